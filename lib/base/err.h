@@ -1,0 +1,66 @@
+/* err - the one error contract of the project.
+ *
+ * A function that can fail returns int: 0, or the constant -1 with the details in the caller's
+ * `struct err` (last argument, may be NULL, untouched on success). Outputs are called ret_x and are
+ * written only on success. The constant lets compilers and analyzers see that a checked output was set.
+ *
+ *     if (count > MAX_PS)
+ *         return err_set(e, ERR_INPUT, "%d ps, at most %d", count, MAX_PS);
+ *     if (file_read(path, &text, e) < 0)
+ *         return err_wrap(e, "job file");          // "job file: mnist.yaml: No such file or directory"
+ *
+ * The code says what a caller may do about it, and which exit code a program ends with.
+ * Library code neither logs above debug nor exits: it returns an err; main() prints it once.
+ */
+#ifndef TRAINYARD_BASE_ERR_H
+#define TRAINYARD_BASE_ERR_H
+
+#include <stdbool.h>
+
+#define MUST_USE __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* X(name, exit code, text) */
+#define ERR_CODES(X)                                                                               \
+    X(ERR_NONE, 0, "ok")                                                                           \
+    X(ERR_INPUT, 2, "bad input")               /* the user must change something; do not retry */  \
+    X(ERR_DIVERGED, 3, "training diverged")    /* NaN or Inf; do not retry */                      \
+    X(ERR_IO, 138, "input/output error")       /* storage failed or is full; a retry may help */   \
+    X(ERR_NOMEM, 138, "out of memory")                                                             \
+    X(ERR_LOST, 138, "peer lost")              /* unreachable, restarted or too slow; retry */     \
+    X(ERR_TIMEOUT, 138, "timed out")                                                               \
+    X(ERR_FENCED, 138, "older generation")     /* somebody newer is in charge */                   \
+    X(ERR_NOT_READY, 138, "not ready")         /* e.g. a ps before Init or Restore */              \
+    X(ERR_REFUSED, 2, "refused")               /* the peer will never accept this */               \
+    X(ERR_NOT_FOUND, 2, "not found")                                                               \
+    X(ERR_STOPPED, 143, "stopped")             /* by a signal, after saving */                     \
+    X(ERR_INTERNAL, 138, "internal error")     /* a bug of ours */
+
+enum err_code {
+#define X(name, exit_code, text) name,
+    ERR_CODES(X)
+#undef X
+};
+
+enum { ERR_TEXT_MAX = 1000 };
+
+struct err {
+    enum err_code code;
+    char msg[ERR_TEXT_MAX]; /* whole sentence without full stop; cut with "..." when too long */
+};
+
+/* Writes code and message into *e (when not NULL) and yields -1. */
+#define err_set(e, code, ...) (err_put((e), (code), __VA_ARGS__), -1)
+/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND, all else the code given. */
+#define err_errno(e, code, ...) (err_put_errno((e), (code), __VA_ARGS__), -1)
+/* Puts "context: " before the message, keeps the code, yields -1. */
+#define err_wrap(e, ...) (err_prefix((e), __VA_ARGS__), -1)
+
+void err_put(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+bool err_is(const struct err *e, enum err_code code); /* false for NULL */
+const char *err_code_text(enum err_code code);
+int err_exit_code(const struct err *e);
+
+#endif

@@ -1,0 +1,64 @@
+/* file - all file access of the project, so that a file that exists is whole (design invariant 5) and
+ * so that a test can make any call fail.
+ *
+ * Errors name the path and the system's words; a missing file is ERR_NOT_FOUND, the rest ERR_IO.
+ */
+#ifndef TRAINYARD_BASE_FILE_H
+#define TRAINYARD_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+void fd_close(int fd); /* no-op for -1; keeps errno */
+/* Writes all or fails. */
+MUST_USE int fd_write(int fd, const void *data, size_t n, struct err *e);
+MUST_USE int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, struct err *e);
+
+/* Whole file as a C string; ERR_INPUT when larger than max. "-" reads standard input. */
+MUST_USE int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
+/* Temporary beside it, fsync, rename, fsync of the folder. Readers see the old or the new content. */
+MUST_USE int file_write(const char *path, const void *data, size_t n, struct err *e);
+bool file_exists(const char *path);
+bool file_is_dir(const char *path);
+MUST_USE int file_size(const char *path, uint64_t *ret, struct err *e);
+MUST_USE int file_remove(const char *path, struct err *e); /* absent is success */
+MUST_USE int file_rename(const char *from, const char *to, struct err *e);
+MUST_USE int dir_make(const char *path, struct err *e); /* mkdir -p */
+MUST_USE int dir_sync(const char *path, struct err *e);
+/* Names in the folder, sorted, without "." and "..". */
+MUST_USE int dir_list(const char *path, struct strlist *ret, struct err *e);
+/* "dir/name", or name when it is absolute. xmalloc'ed. */
+char *path_join(const char *dir, const char *name);
+char *path_dir(const char *path); /* "." when there is none */
+
+/* file_out - a file that appears whole or not at all: write into a temporary, then commit.
+ * file_out_free() before commit removes the temporary. Not thread-safe. */
+struct file_out;
+MUST_USE int file_out_open(const char *path, struct file_out **ret, struct err *e);
+MUST_USE int file_out_write(struct file_out *f, const void *data, size_t n, struct err *e);
+MUST_USE int file_out_pwrite(struct file_out *f, const void *data, size_t n, uint64_t offset, struct err *e);
+MUST_USE int file_out_commit(struct file_out *f, struct err *e); /* fsync, rename, fsync folder */
+void file_out_free(struct file_out *f);
+DEFINE_AUTO(file_out, file_out_free)
+
+/* file_map - a file in memory, read-only and shared (the page cache is the only copy). */
+struct file_map {
+    const unsigned char *data; /* valid also for an empty file */
+    size_t size;
+    char *path;
+};
+MUST_USE int file_map_open(const char *path, struct file_map **ret, struct err *e);
+void file_map_free(struct file_map *m);
+DEFINE_AUTO(file_map, file_map_free)
+void file_map_random(struct file_map *m); /* madvise: access will be random */
+
+/* Fault injection for tests: calls number n, n+1, ... of `op` ("write", "fsync", "rename", "open") fail
+ * with `error`. Off by default; NULL switches it off. */
+void file_fault(const char *op, int n, int error);
+
+#endif

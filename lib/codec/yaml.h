@@ -1,0 +1,33 @@
+/* yaml - YAML 1.1 core subset (libyaml) read into JSON values, with the place of every value.
+ *
+ * Scalars follow the rules people know from kubectl: plain true/false/null/~, integers and floats are
+ * typed, everything quoted is a string; anchors, aliases (bounded expansion) and merge keys work;
+ * duplicate keys, tags, complex keys, depth > JSON_DEPTH_MAX are errors with file:line:column.
+ * JSON text is YAML too, so a .json manifest gets places by the same road.
+ */
+#ifndef TRAINYARD_CODEC_YAML_H
+#define TRAINYARD_CODEC_YAML_H
+
+#include "codec/json.h"
+
+/* source - where the values of one document stood: JSON path -> line and column (from 1). */
+struct source;
+struct source *source_new(const char *name); /* no places known: messages carry the name and path only */
+void source_free(struct source *s);
+DEFINE_AUTO(source, source_free)
+const char *source_name(const struct source *s);
+/* Place of the value at the path (or of its nearest known ancestor); false when nothing is known. */
+bool source_find(const struct source *s, const char *path, int *ret_line, int *ret_column);
+/* Place of the key itself (for "unknown key"). */
+bool source_find_key(const struct source *s, const char *path, int *ret_line, int *ret_column);
+
+/* First document of the text whose top is a mapping. Multi-document files: yaml_parse_all. */
+MUST_USE int yaml_parse(const char *text, size_t n, const char *name, json_t **ret, struct source **ret_source,
+                        struct err *e);
+/* Calls each(user, value, source) for every non-empty document; both are borrowed during the call. */
+MUST_USE int yaml_parse_all(const char *text, size_t n, const char *name,
+                            int (*each)(void *user, json_t *v, const struct source *s, struct err *e), void *user,
+                            struct err *e);
+void yaml_emit(const json_t *v, struct buf *out);
+
+#endif

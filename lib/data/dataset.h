@@ -1,0 +1,62 @@
+/* dataset - examples on disk: opened once, immutable, read by any number of threads.
+ *
+ * Files are mapped, never read into memory whole; arrays are never held twice. Formats without random access
+ * (gzip) are inflated once into the cache folder and mapped from there; formats with records of unknown length
+ * (CSV, TFRecord) get an index pass, cached too, with progress in the log.
+ *
+ * Order (design invariant 2): which examples a batch holds is a pure function of (fingerprint, seed, epoch,
+ * position). A keyed Feistel permutation over all examples where access is random (idx, npy); over blocks of
+ * records, then within a window of blocks, where it is not.
+ */
+#ifndef TRAINYARD_DATA_DATASET_H
+#define TRAINYARD_DATA_DATASET_H
+
+#include "job/job.h"
+#include "nn/exec.h"
+
+struct dataset;
+
+/* base_dir: spec paths are relative to it. cache_dir: for indexes and inflated files, made when needed; may be
+ * shared by processes. Checks everything it can without reading all data; errors name file and offset or line. */
+MUST_USE int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,
+                          struct dataset **ret, struct err *e);
+void dataset_free(struct dataset *d);
+DEFINE_AUTO(dataset, dataset_free)
+
+int64_t dataset_size(const struct dataset *d); /* examples */
+/* Identity of the content: names, sizes, headers and sampled bytes of the files, format and column options.
+ * Cheap (no full read), stable across machines, independent of folder and modification time. */
+uint64_t dataset_fingerprint(const struct dataset *d);
+const struct shape *dataset_feature_shape(const struct dataset *d); /* one example */
+bool dataset_has_labels(const struct dataset *d);
+bool dataset_integer_labels(const struct dataset *d);
+const struct shape *dataset_label_shape(const struct dataset *d); /* () for class numbers */
+/* Largest integer label when it is known cheaply (idx: one pass over uint8 labels), else -1. */
+int64_t dataset_label_max(const struct dataset *d);
+
+/* Permutation of [0, n), n >= 1, named by the key: feistel(i) for i < n is a bijection. Pure. */
+int64_t feistel(int64_t i, int64_t n, uint64_t key);
+
+/* The space of batch names: everything that decides which examples an ordinal holds. */
+struct ordinal_space {
+    uint64_t fingerprint, seed;
+    int64_t examples, batch_size;
+    bool shuffle;
+};
+enum { SHUFFLE_VERSION = 1 };
+uint64_t ordinal_space_hash(const struct ordinal_space *s);
+int64_t ordinal_space_batches(const struct ordinal_space *s); /* per epoch: ceil(examples / batch_size) */
+
+/* loader - hands out batches of one dataset by ordinal. One per thread; its buffers are made once. */
+struct loader;
+MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e);
+void loader_free(struct loader *l);
+DEFINE_AUTO(loader, loader_free)
+/* ordinal = epoch * batches_per_epoch + index. The batch's memory is valid until the next-but-one call
+ * (two batches are in flight with prefetch). A damaged record is ERR_INPUT naming file and place. */
+MUST_USE int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e);
+/* Tells which ordinal will be asked for next, so that a background thread may prepare it where that pays
+ * (records that must be parsed). Never changes results. */
+void loader_hint(struct loader *l, int64_t next_ordinal);
+
+#endif

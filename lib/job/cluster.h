@@ -1,0 +1,42 @@
+/* cluster - who is in the job and who am I: TF_CONFIG, the JOB_NAME family, or flags (design part 6).
+ *
+ * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. Precedence: flags,
+ * then the JOB_NAME family, then TF_CONFIG. A half-given set is ERR_INPUT in the words TensorFlow users
+ * know: "Must specify an explicit `job_name`", "Must specify an explicit `task_index`", "Must specify an
+ * explicit `ps_hosts`", ... Nothing given: configured = false (single-machine training).
+ */
+#ifndef TRAINYARD_JOB_CLUSTER_H
+#define TRAINYARD_JOB_CLUSTER_H
+
+#include "job/job.h"
+
+struct cluster {
+    bool configured;
+    struct strlist hosts[ROLE_COUNT];  /* "host:port" by task index; a sparse entry is NULL */
+    enum role role;                    /* this task */
+    int index;
+};
+
+struct cluster_input { /* NULL: not given */
+    const char *tf_config;
+    const char *job_name, *task_index, *ps_hosts, *worker_hosts, *chief_host;
+};
+
+MUST_USE int cluster_resolve(const struct cluster_input *flags, const struct cluster_input *env, struct cluster *ret,
+                             struct err *e);
+/* What getenv() says. */
+struct cluster_input cluster_env(void);
+void cluster_fini(struct cluster *c);
+DEFINE_AUTO_FINI(cluster, cluster_fini)
+
+/* TF_CONFIG text for a task: {"cluster":{...},"task":{"type":...,"index":...},"environment":"cloud"},
+ * byte for byte as training-operator writes it (keys sorted as Go does). xmalloc'ed. */
+char *cluster_to_tf_config(const struct cluster *c, enum role role, int index);
+
+/* Address of the Coordinator: the chief's, or worker 0's when there is no chief (TFJob's rule). NULL when
+ * the cluster has neither. */
+const char *cluster_chief_address(const struct cluster *c);
+bool cluster_is_chief(const struct cluster *c); /* this task hosts the chief component */
+const char *cluster_task_name(const struct cluster *c, char out[64]); /* "worker-3" */
+
+#endif

@@ -1,0 +1,125 @@
+/* job - a TrainJob as plain values: parsed, defaulted, checked (docs/manifest.md lists every field).
+ *
+ * One source for the operator, the CLI and the replicas. What only the nn library can judge (layer
+ * arguments, shapes, optimizer arguments) stays JSON here, as nodes with their place; nn/check.h judges it.
+ * A job is immutable after job_parse and may be shared by threads.
+ */
+#ifndef TRAINYARD_JOB_JOB_H
+#define TRAINYARD_JOB_JOB_H
+
+#include "codec/node.h"
+
+/* X(enum, lower-case name in flags and logs, TrainJob/TFJob key) */
+#define ROLES(X)                                                                                   \
+    X(ROLE_PS, "ps", "PS")                                                                         \
+    X(ROLE_WORKER, "worker", "Worker")                                                             \
+    X(ROLE_CHIEF, "chief", "Chief")                                                                \
+    X(ROLE_EVALUATOR, "evaluator", "Evaluator")
+enum role {
+#define X(id, name, key) id,
+    ROLES(X)
+#undef X
+    ROLE_COUNT
+};
+const char *role_name(enum role r);     /* "ps" */
+const char *role_key(enum role r);      /* "PS" */
+MUST_USE int role_parse(const char *s, enum role *ret, struct err *e); /* also "master" = chief */
+
+enum restart_policy { RESTART_EXIT_CODE, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_NEVER };
+const char *restart_policy_name(enum restart_policy p); /* "ExitCode", ... */
+/* True when a replica that ended this way is to be started again. ExitCode: 1..127 permanent, 0 done,
+ * from 128 (and death by signal: code 128+n) retryable. */
+bool restart_wanted(enum restart_policy p, int exit_code);
+
+enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD };
+
+/* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
+ *   idx, npy:  features and labels are files (labels may be NULL: no labels)
+ *   csv:       files; header, delimiter, columns, label
+ *   tfrecord:  files; fields map names of tf.Example features to features/label */
+struct data_spec {
+    bool present;
+    enum data_format format;
+    const char *features, *labels;
+    struct strlist files;         /* csv, tfrecord: glob patterns allowed */
+    bool header;                  /* csv: first line names the columns (default true) */
+    char delimiter;               /* csv: default ',' */
+    struct node columns;          /* csv: optional [{name, type: float|int|category, vocabulary: [..]}]; tfrecord: [{name, type: float|int64|bytes, shape}] */
+    const char *label;            /* csv: column name or index ("-1" = last, the default); tfrecord: feature name */
+    bool shuffle;                 /* default true for train */
+    struct node node;             /* the whole map, for messages */
+};
+
+enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE };
+enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
+enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
+
+struct replica_spec {
+    bool present;
+    int count;
+    enum restart_policy restart;
+    struct node node;
+};
+
+struct job {
+    json_t *doc;                  /* the whole object, owned; the nodes below point into it */
+    struct source *source;        /* owned */
+    char *file;                   /* name for messages */
+    const char *name, *uid;       /* metadata; uid "" when there is none (a laptop run makes one) */
+    bool has_model;               /* false: replicas bring their own image (a TFJob with better manners) */
+    struct node model;            /* spec.model */
+    struct node compile;          /* spec.compile: optimizer, loss, metrics */
+    struct data_spec train, validation;
+    struct {
+        int64_t epochs;           /* 0: not given; exactly one of epochs and steps is > 0 */
+        int64_t steps;            /* StopAtStep: global step to stop at */
+        int64_t batch_size;       /* default 32, as Keras */
+        uint64_t seed;            /* default 0 */
+        bool has_seed;
+        bool chief_trains;
+        int64_t log_every_steps;  /* default 100 */
+        int64_t validation_batch_size; /* default batch_size */
+    } fit;
+    struct {
+        enum strategy name;
+        enum updates updates;
+        enum placement_kind placement;
+    } strategy;
+    struct {
+        double every_seconds;     /* default 600; 0 when steps are given */
+        int64_t every_steps;      /* 0: by time */
+        int64_t keep;             /* default 5 */
+    } checkpoint;
+    struct {
+        int64_t every_steps;      /* default 100; 0: by time */
+        double every_seconds;
+        bool histograms;          /* weight histograms, default true */
+    } summaries;
+    struct {
+        double max_wait_seconds;  /* default 7200 */
+        double stop_grace_seconds; /* default 120 */
+        double evaluation_grace_seconds; /* default 300 */
+    } limits;
+    struct replica_spec replicas[ROLE_COUNT];
+    struct {
+        int64_t backoff_limit;    /* default 6 */
+        int64_t active_deadline_seconds; /* 0: none */
+        bool suspend;
+    } run_policy;
+};
+
+/* Parses YAML or JSON text. Everything job can judge is judged: unknown keys, types, ranges, required
+ * fields, role keys, epochs xor steps, strategies (known ones that this release does not run are refused
+ * with a sentence that says so). With several documents in the text the first TrainJob is taken. */
+MUST_USE int job_parse(const char *text, size_t n, const char *name, struct job **ret, struct err *e);
+MUST_USE int job_load(const char *path, struct job **ret, struct err *e); /* "-": standard input */
+/* As job_load, then `sets` ("fit.epochs=1", "replicaSpecs.Worker.replicas=4", "compile.optimizer.Adam.learning_rate=0.01";
+ * paths are below spec; values parse as YAML scalars) are applied before the checks. Errors name the --set. */
+MUST_USE int job_load_with(const char *path, const struct strlist *sets, struct job **ret, struct err *e);
+void job_free(struct job *j);
+DEFINE_AUTO(job, job_free)
+
+/* Kubernetes object name rules: RFC 1123 label, at most 63 minus the longest replica suffix. */
+MUST_USE int job_check_name(const char *name, struct err *e);
+
+#endif

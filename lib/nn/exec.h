@@ -1,0 +1,49 @@
+/* exec - computes with a model: forward, loss, backward. One exec belongs to one thread; buffers for
+ * max_batch examples are made once, in exec_new (page faults are dear), and no step allocates.
+ */
+#ifndef TRAINYARD_NN_EXEC_H
+#define TRAINYARD_NN_EXEC_H
+
+#include "nn/metrics.h"
+#include "nn/model.h"
+
+/* One batch as the data library hands it out. */
+struct batch {
+    size_t n;                 /* examples; the last batch of an epoch may be short */
+    int64_t ordinal;          /* its name; -1 for evaluation */
+    int64_t epoch, position;  /* position of its first example within the epoch (names the random draws) */
+    struct tensor x;          /* DT_FLOAT [n, features...] */
+    struct tensor y;          /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...]; data NULL: none */
+    const float *weight;      /* [n] or NULL */
+};
+
+struct exec;
+MUST_USE int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec **ret, struct err *e);
+void exec_free(struct exec *x);
+DEFINE_AUTO(exec, exec_free)
+size_t exec_bytes(const struct exec *x); /* memory of its buffers */
+
+/* One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
+ * loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the batch statistic for VAR_MOVING, and
+ * zeros for VAR_CONST; gaps are left alone. Adds the batch to acc (metrics_width doubles, NULL: skip).
+ * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged. */
+void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc, double *ret_loss);
+
+/* Forward in inference mode and metrics. */
+void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);
+/* Forward in inference mode; the result [n, output] stays valid until the next call. */
+const float *exec_predict(struct exec *x, const float *params, const struct batch *b);
+
+/* Normalization.adapt: feed all training features once (any batches), then write mean and variance of every
+ * VAR_CONST variable into values. Sums are double. */
+struct adapt;
+struct adapt *adapt_new(const struct model *m);
+void adapt_free(struct adapt *a);
+DEFINE_AUTO(adapt, adapt_free)
+void adapt_add(struct adapt *a, struct exec *x, const float *params, const struct batch *b);
+void adapt_finish(struct adapt *a, float *values);
+
+/* True when all n floats are finite (vectorised; used on gradients before a push). */
+bool all_finite(const float *v, size_t n);
+
+#endif

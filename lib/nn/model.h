@@ -1,0 +1,71 @@
+/* model - what spec.model and spec.compile describe, checked and laid out: layers, variables, loss,
+ * metrics, optimizer. Immutable after model_build; shared by threads. No arithmetic on data happens here
+ * and no BLAS is linked by it: the operator and `trainyard validate` use it to judge manifests.
+ *
+ * Parameter vector (design part 1): ONE flat float32 array, variables in creation order, trainable ones
+ * first, then non-trainable state. A variable begins at a multiple of 16 floats (cache line, AVX-512);
+ * the gaps hold zeros, belong to no variable and never travel.
+ */
+#ifndef TRAINYARD_NN_MODEL_H
+#define TRAINYARD_NN_MODEL_H
+
+#include "codec/node.h"
+#include "nn/optimizer.h"
+#include "tensor/tensor.h"
+
+enum variable_kind {
+    VAR_TRAINABLE,  /* updated by the optimizer from gradients */
+    VAR_MOVING,     /* moving average of batch statistics: v = v*momentum + batch*(1-momentum) */
+    VAR_CONST       /* set at Init (Normalization's mean and variance), never updated */
+};
+struct variable {
+    const char *name;            /* "dense/kernel", Keras/TF1 names */
+    struct shape shape;
+    size_t offset, count;        /* floats in the parameter vector */
+    enum variable_kind kind;
+    float momentum;              /* VAR_MOVING */
+    int layer;
+};
+
+struct model;
+
+/* Either spec.model (short form {inputShape, layers} | {keras: {...} or JSON text} | {kerasFile: path}) with
+ * spec.compile. Keras files are read relative to base_dir. Every fault is a placed ERR_INPUT: unknown layer
+ * or argument (with suggestion), impossible shape (says both shapes), layer of a later release (says so).
+ * compile may be absent (v NULL): then loss, metrics and optimizer are NULL/0 and only the layers can be used. */
+MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir,
+                         struct model **ret, struct err *e);
+void model_free(struct model *m);
+DEFINE_AUTO(model, model_free)
+
+size_t model_size(const struct model *m);          /* floats in the parameter vector, gaps included */
+size_t model_trainable_size(const struct model *m); /* the front part that the optimizer updates */
+size_t model_params(const struct model *m);        /* Keras's count_params: without gaps */
+size_t model_variables(const struct model *m);
+const struct variable *model_variable(const struct model *m, size_t i);
+const struct shape *model_input_shape(const struct model *m);  /* without the batch axis */
+const struct shape *model_output_shape(const struct model *m);
+const struct optimizer *model_optimizer(const struct model *m);
+const char *model_name(const struct model *m);
+bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
+
+/* Loss and metrics by name, for logs and summaries: "loss", "accuracy", "mean_squared_error", ... in the
+ * order of the result vector (nn/metrics.h). Index 0 is always "loss". */
+size_t model_metrics(const struct model *m);
+const char *model_metric_name(const struct model *m, size_t i);
+
+/* Shape of one example's label that the loss wants given the model's output: sparse_* -> () integer;
+ * others -> the output shape. What the data offers is checked against it with model_check_data. */
+MUST_USE int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels,
+                              bool has_labels, bool integer_labels, int64_t label_max, struct err *e);
+
+/* Initial values of all variables: a pure function of (model, seed): variable i draws from
+ * Philox(seed, RNG_INIT, i). Gaps are zero. */
+void model_init(const struct model *m, uint64_t seed, float *ret_values);
+
+/* Keras 3's Model.to_json() of the model (Sequential); new reference. */
+json_t *model_to_json(const struct model *m);
+/* Keras's model.summary() table. */
+void model_summary(const struct model *m, struct buf *out);
+
+#endif

@@ -1,0 +1,93 @@
+/* rpc - unary calls over gRPC C core with the tensor bytes beside the message, never inside a copy of it.
+ *
+ * A message is protobuf. Its bulk bytes, if any, are its LAST field (`bytes payload = 15;`): they are sent as
+ * their own slices behind the packed head, and received without being parsed into a message, so any gRPC
+ * client in any language can talk to us and no tensor is ever copied into a protobuf buffer.
+ *
+ * rpc_body is one direction of a call: head (packed protobuf WITHOUT the payload field) + payload pieces.
+ * All calls are thread-safe on a channel. This folder is the only one that includes <grpc/...>.
+ */
+#ifndef TRAINYARD_RPC_RPC_H
+#define TRAINYARD_RPC_RPC_H
+
+#include "base/buf.h"
+
+enum { RPC_PAYLOAD_FIELD = 15 };
+
+/* Call rpc_init once in main before anything else here, rpc_shutdown at the end (after all channels and
+ * servers are gone). */
+void rpc_init(void);
+void rpc_shutdown(void);
+
+/* A piece of payload to send: not copied; must stay untouched until `done(user)` is called (from any
+ * thread), or, for client requests, until the call has been waited for (done NULL). */
+struct rpc_piece {
+    const void *data;
+    size_t size;
+    void (*done)(void *user);
+    void *user;
+};
+
+/* A received message. Valid until rpc_message_free. */
+struct rpc_message;
+/* The head: everything before the payload field, contiguous, ready for protobuf-c's unpack. */
+const void *rpc_message_head(const struct rpc_message *m, size_t *ret_size);
+size_t rpc_message_payload_size(const struct rpc_message *m);
+/* Walks the payload as it lies in the received slices: start with *pos = 0; 1 and a range, or 0 at the end. */
+int rpc_message_next(const struct rpc_message *m, size_t *pos, const void **ret, size_t *ret_size);
+/* Copies payload bytes [offset, offset+n) out; false when beyond the end. */
+bool rpc_message_copy(const struct rpc_message *m, size_t offset, void *out, size_t n);
+void rpc_message_free(struct rpc_message *m);
+DEFINE_AUTO(rpc_message, rpc_message_free)
+
+/* ---- client ---- */
+struct rpc_channel; /* one TCP connection (or `lanes` of them) to one peer; connects lazily, reconnects by itself,
+                       re-resolves names within 1 s */
+struct rpc_channel_options {
+    int lanes;               /* parallel connections for bulk; default 1 */
+};
+/* target "host:port" (dns), "127.0.0.1:2222". Never blocks. */
+struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel_options *options);
+void rpc_channel_free(struct rpc_channel *c);
+DEFINE_AUTO(rpc_channel, rpc_channel_free)
+const char *rpc_channel_target(const struct rpc_channel *c);
+
+/* method "/trainyard.v1.Parameters/Push". Started calls run in parallel; each must be finished by rpc_wait.
+ * lane: which connection (0 .. lanes-1). A deadline is always set. */
+struct rpc_call;
+struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, const void *head, size_t head_size,
+                           const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now);
+/* Blocks until the answer, the deadline or the loss of the connection. Frees the call. Errors: what the handler
+ * of the server returned (code and message travel), ERR_LOST (unavailable), ERR_TIMEOUT. */
+MUST_USE int rpc_wait(struct rpc_call *call, struct rpc_message **ret, struct err *e);
+void rpc_cancel(struct rpc_call *call); /* rpc_wait then returns soon with ERR_STOPPED */
+/* rpc_start + rpc_wait. */
+MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *head, size_t head_size,
+                       const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now,
+                       struct rpc_message **ret, struct err *e);
+
+/* ---- server ---- */
+struct rpc_reply { /* filled by a handler */
+    struct buf head;                 /* packed response without its payload */
+    struct rpc_piece pieces[64];     /* payload, in order; done() is called when the bytes have left */
+    size_t npieces;
+};
+struct rpc_method {
+    const char *path;                /* "/trainyard.v1.Parameters/Push" */
+    /* Runs on one of the server's threads, several at once; may block for a while (other threads go on). The
+     * message is borrowed. Error codes and messages travel to the client. */
+    int (*handle)(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e);
+    void *user;
+};
+struct rpc_server;
+/* address "0.0.0.0:2222", "127.0.0.1:0" (any free port). A port in use is ERR_INPUT: "port 2222 is in use ...".
+ * Also serves grpc.health.v1.Health/Check. threads >= 1. */
+MUST_USE int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods, int threads,
+                              struct rpc_server **ret, struct err *e);
+int rpc_server_port(const struct rpc_server *s);
+void rpc_server_set_serving(struct rpc_server *s, bool serving); /* health */
+/* Stops accepting, lets running handlers finish (bounded), joins the threads. */
+void rpc_server_free(struct rpc_server *s);
+DEFINE_AUTO(rpc_server, rpc_server_free)
+
+#endif

@@ -1,0 +1,63 @@
+/* params - a worker's or chief's view of the parameter vector, wherever it lives: on n ps over gRPC, or in a shard
+ * of this process. One table of operations, one conformance test for both.
+ *
+ * One params object belongs to one thread. It owns the local copy of the vector (params_vector), which params_pull
+ * and params_push refresh in place. Calls to the ps go out in parallel; every call has a deadline.
+ */
+#ifndef TRAINYARD_TRAIN_PARAMS_H
+#define TRAINYARD_TRAIN_PARAMS_H
+
+#include "train/shard.h"
+
+struct params;
+
+struct params_identity {
+    const char *job_uid, *sender;  /* borrowed for the life of the object */
+    uint64_t incarnation;
+};
+/* hosts: "host:port" of each ps. layout and placement are borrowed. */
+struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
+                               const struct params_identity *id);
+/* Everything in `shard`, which uses the vector of this object (shard_use_vector is called here). */
+struct params *params_new_local(const struct layout *l, struct shard *shard, const struct params_identity *id);
+void params_free(struct params *p);
+DEFINE_AUTO(params, params_free)
+
+size_t params_ps_count(const struct params *p);          /* 1 for local */
+float *params_vector(struct params *p);                  /* layout->vector floats, 64-byte aligned */
+void params_set_generation(struct params *p, uint64_t generation);
+uint64_t params_generation(const struct params *p);
+
+/* Fetches all values. Errors name the ps: "ps-1 (host:port): ...". ERR_LOST/ERR_TIMEOUT: unreachable; ERR_NOT_READY:
+ * wait and ask again; ERR_FENCED: register with the chief again. */
+MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
+
+/* Pushes the gradients of an ordinal (a vector in the model's layout) to every ps and takes the new values. After an
+ * error the same call may be repeated (with the same grads, or by another worker): ps that had it answer success.
+ * Acks of another generation are dropped (ERR_FENCED). */
+struct push_result {
+    bool duplicate;        /* all ps had it */
+    int64_t staleness;     /* largest over segments: version at arrival minus version seen */
+    int64_t version_min;   /* over all segments, after the push */
+};
+MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
+                         struct err *e);
+/* The two halves of params_push, so that a worker can compute between them: at most one push is in flight. The
+ * vector must not be read between start and finish of ANOTHER push's values; params_push_finish writes it. */
+MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
+MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);
+
+/* ---- what the chief asks, one ps at a time ---- */
+MUST_USE int params_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
+MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+/* data: values, then slots when with_slots. */
+MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                            const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                            struct err *e);
+MUST_USE int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                             struct err *e);
+MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+
+#endif

@@ -1,0 +1,49 @@
+# How things are built: every lib/<name>/*.c goes into $(BUILD)/lib<name>.a, *.proto in lib/rpc through
+# protoc-c, a program is all .c files of its folder, a unit test links its own layer and those above it.
+PROTOS  := $(wildcard lib/rpc/*.proto)
+GEN_C   := $(patsubst lib/rpc/%.proto,$(BUILD)/gen/rpc/%.pb-c.c,$(PROTOS))
+GEN_H   := $(GEN_C:.c=.h)
+src_of   = $(wildcard lib/$1/*.c)
+obj_of   = $(patsubst %.c,$(BUILD)/obj/%.o,$1)
+LIB_A   := $(foreach l,$(LIBS),$(BUILD)/lib$l.a)
+# $(call above,nn) = nn and what it may use
+above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eval seen := 1))$(if $(seen),$l)))
+
+$(BUILD)/gen/rpc/%.pb-c.c $(BUILD)/gen/rpc/%.pb-c.h &: lib/rpc/%.proto
+	@mkdir -p $(BUILD)/gen/rpc
+	protoc-c --proto_path=lib --c_out=$(BUILD)/gen $<
+
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
+
+# Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
+$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o: OPT += $(KERNEL_OPT)
+
+$(BUILD)/obj/%.o: %.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -c $< -o $@
+
+define lib_rule
+$(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(if $(filter rpc,$1),$(patsubst lib/rpc/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS)))
+	@rm -f $$@
+	@ar rcsD $$@ $$^
+endef
+$(foreach l,$(LIBS),$(eval $(call lib_rule,$l)))
+
+define program_rule
+$(BUILD)/bin/$2: $(call obj_of,$(wildcard $1/*.c)) $(LIB_A)
+	@mkdir -p $$(@D)
+	$(CC) $(LDFLAGS_ALL) -o $$@ $(call obj_of,$(wildcard $1/*.c)) $(LIB_A) $$(LDLIBS_ALL)
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(firstword $(subst :, ,$p)),$(lastword $(subst :, ,$p)))))
+
+# test/unit/<lib>/test_x.c links lib<lib>.a and the libraries it may use, plus test/unit/check_main.c
+define unit_rule
+$(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c test/unit/check_main.c $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_ALL) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$(filter %.c,$$^) $$(filter %.a,$$^) $$(shell pkg-config --libs check) $$(LDLIBS_ALL)
+endef
+$(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

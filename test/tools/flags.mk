@@ -1,0 +1,42 @@
+# Compiler flags by flavour.
+CC       ?= gcc
+WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wold-style-definition -Wmissing-prototypes \
+            -Wmissing-declarations -Wpointer-arith -Wcast-qual -Wwrite-strings -Wformat=2 -Wundef -Wvla -Wnull-dereference \
+            -Wdouble-promotion -Wconversion -Wswitch-enum -Wredundant-decls -Wdate-time
+GCC_WARN := -Wformat-signedness -Wimplicit-fallthrough=5 -Wduplicated-cond -Wduplicated-branches -Wlogical-op \
+            -Walloc-zero -Wuse-after-free=3 -Wjump-misses-init -Wcast-align=strict
+CLANG_WARN := -Wcomma -Wconditional-uninitialized -Wassign-enum -Wunreachable-code-aggressive -Wmissing-variable-declarations
+HARDEN   := -fno-common -fstack-protector-strong -fcf-protection -fno-strict-overflow -fvisibility=hidden -fPIE
+SAN_COMMON := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -DTRAINYARD_SANITIZED=1
+
+ifeq ($(FLAVOUR),release)
+  OPT := -O2 -g $(HARDEN) -fstack-clash-protection -D_FORTIFY_SOURCE=2 -ftrivial-auto-var-init=zero
+  KERNEL_OPT := -O3 -fno-math-errno -fno-trapping-math
+else ifeq ($(FLAVOUR),debug)
+  OPT := -O0 -g $(HARDEN)
+  KERNEL_OPT := -O2 -fno-math-errno -fno-trapping-math
+else ifeq ($(FLAVOUR),asan)
+  OPT := $(SAN_COMMON) -fsanitize=address,undefined,float-cast-overflow
+  SAN_LINK := -fsanitize=address,undefined
+else ifeq ($(FLAVOUR),tsan)
+  OPT := $(SAN_COMMON) -fsanitize=thread
+  SAN_LINK := -fsanitize=thread
+else ifeq ($(FLAVOUR),clang)
+  CC  := clang
+  OPT := -O1 -g $(HARDEN)
+else ifeq ($(FLAVOUR),cov)
+  OPT := -O0 -g --coverage
+  SAN_LINK := --coverage
+else
+  $(error FLAVOUR must be release, debug, asan, tsan, clang or cov)
+endif
+IS_CLANG := $(findstring clang,$(notdir $(CC)))
+WARNINGS := $(WARN) $(if $(IS_CLANG),$(CLANG_WARN),$(GCC_WARN))
+ifeq ($(DEV),1)
+  WARNINGS += -Werror
+endif
+INCLUDES := -Ilib -I. -I$(BUILD)/gen
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(OPT) $(WARNINGS) $(INCLUDES) -MMD -MP $(CFLAGS)
+PKGS     := grpc libprotobuf-c openblas jansson yaml-0.1 libmicrohttpd zlib
+LDLIBS_ALL = $(shell pkg-config --libs $(PKGS)) -lgpr -lm -lpthread
+LDFLAGS_ALL = $(SAN_LINK) -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(if $(SAN_LINK),,-pie) $(LDFLAGS)

@@ -1,0 +1,13 @@
+/* check_main - what every unit test program shares: main() runs the suite that test_suite() returns,
+ * fails when no check ran, and prints check's closing line. Tests run in test/data's parent folder. */
+#ifndef TRAINYARD_TEST_CHECK_MAIN_H
+#define TRAINYARD_TEST_CHECK_MAIN_H
+
+#include <check.h>
+
+Suite *test_suite(void); /* each test file defines it */
+
+/* Like ck_ok for calls whose err variable is named e: prints its message. */
+#define ck_ok_e(call) ck_assert_msg((call) == 0, "%s: %s", #call, e.msg)
+
+#endif
