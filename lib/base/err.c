@@ -1,0 +1,90 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Formats into a buffer of its own first: an argument may point into e->msg. */
+static PRINTF_LIKE(3, 0) void put(struct err *e, const char *tail, const char *fmt, va_list ap)
+{
+    char text[ERR_TEXT_MAX + 4];
+    int n = vsnprintf(text, ERR_TEXT_MAX, fmt, ap);
+    size_t len = n < 0 ? 0 : (size_t)n;
+
+    if (len < ERR_TEXT_MAX && tail != NULL) {
+        n = snprintf(text + len, ERR_TEXT_MAX - len, ": %s", tail);
+        len += n < 0 ? 0 : (size_t)n;
+    }
+    if (len >= ERR_TEXT_MAX)
+        memcpy(text + ERR_TEXT_MAX - 4, "...", 4);
+    text[len < ERR_TEXT_MAX ? len : ERR_TEXT_MAX - 1] = '\0';
+    memcpy(e->msg, text, strlen(text) + 1);
+}
+
+void err_put(struct err *e, enum err_code code, const char *fmt, ...)
+{
+    if (e == NULL)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    put(e, NULL, fmt, ap);
+    va_end(ap);
+    e->code = code;
+}
+
+void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
+{
+    int saved = errno;
+    if (e == NULL)
+        return;
+    char reason[128];
+    const char *text = strerror_r(saved, reason, sizeof(reason)); /* GNU's: returns the text */
+    va_list ap;
+    va_start(ap, fmt);
+    put(e, text, fmt, ap);
+    va_end(ap);
+    e->code = saved == ENOENT ? ERR_NOT_FOUND : code;
+    errno = saved;
+}
+
+void err_prefix(struct err *e, const char *fmt, ...)
+{
+    if (e == NULL)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    char old[ERR_TEXT_MAX];
+    memcpy(old, e->msg, sizeof(old));
+    put(e, old, fmt, ap);
+    va_end(ap);
+}
+
+bool err_is(const struct err *e, enum err_code code)
+{
+    return e != NULL && e->code == code;
+}
+
+static const struct {
+    int exit_code;
+    const char *text;
+} CODES[] = {
+#define X(name, exit_code, text) [name] = { exit_code, text },
+    ERR_CODES(X)
+#undef X
+};
+
+static bool known(enum err_code code)
+{
+    return (unsigned)code < sizeof(CODES) / sizeof(CODES[0]);
+}
+
+const char *err_code_text(enum err_code code)
+{
+    return known(code) ? CODES[code].text : "unknown error";
+}
+
+int err_exit_code(const struct err *e)
+{
+    return e != NULL && known(e->code) ? CODES[e->code].exit_code : CODES[ERR_INTERNAL].exit_code;
+}

@@ -1,0 +1,144 @@
+#include "base/mem.h"
+
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { ALIGNMENT = 64 };
+
+/* No allocation and no stdio here: there is no memory left to use. */
+static __attribute__((noreturn, cold)) void out_of_memory(void)
+{
+    static const char text[] = "error: out of memory\n";
+    ssize_t ignored UNUSED = write(STDERR_FILENO, text, sizeof(text) - 1);
+    abort();
+}
+
+void *xmalloc(size_t bytes)
+{
+    void *p = malloc(bytes > 0 ? bytes : 1);
+    if (p == NULL)
+        out_of_memory();
+    return p;
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    void *p = count > 0 && size > 0 ? calloc(count, size) : calloc(1, 1);
+    if (p == NULL)
+        out_of_memory();
+    return p;
+}
+
+void *xrealloc(void *p, size_t bytes)
+{
+    p = realloc(p, bytes > 0 ? bytes : 1);
+    if (p == NULL)
+        out_of_memory();
+    return p;
+}
+
+char *xstrdup(const char *s)
+{
+    return xmemdup(s, strlen(s) + 1);
+}
+
+char *xstrndup(const char *s, size_t n)
+{
+    char *p = strndup(s, n);
+    if (p == NULL)
+        out_of_memory();
+    return p;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    char *p = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vasprintf(&p, fmt, ap);
+    va_end(ap);
+    if (n < 0 || p == NULL)
+        out_of_memory();
+    return p;
+}
+
+void *xmemdup(const void *p, size_t n)
+{
+    void *copy = xmalloc(n);
+    if (n > 0)
+        memcpy(copy, p, n);
+    return copy;
+}
+
+int size_mul(size_t a, size_t b, size_t *ret, struct err *e)
+{
+    size_t r;
+    if (__builtin_mul_overflow(a, b, &r))
+        return err_set(e, ERR_INPUT, "size overflows: %zu * %zu", a, b);
+    *ret = r;
+    return 0;
+}
+
+int size_add(size_t a, size_t b, size_t *ret, struct err *e)
+{
+    size_t r;
+    if (__builtin_add_overflow(a, b, &r))
+        return err_set(e, ERR_INPUT, "size overflows: %zu + %zu", a, b);
+    *ret = r;
+    return 0;
+}
+
+int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e)
+{
+    char text[32];
+    void *p = NULL;
+
+    if (bytes > PTRDIFF_MAX - ALIGNMENT || posix_memalign(&p, ALIGNMENT, MAX(bytes, 1)) != 0)
+        return err_set(e, ERR_NOMEM, "no memory for %s (%s)", what, str_bytes(bytes, text));
+    memset(p, 0, MAX(bytes, 1));
+    *ret = p;
+    return 0;
+}
+
+/* A buffer that is freed and made again each step would be unmapped and faulted in page by page; a
+ * training process uses the same sizes for its whole life, so it keeps what it has. */
+void mem_keep_pages(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_TOP_PAD, 1 << 20);
+}
+
+/* "VmRSS:	  1234 kB" of /proc/self/status. */
+static size_t status_kib(const char *key)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    if (f == NULL)
+        return 0;
+
+    char line[256];
+    size_t kib = 0;
+    while (fgets(line, sizeof(line), f) != NULL) {
+        if (str_starts(line, key)) {
+            kib = strtoul(line + strlen(key), NULL, 10);
+            break;
+        }
+    }
+    fclose(f);
+    return kib;
+}
+
+size_t mem_resident(void)
+{
+    return status_kib("VmRSS:") << 10;
+}
+
+size_t mem_resident_peak(void)
+{
+    return status_kib("VmHWM:") << 10;
+}

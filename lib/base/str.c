@@ -1,0 +1,183 @@
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+bool str_eq(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+/* strtoX skip leading spaces; a number here begins at once. */
+static bool begins_number(const char *s)
+{
+    return *s != '\0' && !isspace((unsigned char)*s);
+}
+
+int str_i64(const char *s, int64_t min, int64_t max, int64_t *ret, struct err *e)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (!begins_number(s) || *end != '\0')
+        return err_set(e, ERR_INPUT, "'%s' is not a whole number", s);
+    if (errno == ERANGE || v < min || v > max)
+        return err_set(e, ERR_INPUT, "%s is out of range; it must be %" PRId64 " to %" PRId64, s, min, max);
+    *ret = v;
+    return 0;
+}
+
+int str_f64(const char *s, double *ret, struct err *e)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(s, &end);
+    if (!begins_number(s) || *end != '\0')
+        return err_set(e, ERR_INPUT, "'%s' is not a number", s);
+    if (errno == ERANGE && fabs(v) > 1)
+        return err_set(e, ERR_INPUT, "%s is too large for a number", s);
+    *ret = v;
+    return 0;
+}
+
+int str_bool(const char *s, bool *ret, struct err *e)
+{
+    static const struct {
+        const char *word;
+        bool value;
+    } WORDS[] = { { "true", true }, { "false", false }, { "yes", true }, { "no", false },
+                  { "on", true },   { "off", false },   { "1", true },   { "0", false } };
+
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++) {
+        if (strcasecmp(s, WORDS[i].word) == 0) {
+            *ret = WORDS[i].value;
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INPUT, "'%s' is neither true nor false", s);
+}
+
+enum { WORD_MAX = 64 }; /* longer words get no suggestion */
+
+/* Levenshtein distance with one row; case does not count. */
+static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
+{
+    size_t row[WORD_MAX + 1];
+
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            size_t substitute = diagonal + (same ? 0 : 1);
+            diagonal = row[j];
+            row[j] = MIN(substitute, MIN(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[m];
+}
+
+const char *str_nearest(const char *word, const char *const names[], size_t n)
+{
+    size_t len = strlen(word), best = 0;
+    const char *nearest = NULL;
+
+    if (len == 0 || len > WORD_MAX)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t m = names[i] != NULL ? strlen(names[i]) : 0;
+        if (m == 0 || m > WORD_MAX)
+            continue;
+        size_t distance = edit_distance(word, len, names[i], m);
+        if (distance <= MAX(len / 3, 1) && (nearest == NULL || distance < best) && distance < MAX(len, m)) {
+            nearest = names[i];
+            best = distance;
+        }
+    }
+    return nearest;
+}
+
+const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out,
+                             size_t out_size)
+{
+    const char *nearest = str_nearest(word, names, n);
+    if (nearest == NULL)
+        str_fmt(out, out_size, "%s", "");
+    else
+        str_fmt(out, out_size, "; did you mean '%s'?", nearest);
+    return out;
+}
+
+bool str_fmt(char *out, size_t n, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(out, n, fmt, ap);
+    va_end(ap);
+    if (len < 0 && n > 0)
+        out[0] = '\0';
+    return len >= 0 && (size_t)len < n;
+}
+
+const char *str_bytes(uint64_t bytes, char out[32])
+{
+    static const char *const UNITS[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+
+    if (bytes < 1024) {
+        str_fmt(out, 32, "%" PRIu64 " B", bytes);
+        return out;
+    }
+    double v = (double)bytes / 1024;
+    size_t unit = 0;
+    while (v >= 1023.95 && unit + 1 < COUNT_OF(UNITS)) { /* 1023.95 would print as 1024.0 */
+        v /= 1024;
+        unit++;
+    }
+    str_fmt(out, 32, "%.1f %s", v, UNITS[unit]);
+    return out;
+}
+
+const char *str_duration(double seconds, char out[32])
+{
+    double ms = round(seconds * 1000);
+
+    if (!(seconds >= 0) || ms > 1e14) {
+        str_fmt(out, 32, "?");
+        return out;
+    }
+    if (ms < 1000) {
+        str_fmt(out, 32, "%.0f ms", ms);
+        return out;
+    }
+    int64_t s = llround(seconds);
+    if (ms < 10000 && (int64_t)(ms / 100) % 10 != 0)
+        str_fmt(out, 32, "%.1f s", seconds);
+    else if (s < 60)
+        str_fmt(out, 32, "%" PRId64 " s", s);
+    else if (s < 3600)
+        str_fmt(out, 32, s % 60 != 0 ? "%" PRId64 " min %" PRId64 " s" : "%" PRId64 " min", s / 60, s % 60);
+    else if (s < 86400)
+        str_fmt(out, 32, s / 60 % 60 != 0 ? "%" PRId64 " h %" PRId64 " min" : "%" PRId64 " h", s / 3600, s / 60 % 60);
+    else
+        str_fmt(out, 32, s / 3600 % 24 != 0 ? "%" PRId64 " d %" PRId64 " h" : "%" PRId64 " d", s / 86400, s / 3600 % 24);
+    return out;
+}
