@@ -7,6 +7,7 @@
 #ifndef TRAINYARD_JOB_JOB_H
 #define TRAINYARD_JOB_JOB_H
 
+#include "base/str.h"
 #include "codec/node.h"
 
 /* X(enum, lower-case name in flags and logs, TrainJob/TFJob key) */

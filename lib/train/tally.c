@@ -1,0 +1,229 @@
+#include "train/tally.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WINDOWS_WAITING = 8 }; /* an incomplete window this far behind the newest one is given up waiting for */
+
+struct sums {
+    int64_t key;     /* epoch or window number */
+    int64_t batches;
+    double *acc;
+};
+struct sums_list { /* ascending by key */
+    struct sums *items;
+    size_t n;
+};
+struct tally {
+    const struct model *m;
+    size_t width;
+    int64_t batches_per_epoch, total, window;
+    struct applied reported;
+    struct sums_list epochs, windows;
+    struct sums recent;
+};
+
+struct tally *tally_new(const struct model *m, int64_t batches_per_epoch, int64_t total, int64_t window)
+{
+    struct tally *t = xcalloc(1, sizeof *t);
+    t->m = m;
+    t->width = metrics_width(m);
+    t->batches_per_epoch = batches_per_epoch;
+    t->total = total;
+    t->window = window;
+    t->recent.acc = xcalloc(t->width, sizeof(double));
+    return t;
+}
+
+static void sums_list_fini(struct sums_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->items[i].acc);
+    free(l->items);
+}
+
+void tally_free(struct tally *t)
+{
+    if (t == NULL)
+        return;
+    sums_list_fini(&t->epochs);
+    sums_list_fini(&t->windows);
+    free(t->recent.acc);
+    applied_fini(&t->reported);
+    free(t);
+}
+
+static struct sums *sums_find(const struct sums_list *l, int64_t key)
+{
+    for (size_t i = l->n; i-- > 0;)
+        if (l->items[i].key == key)
+            return &l->items[i];
+    return NULL;
+}
+
+static struct sums *sums_at(struct sums_list *l, int64_t key, size_t width)
+{
+    struct sums *found = sums_find(l, key);
+    if (found != NULL)
+        return found;
+    l->items = xrealloc(l->items, (l->n + 1) * sizeof *l->items);
+    size_t at = l->n;
+    while (at > 0 && l->items[at - 1].key > key)
+        at--;
+    memmove(l->items + at + 1, l->items + at, (l->n - at) * sizeof *l->items);
+    l->items[at] = (struct sums){ .key = key, .acc = xcalloc(width, sizeof(double)) };
+    l->n++;
+    return &l->items[at];
+}
+
+static void sums_drop_first(struct sums_list *l)
+{
+    free(l->items[0].acc);
+    l->n--;
+    memmove(l->items, l->items + 1, l->n * sizeof *l->items);
+}
+
+static void sums_add(const struct tally *t, struct sums *to, const double *sums)
+{
+    metrics_merge(t->m, to->acc, sums);
+    to->batches++;
+}
+
+bool tally_add(struct tally *t, int64_t ordinal, const double *sums)
+{
+    if (ordinal >= t->total || applied_add(&t->reported, ordinal, NULL) != 1)
+        return false;
+    sums_add(t, sums_at(&t->epochs, ordinal / t->batches_per_epoch, t->width), sums);
+    if (t->window > 0)
+        sums_add(t, sums_at(&t->windows, ordinal / t->window, t->width), sums);
+    sums_add(t, &t->recent, sums);
+    return true;
+}
+
+static int64_t sums_result(const struct tally *t, const struct sums *s, double *ret)
+{
+    if (s == NULL || s->batches == 0) {
+        for (size_t i = 0; i < model_metrics(t->m); i++)
+            ret[i] = NAN;
+        return 0;
+    }
+    metrics_result(t->m, s->acc, ret);
+    return s->batches;
+}
+
+int64_t tally_epoch(const struct tally *t, int64_t epoch, double *ret)
+{
+    return sums_result(t, sums_find(&t->epochs, epoch), ret);
+}
+
+int64_t tally_recent(const struct tally *t, double *ret)
+{
+    return sums_result(t, &t->recent, ret);
+}
+
+int64_t tally_take_recent(struct tally *t, double *ret)
+{
+    int64_t n = tally_recent(t, ret);
+    memset(t->recent.acc, 0, t->width * sizeof(double));
+    t->recent.batches = 0;
+    return n;
+}
+
+void tally_forget_before(struct tally *t, int64_t epoch)
+{
+    while (t->epochs.n > 0 && t->epochs.items[0].key < epoch)
+        sums_drop_first(&t->epochs);
+}
+
+int tally_take_window(struct tally *t, bool flush, int64_t *ret_step, double *ret)
+{
+    if (t->windows.n == 0)
+        return 0;
+    const struct sums *s = &t->windows.items[0];
+    int64_t end = MIN((s->key + 1) * t->window, t->total), newest = t->windows.items[t->windows.n - 1].key;
+    bool complete = s->batches >= end - s->key * t->window;
+    if (!complete && !flush && newest - s->key < WINDOWS_WAITING)
+        return 0;
+    sums_result(t, s, ret);
+    *ret_step = end;
+    sums_drop_first(&t->windows);
+    return 1;
+}
+
+/* ---- in the checkpoint ---- */
+
+static json_t *sums_list_to_json(const struct tally *t, const struct sums_list *l)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->n; i++) {
+        json_t *acc = json_array();
+        for (size_t j = 0; j < t->width; j++)
+            json_array_append_new(acc, json_number(l->items[i].acc[j]));
+        json_array_append_new(list, json_pack("{s:I, s:I, s:o}", "key", (json_int_t)l->items[i].key, "batches",
+                                              (json_int_t)l->items[i].batches, "sums", acc));
+    }
+    return list;
+}
+
+json_t *tally_to_json(const struct tally *t)
+{
+    auto_free int64_t *ranges = NULL;
+    size_t n = applied_ranges(&t->reported, &ranges);
+    json_t *list = json_array();
+    for (size_t i = 0; i < 2 * n; i++)
+        json_array_append_new(list, json_integer(ranges[i]));
+    return json_pack("{s:I, s:o, s:o, s:o}", "low", (json_int_t)t->reported.low, "ranges", list, "epochs",
+                     sums_list_to_json(t, &t->epochs), "windows", sums_list_to_json(t, &t->windows));
+}
+
+static int sums_from_json(struct tally *t, struct sums_list *l, const struct node *n, struct err *e)
+{
+    int64_t key, batches;
+    struct node sums = node_get(n, "sums");
+    if (node_i64_or(n, "key", 0, 0, INT64_MAX, &key, e) < 0 || node_i64_or(n, "batches", 0, 0, INT64_MAX, &batches, e) < 0)
+        return -1;
+    if (node_size(&sums) != t->width)
+        return node_error(&sums, e, "%zu sums where this model's metrics need %zu", node_size(&sums), t->width);
+    struct sums *to = sums_at(l, key, t->width);
+    to->batches = batches;
+    for (size_t i = 0; i < t->width; i++) {
+        struct node item = node_item(&sums, i);
+        if (json_is_string(item.v))
+            to->acc[i] = strtod(json_string_value(item.v), NULL);
+        else if (node_f64(&item, &to->acc[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int sums_list_from_json(struct tally *t, struct sums_list *l, const struct node *n, struct err *e)
+{
+    for (size_t i = 0; i < node_size(n); i++) {
+        struct node item = node_item(n, i);
+        if (sums_from_json(t, l, &item, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tally_from_json(struct tally *t, const struct node *n, struct err *e)
+{
+    int64_t low;
+    struct node ranges = node_get(n, "ranges"), epochs = node_get(n, "epochs"), windows = node_get(n, "windows");
+    size_t count = node_size(&ranges);
+    auto_free int64_t *values = xcalloc(count + 1, sizeof *values);
+    if (node_i64_or(n, "low", 0, 0, INT64_MAX, &low, e) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        struct node item = node_item(&ranges, i);
+        if (node_i64(&item, 0, INT64_MAX, &values[i], e) < 0)
+            return -1;
+    }
+    AUTO_FINI(applied) reported = APPLIED_INIT;
+    if (applied_from(low, values, count, &reported, e) < 0)
+        return -1;
+    applied_copy(&t->reported, &reported);
+    if (sums_list_from_json(t, &t->epochs, &epochs, e) < 0)
+        return -1;
+    return t->window > 0 ? sums_list_from_json(t, &t->windows, &windows, e) : 0;
+}
