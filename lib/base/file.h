@@ -1,7 +1,8 @@
 /* file - all file access of the project, so that a file that exists is whole (design invariant 5) and
  * so that a test can make any call fail.
  *
- * Errors name the path and the system's words; a missing file is ERR_NOT_FOUND, the rest ERR_IO.
+ * Errors name the path and the system's words. A missing file is ERR_NOT_FOUND, what only the user can cure
+ * (no permission, a folder where a file should be, ...) is ERR_INPUT, the rest ERR_IO: a retry may help.
  */
 #ifndef TRAINYARD_BASE_FILE_H
 #define TRAINYARD_BASE_FILE_H
@@ -14,7 +15,10 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-void fd_close(int fd); /* no-op for -1; keeps errno */
+/* Yields -1 with the error for a system call on `path` that just failed, by errno, as said above. */
+int file_error(const char *path, struct err *e);
+
+/* fd_close() is in base/mem.h, beside auto_close. */
 /* Writes all or fails. */
 MUST_USE int fd_write(int fd, const void *data, size_t n, struct err *e);
 MUST_USE int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, struct err *e);
@@ -57,8 +61,8 @@ void file_map_free(struct file_map *m);
 DEFINE_AUTO(file_map, file_map_free)
 void file_map_random(struct file_map *m); /* madvise: access will be random */
 
-/* Fault injection for tests: calls number n, n+1, ... of `op` ("write", "fsync", "rename", "open") fail
- * with `error`. Off by default; NULL switches it off. */
+/* Fault injection for tests: calls number n, n+1, ... (the first is 1) of `op` ("write", "fsync",
+ * "rename", "open") fail with `error`. `op` must live on. Off by default; NULL switches it off. */
 void file_fault(const char *op, int n, int error);
 
 #endif

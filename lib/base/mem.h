@@ -51,9 +51,9 @@ static inline void auto_free_(void *p)
 }
 #define auto_free __attribute__((cleanup(auto_free_)))
 
+void fd_close(int fd); /* no-op for -1; keeps errno (implemented in the file room) */
 static inline void auto_close_(int *fd)
 {
-    extern void fd_close(int fd);
     fd_close(*fd);
 }
 /* auto_close int fd = -1; closes it at the end of the scope and keeps errno. Hand over with TAKE_FD. */

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/str.h"
 
 enum opt_kind { OPT_KIND_END, OPT_KIND_SECTION, OPT_KIND_STR, OPT_KIND_LIST, OPT_KIND_INT, OPT_KIND_BOOL };
 

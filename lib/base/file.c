@@ -1,0 +1,172 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file_fault.h"
+
+void fd_close(int fd)
+{
+    if (fd < 0)
+        return;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+}
+
+int fd_write(int fd, const void *data, size_t n, struct err *e)
+{
+    const char *p = data;
+    while (n > 0) {
+        ssize_t done = file_fault_hit("write") ? -1 : write(fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return err_errno(e, ERR_IO, "write");
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, struct err *e)
+{
+    const char *p = data;
+    if (offset > INT64_MAX - n)
+        return err_set(e, ERR_INPUT, "write: offset %llu is too large", (unsigned long long)offset);
+    while (n > 0) {
+        ssize_t done = file_fault_hit("write") ? -1 : pwrite(fd, p, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return err_errno(e, ERR_IO, "write");
+        p += done;
+        n -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return 0;
+}
+
+int file_error(const char *path, struct err *e)
+{
+    switch (errno) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+        return err_errno(e, ERR_INPUT, "%s", path);
+    default:
+        return err_errno(e, ERR_IO, "%s", path);
+    }
+}
+
+static int open_read(const char *path)
+{
+    return file_fault_hit("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Reads to the end, whatever size the file says it has: pipes and /proc say 0. */
+static int read_all(int fd, const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    for (;;) {
+        buf_reserve(ret, 1 << 16);
+        ssize_t n = read(fd, ret->data + ret->len, ret->cap - ret->len - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return file_error(path, e);
+        if (n == 0)
+            break;
+        ret->len += (size_t)n;
+        if (ret->len > max) {
+            char text[32];
+            return err_set(e, ERR_INPUT, "%s: larger than %s", path, str_bytes(max, text));
+        }
+    }
+    ret->data[ret->len] = '\0';
+    return 0;
+}
+
+int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    bool standard_input = str_eq(path, "-");
+    auto_close int fd = standard_input ? STDIN_FILENO : open_read(path);
+    if (fd < 0)
+        return file_error(path, e);
+
+    AUTO_FINI(buf) content = BUF_INIT;
+    int rc = read_all(fd, standard_input ? "standard input" : path, max, &content, e);
+    if (standard_input)
+        fd = -1; /* not ours to close */
+    if (rc < 0)
+        return -1;
+    buf_fini(ret);
+    *ret = content;
+    content = (struct buf)BUF_INIT;
+    return 0;
+}
+
+int file_write(const char *path, const void *data, size_t n, struct err *e)
+{
+    AUTO(file_out) *f = NULL;
+    if (file_out_open(path, &f, e) < 0 || file_out_write(f, data, n, e) < 0)
+        return -1;
+    return file_out_commit(f, e);
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool file_is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int file_size(const char *path, uint64_t *ret, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return file_error(path, e);
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
+int file_remove(const char *path, struct err *e)
+{
+    if (unlink(path) < 0 && errno != ENOENT)
+        return file_error(path, e);
+    return 0;
+}
+
+int file_rename(const char *from, const char *to, struct err *e)
+{
+    if (file_fault_hit("rename") || rename(from, to) < 0)
+        return file_error(to, e);
+    return 0;
+}
+
+char *path_join(const char *dir, const char *name)
+{
+    if (name[0] == '/' || dir[0] == '\0')
+        return xstrdup(name);
+    return xasprintf(str_ends(dir, "/") ? "%s%s" : "%s/%s", dir, name);
+}
+
+char *path_dir(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return xstrdup(".");
+    return slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}

@@ -1,0 +1,13 @@
+/* file_fault - inside of base/file.h: what every system call of the file room asks first.
+ *
+ *     if (file_fault_hit("rename") || rename(from, to) < 0) ...
+ */
+#ifndef TRAINYARD_BASE_FILE_FAULT_H
+#define TRAINYARD_BASE_FILE_FAULT_H
+
+#include <stdbool.h>
+
+/* True, with errno set, when file_fault() wants this call to fail. Costs one load when off. Thread-safe. */
+bool file_fault_hit(const char *op);
+
+#endif

@@ -1,0 +1,131 @@
+/* file_out and file_map of base/file.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/file_fault.h"
+
+struct file_out {
+    char *path, *temporary; /* temporary NULL: nothing to remove */
+    int fd;
+};
+
+/* O_EXCL and a counter: two writers never share a temporary, nor does one fall over the leftover of a
+ * process that was killed (process ids repeat, and in containers they are all 1). */
+static int open_temporary(struct file_out *f)
+{
+    for (int n = 0; n < 1000; n++) {
+        auto_free char *name = xasprintf("%s.tmp.%d.%d", f->path, (int)getpid(), n);
+        f->fd = file_fault_hit("open") ? -1 : open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd >= 0) {
+            f->temporary = TAKE(name);
+            return 0;
+        }
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+int file_out_open(const char *path, struct file_out **ret, struct err *e)
+{
+    AUTO(file_out) *f = xcalloc(1, sizeof(*f));
+    f->fd = -1;
+    f->path = xstrdup(path);
+    if (open_temporary(f) < 0)
+        return file_error(path, e);
+    *ret = TAKE(f);
+    return 0;
+}
+
+int file_out_write(struct file_out *f, const void *data, size_t n, struct err *e)
+{
+    if (fd_write(f->fd, data, n, e) < 0)
+        return err_wrap(e, "%s", f->path);
+    return 0;
+}
+
+int file_out_pwrite(struct file_out *f, const void *data, size_t n, uint64_t offset, struct err *e)
+{
+    if (fd_pwrite(f->fd, data, n, offset, e) < 0)
+        return err_wrap(e, "%s", f->path);
+    return 0;
+}
+
+int file_out_commit(struct file_out *f, struct err *e)
+{
+    if (file_fault_hit("fsync") || fsync(f->fd) < 0)
+        return file_error(f->path, e);
+    if (file_rename(f->temporary, f->path, e) < 0)
+        return -1;
+    free(TAKE(f->temporary));
+    fd_close(TAKE_FD(f->fd));
+
+    auto_free char *dir = path_dir(f->path);
+    return dir_sync(dir, e);
+}
+
+void file_out_free(struct file_out *f)
+{
+    if (f == NULL)
+        return;
+    int saved = errno;
+    fd_close(f->fd);
+    if (f->temporary != NULL)
+        unlink(f->temporary);
+    free(f->temporary);
+    free(f->path);
+    free(f);
+    errno = saved;
+}
+
+static const unsigned char nothing[1];
+
+int file_map_open(const char *path, struct file_map **ret, struct err *e)
+{
+    auto_close int fd = file_fault_hit("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return file_error(path, e);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INPUT, "%s: not a regular file", path);
+
+    AUTO(file_map) *m = xcalloc(1, sizeof(*m));
+    m->path = xstrdup(path);
+    m->data = nothing;
+    if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (p == MAP_FAILED)
+            return file_error(path, e);
+        m->data = p;
+        m->size = (size_t)st.st_size;
+    }
+    *ret = TAKE(m);
+    return 0;
+}
+
+/* munmap and madvise want void *, the holder promises const. */
+static void *pages_of(const struct file_map *m)
+{
+    return (void *)(uintptr_t)m->data;
+}
+
+void file_map_free(struct file_map *m)
+{
+    if (m == NULL)
+        return;
+    if (m->size > 0)
+        munmap(pages_of(m), m->size);
+    free(m->path);
+    free(m);
+}
+
+void file_map_random(struct file_map *m)
+{
+    if (m->size > 0)
+        (void)madvise(pages_of(m), m->size, MADV_RANDOM);
+}

@@ -1,0 +1,190 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+static const struct {
+    const char *name, *text_prefix;
+} LEVELS[] = {
+    [LOG_DEBUG] = { "debug", "debug: " },
+    [LOG_INFO] = { "info", "" },
+    [LOG_WARNING] = { "warning", "warning: " },
+    [LOG_ERROR] = { "error", "error: " },
+};
+static const char *const FORMATS[] = { [LOG_TEXT] = "text", [LOG_JSON] = "json" };
+
+/* Written by log_setup() before threads exist, read ever after. */
+static struct {
+    enum log_level level;
+    enum log_format format;
+    char replica[64];
+} logger = { .level = LOG_INFO };
+
+void log_setup(enum log_level level, enum log_format format, const char *replica)
+{
+    logger.level = level;
+    logger.format = format;
+    str_fmt(logger.replica, sizeof(logger.replica), "%s", replica != NULL ? replica : "");
+}
+
+int log_level_parse(const char *s, enum log_level *ret, struct err *e)
+{
+    for (size_t i = 0; i < COUNT_OF(LEVELS); i++) {
+        if (str_eq(s, LEVELS[i].name)) {
+            *ret = (enum log_level)i;
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INPUT, "log level '%s' is not known; it must be debug, info, warning or error", s);
+}
+
+int log_format_parse(const char *s, enum log_format *ret, struct err *e)
+{
+    for (size_t i = 0; i < COUNT_OF(FORMATS); i++) {
+        if (str_eq(s, FORMATS[i])) {
+            *ret = (enum log_format)i;
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INPUT, "log format '%s' is not known; it must be text or json", s);
+}
+
+bool log_enabled(enum log_level level)
+{
+    return level >= logger.level;
+}
+
+/* Length of the well-formed multi-byte UTF-8 sequence at s, 0 when there is none (the table of RFC 3629). */
+static size_t utf8_len(const unsigned char *s)
+{
+    size_t n = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
+        (s[0] == 0xF4 && s[1] > 0x8F))
+        return 0;
+    return n;
+}
+
+static void add_json_string(struct buf *b, const char *s)
+{
+    buf_char(b, '"');
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            buf_printf(b, "\\%c", c);
+        else if (c == '\n')
+            buf_str(b, "\\n");
+        else if (c < 0x20 || c == 0x7f)
+            buf_printf(b, "\\u%04x", c);
+        else if (c < 0x80)
+            buf_char(b, *s);
+        else {
+            size_t n = utf8_len((const unsigned char *)s);
+            buf_add(b, n > 0 ? s : "?", MAX(n, 1));
+            s += MAX(n, 1) - 1;
+        }
+    }
+    buf_char(b, '"');
+}
+
+/* One record is one line: control characters of a message must not forge others. */
+static void add_text(struct buf *b, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        buf_char(b, c == '\t' || (c >= 0x20 && c != 0x7f) ? *s : ' ');
+    }
+}
+
+static void add_number(struct buf *b, const struct log_field *f, bool json)
+{
+    if (isfinite(f->d))
+        buf_printf(b, "%.*g", json ? 17 : f->digits, f->d);
+    else
+        buf_printf(b, json ? "\"%s\"" : "%s", isnan(f->d) ? "NaN" : f->d > 0 ? "Infinity" : "-Infinity");
+}
+
+static void add_value(struct buf *b, const struct log_field *f, bool json)
+{
+    switch (f->kind) {
+    case LOG_FIELD_STR:
+        if (json)
+            add_json_string(b, f->s != NULL ? f->s : "");
+        else
+            add_text(b, f->s != NULL ? f->s : "");
+        break;
+    case LOG_FIELD_INT:
+        buf_printf(b, "%" PRId64, f->i);
+        break;
+    case LOG_FIELD_NUM:
+        add_number(b, f, json);
+        break;
+    default:
+        break;
+    }
+}
+
+static void format_text(struct buf *b, enum log_level level, const char *msg, int n, const struct log_field *fields)
+{
+    if (logger.replica[0] != '\0')
+        buf_printf(b, "[%s] ", logger.replica);
+    buf_str(b, LEVELS[level].text_prefix);
+    add_text(b, msg);
+    for (int i = 0; i < n; i++) {
+        buf_printf(b, "%s%s ", i > 0 || msg[0] != '\0' ? " " : "", fields[i].key);
+        add_value(b, &fields[i], false);
+    }
+}
+
+static void format_json(struct buf *b, enum log_level level, const char *msg, int n, const struct log_field *fields)
+{
+    char ts[32];
+    buf_printf(b, "{\"ts\":\"%s\",\"level\":\"%s\",\"replica\":", clock_rfc3339(clock_wall(), ts), LEVELS[level].name);
+    add_json_string(b, logger.replica);
+    buf_str(b, ",\"msg\":");
+    add_json_string(b, msg);
+    for (int i = 0; i < n; i++) {
+        buf_char(b, ',');
+        add_json_string(b, fields[i].key);
+        buf_char(b, ':');
+        add_value(b, &fields[i], true);
+    }
+    buf_char(b, '}');
+}
+
+void log_fields(enum log_level level, const char *msg, int n, const struct log_field *fields)
+{
+    int saved = errno;
+    if (!log_enabled(level))
+        return;
+
+    AUTO_FINI(buf) line = BUF_INIT;
+    if (logger.format == LOG_JSON)
+        format_json(&line, level, msg, n, fields);
+    else
+        format_text(&line, level, msg, n, fields);
+    buf_char(&line, '\n');
+    ssize_t ignored UNUSED = write(STDERR_FILENO, line.data, line.len); /* nowhere to complain */
+    errno = saved;
+}
+
+void log_msg(enum log_level level, const char *fmt, ...)
+{
+    if (!log_enabled(level))
+        return;
+    AUTO_FINI(buf) text = BUF_INIT;
+    va_list ap;
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    log_fields(level, text.data, 0, NULL);
+}
