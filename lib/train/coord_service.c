@@ -72,13 +72,15 @@ static void message_append(const ProtobufCMessage *m, struct buf *out)
 
 void coord_pack_request(const struct coord_request *q, struct buf *out)
 {
-    Trainyard__V1__Header header = TRAINYARD__V1__HEADER__INIT;
+    Trainyard__V1__Header header;
+    trainyard__v1__header__init(&header);
     header.job_uid = text(q->job_uid);
     header.generation = q->generation;
     header.sender = text(q->sender);
     header.incarnation = q->incarnation;
 
-    Trainyard__V1__OrdinalSpace space = TRAINYARD__V1__ORDINAL_SPACE__INIT;
+    Trainyard__V1__OrdinalSpace space;
+    trainyard__v1__ordinal_space__init(&space);
     space.fingerprint = q->space.fingerprint;
     space.examples = q->space.examples;
     space.batch_size = q->space.batch_size;
@@ -86,7 +88,8 @@ void coord_pack_request(const struct coord_request *q, struct buf *out)
     space.shuffle = q->space.shuffle;
     space.shuffle_version = q->shuffle_version;
 
-    Trainyard__V1__Report report = TRAINYARD__V1__REPORT__INIT;
+    Trainyard__V1__Report report;
+    trainyard__v1__report__init(&report);
     const struct coord_report *r = &q->report;
     report.ordinals = ints(r->ordinals);
     report.n_ordinals = r->n;
@@ -99,7 +102,8 @@ void coord_pack_request(const struct coord_request *q, struct buf *out)
     report.steps = r->steps;
     report.staleness_sum = r->staleness_sum;
 
-    request_message m = TRAINYARD__V1__WORKER_REQUEST__INIT;
+    request_message m;
+    trainyard__v1__worker_request__init(&m);
     m.header = &header;
     m.report = &report;
     m.held = ints(q->held.r);
@@ -199,7 +203,8 @@ static int request_of(enum coord_kind kind, const request_message *m, struct coo
 
 static void reply_pack(const struct coord_reply *r, struct buf *out)
 {
-    reply_message m = TRAINYARD__V1__WORKER_REPLY__INIT;
+    reply_message m;
+    trainyard__v1__worker_reply__init(&m);
     m.generation = r->generation;
     m.chief_incarnation = r->chief_incarnation;
     m.state = (Trainyard__V1__JobState)r->state;

@@ -12,6 +12,7 @@ above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eva
 $(BUILD)/gen/rpc/%.pb-c.c $(BUILD)/gen/rpc/%.pb-c.h &: lib/rpc/%.proto
 	@mkdir -p $(BUILD)/gen/rpc
 	protoc-c --proto_path=lib --c_out=$(BUILD)/gen $<
+	@sed -i 's/\bregister\b/register_/g' $(BUILD)/gen/rpc/$*.pb-c.h # a method's name that is a C keyword
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c
 	@mkdir -p $(@D)
