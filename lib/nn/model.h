@@ -10,6 +10,7 @@
 #define TRAINYARD_NN_MODEL_H
 
 #include "codec/node.h"
+#include "nn/metric_list.h"
 #include "nn/optimizer.h"
 #include "tensor/tensor.h"
 
@@ -46,6 +47,8 @@ const struct variable *model_variable(const struct model *m, size_t i);
 const struct shape *model_input_shape(const struct model *m);  /* without the batch axis */
 const struct shape *model_output_shape(const struct model *m);
 const struct optimizer *model_optimizer(const struct model *m);
+const struct loss *model_loss(const struct model *m);               /* NULL without compile */
+const struct metric_list *model_metric_list(const struct model *m); /* NULL without compile */
 const char *model_name(const struct model *m);
 bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
 

@@ -11,10 +11,10 @@ SAN_COMMON := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -DTRAINYA
 
 ifeq ($(FLAVOUR),release)
   OPT := -O2 -g $(HARDEN) -fstack-clash-protection -D_FORTIFY_SOURCE=2 -ftrivial-auto-var-init=zero
-  KERNEL_OPT := -O3 -fno-math-errno -fno-trapping-math
+  KERNEL_OPT := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
 else ifeq ($(FLAVOUR),debug)
   OPT := -O0 -g $(HARDEN)
-  KERNEL_OPT := -O2 -fno-math-errno -fno-trapping-math
+  KERNEL_OPT := -O2 -fno-math-errno -fno-trapping-math -ffp-contract=off
 else ifeq ($(FLAVOUR),asan)
   OPT := $(SAN_COMMON) -fsanitize=address,undefined,float-cast-overflow
   SAN_LINK := -fsanitize=address,undefined

@@ -1,0 +1,214 @@
+#include "nn/catalog.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/str.h"
+
+static bool in_range(enum arg_range range, double v)
+{
+    switch (range) {
+#define X(name, condition, text)                                                                   \
+    case name:                                                                                     \
+        return condition;
+        ARG_RANGES(X)
+#undef X
+    }
+    return false;
+}
+
+static const char *range_text(enum arg_range range)
+{
+    static const char *const TEXT[] = {
+#define X(name, condition, text) [name] = text,
+        ARG_RANGES(X)
+#undef X
+    };
+    return TEXT[range];
+}
+
+const struct kind *catalog_row(const struct catalog *c, size_t i)
+{
+    return (const struct kind *)(const void *)((const char *)c->rows + i * c->size);
+}
+
+static bool kind_is_called(const struct kind *k, const char *word, bool any_case)
+{
+    for (size_t i = 0; i < KIND_NAMES_MAX && k->names[i] != NULL; i++)
+        if (any_case ? strcasecmp(k->names[i], word) == 0 : strcmp(k->names[i], word) == 0)
+            return true;
+    return false;
+}
+
+static int unknown(const struct catalog *c, const struct node *at, const char *word, struct err *e)
+{
+    for (size_t i = 0; c->later != NULL && c->later[i] != NULL; i++)
+        if (strcasecmp(c->later[i], word) == 0)
+            return node_error(at, e, "%s '%s' is not supported yet", c->what, word);
+    const size_t n = c->count * KIND_NAMES_MAX;
+    auto_free const char **names = xcalloc(n, sizeof *names);
+    for (size_t i = 0; i < c->count; i++)
+        memcpy(names + i * KIND_NAMES_MAX, catalog_row(c, i)->names, sizeof catalog_row(c, i)->names);
+    char hint[160];
+    return node_error(at, e, "%s '%s' is not known%s", c->what, word,
+                      str_did_you_mean(word, names, n, hint, sizeof hint));
+}
+
+int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,
+                 struct err *e)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        if (kind_is_called(catalog_row(c, i), word, c->any_case)) {
+            *ret = catalog_row(c, i);
+            return 0;
+        }
+    }
+    return unknown(c, at, word, e);
+}
+
+int catalog_parse(const struct catalog *c, const struct node *n, const struct kind **ret, double *ret_values,
+                  struct node *ret_config, struct err *e)
+{
+    const char *word = NULL;
+    struct node config;
+    const struct kind *k = NULL;
+    if (node_named(n, &word, &config, e) < 0 || catalog_find(c, n, word, &k, e) < 0 ||
+        args_parse(k, &config, ret_values, e) < 0)
+        return -1;
+    if (ret_config != NULL)
+        *ret_config = config;
+    *ret = k;
+    return 0;
+}
+
+static int parse_choice(const struct arg *a, const struct node *n, double *ret, struct err *e)
+{
+    size_t count = 0, chosen = 0;
+    while (a->choices[count] != NULL)
+        count++;
+    if (node_enum(n, a->choices, count, &chosen, e) < 0)
+        return -1;
+    *ret = (double)chosen;
+    return 0;
+}
+
+static int parse_number(const struct arg *a, const struct node *n, double *ret, struct err *e)
+{
+    double v = 0;
+    int64_t whole = 0;
+    if (a->kind == ARG_INTEGER) {
+        if (node_i64(n, -(1LL << 52), 1LL << 52, &whole, e) < 0)
+            return -1;
+        v = (double)whole;
+    } else if (node_f64(n, &v, e) < 0) {
+        return -1;
+    }
+    if (!in_range(a->range, v))
+        return node_error(n, e, "must be %s, not %.9g", range_text(a->range), v);
+    *ret = v;
+    return 0;
+}
+
+/* Python's spelling of "not used": absent, null, false, 0. */
+static int check_unused(const struct arg *a, const struct node *n, struct err *e)
+{
+    const json_t *v = n->v;
+    if (json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0.0))
+        return 0;
+    return node_error(n, e, "'%s' is not supported yet; leave it out", a->name);
+}
+
+static int arg_parse(const struct arg *a, const struct node *n, double *ret, struct err *e)
+{
+    bool flag = false;
+    switch (a->kind) {
+    case ARG_NUMBER:
+    case ARG_INTEGER:
+        return parse_number(a, n, ret, e);
+    case ARG_FLAG:
+        if (node_bool(n, &flag, e) < 0)
+            return -1;
+        *ret = flag ? 1 : 0;
+        return 0;
+    case ARG_CHOICE:
+        return parse_choice(a, n, ret, e);
+    case ARG_UNSUPPORTED:
+        return check_unused(a, n, e);
+    case ARG_IGNORED:
+    case ARG_OTHER:
+        break;
+    }
+    return 0;
+}
+
+void args_defaults(const struct kind *k, double *ret_values)
+{
+    for (size_t i = 0; i < k->nargs; i++)
+        ret_values[i] = k->args[i].fallback;
+}
+
+int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e)
+{
+    double values[KIND_ARGS_MAX];
+    const char *names[KIND_ARGS_MAX];
+    args_defaults(k, values);
+    for (size_t i = 0; i < k->nargs; i++)
+        names[i] = k->args[i].name;
+    if (node_present(config) && (node_object(config, e) < 0 || node_only(config, names, k->nargs, e) < 0))
+        return -1;
+    for (size_t i = 0; i < k->nargs; i++) {
+        struct node n = node_get(config, names[i]);
+        if (!node_present(&n)) {
+            if (k->args[i].required)
+                return node_error(config, e, "%s needs '%s'", k->names[0], names[i]);
+        } else if (arg_parse(&k->args[i], &n, &values[i], e) < 0) {
+            return -1;
+        }
+    }
+    memcpy(ret_values, values, k->nargs * sizeof *values);
+    return 0;
+}
+
+static json_t *arg_config(const struct arg *a, double v)
+{
+    if (a->kind == ARG_FLAG)
+        return json_boolean(v != 0);
+    if (a->kind == ARG_UNSUPPORTED || isnan(v))
+        return json_null();
+    if (a->kind == ARG_CHOICE)
+        return json_string(a->choices[(size_t)v]);
+    return a->kind == ARG_INTEGER ? json_integer((json_int_t)v) : json_real(v);
+}
+
+json_t *args_config(const struct kind *k, const double *values)
+{
+    json_t *config = json_object();
+    for (size_t i = 0; i < k->nargs; i++)
+        if (k->args[i].kind != ARG_IGNORED && k->args[i].kind != ARG_OTHER)
+            json_object_set_new(config, k->args[i].name, arg_config(&k->args[i], values[i]));
+    return config;
+}
+
+json_t *kind_serialized(const char *module, const char *class_name, json_t *config)
+{
+    return json_pack("{s:s, s:s, s:o, s:n}", "module", module, "class_name", class_name, "config", config,
+                     "registered_name");
+}
+
+const char *arg_default_text(const struct arg *a, char out[32])
+{
+    if (a->required)
+        snprintf(out, 32, "required");
+    else if (a->kind == ARG_OTHER)
+        snprintf(out, 32, "%s", a->text != NULL ? a->text : "None");
+    else if (a->kind == ARG_FLAG)
+        snprintf(out, 32, "%s", a->fallback != 0 ? "True" : "False");
+    else if (a->kind == ARG_CHOICE)
+        snprintf(out, 32, "'%s'", a->choices[(size_t)a->fallback]);
+    else if (isnan(a->fallback) || a->kind == ARG_UNSUPPORTED)
+        snprintf(out, 32, "None");
+    else
+        snprintf(out, 32, "%.9g", a->fallback);
+    return out;
+}

@@ -1,0 +1,101 @@
+/* catalog - what can be named in a manifest: optimizers, schedules, losses, metrics, initializers, ...
+ *
+ * A catalog is a table of rows. Every row begins with a `struct kind`: its Keras names and its arguments.
+ * From that one table come parsing, complaints ("'Adamm' is not known; did you mean 'Adam'?"), the
+ * config for model.json and docs/layers.md. Adding an optimizer is one row plus its functions.
+ *
+ *     static const struct arg SGD_ARGS[] = { ARG_OF("momentum", ARG_NUMBER, 0, ARG_UNIT), ... };
+ *
+ * Argument values are doubles in the order of the table: numbers and integers as they are, flags 0 or 1,
+ * choices as the index into `choices`, Python's None as NAN. Nothing here allocates or does I/O.
+ */
+#ifndef TRAINYARD_NN_CATALOG_H
+#define TRAINYARD_NN_CATALOG_H
+
+#include <math.h>
+
+#include "codec/node.h"
+
+enum { KIND_NAMES_MAX = 6, KIND_ARGS_MAX = 24 };
+
+enum arg_kind {
+    ARG_NUMBER,
+    ARG_INTEGER,
+    ARG_FLAG,
+    ARG_CHOICE,      /* one of `choices` */
+    ARG_IGNORED,     /* Keras has it, it changes nothing here (name, dtype) */
+    ARG_UNSUPPORTED, /* Keras has it; only its default is accepted */
+    ARG_OTHER        /* the owner parses it: a schedule, a list, a regularizer */
+};
+
+/* X(name, condition on v, text) */
+#define ARG_RANGES(X)                                                                              \
+    X(ARG_ANY, v == v, "a number")                                                                 \
+    X(ARG_POSITIVE, v > 0, "greater than 0")                                                       \
+    X(ARG_NOT_NEGATIVE, v >= 0, "0 or greater")                                                    \
+    X(ARG_NOT_POSITIVE, v <= 0, "0 or less")                                                       \
+    X(ARG_UNIT, v >= 0 && v <= 1, "between 0 and 1")                                               \
+    X(ARG_DECAY, v >= 0 && v < 1, "at least 0 and less than 1")                                    \
+    X(ARG_AT_LEAST_ONE, v >= 1, "1 or greater")                                                    \
+    X(ARG_AT_LEAST_TWO, v >= 2, "2 or greater")
+enum arg_range {
+#define X(name, condition, text) name,
+    ARG_RANGES(X)
+#undef X
+};
+
+#define ARG_NONE __builtin_nan("")
+
+struct arg {
+    const char *name;
+    enum arg_kind kind;
+    double fallback; /* ARG_NONE: Python's None */
+    enum arg_range range;
+    bool required;
+    const char *const *choices; /* NULL-terminated, for ARG_CHOICE */
+    const char *text;           /* ARG_OTHER: its default for the docs */
+};
+#define ARG_OF(name_, kind_, fallback_, range_)                                                    \
+    { .name = (name_), .kind = (kind_), .fallback = (fallback_), .range = (range_) }
+#define ARG_NEEDED(name_, kind_, range_)                                                           \
+    { .name = (name_), .kind = (kind_), .fallback = ARG_NONE, .range = (range_), .required = true }
+#define ARG_ONE_OF(name_, choices_)                                                                \
+    { .name = (name_), .kind = ARG_CHOICE, .choices = (choices_) }
+#define ARG_SKIP(name_) { .name = (name_), .kind = ARG_IGNORED }
+#define ARG_REFUSE(name_) { .name = (name_), .kind = ARG_UNSUPPORTED }
+#define ARG_OWN(name_, text_) { .name = (name_), .kind = ARG_OTHER, .text = (text_) }
+
+struct kind { /* first member of every row */
+    const char *names[KIND_NAMES_MAX]; /* [0] the class, then what Keras accepts for it */
+    const struct arg *args;
+    size_t nargs;
+};
+
+struct catalog {
+    const char *what, *plural;  /* "optimizer", "Optimizers" */
+    const void *rows;
+    size_t count, size;         /* rows, bytes a row */
+    const char *const *later;   /* NULL-terminated: in Keras, not here yet */
+    bool any_case;              /* Keras lower-cases the name first (optimizers) */
+};
+#define CATALOG_ROWS(table) .rows = (table), .count = COUNT_OF(table), .size = sizeof (table)[0]
+
+const struct kind *catalog_row(const struct catalog *c, size_t i);
+/* The row called `word`; a placed error at `at` for a stranger. */
+MUST_USE int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,
+                          struct err *e);
+/* A name or a map: its row and the values of all its arguments. ret_config (may be NULL) for ARG_OTHER. */
+MUST_USE int catalog_parse(const struct catalog *c, const struct node *n, const struct kind **ret, double *ret_values,
+                           struct node *ret_config, struct err *e);
+
+/* Values of the arguments; defaults for what is absent. Unknown keys are refused. */
+MUST_USE int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e);
+void args_defaults(const struct kind *k, double *ret_values);
+/* All arguments as Keras's get_config() has them, ARG_IGNORED and ARG_OTHER left out; new reference. */
+json_t *args_config(const struct kind *k, const double *values);
+/* {"module", "class_name", "config", "registered_name"} as Keras 3 serializes objects; takes config. */
+json_t *kind_serialized(const char *module, const char *class_name, json_t *config);
+/* The default as Python shows it: "0.9", "None", "False", "'fan_in'". */
+const char *arg_default_text(const struct arg *a, char out[32]);
+
+#endif
