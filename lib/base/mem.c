@@ -9,6 +9,7 @@
 #include "base/str.h"
 
 enum { ALIGNMENT = 64 };
+static const size_t BLOCK_MAX = (size_t)1 << 39; /* 512 GiB: more in one block is a damaged size */
 
 /* No allocation and no stdio here: there is no memory left to use. */
 static __attribute__((noreturn, cold)) void out_of_memory(void)
@@ -98,7 +99,7 @@ int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e)
     char text[32];
     void *p = NULL;
 
-    if (bytes > PTRDIFF_MAX - ALIGNMENT || posix_memalign(&p, ALIGNMENT, MAX(bytes, 1)) != 0)
+    if (bytes > BLOCK_MAX || posix_memalign(&p, ALIGNMENT, MAX(bytes, 1)) != 0)
         return err_set(e, ERR_NOMEM, "no memory for %s (%s)", what, str_bytes(bytes, text));
     memset(p, 0, MAX(bytes, 1));
     *ret = p;
