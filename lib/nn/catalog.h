@@ -80,6 +80,8 @@ struct catalog {
 };
 #define CATALOG_ROWS(table) .rows = (table), .count = COUNT_OF(table), .size = sizeof (table)[0]
 
+extern const struct catalog OPTIMIZERS, SCHEDULES, LOSSES, METRICS, ACTIVATION_KINDS, INITIALIZERS, REGULARIZERS;
+
 const struct kind *catalog_row(const struct catalog *c, size_t i);
 /* The row called `word`; a placed error at `at` for a stranger. */
 MUST_USE int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,

@@ -9,8 +9,6 @@
 
 struct schedule; /* immutable, shared */
 
-extern const struct catalog SCHEDULES;
-
 /* A constant. */
 struct schedule *schedule_constant(double rate);
 /* A number, or {ExponentialDecay: {...}} and the like (node_named). */
