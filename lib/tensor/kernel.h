@@ -24,6 +24,13 @@
 #define KERNEL
 #endif
 
+/* Before a loop whose y may be x itself (never a shifted overlap): no run-time check for aliases. */
+#ifdef __clang__
+#define KERNEL_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define KERNEL_LOOP _Pragma("GCC ivdep")
+#endif
+
 enum { KERNEL_LANES = 16 };
 
 /* y = v */
@@ -40,6 +47,10 @@ void kernel_add(const float *x1, const float *x2, float *y, size_t n);
 void kernel_add_row(const float *b, float *y, size_t rows, size_t cols);
 /* y (rows, cols) = max(y + b, 0): bias and relu in one pass */
 void kernel_add_row_relu(const float *b, float *y, size_t rows, size_t cols);
+/* y (rows, cols) = a (cols) * x + b (cols); y may equal x */
+void kernel_affine_rows(const float *x, const float *a, const float *b, float *y, size_t rows, size_t cols);
+/* y = a*x + b of bytes: pixels to floats */
+void kernel_from_u8(const uint8_t *x, float a, float b, float *y, size_t n);
 /* y (cols) = sum over rows of x (rows, cols) */
 void kernel_sum_rows(const float *x, float *y, size_t rows, size_t cols);
 /* dx = y > 0 ? dy : 0; dx may equal dy */

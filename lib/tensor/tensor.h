@@ -25,7 +25,7 @@ enum dtype {
     DTYPES(X)
 #undef X
 };
-const char *dtype_name(enum dtype d); /* "float32"; "type 99" for strangers */
+const char *dtype_name(enum dtype d); /* "float32"; "unknown type" for strangers */
 size_t dtype_size(enum dtype d);      /* 0 for strings and strangers */
 MUST_USE int dtype_parse(const char *name, enum dtype *ret, struct err *e);
 
