@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 uint32_t crc32c(uint32_t crc, const void *data, size_t n); /* crc of what came before, 0 to begin */
+/* The same without special instructions (a test compares them). */
+uint32_t crc32c_portable(uint32_t crc, const void *data, size_t n);
 uint32_t crc32c_mask(uint32_t crc);
 uint32_t crc32c_unmask(uint32_t masked);
 

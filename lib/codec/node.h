@@ -26,7 +26,7 @@ bool node_present(const struct node *n); /* not absent and not null */
 struct node node_get(const struct node *n, const char *key); /* v NULL when absent or n is no object */
 struct node node_item(const struct node *n, size_t i);
 size_t node_size(const struct node *n); /* of an object or array, else 0 */
-/* i-th key of an object, in order of the document. */
+/* i-th key of an object, in order of the document; NULL past the end. Cost O(i). */
 const char *node_key(const struct node *n, size_t i);
 const char *node_type(const struct node *n); /* "a string", "a number", "nothing", ... for messages */
 
@@ -54,7 +54,7 @@ MUST_USE int node_bool_or(const struct node *n, const char *key, bool fallback, 
 
 /* "Keras lets this be a name or a map": accepts  "Adam",  {Adam: {learning_rate: 0.1}},
  * {class_name: Adam, config: {...}} and {name: Adam, learning_rate: 0.1}. *ret_config is the map of
- * arguments (v NULL when there are none). */
+ * arguments (v NULL when there are none); in the last form it is n itself, its `name` included. */
 MUST_USE int node_named(const struct node *n, const char **ret_name, struct node *ret_config, struct err *e);
 
 #endif

@@ -1,0 +1,175 @@
+#include "codec/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* Nesting of the value; stops counting above the limit. Safe recursion: jansson itself parses at most 2048 deep. */
+static int depth_of(const json_t *v)
+{
+    int deepest = 0;
+    size_t i;
+    const char *key;
+    json_t *item;
+
+    if (json_is_array(v)) {
+        json_array_foreach (v, i, item)
+            deepest = MAX(deepest, depth_of(item));
+    } else if (json_is_object(v)) {
+        json_object_foreach ((json_t *)(uintptr_t)v, key, item)
+            deepest = MAX(deepest, depth_of(item));
+    } else {
+        return 0;
+    }
+    return deepest + 1;
+}
+
+int json_parse(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
+{
+    json_error_t error;
+    json_auto_t *v = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+
+    if (v == NULL && json_error_code(&error) == json_error_out_of_memory)
+        return err_set(e, ERR_NOMEM, "%s: no memory for %zu bytes of JSON", name, n);
+    if (v == NULL)
+        return err_set(e, ERR_INPUT, "%s:%d:%d: %s", name, error.line, error.column, error.text);
+    if (depth_of(v) > JSON_DEPTH_MAX)
+        return err_set(e, ERR_INPUT, "%s: nested deeper than %d", name, JSON_DEPTH_MAX);
+    *ret = TAKE(v);
+    return 0;
+}
+
+static int emit_chunk(const char *data, size_t n, void *user)
+{
+    buf_add(user, data, n);
+    return 0;
+}
+
+static void emit_real(double v, struct buf *out)
+{
+    char text[40];
+    int digits = 0;
+    do
+        snprintf(text, sizeof(text), "%.*g", ++digits, v);
+    while (digits < 17 && strtod(text, NULL) != v);
+
+    buf_str(out, text);
+    if (strpbrk(text, ".e") == NULL) /* it shall be read as a real again */
+        buf_str(out, ".0");
+}
+
+enum { COMPACT = -1 };
+
+static void new_line(struct buf *out, int level)
+{
+    if (level == COMPACT)
+        return;
+    buf_char(out, '\n');
+    for (int i = 0; i < level; i++)
+        buf_str(out, "  ");
+}
+
+static void emit(const json_t *v, int level, struct buf *out);
+
+static void emit_string(const char *s, struct buf *out)
+{
+    json_auto_t *text = json_string(s);
+    emit(text, COMPACT, out);
+}
+
+static void emit_object(const json_t *v, int level, struct buf *out)
+{
+    int inside = level == COMPACT ? COMPACT : level + 1;
+    const char *separator = "", *key;
+    json_t *item;
+
+    buf_char(out, '{');
+    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+        buf_str(out, separator);
+        new_line(out, inside);
+        emit_string(key, out);
+        buf_str(out, level == COMPACT ? ":" : ": ");
+        emit(item, inside, out);
+        separator = ",";
+    }
+    if (json_object_size(v) > 0)
+        new_line(out, level);
+    buf_char(out, '}');
+}
+
+static void emit_array(const json_t *v, int level, struct buf *out)
+{
+    int inside = level == COMPACT ? COMPACT : level + 1;
+    size_t i;
+    json_t *item;
+
+    buf_char(out, '[');
+    json_array_foreach (v, i, item) {
+        if (i > 0)
+            buf_char(out, ',');
+        new_line(out, inside);
+        emit(item, inside, out);
+    }
+    if (json_array_size(v) > 0)
+        new_line(out, level);
+    buf_char(out, ']');
+}
+
+static void emit(const json_t *v, int level, struct buf *out)
+{
+    if (json_is_object(v))
+        emit_object(v, level, out);
+    else if (json_is_array(v))
+        emit_array(v, level, out);
+    else if (json_is_real(v))
+        emit_real(json_real_value(v), out);
+    else
+        json_dump_callback(v, emit_chunk, out, JSON_ENCODE_ANY | JSON_COMPACT);
+}
+
+void json_emit(const json_t *v, struct buf *out)
+{
+    emit(v, COMPACT, out);
+}
+
+void json_emit_pretty(const json_t *v, struct buf *out)
+{
+    emit(v, 0, out);
+    buf_char(out, '\n');
+}
+
+/* The member of v named by the first n bytes of `name`: a key, or the index of an array. */
+static json_t *member(const json_t *v, const char *name, size_t n)
+{
+    auto_free char *key = xstrndup(name, n);
+    int64_t i;
+
+    if (json_is_object(v))
+        return json_object_get(v, key);
+    if (!json_is_array(v) || str_i64(key, 0, INT32_MAX, &i, NULL) < 0)
+        return NULL;
+    return json_array_get(v, (size_t)i);
+}
+
+json_t *json_at(const json_t *v, const char *path)
+{
+    json_t *at = (json_t *)(uintptr_t)v;
+    while (at != NULL && *path != '\0') {
+        size_t n = strcspn(path, ".");
+        at = member(at, path, n);
+        path += n + (path[n] == '.' ? 1 : 0);
+    }
+    return at;
+}
+
+json_t *json_number(double v)
+{
+    if (isnan(v))
+        return json_string("NaN");
+    if (isinf(v))
+        return json_string(v > 0 ? "Infinity" : "-Infinity");
+    return json_real(v);
+}

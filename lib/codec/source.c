@@ -1,0 +1,94 @@
+#include "codec/source.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "codec/node.h"
+
+struct noted {
+    struct place value, key;
+};
+
+struct source {
+    char *name;
+    struct strmap *places; /* path -> struct noted */
+};
+
+struct source *source_new(const char *name)
+{
+    struct source *s = xcalloc(1, sizeof(*s));
+    s->name = xstrdup(name);
+    s->places = strmap_new();
+    return s;
+}
+
+void source_free(struct source *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < strmap_size(s->places); i++)
+        free(strmap_value(s->places, i));
+    strmap_free(s->places);
+    free(s->name);
+    free(s);
+}
+
+const char *source_name(const struct source *s)
+{
+    return s->name;
+}
+
+void source_note(struct source *s, const char *path, struct place value, struct place key)
+{
+    if (strlen(path) >= NODE_PATH_MAX || strmap_get(s->places, path) != NULL)
+        return;
+    struct noted *n = xmalloc(sizeof(*n));
+    *n = (struct noted){ .value = value, .key = key };
+    strmap_set(s->places, path, n);
+}
+
+/* Cuts the last member off a path: "a.b[2]" -> "a.b" -> "a" -> "". */
+static void cut_last(char *path)
+{
+    size_t n = strlen(path);
+    while (n > 0 && path[n - 1] != '.' && path[n - 1] != '[')
+        n--;
+    path[n > 0 ? n - 1 : 0] = '\0';
+}
+
+static const struct noted *nearest(const struct source *s, const char *path, bool *ret_exact)
+{
+    char at[NODE_PATH_MAX];
+    str_fmt(at, sizeof(at), "%s", path);
+
+    *ret_exact = true;
+    for (;;) {
+        const struct noted *n = strmap_get(s->places, at);
+        if (n != NULL || at[0] == '\0')
+            return n;
+        cut_last(at);
+        *ret_exact = false;
+    }
+}
+
+bool source_find(const struct source *s, const char *path, int *ret_line, int *ret_column)
+{
+    bool exact;
+    const struct noted *n = nearest(s, path, &exact);
+    if (n == NULL)
+        return false;
+    *ret_line = n->value.line;
+    *ret_column = n->value.column;
+    return true;
+}
+
+bool source_find_key(const struct source *s, const char *path, int *ret_line, int *ret_column)
+{
+    bool exact;
+    const struct noted *n = nearest(s, path, &exact);
+    if (n == NULL)
+        return false;
+    *ret_line = exact ? n->key.line : n->value.line;
+    *ret_column = exact ? n->key.column : n->value.column;
+    return true;
+}
