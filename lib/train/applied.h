@@ -14,9 +14,9 @@ enum { APPLIED_SPAN_MAX = 1 << 24 };
 
 struct applied {
     int64_t low;        /* all ordinals below are in */
-    uint64_t *bits;     /* ring of words; bit i of the set is ordinal low + i (see applied.c) */
-    size_t words;
-    int64_t high;       /* one above the highest ordinal in */
+    uint64_t *bits;     /* ring: ordinal o is bit o % 64 of word (o / 64) % words; all else is 0 */
+    size_t words;       /* a power of two, or 0 */
+    int64_t high;       /* one above the highest ordinal in; low when none is above low */
 };
 #define APPLIED_INIT { .low = 0 }
 
@@ -29,8 +29,10 @@ int64_t applied_count(const struct applied *a); /* members */
 void applied_copy(struct applied *to, const struct applied *from);
 void applied_intersect(struct applied *to, const struct applied *with); /* to = to AND with */
 bool applied_equal(const struct applied *a, const struct applied *b);
-/* Half-open ranges above low: n pairs in ret (xmalloc'ed). And back; ERR_INPUT unless sorted, disjoint, in span. */
+/* Half-open ranges above low, ascending: returns how many; ret holds two values for each (xmalloc'ed). */
 size_t applied_ranges(const struct applied *a, int64_t **ret);
+/* And back, from nvalues = 2 x ranges values; ERR_INPUT unless sorted, disjoint, not empty and in span. ret is
+ * overwritten, not released. */
 MUST_USE int applied_from(int64_t low, const int64_t *ranges, size_t nvalues, struct applied *ret, struct err *e);
 
 #endif

@@ -28,6 +28,8 @@ struct layout {
     uint64_t hash;
 };
 struct layout *layout_new(const struct model *m);
+/* The same from n variables; vector: floats in the parameter vector. */
+struct layout *layout_of(const struct variable *const variables[], size_t n, size_t vector);
 void layout_free(struct layout *l);
 DEFINE_AUTO(layout, layout_free)
 

@@ -6,6 +6,7 @@ GEN_H   := $(GEN_C:.c=.h)
 src_of   = $(wildcard lib/$1/*.c)
 obj_of   = $(patsubst %.c,$(BUILD)/obj/%.o,$1)
 LIB_A   := $(foreach l,$(LIBS),$(BUILD)/lib$l.a)
+.SECONDARY: $(GEN_C) $(GEN_H)
 # $(call above,nn) = nn and what it may use
 above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eval seen := 1))$(if $(seen),$l)))
 
