@@ -37,6 +37,8 @@ size_t rpc_message_payload_size(const struct rpc_message *m);
 int rpc_message_next(const struct rpc_message *m, size_t *pos, const void **ret, size_t *ret_size);
 /* Copies payload bytes [offset, offset+n) out; false when beyond the end. */
 bool rpc_message_copy(const struct rpc_message *m, size_t offset, void *out, size_t n);
+/* A message of one's own bytes (copied), as if it had been received: for tests of handlers. */
+MUST_USE int rpc_message_of(const void *data, size_t n, struct rpc_message **ret, struct err *e);
 void rpc_message_free(struct rpc_message *m);
 DEFINE_AUTO(rpc_message, rpc_message_free)
 

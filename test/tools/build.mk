@@ -10,12 +10,13 @@ LIB_A   := $(foreach l,$(LIBS),$(BUILD)/lib$l.a)
 # $(call above,nn) = nn and what it may use
 above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eval seen := 1))$(if $(seen),$l)))
 
-$(BUILD)/gen/rpc/%.pb-c.c $(BUILD)/gen/rpc/%.pb-c.h &: lib/rpc/%.proto
-	@mkdir -p $(BUILD)/gen/rpc
-	protoc-c --proto_path=lib --c_out=$(BUILD)/gen $<
-	@sed -i 's/\bregister\b/register_/g' $(BUILD)/gen/rpc/$*.pb-c.h # a method's name that is a C keyword
+# Services are for other languages' generators: protobuf-c's stubs would be dead code, and clash with method names.
+$(BUILD)/gen/rpc/%.pb-c.c $(BUILD)/gen/rpc/%.pb-c.h &: $(PROTOS)
+	@mkdir -p $(BUILD)/gen/rpc $(BUILD)/proto/rpc
+	@for p in $(PROTOS); do sed '/^service /,/^}/d' $$p > $(BUILD)/proto/rpc/$$(basename $$p); done
+	protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(BUILD)/proto/rpc/$*.proto
 
-$(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c | $(GEN_H)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 

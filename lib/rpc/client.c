@@ -1,0 +1,246 @@
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/slice.h>
+#include <grpc/support/alloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "rpc/message.h"
+#include "rpc/settings.h"
+#include "rpc/status.h"
+
+/* A call has a completion queue of its own, so the thread that waits for it does the reading and writing of the
+ * connection itself, without a hand-over; calls that are over are kept with their queues for the next ones. */
+struct rpc_call {
+    struct rpc_channel *channel;
+    struct rpc_call *next; /* in channel->idle */
+    grpc_completion_queue *queue;
+    grpc_call *call; /* NULL: could not be started, see early */
+    grpc_slice method;
+    int64_t deadline_ms;
+    atomic_bool cancelled;
+    atomic_size_t borrowed; /* pieces that gRPC still reads */
+    grpc_metadata_array initial, trailing;
+    grpc_byte_buffer *answer;
+    grpc_status_code status;
+    grpc_slice details;
+    struct err early;
+};
+
+struct rpc_channel {
+    char *target;
+    int lanes;
+    struct mutex lock;
+    struct rpc_call *idle;
+    size_t nidle;
+    grpc_channel *lane[];
+};
+
+enum { IDLE_MAX = 64 };
+
+struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel_options *options)
+{
+    int lanes = options != NULL && options->lanes > 1 ? options->lanes : 1;
+    struct rpc_channel *c = xcalloc(1, sizeof(*c) + (size_t)lanes * sizeof(grpc_channel *));
+    c->target = xstrdup(target);
+    c->lanes = lanes;
+    mutex_init(&c->lock);
+    grpc_channel_credentials *credentials = rpc_channel_credentials();
+    for (int i = 0; i < lanes; i++)
+        c->lane[i] = grpc_channel_create(target, credentials, &RPC_CHANNEL_ARGS);
+    grpc_channel_credentials_release(credentials);
+    return c;
+}
+
+static void call_free(struct rpc_call *k)
+{
+    grpc_completion_queue_shutdown(k->queue);
+    grpc_completion_queue_destroy(k->queue);
+    free(k);
+}
+
+void rpc_channel_free(struct rpc_channel *c)
+{
+    if (c == NULL)
+        return;
+    while (c->idle != NULL) {
+        struct rpc_call *k = c->idle;
+        c->idle = k->next;
+        call_free(k);
+    }
+    for (int i = 0; i < c->lanes; i++)
+        grpc_channel_destroy(c->lane[i]);
+    mutex_fini(&c->lock);
+    free(c->target);
+    free(c);
+}
+
+const char *rpc_channel_target(const struct rpc_channel *c)
+{
+    return c->target;
+}
+
+static struct rpc_call *call_get(struct rpc_channel *c)
+{
+    {
+        MUTEX_GUARD(&c->lock);
+        if (c->idle != NULL) {
+            struct rpc_call *k = c->idle;
+            c->idle = k->next;
+            c->nidle--;
+            return k;
+        }
+    }
+    struct rpc_call *k = xcalloc(1, sizeof(*k));
+    k->channel = c;
+    k->queue = grpc_completion_queue_create_for_pluck(NULL);
+    return k;
+}
+
+static void call_put(struct rpc_call *k)
+{
+    struct rpc_channel *c = k->channel;
+    {
+        MUTEX_GUARD(&c->lock);
+        if (c->nidle < IDLE_MAX) {
+            k->next = c->idle;
+            c->idle = k;
+            c->nidle++;
+            return;
+        }
+    }
+    call_free(k);
+}
+
+static void piece_returned(void *user)
+{
+    struct rpc_call *k = user;
+    atomic_fetch_sub(&k->borrowed, 1);
+}
+
+/* One batch of everything: ask, hear the answer and the status. */
+static void run_batch(struct rpc_call *k, grpc_byte_buffer *request)
+{
+    grpc_op ops[] = {
+        { .op = GRPC_OP_SEND_INITIAL_METADATA },
+        { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = request },
+        { .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT },
+        { .op = GRPC_OP_RECV_INITIAL_METADATA, .data.recv_initial_metadata.recv_initial_metadata = &k->initial },
+        { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &k->answer },
+        { .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+          .data.recv_status_on_client = { .trailing_metadata = &k->trailing, .status = &k->status,
+                                          .status_details = &k->details } },
+    };
+    if (grpc_call_start_batch(k->call, ops, COUNT_OF(ops), k, NULL) != GRPC_CALL_OK)
+        abort(); /* wrong ops: a bug of ours */
+}
+
+struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, const void *head, size_t head_size,
+                           const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now)
+{
+    struct rpc_call *k = call_get(c);
+    size_t borrowed = 0;
+    for (size_t i = 0; i < npieces; i++)
+        borrowed += pieces[i].done == NULL;
+    atomic_store(&k->borrowed, borrowed);
+    atomic_store(&k->cancelled, false);
+    k->deadline_ms = deadline_ms_from_now;
+    k->answer = NULL;
+    k->details = grpc_empty_slice();
+    k->method = grpc_slice_from_copied_string(method);
+    k->early.code = ERR_NONE;
+    k->call = NULL;
+    grpc_metadata_array_init(&k->initial);
+    grpc_metadata_array_init(&k->trailing);
+
+    grpc_byte_buffer *request = NULL;
+    if (rpc_bytes_of(head, head_size, pieces, npieces, piece_returned, k, &request, &k->early) < 0)
+        return k;
+    gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                         gpr_time_from_millis(deadline_ms_from_now, GPR_TIMESPAN));
+    k->call = grpc_channel_create_call(c->lane[lane % c->lanes], NULL, GRPC_PROPAGATE_DEFAULTS, k->queue, k->method,
+                                       NULL, deadline, NULL);
+    run_batch(k, request);
+    grpc_byte_buffer_destroy(request);
+    return k;
+}
+
+/* What the status says, in words for people. gRPC's own are long and end with what matters. */
+static int call_error(struct rpc_call *k, struct err *e)
+{
+    bool named;
+    enum err_code code = rpc_error_of(k->status, &k->trailing, &named);
+    auto_free char *method = grpc_slice_to_c_string(k->method);
+    auto_free char *details = grpc_slice_to_c_string(k->details);
+    const char *target = k->channel->target;
+
+    if (atomic_load(&k->cancelled))
+        return err_set(e, ERR_STOPPED, "call %s of %s was cancelled", method, target);
+    if (named)
+        return err_set(e, code, "%s", details);
+    if (k->status == GRPC_STATUS_UNIMPLEMENTED)
+        return err_set(e, ERR_REFUSED, "%s does not know the method %s", target, method);
+    if (code == ERR_TIMEOUT)
+        return err_set(e, ERR_TIMEOUT, "%s did not answer %s within %lld ms", target, method, (long long)k->deadline_ms);
+    if (code == ERR_LOST || code == ERR_STOPPED) {
+        const char *colon = strrchr(details, ':');
+        return err_set(e, ERR_LOST, "%s cannot be reached: %s", target, colon != NULL ? colon + 1 + (colon[1] == ' ') : details);
+    }
+    return err_set(e, code, "%s: %s: %s", target, method, details);
+}
+
+static int call_result(struct rpc_call *k, struct rpc_message **ret, struct err *e)
+{
+    if (k->status != GRPC_STATUS_OK)
+        return call_error(k, e);
+    if (rpc_message_take(TAKE(k->answer), ret, e) == 0)
+        return 0;
+    auto_free char *method = grpc_slice_to_c_string(k->method);
+    return err_wrap(e, "answer of %s to %s", k->channel->target, method);
+}
+
+/* After a deadline the connection may still hold request bytes that it began to send. They are the caller's. */
+static void wait_for_pieces(struct rpc_call *k)
+{
+    char nothing;
+    while (atomic_load(&k->borrowed) > 0)
+        grpc_completion_queue_pluck(k->queue, &nothing, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                                                   gpr_time_from_millis(5, GPR_TIMESPAN)), NULL);
+}
+
+int rpc_wait(struct rpc_call *k, struct rpc_message **ret, struct err *e)
+{
+    int rc;
+    if (k->call == NULL) {
+        rc = err_set(e, k->early.code, "%s", k->early.msg);
+    } else {
+        grpc_completion_queue_pluck(k->queue, k, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        rc = call_result(k, ret, e);
+        if (k->answer != NULL)
+            grpc_byte_buffer_destroy(k->answer);
+        grpc_call_unref(k->call);
+        wait_for_pieces(k);
+    }
+    grpc_slice_unref(k->details);
+    grpc_slice_unref(k->method);
+    grpc_metadata_array_destroy(&k->initial);
+    grpc_metadata_array_destroy(&k->trailing);
+    call_put(k);
+    return rc;
+}
+
+void rpc_cancel(struct rpc_call *k)
+{
+    atomic_store(&k->cancelled, true);
+    if (k->call != NULL)
+        grpc_call_cancel(k->call, NULL);
+}
+
+int rpc_unary(struct rpc_channel *c, const char *method, const void *head, size_t head_size,
+              const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now, struct rpc_message **ret,
+              struct err *e)
+{
+    return rpc_wait(rpc_start(c, 0, method, head, head_size, pieces, npieces, deadline_ms_from_now), ret, e);
+}

@@ -1,0 +1,17 @@
+/* health - inside of rpc.h: grpc.health.v1.Health/Check, which kubelet's and other people's probes ask. */
+#ifndef TRAINYARD_RPC_HEALTH_H
+#define TRAINYARD_RPC_HEALTH_H
+
+#include <stdatomic.h>
+
+#include "rpc/rpc.h"
+
+struct health {
+    atomic_bool serving;
+    const struct rpc_method *methods; /* whose services are known; "" is the whole server */
+    size_t nmethods;
+};
+
+struct rpc_method health_method(struct health *h);
+
+#endif

@@ -1,0 +1,304 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/slice.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "rpc/health.h"
+#include "rpc/message.h"
+#include "rpc/settings.h"
+#include "rpc/status.h"
+
+enum {
+    REQUESTS_AHEAD = 16,    /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
+    STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
+};
+
+struct rpc_server {
+    grpc_server *server;
+    grpc_completion_queue *queue; /* shared: whichever thread is free takes the next call, so one that blocks holds up none */
+    int port;
+    struct rpc_method *methods; /* the caller's and Health/Check */
+    void **handles;             /* gRPC's, by method */
+    size_t nmethods;
+    struct health health;
+    struct thread *threads;
+    int nthreads;
+    struct mutex lock;
+    struct cond stopped;
+    bool is_stopped;
+};
+
+/* A call from its request to the end of its answer. It is the tag of both. */
+struct incoming {
+    struct rpc_server *server;
+    size_t method; /* nmethods: one that nobody registered */
+    bool answered; /* the event is the end of the answer */
+    grpc_call *call;
+    gpr_timespec deadline;
+    grpc_metadata_array metadata;
+    grpc_call_details details;
+    grpc_byte_buffer *request;
+    int was_cancelled;
+};
+
+static void incoming_free(struct incoming *in)
+{
+    if (in->call != NULL)
+        grpc_call_unref(in->call);
+    if (in->request != NULL)
+        grpc_byte_buffer_destroy(in->request);
+    if (in->method == in->server->nmethods)
+        grpc_call_details_destroy(&in->details);
+    grpc_metadata_array_destroy(&in->metadata);
+    free(in);
+}
+
+/* Asks gRPC for the next call of the method. */
+static void ask(struct rpc_server *s, size_t method)
+{
+    struct incoming *in = xcalloc(1, sizeof(*in));
+    in->server = s;
+    in->method = method;
+    grpc_metadata_array_init(&in->metadata);
+    grpc_call_error rc;
+    if (method == s->nmethods) {
+        grpc_call_details_init(&in->details);
+        rc = grpc_server_request_call(s->server, &in->call, &in->details, &in->metadata, s->queue, s->queue, in);
+    } else {
+        rc = grpc_server_request_registered_call(s->server, s->handles[method], &in->call, &in->deadline, &in->metadata,
+                                                 &in->request, s->queue, s->queue, in);
+    }
+    if (rc != GRPC_CALL_OK)
+        incoming_free(in); /* the server is stopping */
+}
+
+/* ---- answering ---- */
+
+static void answer(struct incoming *in, grpc_byte_buffer *message, grpc_status_code status, const struct err *e)
+{
+    grpc_slice text = e != NULL ? grpc_slice_from_copied_string(e->msg) : grpc_empty_slice();
+    grpc_metadata name = { .key = grpc_slice_from_static_string(RPC_ERROR_KEY),
+                           .value = grpc_slice_from_static_string(rpc_error_name(e != NULL ? e->code : ERR_NONE)) };
+    grpc_op ops[4] = {
+        { .op = GRPC_OP_SEND_INITIAL_METADATA },
+        { .op = GRPC_OP_SEND_STATUS_FROM_SERVER,
+          .data.send_status_from_server = { .status = status, .status_details = e != NULL ? &text : NULL,
+                                            .trailing_metadata_count = e != NULL, .trailing_metadata = &name } },
+        { .op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &in->was_cancelled },
+        { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message },
+    };
+    in->answered = true;
+    if (grpc_call_start_batch(in->call, ops, message != NULL ? 4 : 3, in, NULL) != GRPC_CALL_OK)
+        abort(); /* wrong ops: a bug of ours */
+    grpc_slice_unref(text);
+}
+
+static void refuse_unknown(struct incoming *in)
+{
+    auto_free char *method = grpc_slice_to_c_string(in->details.method);
+    struct err e;
+    err_put(&e, ERR_REFUSED, "no method %s here", method);
+    answer(in, NULL, GRPC_STATUS_UNIMPLEMENTED, &e);
+}
+
+static void reply_drop(struct rpc_reply *reply)
+{
+    for (size_t i = 0; i < reply->npieces; i++)
+        if (reply->pieces[i].done != NULL)
+            reply->pieces[i].done(reply->pieces[i].user);
+}
+
+static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
+{
+    const struct rpc_method *method = &in->server->methods[in->method];
+    AUTO(rpc_message) *request = NULL;
+    if (rpc_message_take(TAKE(in->request), &request, e) < 0)
+        return err_wrap(e, "request %s", method->path);
+    struct rpc_reply reply;
+    reply.head = (struct buf)BUF_INIT;
+    reply.npieces = 0;
+    int rc = method->handle(method->user, request, &reply, e);
+    if (rc < 0)
+        reply_drop(&reply);
+    else
+        rc = rpc_bytes_of(reply.head.data, reply.head.len, reply.pieces, reply.npieces, NULL, NULL, ret, e);
+    buf_fini(&reply.head);
+    return rc;
+}
+
+static void serve(struct incoming *in)
+{
+    if (in->method == in->server->nmethods) {
+        refuse_unknown(in);
+        return;
+    }
+    struct err e = { .code = ERR_INTERNAL, .msg = "" };
+    grpc_byte_buffer *message = NULL;
+    if (handle(in, &message, &e) < 0) {
+        answer(in, NULL, rpc_status_of(e.code), &e);
+        return;
+    }
+    answer(in, message, GRPC_STATUS_OK, NULL);
+    grpc_byte_buffer_destroy(message);
+}
+
+static void serve_loop(void *user)
+{
+    struct rpc_server *s = user;
+    for (;;) {
+        grpc_event event = grpc_completion_queue_next(s->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        if (event.type == GRPC_QUEUE_SHUTDOWN)
+            return;
+        if (event.tag == s) { /* the stop is complete */
+            MUTEX_GUARD(&s->lock);
+            s->is_stopped = true;
+            cond_broadcast(&s->stopped);
+            continue;
+        }
+        struct incoming *in = event.tag;
+        if (in->answered || !event.success) {
+            incoming_free(in);
+            continue;
+        }
+        ask(s, in->method);
+        serve(in);
+    }
+}
+
+/* ---- starting ---- */
+
+/* gRPC does not say why it could not listen: asks the system by trying the same. */
+static int listen_error(const char *address, struct err *e)
+{
+    const char *colon = strrchr(address, ':');
+    const char *port = colon != NULL ? colon + 1 : "";
+    auto_free char *host = xstrndup(address, colon != NULL ? (size_t)(colon - address) : strlen(address));
+    struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *list = NULL;
+    char *name = host[0] == '[' ? host + 1 : host;
+    name[strcspn(name, "]")] = '\0';
+    int rc = getaddrinfo(name[0] != '\0' ? name : NULL, port, &hints, &list);
+    if (rc != 0)
+        return err_set(e, ERR_INPUT, "cannot listen on '%s': %s", address, gai_strerror(rc));
+    int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    rc = bind(fd, list->ai_addr, list->ai_addrlen) < 0 ? errno : 0;
+    freeaddrinfo(list);
+    fd_close(fd);
+    if (rc == EADDRINUSE || rc == 0)
+        return err_set(e, ERR_INPUT, "port %s is in use: another process listens on %s", port, address);
+    return err_set(e, ERR_INPUT, "cannot listen on '%s': %s", address, strerror(rc));
+}
+
+static int open_port(struct rpc_server *s, const char *address, struct err *e)
+{
+    grpc_server_credentials *credentials = rpc_server_credentials();
+    s->port = grpc_server_add_http2_port(s->server, address, credentials);
+    grpc_server_credentials_release(credentials);
+    return s->port > 0 ? 0 : listen_error(address, e);
+}
+
+static void register_methods(struct rpc_server *s, const struct rpc_method *methods, size_t n)
+{
+    s->nmethods = n + 1;
+    s->methods = xcalloc(s->nmethods, sizeof(*s->methods));
+    s->handles = xcalloc(s->nmethods, sizeof(*s->handles));
+    memcpy(s->methods, methods, n * sizeof(*methods));
+    s->methods[n] = health_method(&s->health);
+    s->health.methods = s->methods;
+    s->health.nmethods = s->nmethods;
+    for (size_t i = 0; i < s->nmethods; i++) {
+        s->handles[i] = grpc_server_register_method(s->server, s->methods[i].path, NULL,
+                                                    GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
+        if (s->handles[i] == NULL)
+            abort(); /* the same path twice: a bug of ours */
+    }
+}
+
+static int start_threads(struct rpc_server *s, int threads, struct err *e)
+{
+    s->threads = xcalloc((size_t)threads, sizeof(*s->threads));
+    for (; s->nthreads < threads; s->nthreads++)
+        if (thread_start(&s->threads[s->nthreads], "rpc", serve_loop, s, e) < 0)
+            return -1;
+    return 0;
+}
+
+int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods, int threads,
+                     struct rpc_server **ret, struct err *e)
+{
+    AUTO(rpc_server) *s = xcalloc(1, sizeof(*s));
+    mutex_init(&s->lock);
+    cond_init(&s->stopped);
+    atomic_init(&s->health.serving, true);
+    s->server = grpc_server_create(&RPC_SERVER_ARGS, NULL);
+    s->queue = grpc_completion_queue_create_for_next(NULL);
+    grpc_server_register_completion_queue(s->server, s->queue, NULL);
+    register_methods(s, methods, nmethods);
+    int rc = open_port(s, address, e);
+    grpc_server_start(s->server); /* also after a failure: only a started server can be stopped */
+    if (rc < 0 || start_threads(s, MAX(threads, 1), e) < 0)
+        return -1;
+    for (size_t i = 0; i <= s->nmethods; i++)
+        for (int j = 0; j < REQUESTS_AHEAD; j++)
+            ask(s, i);
+    *ret = TAKE(s);
+    return 0;
+}
+
+int rpc_server_port(const struct rpc_server *s)
+{
+    return s->port;
+}
+
+void rpc_server_set_serving(struct rpc_server *s, bool serving)
+{
+    atomic_store(&s->health.serving, serving);
+}
+
+/* ---- stopping ---- */
+
+static bool wait_stopped(struct rpc_server *s, int64_t until_ms)
+{
+    MUTEX_GUARD(&s->lock);
+    while (!s->is_stopped)
+        if (!cond_wait_until(&s->stopped, &s->lock, until_ms))
+            return s->is_stopped;
+    return true;
+}
+
+void rpc_server_free(struct rpc_server *s)
+{
+    if (s == NULL)
+        return;
+    if (s->nthreads == 0) { /* nobody else looks at the queue */
+        struct err ignored;
+        if (start_threads(s, 1, &ignored) < 0)
+            abort();
+    }
+    grpc_server_shutdown_and_notify(s->server, s->queue, s);
+    if (!wait_stopped(s, clock_ms() + STOP_PATIENCE_MS)) {
+        grpc_server_cancel_all_calls(s->server);
+        while (!wait_stopped(s, clock_ms() + 1000))
+            continue; /* a handler runs still, and the threads must not outlive their server */
+    }
+    grpc_completion_queue_shutdown(s->queue);
+    for (int i = 0; i < s->nthreads; i++)
+        thread_join(&s->threads[i]);
+    grpc_server_destroy(s->server);
+    grpc_completion_queue_destroy(s->queue);
+    cond_fini(&s->stopped);
+    mutex_fini(&s->lock);
+    free(s->threads);
+    free(s->methods);
+    free(s->handles);
+    free(s);
+}

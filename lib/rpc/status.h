@@ -1,0 +1,20 @@
+/* status - inside of rpc.h: our errors as gRPC statuses and back.
+ *
+ * The code of an error travels by name in the trailing metadata `trainyard-error` ("FENCED"), its message as the
+ * status message, and the nearest gRPC status as the status code, for clients that know only that.
+ */
+#ifndef TRAINYARD_RPC_STATUS_H
+#define TRAINYARD_RPC_STATUS_H
+
+#include <grpc/grpc.h>
+
+#include "base/err.h"
+
+#define RPC_ERROR_KEY "trainyard-error"
+
+grpc_status_code rpc_status_of(enum err_code code);
+const char *rpc_error_name(enum err_code code); /* "FENCED" */
+/* By the name among the metadata if it is there and known, else by the status code (not OK). */
+enum err_code rpc_error_of(grpc_status_code status, const grpc_metadata_array *trailing, bool *ret_named);
+
+#endif
