@@ -7,6 +7,12 @@
 
 #include "base/str.h"
 
+/* Not MAX(): that would count one side twice, and twice again at every level. */
+static int deeper(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 /* Nesting of the value; stops counting above the limit. Safe recursion: jansson itself parses at most 2048 deep. */
 static int depth_of(const json_t *v)
 {
@@ -17,10 +23,10 @@ static int depth_of(const json_t *v)
 
     if (json_is_array(v)) {
         json_array_foreach (v, i, item)
-            deepest = MAX(deepest, depth_of(item));
+            deepest = deeper(deepest, depth_of(item));
     } else if (json_is_object(v)) {
         json_object_foreach ((json_t *)(uintptr_t)v, key, item)
-            deepest = MAX(deepest, depth_of(item));
+            deepest = deeper(deepest, depth_of(item));
     } else {
         return 0;
     }

@@ -73,45 +73,52 @@ const char *node_type(const struct node *n)
 
 /* ---- errors ---- */
 
-/* "mnist.yaml:14:9: spec.fit: text"; parts that are not known are left out. */
-static int placed_error(const struct source *src, const char *path, bool known, int line, int column, struct err *e,
-                        const char *text)
+/* "mnist.yaml:14:9: spec.fit: text"; parts that are not known are left out. `about` is the path of the value or key
+ * whose place is meant. */
+static void put_place(const struct source *src, const char *about, bool key, struct buf *out)
 {
-    AUTO_FINI(buf) place = BUF_INIT;
-    if (src != NULL)
-        buf_str(&place, source_name(src));
-    if (src != NULL && known)
-        buf_printf(&place, ":%d:%d", line, column);
-    if (src != NULL)
-        buf_str(&place, ": ");
-    if (path[0] != '\0')
-        buf_printf(&place, "%s: ", path);
-    return err_set(e, ERR_INPUT, "%s%s", place.data, text);
+    int line, column;
+
+    if (src == NULL)
+        return;
+    const char *origin = source_origin(src, about);
+    buf_str(out, origin != NULL ? origin : source_name(src));
+    bool known = origin == NULL && (key ? source_find_key(src, about, &line, &column)
+                                        : source_find(src, about, &line, &column));
+    if (known)
+        buf_printf(out, ":%d:%d", line, column);
+    buf_str(out, ": ");
+}
+
+static int PRINTF_LIKE(5, 0)
+    placed_error(const struct node *n, const char *about, bool key, struct err *e, const char *fmt, va_list ap)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+
+    put_place(n->src, about, key, &text);
+    if (n->path[0] != '\0')
+        buf_printf(&text, "%s: ", n->path);
+    buf_vprintf(&text, fmt, ap);
+    return err_set(e, ERR_INPUT, "%s", text.data);
 }
 
 int node_error(const struct node *n, struct err *e, const char *fmt, ...)
 {
-    AUTO_FINI(buf) text = BUF_INIT;
-    int line = 0, column = 0;
     va_list ap;
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    int r = placed_error(n, n->path, false, e, fmt, ap);
     va_end(ap);
-    bool known = n->src != NULL && source_find(n->src, n->path, &line, &column);
-    return placed_error(n->src, n->path, known, line, column, e, text.data);
+    return r;
 }
 
 int node_key_error(const struct node *n, const char *key, struct err *e, const char *fmt, ...)
 {
-    AUTO_FINI(buf) text = BUF_INIT;
-    int line = 0, column = 0;
+    struct node member = node_get(n, key);
     va_list ap;
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    int r = placed_error(n, member.path, true, e, fmt, ap);
     va_end(ap);
-    struct node member = node_get(n, key);
-    bool known = n->src != NULL && source_find_key(n->src, member.path, &line, &column);
-    return placed_error(n->src, n->path, known, line, column, e, text.data);
+    return r;
 }
 
 /* "; did you mean 'x'?", else "; it must be a, b or c" when those are few. */

@@ -11,7 +11,8 @@ struct noted {
 
 struct source {
     char *name;
-    struct strmap *places; /* path -> struct noted */
+    struct strmap *places;  /* path -> struct noted */
+    struct strmap *origins; /* path -> char *, what overrode it */
 };
 
 struct source *source_new(const char *name)
@@ -19,6 +20,7 @@ struct source *source_new(const char *name)
     struct source *s = xcalloc(1, sizeof(*s));
     s->name = xstrdup(name);
     s->places = strmap_new();
+    s->origins = strmap_new();
     return s;
 }
 
@@ -28,7 +30,10 @@ void source_free(struct source *s)
         return;
     for (size_t i = 0; i < strmap_size(s->places); i++)
         free(strmap_value(s->places, i));
+    for (size_t i = 0; i < strmap_size(s->origins); i++)
+        free(strmap_value(s->origins, i));
     strmap_free(s->places);
+    strmap_free(s->origins);
     free(s->name);
     free(s);
 }
@@ -91,4 +96,22 @@ bool source_find_key(const struct source *s, const char *path, int *ret_line, in
     *ret_line = exact ? n->key.line : n->value.line;
     *ret_column = exact ? n->key.column : n->value.column;
     return true;
+}
+
+void source_override(struct source *s, const char *path, const char *origin)
+{
+    free(strmap_get(s->origins, path));
+    strmap_set(s->origins, path, xstrdup(origin));
+}
+
+const char *source_origin(const struct source *s, const char *path)
+{
+    char at[NODE_PATH_MAX];
+    str_fmt(at, sizeof(at), "%s", path);
+
+    for (;; cut_last(at)) {
+        const char *origin = strmap_get(s->origins, at);
+        if (origin != NULL || at[0] == '\0')
+            return origin;
+    }
 }

@@ -110,6 +110,12 @@ static size_t cost_of(const json_t *v, size_t limit)
     return cost;
 }
 
+/* Not MAX(): that would count one side twice, and twice again at every level. */
+static int deeper(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static int depth_of(const json_t *v)
 {
     int deepest = -1;
@@ -118,9 +124,9 @@ static int depth_of(const json_t *v)
     json_t *item;
 
     json_array_foreach (v, i, item)
-        deepest = MAX(deepest, depth_of(item));
+        deepest = deeper(deepest, depth_of(item));
     json_object_foreach ((json_t *)(uintptr_t)v, key, item)
-        deepest = MAX(deepest, depth_of(item));
+        deepest = deeper(deepest, depth_of(item));
     return json_is_array(v) || json_is_object(v) ? MAX(deepest, 0) + 1 : 0;
 }
 
@@ -461,29 +467,49 @@ static int read_all(const char *text, size_t n, const char *name, document_fn *e
     return r;
 }
 
-static int keep_first_mapping(void *user, struct document *d, struct err *e UNUSED)
+/* What a document must be, and the first one that was. */
+struct choice {
+    bool (*wanted)(void *user, const json_t *v);
+    void *user;
+    struct document kept;
+};
+
+static int keep_first(void *user, struct document *d, struct err *e UNUSED)
 {
-    struct document *kept = user;
-    if (kept->v == NULL && json_is_object(d->v)) {
-        kept->v = TAKE(d->v);
-        kept->src = TAKE(d->src);
+    struct choice *c = user;
+    if (c->kept.v == NULL && json_is_object(d->v) && (c->wanted == NULL || c->wanted(c->user, d->v))) {
+        c->kept.v = TAKE(d->v);
+        c->kept.src = TAKE(d->src);
     }
+    return 0;
+}
+
+int yaml_parse_wanted(const char *text, size_t n, const char *name, bool (*wanted)(void *user, const json_t *v),
+                      void *user, json_t **ret, struct source **ret_source, struct err *e)
+{
+    struct choice c = { .wanted = wanted, .user = user };
+
+    if (read_all(text, n, name, keep_first, &c, e) < 0) {
+        json_decref(c.kept.v);
+        source_free(c.kept.src);
+        return -1;
+    }
+    *ret = c.kept.v;
+    *ret_source = c.kept.src;
     return 0;
 }
 
 int yaml_parse(const char *text, size_t n, const char *name, json_t **ret, struct source **ret_source, struct err *e)
 {
-    struct document d = { .v = NULL };
+    json_t *v;
+    struct source *src;
 
-    if (read_all(text, n, name, keep_first_mapping, &d, e) < 0) {
-        json_decref(d.v);
-        source_free(d.src);
+    if (yaml_parse_wanted(text, n, name, NULL, NULL, &v, &src, e) < 0)
         return -1;
-    }
-    if (d.v == NULL)
+    if (v == NULL)
         return err_set(e, ERR_INPUT, "%s: no map (key: value) in it", name);
-    *ret = d.v;
-    *ret_source = d.src;
+    *ret = v;
+    *ret_source = src;
     return 0;
 }
 

@@ -20,10 +20,19 @@ const char *source_name(const struct source *s);
 bool source_find(const struct source *s, const char *path, int *ret_line, int *ret_column);
 /* Place of the key itself (for "unknown key"). */
 bool source_find_key(const struct source *s, const char *path, int *ret_line, int *ret_column);
+/* The value at the path, and all below it, did not come from the document but from `origin` ("--set fit.epochs=x"):
+ * messages about it name that, without line and column. */
+void source_override(struct source *s, const char *path, const char *origin);
+/* The origin that overrides the path, or NULL. */
+const char *source_origin(const struct source *s, const char *path);
 
 /* First document of the text whose top is a mapping. Multi-document files: yaml_parse_all. */
 MUST_USE int yaml_parse(const char *text, size_t n, const char *name, json_t **ret, struct source **ret_source,
                         struct err *e);
+/* The same for the first such document that is wanted. *ret is NULL (and the result 0) when none is. */
+MUST_USE int yaml_parse_wanted(const char *text, size_t n, const char *name,
+                               bool (*wanted)(void *user, const json_t *v), void *user, json_t **ret,
+                               struct source **ret_source, struct err *e);
 /* Calls each(user, value, source) for every non-empty document; both are borrowed during the call. */
 MUST_USE int yaml_parse_all(const char *text, size_t n, const char *name,
                             int (*each)(void *user, json_t *v, const struct source *s, struct err *e), void *user,
