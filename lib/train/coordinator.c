@@ -41,7 +41,7 @@ struct coordinator *coordinator_new(const struct coordinator_config *config)
     cond_init(&c->changed);
     c->ledger = ledger_new(config->total);
     c->tally = tally_new(config->model, config->batches_per_epoch, config->total, config->window);
-    c->open_limit = config->epoch_barrier ? 0 : INT64_MAX;
+    c->open_limit = config->barrier ? 0 : INT64_MAX;
     c->view.poisoned = c->view.diverged_ordinal = c->view.evaluating_step = c->view.evaluated_step = -1;
     return c;
 }
@@ -319,11 +319,11 @@ void coordinator_tick(struct coordinator *c, int64_t now_ms)
     }
 }
 
-void coordinator_open_epoch(struct coordinator *c, int64_t epoch)
+void coordinator_open(struct coordinator *c, int64_t limit)
 {
     MUTEX_GUARD(&c->lock);
-    if (c->config.epoch_barrier)
-        c->open_limit = (epoch + 1) * c->config.batches_per_epoch;
+    if (c->config.barrier)
+        c->open_limit = limit;
 }
 
 void coordinator_tally(struct coordinator *c, void (*use)(void *user, struct tally *t), void *user)
@@ -340,6 +340,7 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->done_low = ledger_done_set(c->ledger)->low;
     ret->total = ledger_total(c->ledger);
     ret->finished = ledger_finished(c->ledger);
+    ret->reached = ledger_done_below(c->ledger, c->open_limit);
     ret->settling = ledger_settling(c->ledger, c->open_limit);
     ret->poisoned = ledger_poisoned(c->ledger);
     ret->workers = workers_alive(c);

@@ -21,7 +21,7 @@ struct coordinator_config {
     int64_t window;                  /* tally's */
     uint32_t lease_ms;               /* a worker not heard of for so long has lost its leases */
     uint32_t heartbeat_ms;
-    bool epoch_barrier;              /* lend no ordinal of the next epoch before coordinator_open_epoch() */
+    bool barrier;                    /* lend only what coordinator_open() opened */
 };
 
 struct coordinator *coordinator_new(const struct coordinator_config *config);
@@ -38,7 +38,8 @@ void coordinator_set(struct coordinator *c, enum job_state state, uint64_t gener
 void coordinator_observe(struct coordinator *c, const struct applied *done, int64_t begun_ms);
 /* Expires leases and members. */
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
-void coordinator_open_epoch(struct coordinator *c, int64_t epoch); /* ordinals of this epoch may be lent */
+/* With a barrier: ordinals below the limit may be lent (0 at first). */
+void coordinator_open(struct coordinator *c, int64_t limit);
 /* Gives access to the tally under the lock, for a short time. */
 void coordinator_tally(struct coordinator *c, void (*use)(void *user, struct tally *t), void *user);
 
@@ -46,6 +47,7 @@ enum { COORDINATOR_TEXT_MAX = 240, EVALUATION_MAX = 32 };
 struct coordinator_view {
     int64_t done, total, done_low;    /* ordinals */
     bool finished;                   /* all are done */
+    bool reached;                    /* all below the opened limit are done */
     bool settling;                   /* all that may be lent has been worked on: look at the segments now */
     int members, workers;            /* alive; workers: those that train */
     int64_t poisoned;                /* ordinal that killed several workers, or -1 */

@@ -392,6 +392,12 @@ int member_next(struct member *m, enum member_next *ret, int64_t *ret_ordinal, s
     }
 }
 
+bool member_has_work(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->nqueue > 0 && m->nin_hand < IN_HAND_MAX;
+}
+
 void member_done(struct member *m, const struct member_step *s)
 {
     MUTEX_GUARD(&m->lock);
@@ -452,6 +458,20 @@ void member_resync(struct member *m)
     MUTEX_GUARD(&m->lock);
     m->resync = true;
     cond_signal(&m->work);
+}
+
+bool member_finished(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->registered && m->state == JOB_FINISHED;
+}
+
+void member_await_stop(struct member *m)
+{
+    int64_t deadline = clock_ms() + CALL_MS;
+    MUTEX_GUARD(&m->lock);
+    while (m->state == JOB_TRAINING && m->fatal.code == ERR_NONE && cond_wait_until(&m->changed, &m->lock, deadline))
+        continue;
 }
 
 const char *member_job_uid(const struct member *m)

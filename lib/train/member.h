@@ -23,6 +23,9 @@ void member_leave(struct member *m, const char *reason);
 void member_free(struct member *m); /* member_leave when that was not called */
 DEFINE_AUTO(member, member_free)
 
+/* True when member_next would not wait. */
+bool member_has_work(struct member *m);
+
 enum member_next { MEMBER_ORDINAL, MEMBER_FINISHED, MEMBER_STOPPING };
 /* Blocks until there is a batch to compute, the job has finished, the chief stops, or stop_count() is above zero
  * (MEMBER_STOPPING). Errors: the chief refused this worker, was replaced, or was away too long. */
@@ -46,6 +49,9 @@ MUST_USE int member_generation(struct member *m, uint64_t stale, uint64_t *ret, 
 void member_resync(struct member *m);
 /* The job's uid as the chief named it (for a worker that was started without one); valid as long as m. */
 const char *member_job_uid(const struct member *m);
+bool member_finished(struct member *m); /* the chief said so */
+/* Blocks until the chief stops or finishes the job, bounded by 5 s: after member_diverged, before leaving. */
+void member_await_stop(struct member *m);
 /* What the worker waits for, in the next heartbeat; NULL or "": nothing. */
 void member_waiting(struct member *m, const char *text);
 

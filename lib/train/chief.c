@@ -1,0 +1,280 @@
+#include "train/chief.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "train/chief_internal.h"
+#include "train/output.h"
+
+enum {
+    LOOK_EVERY_MS = 1000,
+    LOOK_FIRST_MS = 50,   /* early looks, so that the first lines come soon */
+    LOOK_CALL_MS = 2000,
+    LEASE_MS = 10000,
+    HEARTBEAT_MS = 1000,
+    EXPLAIN_MS = 5000,
+};
+
+struct coordinator *chief_coordinator(struct chief *c)
+{
+    return c->desk;
+}
+
+static int64_t total_of(const struct job *job, int64_t batches_per_epoch)
+{
+    return job->fit.steps > 0 ? job->fit.steps : job->fit.epochs * batches_per_epoch;
+}
+
+static void desk_open(struct chief *c)
+{
+    const struct chief_config *k = &c->config;
+    int64_t window = k->job->summaries.every_seconds > 0 ? 0 : k->job->summaries.every_steps;
+    c->desk = coordinator_new(&(struct coordinator_config){
+        .model = k->model, .job_uid = k->job_uid, .incarnation = k->incarnation, .space = k->space,
+        .layout_hash = k->layout->hash, .ps_count = (uint32_t)k->placement->nps, .batches_per_epoch = c->batches_per_epoch,
+        .total = c->total, .window = window, .lease_ms = LEASE_MS, .heartbeat_ms = HEARTBEAT_MS, .barrier = k->local });
+}
+
+static int recorder_open(struct chief *c, struct err *e)
+{
+    AUTO(checkpoint) *ck = NULL;
+    if (checkpoint_open_latest(c->checkpoints, &ck, e) < 0)
+        return -1;
+    struct recorder_config config = { .job = c->config.job, .model = c->config.model, .output_dir = c->config.output_dir,
+                                      .batches_per_epoch = c->batches_per_epoch, .total = c->total, .space = c->config.space,
+                                      .workers_wanted = c->config.workers_wanted };
+    return recorder_new(&config, ck != NULL ? checkpoint_step(ck) : -1, &c->recorder, e);
+}
+
+int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)
+{
+    AUTO(chief) *c = xcalloc(1, sizeof *c);
+    c->config = *config;
+    c->checkpoints = output_path(config->output_dir, "checkpoints");
+    c->batches_per_epoch = ordinal_space_batches(&config->space);
+    c->total = total_of(config->job, c->batches_per_epoch);
+    c->saved_step = c->final_step = -1;
+    atomic_store(&c->checkpoint_step, -1);
+    c->final = xcalloc(model_metrics(config->model), sizeof *c->final);
+    c->fleet = fleet_new(config->params, config->layout, config->placement, model_optimizer(config->model), config->job_uid);
+    desk_open(c);
+    if (output_prepare(config->output_dir, e) < 0 || recorder_open(c, e) < 0 || chief_adopt_checkpoint(c, e) < 0)
+        return -1;
+    if (config->validation != NULL &&
+        evaluator_new(config->model, config->validation, config->job->fit.validation_batch_size, &c->evaluator, e) < 0)
+        return -1;
+    *ret = TAKE(c);
+    return 0;
+}
+
+void chief_free(struct chief *c)
+{
+    if (c == NULL)
+        return;
+    evaluator_free(c->evaluator);
+    recorder_free(c->recorder);
+    coordinator_free(c->desk);
+    fleet_free(c->fleet);
+    free(c->checkpoints);
+    free(c->final);
+    free(c);
+}
+
+/* ---- what the loop decides ---- */
+
+/* Single machine: the next ordinal at which to pause, for an evaluation or an exact checkpoint. */
+static int64_t next_stop(const struct chief *c, int64_t done)
+{
+    int64_t stop = (done / c->batches_per_epoch + 1) * c->batches_per_epoch, every = c->config.job->checkpoint.every_steps;
+    if (every > 0)
+        stop = MIN(stop, (done / every + 1) * every);
+    return MIN(stop, c->total);
+}
+
+static bool checkpoint_due(const struct chief *c, int64_t step, int64_t now_ms)
+{
+    int64_t every = c->config.job->checkpoint.every_steps;
+    if (c->saved_step < 0)
+        return true;
+    if (step == c->saved_step)
+        return false;
+    if (every > 0)
+        return step / every > c->saved_step / every;
+    double seconds = c->config.job->checkpoint.every_seconds;
+    return seconds > 0 && (double)(now_ms - c->saved_ms) >= seconds * 1000.0;
+}
+
+static int check_desk(const struct chief *c, const struct coordinator_view *desk, struct err *e)
+{
+    if (desk->diverged)
+        return err_set(e, ERR_DIVERGED, "training diverged: %s got a loss or gradient that is not finite at batch %lld (epoch %lld)",
+                       desk->diverged_by, (long long)desk->diverged_ordinal,
+                       (long long)(desk->diverged_ordinal / c->batches_per_epoch) + 1);
+    if (desk->poisoned >= 0) {
+        int64_t position = desk->poisoned % c->batches_per_epoch * c->config.space.batch_size;
+        return err_set(e, ERR_INPUT, "%d workers died on batch %lld (epoch %lld, examples %lld to %lld of its order) of data.train",
+                       LEDGER_DEATHS_MAX, (long long)desk->poisoned, (long long)(desk->poisoned / c->batches_per_epoch) + 1,
+                       (long long)position, (long long)MIN(position + c->config.space.batch_size, c->config.space.examples) - 1);
+    }
+    if (desk->highest_generation > c->generation)
+        return err_set(e, ERR_FENCED, "a worker knows generation %llu, this chief is of %llu: a newer chief is in charge",
+                       (unsigned long long)desk->highest_generation, (unsigned long long)c->generation);
+    return 0;
+}
+
+/* ---- what the loop does ---- */
+
+/* Saves with every push fenced off, so that nothing is trained that the checkpoint does not hold. */
+static int stop_and_save(struct chief *c, struct err *e)
+{
+    AUTO_FINI(fleet_view) fleet = { 0 };
+    struct err cause = { 0 };
+    recorder_state(c->recorder, "stopping", "saving a checkpoint");
+    coordinator_set(c->desk, JOB_STOPPING, c->generation, "the chief saves a checkpoint and leaves");
+    if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
+        fleet_fence(c->fleet, c->generation);
+    fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
+    if (chief_save(c, fleet.step, &cause) < 0)
+        log_error("the last checkpoint was not saved: %s", cause.msg);
+    else
+        log_info("checkpoint of step %lld saved", (long long)fleet.step);
+    return err_set(e, ERR_STOPPED, "stopped by a signal");
+}
+
+/* A ps is gone: says so, gives it time. */
+static int wait_for_fleet(struct chief *c, const struct fleet_view *fleet, struct err *e)
+{
+    int64_t now = clock_ms();
+    if (c->away_since_ms == 0) {
+        c->away_since_ms = now;
+        c->explained_ms = 0;
+    }
+    if ((double)(now - c->away_since_ms) > c->config.job->limits.max_wait_seconds * 1000.0)
+        return err_set(e, ERR_LOST, "%s", fleet->message);
+    recorder_state(c->recorder, "waiting", fleet->message);
+    if (now - c->explained_ms >= EXPLAIN_MS) {
+        c->explained_ms = now;
+        log_info("waiting %lld s for %s", (long long)(now - c->away_since_ms) / 1000, fleet->message);
+    }
+    return 0;
+}
+
+static void fleet_is_back(struct chief *c)
+{
+    if (c->away_since_ms == 0)
+        return;
+    log_info("all ps answer again after %.1f s", (double)(clock_ms() - c->away_since_ms) / 1000.0);
+    c->away_since_ms = 0;
+    recorder_state(c->recorder, "training", "");
+}
+
+static int after_look(struct chief *c, const struct fleet_view *fleet, struct err *e)
+{
+    struct coordinator_view desk;
+    int64_t now = clock_ms();
+    coordinator_observe(c->desk, &fleet->done, fleet->begun_ms);
+    coordinator_tick(c->desk, now);
+    coordinator_view(c->desk, &desk);
+    atomic_store(&c->step, fleet->step);
+    atomic_store(&c->done, desk.done);
+    recorder_look(c->recorder, fleet, &desk, c->desk, now);
+    if (chief_end_epochs(c, desk.done_low, fleet->step, e) < 0)
+        return -1;
+    if (desk.finished)
+        return 0;
+    bool leaving = fleet->condition == FLEET_LEAVING && !c->saved_leaving;
+    if (c->saved_step < 0 && chief_save(c, fleet->step, e) < 0)
+        return -1; /* the first one shows whether the storage works */
+    if (leaving || checkpoint_due(c, fleet->step, now))
+        chief_save_or_warn(c, fleet->step);
+    c->saved_leaving = fleet->condition == FLEET_LEAVING;
+    if (desk.reached)
+        coordinator_open(c->desk, next_stop(c, desk.done_low));
+    return 0;
+}
+
+static int look(struct chief *c, struct err *e)
+{
+    AUTO_FINI(fleet_view) fleet = { 0 };
+    fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
+    if (fleet.highest_generation > c->generation)
+        return err_set(e, ERR_FENCED, "a ps is at generation %llu, this chief at %llu: a newer chief is in charge",
+                       (unsigned long long)fleet.highest_generation, (unsigned long long)c->generation);
+    switch (fleet.condition) {
+    case FLEET_AWAY:
+        return wait_for_fleet(c, &fleet, e);
+    case FLEET_EMPTY:
+        log_info("%s: restoring it", fleet.message);
+        fleet_is_back(c);
+        return chief_bring_up(c, fleet.highest_generation, e);
+    case FLEET_LEAVING:
+    case FLEET_WELL:
+    default:
+        fleet_is_back(c);
+        return after_look(c, &fleet, e);
+    }
+}
+
+/* Ends training for another reason than success. */
+static int abandon(struct chief *c, struct err *e)
+{
+    if (e->code == ERR_DIVERGED || e->code == ERR_INPUT) {
+        coordinator_set(c->desk, JOB_STOPPING, c->generation, e->msg);
+        recorder_state(c->recorder, "failed", e->msg);
+        recorder_finish(c->recorder, atomic_load(&c->step), c->desk, NULL);
+    }
+    return -1;
+}
+
+static int lead(struct chief *c, struct err *e)
+{
+    int64_t pause = LOOK_FIRST_MS;
+    for (;;) {
+        struct coordinator_view desk;
+        if (stop_count() > 0)
+            return stop_and_save(c, e);
+        coordinator_view(c->desk, &desk);
+        if (check_desk(c, &desk, e) < 0 || look(c, e) < 0)
+            return -1;
+        coordinator_view(c->desk, &desk);
+        if (desk.finished)
+            return chief_finish(c, atomic_load(&c->step), e);
+        if (desk.stop_requested) {
+            log_info("stop requested by %s", desk.stop_reason);
+            return chief_finish(c, atomic_load(&c->step), e);
+        }
+        coordinator_wait(c->desk, clock_ms() + (desk.settling ? 1 : pause));
+        pause = MIN(2 * pause, (int64_t)LOOK_EVERY_MS);
+    }
+}
+
+int chief_run(struct chief *c, struct err *e)
+{
+    int64_t step;
+    struct err failure = { 0 };
+    int finished = output_finished(c->config.output_dir, c->config.job_uid, &step, e);
+    if (finished != 0)
+        return finished < 0 ? -1 : chief_already_finished(c, step, e);
+    if (chief_bring_up(c, 0, &failure) == 0 && lead(c, &failure) == 0)
+        return 0;
+    if (e != NULL)
+        *e = failure;
+    return abandon(c, &failure);
+}
+
+void chief_progress(struct chief *c, struct buf *out)
+{
+    recorder_progress(c->recorder, out);
+}
+
+void chief_numbers(struct chief *c, struct chief_numbers *ret)
+{
+    struct coordinator_view desk;
+    coordinator_view(c->desk, &desk);
+    *ret = (struct chief_numbers){ .step = atomic_load(&c->step), .done = desk.done, .total = desk.total,
+                                   .checkpoint_step = atomic_load(&c->checkpoint_step), .workers = desk.workers,
+                                   .examples_per_second = recorder_examples_per_second(c->recorder),
+                                   .generation = atomic_load(&c->shown_generation), .restored = atomic_load(&c->restored) };
+}

@@ -1,0 +1,47 @@
+/* chief_internal - what the files of the chief share: chief.c (the loop), chief_start.c (into service),
+ * chief_save.c (checkpoints, evaluation, the end). */
+#ifndef TRAINYARD_TRAIN_CHIEF_INTERNAL_H
+#define TRAINYARD_TRAIN_CHIEF_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "train/checkpoint.h"
+#include "train/chief.h"
+#include "train/evaluate.h"
+#include "train/fleet.h"
+#include "train/recorder.h"
+
+struct chief {
+    struct chief_config config;
+    char *checkpoints;               /* folder */
+    struct fleet *fleet;
+    struct coordinator *desk;
+    struct recorder *recorder;
+    struct evaluator *evaluator;     /* NULL: no validation data */
+    int64_t batches_per_epoch, total;
+    uint64_t generation;
+    int64_t recorded_epochs;         /* epochs whose end was evaluated and written to the history */
+    int64_t saved_step, saved_ms;    /* of the last checkpoint; -1: none by this process */
+    bool saved_leaving;              /* a ps that terminates was saved for */
+    double *final;                   /* last evaluation, model_metrics values */
+    bool has_final;
+    int64_t final_step;
+    int64_t away_since_ms, explained_ms;
+    _Atomic int64_t step, done;      /* for other threads */
+    _Atomic int64_t checkpoint_step;
+    _Atomic uint64_t restored, shown_generation;
+};
+
+/* chief_start.c */
+MUST_USE int chief_adopt_checkpoint(struct chief *c, struct err *e);        /* newest one: check it, take its history */
+MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
+MUST_USE int chief_bring_up(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
+/* chief_save.c */
+MUST_USE int chief_save(struct chief *c, int64_t step, struct err *e);
+void chief_save_or_warn(struct chief *c, int64_t step);
+MUST_USE int chief_end_epochs(struct chief *c, int64_t done_low, int64_t step, struct err *e);
+MUST_USE int chief_finish(struct chief *c, int64_t step, struct err *e);
+MUST_USE int chief_already_finished(struct chief *c, int64_t step, struct err *e);
+int64_t chief_epochs_begun(const struct chief *c, int64_t ordinals);
+
+#endif

@@ -1,0 +1,174 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "train/checkpoint_state.h"
+#include "train/chief_internal.h"
+#include "train/output.h"
+
+enum { RETRY_MS = 20, EXPLAIN_MS = 5000 };
+
+/* ---- where values come from ---- */
+
+struct initial {
+    const float *vector;
+};
+
+static int initial_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots, int64_t *ret_version,
+                           struct applied *ret_applied, struct err *e)
+{
+    (void)ret_applied, (void)e;
+    const struct initial *from = user;
+    memcpy(data, from->vector + segment->offset, segment->count * sizeof(float));
+    *ret_slots = false;
+    *ret_version = 0;
+    return 0;
+}
+
+static int adapt(const struct chief *c, float *vector, struct err *e)
+{
+    AUTO(exec) *x = NULL;
+    AUTO(loader) *l = NULL;
+    AUTO(adapt) *a = adapt_new(c->config.model);
+    struct ordinal_space plain = c->config.space;
+    plain.shuffle = false;
+    if (exec_new(c->config.model, (size_t)plain.batch_size, 0, &x, e) < 0 || loader_new(c->config.train, &plain, &l, e) < 0)
+        return -1;
+    log_info("adapting Normalization to %lld training examples", (long long)plain.examples);
+    for (int64_t i = 0; i < ordinal_space_batches(&plain); i++) {
+        struct batch b;
+        if (loader_get(l, i, &b, e) < 0)
+            return -1;
+        adapt_add(a, x, vector, &b);
+    }
+    adapt_finish(a, vector);
+    return 0;
+}
+
+static int initial_values(const struct chief *c, float **ret, struct err *e)
+{
+    void *memory;
+    if (mem_alloc(model_size(c->config.model) * sizeof(float), "initial values", &memory, e) < 0)
+        return -1;
+    auto_free float *vector = memory;
+    model_init(c->config.model, c->config.space.seed, vector);
+    if (model_wants_adapt(c->config.model) && adapt(c, vector, e) < 0)
+        return -1;
+    *ret = TAKE(vector);
+    return 0;
+}
+
+/* ---- the checkpoint to begin with ---- */
+
+static void take_tally(void *user, struct tally *t)
+{
+    struct node *n = user;
+    struct err e = { 0 };
+    if (node_present(n) && tally_from_json(t, n, &e) < 0)
+        log_warning("metrics of the checkpoint are not taken over: %s", e.msg);
+}
+
+int chief_adopt_checkpoint(struct chief *c, struct err *e)
+{
+    AUTO(checkpoint) *ck = NULL;
+    if (checkpoint_open_latest(c->checkpoints, &ck, e) < 0)
+        return -1;
+    if (ck == NULL)
+        return 0;
+    if (checkpoint_check(ck, c->config.model, c->config.layout, &c->config.space, e) < 0)
+        return -1;
+    struct node state = checkpoint_state(ck), tally = node_get(&state, "tally"), history = node_get(&state, "history");
+    c->generation = MAX(c->generation, state_generation(&state));
+    c->saved_step = checkpoint_step(ck);
+    c->saved_ms = clock_ms();
+    coordinator_tally(c->desk, take_tally, &tally);
+    AUTO_FINI(applied) done = APPLIED_INIT;
+    if (checkpoint_done(ck, c->config.layout, &done, e) < 0 || node_i64_or(&state, "recordedEpochs", 0, 0, INT64_MAX, &c->recorded_epochs, e) < 0)
+        return -1;
+    coordinator_observe(c->desk, &done, clock_ms());
+    if (node_present(&history) && recorder_from_json(c->recorder, &history, e) < 0)
+        return -1;
+    log_info("restoring %s: step %lld, %lld of %lld batches done", checkpoint_prefix(ck), (long long)checkpoint_step(ck),
+             (long long)applied_count(&done), (long long)c->total);
+    return 0;
+}
+
+/* ---- generations ---- */
+
+int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
+{
+    uint64_t on_disk;
+    if (output_generation(c->config.output_dir, &on_disk, e) < 0)
+        return -1;
+    uint64_t next = 1 + MAX(MAX(seen, on_disk), c->generation);
+    if (output_set_generation(c->config.output_dir, next, e) < 0)
+        return -1;
+    c->generation = next;
+    atomic_store(&c->shown_generation, next);
+    return 0;
+}
+
+/* ---- into service ---- */
+
+static int bring_up_once(struct chief *c, struct err *e)
+{
+    AUTO(checkpoint) *ck = NULL;
+    auto_free float *vector = NULL;
+    struct checkpoint_source from_checkpoint = { .model = c->config.model };
+    struct initial from_initial;
+    struct segment_source source;
+    int restored = 0;
+    if (checkpoint_open_latest(c->checkpoints, &ck, e) < 0)
+        return -1;
+    if (ck != NULL) {
+        from_checkpoint.checkpoint = ck;
+        source = (struct segment_source){ .read = checkpoint_segment, .user = &from_checkpoint };
+    } else {
+        if (initial_values(c, &vector, e) < 0)
+            return -1;
+        from_initial.vector = vector;
+        source = (struct segment_source){ .read = initial_segment, .user = &from_initial };
+    }
+    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0)
+        return -1;
+    atomic_fetch_add(&c->restored, (uint64_t)restored);
+    if (restored > 0 && !c->config.local)
+        log_info("%d ps %s %s", restored, ck != NULL ? "restored from" : "initialised", ck != NULL ? checkpoint_prefix(ck) : "");
+    return 0;
+}
+
+static bool worth_waiting(const struct err *e)
+{
+    return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
+}
+
+int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
+{
+    int64_t since = clock_ms(), explained = since;
+    double patience = c->config.job->limits.max_wait_seconds * 1000.0;
+    if (chief_raise_generation(c, seen, e) < 0)
+        return -1;
+    coordinator_set(c->desk, JOB_STARTING, c->generation, "the chief to bring the parameter servers into service");
+    for (;;) {
+        struct err cause = { 0 };
+        if (bring_up_once(c, &cause) == 0)
+            break;
+        int64_t now = clock_ms();
+        if (!worth_waiting(&cause) || (double)(now - since) > patience)
+            return err_set(e, cause.code, "%s", cause.msg);
+        if (stop_count() > 0)
+            return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
+        char message[240];
+        str_fmt(message, sizeof message, "%s", cause.msg);
+        recorder_state(c->recorder, "waiting", message);
+        if (now - explained >= EXPLAIN_MS) {
+            explained = now;
+            log_info("waiting %lld s for %s", (long long)(now - since) / 1000, message);
+        }
+        coordinator_wait(c->desk, now + RETRY_MS);
+    }
+    coordinator_set(c->desk, JOB_TRAINING, c->generation, "");
+    recorder_state(c->recorder, "training", "");
+    return 0;
+}

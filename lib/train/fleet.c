@@ -1,0 +1,200 @@
+#include "train/fleet.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { CALL_MS = 5000, BULK_MS = 60000 };
+
+struct fleet {
+    struct params *params;
+    const struct layout *layout;
+    const struct placement *placement;
+    const struct optimizer *optimizer;
+    const char *job_uid;
+    size_t *holder;         /* [segment] ps */
+    uint64_t *incarnation;  /* [ps] of the process we brought into service; 0: none */
+};
+
+struct fleet *fleet_new(struct params *params, const struct layout *l, const struct placement *p, const struct optimizer *o,
+                        const char *job_uid)
+{
+    struct fleet *f = xcalloc(1, sizeof *f);
+    *f = (struct fleet){ .params = params, .layout = l, .placement = p, .optimizer = o, .job_uid = job_uid };
+    f->holder = xcalloc(l->n + 1, sizeof *f->holder);
+    f->incarnation = xcalloc(p->nps + 1, sizeof *f->incarnation);
+    for (size_t ps = 0; ps < p->nps; ps++)
+        for (size_t i = 0; i < p->n[ps]; i++)
+            f->holder[p->ids[ps][i]] = ps;
+    return f;
+}
+
+void fleet_free(struct fleet *f)
+{
+    if (f == NULL)
+        return;
+    free(f->holder);
+    free(f->incarnation);
+    free(f);
+}
+
+size_t fleet_size(const struct fleet *f)
+{
+    return f->placement->nps;
+}
+
+void fleet_view_fini(struct fleet_view *v)
+{
+    applied_fini(&v->done);
+}
+
+static bool serves(const struct shard_info *i)
+{
+    return i->state == SHARD_SERVING || i->state == SHARD_TERMINATING;
+}
+
+static enum fleet_condition condition_of(const struct fleet *f, size_t ps, const struct shard_info *i)
+{
+    if (!serves(i) || i->incarnation != f->incarnation[ps] || i->generation != params_generation(f->params))
+        return FLEET_EMPTY;
+    return i->state == SHARD_TERMINATING ? FLEET_LEAVING : FLEET_WELL;
+}
+
+/* What is worse hides what is better. */
+static void worsen(struct fleet_view *v, enum fleet_condition c, const char *message)
+{
+    static const int badness[] = { [FLEET_WELL] = 0, [FLEET_LEAVING] = 1, [FLEET_EMPTY] = 2, [FLEET_AWAY] = 3 };
+    if (badness[c] <= badness[v->condition])
+        return;
+    v->condition = c;
+    str_fmt(v->message, sizeof v->message, "%s", message);
+}
+
+static void view_add(struct fleet_view *v, const struct shard_info *i, bool first, bool holds_any)
+{
+    v->highest_generation = MAX(v->highest_generation, i->generation);
+    v->pushes += i->pushes;
+    v->duplicates += i->duplicates;
+    v->staleness_sum += i->staleness_sum;
+    v->staleness_max = MAX(v->staleness_max, i->staleness_max);
+    v->apply_ns += i->apply_ns;
+    if (!holds_any)
+        return;
+    if (first) {
+        applied_copy(&v->done, &i->applied);
+        v->step = i->version_min;
+    } else {
+        applied_intersect(&v->done, &i->applied);
+        v->step = MIN(v->step, i->version_min);
+    }
+}
+
+void fleet_look(struct fleet *f, int64_t deadline_ms, struct fleet_view *ret)
+{
+    *ret = (struct fleet_view){ .condition = FLEET_WELL, .begun_ms = clock_ms() };
+    bool first = true;
+    for (size_t ps = 0; ps < fleet_size(f); ps++) {
+        AUTO_FINI(shard_info) info = { 0 };
+        struct err e = { 0 };
+        if (params_describe(f->params, ps, deadline_ms, &info, &e) < 0) {
+            worsen(ret, FLEET_AWAY, e.msg);
+            continue;
+        }
+        char text[64];
+        enum fleet_condition c = condition_of(f, ps, &info);
+        str_fmt(text, sizeof text, "ps-%zu %s", ps, c == FLEET_LEAVING ? "is terminating" : "has lost its state");
+        worsen(ret, c, text);
+        bool holds_any = f->placement->n[ps] > 0;
+        view_add(ret, &info, first, holds_any);
+        first = first && !holds_any;
+    }
+}
+
+/* ---- bringing into service ---- */
+
+static int restore_segment(struct fleet *f, size_t ps, const struct segment_spec *segment, const struct segment_source *source,
+                           float *data, struct err *e)
+{
+    bool slots = false;
+    int64_t version = 0;
+    AUTO_FINI(applied) applied = APPLIED_INIT;
+    if (source->read(source->user, segment, data, &slots, &version, &applied, e) < 0)
+        return -1;
+    size_t nslots = segment->kind == VAR_TRAINABLE ? (size_t)optimizer_slots(f->optimizer) : 0;
+    size_t floats = segment->count * (slots ? 1 + nslots : 1);
+    return params_restore(f->params, ps, segment->id, slots, version, &applied, data, floats, BULK_MS, e);
+}
+
+static int fill(struct fleet *f, size_t ps, const struct segment_source *source, struct err *e)
+{
+    json_auto_t *config = optimizer_config(f->optimizer);
+    AUTO_FINI(buf) optimizer = BUF_INIT;
+    json_emit(config, &optimizer);
+    void *data;
+    if (mem_alloc((size_t)SEGMENT_MAX * (1 + OPTIMIZER_MAX_SLOTS), "a segment", &data, e) < 0)
+        return -1;
+    auto_free float *segment = data;
+    if (params_init(f->params, ps, optimizer.data, CALL_MS, e) < 0)
+        return -1;
+    for (size_t i = 0; i < f->placement->n[ps]; i++)
+        if (restore_segment(f, ps, &f->layout->segments[f->placement->ids[ps][i]], source, segment, e) < 0)
+            return -1;
+    return params_serve(f->params, ps, CALL_MS, e);
+}
+
+static int check_owner(const struct fleet *f, size_t ps, const struct shard_info *i, struct err *e)
+{
+    if (i->state == SHARD_UNINITIALISED || i->job_uid[0] == 0 || strcmp(i->job_uid, f->job_uid) == 0)
+        return 0;
+    return err_set(e, ERR_REFUSED, "ps-%zu serves another job (%s)", ps, i->job_uid);
+}
+
+int fleet_bring_up(struct fleet *f, uint64_t generation, const struct segment_source *source, int *ret_restored, struct err *e)
+{
+    int restored = 0;
+    params_set_generation(f->params, generation);
+    for (size_t ps = 0; ps < fleet_size(f); ps++) {
+        AUTO_FINI(shard_info) info = { 0 };
+        if (params_describe(f->params, ps, CALL_MS, &info, e) < 0 || check_owner(f, ps, &info, e) < 0)
+            return -1;
+        if (info.generation > generation)
+            return err_set(e, ERR_FENCED, "ps-%zu is at generation %llu, this chief at %llu: a newer chief is in charge", ps,
+                           (unsigned long long)info.generation, (unsigned long long)generation);
+        bool keeps = serves(&info) && info.layout_hash == f->layout->hash;
+        if ((keeps ? params_adopt(f->params, ps, CALL_MS, e) : fill(f, ps, source, e)) < 0)
+            return -1;
+        restored += !keeps;
+        f->incarnation[ps] = info.incarnation;
+    }
+    *ret_restored = restored;
+    return 0;
+}
+
+void fleet_fence(struct fleet *f, uint64_t generation)
+{
+    params_set_generation(f->params, generation);
+    for (size_t ps = 0; ps < fleet_size(f); ps++) {
+        struct err e = { 0 };
+        if (params_adopt(f->params, ps, CALL_MS, &e) < 0)
+            log_debug("fence: %s", e.msg);
+    }
+}
+
+int fleet_snapshot(struct fleet *f, uint32_t segment, struct shard_snapshot *ret, struct err *e)
+{
+    return params_snapshot(f->params, f->holder[segment], segment, BULK_MS, ret, e);
+}
+
+int fleet_finish(struct fleet *f, int64_t step)
+{
+    int answered = 0;
+    for (size_t ps = 0; ps < fleet_size(f); ps++) {
+        struct err e = { 0 };
+        if (params_finish(f->params, ps, step, CALL_MS, &e) == 0)
+            answered++;
+        else
+            log_debug("finish: %s", e.msg);
+    }
+    return answered;
+}

@@ -1,0 +1,89 @@
+#include "train/output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { SMALL_FILE = 1 << 20 };
+
+char *output_path(const char *dir, const char *name)
+{
+    return xasprintf("%s/%s", dir, name);
+}
+
+int output_prepare(const char *dir, struct err *e)
+{
+    static const char *const folders[] = { "checkpoints", "summaries/train", "summaries/validation" };
+    for (size_t i = 0; i < COUNT_OF(folders); i++) {
+        auto_free char *path = output_path(dir, folders[i]);
+        struct err cause = { 0 };
+        if (dir_make(path, &cause) == 0 && access(path, W_OK) == 0)
+            continue;
+        struct stat st = { 0 };
+        (void)!stat(dir, &st);
+        return err_set(e, ERR_INPUT, "output folder %s cannot be written by user %u (owner %u, mode %04o): %s", dir,
+                       (unsigned)getuid(), (unsigned)st.st_uid, (unsigned)st.st_mode & 07777U,
+                       cause.code != ERR_NONE ? cause.msg : strerror(errno));
+    }
+    return 0;
+}
+
+int output_generation(const char *dir, uint64_t *ret, struct err *e)
+{
+    auto_free char *path = output_path(dir, "generation");
+    AUTO_FINI(buf) text = BUF_INIT;
+    int64_t value = 0;
+    if (!file_exists(path)) {
+        *ret = 0;
+        return 0;
+    }
+    if (file_read(path, SMALL_FILE, &text, e) < 0)
+        return -1;
+    while (text.len > 0 && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == ' '))
+        text.data[--text.len] = 0;
+    if (str_i64(text.data, 0, INT64_MAX, &value, e) < 0)
+        return err_wrap(e, "%s", path);
+    *ret = (uint64_t)value;
+    return 0;
+}
+
+int output_set_generation(const char *dir, uint64_t generation, struct err *e)
+{
+    auto_free char *path = output_path(dir, "generation");
+    char text[32];
+    str_fmt(text, sizeof text, "%" PRIu64 "\n", generation);
+    return file_write(path, text, strlen(text), e);
+}
+
+int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e)
+{
+    auto_free char *path = output_path(dir, "finished");
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = NULL;
+    if (!file_exists(path))
+        return 0;
+    if (file_read(path, SMALL_FILE, &text, e) < 0 || json_parse(text.data, text.len, path, &v, e) < 0)
+        return -1;
+    if (!str_eq(json_string_value(json_object_get(v, "uid")), uid))
+        return 0;
+    *ret_step = json_integer_value(json_object_get(v, "step"));
+    return 1;
+}
+
+int output_set_finished(const char *dir, const char *uid, int64_t step, struct err *e)
+{
+    json_auto_t *v = json_pack("{s:s, s:I}", "uid", uid, "step", (json_int_t)step);
+    return output_json(dir, "finished", v, e);
+}
+
+int output_json(const char *dir, const char *name, const json_t *v, struct err *e)
+{
+    auto_free char *path = output_path(dir, name);
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_emit_pretty(v, &text);
+    return file_write(path, text.data, text.len, e);
+}

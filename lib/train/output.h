@@ -1,0 +1,26 @@
+/* output - the small files of a job's output folder, and where the large ones are (docs/formats.md).
+ *
+ *   <output>/generation       the newest generation of the job, raised before first use
+ *   <output>/finished         {"uid","step"}: the job is over; written after the final checkpoint
+ *   <output>/model.json       Keras's Model.to_json()
+ *   <output>/history.json     metrics by epoch, final metrics
+ *   <output>/checkpoints/     <output>/summaries/{train,validation}/
+ */
+#ifndef TRAINYARD_TRAIN_OUTPUT_H
+#define TRAINYARD_TRAIN_OUTPUT_H
+
+#include "codec/json.h"
+
+char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */
+/* Makes the folders; ERR_INPUT naming folder, user id and mode when it cannot be written. */
+MUST_USE int output_prepare(const char *dir, struct err *e);
+
+MUST_USE int output_generation(const char *dir, uint64_t *ret, struct err *e); /* 0: no file */
+MUST_USE int output_set_generation(const char *dir, uint64_t generation, struct err *e);
+
+/* 1 and the step when the job with this uid has finished, 0 when not. */
+int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e);
+MUST_USE int output_set_finished(const char *dir, const char *uid, int64_t step, struct err *e);
+MUST_USE int output_json(const char *dir, const char *name, const json_t *v, struct err *e);
+
+#endif

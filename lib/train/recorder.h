@@ -1,0 +1,47 @@
+/* recorder - everything the chief tells people: log lines, TensorBoard summaries, history.json, /progress.
+ *
+ * The chief's thread calls recorder_*(); recorder_progress() may be called by any thread. Failing to write a summary
+ * is a warning, said once, never the end of training.
+ */
+#ifndef TRAINYARD_TRAIN_RECORDER_H
+#define TRAINYARD_TRAIN_RECORDER_H
+
+#include "nn/metrics.h"
+#include "train/coordinator.h"
+#include "train/fleet.h"
+
+struct recorder_config {
+    const struct job *job;             /* borrowed, as all */
+    const struct model *model;
+    const char *output_dir;
+    int64_t batches_per_epoch, total;
+    struct ordinal_space space;
+    int workers_wanted;
+};
+struct recorder;
+/* resumed_step: step restored from a checkpoint, or -1: a new event file then begins with SessionLog START. */
+MUST_USE int recorder_new(const struct recorder_config *config, int64_t resumed_step, struct recorder **ret, struct err *e);
+void recorder_free(struct recorder *r);
+DEFINE_AUTO(recorder, recorder_free)
+
+/* After each look at the ps: rates, log line when a multiple of logEverySteps was passed, complete summary windows. */
+void recorder_look(struct recorder *r, const struct fleet_view *fleet, const struct coordinator_view *desk,
+                   struct coordinator *c, int64_t now_ms);
+/* All batches of the epoch (from 0) are done. validation: model_metrics values, or NULL. */
+void recorder_epoch(struct recorder *r, int64_t epoch, int64_t step, struct coordinator *c, const double *validation);
+void recorder_histograms(struct recorder *r, int64_t step, const float *params);
+void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix);
+/* The end: last windows, final evaluation ("Test loss: 0.0762, Test accuracy: 0.9781"), history.json. */
+void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final);
+/* What the job is doing: "training", "restoring ps-1", ... for /progress. */
+void recorder_state(struct recorder *r, const char *state, const char *message);
+
+/* JSON object for GET /progress. */
+void recorder_progress(struct recorder *r, struct buf *out);
+double recorder_examples_per_second(struct recorder *r);
+
+/* history and place in it, for the checkpoint. */
+json_t *recorder_to_json(const struct recorder *r); /* new reference */
+MUST_USE int recorder_from_json(struct recorder *r, const struct node *n, struct err *e);
+
+#endif

@@ -1,0 +1,273 @@
+#include "train/session.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+
+enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000 };
+
+/* One batch on its way: its gradient stays until every ps has it. */
+struct step {
+    float *grads;
+    double *sums;
+    int64_t ordinal; /* -1: none */
+    uint64_t compute_ns, data_ns, network_ns, wait_ns;
+};
+
+struct session {
+    const struct session_config *config;
+    struct session_stats *stats;
+    struct exec *exec;
+    struct loader *loader;
+    size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
+    struct step steps[2];            /* computed now, and in flight */
+    int current;
+};
+
+static void session_fini(struct session *s)
+{
+    exec_free(s->exec);
+    loader_free(s->loader);
+    free(s->offsets);
+    free(s->counts);
+    for (int i = 0; i < 2; i++) {
+        free(s->steps[i].grads);
+        free(s->steps[i].sums);
+    }
+}
+DEFINE_AUTO_FINI(session, session_fini)
+
+static void clip_table(struct session *s, const struct model *m)
+{
+    s->offsets = xcalloc(model_variables(m) + 1, sizeof *s->offsets);
+    s->counts = xcalloc(model_variables(m) + 1, sizeof *s->counts);
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *v = model_variable(m, i);
+        if (v->kind != VAR_TRAINABLE)
+            continue;
+        s->offsets[s->nvars] = v->offset;
+        s->counts[s->nvars++] = v->count;
+    }
+}
+
+static int session_init(struct session *s, struct err *e)
+{
+    const struct session_config *c = s->config;
+    const struct model *m = c->model;
+    if (exec_new(m, (size_t)c->space->batch_size, c->space->seed, &s->exec, e) < 0 ||
+        loader_new(c->dataset, c->space, &s->loader, e) < 0)
+        return -1;
+    clip_table(s, m);
+    for (int i = 0; i < 2; i++) {
+        void *grads;
+        if (mem_alloc(model_size(m) * sizeof(float), "gradients", &grads, e) < 0)
+            return -1;
+        s->steps[i] = (struct step){ .grads = grads, .ordinal = -1, .sums = xcalloc(metrics_width(m), sizeof(double)) };
+    }
+    return 0;
+}
+
+/* ---- waiting for what is gone ---- */
+
+static bool worth_retry(const struct err *e)
+{
+    return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_FENCED) || err_is(e, ERR_NOT_READY);
+}
+
+struct patience {
+    int64_t since_ms, explained_ms;
+};
+
+/* After a failed call to a ps: learns the generation of now, waits a little. -1 when it is time to give up. */
+static int wait_for_ps(struct session *s, struct patience *p, struct err *cause)
+{
+    int64_t now = clock_ms();
+    struct params *params = s->config->params;
+    if (p->since_ms == 0)
+        p->since_ms = p->explained_ms = now;
+    else if (now - p->explained_ms >= EXPLAIN_MS) {
+        p->explained_ms = now;
+        log_info("waiting %lld s for %s", (long long)(now - p->since_ms) / 1000, cause->msg);
+    }
+    if (!worth_retry(cause) || now - p->since_ms > s->config->max_wait_ms)
+        return -1;
+    member_waiting(s->config->member, cause->msg);
+    uint64_t generation, stale = err_is(cause, ERR_FENCED) ? params_generation(params) : 0;
+    if (stale == 0)
+        member_resync(s->config->member);
+    clock_sleep_ms(RETRY_MS);
+    struct err e = { 0 };
+    if (member_generation(s->config->member, stale, &generation, &e) < 0) {
+        *cause = e;
+        return -1;
+    }
+    params_set_generation(params, generation);
+    return 0;
+}
+
+static void patience_over(struct session *s, const struct patience *p)
+{
+    if (p->since_ms == 0)
+        return;
+    member_waiting(s->config->member, NULL);
+    if (clock_ms() - p->since_ms >= EXPLAIN_MS)
+        log_info("all ps answer again after %lld s", (long long)(clock_ms() - p->since_ms) / 1000);
+}
+
+static int pull(struct session *s, struct err *e)
+{
+    struct patience patience = { 0 };
+    struct err cause = { 0 };
+    while (params_pull(s->config->params, PUSH_MS, &cause) < 0)
+        if (wait_for_ps(s, &patience, &cause) < 0)
+            return err_set(e, cause.code, "%s", cause.msg);
+    patience_over(s, &patience);
+    return 0;
+}
+
+static int push_again(struct session *s, struct step *step, struct err *cause, struct push_result *ret, struct err *e)
+{
+    struct patience patience = { 0 };
+    do {
+        if (wait_for_ps(s, &patience, cause) < 0)
+            return err_set(e, cause->code, "%s", cause->msg);
+    } while (params_push(s->config->params, step->ordinal, step->grads, PUSH_MS, ret, cause) < 0);
+    patience_over(s, &patience);
+    return 0;
+}
+
+/* ---- one step ---- */
+
+static void hand_in(struct session *s, struct step *step, const struct push_result *pushed)
+{
+    member_done(s->config->member,
+                &(struct member_step){ .ordinal = step->ordinal, .sums = step->sums, .compute_ns = step->compute_ns,
+                                       .network_ns = step->network_ns, .data_ns = step->data_ns, .wait_ns = step->wait_ns,
+                                       .staleness = (uint64_t)MAX(pushed->staleness, 0) });
+    step->ordinal = -1;
+}
+
+/* Waits for the push in flight, if any. */
+static int finish_flight(struct session *s, struct err *e)
+{
+    struct step *step = &s->steps[1 - s->current];
+    if (step->ordinal < 0)
+        return 0;
+    struct push_result pushed = { 0 };
+    struct err cause = { 0 };
+    int64_t begun = clock_ns();
+    if (params_push_finish(s->config->params, &pushed, &cause) < 0 && push_again(s, step, &cause, &pushed, e) < 0)
+        return -1;
+    step->network_ns += (uint64_t)(clock_ns() - begun);
+    hand_in(s, step, &pushed);
+    return 0;
+}
+
+static int compute(struct session *s, struct step *step, struct err *e)
+{
+    const struct session_config *c = s->config;
+    struct batch batch;
+    int64_t t0 = clock_ns();
+    if (loader_get(s->loader, step->ordinal, &batch, e) < 0)
+        return -1;
+    int64_t t1 = clock_ns();
+    double loss;
+    memset(step->sums, 0, metrics_width(c->model) * sizeof *step->sums);
+    exec_train(s->exec, params_vector(c->params), &batch, step->grads, step->sums, &loss);
+    const struct optimizer *o = model_optimizer(c->model);
+    if (optimizer_clips(o))
+        optimizer_clip(o, step->grads, s->offsets, s->counts, s->nvars);
+    step->data_ns = (uint64_t)(t1 - t0);
+    step->compute_ns = (uint64_t)(clock_ns() - t1);
+    step->network_ns = step->wait_ns = 0;
+    atomic_store_explicit(&s->stats->loss, loss, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->stats->examples, (int64_t)batch.n, memory_order_relaxed);
+    if (isfinite(loss) && all_finite(step->grads, model_size(c->model)))
+        return 0;
+    member_diverged(c->member, step->ordinal);
+    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm",
+                   isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1);
+}
+
+static int push(struct session *s, struct step *step, struct err *e)
+{
+    const struct session_config *c = s->config;
+    struct err cause = { 0 };
+    struct push_result pushed = { 0 };
+    int64_t begun = clock_ns();
+    if (c->overlap) {
+        if (params_push_start(c->params, step->ordinal, step->grads, PUSH_MS, &cause) == 0) {
+            step->network_ns += (uint64_t)(clock_ns() - begun);
+            s->current = 1 - s->current;
+            return 0;
+        }
+    } else if (params_push(c->params, step->ordinal, step->grads, PUSH_MS, &pushed, &cause) == 0) {
+        step->network_ns += (uint64_t)(clock_ns() - begun);
+        hand_in(s, step, &pushed);
+        return 0;
+    }
+    if (push_again(s, step, &cause, &pushed, e) < 0)
+        return -1;
+    hand_in(s, step, &pushed);
+    return 0;
+}
+
+static int push_gated(struct session *s, struct step *step, struct err *e)
+{
+    if (s->config->step_gate == NULL)
+        return push(s, step, e);
+    MUTEX_GUARD(s->config->step_gate);
+    return push(s, step, e);
+}
+
+static int train_batch(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
+{
+    struct step *step = &s->steps[s->current];
+    step->ordinal = ordinal;
+    if (compute(s, step, e) < 0 || finish_flight(s, e) < 0)
+        return -1;
+    step->wait_ns = waited_ns;
+    if (push_gated(s, step, e) < 0)
+        return -1;
+    atomic_fetch_add_explicit(&s->stats->steps, 1, memory_order_relaxed);
+    atomic_store_explicit(&s->stats->last_ordinal, ordinal, memory_order_relaxed);
+    return 0;
+}
+
+static int session_loop(struct session *s, struct err *e)
+{
+    for (;;) {
+        enum member_next next;
+        int64_t ordinal = -1, begun = clock_ns();
+        /* Nothing lent: what is in flight may be what the job waits for. */
+        if (!member_has_work(s->config->member) && finish_flight(s, e) < 0)
+            return -1;
+        if (member_next(s->config->member, &next, &ordinal, e) < 0)
+            return -1;
+        if (next == MEMBER_FINISHED)
+            return 0;
+        if (next == MEMBER_STOPPING) {
+            struct err ignored;
+            (void)!finish_flight(s, &ignored);
+            return err_set(e, ERR_STOPPED, stop_count() > 0 ? "stopped by a signal" : "the chief stops the job");
+        }
+        if (train_batch(s, ordinal, (uint64_t)(clock_ns() - begun), e) < 0)
+            return -1;
+    }
+}
+
+int session_run(const struct session_config *config, struct session_stats *stats, struct err *e)
+{
+    AUTO_FINI(session) s = { .config = config, .stats = stats };
+    uint64_t generation;
+    if (session_init(&s, e) < 0 || member_generation(config->member, 0, &generation, e) < 0)
+        return -1;
+    params_set_generation(config->params, generation);
+    if (pull(&s, e) < 0)
+        return -1;
+    return session_loop(&s, e);
+}

@@ -1,0 +1,149 @@
+/* An evaluator: watches the checkpoints of the job, evaluates each new one, reports to the chief. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "roles.h"
+#include "train/checkpoint.h"
+#include "train/coord.h"
+#include "train/evaluate.h"
+#include "train/output.h"
+
+enum { LOOK_MS = 1000, CALL_MS = 5000 };
+
+struct watch {
+    struct replica *replica;
+    struct coord *coord;
+    struct evaluator *evaluator;
+    char *checkpoints;
+    float *vector;
+    double *values;
+    const char **names;
+    int64_t step;                  /* of the last evaluation, -1: none */
+    bool registered;
+    enum job_state state;
+};
+
+static void watch_fini(struct watch *w)
+{
+    evaluator_free(w->evaluator);
+    coord_free(w->coord);
+    free(w->checkpoints);
+    free(w->vector);
+    free(w->values);
+    free(w->names);
+}
+DEFINE_AUTO_FINI(watch, watch_fini)
+
+static int watch_init(struct watch *w, struct err *e)
+{
+    struct replica *r = w->replica;
+    void *memory;
+    if (r->validation == NULL)
+        return err_set(e, ERR_INPUT, "an evaluator needs data.validation");
+    w->coord = coord_new_grpc(cluster_chief_address(&r->cluster));
+    w->checkpoints = output_path(r->output_dir, "checkpoints");
+    w->values = xcalloc(model_metrics(r->model), sizeof *w->values);
+    w->names = xcalloc(model_metrics(r->model), sizeof *w->names);
+    for (size_t i = 0; i < model_metrics(r->model); i++)
+        w->names[i] = model_metric_name(r->model, i);
+    w->step = -1;
+    if (mem_alloc(model_size(r->model) * sizeof(float), "parameters", &memory, e) < 0)
+        return -1;
+    w->vector = memory;
+    return evaluator_new(r->model, r->validation, r->job->fit.validation_batch_size, &w->evaluator, e);
+}
+
+static struct coord_request request(const struct watch *w, enum coord_kind kind)
+{
+    const struct replica *r = w->replica;
+    return (struct coord_request){ .kind = kind, .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation,
+                                   .role = ROLE_EVALUATOR, .index = r->cluster.index, .layout_hash = r->layout->hash,
+                                   .address = "", .step = w->step };
+}
+
+/* Keeps in touch with the chief; a chief that is away is asked again later. */
+static int stay_in_touch(struct watch *w, struct err *e)
+{
+    struct coord_request q = request(w, w->registered ? COORD_HEARTBEAT : COORD_REGISTER);
+    struct coord_reply reply;
+    struct err cause = { 0 };
+    if (coord_call(w->coord, &q, CALL_MS, &reply, &cause) < 0) {
+        w->registered = false;
+        return err_is(&cause, ERR_REFUSED) || err_is(&cause, ERR_FENCED) ? err_set(e, cause.code, "%s", cause.msg) : 0;
+    }
+    if (!w->registered && w->replica->job_uid[0] == 0) {
+        free(w->replica->job_uid);
+        w->replica->job_uid = xstrdup(reply.job_uid);
+    }
+    w->registered = true;
+    w->state = reply.state;
+    return 0;
+}
+
+static void report(struct watch *w, bool announce, int64_t step)
+{
+    struct coord_request q = request(w, COORD_EVALUATION);
+    struct coord_reply reply;
+    struct err e = { 0 };
+    q.step = step;
+    q.announce = announce;
+    if (!announce) {
+        q.names = w->names;
+        q.values = w->values;
+        q.nvalues = model_metrics(w->replica->model);
+    }
+    if (coord_call(w->coord, &q, CALL_MS, &reply, &e) < 0)
+        log_debug("%s", e.msg);
+}
+
+static bool stop_asked(void *user)
+{
+    (void)user;
+    return stop_count() > 0;
+}
+
+static void log_result(const struct watch *w, int64_t step)
+{
+    struct log_field f[16];
+    int n = 0;
+    f[n++] = (struct log_field)LOG_INT("step", step);
+    for (size_t i = 0; i < model_metrics(w->replica->model) && n < (int)COUNT_OF(f); i++)
+        f[n++] = (struct log_field)LOG_NUM(w->names[i], w->values[i]);
+    log_fields(LOG_INFO, "evaluated", n, f);
+}
+
+static int evaluate_newest(struct watch *w, struct err *e)
+{
+    AUTO(checkpoint) *c = NULL;
+    struct err cause = { 0 };
+    if (checkpoint_open_latest(w->checkpoints, &c, &cause) < 0) {
+        log_debug("%s", cause.msg); /* it may be deleted under our eyes */
+        return 0;
+    }
+    if (c == NULL || checkpoint_step(c) == w->step)
+        return 0;
+    int64_t step = checkpoint_step(c);
+    report(w, true, step);
+    if (checkpoint_values(c, w->replica->model, w->vector, e) < 0 ||
+        evaluator_run(w->evaluator, w->vector, stop_asked, NULL, w->values, e) < 0)
+        return -1;
+    w->step = step;
+    log_result(w, step);
+    report(w, false, step);
+    return 0;
+}
+
+int run_evaluator(struct replica *r, struct err *e)
+{
+    AUTO_FINI(watch) w = { .replica = r };
+    if (watch_init(&w, e) < 0)
+        return -1;
+    while (stop_count() == 0) {
+        if (stay_in_touch(&w, e) < 0 || evaluate_newest(&w, e) < 0)
+            return -1;
+        if (w.state == JOB_FINISHED)
+            return 0;
+        clock_sleep_ms(LOOK_MS);
+    }
+    return err_set(e, ERR_STOPPED, "stopped by a signal");
+}

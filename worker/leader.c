@@ -1,0 +1,131 @@
+/* The replica that hosts the chief: a chief pod, worker 0 of a cluster without one, or the only process. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/thread.h"
+#include "roles.h"
+#include "status.h"
+#include "train/chief.h"
+#include "train/coord_service.h"
+#include "trainer.h"
+
+enum { CHIEF_RPC_THREADS = 4 };
+
+struct leader {
+    struct replica *replica;
+    bool local;                    /* no ps: everything in this process */
+    struct shard *shard;
+    struct params *params;         /* the chief's; local: shared with the trainer */
+    struct mutex gate;
+    struct chief *chief;
+    struct rpc_server *server;
+    struct coord *coord;
+    struct status *status;
+    struct session_stats stats;
+    struct thread thread;          /* the chief's, when this thread trains */
+    int result;                    /* of the chief */
+    struct err error;
+};
+
+static void leader_fini(struct leader *l)
+{
+    status_free(l->status);
+    rpc_server_free(l->server);
+    coord_free(l->coord);
+    chief_free(l->chief);
+    params_free(l->params);
+    shard_free(l->shard);
+    mutex_fini(&l->gate);
+}
+DEFINE_AUTO_FINI(leader, leader_fini)
+
+static int open_params(struct leader *l, struct err *e)
+{
+    const struct replica *r = l->replica;
+    struct params_identity id = { .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation };
+    l->local = replica_ps_count(r) == 0;
+    if (!l->local) {
+        l->params = replica_params(r, r->job_uid);
+        return 0;
+    }
+    log_info("Running single-machine training");
+    l->shard = shard_new(r->incarnation);
+    l->params = params_new_local(r->layout, l->shard, &id);
+    (void)e;
+    return 0;
+}
+
+static int open_chief(struct leader *l, struct err *e)
+{
+    const struct replica *r = l->replica;
+    struct chief_config config = {
+        .job = r->job, .model = r->model, .layout = r->layout, .placement = r->placement, .train = r->train,
+        .validation = r->validation, .space = r->space, .params = l->params, .output_dir = r->output_dir,
+        .job_uid = r->job_uid, .incarnation = r->incarnation,
+        .workers_wanted = l->local ? 1 : (int)MAX(r->cluster.hosts[ROLE_WORKER].n, (size_t)replica_trains(r)),
+        .local = l->local, .step_gate = l->local ? &l->gate : NULL,
+    };
+    return chief_new(&config, &l->chief, e);
+}
+
+/* host:port of this task; loopback names stay on loopback, all else listens on every interface. */
+static void listen_address(const struct replica *r, char *out, size_t n)
+{
+    const char *own = cluster_chief_address(&r->cluster), *colon = strrchr(own, ':');
+    bool loopback = str_starts(own, "127.") || str_starts(own, "localhost:");
+    if (r->options->listen != NULL)
+        str_fmt(out, n, "%s", r->options->listen);
+    else
+        str_fmt(out, n, "%s%s", loopback ? "127.0.0.1" : "0.0.0.0", colon != NULL ? colon : ":2222");
+}
+
+static int open_service(struct leader *l, struct err *e)
+{
+    struct rpc_method methods[COORD_KINDS];
+    char address[128];
+    if (!l->replica->cluster.configured)
+        return 0;
+    coord_methods(chief_coordinator(l->chief), methods);
+    listen_address(l->replica, address, sizeof address);
+    return rpc_server_start(address, methods, COUNT_OF(methods), CHIEF_RPC_THREADS, &l->server, e);
+}
+
+static void chief_thread(void *user)
+{
+    struct leader *l = user;
+    l->result = chief_run(l->chief, &l->error);
+}
+
+/* Trains in this thread while the chief leads in its own. The chief's verdict is the job's, unless training failed for
+ * a reason of its own (a damaged record, say), which then ends the chief too. */
+static int lead_and_train(struct leader *l, struct err *e)
+{
+    struct trainer t = { .replica = l->replica, .coord = l->coord, .params = l->local ? l->params : NULL,
+                         .step_gate = l->local ? &l->gate : NULL, .stats = &l->stats };
+    if (thread_start(&l->thread, "chief", chief_thread, l, e) < 0)
+        return -1;
+    struct err own = { 0 };
+    int trained = trainer_run(&t, &own);
+    bool own_fault = trained < 0 && !err_is(&own, ERR_STOPPED) && !err_is(&own, ERR_DIVERGED);
+    if (own_fault)
+        stop_request();
+    thread_join(&l->thread);
+    if (own_fault && (l->result == 0 || err_is(&l->error, ERR_STOPPED)))
+        return err_set(e, own.code, "%s", own.msg);
+    return l->result < 0 ? err_set(e, l->error.code, "%s", l->error.msg) : 0;
+}
+
+int run_leader(struct replica *r, struct err *e)
+{
+    AUTO_FINI(leader) l = { .replica = r };
+    mutex_init(&l.gate);
+    if (open_params(&l, e) < 0 || open_chief(&l, e) < 0 || open_service(&l, e) < 0)
+        return -1;
+    l.coord = coord_new_local(chief_coordinator(l.chief));
+    if (status_open(r, l.chief, &l.stats, &l.status, e) < 0)
+        return -1;
+    if (replica_trains(r))
+        return lead_and_train(&l, e);
+    return chief_run(l.chief, e);
+}

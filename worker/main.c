@@ -1,0 +1,50 @@
+/* trainyard-worker: computes gradients as a worker, leads the job as its chief, evaluates its checkpoints, or, without
+ * a cluster, trains alone. */
+#include <stdio.h>
+
+#include "base/stop.h"
+#include "roles.h"
+#include "rpc/rpc.h"
+#include "tensor/gemm.h"
+
+static void say_hello(const struct replica *r)
+{
+    log_info("trainyard-worker %s %s: model %s, %zu parameters, %lld examples in batches of %lld, BLAS core %s", TRAINYARD_VERSION,
+             r->name, model_name(r->model), model_params(r->model), (long long)r->space.examples, (long long)r->space.batch_size,
+             gemm_core());
+}
+
+static int run(const struct options *o, struct err *e)
+{
+    AUTO_FINI(replica) r = { 0 };
+    if (stop_install(e) < 0 || replica_open(o, &r, e) < 0)
+        return -1;
+    say_hello(&r);
+    if (replica_leads(&r))
+        return run_leader(&r, e);
+    return r.cluster.role == ROLE_EVALUATOR ? run_evaluator(&r, e) : run_worker(&r, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    enum opt_result parsed;
+    struct err e = { 0 };
+    mem_keep_pages();
+    if (options_parse(argc, argv, &o, &parsed, &e) < 0) {
+        log_error("%s", e.msg);
+        return err_exit_code(&e);
+    }
+    if (parsed == OPT_DONE)
+        return 0;
+    rpc_init();
+    int result = run(&o, &e);
+    rpc_shutdown();
+    if (result == 0)
+        return 0;
+    if (err_is(&e, ERR_STOPPED))
+        log_info("%s", e.msg);
+    else
+        log_error("%s", e.msg);
+    return err_exit_code(&e);
+}

@@ -1,0 +1,141 @@
+#include "replica.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+
+size_t replica_ps_count(const struct replica *r)
+{
+    return r->cluster.hosts[ROLE_PS].n;
+}
+
+bool replica_leads(const struct replica *r)
+{
+    return !r->cluster.configured || cluster_is_chief(&r->cluster);
+}
+
+/* A chief trains when nobody else does, or when the job says so. */
+bool replica_trains(const struct replica *r)
+{
+    if (!r->cluster.configured || r->cluster.role == ROLE_WORKER)
+        return true;
+    return r->cluster.role == ROLE_CHIEF && (r->cluster.hosts[ROLE_WORKER].n == 0 || r->job->fit.chief_trains);
+}
+
+static int check_cluster(const struct replica *r, struct err *e)
+{
+    const struct cluster *c = &r->cluster;
+    if (!c->configured)
+        return 0;
+    if (c->role == ROLE_PS)
+        return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead", c->index);
+    if (cluster_chief_address(c) == NULL)
+        return err_set(e, ERR_INPUT, "the cluster has neither a chief nor a worker 0");
+    if (c->hosts[ROLE_PS].n == 0 && c->hosts[ROLE_WORKER].n + c->hosts[ROLE_CHIEF].n > 1)
+        return err_set(e, ERR_INPUT, "strategy ParameterServer with several workers needs a ps in the cluster");
+    return 0;
+}
+
+static int find_folders(struct replica *r, struct err *e)
+{
+    const struct options *o = r->options;
+    r->data_dir = o->data_dir != NULL ? xstrdup(o->data_dir) : path_dir(o->job);
+    r->output_dir = o->output_dir != NULL ? xstrdup(o->output_dir) : xasprintf("runs/%s", r->job->name);
+    r->cache_dir = o->cache_dir != NULL ? xstrdup(o->cache_dir) : path_join(r->output_dir, "cache");
+    if (!file_is_dir(r->data_dir))
+        return err_set(e, ERR_INPUT, "data folder %s does not exist; set --data-dir", r->data_dir);
+    return 0;
+}
+
+/* The job's uid: from the environment or the manifest; a chief makes one and keeps it beside its output. */
+static int find_uid(struct replica *r, struct err *e)
+{
+    const char *given = getenv("TRAINYARD_JOB_UID");
+    if (given == NULL || given[0] == 0)
+        given = r->job->uid;
+    if (given[0] != 0 || !replica_leads(r)) {
+        r->job_uid = xstrdup(given);
+        return 0;
+    }
+    auto_free char *path = path_join(r->output_dir, "uid");
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (file_exists(path)) {
+        if (file_read(path, 4096, &text, e) < 0)
+            return -1;
+        r->job_uid = xstrndup(text.data, strcspn(text.data, " \r\n"));
+        return 0;
+    }
+    r->job_uid = xasprintf("%s-%016llx", r->job->name, (unsigned long long)r->incarnation);
+    auto_free char *line = xasprintf("%s\n", r->job_uid);
+    return dir_make(r->output_dir, e) < 0 || file_write(path, line, strlen(line), e) < 0 ? -1 : 0;
+}
+
+static int open_data(struct replica *r, struct err *e)
+{
+    const struct job *j = r->job;
+    if (dataset_open(&j->train, r->data_dir, r->cache_dir, &r->train, e) < 0)
+        return -1;
+    bool evaluates = replica_leads(r) || r->cluster.role == ROLE_EVALUATOR;
+    if (evaluates && j->validation.present && dataset_open(&j->validation, r->data_dir, r->cache_dir, &r->validation, e) < 0)
+        return -1;
+    const struct dataset *sets[] = { r->train, r->validation };
+    const struct data_spec *specs[] = { &j->train, &j->validation };
+    for (size_t i = 0; i < COUNT_OF(sets); i++) {
+        struct err cause = { 0 };
+        if (sets[i] != NULL &&
+            model_check_data(r->model, dataset_feature_shape(sets[i]), dataset_label_shape(sets[i]), dataset_has_labels(sets[i]),
+                             dataset_integer_labels(sets[i]), dataset_label_max(sets[i]), &cause) < 0)
+            return node_error(&specs[i]->node, e, "%s", cause.msg);
+    }
+    r->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(r->train), .seed = j->fit.seed,
+                                       .examples = dataset_size(r->train), .batch_size = j->fit.batch_size,
+                                       .shuffle = j->train.shuffle };
+    return 0;
+}
+
+int replica_open(const struct options *o, struct replica *ret, struct err *e)
+{
+    AUTO_FINI(replica) r = { .options = o };
+    struct cluster_input env = cluster_env();
+    if (getrandom(&r.incarnation, sizeof r.incarnation, 0) != (ssize_t)sizeof r.incarnation || r.incarnation == 0)
+        r.incarnation = (uint64_t)clock_ns() | 1;
+    if (cluster_resolve(&o->cluster, &env, &r.cluster, e) < 0)
+        return -1;
+    if (r.cluster.configured)
+        cluster_task_name(&r.cluster, r.name);
+    else
+        str_fmt(r.name, sizeof r.name, "local");
+    log_setup(o->level, o->format, r.name);
+    if (job_load(o->job, &r.job, e) < 0)
+        return -1;
+    if (!r.job->has_model)
+        return err_set(e, ERR_INPUT, "%s: spec.model is missing: trainyard-worker trains the model a manifest describes", o->job);
+    if (check_cluster(&r, e) < 0 || find_folders(&r, e) < 0 ||
+        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0)
+        return -1;
+    r.layout = layout_new(r.model);
+    r.placement = placement_new(r.layout, r.job->strategy.placement, MAX(replica_ps_count(&r), (size_t)1));
+    if (open_data(&r, e) < 0 || find_uid(&r, e) < 0)
+        return -1;
+    *ret = r;
+    r = (struct replica){ 0 };
+    return 0;
+}
+
+void replica_fini(struct replica *r)
+{
+    dataset_free(r->train);
+    dataset_free(r->validation);
+    placement_free(r->placement);
+    layout_free(r->layout);
+    model_free(r->model);
+    free(r->data_dir);
+    free(r->output_dir);
+    free(r->cache_dir);
+    free(r->job_uid);
+    cluster_fini(&r->cluster);
+    job_free(r->job);
+}

@@ -1,0 +1,53 @@
+#include "trainer.h"
+
+#include "base/log.h"
+#include "nn/metrics.h"
+
+struct params *replica_params(const struct replica *r, const char *job_uid)
+{
+    struct params_identity id = { .job_uid = job_uid, .sender = r->name, .incarnation = r->incarnation };
+    return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id);
+}
+
+static struct coord_request identity(const struct replica *r)
+{
+    return (struct coord_request){ .kind = COORD_REGISTER, .job_uid = r->job_uid, .sender = r->name,
+                                   .incarnation = r->incarnation, .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
+                                   .index = r->cluster.index, .space = r->space, .shuffle_version = SHUFFLE_VERSION,
+                                   .layout_hash = r->layout->hash, .ps_count = (uint32_t)r->placement->nps, .address = "" };
+}
+
+static int run_member(const struct trainer *t, struct member *m, struct err *e)
+{
+    const struct replica *r = t->replica;
+    AUTO(params) *own = NULL;
+    uint64_t generation;
+    if (member_generation(m, 0, &generation, e) < 0) /* registered: the job's uid is known */
+        return err_is(e, ERR_STOPPED) && member_finished(m) ? 0 : -1;
+    if (t->params == NULL)
+        own = replica_params(r, member_job_uid(m));
+    struct session_config config = {
+        .model = r->model, .dataset = r->train, .space = &r->space, .params = t->params != NULL ? t->params : own,
+        .member = m, .name = r->name, .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
+        .overlap = t->params == NULL && r->options->overlap, .step_gate = t->step_gate,
+    };
+    return session_run(&config, t->stats, e);
+}
+
+int trainer_run(const struct trainer *t, struct err *e)
+{
+    const struct replica *r = t->replica;
+    AUTO(member) *m = NULL;
+    struct member_config config = { .coord = t->coord, .identity = identity(r), .width = metrics_width(r->model),
+                                    .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0) };
+    if (member_start(&config, &m, e) < 0)
+        return -1;
+    struct err cause = { 0 };
+    int result = run_member(t, m, &cause);
+    if (err_is(&cause, ERR_DIVERGED))
+        member_await_stop(m); /* the chief has to hear of it before we leave */
+    member_leave(m, result == 0 ? "finished" : cause.msg);
+    if (result < 0 && e != NULL)
+        *e = cause;
+    return result;
+}

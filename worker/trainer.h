@@ -1,0 +1,22 @@
+/* trainer - one training session with what it needs: its view of the parameters and its membership. */
+#ifndef TRAINYARD_WORKER_TRAINER_H
+#define TRAINYARD_WORKER_TRAINER_H
+
+#include "replica.h"
+#include "train/coord.h"
+#include "train/session.h"
+
+struct trainer {
+    const struct replica *replica;
+    struct coord *coord;           /* borrowed */
+    struct params *params;         /* borrowed; NULL: one of its own over gRPC */
+    struct mutex *step_gate;       /* single machine */
+    struct session_stats *stats;   /* borrowed */
+};
+
+/* Runs until the job is finished or stopped, then leaves. */
+MUST_USE int trainer_run(const struct trainer *t, struct err *e);
+/* The ps of the cluster over gRPC. */
+struct params *replica_params(const struct replica *r, const char *job_uid);
+
+#endif
