@@ -1,0 +1,216 @@
+#include "nn/model.h"
+
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/str.h"
+#include "nn/model_impl.h"
+
+void model_free(struct model *m)
+{
+    if (m == NULL)
+        return;
+    for (size_t i = 0; i < m->nlayers; i++)
+        layer_fini(&m->layers[i]);
+    for (size_t i = 0; i < m->nvars; i++)
+        free(m->vars[i].name);
+    free(m->layers);
+    free(m->vars);
+    free(m->name);
+    free(m->input_name);
+    optimizer_free(m->optimizer);
+    loss_free(m->loss);
+    metric_list_free(m->metrics);
+    free(m);
+}
+
+/* ---- the parameter vector ---- */
+
+static int add_variable(struct model *m, size_t layer, int index, struct err *e)
+{
+    struct layer *l = &m->layers[layer];
+    const struct var_spec *spec = &l->var[index];
+    size_t count, end;
+
+    if (initializer_check(spec->init, &spec->shape, e) < 0)
+        return err_wrap(e, "%s/%s", l->name, spec->name);
+    if (shape_count(&spec->shape, &count, e) < 0 || size_add(m->size, count, &end, e) < 0 ||
+        end > SIZE_MAX / sizeof(float) / 64)
+        return err_set(e, ERR_INPUT, "%s/%s: the model is too large", l->name, spec->name);
+    struct model_var *mv = &m->vars[m->nvars];
+    mv->spec = spec;
+    mv->name = xasprintf("%s/%s", l->name, spec->name);
+    mv->v = (struct variable){ .name = mv->name,
+                               .shape = spec->shape,
+                               .offset = m->size,
+                               .count = count,
+                               .kind = spec->kind,
+                               .momentum = spec->momentum,
+                               .layer = (int)layer };
+    l->var_index[index] = m->nvars++;
+    m->size = (end + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
+    m->params += count;
+    return 0;
+}
+
+/* Creation order, trainable ones first. */
+static int lay_out(struct model *m, struct err *e)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < m->nlayers; i++) {
+        if (m->layers[i].row->variables != NULL)
+            m->layers[i].row->variables(&m->layers[i]);
+        total += (size_t)m->layers[i].nvars;
+    }
+    m->vars = xcalloc(total, sizeof(*m->vars));
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < m->nlayers; i++) {
+            for (int k = 0; k < m->layers[i].nvars; k++) {
+                bool trainable = m->layers[i].var[k].kind == VAR_TRAINABLE;
+                if (trainable == (pass == 0) && add_variable(m, i, k, e) < 0)
+                    return -1;
+            }
+        }
+        if (pass == 0) {
+            m->trainable_size = m->size;
+            m->trainable_params = m->params;
+        }
+    }
+    return 0;
+}
+
+/* Adapting looks at the data once, so all that stands before the layer must be fixed. */
+static int check_adapted(const struct model *m, const struct node *at, struct err *e)
+{
+    const char *before = NULL;
+    for (size_t i = 0; i < m->nlayers; i++) {
+        const struct layer *l = &m->layers[i];
+        if (layer_wants_adapt(l) && before != NULL)
+            return node_error(at, e, "Normalization '%s' learns from the data, so it must stand before '%s'; or give it mean and variance",
+                              l->name, before);
+        if (l->nvars > 0)
+            before = l->name;
+    }
+    return 0;
+}
+
+/* ---- compile ---- */
+
+static int read_compile(struct model *m, const struct node *n, struct err *e)
+{
+    static const char *const KEYS[] = { "optimizer", "loss", "metrics" };
+    struct node optimizer = node_get(n, "optimizer"), loss = node_get(n, "loss"), metrics = node_get(n, "metrics");
+    struct err why = { 0 };
+
+    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
+        return -1;
+    if (!node_present(&optimizer) || !node_present(&loss))
+        return node_error(n, e, "%s is missing", node_present(&loss) ? "optimizer" : "loss");
+    if (optimizer_parse(&optimizer, &m->optimizer, e) < 0 || loss_parse(&loss, &m->loss, e) < 0)
+        return -1;
+    if (loss_check(m->loss, &m->output, &why) < 0)
+        return node_error(&loss, e, "%s", why.msg);
+    return metric_list_parse(&metrics, m->loss, &m->output, &m->metrics, e);
+}
+
+int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
+                struct err *e)
+{
+    AUTO(model) *m = xcalloc(1, sizeof(*m));
+    if (model_read(m, model, base_dir, e) < 0)
+        return -1;
+    if (lay_out(m, e) < 0)
+        return err_wrap(e, "%s", model->path);
+    if (check_adapted(m, model, e) < 0)
+        return -1;
+    if (compile != NULL && node_present(compile) && read_compile(m, compile, e) < 0)
+        return -1;
+    *ret = TAKE(m);
+    return 0;
+}
+
+/* ---- what is in it ---- */
+
+size_t model_size(const struct model *m)
+{
+    return m->size;
+}
+
+size_t model_trainable_size(const struct model *m)
+{
+    return m->trainable_size;
+}
+
+size_t model_params(const struct model *m)
+{
+    return m->params;
+}
+
+size_t model_variables(const struct model *m)
+{
+    return m->nvars;
+}
+
+const struct variable *model_variable(const struct model *m, size_t i)
+{
+    return &m->vars[i].v;
+}
+
+const struct shape *model_input_shape(const struct model *m)
+{
+    return &m->input;
+}
+
+const struct shape *model_output_shape(const struct model *m)
+{
+    return &m->output;
+}
+
+const struct optimizer *model_optimizer(const struct model *m)
+{
+    return m->optimizer;
+}
+
+const struct loss *model_loss(const struct model *m)
+{
+    return m->loss;
+}
+
+const struct metric_list *model_metric_list(const struct model *m)
+{
+    return m->metrics;
+}
+
+const char *model_name(const struct model *m)
+{
+    return m->name;
+}
+
+bool model_wants_adapt(const struct model *m)
+{
+    for (size_t i = 0; i < m->nlayers; i++) {
+        if (layer_wants_adapt(&m->layers[i]))
+            return true;
+    }
+    return false;
+}
+
+size_t model_metrics(const struct model *m)
+{
+    return m->loss != NULL ? 1 + metric_list_size(m->metrics) : 0;
+}
+
+const char *model_metric_name(const struct model *m, size_t i)
+{
+    return i == 0 ? "loss" : metric_list_name(m->metrics, i - 1);
+}
+
+void model_init(const struct model *m, uint64_t seed, float *ret_values)
+{
+    memset(ret_values, 0, m->size * sizeof(*ret_values));
+    for (size_t i = 0; i < m->nvars; i++) {
+        const struct variable *v = &m->vars[i].v;
+        struct rng r = rng_at(seed, RNG_INIT, i, 0);
+        initializer_draw(m->vars[i].spec->init, &v->shape, &r, ret_values + v->offset);
+    }
+}

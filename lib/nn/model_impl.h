@@ -1,0 +1,40 @@
+/* model_impl - the inside of struct model, for lib/nn only. */
+#ifndef TRAINYARD_NN_MODEL_IMPL_H
+#define TRAINYARD_NN_MODEL_IMPL_H
+
+#include "nn/layer.h"
+#include "nn/loss.h"
+#include "nn/model.h"
+
+enum { MODEL_LAYERS_MAX = 10000, VARIABLE_ALIGN = 16 };
+
+struct model_var { /* beside the public struct variable */
+    struct variable v;
+    char *name;                  /* v.name */
+    const struct var_spec *spec; /* in its layer */
+};
+
+struct model {
+    char *name;
+    char *input_name;  /* of the InputLayer, for Keras's JSON */
+    struct shape input, output;
+    struct layer *layers; /* InputLayer is not among them */
+    size_t nlayers, cap;
+    struct model_var *vars; /* trainable first */
+    size_t nvars, size, trainable_size, params, trainable_params;
+    struct optimizer *optimizer; /* these three NULL without compile */
+    struct loss *loss;
+    struct metric_list *metrics;
+};
+
+/* model_read.c: fills name, input and layers from any of the forms of spec.model; shapes are checked, the
+ * variables of each layer listed in it. */
+MUST_USE int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e);
+
+/* input_shape.c: the shape of one example from Keras's several spellings of it. */
+/* A list of positive numbers; with batch its first item must be null. */
+MUST_USE int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct err *e);
+/* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found says whether any was there. */
+MUST_USE int input_shape_of_layer(const struct node *config, bool *ret_found, struct shape *ret, struct err *e);
+
+#endif

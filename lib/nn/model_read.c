@@ -1,0 +1,324 @@
+/* Reads spec.model: the short form, or Keras's JSON (inline, as text, or in a file). */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "codec/yaml.h"
+#include "nn/model_impl.h"
+
+enum { KERAS_FILE_MAX = 64 << 20 };
+
+struct reading { /* one model being read */
+    struct model *m;
+    bool has_input;
+    struct shape at; /* output of the last layer so far */
+    struct strmap *names;
+};
+
+/* ---- one layer ---- */
+
+/* "dense", "dense_1", ...: the first that is free, as Keras counts. */
+static char *automatic_name(const struct reading *r, const char *base)
+{
+    char *name = xstrdup(base);
+    for (int i = 1; strmap_get(r->names, name) != NULL; i++) {
+        free(name);
+        name = xasprintf("%s_%d", base, i);
+    }
+    return name;
+}
+
+/* Names end up in variable names, checkpoints and file names. */
+static bool is_good_name(const char *s)
+{
+    static const char GOOD[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    size_t n = strlen(s);
+    return n > 0 && n <= 100 && strspn(s, GOOD) == n && s[0] != '.' && s[0] != '-';
+}
+
+static int take_name(struct reading *r, const struct node *config, const char *base, char **ret, struct err *e)
+{
+    struct node given = node_get(config, "name");
+    const char *name = NULL;
+
+    if (node_present(&given)) {
+        if (node_str(&given, &name, e) < 0)
+            return -1;
+        if (!is_good_name(name))
+            return node_error(&given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100", name);
+        if (strmap_get(r->names, name) != NULL)
+            return node_error(&given, e, "two layers are named '%s'", name);
+    }
+    char *owned = name != NULL ? xstrdup(name) : automatic_name(r, base);
+    strmap_set(r->names, owned, r);
+    *ret = owned;
+    return 0;
+}
+
+static int check_dtype(const struct node *config, struct err *e)
+{
+    struct node dtype = node_get(config, "dtype"), policy;
+    const char *name = NULL;
+
+    if (!node_present(&dtype))
+        return 0;
+    if (node_named(&dtype, &name, &policy, e) < 0)
+        return -1;
+    if (str_eq(name, "DTypePolicy") || str_eq(name, "Policy")) {
+        policy = node_get(&policy, "name");
+        if (node_str(&policy, &name, e) < 0)
+            return -1;
+    }
+    if (!str_eq(name, "float32"))
+        return node_error(&dtype, e, "only float32 is supported yet, not '%.60s'", name);
+    return 0;
+}
+
+static int set_input(struct reading *r, const struct node *at, const struct shape *s, struct err *e)
+{
+    char have[128], want[128];
+    size_t count;
+    if (r->has_input && !shape_eq(s, &r->m->input))
+        return node_error(at, e, "input shape %s, but %s was said before", shape_text(s, have),
+                          shape_text(&r->m->input, want));
+    if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
+        return node_error(at, e, "an input of shape %s is too large", shape_text(s, have));
+    r->has_input = true;
+    r->m->input = r->at = *s;
+    return 0;
+}
+
+/* InputLayer: only the first, and not kept as a layer. */
+static int read_input_layer(struct reading *r, const struct node *at, const struct node *config, struct err *e)
+{
+    static const char *const KEYS[] = { "name", "dtype", "batch_shape", "batch_input_shape", "input_shape", "shape",
+                                        "sparse", "ragged", "optional", "trainable", "batch_size" };
+    static const char *const REFUSED[] = { "sparse", "ragged", "optional", "batch_size" };
+    struct shape s = { 0 };
+    bool found;
+
+    if (r->m->nlayers > 0 || r->m->input_name != NULL)
+        return node_error(at, e, "an InputLayer can only be the first layer");
+    if (node_present(config) && node_only(config, KEYS, COUNT_OF(KEYS), e) < 0)
+        return -1;
+    for (size_t i = 0; i < COUNT_OF(REFUSED); i++) {
+        struct node n = node_get(config, REFUSED[i]);
+        if (node_present(&n) && !json_is_false(n.v))
+            return node_error(&n, e, "'%s' is not supported", REFUSED[i]);
+    }
+    if (check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
+        return -1;
+    if (!found)
+        return node_error(at, e, "an InputLayer needs its batch_shape");
+    return set_input(r, config, &s, e) < 0 || take_name(r, config, "input_layer", &r->m->input_name, e) < 0 ? -1 : 0;
+}
+
+static struct layer *new_layer(struct model *m)
+{
+    if (m->nlayers == m->cap) {
+        m->cap = MAX(2 * m->cap, (size_t)16);
+        m->layers = xrealloc(m->layers, m->cap * sizeof(*m->layers));
+    }
+    struct layer *l = &m->layers[m->nlayers++];
+    *l = (struct layer){ 0 };
+    return l;
+}
+
+/* Multiplying the sizes is safe afterwards: one example of any layer is below 2^31 floats. */
+static int check_output(const struct layer *l, const struct node *at, struct err *e)
+{
+    char text[128];
+    size_t count;
+    if (shape_count(&l->out, &count, NULL) < 0 || count > INT32_MAX)
+        return node_error(at, e, "the output of '%s', shape %s, is too large", l->name, shape_text(&l->out, text));
+    return 0;
+}
+
+static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config, struct err *e)
+{
+    const struct node *place = node_present(config) ? config : at;
+    struct shape s = { 0 };
+    bool found;
+
+    if (args_parse(&l->row->k, config, l->arg, e) < 0)
+        return err_wrap(e, "layer '%s'", l->row->k.names[0]);
+    if (take_name(r, config, l->row->auto_name, &l->name, e) < 0 || check_dtype(config, e) < 0 ||
+        input_shape_of_layer(config, &found, &s, e) < 0)
+        return -1;
+    if (found && r->m->nlayers > 1)
+        return node_error(place, e, "only the first layer may say the input's shape");
+    if (found && set_input(r, place, &s, e) < 0)
+        return -1;
+    if (!r->has_input)
+        return node_error(at, e, "the shape of the input is not known: say inputShape before the layers");
+    l->trainable = l->arg[ARG_TRAINABLE] != 0;
+    l->in = r->at;
+    if (l->row->read != NULL && l->row->read(l, config, e) < 0)
+        return -1;
+    if (l->row->shape(l, place, e) < 0 || check_output(l, place, e) < 0)
+        return -1;
+    r->at = l->out;
+    return 0;
+}
+
+static int read_layer(struct reading *r, const struct node *at, struct err *e)
+{
+    static const char *const KERAS_KEYS[] = { "module", "class_name", "config", "registered_name", "build_config", "name" };
+    struct node config, class_name = node_get(at, "class_name"), registered = node_get(at, "registered_name");
+    struct node own_name = node_get(at, "name");
+    const struct kind *kind;
+    const char *name;
+
+    if (node_present(&own_name) && !node_present(&class_name))
+        return node_error(at, e, "a layer is written as {Dense: {units: 10, name: hidden}}");
+    if (node_named(at, &name, &config, e) < 0)
+        return -1;
+    if (node_present(&class_name) && node_only(at, KERAS_KEYS, COUNT_OF(KERAS_KEYS), e) < 0)
+        return -1;
+    if (node_present(&registered) && !str_eq(json_string_value(registered.v), name))
+        return node_error(&registered, e, "layers of one's own classes are not supported");
+    if (str_eq(name, "InputLayer"))
+        return read_input_layer(r, at, &config, e);
+    if (r->m->nlayers >= MODEL_LAYERS_MAX)
+        return node_error(at, e, "more than %d layers", MODEL_LAYERS_MAX);
+    if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
+        return -1;
+    struct layer *l = new_layer(r->m);
+    l->row = (const struct layer_row *)(const void *)kind;
+    l->id = (enum layer_id)(l->row - layer_rows);
+    return build_layer(r, l, at, &config, e);
+}
+
+static int read_layers(struct reading *r, const struct node *layers, struct err *e)
+{
+    if (node_array(layers, e) < 0)
+        return -1;
+    for (size_t i = 0; i < node_size(layers); i++) {
+        struct node item = node_item(layers, i);
+        if (read_layer(r, &item, e) < 0)
+            return -1;
+    }
+    if (r->m->nlayers == 0)
+        return node_error(layers, e, "there are no layers");
+    r->m->output = r->at;
+    return 0;
+}
+
+static int read_model_name(struct reading *r, const struct node *n, struct err *e)
+{
+    const char *name = "sequential";
+    if (node_str_or(n, "name", "sequential", &name, e) < 0)
+        return -1;
+    if (!is_good_name(name))
+        return node_error(n, e, "'%.60s' cannot name a model", name);
+    r->m->name = xstrdup(name);
+    return 0;
+}
+
+/* ---- Keras's JSON ---- */
+
+static int check_trainable(const struct node *config, struct err *e)
+{
+    struct node n = node_get(config, "trainable");
+    if (node_present(&n) && !json_is_true(n.v))
+        return node_error(&n, e, "a model that is not trainable as a whole is not supported; freeze its layers");
+    return 0;
+}
+
+/* {"class_name": "Sequential", "config": {...}}: the config is a map, or in the oldest files the list of layers. */
+static int read_keras(struct reading *r, const struct node *n, struct err *e)
+{
+    static const char *const KEYS[] = { "module", "class_name", "config", "registered_name", "build_config", "compile_config",
+                                        "keras_version", "backend" };
+    static const char *const CONFIG_KEYS[] = { "name", "trainable", "dtype", "layers", "build_input_shape" };
+    struct node class_name = node_get(n, "class_name"), config = node_get(n, "config"), layers;
+    const char *name;
+
+    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0 || node_str(&class_name, &name, e) < 0)
+        return -1;
+    if (str_eq(name, "Functional") || str_eq(name, "Model"))
+        return node_error(&class_name, e, "%s models are not supported yet, only Sequential", name);
+    if (!str_eq(name, "Sequential"))
+        return node_error(&class_name, e, "'%.60s' is not a model that can be read; only Sequential", name);
+    layers = json_is_array(config.v) ? config : node_get(&config, "layers");
+    if (json_is_array(config.v)) {
+        r->m->name = xstrdup("sequential");
+    } else if (node_only(&config, CONFIG_KEYS, COUNT_OF(CONFIG_KEYS), e) < 0 || check_dtype(&config, e) < 0 ||
+               check_trainable(&config, e) < 0 || read_model_name(r, &config, e) < 0) {
+        return -1;
+    }
+    struct node built = node_get(&config, "build_input_shape");
+    struct node first = node_item(&layers, 0), first_class = node_get(&first, "class_name");
+    bool has_input_layer = str_eq(json_string_value(first_class.v), "InputLayer");
+    struct shape s = { 0 };
+    if (node_present(&built) && !has_input_layer &&
+        (input_shape_read(&built, true, &s, e) < 0 || set_input(r, &built, &s, e) < 0))
+        return -1;
+    return read_layers(r, &layers, e);
+}
+
+/* Text from the manifest or a file: read with the places of its values, so that errors name line and column. */
+static int read_keras_text(struct reading *r, const char *text, size_t n, const char *name, struct err *e)
+{
+    json_auto_t *doc = NULL;
+    AUTO(source) *source = NULL;
+    if (yaml_parse(text, n, name, &doc, &source, e) < 0)
+        return -1;
+    struct node root = node_root(doc, source);
+    return read_keras(r, &root, e);
+}
+
+static int read_keras_file(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    const char *name;
+    if (node_str(n, &name, e) < 0)
+        return -1;
+    auto_free char *path = path_join(base_dir, name);
+    if (file_read(path, KERAS_FILE_MAX, &text, e) < 0)
+        return err_wrap(e, "%s", n->path);
+    return read_keras_text(r, text.data, text.len, path, e);
+}
+
+/* ---- spec.model ---- */
+
+static int read_short(struct reading *r, const struct node *n, struct err *e)
+{
+    struct node input = node_get(n, "inputShape"), layers = node_get(n, "layers");
+    struct shape s = { 0 };
+    if (node_present(&input) && (input_shape_read(&input, false, &s, e) < 0 || set_input(r, &input, &s, e) < 0))
+        return -1;
+    return read_model_name(r, n, e) < 0 ? -1 : read_layers(r, &layers, e);
+}
+
+static int read_any(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
+{
+    static const char *const KEYS[] = { "inputShape", "layers", "name", "keras", "kerasFile" };
+    struct node keras = node_get(n, "keras"), file = node_get(n, "kerasFile"), layers = node_get(n, "layers");
+    int forms = node_present(&keras) + node_present(&file) + node_present(&layers);
+
+    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
+        return -1;
+    if (forms != 1)
+        return node_error(n, e, "must have exactly one of layers, keras and kerasFile");
+    if (node_present(&layers))
+        return read_short(r, n, e);
+    if (node_size(n) != 1)
+        return node_error(n, e, "beside %s nothing else can be said", node_present(&keras) ? "keras" : "kerasFile");
+    if (node_present(&file))
+        return read_keras_file(r, &file, base_dir, e);
+    if (json_is_string(keras.v))
+        return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), keras.path, e);
+    return read_keras(r, &keras, e);
+}
+
+int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e)
+{
+    AUTO(strmap) *names = strmap_new();
+    struct reading r = { .m = m, .names = names };
+    if (read_any(&r, n, base_dir, e) < 0)
+        return -1;
+    if (m->input_name == NULL)
+        m->input_name = automatic_name(&r, "input_layer");
+    return 0;
+}
