@@ -1,0 +1,23 @@
+#!/bin/sh
+# Installs the Debian packages that building (and, with --test, testing) needs. Does nothing when all are there;
+# without root it says what to install.
+set -eu
+build="gcc make pkg-config protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libgrpc-dev libopenblas-dev
+ libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev"
+test="check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl"
+want=$build
+[ "${1:-}" = --test ] && want="$build $test"
+missing=
+for package in $want; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" != 0 ]; then
+    echo "Please install:$missing" >&2
+    exit 2
+fi
+echo "installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+apt-get install -y -qq --no-install-recommends $missing >/dev/null
