@@ -12,42 +12,39 @@ struct activation_row {
     bool needs_input; /* the derivative cannot be told from the output */
 };
 
-static const struct arg NO_ARGS[] = { ARG_SKIP("name"), ARG_SKIP("dtype") };
 static const struct arg RELU_ARGS[] = {
     ARG_OF("negative_slope", ARG_NUMBER, 0, ARG_NOT_NEGATIVE),
     ARG_OF("max_value", ARG_NUMBER, ARG_NONE, ARG_NOT_NEGATIVE),
     ARG_OF("threshold", ARG_NUMBER, 0, ARG_ANY),
-    ARG_SKIP("name"),
-    ARG_SKIP("dtype"),
 };
 static const struct arg LEAKY_ARGS[] = { ARG_OF("negative_slope", ARG_NUMBER, 0.2, ARG_NOT_NEGATIVE) };
-static const struct arg ALPHA_ARGS[] = { ARG_OF("alpha", ARG_NUMBER, 1, ARG_POSITIVE), ARG_SKIP("name"),
-                                         ARG_SKIP("dtype") };
+static const struct arg ALPHA_ARGS[] = { ARG_OF("alpha", ARG_NUMBER, 1, ARG_POSITIVE) };
 static const struct arg GELU_ARGS[] = { ARG_OF("approximate", ARG_FLAG, 0, ARG_ANY) };
-static const struct arg AXIS_ARGS[] = { ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY), ARG_SKIP("name"), ARG_SKIP("dtype") };
+static const struct arg AXIS_ARGS[] = { ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY) };
 
+#define PLAIN(fn, input, ...) { { { __VA_ARGS__ }, NULL, 0 }, fn##_forward, fn##_backward, input }
 #define ROW(args, fn, input, ...) { { { __VA_ARGS__ }, args, COUNT_OF(args) }, fn##_forward, fn##_backward, input }
 static const struct activation_row ROWS[ACTIVATION_COUNT] = {
-    [ACT_LINEAR] = ROW(NO_ARGS, linear, false, "linear"),
+    [ACT_LINEAR] = PLAIN(linear, false, "linear"),
     [ACT_RELU] = ROW(RELU_ARGS, relu, false, "relu", "ReLU"),
-    [ACT_RELU6] = ROW(NO_ARGS, relu6, false, "relu6", "ReLU6"),
+    [ACT_RELU6] = PLAIN(relu6, false, "relu6", "ReLU6"),
     [ACT_LEAKY_RELU] = ROW(LEAKY_ARGS, leaky_relu, false, "leaky_relu"),
     [ACT_ELU] = ROW(ALPHA_ARGS, elu, false, "elu", "ELU"),
-    [ACT_SELU] = ROW(NO_ARGS, selu, false, "selu"),
+    [ACT_SELU] = PLAIN(selu, false, "selu"),
     [ACT_CELU] = ROW(ALPHA_ARGS, celu, false, "celu"),
     [ACT_GELU] = ROW(GELU_ARGS, gelu, true, "gelu"),
-    [ACT_SILU] = ROW(NO_ARGS, silu, true, "silu", "swish"),
-    [ACT_MISH] = ROW(NO_ARGS, mish, true, "mish"),
-    [ACT_SIGMOID] = ROW(NO_ARGS, sigmoid, false, "sigmoid"),
-    [ACT_HARD_SIGMOID] = ROW(NO_ARGS, hard_sigmoid, false, "hard_sigmoid"),
-    [ACT_HARD_SILU] = ROW(NO_ARGS, hard_silu, true, "hard_silu", "hard_swish"),
-    [ACT_HARD_TANH] = ROW(NO_ARGS, hard_tanh, false, "hard_tanh"),
-    [ACT_LOG_SIGMOID] = ROW(NO_ARGS, log_sigmoid, false, "log_sigmoid"),
-    [ACT_TANH] = ROW(NO_ARGS, tanh, false, "tanh"),
-    [ACT_TANH_SHRINK] = ROW(NO_ARGS, tanh_shrink, true, "tanh_shrink"),
-    [ACT_SOFTPLUS] = ROW(NO_ARGS, softplus, false, "softplus"),
-    [ACT_SOFTSIGN] = ROW(NO_ARGS, softsign, false, "softsign"),
-    [ACT_EXPONENTIAL] = ROW(NO_ARGS, exponential, false, "exponential"),
+    [ACT_SILU] = PLAIN(silu, true, "silu", "swish"),
+    [ACT_MISH] = PLAIN(mish, true, "mish"),
+    [ACT_SIGMOID] = PLAIN(sigmoid, false, "sigmoid"),
+    [ACT_HARD_SIGMOID] = PLAIN(hard_sigmoid, false, "hard_sigmoid"),
+    [ACT_HARD_SILU] = PLAIN(hard_silu, true, "hard_silu", "hard_swish"),
+    [ACT_HARD_TANH] = PLAIN(hard_tanh, false, "hard_tanh"),
+    [ACT_LOG_SIGMOID] = PLAIN(log_sigmoid, false, "log_sigmoid"),
+    [ACT_TANH] = PLAIN(tanh, false, "tanh"),
+    [ACT_TANH_SHRINK] = PLAIN(tanh_shrink, true, "tanh_shrink"),
+    [ACT_SOFTPLUS] = PLAIN(softplus, false, "softplus"),
+    [ACT_SOFTSIGN] = PLAIN(softsign, false, "softsign"),
+    [ACT_EXPONENTIAL] = PLAIN(exponential, false, "exponential"),
     [ACT_SOFTMAX] = ROW(AXIS_ARGS, softmax, false, "softmax", "Softmax"),
     [ACT_LOG_SOFTMAX] = ROW(AXIS_ARGS, log_softmax, false, "log_softmax"),
 };

@@ -151,11 +151,13 @@ void args_defaults(const struct kind *k, double *ret_values)
 int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e)
 {
     double values[KIND_ARGS_MAX];
-    const char *names[KIND_ARGS_MAX];
+    const char *names[KIND_ARGS_MAX + 2];
     args_defaults(k, values);
     for (size_t i = 0; i < k->nargs; i++)
         names[i] = k->args[i].name;
-    if (node_present(config) && (node_object(config, e) < 0 || node_only(config, names, k->nargs, e) < 0))
+    names[k->nargs] = "name"; /* every Keras object has these two */
+    names[k->nargs + 1] = "dtype";
+    if (node_present(config) && (node_object(config, e) < 0 || node_only(config, names, k->nargs + 2, e) < 0))
         return -1;
     for (size_t i = 0; i < k->nargs; i++) {
         struct node n = node_get(config, names[i]);

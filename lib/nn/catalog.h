@@ -23,7 +23,7 @@ enum arg_kind {
     ARG_INTEGER,
     ARG_FLAG,
     ARG_CHOICE,      /* one of `choices` */
-    ARG_IGNORED,     /* Keras has it, it changes nothing here (name, dtype) */
+    ARG_IGNORED,     /* Keras has it, it changes nothing here (jit_compile) */
     ARG_UNSUPPORTED, /* Keras has it; only its default is accepted */
     ARG_OTHER        /* the owner parses it: a schedule, a list, a regularizer */
 };
@@ -90,7 +90,8 @@ MUST_USE int catalog_find(const struct catalog *c, const struct node *at, const 
 MUST_USE int catalog_parse(const struct catalog *c, const struct node *n, const struct kind **ret, double *ret_values,
                            struct node *ret_config, struct err *e);
 
-/* Values of the arguments; defaults for what is absent. Unknown keys are refused. */
+/* Values of the arguments; defaults for what is absent. Unknown keys are refused, but for `name` and `dtype`,
+ * which every Keras object has. */
 MUST_USE int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e);
 void args_defaults(const struct kind *k, double *ret_values);
 /* All arguments as Keras's get_config() has them, ARG_IGNORED and ARG_OTHER left out; new reference. */

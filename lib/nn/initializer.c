@@ -17,7 +17,6 @@ static const char *const DISTRIBUTIONS[] = { "truncated_normal", "untruncated_no
 
 #define SEED ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
 #define GAIN ARG_OF("gain", ARG_NUMBER, 1, ARG_ANY)
-static const struct arg NO_ARGS[] = { ARG_SKIP("name"), ARG_SKIP("dtype") };
 static const struct arg CONSTANT_ARGS[] = { ARG_OF("value", ARG_NUMBER, 0, ARG_ANY) };
 static const struct arg UNIFORM_ARGS[] = { ARG_OF("minval", ARG_NUMBER, -0.05, ARG_ANY),
                                            ARG_OF("maxval", ARG_NUMBER, 0.05, ARG_ANY), SEED };
@@ -29,11 +28,12 @@ static const struct arg SEED_ARGS[] = { SEED };
 static const struct arg ORTHOGONAL_ARGS[] = { GAIN, SEED };
 static const struct arg IDENTITY_ARGS[] = { GAIN };
 
+#define NO_ARGS(...) { { __VA_ARGS__ }, NULL, 0 }
 #define KIND(table, ...) { { __VA_ARGS__ }, table, COUNT_OF(table) }
 #define FAN(s, m, d) { .kind = INIT_VARIANCE_SCALING, .scale = (s), .mode = (m), .distribution = (d) }
 static const struct initializer_row ROWS[] = {
-    { KIND(NO_ARGS, "Zeros", "zeros", "zero"), { .kind = INIT_ZEROS }, NULL, NULL },
-    { KIND(NO_ARGS, "Ones", "ones", "one"), { .kind = INIT_CONSTANT, .a = 1 }, NULL, NULL },
+    { NO_ARGS("Zeros", "zeros", "zero"), { .kind = INIT_ZEROS }, NULL, NULL },
+    { NO_ARGS("Ones", "ones", "one"), { .kind = INIT_CONSTANT, .a = 1 }, NULL, NULL },
     { KIND(CONSTANT_ARGS, "Constant", "constant"), { .kind = INIT_CONSTANT }, "value", NULL },
     { KIND(UNIFORM_ARGS, "RandomUniform", "random_uniform", "uniform"), { .kind = INIT_UNIFORM }, "minval", "maxval" },
     { KIND(NORMAL_ARGS, "RandomNormal", "random_normal", "normal"), { .kind = INIT_NORMAL }, "mean", "stddev" },

@@ -24,7 +24,7 @@ struct loss {
 };
 
 static const char *const REDUCTIONS[] = { "sum_over_batch_size", "mean", "auto", NULL };
-#define COMMON_ARGS ARG_ONE_OF("reduction", REDUCTIONS), ARG_SKIP("name"), ARG_SKIP("dtype"), ARG_SKIP("fn")
+#define COMMON_ARGS ARG_ONE_OF("reduction", REDUCTIONS), ARG_SKIP("fn")
 #define FROM_LOGITS ARG_OF("from_logits", ARG_FLAG, 0, ARG_ANY)
 #define SMOOTHING ARG_OF("label_smoothing", ARG_NUMBER, 0, ARG_UNIT)
 #define AXIS ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY)

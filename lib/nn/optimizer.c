@@ -38,8 +38,7 @@ enum { LEARNING_RATE, WEIGHT_DECAY, CLIPNORM, CLIPVALUE, GLOBAL_CLIPNORM };
         ARG_OF("clipvalue", ARG_NUMBER, ARG_NONE, ARG_POSITIVE),                                   \
         ARG_OF("global_clipnorm", ARG_NUMBER, ARG_NONE, ARG_POSITIVE), ARG_REFUSE("use_ema"),      \
         ARG_SKIP("ema_momentum"), ARG_REFUSE("ema_overwrite_frequency"),                           \
-        ARG_REFUSE("loss_scale_factor"), ARG_REFUSE("gradient_accumulation_steps"),                \
-        ARG_SKIP("name"), ARG_SKIP("jit_compile")
+        ARG_REFUSE("loss_scale_factor"), ARG_REFUSE("gradient_accumulation_steps"), ARG_SKIP("jit_compile")
 #define BETAS(b1, b2)                                                                              \
     ARG_OF("beta_1", ARG_NUMBER, b1, ARG_DECAY), ARG_OF("beta_2", ARG_NUMBER, b2, ARG_DECAY)
 #define EPSILON ARG_OF("epsilon", ARG_NUMBER, 1e-7, ARG_NOT_NEGATIVE)
@@ -67,7 +66,7 @@ static const struct arg FTRL_ARGS[] = {
     NOT_NEGATIVE("l2_shrinkage_regularization_strength"),
     NOT_NEGATIVE("beta"),
 };
-static const struct arg COUNTING_ARGS[] = { RATE(1.0), ARG_SKIP("name") };
+static const struct arg COUNTING_ARGS[] = { RATE(1.0) };
 
 /* The argument called `name`; 0 for an optimizer that has none, and for None. */
 static double value(const struct optimizer *o, const char *name)

@@ -81,19 +81,16 @@ static double restarts_at(const struct schedule *s, double t)
 }
 
 #define INITIAL ARG_NEEDED("initial_learning_rate", ARG_NUMBER, ARG_NOT_NEGATIVE)
-#define NAME ARG_SKIP("name")
 
 static const struct arg DECAY_ARGS[] = {
     INITIAL,
     ARG_NEEDED("decay_steps", ARG_INTEGER, ARG_POSITIVE),
     ARG_NEEDED("decay_rate", ARG_NUMBER, ARG_NOT_NEGATIVE),
     ARG_OF("staircase", ARG_FLAG, 0, ARG_ANY),
-    NAME,
 };
 static const struct arg PIECEWISE_ARGS[] = {
     ARG_OWN("boundaries", "required"),
     ARG_OWN("values", "required"),
-    NAME,
 };
 static const struct arg POLYNOMIAL_ARGS[] = {
     INITIAL,
@@ -101,7 +98,6 @@ static const struct arg POLYNOMIAL_ARGS[] = {
     ARG_OF("end_learning_rate", ARG_NUMBER, 0.0001, ARG_NOT_NEGATIVE),
     ARG_OF("power", ARG_NUMBER, 1, ARG_POSITIVE),
     ARG_OF("cycle", ARG_FLAG, 0, ARG_ANY),
-    NAME,
 };
 static const struct arg COSINE_ARGS[] = {
     INITIAL,
@@ -109,7 +105,6 @@ static const struct arg COSINE_ARGS[] = {
     ARG_OF("alpha", ARG_NUMBER, 0, ARG_NOT_NEGATIVE),
     ARG_OF("warmup_target", ARG_NUMBER, ARG_NONE, ARG_NOT_NEGATIVE),
     ARG_OF("warmup_steps", ARG_INTEGER, 0, ARG_NOT_NEGATIVE),
-    NAME,
 };
 static const struct arg RESTARTS_ARGS[] = {
     INITIAL,
@@ -117,7 +112,6 @@ static const struct arg RESTARTS_ARGS[] = {
     ARG_OF("t_mul", ARG_NUMBER, 2, ARG_AT_LEAST_ONE),
     ARG_OF("m_mul", ARG_NUMBER, 1, ARG_NOT_NEGATIVE),
     ARG_OF("alpha", ARG_NUMBER, 0, ARG_NOT_NEGATIVE),
-    NAME,
 };
 
 #define KIND(name, table) { { name }, table, COUNT_OF(table) }
