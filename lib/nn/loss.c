@@ -6,6 +6,7 @@
 
 #include "nn/catalog.h"
 #include "nn/loss_kernel.h"
+#include "nn/metric_impl.h"
 
 struct loss_row {
     struct kind k;
@@ -79,13 +80,11 @@ static double value(const struct loss *l, const char *name, double fallback)
     return fallback;
 }
 
-int loss_parse(const struct node *n, struct loss **ret, struct err *e)
+static int finish(const struct kind *k, const double *values, const struct node *n, struct loss **ret, struct err *e)
 {
     AUTO(loss) *l = xcalloc(1, sizeof *l);
-    const struct kind *k = NULL;
-    if (catalog_parse(&LOSSES, n, &k, l->arg, NULL, e) < 0)
-        return -1;
     l->row = (const struct loss_row *)(const void *)k;
+    memcpy(l->arg, values, k->nargs * sizeof *values);
     if (value(l, "axis", -1) != -1)
         return node_error(n, e, "only axis -1, the last one, is supported");
     l->coef = (struct loss_coef){
@@ -101,6 +100,24 @@ int loss_parse(const struct node *n, struct loss **ret, struct err *e)
     l->ignored = l->ignores ? (int32_t)ignored : 0;
     *ret = TAKE(l);
     return 0;
+}
+
+int loss_parse(const struct node *n, struct loss **ret, struct err *e)
+{
+    const struct kind *k = NULL;
+    double values[KIND_ARGS_MAX];
+    if (catalog_parse(&LOSSES, n, &k, values, NULL, e) < 0)
+        return -1;
+    return finish(k, values, n, ret, e);
+}
+
+int loss_of(const char *name, const struct node *config, struct loss **ret, struct err *e)
+{
+    const struct kind *k = NULL;
+    double values[KIND_ARGS_MAX];
+    if (catalog_find(&LOSSES, config, name, &k, e) < 0 || args_parse(k, config, values, e) < 0)
+        return -1;
+    return finish(k, values, config, ret, e);
 }
 
 void loss_free(struct loss *l)

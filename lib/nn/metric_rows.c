@@ -1,0 +1,371 @@
+#include <math.h>
+#include <string.h>
+
+#include "nn/metric_impl.h"
+#include "tensor/kernel.h"
+
+/* ---- means: acc = sum of w * value, sum of w ---- */
+
+typedef double row_value_fn(const struct metric *m, const struct metric_batch *b, size_t row);
+
+static size_t two(UNUSED const struct metric *m)
+{
+    return 2;
+}
+
+static double ratio(double a, double b)
+{
+    return b == 0 ? 0 : a / b;
+}
+
+static double weight(const struct metric_batch *b, size_t row)
+{
+    return b->w != NULL ? (double)b->w[row] : 1;
+}
+
+static void add_rows(const struct metric *m, double *acc, const struct metric_batch *b, row_value_fn *value)
+{
+    for (size_t i = 0; i < b->rows; i++) {
+        acc[0] += weight(b, i) * value(m, b, i);
+        acc[1] += weight(b, i);
+    }
+}
+
+static double mean_result(UNUSED const struct metric *m, const double *acc)
+{
+    return ratio(acc[0], acc[1]);
+}
+
+static double root_mean_result(UNUSED const struct metric *m, const double *acc)
+{
+    return sqrt(ratio(acc[0], acc[1]));
+}
+
+static double negative_mean_result(UNUSED const struct metric *m, const double *acc)
+{
+    return -ratio(acc[0], acc[1]);
+}
+
+static void add_loss(const struct metric *m, double *acc, const struct metric_batch *b)
+{
+    const void *labels = b->label != NULL ? (const void *)b->label : b->t;
+    acc[0] += loss_eval(m->loss, labels, b->p, b->w, b->rows, b->cols, 1, NULL);
+    for (size_t i = 0; i < b->rows; i++)
+        acc[1] += weight(b, i);
+}
+
+static size_t argmax(const float *x, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
+static double binary_hit(const struct metric *m, const struct metric_batch *b, size_t row)
+{
+    const float *t = b->t + row * b->cols, *p = b->p + row * b->cols;
+    const float threshold = (float)metric_arg(m, "threshold", 0.5);
+    size_t hits = 0;
+    for (size_t i = 0; i < b->cols; i++)
+        hits += (p[i] > threshold ? 1.0F : 0.0F) == t[i];
+    return (double)hits / (double)b->cols;
+}
+
+static double categorical_hit(UNUSED const struct metric *m, const struct metric_batch *b, size_t row)
+{
+    return argmax(b->t + row * b->cols, b->cols) == argmax(b->p + row * b->cols, b->cols);
+}
+
+static double sparse_hit(UNUSED const struct metric *m, const struct metric_batch *b, size_t row)
+{
+    return (int64_t)argmax(b->p + row * b->cols, b->cols) == b->label[row];
+}
+
+/* TensorFlow's in_top_k: fewer than k predictions are greater than the right one, which must be finite. */
+static double in_top_k(const struct metric *m, const float *p, size_t cols, int64_t right)
+{
+    size_t greater = 0;
+    if (right < 0 || right >= (int64_t)cols || !isfinite(p[right]))
+        return 0;
+    for (size_t i = 0; i < cols; i++)
+        greater += p[i] > p[right];
+    return (double)greater < metric_arg(m, "k", 5);
+}
+
+static double top_k_hit(const struct metric *m, const struct metric_batch *b, size_t row)
+{
+    const float *t = b->t + row * b->cols;
+    return in_top_k(m, b->p + row * b->cols, b->cols, (int64_t)argmax(t, b->cols));
+}
+
+static double sparse_top_k_hit(const struct metric *m, const struct metric_batch *b, size_t row)
+{
+    return in_top_k(m, b->p + row * b->cols, b->cols, b->label[row]);
+}
+
+#define ADD_ROWS(name)                                                                             \
+    static void add_##name(const struct metric *m, double *acc, const struct metric_batch *b)      \
+    {                                                                                              \
+        add_rows(m, acc, b, name);                                                                 \
+    }
+ADD_ROWS(binary_hit)
+ADD_ROWS(categorical_hit)
+ADD_ROWS(sparse_hit)
+ADD_ROWS(top_k_hit)
+ADD_ROWS(sparse_top_k_hit)
+
+/* ---- confusion counts at one threshold ---- */
+
+enum { TRUE_POSITIVES, FALSE_POSITIVES, TRUE_NEGATIVES, FALSE_NEGATIVES, CONFUSION };
+
+static size_t confusion_width(UNUSED const struct metric *m)
+{
+    return CONFUSION;
+}
+
+static void add_confusion(const struct metric *m, double *acc, const struct metric_batch *b)
+{
+    const float threshold = (float)metric_arg(m, "thresholds", 0.5);
+    for (size_t i = 0; i < b->rows; i++) {
+        for (size_t j = 0; j < b->cols; j++) {
+            const bool is = b->t[i * b->cols + j] != 0, said = b->p[i * b->cols + j] > threshold;
+            acc[said ? (is ? TRUE_POSITIVES : FALSE_POSITIVES) : (is ? FALSE_NEGATIVES : TRUE_NEGATIVES)] +=
+                weight(b, i);
+        }
+    }
+}
+
+#define COUNT_RESULT(name, cell)                                                                   \
+    static double name(UNUSED const struct metric *m, const double *acc)                           \
+    {                                                                                              \
+        return acc[cell];                                                                          \
+    }
+COUNT_RESULT(true_positives, TRUE_POSITIVES)
+COUNT_RESULT(false_positives, FALSE_POSITIVES)
+COUNT_RESULT(true_negatives, TRUE_NEGATIVES)
+COUNT_RESULT(false_negatives, FALSE_NEGATIVES)
+
+static double precision(UNUSED const struct metric *m, const double *acc)
+{
+    return ratio(acc[TRUE_POSITIVES], acc[TRUE_POSITIVES] + acc[FALSE_POSITIVES]);
+}
+
+static double recall(UNUSED const struct metric *m, const double *acc)
+{
+    return ratio(acc[TRUE_POSITIVES], acc[TRUE_POSITIVES] + acc[FALSE_NEGATIVES]);
+}
+
+/* ---- area under a curve: acc = positives, then negatives, by the highest threshold they pass ----
+ * Thresholds as Keras's: -epsilon, 1/(n-1), ..., (n-2)/(n-1), 1 + epsilon. */
+
+static size_t thresholds(const struct metric *m)
+{
+    return (size_t)metric_arg(m, "num_thresholds", 200);
+}
+
+static size_t auc_width(const struct metric *m)
+{
+    return 2 * thresholds(m);
+}
+
+/* Greatest i with p > threshold i; what is not in [0, 1] counts as the nearer end. */
+static size_t bucket(float p, size_t n)
+{
+    const double at = ceil((double)p * (double)(n - 1)) - 1;
+    return at >= 0 ? MIN((size_t)MIN(at, 1e9), n - 2) : 0;
+}
+
+static void add_auc(const struct metric *m, double *acc, const struct metric_batch *b)
+{
+    const size_t n = thresholds(m);
+    const bool logits = metric_arg(m, "from_logits", 0) != 0;
+    for (size_t i = 0; i < b->rows; i++) {
+        for (size_t j = i * b->cols; j < (i + 1) * b->cols; j++) {
+            const size_t at = bucket(logits ? sigmoid32(b->p[j]) : b->p[j], n);
+            acc[at] += weight(b, i) * (double)b->t[j];
+            acc[n + at] += weight(b, i) * (1 - (double)b->t[j]);
+        }
+    }
+}
+
+struct curve_point { /* counts at a threshold */
+    double tp, fp, positives, negatives;
+};
+
+/* Davis & Goadrich '06: precision interpolates linearly in counts, not in precision (Keras interpolate_pr_auc). */
+static double interpolated_pr(struct curve_point low, struct curve_point high)
+{
+    double p_low = low.tp + low.fp, p_high = high.tp + high.fp;
+    double slope = ratio(low.tp - high.tp, MAX(p_low - p_high, 0)), intercept = high.tp - slope * p_high;
+    double step = p_low > 0 && p_high > 0 ? log(p_low / p_high) : 0;
+    return ratio(slope * (low.tp - high.tp + intercept * step), high.positives);
+}
+
+enum summation { BY_MEAN, BY_MIN, BY_MAX }; /* interpolation, minoring, majoring */
+
+static double curve_height(enum summation by, double a, double b)
+{
+    return by == BY_MEAN ? (a + b) / 2 : by == BY_MIN ? MIN(a, b) : MAX(a, b);
+}
+
+/* The area between two neighbouring thresholds. */
+static double auc_piece(const struct metric *m, struct curve_point low, struct curve_point high)
+{
+    const bool pr = metric_arg(m, "curve", 0) != 0;
+    const enum summation method = (enum summation)metric_arg(m, "summation_method", 0);
+    const double recall_low = ratio(low.tp, low.positives), recall_high = ratio(high.tp, high.positives);
+    if (pr && method == BY_MEAN)
+        return interpolated_pr(low, high);
+    if (pr)
+        return (recall_low - recall_high) *
+               curve_height(method, ratio(low.tp, low.tp + low.fp), ratio(high.tp, high.tp + high.fp));
+    return (ratio(low.fp, low.negatives) - ratio(high.fp, high.negatives)) *
+           curve_height(method, recall_low, recall_high);
+}
+
+static double auc_result(const struct metric *m, const double *acc)
+{
+    const size_t n = thresholds(m);
+    struct curve_point high = { 0 }, low;
+    double area = 0;
+    for (size_t i = 0; i < n; i++) {
+        high.positives += acc[i];
+        high.negatives += acc[n + i];
+    }
+    for (size_t i = n; i-- > 0; high = low) {
+        low = high;
+        low.tp += acc[i];
+        low.fp += acc[n + i];
+        if (i < n - 1)
+            area += auc_piece(m, low, high);
+    }
+    return area;
+}
+
+/* ---- R2Score: per output w, then sums of w t, w t^2, w (t - p)^2 ---- */
+
+static size_t r2_width(const struct metric *m)
+{
+    return 1 + 3 * m->cols;
+}
+
+static void add_r2(UNUSED const struct metric *m, double *acc, const struct metric_batch *b)
+{
+    for (size_t i = 0; i < b->rows; i++) {
+        const double w = weight(b, i);
+        acc[0] += w;
+        for (size_t j = 0; j < b->cols; j++) {
+            const double t = (double)b->t[i * b->cols + j], miss = t - (double)b->p[i * b->cols + j];
+            acc[1 + 3 * j] += w * t;
+            acc[2 + 3 * j] += w * t * t;
+            acc[3 + 3 * j] += w * miss * miss;
+        }
+    }
+}
+
+static double r2_result(const struct metric *m, const double *acc)
+{
+    double sum = 0;
+    for (size_t j = 0; j < m->cols; j++) {
+        const double *s = acc + 1 + 3 * j, total = s[1] - ratio(s[0] * s[0], acc[0]);
+        const double score = 1 - s[2] / total;
+        sum += isinf(score) ? 0 : score;
+    }
+    return ratio(sum, (double)m->cols);
+}
+
+/* ---- the table ---- */
+
+static const char *const CURVES[] = { "ROC", "PR", NULL };
+static const char *const METHODS[] = { "interpolation", "minoring", "majoring", NULL };
+static const char *const AGGREGATIONS[] = { "uniform_average", NULL };
+#define THRESHOLD(name) ARG_OF(name, ARG_NUMBER, 0.5, ARG_UNIT)
+#define FROM_LOGITS ARG_OF("from_logits", ARG_FLAG, 0, ARG_ANY)
+#define AXIS ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY)
+static const struct arg BINARY_ARGS[] = { THRESHOLD("threshold") };
+static const struct arg TOP_K_ARGS[] = { ARG_OF("k", ARG_INTEGER, 5, ARG_POSITIVE) };
+static const struct arg CONFUSION_ARGS[] = { THRESHOLD("thresholds") };
+static const struct arg PRECISION_ARGS[] = { THRESHOLD("thresholds"), ARG_REFUSE("top_k"), ARG_REFUSE("class_id") };
+static const struct arg AUC_ARGS[] = {
+    ARG_OF("num_thresholds", ARG_INTEGER, 200, ARG_AT_LEAST_TWO),
+    ARG_ONE_OF("curve", CURVES),
+    ARG_ONE_OF("summation_method", METHODS),
+    ARG_REFUSE("thresholds"),
+    ARG_REFUSE("multi_label"),
+    ARG_REFUSE("num_labels"),
+    ARG_REFUSE("label_weights"),
+    FROM_LOGITS,
+};
+static const struct arg R2_ARGS[] = { ARG_ONE_OF("class_aggregation", AGGREGATIONS), ARG_REFUSE("num_regressors") };
+static const struct arg ENTROPY_ARGS[] = { FROM_LOGITS, ARG_OF("label_smoothing", ARG_NUMBER, 0, ARG_UNIT), AXIS };
+static const struct arg SPARSE_ARGS[] = { ARG_OF("ignore_class", ARG_INTEGER, ARG_NONE, ARG_ANY), FROM_LOGITS, AXIS };
+static const struct arg COSINE_ARGS[] = { AXIS };
+
+#define PLAIN(...) .k = { { __VA_ARGS__ }, NULL, 0 }
+#define KIND(table, ...) .k = { { __VA_ARGS__ }, table, COUNT_OF(table) }
+#define MEAN_OF(fn) .width = two, .add = fn, .result = mean_result
+#define LOSS(name) .loss = name, MEAN_OF(add_loss)
+#define CONFUSION_OF(fn) .width = confusion_width, .add = add_confusion, .result = fn
+static const struct metric_row ROWS[] = {
+    { KIND(BINARY_ARGS, "BinaryAccuracy", "binary_accuracy"), MEAN_OF(add_binary_hit) },
+    { PLAIN("CategoricalAccuracy", "categorical_accuracy"), MEAN_OF(add_categorical_hit), .classes = true },
+    { PLAIN("SparseCategoricalAccuracy", "sparse_categorical_accuracy"), MEAN_OF(add_sparse_hit),
+      .labels = LABELS_SPARSE, .classes = true },
+    { KIND(TOP_K_ARGS, "TopKCategoricalAccuracy", "top_k_categorical_accuracy"), MEAN_OF(add_top_k_hit),
+      .classes = true },
+    { KIND(TOP_K_ARGS, "SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy"),
+      MEAN_OF(add_sparse_top_k_hit), .labels = LABELS_SPARSE, .classes = true },
+    { PLAIN("MeanSquaredError", "mean_squared_error", "mse", "MSE"), LOSS("MeanSquaredError") },
+    { PLAIN("RootMeanSquaredError", "root_mean_squared_error", "rmse", "RMSE"), .loss = "MeanSquaredError",
+      .width = two, .add = add_loss, .result = root_mean_result },
+    { PLAIN("MeanAbsoluteError", "mean_absolute_error", "mae", "MAE"), LOSS("MeanAbsoluteError") },
+    { PLAIN("MeanAbsolutePercentageError", "mean_absolute_percentage_error", "mape", "MAPE"),
+      LOSS("MeanAbsolutePercentageError") },
+    { PLAIN("MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", "msle", "MSLE"),
+      LOSS("MeanSquaredLogarithmicError") },
+    { PLAIN("LogCoshError", "logcosh", "log_cosh_error", "log_cosh"), LOSS("LogCosh") },
+    { KIND(COSINE_ARGS, "CosineSimilarity", "cosine_similarity", "cosine"), .loss = "CosineSimilarity", .width = two,
+      .add = add_loss, .result = negative_mean_result },
+    { KIND(R2_ARGS, "R2Score", "r2_score"), .width = r2_width, .add = add_r2, .result = r2_result },
+    { KIND(AUC_ARGS, "AUC", "auc"), .width = auc_width, .add = add_auc, .result = auc_result },
+    { KIND(PRECISION_ARGS, "Precision", "precision"), CONFUSION_OF(precision) },
+    { KIND(PRECISION_ARGS, "Recall", "recall"), CONFUSION_OF(recall) },
+    { KIND(CONFUSION_ARGS, "TruePositives", "true_positives"), CONFUSION_OF(true_positives) },
+    { KIND(CONFUSION_ARGS, "FalsePositives", "false_positives"), CONFUSION_OF(false_positives) },
+    { KIND(CONFUSION_ARGS, "TrueNegatives", "true_negatives"), CONFUSION_OF(true_negatives) },
+    { KIND(CONFUSION_ARGS, "FalseNegatives", "false_negatives"), CONFUSION_OF(false_negatives) },
+    { KIND(ENTROPY_ARGS, "BinaryCrossentropy", "binary_crossentropy", "bce", "BCE"), LOSS("BinaryCrossentropy") },
+    { KIND(ENTROPY_ARGS, "CategoricalCrossentropy", "categorical_crossentropy"), LOSS("CategoricalCrossentropy"),
+      .classes = true },
+    { KIND(SPARSE_ARGS, "SparseCategoricalCrossentropy", "sparse_categorical_crossentropy"),
+      LOSS("SparseCategoricalCrossentropy"), .labels = LABELS_SPARSE, .classes = true },
+    { PLAIN("KLDivergence", "kl_divergence", "kld", "KLD"), LOSS("KLDivergence") },
+    { PLAIN("Poisson", "poisson"), LOSS("Poisson") },
+    { PLAIN("Hinge", "hinge"), LOSS("Hinge") },
+    { PLAIN("SquaredHinge", "squared_hinge"), LOSS("SquaredHinge") },
+    { PLAIN("CategoricalHinge", "categorical_hinge"), LOSS("CategoricalHinge"), .classes = true },
+};
+static const char *const LATER[] = {
+    "F1Score", "FBetaScore", "IoU", "MeanIoU", "BinaryIoU", "OneHotIoU", "OneHotMeanIoU", "SensitivityAtSpecificity",
+    "SpecificityAtSensitivity", "PrecisionAtRecall", "RecallAtPrecision", "PearsonCorrelation",
+    "ConcordanceCorrelation", "Mean", "Sum", "MeanMetricWrapper", "MeanTensor", NULL
+};
+const struct catalog METRICS = { .what = "metric", .plural = "Metrics", CATALOG_ROWS(ROWS), .later = LATER };
+
+const struct kind *metric_kind(const char *word)
+{
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++)
+        if (strcmp(ROWS[i].k.names[1], word) == 0)
+            return &ROWS[i].k;
+    return NULL;
+}
+
+double metric_arg(const struct metric *m, const char *name, double fallback)
+{
+    for (size_t i = 0; i < m->row->k.nargs; i++)
+        if (strcmp(m->row->k.args[i].name, name) == 0)
+            return m->arg[i];
+    return fallback;
+}

@@ -1,0 +1,67 @@
+#include "nn/metrics.h"
+
+#include <math.h>
+
+#include "nn/metric_impl.h"
+#include "nn/model_impl.h"
+
+enum { LOSS_SUM, EXAMPLES, OWN }; /* what an accumulator begins with */
+
+size_t metrics_width(const struct model *m)
+{
+    return OWN + (m->metrics != NULL ? m->metrics->width : 0);
+}
+
+/* Integer labels of a loss that reads numbers: 0 and 1 for a binary one. */
+static void add_as_numbers(const struct metric_list *l, double *acc, const int32_t *labels, struct metric_batch b)
+{
+    enum { AT_ONCE = 256 };
+    float t[AT_ONCE];
+    for (size_t at = 0, n; at < b.rows; at += n) {
+        n = MIN(b.rows - at, AT_ONCE);
+        for (size_t i = 0; i < n; i++)
+            t[i] = (float)labels[at + i];
+        metric_list_add(l, acc, &(struct metric_batch){ .t = t, .p = b.p + at, .rows = n, .cols = 1 });
+    }
+}
+
+void metrics_add(const struct model *m, double *acc, double loss_sum, const struct tensor *y_true, const float *y_pred,
+                 UNUSED const float *sample_weight, size_t n)
+{
+    acc[LOSS_SUM] += loss_sum;
+    acc[EXAMPLES] += (double)n;
+    if (m->metrics == NULL || y_true->data == NULL)
+        return;
+    const size_t cols = m->output.rank > 0 ? (size_t)m->output.dim[m->output.rank - 1] : 1;
+    struct metric_batch b = { .p = y_pred, .rows = n * (shape_elements(&m->output) / cols), .cols = cols };
+    if (loss_sparse(m->loss))
+        b.label = y_true->data;
+    else if (y_true->dtype == DT_FLOAT)
+        b.t = y_true->data;
+    else if (cols == 1)
+        add_as_numbers(m->metrics, acc + OWN, y_true->data, b);
+    if (b.label != NULL || b.t != NULL)
+        metric_list_add(m->metrics, acc + OWN, &b);
+}
+
+void metrics_merge(const struct model *m, double *acc, const double *other)
+{
+    for (size_t i = 0; i < metrics_width(m); i++)
+        acc[i] += other[i];
+}
+
+double metrics_examples(UNUSED const struct model *m, const double *acc)
+{
+    return acc[EXAMPLES];
+}
+
+void metrics_result(const struct model *m, const double *acc, double *ret)
+{
+    const bool none = acc[EXAMPLES] == 0;
+    ret[0] = none ? (double)NAN : acc[LOSS_SUM] / acc[EXAMPLES];
+    if (m->metrics == NULL)
+        return;
+    metric_list_result(m->metrics, acc + OWN, ret + 1);
+    for (size_t i = 0; none && i < m->metrics->n; i++)
+        ret[1 + i] = (double)NAN;
+}
