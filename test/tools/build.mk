@@ -21,7 +21,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c | $(GEN_H)
 	$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 
 # Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
-$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o: OPT += $(KERNEL_OPT)
+$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/convert.o: OPT += $(KERNEL_OPT)
 
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	@mkdir -p $(@D)
@@ -48,5 +48,11 @@ $(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c test/unit/check_main.c $(for
 	$(CC) $(CFLAGS_ALL) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$(filter %.c,$$^) $$(filter %.a,$$^) $$(shell pkg-config --libs check) $$(LDLIBS_ALL)
 endef
 $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
+
+# cli/ is a program, not a library: test/unit/cli/test_x.c links its objects but main, and every library
+CLI_OBJ := $(call obj_of,$(filter-out cli/main.c,$(wildcard cli/*.c)))
+$(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c test/unit/check_main.c $(CLI_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(CLI_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,185 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+/* In the child, between fork and exec: only async-signal-safe calls. */
+static __attribute__((noreturn)) void become(char *const argv[], char *const env[], int out, pid_t parent)
+{
+    static const char failed[] = "error: cannot be started: ";
+    int null = open("/dev/null", O_RDONLY);
+    sigset_t none;
+
+    sigemptyset(&none);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it died before prctl: nobody will tell us any more */
+        _exit(143);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execve(argv[0], argv, env);
+
+    const char *why = strerrordesc_np(errno);
+    ssize_t ignored UNUSED = write(STDERR_FILENO, failed, sizeof(failed) - 1);
+    if (why != NULL)
+        ignored = write(STDERR_FILENO, why, strlen(why));
+    _exit(127);
+}
+
+int child_start(struct child *c, char *const argv[], char *const env[], struct err *e)
+{
+    int fds[2];
+    pid_t parent = getpid();
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_errno(e, ERR_IO, "pipe for %s", argv[0]);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(argv, env, fds[1], parent);
+    fd_close(fds[1]);
+    if (pid < 0) {
+        fd_close(fds[0]);
+        return err_errno(e, ERR_NOMEM, "cannot start %s", argv[0]);
+    }
+    setpgid(pid, pid); /* also here: whoever comes first */
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    fd_close(c->out);
+    c->out = fds[0];
+    c->pid = pid;
+    buf_clear(&c->line);
+    return 0;
+}
+
+void child_signal(const struct child *c, int signal)
+{
+    if (c->pid > 0 && kill(-c->pid, signal) < 0)
+        kill(c->pid, signal);
+}
+
+bool child_ended(struct child *c, int *ret_code)
+{
+    int status;
+    if (c->pid <= 0 || waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return false;
+    kill(-c->pid, SIGKILL); /* what it may have left behind */
+    c->pid = 0;
+    *ret_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
+}
+
+static void flush_line(struct child *c, void (*each)(void *user, const char *line), void *user)
+{
+    if (c->line.len > 0 && c->line.data[c->line.len - 1] == '\r')
+        c->line.data[--c->line.len] = '\0';
+    each(user, c->line.data);
+    buf_clear(&c->line);
+}
+
+static void take_bytes(struct child *c, const char *p, size_t n, void (*each)(void *user, const char *line), void *user)
+{
+    while (n > 0) {
+        const char *newline = memchr(p, '\n', n);
+        size_t piece = newline != NULL ? (size_t)(newline - p) : n;
+        piece = MIN(piece, CHILD_LINE_MAX - c->line.len);
+        for (size_t i = 0; i < piece; i++)
+            buf_char(&c->line, p[i] != '\0' ? p[i] : ' ');
+        bool whole = newline != NULL && p + piece == newline;
+        if (whole || c->line.len == CHILD_LINE_MAX)
+            flush_line(c, each, user);
+        piece += whole ? 1 : 0;
+        p += piece;
+        n -= piece;
+    }
+}
+
+void child_read(struct child *c, void (*each)(void *user, const char *line), void *user)
+{
+    char bytes[16 << 10];
+
+    while (c->out >= 0) {
+        ssize_t n = read(c->out, bytes, sizeof(bytes));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            if (c->line.len > 0)
+                flush_line(c, each, user);
+            fd_close(c->out);
+            c->out = -1;
+            return;
+        }
+        take_bytes(c, bytes, (size_t)n, each, user);
+        if ((size_t)n < sizeof(bytes))
+            return; /* others want to be read too */
+    }
+}
+
+void child_fini(struct child *c)
+{
+    if (c->pid > 0) {
+        child_signal(c, SIGKILL);
+        waitpid(c->pid, NULL, 0);
+    }
+    fd_close(c->out);
+    buf_fini(&c->line);
+    *c = (struct child)CHILD_INIT;
+}
+
+static bool usable(const char *path)
+{
+    return !file_is_dir(path) && access(path, X_OK) == 0;
+}
+
+static bool beside_us(const char *name, char **ret)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    auto_free char *dir = path_dir(self);
+    auto_free char *path = path_join(dir, name);
+    if (!usable(path))
+        return false;
+    *ret = TAKE(path);
+    return true;
+}
+
+int child_find_program(const char *name, char **ret, struct err *e)
+{
+    const char *dir = getenv("TRAINYARD_BIN_DIR");
+    if (dir != NULL && dir[0] != '\0') {
+        auto_free char *path = path_join(dir, name);
+        if (!usable(path))
+            return err_set(e, ERR_NOT_FOUND, "program %s is not in %s (TRAINYARD_BIN_DIR)", name, dir);
+        *ret = TAKE(path);
+        return 0;
+    }
+    if (beside_us(name, ret))
+        return 0;
+
+    AUTO_FINI(strlist) dirs = { 0 };
+    const char *path_list = getenv("PATH");
+    strlist_split(&dirs, path_list != NULL ? path_list : "", ':');
+    for (size_t i = 0; i < dirs.n; i++) {
+        auto_free char *path = path_join(dirs.items[i], name);
+        if (usable(path)) {
+            *ret = TAKE(path);
+            return 0;
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "program %s is neither beside trainyard nor in PATH", name);
+}

@@ -1,0 +1,94 @@
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+int command_find(const struct command *table, size_t n, const char *what, const char *name, const struct command **ret,
+                 struct err *e)
+{
+    const char *names[32] = { 0 };
+    char hint[96];
+
+    for (size_t i = 0; i < n && i < COUNT_OF(names); i++) {
+        names[i] = table[i].name;
+        if (str_eq(name, table[i].name)) {
+            *ret = &table[i];
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INPUT, "%s '%.80s' is not known%s", what, name,
+                   str_did_you_mean(name, names, MIN(n, COUNT_OF(names)), hint, sizeof(hint)));
+}
+
+void command_list(const struct command *table, size_t n, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "  %-12s%s\n", table[i].name, table[i].help);
+}
+
+int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max, struct err *e)
+{
+    if (args->n < min)
+        return err_set(e, ERR_INPUT, "%s needs %s; see %s --help", p->name, min == 1 ? "an argument" : "more arguments", p->name);
+    if (args->n > max)
+        return err_set(e, ERR_INPUT, "%s does not take the argument '%s'; see %s --help", p->name, args->items[max], p->name);
+    return 0;
+}
+
+int cli_print(const struct buf *text, struct err *e)
+{
+    fflush(stdout);
+    if (fd_write(STDOUT_FILENO, text->data, text->len, e) < 0)
+        return err_wrap(e, "standard output");
+    return 0;
+}
+
+const char *cli_count(uint64_t n, char out[32])
+{
+    char digits[24];
+    size_t len, at = 0;
+
+    str_fmt(digits, sizeof(digits), "%" PRIu64, n);
+    len = strlen(digits);
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+void cli_replicas(const struct job *job, struct buf *out)
+{
+    bool any = false;
+    for (enum role r = ROLE_PS; r < ROLE_COUNT; r++) {
+        const struct replica_spec *spec = &job->replicas[r];
+        if (!spec->present)
+            continue;
+        buf_printf(out, "%s%d %s%s", any ? ", " : "", spec->count, role_name(r), spec->count != 1 && r != ROLE_PS ? "s" : "");
+        any = true;
+    }
+    if (!any)
+        buf_str(out, "single machine");
+}
+
+int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+    enum role role;
+    int64_t count;
+
+    if (equals == NULL)
+        return err_set(e, ERR_INPUT, "--replicas %s: it must be ROLE=N, as in worker=4", text);
+    auto_free char *name = xstrndup(text, (size_t)(equals - text));
+    if (role_parse(name, &role, e) < 0 || str_i64(equals + 1, 0, 100000, &count, e) < 0)
+        return err_wrap(e, "--replicas %s", text);
+    auto_free char *set = xasprintf("replicaSpecs.%s.replicas=%" PRId64, role_key(role), count);
+    strlist_add(sets, set);
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* cli - what the subcommands of `trainyard` share. */
+#ifndef TRAINYARD_CLI_CLI_H
+#define TRAINYARD_CLI_CLI_H
+
+#include "base/opt.h"
+#include "job/job.h"
+
+/* argv[0] is the subcommand's name. *ret_exit is 0 unless the handler sets it; -1: e says why, main() prints it. */
+typedef int command_fn(int argc, char **argv, int *ret_exit, struct err *e);
+struct command {
+    const char *name;
+    command_fn *run;
+    const char *help;
+};
+
+command_fn run_command, validate_command, show_command, export_command, version_command;
+command_fn show_checkpoint_command, show_events_command, show_model_command, show_cluster_command;
+
+/* The row of that name, or ERR_INPUT with a suggestion. `what` is "command", "thing to show". */
+MUST_USE int command_find(const struct command *table, size_t n, const char *what, const char *name,
+                          const struct command **ret, struct err *e);
+void command_list(const struct command *table, size_t n, struct buf *out);
+
+/* ERR_INPUT "trainyard run needs a JOB" unless there are min..max arguments. */
+MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max, struct err *e);
+/* Writes to standard output and reports a failure (a full disk behind a redirection). */
+MUST_USE int cli_print(const struct buf *text, struct err *e);
+
+/* 101770 -> "101,770". */
+const char *cli_count(uint64_t n, char out[32]);
+/* "1 ps, 2 workers, 1 chief", or "single machine". */
+void cli_replicas(const struct job *job, struct buf *out);
+/* "worker=4" -> "replicaSpecs.Worker.replicas=4". */
+MUST_USE int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e);
+
+#endif

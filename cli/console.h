@@ -1,0 +1,37 @@
+/* console - what `trainyard run` shows: lines of the replicas, each with its name in front and in its colour, and
+ * below them one line that is drawn over and over (the progress bar). All on stderr; one write(2) a line.
+ *
+ * Not a terminal (or NO_COLOR, TERM=dumb): no colours, no bar. JSON logs: lines go through as they are.
+ */
+#ifndef TRAINYARD_CLI_CONSOLE_H
+#define TRAINYARD_CLI_CONSOLE_H
+
+#include "base/log.h"
+#include "base/buf.h"
+
+struct console {
+    bool terminal, json;
+    size_t width;       /* columns */
+    struct buf bar;     /* shown now below the lines; empty: none */
+};
+
+/* What a terminal is like, from what the caller found out. */
+struct console console_for(bool is_terminal, const char *no_color, const char *term, size_t columns, bool json);
+struct console console_open(bool json); /* of this process's stderr */
+void console_fini(struct console *c);
+DEFINE_AUTO_FINI(console, console_fini)
+
+/* A line of replica i (its colour), written as "[name] text". */
+void console_line(struct console *c, size_t i, const char *name, const char *text);
+/* A line of our own. */
+void console_say(struct console *c, enum log_level level, const char *text);
+/* Shows this bar from now on; "" takes it away. No-op when not on a terminal. */
+void console_bar(struct console *c, const char *text);
+/* Leaves the bar standing as a line of its own. */
+void console_bar_keep(struct console *c, const char *text);
+
+/* The text that console_line writes. A "[name] " that the replica wrote itself is not repeated; control
+ * characters become spaces. */
+void console_format(const struct console *c, size_t i, const char *name, const char *text, struct buf *out);
+
+#endif

@@ -1,0 +1,110 @@
+#include "http_get.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { ANSWER_MAX = 64 << 10 };
+
+static void hang_up(struct http_get *g)
+{
+    fd_close(g->fd);
+    g->fd = -1;
+}
+
+enum http_get_result http_get_start(struct http_get *g, int port, const char *path, int64_t now, int64_t timeout_ms)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+    hang_up(g);
+    buf_clear(&g->answer);
+    g->sent = false;
+    g->deadline = now + timeout_ms;
+    str_fmt(g->path, sizeof(g->path), "%s", path);
+    g->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (g->fd < 0)
+        return HTTP_GET_FAILED;
+    if (connect(g->fd, (const struct sockaddr *)&to, sizeof(to)) < 0 && errno != EINPROGRESS) {
+        hang_up(g);
+        return HTTP_GET_FAILED;
+    }
+    return HTTP_GET_PENDING;
+}
+
+struct pollfd http_get_poll(const struct http_get *g)
+{
+    return (struct pollfd){ .fd = g->fd, .events = g->sent ? POLLIN : POLLOUT };
+}
+
+/* The request is smaller than any socket buffer: it goes out whole or the connection is no good. HTTP/1.0: the
+ * server closes behind its answer, and sends no chunks. */
+static bool send_request(struct http_get *g)
+{
+    char request[160];
+    str_fmt(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n", g->path);
+    size_t n = strlen(request);
+    g->sent = send(g->fd, request, n, MSG_NOSIGNAL) == (ssize_t)n;
+    return g->sent;
+}
+
+static enum http_get_result receive(struct http_get *g)
+{
+    for (;;) {
+        char part[4096];
+        ssize_t n = read(g->fd, part, sizeof(part));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN ? HTTP_GET_PENDING : HTTP_GET_FAILED;
+        if (n == 0)
+            return HTTP_GET_DONE;
+        buf_add(&g->answer, part, (size_t)n);
+        if (g->answer.len > ANSWER_MAX)
+            return HTTP_GET_FAILED;
+    }
+}
+
+const char *http_get_body(const char *answer, size_t n, size_t *ret_size)
+{
+    static const char OK[] = "HTTP/1.x 200";
+    const char *end = n >= sizeof(OK) ? memmem(answer, n, "\r\n\r\n", 4) : NULL;
+    if (end == NULL || memcmp(answer, OK, 7) != 0 || memcmp(answer + 8, OK + 8, 4) != 0)
+        return NULL;
+    *ret_size = n - (size_t)(end + 4 - answer);
+    return end + 4;
+}
+
+enum http_get_result http_get_step(struct http_get *g, int64_t now, const char **ret_body, size_t *ret_size)
+{
+    struct pollfd p = http_get_poll(g);
+    enum http_get_result result = HTTP_GET_PENDING;
+
+    if (g->fd < 0)
+        return HTTP_GET_FAILED;
+    if (poll(&p, 1, 0) > 0) {
+        if (!g->sent)
+            result = send_request(g) ? HTTP_GET_PENDING : HTTP_GET_FAILED;
+        else
+            result = receive(g);
+    }
+    if (result == HTTP_GET_DONE) {
+        *ret_body = http_get_body(g->answer.data, g->answer.len, ret_size);
+        result = *ret_body != NULL ? HTTP_GET_DONE : HTTP_GET_FAILED;
+    } else if (result == HTTP_GET_PENDING && now >= g->deadline) {
+        result = HTTP_GET_FAILED;
+    }
+    if (result != HTTP_GET_PENDING)
+        hang_up(g);
+    return result;
+}
+
+void http_get_fini(struct http_get *g)
+{
+    hang_up(g);
+    buf_fini(&g->answer);
+}

@@ -1,0 +1,35 @@
+/* http_get - one GET of a small body from a server of this machine, without ever blocking: the launcher asks the
+ * chief for its progress between two lines of log. Bounded in size (64 KiB) and time.
+ */
+#ifndef TRAINYARD_CLI_HTTP_GET_H
+#define TRAINYARD_CLI_HTTP_GET_H
+
+#include <poll.h>
+
+#include "base/buf.h"
+
+struct http_get {
+    int fd;             /* -1: idle */
+    bool sent;
+    char path[64];
+    struct buf answer;
+    int64_t deadline;
+};
+#define HTTP_GET_INIT { .fd = -1, .answer = BUF_INIT }
+
+enum http_get_result { HTTP_GET_PENDING, HTTP_GET_DONE, HTTP_GET_FAILED };
+
+/* Connects to 127.0.0.1:port; FAILED when nobody listens. */
+enum http_get_result http_get_start(struct http_get *g, int port, const char *path, int64_t now, int64_t timeout_ms);
+/* For poll(2) while PENDING. */
+struct pollfd http_get_poll(const struct http_get *g);
+/* Call when the descriptor is ready or time has passed. DONE: *ret_body points into g, valid until the next start.
+ * DONE only for status 200. */
+enum http_get_result http_get_step(struct http_get *g, int64_t now, const char **ret_body, size_t *ret_size);
+void http_get_fini(struct http_get *g);
+DEFINE_AUTO_FINI(http_get, http_get_fini)
+
+/* Body of a whole HTTP/1.x answer with status 200, or NULL. */
+const char *http_get_body(const char *answer, size_t n, size_t *ret_size);
+
+#endif

@@ -1,0 +1,428 @@
+#include "launcher.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/stop.h"
+#include "child.h"
+#include "console.h"
+#include "http_get.h"
+#include "job/cluster.h"
+#include "progress.h"
+#include "supervise.h"
+
+enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400 };
+
+struct process { /* what the supervisor's replica i is as a process */
+    struct child child;
+    int http_port;
+    char last_error[LAST_WORDS_MAX];
+};
+
+struct launcher {
+    const struct launch *launch;
+    struct supervisor *supervisor;
+    struct process *processes;
+    size_t n, chief;
+    struct cluster cluster;           /* empty in single-machine mode */
+    char *programs[2];                /* for ps, for all others */
+    struct console console;
+    int child_events;                 /* signalfd of SIGCHLD */
+    int seen_stops;
+    struct http_get get;
+    int64_t ask_at;
+    struct progress progress;
+    bool has_progress;
+    struct pace pace;
+};
+
+/* ---- one replica's command line and environment ---- */
+
+static const char *const CLUSTER_VARIABLES[] = { "TF_CONFIG=", "JOB_NAME=", "TASK_INDEX=", "PS_HOSTS=", "WORKER_HOSTS=",
+                                                 "CHIEF_HOST=", "TRAINYARD_JOB_UID=" };
+
+static bool replaced(const char *variable)
+{
+    for (size_t i = 0; i < COUNT_OF(CLUSTER_VARIABLES); i++)
+        if (str_starts(variable, CLUSTER_VARIABLES[i]))
+            return true;
+    return false;
+}
+
+/* Ours without what says who is in a cluster, and with who is in this one. A strlist that ends with NULL. */
+static void make_environment(const struct launcher *l, const struct replica *r, struct strlist *env)
+{
+    for (char **v = environ; *v != NULL; v++)
+        if (!replaced(*v))
+            strlist_add(env, *v);
+    if (getenv("OPENBLAS_NUM_THREADS") == NULL) /* replicas share the machine: one thread each */
+        strlist_add(env, "OPENBLAS_NUM_THREADS=1");
+    auto_free char *uid = xasprintf("TRAINYARD_JOB_UID=%s", l->launch->uid);
+    strlist_add(env, uid);
+    if (l->cluster.configured) {
+        auto_free char *config = cluster_to_tf_config(&l->cluster, r->role, r->index);
+        auto_free char *variable = xasprintf("TF_CONFIG=%s", config);
+        strlist_add(env, variable);
+    }
+    strlist_add(env, "");
+    free(env->items[env->n - 1]);
+    env->items[--env->n] = NULL;
+}
+
+static void make_arguments(const struct launcher *l, size_t i, const struct replica *r, struct strlist *argv)
+{
+    const struct launch *x = l->launch;
+    char port[16];
+    str_fmt(port, sizeof(port), "%d", l->processes[i].http_port);
+    const char *const words[] = { l->programs[r->role == ROLE_PS ? 0 : 1], "--job", x->job_file, "--data-dir", x->data_dir,
+                                  "--output-dir", x->output_dir, "--http-port", port, "--log-level", x->log_level,
+                                  "--log-format", x->log_format, "" };
+    for (size_t k = 0; k < COUNT_OF(words); k++)
+        strlist_add(argv, words[k]);
+    free(argv->items[argv->n - 1]);
+    argv->items[--argv->n] = NULL;
+}
+
+/* ---- what the supervisor asks for ---- */
+
+static bool start_replica(void *user, size_t i)
+{
+    struct launcher *l = user;
+    const struct replica *r = supervisor_replica(l->supervisor, i);
+    AUTO_FINI(strlist) argv = { 0 }, env = { 0 };
+    struct err e = { 0 };
+
+    l->processes[i].last_error[0] = '\0';
+    make_arguments(l, i, r, &argv);
+    make_environment(l, r, &env);
+    if (child_start(&l->processes[i].child, argv.items, env.items, &e) == 0)
+        return true;
+    console_say(&l->console, LOG_ERROR, e.msg);
+    return false;
+}
+
+static void signal_replica(void *user, size_t i, int signal)
+{
+    const struct launcher *l = user;
+    child_signal(&l->processes[i].child, signal);
+}
+
+static void say(void *user, enum log_level level, const char *text)
+{
+    struct launcher *l = user;
+    console_say(&l->console, level, text);
+}
+
+/* ---- lines of the replicas ---- */
+
+enum line_kind launcher_line_kind(const char *text)
+{
+    if (str_starts(text, "step "))
+        return LINE_STEP;
+    int epoch, epochs, end = 0;
+    if (sscanf(text, "epoch %d/%d done%n", &epoch, &epochs, &end) == 2 && end > 0)
+        return LINE_EPOCH;
+    return LINE_SHOW;
+}
+
+void launcher_epoch_line(const char *text, struct buf *out)
+{
+    int end = 0, cut = 0;
+    sscanf(text, "epoch %*d/%*d%n done%n", &end, &cut);
+    buf_printf(out, "E%.*s [====================] 100%% %s", end - 1, text + 1, text + cut);
+}
+
+struct line_user {
+    struct launcher *l;
+    size_t i;
+};
+
+static void take_line(void *user, const char *line)
+{
+    const struct line_user *u = user;
+    struct launcher *l = u->l;
+    const char *name = supervisor_replica(l->supervisor, u->i)->name;
+    const char *text = line;
+    size_t n = strlen(name);
+
+    if (text[0] == '[' && strncmp(text + 1, name, n) == 0 && str_starts(text + 1 + n, "] "))
+        text += n + 3;
+    if (str_starts(text, "error: "))
+        str_fmt(l->processes[u->i].last_error, LAST_WORDS_MAX, "%s", text + strlen("error: "));
+
+    enum line_kind kind = l->console.terminal && u->i == l->chief ? launcher_line_kind(text) : LINE_SHOW;
+    if (kind == LINE_SHOW) {
+        console_line(&l->console, u->i, name, line);
+    } else if (kind == LINE_EPOCH) {
+        AUTO_FINI(buf) bar = BUF_INIT;
+        launcher_epoch_line(text, &bar);
+        console_bar_keep(&l->console, bar.data);
+    }
+}
+
+static void read_lines(struct launcher *l, size_t i)
+{
+    struct line_user user = { .l = l, .i = i };
+    child_read(&l->processes[i].child, take_line, &user);
+}
+
+/* ---- progress ---- */
+
+static void draw_bar(struct launcher *l)
+{
+    AUTO_FINI(buf) bar = BUF_INIT;
+    if (supervisor_stopping(l->supervisor) || !l->has_progress) {
+        console_bar(&l->console, "");
+        return;
+    }
+    progress_bar(&l->progress, &l->pace, false, l->console.width - 1, &bar);
+    console_bar(&l->console, bar.data);
+}
+
+static void take_progress(struct launcher *l, const char *body, size_t n, int64_t now)
+{
+    if (progress_parse(body, n, &l->progress, NULL) < 0)
+        return;
+    l->has_progress = true;
+    pace_note(&l->pace, l->progress.done, now);
+    draw_bar(l);
+}
+
+/* Asks five times a second; an answer that does not come is not waited for. */
+static void ask(struct launcher *l, int64_t now)
+{
+    const char *body;
+    size_t n;
+
+    if (!l->console.terminal)
+        return;
+    if (l->get.fd >= 0) {
+        if (http_get_step(&l->get, now, &body, &n) == HTTP_GET_DONE)
+            take_progress(l, body, n, now);
+    } else if (now >= l->ask_at && !supervisor_stopping(l->supervisor)) {
+        l->ask_at = now + ASK_MS;
+        (void)http_get_start(&l->get, l->processes[l->chief].http_port, "/progress", now, ASK_TIMEOUT_MS);
+    }
+}
+
+/* ---- the loop ---- */
+
+static void reap(struct launcher *l, int64_t now)
+{
+    struct signalfd_siginfo info;
+    while (read(l->child_events, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        ; /* several ends may come as one signal: every child is asked below */
+    for (size_t i = 0; i < l->n; i++) {
+        int code;
+        if (!child_ended(&l->processes[i].child, &code))
+            continue;
+        read_lines(l, i);
+        supervisor_exited(l->supervisor, i, code, l->processes[i].last_error, now);
+        draw_bar(l);
+    }
+}
+
+static int wait_ms(const struct launcher *l, int64_t now)
+{
+    int64_t next = supervisor_next(l->supervisor);
+    if (l->console.terminal)
+        next = MIN(next, l->get.fd >= 0 ? l->get.deadline : l->ask_at);
+    if (l->seen_stops > 0) /* the stop descriptor stays readable and is not polled any more */
+        next = MIN(next, now + STOPPING_POLL_MS);
+    int64_t ms = next - now;
+    return next == INT64_MAX || ms > 60000 ? 60000 : ms < 0 ? 0 : (int)ms;
+}
+
+static void wait_for_events(struct launcher *l, struct pollfd *fds)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) /* poll(2) passes over -1 */
+        fds[n++] = (struct pollfd){ .fd = l->processes[i].child.out, .events = POLLIN };
+    fds[n++] = (struct pollfd){ .fd = l->child_events, .events = POLLIN };
+    fds[n++] = (struct pollfd){ .fd = l->seen_stops == 0 ? stop_fd() : -1, .events = POLLIN };
+    fds[n++] = http_get_poll(&l->get);
+    if (poll(fds, n, wait_ms(l, clock_ms())) <= 0)
+        return;
+    for (size_t i = 0; i < l->n; i++)
+        if (fds[i].revents != 0)
+            read_lines(l, i);
+}
+
+static void loop(struct launcher *l)
+{
+    auto_free struct pollfd *fds = xcalloc(l->n + 3, sizeof(fds[0]));
+
+    while (!supervisor_over(l->supervisor)) {
+        supervisor_tick(l->supervisor, clock_ms());
+        if (supervisor_over(l->supervisor))
+            break;
+        wait_for_events(l, fds);
+        int64_t now = clock_ms();
+        if (stop_count() != l->seen_stops) {
+            l->seen_stops = stop_count();
+            console_bar(&l->console, "");
+            supervisor_stop(l->supervisor, l->seen_stops, now);
+        }
+        reap(l, now);
+        ask(l, now);
+    }
+    console_bar(&l->console, "");
+}
+
+/* ---- setting up ---- */
+
+enum { PORT_FIRST = 15000, PORT_LAST = 32767 };
+
+static int reserve(int port)
+{
+    struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof(any)) < 0)
+        return -1;
+    return TAKE_FD(fd);
+}
+
+int launcher_ports(size_t n, uint64_t seed, int *ret, struct err *e)
+{
+    const uint64_t range = PORT_LAST - PORT_FIRST + 1;
+    auto_free int *held = xcalloc(n, sizeof(held[0]));
+    size_t found = 0;
+
+    for (uint64_t i = 0; i < range && found < n; i++) {
+        int port = (int)(PORT_FIRST + (seed % range + i) % range);
+        held[found] = reserve(port);
+        if (held[found] >= 0)
+            ret[found++] = port;
+    }
+    for (size_t i = 0; i < found; i++)
+        fd_close(held[i]);
+    if (found < n)
+        return err_set(e, ERR_IO, "%zu free ports are needed, %zu found between %d and %d", n, found, PORT_FIRST, PORT_LAST);
+    return 0;
+}
+
+static size_t replicas_of(const struct job *job)
+{
+    size_t n = 0;
+    for (enum role role = ROLE_PS; role < ROLE_COUNT; role++)
+        n += job->replicas[role].present ? (size_t)job->replicas[role].count : 0;
+    return n;
+}
+
+static void add_replicas(struct launcher *l, const struct job *job)
+{
+    /* the order of TFJob's success rule: the chief decides, or worker 0 when there is none */
+    bool chief = job->replicas[ROLE_CHIEF].present && job->replicas[ROLE_CHIEF].count > 0;
+    for (enum role role = ROLE_PS; role < ROLE_COUNT; role++) {
+        int count = job->replicas[role].present ? job->replicas[role].count : 0;
+        for (int i = 0; i < count; i++) {
+            bool decides = i == 0 && role == (chief ? ROLE_CHIEF : ROLE_WORKER);
+            if (decides)
+                l->chief = supervisor_count(l->supervisor);
+            supervisor_add(l->supervisor, role, i, job->replicas[role].restart, decides);
+        }
+    }
+    if (supervisor_count(l->supervisor) == 0) /* single-machine training */
+        supervisor_add(l->supervisor, ROLE_WORKER, 0, RESTART_EXIT_CODE, true);
+}
+
+static void fill_cluster(struct launcher *l, const int *ports)
+{
+    l->cluster.configured = true;
+    for (size_t i = 0; i < l->n; i++) {
+        char address[32];
+        str_fmt(address, sizeof(address), "127.0.0.1:%d", ports[i]);
+        strlist_add(&l->cluster.hosts[supervisor_replica(l->supervisor, i)->role], address);
+    }
+}
+
+static int set_up_replicas(struct launcher *l, const struct job *job, struct err *e)
+{
+    size_t configured = replicas_of(job);
+
+    add_replicas(l, job);
+    l->n = supervisor_count(l->supervisor);
+    if (!supervisor_replica(l->supervisor, l->chief)->decides)
+        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train", job->file);
+    l->processes = xcalloc(l->n, sizeof(l->processes[0]));
+    for (size_t i = 0; i < l->n; i++)
+        l->processes[i].child = (struct child)CHILD_INIT;
+
+    auto_free int *ports = xcalloc(2 * l->n, sizeof(ports[0]));
+    if (launcher_ports(2 * l->n, hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid()), ports, e) < 0)
+        return -1;
+    for (size_t i = 0; i < l->n; i++)
+        l->processes[i].http_port = ports[l->n + i];
+    if (configured > 0)
+        fill_cluster(l, ports);
+    if (child_find_program("trainyard-worker", &l->programs[1], e) < 0)
+        return -1;
+    return configured > 0 && job->replicas[ROLE_PS].present ? child_find_program("trainyard-ps", &l->programs[0], e) : 0;
+}
+
+static int watch_children(struct launcher *l, struct err *e)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    l->child_events = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return l->child_events < 0 ? err_errno(e, ERR_IO, "signalfd") : 0;
+}
+
+static int64_t ms_of(double seconds)
+{
+    return (int64_t)(MIN(seconds, 1e9) * 1000);
+}
+
+static struct supervisor_config limits_of(const struct job *job)
+{
+    bool evaluator = job->replicas[ROLE_EVALUATOR].present && job->replicas[ROLE_EVALUATOR].count > 0;
+    return (struct supervisor_config){
+        .backoff_limit = job->run_policy.backoff_limit,
+        .active_deadline_ms = ms_of((double)job->run_policy.active_deadline_seconds),
+        .stop_grace_ms = ms_of(job->limits.stop_grace_seconds),
+        .end_grace_ms = 10000 + (evaluator ? ms_of(job->limits.evaluation_grace_seconds) : 0),
+    };
+}
+
+static void launcher_fini(struct launcher *l)
+{
+    for (size_t i = 0; i < l->n && l->processes != NULL; i++)
+        child_fini(&l->processes[i].child);
+    free(l->processes);
+    free(l->programs[0]);
+    free(l->programs[1]);
+    supervisor_free(l->supervisor);
+    cluster_fini(&l->cluster);
+    console_fini(&l->console);
+    http_get_fini(&l->get);
+    fd_close(l->child_events);
+}
+DEFINE_AUTO_FINI(launcher, launcher_fini)
+
+int launcher_run(const struct launch *launch, int *ret_exit, struct err *e)
+{
+    static const struct supervisor_ops OPS = { .start = start_replica, .signal = signal_replica, .say = say };
+    AUTO_FINI(launcher) l = { .launch = launch, .child_events = -1, .get = HTTP_GET_INIT };
+    struct supervisor_config config = limits_of(launch->job);
+
+    l.console = console_open(launch->json);
+    l.supervisor = supervisor_new(&config, &OPS, &l, clock_ms());
+    if (set_up_replicas(&l, launch->job, e) < 0 || watch_children(&l, e) < 0)
+        return -1;
+    loop(&l);
+    *ret_exit = supervisor_exit_code(l.supervisor);
+    return 0;
+}

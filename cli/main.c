@@ -1,0 +1,61 @@
+/* trainyard - the command line for people: run a job on this machine, judge a manifest, look into files. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli.h"
+
+static const struct command COMMANDS[] = {
+    { "run", run_command, "train a job on this machine: ps, workers and chief as processes" },
+    { "validate", validate_command, "check manifests: every field, shape and name, without training" },
+    { "show", show_command, "look at a checkpoint, event files, a model or the cluster" },
+    { "export", export_command, "write the newest checkpoint's variables as safetensors or npz" },
+    { "version", version_command, "print the version" },
+};
+
+static int help(struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    buf_str(&text, "Usage: trainyard COMMAND [flags] [arguments]\n\n"
+                   "Trains Keras-shaped models with parameter servers, from one manifest.\n\nCommands:\n");
+    command_list(COMMANDS, COUNT_OF(COMMANDS), &text);
+    buf_str(&text, "\n`trainyard COMMAND --help` tells more. Exit codes: 0 finished; 2 bad input; 3 training diverged;\n"
+                   "138 a peer or storage was lost; 143 stopped after saving.\n");
+    return cli_print(&text, e);
+}
+
+int version_command(int argc UNUSED, char **argv UNUSED, int *ret_exit UNUSED, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    buf_printf(&text, "trainyard %s\n", TRAINYARD_VERSION);
+    return cli_print(&text, e);
+}
+
+static int dispatch(int argc, char **argv, int *ret_exit, struct err *e)
+{
+    const struct command *command;
+    const char *name = argc > 1 ? argv[1] : "";
+
+    if (argc < 2 || str_eq(name, "--help") || str_eq(name, "-h") || str_eq(name, "help")) {
+        *ret_exit = argc < 2 ? 2 : 0;
+        return help(e);
+    }
+    if (str_eq(name, "--version"))
+        return version_command(argc, argv, ret_exit, e);
+    if (command_find(COMMANDS, COUNT_OF(COMMANDS), "command", name, &command, e) < 0)
+        return -1;
+    return command->run(argc - 1, argv + 1, ret_exit, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = { 0 };
+    int exit_code = 0;
+
+    if (dispatch(argc, argv, &exit_code, &e) < 0) {
+        log_error("%s", e.msg);
+        return err_exit_code(&e);
+    }
+    return exit_code;
+}

@@ -1,0 +1,220 @@
+#include "outdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { SMALL_FILE = 1 << 20, OLD_MAX = 10000 };
+
+int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_seen *seen, enum outdir_plan *ret,
+                  struct err *e)
+{
+    if (wish == OUTDIR_FRESH && seen->present && !seen->empty && !seen->ours)
+        return err_set(e, ERR_INPUT, "--fresh: %s was not made by trainyard run; move it away yourself or use another --output-dir",
+                       path);
+    if (wish == OUTDIR_RESUME && !seen->ours && !seen->checkpoints)
+        return err_set(e, ERR_INPUT, "--resume: there is no run in %s to go on with", path);
+
+    if (wish == OUTDIR_FRESH)
+        *ret = seen->ours ? OUTDIR_MOVE : OUTDIR_NEW;
+    else if (seen->finished)
+        *ret = wish == OUTDIR_RESUME ? OUTDIR_REOPEN : OUTDIR_DONE;
+    else
+        *ret = seen->ours || seen->checkpoints ? OUTDIR_CONTINUE : OUTDIR_NEW;
+    return 0;
+}
+
+static bool has(const char *dir, const char *name)
+{
+    auto_free char *path = path_join(dir, name);
+    return file_exists(path);
+}
+
+static int look(const char *path, struct outdir_seen *ret, struct err *e)
+{
+    AUTO_FINI(strlist) names = { 0 };
+
+    *ret = (struct outdir_seen){ .empty = true };
+    if (!file_exists(path))
+        return 0;
+    if (dir_list(path, &names, e) < 0)
+        return err_wrap(e, "output folder");
+    ret->present = true;
+    ret->empty = names.n == 0;
+    ret->ours = has(path, "uid");
+    ret->checkpoints = has(path, "checkpoints/checkpoint");
+    ret->finished = has(path, "finished");
+    return 0;
+}
+
+static json_t *read_json(const char *dir, const char *name)
+{
+    auto_free char *path = path_join(dir, name);
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_t *v = NULL;
+    if (file_read(path, SMALL_FILE, &text, NULL) < 0 || json_parse(text.data, text.len, path, &v, NULL) < 0)
+        return NULL;
+    return v;
+}
+
+/* NAME.old-1, NAME.old-2, ...: nothing is ever deleted. */
+static int move_aside(const char *path, char **ret, struct err *e)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    for (int i = 1; i < OLD_MAX; i++) {
+        auto_free char *old = xasprintf("%.*s.old-%d", (int)n, path, i);
+        if (file_exists(old))
+            continue;
+        if (file_rename(path, old, e) < 0)
+            return err_wrap(e, "--fresh");
+        *ret = TAKE(old);
+        return 0;
+    }
+    return err_set(e, ERR_INPUT, "--fresh: there are too many %s.old-N", path);
+}
+
+static int new_uid(char out[40], struct err *e)
+{
+    unsigned char b[16];
+    if (getrandom(b, sizeof(b), 0) != sizeof(b))
+        return err_errno(e, ERR_IO, "random numbers for a uid");
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* RFC 9562, version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    str_fmt(out, 40, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5],
+            b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    return 0;
+}
+
+static int read_uid(const char *file, char out[40], struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (file_read(file, 256, &text, e) < 0)
+        return -1;
+    text.data[strcspn(text.data, " \r\n")] = '\0';
+    str_fmt(out, 40, "%s", text.data);
+    return 0;
+}
+
+/* The lock is the kernel's: it goes when this process goes, however it goes. */
+static int lock(struct outdir *o, const char *file, struct err *e)
+{
+    o->lock = open(file, O_RDONLY | O_CLOEXEC);
+    if (o->lock < 0)
+        return file_error(file, e);
+    if (flock(o->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return err_set(e, ERR_INPUT, "another trainyard run is using %s", o->path);
+    return 0;
+}
+
+static int settle_uid(struct outdir *o, const char *job_uid, struct err *e)
+{
+    auto_free char *file = path_join(o->path, "uid");
+    auto_free char *finished = path_join(o->path, "finished");
+
+    if (file_exists(file) && (lock(o, file, e) < 0 || read_uid(file, o->uid, e) < 0))
+        return -1;
+    if (o->plan == OUTDIR_CONTINUE && o->uid[0] != '\0')
+        return 0;
+    if (job_uid[0] != '\0')
+        str_fmt(o->uid, sizeof(o->uid), "%s", job_uid);
+    else if (new_uid(o->uid, e) < 0)
+        return -1;
+    if (file_remove(finished, e) < 0) /* of an earlier life */
+        return -1;
+
+    AUTO_FINI(buf) text = BUF_INIT;
+    buf_printf(&text, "%s\n", o->uid);
+    if (file_write(file, text.data, text.len, e) < 0)
+        return -1;
+    fd_close(TAKE_FD(o->lock)); /* of the file that was replaced */
+    return lock(o, file, e);
+}
+
+int outdir_open(const char *path, enum outdir_wish wish, const char *job_uid, struct outdir *ret, struct err *e)
+{
+    AUTO_FINI(outdir) o = { .lock = -1 };
+    struct outdir_seen seen;
+
+    o.path = xstrdup(path);
+    if (look(path, &seen, e) < 0 || outdir_decide(path, wish, &seen, &o.plan, e) < 0)
+        return -1;
+    if (o.plan == OUTDIR_DONE) {
+        json_auto_t *finished = read_json(path, "finished");
+        o.finished_step = json_integer_value(json_object_get(finished, "step"));
+    } else {
+        if (o.plan == OUTDIR_MOVE && move_aside(path, &o.moved_to, e) < 0)
+            return -1;
+        if (dir_make(path, e) < 0 || settle_uid(&o, job_uid, e) < 0)
+            return err_wrap(e, "output folder");
+    }
+    *ret = o;
+    o = (struct outdir){ .lock = -1 };
+    return 0;
+}
+
+void outdir_fini(struct outdir *o)
+{
+    fd_close(o->lock);
+    free(o->path);
+    free(o->moved_to);
+    *o = (struct outdir){ .lock = -1 };
+}
+
+static void add_metrics(const json_t *metrics, struct buf *out)
+{
+    const char *name;
+    json_t *v;
+    const char *between = "  ";
+
+    json_object_foreach((json_t *)(uintptr_t)metrics, name, v)
+    {
+        if (json_is_number(v))
+            buf_printf(out, "%s%s %.4f", between, name, json_number_value(v));
+        else if (json_is_string(v))
+            buf_printf(out, "%s%s %s", between, name, json_string_value(v));
+        between = ", ";
+    }
+    buf_char(out, '\n');
+}
+
+/* Last values of each list of the history, when there was no final evaluation. */
+static json_t *last_of_history(const json_t *history)
+{
+    json_t *last = json_object();
+    const char *name;
+    json_t *list;
+    json_object_foreach((json_t *)(uintptr_t)history, name, list)
+    {
+        size_t n = json_array_size(list);
+        if (n > 0 && !str_eq(name, "epoch"))
+            json_object_set(last, name, json_array_get(list, n - 1));
+    }
+    return last;
+}
+
+void outdir_summary(const char *path, struct buf *out)
+{
+    static const struct {
+        const char *name, *what;
+    } FILES[] = { { "checkpoints", "checkpoints" }, { "summaries", "summaries" }, { "history.json", "history" }, { "model.json", "model" } };
+    json_auto_t *history = read_json(path, "history.json");
+    json_auto_t *last = last_of_history(json_object_get(history, "history"));
+    const json_t *final = json_object_get(history, "final");
+
+    if (json_object_size(final) > 0)
+        add_metrics(final, out);
+    else if (json_object_size(last) > 0)
+        add_metrics(last, out);
+    for (size_t i = 0; i < COUNT_OF(FILES); i++)
+        if (has(path, FILES[i].name))
+            buf_printf(out, "  %-12s %s/%s\n", FILES[i].what, path, FILES[i].name);
+}

@@ -1,0 +1,152 @@
+#include "progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static int64_t whole(const json_t *v, const char *key)
+{
+    const json_t *x = json_object_get(v, key);
+    if (json_is_integer(x))
+        return json_integer_value(x);
+    double d = json_is_real(x) ? json_real_value(x) : 0;
+    return fabs(d) < 9e15 ? (int64_t)d : 0;
+}
+
+static double real(const json_t *x)
+{
+    double d = (double)NAN;
+    if (json_is_number(x))
+        return json_number_value(x);
+    if (json_is_string(x) && str_f64(json_string_value(x), &d, NULL) < 0)
+        return (double)NAN;
+    return d;
+}
+
+static void text(const json_t *v, const char *key, char *out, size_t n)
+{
+    const char *s = json_string_value(json_object_get(v, key));
+    str_fmt(out, n, "%s", s != NULL ? s : "");
+}
+
+static void add_metric(struct progress *p, const char *name, const json_t *value)
+{
+    if (value == NULL || json_is_null(value) || p->nmetrics == PROGRESS_METRICS_MAX)
+        return;
+    str_fmt(p->metrics[p->nmetrics].name, sizeof(p->metrics[0].name), "%s", name);
+    p->metrics[p->nmetrics++].value = real(value);
+}
+
+int progress_parse(const char *body, size_t n, struct progress *ret, struct err *e)
+{
+    json_auto_t *v = NULL;
+    struct progress p = { 0 };
+    const char *name;
+    json_t *value;
+
+    if (json_parse(body, n, "progress", &v, e) < 0)
+        return -1;
+    text(v, "state", p.state, sizeof(p.state));
+    text(v, "message", p.message, sizeof(p.message));
+    p.step = whole(v, "step");
+    p.epoch = whole(v, "epoch");
+    p.epochs = whole(v, "epochs");
+    p.epoch_done = whole(v, "epoch_batches_done");
+    p.epoch_total = whole(v, "epoch_batches_total");
+    p.done = whole(v, "batches_done");
+    p.total = whole(v, "batches_total");
+    p.workers = whole(v, "workers");
+    p.examples_per_second = real(json_object_get(v, "examples_per_second"));
+    add_metric(&p, "loss", json_object_get(v, "loss"));
+    json_object_foreach(json_object_get(v, "metrics"), name, value)
+    {
+        if (!str_eq(name, "loss"))
+            add_metric(&p, name, value);
+    }
+    *ret = p;
+    return 0;
+}
+
+enum { PACE_MIN_MS = 100 };
+static const double PACE_SECONDS = 3; /* time constant of the smoothing */
+
+void pace_note(struct pace *p, int64_t done, int64_t now_ms)
+{
+    if (p->at_ms == 0 || done < p->done) { /* first, or rolled back */
+        *p = (struct pace){ .at_ms = now_ms, .done = done };
+        return;
+    }
+    int64_t ms = now_ms - p->at_ms;
+    if (ms < PACE_MIN_MS)
+        return;
+    double seconds = (double)ms / 1000, now = (double)(done - p->done) / seconds;
+    double weight = p->per_second > 0 ? 1 - exp(-seconds / PACE_SECONDS) : 1;
+    p->per_second += weight * (now - p->per_second);
+    p->at_ms = now_ms;
+    p->done = done;
+}
+
+enum { BAR_CELLS = 20 };
+
+static void add_bar(struct buf *out, int64_t done, int64_t total)
+{
+    int64_t filled = total > 0 ? MIN(done, total) * BAR_CELLS / total : 0;
+    buf_char(out, '[');
+    for (int64_t i = 0; i < BAR_CELLS; i++)
+        buf_char(out, i < filled ? '=' : i == filled ? '>' : '.');
+    buf_char(out, ']');
+}
+
+/* Appends the part when it fits; false when it does not, and then nothing more is appended. */
+static PRINTF_LIKE(3, 4) bool part(struct buf *out, size_t width, const char *fmt, ...)
+{
+    AUTO_FINI(buf) piece = BUF_INIT;
+    va_list ap;
+    va_start(ap, fmt);
+    buf_vprintf(&piece, fmt, ap);
+    va_end(ap);
+    if (out->len + piece.len > width)
+        return false;
+    buf_add(out, piece.data, piece.len);
+    return true;
+}
+
+static void add_eta(const struct progress *p, const struct pace *pace, size_t width, struct buf *out)
+{
+    char left[32];
+    if (pace->per_second <= 0)
+        return;
+    double seconds = (double)(p->epoch_total - p->epoch_done) / pace->per_second;
+    part(out, width, "  ETA %s", str_duration(seconds < 1 ? seconds : ceil(seconds), left));
+}
+
+void progress_bar(const struct progress *p, const struct pace *pace, bool finished, size_t width, struct buf *out)
+{
+    AUTO_FINI(buf) line = BUF_INIT;
+
+    if (p->epoch_total <= 0) { /* nothing is trained yet */
+        part(&line, width, "%s%s%s", p->state[0] != '\0' ? p->state : "starting", p->message[0] != '\0' ? ": " : "", p->message);
+        buf_add(out, line.data, line.len);
+        return;
+    }
+    int64_t done = finished ? p->epoch_total : MIN(p->epoch_done, p->epoch_total);
+    if (p->epochs > 0)
+        part(&line, width, "Epoch %" PRId64 "/%" PRId64 " ", p->epoch, p->epochs);
+    else
+        part(&line, width, "Epoch %" PRId64 " ", p->epoch);
+    if (line.len + BAR_CELLS + 2 <= width)
+        add_bar(&line, done, p->epoch_total);
+    part(&line, width, " %3d%%", (int)(100 * done / p->epoch_total));
+    bool fits = part(&line, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);
+    for (size_t i = 0; i < p->nmetrics && fits; i++)
+        fits = part(&line, width, "  %s %.4g", p->metrics[i].name, p->metrics[i].value);
+    if (fits && p->examples_per_second > 0)
+        fits = part(&line, width, "  %.0f examples/s", p->examples_per_second);
+    if (fits && !finished)
+        add_eta(p, pace, width, &line);
+    if (fits && !finished && p->message[0] != '\0')
+        part(&line, width, "  (%s)", p->message);
+    buf_add(out, line.data, line.len);
+}

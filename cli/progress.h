@@ -1,0 +1,40 @@
+/* progress - what the chief's GET /progress says, and the bar that is made of it. Pure: time is a parameter.
+ *
+ *     Epoch 2/5 [=========>..........]  48% 450/938  loss 0.1433  accuracy 0.9581  48210 examples/s  ETA 1.2 s
+ */
+#ifndef TRAINYARD_CLI_PROGRESS_H
+#define TRAINYARD_CLI_PROGRESS_H
+
+#include "codec/json.h"
+
+enum { PROGRESS_METRICS_MAX = 8 };
+
+struct progress {
+    char state[24], message[200];
+    int64_t step, epoch, epochs;      /* epoch from 1; epochs 0: not known (steps are given) */
+    int64_t epoch_done, epoch_total;  /* batches of this epoch */
+    int64_t done, total;              /* batches of the job */
+    double examples_per_second;
+    int64_t workers;
+    size_t nmetrics;                  /* loss first */
+    struct {
+        char name[32];
+        double value;
+    } metrics[PROGRESS_METRICS_MAX];
+};
+
+/* Fields that are missing are 0, strangers are ignored, "NaN" is NaN. */
+MUST_USE int progress_parse(const char *text, size_t n, struct progress *ret, struct err *e);
+
+/* pace - batches a second, smoothed over the last few seconds. */
+struct pace {
+    int64_t at_ms, done;
+    double per_second; /* 0: not known yet */
+};
+void pace_note(struct pace *p, int64_t done, int64_t now_ms);
+
+/* One line of at most `width` columns: parts that do not fit are left out, least important first.
+ * finished: the epoch is over (full bar, no ETA). */
+void progress_bar(const struct progress *p, const struct pace *pace, bool finished, size_t width, struct buf *out);
+
+#endif

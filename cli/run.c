@@ -1,0 +1,172 @@
+/* trainyard run JOB: load, check, prepare the output folder, launch, tell how it ended. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "cli.h"
+#include "launcher.h"
+#include "nn/model.h"
+#include "outdir.h"
+
+struct run {
+    const char *job_path, *output_dir, *data_dir, *log_level, *log_format;
+    bool resume, fresh;
+    struct strlist sets, replicas, args;
+    enum log_format format;
+};
+
+static void run_fini(struct run *r)
+{
+    strlist_fini(&r->sets);
+    strlist_fini(&r->replicas);
+    strlist_fini(&r->args);
+}
+DEFINE_AUTO_FINI(run, run_fini)
+
+static int parse(struct run *r, int argc, char **argv, enum opt_result *result, struct err *e)
+{
+    const struct opt opts[] = {
+        OPT_SECTION("Job"),
+        OPT_LIST("replicas", "ROLE=N", &r->replicas, "so many replicas of ps, worker, chief or evaluator, as in worker=4"),
+        OPT_LIST("set", "PATH=VALUE", &r->sets, "a field below spec, as in fit.epochs=1"),
+        OPT_SECTION("Files"),
+        OPT_STR("data-dir", NULL, "DIR", &r->data_dir, "where the data files are (default: the manifest's folder)"),
+        OPT_STR("output-dir", NULL, "DIR", &r->output_dir, "checkpoints, summaries, model (default: ./runs/NAME)"),
+        OPT_BOOL("resume", &r->resume, "go on with the run in the output folder; it is an error when there is none. "
+                                       "Without this flag an interrupted run is resumed too, a finished one is not touched"),
+        OPT_BOOL("fresh", &r->fresh, "begin again; what an earlier run left is renamed to NAME.old-1, NAME.old-2, ..."),
+        OPT_SECTION("Log"),
+        OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &r->log_level, "debug, info (default), warning or error"),
+        OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &r->log_format, "text (default) or json"),
+        OPT_END,
+    };
+    static const struct opt_program PROGRAM = {
+        .name = "trainyard run",
+        .usage = "[flags] JOB",
+        .about = "Trains a job on this machine. The replicas that its manifest asks for run as processes on loopback ports; "
+                 "those that die are started again by their restartPolicy. Ctrl-C saves a checkpoint and stops; a second one "
+                 "stops at once. JOB is a YAML or JSON file, or - for standard input.",
+        .epilog = "Exit codes: 0 finished; 2 bad input; 3 training diverged; 138 peer or storage lost; 143 stopped.\n"
+                  "TRAINYARD_BIN_DIR names the folder of trainyard-ps and trainyard-worker (default: this program's, then PATH).",
+    };
+    enum log_level level;
+
+    r->log_level = "info";
+    r->log_format = "text";
+    if (opt_parse(&PROGRAM, opts, argc, argv, &r->args, result, e) < 0)
+        return -1;
+    if (*result == OPT_DONE)
+        return 0;
+    if (cli_arguments(&PROGRAM, &r->args, 1, 1, e) < 0)
+        return -1;
+    if (r->resume && r->fresh)
+        return err_set(e, ERR_INPUT, "--resume and --fresh contradict each other");
+    if (log_level_parse(r->log_level, &level, e) < 0 || log_format_parse(r->log_format, &r->format, e) < 0)
+        return -1;
+    log_setup(level, r->format, r->format == LOG_JSON ? "launcher" : NULL);
+    r->job_path = r->args.items[0];
+    return 0;
+}
+
+static int load(const struct run *r, struct job **ret, struct err *e)
+{
+    AUTO_FINI(strlist) sets = { 0 };
+    AUTO(job) *job = NULL;
+
+    for (size_t i = 0; i < r->replicas.n; i++)
+        if (cli_replicas_to_set(r->replicas.items[i], &sets, e) < 0)
+            return -1;
+    for (size_t i = 0; i < r->sets.n; i++)
+        strlist_add(&sets, r->sets.items[i]);
+    if (job_load_with(r->job_path, &sets, &job, e) < 0)
+        return -1;
+    if (!job->has_model)
+        return err_set(e, ERR_INPUT, "%s: job '%s' has no model; replicas that bring their own image run on a cluster only",
+                       job->file, job->name);
+    *ret = TAKE(job);
+    return 0;
+}
+
+/* The job as it runs, for the replicas and for whoever looks at the folder later. */
+static int write_job(const struct job *job, const char *path, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    yaml_emit(job->doc, &text);
+    return file_write(path, text.data, text.len, e);
+}
+
+static void announce(const struct job *job, const struct model *model, const struct outdir *out)
+{
+    AUTO_FINI(buf) replicas = BUF_INIT;
+    char params[32];
+
+    if (out->moved_to != NULL)
+        log_info("the earlier run is now %s", out->moved_to);
+    cli_replicas(job, &replicas);
+    log_info("%s %s: %s, %s parameters, output in %s",
+             out->plan == OUTDIR_CONTINUE || out->plan == OUTDIR_REOPEN ? "resuming" : "running", job->name, replicas.data,
+             cli_count(model_params(model), params), out->path);
+}
+
+static int tell_end(const struct job *job, const struct outdir *out, int exit_code, double seconds, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    char time[32];
+
+    if (exit_code == 0) {
+        buf_printf(&text, "%s finished in %s\n", job->name, str_duration(seconds, time));
+        outdir_summary(out->path, &text);
+    } else if (exit_code == 143) {
+        buf_printf(&text, "%s stopped after %s; the same command goes on with it\n", job->name, str_duration(seconds, time));
+    } else {
+        buf_printf(&text, "%s failed after %s, exit code %d\n", job->name, str_duration(seconds, time), exit_code);
+    }
+    return cli_print(&text, e);
+}
+
+static int tell_done(const struct job *job, const struct outdir *out, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    buf_printf(&text, "%s has finished already, at step %lld; --fresh begins again, --resume goes on (with more epochs)\n",
+               job->name, (long long)out->finished_step);
+    outdir_summary(out->path, &text);
+    return cli_print(&text, e);
+}
+
+int run_command(int argc, char **argv, int *ret_exit, struct err *e)
+{
+    AUTO_FINI(run) r = { 0 };
+    AUTO_FINI(outdir) out = { .lock = -1 };
+    AUTO(job) *job = NULL;
+    AUTO(model) *model = NULL;
+    enum opt_result result;
+    int64_t begun = clock_ms();
+
+    if (parse(&r, argc, argv, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    if (load(&r, &job, e) < 0)
+        return -1;
+    auto_free char *data_dir = r.data_dir != NULL ? xstrdup(r.data_dir) : path_dir(r.job_path);
+    auto_free char *output_dir = r.output_dir != NULL ? xstrdup(r.output_dir) : path_join("runs", job->name);
+    if (model_build(&job->model, &job->compile, data_dir, &model, e) < 0)
+        return -1;
+    enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume ? OUTDIR_RESUME : OUTDIR_ANY;
+    if (outdir_open(output_dir, wish, job->uid, &out, e) < 0)
+        return -1;
+    if (out.plan == OUTDIR_DONE)
+        return tell_done(job, &out, e);
+
+    auto_free char *job_file = path_join(output_dir, "job.yaml");
+    if (write_job(job, job_file, e) < 0 || stop_install(e) < 0)
+        return -1;
+    announce(job, model, &out);
+    struct launch launch = { .job = job, .job_file = job_file, .data_dir = data_dir, .output_dir = output_dir, .uid = out.uid,
+                             .log_level = r.log_level, .log_format = r.log_format, .json = r.format == LOG_JSON };
+    if (launcher_run(&launch, ret_exit, e) < 0)
+        return -1;
+    return tell_end(job, &out, *ret_exit, (double)(clock_ms() - begun) / 1000, e);
+}

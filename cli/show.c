@@ -1,0 +1,121 @@
+/* trainyard show THING: the table of things, and the small ones (model, cluster). */
+#include <string.h>
+
+#include "base/file.h"
+#include "cli.h"
+#include "job/cluster.h"
+#include "nn/model.h"
+
+static const struct command THINGS[] = {
+    { "checkpoint", show_checkpoint_command, "tensors of a checkpoint: names, types, shapes, values" },
+    { "events", show_events_command, "what TensorBoard event files hold; --plot draws curves" },
+    { "model", show_model_command, "layers and parameters of a manifest's model" },
+    { "cluster", show_cluster_command, "what TF_CONFIG or JOB_NAME, PS_HOSTS, ... resolve to" },
+};
+
+int show_command(int argc, char **argv, int *ret_exit, struct err *e)
+{
+    const struct command *thing;
+
+    if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "-h")) {
+        AUTO_FINI(buf) text = BUF_INIT;
+        buf_str(&text, "Usage: trainyard show THING [flags] [arguments]\n\nThings:\n");
+        command_list(THINGS, COUNT_OF(THINGS), &text);
+        buf_str(&text, "\n`trainyard show THING --help` tells more.\n");
+        *ret_exit = argc < 2 ? 2 : 0;
+        return cli_print(&text, e);
+    }
+    if (command_find(THINGS, COUNT_OF(THINGS), "thing to show", argv[1], &thing, e) < 0)
+        return -1;
+    return thing->run(argc - 1, argv + 1, ret_exit, e);
+}
+
+int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
+{
+    static const struct opt_program PROGRAM = {
+        .name = "trainyard show model",
+        .usage = "[flags] FILE",
+        .about = "Prints the model of a TrainJob manifest as Keras's model.summary() does.",
+    };
+    AUTO_FINI(strlist) args = { 0 };
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(job) *job = NULL;
+    AUTO(model) *model = NULL;
+    enum opt_result result;
+    bool json = false;
+    const char *data_dir = NULL;
+    const struct opt opts[] = {
+        OPT_BOOL("json", &json, "Keras's Model.to_json() instead"),
+        OPT_STR("data-dir", NULL, "DIR", &data_dir, "where a kerasFile is looked for (default: the manifest's folder)"),
+        OPT_END,
+    };
+
+    if (opt_parse(&PROGRAM, opts, argc, argv, &args, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0 || job_load(args.items[0], &job, e) < 0)
+        return -1;
+    if (!job->has_model)
+        return err_set(e, ERR_INPUT, "%s: job '%s' has no model", job->file, job->name);
+    auto_free char *base = data_dir != NULL ? xstrdup(data_dir) : path_dir(args.items[0]);
+    if (model_build(&job->model, &job->compile, base, &model, e) < 0)
+        return -1;
+    if (json) {
+        json_auto_t *v = model_to_json(model);
+        json_emit_pretty(v, &text);
+    } else {
+        model_summary(model, &text);
+    }
+    return cli_print(&text, e);
+}
+
+static void describe_cluster(const struct cluster *c, struct buf *out)
+{
+    char name[64];
+
+    if (!c->configured) {
+        buf_str(out, "no cluster is configured: Running single-machine training\n");
+        return;
+    }
+    const char *chief = cluster_chief_address(c);
+    buf_printf(out, "this task   %s%s\n", cluster_task_name(c, name), cluster_is_chief(c) ? " (hosts the chief)" : "");
+    buf_printf(out, "chief at    %s\n", chief != NULL ? chief : "nowhere: the cluster has neither a chief nor a worker 0");
+    for (enum role r = ROLE_PS; r < ROLE_COUNT; r++)
+        for (size_t i = 0; i < c->hosts[r].n; i++)
+            if (c->hosts[r].items[i] != NULL)
+                buf_printf(out, "%s-%-*zu%s\n", role_name(r), (int)(11 - strlen(role_name(r))), i, c->hosts[r].items[i]);
+}
+
+int show_cluster_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
+{
+    static const struct opt_program PROGRAM = {
+        .name = "trainyard show cluster",
+        .usage = "[flags]",
+        .about = "Prints which task a replica started here would be, and who its peers are: from these flags, else from the "
+                 "environment's JOB_NAME, TASK_INDEX, PS_HOSTS, WORKER_HOSTS, CHIEF_HOST, else from TF_CONFIG.",
+    };
+    struct cluster_input flags = { 0 }, env = cluster_env();
+    AUTO_FINI(cluster) cluster = { 0 };
+    AUTO_FINI(strlist) args = { 0 };
+    AUTO_FINI(buf) text = BUF_INIT;
+    enum opt_result result;
+    const struct opt opts[] = {
+        OPT_STR("tf-config", NULL, "JSON", &flags.tf_config, "as the environment's TF_CONFIG"),
+        OPT_STR("job-name", NULL, "ROLE", &flags.job_name, "ps, worker, chief or evaluator"),
+        OPT_STR("task-index", NULL, "N", &flags.task_index, "index within the role"),
+        OPT_STR("ps-hosts", NULL, "HOST:PORT,...", &flags.ps_hosts, "parameter servers"),
+        OPT_STR("worker-hosts", NULL, "HOST:PORT,...", &flags.worker_hosts, "workers"),
+        OPT_STR("chief-host", NULL, "HOST:PORT", &flags.chief_host, "chief, when it is not worker 0"),
+        OPT_END,
+    };
+
+    if (opt_parse(&PROGRAM, opts, argc, argv, &args, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    if (cli_arguments(&PROGRAM, &args, 0, 0, e) < 0 || cluster_resolve(&flags, &env, &cluster, e) < 0)
+        return -1;
+    describe_cluster(&cluster, &text);
+    return cli_print(&text, e);
+}

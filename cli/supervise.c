@@ -1,0 +1,345 @@
+#include "supervise.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum phase {
+    PHASE_RUN,
+    PHASE_END,          /* the chief ended well, the others leave by themselves */
+    PHASE_STOP_CHIEF,
+    PHASE_STOP_WORKERS,
+    PHASE_STOP_PS,
+    PHASE_KILL,
+    PHASE_OVER
+};
+enum { STOP_GROUP_MS = 10000, KILL_MS = 5000 };
+
+struct supervisor {
+    struct supervisor_config config;
+    struct supervisor_ops ops;
+    void *user;
+    struct replica *replicas;
+    size_t n;
+    enum phase phase;
+    int64_t phase_deadline;
+    bool group_killed;      /* of this phase */
+    bool user_stop;
+    int64_t deadline;       /* of the job; INT64_MAX: none */
+    int64_t restarts;
+    int exit_code;
+    char reason[ERR_TEXT_MAX];
+};
+
+struct supervisor *supervisor_new(const struct supervisor_config *config, const struct supervisor_ops *ops, void *user,
+                                  int64_t now)
+{
+    struct supervisor *s = xcalloc(1, sizeof(*s));
+    s->config = *config;
+    s->ops = *ops;
+    s->user = user;
+    s->phase_deadline = INT64_MAX;
+    s->deadline = config->active_deadline_ms > 0 ? now + config->active_deadline_ms : INT64_MAX;
+    return s;
+}
+
+void supervisor_free(struct supervisor *s)
+{
+    if (s == NULL)
+        return;
+    free(s->replicas);
+    free(s);
+}
+
+void supervisor_add(struct supervisor *s, enum role role, int index, enum restart_policy policy, bool decides)
+{
+    s->replicas = xrealloc(s->replicas, (s->n + 1) * sizeof(s->replicas[0]));
+    struct replica *r = &s->replicas[s->n++];
+    *r = (struct replica){ .role = role, .index = index, .policy = policy, .decides = decides, .delay_ms = RESTART_DELAY_MS };
+    str_fmt(r->name, sizeof(r->name), "%s-%d", role_name(role), index);
+}
+
+size_t supervisor_count(const struct supervisor *s)
+{
+    return s->n;
+}
+
+const struct replica *supervisor_replica(const struct supervisor *s, size_t i)
+{
+    return &s->replicas[i];
+}
+
+static PRINTF_LIKE(3, 4) void say(struct supervisor *s, enum log_level level, const char *fmt, ...)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    va_list ap;
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    s->ops.say(s->user, level, text.data);
+}
+
+const char *supervise_exit_text(int exit_code, char out[64])
+{
+    /* 138 and 143 are our own words for "peer lost" and "stopped"; other codes above 128 are a shell's way
+     * to say "signal" */
+    if (exit_code == 138 || exit_code == 143 || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
+        str_fmt(out, 64, "ended with exit code %d", exit_code);
+    else
+        str_fmt(out, 64, "was killed by signal %d (%s)", exit_code - 128, strsignal(exit_code - 128));
+    return out;
+}
+
+/* ---- phases ---- */
+
+static bool in_group(const struct replica *r, enum phase phase)
+{
+    switch (phase) {
+    case PHASE_STOP_CHIEF:
+        return r->decides;
+    case PHASE_STOP_WORKERS:
+        return !r->decides && r->role != ROLE_PS;
+    case PHASE_STOP_PS:
+        return !r->decides && r->role == ROLE_PS;
+    case PHASE_RUN:
+    case PHASE_END:
+    case PHASE_KILL:
+    case PHASE_OVER:
+    default:
+        return true;
+    }
+}
+
+/* How many of the phase's group run; *ret_names lists them. */
+static size_t running(const struct supervisor *s, enum phase phase, struct buf *ret_names)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct replica *r = &s->replicas[i];
+        if (r->state != REPLICA_RUNNING || !in_group(r, phase))
+            continue;
+        if (ret_names != NULL)
+            buf_printf(ret_names, "%s%s", n > 0 ? ", " : "", r->name);
+        n++;
+    }
+    return n;
+}
+
+static void signal_group(struct supervisor *s, int signal)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->replicas[i].state == REPLICA_RUNNING && in_group(&s->replicas[i], s->phase))
+            s->ops.signal(s->user, i, signal);
+}
+
+static int64_t phase_ms(const struct supervisor *s, enum phase phase)
+{
+    switch (phase) {
+    case PHASE_END:
+        return s->config.end_grace_ms;
+    case PHASE_STOP_CHIEF:
+        return s->config.stop_grace_ms;
+    case PHASE_STOP_WORKERS:
+    case PHASE_STOP_PS:
+        return STOP_GROUP_MS;
+    case PHASE_KILL:
+        return KILL_MS;
+    case PHASE_RUN:
+    case PHASE_OVER:
+    default:
+        return 0;
+    }
+}
+
+static void enter(struct supervisor *s, enum phase phase, int64_t now)
+{
+    s->phase = phase;
+    s->group_killed = false;
+    s->phase_deadline = phase == PHASE_OVER ? INT64_MAX : now + phase_ms(s, phase);
+    for (size_t i = 0; i < s->n; i++) /* nobody is started any more */
+        if (s->replicas[i].state == REPLICA_WAITING)
+            s->replicas[i].state = REPLICA_ENDED;
+
+    if (phase == PHASE_KILL)
+        signal_group(s, SIGKILL);
+    else if (phase >= PHASE_STOP_CHIEF && phase <= PHASE_STOP_PS)
+        signal_group(s, SIGTERM);
+}
+
+static void fail(struct supervisor *s, int exit_code, int64_t now, const char *reason)
+{
+    s->exit_code = exit_code;
+    str_fmt(s->reason, sizeof(s->reason), "%s", reason);
+    say(s, LOG_ERROR, "%s", reason);
+    enter(s, PHASE_STOP_CHIEF, now);
+}
+
+/* The time of a phase is over. */
+static void phase_late(struct supervisor *s, int64_t now)
+{
+    char text[32];
+    AUTO_FINI(buf) names = BUF_INIT;
+    running(s, s->phase, &names);
+
+    if (s->phase == PHASE_END) {
+        say(s, LOG_WARNING, "%s still there %s after the end of the job, stopping", names.data,
+            str_duration((double)s->config.end_grace_ms / 1000, text));
+        enter(s, PHASE_STOP_WORKERS, now);
+    } else if (s->phase == PHASE_KILL) {
+        say(s, LOG_ERROR, "%s cannot be killed", names.data);
+        enter(s, PHASE_OVER, now);
+    } else if (!s->group_killed) {
+        say(s, LOG_WARNING, "%s did not stop within %s, killing", names.data,
+            str_duration((double)phase_ms(s, s->phase) / 1000, text));
+        s->group_killed = true;
+        s->phase_deadline = now + KILL_MS;
+        signal_group(s, SIGKILL);
+    } else {
+        enter(s, PHASE_KILL, now);
+    }
+}
+
+static void advance(struct supervisor *s, int64_t now)
+{
+    while (s->phase >= PHASE_STOP_CHIEF && s->phase < PHASE_STOP_PS && running(s, s->phase, NULL) == 0)
+        enter(s, s->phase + 1, now);
+    if (s->phase != PHASE_RUN && s->phase != PHASE_OVER && running(s, PHASE_KILL, NULL) == 0)
+        enter(s, PHASE_OVER, now);
+}
+
+/* ---- events ---- */
+
+static void restart(struct supervisor *s, struct replica *r, int exit_code, int64_t now)
+{
+    char how[64], delay[32];
+
+    if (now - r->started_at >= RESTART_FORGET_MS) /* it had been well for a while */
+        r->delay_ms = RESTART_DELAY_MS;
+    s->restarts++;
+    r->restarts++;
+    r->state = REPLICA_WAITING;
+    r->start_at = now + r->delay_ms;
+    say(s, LOG_WARNING, "%s %s; starting it again in %s (restart %" PRId64 " of at most %" PRId64 ")", r->name,
+        supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay), s->restarts,
+        s->config.backoff_limit);
+    r->delay_ms = MIN(r->delay_ms * 2, RESTART_DELAY_MAX_MS);
+}
+
+static void exited_while_running(struct supervisor *s, struct replica *r, int exit_code, const char *last_words, int64_t now)
+{
+    char how[64], reason[ERR_TEXT_MAX];
+
+    if (r->decides && exit_code == 0) {
+        enter(s, PHASE_END, now);
+        return;
+    }
+    bool wanted = restart_wanted(r->policy, exit_code) && exit_code != 2 && exit_code != 3;
+    if (!wanted && exit_code == 0)
+        return;
+    if (wanted && s->restarts < s->config.backoff_limit) {
+        restart(s, r, exit_code, now);
+        return;
+    }
+    supervise_exit_text(exit_code, how);
+    if (wanted)
+        str_fmt(reason, sizeof(reason), "%s %s, and %" PRId64 " restarts were made (runPolicy.backoffLimit)", r->name, how,
+                s->restarts);
+    else if (last_words[0] != '\0')
+        str_fmt(reason, sizeof(reason), "%s %s: %s", r->name, how, last_words);
+    else
+        str_fmt(reason, sizeof(reason), "%s %s", r->name, how);
+    fail(s, exit_code != 0 ? exit_code : 138, now, reason);
+}
+
+void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now)
+{
+    struct replica *r = &s->replicas[i];
+
+    r->state = REPLICA_ENDED;
+    if (s->phase == PHASE_RUN)
+        exited_while_running(s, r, exit_code, last_words, now);
+    else if (s->user_stop && r->decides && s->phase == PHASE_STOP_CHIEF && !s->group_killed)
+        s->exit_code = exit_code; /* 143: saved; 0: it was at the end anyway; else it could not save */
+    advance(s, now);
+}
+
+void supervisor_stop(struct supervisor *s, int count, int64_t now)
+{
+    char text[32];
+
+    if (s->phase == PHASE_OVER || s->phase == PHASE_KILL)
+        return;
+    if (count >= 2) {
+        say(s, LOG_WARNING, "stopping at once");
+        enter(s, PHASE_KILL, now);
+    } else if (s->phase == PHASE_END) {
+        enter(s, PHASE_STOP_WORKERS, now);
+    } else if (s->phase == PHASE_RUN) {
+        AUTO_FINI(buf) names = BUF_INIT;
+        s->user_stop = true;
+        s->exit_code = 143;
+        if (running(s, PHASE_STOP_CHIEF, &names) > 0)
+            say(s, LOG_INFO, "stopping: %s saves a checkpoint first (at most %s; Ctrl-C again: at once)", names.data,
+                str_duration((double)s->config.stop_grace_ms / 1000, text));
+        enter(s, PHASE_STOP_CHIEF, now);
+    }
+    advance(s, now);
+}
+
+static void start_due(struct supervisor *s, int64_t now)
+{
+    for (size_t i = 0; i < s->n && s->phase == PHASE_RUN; i++) {
+        struct replica *r = &s->replicas[i];
+        if (r->state != REPLICA_WAITING || now < r->start_at)
+            continue;
+        r->state = REPLICA_RUNNING;
+        r->started_at = now;
+        if (!s->ops.start(s->user, i))
+            supervisor_exited(s, i, 138, "", now);
+    }
+}
+
+void supervisor_tick(struct supervisor *s, int64_t now)
+{
+    if (s->phase == PHASE_RUN && now >= s->deadline)
+        fail(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds");
+    if (s->phase == PHASE_RUN)
+        start_due(s, now);
+    else if (s->phase != PHASE_OVER && now >= s->phase_deadline)
+        phase_late(s, now);
+    advance(s, now);
+}
+
+int64_t supervisor_next(const struct supervisor *s)
+{
+    if (s->phase != PHASE_RUN)
+        return s->phase_deadline;
+    int64_t next = s->deadline;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->replicas[i].state == REPLICA_WAITING)
+            next = MIN(next, s->replicas[i].start_at);
+    return next;
+}
+
+bool supervisor_over(const struct supervisor *s)
+{
+    return s->phase == PHASE_OVER;
+}
+
+bool supervisor_stopping(const struct supervisor *s)
+{
+    return s->phase != PHASE_RUN;
+}
+
+int supervisor_exit_code(const struct supervisor *s)
+{
+    return s->exit_code;
+}
+
+const char *supervisor_reason(const struct supervisor *s)
+{
+    return s->reason;
+}

@@ -1,0 +1,73 @@
+/* supervise - which replica is started, restarted or stopped when: the deciding half of `trainyard run`.
+ *
+ * Pure: time is a parameter (milliseconds of a monotonic clock), and what is to be done goes out through a table
+ * of operations, so that a test reads a whole life of a job as a list of actions. launcher.c is the other half.
+ *
+ * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that
+ * dies is started again by its restart policy after 10 ms, doubled each time up to 10 s; more than backoff_limit
+ * restarts of the job, exit codes 2 and 3, and ends that the policy does not repeat fail the job.
+ * Stopping is chief first (it saves a checkpoint), then workers and evaluators, then ps; each group has a bounded
+ * time, then it is killed.
+ */
+#ifndef TRAINYARD_CLI_SUPERVISE_H
+#define TRAINYARD_CLI_SUPERVISE_H
+
+#include "base/log.h"
+#include "job/job.h"
+
+enum { RESTART_DELAY_MS = 10, RESTART_DELAY_MAX_MS = 10000, RESTART_FORGET_MS = 60000 };
+
+struct supervisor_ops {
+    /* Starts replica i; false when that failed (it said why), which counts as an end with exit code 138. */
+    bool (*start)(void *user, size_t i);
+    void (*signal)(void *user, size_t i, int signal);
+    void (*say)(void *user, enum log_level level, const char *text);
+};
+
+struct supervisor_config {
+    int64_t backoff_limit;
+    int64_t active_deadline_ms;  /* 0: none */
+    int64_t stop_grace_ms;       /* the chief's time to save */
+    int64_t end_grace_ms;        /* the others' time to leave after the chief's end */
+};
+
+enum replica_state { REPLICA_WAITING, REPLICA_RUNNING, REPLICA_ENDED };
+struct replica {
+    enum role role;
+    int index;
+    char name[32];               /* "worker-3" */
+    enum restart_policy policy;
+    enum replica_state state;
+    bool decides;                /* its end with exit code 0 is the end of the job */
+    int64_t start_at, started_at, delay_ms;
+    int restarts;
+};
+
+struct supervisor;
+struct supervisor *supervisor_new(const struct supervisor_config *config, const struct supervisor_ops *ops, void *user,
+                                  int64_t now);
+void supervisor_free(struct supervisor *s);
+DEFINE_AUTO(supervisor, supervisor_free)
+/* Add all before the first tick. */
+void supervisor_add(struct supervisor *s, enum role role, int index, enum restart_policy policy, bool decides);
+size_t supervisor_count(const struct supervisor *s);
+const struct replica *supervisor_replica(const struct supervisor *s, size_t i);
+
+/* Replica i ended: exit code, or 128 + signal. last_words: its last error message, or "". */
+void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now);
+/* The user asked `count` times in all to stop: once orderly, then at once. */
+void supervisor_stop(struct supervisor *s, int count, int64_t now);
+/* Does what is due. */
+void supervisor_tick(struct supervisor *s, int64_t now);
+/* When tick must be called again at the latest; INT64_MAX when only an event can change anything. */
+int64_t supervisor_next(const struct supervisor *s);
+
+bool supervisor_over(const struct supervisor *s);       /* nothing runs and nothing will */
+bool supervisor_stopping(const struct supervisor *s);
+int supervisor_exit_code(const struct supervisor *s);   /* of the job; meaningful when over */
+const char *supervisor_reason(const struct supervisor *s); /* why the job failed, or "" */
+
+/* "was killed by signal 9 (Killed)", "ended with exit code 2". */
+const char *supervise_exit_text(int exit_code, char out[64]);
+
+#endif
