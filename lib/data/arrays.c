@@ -1,0 +1,198 @@
+#include "data/arrays.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "data/convert.h"
+#include "data/files.h"
+
+enum { LABEL_PASS_MAX = 64 << 20 }; /* bytes of labels that are cheap to look through at open */
+enum { CACHE_LINE = 64, ROWS_AHEAD = 2 };
+
+struct arrays {
+    struct records records;
+    struct data_file x_file, y_file;
+    struct array x, y;
+    convert_floats *x_floats, *y_floats;
+    size_t x_count, y_count;   /* elements an example */
+    size_t x_stride, y_stride; /* bytes an example */
+};
+
+int array_check_size(const struct array *a, size_t header_bytes, size_t n, const char *name, struct err *e)
+{
+    size_t count, bytes, whole;
+    char shape[128];
+    shape_text(&a->shape, shape);
+    if (shape_count(&a->shape, &count, e) < 0 || size_mul(count, dtype_size(a->dtype), &bytes, e) < 0 ||
+        size_add(bytes, header_bytes, &whole, e) < 0)
+        return err_wrap(e, "%s: shape %s", name, shape);
+    if (whole != n)
+        return err_set(e, ERR_INPUT, "%s: has %zu bytes, its header (%s of shape %s) asks for %zu: %s", name, n,
+                       dtype_name(a->dtype), shape, whole,
+                       n < whole ? "the file is cut short, copy it again" : "something stands behind the array");
+    return 0;
+}
+
+static void arrays_free(struct records *r)
+{
+    struct arrays *a = (struct arrays *)r;
+    data_file_fini(&a->x_file);
+    data_file_fini(&a->y_file);
+    free(a);
+}
+
+/* Rows lie anywhere in memory: their lines are asked for some rows ahead. */
+static inline void prefetch_row(const unsigned char *row, size_t bytes)
+{
+    for (size_t i = 0; i < bytes && i < 4096; i += CACHE_LINE)
+        __builtin_prefetch(row + i);
+}
+
+static void read_labels(const struct arrays *a, const int64_t *which, size_t n, void *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *src = a->y.data + (size_t)which[i] * a->y_stride;
+        if (a->records.integer_labels)
+            ((int32_t *)y)[i] = (int32_t)convert_to_int(a->y.dtype, a->y.swap, src);
+        else
+            a->y_floats(src, (float *)y + i * a->y_count, a->y_count);
+    }
+}
+
+/* Labels of 32 bits and more may not fit; those that were looked through at open are known to. */
+static int check_labels(const struct arrays *a, const int64_t *which, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = (size_t)which[i] * a->y_stride;
+        int64_t v = convert_to_int(a->y.dtype, a->y.swap, a->y.data + at);
+        if (v < INT32_MIN || v > INT32_MAX)
+            return err_set(e, ERR_INPUT, "%s: record %lld, byte %zu: label %lld does not fit 32 bits", a->y_file.path,
+                           (long long)which[i], (size_t)(a->y.data - a->y_file.map->data) + at, (long long)v);
+    }
+    return 0;
+}
+
+static int arrays_read(const struct records *r, const int64_t *which, size_t n, float *x, void *y, struct err *e)
+{
+    const struct arrays *a = (const struct arrays *)r;
+    bool unseen = r->integer_labels && r->label_max < 0 && dtype_size(a->y.dtype) >= 4;
+
+    if (unseen && check_labels(a, which, n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        if (i + ROWS_AHEAD < n)
+            prefetch_row(a->x.data + (size_t)which[i + ROWS_AHEAD] * a->x_stride, a->x_stride);
+        a->x_floats(a->x.data + (size_t)which[i] * a->x_stride, x + i * a->x_count, a->x_count);
+    }
+    if (r->has_labels)
+        read_labels(a, which, n, y);
+    return 0;
+}
+
+static const struct records_ops ARRAYS_OPS = { .free = arrays_free, .read = arrays_read };
+
+/* One example's shape: without the first dimension; a column of numbers counts as examples of one. */
+static struct shape example_shape(const struct array *a)
+{
+    return a->shape.rank > 1 ? shape_of(a->shape.rank - 1, a->shape.dim + 1) : shape_of(1, (int64_t[]){ 1 });
+}
+
+/* A larger file than this machine's memory is not worth reading ahead: rows are wanted in random order. */
+static void advise(const struct data_file *f)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0 && f->map->size / (size_t)page > (size_t)pages / 2)
+        file_map_random(f->map);
+}
+
+static int open_array(const struct data_place *at, const char *key, const char *path, struct data_file *file,
+                      struct array *ret, struct err *e)
+{
+    __typeof__(&idx_parse) parse = at->spec->format == DATA_IDX ? idx_parse : npy_parse;
+    if (data_file_open(at, key, path, file, e) < 0 ||
+        parse(file->map->data, file->map->size, file->path, ret, e) < 0)
+        return -1;
+    if (convert_to_floats(ret->dtype, ret->swap) == NULL)
+        return err_set(e, ERR_INPUT, "%s: %s elements cannot be read", file->path, dtype_name(ret->dtype));
+    advise(file);
+    return 0;
+}
+
+static int open_features(const struct data_place *at, struct arrays *a, struct err *e)
+{
+    if (at->spec->features == NULL)
+        return data_error(at, "features", e, "is missing: the file with the examples");
+    if (open_array(at, "features", at->spec->features, &a->x_file, &a->x, e) < 0)
+        return -1;
+    if (a->x.shape.dim[0] < 1)
+        return err_set(e, ERR_INPUT, "%s: holds no examples", a->x_file.path);
+
+    struct records *r = &a->records;
+    r->n = a->x.shape.dim[0];
+    r->x = example_shape(&a->x);
+    a->x_count = shape_elements(&r->x);
+    a->x_stride = a->x_count * dtype_size(a->x.dtype);
+    a->x_floats = convert_to_floats(a->x.dtype, a->x.swap);
+    if (a->x_count == 0)
+        return err_set(e, ERR_INPUT, "%s: examples without a single number", a->x_file.path);
+    return 0;
+}
+
+/* Largest label, when a pass over them is cheap. Also finds those that int32 cannot hold. */
+static int survey_labels(struct arrays *a, struct err *e)
+{
+    struct records *r = &a->records;
+    if ((size_t)r->n * a->y_stride > LABEL_PASS_MAX)
+        return 0;
+    int64_t max = -1;
+    for (int64_t i = 0; i < r->n; i++) {
+        if (dtype_size(a->y.dtype) >= 4 && check_labels(a, &i, 1, e) < 0)
+            return -1;
+        int64_t v = convert_to_int(a->y.dtype, a->y.swap, a->y.data + (size_t)i * a->y_stride);
+        max = MAX(max, v);
+    }
+    r->label_max = max;
+    return 0;
+}
+
+static int open_labels(const struct data_place *at, struct arrays *a, struct err *e)
+{
+    struct records *r = &a->records;
+    if (open_array(at, "labels", at->spec->labels, &a->y_file, &a->y, e) < 0)
+        return -1;
+    if (a->y.shape.dim[0] != r->n)
+        return err_set(e, ERR_INPUT, "%s: %lld labels, but %s has %lld examples", a->y_file.path,
+                       (long long)a->y.shape.dim[0], a->x_file.path, (long long)r->n);
+
+    r->has_labels = true;
+    r->y = example_shape(&a->y);
+    a->y_count = shape_elements(&r->y);
+    a->y_stride = a->y_count * dtype_size(a->y.dtype);
+    a->y_floats = convert_to_floats(a->y.dtype, a->y.swap);
+    if (a->y_count == 0)
+        return err_set(e, ERR_INPUT, "%s: labels without a single number", a->y_file.path);
+    r->integer_labels = convert_is_integer(a->y.dtype) && a->y_count == 1;
+    if (!r->integer_labels)
+        return 0;
+    r->y = shape_of(0, NULL);
+    return survey_labels(a, e);
+}
+
+int arrays_open(const struct data_place *at, struct records **ret, struct err *e)
+{
+    struct arrays *a = xcalloc(1, sizeof(*a));
+    AUTO(records) *r = &a->records;
+    r->ops = &ARRAYS_OPS;
+    r->random_access = true;
+    r->label_max = -1;
+
+    if (open_features(at, a, e) < 0)
+        return -1;
+    if (at->spec->labels != NULL && open_labels(at, a, e) < 0)
+        return -1;
+    r->fingerprint = hash64_mix(a->x_file.fingerprint, r->has_labels ? a->y_file.fingerprint : 0);
+    *ret = TAKE(r);
+    return 0;
+}

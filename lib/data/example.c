@@ -1,0 +1,249 @@
+#include "data/example.h"
+
+#include <string.h>
+
+#include "codec/pb.h"
+#include "data/convert.h"
+
+enum { FIELD_BYTES_LIST = 1, FIELD_FLOAT_LIST = 2, FIELD_INT64_LIST = 3, NAME_SHOWN = 80 };
+
+static const char *const LIST_NAMES[] = {
+    [0] = "empty", [FIELD_BYTES_LIST] = "bytes", [FIELD_FLOAT_LIST] = "float", [FIELD_INT64_LIST] = "int64",
+};
+static const uint32_t LIST_OF[] = {
+    [COLUMN_FLOAT] = FIELD_FLOAT_LIST, [COLUMN_INT] = FIELD_INT64_LIST, [COLUMN_BYTES] = FIELD_BYTES_LIST,
+};
+
+static int malformed(struct err *e)
+{
+    return err_set(e, ERR_INPUT, "is not a tf.Example");
+}
+
+static int wrong_size(const struct column *c, size_t n, struct err *e)
+{
+    char shape[128];
+    return err_set(e, ERR_INPUT, "feature '%s' holds %zu number%s, expected %zu (shape %s)", c->name, n,
+                   n == 1 ? "" : "s", c->count, shape_text(&c->shape, shape));
+}
+
+/* Where the numbers of one feature go. */
+struct target {
+    const struct column *column;
+    float *floats;   /* column->count of them, or NULL: */
+    int32_t *label;
+    size_t n;        /* numbers seen; those beyond the count are only counted */
+};
+
+static int put_int(struct target *t, int64_t v, struct err *e)
+{
+    size_t i = t->n++;
+    if (i >= t->column->count)
+        return 0;
+    if (t->floats != NULL)
+        t->floats[i] = (float)v;
+    else if (v < INT32_MIN || v > INT32_MAX)
+        return err_set(e, ERR_INPUT, "feature '%s': label %lld does not fit 32 bits", t->column->name, (long long)v);
+    else
+        *t->label = (int32_t)v;
+    return 0;
+}
+
+static int take_int64_list(struct reader *r, struct target *t, struct err *e)
+{
+    struct pb_field f;
+    int rc;
+    while ((rc = pb_next(r, &f)) == 1) {
+        if (f.number != 1)
+            continue;
+        if (f.type == PB_VARINT && put_int(t, (int64_t)f.u, e) < 0)
+            return -1;
+        if (f.type != PB_BYTES)
+            continue;
+        struct reader packed = reader_of(f.data, f.size);
+        while (reader_left(&packed) > 0) {
+            uint64_t v;
+            if (reader_varint(&packed, &v) < 0)
+                return malformed(e);
+            if (put_int(t, (int64_t)v, e) < 0)
+                return -1;
+        }
+    }
+    return rc < 0 ? malformed(e) : 0;
+}
+
+static void put_floats(struct target *t, const void *data, size_t n)
+{
+    size_t space = t->n < t->column->count ? t->column->count - t->n : 0;
+    if (space > 0 && n > 0)
+        memcpy(t->floats + t->n, data, MIN(n, space) * sizeof(float));
+    t->n += n;
+}
+
+static int take_float_list(struct reader *r, struct target *t, struct err *e)
+{
+    struct pb_field f;
+    int rc;
+    while ((rc = pb_next(r, &f)) == 1) {
+        if (f.number != 1)
+            continue;
+        if (f.type == PB_FIXED32) {
+            float v = pb_as_float(&f);
+            put_floats(t, &v, 1);
+        } else if (f.type == PB_BYTES && f.size % sizeof(float) == 0) {
+            put_floats(t, f.data, f.size / sizeof(float));
+        } else {
+            return malformed(e);
+        }
+    }
+    return rc < 0 ? malformed(e) : 0;
+}
+
+/* One value whose bytes are the numbers (what tf.io.decode_raw reads as uint8). */
+static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
+{
+    struct pb_field f;
+    int rc;
+    while ((rc = pb_next(r, &f)) == 1) {
+        if (f.number != 1 || f.type != PB_BYTES)
+            continue;
+        t->n += f.size;
+        if (t->n != t->column->count)
+            continue;
+        if (t->floats != NULL)
+            convert_to_floats(DT_UINT8, false)(f.data, t->floats, f.size);
+        else
+            *t->label = *(const unsigned char *)f.data;
+    }
+    return rc < 0 ? malformed(e) : 0;
+}
+
+static int take_feature(const void *data, size_t n, struct target *t, struct err *e)
+{
+    static int (*const TAKE_LIST[])(struct reader *, struct target *, struct err *) = {
+        [FIELD_BYTES_LIST] = take_bytes_list, [FIELD_FLOAT_LIST] = take_float_list,
+        [FIELD_INT64_LIST] = take_int64_list,
+    };
+    struct reader r = reader_of(data, n);
+    struct pb_field f;
+    uint32_t want = LIST_OF[t->column->type], found = 0;
+    int rc;
+    while ((rc = pb_next(&r, &f)) == 1) {
+        if (f.number < FIELD_BYTES_LIST || f.number > FIELD_INT64_LIST || f.type != PB_BYTES)
+            continue;
+        found = f.number;
+        t->n = 0; /* of a oneof the last one counts */
+        struct reader list = reader_of(f.data, f.size);
+        if (found == want && TAKE_LIST[want](&list, t, e) < 0)
+            return -1;
+    }
+    if (rc < 0)
+        return malformed(e);
+    if (found != want)
+        return err_set(e, ERR_INPUT, "feature '%s' is %s, the job says %s", t->column->name, LIST_NAMES[found],
+                       LIST_NAMES[want]);
+    return t->n == t->column->count ? 0 : wrong_size(t->column, t->n, e);
+}
+
+struct decoding {
+    const struct example_plan *plan;
+    float *x;
+    void *y;
+    uint64_t seen[EXAMPLE_FEATURES_MAX / 64];
+    size_t next;  /* the column that probably comes next: files repeat their order */
+};
+
+static struct target target_of(const struct decoding *d, size_t column)
+{
+    const struct example_plan *plan = d->plan;
+    bool label = (int64_t)column == plan->columns->label;
+    struct target t = { .column = &plan->columns->c[column] };
+    if (label && plan->integer_label)
+        t.label = d->y;
+    else
+        t.floats = (label ? (float *)d->y : d->x) + plan->offset[column];
+    return t;
+}
+
+/* The column of that name, or their number. */
+static size_t find_column(const struct decoding *d, const struct pb_field *name)
+{
+    const struct columns *c = d->plan->columns;
+    for (size_t i = 0; i < c->n; i++) {
+        size_t at = (d->next + i) % c->n;
+        const char *other = c->c[at].name;
+        if (strlen(other) == name->size && (name->size == 0 || memcmp(other, name->data, name->size) == 0))
+            return at;
+    }
+    return c->n;
+}
+
+/* An entry of the map: key = 1, value = 2. */
+static int take_entry(struct decoding *d, const void *data, size_t n, struct err *e)
+{
+    struct reader r = reader_of(data, n);
+    struct pb_field f, key = { .number = 0 }, value = { .number = 0 };
+    int rc;
+    while ((rc = pb_next(&r, &f)) == 1) {
+        if (f.number == 1 && f.type == PB_BYTES)
+            key = f;
+        if (f.number == 2 && f.type == PB_BYTES)
+            value = f;
+    }
+    if (rc < 0)
+        return malformed(e);
+    size_t column = find_column(d, &key);
+    if (column == d->plan->columns->n)
+        return 0;
+    struct target t = target_of(d, column);
+    if (take_feature(value.data, value.size, &t, e) < 0)
+        return -1;
+    d->seen[column / 64] |= (uint64_t)1 << column % 64;
+    d->next = column + 1;
+    return 0;
+}
+
+static int take_features(struct decoding *d, const void *data, size_t n, struct err *e)
+{
+    struct reader r = reader_of(data, n);
+    struct pb_field f;
+    int rc;
+    while ((rc = pb_next(&r, &f)) == 1)
+        if (f.number == 1 && f.type == PB_BYTES && take_entry(d, f.data, f.size, e) < 0)
+            return -1;
+    return rc < 0 ? malformed(e) : 0;
+}
+
+/* Features that the message does not have. */
+static int fill_missing(struct decoding *d, struct err *e)
+{
+    const struct columns *c = d->plan->columns;
+    for (size_t i = 0; i < c->n; i++) {
+        if (d->seen[i / 64] >> i % 64 & 1)
+            continue;
+        if (!c->c[i].has_default)
+            return err_set(e, ERR_INPUT, "has no feature '%s'; a default: in columns says what that counts as",
+                           c->c[i].name);
+        struct target t = target_of(d, i);
+        for (size_t j = 0; j < c->c[i].count; j++) {
+            if (t.floats != NULL)
+                t.floats[j] = (float)c->c[i].fallback;
+            else
+                *t.label = (int32_t)c->c[i].fallback;
+        }
+    }
+    return 0;
+}
+
+int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, struct err *e)
+{
+    struct decoding d = { .plan = plan, .x = x, .y = y };
+    struct reader r = reader_of(data, n);
+    struct pb_field f;
+    int rc;
+    while ((rc = pb_next(&r, &f)) == 1)
+        if (f.number == 1 && f.type == PB_BYTES && take_features(&d, f.data, f.size, e) < 0)
+            return -1;
+    if (rc < 0)
+        return malformed(e);
+    return fill_missing(&d, e);
+}

@@ -1,0 +1,25 @@
+/* example - tf.Example messages (tensorflow/core/example/{example,feature}.proto) to rows of numbers. Pure.
+ *
+ *     Example { features = 1 }  Features { map<string, Feature> feature = 1 }
+ *     Feature { oneof: BytesList bytes_list = 1, FloatList float_list = 2, Int64List int64_list = 3 }
+ *     each list { repeated value = 1 }, numbers packed or not
+ */
+#ifndef TRAINYARD_DATA_EXAMPLE_H
+#define TRAINYARD_DATA_EXAMPLE_H
+
+#include "data/columns.h"
+
+enum { EXAMPLE_FEATURES_MAX = 4096 };
+
+/* What to take out of a message, and where to. */
+struct example_plan {
+    const struct columns *columns; /* at most EXAMPLE_FEATURES_MAX */
+    size_t *offset;                /* of each column within x, in numbers; of the label: 0 */
+    bool integer_label;            /* y is int32_t, else float */
+};
+/* Features that no column names are passed over. x has columns->features floats; y what the label counts.
+ * Errors name the feature, not the file. */
+MUST_USE int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y,
+                            struct err *e);
+
+#endif

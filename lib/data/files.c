@@ -1,0 +1,186 @@
+#include "data/files.h"
+
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/rng.h"
+#include "data/gzip.h"
+#include "data/unpack.h"
+
+enum { SAMPLE_WHOLE = 512 << 10, SAMPLE_EDGE = 64 << 10, SAMPLE_PIECE = 4 << 10, SAMPLES = 64 };
+
+uint64_t data_fingerprint(const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    if (n <= SAMPLE_WHOLE)
+        return hash64(p, n, 0);
+
+    uint64_t h = hash64(p, SAMPLE_EDGE, n);
+    h = hash64_mix(h, hash64(p + n - SAMPLE_EDGE, SAMPLE_EDGE, n));
+    size_t gap = n / (SAMPLES + 1);
+    for (size_t i = 1; i <= SAMPLES; i++)
+        h = hash64(p + i * gap, SAMPLE_PIECE, h);
+    return h;
+}
+
+int data_error(const struct data_place *at, const char *key, struct err *e, const char *fmt, ...)
+{
+    char text[ERR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+
+    struct node at_key = node_get(&at->spec->node, key);
+    if (node_present(&at_key))
+        return node_error(&at_key, e, "%s", text);
+    if (node_present(&at->spec->node))
+        return node_error(&at->spec->node, e, "%s: %s", key, text);
+    return err_set(e, ERR_INPUT, "%s: %s", key, text);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+char *cache_path(const struct data_place *at, const char *name, uint64_t key, const char *suffix)
+{
+    auto_free char *file = xasprintf("%s-%016llx.%s", base_name(name), (unsigned long long)key, suffix);
+    return path_join(at->cache_dir, file);
+}
+
+void data_file_fini(struct data_file *f)
+{
+    file_map_free(f->map);
+    free(f->path);
+    *f = (struct data_file){ .map = NULL };
+}
+
+static uint64_t modified_at(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return 0;
+    return hash64_mix((uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec);
+}
+
+/* Maps the file at `path`, or what is packed in it. */
+static int open_found(const struct data_place *at, const char *path, struct data_file *ret, struct err *e)
+{
+    AUTO(file_map) *map = NULL;
+    AUTO(file_map) *content = NULL;
+    if (file_map_open(path, &map, e) < 0)
+        return -1;
+
+    auto_free char *name = xstrdup(base_name(path));
+    if (gzip_is(map->data, map->size)) {
+        if (str_ends(name, ".gz"))
+            name[strlen(name) - 3] = '\0';
+        uint64_t key = data_fingerprint(map->data, map->size);
+        if (unpack_gzip(at, map, name, key, &content, e) < 0)
+            return -1;
+    } else {
+        content = TAKE(map);
+    }
+    uint64_t fingerprint = hash64(name, strlen(name), data_fingerprint(content->data, content->size));
+    *ret = (struct data_file){ .path = xstrdup(path), .fingerprint = fingerprint,
+                               .cache_key = hash64_mix(fingerprint, modified_at(path)) };
+    ret->map = TAKE(content);
+    return 0;
+}
+
+int data_file_open(const struct data_place *at, const char *key, const char *name, struct data_file *ret,
+                   struct err *e)
+{
+    auto_free char *path = path_join(at->base_dir, name);
+    auto_free char *packed = xasprintf("%s.gz", path);
+    if (file_exists(path))
+        return open_found(at, path, ret, e);
+    if (file_exists(packed))
+        return open_found(at, packed, ret, e);
+    return data_error(at, key, e, "no file '%s' in the data folder '%s' (--data-dir says where it is)", name,
+                      at->base_dir);
+}
+
+void data_files_fini(struct data_files *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        data_file_fini(&f->file[i]);
+    free(f->file);
+    *f = (struct data_files){ .file = NULL };
+}
+
+/* The folder as a pattern that matches only itself. */
+static char *glob_escaped(const char *folder)
+{
+    AUTO_FINI(buf) out = BUF_INIT;
+    for (const char *p = folder; *p != '\0'; p++) {
+        if (strchr("*?[\\", *p) != NULL)
+            buf_char(&out, '\\');
+        buf_char(&out, *p);
+    }
+    return buf_detach(&out);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* glob() sorts by the language of the user; the order of examples must be the same everywhere. */
+static void find_matches(const struct data_place *at, const char *pattern, struct strlist *ret)
+{
+    auto_free char *folder = glob_escaped(at->base_dir);
+    auto_free char *whole = path_join(folder, pattern);
+    glob_t found;
+    if (glob(whole, GLOB_NOSORT, NULL, &found) == 0) {
+        qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            strlist_add(ret, found.gl_pathv[i]);
+        globfree(&found);
+    }
+}
+
+static int find_files(const struct data_place *at, struct strlist *ret, struct err *e)
+{
+    const struct strlist *patterns = &at->spec->files;
+    for (size_t i = 0; i < patterns->n; i++) {
+        size_t before = ret->n;
+        auto_free char *literal = path_join(at->base_dir, patterns->items[i]);
+        auto_free char *packed = xasprintf("%s.gz", literal);
+        if (file_exists(literal))
+            strlist_add(ret, literal); /* also a name that looks like a pattern */
+        else if (file_exists(packed))
+            strlist_add(ret, packed);
+        else
+            find_matches(at, patterns->items[i], ret);
+        if (ret->n == before)
+            return data_error(at, "files", e, "no file matches '%s' in the data folder '%s' (--data-dir says where it is)",
+                              patterns->items[i], at->base_dir);
+    }
+    if (ret->n == 0)
+        return data_error(at, "files", e, "names no file");
+    return 0;
+}
+
+int data_files_open(const struct data_place *at, struct data_files *ret, struct err *e)
+{
+    AUTO_FINI(strlist) paths = { .items = NULL };
+    if (find_files(at, &paths, e) < 0)
+        return -1;
+
+    struct data_files files = { .file = xcalloc(paths.n, sizeof(*files.file)) };
+    for (; files.n < paths.n; files.n++) {
+        if (open_found(at, paths.items[files.n], &files.file[files.n], e) < 0) {
+            data_files_fini(&files);
+            return -1;
+        }
+    }
+    *ret = files;
+    return 0;
+}

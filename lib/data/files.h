@@ -1,0 +1,42 @@
+/* files - the data files a job names: found, mapped, unpacked when they are gzip, and fingerprinted.
+ *
+ * Errors about finding files stand at the place of the manifest that named them and say which folder was
+ * looked in. A file that others cut short while it is mapped raises SIGBUS, as with every mapped file: data
+ * files are replaced by renaming a new one over them, never edited in place.
+ */
+#ifndef TRAINYARD_DATA_FILES_H
+#define TRAINYARD_DATA_FILES_H
+
+#include "base/file.h"
+#include "data/records.h"
+
+struct data_file {
+    struct file_map *map;   /* of the content: of the unpacked file in the cache when the file is gzip */
+    char *path;             /* as it was found; for messages */
+    uint64_t fingerprint;   /* name without folder and .gz, size, sampled bytes */
+    uint64_t cache_key;     /* fingerprint and modification time: names what is derived from the content */
+};
+void data_file_fini(struct data_file *f);
+
+/* The file that spec key `key` ("features", "labels") names. `name` or `name`.gz must exist. */
+MUST_USE int data_file_open(const struct data_place *at, const char *key, const char *name, struct data_file *ret,
+                            struct err *e);
+
+/* The files that spec.files names, patterns expanded: in the order of the list, a pattern's matches by name. */
+struct data_files {
+    struct data_file *file;
+    size_t n;
+};
+void data_files_fini(struct data_files *f);
+MUST_USE int data_files_open(const struct data_place *at, struct data_files *ret, struct err *e);
+
+/* -1, ERR_INPUT, at the place of `key` in the manifest when the spec came from one. */
+int data_error(const struct data_place *at, const char *key, struct err *e, const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+/* Size, the first and last 64 KiB and 64 samples of 4 KiB between; all bytes up to 512 KiB. */
+uint64_t data_fingerprint(const void *data, size_t n);
+
+/* "FOLDER/NAME-KEY.SUFFIX" for what is derived from the file of that name. xmalloc'ed. */
+char *cache_path(const struct data_place *at, const char *name, uint64_t key, const char *suffix);
+
+#endif

@@ -1,0 +1,87 @@
+#include "data/gzip.h"
+
+#include <limits.h>
+#include <zlib.h>
+
+#include "base/mem.h"
+
+enum { PIECE = 256 << 10, GZIP_WINDOW = 15 + 16 }; /* 15: largest window; 16: gzip header, not zlib's */
+
+bool gzip_is(const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    return n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == 8; /* 8: deflate, the only method there is */
+}
+
+struct unpack {
+    z_stream z;
+    const unsigned char *data;
+    size_t n, fed;            /* bytes given to zlib */
+    const char *name;
+    unsigned char *piece;
+};
+
+static size_t taken(const struct unpack *u)
+{
+    return u->fed - u->z.avail_in;
+}
+
+static int damaged(const struct unpack *u, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "%s: damaged gzip data near byte %zu: %s", u->name, taken(u),
+                   u->z.msg != NULL ? u->z.msg : "no valid header");
+}
+
+static void feed(struct unpack *u)
+{
+    size_t n = MIN(u->n - u->fed, (size_t)UINT_MAX);
+    u->z.next_in = (Bytef *)(uintptr_t)(u->data + u->fed); /* zlib's field is not const, but it only reads */
+    u->z.avail_in = (uInt)n;
+    u->fed += n;
+}
+
+/* One member, up to its checked end. */
+static int unpack_member(struct unpack *u, gzip_sink *sink, void *user, struct err *e)
+{
+    for (;;) {
+        if (u->z.avail_in == 0)
+            feed(u);
+        u->z.next_out = u->piece;
+        u->z.avail_out = PIECE;
+        int rc = inflate(&u->z, Z_NO_FLUSH);
+        if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+            return damaged(u, e);
+        size_t got = PIECE - u->z.avail_out;
+        if (got > 0 && sink(user, u->piece, got, e) < 0)
+            return -1;
+        if (rc == Z_STREAM_END)
+            return 0;
+        if (got == 0 && u->z.avail_in == 0 && u->fed == u->n)
+            return err_set(e, ERR_INPUT, "%s: the gzip data ends too early, at byte %zu: copy the file again",
+                           u->name, u->n);
+    }
+}
+
+static int unpack_all(struct unpack *u, gzip_sink *sink, void *user, struct err *e)
+{
+    do {
+        if (!gzip_is(u->data + taken(u), u->n - taken(u)))
+            return err_set(e, ERR_INPUT, "%s: byte %zu is not the start of gzip data", u->name, taken(u));
+        if (unpack_member(u, sink, user, e) < 0)
+            return -1;
+        inflateReset(&u->z);
+    } while (taken(u) < u->n);
+    return 0;
+}
+
+int gzip_unpack(const void *data, size_t n, const char *name, gzip_sink *sink, void *user, struct err *e)
+{
+    auto_free unsigned char *piece = xmalloc(PIECE);
+    struct unpack u = { .data = data, .n = n, .name = name, .piece = piece };
+
+    if (inflateInit2(&u.z, GZIP_WINDOW) != Z_OK)
+        return err_set(e, ERR_NOMEM, "%s: no memory to unpack it", name);
+    int rc = unpack_all(&u, sink, user, e);
+    inflateEnd(&u.z);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* An index in the cache folder: a header, then the places. A file that is not whole is no index: it is made anew. */
+#include <string.h>
+
+#include "codec/crc32c.h"
+#include "data/indexed.h"
+
+static const char INDEX_MAGIC[8] = { 'T', 'Y', 'i', 'n', 'd', 'e', 'x', '1' };
+
+struct index_header { /* little endian, as all machines this is built for */
+    char magic[8];
+    uint64_t key;
+    int64_t n, label_max;
+    uint32_t labels_whole, crc; /* of the places */
+};
+_Static_assert(sizeof(struct index_header) == 40, "the layout of cached files");
+
+static size_t place_count(int64_t n)
+{
+    return (size_t)(n / INDEX_STRIDE + (n % INDEX_STRIDE != 0));
+}
+
+void record_index_fini(struct record_index *x)
+{
+    file_map_free(x->map);
+    free(x->own);
+    *x = (struct record_index){ .n = 0 };
+}
+
+static bool places_ok(const uint64_t *place, size_t n, size_t size)
+{
+    for (size_t i = 0; i < n; i++)
+        if (place[i] >= size || (i > 0 && place[i] <= place[i - 1]))
+            return false;
+    return true;
+}
+
+int record_index_load(const char *path, uint64_t key, size_t size, struct record_index *ret)
+{
+    AUTO(file_map) *map = NULL;
+    struct index_header h;
+    if (!file_exists(path) || file_map_open(path, &map, NULL) < 0 || map->size < sizeof(h))
+        return -1;
+    memcpy(&h, map->data, sizeof(h));
+    size_t bytes = map->size - sizeof(h);
+    if (memcmp(h.magic, INDEX_MAGIC, sizeof(h.magic)) != 0 || h.key != key || h.n < 0 ||
+        bytes % sizeof(uint64_t) != 0 || place_count(h.n) != bytes / sizeof(uint64_t) ||
+        crc32c(0, map->data + sizeof(h), bytes) != h.crc)
+        return -1;
+    const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 40 bytes into a page: aligned */
+    if (!places_ok(place, place_count(h.n), size))
+        return -1;
+    *ret = (struct record_index){ .n = h.n, .offset = place,
+                                  .notes = { .label_max = h.label_max, .labels_whole = h.labels_whole != 0 } };
+    ret->map = TAKE(map);
+    return 0;
+}
+
+int record_index_save(const char *path, uint64_t key, const struct record_index *x, struct err *e)
+{
+    size_t bytes = place_count(x->n) * sizeof(uint64_t);
+    struct index_header h = { .key = key, .n = x->n, .label_max = x->notes.label_max,
+                              .labels_whole = x->notes.labels_whole, .crc = crc32c(0, x->offset, bytes) };
+    memcpy(h.magic, INDEX_MAGIC, sizeof(h.magic));
+
+    AUTO(file_out) *out = NULL;
+    if (file_out_open(path, &out, e) < 0 || file_out_write(out, &h, sizeof(h), e) < 0 ||
+        file_out_write(out, x->offset, bytes, e) < 0)
+        return -1;
+    return file_out_commit(out, e);
+}

@@ -1,0 +1,202 @@
+#include "base/thread.h"
+#include "data/open.h"
+#include "data/order.h"
+
+/* A batch that was returned stays whole during the next call; the third is what the thread prepares. */
+enum { SLOTS = 3 };
+
+struct slot {
+    float *x;
+    void *y;
+};
+
+enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_DONE };
+
+struct loader {
+    const struct records *records;
+    struct ordinal_space space;
+    int64_t batches;
+    struct order order;        /* used by the thread while AHEAD_WANTED, else by the owner */
+    int64_t *which;            /* same */
+    size_t x_count, y_count;   /* elements an example */
+    struct slot slot[SLOTS];
+    unsigned current;          /* slot of the last batch returned */
+
+    struct thread thread;      /* started by the first hint that pays */
+    struct mutex lock;         /* guards all below */
+    struct cond changed;
+    bool stop;
+    enum ahead_state ahead;    /* the batch for slot current + 1 */
+    int64_t ahead_ordinal;
+    int ahead_rc;
+    struct err ahead_err;
+};
+
+static size_t label_count(const struct records *r)
+{
+    return r->has_labels ? shape_elements(&r->y) : 0;
+}
+
+static int make_slot(const struct loader *l, struct slot *s, struct err *e)
+{
+    size_t x_bytes, y_bytes, rows = (size_t)MIN(l->space.batch_size, l->space.examples);
+    if (size_mul(rows, l->x_count, &x_bytes, e) < 0 || size_mul(x_bytes, sizeof(float), &x_bytes, e) < 0 ||
+        size_mul(rows, l->y_count, &y_bytes, e) < 0 || size_mul(y_bytes, sizeof(float), &y_bytes, e) < 0)
+        return err_wrap(e, "batch of %zu", rows);
+    void *x;
+    if (mem_alloc(x_bytes, "a batch", &x, e) < 0)
+        return -1;
+    s->x = x;
+    return l->y_count > 0 ? mem_alloc(y_bytes, "the labels of a batch", &s->y, e) : 0;
+}
+
+static int make_buffers(struct loader *l, struct err *e)
+{
+    size_t bytes, rows = (size_t)MIN(l->space.batch_size, l->space.examples);
+    void *which;
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (make_slot(l, &l->slot[i], e) < 0)
+            return -1;
+    if (size_mul(rows, sizeof(*l->which), &bytes, e) < 0 || mem_alloc(bytes, "a batch", &which, e) < 0)
+        return -1;
+    l->which = which;
+    return 0;
+}
+
+int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e)
+{
+    const struct records *r = dataset_records(d);
+    if (space->batch_size < 1 || space->examples != r->n)
+        return err_set(e, ERR_INPUT, "batches of %lld out of %lld examples, the data has %lld",
+                       (long long)space->batch_size, (long long)space->examples, (long long)r->n);
+
+    AUTO(loader) *l = xcalloc(1, sizeof(*l));
+    l->records = r;
+    l->space = *space;
+    l->batches = ordinal_space_batches(space);
+    l->order = order_of(r->n, r->random_access, space->shuffle, space->seed);
+    l->x_count = shape_elements(&r->x);
+    l->y_count = label_count(r);
+    mutex_init(&l->lock);
+    cond_init(&l->changed);
+    if (make_buffers(l, e) < 0)
+        return -1;
+    *ret = TAKE(l);
+    return 0;
+}
+
+void loader_free(struct loader *l)
+{
+    if (l == NULL)
+        return;
+    mutex_lock(&l->lock);
+    l->stop = true;
+    cond_broadcast(&l->changed);
+    mutex_unlock(&l->lock);
+    thread_join(&l->thread);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        free(l->slot[i].x);
+        free(l->slot[i].y);
+    }
+    free(l->which);
+    cond_fini(&l->changed);
+    mutex_fini(&l->lock);
+    free(l);
+}
+
+/* The place of a batch in its epoch. */
+static size_t batch_range(const struct loader *l, int64_t ordinal, int64_t *ret_epoch, int64_t *ret_position)
+{
+    *ret_epoch = ordinal / l->batches;
+    *ret_position = ordinal % l->batches * l->space.batch_size;
+    return (size_t)MIN(l->space.batch_size, l->space.examples - *ret_position);
+}
+
+static int fill(struct loader *l, int64_t ordinal, struct slot *s, struct err *e)
+{
+    int64_t epoch, position;
+    size_t n = batch_range(l, ordinal, &epoch, &position);
+    order_records(&l->order, epoch, position, n, l->which);
+    return l->records->ops->read(l->records, l->which, n, s->x, s->y, e);
+}
+
+static void run_ahead(void *user)
+{
+    struct loader *l = user;
+    MUTEX_GUARD(&l->lock);
+    while (!l->stop) {
+        if (l->ahead != AHEAD_WANTED) {
+            cond_wait(&l->changed, &l->lock);
+            continue;
+        }
+        struct slot *s = &l->slot[(l->current + 1) % SLOTS];
+        int64_t ordinal = l->ahead_ordinal;
+        struct err e = { .code = ERR_NONE };
+        mutex_unlock(&l->lock);
+        int rc = fill(l, ordinal, s, &e);
+        mutex_lock(&l->lock);
+        l->ahead_rc = rc;
+        l->ahead_err = e;
+        l->ahead = AHEAD_DONE;
+        cond_broadcast(&l->changed);
+    }
+}
+
+/* Waits until the thread rests (one batch at most); true when what it prepared is the batch asked for. */
+static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct err *e)
+{
+    MUTEX_GUARD(&l->lock);
+    while (l->ahead == AHEAD_WANTED)
+        cond_wait(&l->changed, &l->lock);
+    bool hit = l->ahead == AHEAD_DONE && l->ahead_ordinal == ordinal;
+    l->ahead = AHEAD_NONE;
+    if (hit && l->ahead_rc < 0 && e != NULL)
+        *e = l->ahead_err;
+    *ret_rc = l->ahead_rc;
+    return hit;
+}
+
+void loader_hint(struct loader *l, int64_t next_ordinal)
+{
+    if (l->records->random_access || next_ordinal < 0)
+        return;
+    if (!l->thread.started && thread_start(&l->thread, "loader", run_ahead, l, NULL) < 0)
+        return; /* a hint is only a hint */
+    MUTEX_GUARD(&l->lock);
+    if (l->ahead == AHEAD_WANTED || (l->ahead == AHEAD_DONE && l->ahead_ordinal == next_ordinal))
+        return;
+    l->ahead = AHEAD_WANTED;
+    l->ahead_ordinal = next_ordinal;
+    cond_broadcast(&l->changed);
+}
+
+static struct tensor rows_of(enum dtype dtype, size_t n, const struct shape *example, void *data)
+{
+    struct tensor t = { .dtype = dtype, .shape.rank = example->rank + 1, .data = data };
+    t.shape.dim[0] = (int64_t)n;
+    for (int i = 0; i < example->rank; i++)
+        t.shape.dim[i + 1] = example->dim[i];
+    return t;
+}
+
+int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e)
+{
+    if (ordinal < 0)
+        return err_set(e, ERR_INTERNAL, "batch %lld was asked for", (long long)ordinal);
+
+    const struct records *r = l->records;
+    unsigned next = (l->current + 1) % SLOTS;
+    int rc = 0;
+    if (!l->thread.started || !take_ahead(l, ordinal, &rc, e))
+        rc = fill(l, ordinal, &l->slot[next], e);
+    if (rc < 0)
+        return -1;
+
+    struct batch b = { .ordinal = ordinal };
+    l->current = next;
+    b.n = batch_range(l, ordinal, &b.epoch, &b.position);
+    b.x = rows_of(DT_FLOAT, b.n, &r->x, l->slot[next].x);
+    b.y = rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b.n, &r->y, l->slot[next].y);
+    *ret = b;
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* perm - a keyed permutation of [0, n), ready for many draws. Inside of lib/data; users call feistel().
+ *
+ * A Feistel network over the smallest number of bits that holds n - 1 (two halves, the low one not the smaller
+ * one), and cycle walking: an image >= n is permuted again, which keeps the bijection (Black, Rogaway,
+ * "Ciphers with arbitrary finite domains", CT-RSA 2002). Fewer than two walks on average.
+ * Not for adversaries: the round function is a mixing hash.
+ */
+#ifndef TRAINYARD_DATA_PERM_H
+#define TRAINYARD_DATA_PERM_H
+
+#include <stdint.h>
+
+enum { PERM_ROUNDS = 6 };
+struct perm {
+    uint64_t n;
+    unsigned low_bits, high_bits; /* low_bits + high_bits bits hold n - 1; high_bits <= low_bits */
+    uint64_t round[PERM_ROUNDS];
+};
+struct perm perm_of(int64_t n, uint64_t key); /* n >= 1 */
+int64_t perm_at(const struct perm *p, int64_t i);
+int64_t perm_inverse(const struct perm *p, int64_t i); /* perm_inverse(perm_at(i)) == i */
+
+#endif

@@ -1,0 +1,47 @@
+/* records - the seam between formats and the rest of lib/data: examples in the order of their files.
+ *
+ * A reader (arrays.c for idx and npy, csv.c, tfrecord.c) makes one of these; dataset.c and loader.c know
+ * nothing else of it. Immutable once open: read() may be called by any number of threads.
+ * test/unit/data/test_formats.c runs one suite over every reader.
+ */
+#ifndef TRAINYARD_DATA_RECORDS_H
+#define TRAINYARD_DATA_RECORDS_H
+
+#include "job/job.h"
+#include "tensor/tensor.h"
+
+struct records {
+    const struct records_ops *ops;
+    int64_t n;                 /* examples, at least one */
+    bool random_access;        /* every record costs the same; else they are parsed, best in the order of the files */
+    struct shape x, y;         /* of one example */
+    bool has_labels;
+    bool integer_labels;       /* y is () and read() writes int32_t, else float */
+    int64_t label_max;         /* largest integer label, -1 when unknown */
+    uint64_t fingerprint;      /* of names and contents of the files and of the options that change values */
+};
+
+struct records_ops {
+    void (*free)(struct records *r); /* accepts half-built ones */
+    /* Records which[0..n) in this order to rows of x (float) and of y (int32_t or float; ignored without
+     * labels). A damaged record is ERR_INPUT naming file and place. */
+    int (*read)(const struct records *r, const int64_t *which, size_t n, float *x, void *y, struct err *e);
+};
+
+static inline void records_free(struct records *r)
+{
+    if (r != NULL)
+        r->ops->free(r);
+}
+DEFINE_AUTO(records, records_free)
+
+/* Where a data set is opened: what every reader is given. */
+struct data_place {
+    const struct data_spec *spec;
+    const char *base_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
+};
+MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx and npy */
+MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);
+MUST_USE int tfrecord_open(const struct data_place *at, struct records **ret, struct err *e);
+
+#endif

@@ -1,0 +1,35 @@
+/* text - fields and numbers in the bytes of a CSV file (RFC 4180). Inside of lib/data. Pure.
+ *
+ * Beyond the RFC: lines may end in LF or CRLF, the last one in nothing; a quote within a bare field is an ordinary
+ * character; blank lines are no records.
+ */
+#ifndef TRAINYARD_DATA_TEXT_H
+#define TRAINYARD_DATA_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct text_field {
+    const unsigned char *p, *end; /* without the quotes around it */
+    bool doubled;                 /* holds quotes that stand twice */
+};
+enum text_result { TEXT_MORE, TEXT_LAST, TEXT_BEHIND_QUOTE, TEXT_OPEN_QUOTE };
+
+/* Takes a field off the record at *p; TEXT_LAST: *p is at the next line. With an error *p is at its place. */
+enum text_result text_field(const unsigned char **p, const unsigned char *end, char delimiter, struct text_field *ret);
+/* Steps over blank lines. */
+const unsigned char *text_record(const unsigned char *p, const unsigned char *end);
+/* Steps over one record whose quotes are known to be right. */
+const unsigned char *text_skip(const unsigned char *p, const unsigned char *end, char delimiter);
+
+/* Spaces and tabs around it are taken off. */
+struct text_field text_trim(struct text_field f);
+/* Copies to out, undoubling quotes, cut to out_size - 1; false when it was cut. */
+bool text_copy(const struct text_field *f, char *out, size_t out_size);
+/* A whole decimal number (also 1e-3, +.5), finite; rounded as strtod does. */
+bool text_number(const struct text_field *f, double *ret);
+
+/* Line and column, from 1, of the byte at p. Cost: the bytes before it. */
+void text_place(const unsigned char *start, const unsigned char *p, size_t *ret_line, size_t *ret_column);
+
+#endif
