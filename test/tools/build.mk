@@ -55,4 +55,12 @@ $(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c test/unit/check_main.c $(C
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(CLI_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
 
+# test/bench/bench_x.c, test/tools/x.c and test/fuzz/fuzz_x.c (FLAVOUR=fuzz) link everything.
+define single_rule
+$(BUILD)/$2/%: test/$1/%.c $(LIB_A)
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
+endef
+$(foreach d,bench tools fuzz interop fault,$(eval $(call single_rule,$d,$d)))
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

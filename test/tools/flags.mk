@@ -1,5 +1,7 @@
 # Compiler flags by flavour.
-CC       ?= gcc
+ifeq ($(origin CC),default)
+  CC := gcc
+endif
 WARN     := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wold-style-definition -Wmissing-prototypes \
             -Wmissing-declarations -Wpointer-arith -Wcast-qual -Wwrite-strings -Wformat=2 -Wundef -Wvla -Wnull-dereference \
             -Wdouble-promotion -Wconversion -Wswitch-enum -Wredundant-decls -Wdate-time
@@ -24,11 +26,15 @@ else ifeq ($(FLAVOUR),tsan)
 else ifeq ($(FLAVOUR),clang)
   CC  := clang
   OPT := -O1 -g $(HARDEN)
+else ifeq ($(FLAVOUR),fuzz)
+  CC  := clang
+  OPT := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -DTRAINYARD_SANITIZED=1 -fsanitize=fuzzer-no-link,address,undefined
+  SAN_LINK := -fsanitize=fuzzer,address,undefined
 else ifeq ($(FLAVOUR),cov)
   OPT := -O0 -g --coverage
   SAN_LINK := --coverage
 else
-  $(error FLAVOUR must be release, debug, asan, tsan, clang or cov)
+  $(error FLAVOUR must be release, debug, asan, tsan, clang, fuzz or cov)
 endif
 IS_CLANG := $(findstring clang,$(notdir $(CC)))
 WARNINGS := $(WARN) $(if $(IS_CLANG),$(CLANG_WARN),$(GCC_WARN))

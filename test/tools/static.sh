@@ -1,0 +1,59 @@
+#!/bin/bash
+# Checks that need no running program: the layer rule, third-party headers behind one file, headers that compile alone,
+# function and file lengths, texts. Closes with "N passed, N failed, N skipped".
+set -u
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); printf 'FAIL %s\n%s\n' "$1" "$2"; }
+verdict() { if [ -z "$2" ]; then ok; else bad "$1" "$2"; fi; }
+
+# A folder may include only what stands above it in this list, and itself.
+layers="base codec job net tensor nn data rpc train"
+seen=
+for layer in $layers; do
+    seen="$seen $layer"
+    wrong=$(grep -nE '^#include "[a-z]+/' lib/"$layer"/*.[ch] 2>/dev/null | grep -vE "\"($(tr ' ' '|' <<<"${seen# }"))/")
+    verdict "lib/$layer includes what stands below it" "$wrong"
+done
+verdict "operator and ps include each other" "$(grep -nE '#include "(\.\./)?(ps|operator)/' ps/*.[ch] 2>/dev/null)"
+
+# Third-party headers stay behind one file (or folder).
+only() { verdict "<$1> is included outside $2" "$(grep -lE "#include <$1" -r lib ps worker cli | grep -vE "^($2)")"; }
+only jansson.h 'lib/codec/json.h'
+only yaml.h 'lib/codec/yaml.*\.c'
+only cblas.h 'lib/tensor/gemm.c'
+only microhttpd.h 'lib/net/http.c'
+only 'grpc/' 'lib/rpc/'
+only zlib.h 'lib/data/[a-z_]*\.c'
+
+# Every header compiles alone.
+flags="-std=gnu17 -D_GNU_SOURCE -Ilib -I. -Ibuild/release/gen -fsyntax-only -Wall -Wextra -x c"
+for header in $(git ls-files 'lib/*.h' 'ps/*.h' 'worker/*.h' 'cli/*.h'); do
+    # shellcheck disable=SC2086 # a list of words
+    verdict "$header does not compile alone" "$(gcc $flags "$header" 2>&1 | grep -v 'pragma once')"
+done
+
+# Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).
+for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]'); do
+    lines=$(wc -l <"$file")
+    [ "$lines" -gt 600 ] && bad "$file is too long" "$lines lines"
+    long=$(awk '/^\{/{start=NR} /^\}/{if (start && NR - start > 100) print FILENAME ":" start ": " NR - start " lines"; start=0}' "$file")
+    verdict "a function of $file is too long" "$long"
+done
+
+# Functions that are easy to misuse.
+verdict "banned function" "$(grep -nE '\b(strcpy|strcat|strncpy|sprintf|vsprintf|strtok|gets|atoi|atof|alloca)\(' -r lib ps worker cli --include='*.[ch]' | grep -vE '^\S+:\s*(\*|//)')"
+verdict "exit() in a library" "$(grep -nE '\b_?exit\(' lib/*/*.c)"
+
+if command -v shellcheck >/dev/null; then
+    verdict "shellcheck" "$(git ls-files '*.sh' .ci/run | xargs shellcheck -x -S warning 2>&1)"
+else
+    skipped=$((skipped + 1)); echo "SKIP shellcheck is not installed"
+fi
+if command -v codespell >/dev/null; then
+    verdict "codespell" "$(git ls-files '*.md' '*.h' | xargs codespell -L 'te,ot,nd,ans,fo,vie,inout,unparseable' 2>&1)"
+else
+    skipped=$((skipped + 1)); echo "SKIP codespell is not installed"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,65 @@
+#!/bin/bash
+# The tiers of the test suite, one after the other, with a table of what each took.
+# usage: tiers.sh all | check | TIER...        (from the repository's root)
+# Every tier prints "N passed, N failed, N skipped" last; its full output is in build/logs/TIER.log.
+set -u
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+jobs=${JOBS:-2}
+make="make --no-print-directory -s -j$jobs DEV=1"
+
+unit_programs() { find test/unit -name 'test_*.c' | sort | sed "s|^test/|build/$1/test/|; s|\.c\$||"; }
+unit_of() { # FLAVOUR: build and run
+    # shellcheck disable=SC2046 # a list of words
+    $make FLAVOUR="$1" all $(unit_programs "$1") && test/tools/unit.sh $(unit_programs "$1")
+}
+
+tier_static() { test/tools/static.sh; }
+tier_clang() { $make FLAVOUR=clang all && echo "1 passed, 0 failed, 0 skipped"; }
+tier_unit() { unit_of release; }
+tier_asan() {
+    ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1 \
+    UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 CK_TIMEOUT_MULTIPLIER=10 unit_of asan
+}
+tier_tsan() {
+    TSAN_OPTIONS=suppressions=$PWD/test/tools/tsan.supp:halt_on_error=1 CK_FORK=no CK_TIMEOUT_MULTIPLIER=10 unit_of tsan
+}
+tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-5}"; }
+tier_quick() { $make all && test/integration/run.sh quick; }
+tier_integration() { $make all && test/integration/run.sh; }
+tier_bad() { $make all && test/integration/bad_input.sh; }
+tier_converge() { $make all && test/converge/run.sh; }
+tier_fault() { $make all && test/fault/run.sh; }
+
+all="static unit clang integration bad converge fault fuzz asan tsan"
+quick="unit quick"
+case ${1:-} in
+all) tiers=$all ;;
+check) tiers=$quick ;;
+'') echo "usage: tiers.sh all | check | TIER..." >&2; exit 2 ;;
+*) tiers=$* ;;
+esac
+
+mkdir -p build/logs
+passed=0 failed=0 skipped=0 table=
+for tier in $tiers; do
+    log=build/logs/$tier.log
+    started=$(date +%s)
+    echo "== $tier"
+    "tier_$tier" >"$log" 2>&1
+    status=$?
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
+    p=$(grep -Eo '[0-9]+ passed' <<<"$line" | grep -Eo '[0-9]+')
+    f=$(grep -Eo '[0-9]+ failed' <<<"$line" | grep -Eo '[0-9]+')
+    s=$(grep -Eo '[0-9]+ skipped' <<<"$line" | grep -Eo '[0-9]+')
+    grep -E '^(SKIP|skip)' "$log"
+    if [ "$status" != 0 ] || [ -z "$line" ] || [ "${p:-0}" = 0 ]; then
+        [ "${f:-0}" = 0 ] && f=1
+        tail -n 60 "$log"
+    fi
+    passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0})) skipped=$((skipped + ${s:-0}))
+    table+=$(printf '%-12s %6.1f min  %5d passed %4d failed %4d skipped' "$tier" \
+        "$(awk -v s=$(($(date +%s) - started)) 'BEGIN{print s/60}')" "${p:-0}" "${f:-0}" "${s:-0}")$'\n'
+done
+printf '\n%s\n' "$table"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
