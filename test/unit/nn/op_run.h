@@ -1,0 +1,91 @@
+/* op_run - one layer by itself: forward, and backward of L = sum(output * upstream). */
+#ifndef TRAINYARD_TEST_OP_RUN_H
+#define TRAINYARD_TEST_OP_RUN_H
+
+#include <string.h>
+
+#include "../check_main.h"
+#include "nn/model_impl.h"
+#include "nn/op.h"
+
+struct op_run {
+    struct model *m;
+    struct op_ctx c;
+    const struct op_row *op;
+    size_t in, out;             /* elements of all examples */
+    float *params, *grads;
+    float *x, *y, *dy, *dx, *scratch;
+};
+
+/* A model of one layer: class with arguments (JSON text) on an input of shape `in`, for n examples. Parameters
+ * have their initial values; x is zero. */
+static inline void op_run_init(struct op_run *r, const char *class_name, json_t *args, struct shape in, size_t n, bool training)
+{
+    struct err e = { 0 };
+    json_auto_t *doc =
+        json_pack("{s:o, s:[{s:O}]}", "inputShape", shape_json(&in, false), "layers", class_name, args);
+    struct node node = node_root(doc, NULL);
+
+    memset(r, 0, sizeof(*r));
+    ck_ok_e(model_build(&node, NULL, ".", &r->m, &e));
+    const struct layer *l = &r->m->layers[0];
+    r->op = &op_rows[l->id];
+    r->in = n * shape_elements(&l->in);
+    r->out = n * shape_elements(&l->out);
+    r->params = xcalloc(r->m->size + 1, sizeof(float));
+    r->grads = xcalloc(r->m->size + 1, sizeof(float));
+    r->x = xcalloc(r->in, sizeof(float));
+    r->y = xcalloc(r->out, sizeof(float));
+    r->dy = xcalloc(r->out, sizeof(float));
+    r->dx = xcalloc(r->in, sizeof(float));
+    size_t scratch = r->op->scratch != NULL ? r->op->scratch(l, n, true) : 0;
+    r->scratch = xcalloc(scratch + 1, sizeof(float));
+    model_init(r->m, 1, r->params);
+    r->c = (struct op_ctx){ .l = l, .n = n, .training = training, .x = r->x, .dy = r->dy, .scratch = r->scratch, .seed = 5 };
+    for (int k = 0; k < l->nvars; k++) {
+        const struct variable *v = model_variable(r->m, l->var_index[k]);
+        r->c.w[k] = r->params + v->offset;
+        r->c.g[k] = v->kind == VAR_CONST ? NULL : r->grads + v->offset;
+    }
+}
+
+static inline void op_run_fini(struct op_run *r)
+{
+    model_free(r->m);
+    free(r->params);
+    free(r->grads);
+    free(r->x);
+    free(r->y);
+    free(r->dy);
+    free(r->dx);
+    free(r->scratch);
+}
+
+static inline bool op_run_is_view(const struct op_run *r)
+{
+    return r->op->view != NULL && r->op->view(r->c.l, r->c.training);
+}
+
+static inline void op_run_forward(struct op_run *r)
+{
+    r->c.y = r->y;
+    if (op_run_is_view(r))
+        memcpy(r->y, r->x, r->out * sizeof(float));
+    else
+        r->op->forward(&r->c);
+}
+
+/* dy holds the upstream gradient and is destroyed, as in training. */
+static inline void op_run_backward(struct op_run *r)
+{
+    if (op_run_is_view(r)) {
+        memcpy(r->dx, r->dy, r->in * sizeof(float));
+        return;
+    }
+    r->c.dx = r->op->in_place ? r->dy : r->dx;
+    r->op->backward(&r->c);
+    if (r->op->in_place)
+        memcpy(r->dx, r->dy, r->in * sizeof(float));
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* Walks every row of the op table: its gradients against differences of its forward. A row without a case fails. */
+#include <math.h>
+
+#include "base/rng.h"
+#include "op_run.h"
+
+struct gradient_case {
+    enum layer_id id;
+    const char *args;
+    struct shape in;
+    bool training;
+};
+
+#define VECTOR { .rank = 1, .dim = { 5 } }
+#define IMAGE { .rank = 3, .dim = { 3, 2, 4 } }
+
+static const struct gradient_case CASES[] = {
+    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"tanh\"}", VECTOR, true },
+    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"gelu\", \"use_bias\": false}", VECTOR, true },
+    { LAYER_DENSE, "{\"units\": 3, \"activation\": \"softmax\"}", IMAGE, true },
+    { LAYER_DENSE, "{\"units\": 2}", IMAGE, false },
+    { LAYER_FLATTEN, "{}", IMAGE, true },
+    { LAYER_RESHAPE, "{\"target_shape\": [4, -1]}", IMAGE, true },
+    { LAYER_ACTIVATION, "{\"activation\": \"sigmoid\"}", IMAGE, true },
+    { LAYER_ACTIVATION, "{\"activation\": \"mish\"}", VECTOR, true },
+    { LAYER_RELU, "{\"max_value\": 0.9, \"negative_slope\": 0.1}", VECTOR, true },
+    { LAYER_LEAKY_RELU, "{}", VECTOR, true },
+    { LAYER_ELU, "{\"alpha\": 0.7}", VECTOR, true },
+    { LAYER_SOFTMAX, "{}", IMAGE, true },
+    { LAYER_DROPOUT, "{\"rate\": 0.4}", IMAGE, true },
+    { LAYER_DROPOUT, "{\"rate\": 0.4}", IMAGE, false },
+    { LAYER_RESCALING, "{\"scale\": 0.25, \"offset\": -1}", IMAGE, true },
+    { LAYER_NORMALIZATION, "{\"mean\": [1, 2, 3, 4], \"variance\": [1, 4, 0.5, 2]}", IMAGE, true },
+    { LAYER_NORMALIZATION, "{\"mean\": 0.5, \"variance\": 2, \"invert\": true}", IMAGE, true },
+    { LAYER_NORMALIZATION, "{}", VECTOR, true },
+    { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, true },
+    { LAYER_BATCH_NORMALIZATION, "{\"center\": false}", VECTOR, true },
+    { LAYER_BATCH_NORMALIZATION, "{\"scale\": false}", VECTOR, true },
+    { LAYER_BATCH_NORMALIZATION, "{\"trainable\": false}", VECTOR, true },
+    { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, false },
+};
+
+enum { EXAMPLES = 4 };
+static const float STEP = 1.0F / 128;
+
+static void draw(float *v, size_t n, uint32_t name)
+{
+    struct rng r = rng_at(11, RNG_TEST, 0, name);
+    for (size_t i = 0; i < n; i++) { /* away from 0 and 0.9, where relus have corners */
+        float far = 0.1F + 0.7F * rng_uniform(&r);
+        v[i] = rng_u32(&r) & 1 ? far : -far;
+    }
+}
+
+static double objective(struct op_run *r, const float *upstream)
+{
+    double total = 0;
+    op_run_forward(r);
+    for (size_t i = 0; i < r->out; i++)
+        total += (double)r->y[i] * (double)upstream[i];
+    return total;
+}
+
+static void check_difference(struct op_run *r, const float *upstream, float *at, double analytic, const char *what, size_t i)
+{
+    float saved = *at;
+    *at = saved + STEP;
+    double above = objective(r, upstream);
+    *at = saved - STEP;
+    double below = objective(r, upstream);
+    *at = saved;
+    double numeric = (above - below) / (2 * (double)STEP);
+    ck_assert_msg(fabs(numeric - analytic) <= 3e-3 * fmax(1, fabs(numeric)), "%s %s[%zu]: difference %.6g, backward %.6g",
+                  r->c.l->row->k.names[0], what, i, numeric, analytic);
+}
+
+static void check_case(const struct gradient_case *c)
+{
+    struct op_run r;
+    json_auto_t *args = json_loads(c->args, 0, NULL);
+    op_run_init(&r, layer_rows[c->id].k.names[0], args, c->in, EXAMPLES, c->training);
+    auto_free float *upstream = xcalloc(r.out, sizeof(float));
+    draw(upstream, r.out, 1);
+    draw(r.x, r.in, 2);
+    for (size_t i = 0; i < model_variables(r.m); i++) {
+        const struct variable *v = model_variable(r.m, i);
+        draw(r.params + v->offset, v->count, 3 + (uint32_t)i);
+        for (size_t k = 0; k < v->count && strstr(v->name, "variance") != NULL; k++)
+            r.params[v->offset + k] = 0.5F + fabsf(r.params[v->offset + k]);
+    }
+
+    memcpy(r.dy, upstream, r.out * sizeof(float));
+    op_run_forward(&r);
+    op_run_backward(&r);
+    auto_free float *grads = xmemdup(r.grads, (r.m->size + 1) * sizeof(float));
+    for (size_t i = 0; i < r.in; i++)
+        check_difference(&r, upstream, &r.x[i], (double)r.dx[i], "dx", i);
+    for (size_t i = 0; i < model_variables(r.m); i++) {
+        const struct variable *v = model_variable(r.m, i);
+        for (size_t k = 0; k < v->count && v->kind == VAR_TRAINABLE; k++)
+            check_difference(&r, upstream, &r.params[v->offset + k], (double)grads[v->offset + k], v->name, k);
+    }
+    op_run_fini(&r);
+}
+
+START_TEST(every_row)
+{
+    for (int id = 0; id < LAYER_COUNT; id++) {
+        int cases = 0;
+        for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+            if (CASES[i].id != (enum layer_id)id)
+                continue;
+            check_case(&CASES[i]);
+            cases++;
+        }
+        ck_assert_msg(cases > 0, "%s has no gradient case", layer_rows[id].k.names[0]);
+    }
+}
+END_TEST
+
+/* Both tables have every row, under the same class name as the list of layers. */
+START_TEST(tables_agree)
+{
+    static const char *const NAMES[] = {
+#define X(id, name) name,
+        LAYERS(X)
+#undef X
+    };
+    for (int id = 0; id < LAYER_COUNT; id++) {
+        const struct op_row *op = &op_rows[id];
+        ck_assert_str_eq(layer_rows[id].k.names[0], NAMES[id]);
+        ck_assert(layer_rows[id].shape != NULL && layer_rows[id].auto_name != NULL);
+        ck_assert_msg(op->view != NULL || op->forward != NULL, "%s does not compute", NAMES[id]);
+        ck_assert_msg((op->forward == NULL) == (op->backward == NULL), "%s computes one way only", NAMES[id]);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("nn/gradients");
+    TCase *t = tcase_create("gradients");
+    tcase_add_test(t, every_row);
+    tcase_add_test(t, tables_agree);
+    suite_add_tcase(s, t);
+    return s;
+}
