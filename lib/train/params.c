@@ -1,0 +1,123 @@
+#include "train/params.h"
+
+#include <string.h>
+
+#include "train/params_internal.h"
+
+enum { VECTOR_ALIGNMENT = 64 };
+
+void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
+                  const struct params_identity *id)
+{
+    size_t bytes = (l->vector * sizeof(float) + VECTOR_ALIGNMENT - 1) / VECTOR_ALIGNMENT * VECTOR_ALIGNMENT;
+    p->ops = ops;
+    p->layout = l;
+    p->id = *id;
+    p->nps = nps;
+    p->vector = aligned_alloc(VECTOR_ALIGNMENT, MAX(bytes, VECTOR_ALIGNMENT));
+    if (p->vector == NULL)
+        abort(); /* as xmalloc: the model was sized by ourselves */
+    memset(p->vector, 0, bytes);
+}
+
+void params_release(struct params *p)
+{
+    free(p->vector);
+    free(p);
+}
+
+void params_free(struct params *p)
+{
+    if (p != NULL)
+        p->ops->free(p);
+}
+
+size_t params_ps_count(const struct params *p)
+{
+    return p->nps;
+}
+
+float *params_vector(struct params *p)
+{
+    return p->vector;
+}
+
+void params_set_generation(struct params *p, uint64_t generation)
+{
+    if (p->generation != generation)
+        p->ops->forget(p);
+    p->generation = generation;
+}
+
+uint64_t params_generation(const struct params *p)
+{
+    return p->generation;
+}
+
+int params_pull(struct params *p, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->pull(p, deadline_ms, e);
+}
+
+int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+{
+    if (p->in_flight)
+        return err_set(e, ERR_INTERNAL, "a push of ordinal %lld while another is in flight", (long long)ordinal);
+    if (p->ops->push_start(p, ordinal, grads, deadline_ms, e) < 0)
+        return -1;
+    p->in_flight = true;
+    return 0;
+}
+
+int params_push_finish(struct params *p, struct push_result *ret, struct err *e)
+{
+    if (!p->in_flight)
+        return err_set(e, ERR_INTERNAL, "no push is in flight");
+    p->in_flight = false;
+    return p->ops->push_finish(p, ret, e);
+}
+
+int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
+                struct err *e)
+{
+    if (params_push_start(p, ordinal, grads, deadline_ms, e) < 0)
+        return -1;
+    return params_push_finish(p, ret, e);
+}
+
+int params_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
+{
+    return p->ops->describe(p, ps, deadline_ms, ret, e);
+}
+
+int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->init(p, ps, optimizer_json, deadline_ms, e);
+}
+
+int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->adopt(p, ps, deadline_ms, e);
+}
+
+int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->restore(p, ps, segment, with_slots, version, applied, data, floats, deadline_ms, e);
+}
+
+int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->serve(p, ps, deadline_ms, e);
+}
+
+int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                    struct err *e)
+{
+    return p->ops->snapshot(p, ps, segment, deadline_ms, ret, e);
+}
+
+int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->finish(p, ps, step, deadline_ms, e);
+}

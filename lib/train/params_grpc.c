@@ -1,0 +1,341 @@
+#include "train/params_grpc.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+/* A ps that holds more than PART_BYTES is pulled and pushed in parts of about that size, LANES connections wide and
+ * WINDOW calls deep, so that copying at both ends goes on while bytes travel (test/bench/bench_params.c). */
+enum { PART_BYTES = 4 << 20, LANES = 4, WINDOW = 8 };
+
+void remote_header(const struct params *p, Trainyard__V1__Header *ret)
+{
+    trainyard__v1__header__init(ret);
+    ret->job_uid = wire_text(p->id.job_uid);
+    ret->sender = wire_text(p->id.sender);
+    ret->generation = p->generation;
+    ret->incarnation = p->id.incarnation;
+}
+
+int peer_error(const struct peer *peer, struct err *e)
+{
+    return err_wrap(e, "ps-%zu (%s)", peer->index, rpc_channel_target(peer->channel));
+}
+
+int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation, struct err *e)
+{
+    if (generation != p->generation)
+        return err_set(e, ERR_FENCED, "it answers in generation %llu, this is %llu", (unsigned long long)generation,
+                       (unsigned long long)p->generation);
+    if (peer->incarnation != 0 && incarnation != peer->incarnation)
+        return err_set(e, ERR_FENCED, "it was restarted in generation %llu", (unsigned long long)generation);
+    peer->incarnation = incarnation;
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static void start_pull(struct remote *r, const struct errand *j, int64_t deadline_ms)
+{
+    Trainyard__V1__Header header;
+    Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
+    remote_header(&r->p, &header);
+    q.header = &header;
+    q.first = (uint32_t)j->part->first;
+    q.count = (uint32_t)j->part->count;
+    wire_pack(&q.base, &j->part->head);
+    j->part->call = rpc_start(j->peer->channel, j->part->lane, wire_method(PS_PULL), j->part->head.data, j->part->head.len,
+                              NULL, 0, MAX(deadline_ms - clock_ms(), 1));
+}
+
+static void start_push(struct remote *r, const struct errand *j, int64_t deadline_ms)
+{
+    struct part *part = j->part;
+    Trainyard__V1__Header header;
+    Trainyard__V1__PushRequest q = TRAINYARD__V1__PUSH_REQUEST__INIT;
+    remote_header(&r->p, &header);
+    q.header = &header;
+    q.ordinal = r->ordinal;
+    q.first = (uint32_t)part->first;
+    q.count = (uint32_t)part->count;
+    if (j->peer->has_versions) {
+        q.versions = j->peer->versions + part->first;
+        q.n_versions = part->count;
+    }
+    wire_pack(&q.base, &part->head);
+    part->call = rpc_start(j->peer->channel, part->lane, wire_method(PS_PUSH), part->head.data, part->head.len, part->pieces,
+                           part->npieces, MAX(deadline_ms - clock_ms(), 1));
+}
+
+/* ---- answers ---- */
+
+/* Copies the payload to where the segments of the part lie in the vector. */
+static int scatter(struct remote *r, const struct errand *j, const struct rpc_message *m, bool constants, struct err *e)
+{
+    size_t want = constants ? j->part->pull : j->part->push, have = rpc_message_payload_size(m), offset = 0;
+    if (have != want)
+        return err_set(e, ERR_INTERNAL, "it answers with %zu bytes of values instead of %zu", have, want);
+
+    size_t pos = 0, left = 0;
+    const void *range = NULL;
+    for (size_t i = 0; i < j->part->count; i++) {
+        const struct segment_spec *s = j->peer->segments[j->part->first + i];
+        if (s->kind == VAR_CONST && !constants)
+            continue;
+        char *to = (char *)(r->p.vector + s->offset);
+        for (size_t done = 0, n, bytes = s->count * sizeof(float); done < bytes; done += n) {
+            while (left == 0 && rpc_message_next(m, &pos, &range, &left) == 1)
+                offset = 0;
+            n = MIN(left, bytes - done);
+            if (n == 0)
+                return err_set(e, ERR_INTERNAL, "its values end after %zu bytes", done);
+            memcpy(to + done, (const char *)range + offset, n);
+            offset += n;
+            left -= n;
+        }
+    }
+    return 0;
+}
+
+static int check_versions(const struct errand *j, size_t n, struct err *e)
+{
+    if (n != j->part->count)
+        return err_set(e, ERR_INTERNAL, "it answers with %zu versions of %zu segments", n, j->part->count);
+    return 0;
+}
+
+static int take_pull(struct remote *r, const struct errand *j, const struct rpc_message *m, struct err *e)
+{
+    WIRE_AUTO *message = NULL;
+    if (wire_unpack(&trainyard__v1__pull_reply__descriptor, m, &message, e) < 0)
+        return -1;
+    const Trainyard__V1__PullReply *a = (const void *)message;
+    if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->n_versions, e) < 0 ||
+        scatter(r, j, m, true, e) < 0)
+        return -1;
+    if (a->n_versions > 0)
+        memcpy(j->peer->versions + j->part->first, a->versions, a->n_versions * sizeof(*a->versions));
+    return 0;
+}
+
+static int take_push(struct remote *r, const struct errand *j, const struct rpc_message *m, struct push_result *result,
+                     struct err *e)
+{
+    WIRE_AUTO *message = NULL;
+    if (wire_unpack(&trainyard__v1__push_reply__descriptor, m, &message, e) < 0)
+        return -1;
+    const Trainyard__V1__PushReply *a = (const void *)message;
+    if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->n_versions, e) < 0 ||
+        scatter(r, j, m, false, e) < 0)
+        return -1;
+    int64_t *versions = j->peer->versions + j->part->first;
+    for (size_t i = 0; i < a->n_versions; i++) {
+        result->version_min = MIN(result->version_min, a->versions[i]);
+        if (!a->duplicate && j->peer->has_versions)
+            result->staleness = MAX(result->staleness, a->versions[i] - 1 - versions[i]);
+        versions[i] = a->versions[i];
+    }
+    result->duplicate = result->duplicate && a->duplicate;
+    return 0;
+}
+
+/* ---- all at once ---- */
+
+typedef void start_fn(struct remote *r, const struct errand *j, int64_t deadline_ms);
+
+static void start_some(struct remote *r, start_fn *start, size_t *started, size_t upto, int64_t deadline_ms)
+{
+    for (; *started < MIN(upto, r->nerrands); ++*started)
+        start(r, &r->errands[*started], deadline_ms);
+}
+
+/* Waits for every part that was started, also after a failure; the first error stays. result NULL: a pull. */
+static int gather(struct remote *r, start_fn *start, size_t started, struct push_result *result, int64_t deadline_ms,
+                  struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < started; i++) {
+        const struct errand *j = &r->errands[i];
+        AUTO(rpc_message) *m = NULL;
+        struct err error = { .code = ERR_NONE };
+        int one = rpc_wait(TAKE(j->part->call), &m, &error);
+        if (one == 0)
+            one = result != NULL ? take_push(r, j, m, result, &error) : take_pull(r, j, m, &error);
+        if (one < 0 && rc == 0) {
+            if (e != NULL)
+                *e = error;
+            rc = peer_error(j->peer, e);
+        }
+        if (rc == 0)
+            start_some(r, start, &started, i + 1 + r->window, deadline_ms);
+    }
+    return rc;
+}
+
+static void versions_are(struct remote *r, bool known)
+{
+    for (size_t i = 0; i < r->p.nps; i++)
+        r->peers[i].has_versions = known;
+}
+
+static int remote_pull(struct params *p, int64_t deadline_ms, struct err *e)
+{
+    struct remote *r = remote_of(p);
+    size_t started = 0;
+    int64_t until_ms = clock_ms() + deadline_ms;
+    versions_are(r, false);
+    start_some(r, start_pull, &started, r->window, until_ms);
+    if (gather(r, start_pull, started, NULL, until_ms, e) < 0)
+        return -1;
+    versions_are(r, true);
+    return 0;
+}
+
+/* The pieces of the part's gradient; neighbours in the vector become one. */
+static void aim(const struct errand *j, const float *grads)
+{
+    struct part *part = j->part;
+    const float *end = NULL;
+    part->npieces = 0;
+    for (size_t i = 0; i < part->count; i++) {
+        const struct segment_spec *s = j->peer->segments[part->first + i];
+        const float *from = grads + s->offset;
+        if (s->kind == VAR_CONST)
+            continue;
+        if (from == end)
+            part->pieces[part->npieces - 1].size += s->count * sizeof(float);
+        else
+            part->pieces[part->npieces++] = (struct rpc_piece){ .data = from, .size = s->count * sizeof(float) };
+        end = from + s->count;
+    }
+}
+
+static int remote_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+{
+    struct remote *r = remote_of(p);
+    (void)e;
+    r->ordinal = ordinal;
+    r->deadline_ms = clock_ms() + deadline_ms;
+    r->started = 0;
+    for (size_t i = 0; i < r->nerrands; i++)
+        aim(&r->errands[i], grads);
+    start_some(r, start_push, &r->started, r->window, r->deadline_ms);
+    return 0;
+}
+
+static int remote_push_finish(struct params *p, struct push_result *ret, struct err *e)
+{
+    struct remote *r = remote_of(p);
+    struct push_result result = { .duplicate = true, .version_min = INT64_MAX };
+    if (gather(r, start_push, r->started, &result, r->deadline_ms, e) < 0)
+        return -1;
+    versions_are(r, true);
+    if (result.version_min == INT64_MAX)
+        result.version_min = 0;
+    *ret = result;
+    return 0;
+}
+
+static void remote_forget(struct params *p)
+{
+    struct remote *r = remote_of(p);
+    for (size_t i = 0; i < p->nps; i++)
+        r->peers[i].incarnation = 0;
+    versions_are(r, false);
+}
+
+/* ---- making ---- */
+
+static void remote_free(struct params *p)
+{
+    struct remote *r = remote_of(p);
+    for (size_t i = 0; i < r->nerrands; i++) {
+        AUTO(rpc_message) *unread = NULL;
+        struct err ignored;
+        struct rpc_call *call = TAKE(r->errands[i].part->call);
+        if (call == NULL)
+            continue;
+        rpc_cancel(call);
+        if (rpc_wait(call, &unread, &ignored) < 0)
+            continue;
+    }
+    for (size_t i = 0; i < p->nps; i++) {
+        struct peer *peer = &r->peers[i];
+        for (size_t k = 0; k < peer->nparts; k++) {
+            free(peer->parts[k].pieces);
+            buf_fini(&peer->parts[k].head);
+        }
+        free(peer->parts);
+        free(peer->segments);
+        free(peer->versions);
+        rpc_channel_free(peer->channel);
+    }
+    free(r->peers);
+    free(r->errands);
+    params_release(p);
+}
+
+static const struct params_ops REMOTE = {
+    .free = remote_free, .forget = remote_forget, .pull = remote_pull, .push_start = remote_push_start,
+    .push_finish = remote_push_finish, .describe = remote_describe, .init = remote_init, .adopt = remote_adopt,
+    .restore = remote_restore, .serve = remote_serve, .snapshot = remote_snapshot, .finish = remote_finish,
+};
+
+static void part_add(struct peer *peer, size_t segment)
+{
+    const struct segment_spec *s = peer->segments[segment];
+    size_t bytes = s->count * sizeof(float);
+    struct part *last = peer->nparts > 0 ? &peer->parts[peer->nparts - 1] : NULL;
+    if (last == NULL || last->pull + bytes > PART_BYTES) {
+        peer->parts = xrealloc(peer->parts, (peer->nparts + 1) * sizeof(*peer->parts));
+        last = &peer->parts[peer->nparts];
+        *last = (struct part){ .first = segment, .lane = (int)(peer->nparts % LANES), .head = BUF_INIT };
+        peer->nparts++;
+    }
+    last->count++;
+    last->pull += bytes;
+    last->push += s->kind == VAR_CONST ? 0 : bytes;
+}
+
+static void peer_setup(struct peer *peer, const struct layout *l, const uint32_t *ids, size_t n, const char *host)
+{
+    peer->segments = xcalloc(n, sizeof(*peer->segments));
+    peer->versions = xcalloc(n, sizeof(*peer->versions));
+    peer->nsegments = n;
+    for (size_t i = 0; i < n; i++) {
+        peer->segments[i] = &l->segments[ids[i]];
+        part_add(peer, i);
+    }
+    for (size_t k = 0; k < peer->nparts; k++)
+        peer->parts[k].pieces = xcalloc(peer->parts[k].count, sizeof(struct rpc_piece));
+    peer->channel = rpc_channel_new(host, &(struct rpc_channel_options){ .lanes = MIN(LANES, (int)MAX(peer->nparts, 1)) });
+}
+
+static void plan_errands(struct remote *r)
+{
+    size_t most = 0, n = 0;
+    for (size_t i = 0; i < r->p.nps; i++) {
+        r->nerrands += r->peers[i].nparts;
+        most = MAX(most, r->peers[i].nparts);
+    }
+    r->errands = xcalloc(r->nerrands, sizeof(*r->errands));
+    for (size_t k = 0; k < most; k++)
+        for (size_t i = 0; i < r->p.nps; i++)
+            if (k < r->peers[i].nparts)
+                r->errands[n++] = (struct errand){ &r->peers[i], &r->peers[i].parts[k] };
+    r->window = WINDOW * r->p.nps;
+}
+
+struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
+                               const struct params_identity *id)
+{
+    struct remote *r = xcalloc(1, sizeof(*r));
+    params_setup(&r->p, &REMOTE, l, p->nps, id);
+    r->peers = xcalloc(p->nps, sizeof(*r->peers));
+    for (size_t i = 0; i < p->nps; i++) {
+        r->peers[i].index = i;
+        peer_setup(&r->peers[i], l, p->ids[i], p->n[i], hosts[i]);
+    }
+    plan_errands(r);
+    return &r->p;
+}

@@ -1,0 +1,58 @@
+/* params_grpc - inside of the gRPC form of train/params.h: params_grpc.c moves the vector (pull, push), in parts and
+ * on several connections when a ps holds much; params_ask.c has what the chief asks one ps at a time. */
+#ifndef TRAINYARD_TRAIN_PARAMS_GRPC_H
+#define TRAINYARD_TRAIN_PARAMS_GRPC_H
+
+#include "train/params_internal.h"
+#include "train/wire.h"
+
+struct part { /* some consecutive segments of a ps: one message */
+    size_t first, count;        /* in peer.segments */
+    size_t pull, push;          /* bytes */
+    int lane;
+    struct rpc_piece *pieces;   /* of the gradient */
+    size_t npieces;
+    struct buf head;
+    struct rpc_call *call;
+};
+struct peer {
+    size_t index;
+    struct rpc_channel *channel;
+    uint64_t incarnation;       /* that answered first in this generation; 0: none did */
+    const struct segment_spec **segments;
+    size_t nsegments;
+    int64_t *versions;          /* [nsegments] of the values in the vector */
+    bool has_versions;
+    struct part *parts;
+    size_t nparts;
+};
+struct remote {
+    struct params p;
+    struct peer *peers;         /* [p.nps] */
+    struct errand { struct peer *peer; struct part *part; } *errands; /* all parts, those of different ps interleaved */
+    size_t nerrands, window;       /* calls in flight at most */
+    size_t started;             /* of the push in flight */
+    int64_t ordinal, deadline_ms; /* of it, the latter by clock_ms() */
+};
+
+static inline struct remote *remote_of(struct params *p)
+{
+    return (struct remote *)(void *)p;
+}
+void remote_header(const struct params *p, Trainyard__V1__Header *ret);
+/* "ps-1 (host:port): " before what went wrong. */
+int peer_error(const struct peer *peer, struct err *e);
+/* An answer must come from this generation, and from the process that answered first in it. */
+MUST_USE int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation, struct err *e);
+
+int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
+int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e);
+int remote_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                    struct err *e);
+int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+
+#endif

@@ -1,0 +1,37 @@
+/* params_internal - the table of operations behind train/params.h: params_grpc.c and params_local.c fill one each. */
+#ifndef TRAINYARD_TRAIN_PARAMS_INTERNAL_H
+#define TRAINYARD_TRAIN_PARAMS_INTERNAL_H
+
+#include "train/params.h"
+
+struct params_ops { /* as the functions of the header that bear their names */
+    void (*free)(struct params *p);
+    void (*forget)(struct params *p); /* a new generation begins */
+    int (*pull)(struct params *p, int64_t deadline_ms, struct err *e);
+    int (*push_start)(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
+    int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
+    int (*describe)(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
+    int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+    int (*adopt)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+    int (*restore)(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e);
+    int (*serve)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+    int (*snapshot)(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                    struct err *e);
+    int (*finish)(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+};
+
+struct params { /* the front part of what each form allocates */
+    const struct params_ops *ops;
+    const struct layout *layout;
+    struct params_identity id;
+    size_t nps;
+    uint64_t generation;
+    float *vector;
+    bool in_flight;         /* a push was started and not finished */
+};
+void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
+                  const struct params_identity *id); /* vector: zeroed memory */
+void params_release(struct params *p);
+
+#endif

@@ -1,0 +1,208 @@
+/* The parameter vector in a shard of this process. The first params object lends its vector to the shard, so pulling
+ * is nothing and pushing is the optimizer; further ones (the chief's beside the trainer's) copy. */
+#include <string.h>
+
+#include "train/params_internal.h"
+
+struct local {
+    struct params p;
+    struct shard *shard;
+    bool in_place;              /* the shard uses this vector */
+    int64_t *seen, *versions;   /* [segment]: of the values in the vector; what a push answers */
+    bool has_seen;
+    struct push_result result;
+};
+
+static struct local *local_of(struct params *p)
+{
+    return (struct local *)(void *)p;
+}
+
+static struct shard_caller who(const struct params *p)
+{
+    return (struct shard_caller){ .job_uid = p->id.job_uid, .sender = p->id.sender, .generation = p->generation };
+}
+
+static void local_free(struct params *p)
+{
+    struct local *l = local_of(p);
+    free(l->seen);
+    free(l->versions);
+    params_release(p);
+}
+
+static void local_forget(struct params *p)
+{
+    local_of(p)->has_seen = false;
+}
+
+static int local_pull(struct params *p, int64_t deadline_ms, struct err *e)
+{
+    (void)deadline_ms;
+    struct local *l = local_of(p);
+    struct shard_caller caller = who(p);
+    struct shard_out out = { .versions = l->seen, .nversions = p->layout->n };
+    struct shard_sizes sizes;
+    auto_free float *values = NULL;
+
+    if (!l->in_place) {
+        if (shard_measure(l->shard, (struct shard_part){ 0 }, &sizes, e) < 0)
+            return -1;
+        out.size = sizes.pull;
+        out.values = values = xmalloc(sizes.pull);
+    }
+    if (shard_pull(l->shard, &caller, (struct shard_part){ 0 }, &out, e) < 0)
+        return -1;
+    l->has_seen = true;
+    for (size_t i = 0, at = 0; values != NULL && i < p->layout->n; at += p->layout->segments[i++].count)
+        memcpy(p->vector + p->layout->segments[i].offset, values + at, p->layout->segments[i].count * sizeof(float));
+    return 0;
+}
+
+struct walk { /* the gradient of all segments but CONST ones, where it lies */
+    const struct layout *layout;
+    const float *grads;
+    size_t next;
+};
+
+static int walk_next(void *user, const void **ret, size_t *ret_size)
+{
+    struct walk *w = user;
+    while (w->next < w->layout->n && w->layout->segments[w->next].kind == VAR_CONST)
+        w->next++;
+    if (w->next == w->layout->n)
+        return 0;
+    const struct segment_spec *s = &w->layout->segments[w->next++];
+    *ret = w->grads + s->offset;
+    *ret_size = s->count * sizeof(float);
+    return 1;
+}
+
+static struct push_result result_of(const struct local *l, bool duplicate)
+{
+    struct push_result r = { .duplicate = duplicate };
+    for (size_t i = 0; i < l->p.layout->n; i++) {
+        r.version_min = i == 0 ? l->versions[i] : MIN(r.version_min, l->versions[i]);
+        if (!duplicate && l->has_seen)
+            r.staleness = MAX(r.staleness, l->versions[i] - 1 - l->seen[i]);
+    }
+    return r;
+}
+
+static int local_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+{
+    struct local *l = local_of(p);
+    struct shard_caller caller = who(p);
+    struct walk walk = { .layout = p->layout, .grads = grads };
+    struct shard_sizes sizes;
+    if (shard_measure(l->shard, (struct shard_part){ 0 }, &sizes, e) < 0)
+        return -1;
+    struct bytes_in in = { .next = walk_next, .user = &walk, .size = sizes.push };
+    struct shard_out out = { .versions = l->versions, .nversions = p->layout->n };
+    bool duplicate;
+    if (shard_push(l->shard, &caller, (struct shard_part){ 0 }, ordinal, l->has_seen ? l->seen : NULL, &in, &out,
+                   &duplicate, e) < 0)
+        return -1;
+    l->result = result_of(l, duplicate);
+    memcpy(l->seen, l->versions, p->layout->n * sizeof(*l->seen));
+    l->has_seen = true;
+    return l->in_place ? 0 : local_pull(p, deadline_ms, e);
+}
+
+static int local_push_finish(struct params *p, struct push_result *ret, struct err *e)
+{
+    (void)e;
+    *ret = local_of(p)->result;
+    return 0;
+}
+
+/* ---- the chief's ---- */
+
+static int local_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
+{
+    (void)ps, (void)deadline_ms, (void)e;
+    shard_describe(local_of(p)->shard, ret);
+    return 0;
+}
+
+static int local_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = who(p);
+    return shard_init(local_of(p)->shard, &caller, optimizer_json, p->layout->segments, p->layout->n, p->layout->hash, e);
+}
+
+static int local_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = who(p);
+    return shard_adopt(local_of(p)->shard, &caller, e);
+}
+
+struct once { /* one range */
+    const void *data;
+    size_t size;
+};
+
+static int once_next(void *user, const void **ret, size_t *ret_size)
+{
+    struct once *o = user;
+    if (o->size == 0)
+        return 0;
+    *ret = o->data;
+    *ret_size = o->size;
+    o->size = 0;
+    return 1;
+}
+
+static int local_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                         const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                         struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = who(p);
+    struct once once = { .data = data, .size = floats * sizeof(float) };
+    struct bytes_in in = { .next = once_next, .user = &once, .size = once.size };
+    return shard_restore(local_of(p)->shard, &caller, segment, with_slots, version, applied, &in, e);
+}
+
+static int local_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = who(p);
+    return shard_serve(local_of(p)->shard, &caller, e);
+}
+
+static int local_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                          struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = who(p);
+    return shard_snapshot(local_of(p)->shard, &caller, segment, ret, e);
+}
+
+static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
+{
+    (void)ps, (void)step, (void)deadline_ms;
+    struct shard_caller caller = who(p);
+    return shard_finish(local_of(p)->shard, &caller, e);
+}
+
+static const struct params_ops LOCAL = {
+    .free = local_free, .forget = local_forget, .pull = local_pull, .push_start = local_push_start,
+    .push_finish = local_push_finish, .describe = local_describe, .init = local_init, .adopt = local_adopt,
+    .restore = local_restore, .serve = local_serve, .snapshot = local_snapshot, .finish = local_finish,
+};
+
+struct params *params_new_local(const struct layout *layout, struct shard *shard, const struct params_identity *id)
+{
+    struct local *l = xcalloc(1, sizeof(*l));
+    params_setup(&l->p, &LOCAL, layout, 1, id);
+    l->shard = shard;
+    l->in_place = shard_vector(shard) == NULL;
+    if (l->in_place)
+        shard_use_vector(shard, l->p.vector);
+    l->seen = xcalloc(layout->n, sizeof(*l->seen));
+    l->versions = xcalloc(layout->n, sizeof(*l->versions));
+    return &l->p;
+}

@@ -1,0 +1,278 @@
+/* Pull and push: the hot path of a ps. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "train/shard_internal.h"
+
+/* ---- floats out of bytes ---- */
+
+static bool more(struct float_reader *r)
+{
+    const void *p = NULL;
+    while (r->left == 0) {
+        if (r->in->next(r->in->user, &p, &r->left) != 1)
+            return false;
+        r->p = p;
+    }
+    return true;
+}
+
+static bool fill_stash(struct float_reader *r)
+{
+    for (size_t have = 0; have < sizeof(r->stash);) {
+        if (!more(r))
+            return false;
+        size_t n = MIN(sizeof(r->stash) - have, r->left);
+        memcpy(r->stash + have, r->p, n);
+        r->p += n;
+        r->left -= n;
+        have += n;
+    }
+    return true;
+}
+
+size_t floats_next(struct float_reader *r, size_t want, const void **ret)
+{
+    if (!more(r))
+        return 0;
+    if (r->left < sizeof(float)) {
+        *ret = r->stash;
+        return fill_stash(r) ? 1 : 0;
+    }
+    size_t n = MIN(want, r->left / sizeof(float));
+    *ret = r->p;
+    r->p += n * sizeof(float);
+    r->left -= n * sizeof(float);
+    return n;
+}
+
+bool floats_skip(struct float_reader *r, size_t n)
+{
+    const void *p;
+    for (size_t done = 0, got; done < n; done += got)
+        if ((got = floats_next(r, n - done, &p)) == 0)
+            return false;
+    return true;
+}
+
+bool floats_copy(struct float_reader *r, float *out, size_t n)
+{
+    const void *p;
+    for (size_t done = 0, got; done < n; done += got) {
+        if ((got = floats_next(r, n - done, &p)) == 0)
+            return false;
+        memcpy(out + done, p, got * sizeof(float));
+    }
+    return true;
+}
+
+/* ---- parts ---- */
+
+static int part_end(const struct shard *s, struct shard_part part, size_t *ret, struct err *e)
+{
+    if (part.first > s->n || part.count > s->n - part.first)
+        return err_set(e, ERR_INPUT, "segments %zu to %zu of %zu", part.first, part.first + part.count, s->n);
+    *ret = part.count == 0 ? s->n : part.first + part.count;
+    return 0;
+}
+
+static struct shard_sizes sizes_of(const struct shard *s, size_t first, size_t end)
+{
+    size_t pull_from = first < s->n ? s->segments[first].pull_at : s->pull_size;
+    size_t push_from = first < s->n ? s->segments[first].push_at : s->push_size;
+    return (struct shard_sizes){
+        .segments = end - first,
+        .pull = (end < s->n ? s->segments[end].pull_at : s->pull_size) - pull_from,
+        .push = (end < s->n ? s->segments[end].push_at : s->push_size) - push_from,
+    };
+}
+
+int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *ret, struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end = 0;
+    *ret = (struct shard_sizes){ 0 };
+    if (s->n == 0)
+        return 0;
+    if (part_end(s, part, &end, e) < 0)
+        return -1;
+    *ret = sizes_of(s, part.first, end);
+    return 0;
+}
+
+static int check_room(const struct shard_out *out, size_t segments, size_t size, struct err *e)
+{
+    if ((out->values != NULL && out->size != size) || (out->versions != NULL && out->nversions != segments))
+        return err_set(e, ERR_NOT_READY, "it was initialised anew just now");
+    return 0;
+}
+
+/* ---- pull ---- */
+
+int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, const struct shard_out *out,
+               struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    struct shard_sizes sizes = sizes_of(s, part.first, end);
+    if (check_room(out, sizes.segments, sizes.pull, e) < 0)
+        return -1;
+    float *to = out->values;
+    for (size_t i = part.first; i < end; i++) {
+        struct segment *g = &s->segments[i];
+        MUTEX_GUARD(&g->lock);
+        if (to != NULL) {
+            memcpy(to, g->values, segment_bytes(g));
+            to += g->spec.count;
+        }
+        if (out->versions != NULL)
+            out->versions[i - part.first] = g->state.t;
+    }
+    return 0;
+}
+
+/* ---- push ---- */
+
+/* v = v m + x (1 - m); x may lie at any address */
+static void move_average(float *restrict v, const unsigned char *restrict x, float m, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float xi;
+        memcpy(&xi, x + i * sizeof(xi), sizeof(xi));
+        v[i] = v[i] * m + xi * (1 - m);
+    }
+}
+
+struct push { /* one push on its way through the segments */
+    const struct optimizer *optimizer;
+    int64_t ordinal;
+    struct float_reader grads;
+    float *out;                 /* where the next values go, or NULL */
+    struct opt_state begun;     /* what step was made for: segments mostly agree */
+    struct opt_step step;
+    bool has_step;
+    size_t applied;             /* segments that did not have it */
+    int64_t staleness;
+};
+
+static const struct opt_step *step_for(struct push *p, const struct segment *g)
+{
+    bool same = p->has_step && p->begun.t == g->state.t && memcmp(&p->begun.aux, &g->state.aux, sizeof(double)) == 0;
+    if (!same) {
+        optimizer_begin(p->optimizer, &g->state, &p->step);
+        p->begun = g->state;
+        p->has_step = true;
+    }
+    return &p->step;
+}
+
+static void update(struct segment *g, const struct push *p, const struct opt_step *step, size_t at, const void *x, size_t n)
+{
+    if (step == NULL) {
+        move_average(g->values + at, x, g->spec.momentum, n);
+        return;
+    }
+    float *slots[OPTIMIZER_MAX_SLOTS] = { NULL };
+    for (int i = 0; i < g->nslots; i++)
+        slots[i] = g->slots[i] + at;
+    optimizer_apply(p->optimizer, step, g->values + at, slots, x, n);
+}
+
+/* New values are copied out range by range, while they are in the first cache. */
+static int apply(struct segment *g, struct push *p, struct err *e)
+{
+    const struct opt_step *step = g->spec.kind == VAR_TRAINABLE ? step_for(p, g) : NULL;
+    const void *x = NULL;
+    for (size_t at = 0, n; at < g->spec.count; at += n) {
+        n = floats_next(&p->grads, g->spec.count - at, &x);
+        if (n == 0)
+            return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
+        update(g, p, step, at, x, n);
+        if (p->out != NULL)
+            memcpy(p->out + at, g->values + at, n * sizeof(float));
+    }
+    if (step != NULL)
+        optimizer_end(p->optimizer, &g->state);
+    else
+        g->state.t++;
+    return 0;
+}
+
+static int pass_over(struct segment *g, struct push *p, struct err *e)
+{
+    if (!floats_skip(&p->grads, g->spec.count))
+        return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
+    if (p->out != NULL)
+        memcpy(p->out, g->values, segment_bytes(g));
+    return 0;
+}
+
+static int push_segment(struct segment *g, struct push *p, const int64_t *seen, int64_t *ret_version, struct err *e)
+{
+    MUTEX_GUARD(&g->lock);
+    int fresh = applied_add(&g->applied, p->ordinal, e);
+    if (fresh < 0)
+        return -1;
+    if (fresh == 1) {
+        p->applied++;
+        p->staleness = MAX(p->staleness, seen != NULL ? g->state.t - *seen : 0);
+    }
+    if (g->spec.kind == VAR_CONST) {
+        g->state.t += fresh;
+    } else {
+        if ((fresh == 1 ? apply(g, p, e) : pass_over(g, p, e)) < 0)
+            return -1;
+        if (p->out != NULL)
+            p->out += g->spec.count;
+    }
+    if (ret_version != NULL)
+        *ret_version = g->state.t;
+    return 0;
+}
+
+/* A push in parts counts once, with its first part. */
+static void count_push(struct shard *s, const struct push *p, size_t first, int64_t begun_ns)
+{
+    uint64_t staleness = (uint64_t)p->staleness;
+    atomic_fetch_add_explicit(&s->apply_ns, (uint64_t)(clock_ns() - begun_ns), memory_order_relaxed);
+    if (first != 0)
+        return;
+    if (p->applied == 0) {
+        atomic_fetch_add_explicit(&s->duplicates, 1, memory_order_relaxed);
+        return;
+    }
+    atomic_fetch_add_explicit(&s->pushes, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->staleness_sum, staleness, memory_order_relaxed);
+    uint_fast64_t old = atomic_load_explicit(&s->staleness_max, memory_order_relaxed);
+    while (staleness > old && !atomic_compare_exchange_weak(&s->staleness_max, &old, staleness))
+        ;
+}
+
+int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
+               const int64_t *seen, struct bytes_in *grads, const struct shard_out *out, bool *ret_duplicate,
+               struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    struct shard_sizes sizes = sizes_of(s, part.first, end);
+    if (grads->size != sizes.push)
+        return err_set(e, ERR_INPUT, "a push of %zu bytes for segments of %zu bytes", grads->size, sizes.push);
+    if (check_room(out, sizes.segments, sizes.push, e) < 0)
+        return -1;
+
+    int64_t begun_ns = clock_ns();
+    struct push p = { .optimizer = s->optimizer, .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };
+    for (size_t i = part.first; i < end; i++) {
+        size_t at = i - part.first;
+        if (push_segment(&s->segments[i], &p, seen != NULL ? seen + at : NULL,
+                         out->versions != NULL ? out->versions + at : NULL, e) < 0)
+            return -1;
+    }
+    count_push(s, &p, part.first, begun_ns);
+    *ret_duplicate = p.applied == 0;
+    return 0;
+}

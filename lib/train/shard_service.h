@@ -1,0 +1,20 @@
+/* shard_service - a shard as gRPC methods (lib/rpc/parameters.proto). Replies carry values in buffers that are used
+ * again; a push is applied straight from the received slices. Thread-safe as rpc_server needs it.
+ */
+#ifndef TRAINYARD_TRAIN_SHARD_SERVICE_H
+#define TRAINYARD_TRAIN_SHARD_SERVICE_H
+
+#include "rpc/rpc.h"
+#include "train/shard.h"
+
+enum { SHARD_METHODS = 7 };
+
+struct shard_service;
+struct shard_service *shard_service_new(struct shard *s); /* s is borrowed */
+/* After the server is gone. */
+void shard_service_free(struct shard_service *v);
+DEFINE_AUTO(shard_service, shard_service_free)
+/* For rpc_server_start(). */
+void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
+
+#endif

@@ -1,0 +1,78 @@
+#include "train/wire.h"
+
+char *wire_text(const char *s)
+{
+    union {
+        const char *from;
+        char *to;
+    } u = { .from = s };
+    return u.to;
+}
+
+int64_t *wire_ints(const int64_t *v)
+{
+    union {
+        const int64_t *from;
+        int64_t *to;
+    } u = { .from = v };
+    return u.to;
+}
+
+void wire_pack(const ProtobufCMessage *m, struct buf *out)
+{
+    size_t n = protobuf_c_message_get_packed_size(m);
+    buf_clear(out);
+    buf_reserve(out, n + 1);
+    protobuf_c_message_pack(m, (uint8_t *)out->data);
+    out->len = n;
+    out->data[n] = '\0';
+}
+
+int wire_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret, struct err *e)
+{
+    size_t n;
+    const void *head = rpc_message_head(m, &n);
+    ProtobufCMessage *message = protobuf_c_message_unpack(kind, NULL, n, head);
+    if (message == NULL)
+        return err_set(e, ERR_INPUT, "malformed %s", kind->short_name);
+    *ret = message;
+    return 0;
+}
+
+void wire_ordinals(const struct applied *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges)
+{
+    trainyard__v1__ordinal_set__init(ret);
+    ret->low_water = a->low;
+    ret->n_ranges = 2 * applied_ranges(a, ret_ranges);
+    ret->ranges = *ret_ranges;
+}
+
+int wire_applied(const Trainyard__V1__OrdinalSet *m, struct applied *ret, struct err *e)
+{
+    if (m == NULL)
+        return applied_from(0, NULL, 0, ret, e);
+    return applied_from(m->low_water, m->ranges, m->n_ranges, ret, e);
+}
+
+static int walk_next(void *user, const void **ret, size_t *ret_size)
+{
+    struct wire_walk *w = user;
+    return rpc_message_next(w->message, &w->pos, ret, ret_size);
+}
+
+struct bytes_in wire_payload(const struct rpc_message *m, struct wire_walk *walk)
+{
+    *walk = (struct wire_walk){ .message = m };
+    return (struct bytes_in){ .next = walk_next, .user = walk, .size = rpc_message_payload_size(m) };
+}
+
+const char *wire_method(enum ps_method m)
+{
+    static const char *const PATHS[PS_METHODS] = {
+        [PS_DESCRIBE] = "/trainyard.v1.Parameters/Describe", [PS_INIT] = "/trainyard.v1.Parameters/Init",
+        [PS_RESTORE] = "/trainyard.v1.Parameters/Restore",   [PS_PULL] = "/trainyard.v1.Parameters/Pull",
+        [PS_PUSH] = "/trainyard.v1.Parameters/Push",         [PS_SNAPSHOT] = "/trainyard.v1.Parameters/Snapshot",
+        [PS_FINISH] = "/trainyard.v1.Parameters/Finish",
+    };
+    return PATHS[m];
+}
