@@ -1,5 +1,7 @@
 # How things are built: every lib/<name>/*.c goes into $(BUILD)/lib<name>.a, *.proto in lib/rpc through
 # protoc-c, a program is all .c files of its folder, a unit test links its own layer and those above it.
+# V=1 shows whole command lines.
+Q        = $(if $(V),,@echo "  $(1)" $(2);)
 PROTOS  := $(wildcard lib/rpc/*.proto)
 GEN_C   := $(patsubst lib/rpc/%.proto,$(BUILD)/gen/rpc/%.pb-c.c,$(PROTOS))
 GEN_H   := $(GEN_C:.c=.h)
@@ -14,18 +16,18 @@ above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eva
 $(BUILD)/gen/rpc/%.pb-c.c $(BUILD)/gen/rpc/%.pb-c.h &: $(PROTOS)
 	@mkdir -p $(BUILD)/gen/rpc $(BUILD)/proto/rpc
 	@for p in $(PROTOS); do sed '/^service /,/^}/d' $$p > $(BUILD)/proto/rpc/$$(basename $$p); done
-	protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(BUILD)/proto/rpc/$*.proto
+	@protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(BUILD)/proto/rpc/$*.proto
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c | $(GEN_H)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
+	$(call Q,CC  ,$<)$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 
 # Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
 $(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/convert.o: OPT += $(KERNEL_OPT)
 
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -c $< -o $@
+	$(call Q,CC  ,$<)$(CC) $(CFLAGS_ALL) -c $< -o $@
 
 define lib_rule
 $(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(if $(filter rpc,$1),$(patsubst lib/rpc/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS)))
@@ -37,7 +39,7 @@ $(foreach l,$(LIBS),$(eval $(call lib_rule,$l)))
 define program_rule
 $(BUILD)/bin/$2: $(call obj_of,$(wildcard $1/*.c)) $(LIB_A)
 	@mkdir -p $$(@D)
-	$(CC) $(LDFLAGS_ALL) -o $$@ $(call obj_of,$(wildcard $1/*.c)) $(LIB_A) $$(LDLIBS_ALL)
+	$$(call Q,LINK,$$@)$(CC) $(LDFLAGS_ALL) -o $$@ $(call obj_of,$(wildcard $1/*.c)) $(LIB_A) $$(LDLIBS_ALL)
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(firstword $(subst :, ,$p)),$(lastword $(subst :, ,$p)))))
 
@@ -45,7 +47,7 @@ $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(firstword $(subst :, ,$p)),
 define unit_rule
 $(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c test/unit/check_main.c $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS_ALL) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$(filter %.c,$$^) $$(filter %.a,$$^) $$(shell pkg-config --libs check) $$(LDLIBS_ALL)
+	$$(call Q,TEST,$$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$(filter %.c,$$^) $$(filter %.a,$$^) $$(shell pkg-config --libs check) $$(LDLIBS_ALL)
 endef
 $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 
@@ -53,13 +55,13 @@ $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 CLI_OBJ := $(call obj_of,$(filter-out cli/main.c,$(wildcard cli/*.c)))
 $(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c test/unit/check_main.c $(CLI_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(CLI_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(CLI_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
 
 # test/bench/bench_x.c, test/tools/x.c and test/fuzz/fuzz_x.c (FLAVOUR=fuzz) link everything.
 define single_rule
 $(BUILD)/$2/%: test/$1/%.c $(LIB_A)
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
+	$$(call Q,LINK,$$@)$(CC) $(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
 endef
 $(foreach d,bench tools fuzz interop fault,$(eval $(call single_rule,$d,$d)))
 
