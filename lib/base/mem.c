@@ -113,6 +113,7 @@ void mem_keep_pages(void)
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, -1);
     mallopt(M_TOP_PAD, 1 << 20);
+    mallopt(M_ARENA_MAX, 1); /* the arenas of other threads are of 64 MiB pieces that are unmapped all the same */
 }
 
 /* "VmRSS:	  1234 kB" of /proc/self/status. */

@@ -11,12 +11,12 @@
         .type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)(name), .value.integer = (number)      \
     }
 
-/* Bytes: large frames and reads, so that a tensor is a few pieces and not hundreds (measured by
- * test/bench/bench_rpc.c: frames save a quarter of the CPU, reads bring 14 % of a push). */
+/* Bytes: large frames and reads, so that a tensor is a few pieces and not hundreds, and a window that lets a model of
+ * ordinary size go without waiting for leave (test/bench/bench_rpc.c: a pull of 407,080 bytes falls from 155 us to 89). */
 #define BULK_ARGS                                                                                  \
     ARG(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1), ARG(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1),       \
         ARG(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16777215), ARG(GRPC_ARG_TCP_READ_CHUNK_SIZE, 512 << 10),\
-        ARG(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20)
+        ARG(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20), ARG(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20)
 
 /* Liveness: a peer that does not answer a ping is dead after about 10 s. Pings go on between calls, and the
  * server does not take them for an attack. */

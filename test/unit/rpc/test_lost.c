@@ -1,0 +1,168 @@
+#include "rpc_case.h"
+
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct rpc_case c;
+
+static void start(void)
+{
+    case_start(&c, 2, 1);
+}
+
+static void stop(void)
+{
+    case_stop(&c);
+}
+
+START_TEST(a_server_that_is_gone_is_told_at_once)
+{
+    struct err e;
+    ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e), ERR_NONE);
+    rpc_server_free(TAKE(c.server));
+    int64_t before = clock_ms();
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e), ERR_LOST);
+    ck_assert_int_lt(clock_ms() - before, 1000);
+    ck_assert_msg(strstr(e.msg, c.target) != NULL && strstr(e.msg, "Connection refused") != NULL, "%s", e.msg);
+}
+END_TEST
+
+START_TEST(a_channel_recovers_when_its_server_is_back)
+{
+    struct err e;
+    ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e), ERR_NONE);
+    rpc_server_free(TAKE(c.server));
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e), ERR_LOST);
+    case_serve(&c, c.target, 2);
+    int64_t before = clock_ms();
+    while (case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e) != ERR_NONE) {
+        ck_assert_int_eq(e.code, ERR_LOST);
+        ck_assert_int_lt(clock_ms() - before, 3000);
+        sched_yield();
+    }
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_bad_input)
+{
+    struct err e;
+    struct rpc_server *second = NULL;
+    ck_assert_int_eq(rpc_server_start(c.target, NULL, 0, 1, &second, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
+    char wild[32];
+    snprintf(wild, sizeof(wild), "0.0.0.0:%d", rpc_server_port(c.server));
+    ck_assert_int_eq(rpc_server_start(wild, NULL, 0, 1, &second, &e), -1);
+    ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
+}
+END_TEST
+
+static const char *const BAD[] = { "nonsense", "127.0.0.1:99999", "203.0.113.7:0", "", "127.0.0.1:http", ":::" };
+START_TEST(a_bad_address_is_bad_input)
+{
+    struct err e = { .msg = "" };
+    struct rpc_server *s = NULL;
+    ck_assert_int_eq(rpc_server_start(BAD[_i], NULL, 0, 1, &s, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_msg(strstr(e.msg, "cannot listen on") != NULL, "%s", e.msg);
+}
+END_TEST
+
+/* A listener that is no server of ours. */
+static int listen_raw(int *ret_port)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof(a);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, n), 0);
+    ck_assert_int_eq(listen(fd, 8), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    *ret_port = ntohs(a.sin_port);
+    return fd;
+}
+
+static const char SETTINGS_FRAME[] = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"; /* HTTP/2: I am ready, all defaults */
+
+/* Begins to speak HTTP/2, swallows what comes first, and hangs up: a server killed in the middle of a call. */
+static void hang_up(void *user)
+{
+    char bytes[4096];
+    int fd = accept(*(int *)user, NULL, NULL);
+    if (send(fd, SETTINGS_FRAME, sizeof(SETTINGS_FRAME) - 1, MSG_NOSIGNAL) > 0)
+        for (size_t got = 0; got < 20000;) {
+            ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+            if (n <= 0)
+                break;
+            got += (size_t)n;
+        }
+    close(fd);
+}
+
+START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
+{
+    static char data[1 << 20];
+    struct err e;
+    int port;
+    auto_close int fd = listen_raw(&port);
+    struct thread t = { 0 };
+    ck_ok_e(thread_start(&t, "peer", hang_up, &fd, &e));
+    char target[32];
+    snprintf(target, sizeof(target), "127.0.0.1:%d", port);
+    AUTO(rpc_channel) *channel = rpc_channel_new(target, NULL);
+    struct rpc_piece piece = { .data = data, .size = sizeof(data) };
+    int64_t before = clock_ms();
+    struct rpc_message *m = NULL;
+    ck_assert_int_eq(rpc_unary(channel, "/t.T/Echo", NULL, 0, &piece, 1, 20000, &m, &e), -1);
+    ck_assert_msg(e.code == ERR_LOST, "%s", e.msg);
+    ck_assert_int_lt(clock_ms() - before, 1000);
+    thread_join(&t);
+}
+END_TEST
+
+START_TEST(a_server_without_callers_stops_quickly)
+{
+    int64_t before = clock_ms();
+    rpc_server_free(TAKE(c.server));
+    ck_assert_int_lt(clock_ms() - before, 1000);
+}
+END_TEST
+
+static void stop_server(void *user UNUSED)
+{
+    rpc_server_free(TAKE(c.server));
+}
+
+START_TEST(a_running_handler_may_finish_while_the_server_stops)
+{
+    struct err e;
+    struct rpc_call *k = rpc_start(c.channel, 0, "/t.T/Block", NULL, 0, NULL, 0, 20000);
+    case_wait_blocked(&c, 1);
+    struct thread t = { 0 };
+    ck_ok_e(thread_start(&t, "stop", stop_server, NULL, &e));
+    case_release(&c);
+    AUTO(rpc_message) *m = NULL;
+    ck_ok_e(rpc_wait(k, &m, &e));
+    thread_join(&t);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("lost");
+    TCase *t = tcase_create("lost");
+    tcase_set_timeout(t, 30);
+    tcase_add_checked_fixture(t, start, stop);
+    tcase_add_test(t, a_server_that_is_gone_is_told_at_once);
+    tcase_add_test(t, a_channel_recovers_when_its_server_is_back);
+    tcase_add_test(t, a_port_in_use_is_bad_input);
+    tcase_add_loop_test(t, a_bad_address_is_bad_input, 0, COUNT_OF(BAD));
+    tcase_add_test(t, a_connection_cut_in_a_call_is_lost_at_once);
+    tcase_add_test(t, a_server_without_callers_stops_quickly);
+    tcase_add_test(t, a_running_handler_may_finish_while_the_server_stops);
+    suite_add_tcase(s, t);
+    return s;
+}
