@@ -7,30 +7,22 @@
 
 #include "base/str.h"
 
-/* Not MAX(): that would count one side twice, and twice again at every level. */
-static int deeper(int a, int b)
+int json_depth(const json_t *v)
 {
-    return a > b ? a : b;
-}
-
-/* Nesting of the value; stops counting above the limit. Safe recursion: jansson itself parses at most 2048 deep. */
-static int depth_of(const json_t *v)
-{
-    int deepest = 0;
+    int deepest = 0, depth;
     size_t i;
     const char *key;
     json_t *item;
 
-    if (json_is_array(v)) {
-        json_array_foreach (v, i, item)
-            deepest = deeper(deepest, depth_of(item));
-    } else if (json_is_object(v)) {
-        json_object_foreach ((json_t *)(uintptr_t)v, key, item)
-            deepest = deeper(deepest, depth_of(item));
-    } else {
-        return 0;
+    json_array_foreach (v, i, item) {
+        depth = json_depth(item);
+        deepest = MAX(deepest, depth);
     }
-    return deepest + 1;
+    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+        depth = json_depth(item);
+        deepest = MAX(deepest, depth);
+    }
+    return json_is_array(v) || json_is_object(v) ? deepest + 1 : 0;
 }
 
 int json_parse(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
@@ -42,7 +34,7 @@ int json_parse(const char *text, size_t n, const char *name, json_t **ret, struc
         return err_set(e, ERR_NOMEM, "%s: no memory for %zu bytes of JSON", name, n);
     if (v == NULL)
         return err_set(e, ERR_INPUT, "%s:%d:%d: %s", name, error.line, error.column, error.text);
-    if (depth_of(v) > JSON_DEPTH_MAX)
+    if (json_depth(v) > JSON_DEPTH_MAX)
         return err_set(e, ERR_INPUT, "%s: nested deeper than %d", name, JSON_DEPTH_MAX);
     *ret = TAKE(v);
     return 0;

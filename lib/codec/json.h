@@ -20,6 +20,8 @@ void json_emit(const json_t *v, struct buf *out);
 void json_emit_pretty(const json_t *v, struct buf *out); /* indented by 2, final newline */
 /* Borrowed value at "a.b.2.c", or NULL. */
 json_t *json_at(const json_t *v, const char *path);
+/* How deep lists and maps are nested: 0 for a scalar, 1 for [1]. Recursive. */
+int json_depth(const json_t *v);
 /* A double as a JSON value: a number, or the string "NaN", "Infinity", "-Infinity". */
 json_t *json_number(double v);
 

@@ -77,7 +77,7 @@ const char *node_type(const struct node *n)
  * whose place is meant. */
 static void put_place(const struct source *src, const char *about, bool key, struct buf *out)
 {
-    int line, column;
+    int line = 0, column = 0;
 
     if (src == NULL)
         return;
@@ -171,6 +171,11 @@ static int wrong_type(const struct node *n, const char *want, struct err *e)
         return node_error(n, e, "must be %s, not the string '%.60s'", want, json_string_value(n->v));
     if (!node_present(n))
         return node_error(n, e, "is missing; it must be %s", want);
+    if (json_is_number(n->v)) {
+        AUTO_FINI(buf) number = BUF_INIT;
+        json_emit(n->v, &number);
+        return node_error(n, e, "must be %s, not %s", want, number.data);
+    }
     return node_error(n, e, "must be %s, not %s", want, node_type(n));
 }
 

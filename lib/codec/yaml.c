@@ -1,5 +1,6 @@
 #include "codec/yaml.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -110,33 +111,13 @@ static size_t cost_of(const json_t *v, size_t limit)
     return cost;
 }
 
-/* Not MAX(): that would count one side twice, and twice again at every level. */
-static int deeper(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-static int depth_of(const json_t *v)
-{
-    int deepest = -1;
-    size_t i;
-    const char *key;
-    json_t *item;
-
-    json_array_foreach (v, i, item)
-        deepest = deeper(deepest, depth_of(item));
-    json_object_foreach ((json_t *)(uintptr_t)v, key, item)
-        deepest = deeper(deepest, depth_of(item));
-    return json_is_array(v) || json_is_object(v) ? MAX(deepest, 0) + 1 : 0;
-}
-
 /* A copy of what an anchor or a merge names, so that a change of one does not change the other. */
 static int expand(struct parse *p, const json_t *v, struct place at, json_t **ret, struct err *e)
 {
     p->expanded += cost_of(v, EXPANSION_MAX + 1);
     if (p->expanded > EXPANSION_MAX)
         return error_at(p, at, e, "aliases expand to too much");
-    if (p->depth + depth_of(v) > JSON_DEPTH_MAX)
+    if (p->depth + json_depth(v) > JSON_DEPTH_MAX)
         return error_at(p, at, e, "nested deeper than %d", JSON_DEPTH_MAX);
     *ret = json_deep_copy(v);
     return *ret != NULL ? 0 : err_set(e, ERR_NOMEM, "%s: no memory to read it", p->name);
@@ -436,8 +417,10 @@ static int read_stream(struct parse *p, document_fn *each, void *user, size_t *r
 /* JSON that libyaml refuses (escaped surrogate pairs) is read as JSON, without places. */
 static bool read_as_json(const struct parse *p, struct document *d)
 {
-    size_t i = strspn(p->text, " \t\r\n");
-    if (i >= p->size || p->text[i] != '{' || json_parse(p->text, p->size, p->name, &d->v, NULL) < 0)
+    size_t i = 0;
+    while (i < p->size && isspace((unsigned char)p->text[i]))
+        i++;
+    if (i == p->size || p->text[i] != '{' || json_parse(p->text, p->size, p->name, &d->v, NULL) < 0)
         return false;
     d->src = source_new(p->name);
     return true;
