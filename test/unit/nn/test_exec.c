@@ -1,0 +1,497 @@
+/* exec as a training loop sees it: Keras's golden runs, batches of any size and type, dropout, state. */
+#include "base/rng.h"
+#include "golden.h"
+#include "nn/exec.h"
+
+/* ---- helpers ---- */
+
+static struct model *build(const char *model, const char *compile)
+{
+    struct err e = { 0 };
+    json_auto_t *m = json_loads(model, 0, NULL), *c = compile != NULL ? json_loads(compile, 0, NULL) : NULL;
+    struct node mn = node_root(m, NULL), cn = node_root(c, NULL);
+    struct model *ret = NULL;
+    ck_assert_ptr_nonnull(m);
+    ck_ok_e(model_build(&mn, c != NULL ? &cn : NULL, ".", &ret, &e));
+    return ret;
+}
+
+static struct exec *make_exec(const struct model *m, size_t max_batch, uint64_t seed)
+{
+    struct err e = { 0 };
+    struct exec *x = NULL;
+    ck_ok_e(exec_new(m, max_batch, seed, &x, &e));
+    return x;
+}
+
+static float *zeros(size_t n)
+{
+    return xcalloc(n + 1, sizeof(float));
+}
+
+static void draw(float *v, size_t n, uint32_t name)
+{
+    struct rng r = rng_at(3, RNG_TEST, 0, name);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)rng_normal(&r);
+}
+
+static struct batch batch_of(const struct model *m, size_t n, float *x, void *y, enum dtype y_type)
+{
+    struct shape in = { .rank = 1, .dim = { (int64_t)n } }, labels = in;
+    for (int i = 0; i < model_input_shape(m)->rank; i++)
+        in.dim[in.rank++] = model_input_shape(m)->dim[i];
+    for (int i = 0; y_type == DT_FLOAT && i < model_output_shape(m)->rank; i++)
+        labels.dim[labels.rank++] = model_output_shape(m)->dim[i];
+    return (struct batch){ .n = n,
+                           .x = { .dtype = DT_FLOAT, .shape = in, .data = x },
+                           .y = { .dtype = y_type, .shape = labels, .data = y } };
+}
+
+static const struct variable *variable_named(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < model_variables(m); i++) {
+        if (strcmp(model_variable(m, i)->name, name) == 0)
+            return model_variable(m, i);
+    }
+    ck_abort_msg("no variable %s", name);
+    return NULL;
+}
+
+/* ---- Keras's golden training runs ---- */
+
+/* "1:bias" is bias of the second Dense; golden weights are numbered over all variables, in creation order. */
+static void each_weight(json_t *weights, const struct model *m, float *params, const json_t *check)
+{
+    const char *key;
+    const json_t *tensor;
+    json_object_foreach (weights, key, tensor) {
+        const struct variable *v = model_variable(m, strtoul(key, NULL, 10));
+        ck_assert_uint_eq(golden_count(tensor), v->count);
+        if (check != NULL)
+            golden_check(check, key, tensor, params + v->offset);
+        for (size_t i = 0; check == NULL && i < v->count; i++)
+            params[v->offset + i] = golden_at(tensor, i);
+    }
+}
+
+static char *compile_of(const json_t *c)
+{
+    json_auto_t *args = json_deep_copy(json_object_get(c, "optimizer"));
+    auto_free char *name = xstrdup(json_string_value(json_object_get(args, "class")));
+    json_object_del(args, "class");
+    json_auto_t *compile = json_pack("{s:{s:O}, s:{s:{s:b}}}", "optimizer", name, args, "loss",
+                                     "SparseCategoricalCrossentropy", "from_logits", 1);
+    return json_dumps(compile, 0);
+}
+
+static void golden_run(const json_t *c)
+{
+    auto_free char *compile = compile_of(c);
+    AUTO(model) *m = build("{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": \"relu\"}},"
+                           "{\"Dense\": {\"units\": 3}}]}", compile);
+    const json_t *losses = json_object_get(c, "losses"), *after = json_object_get(c, "after");
+    const struct optimizer *o = model_optimizer(m);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
+    auto_free float *slots = zeros(OPTIMIZER_MAX_SLOTS * model_size(m)), *in = golden_floats(json_object_get(c, "x"));
+    float *slot[OPTIMIZER_MAX_SLOTS] = { slots, slots + model_size(m), slots + 2 * model_size(m) };
+    int32_t labels[4];
+    AUTO(exec) *x = make_exec(m, 4, 0);
+
+    for (size_t i = 0; i < 4; i++)
+        labels[i] = (int32_t)golden_at(json_object_get(c, "y"), i);
+    for (int s = 0; s < optimizer_slots(o); s++) {
+        for (size_t i = 0; i < model_size(m); i++)
+            slot[s][i] = optimizer_slot_init(o, s);
+    }
+    struct batch b = batch_of(m, 4, in, labels, DT_INT32);
+    each_weight(json_object_get(c, "weights"), m, params, NULL);
+    golden_check(c, "logits", json_object_get(c, "logits"), exec_predict(x, params, &b));
+    struct opt_state state = { 0 };
+    for (size_t step = 0; step < json_array_size(after); step++) {
+        double loss;
+        struct opt_step now;
+        exec_train(x, params, &b, grads, NULL, &loss);
+        golden_near(c, "loss", (double)golden_at(losses, step), loss);
+        if (step == 0)
+            each_weight(json_object_get(c, "grads_step1"), m, grads, c);
+        optimizer_begin(o, &state, &now);
+        optimizer_apply(o, &now, params, slot, grads, model_trainable_size(m));
+        optimizer_end(o, &state);
+        each_weight(json_array_get(after, step), m, params, c);
+    }
+}
+
+START_TEST(golden_runs)
+{
+    json_auto_t *file = golden_read("test/data/nn/models.json");
+    const json_t *cases = json_object_get(file, "cases"), *c;
+    size_t i;
+    ck_assert_uint_eq(json_array_size(cases), 4);
+    json_array_foreach (cases, i, c)
+        golden_run(c);
+}
+END_TEST
+
+/* ---- batches ---- */
+
+static const char MLP[] = "{\"inputShape\": [2, 3], \"layers\": [\"Flatten\", {\"Rescaling\": {\"scale\": 0.5, \"offset\": -1}},"
+                          "{\"Dense\": {\"units\": 7, \"activation\": \"relu\"}}, {\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}";
+static const char SPARSE[] = "{\"optimizer\": \"SGD\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
+static int32_t CLASSES[] = { 0, 1, 2, 3, 3, 2, 1, 0 };
+
+/* The gradient of a batch is the mean of its examples' gradients; so is the loss. */
+START_TEST(a_batch_is_the_mean_of_its_examples)
+{
+    AUTO(model) *m = build(MLP, SPARSE);
+    AUTO(exec) *x = make_exec(m, 8, 0);
+    size_t size = model_size(m);
+    auto_free float *params = zeros(size), *whole = zeros(size), *one = zeros(size), *sum = zeros(size), *in = zeros(48);
+    double loss, losses = 0, whole_loss;
+
+    model_init(m, 1, params);
+    draw(in, 48, 1);
+    struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+    exec_train(x, params, &b, whole, NULL, &whole_loss);
+    for (size_t i = 0; i < 8; i++) {
+        b = batch_of(m, 1, in + 6 * i, CLASSES + i, DT_INT32);
+        exec_train(x, params, &b, one, NULL, &loss);
+        losses += loss / 8;
+        for (size_t k = 0; k < size; k++)
+            sum[k] += one[k] / 8;
+    }
+    ck_assert_double_eq_tol(losses, whole_loss, 1e-6);
+    for (size_t k = 0; k < size; k++)
+        ck_float_near(sum[k], whole[k], 1e-6);
+}
+END_TEST
+
+/* Pixels as bytes give the bits that the same pixels as floats give, with and without a Rescaling. */
+START_TEST(bytes_are_floats)
+{
+    static const char PLAIN[] = "{\"inputShape\": [6], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}";
+    const char *models[] = { MLP, PLAIN };
+    for (size_t k = 0; k < COUNT_OF(models); k++) {
+        AUTO(model) *m = build(models[k], SPARSE);
+        AUTO(exec) *x = make_exec(m, 8, 0);
+        auto_free float *params = zeros(model_size(m)), *g1 = zeros(model_size(m)), *g2 = zeros(model_size(m)), *in = zeros(48);
+        unsigned char bytes[48];
+        double loss1, loss2;
+
+        model_init(m, 1, params);
+        for (size_t i = 0; i < 48; i++)
+            in[i] = bytes[i] = (unsigned char)(i * 5 % 256);
+        struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+        exec_train(x, params, &b, g1, NULL, &loss1);
+        b.x.dtype = DT_UINT8;
+        b.x.data = bytes;
+        exec_train(x, params, &b, g2, NULL, &loss2);
+        ck_assert_double_eq(loss1, loss2);
+        ck_assert_mem_eq(g1, g2, model_size(m) * sizeof(float));
+    }
+}
+END_TEST
+
+/* With weights near zero ten classes are equally likely: loss ln 10, and about chance accuracy. */
+START_TEST(first_loss_is_ln_classes)
+{
+    AUTO(model) *m = build("{\"inputShape\": [784], \"layers\": [{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}},"
+                           "{\"Dense\": {\"units\": 10, \"activation\": \"softmax\", \"kernel_initializer\": \"zeros\"}}]}", SPARSE);
+    AUTO(exec) *x = make_exec(m, 8, 0);
+    auto_free float *params = zeros(model_size(m)), *in = zeros(8 * 784);
+    auto_free double *acc = xcalloc(metrics_width(m), sizeof(double));
+    double result[2];
+
+    model_init(m, 1, params);
+    draw(in, 8 * 784, 1);
+    struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+    exec_evaluate(x, params, &b, acc);
+    metrics_result(m, acc, result);
+    ck_assert_double_eq_tol(result[0], log(10), 1e-6);
+    ck_assert_double_eq(metrics_examples(m, acc), 8);
+    ck_assert_double_eq_tol(result[1], 0.25, 1e-12); /* all ties: argmax says class 0, 2 of 8 are it */
+}
+END_TEST
+
+/* Evaluation and training agree on loss and metrics where no layer has modes; predict gives the probabilities. */
+START_TEST(evaluate_train_and_predict_agree)
+{
+    AUTO(model) *m = build(MLP, SPARSE);
+    AUTO(exec) *x = make_exec(m, 8, 0);
+    size_t width = metrics_width(m);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m)), *in = zeros(48);
+    auto_free double *a = xcalloc(width, sizeof(double)), *b = xcalloc(width, sizeof(double));
+    double loss, cross_entropy = 0;
+
+    model_init(m, 1, params);
+    draw(in, 48, 1);
+    struct batch batch = batch_of(m, 8, in, CLASSES, DT_INT32);
+    exec_train(x, params, &batch, grads, a, &loss);
+    exec_evaluate(x, params, &batch, b);
+    ck_assert_mem_eq(a, b, width * sizeof(double));
+    const float *p = exec_predict(x, params, &batch);
+    for (size_t i = 0; i < 8; i++)
+        cross_entropy -= log((double)p[4 * i + (size_t)CLASSES[i]]) / 8;
+    ck_assert_double_eq_tol(cross_entropy, loss, 1e-6);
+}
+END_TEST
+
+/* Keras: loss = sum(weight * loss) / examples. An example of weight 0 adds nothing to the gradient. */
+START_TEST(sample_weights)
+{
+    AUTO(model) *m = build(MLP, SPARSE);
+    AUTO(exec) *x = make_exec(m, 2, 0);
+    size_t size = model_size(m);
+    auto_free float *params = zeros(size), *weighted = zeros(size), *one = zeros(size), *in = zeros(12);
+    const float weight[] = { 3, 0 };
+    double loss_weighted, loss_one;
+
+    model_init(m, 1, params);
+    draw(in, 12, 1);
+    struct batch b = batch_of(m, 2, in, CLASSES, DT_INT32);
+    b.weight = weight;
+    exec_train(x, params, &b, weighted, NULL, &loss_weighted);
+    b = batch_of(m, 1, in, CLASSES, DT_INT32);
+    exec_train(x, params, &b, one, NULL, &loss_one);
+    ck_assert_double_eq_tol(loss_weighted, 1.5 * loss_one, 1e-6);
+    for (size_t i = 0; i < size; i++)
+        ck_float_near(weighted[i], 1.5F * one[i], 1e-6);
+}
+END_TEST
+
+/* Integer labels of a regression loss count as numbers. */
+START_TEST(whole_numbers_can_be_regressed)
+{
+    AUTO(model) *m = build("{\"inputShape\": [3], \"layers\": [{\"Dense\": {\"units\": 1}}]}",
+                           "{\"optimizer\": \"SGD\", \"loss\": \"mse\"}");
+    AUTO(exec) *x = make_exec(m, 2, 0);
+    auto_free float *params = zeros(model_size(m)), *g1 = zeros(model_size(m)), *g2 = zeros(model_size(m));
+    float in[] = { 1, 2, 3, 4, 5, 6 }, labels[] = { 7, -2 };
+    int32_t whole[] = { 7, -2 };
+    double a, b;
+
+    model_init(m, 1, params);
+    struct batch floats = batch_of(m, 2, in, labels, DT_FLOAT), ints = batch_of(m, 2, in, whole, DT_INT32);
+    exec_train(x, params, &floats, g1, NULL, &a);
+    exec_train(x, params, &ints, g2, NULL, &b);
+    ck_assert_double_eq(a, b);
+    ck_assert_mem_eq(g1, g2, model_size(m) * sizeof(float));
+}
+END_TEST
+
+/* ---- dropout ---- */
+
+static const char DROPOUT[] = "{\"inputShape\": [50], \"layers\": [{\"Dropout\": {\"rate\": 0.3}}, {\"Dense\": {\"units\": 1, "
+                              "\"kernel_initializer\": \"ones\"}}]}";
+static const char MSE[] = "{\"optimizer\": \"SGD\", \"loss\": \"mse\"}";
+
+/* The kernel's gradient shows the mask: with y_true - 1 ahead of every prediction it is x * mask. */
+static void masks(const struct model *m, uint64_t seed, int64_t epoch, int64_t position, size_t n, float *grads)
+{
+    AUTO(exec) *x = make_exec(m, n, seed);
+    auto_free float *params = zeros(model_size(m)), *in = zeros(n * 50), *y = zeros(n);
+    double loss;
+    for (size_t i = 0; i < n * 50; i++)
+        in[i] = 1;
+    for (size_t i = 0; i < n; i++)
+        y[i] = -0.5F * (float)n; /* all weights are 0: d loss/d pred = 2 (0 - y) / n = 1 */
+    struct batch b = batch_of(m, n, in, y, DT_FLOAT);
+    b.epoch = epoch;
+    b.position = position;
+    exec_train(x, params, &b, grads, NULL, &loss);
+}
+
+START_TEST(dropout_is_named_by_the_example)
+{
+    AUTO(model) *m = build(DROPOUT, MSE);
+    size_t size = model_size(m);
+    auto_free float *pair = zeros(size), *first = zeros(size), *second = zeros(size), *other = zeros(size);
+
+    masks(m, 7, 2, 100, 2, pair);
+    masks(m, 7, 2, 100, 1, first);
+    masks(m, 7, 2, 101, 1, second);
+    for (size_t i = 0; i < 50; i++)
+        ck_float_near(pair[i], first[i] + second[i], 1e-5);
+    ck_assert_mem_ne(first, second, 50 * sizeof(float));
+    masks(m, 7, 3, 100, 1, other);
+    ck_assert_mem_ne(first, other, 50 * sizeof(float)); /* another epoch */
+    masks(m, 8, 2, 100, 1, other);
+    ck_assert_mem_ne(first, other, 50 * sizeof(float)); /* another seed */
+    masks(m, 7, 2, 100, 1, other);
+    ck_assert_mem_eq(first, other, 50 * sizeof(float)); /* the same again */
+}
+END_TEST
+
+START_TEST(dropout_keeps_the_expected_share)
+{
+    AUTO(model) *m = build(DROPOUT, MSE);
+    auto_free float *grads = zeros(model_size(m));
+    double kept = 0;
+    for (int64_t i = 0; i < 400; i++) {
+        masks(m, 1, 0, i, 1, grads);
+        for (size_t k = 0; k < 50; k++) {
+            ck_assert_msg(grads[k] == 0 || fabsf(grads[k] - 1 / 0.7F) < 1e-5F, "%g", (double)grads[k]);
+            kept += grads[k] != 0;
+        }
+    }
+    ck_assert_double_eq_tol(kept / (400 * 50), 0.7, 0.013); /* four deviations */
+}
+END_TEST
+
+START_TEST(dropout_is_absent_from_inference)
+{
+    AUTO(model) *m = build(DROPOUT, MSE);
+    AUTO(exec) *x = make_exec(m, 1, 0);
+    auto_free float *params = zeros(model_size(m)), *in = zeros(50);
+    model_init(m, 1, params);
+    for (size_t i = 0; i < 50; i++)
+        in[i] = 1;
+    struct batch b = batch_of(m, 1, in, NULL, DT_FLOAT);
+    ck_float_eq(*exec_predict(x, params, &b), 50);
+}
+END_TEST
+
+/* ---- state, frozen layers, regularisation, adapt ---- */
+
+START_TEST(batch_statistics_travel_as_gradients)
+{
+    AUTO(model) *m = build("{\"inputShape\": [1], \"layers\": [\"BatchNormalization\", {\"Dense\": {\"units\": 1}}]}", MSE);
+    AUTO(exec) *x = make_exec(m, 4, 0);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
+    float in[] = { 1, 2, 3, 6 }, y[] = { 0, 0, 0, 0 };
+    double loss;
+
+    model_init(m, 1, params);
+    const struct variable *mean = variable_named(m, "batch_normalization/moving_mean");
+    const struct variable *variance = variable_named(m, "batch_normalization/moving_variance");
+    struct batch b = batch_of(m, 4, in, y, DT_FLOAT);
+    exec_train(x, params, &b, grads, NULL, &loss);
+    ck_assert_int_eq(mean->kind, VAR_MOVING);
+    ck_float_near(mean->momentum, 0.99, 1e-7);
+    ck_float_eq(grads[mean->offset], 3);
+    ck_float_eq(grads[variance->offset], 3.5F);
+    ck_float_eq(params[variance->offset], 1);
+}
+END_TEST
+
+START_TEST(frozen_layers_get_zeros)
+{
+    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Dense\": {\"units\": 2, \"trainable\": false}}, {\"Dense\": {\"units\": 1}}]}", MSE);
+    AUTO(exec) *x = make_exec(m, 1, 0);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
+    float in[] = { 1, 2 }, y[] = { 5 };
+    double loss;
+
+    model_init(m, 1, params);
+    const struct variable *frozen = variable_named(m, "dense/kernel"), *moving = variable_named(m, "dense_1/kernel");
+    ck_assert_int_eq(frozen->kind, VAR_CONST);
+    ck_assert_uint_eq(moving->offset, 0); /* trainable ones first */
+    for (size_t i = 0; i < model_size(m); i++)
+        grads[i] = 9;
+    struct batch b = batch_of(m, 1, in, y, DT_FLOAT);
+    exec_train(x, params, &b, grads, NULL, &loss);
+    for (size_t i = 0; i < frozen->count; i++) {
+        ck_float_eq(grads[frozen->offset + i], 0);
+        ck_float_ne(params[frozen->offset + i], 0);
+    }
+    ck_float_ne(grads[moving->offset], 9);
+}
+END_TEST
+
+START_TEST(penalties_are_in_loss_and_gradient)
+{
+    AUTO(model) *m = build("{\"inputShape\": [1], \"layers\": [{\"Dense\": {\"units\": 1, \"use_bias\": false, \"kernel_initializer\": {\"Constant\": {\"value\": 3}},"
+                           "\"kernel_regularizer\": {\"L2\": {\"l2\": 0.5}}}}]}", MSE);
+    AUTO(exec) *x = make_exec(m, 1, 0);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
+    auto_free double *acc = xcalloc(metrics_width(m), sizeof(double));
+    float in[] = { 2 }, y[] = { 5 };
+    double loss, result;
+
+    model_init(m, 1, params);
+    struct batch b = batch_of(m, 1, in, y, DT_FLOAT);
+    exec_train(x, params, &b, grads, acc, &loss);
+    metrics_result(m, acc, &result);
+    ck_assert_double_eq(loss, 1 + 4.5); /* (6 - 5)^2 + 0.5 * 3^2 */
+    ck_assert_double_eq(result, loss);
+    ck_float_eq(grads[0], 2 * 1 * 2 + 2 * 0.5F * 3);
+}
+END_TEST
+
+START_TEST(normalization_adapts)
+{
+    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Rescaling\": {\"scale\": 2}}, \"Normalization\", {\"Dense\": {\"units\": 1}}]}", MSE);
+    AUTO(exec) *x = make_exec(m, 2, 0);
+    AUTO(adapt) *a = adapt_new(m);
+    auto_free float *params = zeros(model_size(m));
+    float in[] = { 1, 5000, 3, 5001, 5, 5005, 11, 5010 };
+
+    ck_assert(model_wants_adapt(m));
+    model_init(m, 1, params);
+    for (size_t i = 0; i < 4; i += 2) {
+        struct batch b = batch_of(m, 2, in + 2 * i, NULL, DT_FLOAT);
+        adapt_add(a, x, params, &b);
+    }
+    adapt_finish(a, params);
+    const float *mean = params + variable_named(m, "normalization/mean")->offset;
+    const float *variance = params + variable_named(m, "normalization/variance")->offset;
+    ck_float_eq(mean[0], 10);
+    ck_float_eq(mean[1], 10008);
+    ck_float_eq(variance[0], 56); /* of 2 6 10 22 */
+    ck_float_eq(variance[1], 62);
+}
+END_TEST
+
+/* Deviation and its consequences: a NaN in the weights reaches the loss and is found in the gradients. */
+START_TEST(nan_is_seen)
+{
+    AUTO(model) *m = build(MLP, SPARSE);
+    AUTO(exec) *x = make_exec(m, 8, 0);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m)), *in = zeros(48);
+    double loss;
+    model_init(m, 1, params);
+    draw(in, 48, 1);
+    struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+    exec_train(x, params, &b, grads, NULL, &loss);
+    ck_assert(all_finite(grads, model_size(m)));
+    params[3] = NAN;
+    exec_train(x, params, &b, grads, NULL, &loss);
+    ck_assert(isnan(loss));
+    ck_assert(!all_finite(grads, model_size(m)));
+}
+END_TEST
+
+START_TEST(too_large_a_batch_is_refused)
+{
+    AUTO(model) *m = build(MLP, SPARSE);
+    AUTO(exec) *x = NULL;
+    struct err e = { 0 };
+    ck_assert_int_eq(exec_new(m, SIZE_MAX / 2, 0, &x, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_int_eq(exec_new(m, 0, 0, &x, &e), -1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("nn/exec");
+    TCase *t = tcase_create("exec");
+    tcase_add_test(t, golden_runs);
+    tcase_add_test(t, a_batch_is_the_mean_of_its_examples);
+    tcase_add_test(t, bytes_are_floats);
+    tcase_add_test(t, first_loss_is_ln_classes);
+    tcase_add_test(t, evaluate_train_and_predict_agree);
+    tcase_add_test(t, sample_weights);
+    tcase_add_test(t, whole_numbers_can_be_regressed);
+    tcase_add_test(t, dropout_is_named_by_the_example);
+    tcase_add_test(t, dropout_keeps_the_expected_share);
+    tcase_add_test(t, dropout_is_absent_from_inference);
+    tcase_add_test(t, batch_statistics_travel_as_gradients);
+    tcase_add_test(t, frozen_layers_get_zeros);
+    tcase_add_test(t, penalties_are_in_loss_and_gradient);
+    tcase_add_test(t, normalization_adapts);
+    tcase_add_test(t, nan_is_seen);
+    tcase_add_test(t, too_large_a_batch_is_refused);
+    suite_add_tcase(s, t);
+    return s;
+}
