@@ -93,7 +93,7 @@ enum { BAR_CELLS = 20 };
 static void add_bar(struct buf *out, int64_t done, int64_t total)
 {
     int64_t filled = total > 0 ? MIN(done, total) * BAR_CELLS / total : 0;
-    buf_char(out, '[');
+    buf_str(out, " [");
     for (int64_t i = 0; i < BAR_CELLS; i++)
         buf_char(out, i < filled ? '=' : i == filled ? '>' : '.');
     buf_char(out, ']');
@@ -133,10 +133,10 @@ void progress_bar(const struct progress *p, const struct pace *pace, bool finish
     }
     int64_t done = finished ? p->epoch_total : MIN(p->epoch_done, p->epoch_total);
     if (p->epochs > 0)
-        part(&line, width, "Epoch %" PRId64 "/%" PRId64 " ", p->epoch, p->epochs);
+        part(&line, width, "Epoch %" PRId64 "/%" PRId64, p->epoch, p->epochs);
     else
-        part(&line, width, "Epoch %" PRId64 " ", p->epoch);
-    if (line.len + BAR_CELLS + 2 <= width)
+        part(&line, width, "Epoch %" PRId64, p->epoch);
+    if (line.len + BAR_CELLS + 3 <= width)
         add_bar(&line, done, p->epoch_total);
     part(&line, width, " %3d%%", (int)(100 * done / p->epoch_total));
     bool fits = part(&line, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);

@@ -1,0 +1,38 @@
+/* tensors - named tensors written as one file that other programs read: safetensors (huggingface/safetensors, README)
+ * or npz (numpy: a zip of .npy members, stored). One tensor is in memory at a time.
+ */
+#ifndef TRAINYARD_CLI_TENSORS_H
+#define TRAINYARD_CLI_TENSORS_H
+
+#include "base/buf.h"
+
+enum tensor_type { TENSOR_F32, TENSOR_F64, TENSOR_I8, TENSOR_I16, TENSOR_I32, TENSOR_I64, TENSOR_U8, TENSOR_U16, TENSOR_U32,
+                   TENSOR_U64, TENSOR_F16, TENSOR_BF16, TENSOR_BOOL, TENSOR_TYPES };
+enum { TENSOR_RANK_MAX = 8 };
+
+struct tensor_entry {
+    const char *name;
+    enum tensor_type type;
+    int rank;
+    int64_t dims[TENSOR_RANK_MAX];
+    size_t bytes;
+};
+struct tensor_source {
+    const struct tensor_entry *entries;
+    size_t n;
+    /* Fills entries[i].bytes bytes, little endian, C order. */
+    int (*read)(void *user, size_t i, void *ret, struct err *e);
+    void *user;
+    const char *step;   /* kept as metadata: the training step, or NULL */
+};
+struct tensor_sink {
+    int (*write)(void *user, const void *data, size_t n, struct err *e);
+    void *user;
+};
+
+size_t tensor_type_size(enum tensor_type t);
+MUST_USE int safetensors_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
+/* Less than 4 GiB a tensor and in all (no ZIP64); bfloat16 has no numpy type: both are ERR_INPUT. */
+MUST_USE int npz_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
+
+#endif

@@ -1,0 +1,138 @@
+#include "cli/child.h"
+#include "check_main.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/http_get.h"
+
+static void note(void *user, const char *line)
+{
+    buf_printf(user, "%.100s|", line);
+}
+
+/* Runs sh -c script to its end; its lines, and its exit code. */
+static int run(const char *script, struct buf *lines)
+{
+    struct err e = { 0 };
+    struct child c = CHILD_INIT;
+    char *argv[] = { xstrdup("/bin/sh"), xstrdup("-c"), xstrdup(script), NULL };
+    char *env[] = { NULL };
+    int code = -1;
+    int64_t deadline = clock_ms() + 20000;
+    ck_ok_e(child_start(&c, argv, env, &e));
+    while (c.out >= 0 && clock_ms() < deadline) {
+        struct pollfd p = { .fd = c.out, .events = POLLIN };
+        poll(&p, 1, 1000);
+        child_read(&c, note, lines);
+    }
+    while (!child_ended(&c, &code) && clock_ms() < deadline)
+        poll(NULL, 0, 1);
+    child_fini(&c);
+    for (size_t i = 0; argv[i] != NULL; i++)
+        free(argv[i]);
+    return code;
+}
+
+static const struct {
+    const char *script, *lines;
+    int code;
+} SCRIPTS[] = {
+    { "echo one; echo two >&2", "one|two|", 0 },
+    { "printf 'no newline'; exit 7", "no newline|", 7 },
+    { "printf 'dos\\r\\n\\nend\\n'", "dos||end|", 0 },
+    { "kill -9 $$", "", 137 },
+    { "kill -TERM $$", "", 143 },
+    { "read x; echo \"got $x\"", "got |", 0 }, /* standard input is empty */
+    { "printf 'a\\000b\\n'", "a b|", 0 },
+};
+START_TEST(lines_and_exit_codes)
+{
+    AUTO_FINI(buf) lines = BUF_INIT;
+    ck_assert_int_eq(run(SCRIPTS[_i].script, &lines), SCRIPTS[_i].code);
+    ck_assert_str_eq(lines.data, SCRIPTS[_i].lines);
+}
+END_TEST
+
+static void lengths(void *user, const char *line)
+{
+    buf_printf(user, "%zu ", strlen(line));
+}
+
+START_TEST(a_line_without_end_is_cut)
+{
+    struct err e = { 0 };
+    struct child c = CHILD_INIT;
+    char *argv[] = { xstrdup("/bin/sh"), xstrdup("-c"), xstrdup("head -c 40000 /dev/zero | tr '\\0' x"), NULL };
+    char *env[] = { xstrdup("PATH=/usr/bin:/bin"), NULL };
+    AUTO_FINI(buf) got = BUF_INIT;
+    ck_ok_e(child_start(&c, argv, env, &e));
+    while (c.out >= 0) {
+        struct pollfd p = { .fd = c.out, .events = POLLIN };
+        poll(&p, 1, 1000);
+        child_read(&c, lengths, &got);
+    }
+    ck_assert_str_eq(got.data, "16384 16384 7232 ");
+    child_fini(&c);
+    for (size_t i = 0; argv[i] != NULL; i++)
+        free(argv[i]);
+    free(env[0]);
+}
+END_TEST
+
+START_TEST(what_cannot_be_run_says_so)
+{
+    struct err e = { 0 };
+    char *path = NULL;
+    setenv("TRAINYARD_BIN_DIR", "/nowhere", 1);
+    ck_assert_int_eq(child_find_program("trainyard-ps", &path, &e), -1);
+    ck_assert_str_eq(e.msg, "program trainyard-ps is not in /nowhere (TRAINYARD_BIN_DIR)");
+    unsetenv("TRAINYARD_BIN_DIR");
+    ck_assert_int_eq(child_find_program("no-such-program-anywhere", &path, &e), -1);
+    ck_assert_str_eq(e.msg, "program no-such-program-anywhere is neither beside trainyard nor in PATH");
+    ck_assert_int_eq(child_find_program("sh", &path, &e), 0);
+    ck_assert(str_ends(path, "/sh"));
+    free(path);
+}
+END_TEST
+
+/* answer, body or NULL */
+static const struct {
+    const char *answer, *body;
+} ANSWERS[] = {
+    { "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", "{}" },
+    { "HTTP/1.0 200 OK\r\n\r\n", "" },
+    { "HTTP/1.1 503 Service Unavailable\r\n\r\n{}", NULL },
+    { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", NULL },
+    { "SSH-2.0-OpenSSH\r\n\r\n", NULL },
+    { "", NULL },
+    { "HTTP/1.1 20", NULL },
+};
+START_TEST(answers)
+{
+    size_t n = 0;
+    const char *body = http_get_body(ANSWERS[_i].answer, strlen(ANSWERS[_i].answer), &n);
+    if (ANSWERS[_i].body == NULL) {
+        ck_assert_ptr_null(body);
+    } else {
+        ck_assert_str_eq(body, ANSWERS[_i].body);
+        ck_assert_uint_eq(n, strlen(ANSWERS[_i].body));
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("child");
+    TCase *t = tcase_create("child");
+    tcase_add_loop_test(t, lines_and_exit_codes, 0, COUNT_OF(SCRIPTS));
+    tcase_add_test(t, a_line_without_end_is_cut);
+    tcase_add_test(t, what_cannot_be_run_says_so);
+    tcase_add_loop_test(t, answers, 0, COUNT_OF(ANSWERS));
+    suite_add_tcase(s, t);
+    return s;
+}

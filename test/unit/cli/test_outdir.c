@@ -1,0 +1,152 @@
+#include "cli/outdir.h"
+#include "check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* what is there, what is wished -> what is done; -1: refused */
+static const struct {
+    struct outdir_seen seen;
+    enum outdir_wish wish;
+    int plan;
+} CASES[] = {
+    { { .empty = true }, OUTDIR_ANY, OUTDIR_NEW },
+    { { .empty = true }, OUTDIR_FRESH, OUTDIR_NEW },
+    { { .empty = true }, OUTDIR_RESUME, -1 },
+    { { .present = true, .ours = true }, OUTDIR_ANY, OUTDIR_CONTINUE },
+    { { .present = true, .ours = true }, OUTDIR_RESUME, OUTDIR_CONTINUE },
+    { { .present = true, .ours = true }, OUTDIR_FRESH, OUTDIR_MOVE },
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_ANY, OUTDIR_DONE },
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_RESUME, OUTDIR_REOPEN },
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_FRESH, OUTDIR_MOVE },
+    { { .present = true }, OUTDIR_ANY, OUTDIR_NEW },   /* a folder with other things in it */
+    { { .present = true }, OUTDIR_FRESH, -1 },         /* which is never moved */
+    { { .present = true, .empty = true }, OUTDIR_FRESH, OUTDIR_NEW },
+    { { .present = true, .checkpoints = true }, OUTDIR_ANY, OUTDIR_CONTINUE }, /* brought home from a cluster */
+    { { .present = true, .checkpoints = true }, OUTDIR_RESUME, OUTDIR_CONTINUE },
+    { { .present = true, .checkpoints = true }, OUTDIR_FRESH, -1 },
+};
+START_TEST(what_is_done_with_a_folder)
+{
+    struct err e = { 0 };
+    enum outdir_plan plan = OUTDIR_NEW;
+    int rc = outdir_decide("runs/x", CASES[_i].wish, &CASES[_i].seen, &plan, &e);
+    if (CASES[_i].plan < 0) {
+        ck_assert_int_eq(rc, -1);
+        ck_assert(err_is(&e, ERR_INPUT));
+        ck_assert_ptr_nonnull(strstr(e.msg, "runs/x"));
+    } else {
+        ck_ok_e(rc);
+        ck_assert_int_eq((int)plan, CASES[_i].plan);
+    }
+}
+END_TEST
+
+static char *dir, *path;
+
+static void setup(void)
+{
+    dir = xstrdup("/tmp/trainyard-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    path = path_join(dir, "runs/mnist");
+}
+
+static void teardown(void)
+{
+    auto_free char *command = xasprintf("rm -r '%s'", dir);
+    ck_assert_int_eq(system(command), 0);
+    free(dir);
+    free(path);
+}
+
+static void put(const char *name, const char *text)
+{
+    struct err e = { 0 };
+    auto_free char *file = path_join(path, name);
+    ck_ok_e(file_write(file, text, strlen(text), &e));
+}
+
+START_TEST(the_uid_is_one_life)
+{
+    struct err e = { 0 };
+    char first[40];
+    {
+        AUTO_FINI(outdir) o = { .lock = -1 };
+        ck_ok_e(outdir_open(path, OUTDIR_ANY, "", &o, &e));
+        ck_assert_int_eq(o.plan, OUTDIR_NEW);
+        ck_assert_uint_eq(strlen(o.uid), 36);
+        memcpy(first, o.uid, sizeof(first));
+
+        AUTO_FINI(outdir) other = { .lock = -1 };
+        ck_assert_int_eq(outdir_open(path, OUTDIR_ANY, "", &other, &e), -1);
+        ck_assert_ptr_nonnull(strstr(e.msg, "another trainyard run is using"));
+    }
+    {
+        AUTO_FINI(outdir) o = { .lock = -1 };
+        ck_ok_e(outdir_open(path, OUTDIR_ANY, "", &o, &e));
+        ck_assert_int_eq(o.plan, OUTDIR_CONTINUE);
+        ck_assert_str_eq(o.uid, first);
+    }
+    put("finished", "{\"uid\":\"x\",\"step\":77}");
+    {
+        AUTO_FINI(outdir) o = { .lock = -1 };
+        ck_ok_e(outdir_open(path, OUTDIR_ANY, "", &o, &e));
+        ck_assert_int_eq(o.plan, OUTDIR_DONE);
+        ck_assert_int_eq(o.finished_step, 77);
+    }
+    AUTO_FINI(outdir) o = { .lock = -1 };
+    ck_ok_e(outdir_open(path, OUTDIR_RESUME, "", &o, &e));
+    ck_assert_str_ne(o.uid, first); /* a new life, so that the old end is not taken for its own */
+    auto_free char *finished = path_join(path, "finished");
+    ck_assert(!file_exists(finished));
+}
+END_TEST
+
+START_TEST(a_fresh_start_keeps_the_old)
+{
+    struct err e = { 0 };
+    for (int i = 0; i < 3; i++) {
+        AUTO_FINI(outdir) o = { .lock = -1 };
+        ck_ok_e(outdir_open(path, OUTDIR_FRESH, "", &o, &e));
+        auto_free char *want = i > 0 ? xasprintf("%s.old-%d", path, i) : NULL;
+        ck_assert(str_eq(o.moved_to, want));
+    }
+    auto_free char *old = xasprintf("%s.old-2/uid", path);
+    ck_assert(file_exists(old));
+}
+END_TEST
+
+START_TEST(the_end_is_told)
+{
+    struct err e = { 0 };
+    AUTO_FINI(buf) text = BUF_INIT;
+    ck_ok_e(dir_make(path, &e));
+    outdir_summary(path, &text);
+    ck_assert_str_eq(text.data, "");
+    put("history.json", "{\"history\":{\"epoch\":[0,1],\"loss\":[0.5,0.25]},\"step\":9,\"final\":{\"loss\":0.0762,\"accuracy\":0.97809}}");
+    outdir_summary(path, &text);
+    auto_free char *want = xasprintf("  loss 0.0762, accuracy 0.9781\n  history      %s/history.json\n", path);
+    ck_assert_str_eq(text.data, want);
+    put("history.json", "{\"history\":{\"epoch\":[0,1],\"loss\":[0.5,\"NaN\"]},\"step\":9}");
+    buf_clear(&text);
+    outdir_summary(path, &text);
+    ck_assert(str_starts(text.data, "  loss NaN\n"));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("outdir");
+    TCase *pure = tcase_create("pure");
+    tcase_add_loop_test(pure, what_is_done_with_a_folder, 0, COUNT_OF(CASES));
+    suite_add_tcase(s, pure);
+    TCase *t = tcase_create("folder");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, the_uid_is_one_life);
+    tcase_add_test(t, a_fresh_start_keeps_the_old);
+    tcase_add_test(t, the_end_is_told);
+    suite_add_tcase(s, t);
+    return s;
+}

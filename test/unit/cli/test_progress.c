@@ -1,0 +1,116 @@
+#include "cli/progress.h"
+#include "check_main.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char ANSWER[] =
+    "{\"state\":\"training\",\"message\":\"\",\"step\":1388,\"epoch\":2,\"epochs\":5,\"batches_done\":1388,\"batches_total\":4690,"
+    "\"epoch_batches_done\":450,\"epoch_batches_total\":938,\"loss\":0.14334,\"metrics\":{\"loss\":0.14334,\"accuracy\":0.9581},"
+    "\"examples_per_second\":48210.4,\"workers\":2,\"a_stranger\":[1,2]}";
+
+static struct progress parsed(const char *text)
+{
+    struct err e = { 0 };
+    struct progress p;
+    ck_ok_e(progress_parse(text, strlen(text), &p, &e));
+    return p;
+}
+
+START_TEST(an_answer_is_read)
+{
+    struct progress p = parsed(ANSWER);
+    ck_assert_str_eq(p.state, "training");
+    ck_assert_int_eq(p.step, 1388);
+    ck_assert_int_eq(p.epoch, 2);
+    ck_assert_int_eq(p.epochs, 5);
+    ck_assert_int_eq(p.epoch_done, 450);
+    ck_assert_int_eq(p.epoch_total, 938);
+    ck_assert_int_eq(p.workers, 2);
+    ck_assert_uint_eq(p.nmetrics, 2); /* loss is not there twice */
+    ck_assert_str_eq(p.metrics[0].name, "loss");
+    ck_assert_str_eq(p.metrics[1].name, "accuracy");
+}
+END_TEST
+
+START_TEST(odd_answers_do_no_harm)
+{
+    struct err e = { 0 };
+    struct progress p = parsed("{\"loss\":\"NaN\",\"step\":\"many\",\"epoch\":1e300,\"metrics\":[1],\"state\":7}");
+    ck_assert(isnan(p.metrics[0].value));
+    ck_assert_int_eq(p.step, 0);
+    ck_assert_int_eq(p.epoch, 0);
+    ck_assert_str_eq(p.state, "");
+    p = parsed("{\"loss\":null}");
+    ck_assert_uint_eq(p.nmetrics, 0);
+    p = parsed("[]");
+    ck_assert_int_eq(p.step, 0);
+    ck_assert_int_eq(progress_parse("{", 1, &p, &e), -1);
+}
+END_TEST
+
+/* columns, epoch over, line */
+static const struct {
+    size_t width;
+    bool finished;
+    const char *line;
+} BARS[] = {
+    { 200, false,
+      "Epoch 2/5 [=========>..........]  47% 450/938  loss 0.1433  accuracy 0.9581  48210 examples/s  ETA 5 s" },
+    { 200, true, "Epoch 2/5 [====================] 100% 938/938  loss 0.1433  accuracy 0.9581  48210 examples/s" },
+    { 80, false, "Epoch 2/5 [=========>..........]  47% 450/938  loss 0.1433  accuracy 0.9581" },
+    { 60, false, "Epoch 2/5 [=========>..........]  47% 450/938  loss 0.1433" },
+    { 30, false, "Epoch 2/5  47% 450/938" },
+    { 5, false, "" },
+};
+START_TEST(a_bar_fits_its_terminal)
+{
+    struct progress p = parsed(ANSWER);
+    struct pace pace = { .per_second = 100 };
+    AUTO_FINI(buf) out = BUF_INIT;
+    progress_bar(&p, &pace, BARS[_i].finished, BARS[_i].width, &out);
+    if (BARS[_i].width >= 30)
+        ck_assert_str_eq(out.data, BARS[_i].line);
+    ck_assert_uint_le(out.len, BARS[_i].width);
+}
+END_TEST
+
+START_TEST(before_the_first_batch_it_says_what_is_waited_for)
+{
+    struct progress p = parsed("{\"state\":\"starting\",\"message\":\"waiting 3 s for ps-1\"}");
+    struct pace pace = { 0 };
+    AUTO_FINI(buf) out = BUF_INIT;
+    progress_bar(&p, &pace, false, 80, &out);
+    ck_assert_str_eq(out.data, "starting: waiting 3 s for ps-1");
+}
+END_TEST
+
+START_TEST(pace_follows_the_speed)
+{
+    struct pace p = { 0 };
+    pace_note(&p, 0, 1000);
+    ck_assert(p.per_second <= 0);
+    pace_note(&p, 5, 1010); /* too soon to tell */
+    ck_assert(p.per_second <= 0);
+    pace_note(&p, 100, 2000);
+    ck_assert_double_eq_tol(p.per_second, 100, 1e-9);
+    for (int i = 1; i <= 100; i++)
+        pace_note(&p, 100 + 40 * i, 2000 + 200 * i);
+    ck_assert_double_eq_tol(p.per_second, 200, 1);
+    pace_note(&p, 50, 100000); /* rolled back: begins anew */
+    ck_assert(p.per_second <= 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("progress");
+    TCase *t = tcase_create("progress");
+    tcase_add_test(t, an_answer_is_read);
+    tcase_add_test(t, odd_answers_do_no_harm);
+    tcase_add_loop_test(t, a_bar_fits_its_terminal, 0, COUNT_OF(BARS));
+    tcase_add_test(t, before_the_first_batch_it_says_what_is_waited_for);
+    tcase_add_test(t, pace_follows_the_speed);
+    suite_add_tcase(s, t);
+    return s;
+}
