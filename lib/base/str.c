@@ -76,21 +76,26 @@ int str_bool(const char *s, bool *ret, struct err *e)
 
 enum { WORD_MAX = 64 }; /* longer words get no suggestion */
 
-/* Levenshtein distance with one row; case does not count. */
+/* Edit distance in which two swapped neighbours count as one edit ("optimal string alignment"); case does not
+ * count. Three rows of the usual table: before[] is two above row[]. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
 {
-    size_t row[WORD_MAX + 1];
+    size_t rows[3][WORD_MAX + 1];
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
 
     for (size_t j = 0; j <= m; j++)
         row[j] = j;
     for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
+        size_t *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-            size_t substitute = diagonal + (same ? 0 : 1);
-            diagonal = row[j];
-            row[j] = MIN(substitute, MIN(row[j], row[j - 1]) + 1);
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            row[j] = MIN(above[j - 1] + (x == y ? 0 : 1), MIN(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && tolower((unsigned char)a[i - 2]) == y)
+                row[j] = MIN(row[j], before[j - 2] + 1);
         }
     }
     return row[m];

@@ -69,7 +69,7 @@ static const struct {
     { "Adamm", "Adam" },     { "adam", "Adam" },   { "RMSProp", "RMSprop" }, { "rmsprob", "RMSprop" },
     { "AdaGrad", "Adagrad" }, { "sgd", "SGD" },     { "Adadelte", "Adadelta" }, { "Lion", NULL },
     { "", NULL },            { "x", NULL },        { "qqqqqq", NULL },       { "Flrt", NULL },
-    { "sdg", NULL },         { "sg", "SGD" },
+    { "sdg", "SGD" },        { "sg", "SGD" },    { "Ftlr", "Ftrl" },
     { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL },
 };
 START_TEST(misspelt_words_find_their_neighbour)
