@@ -84,7 +84,7 @@ static int read_default(const struct node *n, struct column *c, struct err *e)
 static int read_csv_column(const struct node *n, struct column *c, struct err *e)
 {
     static const char *const KEYS[] = { "name", "type", "vocabulary", "default" };
-    static const char *const TYPES[] = { "float", "int", "category", "ignore" }; /* as enum column_type */
+    static const char *const TYPES[] = { "float", "int", "category" }; /* as enum column_type */
     size_t type = COLUMN_FLOAT;
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
         return -1;
@@ -92,7 +92,6 @@ static int read_csv_column(const struct node *n, struct column *c, struct err *e
     if (node_present(&type_node) && node_enum(&type_node, TYPES, COUNT_OF(TYPES), &type, e) < 0)
         return -1;
     c->type = (enum column_type)type;
-    c->typed = true;
     if (c->type == COLUMN_CATEGORY && read_vocabulary(n, c, e) < 0)
         return -1;
     if (c->type != COLUMN_CATEGORY && node_present(&words))
@@ -141,45 +140,57 @@ static int find_label(const struct data_place *at, struct columns *c, struct err
     return 0;
 }
 
-static int finish(const struct data_place *at, struct columns *c, struct err *e)
+/* The column becomes a feature, behind those before it. */
+static int add_feature(struct columns *c, struct column *column, struct err *e)
 {
-    if (find_label(at, c, e) < 0)
-        return -1;
-    if (c->label >= 0 && c->c[c->label].type == COLUMN_IGNORE)
-        return data_error(at, "label", e, "column '%s' is ignored, so it cannot be the label", c->c[c->label].name);
-    c->features = 0;
-    for (size_t i = 0; i < c->n; i++)
-        if ((int64_t)i != c->label && c->c[i].type != COLUMN_IGNORE &&
-            size_add(c->features, c->c[i].count, &c->features, e) < 0)
-            return -1;
-    if (c->features == 0)
-        return data_error(at, "columns", e, "no column is left for the features");
-    return 0;
+    column->used = true;
+    column->place = c->features;
+    return size_add(c->features, column->count, &c->features, e);
 }
 
-static int apply_spec(const struct data_place *at, struct columns *c, struct err *e)
+static int some_features(const struct data_place *at, const struct columns *c, struct err *e)
+{
+    return c->features > 0 ? 0 : data_error(at, "columns", e, "no column is left for the features");
+}
+
+/* One of spec.columns. */
+static int describe_column(const struct node *n, struct columns *c, struct err *e)
+{
+    struct node name_node = node_get(n, "name");
+    const char *name;
+    char hint[128];
+    if (node_object(n, e) < 0 || node_str(&name_node, &name, e) < 0)
+        return -1;
+    int64_t which = find_column(c, name);
+    if (which < 0)
+        return node_error(&name_node, e, "the data has no column '%s'%s", name,
+                          nearest_column(c, name, hint, sizeof(hint)));
+    struct column *column = &c->c[which];
+    if (column->described)
+        return node_error(&name_node, e, "column '%s' is described twice", name);
+    column->described = true;
+    if (read_csv_column(n, column, e) < 0)
+        return -1;
+    return which != c->label ? add_feature(c, column, e) : 0;
+}
+
+static int choose_columns(const struct data_place *at, struct columns *c, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
-    if (!node_present(columns))
-        return 0;
-    if (node_array(columns, e) < 0)
+    if (find_label(at, c, e) < 0 || (node_present(columns) && node_array(columns, e) < 0))
         return -1;
     for (size_t i = 0; i < node_size(columns); i++) {
-        struct node item = node_item(columns, i), name_node = node_get(&item, "name");
-        const char *name;
-        char hint[128];
-        if (node_object(&item, e) < 0 || node_str(&name_node, &name, e) < 0)
-            return -1;
-        int64_t which = find_column(c, name);
-        if (which < 0)
-            return node_error(&name_node, e, "the data has no column '%s'%s", name,
-                              nearest_column(c, name, hint, sizeof(hint)));
-        if (c->c[which].typed)
-            return node_error(&name_node, e, "column '%s' is described twice", name);
-        if (read_csv_column(&item, &c->c[which], e) < 0)
+        struct node item = node_item(columns, i);
+        if (describe_column(&item, c, e) < 0)
             return -1;
     }
-    return 0;
+    bool all = c->features == 0;
+    for (size_t i = 0; all && i < c->n; i++)
+        if ((int64_t)i != c->label && add_feature(c, &c->c[i], e) < 0)
+            return -1;
+    if (c->label >= 0)
+        c->c[c->label].used = true;
+    return some_features(at, c, e);
 }
 
 int columns_of_names(const struct data_place *at, const struct strlist *names, struct columns *ret, struct err *e)
@@ -189,7 +200,7 @@ int columns_of_names(const struct data_place *at, const struct strlist *names, s
         c.c[i].name = xstrdup(names->items[i]);
         c.c[i].count = 1;
     }
-    if (apply_spec(at, &c, e) < 0 || finish(at, &c, e) < 0)
+    if (choose_columns(at, &c, e) < 0)
         return -1;
     *ret = c;
     c = (struct columns){ .c = NULL };
@@ -231,8 +242,17 @@ static int read_feature(const struct node *n, struct column *c, struct err *e)
         return -1;
     c->name = xstrdup(name);
     c->type = MEANING[type];
-    c->typed = true;
     return read_shape(n, c, e) < 0 ? -1 : read_default(n, c, e);
+}
+
+static int place_features(const struct data_place *at, struct columns *c, struct err *e)
+{
+    if (find_label(at, c, e) < 0)
+        return -1;
+    for (size_t i = 0; i < c->n; i++)
+        if ((int64_t)i != c->label && add_feature(c, &c->c[i], e) < 0)
+            return -1;
+    return some_features(at, c, e);
 }
 
 int columns_of_spec(const struct data_place *at, struct columns *ret, struct err *e)
@@ -257,7 +277,7 @@ int columns_of_spec(const struct data_place *at, struct columns *ret, struct err
         if (twice)
             return node_error(&item, e, "feature '%s' is described twice", c.c[i].name);
     }
-    if (finish(at, &c, e) < 0)
+    if (place_features(at, &c, e) < 0)
         return -1;
     *ret = c;
     c = (struct columns){ .c = NULL };
@@ -266,7 +286,8 @@ int columns_of_spec(const struct data_place *at, struct columns *ret, struct err
 
 static uint64_t column_hash(const struct column *c)
 {
-    uint64_t h = hash64(c->name, strlen(c->name), (uint64_t)c->type * 2 + c->has_default);
+    uint64_t h = hash64(c->name, strlen(c->name), (uint64_t)c->type * 4 + (c->used ? 2 : 0) + c->has_default);
+    h = hash64_mix(h, c->place);
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));
     for (int i = 0; i < c->shape.rank; i++)
         h = hash64_mix(h, (uint64_t)c->shape.dim[i]);

@@ -1,23 +1,26 @@
 /* columns - what the columns of a data set mean: names, types, the label. Read off spec.columns, and for csv the
  * header of the file. Inside of lib/data. Immutable once read.
  *
- *     columns:                                          # those not named here are float features
+ *     columns:                                      # the features, in this order; csv without: all, as float
  *       - {name: sex, type: category, vocabulary: [female, male], default: male}
- *       - {name: age, type: float, default: 29.7}       # default: what an empty field counts as
- *       - {name: ticket, type: ignore}
- *     label: survived                                   # name or index; -1 is the last column
+ *       - {name: age, type: float, default: 29.7}   # default: what an empty field counts as
+ *     label: survived                               # name or index; -1 is the last column
+ *
+ * The label may be described among the columns too; when nothing else is, all others of a csv are features.
  */
 #ifndef TRAINYARD_DATA_COLUMNS_H
 #define TRAINYARD_DATA_COLUMNS_H
 
 #include "data/files.h"
 
-enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_IGNORE, COLUMN_BYTES };
+enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES };
 
 struct column {
     char *name;
     enum column_type type;
-    bool typed;                 /* the job says the type */
+    bool described;             /* by the job */
+    bool used;                  /* as a feature or the label; else passed over */
+    size_t place;               /* of a feature's first number within an example */
     struct strmap *vocabulary;  /* category: word -> its number + 1 */
     bool has_default;
     double fallback;
@@ -30,18 +33,18 @@ struct columns {
     struct column *c;
     size_t n;
     int64_t label;              /* its place in c, -1: none */
-    size_t features;            /* numbers an example, without label and ignored ones */
+    size_t features;            /* numbers an example, without the label's */
 };
 void columns_fini(struct columns *c);
 DEFINE_AUTO_FINI(columns, columns_fini)
 
-/* csv: the names are given, the job may type some of them. */
+/* csv: the names are given, the job may describe some of them. */
 MUST_USE int columns_of_names(const struct data_place *at, const struct strlist *names, struct columns *ret,
                               struct err *e);
 /* tfrecord: the job names them all. */
 MUST_USE int columns_of_spec(const struct data_place *at, struct columns *ret, struct err *e);
 
-/* The number of a word (n bytes at p); -1: not in the vocabulary. */
+/* The number of a word; -1: not in the vocabulary. */
 int64_t column_word(const struct column *c, const char *word);
 /* Hash of everything here that changes values. */
 uint64_t columns_hash(const struct columns *c);

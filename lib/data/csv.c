@@ -127,7 +127,7 @@ static int bad_value(const struct column *c, const struct data_file *f, const un
                      const struct text_field *field, struct err *e)
 {
     static const char *const MUST[] = {
-        [COLUMN_FLOAT] = "is not a number (type: category and a vocabulary take words, type: ignore leaves it out)",
+        [COLUMN_FLOAT] = "is not a number (words need type: category and a vocabulary)",
         [COLUMN_INT] = "is not a whole number",
         [COLUMN_CATEGORY] = "is not in the vocabulary",
     };
@@ -189,14 +189,14 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
         more = text_field(p, end, c->delimiter, &field);
         if (more > TEXT_LAST)
             return quote_error(f, *p, more, e);
-        if (column->type == COLUMN_IGNORE)
+        if (!column->used)
             continue;
         if (take_value(column, f, at, &field, &v, e) < 0)
             return -1;
         if ((int64_t)i == c->columns.label)
             *label = v;
         else
-            *x++ = (float)v;
+            x[column->place] = (float)v;
     }
     return more == TEXT_MORE ? wrong_count(c, f, record, e) : 0;
 }
@@ -281,7 +281,7 @@ static void describe(struct csv *c, uint64_t options)
         return;
     const struct column *label = &c->columns.c[c->columns.label];
     r->has_labels = true;
-    r->integer_labels = label->typed ? label->type != COLUMN_FLOAT : c->indexed.notes.labels_whole;
+    r->integer_labels = label->described ? label->type != COLUMN_FLOAT : c->indexed.notes.labels_whole;
     r->label_max = r->integer_labels ? c->indexed.notes.label_max : -1;
     r->y = r->integer_labels ? shape_of(0, NULL) : shape_of(1, (int64_t[]){ 1 });
 }

@@ -160,7 +160,7 @@ static struct target target_of(const struct decoding *d, size_t column)
     if (label && plan->integer_label)
         t.label = d->y;
     else
-        t.floats = (label ? (float *)d->y : d->x) + plan->offset[column];
+        t.floats = label ? d->y : d->x + t.column->place;
     return t;
 }
 

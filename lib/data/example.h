@@ -14,7 +14,6 @@ enum { EXAMPLE_FEATURES_MAX = 4096 };
 /* What to take out of a message, and where to. */
 struct example_plan {
     const struct columns *columns; /* at most EXAMPLE_FEATURES_MAX */
-    size_t *offset;                /* of each column within x, in numbers; of the label: 0 */
     bool integer_label;            /* y is int32_t, else float */
 };
 /* Features that no column names are passed over. x has columns->features floats; y what the label counts.

@@ -25,7 +25,6 @@ static void tfrecord_free(struct records *r)
     struct tfrecord *t = (struct tfrecord *)r;
     indexed_fini(&t->indexed);
     columns_fini(&t->columns);
-    free(t->plan.offset);
     free(t);
 }
 
@@ -114,17 +113,11 @@ static const struct indexed_ops TFRECORD_INDEXED = {
 static void describe_features(struct tfrecord *t)
 {
     struct records *r = &t->records;
-    size_t at = 0, used = 0;
+    r->x = shape_of(1, (int64_t[]){ (int64_t)t->columns.features });
     for (size_t i = 0; i < t->columns.n; i++) {
         const struct column *c = &t->columns.c[i];
-        if ((int64_t)i == t->columns.label)
-            continue;
-        t->plan.offset[i] = at;
-        at += c->count;
-        if (used++ == 0 && c->shape.rank > 0)
+        if ((int64_t)i != t->columns.label && c->count == t->columns.features && c->shape.rank > 0)
             r->x = c->shape;
-        else
-            r->x = shape_of(1, (int64_t[]){ (int64_t)at });
     }
 }
 
@@ -190,7 +183,6 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     if (columns_of_spec(at, &t->columns, e) < 0 || check_columns(at, &t->columns, e) < 0)
         return -1;
     t->plan.columns = &t->columns;
-    t->plan.offset = xcalloc(t->columns.n, sizeof(*t->plan.offset));
     describe_features(t);
     if (describe_label(at, t, e) < 0 || open_files(at, t, e) < 0)
         return -1;
