@@ -49,10 +49,10 @@ static int emit_chunk(const char *data, size_t n, void *user)
 static void emit_real(double v, struct buf *out)
 {
     char text[40];
-    int digits = 0;
+    int digits = 15; /* "%.15g" drops trailing zeros, so fewer need not be tried: 60, not 6e+01 */
     do
-        snprintf(text, sizeof(text), "%.*g", ++digits, v);
-    while (digits < 17 && strtod(text, NULL) != v);
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+    while (++digits <= 17 && strtod(text, NULL) != v);
 
     buf_str(out, text);
     if (strpbrk(text, ".e") == NULL) /* it shall be read as a real again */

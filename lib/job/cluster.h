@@ -1,9 +1,15 @@
 /* cluster - who is in the job and who am I: TF_CONFIG, the JOB_NAME family, or flags (design part 6).
  *
- * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. Precedence: flags,
- * then the JOB_NAME family, then TF_CONFIG. A half-given set is ERR_INPUT in the words TensorFlow users
- * know: "Must specify an explicit `job_name`", "Must specify an explicit `task_index`", "Must specify an
- * explicit `ps_hosts`", ... Nothing given: configured = false (single-machine training).
+ * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. The JOB_NAME family
+ * is five settings, each from its flag or else from its environment variable; when any of them is given,
+ * TF_CONFIG is not looked at. Empty values count as not given. A half-given set is ERR_INPUT in the words
+ * TensorFlow users know: "Must specify an explicit `job_name`", "Must specify an explicit `task_index`",
+ * "Must specify an explicit `ps_hosts`", ... (a ps or a chief may leave out worker_hosts when chief_host is
+ * given). Nothing given, or TF_CONFIG without a cluster: configured = false (single-machine training;
+ * role worker, index 0).
+ *
+ * What comes out is checked: addresses are host:port and differ, the task is in the cluster (an evaluator
+ * need not be), there is at most one chief, and everybody but a ps has one to report to.
  */
 #ifndef TRAINYARD_JOB_CLUSTER_H
 #define TRAINYARD_JOB_CLUSTER_H

@@ -48,16 +48,19 @@ struct data_spec {
     struct node columns;          /* csv: optional [{name, type: float|int|category, vocabulary: [..]}]; tfrecord: [{name, type: float|int64|bytes, shape}] */
     const char *label;            /* csv: column name or index ("-1" = last, the default); tfrecord: feature name */
     bool shuffle;                 /* default true for train */
+    struct strlist texts;         /* storage of label when it was written as a number */
     struct node node;             /* the whole map, for messages */
 };
 
+/* STRATEGY_SINGLE is also what a manifest means that names no strategy and no PS: such a job runs as one process, but
+ * a replica of it that is given a cluster with ps by hand trains with them. */
 enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE };
 enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
 enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
 
 struct replica_spec {
     bool present;
-    int count;
+    int count;                    /* 0 when not present; default 1 */
     enum restart_policy restart;
     struct node node;
 };
@@ -95,6 +98,7 @@ struct job {
         int64_t every_steps;      /* default 100; 0: by time */
         double every_seconds;
         bool histograms;          /* weight histograms, default true */
+        const char *directory;    /* in the output folder, default "summaries" */
     } summaries;
     struct {
         double max_wait_seconds;  /* default 7200 */

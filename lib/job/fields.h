@@ -1,0 +1,68 @@
+/* fields - the manifest as tables: one row a field. The same rows parse the manifest (types, ranges, defaults,
+ * unknown and missing keys, choices of later releases) and write its manual (job/manual.h), so the two cannot differ.
+ *
+ * A table describes one map of the manifest. Its rows fill one structure, the `base` of fields_read(); a row that is
+ * itself a table fills the part of it that begins at `offset`.
+ */
+#ifndef TRAINYARD_JOB_FIELDS_H
+#define TRAINYARD_JOB_FIELDS_H
+
+#include "job/job.h"
+
+enum field_kind {
+    FIELD_INT,    /* int64_t, uint64_t or int */
+    FIELD_NUMBER, /* double */
+    FIELD_BOOL,   /* bool */
+    FIELD_STRING, /* const char *, borrowed from the document */
+    FIELD_CHOICE, /* an enum whose values are the places in names[] */
+    FIELD_MAP,    /* any map: struct node, or only checked */
+    FIELD_LIST,   /* any list: struct node, or only checked */
+    FIELD_ANY,    /* whatever it is: struct node, or not looked at */
+    FIELD_TABLE,  /* a map with a table of its own */
+    FIELD_OWN     /* the table's check() reads it; here only for the list of keys and the manual */
+};
+
+struct field_table;
+struct field {
+    const char *key;
+    enum field_kind kind;
+    bool required;              /* when its map is given */
+    bool above_min;             /* FIELD_NUMBER: min itself is out of range */
+    bool alias;                 /* FIELD_TABLE: fills what another row fills; absent, it leaves that alone */
+    size_t offset, size;        /* of what it fills; size 0: nothing */
+    int64_t min, max;           /* FIELD_INT, FIELD_NUMBER; max INT64_MAX: no limit */
+    const char *fallback;       /* value when absent, as in a manifest; NULL: zero, NULL, false */
+    const char *fallback_text;  /* for the manual, when the default is no constant */
+    const char *type_text;      /* for the manual, instead of the kind's name */
+    const char *const *names;   /* FIELD_CHOICE */
+    size_t nnames, nworking;    /* names from nworking on come with a later release */
+    const struct field_table *table;
+    const char *help;           /* one line */
+};
+
+struct field_table {
+    const char *title;          /* "spec.fit" */
+    const char *about;          /* for the manual: Markdown */
+    const struct field *rows;
+    size_t nrows;
+    /* Called after the rows when the map is given: what needs more than one field, or more than a row can say. */
+    int (*check)(void *base, const struct node *n, struct err *e);
+};
+
+/* Fills base from the map n; n->v NULL: all defaults, nothing is required. */
+MUST_USE int fields_read(const struct field_table *t, const struct node *n, void *base, struct err *e);
+
+extern const struct field_table JOB_FIELDS;  /* base: struct job */
+extern const struct field_table DATA_FIELDS; /* base: struct data_spec */
+
+/* data_spec.c: the check of DATA_FIELDS, and release of what it made. */
+int data_spec_check(void *base, const struct node *n, struct err *e);
+void data_spec_fini(struct data_spec *d);
+
+/* job_check.c: rules over several fields, once all are read. */
+MUST_USE int job_check(struct job *j, struct err *e);
+
+/* sets.c: one "--set path=value" applied to the document. */
+MUST_USE int set_apply(json_t *doc, struct source *src, const char *set, struct err *e);
+
+#endif

@@ -1,0 +1,127 @@
+/* From text to a checked job: which document, what kind, its fields, the rules between them. */
+#include "job/job.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "job/fields.h"
+
+#define API_VERSION "trainyard.dev/v1alpha1"
+#define KIND "TrainJob"
+enum { MANIFEST_MAX = 4 << 20 };
+
+static const char *member_str(const json_t *v, const char *key)
+{
+    return json_string_value(json_object_get(v, key));
+}
+
+/* ---- which document ---- */
+
+static bool is_train_job(void *user UNUSED, const json_t *v)
+{
+    return str_eq(member_str(v, "kind"), KIND);
+}
+
+/* No document is a TrainJob: says what the first one is instead. */
+static int not_a_train_job(const json_t *v, const struct source *src, struct err *e)
+{
+    static const char *const KINDS[] = { KIND };
+    char cure[64];
+    struct node top = node_root(v, src), kind = node_get(&top, "kind");
+    const char *word = json_string_value(kind.v);
+
+    if (kind.v == NULL)
+        return node_error(&top, e, "'kind' is missing; a job begins with 'apiVersion: " API_VERSION "', 'kind: " KIND "'");
+    if (word == NULL)
+        return node_error(&kind, e, "must be the string '" KIND "', not %s", node_type(&kind));
+    if (strcmp(word, "TFJob") == 0)
+        return node_error(&kind, e,
+                          "a TFJob names images, not a model, and only a cluster can run them: kubectl apply it where "
+                          "the operator runs; to run here, write a " KIND " with spec.model (docs/manifest.md)");
+    str_did_you_mean(word, KINDS, COUNT_OF(KINDS), cure, sizeof(cure));
+    return node_error(&kind, e, "'%.60s' is not a " KIND "%s", word, cure);
+}
+
+static int check_api_version(const json_t *v, const struct source *src, struct err *e)
+{
+    struct node top = node_root(v, src), version = node_get(&top, "apiVersion");
+    const char *text;
+
+    if (!node_present(&version))
+        return node_error(&top, e, "'apiVersion' is missing; it is " API_VERSION);
+    if (node_str(&version, &text, e) < 0)
+        return -1;
+    if (str_starts(text, "trainer.kubeflow.org/"))
+        return node_error(&version, e, "this is a TrainJob of Kubeflow Trainer; Trainyard's have apiVersion " API_VERSION);
+    if (strcmp(text, API_VERSION) != 0)
+        return node_error(&version, e, "'%.80s' is not supported; it must be " API_VERSION, text);
+    return 0;
+}
+
+/* The document to take, with its places. */
+static int read_document(const char *text, size_t n, const char *name, struct job *j, struct err *e)
+{
+    if (yaml_parse_wanted(text, n, name, is_train_job, NULL, &j->doc, &j->source, e) < 0)
+        return -1;
+    if (j->doc != NULL)
+        return check_api_version(j->doc, j->source, e);
+    if (yaml_parse(text, n, name, &j->doc, &j->source, e) < 0)
+        return -1;
+    return not_a_train_job(j->doc, j->source, e);
+}
+
+/* ---- parsing ---- */
+
+static int apply_sets(struct job *j, const struct strlist *sets, struct err *e)
+{
+    for (size_t i = 0; sets != NULL && i < sets->n; i++)
+        if (set_apply(j->doc, j->source, sets->items[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+static int parse(const char *text, size_t n, const char *name, const struct strlist *sets, struct job **ret,
+                 struct err *e)
+{
+    AUTO(job) *j = xcalloc(1, sizeof(*j));
+
+    j->file = xstrdup(name);
+    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0)
+        return -1;
+    struct node top = node_root(j->doc, j->source);
+    if (fields_read(&JOB_FIELDS, &top, j, e) < 0 || job_check(j, e) < 0)
+        return -1;
+    *ret = TAKE(j);
+    return 0;
+}
+
+int job_parse(const char *text, size_t n, const char *name, struct job **ret, struct err *e)
+{
+    return parse(text, n, name, NULL, ret, e);
+}
+
+int job_load_with(const char *path, const struct strlist *sets, struct job **ret, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+
+    if (file_read(path, MANIFEST_MAX, &text, e) < 0)
+        return err_wrap(e, "job file");
+    return parse(text.data, text.len, strcmp(path, "-") == 0 ? "standard input" : path, sets, ret, e);
+}
+
+int job_load(const char *path, struct job **ret, struct err *e)
+{
+    return job_load_with(path, NULL, ret, e);
+}
+
+void job_free(struct job *j)
+{
+    if (j == NULL)
+        return;
+    data_spec_fini(&j->train);
+    data_spec_fini(&j->validation);
+    json_decref(j->doc);
+    source_free(j->source);
+    free(j->file);
+    free(j);
+}

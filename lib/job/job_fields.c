@@ -1,0 +1,239 @@
+/* The tables of the manifest, from the top down. Names and defaults are design part 5's; those of checkpoint, summaries
+ * and the waits are MonitoredTrainingSession's. */
+#include "job/fields.h"
+
+#define DEST(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define ROWS(array) .rows = (array), .nrows = COUNT_OF(array)
+#define NAMES(array) .names = (array), .nnames = COUNT_OF(array), .nworking = COUNT_OF(array)
+#define NO_MAX INT64_MAX
+
+enum { REPLICAS_MAX = 10000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX = 1000000000 };
+#define STEPS_MAX INT64_C(1000000000000000) /* far from where sums and products with it overflow */
+
+/* ---- model and compile: their values are judged by lib/nn ---- */
+
+static const struct field MODEL[] = {
+    { "name", FIELD_STRING, .fallback_text = "`sequential`", .help = "The model's name." },
+    { "inputShape", FIELD_LIST, .type_text = "list of numbers",
+      .help = "Shape of one example, without the batch: `[28, 28]`. Wanted with `layers`, unless they begin with an "
+              "`InputLayer`." },
+    { "layers", FIELD_LIST, .type_text = "list of layers",
+      .help = "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's." },
+    { "keras", FIELD_ANY, .type_text = "map or JSON text",
+      .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3, Sequential." },
+    { "kerasFile", FIELD_STRING, .type_text = "path", .help = "Instead of `layers`: a file with such JSON." },
+};
+static const struct field_table MODEL_FIELDS = { "spec.model",
+    "The network. Without `model` every replica brings its own image and is only started and watched.",
+    ROWS(MODEL), .check = NULL };
+
+static const struct field COMPILE[] = {
+    { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as Keras",
+      .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`." },
+    { "loss", FIELD_ANY, .type_text = "name or map", .required = true,
+      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`." },
+    { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "What is measured beside the loss." },
+};
+static const struct field_table COMPILE_FIELDS = { "spec.compile",
+    "Arguments of Keras's `Model.compile`. Fields that Keras lets be a name or a map are so here.",
+    ROWS(COMPILE), .check = NULL };
+
+/* ---- data ---- */
+
+static const struct field DATA[] = {
+    { "train", FIELD_TABLE, DEST(struct job, train), .table = &DATA_FIELDS, .required = true,
+      .help = "What the model is trained on." },
+    { "validation", FIELD_TABLE, DEST(struct job, validation), .table = &DATA_FIELDS,
+      .help = "What it is evaluated on after every epoch and at the end." },
+};
+static const struct field_table DATA_SETS = { "spec.data", "Data sets.", ROWS(DATA), .check = NULL };
+
+/* ---- fit ---- */
+
+static const struct field FIT[] = {
+    { "epochs", FIELD_INT, DEST(struct job, fit.epochs), .min = 1, .max = EPOCHS_MAX,
+      .help = "Passes over the training data. Give this or `steps`." },
+    { "steps", FIELD_INT, DEST(struct job, fit.steps), .min = 1, .max = STEPS_MAX,
+      .help = "The global step to stop at (TensorFlow's StopAtStepHook)." },
+    { "batchSize", FIELD_INT, DEST(struct job, fit.batch_size), .min = 1, .max = BATCH_MAX, .fallback = "32",
+      .help = "Examples in one update." },
+    { "validationBatchSize", FIELD_INT, DEST(struct job, fit.validation_batch_size), .min = 1, .max = BATCH_MAX,
+      .fallback_text = "`batchSize`", .help = "Examples in one batch of evaluation; does not change its result." },
+    { "seed", FIELD_INT, DEST(struct job, fit.seed), .min = 0, .max = INT64_MAX - 1, .fallback = "0",
+      .help = "Names every random draw: initial values, order of examples, dropout." },
+    { "chiefTrains", FIELD_BOOL, DEST(struct job, fit.chief_trains), .fallback = "false",
+      .help = "The chief computes batches too. It always does when there is no worker." },
+    { "logEverySteps", FIELD_INT, DEST(struct job, fit.log_every_steps), .min = 1, .max = STEPS_MAX, .fallback = "100",
+      .help = "Steps between two lines of progress in the log." },
+    { "maxWaitSeconds", FIELD_NUMBER, DEST(struct job, limits.max_wait_seconds), .above_min = true, .max = NO_MAX,
+      .fallback = "7200", .help = "How long a replica waits for the others before it gives up with exit code 138." },
+    { "stopGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.stop_grace_seconds), .max = NO_MAX, .fallback = "120",
+      .help = "How long a stopped replica may take to save and leave." },
+    { "evaluationGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.evaluation_grace_seconds), .max = NO_MAX,
+      .fallback = "300", .help = "How long the chief waits at the end for an evaluator's last result." },
+};
+static const struct field_table FIT_FIELDS = { "spec.fit", "How long and in what portions to train.", ROWS(FIT),
+                                               .check = NULL };
+
+/* ---- strategy ---- */
+
+static const char *const STRATEGIES[] = { "ParameterServer", "Single", "MultiWorkerMirrored", "Mirrored", "Hogwild",
+                                          "Pipeline" };
+static const char *const UPDATES[] = { "async", "sync", "bounded" };
+static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
+static const struct field STRATEGY[] = {
+    { "name", FIELD_CHOICE, DEST(struct job, strategy.name), .names = STRATEGIES, .nnames = COUNT_OF(STRATEGIES),
+      .nworking = 2, .fallback_text = "`ParameterServer` when there are PS, else `Single`",
+      .help = "Where the variables live: on parameter servers, or in the one process that trains." },
+    { "updates", FIELD_CHOICE, DEST(struct job, strategy.updates), .names = UPDATES, .nnames = COUNT_OF(UPDATES),
+      .nworking = 1, .fallback = "async", .help = "When a gradient is applied: at once, whoever computed it." },
+    { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
+      .help = "Which PS holds what: balanced by size with big variables split, or whole variables in turn as "
+              "TensorFlow's replica_device_setter." },
+};
+static const struct field_table STRATEGY_FIELDS = { "spec.strategy", "How the replicas train one model together.",
+                                                    ROWS(STRATEGY), .check = NULL };
+
+/* ---- checkpoints and summaries ---- */
+
+static const struct field CHECKPOINT[] = {
+    { "everySeconds", FIELD_NUMBER, DEST(struct job, checkpoint.every_seconds), .above_min = true, .max = NO_MAX,
+      .fallback_text = "600, unless `everySteps` is given", .help = "Time between two checkpoints." },
+    { "everySteps", FIELD_INT, DEST(struct job, checkpoint.every_steps), .min = 1, .max = STEPS_MAX,
+      .help = "Or: steps between two checkpoints." },
+    { "keep", FIELD_INT, DEST(struct job, checkpoint.keep), .min = 1, .max = KEEP_MAX, .fallback = "5",
+      .help = "How many are kept; older ones are deleted." },
+};
+static const struct field_table CHECKPOINT_FIELDS = { "spec.checkpoint",
+    "Checkpoints in TensorFlow's format, under `checkpoints/` of the output. One is also written at the end and before "
+    "a replica leaves on SIGTERM.", ROWS(CHECKPOINT), .check = NULL };
+
+static const struct field SUMMARIES[] = {
+    { "everySteps", FIELD_INT, DEST(struct job, summaries.every_steps), .min = 1, .max = STEPS_MAX,
+      .fallback_text = "100, unless `everySeconds` is given", .help = "Steps between two summaries." },
+    { "everySeconds", FIELD_NUMBER, DEST(struct job, summaries.every_seconds), .above_min = true, .max = NO_MAX,
+      .help = "Or: time between two summaries." },
+    { "histograms", FIELD_BOOL, DEST(struct job, summaries.histograms), .fallback = "true",
+      .help = "Histograms of the weights too." },
+    { "directory", FIELD_STRING, DEST(struct job, summaries.directory), .type_text = "path", .fallback = "summaries",
+      .help = "Where they go, in the output folder." },
+};
+static const struct field_table SUMMARIES_FIELDS = { "spec.summaries", "Event files that TensorBoard reads.",
+                                                     ROWS(SUMMARIES), .check = NULL };
+
+/* ---- replicas ---- */
+
+static const char *const RESTART_POLICIES[] = { "ExitCode", "OnFailure", "Always", "Never" };
+static const struct field REPLICA[] = {
+    { "replicas", FIELD_INT, DEST(struct replica_spec, count), .min = 0, .max = REPLICAS_MAX, .fallback = "1",
+      .help = "How many. At most 1 Chief and 1 Evaluator." },
+    { "restartPolicy", FIELD_CHOICE, DEST(struct replica_spec, restart), NAMES(RESTART_POLICIES),
+      .fallback = "ExitCode",
+      .help = "When one that ended is started again. ExitCode: when its exit code is 128 or more, or a signal ended "
+              "it." },
+    { "template", FIELD_MAP, .type_text = "PodTemplateSpec", .fallback_text = "the built-in image",
+      .help = "The pod, on a cluster; not read by `trainyard run`." },
+};
+static int replica_check(void *base, const struct node *n, struct err *e);
+static const struct field_table REPLICA_FIELDS = { "spec.replicaSpecs.Chief, .PS, .Worker, .Evaluator",
+                                                   "One role's processes.", ROWS(REPLICA), .check = replica_check };
+
+/* Chief and Master fill the same place; the second one given is one too many. */
+static int replica_check(void *base, const struct node *n, struct err *e)
+{
+    struct replica_spec *r = base;
+    if (r->present)
+        return node_error(n, e, "Chief and Master are the same role; give one of them");
+    r->present = true;
+    r->node = *n;
+    return 0;
+}
+
+#define ROLE_ROW(name, role, alias_, help_)                                                                            \
+    { name, FIELD_TABLE, DEST(struct job, replicas[role]), .alias = (alias_), .table = &REPLICA_FIELDS, .help = (help_) }
+static const struct field ROLES_ROWS[] = {
+    ROLE_ROW("Chief", ROLE_CHIEF, false, "Initialises, checkpoints, evaluates, ends the job. Without one worker 0 does it."),
+    ROLE_ROW("Master", ROLE_CHIEF, true, "TFJob's old name of Chief."),
+    ROLE_ROW("PS", ROLE_PS, false, "Hold the variables and apply the optimizer."),
+    ROLE_ROW("Worker", ROLE_WORKER, false, "Compute the gradients."),
+    ROLE_ROW("Evaluator", ROLE_EVALUATOR, false, "Evaluates checkpoints beside the training."),
+};
+static const struct field_table ROLES_FIELDS = { "spec.replicaSpecs",
+    "The processes. Without it the job is one process.", ROWS(ROLES_ROWS), .check = NULL };
+
+/* ---- what concerns a cluster only ---- */
+
+static const struct field STORAGE[] = {
+    { "data", FIELD_MAP, .type_text = "VolumeSource", .help = "Mounted at `/data`." },
+    { "output", FIELD_MAP, .type_text = "VolumeSource", .help = "Mounted at `/logs`." },
+};
+static const struct field_table STORAGE_FIELDS = { "spec.storage",
+    "Volumes, on a cluster: `{persistentVolumeClaim: {claimName: mnist-data}}`. `trainyard run` takes `--data-dir` and "
+    "`--output-dir` instead.", ROWS(STORAGE), .check = NULL };
+
+static const char *const CLEAN_POD_POLICIES[] = { "Running", "All", "None" };
+static const struct field RUN_POLICY[] = {
+    { "cleanPodPolicy", FIELD_CHOICE, NAMES(CLEAN_POD_POLICIES), .fallback = "Running",
+      .help = "Which pods are deleted when the job has ended." },
+    { "backoffLimit", FIELD_INT, DEST(struct job, run_policy.backoff_limit), .min = 0, .max = INT32_MAX,
+      .fallback = "6", .help = "Restarts in all before the job fails. `trainyard run` obeys it too." },
+    { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1,
+      .max = NO_MAX, .help = "How long the job may run. `trainyard run` obeys it too." },
+    { "ttlSecondsAfterFinished", FIELD_INT, .min = 0, .max = INT32_MAX,
+      .help = "When an ended job is deleted." },
+    { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false",
+      .help = "No pods while true." },
+    { "schedulingPolicy", FIELD_MAP, .help = "Gang scheduling, as TFJob's." },
+    { "managedBy", FIELD_STRING, .help = "The controller in charge, as TFJob's." },
+};
+static const struct field_table RUN_POLICY_FIELDS = { "spec.runPolicy", "The life of the job.", ROWS(RUN_POLICY),
+                                                      .check = NULL };
+
+/* ---- the object ---- */
+
+static const struct field METADATA[] = {
+    { "name", FIELD_STRING, DEST(struct job, name), .required = true,
+      .help = "Lower-case letters, digits and hyphens, beginning with a letter; at most 51." },
+    { "namespace", FIELD_STRING, .help = "As Kubernetes defines it, like all others here." },
+    { "uid", FIELD_STRING, DEST(struct job, uid), .help = "Set by the API server." },
+    { "labels", FIELD_MAP, .help = "" },
+    { "annotations", FIELD_MAP, .help = "" },
+    { "generateName", FIELD_ANY, .help = NULL },
+    { "resourceVersion", FIELD_ANY, .help = NULL },
+    { "generation", FIELD_ANY, .help = NULL },
+    { "creationTimestamp", FIELD_ANY, .help = NULL },
+    { "deletionTimestamp", FIELD_ANY, .help = NULL },
+    { "deletionGracePeriodSeconds", FIELD_ANY, .help = NULL },
+    { "finalizers", FIELD_ANY, .help = NULL },
+    { "ownerReferences", FIELD_ANY, .help = NULL },
+    { "managedFields", FIELD_ANY, .help = NULL },
+    { "selfLink", FIELD_ANY, .help = NULL },
+};
+static const struct field_table METADATA_FIELDS = { "metadata", "Names the job.", ROWS(METADATA), .check = NULL };
+
+#define WITH_MODEL "**required** with `model`"
+#define SPEC_TABLE(key, table_, fallback, help_)                                                                       \
+    { key, FIELD_TABLE, .table = (table_), .fallback_text = (fallback), .help = (help_) }
+static const struct field SPEC[] = {
+    SPEC_TABLE("model", &MODEL_FIELDS, NULL, "The network."),
+    SPEC_TABLE("compile", &COMPILE_FIELDS, WITH_MODEL, "Optimizer, loss, metrics."),
+    SPEC_TABLE("data", &DATA_SETS, WITH_MODEL, "What it learns from."),
+    SPEC_TABLE("fit", &FIT_FIELDS, WITH_MODEL, "Epochs, batch size, seed."),
+    SPEC_TABLE("strategy", &STRATEGY_FIELDS, NULL, "How replicas train together."),
+    SPEC_TABLE("checkpoint", &CHECKPOINT_FIELDS, NULL, "When to save."),
+    SPEC_TABLE("summaries", &SUMMARIES_FIELDS, NULL, "What TensorBoard shows."),
+    SPEC_TABLE("storage", &STORAGE_FIELDS, NULL, "Volumes, on a cluster."),
+    SPEC_TABLE("replicaSpecs", &ROLES_FIELDS, NULL, "The processes."),
+    SPEC_TABLE("runPolicy", &RUN_POLICY_FIELDS, NULL, "Restarts, deadline, cleaning up."),
+    { "tensorboard", FIELD_ANY, .type_text = "map", .help = "A TensorBoard beside the job, on a cluster." },
+};
+static const struct field_table SPEC_FIELDS = { "spec", "What to train, and how.", ROWS(SPEC), .check = NULL };
+
+static const struct field TOP[] = {
+    { "apiVersion", FIELD_STRING, .required = true, .help = "`trainyard.dev/v1alpha1`" },
+    { "kind", FIELD_STRING, .required = true, .help = "`TrainJob`" },
+    { "metadata", FIELD_TABLE, .table = &METADATA_FIELDS, .required = true, .help = "Names the job." },
+    { "spec", FIELD_TABLE, .table = &SPEC_FIELDS, .required = true, .help = "What to train, and how." },
+    { "status", FIELD_ANY, .help = "Written by the operator; not read." },
+};
+const struct field_table JOB_FIELDS = { "TrainJob", "The object.", ROWS(TOP), .check = NULL };

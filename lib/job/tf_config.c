@@ -1,0 +1,226 @@
+/* TF_CONFIG in and out. In: dense lists and sparse maps, in the words of TensorFlow's own checks
+ * (tensorflow_estimator/python/estimator/run_config.py). Out: the bytes that Go's encoding/json makes of the
+ * training-operator's structures: no spaces, roles sorted, then task, then environment. */
+#include "job/tf_config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- in ---- */
+
+static int read_host(const struct node *n, struct strlist *hosts, size_t index, struct err *e)
+{
+    const char *host;
+    struct err why = { .code = ERR_NONE };
+
+    if (node_str(n, &host, e) < 0)
+        return -1;
+    if (host_check(host, &why) < 0)
+        return node_error(n, e, "%s", why.msg);
+    hosts_put(hosts, index, host);
+    return 0;
+}
+
+/* {"1": "host:port"}: a task that knows only some of its peers (TFJob's enableDynamicWorker). */
+static int read_sparse(const struct node *n, struct strlist *hosts, struct err *e)
+{
+    for (size_t i = 0; i < node_size(n); i++) {
+        const char *key = node_key(n, i);
+        struct node host = node_get(n, key);
+        int64_t index;
+        if (str_i64(key, 0, TASKS_MAX - 1, &index, NULL) < 0)
+            return node_error(n, e, "'%.60s' is no task index", key);
+        if ((size_t)index < hosts->n && hosts->items[index] != NULL)
+            return node_error(n, e, "task index %" PRId64 " is given twice", index);
+        if (read_host(&host, hosts, (size_t)index, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_dense(const struct node *n, struct strlist *hosts, struct err *e)
+{
+    if (node_size(n) > TASKS_MAX)
+        return node_error(n, e, "%zu tasks, at most %d", node_size(n), TASKS_MAX);
+    for (size_t i = 0; i < node_size(n); i++) {
+        struct node host = node_item(n, i);
+        if (read_host(&host, hosts, i, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_role(const struct node *cluster, const char *key, struct cluster *c, struct err *e)
+{
+    struct node n = node_get(cluster, key);
+    struct err why = { .code = ERR_NONE };
+    enum role r;
+
+    if (role_parse(key, &r, &why) < 0)
+        return node_key_error(cluster, key, e, "%s", why.msg);
+    if (c->hosts[r].n > 0)
+        return node_error(cluster, e, "chief and master are the same role; give one of them");
+    if (json_is_object(n.v))
+        return read_sparse(&n, &c->hosts[r], e);
+    if (!json_is_array(n.v))
+        return node_error(&n, e, "must be a list of \"host:port\", not %s", node_type(&n));
+    return read_dense(&n, &c->hosts[r], e);
+}
+
+/* The index may be written as a string, as people do who build the JSON in a shell. */
+static int read_index(const struct node *n, int *ret, struct err *e)
+{
+    int64_t v;
+    const char *text = json_string_value(n->v);
+
+    if (text != NULL ? str_i64(text, INT64_MIN, INT64_MAX, &v, NULL) < 0 : !json_is_integer(n->v))
+        return node_error(n, e, "must be a whole number%s%s", json_is_number(n->v) ? "" : ", not ",
+                          json_is_number(n->v) ? "" : node_type(n));
+    if (text == NULL)
+        v = json_integer_value(n->v);
+    if (v < 0)
+        return node_error(n, e, "Task index must be non-negative number");
+    if (v >= TASKS_MAX)
+        return node_error(n, e, "task index %" PRId64 " is out of range; at most %d", v, TASKS_MAX - 1);
+    *ret = (int)v;
+    return 0;
+}
+
+static int read_task(const struct node *top, struct cluster *c, struct err *e)
+{
+    struct node task = node_get(top, "task"), type = node_get(&task, "type"), index = node_get(&task, "index");
+    const char *text;
+    struct err why = { .code = ERR_NONE };
+
+    if (node_present(&task) && node_object(&task, e) < 0)
+        return -1;
+    if (!node_present(&type))
+        return node_error(top, e, "If \"cluster\" is set in TF_CONFIG, task type must be set");
+    if (node_str(&type, &text, e) < 0)
+        return -1;
+    if (role_parse(text, &c->role, &why) < 0)
+        return node_error(&type, e, "%s", why.msg);
+    if (!node_present(&index))
+        return node_error(top, e, "If \"cluster\" is set in TF_CONFIG, task index must be set");
+    return read_index(&index, &c->index, e);
+}
+
+/* Without a cluster a task may only be what a single machine is. */
+static int check_local(const struct node *top, struct err *e)
+{
+    struct node task = node_get(top, "task"), type = node_get(&task, "type"), index = node_get(&task, "index");
+    const char *text = json_string_value(type.v);
+
+    if (node_present(&type) && !str_eq(text, "worker"))
+        return node_error(&type, e, "If \"cluster\" is not set in TF_CONFIG, task type must be worker");
+    if (node_present(&index) && !(json_is_integer(index.v) && json_integer_value(index.v) == 0))
+        return node_error(&index, e, "If \"cluster\" is not set in TF_CONFIG, task index must be 0");
+    return 0;
+}
+
+static int read_config(const struct node *top, struct cluster *c, struct err *e)
+{
+    struct node cluster = node_get(top, "cluster");
+
+    if (node_object(top, e) < 0)
+        return -1;
+    if (!node_present(&cluster))
+        return check_local(top, e);
+    if (node_object(&cluster, e) < 0)
+        return -1;
+    if (node_size(&cluster) == 0)
+        return check_local(top, e);
+    c->configured = true;
+    for (size_t i = 0; i < node_size(&cluster); i++)
+        if (read_role(&cluster, node_key(&cluster, i), c, e) < 0)
+            return -1;
+    return read_task(top, c, e);
+}
+
+int tf_config_parse(const char *text, struct cluster *ret, struct err *e)
+{
+    json_auto_t *v = NULL;
+    AUTO(source) *src = source_new("TF_CONFIG");
+    AUTO_FINI(cluster) c = { .role = ROLE_WORKER };
+
+    if (json_parse(text, strlen(text), "TF_CONFIG", &v, e) < 0)
+        return -1;
+    struct node top = node_root(v, src);
+    if (read_config(&top, &c, e) < 0)
+        return -1;
+    *ret = c;
+    c = (struct cluster){ .configured = false };
+    return 0;
+}
+
+/* ---- out ---- */
+
+static bool is_sparse(const struct strlist *hosts)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        if (hosts->items[i] == NULL)
+            return true;
+    return false;
+}
+
+/* Hosts were checked, so that nothing in them needs escaping. */
+static void put_dense(const struct strlist *hosts, struct buf *out)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        buf_printf(out, "%s\"%s\"", i == 0 ? "[" : ",", hosts->items[i]);
+    buf_str(out, hosts->n == 0 ? "[]" : "]");
+}
+
+static void put_sparse(const struct strlist *hosts, struct buf *out)
+{
+    const char *separator = "";
+    buf_char(out, '{');
+    for (size_t i = 0; i < hosts->n; i++) {
+        if (hosts->items[i] == NULL)
+            continue;
+        buf_printf(out, "%s\"%zu\":\"%s\"", separator, i, hosts->items[i]);
+        separator = ",";
+    }
+    buf_char(out, '}');
+}
+
+/* The form of enableDynamicWorker: workers as a map, ps, nobody else, no environment. */
+static void put_dynamic_cluster(const struct cluster *c, struct buf *out)
+{
+    buf_str(out, "{\"worker\":");
+    put_sparse(&c->hosts[ROLE_WORKER], out);
+    buf_str(out, ",\"ps\":");
+    put_dense(&c->hosts[ROLE_PS], out);
+    buf_char(out, '}');
+}
+
+static void put_cluster(const struct cluster *c, struct buf *out)
+{
+    static const enum role SORTED[] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
+    const char *separator = "";
+
+    buf_char(out, '{');
+    for (size_t i = 0; i < COUNT_OF(SORTED); i++) {
+        if (c->hosts[SORTED[i]].n == 0)
+            continue;
+        buf_printf(out, "%s\"%s\":", separator, role_name(SORTED[i]));
+        put_dense(&c->hosts[SORTED[i]], out);
+        separator = ",";
+    }
+    buf_char(out, '}');
+}
+
+char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
+{
+    AUTO_FINI(buf) out = BUF_INIT;
+    bool dynamic = is_sparse(&c->hosts[ROLE_WORKER]);
+
+    buf_str(&out, "{\"cluster\":");
+    if (dynamic)
+        put_dynamic_cluster(c, &out);
+    else
+        put_cluster(c, &out);
+    buf_printf(&out, ",\"task\":{\"type\":\"%s\",\"index\":%d}", role_name(role), index);
+    buf_str(&out, dynamic ? "}" : ",\"environment\":\"cloud\"}");
+    return buf_detach(&out);
+}

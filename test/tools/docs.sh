@@ -1,0 +1,5 @@
+#!/bin/sh
+# Writes the reference pages that come from tables. Usage: docs.sh BUILD
+set -eu
+"$1/tools/manifest_doc" >docs/manifest.md.new
+mv docs/manifest.md.new docs/manifest.md

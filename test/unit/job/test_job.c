@@ -1,0 +1,242 @@
+/* Manifests are folders of test/data/job: valid/<case>/{input.yaml,expected.json} and
+ * invalid/<case>/{input.yaml,error}; an optional file `sets` holds one --set a line. */
+#include "check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "job/job.h"
+
+#define CASES "test/data/job/"
+enum { CASE_MAX = 1 << 20 };
+
+/* ---- the job as JSON, as expected.json holds it ---- */
+
+static json_t *text_or_null(const char *s)
+{
+    return s != NULL ? json_string(s) : json_null();
+}
+
+static json_t *data_json(const struct data_spec *d)
+{
+    static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord" };
+    json_t *files = json_array();
+    char delimiter[2] = { d->delimiter, '\0' };
+
+    if (!d->present) {
+        json_decref(files);
+        return json_null();
+    }
+    for (size_t i = 0; i < d->files.n; i++)
+        json_array_append_new(files, json_string(d->files.items[i]));
+    return json_pack("{s:s, s:o, s:o, s:o, s:b, s:s, s:I, s:o, s:b}", "format", FORMATS[d->format], "features",
+                     text_or_null(d->features), "labels", text_or_null(d->labels), "files", files, "header", d->header,
+                     "delimiter", delimiter, "columns", (json_int_t)node_size(&d->columns), "label",
+                     text_or_null(d->label), "shuffle", d->shuffle);
+}
+
+static json_t *fit_json(const struct job *j)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f, s:f, s:f}", "epochs", (json_int_t)j->fit.epochs,
+                     "steps", (json_int_t)j->fit.steps, "batchSize", (json_int_t)j->fit.batch_size,
+                     "validationBatchSize", (json_int_t)j->fit.validation_batch_size, "seed", (json_int_t)j->fit.seed,
+                     "hasSeed", j->fit.has_seed, "chiefTrains", j->fit.chief_trains, "logEverySteps",
+                     (json_int_t)j->fit.log_every_steps, "maxWaitSeconds", j->limits.max_wait_seconds,
+                     "stopGraceSeconds", j->limits.stop_grace_seconds, "evaluationGraceSeconds",
+                     j->limits.evaluation_grace_seconds);
+}
+
+static json_t *replicas_json(const struct job *j)
+{
+    json_t *v = json_object();
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        const struct replica_spec *s = &j->replicas[r];
+        if (s->present)
+            json_object_set_new(v, role_key((enum role)r),
+                                json_pack("[i, s]", s->count, restart_policy_name(s->restart)));
+        else
+            ck_assert_int_eq(s->count, 0);
+    }
+    return v;
+}
+
+static json_t *job_json(const struct job *j)
+{
+    static const char *const STRATEGIES[] = { "ParameterServer", "Single" };
+    static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
+    json_t *v = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "name", j->name, "uid", j->uid, "model", j->has_model, "train",
+                          data_json(&j->train), "validation", data_json(&j->validation), "fit", fit_json(j));
+
+    json_object_set_new(v, "strategy", json_pack("[s, i, s]", STRATEGIES[j->strategy.name], (int)j->strategy.updates,
+                                                 PLACEMENTS[j->strategy.placement]));
+    json_object_set_new(v, "checkpoint", json_pack("{s:f, s:I, s:I}", "everySeconds", j->checkpoint.every_seconds,
+                                                   "everySteps", (json_int_t)j->checkpoint.every_steps, "keep",
+                                                   (json_int_t)j->checkpoint.keep));
+    json_object_set_new(v, "summaries", json_pack("{s:f, s:I, s:b, s:s}", "everySeconds", j->summaries.every_seconds,
+                                                  "everySteps", (json_int_t)j->summaries.every_steps, "histograms",
+                                                  j->summaries.histograms, "directory", j->summaries.directory));
+    json_object_set_new(v, "replicas", replicas_json(j));
+    json_object_set_new(v, "runPolicy", json_pack("[I, I, b]", (json_int_t)j->run_policy.backoff_limit,
+                                                  (json_int_t)j->run_policy.active_deadline_seconds,
+                                                  j->run_policy.suspend));
+    return v;
+}
+
+/* ---- cases ---- */
+
+static void read_case(const char *kind, const char *name, const char *file, struct buf *ret)
+{
+    struct err e = { .code = ERR_NONE };
+    auto_free char *path = xasprintf(CASES "%s/%s/%s", kind, name, file);
+    ck_ok_e(file_read(path, CASE_MAX, ret, &e));
+}
+
+static int load_case(const char *kind, const char *name, struct job **ret, struct err *e)
+{
+    AUTO_FINI(buf) input = BUF_INIT;
+    AUTO_FINI(buf) lines = BUF_INIT;
+    AUTO_FINI(strlist) sets = { .n = 0 };
+    auto_free char *sets_path = xasprintf(CASES "%s/%s/sets", kind, name);
+    auto_free char *path = xasprintf(CASES "%s/%s/input.yaml", kind, name);
+
+    if (!file_exists(sets_path)) {
+        read_case(kind, name, "input.yaml", &input);
+        return job_parse(input.data, input.len, "input.yaml", ret, e);
+    }
+    read_case(kind, name, "sets", &lines);
+    strlist_split(&sets, lines.data, '\n');
+    return job_load_with(path, &sets, ret, e);
+}
+
+static void check_valid(const char *name)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(buf) expected = BUF_INIT;
+    AUTO(job) *j = NULL;
+    json_auto_t *want = NULL, *got = NULL;
+
+    ck_assert_msg(load_case("valid", name, &j, &e) == 0, "%s: %s", name, e.msg);
+    got = job_json(j);
+    ck_assert_ptr_nonnull(got);
+    if (getenv("TRAINYARD_SHOW") != NULL) {
+        AUTO_FINI(buf) text = BUF_INIT;
+        json_emit_pretty(got, &text);
+        printf("%s\n%s", name, text.data);
+        return;
+    }
+    read_case("valid", name, "expected.json", &expected);
+    ck_ok_e(json_parse(expected.data, expected.len, "expected.json", &want, &e));
+    if (!json_equal(got, want)) {
+        AUTO_FINI(buf) text = BUF_INIT;
+        json_emit_pretty(got, &text);
+        ck_abort_msg("%s: reads as\n%s", name, text.data);
+    }
+}
+
+static void check_invalid(const char *name)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(buf) error = BUF_INIT;
+    AUTO(job) *j = NULL;
+    auto_free char *folder = xasprintf(CASES "invalid/%s/", name);
+
+    ck_assert_msg(load_case("invalid", name, &j, &e) == -1, "%s: is accepted", name);
+    ck_assert_ptr_null(j);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    const char *msg = str_starts(e.msg, folder) ? e.msg + strlen(folder) : e.msg; /* loaded by path, with sets */
+    if (getenv("TRAINYARD_SHOW") != NULL) {
+        printf("%s\t%s\n", name, msg);
+        return;
+    }
+    read_case("invalid", name, "error", &error);
+    error.data[strcspn(error.data, "\n")] = '\0';
+    ck_assert_msg(strcmp(msg, error.data) == 0, "%s: '%s', expected '%s'", name, msg, error.data);
+}
+
+static void for_each_case(const char *folder, void (*check)(const char *name))
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(strlist) names = { .n = 0 };
+    ck_ok_e(dir_list(folder, &names, &e));
+    ck_assert_uint_gt(names.n, 0);
+    for (size_t i = 0; i < names.n; i++)
+        check(names.items[i]);
+}
+
+START_TEST(reads_every_valid_manifest)
+{
+    for_each_case(CASES "valid", check_valid);
+}
+END_TEST
+
+START_TEST(names_what_is_wrong_with_every_invalid_manifest)
+{
+    for_each_case(CASES "invalid", check_invalid);
+}
+END_TEST
+
+START_TEST(nodes_keep_their_place_for_those_who_judge_them)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO(job) *j = NULL;
+    ck_ok_e(job_load(CASES "valid/design/input.yaml", &j, &e));
+    struct node optimizer = node_get(&j->compile, "optimizer");
+    ck_assert_int_eq(node_error(&optimizer, &e, "is bad"), -1);
+    ck_assert_str_eq(e.msg, CASES "valid/design/input.yaml:13:16: spec.compile.optimizer: is bad");
+}
+END_TEST
+
+START_TEST(a_set_is_named_by_those_who_judge_its_value)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO(job) *j = NULL;
+    AUTO_FINI(strlist) sets = { .n = 0 };
+    strlist_add(&sets, "compile.optimizer.Adam.learning_rate=fast");
+    ck_ok_e(job_load_with(CASES "valid/design/input.yaml", &sets, &j, &e));
+    struct node rate = node_get(&j->compile, "optimizer");
+    rate = node_get(&rate, "Adam");
+    rate = node_get(&rate, "learning_rate");
+    ck_assert_int_eq(node_error(&rate, &e, "is bad"), -1);
+    ck_assert_str_eq(e.msg, "--set compile.optimizer.Adam.learning_rate=fast: spec.compile.optimizer.Adam.learning_rate: "
+                            "is bad");
+}
+END_TEST
+
+START_TEST(a_missing_file_is_named)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO(job) *j = NULL;
+    ck_assert_int_eq(job_load("/nowhere/job.yaml", &j, &e), -1);
+    ck_assert_str_eq(e.msg, "job file: /nowhere/job.yaml: No such file or directory");
+    ck_assert_int_eq(err_exit_code(&e), 2);
+}
+END_TEST
+
+START_TEST(json_is_a_manifest_too)
+{
+    static const char TEXT[] = "{\"apiVersion\": \"trainyard.dev/v1alpha1\", \"kind\": \"TrainJob\",\n"
+                               " \"metadata\": {\"name\": \"a\"},\n"
+                               " \"spec\": {\"model\": {\"layers\": []}, \"compile\": {\"loss\": \"mse\"},\n"
+                               "  \"data\": {\"train\": {\"format\": \"csv\", \"files\": \"a.csv\"}},\n"
+                               "  \"fit\": {\"epoch\": 1}}}\n";
+    struct err e = { .code = ERR_NONE };
+    AUTO(job) *j = NULL;
+    ck_assert_int_eq(job_parse(TEXT, strlen(TEXT), "a.json", &j, &e), -1);
+    ck_assert_str_eq(e.msg, "a.json:5:11: spec.fit: key 'epoch' is not known; did you mean 'epochs'?");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("job");
+    TCase *t = tcase_create("job");
+    tcase_add_test(t, reads_every_valid_manifest);
+    tcase_add_test(t, names_what_is_wrong_with_every_invalid_manifest);
+    tcase_add_test(t, nodes_keep_their_place_for_those_who_judge_them);
+    tcase_add_test(t, a_set_is_named_by_those_who_judge_its_value);
+    tcase_add_test(t, a_missing_file_is_named);
+    tcase_add_test(t, json_is_a_manifest_too);
+    suite_add_tcase(s, t);
+    return s;
+}
