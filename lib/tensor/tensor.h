@@ -13,10 +13,12 @@
     X(DT_INT16, "int16", 2, 5)                                                                     \
     X(DT_INT8, "int8", 1, 6)                                                                       \
     X(DT_STRING, "string", 0, 7)                                                                   \
+    X(DT_COMPLEX64, "complex64", 8, 8)                                                             \
     X(DT_INT64, "int64", 8, 9)                                                                     \
     X(DT_BOOL, "bool", 1, 10)                                                                      \
     X(DT_BFLOAT16, "bfloat16", 2, 14)                                                              \
     X(DT_UINT16, "uint16", 2, 17)                                                                  \
+    X(DT_COMPLEX128, "complex128", 16, 18)                                                         \
     X(DT_HALF, "float16", 2, 19)                                                                   \
     X(DT_UINT32, "uint32", 4, 22)                                                                  \
     X(DT_UINT64, "uint64", 8, 23)
