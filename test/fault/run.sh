@@ -1,0 +1,104 @@
+#!/bin/bash
+# Replicas that die at random, and exact counts afterwards. The optimizer Counting adds 1 to every cell for every batch
+# a segment applied: whatever was killed, every cell must end at epochs x batches above its initial value.
+# usage: run.sh [NAME...]          STORM_SECONDS (default 12) bounds each storm
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/../integration/lib.sh"
+data=$root/deploy/examples
+seconds=${STORM_SECONDS:-12}
+
+# Zero initial values, so that every cell of the checkpoint is the count itself.
+counting_job() { # EPOCHS
+    cat >"$dir/job.yaml" <<YAML
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: counting}
+spec:
+  model:
+    inputShape: [8, 8]
+    layers:
+      - Flatten: {}
+      - Dense: {units: 64, activation: relu, kernel_initializer: zeros, bias_initializer: zeros}
+      - Dense: {units: 10, kernel_initializer: zeros, bias_initializer: zeros}
+  compile: {optimizer: Counting, loss: mean_squared_error}
+  data:
+$(sed -n '/^  data:/,/^  [a-ce-z]/p' "$data/digits.yaml" | sed '1d;$d')
+  fit: {epochs: $1, batchSize: 30, seed: 3}
+  checkpoint: {everySeconds: 0.5, keep: 3}
+  replicaSpecs:
+    Chief: {}
+    PS: {replicas: 2}
+    Worker: {replicas: 3}
+  runPolicy: {backoffLimit: 100000}
+YAML
+    sed -i 's/loss: mean_squared_error/loss: {SparseCategoricalCrossentropy: {from_logits: true}}/' "$dir/job.yaml"
+    batches=$(( ($(wc -l <"$data/digits/train.csv" 2>/dev/null || echo 1500) + 29) / 30 ))
+}
+
+# Every cell of every variable equals the wanted count.
+want_count() { # WANT
+    local name
+    trainyard show checkpoint "$dir/run/checkpoints" >"$dir/tensors" || { problem "no checkpoint"; return; }
+    for name in dense/kernel dense/bias dense_1/kernel dense_1/bias; do
+        trainyard show checkpoint "$dir/run/checkpoints" --tensor $name --all >"$dir/cells" || problem "tensor $name"
+        local wrong
+        wrong=$(tr -c '0-9.eE+-' '\n' <"$dir/cells" | grep -E '^-?[0-9.]+(e[+-]?[0-9]+)?$' | awk -v w="$1" '$1 != w' | sort | uniq -c | head -n 3)
+        [ -s "$dir/cells" ] && [ -z "$wrong" ] || problem "$name has cells that are not $1: $wrong"
+    done
+}
+
+replicas_of() { # ROLE: pids of its processes of this test
+    pgrep -f -- "$dir/run" | while read -r pid; do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\"" && echo "$pid"
+    done
+}
+
+# storm ROLES...: kills a random replica of these roles every 0.2-1 s, then lets the job end.
+storm() {
+    local pid kills=0 end victims role
+    RANDOM=$((4711 + $#))
+    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    pid=$!
+    wait_for 20 grep -qE 'step [0-9]+' "$dir/out" || return
+    end=$((SECONDS + seconds))
+    while [ $SECONDS -lt $end ] && kill -0 $pid 2>/dev/null; do
+        sleep "0.$((2 + RANDOM % 8))"
+        role=${*:1 + RANDOM % $#:1}
+        mapfile -t victims < <(replicas_of "$role")
+        [ ${#victims[@]} -gt 0 ] || continue
+        kill -9 "${victims[RANDOM % ${#victims[@]}]}" 2>/dev/null && kills=$((kills + 1))
+    done
+    echo "    $kills replicas killed"
+    [ $kills -gt 3 ] || problem "only $kills kills"
+    local deadline=$((SECONDS + 120))
+    while kill -0 $pid 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.2; done
+    kill -0 $pid 2>/dev/null && { problem "the job did not end in time"; tail -n 20 "$dir/out"; kill -9 $pid; return; }
+    wait $pid || { problem "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
+    want_no_process
+}
+
+epochs=${STORM_EPOCHS:-400}
+test_count_without_faults() { counting_job 20; want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" && want_count $((20 * batches)); }
+test_storm_of_workers() { counting_job "$epochs"; storm worker; want_count $((epochs * batches)); }
+test_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs * batches)); }
+test_storm_of_chiefs() { counting_job "$epochs"; storm chief; want_count $((epochs * batches)); }
+test_storm_of_all_roles() { counting_job "$epochs"; storm worker ps chief; want_count $((epochs * batches)); }
+
+test_all_at_once_and_again() { # everything dies, three times; `trainyard run` again resumes
+    counting_job "$epochs"
+    local pid
+    for _ in 1 2 3; do
+        trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --resume >"$dir/out" 2>&1 &
+        pid=$!
+        wait_for 20 grep -qE 'step [0-9]+' "$dir/out"
+        sleep 1
+        kill -9 $pid
+        wait $pid 2>/dev/null
+        sleep 0.3
+    done
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --resume || return
+    want_line 'restoring '
+    want_count $((epochs * batches))
+}
+
+run_tests "$@"

@@ -1,0 +1,80 @@
+# Sourced by the shell tests: programs, a scratch folder, checks that count.
+# A test is a function test_NAME; run_tests runs those whose name matches the arguments and closes with the totals.
+# shellcheck shell=bash
+set -u
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+bin=${TRAINYARD_TEST_BIN:-$root/build/release/bin}
+export PATH="$bin:$PATH"
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
+passed=0 failed=0 skipped=0 problems=0
+trap 'cleanup' EXIT
+
+cleanup() {
+    local pid
+    for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null; done
+    [ "$failed" = 0 ] && rm -rf "$scratch"
+}
+
+# problem TEXT: the running test fails, and goes on.
+problem() { problems=$((problems + 1)); echo "    $*"; }
+# want_exit CODE COMMAND...: stdout and stderr go to $dir/out.
+want_exit() {
+    local want=$1 got
+    shift
+    "$@" >"$dir/out" 2>&1
+    got=$?
+    [ "$got" = "$want" ] || { problem "exit code $got, not $want: $*"; tail -n 25 "$dir/out"; return 1; }
+}
+want_line() { grep -qE -- "$1" "${2:-$dir/out}" || problem "no line matches '$1' in ${2:-the output}"; }
+want_no_line() { grep -qE -- "$1" "${2:-$dir/out}" && problem "a line matches '$1'"; return 0; }
+want_file() { [ -s "$1" ] || problem "$1 is missing or empty"; }
+# at_least VALUE BOUND WHAT
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN{exit !(a + 0 >= b + 0)}' || problem "$3 is $1, wanted >= $2"; }
+at_most() { awk -v a="$1" -v b="$2" 'BEGIN{exit !(a + 0 <= b + 0)}' || problem "$3 is $1, wanted <= $2"; }
+# final OUTPUT METRIC: the value in history.json's "final" (or "" )
+final() { sed -n '/"final"/,/}/p' "$1/history.json" 2>/dev/null | sed -n "s/.*\"$2\": *\"\\{0,1\\}\\([-0-9.eE+NaInfity]*\\).*/\\1/p" | head -n 1; }
+# wait_for SECONDS COMMAND...: polls until the command succeeds; bounded.
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        [ "$SECONDS" -ge "$end" ] && { problem "timed out waiting for: $*"; return 1; }
+        sleep 0.05
+    done
+}
+# No process of this test is left: our programs carry the scratch folder in their arguments.
+want_no_process() {
+    local left
+    left=$(pgrep -f -- "$dir" | while read -r pid; do
+        case "$(cat "/proc/$pid/comm" 2>/dev/null)" in trainyard*) echo "$pid" ;; esac
+    done)
+    [ -z "$left" ] || problem "processes are left: $left"
+}
+free_port() { # a port nobody listens on now
+    local port
+    while :; do
+        port=$((20000 + RANDOM % 20000))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo $port; return; }
+    done
+}
+
+run_tests() {
+    local name began
+    for name in $(declare -F | awk '{print $3}' | grep '^test_'); do
+        if [ $# -gt 0 ] && ! grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name"; then continue; fi
+        dir=$scratch/$name problems=0 skip_reason=
+        mkdir -p "$dir"
+        began=$SECONDS
+        "$name"
+        if [ -n "$skip_reason" ]; then
+            skipped=$((skipped + 1)); echo "SKIP ${name#test_}: $skip_reason"
+        elif [ $problems = 0 ]; then
+            passed=$((passed + 1)); echo "ok   ${name#test_} ($((SECONDS - began)) s)"
+        else
+            failed=$((failed + 1)); echo "FAIL ${name#test_} (files in $dir)"
+        fi
+    done
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+}
