@@ -88,13 +88,11 @@ void pace_note(struct pace *p, int64_t done, int64_t now_ms)
     p->done = done;
 }
 
-enum { BAR_CELLS = 20 };
-
-static void add_bar(struct buf *out, int64_t done, int64_t total)
+static void add_bar(struct buf *out, int64_t done, int64_t total, int64_t cells)
 {
-    int64_t filled = total > 0 ? MIN(done, total) * BAR_CELLS / total : 0;
+    int64_t filled = total > 0 ? MIN(done, total) * cells / total : 0;
     buf_str(out, " [");
-    for (int64_t i = 0; i < BAR_CELLS; i++)
+    for (int64_t i = 0; i < cells; i++)
         buf_char(out, i < filled ? '=' : i == filled ? '>' : '.');
     buf_char(out, ']');
 }
@@ -122,9 +120,26 @@ static void add_eta(const struct progress *p, const struct pace *pace, size_t wi
     part(out, width, "  ETA %s", str_duration(seconds < 1 ? seconds : ceil(seconds), left));
 }
 
+/* Everything behind the bar. */
+static void add_facts(const struct progress *p, const struct pace *pace, bool finished, int64_t done, size_t width,
+                      struct buf *out)
+{
+    bool fits = part(out, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);
+    for (size_t i = 0; i < p->nmetrics && fits; i++)
+        fits = part(out, width, "  %s %.4g", p->metrics[i].name, p->metrics[i].value);
+    if (fits && p->examples_per_second > 0)
+        fits = part(out, width, "  %.0f ex/s", p->examples_per_second);
+    if (fits && !finished)
+        add_eta(p, pace, width, out);
+    if (fits && !finished && p->message[0] != '\0')
+        part(out, width, "  (%s)", p->message);
+}
+
+/* The bar takes what the facts leave, in steps, so that it does not wobble with their digits. */
 void progress_bar(const struct progress *p, const struct pace *pace, bool finished, size_t width, struct buf *out)
 {
-    AUTO_FINI(buf) line = BUF_INIT;
+    static const size_t CELLS[] = { 30, 20, 10, 6 };
+    AUTO_FINI(buf) line = BUF_INIT, facts = BUF_INIT;
 
     if (p->epoch_total <= 0) { /* nothing is trained yet */
         part(&line, width, "%s%s%s", p->state[0] != '\0' ? p->state : "starting", p->message[0] != '\0' ? ": " : "", p->message);
@@ -136,17 +151,13 @@ void progress_bar(const struct progress *p, const struct pace *pace, bool finish
         part(&line, width, "Epoch %" PRId64 "/%" PRId64, p->epoch, p->epochs);
     else
         part(&line, width, "Epoch %" PRId64, p->epoch);
-    if (line.len + BAR_CELLS + 3 <= width)
-        add_bar(&line, done, p->epoch_total);
-    part(&line, width, " %3d%%", (int)(100 * done / p->epoch_total));
-    bool fits = part(&line, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);
-    for (size_t i = 0; i < p->nmetrics && fits; i++)
-        fits = part(&line, width, "  %s %.4g", p->metrics[i].name, p->metrics[i].value);
-    if (fits && p->examples_per_second > 0)
-        fits = part(&line, width, "  %.0f examples/s", p->examples_per_second);
-    if (fits && !finished)
-        add_eta(p, pace, width, &line);
-    if (fits && !finished && p->message[0] != '\0')
-        part(&line, width, "  (%s)", p->message);
+    add_facts(p, pace, finished, done, width - line.len, &facts);
+    for (size_t i = 0; i < COUNT_OF(CELLS); i++) {
+        if (line.len + CELLS[i] + 3 + facts.len <= width) {
+            add_bar(&line, done, p->epoch_total, (int64_t)CELLS[i]);
+            break;
+        }
+    }
     buf_add(out, line.data, line.len);
+    buf_add(out, facts.data, facts.len);
 }

@@ -1,6 +1,6 @@
 /* progress - what the chief's GET /progress says, and the bar that is made of it. Pure: time is a parameter.
  *
- *     Epoch 2/5 [=========>..........]  48% 450/938  loss 0.1433  accuracy 0.9581  48210 examples/s  ETA 1.2 s
+ *     Epoch 2/5 [=========>..........] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 1.2 s
  */
 #ifndef TRAINYARD_CLI_PROGRESS_H
 #define TRAINYARD_CLI_PROGRESS_H
