@@ -164,7 +164,7 @@ static int read_field(const struct field *f, const struct node *parent, void *ba
 
 int fields_read(const struct field_table *t, const struct node *n, void *base, struct err *e)
 {
-    const char *keys[KEYS_MAX];
+    const char *keys[KEYS_MAX] = { NULL };
     size_t nkeys = MIN(t->nrows, (size_t)KEYS_MAX);
 
     for (size_t i = 0; i < nkeys; i++)

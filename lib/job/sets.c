@@ -43,12 +43,9 @@ static int descend(json_t *parent, const char *name, const char *next, const cha
     bool expand = word != NULL && strcmp(word, next) == 0;
     *ret_made = child == NULL || json_is_null(child) || expand;
     if (*ret_made) {
-        json_t *made = expand ? json_pack("{s:{}}", next) : json_object();
-        if (json_is_array(parent))
-            json_array_set_new(parent, i, made);
-        else
-            json_object_set_new(parent, name, made);
-        child = made;
+        child = expand ? json_pack("{s:{}}", next) : json_object();
+        if ((json_is_array(parent) ? json_array_set_new(parent, i, child) : json_object_set_new(parent, name, child)) < 0)
+            return err_set(e, ERR_INPUT, "--set %s: the name is not UTF-8", set);
     }
     if (!json_is_object(child) && !json_is_array(child))
         return err_set(e, ERR_INPUT, "--set %s: '%s' is a plain value; nothing can be set below it", set, name);

@@ -70,14 +70,12 @@ static int read_role(const struct node *cluster, const char *key, struct cluster
 /* The index may be written as a string, as people do who build the JSON in a shell. */
 static int read_index(const struct node *n, int *ret, struct err *e)
 {
-    int64_t v;
+    int64_t v = json_integer_value(n->v);
     const char *text = json_string_value(n->v);
 
     if (text != NULL ? str_i64(text, INT64_MIN, INT64_MAX, &v, NULL) < 0 : !json_is_integer(n->v))
         return node_error(n, e, "must be a whole number%s%s", json_is_number(n->v) ? "" : ", not ",
                           json_is_number(n->v) ? "" : node_type(n));
-    if (text == NULL)
-        v = json_integer_value(n->v);
     if (v < 0)
         return node_error(n, e, "Task index must be non-negative number");
     if (v >= TASKS_MAX)
