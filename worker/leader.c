@@ -16,7 +16,8 @@ struct leader {
     struct replica *replica;
     bool local;                    /* no ps: everything in this process */
     struct shard *shard;
-    struct params *params;         /* the chief's; local: shared with the trainer */
+    struct params *own;            /* local: the trainer's, whose vector the shard updates in place */
+    struct params *params;         /* the chief's */
     struct mutex gate;
     struct chief *chief;
     struct rpc_server *server;
@@ -35,25 +36,25 @@ static void leader_fini(struct leader *l)
     coord_free(l->coord);
     chief_free(l->chief);
     params_free(l->params);
+    params_free(l->own);
     shard_free(l->shard);
     mutex_fini(&l->gate);
 }
 DEFINE_AUTO_FINI(leader, leader_fini)
 
-static int open_params(struct leader *l, struct err *e)
+static void open_params(struct leader *l)
 {
     const struct replica *r = l->replica;
     struct params_identity id = { .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation };
     l->local = replica_ps_count(r) == 0;
     if (!l->local) {
         l->params = replica_params(r, r->job_uid);
-        return 0;
+        return;
     }
     log_info("Running single-machine training");
     l->shard = shard_new(r->incarnation);
+    l->own = params_new_local(r->layout, l->shard, &id); /* the first one lends its vector */
     l->params = params_new_local(r->layout, l->shard, &id);
-    (void)e;
-    return 0;
 }
 
 static int open_chief(struct leader *l, struct err *e)
@@ -101,7 +102,7 @@ static void chief_thread(void *user)
  * a reason of its own (a damaged record, say), which then ends the chief too. */
 static int lead_and_train(struct leader *l, struct err *e)
 {
-    struct trainer t = { .replica = l->replica, .coord = l->coord, .params = l->local ? l->params : NULL,
+    struct trainer t = { .replica = l->replica, .coord = l->coord, .params = l->own,
                          .step_gate = l->local ? &l->gate : NULL, .stats = &l->stats };
     if (thread_start(&l->thread, "chief", chief_thread, l, e) < 0)
         return -1;
@@ -120,7 +121,8 @@ int run_leader(struct replica *r, struct err *e)
 {
     AUTO_FINI(leader) l = { .replica = r };
     mutex_init(&l.gate);
-    if (open_params(&l, e) < 0 || open_chief(&l, e) < 0 || open_service(&l, e) < 0)
+    open_params(&l);
+    if (open_chief(&l, e) < 0 || open_service(&l, e) < 0)
         return -1;
     l.coord = coord_new_local(chief_coordinator(l.chief));
     if (status_open(r, l.chief, &l.stats, &l.status, e) < 0)

@@ -177,6 +177,12 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
     coordinator_observe(c->desk, &fleet->done, fleet->begun_ms);
     coordinator_tick(c->desk, now);
     coordinator_view(c->desk, &desk);
+    if (c->trained_ms == 0) {
+        c->trained_ms = now;
+        c->first_step = fleet->step;
+    }
+    c->apply_ns = fleet->apply_ns;
+    c->done_ms = now;
     atomic_store(&c->step, fleet->step);
     atomic_store(&c->done, desk.done);
     recorder_look(c->recorder, fleet, &desk, c->desk, now);

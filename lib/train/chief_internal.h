@@ -26,6 +26,9 @@ struct chief {
     double *final;                   /* last evaluation, model_metrics values */
     bool has_final;
     int64_t final_step;
+    int64_t trained_ms, first_step;  /* when the ps first served, and the step then */
+    int64_t done_ms;                 /* when the last batch was seen done */
+    uint64_t apply_ns;               /* of all ps, as the last look saw it */
     int64_t away_since_ms, explained_ms;
     _Atomic int64_t step, done;      /* for other threads */
     _Atomic int64_t checkpoint_step;

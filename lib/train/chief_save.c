@@ -160,7 +160,10 @@ static void await_leave(struct chief *c)
 
 int chief_finish(struct chief *c, int64_t step, struct err *e)
 {
+    struct coordinator_view desk;
     recorder_state(c->recorder, "finishing", "");
+    coordinator_view(c->desk, &desk);
+    recorder_shares(c->recorder, &desk, c->apply_ns, (double)(c->done_ms - c->trained_ms) / 1000.0, step - c->first_step);
     if (c->final_step != step && evaluate(c, step, e) < 0)
         return -1;
     if (c->saved_step != step && chief_save(c, step, e) < 0)

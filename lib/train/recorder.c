@@ -363,6 +363,19 @@ static void log_final(const struct recorder *r, const double *final)
     log_info("%s", line.data);
 }
 
+void recorder_shares(struct recorder *r, const struct coordinator_view *desk, uint64_t apply_ns, double seconds, int64_t steps)
+{
+    (void)r;
+    double sum = (double)(desk->compute_ns + desk->network_ns + desk->data_ns + desk->wait_ns);
+    if (sum <= 0 || seconds <= 0)
+        return;
+    log_info("%lld steps in %.2f s (%.0f steps/s); workers' time: compute %.0f %%, network %.0f %% (of it apply %.0f %%), "
+             "data %.0f %%, wait %.0f %%",
+             (long long)steps, seconds, (double)steps / seconds, 100 * (double)desk->compute_ns / sum,
+             100 * (double)desk->network_ns / sum, 100 * (double)apply_ns / sum, 100 * (double)desk->data_ns / sum,
+             100 * (double)desk->wait_ns / sum);
+}
+
 void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final)
 {
     write_windows(r, c, true);
@@ -374,6 +387,7 @@ void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, co
     struct err e = { 0 };
     if (output_json(r->config.output_dir, "history.json", out, &e) < 0)
         log_warning("%s", e.msg);
+    warn_once(r, events_hparams_end(r->train, clock_wall(), final != NULL, &e), &e);
     flush(r, r->train);
     MUTEX_GUARD(&r->lock);
     r->now.step = step;
