@@ -140,10 +140,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     struct shape s = { 0 };
     bool found;
 
-    if (args_parse(&l->row->k, config, l->arg, e) < 0)
-        return err_wrap(e, "layer '%s'", l->row->k.names[0]);
-    if (take_name(r, config, l->row->auto_name, &l->name, e) < 0 || check_dtype(config, e) < 0 ||
-        input_shape_of_layer(config, &found, &s, e) < 0)
+    if (args_parse(&l->row->k, config, l->arg, e) < 0 || take_name(r, config, l->row->auto_name, &l->name, e) < 0 ||
+        check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
         return -1;
     if (found && r->m->nlayers > 1)
         return node_error(place, e, "only the first layer may say the input's shape");
@@ -271,12 +269,17 @@ static int read_keras_text(struct reading *r, const char *text, size_t n, const 
 static int read_keras_file(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
+    struct err why = { 0 };
     const char *name;
     if (node_str(n, &name, e) < 0)
         return -1;
     auto_free char *path = path_join(base_dir, name);
-    if (file_read(path, KERAS_FILE_MAX, &text, e) < 0)
-        return err_wrap(e, "%s", n->path);
+    if (file_read(path, KERAS_FILE_MAX, &text, &why) < 0) {
+        node_error(n, e, "%s", why.msg); /* the place, and what may be done about it */
+        if (e != NULL)
+            e->code = why.code;
+        return -1;
+    }
     return read_keras_text(r, text.data, text.len, path, e);
 }
 
@@ -307,9 +310,10 @@ static int read_any(struct reading *r, const struct node *n, const char *base_di
         return node_error(n, e, "beside %s nothing else can be said", node_present(&keras) ? "keras" : "kerasFile");
     if (node_present(&file))
         return read_keras_file(r, &file, base_dir, e);
-    if (json_is_string(keras.v))
-        return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), keras.path, e);
-    return read_keras(r, &keras, e);
+    if (!json_is_string(keras.v))
+        return read_keras(r, &keras, e);
+    auto_free char *name = xasprintf("%s%s%s", n->src != NULL ? source_name(n->src) : "", n->src != NULL ? ": " : "", keras.path);
+    return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), name, e);
 }
 
 int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e)

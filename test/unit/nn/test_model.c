@@ -1,0 +1,245 @@
+/* model_build as people use it: layout, names, initial values, what data fit, summary; and test/data/nn/invalid:
+ * a folder a case, {spec.yaml, error}: spec.yaml holds model: and perhaps compile:, error the message without the place. */
+#include <math.h>
+
+#include "base/file.h"
+#include "codec/yaml.h"
+#include "golden.h"
+#include "nn/model.h"
+
+/* text: YAML with model: and perhaps compile: */
+static int try_build(const char *text, const char *name, const char *base_dir, struct model **ret, struct err *e)
+{
+    json_auto_t *doc = NULL;
+    AUTO(source) *source = NULL;
+    if (yaml_parse(text, strlen(text), name, &doc, &source, e) < 0)
+        return -1;
+    struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
+    return model_build(&model, node_present(&compile) ? &compile : NULL, base_dir, ret, e);
+}
+
+static struct model *build(const char *text)
+{
+    struct model *m = NULL;
+    struct err e = { 0 };
+    ck_ok_e(try_build(text, "test", ".", &m, &e));
+    return m;
+}
+
+static const char MNIST[] = "model:\n"
+                            "  inputShape: [28, 28]\n"
+                            "  layers:\n"
+                            "    - Rescaling: {scale: 0.00392156862745098}\n"
+                            "    - Flatten\n"
+                            "    - Dense: {units: 128, activation: relu}\n"
+                            "    - BatchNormalization\n"
+                            "    - Dense: {units: 10, activation: softmax}\n"
+                            "compile: {optimizer: Adam, loss: sparse_categorical_crossentropy, metrics: [accuracy]}\n";
+
+START_TEST(layout)
+{
+    static const struct {
+        const char *name;
+        enum variable_kind kind;
+        size_t count;
+    } WANT[] = {
+        { "dense/kernel", VAR_TRAINABLE, 784 * 128 },
+        { "dense/bias", VAR_TRAINABLE, 128 },
+        { "batch_normalization/gamma", VAR_TRAINABLE, 128 },
+        { "batch_normalization/beta", VAR_TRAINABLE, 128 },
+        { "dense_1/kernel", VAR_TRAINABLE, 1280 },
+        { "dense_1/bias", VAR_TRAINABLE, 10 },
+        { "batch_normalization/moving_mean", VAR_MOVING, 128 },
+        { "batch_normalization/moving_variance", VAR_MOVING, 128 },
+    };
+    AUTO(model) *m = build(MNIST);
+    size_t at = 0;
+
+    ck_assert_uint_eq(model_variables(m), COUNT_OF(WANT));
+    for (size_t i = 0; i < COUNT_OF(WANT); i++) {
+        const struct variable *v = model_variable(m, i);
+        ck_assert_str_eq(v->name, WANT[i].name);
+        ck_assert_int_eq(v->kind, WANT[i].kind);
+        ck_assert_uint_eq(v->count, WANT[i].count);
+        ck_assert_uint_eq(v->offset, at);
+        at = (at + v->count + 15) / 16 * 16;
+        if (i == 5)
+            ck_assert_uint_eq(model_trainable_size(m), at);
+    }
+    ck_assert_uint_eq(model_size(m), at);
+    ck_assert_uint_eq(model_params(m), 784 * 128 + 128 + 4 * 128 + 1290);
+    ck_assert_int_eq(model_output_shape(m)->dim[0], 10);
+    ck_assert_str_eq(model_name(m), "sequential");
+    ck_assert_uint_eq(model_metrics(m), 2);
+    ck_assert_str_eq(model_metric_name(m, 0), "loss");
+    ck_assert_str_eq(model_metric_name(m, 1), "accuracy");
+    ck_assert(!model_wants_adapt(m));
+}
+END_TEST
+
+START_TEST(initial_values)
+{
+    AUTO(model) *m = build(MNIST);
+    size_t size = model_size(m);
+    auto_free float *a = xcalloc(size, sizeof(float)), *b = xcalloc(size, sizeof(float)), *c = xcalloc(size, sizeof(float));
+    const struct variable *kernel = model_variable(m, 0), *last = model_variable(m, 4), *variance = model_variable(m, 7);
+    double limit = sqrt(6.0 / (784 + 128)), sum = 0, squares = 0;
+
+    for (size_t i = 0; i < size; i++)
+        a[i] = 5; /* gaps are cleared too */
+    model_init(m, 7, a);
+    model_init(m, 7, b);
+    model_init(m, 8, c);
+    ck_assert_mem_eq(a, b, size * sizeof(float));
+    ck_assert_mem_ne(a, c, kernel->count * sizeof(float));
+    ck_assert_mem_ne(a, a + last->offset, last->count * sizeof(float));
+    for (size_t i = 0; i < kernel->count; i++) {
+        ck_assert(fabs((double)a[i]) <= limit); /* glorot_uniform */
+        sum += (double)a[i];
+        squares += (double)a[i] * (double)a[i];
+    }
+    double n = (double)kernel->count;
+    ck_assert_double_eq_tol(sum / n, 0, 4 * limit / sqrt(3 * n));
+    ck_assert_double_eq_tol(sqrt(squares / n), limit / sqrt(3), 0.01 * limit);
+    ck_float_eq(a[model_variable(m, 1)->offset], 0);
+    ck_float_eq(a[model_variable(m, 2)->offset], 1);
+    ck_float_eq(a[variance->offset + 127], 1);
+    for (size_t i = last->offset + 1280 + 10; i < model_trainable_size(m); i++)
+        ck_float_eq(a[i], 0);
+}
+END_TEST
+
+START_TEST(automatic_names_step_aside)
+{
+    AUTO(model) *m = build("model: {inputShape: [4], layers: [{Dense: {units: 1, name: dense_1}}, {Dense: {units: 1}}, {Dense: {units: 1}}]}");
+    ck_assert_str_eq(model_variable(m, 0)->name, "dense_1/kernel");
+    ck_assert_str_eq(model_variable(m, 2)->name, "dense/kernel");
+    ck_assert_str_eq(model_variable(m, 4)->name, "dense_2/kernel");
+}
+END_TEST
+
+START_TEST(shapes)
+{
+    static const struct {
+        const char *layers, *want;
+    } CASES[] = {
+        { "[Flatten]", "(24,)" },
+        { "[{Reshape: {target_shape: [6, -1]}}]", "(6, 4)" },
+        { "[{Reshape: {target_shape: [-1]}}, {Reshape: {target_shape: [2, 12]}}]", "(2, 12)" },
+        { "[{Dense: {units: 7}}]", "(2, 3, 7)" },
+        { "[{Dropout: {rate: 0.5}}, {Activation: {activation: relu}}, ReLU, Softmax, LeakyReLU, ELU]", "(2, 3, 4)" },
+        { "[Normalization, BatchNormalization, {Rescaling: {scale: 2}}]", "(2, 3, 4)" },
+        { "[{class_name: Dense, config: {units: 2}}]", "(2, 3, 2)" },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        auto_free char *text = xasprintf("model: {inputShape: [2, 3, 4], layers: %s}", CASES[i].layers);
+        AUTO(model) *m = build(text);
+        char shape[128];
+        ck_assert_str_eq(shape_text(model_output_shape(m), shape), CASES[i].want);
+        ck_assert_uint_eq(model_metrics(m), 0); /* without compile */
+    }
+}
+END_TEST
+
+/* ---- what data fit ---- */
+
+struct offer {
+    const char *loss, *units;
+    struct shape features, labels;
+    bool integer;
+    int64_t label_max;
+    const char *error; /* NULL: fits */
+};
+
+#define PIXELS { 2, { 28, 28 } }
+#define NUMBER { 0, { 0 } }
+static const struct offer OFFERS[] = {
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, NULL },
+    { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 1 } }, true, -1, NULL },
+    { "sparse_categorical_crossentropy", "10", { 3, { 28, 28, 1 } }, NUMBER, true, 9, NULL },
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 10, "label 10, but the model's output has 10 classes (0 to 9)" },
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, false, -1, "wants class numbers, but the labels are not integers" },
+    { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, true, 1, "wants labels of shape (), a label of the data is (10,)" },
+    { "categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, false, -1, NULL },
+    { "categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, "use sparse_categorical_crossentropy" },
+    { "mse", "1", PIXELS, NUMBER, false, -1, NULL },
+    { "mse", "1", PIXELS, NUMBER, true, 9, NULL },
+    { "mse", "2", PIXELS, NUMBER, false, -1, "the model's output is (2,), a label of the data is ()" },
+    { "mse", "1", { 1, { 784 } }, NUMBER, false, -1, "the model's input is (28, 28), an example of the data is (784,); they hold as many numbers" },
+    { "mse", "1", { 2, { 28, 27 } }, NUMBER, false, -1, "an example of the data is (28, 27)" },
+};
+
+START_TEST(data_fit)
+{
+    const struct offer *o = &OFFERS[_i];
+    auto_free char *text = xasprintf("model: {inputShape: [28, 28], layers: [Flatten, {Dense: {units: %s}}]}\n"
+                                     "compile: {optimizer: SGD, loss: %s}", o->units, o->loss);
+    AUTO(model) *m = build(text);
+    struct err e = { 0 };
+    int rc = model_check_data(m, &o->features, &o->labels, true, o->integer, o->label_max, &e);
+    ck_assert_msg((rc == 0) == (o->error == NULL), "%s", e.msg);
+    if (o->error != NULL)
+        ck_assert_msg(strstr(e.msg, o->error) != NULL, "%s", e.msg);
+}
+END_TEST
+
+START_TEST(labels_are_needed_for_a_loss)
+{
+    AUTO(model) *m = build(MNIST);
+    struct shape pixels = PIXELS, none = NUMBER;
+    struct err e = { 0 };
+    ck_assert_int_eq(model_check_data(m, &pixels, &none, false, false, -1, &e), -1);
+    ck_assert_str_eq(e.msg, "loss sparse_categorical_crossentropy needs labels, the data have none");
+}
+END_TEST
+
+START_TEST(summary)
+{
+    AUTO_FINI(buf) want = BUF_INIT, got = BUF_INIT;
+    struct err e = { 0 };
+    AUTO(model) *m = build(MNIST);
+    model_summary(m, &got);
+    ck_ok_e(file_read("test/data/nn/summary.txt", 1 << 16, &want, &e));
+    ck_assert_str_eq(got.data, want.data);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+START_TEST(invalid)
+{
+    AUTO_FINI(strlist) names = { 0 };
+    struct err e = { 0 };
+    ck_ok_e(dir_list("test/data/nn/invalid", &names, &e));
+    ck_assert_uint_ge(names.n, 30);
+    for (size_t i = 0; i < names.n; i++) {
+        AUTO_FINI(buf) text = BUF_INIT, want = BUF_INIT;
+        AUTO(model) *m = NULL;
+        auto_free char *dir = xasprintf("test/data/nn/invalid/%s", names.items[i]);
+        auto_free char *spec = path_join(dir, "spec.yaml"), *error = path_join(dir, "error");
+        ck_ok_e(file_read(spec, 1 << 20, &text, &e));
+        ck_ok_e(file_read(error, 1 << 16, &want, &e));
+        struct err got = { 0 };
+        ck_assert_msg(try_build(text.data, "spec.yaml", dir, &m, &got) < 0, "%s is accepted", names.items[i]);
+        want.data[strcspn(want.data, "\n")] = '\0';
+        ck_assert_msg(strcmp(got.msg, want.data) == 0, "%s:\n got %s\nwant %s", names.items[i], got.msg, want.data);
+        ck_assert_int_eq(err_exit_code(&got), 2);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("nn/model");
+    TCase *t = tcase_create("model");
+    tcase_add_test(t, layout);
+    tcase_add_test(t, initial_values);
+    tcase_add_test(t, automatic_names_step_aside);
+    tcase_add_test(t, shapes);
+    tcase_add_loop_test(t, data_fit, 0, (int)COUNT_OF(OFFERS));
+    tcase_add_test(t, labels_are_needed_for_a_loss);
+    tcase_add_test(t, summary);
+    tcase_add_test(t, invalid);
+    suite_add_tcase(s, t);
+    return s;
+}
