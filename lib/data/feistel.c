@@ -21,36 +21,52 @@ static inline uint64_t mix(uint64_t v, uint64_t key)
     return v >> 32;
 }
 
-/* Even rounds change the low half by the high one, odd rounds the other way. Each is its own inverse. */
-static inline uint64_t apply_round(const struct perm *p, unsigned round, uint64_t v)
+/* Rounds change the low half by the high one, then the high half by the low one; each is its own inverse. */
+static inline uint64_t forward(const struct perm *p, uint64_t v)
 {
     uint64_t low_mask = ((uint64_t)1 << p->low_bits) - 1, high_mask = ((uint64_t)1 << p->high_bits) - 1;
     uint64_t low = v & low_mask, high = v >> p->low_bits;
-    if (round % 2 == 0)
-        low ^= mix(high, p->round[round]) & low_mask;
-    else
-        high ^= mix(low, p->round[round]) & high_mask;
+    for (unsigned i = 0; i < PERM_ROUNDS; i += 2) {
+        low ^= mix(high, p->round[i]) & low_mask;
+        high ^= mix(low, p->round[i + 1]) & high_mask;
+    }
+    return high << p->low_bits | low;
+}
+
+static inline uint64_t backward(const struct perm *p, uint64_t v)
+{
+    uint64_t low_mask = ((uint64_t)1 << p->low_bits) - 1, high_mask = ((uint64_t)1 << p->high_bits) - 1;
+    uint64_t low = v & low_mask, high = v >> p->low_bits;
+    for (unsigned i = PERM_ROUNDS; i > 0; i -= 2) {
+        high ^= mix(low, p->round[i - 1]) & high_mask;
+        low ^= mix(high, p->round[i - 2]) & low_mask;
+    }
     return high << p->low_bits | low;
 }
 
 int64_t perm_at(const struct perm *p, int64_t i)
 {
-    uint64_t v = (uint64_t)i;
-    do {
-        for (unsigned round = 0; round < PERM_ROUNDS; round++)
-            v = apply_round(p, round, v);
-    } while (v >= p->n);
+    uint64_t v = forward(p, (uint64_t)i);
+    while (v >= p->n)
+        v = forward(p, v);
     return (int64_t)v;
 }
 
 int64_t perm_inverse(const struct perm *p, int64_t i)
 {
-    uint64_t v = (uint64_t)i;
-    do {
-        for (unsigned round = PERM_ROUNDS; round-- > 0;)
-            v = apply_round(p, round, v);
-    } while (v >= p->n);
+    uint64_t v = backward(p, (uint64_t)i);
+    while (v >= p->n)
+        v = backward(p, v);
     return (int64_t)v;
+}
+
+void perm_range(const struct perm *p, int64_t first, size_t count, int64_t *ret)
+{
+    for (size_t i = 0; i < count; i++) /* without a branch: the processor works on several at once */
+        ret[i] = (int64_t)forward(p, (uint64_t)first + i);
+    for (size_t i = 0; i < count; i++)
+        while ((uint64_t)ret[i] >= p->n)
+            ret[i] = (int64_t)forward(p, (uint64_t)ret[i]);
 }
 
 int64_t feistel(int64_t i, int64_t n, uint64_t key)

@@ -2,7 +2,8 @@
 #include "data/open.h"
 #include "data/order.h"
 
-/* A batch that was returned stays whole during the next call; the third is what the thread prepares. */
+/* A batch that was returned stays whole during the next call; the third is what the thread prepares. Without a
+ * thread there are two: what fits the cache is faster. */
 enum { SLOTS = 3 };
 
 struct slot {
@@ -20,6 +21,7 @@ struct loader {
     int64_t *which;            /* same */
     size_t x_count, y_count;   /* elements an example */
     struct slot slot[SLOTS];
+    unsigned slots;            /* of them in use */
     unsigned current;          /* slot of the last batch returned */
 
     struct thread thread;      /* started by the first hint that pays */
@@ -54,7 +56,7 @@ static int make_buffers(struct loader *l, struct err *e)
 {
     size_t bytes, rows = (size_t)MIN(l->space.batch_size, l->space.examples);
     void *which;
-    for (unsigned i = 0; i < SLOTS; i++)
+    for (unsigned i = 0; i < l->slots; i++)
         if (make_slot(l, &l->slot[i], e) < 0)
             return -1;
     if (size_mul(rows, sizeof(*l->which), &bytes, e) < 0 || mem_alloc(bytes, "a batch", &which, e) < 0)
@@ -77,6 +79,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, struc
     l->order = order_of(r->n, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);
     l->y_count = label_count(r);
+    l->slots = r->random_access ? SLOTS - 1 : SLOTS;
     mutex_init(&l->lock);
     cond_init(&l->changed);
     if (make_buffers(l, e) < 0)
@@ -129,7 +132,7 @@ static void run_ahead(void *user)
             cond_wait(&l->changed, &l->lock);
             continue;
         }
-        struct slot *s = &l->slot[(l->current + 1) % SLOTS];
+        struct slot *s = &l->slot[(l->current + 1) % l->slots];
         int64_t ordinal = l->ahead_ordinal;
         struct err e = { .code = ERR_NONE };
         mutex_unlock(&l->lock);
@@ -185,7 +188,7 @@ int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err 
         return err_set(e, ERR_INTERNAL, "batch %lld was asked for", (long long)ordinal);
 
     const struct records *r = l->records;
-    unsigned next = (l->current + 1) % SLOTS;
+    unsigned next = (l->current + 1) % l->slots;
     int rc = 0;
     if (!l->thread.started || !take_ahead(l, ordinal, &rc, e))
         rc = fill(l, ordinal, &l->slot[next], e);

@@ -68,10 +68,16 @@ static int64_t windowed(struct order *o, int64_t position)
 
 void order_records(struct order *o, int64_t epoch, int64_t position, size_t count, int64_t *ret)
 {
-    if (o->shuffle)
-        enter_epoch(o, epoch);
-    for (size_t i = 0; i < count; i++) {
-        int64_t at = position + (int64_t)i;
-        ret[i] = !o->shuffle ? at : o->random_access ? perm_at(&o->perm, at) : windowed(o, at);
+    if (!o->shuffle) {
+        for (size_t i = 0; i < count; i++)
+            ret[i] = position + (int64_t)i;
+        return;
     }
+    enter_epoch(o, epoch);
+    if (o->random_access) {
+        perm_range(&o->perm, position, count, ret);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        ret[i] = windowed(o, position + (int64_t)i);
 }

@@ -8,6 +8,7 @@
 #ifndef TRAINYARD_DATA_PERM_H
 #define TRAINYARD_DATA_PERM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { PERM_ROUNDS = 6 };
@@ -18,6 +19,8 @@ struct perm {
 };
 struct perm perm_of(int64_t n, uint64_t key); /* n >= 1 */
 int64_t perm_at(const struct perm *p, int64_t i);
+/* perm_at of first, first + 1, ...: faster than one by one. */
+void perm_range(const struct perm *p, int64_t first, size_t count, int64_t *ret);
 int64_t perm_inverse(const struct perm *p, int64_t i); /* perm_inverse(perm_at(i)) == i */
 
 #endif
