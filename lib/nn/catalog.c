@@ -46,10 +46,14 @@ static int unknown(const struct catalog *c, const struct node *at, const char *w
     for (size_t i = 0; c->later != NULL && c->later[i] != NULL; i++)
         if (strcasecmp(c->later[i], word) == 0)
             return node_error(at, e, "%s '%s' is not supported yet", c->what, word);
-    const size_t n = c->count * KIND_NAMES_MAX;
-    auto_free const char **names = xcalloc(n, sizeof *names);
+    size_t n = c->count * KIND_NAMES_MAX, also = 0;
+    while (c->also != NULL && c->also[also] != NULL)
+        also++;
+    auto_free const char **names = xcalloc(n + also, sizeof *names);
     for (size_t i = 0; i < c->count; i++)
         memcpy(names + i * KIND_NAMES_MAX, catalog_row(c, i)->names, sizeof catalog_row(c, i)->names);
+    for (size_t i = 0; i < also; i++)
+        names[n++] = c->also[i];
     char hint[160];
     return node_error(at, e, "%s '%s' is not known%s", c->what, word,
                       str_did_you_mean(word, names, n, hint, sizeof hint));

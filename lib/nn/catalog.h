@@ -76,6 +76,7 @@ struct catalog {
     const void *rows;
     size_t count, size;         /* rows, bytes a row */
     const char *const *later;   /* NULL-terminated: in Keras, not here yet */
+    const char *const *also;    /* NULL-terminated: names that the owner resolves first, for suggestions */
     bool any_case;              /* Keras lower-cases the name first (optimizers) */
 };
 #define CATALOG_ROWS(table) .rows = (table), .count = COUNT_OF(table), .size = sizeof (table)[0]

@@ -352,7 +352,10 @@ static const char *const LATER[] = {
     "SpecificityAtSensitivity", "PrecisionAtRecall", "RecallAtPrecision", "PearsonCorrelation",
     "ConcordanceCorrelation", "Mean", "Sum", "MeanMetricWrapper", "MeanTensor", NULL
 };
-const struct catalog METRICS = { .what = "metric", .plural = "Metrics", CATALOG_ROWS(ROWS), .later = LATER };
+static const char *const ALSO[] = { "accuracy", "acc", "crossentropy", "ce", NULL }; /* metric_list.c resolves them */
+const struct catalog METRICS = {
+    .what = "metric", .plural = "Metrics", CATALOG_ROWS(ROWS), .later = LATER, .also = ALSO
+};
 
 const struct kind *metric_kind(const char *word)
 {
