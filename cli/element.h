@@ -1,0 +1,15 @@
+/* element - one element of a tensor as text, and as a number for statistics. */
+#ifndef TRAINYARD_CLI_ELEMENT_H
+#define TRAINYARD_CLI_ELEMENT_H
+
+#include "base/buf.h"
+#include "tensor/tensor.h"
+
+/* Element i of little-endian bytes. Complex numbers: the real part. NaN for strangers. */
+double element_number(enum dtype dtype, const void *data, size_t i);
+/* Integers in full, floats with as many digits as tell them apart, "(1+2j)", "true". */
+void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out);
+/* "a\x00b": printable ASCII as it is, the rest escaped, cut at 200 bytes. */
+void element_string(const char *bytes, size_t n, struct buf *out);
+
+#endif

@@ -1,0 +1,182 @@
+/* trainyard show events PATH: what TensorBoard's event files hold, as text or as a picture. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli.h"
+#include "train/curves.h"
+#include "train/events.h"
+
+struct tag_row { /* one tag of one run */
+    enum event_kind kind;
+    char run[128];
+    char *tag;
+    int64_t n, first_step, last_step;
+    double last, min, max;
+};
+struct tag_table {
+    struct strmap *index; /* "run\ttag" -> row; rows are owned */
+};
+
+static void tag_table_fini(struct tag_table *t)
+{
+    for (size_t i = 0; t->index != NULL && i < strmap_size(t->index); i++) {
+        struct tag_row *row = strmap_value(t->index, i);
+        free(row->tag);
+        free(row);
+    }
+    strmap_free(t->index);
+}
+DEFINE_AUTO_FINI(tag_table, tag_table_fini)
+
+static const char *const KINDS[] = { [EVENT_SCALAR] = "scalar", [EVENT_HISTOGRAM] = "histogram", [EVENT_TEXT] = "text",
+                                     [EVENT_SESSION] = "session", [EVENT_OTHER] = "other" };
+
+static void note(struct tag_table *t, const char *run, const struct event *event)
+{
+    auto_free char *key = xasprintf("%s\t%s", run, event->tag);
+    struct tag_row *row = strmap_get(t->index, key);
+
+    if (row == NULL) {
+        row = xcalloc(1, sizeof(*row));
+        *row = (struct tag_row){ .kind = event->kind, .tag = xstrdup(event->tag), .first_step = event->step,
+                                 .min = (double)INFINITY, .max = -(double)INFINITY };
+        str_fmt(row->run, sizeof(row->run), "%s", run);
+        strmap_set(t->index, key, row);
+    }
+    row->n++;
+    row->last_step = event->step;
+    row->last = event->value;
+    row->min = fmin(row->min, event->value);
+    row->max = fmax(row->max, event->value);
+}
+
+static void print_point(const char *run, const struct event *event, struct buf *out)
+{
+    if (event->kind == EVENT_SCALAR)
+        buf_printf(out, "%s\t%s\t%lld\t%.9g\n", run, event->tag, (long long)event->step, event->value);
+    else if (event->kind == EVENT_HISTOGRAM)
+        buf_printf(out, "%s\t%s\t%lld\t%.0f values in %zu buckets\n", run, event->tag, (long long)event->step, event->value,
+                   event->nbuckets);
+    else
+        buf_printf(out, "%s\t%s\t%lld\t%s\n", run, event->tag, (long long)event->step, event->text);
+}
+
+/* Points of the tag when one is given, else the table's rows. */
+static int read_all(const char *path, const char *tag, struct tag_table *table, struct buf *out, struct err *e)
+{
+    AUTO(events_reader) *reader = NULL;
+    struct event event;
+    char run[128];
+    bool any = false;
+
+    if (events_reader_open(path, &reader, e) < 0)
+        return -1;
+    for (;;) {
+        struct err damaged = { 0 };
+        int got = events_reader_next(reader, &event, &damaged);
+        if (got == 0)
+            break;
+        any = true;
+        if (got < 0) {
+            log_warning("%s", damaged.msg);
+            continue;
+        }
+        if (event.kind == EVENT_OTHER || (event.kind == EVENT_SESSION && tag == NULL))
+            continue;
+        events_reader_run(reader, &event, run, sizeof(run));
+        if (tag == NULL)
+            note(table, run, &event);
+        else if (strstr(event.tag, tag) != NULL)
+            print_point(run, &event, out);
+    }
+    return any ? 0 : err_set(e, ERR_NOT_FOUND, "%s: no event files (events.out.tfevents.*) below it", path);
+}
+
+static void print_table(const struct tag_table *t, struct buf *out)
+{
+    int run_width = 3, tag_width = 3;
+    for (size_t i = 0; i < strmap_size(t->index); i++) {
+        const struct tag_row *row = strmap_value(t->index, i);
+        run_width = MAX(run_width, (int)MIN(strlen(row->run), 40));
+        tag_width = MAX(tag_width, (int)MIN(strlen(row->tag), 60));
+    }
+    buf_printf(out, "%-*s  %-*s  %-9s %6s  %-17s %12s %12s %12s\n", run_width, "RUN", tag_width, "TAG", "KIND", "POINTS", "STEPS",
+               "LAST", "MIN", "MAX");
+    for (size_t i = 0; i < strmap_size(t->index); i++) {
+        const struct tag_row *row = strmap_value(t->index, i);
+        char steps[48];
+        str_fmt(steps, sizeof(steps), "%lld..%lld", (long long)row->first_step, (long long)row->last_step);
+        buf_printf(out, "%-*s  %-*s  %-9s %6lld  %-17s", run_width, row->run, tag_width, row->tag, KINDS[row->kind],
+                   (long long)row->n, steps);
+        if (row->kind == EVENT_SCALAR)
+            buf_printf(out, " %12.6g %12.6g %12.6g", row->last, row->min, row->max);
+        buf_char(out, '\n');
+    }
+}
+
+static int plot(const char *path, const char *file, const struct curves_look *look, struct buf *out, struct err *e)
+{
+    AUTO_FINI(series_set) series = SERIES_SET_INIT;
+    AUTO_FINI(strlist) warnings = { 0 };
+    AUTO_FINI(buf) svg = BUF_INIT;
+
+    if (series_load(path, &series, &warnings, e) < 0)
+        return -1;
+    for (size_t i = 0; i < warnings.n; i++)
+        log_warning("%s", warnings.items[i]);
+    curves_svg(&series, look, &svg);
+    if (str_eq(file, "-")) {
+        buf_add(out, svg.data, svg.len);
+        return 0;
+    }
+    if (file_write(file, svg.data, svg.len, e) < 0)
+        return -1;
+    buf_printf(out, "curves of %s drawn into %s\n", path, file);
+    return 0;
+}
+
+int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
+{
+    static const struct opt_program PROGRAM = {
+        .name = "trainyard show events",
+        .usage = "[flags] PATH",
+        .about = "Shows TensorBoard event files: PATH is one of them, or a folder that is searched with its subfolders. Without "
+                 "flags a line for each run and tag; with --tag every point; with --plot a picture of the scalars.",
+    };
+    AUTO_FINI(strlist) args = { 0 };
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO_FINI(tag_table) table = { .index = strmap_new() };
+    struct curves_look look = curves_look_default();
+    const char *file = NULL, *smoothing = NULL;
+    enum opt_result result;
+    const struct opt opts[] = {
+        OPT_STR("tag", NULL, "TEXT", &look.tag, "only tags that contain this text"),
+        OPT_STR("plot", NULL, "FILE", &file, "draw the curves into this SVG file, - for standard output"),
+        OPT_STR("smoothing", NULL, "X", &smoothing, "of the drawn curves, 0 to 0.99, as TensorBoard's slider (default 0.6)"),
+        OPT_STR("title", NULL, "TEXT", &look.title, "above the picture"),
+        OPT_END,
+    };
+
+    if (opt_parse(&PROGRAM, opts, argc, argv, &args, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0)
+        return -1;
+    if (smoothing != NULL && str_f64(smoothing, &look.smoothing, e) < 0)
+        return err_wrap(e, "--smoothing");
+    if (!(look.smoothing >= 0 && look.smoothing < 1))
+        return err_set(e, ERR_INPUT, "--smoothing: %s is out of range; it must be at least 0 and below 1", smoothing);
+    if (file != NULL) {
+        if (plot(args.items[0], file, &look, &text, e) < 0)
+            return -1;
+    } else {
+        if (read_all(args.items[0], look.tag, &table, &text, e) < 0)
+            return -1;
+        if (look.tag == NULL)
+            print_table(&table, &text);
+    }
+    return cli_print(&text, e);
+}
