@@ -16,6 +16,7 @@ static const char *const MODES[] = { "fan_in", "fan_out", "fan_avg", NULL };
 static const char *const DISTRIBUTIONS[] = { "truncated_normal", "untruncated_normal", "uniform", NULL };
 
 #define SEED ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
+#define AXES ARG_REFUSE("input_axes"), ARG_REFUSE("output_axes") /* since Keras 3.14 */
 #define GAIN ARG_OF("gain", ARG_NUMBER, 1, ARG_ANY)
 static const struct arg CONSTANT_ARGS[] = { ARG_OF("value", ARG_NUMBER, 0, ARG_ANY) };
 static const struct arg UNIFORM_ARGS[] = { ARG_OF("minval", ARG_NUMBER, -0.05, ARG_ANY),
@@ -23,8 +24,8 @@ static const struct arg UNIFORM_ARGS[] = { ARG_OF("minval", ARG_NUMBER, -0.05, A
 static const struct arg NORMAL_ARGS[] = { ARG_OF("mean", ARG_NUMBER, 0, ARG_ANY),
                                           ARG_OF("stddev", ARG_NUMBER, 0.05, ARG_NOT_NEGATIVE), SEED };
 static const struct arg SCALING_ARGS[] = { ARG_OF("scale", ARG_NUMBER, 1, ARG_POSITIVE), ARG_ONE_OF("mode", MODES),
-                                           ARG_ONE_OF("distribution", DISTRIBUTIONS), SEED };
-static const struct arg SEED_ARGS[] = { SEED };
+                                           ARG_ONE_OF("distribution", DISTRIBUTIONS), SEED, AXES };
+static const struct arg SEED_ARGS[] = { SEED, AXES };
 static const struct arg ORTHOGONAL_ARGS[] = { GAIN, SEED };
 static const struct arg IDENTITY_ARGS[] = { GAIN };
 
@@ -259,5 +260,8 @@ json_t *initializer_json(const struct initializer *i)
         else if (strcmp(name, "seed") == 0)
             values[j] = i->has_seed ? (double)i->seed : ARG_NONE;
     }
-    return kind_serialized("keras.initializers", row->k.names[0], args_config(&row->k, values));
+    json_t *config = args_config(&row->k, values);
+    json_object_del(config, "input_axes"); /* not written, so that an older Keras 3 reads it too */
+    json_object_del(config, "output_axes");
+    return kind_serialized("keras.initializers", row->k.names[0], config);
 }

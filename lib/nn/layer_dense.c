@@ -44,7 +44,8 @@ void dense_config(const struct layer *l, json_t *config)
     json_object_set_new(config, "bias_initializer", initializer_json(&l->init[BIAS_PART]));
     json_object_set_new(config, "kernel_regularizer", regularizer_json(&l->regularizer[KERNEL_PART]));
     json_object_set_new(config, "bias_regularizer", regularizer_json(&l->regularizer[BIAS_PART]));
-    json_object_del(config, "activity_regularizer"); /* Keras writes these only when they are used */
+    json_object_del(config, "activity_regularizer"); /* optional, and not known to every Keras 3 */
+    json_object_del(config, "quantization_config");
     json_object_del(config, "lora_rank");
     json_object_del(config, "lora_alpha");
 }
