@@ -1,15 +1,12 @@
-#include <errno.h>
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
-#include <netdb.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/str.h"
 #include "base/thread.h"
+#include "net/address.h"
 #include "rpc/health.h"
 #include "rpc/message.h"
 #include "rpc/settings.h"
@@ -178,46 +175,19 @@ static void serve_loop(void *user)
 
 /* ---- starting ---- */
 
-/* "host:port", "[::1]:port". gRPC would take more: service names, ports beyond 65535. */
-static int address_parse(const char *address, char **ret_host, char **ret_port, struct err *e)
-{
-    const char *colon = strrchr(address, ':');
-    int64_t port;
-    if (colon == NULL || colon == address || str_i64(colon + 1, 0, UINT16_MAX, &port, NULL) < 0)
-        return err_set(e, ERR_INPUT, "cannot listen on '%s': it must be host:port, as in 0.0.0.0:2222", address);
-    bool brackets = address[0] == '[' && colon[-1] == ']';
-    *ret_host = xstrndup(address + brackets, (size_t)(colon - address) - 2 * brackets);
-    *ret_port = xstrdup(colon + 1);
-    return 0;
-}
-
-/* gRPC does not say why it could not listen: asks the system by trying the same. */
-static int listen_error(const char *address, const char *host, const char *port, struct err *e)
-{
-    struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *list = NULL;
-    int rc = getaddrinfo(host, port, &hints, &list);
-    if (rc != 0)
-        return err_set(e, ERR_INPUT, "cannot listen on '%s': %s", address, gai_strerror(rc));
-    int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)); /* as gRPC: what only lingers is free */
-    rc = bind(fd, list->ai_addr, list->ai_addrlen) < 0 ? errno : EADDRINUSE;
-    freeaddrinfo(list);
-    fd_close(fd);
-    if (rc == EADDRINUSE)
-        return err_set(e, ERR_INPUT, "port %s is in use: another process listens on %s", port, address);
-    errno = rc;
-    return err_errno(e, ERR_INPUT, "cannot listen on '%s'", address);
-}
-
 static int open_port(struct rpc_server *s, const char *address, struct err *e)
 {
-    auto_free char *host = NULL, *port = NULL;
-    if (address_parse(address, &host, &port, e) < 0)
+    AUTO_FINI(address) parsed = { 0 }; /* gRPC would take more: service names, ports beyond 65535 */
+    if (address_parse(address, &parsed, e) < 0)
         return -1;
     grpc_server_credentials *credentials = rpc_server_credentials();
     s->port = grpc_server_add_http2_port(s->server, address, credentials);
     grpc_server_credentials_release(credentials);
-    return s->port > 0 ? 0 : listen_error(address, host, port, e);
+    if (s->port > 0)
+        return 0;
+    if (address_check(address, e) < 0) /* gRPC does not say why */
+        return -1;
+    return err_set(e, ERR_INPUT, "cannot listen on '%s'", address);
 }
 
 static void register_methods(struct rpc_server *s, const struct rpc_method *methods, size_t n)

@@ -1,0 +1,142 @@
+#include "net/http.h"
+
+#include <microhttpd.h>
+#include <signal.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "net/registry.h"
+
+enum {
+    CONNECTIONS_MAX = 32,
+    IDLE_SECONDS = 10,
+    CONNECTION_BYTES = 8 << 10, /* for the request's line and headers */
+    STACK_BYTES = 256 << 10,
+};
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    uint16_t port;
+    size_t nroutes;
+    struct http_route routes[];
+};
+
+static enum MHD_Result respond(struct MHD_Connection *c, int status, struct buf *body, const char *type)
+{
+    size_t n = body->len;
+    struct MHD_Response *r = MHD_create_response_from_buffer(n, buf_detach(body), MHD_RESPMEM_MUST_FREE);
+    if (r == NULL)
+        return MHD_NO;
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result rc = MHD_queue_response(c, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return rc;
+}
+
+static int not_found(const struct http_server *s, struct buf *body)
+{
+    buf_str(body, "not found; there are:");
+    for (size_t i = 0; i < s->nroutes; i++)
+        buf_printf(body, " %s", s->routes[i].path);
+    buf_char(body, '\n');
+    return MHD_HTTP_NOT_FOUND;
+}
+
+static int run_route(const struct http_server *s, const char *path, struct buf *body, const char **type)
+{
+    for (size_t i = 0; i < s->nroutes; i++)
+        if (strcmp(s->routes[i].path, path) == 0)
+            return s->routes[i].handle(s->routes[i].user, body, type);
+    return not_found(s, body);
+}
+
+/* libmicrohttpd calls this once when the headers are there, and again for (and behind) a body, which we ignore. */
+static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *path, const char *method,
+                                  const char *version UNUSED, const char *data UNUSED, size_t *ndata, void **state)
+{
+    static char seen;
+    if (*state == NULL) {
+        *state = &seen;
+        return MHD_YES;
+    }
+    if (*ndata > 0) {
+        *ndata = 0;
+        return MHD_YES;
+    }
+    AUTO_FINI(buf) body = BUF_INIT;
+    const char *type = "text/plain; charset=utf-8";
+    int status;
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+        status = MHD_HTTP_METHOD_NOT_ALLOWED;
+        buf_str(&body, "only GET and HEAD\n");
+    } else {
+        status = run_route(user, path, &body, &type);
+    }
+    return respond(c, status, &body, type);
+}
+
+static void log_nothing(void *user UNUSED, const char *fmt UNUSED, va_list ap UNUSED)
+{
+}
+
+/* Signals belong to main: the thread inherits a mask that blocks them all. */
+static struct MHD_Daemon *start_daemon(struct http_server *s, int fd)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    struct MHD_Daemon *d = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER,
+        log_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return d;
+}
+
+int http_server_start(const char *address, const struct http_route *routes, size_t nroutes, struct http_server **ret,
+                      struct err *e)
+{
+    AUTO(http_server) *s = xcalloc(1, sizeof(*s) + nroutes * sizeof(*routes));
+    auto_close int fd = -1;
+    s->nroutes = nroutes;
+    for (size_t i = 0; i < nroutes; i++)
+        s->routes[i] = routes[i];
+    if (address_listen(address, &fd, &s->port, e) < 0)
+        return err_wrap(e, "HTTP server");
+    s->daemon = start_daemon(s, fd);
+    if (s->daemon == NULL)
+        return err_set(e, ERR_NOMEM, "HTTP server: cannot start on %s", address);
+    TAKE_FD(fd); /* the daemon closes it */
+    *ret = TAKE(s);
+    return 0;
+}
+
+int http_server_port(const struct http_server *s)
+{
+    return s->port;
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (s == NULL)
+        return;
+    if (s->daemon != NULL)
+        MHD_stop_daemon(s->daemon);
+    free(s);
+}
+
+static int show_registry(void *user, struct buf *body, const char **content_type)
+{
+    registry_emit(user, body);
+    *content_type = REGISTRY_CONTENT_TYPE;
+    return MHD_HTTP_OK;
+}
+
+struct http_route http_metrics_route(struct registry *r)
+{
+    return (struct http_route){ .path = "/metrics", .handle = show_registry, .user = r };
+}

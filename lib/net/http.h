@@ -1,0 +1,37 @@
+/* http - a small HTTP/1.1 server for what people and probes ask a replica: /metrics, /healthz, /readyz, /progress.
+ *
+ * It has one thread of its own, 32 connections at most, and answers GET and HEAD. Unknown paths get 404 with the list
+ * of those there are. Not for data: answers are built in memory, and one slow handler holds up the next.
+ */
+#ifndef TRAINYARD_NET_HTTP_H
+#define TRAINYARD_NET_HTTP_H
+
+#include "base/buf.h"
+
+struct http_route {
+    const char *path; /* "/metrics" */
+    /* Fills the body and returns the HTTP status (200, 503, ...). *content_type is "text/plain; charset=utf-8" unless
+     * changed; what it points to must live on. Runs in the server's thread, never two at once. */
+    int (*handle)(void *user, struct buf *body, const char **content_type);
+    void *user;
+};
+
+struct http_server;
+/* address "0.0.0.0:8080", "127.0.0.1:0" (any free port). Port in use: ERR_INPUT. Routes are copied, their paths and
+ * users must live on. */
+MUST_USE int http_server_start(const char *address, const struct http_route *routes, size_t nroutes,
+                               struct http_server **ret, struct err *e);
+int http_server_port(const struct http_server *s);
+void http_server_free(struct http_server *s); /* closes all connections, joins the thread */
+DEFINE_AUTO(http_server, http_server_free)
+
+/* The route that shows a registry (its user). */
+struct registry;
+struct http_route http_metrics_route(struct registry *r);
+
+/* Asks another replica: GET path from "host:port", whole within the time, at most 16 MiB. *ret_status is the HTTP status, body
+ * is appended to. ERR_LOST, ERR_TIMEOUT, or ERR_INPUT when it is no HTTP. Blocking. */
+MUST_USE int http_get(const char *address, const char *path, int64_t timeout_ms, int *ret_status, struct buf *body,
+                      struct err *e);
+
+#endif

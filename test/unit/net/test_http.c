@@ -1,0 +1,223 @@
+#include "check_main.h"
+#include "net/address.h"
+#include "net/http.h"
+#include "net/registry.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/thread.h"
+
+static struct registry *registry;
+static struct http_server *server;
+static char address[32];
+
+static int progress(void *user UNUSED, struct buf *body, const char **content_type)
+{
+    buf_str(body, "{\"step\": 7}");
+    *content_type = "application/json";
+    return 200;
+}
+
+static int not_ready(void *user, struct buf *body, const char **content_type UNUSED)
+{
+    buf_printf(body, "waiting for %s\n", (const char *)user);
+    return 503;
+}
+
+static void start(void)
+{
+    struct err e;
+    registry = registry_new();
+    counter_add(registry_counter(registry, "a_total", "A.", NULL), 5);
+    static char ps[] = "ps-1";
+    const struct http_route routes[] = {
+        http_metrics_route(registry),
+        { "/progress", progress, NULL },
+        { "/readyz", not_ready, ps },
+    };
+    ck_ok_e(http_server_start("127.0.0.1:0", routes, COUNT_OF(routes), &server, &e));
+    snprintf(address, sizeof(address), "127.0.0.1:%d", http_server_port(server));
+}
+
+static void stop(void)
+{
+    http_server_free(TAKE(server));
+    registry_free(TAKE(registry));
+}
+
+/* path, status, part of the body */
+static const struct {
+    const char *path;
+    int status;
+    const char *part;
+} PAGES[] = {
+    { "/metrics", 200, "\na_total 5\n" },
+    { "/progress", 200, "{\"step\": 7}" },
+    { "/progress?pretty=1", 200, "{\"step\": 7}" },
+    { "/readyz", 503, "waiting for ps-1" },
+    { "/", 404, "there are: /metrics /progress /readyz" },
+    { "/progress/x", 404, "not found" },
+};
+START_TEST(pages_are_served)
+{
+    struct err e;
+    int status = 0;
+    AUTO_FINI(buf) body = BUF_INIT;
+    ck_ok_e(http_get(address, PAGES[_i].path, 5000, &status, &body, &e));
+    ck_assert_int_eq(status, PAGES[_i].status);
+    ck_assert_msg(strstr(body.data, PAGES[_i].part) != NULL, "%s", body.data);
+}
+END_TEST
+
+static int say(const char *bytes)
+{
+    struct err e;
+    int fd = -1;
+    ck_ok_e(address_connect(address, 5000, &fd, &e));
+    ck_assert_int_eq(send(fd, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
+    return fd;
+}
+
+/* Sends the bytes and reads all that comes until the server closes. */
+static void talk(const char *bytes, struct buf *out)
+{
+    auto_close int fd = say(bytes);
+    char c[1024];
+    for (;;) {
+        ssize_t n = recv(fd, c, sizeof(c), 0);
+        if (n == 0)
+            return;
+        if (n > 0)
+            buf_add(out, c, (size_t)n);
+    }
+}
+
+START_TEST(head_has_no_body_and_post_is_refused)
+{
+    AUTO_FINI(buf) head = BUF_INIT;
+    talk("HEAD /progress HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", &head);
+    ck_assert_ptr_nonnull(strstr(head.data, " 200 "));
+    ck_assert_ptr_nonnull(strstr(head.data, "Content-Type: application/json\r\n"));
+    ck_assert_ptr_null(strstr(head.data, "step"));
+    AUTO_FINI(buf) post = BUF_INIT;
+    talk("POST /progress HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc", &post);
+    ck_assert_msg(strstr(post.data, " 405 ") != NULL, "%s", post.data);
+    ck_assert_ptr_nonnull(strstr(post.data, "Allow: GET, HEAD\r\n"));
+}
+END_TEST
+
+static const char *const NONSENSE[] = { "\r\n\r\n", "GET\r\n\r\n", "\x16\x03\x01\x02", "GET / HTTP/9.9\r\n\r\n",
+                                        "GET /%00 HTTP/1.0\r\n\r\n" };
+START_TEST(nonsense_does_no_harm)
+{
+    struct err e;
+    int status = 0;
+    auto_close int fd = say(NONSENSE[_i]);
+    ck_assert_int_ge(fd, 0);
+    AUTO_FINI(buf) body = BUF_INIT;
+    ck_ok_e(http_get(address, "/progress", 5000, &status, &body, &e));
+    ck_assert_int_eq(status, 200);
+}
+END_TEST
+
+static void get_often(void *user UNUSED)
+{
+    struct err e;
+    for (int i = 0; i < 20; i++) {
+        int status = 0;
+        AUTO_FINI(buf) body = BUF_INIT;
+        ck_ok_e(http_get(address, "/metrics", 5000, &status, &body, &e));
+        ck_assert_int_eq(status, 200);
+    }
+}
+
+START_TEST(several_may_ask_at_once)
+{
+    struct err e;
+    struct thread threads[4] = { 0 };
+    for (int i = 0; i < 4; i++)
+        ck_ok_e(thread_start(&threads[i], "get", get_often, NULL, &e));
+    for (int i = 0; i < 4; i++)
+        thread_join(&threads[i]);
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_bad_input)
+{
+    struct err e;
+    struct http_server *second = NULL;
+    ck_assert_int_eq(http_server_start(address, NULL, 0, &second, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
+}
+END_TEST
+
+START_TEST(nobody_there_is_lost)
+{
+    struct err e;
+    int status;
+    AUTO_FINI(buf) body = BUF_INIT;
+    http_server_free(TAKE(server));
+    ck_assert_int_eq(http_get(address, "/", 5000, &status, &body, &e), -1);
+    ck_assert_int_eq(e.code, ERR_LOST);
+}
+END_TEST
+
+START_TEST(a_silent_peer_is_a_timeout)
+{
+    struct err e;
+    auto_close int fd = -1;
+    uint16_t port;
+    int status;
+    AUTO_FINI(buf) body = BUF_INIT;
+    ck_ok_e(address_listen("127.0.0.1:0", &fd, &port, &e));
+    char silent[32];
+    snprintf(silent, sizeof(silent), "127.0.0.1:%u", (unsigned)port);
+    ck_assert_int_eq(http_get(silent, "/", 30, &status, &body, &e), -1);
+    ck_assert_int_eq(e.code, ERR_TIMEOUT);
+}
+END_TEST
+
+/* text, host (NULL: refused), port */
+static const struct {
+    const char *text, *host;
+    unsigned port;
+} ADDRESSES[] = {
+    { "127.0.0.1:2222", "127.0.0.1", 2222 }, { "[::1]:80", "::1", 80 }, { "ps-0.mnist:0", "ps-0.mnist", 0 },
+    { "", NULL, 0 }, { "host", NULL, 0 }, { "host:", NULL, 0 }, { ":80", NULL, 0 }, { "h:65536", NULL, 0 },
+    { "h:-1", NULL, 0 }, { "h:80x", NULL, 0 },
+};
+START_TEST(addresses)
+{
+    struct err e;
+    AUTO_FINI(address) a = { 0 };
+    int rc = address_parse(ADDRESSES[_i].text, &a, &e);
+    ck_assert_int_eq(rc, ADDRESSES[_i].host != NULL ? 0 : -1);
+    if (rc == 0) {
+        ck_assert_str_eq(a.host, ADDRESSES[_i].host);
+        ck_assert_uint_eq(a.port, ADDRESSES[_i].port);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("http");
+    TCase *t = tcase_create("http");
+    tcase_set_timeout(t, 20);
+    tcase_add_checked_fixture(t, start, stop);
+    tcase_add_loop_test(t, pages_are_served, 0, COUNT_OF(PAGES));
+    tcase_add_test(t, head_has_no_body_and_post_is_refused);
+    tcase_add_loop_test(t, nonsense_does_no_harm, 0, COUNT_OF(NONSENSE));
+    tcase_add_test(t, several_may_ask_at_once);
+    tcase_add_test(t, a_port_in_use_is_bad_input);
+    tcase_add_test(t, nobody_there_is_lost);
+    tcase_add_test(t, a_silent_peer_is_a_timeout);
+    suite_add_tcase(s, t);
+    t = tcase_create("address");
+    tcase_add_loop_test(t, addresses, 0, COUNT_OF(ADDRESSES));
+    suite_add_tcase(s, t);
+    return s;
+}
