@@ -330,11 +330,11 @@ static void add_replicas(struct launcher *l, const struct job *job)
             bool decides = i == 0 && role == (chief ? ROLE_CHIEF : ROLE_WORKER);
             if (decides)
                 l->chief = supervisor_count(l->supervisor);
-            supervisor_add(l->supervisor, role, i, job->replicas[role].restart, decides);
+            supervisor_add(l->supervisor, role, i, NULL, job->replicas[role].restart, decides);
         }
     }
-    if (supervisor_count(l->supervisor) == 0) /* single-machine training */
-        supervisor_add(l->supervisor, ROLE_WORKER, 0, RESTART_EXIT_CODE, true);
+    if (supervisor_count(l->supervisor) == 0) /* single-machine training; its process calls itself so */
+        supervisor_add(l->supervisor, ROLE_WORKER, 0, "local", RESTART_EXIT_CODE, true);
 }
 
 static void fill_cluster(struct launcher *l, const int *ports)

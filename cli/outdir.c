@@ -139,25 +139,38 @@ static int settle_uid(struct outdir *o, const char *job_uid, struct err *e)
     return lock(o, file, e);
 }
 
-int outdir_open(const char *path, enum outdir_wish wish, const char *job_uid, struct outdir *ret, struct err *e)
+int outdir_plan(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e)
 {
     AUTO_FINI(outdir) o = { .lock = -1 };
     struct outdir_seen seen;
 
-    o.path = xstrdup(path);
     if (look(path, &seen, e) < 0 || outdir_decide(path, wish, &seen, &o.plan, e) < 0)
         return -1;
     if (o.plan == OUTDIR_DONE) {
         json_auto_t *finished = read_json(path, "finished");
         o.finished_step = json_integer_value(json_object_get(finished, "step"));
-    } else {
-        if (o.plan == OUTDIR_MOVE && move_aside(path, &o.moved_to, e) < 0)
-            return -1;
-        if (dir_make(path, e) < 0 || settle_uid(&o, job_uid, e) < 0)
-            return err_wrap(e, "output folder");
     }
+    o.path = xstrdup(path);
     *ret = o;
     o = (struct outdir){ .lock = -1 };
+    return 0;
+}
+
+/* The old run must not be in use, also when it is only moved. */
+static int check_unused(struct outdir *o, struct err *e)
+{
+    auto_free char *file = path_join(o->path, "uid");
+    int rc = lock(o, file, e);
+    fd_close(TAKE_FD(o->lock));
+    return rc;
+}
+
+int outdir_make(struct outdir *o, const char *job_uid, struct err *e)
+{
+    if (o->plan == OUTDIR_MOVE && (check_unused(o, e) < 0 || move_aside(o->path, &o->moved_to, e) < 0))
+        return -1;
+    if (dir_make(o->path, e) < 0 || settle_uid(o, job_uid, e) < 0)
+        return err_wrap(e, "output folder");
     return 0;
 }
 

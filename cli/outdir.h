@@ -36,8 +36,11 @@ struct outdir {
     int64_t finished_step; /* OUTDIR_DONE */
     int lock;            /* descriptor */
 };
-/* Decides, moves, makes, locks; the uid is the job's own or a new random one. ERR_INPUT when another launcher uses it. */
-MUST_USE int outdir_open(const char *path, enum outdir_wish wish, const char *job_uid, struct outdir *ret, struct err *e);
+/* Looks and decides; changes nothing. */
+MUST_USE int outdir_plan(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e);
+/* Does what was decided (not for OUTDIR_DONE): moves, makes, locks. The uid is the job's own or a new random one.
+ * ERR_INPUT when another launcher uses the folder. */
+MUST_USE int outdir_make(struct outdir *o, const char *job_uid, struct err *e);
 void outdir_fini(struct outdir *o);
 DEFINE_AUTO_FINI(outdir, outdir_fini)
 

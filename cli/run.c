@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "cli.h"
+#include "data/dataset.h"
 #include "launcher.h"
 #include "nn/model.h"
 #include "outdir.h"
@@ -89,6 +90,30 @@ static int load(const struct run *r, struct job **ret, struct err *e)
     return 0;
 }
 
+/* Opens the data as the replicas will: a fault is said once and with its place in the user's own file, and an index
+ * that must be made is made once, not by every replica. */
+static int check_data(const struct job *job, const struct model *model, const char *data_dir, const char *output_dir,
+                      struct err *e)
+{
+    const struct data_spec *specs[] = { &job->train, &job->validation };
+    auto_free char *cache = path_join(output_dir, "cache");
+
+    if (!file_is_dir(data_dir))
+        return err_set(e, ERR_INPUT, "data folder %s does not exist; set --data-dir", data_dir);
+    for (size_t i = 0; i < COUNT_OF(specs); i++) {
+        AUTO(dataset) *d = NULL;
+        struct err cause = { 0 };
+        if (!specs[i]->present)
+            continue;
+        if (dataset_open(specs[i], data_dir, cache, &d, e) < 0)
+            return -1;
+        if (model_check_data(model, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
+                             dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
+            return node_error(&specs[i]->node, e, "%s", cause.msg);
+    }
+    return 0;
+}
+
 /* The job as it runs, for the replicas and for whoever looks at the folder later. */
 static int write_job(const struct job *job, const char *path, struct err *e)
 {
@@ -155,10 +180,12 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
     if (model_build(&job->model, &job->compile, data_dir, &model, e) < 0)
         return -1;
     enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume ? OUTDIR_RESUME : OUTDIR_ANY;
-    if (outdir_open(output_dir, wish, job->uid, &out, e) < 0)
+    if (outdir_plan(output_dir, wish, &out, e) < 0)
         return -1;
     if (out.plan == OUTDIR_DONE)
         return tell_done(job, &out, e);
+    if (check_data(job, model, data_dir, output_dir, e) < 0 || outdir_make(&out, job->uid, e) < 0)
+        return -1;
 
     auto_free char *job_file = path_join(output_dir, "job.yaml");
     if (write_job(job, job_file, e) < 0 || stop_install(e) < 0)

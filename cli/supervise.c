@@ -54,12 +54,15 @@ void supervisor_free(struct supervisor *s)
     free(s);
 }
 
-void supervisor_add(struct supervisor *s, enum role role, int index, enum restart_policy policy, bool decides)
+void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy, bool decides)
 {
     s->replicas = xrealloc(s->replicas, (s->n + 1) * sizeof(s->replicas[0]));
     struct replica *r = &s->replicas[s->n++];
     *r = (struct replica){ .role = role, .index = index, .policy = policy, .decides = decides, .delay_ms = RESTART_DELAY_MS };
-    str_fmt(r->name, sizeof(r->name), "%s-%d", role_name(role), index);
+    if (name != NULL)
+        str_fmt(r->name, sizeof(r->name), "%s", name);
+    else
+        str_fmt(r->name, sizeof(r->name), "%s-%d", role_name(role), index);
 }
 
 size_t supervisor_count(const struct supervisor *s)

@@ -48,8 +48,8 @@ struct supervisor *supervisor_new(const struct supervisor_config *config, const 
                                   int64_t now);
 void supervisor_free(struct supervisor *s);
 DEFINE_AUTO(supervisor, supervisor_free)
-/* Add all before the first tick. */
-void supervisor_add(struct supervisor *s, enum role role, int index, enum restart_policy policy, bool decides);
+/* Add all before the first tick. name NULL: "worker-3". */
+void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy, bool decides);
 size_t supervisor_count(const struct supervisor *s);
 const struct replica *supervisor_replica(const struct supervisor *s, size_t i);
 

@@ -130,7 +130,7 @@ START_TEST(a_job_without_replicas_is_one_process)
     BEGIN(yaml, { "FAKE_single", "echo alone; exit 3" }, { "PS_HOSTS", "left:1" });
     finish();
     ck_assert_int_eq(run.code, 3);
-    assert_said("[worker-0] alone\n");
+    assert_said("[local] alone\n");
 }
 END_TEST
 

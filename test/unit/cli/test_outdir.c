@@ -68,36 +68,46 @@ static void put(const char *name, const char *text)
     ck_ok_e(file_write(file, text, strlen(text), &e));
 }
 
+static int open_it(enum outdir_wish wish, struct outdir *ret, struct err *e)
+{
+    if (outdir_plan(path, wish, ret, e) < 0)
+        return -1;
+    return ret->plan == OUTDIR_DONE ? 0 : outdir_make(ret, "", e);
+}
+
 START_TEST(the_uid_is_one_life)
 {
     struct err e = { 0 };
     char first[40];
     {
         AUTO_FINI(outdir) o = { .lock = -1 };
-        ck_ok_e(outdir_open(path, OUTDIR_ANY, "", &o, &e));
+        ck_ok_e(open_it(OUTDIR_ANY, &o, &e));
         ck_assert_int_eq(o.plan, OUTDIR_NEW);
         ck_assert_uint_eq(strlen(o.uid), 36);
         memcpy(first, o.uid, sizeof(first));
 
         AUTO_FINI(outdir) other = { .lock = -1 };
-        ck_assert_int_eq(outdir_open(path, OUTDIR_ANY, "", &other, &e), -1);
+        ck_assert_int_eq(open_it(OUTDIR_ANY, &other, &e), -1);
         ck_assert_ptr_nonnull(strstr(e.msg, "another trainyard run is using"));
+        AUTO_FINI(outdir) fresh = { .lock = -1 };
+        ck_assert_int_eq(open_it(OUTDIR_FRESH, &fresh, &e), -1); /* nor is it moved away under somebody */
+        ck_assert(file_exists(path));
     }
     {
         AUTO_FINI(outdir) o = { .lock = -1 };
-        ck_ok_e(outdir_open(path, OUTDIR_ANY, "", &o, &e));
+        ck_ok_e(open_it(OUTDIR_ANY, &o, &e));
         ck_assert_int_eq(o.plan, OUTDIR_CONTINUE);
         ck_assert_str_eq(o.uid, first);
     }
     put("finished", "{\"uid\":\"x\",\"step\":77}");
     {
         AUTO_FINI(outdir) o = { .lock = -1 };
-        ck_ok_e(outdir_open(path, OUTDIR_ANY, "", &o, &e));
+        ck_ok_e(open_it(OUTDIR_ANY, &o, &e));
         ck_assert_int_eq(o.plan, OUTDIR_DONE);
         ck_assert_int_eq(o.finished_step, 77);
     }
     AUTO_FINI(outdir) o = { .lock = -1 };
-    ck_ok_e(outdir_open(path, OUTDIR_RESUME, "", &o, &e));
+    ck_ok_e(open_it(OUTDIR_RESUME, &o, &e));
     ck_assert_str_ne(o.uid, first); /* a new life, so that the old end is not taken for its own */
     auto_free char *finished = path_join(path, "finished");
     ck_assert(!file_exists(finished));
@@ -109,7 +119,7 @@ START_TEST(a_fresh_start_keeps_the_old)
     struct err e = { 0 };
     for (int i = 0; i < 3; i++) {
         AUTO_FINI(outdir) o = { .lock = -1 };
-        ck_ok_e(outdir_open(path, OUTDIR_FRESH, "", &o, &e));
+        ck_ok_e(open_it(OUTDIR_FRESH, &o, &e));
         auto_free char *want = i > 0 ? xasprintf("%s.old-%d", path, i) : NULL;
         ck_assert(str_eq(o.moved_to, want));
     }

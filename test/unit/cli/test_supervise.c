@@ -41,11 +41,11 @@ static void begin(bool chief, enum restart_policy policy, int64_t backoff_limit,
     struct supervisor_config config = { .backoff_limit = backoff_limit, .active_deadline_ms = deadline_ms,
                                         .stop_grace_ms = 120000, .end_grace_ms = 10000 };
     st.s = supervisor_new(&config, &OPS, &st, 0);
-    supervisor_add(st.s, ROLE_PS, 0, policy, false);
-    supervisor_add(st.s, ROLE_WORKER, 0, policy, !chief);
-    supervisor_add(st.s, ROLE_WORKER, 1, policy, false);
+    supervisor_add(st.s, ROLE_PS, 0, NULL, policy, false);
+    supervisor_add(st.s, ROLE_WORKER, 0, NULL, policy, !chief);
+    supervisor_add(st.s, ROLE_WORKER, 1, NULL, policy, false);
     if (chief)
-        supervisor_add(st.s, ROLE_CHIEF, 0, policy, true);
+        supervisor_add(st.s, ROLE_CHIEF, 0, NULL, policy, true);
     supervisor_tick(st.s, 0);
 }
 
