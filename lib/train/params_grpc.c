@@ -19,7 +19,10 @@ void remote_header(const struct params *p, Trainyard__V1__Header *ret)
 
 int peer_error(const struct peer *peer, struct err *e)
 {
-    return err_wrap(e, "ps-%zu (%s)", peer->index, rpc_channel_target(peer->channel));
+    const char *target = rpc_channel_target(peer->channel);
+    if (e == NULL || !str_starts(e->msg, target))
+        return err_wrap(e, "ps-%zu (%s)", peer->index, target);
+    return err_set(e, e->code, "ps-%zu (%s)%s", peer->index, target, e->msg + strlen(target));
 }
 
 int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation, struct err *e)

@@ -71,15 +71,15 @@ START_TEST(hash_tells_models_apart)
         if (change == 0)
             v[0].name = "c";
         else if (change == 1)
-            v[0].shape.dim[0] = 5, v[0].shape.dim[1] = 4;
+            v[0].shape = (struct shape){ .rank = 2, .dim = { 5, 4 } };
         else if (change == 2)
             v[1].kind = VAR_CONST;
         else if (change == 3)
-            v[1].kind = VAR_MOVING, v[1].momentum = 0.9f;
+            v[1].kind = VAR_MOVING;
         else if (change == 4)
-            v[1].kind = VAR_MOVING, v[1].momentum = 0.99f;
-        else
             n = 1;
+        else
+            v[1] = (struct variable){ .name = "b", .shape = { 2, { 2, 2 } }, .count = 4, .kind = VAR_MOVING, .momentum = 0.9f };
         AUTO(layout) *other = layout_from(v, n);
         ck_assert_msg(other->hash != first->hash, "change %d", change);
     }

@@ -329,7 +329,7 @@ START_TEST(kinds_of_segments)
     AUTO(layout) *l = small_layout();
     float vector[80] = { 0 }, grads[80], packed[PUSHED], out[PULLED];
     for (size_t i = 0; i < 80; i++)
-        vector[i] = 8, grads[i] = 4;
+        vector[i] = 2 * (grads[i] = 4);
     AUTO(shard) *s = serving(l, SGD, vector);
     int64_t versions[5];
     bool duplicate;
