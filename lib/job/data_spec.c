@@ -46,7 +46,7 @@ static const struct field CSV_COLUMN[] = {
 };
 static const struct field TFRECORD_COLUMN[] = {
     { "name", FIELD_STRING, .required = true, .help = "" },
-    { "type", FIELD_CHOICE, .names = TFRECORD_TYPES, .nnames = COUNT_OF(TFRECORD_TYPES),
+    { "type", FIELD_CHOICE, .required = true, .names = TFRECORD_TYPES, .nnames = COUNT_OF(TFRECORD_TYPES),
       .nworking = COUNT_OF(TFRECORD_TYPES), .help = "" },
     { "shape", FIELD_LIST, .help = "" },
     { "default", FIELD_ANY, .help = "" },

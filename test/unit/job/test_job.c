@@ -213,6 +213,26 @@ START_TEST(a_missing_file_is_named)
 }
 END_TEST
 
+START_TEST(every_example_is_a_manifest)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(strlist) names = { .n = 0 };
+    int examples = 0;
+    ck_ok_e(dir_list("deploy/examples", &names, &e));
+    for (size_t i = 0; i < names.n; i++) {
+        AUTO(job) *j = NULL;
+        if (!str_ends(names.items[i], ".yaml"))
+            continue;
+        auto_free char *path = path_join("deploy/examples", names.items[i]);
+        ck_ok_e(job_load(path, &j, &e));
+        ck_assert(j->has_model && j->validation.present);
+        ck_assert_int_eq(j->strategy.name, STRATEGY_PARAMETER_SERVER);
+        examples++;
+    }
+    ck_assert_int_ge(examples, 4);
+}
+END_TEST
+
 START_TEST(json_is_a_manifest_too)
 {
     static const char TEXT[] = "{\"apiVersion\": \"trainyard.dev/v1alpha1\", \"kind\": \"TrainJob\",\n"
@@ -236,6 +256,7 @@ Suite *test_suite(void)
     tcase_add_test(t, nodes_keep_their_place_for_those_who_judge_them);
     tcase_add_test(t, a_set_is_named_by_those_who_judge_its_value);
     tcase_add_test(t, a_missing_file_is_named);
+    tcase_add_test(t, every_example_is_a_manifest);
     tcase_add_test(t, json_is_a_manifest_too);
     suite_add_tcase(s, t);
     return s;
