@@ -123,6 +123,18 @@ static int csv_begin(void *user, const struct data_file *f, const unsigned char 
 
 /* ---- a record ---- */
 
+/* The start of a field, fit for a terminal. */
+static const char *shown(const struct text_field *field, char out[SHOWN_MAX])
+{
+    bool whole = text_copy(field, out, SHOWN_MAX);
+    for (char *p = out; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
+    if (!whole)
+        memcpy(out + SHOWN_MAX - 4, "...", 4);
+    return out;
+}
+
 static int bad_value(const struct column *c, const struct data_file *f, const unsigned char *at,
                      const struct text_field *field, struct err *e)
 {
@@ -132,10 +144,12 @@ static int bad_value(const struct column *c, const struct data_file *f, const un
         [COLUMN_CATEGORY] = "is not in the vocabulary",
     };
     char text[SHOWN_MAX];
-    bool whole = text_copy(field, text, sizeof(text));
+    double v;
     if (field->p == field->end)
         return error_at(f, at, e, "column '%s' is empty; a default: in columns says what that counts as", c->name);
-    return error_at(f, at, e, "column '%s': '%s%s' %s", c->name, text, whole ? "" : "...", MUST[c->type]);
+    bool large = c->type != COLUMN_CATEGORY && text_number(field, &v) && fabs(v) > (double)FLT_MAX;
+    return error_at(f, at, e, "column '%s': '%s' %s", c->name, shown(field, text),
+                    large ? "is too large for a float" : MUST[c->type]);
 }
 
 /* The number that a field counts as. */

@@ -107,7 +107,7 @@ bool text_copy(const struct text_field *f, char *out, size_t out_size)
 {
     size_t n = 0;
     const unsigned char *p = f->p;
-    for (; p < f->end && n + 1 < out_size; p++) {
+    for (; p < f->end && *p != '\0' && n + 1 < out_size; p++) {
         out[n++] = (char)*p;
         if (f->doubled && *p == '"')
             p++;

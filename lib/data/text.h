@@ -24,7 +24,7 @@ const unsigned char *text_skip(const unsigned char *p, const unsigned char *end,
 
 /* Spaces and tabs around it are taken off. */
 struct text_field text_trim(struct text_field f);
-/* Copies to out, undoubling quotes, cut to out_size - 1; false when it was cut. */
+/* Copies to out, undoubling quotes, cut to out_size - 1 and at a NUL; false when it was cut. */
 bool text_copy(const struct text_field *f, char *out, size_t out_size);
 /* A whole decimal number (also 1e-3, +.5), finite; rounded as strtod does. */
 bool text_number(const struct text_field *f, double *ret);

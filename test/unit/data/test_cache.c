@@ -1,0 +1,353 @@
+/* The cache folder: what is unpacked and indexed once, when it is used again and when not; and the fingerprint. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "data/files.h"
+#include "data_help.h"
+
+static const char CSV_SPEC[] = "format: csv\nfiles: t.csv\n";
+
+struct place {
+    struct folder folder;
+    char cache[96];
+};
+
+static void place_fini(struct place *p)
+{
+    folder_fini(&p->folder);
+}
+DEFINE_AUTO_FINI(place, place_fini)
+
+static struct place place_new(void)
+{
+    struct place p = { .folder = folder_new() };
+    snprintf(p.cache, sizeof(p.cache), "%s/made/when/needed", p.folder.path);
+    return p;
+}
+
+static void put_text(const struct place *p, const char *name, const char *text)
+{
+    put_file(&p->folder, name, text, strlen(text));
+}
+
+static struct dataset *open_ok(const struct place *p, const char *yaml)
+{
+    struct dataset *d = NULL;
+    struct err e;
+    ck_ok_e(open_yaml(yaml, p->folder.path, p->cache, &d, &e));
+    return d;
+}
+
+static uint64_t fingerprint_of(const struct place *p, const char *yaml)
+{
+    AUTO(dataset) *d = open_ok(p, yaml);
+    return dataset_fingerprint(d);
+}
+
+static size_t count_cached(const struct place *p, const char *suffix)
+{
+    AUTO_FINI(strlist) names = { .items = NULL };
+    size_t n = 0;
+    if (dir_list(p->cache, &names, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < names.n; i++)
+        n += str_ends(names.items[i], suffix);
+    return n;
+}
+
+static float first_number(const struct dataset *d)
+{
+    AUTO(loader) *l = NULL;
+    struct ordinal_space space = space_of(d, 1, false);
+    struct batch b;
+    struct err e;
+    ck_ok_e(loader_new(d, &space, &l, &e));
+    ck_ok_e(loader_get(l, 0, &b, &e));
+    return *(float *)b.x.data;
+}
+
+START_TEST(an_index_is_made_once_and_used_again)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b\n1,2\n");
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".index"), 1);
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".index"), 1);
+    dataset_free(open_ok(&p, "format: csv\nfiles: t.csv\nlabel: 0\n")); /* the pass looks at the label too */
+    ck_assert_uint_eq(count_cached(&p, ".index"), 2);
+}
+END_TEST
+
+/* Same size, same sampled bytes even, but written again: the old index may lie. */
+START_TEST(a_changed_file_gets_a_new_index)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    dataset_free(open_ok(&p, CSV_SPEC));
+    put_text(&p, "t.csv", "a,b\n1,2\n34,5\n");
+    AUTO(dataset) *d = open_ok(&p, CSV_SPEC);
+    ck_assert_int_eq(dataset_size(d), 2);
+    ck_assert_uint_eq(count_cached(&p, ".index"), 2);
+
+    auto_free char *path = path_join(p.folder.path, "t.csv");
+    struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".index"), 3);
+}
+END_TEST
+
+/* Every byte of the cached index damaged in turn, and every length: never wrong data, never an error. */
+START_TEST(a_damaged_index_is_made_anew)
+{
+    AUTO_FINI(place) p = place_new();
+    AUTO_FINI(strlist) names = { .items = NULL };
+    AUTO_FINI(buf) index = BUF_INIT;
+    struct err e;
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_ok_e(dir_list(p.cache, &names, &e));
+    auto_free char *path = path_join(p.cache, names.items[0]);
+    ck_ok_e(file_read(path, 1 << 20, &index, &e));
+    for (size_t i = 0; i < 2 * index.len; i++) {
+        size_t n = i < index.len ? index.len : i - index.len;
+        if (i < index.len)
+            index.data[i] = (char)(index.data[i] ^ 0x41);
+        FILE *f = fopen(path, "wb");
+        ck_assert(f != NULL && fwrite(index.data, 1, n, f) == n && fclose(f) == 0);
+        if (i < index.len)
+            index.data[i] = (char)(index.data[i] ^ 0x41);
+        AUTO(dataset) *d = open_ok(&p, CSV_SPEC);
+        if (dataset_size(d) != 2 || first_number(d) != 1)
+            ck_abort_msg("byte %zu", i);
+    }
+}
+END_TEST
+
+START_TEST(without_a_writable_cache_the_index_stays_in_memory)
+{
+    AUTO_FINI(place) p = place_new();
+    AUTO(dataset) *d = NULL;
+    AUTO(dataset) *none = NULL;
+    struct err e;
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    put_text(&p, "file", "");
+    auto_free char *cache = path_join(p.folder.path, "file/cache");
+    ck_ok_e(open_yaml(CSV_SPEC, p.folder.path, cache, &d, &e));
+    ck_assert(first_number(d) == 1);
+    ck_ok_e(open_yaml(CSV_SPEC, p.folder.path, NULL, &none, &e));
+    ck_assert(first_number(none) == 1);
+}
+END_TEST
+
+START_TEST(gzip_needs_a_cache_and_says_so)
+{
+    AUTO_FINI(place) p = place_new();
+    struct dataset *d = NULL;
+    struct err e;
+    put_gzip(&p.folder, "t.csv.gz", "a,b\n1,2\n", 8);
+    put_text(&p, "file", "");
+    auto_free char *cache = path_join(p.folder.path, "file/cache");
+    ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, cache, &d, &e), -1);
+    ck_assert_msg(strstr(e.msg, "cache folder") != NULL, "%s", e.msg);
+    ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, NULL, &d, &e), -1);
+    ck_assert_msg(strstr(e.msg, "t.csv.gz: is gzip, and there is no cache folder") != NULL, "%s", e.msg);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_nothing_half_unpacked)
+{
+    AUTO_FINI(place) p = place_new();
+    struct dataset *d = NULL;
+    struct err e;
+    put_gzip(&p.folder, "t.csv.gz", "a,b\n1,2\n", 8);
+    file_fault("write", 1, ENOSPC);
+    ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, p.cache, &d, &e), -1);
+    file_fault(NULL, 0, 0);
+    ck_assert_int_eq(e.code, ERR_IO);
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 0);
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 1);
+    ck_assert_uint_eq(count_cached(&p, ".lock"), 0);
+}
+END_TEST
+
+static int open_in_child(const struct place *p)
+{
+    struct dataset *d = NULL;
+    struct err e;
+    if (open_yaml(CSV_SPEC, p->folder.path, p->cache, &d, &e) < 0)
+        return 1;
+    bool ok = dataset_size(d) == 50000;
+    dataset_free(d);
+    return ok ? 0 : 2;
+}
+
+START_TEST(many_processes_open_the_same_gzip_file)
+{
+    enum { CHILDREN = 8 };
+    AUTO_FINI(place) p = place_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    pid_t child[CHILDREN];
+    buf_str(&text, "a,b\n");
+    for (int i = 0; i < 50000; i++)
+        buf_printf(&text, "%d,%d\n", i, i % 10);
+    put_gzip(&p.folder, "t.csv.gz", text.data, text.len);
+    for (int i = 0; i < CHILDREN; i++)
+        if ((child[i] = fork()) == 0)
+            _exit(open_in_child(&p));
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 1);
+    ck_assert_uint_eq(count_cached(&p, ".index"), 1);
+}
+END_TEST
+
+/* ---- the fingerprint ---- */
+
+START_TEST(fingerprint_changes_with_content_name_and_options)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    put_text(&p, "u.csv", "a,b\n1,2\n3,4\n");
+    uint64_t seen[] = {
+        fingerprint_of(&p, CSV_SPEC),
+        fingerprint_of(&p, "format: csv\nfiles: u.csv\n"),
+        fingerprint_of(&p, "format: csv\nfiles: [t.csv, u.csv]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: [u.csv, t.csv]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\nlabel: 0\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\nlabel: ''\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: int}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, default: 1}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, default: 2}]\n"),
+        (put_text(&p, "t.csv", "a,b\n1,2\n3,5\n"), fingerprint_of(&p, CSV_SPEC)),
+    };
+    for (size_t i = 0; i < COUNT_OF(seen); i++)
+        for (size_t j = 0; j < i; j++)
+            ck_assert_msg(seen[i] != seen[j], "%zu and %zu", i, j);
+}
+END_TEST
+
+START_TEST(fingerprint_knows_no_folder_time_or_compression)
+{
+    AUTO_FINI(place) a = place_new();
+    AUTO_FINI(place) b = place_new();
+    put_text(&a, "t.csv", "a,b\n1,2\n");
+    put_gzip(&b.folder, "t.csv.gz", "a,b\n1,2\n", 8);
+    uint64_t first = fingerprint_of(&a, CSV_SPEC);
+    ck_assert_uint_eq(first, fingerprint_of(&b, CSV_SPEC));
+
+    auto_free char *path = path_join(a.folder.path, "t.csv");
+    struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    ck_assert_uint_eq(first, fingerprint_of(&a, CSV_SPEC));
+}
+END_TEST
+
+/* A large file is sampled: its header, its ends, its size and what lies at the samples count. */
+START_TEST(fingerprint_of_a_large_file_samples_it)
+{
+    size_t n = 3 << 20;
+    auto_free unsigned char *data = xcalloc(n, 1);
+    uint64_t first = data_fingerprint(data, n);
+    ck_assert_uint_ne(first, data_fingerprint(data, n - 1));
+    static const size_t AT[] = { 0, 5000, (64 << 10) - 1, (3 << 20) - 1, (3 << 20) - (64 << 10) };
+    for (size_t i = 0; i < COUNT_OF(AT); i++) {
+        data[AT[i]] = 1;
+        ck_assert_uint_ne(first, data_fingerprint(data, n));
+        data[AT[i]] = 0;
+    }
+    memset(data + n / 2, 1, n / 32);
+    ck_assert_uint_ne(first, data_fingerprint(data, n));
+}
+END_TEST
+
+/* Fingerprints are in checkpoints: they must be the same in every release and on every machine. */
+START_TEST(fingerprint_is_what_it_was_in_earlier_releases)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    ck_assert_uint_eq(fingerprint_of(&p, CSV_SPEC), 14506282021753815352U);
+}
+END_TEST
+
+/* ---- loader ---- */
+
+START_TEST(a_loader_refuses_a_space_of_other_data)
+{
+    AUTO_FINI(place) p = place_new();
+    struct loader *l = NULL;
+    struct err e;
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    AUTO(dataset) *d = open_ok(&p, CSV_SPEC);
+    struct ordinal_space space = space_of(d, 4, true);
+    space.examples = 3;
+    ck_assert_int_eq(loader_new(d, &space, &l, &e), -1);
+    ck_assert_str_eq(e.msg, "batches of 4 out of 3 examples, the data has 2");
+    space.examples = 2;
+    space.batch_size = 0;
+    ck_assert_int_eq(loader_new(d, &space, &l, &e), -1);
+    space.batch_size = INT64_MAX; /* buffers are no larger than the data */
+    ck_ok_e(loader_new(d, &space, &l, &e));
+    loader_free(l);
+}
+END_TEST
+
+/* A record that is damaged behind the loader's back: the error is the same with and without a hint, and the next
+ * batch comes. */
+START_TEST(a_damaged_record_is_told_with_and_without_a_hint)
+{
+    AUTO_FINI(place) p = place_new();
+    AUTO_FINI(buf) b = BUF_INIT;
+    AUTO(loader) *l = NULL;
+    struct err e;
+    struct batch batch;
+    make_tfrecord(0, 6, &b);
+    b.data[b.len - 10] ^= 1; /* in the last record */
+    put_file(&p.folder, "t", b.data, b.len);
+    AUTO(dataset) *d = open_ok(&p, "format: tfrecord\nfiles: t\n"
+                                   "columns: [{name: x, type: float, shape: [3]}, {name: label, type: int64}]\n");
+    struct ordinal_space space = space_of(d, 2, false);
+    ck_ok_e(loader_new(d, &space, &l, &e));
+    for (int round = 0; round < 2; round++) {
+        ck_ok_e(loader_get(l, 1, &batch, &e));
+        if (round == 1)
+            loader_hint(l, 2);
+        ck_assert_int_eq(loader_get(l, 2, &batch, &e), -1);
+        ck_assert_int_eq(e.code, ERR_INPUT);
+        ck_assert_msg(strstr(e.msg, "/t: record 5 at byte ") != NULL, "%s", e.msg);
+        ck_assert_msg(strstr(e.msg, "CRC-32C") != NULL, "%s", e.msg);
+        memset(&e, 0, sizeof(e));
+    }
+    ck_ok_e(loader_get(l, 0, &batch, &e));
+    ck_assert_uint_eq(batch.n, 2);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("data/cache");
+    TCase *t = tcase_create("cache");
+    suite_add_tcase(s, t);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, an_index_is_made_once_and_used_again);
+    tcase_add_test(t, a_changed_file_gets_a_new_index);
+    tcase_add_test(t, a_damaged_index_is_made_anew);
+    tcase_add_test(t, without_a_writable_cache_the_index_stays_in_memory);
+    tcase_add_test(t, gzip_needs_a_cache_and_says_so);
+    tcase_add_test(t, a_full_disk_leaves_nothing_half_unpacked);
+    tcase_add_test(t, many_processes_open_the_same_gzip_file);
+    tcase_add_test(t, fingerprint_changes_with_content_name_and_options);
+    tcase_add_test(t, fingerprint_knows_no_folder_time_or_compression);
+    tcase_add_test(t, fingerprint_of_a_large_file_samples_it);
+    tcase_add_test(t, fingerprint_is_what_it_was_in_earlier_releases);
+    tcase_add_test(t, a_loader_refuses_a_space_of_other_data);
+    tcase_add_test(t, a_damaged_record_is_told_with_and_without_a_hint);
+    return s;
+}

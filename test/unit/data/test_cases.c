@@ -1,0 +1,120 @@
+/* Each folder of test/data/data/{valid,invalid} is a case: job.yaml is a data set of a manifest, `expected` what it
+ * holds, in order, or `error` what is said about it. A new case needs no code. */
+#include "data_help.h"
+
+#define VALID "test/data/data/valid"
+#define INVALID "test/data/data/invalid"
+
+static char *case_dir(const char *root, int i)
+{
+    AUTO_FINI(strlist) names = { .items = NULL };
+    struct err e;
+    ck_ok_e(dir_list(root, &names, &e));
+    return path_join(root, names.items[i]);
+}
+
+static void read_text(const char *dir, const char *name, struct buf *ret)
+{
+    struct err e;
+    auto_free char *path = path_join(dir, name);
+    ck_ok_e(file_read(path, 1 << 20, ret, &e));
+}
+
+static int open_case(const char *dir, const struct folder *cache, struct dataset **ret, struct err *e)
+{
+    AUTO_FINI(buf) yaml = BUF_INIT;
+    read_text(dir, "job.yaml", &yaml);
+    return open_yaml(yaml.data, dir, cache->path, ret, e);
+}
+
+static void render_row(const struct batch *b, size_t i, struct buf *out)
+{
+    size_t x_count = shape_elements(&b->x.shape) / b->n, y_count = shape_elements(&b->y.shape) / b->n;
+    for (size_t j = 0; j < x_count; j++)
+        buf_printf(out, "%s%.9g", j > 0 ? " " : "", (double)((float *)b->x.data)[i * x_count + j]);
+    for (size_t j = 0; b->y.data != NULL && j < y_count; j++)
+        if (b->y.dtype == DT_INT32)
+            buf_printf(out, " -> %d", ((int32_t *)b->y.data)[i]);
+        else
+            buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y.data)[i * y_count + j]);
+    buf_char(out, '\n');
+}
+
+static int render(const struct dataset *d, struct buf *out, struct err *e)
+{
+    AUTO(loader) *l = NULL;
+    char x_shape[128], y_shape[128];
+    struct ordinal_space space = space_of(d, 2, false);
+    buf_printf(out, "%lld examples of %s", (long long)dataset_size(d), shape_text(dataset_feature_shape(d), x_shape));
+    if (dataset_has_labels(d))
+        buf_printf(out, ", %s labels of %s", dataset_integer_labels(d) ? "integer" : "float",
+                   shape_text(dataset_label_shape(d), y_shape));
+    if (dataset_label_max(d) >= 0)
+        buf_printf(out, " up to %lld", (long long)dataset_label_max(d));
+    buf_char(out, '\n');
+    if (loader_new(d, &space, &l, e) < 0)
+        return -1;
+    for (int64_t i = 0; i < ordinal_space_batches(&space); i++) {
+        struct batch b;
+        loader_hint(l, i);
+        if (loader_get(l, i, &b, e) < 0)
+            return -1;
+        for (size_t j = 0; j < b.n; j++)
+            render_row(&b, j, out);
+    }
+    return 0;
+}
+
+START_TEST(valid_data_is_read_as_expected)
+{
+    auto_free char *dir = case_dir(VALID, _i);
+    AUTO_FINI(folder) cache = folder_new();
+    AUTO_FINI(buf) expected = BUF_INIT;
+    AUTO_FINI(buf) got = BUF_INIT;
+    AUTO_FINI(buf) again = BUF_INIT;
+    AUTO(dataset) *d = NULL;
+    AUTO(dataset) *cached = NULL;
+    struct err e = { .code = ERR_NONE };
+    read_text(dir, "expected", &expected);
+    ck_assert_msg(open_case(dir, &cache, &d, &e) == 0 && render(d, &got, &e) == 0, "%s: %s", dir, e.msg);
+    ck_assert_msg(strcmp(got.data, expected.data) == 0, "%s: is\n%s", dir, got.data);
+    ck_assert_msg(open_case(dir, &cache, &cached, &e) == 0 && render(cached, &again, &e) == 0, "%s: %s", dir, e.msg);
+    ck_assert_str_eq(again.data, expected.data);
+}
+END_TEST
+
+START_TEST(invalid_data_is_named_with_its_place)
+{
+    auto_free char *dir = case_dir(INVALID, _i);
+    AUTO_FINI(folder) cache = folder_new();
+    AUTO_FINI(buf) expected = BUF_INIT;
+    AUTO_FINI(buf) got = BUF_INIT;
+    AUTO(dataset) *d = NULL;
+    struct err e = { .code = ERR_NONE };
+    read_text(dir, "error", &expected);
+    int rc = open_case(dir, &cache, &d, &e);
+    if (rc == 0)
+        rc = render(d, &got, &e);
+    ck_assert_msg(rc < 0, "%s: no error", dir);
+    buf_clear(&got);
+    buf_printf(&got, "%s\n", e.msg);
+    ck_assert_msg(strcmp(got.data, expected.data) == 0, "%s: says\n%s", dir, got.data);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+}
+END_TEST
+
+static int count_cases(const char *root)
+{
+    AUTO_FINI(strlist) names = { .items = NULL };
+    return dir_list(root, &names, NULL) == 0 ? (int)names.n : 0;
+}
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("data/cases");
+    TCase *t = tcase_create("cases");
+    suite_add_tcase(s, t);
+    tcase_add_loop_test(t, valid_data_is_read_as_expected, 0, MAX(count_cases(VALID), 1));
+    tcase_add_loop_test(t, invalid_data_is_named_with_its_place, 0, MAX(count_cases(INVALID), 1));
+    return s;
+}
