@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -114,7 +113,8 @@ static void server_main(int ports_fd, int threads)
     ports[0] = rpc_server_port(s);
     int fd = raw_listen(&ports[1]);
     must(thread_start(&raw, "raw", raw_loop, &fd, &e), &e);
-    printf("resident memory of the server process before any call: %.1f MB\n", (double)mem_resident() / 1e6);
+    printf("resident memory of the server process before any call: %.1f MB\n",
+           (double)(mem_resident() - sizeof(memory)) / 1e6);
     fflush(stdout);
     if (write(ports_fd, ports, sizeof(ports)) != sizeof(ports))
         exit(1);
@@ -317,28 +317,54 @@ static void bulks(const char *target, int raw_port)
     close(raw);
 }
 
+struct settings {
+    double seconds;
+    int64_t threads;
+    const char *seconds_text, *only;
+};
+
+static void read_settings(int argc, char **argv, struct settings *ret)
+{
+    *ret = (struct settings){ .seconds_text = "1.5", .threads = 4, .only = "" };
+    const struct opt opts[] = {
+        OPT_STR("seconds", NULL, "S", &ret->seconds_text, "how long each case runs (1.5)"),
+        OPT_INT("threads", NULL, "N", &ret->threads, 1, 64, "of the server (4)"),
+        OPT_STR("only", NULL, "PART", &ret->only, "latency or bulk"),
+        OPT_END,
+    };
+    const struct opt_program program = { .name = "bench_rpc", .usage = "[flags]",
+                                         .about = "What a call of lib/rpc costs, against one raw TCP connection." };
+    AUTO_FINI(strlist) args = { 0 };
+    enum opt_result result = OPT_OK;
+    struct err e;
+    must(opt_parse(&program, opts, argc, argv, &args, &result, &e), &e);
+    must(str_f64(ret->seconds_text, &ret->seconds, &e), &e);
+    if (result == OPT_DONE)
+        exit(0);
+}
+
 int main(int argc, char **argv)
 {
-    int threads = argc > 2 ? atoi(argv[2]) : 4;
-    seconds = argc > 1 ? atof(argv[1]) : 1.5;
-    const char *only = argc > 3 ? argv[3] : "all";
     int ports_pipe[2], ports[2];
     char target[32];
+    struct settings settings;
+    read_settings(argc, argv, &settings);
+    seconds = settings.seconds;
 
     memset(memory, 1, sizeof(memory));
     fflush(stdout);
-    if (pipe(ports_pipe) < 0 || (server_pid = fork()) < 0)
+    if (pipe(ports_pipe) < 0 || (server_pid = fork()) < 0) /* before gRPC has threads */
         return 1;
     if (server_pid == 0)
-        server_main(ports_pipe[1], threads);
+        server_main(ports_pipe[1], (int)settings.threads);
     if (read(ports_pipe[0], ports, sizeof(ports)) != sizeof(ports))
         return 1;
     mem_keep_pages();
     rpc_init();
     snprintf(target, sizeof(target), "127.0.0.1:%d", ports[0]);
-    if (strcmp(only, "bulk") != 0)
+    if (strcmp(settings.only, "bulk") != 0)
         latencies(target);
-    if (strcmp(only, "latency") != 0)
+    if (strcmp(settings.only, "latency") != 0)
         bulks(target, ports[1]);
     rpc_shutdown();
     kill(server_pid, SIGTERM);
