@@ -66,7 +66,7 @@ float kernel_max(const float *x, size_t n);
 
 /* ---- functions of one float that vectorise inside a KERNEL loop (about 2 ulp) ----
  * Argument reduction x = k ln2 + r, |r| <= ln2/2, then the Taylor series of e^r - 1, whose 8th term is
- * below 6e-9. Saturates: exp32(< -87.3) is 0, exp32(> 88.7) is Inf; NaN stays NaN. */
+ * below 6e-9. exp32 underflows and overflows where expf does; NaN stays NaN. */
 static inline float exp32_reduce_(float x, float *ret_r)
 {
     float k = nearbyintf(x * 1.442695041F);
@@ -96,16 +96,15 @@ static inline float exp32_power_(float k) /* 2^k, k whole in [-126, 127] */
 
 static inline float exp32(float x)
 {
-    float clamped = x < -87.0F ? -87.0F : x > 88.0F ? 88.0F : x;
+    float clamped = x < -104.0F ? -104.0F : x > 89.0F ? 89.0F : x;
     float in = clamped == clamped ? clamped : 0.0F; /* a NaN must not reach the conversion to int */
     float r, k = exp32_reduce_(in, &r);
-    float y = exp32_power_(k) * (1.0F + exp32_series_(r));
-    y = x < -87.3F ? 0.0F : y;
-    y = x > 88.7F ? HUGE_VALF : y;
+    float half = nearbyintf(0.5F * k); /* 2^k in two factors: k may be 128, or below -126 */
+    float y = exp32_power_(half) * (1.0F + exp32_series_(r)) * exp32_power_(k - half);
     return x == x ? y : x;
 }
 
-/* e^x - 1 without cancellation near 0. */
+/* e^x - 1 without cancellation near 0; Inf above 88. */
 static inline float expm1_32(float x)
 {
     float clamped = x < -30.0F ? -30.0F : x > 88.0F ? 88.0F : x;
@@ -113,7 +112,7 @@ static inline float expm1_32(float x)
     float r, k = exp32_reduce_(in, &r);
     float scale = exp32_power_(k);
     float y = scale * exp32_series_(r) + (scale - 1.0F);
-    y = x > 88.7F ? HUGE_VALF : y;
+    y = x > 88.0F ? HUGE_VALF : y;
     return x == x ? y : x;
 }
 
