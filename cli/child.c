@@ -23,7 +23,7 @@ static __attribute__((noreturn)) void become(char *const argv[], char *const env
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before prctl: nobody will tell us any more */
         _exit(143);
-    signal(SIGPIPE, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL); /* handlers go with exec, what is ignored stays */
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (null >= 0)
         dup2(null, STDIN_FILENO);

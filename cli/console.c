@@ -28,6 +28,13 @@ struct console console_open(bool json)
     return console_for(is_terminal, getenv("NO_COLOR"), getenv("TERM"), size.ws_col, json);
 }
 
+void console_measure(struct console *c)
+{
+    struct winsize size = { 0 };
+    if (c->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
+        c->width = size.ws_col;
+}
+
 void console_fini(struct console *c)
 {
     console_bar(c, "");

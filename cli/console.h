@@ -18,6 +18,7 @@ struct console {
 /* What a terminal is like, from what the caller found out. */
 struct console console_for(bool is_terminal, const char *no_color, const char *term, size_t columns, bool json);
 struct console console_open(bool json); /* of this process's stderr */
+void console_measure(struct console *c); /* the window may have another width by now */
 void console_fini(struct console *c);
 DEFINE_AUTO_FINI(console, console_fini)
 

@@ -186,6 +186,7 @@ static void draw_bar(struct launcher *l)
         console_bar(&l->console, "");
         return;
     }
+    console_measure(&l->console);
     progress_bar(&l->progress, &l->pace, false, l->console.width - 1, &bar);
     console_bar(&l->console, bar.data);
 }

@@ -29,8 +29,11 @@ int stop_install(struct err *e)
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     sigemptyset(&act.sa_mask);
     sigemptyset(&ignore.sa_mask);
+    struct sigaction hangup;
     if (sigaction(SIGTERM, &act, NULL) < 0 || sigaction(SIGINT, &act, NULL) < 0 ||
-        sigaction(SIGPIPE, &ignore, NULL) < 0)
+        sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGHUP, NULL, &hangup) < 0)
+        return err_errno(e, ERR_INTERNAL, "sigaction");
+    if (hangup.sa_handler != SIG_IGN && sigaction(SIGHUP, &act, NULL) < 0)
         return err_errno(e, ERR_INTERNAL, "sigaction");
     return 0;
 }

@@ -1,4 +1,5 @@
-/* stop - SIGTERM and SIGINT as a counter that loops poll and a descriptor that poll(2) can wait for.
+/* stop - SIGTERM, SIGINT and SIGHUP (unless ignored: nohup) as a counter that loops poll and a descriptor that
+ * poll(2) can wait for.
  *
  * The handler only writes one byte to a pipe and adds one to the counter (async-signal-safe, errno
  * kept). The first signal asks for an orderly end (save, then leave); the second means at once.

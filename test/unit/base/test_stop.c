@@ -32,6 +32,19 @@ START_TEST(signals_are_counted_and_wake_a_poll)
 }
 END_TEST
 
+START_TEST(a_closed_terminal_asks_to_stop_unless_nohup)
+{
+    signal(SIGHUP, SIG_IGN);
+    ck_assert_int_eq(stop_install(NULL), 0);
+    raise(SIGHUP);
+    ck_assert_int_eq(stop_count(), 0);
+    signal(SIGHUP, SIG_DFL);
+    ck_assert_int_eq(stop_install(NULL), 0);
+    raise(SIGHUP);
+    ck_assert_int_eq(stop_count(), 1);
+}
+END_TEST
+
 START_TEST(a_broken_pipe_is_no_death)
 {
     int fds[2];
@@ -48,6 +61,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("stop");
     TCase *t = tcase_create("stop");
     tcase_add_test(t, signals_are_counted_and_wake_a_poll);
+    tcase_add_test(t, a_closed_terminal_asks_to_stop_unless_nohup);
     tcase_add_test(t, a_broken_pipe_is_no_death);
     suite_add_tcase(s, t);
     return s;
