@@ -1,15 +1,7 @@
 #include "nn/activation_kernel.h"
 
 #include "base/mem.h"
-#include "tensor/kernel.h"
-
-/* Element i of the output depends on element i of the inputs only, so the loops may vectorise even when
- * they run in place. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define IN_PLACE _Pragma("GCC ivdep")
-#else
-#define IN_PLACE
-#endif
+#include "nn/row.h"
 
 /* Defines name_forward and name_backward from f(a, x) and its derivative slope(a, x, y). */
 #define ELEMENTWISE(name, f, slope)                                                                \
@@ -55,25 +47,21 @@ static inline float relu_slope(const struct activation *p, float x)
     return x >= p->max_value ? 0.0F : x > p->threshold ? 1.0F : p->negative_slope;
 }
 
-static inline float softplus_of(float x)
+static inline float gelu_erf_slope(float x)
 {
-    return (x > 0 ? x : 0.0F * x) + log1pf(expf(-fabsf(x)));
+    return 0.5F * (1 + erf32(x * 0.70710678118F)) + x * 0.3989422804F * exp32(-0.5F * x * x);
 }
 
-static inline float gelu_of(bool approximate, float x)
+/* tanh(sqrt(2 / pi) (x + 0.044715 x^3)) */
+static inline float gelu_tanh_of(float x)
 {
-    if (approximate)
-        return 0.5F * x * (1 + tanh32(0.7978845608F * (x + 0.044715F * x * x * x)));
-    return 0.5F * x * (1 + erff(x * 0.70710678118F));
+    return tanh32(0.7978845608F * (x + 0.044715F * x * x * x));
 }
 
-static inline float gelu_slope(bool approximate, float x)
+static inline float gelu_tanh_slope(float x)
 {
-    if (approximate) {
-        float t = tanh32(0.7978845608F * (x + 0.044715F * x * x * x));
-        return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
-    }
-    return 0.5F * (1 + erff(x * 0.70710678118F)) + x * 0.3989422804F * exp32(-0.5F * x * x);
+    float t = gelu_tanh_of(x);
+    return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
 }
 
 static inline float silu_slope(float x)
@@ -84,7 +72,7 @@ static inline float silu_slope(float x)
 
 static inline float mish_slope(float x)
 {
-    float t = tanhf(softplus_of(x));
+    float t = tanh32(softplus32(x));
     return t + x * (1 - t * t) * sigmoid32(x);
 }
 
@@ -101,19 +89,31 @@ ELEMENTWISE(selu, SELU_SCALE * (x < 0 ? SELU_ALPHA * expm1_32(x) : x),
             y < 0 ? y + SELU_SCALE * SELU_ALPHA : SELU_SCALE)
 ELEMENTWISE(celu, x < 0 ? p.negative_slope * expm1_32(x / p.negative_slope) : x,
             y < 0 ? y / p.negative_slope + 1 : 1.0F)
-ELEMENTWISE(gelu, gelu_of(p.approximate, x), gelu_slope(p.approximate, x))
+ELEMENTWISE(gelu_erf, 0.5F * x * (1 + erf32(x * 0.70710678118F)), gelu_erf_slope(x))
+ELEMENTWISE(gelu_tanh, 0.5F * x * (1 + gelu_tanh_of(x)), gelu_tanh_slope(x))
 ELEMENTWISE(silu, x * sigmoid32(x), silu_slope(x))
-ELEMENTWISE(mish, x * tanhf(softplus_of(x)), mish_slope(x))
+ELEMENTWISE(mish, x * tanh32(softplus32(x)), mish_slope(x))
 ELEMENTWISE(sigmoid, sigmoid32(x), y * (1 - y))
 ELEMENTWISE(hard_sigmoid, between(x + 3, 0, 6) / 6, y > 0 && y < 1 ? 1.0F / 6 : 0.0F)
 ELEMENTWISE(hard_silu, x * (between(x + 3, 0, 6) / 6), hard_silu_slope(x))
 ELEMENTWISE(hard_tanh, between(x, -1, 1), y > -1 && y < 1 ? 1.0F : 0.0F)
-ELEMENTWISE(log_sigmoid, -softplus_of(-x), -expm1_32(y))
+ELEMENTWISE(log_sigmoid, -softplus32(-x), -expm1_32(y))
 ELEMENTWISE(tanh, tanh32(x), 1 - y * y)
 ELEMENTWISE(tanh_shrink, x - tanh32(x), tanh32(x) * tanh32(x))
-ELEMENTWISE(softplus, softplus_of(x), -expm1_32(-y))
+ELEMENTWISE(softplus, softplus32(x), -expm1_32(-y))
 ELEMENTWISE(softsign, x / (1 + fabsf(x)), (1 - fabsf(y)) * (1 - fabsf(y)))
 ELEMENTWISE(exponential, exp32(x), y)
+
+void gelu_forward(const struct activation *a, const float *x, float *y, size_t rows, size_t cols)
+{
+    (a->approximate ? gelu_tanh_forward : gelu_erf_forward)(a, x, y, rows, cols);
+}
+
+void gelu_backward(const struct activation *a, const float *x, const float *y, const float *dy, float *dx, size_t rows,
+                   size_t cols)
+{
+    (a->approximate ? gelu_tanh_backward : gelu_erf_backward)(a, x, y, dy, dx, rows, cols);
+}
 
 void linear_forward(UNUSED const struct activation *a, const float *x, float *y, size_t rows, size_t cols)
 {
@@ -128,24 +128,13 @@ void linear_backward(UNUSED const struct activation *a, UNUSED const float *x, U
         memmove(dx, dy, rows * cols * sizeof *dx);
 }
 
-/* Largest of a row; NaN when it holds one, so that a bad number is not lost. */
-static inline float row_max(const float *x, size_t cols)
-{
-    float most = x[0];
-    for (size_t j = 1; j < cols; j++)
-        most = x[j] > most || x[j] != x[j] ? x[j] : most;
-    return most;
-}
-
 KERNEL void softmax_forward(UNUSED const struct activation *a, const float *x, float *y, size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows; i++, x += cols, y += cols) {
         const float most = row_max(x, cols);
-        float sum = 0;
         IN_PLACE for (size_t j = 0; j < cols; j++)
             y[j] = exp32(x[j] - most);
-        for (size_t j = 0; j < cols; j++)
-            sum += y[j];
+        const float sum = row_sum(y, cols);
         for (size_t j = 0; j < cols; j++)
             y[j] /= sum;
     }
@@ -167,11 +156,7 @@ KERNEL void softmax_backward(UNUSED const struct activation *a, UNUSED const flo
 KERNEL void log_softmax_forward(UNUSED const struct activation *a, const float *x, float *y, size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows; i++, x += cols, y += cols) {
-        const float most = row_max(x, cols);
-        float sum = 0;
-        for (size_t j = 0; j < cols; j++)
-            sum += exp32(x[j] - most);
-        const float shift = most + log32(sum);
+        const float most = row_max(x, cols), shift = most + log32(row_sum_exp(x, cols, most));
         IN_PLACE for (size_t j = 0; j < cols; j++)
             y[j] = x[j] - shift;
     }
@@ -182,9 +167,7 @@ KERNEL void log_softmax_backward(UNUSED const struct activation *a, UNUSED const
                                  const float *dy, float *dx, size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows; i++, y += cols, dy += cols, dx += cols) {
-        float sum = 0;
-        for (size_t j = 0; j < cols; j++)
-            sum += dy[j];
+        const float sum = row_sum(dy, cols);
         IN_PLACE for (size_t j = 0; j < cols; j++)
             dx[j] = dy[j] - exp32(y[j]) * sum;
     }

@@ -1,7 +1,7 @@
 #include "nn/loss_kernel.h"
 
 #include "base/mem.h"
-#include "tensor/kernel.h"
+#include "nn/row.h"
 
 static const float EPSILON = 1e-7F; /* keras.config.epsilon() */
 enum { BLOCK = 4096 };              /* sums: float lanes within a block, blocks in double */
@@ -23,12 +23,6 @@ static inline float clip(float x, float low, float high)
 static inline bool clipped(float p, float high)
 {
     return p < EPSILON || p > high;
-}
-
-/* log(1 + e^-|x|) */
-static inline float log1p_exp(float x)
-{
-    return log32(1.0F + exp32(-fabsf(x)));
 }
 
 /* ---- losses that are a sum or mean of f(t, p) over the last axis ----
@@ -120,7 +114,7 @@ ELEMENT_LOSS(huber, MEAN)
 
 ELEMENT(log_cosh_value)
 {
-    return fabsf(p - t) + log1p_exp(2 * (p - t)) - 0.69314718056F;
+    return fabsf(p - t) + log1p_exp32(2 * (p - t)) - 0.69314718056F;
 }
 
 ELEMENT(log_cosh_slope)
@@ -252,7 +246,7 @@ KERNEL LOSS_ROW(bce_logits_row)
         const size_t n = MIN(cols - at, KERNEL_LANES);
         for (size_t j = 0; j < n; j++) {
             const float x = pred[at + j], t = smooth_binary(&c, labels[at + j]), y = sigmoid32(x);
-            lane[j] = (x < 0 ? 0.0F : x) - x * t + log1p_exp(x);
+            lane[j] = (x < 0 ? 0.0F : x) - x * t + log1p_exp32(x);
             if (probs != NULL)
                 probs[at + j] = y;
             if (d != NULL)
@@ -306,14 +300,6 @@ LOSS_ROW(categorical_hinge_row)
 static inline float smooth_class(const struct loss_coef *k, float t, size_t cols)
 {
     return t * (1 - k->smoothing) + k->smoothing / (float)cols;
-}
-
-static float row_sum(const float *x, size_t n)
-{
-    float sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i];
-    return sum;
 }
 
 /* Shared by cce and its focal form: q = p / sum(p), each term f(t, q); the gradient goes back through the
@@ -371,25 +357,14 @@ LOSS_ROW(categorical_focal_row)
     return normalised_row(k, labels, pred, cols, scale, d, categorical_focal_value, categorical_focal_slope);
 }
 
-static inline float row_max(const float *x, size_t cols)
-{
-    float most = x[0];
-    for (size_t i = 1; i < cols; i++)
-        most = x[i] > most || x[i] != x[i] ? x[i] : most;
-    return most;
-}
-
 /* out (unless NULL) = e^(x - most); returns the sum. out may equal x. */
 static inline float exponentials(const float *x, size_t cols, float most, float *out)
 {
-    float sum = 0;
-    for (size_t i = 0; i < cols; i++) {
-        const float v = exp32(x[i] - most);
-        sum += v;
-        if (out != NULL)
-            out[i] = v;
-    }
-    return sum;
+    if (out == NULL)
+        return row_sum_exp(x, cols, most);
+    IN_PLACE for (size_t i = 0; i < cols; i++)
+        out[i] = exp32(x[i] - most);
+    return row_sum(out, cols);
 }
 
 LOSS_ROW(categorical_focal_logits_row)
