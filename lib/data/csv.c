@@ -197,7 +197,7 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
         const struct column *column = &c->columns.c[i];
         const unsigned char *at = *p;
         struct text_field field;
-        double v;
+        double v = 0;
         if (more == TEXT_LAST)
             return wrong_count(c, f, record, e);
         more = text_field(p, end, c->delimiter, &field);
