@@ -8,7 +8,7 @@
 #include "element.h"
 #include "train/bundle.h"
 
-enum { ELEMENTS_SHOWN = 1000, COLUMN_MAX = 60 };
+enum { ELEMENTS_SHOWN = 1000, COLUMN_MAX = 72 };
 
 static int list_tensors(struct bundle *b, const char *prefix, bool check, struct buf *out, struct err *e)
 {

@@ -25,7 +25,8 @@ MUST_USE int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, stru
 
 /* Whole file as a C string; ERR_INPUT when larger than max. "-" reads standard input. */
 MUST_USE int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
-/* Temporary beside it, fsync, rename, fsync of the folder. Readers see the old or the new content. */
+/* Temporary beside it, fsync, rename, fsync of the folder. Readers see the old or the new content. A link is followed;
+ * devices, pipes and folders are refused. */
 MUST_USE int file_write(const char *path, const void *data, size_t n, struct err *e);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);

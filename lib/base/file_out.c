@@ -31,11 +31,28 @@ static int open_temporary(struct file_out *f)
     return -1;
 }
 
+/* What will be replaced: the file that a link points to, never the link; never a device, a pipe or a folder. */
+static int choose_target(struct file_out *f, const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        errno = EISDIR;
+        return S_ISDIR(st.st_mode) ? file_error(path, e) : err_set(e, ERR_INPUT, "%s: not a regular file", path);
+    }
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        f->path = realpath(path, NULL); /* NULL: it points nowhere, and is replaced itself */
+    if (f->path == NULL)
+        f->path = xstrdup(path);
+    return 0;
+}
+
 int file_out_open(const char *path, struct file_out **ret, struct err *e)
 {
     AUTO(file_out) *f = xcalloc(1, sizeof(*f));
     f->fd = -1;
-    f->path = xstrdup(path);
+    if (choose_target(f, path, e) < 0)
+        return -1;
     if (open_temporary(f) < 0)
         return file_error(path, e);
     *ret = TAKE(f);

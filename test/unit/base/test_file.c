@@ -161,6 +161,27 @@ START_TEST(nothing_is_seen_before_commit)
 }
 END_TEST
 
+START_TEST(only_files_are_replaced)
+{
+    struct err e = { 0 };
+    auto_free char *path = path_join(dir, "a"), *link = path_join(dir, "link"), *fifo = path_join(dir, "fifo");
+    ck_ok_e(file_write(path, "old", 3, &e));
+    ck_assert_int_eq(symlink("a", link), 0);
+    ck_ok_e(file_write(link, "new", 3, &e)); /* what it points to */
+    assert_content(path, "new");
+    struct stat st;
+    ck_assert(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    ck_assert_int_eq(file_write(fifo, "x", 1, &e), -1);
+    ck_assert(err_is(&e, ERR_INPUT) && str_ends(e.msg, "not a regular file"));
+    ck_assert(stat(fifo, &st) == 0 && S_ISFIFO(st.st_mode));
+    ck_assert_int_eq(file_write(dir, "x", 1, &e), -1);
+    ck_assert(err_is(&e, ERR_INPUT) && str_ends(e.msg, "Is a directory"));
+    ck_assert_uint_eq(files_in_dir(), 3);
+}
+END_TEST
+
 START_TEST(two_writers_do_not_meet)
 {
     struct err e = { 0 };
@@ -254,6 +275,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, a_failed_write_changes_nothing, 0, COUNT_OF(FAULTS));
     tcase_add_test(t, a_disk_that_fills_later);
     tcase_add_test(t, nothing_is_seen_before_commit);
+    tcase_add_test(t, only_files_are_replaced);
     tcase_add_test(t, two_writers_do_not_meet);
     tcase_add_test(t, maps);
     tcase_add_test(t, folders);
