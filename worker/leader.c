@@ -74,11 +74,10 @@ static int open_chief(struct leader *l, struct err *e)
 static void listen_address(const struct replica *r, char *out, size_t n)
 {
     const char *own = cluster_chief_address(&r->cluster), *colon = strrchr(own, ':');
-    bool loopback = str_starts(own, "127.") || str_starts(own, "localhost:");
     if (r->options->listen != NULL)
         str_fmt(out, n, "%s", r->options->listen);
     else
-        str_fmt(out, n, "%s%s", loopback ? "127.0.0.1" : "0.0.0.0", colon != NULL ? colon : ":2222");
+        str_fmt(out, n, "%s%s", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", colon != NULL ? colon : ":2222");
 }
 
 static int open_service(struct leader *l, struct err *e)

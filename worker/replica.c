@@ -25,6 +25,15 @@ bool replica_trains(const struct replica *r)
     return r->cluster.role == ROLE_CHIEF && (r->cluster.hosts[ROLE_WORKER].n == 0 || r->job->fit.chief_trains);
 }
 
+bool replica_on_loopback(const struct replica *r)
+{
+    if (!r->cluster.configured)
+        return true;
+    const struct strlist *hosts = &r->cluster.hosts[r->cluster.role];
+    const char *own = (size_t)r->cluster.index < hosts->n ? hosts->items[r->cluster.index] : NULL;
+    return own == NULL || str_starts(own, "127.") || str_starts(own, "localhost:");
+}
+
 static int check_cluster(const struct replica *r, struct err *e)
 {
     const struct cluster *c = &r->cluster;

@@ -31,5 +31,7 @@ DEFINE_AUTO_FINI(replica, replica_fini)
 size_t replica_ps_count(const struct replica *r);
 bool replica_leads(const struct replica *r);   /* hosts the chief */
 bool replica_trains(const struct replica *r);
+/* Its own address is on loopback, or it has none: what it serves stays on this machine. */
+bool replica_on_loopback(const struct replica *r);
 
 #endif

@@ -128,7 +128,8 @@ static int restore_segment(struct fleet *f, size_t ps, const struct segment_spec
 
 static int fill(struct fleet *f, size_t ps, const struct segment_source *source, struct err *e)
 {
-    json_auto_t *config = optimizer_config(f->optimizer);
+    json_auto_t *config = json_pack("{s:s, s:o}", "class_name", optimizer_name(f->optimizer), "config",
+                                    optimizer_config(f->optimizer));
     AUTO_FINI(buf) optimizer = BUF_INIT;
     json_emit(config, &optimizer);
     void *data;

@@ -10,7 +10,12 @@
 #include "train/events.h"
 #include "train/output.h"
 
-enum { METRICS_MAX = 64, NAME_MAX_LEN = 64 };
+enum {
+    METRICS_MAX = 64,
+    NAME_MAX_LEN = 64,
+    RATE_MS = 500,        /* rates are means over at least so long */
+    RATE_FIRST_MS = 10,
+};
 
 struct recorder {
     struct recorder_config config;
@@ -196,7 +201,7 @@ static void update_rates(struct recorder *r, const struct fleet_view *fleet, con
         return;
     }
     int64_t ms = now_ms - r->rate_ms;
-    if (ms < 500)
+    if (ms < (r->steps_per_second > 0 ? RATE_MS : RATE_FIRST_MS) || fleet->step == r->rate_step)
         return;
     double rate = 1000.0 * (double)MAX(fleet->step - r->rate_step, 0) / (double)ms;
     double per_step = (double)r->config.space.examples / (double)r->config.batches_per_epoch;
@@ -248,7 +253,7 @@ void recorder_look(struct recorder *r, const struct fleet_view *fleet, const str
                    struct coordinator *c, int64_t now_ms)
 {
     int64_t every = r->config.job->fit.log_every_steps, last = r->config.total - 1;
-    struct taken x = { .r = r, .epoch = MIN(desk->done_low, MAX(last, 0)) / r->config.batches_per_epoch };
+    struct taken x = { .r = r, .epoch = MIN(MAX(desk->done_low - 1, 0), MAX(last, 0)) / r->config.batches_per_epoch };
     bool crossed = every > 0 && (fleet->step / every > r->logged_step / every || (r->logged_step == 0 && fleet->step > 0));
     double seconds = r->config.job->summaries.every_seconds;
     bool timed = seconds > 0 && (double)(now_ms - r->summary_ms) >= seconds * 1000.0;

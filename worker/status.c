@@ -1,0 +1,136 @@
+#include "status.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/stop.h"
+#include "net/http.h"
+#include "net/registry.h"
+
+struct status {
+    const struct replica *replica;
+    struct chief *chief;           /* NULL: a plain worker */
+    struct session_stats *stats;
+    struct registry *registry;
+    struct http_server *server;
+};
+
+void status_free(struct status *s)
+{
+    if (s == NULL)
+        return;
+    http_server_free(s->server);
+    registry_free(s->registry);
+    free(s);
+}
+
+/* ---- /metrics ---- */
+
+#define CHIEF_NUMBER(name, field)                                                                  \
+    static double name(void *user)                                                                 \
+    {                                                                                              \
+        struct chief_numbers n;                                                                    \
+        chief_numbers(((struct status *)user)->chief, &n);                                         \
+        return (double)n.field;                                                                    \
+    }
+CHIEF_NUMBER(global_step, step)
+CHIEF_NUMBER(batches_done, done)
+CHIEF_NUMBER(batches_total, total)
+CHIEF_NUMBER(examples_per_second, examples_per_second)
+CHIEF_NUMBER(workers, workers)
+CHIEF_NUMBER(generation, generation)
+CHIEF_NUMBER(restored, restored)
+CHIEF_NUMBER(checkpoint_step_shown, checkpoint_step)
+
+static double steps_computed(void *user)
+{
+    return (double)atomic_load(&((struct status *)user)->stats->steps);
+}
+
+static double examples_computed(void *user)
+{
+    return (double)atomic_load(&((struct status *)user)->stats->examples);
+}
+
+static double loss_of(struct session_stats *stats)
+{
+    return atomic_load(&stats->steps) > 0 ? atomic_load(&stats->loss) : (double)NAN;
+}
+
+static double last_loss(void *user)
+{
+    return loss_of(((struct status *)user)->stats);
+}
+
+static void register_metrics(struct status *s)
+{
+    struct registry *r = s->registry;
+    registry_add_process(r);
+    registry_counter_fn(r, "trainyard_worker_steps_total", "Batches this process computed and applied.", NULL, steps_computed, s);
+    registry_counter_fn(r, "trainyard_worker_examples_total", "Examples this process computed.", NULL, examples_computed, s);
+    registry_gauge_fn(r, "trainyard_worker_loss", "Loss of the last batch.", NULL, last_loss, s);
+    if (s->chief == NULL)
+        return;
+    registry_gauge_fn(r, "trainyard_global_step", "Smallest version of any segment.", NULL, global_step, s);
+    registry_gauge_fn(r, "trainyard_batches_done", "Batches every segment has applied.", NULL, batches_done, s);
+    registry_gauge_fn(r, "trainyard_batches", "Batches of the whole job.", NULL, batches_total, s);
+    registry_gauge_fn(r, "trainyard_examples_per_second", "Training examples a second, all workers.", NULL, examples_per_second, s);
+    registry_gauge_fn(r, "trainyard_workers", "Workers alive.", NULL, workers, s);
+    registry_gauge_fn(r, "trainyard_generation", "Generation of the job.", NULL, generation, s);
+    registry_counter_fn(r, "trainyard_ps_restored_total", "Parameter servers filled since the chief began.", NULL, restored, s);
+    registry_gauge_fn(r, "trainyard_checkpoint_step", "Step of the newest checkpoint, -1: none.", NULL, checkpoint_step_shown, s);
+}
+
+/* ---- pages ---- */
+
+static int healthz(void *user, struct buf *body, const char **content_type)
+{
+    (void)user, (void)content_type;
+    buf_str(body, "ok\n");
+    return 200;
+}
+
+static int readyz(void *user, struct buf *body, const char **content_type)
+{
+    (void)user, (void)content_type;
+    buf_str(body, stop_count() > 0 ? "terminating\n" : "ok\n");
+    return stop_count() > 0 ? 503 : 200;
+}
+
+static void worker_progress(const struct status *s, struct buf *out)
+{
+    json_auto_t *v = json_pack("{s:s, s:s, s:I, s:I, s:o}", "state", "training", "replica", s->replica->name, "steps",
+                               (json_int_t)atomic_load(&s->stats->steps), "last_ordinal",
+                               (json_int_t)atomic_load(&s->stats->last_ordinal), "loss", json_number(loss_of(s->stats)));
+    json_emit(v, out);
+}
+
+static int progress(void *user, struct buf *body, const char **content_type)
+{
+    struct status *s = user;
+    *content_type = "application/json";
+    if (s->chief != NULL)
+        chief_progress(s->chief, body);
+    else
+        worker_progress(s, body);
+    buf_char(body, '\n');
+    return 200;
+}
+
+int status_open(const struct replica *r, struct chief *chief, struct session_stats *stats, struct status **ret, struct err *e)
+{
+    *ret = NULL;
+    if (r->options->http_port == 0)
+        return 0;
+    AUTO(status) *s = xcalloc(1, sizeof *s);
+    *s = (struct status){ .replica = r, .chief = chief, .stats = stats, .registry = registry_new() };
+    register_metrics(s);
+    const struct http_route routes[] = { http_metrics_route(s->registry), { "/healthz", healthz, s }, { "/readyz", readyz, s },
+                                         { "/progress", progress, s } };
+    char address[64];
+    str_fmt(address, sizeof address, "%s:%lld", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", (long long)r->options->http_port);
+    if (http_server_start(address, routes, COUNT_OF(routes), &s->server, e) < 0)
+        return -1;
+    *ret = TAKE(s);
+    return 0;
+}
