@@ -26,7 +26,7 @@
 
 /* Before a loop whose y may be x itself (never a shifted overlap): no run-time check for aliases. */
 #ifdef __clang__
-#define KERNEL_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#define KERNEL_LOOP
 #else
 #define KERNEL_LOOP _Pragma("GCC ivdep")
 #endif
