@@ -71,7 +71,8 @@ MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *he
 /* ---- server ---- */
 struct rpc_reply { /* filled by a handler */
     struct buf head;                 /* packed response without its payload */
-    struct rpc_piece pieces[64];     /* payload, in order; done() is called when the bytes have left */
+    struct rpc_piece pieces[64];     /* payload, in order; done() is called when the bytes have left or cannot leave any
+                                        more, also when the handler fails, at the latest in rpc_server_free */
     size_t npieces;
 };
 struct rpc_method {

@@ -30,6 +30,7 @@ struct rpc_server {
     struct mutex lock;
     struct cond stopped;
     bool is_stopped;
+    atomic_size_t borrowed; /* pieces of answers whose done() was not called yet */
 };
 
 /* A call from its request to the end of its answer. It is the tag of both. stage is atomic only so that
@@ -116,6 +117,33 @@ static void reply_drop(struct rpc_reply *reply)
             reply->pieces[i].done(reply->pieces[i].user);
 }
 
+/* A piece on its way out. gRPC may hold it longer than its call, but not longer than the server. */
+struct loan {
+    struct rpc_server *server;
+    void (*done)(void *user);
+    void *user;
+};
+
+static void loan_over(void *user)
+{
+    auto_free struct loan *loan = user;
+    if (loan->done != NULL)
+        loan->done(loan->user);
+    atomic_fetch_sub(&loan->server->borrowed, 1);
+}
+
+static void lend_pieces(struct rpc_server *s, struct rpc_reply *reply)
+{
+    for (size_t i = 0; i < reply->npieces; i++) {
+        struct rpc_piece *p = &reply->pieces[i];
+        struct loan *loan = xmalloc(sizeof(*loan));
+        *loan = (struct loan){ s, p->done, p->user };
+        p->done = loan_over;
+        p->user = loan;
+    }
+    atomic_fetch_add(&s->borrowed, reply->npieces);
+}
+
 static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
 {
     const struct rpc_method *method = &in->server->methods[in->method];
@@ -126,10 +154,12 @@ static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
     reply.head = (struct buf)BUF_INIT;
     reply.npieces = 0;
     int rc = method->handle(method->user, request, &reply, e);
-    if (rc < 0)
+    if (rc < 0) {
         reply_drop(&reply);
-    else
+    } else {
+        lend_pieces(in->server, &reply);
         rc = rpc_bytes_of(reply.head.data, reply.head.len, reply.pieces, reply.npieces, NULL, NULL, ret, e);
+    }
     buf_fini(&reply.head);
     return rc;
 }
@@ -280,6 +310,8 @@ void rpc_server_free(struct rpc_server *s)
         thread_join(&s->threads[i]);
     grpc_server_destroy(s->server);
     grpc_completion_queue_destroy(s->queue);
+    while (atomic_load(&s->borrowed) > 0) /* connections close in the background */
+        clock_sleep_ms(1);
     cond_fini(&s->stopped);
     mutex_fini(&s->lock);
     free(s->threads);
