@@ -113,7 +113,7 @@ const char *str_nearest(const char *word, const char *const names[], size_t n)
         if (m == 0 || m > WORD_MAX)
             continue;
         size_t distance = edit_distance(word, len, names[i], m);
-        if (distance <= MAX(len / 3, 1) && (nearest == NULL || distance < best) && distance < MAX(len, m)) {
+        if (distance <= (len + 2) / 3 && (nearest == NULL || distance < best) && distance < MAX(len, m)) {
             nearest = names[i];
             best = distance;
         }

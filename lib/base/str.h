@@ -18,8 +18,8 @@ MUST_USE int str_i64(const char *s, int64_t min, int64_t max, int64_t *ret, stru
 MUST_USE int str_f64(const char *s, double *ret, struct err *e);
 MUST_USE int str_bool(const char *s, bool *ret, struct err *e); /* true false yes no on off 1 0 */
 
-/* The candidate nearest to `word` (edit distance, case-insensitive, at most a third of the word), or
- * NULL. names[] may hold NULL entries. */
+/* The candidate nearest to `word` (edit distance, case-insensitive, at most a third of the word rounded
+ * up; swapped neighbours count once), or NULL. names[] may hold NULL entries. */
 const char *str_nearest(const char *word, const char *const names[], size_t n);
 /* "; did you mean 'Adam'?" or "" - for the end of an error message. Writes into out (cut to n). */
 const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out,

@@ -68,7 +68,7 @@ static const struct {
 } MISSPELT[] = {
     { "Adamm", "Adam" },     { "adam", "Adam" },   { "RMSProp", "RMSprop" }, { "rmsprob", "RMSprop" },
     { "AdaGrad", "Adagrad" }, { "sgd", "SGD" },     { "Adadelte", "Adadelta" }, { "Lion", NULL },
-    { "", NULL },            { "x", NULL },        { "qqqqqq", NULL },       { "Flrt", NULL },
+    { "", NULL },            { "x", NULL },        { "qqqqqq", NULL },       { "Flrt", "Ftrl" },
     { "sdg", "SGD" },        { "sg", "SGD" },    { "Ftlr", "Ftrl" },
     { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL },
 };
