@@ -224,7 +224,7 @@ static void forget(struct segment *g)
     MUTEX_GUARD(&g->lock);
     applied_fini(&g->applied);
     g->state = (struct opt_state){ 0 };
-    g->restored = g->saved = false;
+    g->restored = g->clean = g->saved = false;
 }
 
 int shard_init(struct shard *s, const struct shard_caller *who, const char *optimizer_json,
@@ -294,7 +294,7 @@ void shard_terminating(struct shard *s)
     s->terminating = true;
     for (size_t i = 0; i < s->n; i++) {
         MUTEX_GUARD(&s->segments[i].lock);
-        s->segments[i].saved = false;
+        s->segments[i].saved = s->segments[i].clean;
     }
 }
 
@@ -330,9 +330,8 @@ static void describe_segments(struct shard *s, struct shard_info *ret)
     }
 }
 
-void shard_describe(struct shard *s, struct shard_info *ret)
+static void describe_shard(const struct shard *s, struct shard_info *ret)
 {
-    GATE_SHARED(s);
     *ret = (struct shard_info){
         .incarnation = s->incarnation,
         .generation = s->generation,
@@ -345,7 +344,28 @@ void shard_describe(struct shard *s, struct shard_info *ret)
         .apply_ns = atomic_load(&s->apply_ns),
     };
     memcpy(ret->job_uid, s->job_uid, sizeof(ret->job_uid));
+}
+
+void shard_describe(struct shard *s, struct shard_info *ret)
+{
+    GATE_SHARED(s);
+    describe_shard(s, ret);
     describe_segments(s, ret);
+}
+
+void shard_brief(struct shard *s, struct shard_info *ret)
+{
+    GATE_SHARED(s);
+    describe_shard(s, ret);
+}
+
+size_t shard_bytes(struct shard *s)
+{
+    GATE_SHARED(s);
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->n; i++)
+        bytes += (size_t)(1 + s->segments[i].nslots) * segment_bytes(&s->segments[i]);
+    return bytes;
 }
 
 void shard_info_fini(struct shard_info *i)

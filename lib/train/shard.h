@@ -50,6 +50,9 @@ struct shard_info {
     char job_uid[SHARD_UID_MAX];
 };
 void shard_describe(struct shard *s, struct shard_info *ret);
+/* The same without applied set and versions: looks at no segment, for whoever asks often. */
+void shard_brief(struct shard *s, struct shard_info *ret);
+size_t shard_bytes(struct shard *s); /* values and slots */
 void shard_info_fini(struct shard_info *i);
 DEFINE_AUTO_FINI(shard_info, shard_info_fini)
 
@@ -109,7 +112,9 @@ void shard_snapshot_fini(struct shard_snapshot *s);
 DEFINE_AUTO_FINI(shard_snapshot, shard_snapshot_fini)
 
 void shard_terminating(struct shard *s);  /* SIGTERM came: SERVING shows as TERMINATING, all else goes on */
-bool shard_saved(struct shard *s);        /* every segment was snapshotted since shard_terminating */
+/* shard_terminating was called, and the chief has a snapshot of every segment: one taken since, or one that holds
+ * all that had been applied by then. */
+bool shard_saved(struct shard *s);
 /* Any generation that is not older will do, also in a shard that never was initialised. Again: success. */
 MUST_USE int shard_finish(struct shard *s, const struct shard_caller *who, struct err *e);
 

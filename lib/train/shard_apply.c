@@ -217,6 +217,7 @@ static int push_segment(struct segment *g, struct push *p, const int64_t *seen, 
         return -1;
     if (fresh == 1) {
         p->applied++;
+        g->clean = false;
         p->staleness = MAX(p->staleness, seen != NULL ? g->state.t - *seen : 0);
     }
     if (g->spec.kind == VAR_CONST) {

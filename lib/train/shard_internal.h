@@ -20,7 +20,9 @@ struct segment {
     float *values, *slots[OPTIMIZER_MAX_SLOTS];
     struct opt_state state;     /* state.t is the version */
     struct applied applied;
-    bool restored, saved;
+    bool restored;
+    bool clean;                 /* nothing was applied since the last snapshot or restore */
+    bool saved;                 /* it was clean at, or since, shard_terminating */
     /* fixed: */
     int nslots;
     size_t pull_at, push_at;    /* bytes of pull and push before this segment */

@@ -1,7 +1,8 @@
 #include "train/shard_service.h"
 
-#include <string.h>
+#include <stdatomic.h>
 
+#include "base/clock.h"
 #include "train/pool.h"
 #include "train/wire.h"
 
@@ -25,6 +26,7 @@ struct bound { /* what rpc_method.user points to */
 struct shard_service {
     struct shard *shard;
     struct pool *pool;
+    atomic_int_fast64_t heard_ms;
     struct bound bound[SHARD_METHODS];
 };
 _Static_assert((int)SHARD_METHODS == (int)PS_METHODS, "one row for each method");
@@ -283,6 +285,7 @@ static int handle(void *user, const struct rpc_message *message, struct rpc_repl
 {
     const struct bound *b = user;
     WIRE_AUTO *request = NULL;
+    atomic_store_explicit(&b->service->heard_ms, clock_ms(), memory_order_relaxed);
     if (wire_unpack(b->method->request, message, &request, e) < 0)
         return -1;
     struct exchange x = { .shard = b->service->shard, .pool = b->service->pool, .request = request, .message = message,
@@ -295,6 +298,7 @@ struct shard_service *shard_service_new(struct shard *s)
     struct shard_service *v = xcalloc(1, sizeof(*v));
     v->shard = s;
     v->pool = pool_new();
+    atomic_init(&v->heard_ms, clock_ms());
     for (size_t i = 0; i < SHARD_METHODS; i++)
         v->bound[i] = (struct bound){ .service = v, .method = &METHODS[i] };
     return v;
@@ -312,4 +316,9 @@ void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_
 {
     for (size_t i = 0; i < SHARD_METHODS; i++)
         ret[i] = (struct rpc_method){ .path = wire_method(METHODS[i].id), .handle = handle, .user = &v->bound[i] };
+}
+
+int64_t shard_service_heard_ms(const struct shard_service *v)
+{
+    return atomic_load_explicit(&v->heard_ms, memory_order_relaxed);
 }

@@ -16,5 +16,7 @@ void shard_service_free(struct shard_service *v);
 DEFINE_AUTO(shard_service, shard_service_free)
 /* For rpc_server_start(). */
 void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
+/* When the last request came, by clock_ms(); when the service was made if none did. */
+int64_t shard_service_heard_ms(const struct shard_service *v);
 
 #endif

@@ -46,7 +46,7 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
     optimizer_seek(s->optimizer, version, &g->state);
     g->state.t = version;
     applied_copy(&g->applied, applied);
-    g->restored = true;
+    g->restored = g->clean = true;
     return 0;
 }
 
@@ -65,7 +65,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     memcpy(ret->data, g->values, segment_bytes(g));
     for (int i = 0; i < g->nslots; i++)
         memcpy(ret->data + (size_t)(i + 1) * g->spec.count, g->slots[i], segment_bytes(g));
-    g->saved = true;
+    g->clean = g->saved = true;
     return 0;
 }
 

@@ -555,25 +555,42 @@ START_TEST(terminating_until_saved)
     float packed[PUSHED] = { 0 };
     bool duplicate;
     struct err e;
-    for (int before = 1; before >= 0; before--) {
-        for (uint32_t id = 0; id < l->n; id++) {
-            ck_assert(!shard_saved(s));
-            AUTO_FINI(shard_snapshot) snapshot = { 0 };
-            ck_ok_e(shard_snapshot(s, &CHIEF, id, &snapshot, &e));
-        }
-        if (before)
-            shard_terminating(s); /* what was saved before does not count */
+    ck_ok_e(push(s, 1, ALL, 0, packed, sizeof(packed), &duplicate, &e));
+    ck_assert(!shard_saved(s));
+    shard_terminating(s);
+    for (uint32_t id = 0; id < l->n; id++) {
+        ck_assert(!shard_saved(s));
+        AUTO_FINI(shard_snapshot) snapshot = { 0 };
+        ck_ok_e(shard_snapshot(s, &CHIEF, id, &snapshot, &e));
+        ck_ok_e(push(s, 1, ALL, 1 + id, packed, sizeof(packed), &duplicate, &e)); /* it serves on */
     }
     ck_assert(shard_saved(s));
     struct shard_info info;
     shard_describe(s, &info);
     ck_assert_int_eq(info.state, SHARD_TERMINATING);
     shard_info_fini(&info);
-    ck_ok_e(push(s, 1, ALL, 0, packed, sizeof(packed), &duplicate, &e)); /* it serves on */
+}
+END_TEST
 
+START_TEST(what_a_snapshot_holds_need_not_be_saved_again)
+{
+    AUTO(layout) *l = small_layout();
+    AUTO(shard) *restored = serving(l, SGD, (float[80]){ 0 });
+    AUTO(shard) *saved = serving(l, SGD, (float[80]){ 0 });
     AUTO(shard) *empty = shard_new(1);
+    float packed[PUSHED] = { 0 };
+    bool duplicate;
+    struct err e;
+    ck_ok_e(push(saved, 1, ALL, 0, packed, sizeof(packed), &duplicate, &e));
+    for (uint32_t id = 0; id < l->n; id++) {
+        AUTO_FINI(shard_snapshot) snapshot = { 0 };
+        ck_ok_e(shard_snapshot(saved, &CHIEF, id, &snapshot, &e));
+    }
+    ck_ok_e(push(saved, 1, ALL, 0, packed, sizeof(packed), &duplicate, &e)); /* a duplicate changes nothing */
+    shard_terminating(restored);
+    shard_terminating(saved);
     shard_terminating(empty);
-    ck_assert(shard_saved(empty));
+    ck_assert(shard_saved(restored) && shard_saved(saved) && shard_saved(empty));
 }
 END_TEST
 
@@ -741,6 +758,7 @@ Suite *test_suite(void)
     tcase_add_test(c, snapshots_restore_exactly);
     tcase_add_test(c, slots_begin_with_their_initial_values);
     tcase_add_test(c, terminating_until_saved);
+    tcase_add_test(c, what_a_snapshot_holds_need_not_be_saved_again);
     tcase_add_test(c, values_in_the_callers_vector);
     tcase_add_test(c, threads_apply_every_ordinal_once);
     tcase_add_test(c, a_new_generation_fences_at_once);

@@ -1,0 +1,222 @@
+/* trainyard-ps: a shard (lib/train/shard.h) behind gRPC. Waits for the chief to initialise it, serves, and ends with
+ * the job, or some time after a signal so that the chief can save what it holds. */
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/stop.h"
+#include "options.h"
+#include "pages.h"
+#include "rpc/rpc.h"
+#include "train/ps_life.h"
+#include "train/shard_service.h"
+
+enum { LOOK_MS = 50, THREADS_LEAST = 2, THREADS_MOST = 8 };
+static const double DEFAULT_MAX_WAIT_S = 7200; /* fit.maxWaitSeconds' default */
+
+struct ps {
+    const struct options *options;
+    struct cluster cluster;
+    char name[64], address[300];
+    struct shard *shard;
+    struct shard_service *service;
+    struct rpc_server *server;
+    struct pages *pages;
+    struct ps_life life;
+};
+
+static void ps_fini(struct ps *p)
+{
+    pages_close(p->pages);
+    rpc_server_free(p->server);
+    shard_service_free(p->service);
+    shard_free(p->shard);
+    cluster_fini(&p->cluster);
+}
+DEFINE_AUTO_FINI(ps, ps_fini)
+
+/* ---- who and where ---- */
+
+static int open_cluster(struct ps *p, struct err *e)
+{
+    struct cluster_input env = cluster_env();
+    if (cluster_resolve(&p->options->cluster, &env, &p->cluster, e) < 0)
+        return -1;
+    if (!p->cluster.configured && p->options->listen == NULL)
+        return err_set(e, ERR_INPUT, "a ps needs its place in the cluster: TF_CONFIG, or JOB_NAME, TASK_INDEX, PS_HOSTS "
+                                     "and WORKER_HOSTS, or the flags of these names (or --listen)");
+    if (p->cluster.configured && p->cluster.role != ROLE_PS)
+        return err_set(e, ERR_INPUT, "trainyard-ps is for role ps, not %s (trainyard-worker is)", role_name(p->cluster.role));
+    if (p->cluster.configured)
+        cluster_task_name(&p->cluster, p->name);
+    else
+        str_fmt(p->name, sizeof(p->name), "ps");
+    return 0;
+}
+
+static bool is_loopback(const char *host)
+{
+    return str_starts(host, "127.") || str_starts(host, "localhost:") || str_starts(host, "[::1]");
+}
+
+/* A loopback entry of the cluster spec stays on loopback; all else listens on every interface. */
+static void choose_address(struct ps *p)
+{
+    if (p->options->listen != NULL) {
+        str_fmt(p->address, sizeof(p->address), "%s", p->options->listen);
+        return;
+    }
+    const char *own = p->cluster.hosts[ROLE_PS].items[p->cluster.index], *colon = strrchr(own, ':');
+    str_fmt(p->address, sizeof(p->address), "%s%s", is_loopback(own) ? "127.0.0.1" : "0.0.0.0",
+            colon != NULL ? colon : ":2222");
+}
+
+static int open_pages(struct ps *p, struct err *e)
+{
+    char address[sizeof(p->address) + 8];
+    const char *colon = strrchr(p->address, ':');
+    int host = colon != NULL ? (int)(colon - p->address) : (int)strlen(p->address);
+    if (p->options->http_port == 0)
+        return 0;
+    str_fmt(address, sizeof(address), "%.*s:%lld", host, p->address, (long long)p->options->http_port);
+    return pages_open(address, p->name, p->shard, &p->pages, e);
+}
+
+/* ---- starting ---- */
+
+static int max_wait(const struct options *o, int64_t *ret_ms, struct err *e)
+{
+    AUTO(job) *job = NULL;
+    if (o->job != NULL && job_load(o->job, &job, e) < 0)
+        return -1;
+    *ret_ms = (int64_t)((job != NULL ? job->limits.max_wait_seconds : DEFAULT_MAX_WAIT_S) * 1000);
+    return 0;
+}
+
+static uint64_t random_incarnation(void)
+{
+    uint64_t v = 0;
+    if (getrandom(&v, sizeof(v), 0) != sizeof(v))
+        v = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
+    return v >> 1 | 1; /* not 0; fits a signed number, too */
+}
+
+static int threads(const struct options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return o->threads > 0 ? (int)o->threads : (int)MIN(MAX(cores, THREADS_LEAST), THREADS_MOST);
+}
+
+static int ps_open(struct ps *p, struct err *e)
+{
+    struct rpc_method methods[SHARD_METHODS];
+    if (open_cluster(p, e) < 0)
+        return -1;
+    log_setup(p->options->level, p->options->format, p->name);
+    if (max_wait(p->options, &p->life.max_wait_ms, e) < 0)
+        return -1;
+    choose_address(p);
+    p->shard = shard_new(random_incarnation());
+    if (strlen(p->options->job_uid) >= SHARD_UID_MAX)
+        return err_set(e, ERR_INPUT, "--job-uid has %zu characters, at most %d", strlen(p->options->job_uid), SHARD_UID_MAX - 1);
+    shard_set_job(p->shard, p->options->job_uid);
+    p->service = shard_service_new(p->shard);
+    shard_service_methods(p->service, methods);
+    if (rpc_server_start(p->address, methods, COUNT_OF(methods), threads(p->options), &p->server, e) < 0)
+        return -1;
+    return open_pages(p, e);
+}
+
+static void say_hello(const struct ps *p)
+{
+    char memory[32];
+    const char *uid = p->options->job_uid;
+    log_info("trainyard-ps %s %s: %s, port %d, %d threads, %s resident%s%s; waiting for the chief", TRAINYARD_VERSION,
+             p->name, p->address, rpc_server_port(p->server), threads(p->options), str_bytes(mem_resident(), memory),
+             uid[0] != '\0' ? ", job " : "", uid);
+}
+
+/* ---- serving ---- */
+
+static struct ps_seen look(const struct ps *p)
+{
+    struct shard_info info;
+    struct shard_sizes sizes = { 0 };
+    struct err ignored;
+    shard_brief(p->shard, &info);
+    if (shard_measure(p->shard, (struct shard_part){ 0 }, &sizes, &ignored) < 0)
+        sizes.segments = 0;
+    return (struct ps_seen){
+        .now_ms = clock_ms(), .heard_ms = shard_service_heard_ms(p->service), .state = info.state,
+        .generation = info.generation, .segments = sizes.segments, .bytes = shard_bytes(p->shard),
+        .signals = stop_count(), .saved = shard_saved(p->shard),
+    };
+}
+
+/* Sleeps, but not through the first signal. */
+static void wait_a_little(void)
+{
+    struct pollfd fd = { .fd = stop_count() == 0 ? stop_fd() : -1, .events = POLLIN };
+    poll(&fd, 1, LOOK_MS);
+}
+
+static int serve(struct ps *p, struct err *e)
+{
+    char line[240];
+    for (;;) {
+        struct ps_seen seen = look(p);
+        switch (ps_look(&p->life, &seen, line)) {
+        case PS_LIFE_ON:
+            break;
+        case PS_LIFE_LEAVE:
+            shard_terminating(p->shard);
+            rpc_server_set_serving(p->server, false);
+            break;
+        case PS_LIFE_DONE:
+            log_info("%s", line);
+            return 0;
+        case PS_LIFE_STOPPED:
+            return err_set(e, ERR_STOPPED, "%s", line);
+        case PS_LIFE_LOST:
+            return err_set(e, ERR_LOST, "%s", line);
+        }
+        if (line[0] != '\0')
+            log_info("%s", line);
+        wait_a_little();
+    }
+}
+
+static int run(const struct options *o, struct err *e)
+{
+    AUTO_FINI(ps) p = { .options = o };
+    if (stop_install(e) < 0 || ps_open(&p, e) < 0)
+        return -1;
+    say_hello(&p);
+    return serve(&p, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    enum opt_result parsed;
+    struct err e = { .code = ERR_NONE };
+    mem_keep_pages();
+    if (options_parse(argc, argv, &o, &parsed, &e) < 0) {
+        log_error("%s", e.msg);
+        return err_exit_code(&e);
+    }
+    if (parsed == OPT_DONE)
+        return 0;
+    rpc_init();
+    int result = run(&o, &e);
+    rpc_shutdown();
+    if (result == 0)
+        return 0;
+    if (err_is(&e, ERR_STOPPED))
+        log_info("%s", e.msg);
+    else
+        log_error("%s", e.msg);
+    return err_exit_code(&e);
+}

@@ -1,0 +1,14 @@
+/* pages - what a ps shows over HTTP: /metrics, /healthz (200 while the process lives), /readyz (503 once it terminates
+ * or the job has finished), /progress (JSON). */
+#ifndef TRAINYARD_PS_PAGES_H
+#define TRAINYARD_PS_PAGES_H
+
+#include "train/shard.h"
+
+struct pages;
+/* address "host:port"; shard and name are borrowed. */
+MUST_USE int pages_open(const char *address, const char *name, struct shard *shard, struct pages **ret, struct err *e);
+void pages_close(struct pages *p);
+DEFINE_AUTO(pages, pages_close)
+
+#endif
