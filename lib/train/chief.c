@@ -170,6 +170,17 @@ static void fleet_is_back(struct chief *c)
     recorder_state(c->recorder, "training", "");
 }
 
+static int save_if_due(struct chief *c, const struct fleet_view *fleet, int64_t now_ms, struct err *e)
+{
+    bool leaving = fleet->condition == FLEET_LEAVING, first_leaving = leaving && !c->saved_leaving;
+    c->saved_leaving = leaving;
+    if (c->saved_step < 0)
+        return chief_save(c, fleet->step, e); /* the first one shows whether the storage works */
+    if (first_leaving || checkpoint_due(c, fleet->step, now_ms))
+        chief_save_or_warn(c, fleet->step);
+    return 0;
+}
+
 static int after_look(struct chief *c, const struct fleet_view *fleet, struct err *e)
 {
     struct coordinator_view desk;
@@ -186,19 +197,15 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
     atomic_store(&c->step, fleet->step);
     atomic_store(&c->done, desk.done);
     recorder_look(c->recorder, fleet, &desk, c->desk, now);
-    if (chief_end_epochs(c, desk.done_low, fleet->step, e) < 0)
+    /* Values of the moment first, then what may pause training, then what runs beside it. */
+    int64_t over = chief_epochs_over(c, desk.done_low);
+    if (over > c->recorded_epochs && chief_pull(c, e) < 0)
         return -1;
-    if (desk.finished)
-        return 0;
-    bool leaving = fleet->condition == FLEET_LEAVING && !c->saved_leaving;
-    if (c->saved_step < 0 && chief_save(c, fleet->step, e) < 0)
-        return -1; /* the first one shows whether the storage works */
-    if (leaving || checkpoint_due(c, fleet->step, now))
-        chief_save_or_warn(c, fleet->step);
-    c->saved_leaving = fleet->condition == FLEET_LEAVING;
+    if (!desk.finished && save_if_due(c, fleet, now, e) < 0)
+        return -1;
     if (desk.reached)
         coordinator_open(c->desk, next_stop(c, desk.done_low));
-    return 0;
+    return chief_end_epochs(c, over, fleet->step, e);
 }
 
 static int look(struct chief *c, struct err *e)

@@ -42,9 +42,10 @@ MUST_USE int chief_bring_up(struct chief *c, uint64_t seen, struct err *e); /* w
 /* chief_save.c */
 MUST_USE int chief_save(struct chief *c, int64_t step, struct err *e);
 void chief_save_or_warn(struct chief *c, int64_t step);
-MUST_USE int chief_end_epochs(struct chief *c, int64_t done_low, int64_t step, struct err *e);
+int64_t chief_epochs_over(const struct chief *c, int64_t done_low);         /* epochs whose batches are all done */
+MUST_USE int chief_pull(struct chief *c, struct err *e);                    /* values to evaluate */
+MUST_USE int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e);
 MUST_USE int chief_finish(struct chief *c, int64_t step, struct err *e);
 MUST_USE int chief_already_finished(struct chief *c, int64_t step, struct err *e);
-int64_t chief_epochs_begun(const struct chief *c, int64_t ordinals);
 
 #endif

@@ -84,10 +84,9 @@ static bool stop_asked(void *user)
     return stop_count() > 1;
 }
 
+/* Of the values pulled last: training goes on meanwhile. */
 static int evaluate(struct chief *c, int64_t step, struct err *e)
 {
-    if (params_pull(c->config.params, PULL_MS, e) < 0)
-        return -1;
     const float *vector = params_vector(c->config.params);
     recorder_histograms(c->recorder, step, vector);
     if (c->evaluator == NULL)
@@ -125,14 +124,23 @@ static void await_reports(struct chief *c, int64_t epoch)
     } while (clock_ms() < deadline);
 }
 
-int64_t chief_epochs_begun(const struct chief *c, int64_t ordinals)
+static int64_t chief_epochs_begun(const struct chief *c, int64_t ordinals)
 {
     return (ordinals + c->batches_per_epoch - 1) / c->batches_per_epoch;
 }
 
-int chief_end_epochs(struct chief *c, int64_t done_low, int64_t step, struct err *e)
+int64_t chief_epochs_over(const struct chief *c, int64_t done_low)
 {
-    int64_t over = done_low >= c->total ? chief_epochs_begun(c, c->total) : done_low / c->batches_per_epoch;
+    return done_low >= c->total ? chief_epochs_begun(c, c->total) : done_low / c->batches_per_epoch;
+}
+
+int chief_pull(struct chief *c, struct err *e)
+{
+    return params_pull(c->config.params, PULL_MS, e);
+}
+
+int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e)
+{
     while (c->recorded_epochs < over) {
         int64_t epoch = c->recorded_epochs;
         bool last = epoch + 1 == over;
@@ -164,7 +172,7 @@ int chief_finish(struct chief *c, int64_t step, struct err *e)
     recorder_state(c->recorder, "finishing", "");
     coordinator_view(c->desk, &desk);
     recorder_shares(c->recorder, &desk, c->apply_ns, (double)(c->done_ms - c->trained_ms) / 1000.0, step - c->first_step);
-    if (c->final_step != step && evaluate(c, step, e) < 0)
+    if (c->final_step != step && (chief_pull(c, e) < 0 || evaluate(c, step, e) < 0))
         return -1;
     if (c->saved_step != step && chief_save(c, step, e) < 0)
         return -1;
