@@ -1,0 +1,215 @@
+/* The commands that print, as a person runs them: arguments in, text and exit code out. */
+#include "cli/cli.h"
+#include "check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static struct buf out; /* what the last command printed */
+static struct err e;
+
+/* Splits `line` at spaces and runs the command with its standard output going into `out`; what it returned. */
+static int run(command_fn *command, const char *line, int *ret_exit)
+{
+    char text[512];
+    char *argv[16] = { NULL };
+    int argc = 0;
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+
+    str_fmt(text, sizeof(text), "%s", line);
+    for (char *save = NULL, *word = strtok_r(text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
+        argv[argc++] = word;
+    fflush(stdout);
+    int saved = dup(STDOUT_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    e = (struct err){ 0 };
+    *ret_exit = 0;
+    int rc = command(argc, argv, ret_exit, &e);
+    fflush(stdout);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+
+    char bytes[4096];
+    size_t n;
+    buf_clear(&out);
+    rewind(file);
+    while ((n = fread(bytes, 1, sizeof(bytes), file)) > 0)
+        buf_add(&out, bytes, n);
+    fclose(file);
+    return rc;
+}
+
+static void run_ok(command_fn *command, const char *line)
+{
+    int code;
+    ck_assert_msg(run(command, line, &code) == 0 && code == 0, "%s: %s", line, e.msg);
+}
+
+static void run_bad(command_fn *command, const char *line, const char *message)
+{
+    int code;
+    ck_assert_int_eq(run(command, line, &code), -1);
+    ck_assert_msg(strstr(e.msg, message) != NULL, "'%s' is not in: %s", message, e.msg);
+    ck_assert_int_eq(err_exit_code(&e), 2);
+    ck_assert_str_eq(out.data, "");
+}
+
+static void assert_golden(const char *name)
+{
+    AUTO_FINI(buf) want = BUF_INIT;
+    auto_free char *path = xasprintf("test/data/cli/%s", name);
+    ck_ok_e(file_read(path, 1 << 20, &want, &e));
+    ck_assert_str_eq(out.data, want.data);
+}
+
+static void setup(void)
+{
+    static const char *const VARIABLES[] = { "TF_CONFIG", "JOB_NAME", "TASK_INDEX", "PS_HOSTS", "WORKER_HOSTS", "CHIEF_HOST" };
+    for (size_t i = 0; i < COUNT_OF(VARIABLES); i++)
+        unsetenv(VARIABLES[i]);
+    out = (struct buf)BUF_INIT;
+}
+
+static void teardown(void)
+{
+    buf_fini(&out);
+}
+
+#define TF "test/data/train/tf_files/"
+
+START_TEST(a_checkpoint_of_tensorflow_is_listed)
+{
+    run_ok(show_command, "show checkpoint " TF "ckpt_tf1");
+    assert_golden("show_checkpoint.txt");
+    run_ok(show_command, "show checkpoint " TF "ckpt_tf1/model.ckpt-3.index");
+    assert_golden("show_checkpoint.txt");
+    run_ok(show_command, "show checkpoint --no-check " TF "ckpt_types/t.data-00000-of-00001");
+    ck_assert(str_starts(out.data, TF "ckpt_types/t: 17 tensors, 322 B\n"));
+}
+END_TEST
+
+START_TEST(a_tensor_is_shown)
+{
+    run_ok(show_command, "show checkpoint --tensor f32 " TF "ckpt_types/t");
+    ck_assert_str_eq(out.data, "f32  float32 (2, 3)\n  min 0  max 5  mean 2.5  standard deviation 1.70783\n0 1 2\n3 4 5\n");
+    run_ok(show_command, "show checkpoint --tensor empty " TF "ckpt_types/t");
+    ck_assert_str_eq(out.data, "empty  float32 (0, 3)\n\n");
+    run_bad(show_command, "show checkpoint --tensor dense/kernal " TF "ckpt_tf1", "no tensor 'dense/kernal'; did you mean 'dense/kernel'?");
+}
+END_TEST
+
+START_TEST(no_checkpoint_no_list)
+{
+    run_bad(show_command, "show checkpoint test/data/cli", "test/data/cli: no checkpoint is there");
+    run_bad(show_command, "show checkpoint nowhere/model.ckpt-1", "nowhere/model.ckpt-1");
+    run_bad(show_command, "show checkpoint", "trainyard show checkpoint needs an argument");
+    run_bad(show_command, "show chekpoint x", "thing to show 'chekpoint' is not known; did you mean 'checkpoint'?");
+}
+END_TEST
+
+START_TEST(an_export_leaves_slots_and_counters_out)
+{
+    auto_free char *file = xasprintf("/tmp/trainyard-test-%d.safetensors", (int)getpid());
+    auto_free char *line = xasprintf("export " TF "ckpt_tf1 -o %s", file), *all = xasprintf("%s --all", line);
+    AUTO_FINI(buf) text = BUF_INIT;
+    run_ok(export_command, line);
+    ck_assert_ptr_nonnull(strstr(out.data, ": 3 tensors, 196 B, from " TF "ckpt_tf1/model.ckpt-3\n"));
+    ck_ok_e(file_read(file, 1 << 20, &text, &e));
+    ck_assert_ptr_nonnull(memmem(text.data, text.len, "\"step\":\"3\"", 10));
+    ck_assert_ptr_null(memmem(text.data, text.len, "Adam", 4));
+    run_ok(export_command, all);
+    ck_assert_ptr_nonnull(strstr(out.data, ": 12 tensors, 604 B, from "));
+    ck_ok_e(file_remove(file, &e));
+}
+END_TEST
+
+START_TEST(an_export_that_fails_leaves_nothing)
+{
+    auto_free char *file = xasprintf("/tmp/trainyard-test-%d.npz", (int)getpid());
+    auto_free char *line = xasprintf("export " TF "ckpt_types/t -o %s", file); /* holds a bfloat16 */
+    run_bad(export_command, line, "bf16: numpy has no BF16; export as safetensors");
+    ck_assert(!file_exists(file));
+    run_bad(export_command, "export " TF "ckpt_tf1", "needs -o FILE");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o x --format zip", "--format: 'zip' is not known");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o /dev/null", "/dev/null: not a regular file");
+}
+END_TEST
+
+START_TEST(events_are_listed)
+{
+    run_ok(show_command, "show events " TF "events_v1");
+    ck_assert_ptr_nonnull(strstr(out.data, "accuracy"));
+    ck_assert_ptr_nonnull(strstr(out.data, "0..400"));
+    run_ok(show_command, "show events --tag loss " TF "events_v2");
+    ck_assert_ptr_nonnull(strstr(out.data, "loss\t"));
+    ck_assert_ptr_null(strstr(out.data, "accuracy\t"));
+    run_ok(show_command, "show events --plot - " TF "events_v1");
+    ck_assert_ptr_nonnull(strstr(out.data, "<svg"));
+    run_bad(show_command, "show events test/data/cli", "test/data/cli: no event files");
+    run_bad(show_command, "show events --smoothing 1 " TF "events_v1", "--smoothing: 1 is out of range");
+}
+END_TEST
+
+START_TEST(manifests_are_judged)
+{
+    int code;
+    run_ok(validate_command, "validate test/data/cli/mnist.yaml");
+    ck_assert_str_eq(out.data, "test/data/cli/mnist.yaml: ok (TrainJob mnist, 101,770 parameters, 1 ps, 2 workers, 1 chief, 5 epochs)\n");
+    run_ok(validate_command, "validate --set fit.epochs=1 --set replicaSpecs.PS.replicas=3 test/data/cli/mnist.yaml");
+    ck_assert_ptr_nonnull(strstr(out.data, "3 ps, 2 workers, 1 chief, 1 epoch)"));
+    ck_assert_int_eq(run(validate_command, "validate nowhere.yaml test/data/cli/mnist.yaml", &code), 0);
+    ck_assert_int_eq(code, 2);                       /* one was bad */
+    ck_assert_ptr_nonnull(strstr(out.data, ": ok")); /* the other was judged all the same */
+}
+END_TEST
+
+START_TEST(a_model_is_shown)
+{
+    run_ok(show_command, "show model test/data/cli/mnist.yaml");
+    ck_assert_ptr_nonnull(strstr(out.data, "Total params: 101,770"));
+    run_ok(show_command, "show model --json test/data/cli/mnist.yaml");
+    ck_assert_ptr_nonnull(strstr(out.data, "\"class_name\": \"Sequential\""));
+}
+END_TEST
+
+START_TEST(a_cluster_is_shown)
+{
+    run_ok(show_command, "show cluster");
+    ck_assert_ptr_nonnull(strstr(out.data, "Running single-machine training"));
+    run_ok(show_command, "show cluster --job-name=worker --task-index=0 --ps-hosts=p:1,q:2 --worker-hosts=a:1,b:2");
+    ck_assert_str_eq(out.data, "this task   worker-0 (hosts the chief)\nchief at    a:1\nps-0        p:1\nps-1        q:2\n"
+                               "worker-0    a:1\nworker-1    b:2\n");
+    setenv("TF_CONFIG", "{\"cluster\":{\"worker\":[\"a:1\"]},\"task\":{\"type\":\"worker\",\"index\":7}}", 1);
+    run_bad(show_command, "show cluster", "7");
+}
+END_TEST
+
+START_TEST(help_is_golden)
+{
+    run_ok(run_command, "run --help");
+    assert_golden("run_help.txt");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("commands");
+    TCase *t = tcase_create("commands");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_checkpoint_of_tensorflow_is_listed);
+    tcase_add_test(t, a_tensor_is_shown);
+    tcase_add_test(t, no_checkpoint_no_list);
+    tcase_add_test(t, an_export_leaves_slots_and_counters_out);
+    tcase_add_test(t, an_export_that_fails_leaves_nothing);
+    tcase_add_test(t, events_are_listed);
+    tcase_add_test(t, manifests_are_judged);
+    tcase_add_test(t, a_model_is_shown);
+    tcase_add_test(t, a_cluster_is_shown);
+    tcase_add_test(t, help_is_golden);
+    suite_add_tcase(s, t);
+    return s;
+}
