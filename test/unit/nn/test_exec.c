@@ -259,6 +259,58 @@ START_TEST(sample_weights)
 }
 END_TEST
 
+/* An output of several rows: each row is judged, and has the weight of its example. */
+START_TEST(rows_share_the_weight_of_their_example)
+{
+    AUTO(model) *m = build("{\"inputShape\": [2, 3], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}", SPARSE);
+    AUTO(exec) *x = make_exec(m, 2, 0);
+    auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m)), *in = zeros(12);
+    const float weight[] = { 2, 0.5F };
+    double loss[2], both;
+
+    model_init(m, 1, params);
+    draw(in, 12, 1);
+    struct batch b = { .n = 2,
+                       .x = { DT_FLOAT, { 3, { 2, 2, 3 } }, in },
+                       .y = { DT_INT32, { 2, { 2, 2 } }, CLASSES },
+                       .weight = weight };
+    exec_train(x, params, &b, grads, NULL, &both);
+    for (size_t i = 0; i < 2; i++) {
+        b = (struct batch){ .n = 1,
+                            .x = { DT_FLOAT, { 3, { 1, 2, 3 } }, in + 6 * i },
+                            .y = { DT_INT32, { 2, { 1, 2 } }, CLASSES + 2 * i } };
+        exec_train(x, params, &b, grads, NULL, &loss[i]);
+    }
+    ck_assert_double_eq_tol(both, (2 * loss[0] + 0.5 * loss[1]) / 2, 1e-6);
+}
+END_TEST
+
+/* The last activation fuses with the loss wherever it stands: as an argument, or as a layer. */
+START_TEST(last_activation_may_stand_alone)
+{
+    static const char *const TAILS[] = { "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}",
+                                         "{\"Dense\": {\"units\": 4}}, {\"Activation\": {\"activation\": \"softmax\"}}",
+                                         "{\"Dense\": {\"units\": 4}}, \"Softmax\"",
+                                         "{\"Dense\": {\"units\": 4}}, \"Softmax\", {\"Reshape\": {\"target_shape\": [4]}}" };
+    float grads[COUNT_OF(TAILS)][64] = { { 0 } };
+    double loss[COUNT_OF(TAILS)];
+
+    for (size_t i = 0; i < COUNT_OF(TAILS); i++) {
+        auto_free char *text = xasprintf("{\"inputShape\": [6], \"layers\": [%s]}", TAILS[i]);
+        AUTO(model) *m = build(text, SPARSE);
+        AUTO(exec) *x = make_exec(m, 8, 0);
+        auto_free float *params = zeros(model_size(m)), *in = zeros(48);
+        model_init(m, 1, params);
+        draw(in, 48, 1);
+        struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+        exec_train(x, params, &b, grads[i], NULL, &loss[i]);
+        ck_assert_double_eq_tol(loss[i], loss[0], 1e-6);
+        for (size_t k = 0; k < model_size(m); k++)
+            ck_float_near(grads[i][k], grads[0][k], 1e-6);
+    }
+}
+END_TEST
+
 /* Integer labels of a regression loss count as numbers. */
 START_TEST(whole_numbers_can_be_regressed)
 {
@@ -482,6 +534,8 @@ Suite *test_suite(void)
     tcase_add_test(t, first_loss_is_ln_classes);
     tcase_add_test(t, evaluate_train_and_predict_agree);
     tcase_add_test(t, sample_weights);
+    tcase_add_test(t, rows_share_the_weight_of_their_example);
+    tcase_add_test(t, last_activation_may_stand_alone);
     tcase_add_test(t, whole_numbers_can_be_regressed);
     tcase_add_test(t, dropout_is_named_by_the_example);
     tcase_add_test(t, dropout_keeps_the_expected_share);
