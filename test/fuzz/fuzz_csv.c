@@ -1,0 +1,20 @@
+/* The first byte chooses options, the rest is the CSV file. */
+#include "fuzz_data.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const SPECS[] = {
+    "{format: csv, files: t}",
+    "{format: csv, files: t, header: false}",
+    "{format: csv, files: t, header: false, delimiter: ';', label: 0}",
+    "{format: csv, files: t, label: ''}",
+    ("{format: csv, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r']},"
+     " {name: b, type: int, default: 3}, {name: c, default: 0.5}]}"),
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 0)
+        fuzz_file(SPECS[data[0] % COUNT_OF(SPECS)], data + 1, size - 1);
+    return 0;
+}

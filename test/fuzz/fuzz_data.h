@@ -1,0 +1,81 @@
+/* fuzz_data - what the targets for whole data files share: any bytes become a file, which is opened as the data set
+ * that a manifest describes and then read in two ways that must agree. */
+#ifndef TRAINYARD_TEST_FUZZ_DATA_H
+#define TRAINYARD_TEST_FUZZ_DATA_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "codec/yaml.h"
+#include "data/dataset.h"
+#include "job/fields.h"
+
+static inline void fuzz_compare(const struct dataset *d, const struct batch *a, const struct batch *b)
+{
+    size_t y = dataset_has_labels(d) ? shape_elements(&b->y.shape) * sizeof(float) : 0;
+    if (memcmp(a->x.data, b->x.data, shape_elements(&b->x.shape) * sizeof(float)) != 0 ||
+        (y > 0 && memcmp(a->y.data, b->y.data, y) != 0))
+        abort();
+}
+
+/* Every example alone, backwards, against all at once. */
+static inline void fuzz_read(const struct dataset *d)
+{
+    struct err e = { .code = ERR_NONE };
+    struct ordinal_space one = { .examples = dataset_size(d), .batch_size = 1 }, all = one;
+    all.batch_size = all.examples;
+    AUTO(loader) *l = NULL, *whole = NULL;
+    struct batch b, w;
+    if (loader_new(d, &one, &l, &e) < 0 || loader_new(d, &all, &whole, &e) < 0)
+        abort();
+    bool read = loader_get(whole, 0, &w, &e) == 0;
+    bool each = true;
+    size_t x_bytes = shape_elements(dataset_feature_shape(d)) * sizeof(float);
+    size_t y_bytes = dataset_has_labels(d) ? shape_elements(dataset_label_shape(d)) * sizeof(float) : 0;
+    for (int64_t i = one.examples - 1; i >= 0; i--) {
+        each = loader_get(l, i, &b, &e) == 0 && each;
+        if (!read || !each)
+            continue;
+        struct batch row = w;
+        row.x.data = (char *)w.x.data + (size_t)i * x_bytes;
+        row.y.data = y_bytes > 0 ? (char *)w.y.data + (size_t)i * y_bytes : NULL;
+        fuzz_compare(d, &row, &b);
+    }
+    if (each != read)
+        abort();
+}
+
+static inline void fuzz_file(const char *yaml, const void *data, size_t size)
+{
+    static char path[64]; /* one process, one file */
+    if (path[0] == '\0')
+        snprintf(path, sizeof(path), "/dev/shm/trainyard-fuzz-%d", (int)getpid());
+    FILE *f = fopen(path, "wb");
+    if (f == NULL || fwrite(data, 1, size, f) != size || fclose(f) != 0)
+        abort();
+
+    struct err e = { .code = ERR_NONE };
+    json_auto_t *doc = NULL;
+    AUTO(source) *src = NULL;
+    AUTO(dataset) *d = NULL;
+    struct data_spec spec = { .present = false };
+    if (yaml_parse(yaml, strlen(yaml), "fuzz", &doc, &src, &e) < 0)
+        abort();
+    struct node root = node_root(doc, src);
+    if (fields_read(&DATA_FIELDS, &root, &spec, &e) < 0)
+        abort();
+    strlist_fini(&spec.files);
+    strlist_add(&spec.files, path);
+    int rc = dataset_open(&spec, "/dev/shm", NULL, &d, &e);
+    if (rc == 0)
+        fuzz_read(d);
+    else if (e.code != ERR_INPUT || e.msg[0] == '\0')
+        abort();
+    data_spec_fini(&spec);
+    unlink(path);
+}
+
+#endif

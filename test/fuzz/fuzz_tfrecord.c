@@ -1,0 +1,23 @@
+/* The bytes as a TFRecord file; and, because no mutation gets past two CRCs, as one message in a record of its own. */
+#include "fuzz_data.h"
+
+#include "codec/crc32c.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char SPEC[] = "{format: tfrecord, files: t, columns: [{name: x, type: float, shape: [2]},"
+                           " {name: i, type: int64, default: 1}, {name: img, type: bytes, shape: [2, 2], default: 0},"
+                           " {name: label, type: int64}]}";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    AUTO_FINI(buf) record = BUF_INIT;
+    uint64_t length = size;
+    fuzz_file(SPEC, data, size);
+    buf_u64le(&record, length);
+    buf_u32le(&record, crc32c_mask(crc32c(0, &length, sizeof(length))));
+    buf_add(&record, data, size);
+    buf_u32le(&record, crc32c_mask(crc32c(0, data, size)));
+    fuzz_file(SPEC, record.data, record.len);
+    return 0;
+}
