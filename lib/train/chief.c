@@ -34,7 +34,7 @@ static void desk_open(struct chief *c)
     c->desk = coordinator_new(&(struct coordinator_config){
         .model = k->model, .job_uid = k->job_uid, .incarnation = k->incarnation, .space = k->space,
         .layout_hash = k->layout->hash, .ps_count = (uint32_t)k->placement->nps, .batches_per_epoch = c->batches_per_epoch,
-        .total = c->total, .window = window, .lease_ms = LEASE_MS, .heartbeat_ms = HEARTBEAT_MS, .barrier = k->local });
+        .total = c->total, .window = window, .lease_ms = LEASE_MS, .heartbeat_ms = HEARTBEAT_MS, .barrier = true });
 }
 
 static int recorder_open(struct chief *c, struct err *e)
@@ -84,9 +84,13 @@ void chief_free(struct chief *c)
 
 /* ---- what the loop decides ---- */
 
-/* Single machine: the next ordinal at which to pause, for an evaluation or an exact checkpoint. */
+/* How far batches may be lent. Single machine: to the next exact evaluation or checkpoint. Otherwise at most an epoch
+ * beyond the one that is evaluated next, so that every epoch is evaluated however fast they pass. */
 static int64_t next_stop(const struct chief *c, int64_t done)
 {
+    if (!c->config.local)
+        return MIN((c->recorded_epochs + 2) * c->batches_per_epoch, c->total);
+
     int64_t stop = (done / c->batches_per_epoch + 1) * c->batches_per_epoch, every = c->config.job->checkpoint.every_steps;
     if (every > 0)
         stop = MIN(stop, (done / every + 1) * every);
@@ -203,9 +207,12 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
         return -1;
     if (!desk.finished && save_if_due(c, fleet, now, e) < 0)
         return -1;
-    if (desk.reached)
+    if (desk.reached || !c->config.local)
         coordinator_open(c->desk, next_stop(c, desk.done_low));
-    return chief_end_epochs(c, over, fleet->step, e);
+    if (chief_end_epochs(c, over, fleet->step, e) < 0)
+        return -1;
+    coordinator_watch(c->desk, MIN((c->recorded_epochs + 1) * c->batches_per_epoch, c->total));
+    return 0;
 }
 
 static int look(struct chief *c, struct err *e)

@@ -30,6 +30,8 @@ struct coordinator {
     uint64_t generation;
     char message[COORDINATOR_TEXT_MAX];
     int64_t open_limit; /* ordinals below may be lent */
+    int64_t watch;      /* tell the chief when those below have been worked on */
+    bool watch_told;
     struct coordinator_view view;
 };
 
@@ -194,7 +196,10 @@ static int on_lease(struct coordinator *c, struct member *m, const struct coord_
     ledger_renew(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
     c->view.waiting[0] = 0;
     ret->valid_ms = c->config.lease_ms;
-    ret->wait_ms = 20;
+    if (!c->watch_told && ledger_settling(c->ledger, c->watch)) {
+        c->watch_told = true;
+        wake(c);
+    }
     if (c->state != JOB_TRAINING)
         return 0;
     ret->count = ledger_lease(c->ledger, m->number, lease_size(c, q->want), c->open_limit, now_ms, c->config.lease_ms,
@@ -326,6 +331,15 @@ void coordinator_open(struct coordinator *c, int64_t limit)
         c->open_limit = limit;
 }
 
+void coordinator_watch(struct coordinator *c, int64_t limit)
+{
+    MUTEX_GUARD(&c->lock);
+    if (limit == c->watch)
+        return;
+    c->watch = limit;
+    c->watch_told = false;
+}
+
 void coordinator_tally(struct coordinator *c, void (*use)(void *user, struct tally *t), void *user)
 {
     MUTEX_GUARD(&c->lock);
@@ -341,7 +355,7 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->total = ledger_total(c->ledger);
     ret->finished = ledger_finished(c->ledger);
     ret->reached = ledger_done_below(c->ledger, c->open_limit);
-    ret->settling = ledger_settling(c->ledger, c->open_limit);
+    ret->settling = ledger_settling(c->ledger, c->open_limit) || ledger_settling(c->ledger, c->watch);
     ret->poisoned = ledger_poisoned(c->ledger);
     ret->workers = workers_alive(c);
     for (size_t i = 0; i < c->nmembers; i++)

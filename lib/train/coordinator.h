@@ -40,6 +40,8 @@ void coordinator_observe(struct coordinator *c, const struct applied *done, int6
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
 /* With a barrier: ordinals below the limit may be lent (0 at first). */
 void coordinator_open(struct coordinator *c, int64_t limit);
+/* Wakes the chief when all ordinals below the limit have been worked on: the end of an epoch, say. */
+void coordinator_watch(struct coordinator *c, int64_t limit);
 /* Gives access to the tally under the lock, for a short time. */
 void coordinator_tally(struct coordinator *c, void (*use)(void *user, struct tally *t), void *user);
 
@@ -48,7 +50,7 @@ struct coordinator_view {
     int64_t done, total, done_low;    /* ordinals */
     bool finished;                   /* all are done */
     bool reached;                    /* all below the opened limit are done */
-    bool settling;                   /* all that may be lent has been worked on: look at the segments now */
+    bool settling;                   /* all that may be lent, or is watched, has been worked on: look at the segments now */
     int members, workers;            /* alive; workers: those that train */
     int64_t poisoned;                /* ordinal that killed several workers, or -1 */
     bool diverged;
