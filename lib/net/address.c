@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
 #include "base/str.h"
 
 void address_fini(struct address *a)
@@ -30,14 +28,14 @@ int address_parse(const char *text, struct address *ret, struct err *e)
 }
 
 /* First address of the name; free it with freeaddrinfo(). */
-static int resolve(const char *text, int flags, struct addrinfo **ret, struct err *e)
+static int resolve(const char *text, struct addrinfo **ret, struct err *e)
 {
     AUTO_FINI(address) a = { 0 };
     if (address_parse(text, &a, e) < 0)
         return -1;
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)a.port);
-    struct addrinfo hints = { .ai_flags = flags | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
+    struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
     int rc = getaddrinfo(a.host, port, &hints, ret);
     if (rc != 0)
         return err_set(e, ERR_INPUT, "address '%s': %s", text, gai_strerror(rc));
@@ -55,7 +53,7 @@ static void addrinfo_auto(struct addrinfo **p)
 static int open_bound(const char *text, int *ret_fd, struct err *e)
 {
     auto_addrinfo *where = NULL;
-    if (resolve(text, AI_PASSIVE, &where, e) < 0)
+    if (resolve(text, &where, e) < 0)
         return -1;
     auto_close int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
@@ -97,46 +95,4 @@ int address_check(const char *text, struct err *e)
 {
     auto_close int fd = -1;
     return open_bound(text, &fd, e);
-}
-
-/* Waits for a connection that is under way. */
-static int await_connection(int fd, int64_t deadline_ms)
-{
-    struct pollfd p = { .fd = fd, .events = POLLOUT };
-    for (;;) {
-        int64_t left = deadline_ms - clock_ms();
-        if (left <= 0) {
-            errno = ETIMEDOUT;
-            return -1;
-        }
-        int rc = poll(&p, 1, (int)MIN(left, INT32_MAX));
-        if (rc > 0)
-            break;
-        if (rc < 0 && errno != EINTR)
-            return -1;
-    }
-    int error = 0;
-    socklen_t n = sizeof(error);
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
-        return -1;
-    errno = error;
-    return error == 0 ? 0 : -1;
-}
-
-int address_connect(const char *text, int64_t timeout_ms, int *ret_fd, struct err *e)
-{
-    int64_t deadline_ms = clock_ms() + timeout_ms;
-    auto_addrinfo *where = NULL;
-    if (resolve(text, 0, &where, e) < 0)
-        return -1;
-    auto_close int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_errno(e, ERR_IO, "cannot make a socket");
-    int rc = connect(fd, where->ai_addr, where->ai_addrlen);
-    if (rc < 0 && errno == EINPROGRESS)
-        rc = await_connection(fd, deadline_ms);
-    if (rc < 0)
-        return err_errno(e, errno == ETIMEDOUT ? ERR_TIMEOUT : ERR_LOST, "%s cannot be reached", text);
-    *ret_fd = TAKE_FD(fd);
-    return 0;
 }

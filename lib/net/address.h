@@ -21,7 +21,4 @@ MUST_USE int address_listen(const char *text, int *ret_fd, uint16_t *ret_port, s
 /* 0 when address_listen would succeed now: for servers whose library keeps its reasons to itself. */
 MUST_USE int address_check(const char *text, struct err *e);
 
-/* A connected TCP socket, within the time; ERR_LOST or ERR_TIMEOUT. */
-MUST_USE int address_connect(const char *text, int64_t timeout_ms, int *ret_fd, struct err *e);
-
 #endif

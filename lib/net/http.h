@@ -29,9 +29,4 @@ DEFINE_AUTO(http_server, http_server_free)
 struct registry;
 struct http_route http_metrics_route(struct registry *r);
 
-/* Asks another replica: GET path from "host:port", whole within the time, at most 16 MiB. *ret_status is the HTTP status, body
- * is appended to. ERR_LOST, ERR_TIMEOUT, or ERR_INPUT when it is no HTTP. Blocking. */
-MUST_USE int http_get(const char *address, const char *path, int64_t timeout_ms, int *ret_status, struct buf *body,
-                      struct err *e);
-
 #endif
