@@ -22,7 +22,7 @@ struct exec {
     uint64_t seed;
     struct step *steps;
     size_t first_trained; /* layers before it get no gradient; nlayers: nothing is trained */
-    size_t rescale;       /* the layer that turns bytes into floats: a Rescaling that only views stand before; or NONE */
+    size_t rescale;       /* the Rescaling that turns bytes into floats (only views before it), or NONE */
     bool fused;           /* the loss computes the last activation */
     float *memory;        /* all buffers */
     float *input, *labels, *weights, *grad[2];
@@ -222,8 +222,8 @@ static const float *forward_step(struct exec *x, struct step *s, const float *in
 }
 
 /* Through the first `layers` layers. logits: the last activation is left to the loss. */
-static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b, size_t layers,
-                            bool logits)
+static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b,
+                            size_t layers, bool logits)
 {
     size_t first;
     const float *at = input_of(x, b, &first);
@@ -276,7 +276,8 @@ struct result {
 
 /* Loss of the batch and, with d_pred, its gradient at the end of the network (fused: at the logits).
  * The gradient of the mean over rows: scale = 1 / rows. */
-static struct result judge(struct exec *x, const float *out, const struct batch *b, const struct tensor *y, float *d_pred)
+static struct result judge(struct exec *x, const float *out, const struct batch *b, const struct tensor *y,
+                           float *d_pred)
 {
     const struct model *m = x->m;
     struct step *last = &x->steps[m->nlayers - 1];
@@ -288,8 +289,8 @@ static struct result judge(struct exec *x, const float *out, const struct batch 
     if (x->fused) {
         const float *logits = last->op->tail == TAIL_INPUT ? last->ctx.x : last->y;
         r.pred = last->y;
-        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->y, weight, rows, cols, scale,
-                                 d_pred);
+        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->y, weight, rows,
+                                 cols, scale, d_pred);
     } else {
         r.loss = loss_eval(m->loss, y->data, out, weight, rows, cols, scale, d_pred);
     }
@@ -343,7 +344,8 @@ static void finish_gradients(const struct exec *x, const float *params, float *g
 
 /* ---- the calls ---- */
 
-void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc, double *ret_loss)
+void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
+                double *ret_loss)
 {
     struct tensor y = labels_of(x, b);
     const float *out = forward(x, params, grads, b, x->m->nlayers, x->fused);

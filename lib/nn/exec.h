@@ -13,10 +13,10 @@ struct batch {
     size_t n;                 /* examples; the last batch of an epoch may be short */
     int64_t ordinal;          /* its name; -1 for evaluation */
     int64_t epoch, position;  /* position of its first example within the epoch (names the random draws) */
-    struct tensor x;          /* DT_FLOAT [n, features...]; or DT_UINT8 (pixels): made floats on the way, in one pass with a
-                                 Rescaling that stands first; a quarter of the memory traffic */
-    struct tensor y;          /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...]; data NULL: none. Integer
-                                 labels of a loss that is not sparse are made floats on the way */
+    struct tensor x; /* DT_FLOAT [n, features...]; or DT_UINT8 (pixels): made floats on the way, in one pass
+                        with a Rescaling that stands first; a quarter of the memory traffic */
+    struct tensor y; /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...]; data NULL: none. Integer
+                        labels of a loss that is not sparse are made floats on the way */
     const float *weight;      /* [n] or NULL */
 };
 
@@ -30,7 +30,8 @@ size_t exec_bytes(const struct exec *x); /* memory of its buffers */
  * loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the batch statistic for VAR_MOVING, and
  * zeros for VAR_CONST; gaps are left alone. Adds the batch to acc (metrics_width doubles, NULL: skip).
  * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged. */
-void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc, double *ret_loss);
+void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
+                double *ret_loss);
 
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);

@@ -13,7 +13,8 @@ int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct
     if (batch) {
         struct node first = node_item(n, 0);
         if (node_present(&first))
-            return node_error(&first, e, "a fixed batch size is not supported here: write null, and set fit.batchSize");
+            return node_error(&first, e,
+                              "a fixed batch size is not supported here: write null, and set fit.batchSize");
     }
     for (size_t i = skip; i < node_size(n); i++) {
         struct node item = node_item(n, i);
@@ -31,7 +32,9 @@ int input_shape_of_layer(const struct node *config, bool *ret_found, struct shap
     static const struct {
         const char *key;
         bool batch;
-    } SPELLINGS[] = { { "batch_shape", true }, { "batch_input_shape", true }, { "input_shape", false }, { "shape", false } };
+    } SPELLINGS[] = {
+        { "batch_shape", true }, { "batch_input_shape", true }, { "input_shape", false }, { "shape", false }
+    };
 
     *ret_found = true;
     for (size_t i = 0; i < COUNT_OF(SPELLINGS); i++) {

@@ -40,7 +40,16 @@ enum layer_id {
 };
 
 /* Arguments that every layer has stand first in its table, in this order. */
-enum { ARG_NAME, ARG_TRAINABLE, ARG_DTYPE, ARG_INPUT_SHAPE, ARG_BATCH_INPUT_SHAPE, ARG_BATCH_SHAPE, ARG_INPUT_DIM, ARG_FIRST_OWN };
+enum {
+    ARG_NAME,
+    ARG_TRAINABLE,
+    ARG_DTYPE,
+    ARG_INPUT_SHAPE,
+    ARG_BATCH_INPUT_SHAPE,
+    ARG_BATCH_SHAPE,
+    ARG_INPUT_DIM,
+    ARG_FIRST_OWN
+};
 #define LAYER_ARGS                                                                                 \
     [ARG_NAME] = ARG_OWN("name", "the class and a number"),                                        \
     [ARG_TRAINABLE] = ARG_OF("trainable", ARG_FLAG, 1, ARG_ANY),                                   \

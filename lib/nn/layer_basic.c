@@ -54,8 +54,8 @@ int reshape_shape(struct layer *l, const struct node *at, struct err *e)
     if (shape_count(&known, &count, e) < 0)
         return -1;
     if (open >= 0 ? have % count != 0 : have != count)
-        return node_error(at, e, "an input of shape %s (%zu elements) cannot be reshaped to %s", shape_text(&l->in, in),
-                          have, shape_text(&l->target, want));
+        return node_error(at, e, "an input of shape %s (%zu elements) cannot be reshaped to %s",
+                          shape_text(&l->in, in), have, shape_text(&l->target, want));
     l->out = l->target;
     if (open >= 0)
         l->out.dim[open] = (int64_t)(have / count);

@@ -5,8 +5,10 @@ enum { KERNEL_PART, BIAS_PART };
 int dense_read(struct layer *l, const struct node *config, struct err *e)
 {
     struct node activation = node_get(config, "activation");
-    struct node kernel_init = node_get(config, "kernel_initializer"), bias_init = node_get(config, "bias_initializer");
-    struct node kernel_reg = node_get(config, "kernel_regularizer"), bias_reg = node_get(config, "bias_regularizer");
+    struct node kernel_init = node_get(config, "kernel_initializer"),
+                bias_init = node_get(config, "bias_initializer");
+    struct node kernel_reg = node_get(config, "kernel_regularizer"),
+                bias_reg = node_get(config, "bias_regularizer");
 
     if (activation_parse(&activation, &l->activation, e) < 0 ||
         initializer_parse(&kernel_init, "glorot_uniform", &l->init[KERNEL_PART], e) < 0 ||

@@ -56,7 +56,8 @@ int normalization_shape(struct layer *l, const struct node *at, struct err *e)
     for (size_t i = 0; i < COUNT_OF(l->values); i++) {
         struct values *given = &l->values[i];
         if (given->n != 0 && given->n != 1 && given->n != channels)
-            return node_error(at, e, "%s has %zu values, the last axis of the input %zu", NAMES[i], given->n, channels);
+            return node_error(at, e, "%s has %zu values, the last axis of the input %zu", NAMES[i], given->n,
+                              channels);
     }
     l->out = l->in;
     return 0;

@@ -86,7 +86,9 @@ static int check_adapted(const struct model *m, const struct node *at, struct er
     for (size_t i = 0; i < m->nlayers; i++) {
         const struct layer *l = &m->layers[i];
         if (layer_wants_adapt(l) && before != NULL)
-            return node_error(at, e, "Normalization '%s' learns from the data, so it must stand before '%s'; or give it mean and variance",
+            return node_error(at, e,
+                              "Normalization '%s' learns from the data, so it must stand before '%s'; or give "
+                              "it mean and variance",
                               l->name, before);
         if (l->nvars > 0)
             before = l->name;
@@ -99,7 +101,8 @@ static int check_adapted(const struct model *m, const struct node *at, struct er
 static int read_compile(struct model *m, const struct node *n, struct err *e)
 {
     static const char *const KEYS[] = { "optimizer", "loss", "metrics" };
-    struct node optimizer = node_get(n, "optimizer"), loss = node_get(n, "loss"), metrics = node_get(n, "metrics");
+    struct node optimizer = node_get(n, "optimizer"), loss = node_get(n, "loss"),
+                metrics = node_get(n, "metrics");
     struct err why = { 0 };
 
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)

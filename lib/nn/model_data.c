@@ -19,27 +19,33 @@ static int check_features(const struct model *m, const struct shape *features, s
     char have[128], want[128];
     if (shape_fits(features, &m->input))
         return 0;
-    const char *cure = shape_elements(features) == shape_elements(&m->input)
-                           ? "; they hold as many numbers: set inputShape to the data's, and add a Flatten or Reshape"
-                           : "";
-    return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s", shape_text(&m->input, want),
-                   shape_text(features, have), cure);
+    const char *cure =
+        shape_elements(features) == shape_elements(&m->input)
+            ? "; they hold as many numbers: set inputShape to the data's, and add a Flatten or Reshape"
+            : "";
+    return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s",
+                   shape_text(&m->input, want), shape_text(features, have), cure);
 }
 
-static int check_classes(const struct model *m, const struct shape *labels, bool integer, int64_t label_max, struct err *e)
+static int check_classes(const struct model *m, const struct shape *labels, bool integer, int64_t label_max,
+                         struct err *e)
 {
     char have[128], want[128];
     struct shape rows = m->output; /* one label for each row of the output */
     int64_t classes = rows.rank > 0 ? rows.dim[--rows.rank] : 1;
 
     if (!integer)
-        return err_set(e, ERR_INPUT, "loss %s wants class numbers, but the labels are not integers; for one-hot labels use %s",
-                       loss_name(m->loss), "categorical_crossentropy");
+        return err_set(e, ERR_INPUT,
+                       "loss %s wants class numbers, but the labels are not integers; for one-hot labels use "
+                       "categorical_crossentropy",
+                       loss_name(m->loss));
     if (!shape_fits(labels, &rows))
-        return err_set(e, ERR_INPUT, "loss %s wants labels of shape %s, a label of the data is %s", loss_name(m->loss),
-                       shape_text(&rows, want), shape_text(labels, have));
+        return err_set(e, ERR_INPUT, "loss %s wants labels of shape %s, a label of the data is %s",
+                       loss_name(m->loss), shape_text(&rows, want), shape_text(labels, have));
     if (label_max >= classes)
-        return err_set(e, ERR_INPUT, "the data have label %" PRId64 ", but the model's output has %" PRId64 " classes (0 to %" PRId64 ")",
+        return err_set(e, ERR_INPUT,
+                       "the data have label %" PRId64 ", but the model's output has %" PRId64
+                       " classes (0 to %" PRId64 ")",
                        label_max, classes, classes - 1);
     return 0;
 }
@@ -49,13 +55,14 @@ static int check_values(const struct model *m, const struct shape *labels, bool 
     char have[128], want[128];
     if (shape_fits(labels, &m->output))
         return 0;
-    const char *cure = integer && labels->rank == 0 ? "; for class numbers use sparse_categorical_crossentropy" : "";
-    return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s%s", shape_text(&m->output, want),
-                   shape_text(labels, have), cure);
+    const char *cure =
+        integer && labels->rank == 0 ? "; for class numbers use sparse_categorical_crossentropy" : "";
+    return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s%s",
+                   shape_text(&m->output, want), shape_text(labels, have), cure);
 }
 
-int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels, bool has_labels,
-                     bool integer_labels, int64_t label_max, struct err *e)
+int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels,
+                     bool has_labels, bool integer_labels, int64_t label_max, struct err *e)
 {
     if (check_features(m, features, e) < 0)
         return -1;

@@ -34,7 +34,8 @@ MUST_USE int model_read(struct model *m, const struct node *n, const char *base_
 /* input_shape.c: the shape of one example from Keras's several spellings of it. */
 /* A list of positive numbers; with batch its first item must be null. */
 MUST_USE int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct err *e);
-/* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found says whether any was there. */
+/* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found says
+ * whether any was there. */
 MUST_USE int input_shape_of_layer(const struct node *config, bool *ret_found, struct shape *ret, struct err *e);
 
 #endif

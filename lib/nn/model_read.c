@@ -45,7 +45,8 @@ static int take_name(struct reading *r, const struct node *config, const char *b
         if (node_str(&given, &name, e) < 0)
             return -1;
         if (!is_good_name(name))
-            return node_error(&given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100", name);
+            return node_error(
+                &given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100", name);
         if (strmap_get(r->names, name) != NULL)
             return node_error(&given, e, "two layers are named '%s'", name);
     }
@@ -91,8 +92,9 @@ static int set_input(struct reading *r, const struct node *at, const struct shap
 /* InputLayer: only the first, and not kept as a layer. */
 static int read_input_layer(struct reading *r, const struct node *at, const struct node *config, struct err *e)
 {
-    static const char *const KEYS[] = { "name", "dtype", "batch_shape", "batch_input_shape", "input_shape", "shape",
-                                        "sparse", "ragged", "optional", "trainable", "batch_size" };
+    static const char *const KEYS[] = { "name",        "dtype",     "batch_shape", "batch_input_shape",
+                                        "input_shape", "shape",     "sparse",      "ragged",
+                                        "optional",    "trainable", "batch_size" };
     static const char *const REFUSED[] = { "sparse", "ragged", "optional", "batch_size" };
     struct shape s = { 0 };
     bool found;
@@ -110,7 +112,9 @@ static int read_input_layer(struct reading *r, const struct node *at, const stru
         return -1;
     if (!found)
         return node_error(at, e, "an InputLayer needs its batch_shape");
-    return set_input(r, config, &s, e) < 0 || take_name(r, config, "input_layer", &r->m->input_name, e) < 0 ? -1 : 0;
+    if (set_input(r, config, &s, e) < 0)
+        return -1;
+    return take_name(r, config, "input_layer", &r->m->input_name, e);
 }
 
 static struct layer *new_layer(struct model *m)
@@ -130,18 +134,21 @@ static int check_output(const struct layer *l, const struct node *at, struct err
     char text[128];
     size_t count;
     if (shape_count(&l->out, &count, NULL) < 0 || count > INT32_MAX)
-        return node_error(at, e, "the output of '%s', shape %s, is too large", l->name, shape_text(&l->out, text));
+        return node_error(at, e, "the output of '%s', shape %s, is too large", l->name,
+                          shape_text(&l->out, text));
     return 0;
 }
 
-static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config, struct err *e)
+static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config,
+                       struct err *e)
 {
     const struct node *place = node_present(config) ? config : at;
     struct shape s = { 0 };
     bool found;
 
-    if (args_parse(&l->row->k, config, l->arg, e) < 0 || take_name(r, config, l->row->auto_name, &l->name, e) < 0 ||
-        check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
+    if (args_parse(&l->row->k, config, l->arg, e) < 0 ||
+        take_name(r, config, l->row->auto_name, &l->name, e) < 0 || check_dtype(config, e) < 0 ||
+        input_shape_of_layer(config, &found, &s, e) < 0)
         return -1;
     if (found && r->m->nlayers > 1)
         return node_error(place, e, "only the first layer may say the input's shape");
@@ -161,7 +168,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
 
 static int read_layer(struct reading *r, const struct node *at, struct err *e)
 {
-    static const char *const KERAS_KEYS[] = { "module", "class_name", "config", "registered_name", "build_config", "name" };
+    static const char *const KERAS_KEYS[] = { "module",          "class_name",   "config",
+                                              "registered_name", "build_config", "name" };
     struct node config, class_name = node_get(at, "class_name"), registered = node_get(at, "registered_name");
     struct node own_name = node_get(at, "name");
     const struct kind *kind;
@@ -223,11 +231,12 @@ static int check_trainable(const struct node *config, struct err *e)
     return 0;
 }
 
-/* {"class_name": "Sequential", "config": {...}}: the config is a map, or in the oldest files the list of layers. */
+/* {"class_name": "Sequential", "config": {...}}: the config is a map, or in the oldest files the list of
+ * layers. */
 static int read_keras(struct reading *r, const struct node *n, struct err *e)
 {
-    static const char *const KEYS[] = { "module", "class_name", "config", "registered_name", "build_config", "compile_config",
-                                        "keras_version", "backend" };
+    static const char *const KEYS[] = { "module",       "class_name",     "config",        "registered_name",
+                                        "build_config", "compile_config", "keras_version", "backend" };
     static const char *const CONFIG_KEYS[] = { "name", "trainable", "dtype", "layers", "build_input_shape" };
     struct node class_name = node_get(n, "class_name"), config = node_get(n, "config"), layers;
     const char *name;
@@ -307,12 +316,14 @@ static int read_any(struct reading *r, const struct node *n, const char *base_di
     if (node_present(&layers))
         return read_short(r, n, e);
     if (node_size(n) != 1)
-        return node_error(n, e, "beside %s nothing else can be said", node_present(&keras) ? "keras" : "kerasFile");
+        return node_error(n, e, "beside %s nothing else can be said",
+                          node_present(&keras) ? "keras" : "kerasFile");
     if (node_present(&file))
         return read_keras_file(r, &file, base_dir, e);
     if (!json_is_string(keras.v))
         return read_keras(r, &keras, e);
-    auto_free char *name = xasprintf("%s%s%s", n->src != NULL ? source_name(n->src) : "", n->src != NULL ? ": " : "", keras.path);
+    auto_free char *name =
+        xasprintf("%s%s%s", n->src != NULL ? source_name(n->src) : "", n->src != NULL ? ": " : "", keras.path);
     return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), name, e);
 }
 

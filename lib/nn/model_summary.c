@@ -63,7 +63,8 @@ static void add_layer(struct table *t, const struct layer *l)
     add_row(t, name, shape, params);
 }
 
-static void rule(const struct table *t, struct buf *out, const char *left, const char *line, const char *cross, const char *right)
+static void rule(const struct table *t, struct buf *out, const char *left, const char *line, const char *cross,
+                 const char *right)
 {
     for (int i = 0; i < COLUMNS; i++) {
         buf_str(out, i == 0 ? left : cross);

@@ -72,7 +72,8 @@ void op_dropout_backward(const struct op_ctx *c)
 
 void op_rescaling_forward(const struct op_ctx *c)
 {
-    kernel_affine(c->x, (float)c->l->arg[RESCALING_SCALE], (float)c->l->arg[RESCALING_OFFSET], c->y, op_elements(c));
+    kernel_affine(c->x, (float)c->l->arg[RESCALING_SCALE], (float)c->l->arg[RESCALING_OFFSET], c->y,
+                  op_elements(c));
 }
 
 void op_rescaling_backward(const struct op_ctx *c)

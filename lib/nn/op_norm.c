@@ -21,15 +21,16 @@ static void normalization_line(const struct op_ctx *c, size_t channels, float *a
 
     for (size_t i = 0; i < channels; i++) {
         float mean = given[MEAN].n > 0 ? given[MEAN].v[given[MEAN].n > 1 ? i : 0] : c->w[MEAN][i];
-        float variance = given[VARIANCE].n > 0 ? given[VARIANCE].v[given[VARIANCE].n > 1 ? i : 0] : c->w[VARIANCE][i];
+        float variance =
+            given[VARIANCE].n > 0 ? given[VARIANCE].v[given[VARIANCE].n > 1 ? i : 0] : c->w[VARIANCE][i];
         float deviation = fmaxf(sqrtf(variance), SMALLEST_DEVIATION);
         a[i] = invert ? deviation : 1.0F / deviation;
         b[i] = invert ? mean : -mean;
     }
 }
 
-static KERNEL void normalize(const float *x, const float *restrict a, const float *restrict b, float *y, size_t rows,
-                             size_t channels)
+static KERNEL void normalize(const float *x, const float *restrict a, const float *restrict b, float *y,
+                             size_t rows, size_t channels)
 {
     for (size_t r = 0; r < rows; r++, x += channels, y += channels) {
         KERNEL_LOOP
@@ -118,8 +119,8 @@ static double *wide_sums(const struct op_ctx *c)
     return (double *)((at + sizeof(double) - 1) & ~(uintptr_t)(sizeof(double) - 1));
 }
 
-static KERNEL void sum_square_differences(const float *restrict x, const float *restrict mean, float *restrict out,
-                                          size_t rows, size_t channels)
+static KERNEL void sum_square_differences(const float *restrict x, const float *restrict mean,
+                                          float *restrict out, size_t rows, size_t channels)
 {
     for (size_t i = 0; i < channels; i++)
         out[i] = 0.0F;
@@ -180,8 +181,8 @@ void op_batch_normalization_forward(const struct op_ctx *c)
 
 /* dbeta = sum dy, dgamma = sum dy xhat, over rows */
 static KERNEL void sum_gradients(const float *restrict x, const float *restrict dy, const float *restrict mean,
-                                 const float *restrict inv, float *restrict dbeta, float *restrict dgamma, size_t rows,
-                                 size_t channels)
+                                 const float *restrict inv, float *restrict dbeta, float *restrict dgamma,
+                                 size_t rows, size_t channels)
 {
     for (size_t i = 0; i < channels; i++)
         dbeta[i] = dgamma[i] = 0.0F;
@@ -195,8 +196,8 @@ static KERNEL void sum_gradients(const float *restrict x, const float *restrict 
 
 /* dx = a (dy - mean_dy - xhat mean_dy_xhat) */
 static KERNEL void input_gradient(const struct op_ctx *c, const float *restrict mean, const float *restrict inv,
-                                  const float *restrict a, const float *restrict dbeta, const float *restrict dgamma,
-                                  size_t rows, size_t channels)
+                                  const float *restrict a, const float *restrict dbeta,
+                                  const float *restrict dgamma, size_t rows, size_t channels)
 {
     const float *x = c->x, *dy = c->dy;
     float *dx = c->dx, each = 1.0F / (float)rows;

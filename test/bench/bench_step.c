@@ -84,7 +84,8 @@ static KERNEL void bare_relu_gradient(float *restrict dh, const float *restrict 
         dh[i] = h[i] > 0 ? dh[i] : 0;
 }
 
-static KERNEL void bare_adam(float *restrict p, const float *restrict g, float *restrict m, float *restrict v, float rate)
+static KERNEL void bare_adam(float *restrict p, const float *restrict g, float *restrict m, float *restrict v,
+                             float rate)
 {
     for (int i = 0; i < PARAMS; i++) {
         m[i] += (g[i] - m[i]) * 0.1F;
@@ -122,11 +123,14 @@ struct ours {
 
 static int ours_new(struct ours *o, struct err *e)
 {
-    static const char MODEL[] = "{\"inputShape\": [784], \"layers\": [{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}},"
-                                "{\"Dense\": {\"units\": 10, \"activation\": \"softmax\"}}]}";
-    static const char COMPILE[] = "{\"optimizer\": \"Adam\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
+    static const char MODEL[] =
+        "{\"inputShape\": [784], \"layers\": [{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}},"
+        "{\"Dense\": {\"units\": 10, \"activation\": \"softmax\"}}]}";
+    static const char COMPILE[] =
+        "{\"optimizer\": \"Adam\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
     json_auto_t *model = NULL, *compile = NULL;
-    if (json_parse(MODEL, strlen(MODEL), "model", &model, e) < 0 || json_parse(COMPILE, strlen(COMPILE), "compile", &compile, e) < 0)
+    if (json_parse(MODEL, strlen(MODEL), "model", &model, e) < 0 ||
+        json_parse(COMPILE, strlen(COMPILE), "compile", &compile, e) < 0)
         return -1;
     struct node mn = node_root(model, NULL), cn = node_root(compile, NULL);
     if (model_build(&mn, &cn, ".", &o->m, e) < 0 || exec_new(o->m, BATCH, 1, &o->x, e) < 0)

@@ -1,5 +1,5 @@
-/* Any bytes as {model: ..., compile: ...}. A model that is accepted must read back the same from the Keras JSON it
- * writes, and compute when it is small. */
+/* Any bytes as {model: ..., compile: ...}. A model that is accepted must read back the same from the Keras JSON
+ * it writes, and compute when it is small. */
 #include <stdlib.h>
 
 #include "codec/yaml.h"
@@ -14,7 +14,8 @@ static bool is_small(const struct model *m, const struct exec *x)
     return model_size(m) <= SMALL && exec_bytes(x) <= (size_t)16 * SMALL;
 }
 
-/* Memory is asked for only when the parameters are few: a batch of one example of a wide model is refused or huge. */
+/* Memory is asked for only when the parameters are few: a batch of one example of a wide model is refused or
+ * huge. */
 static void compute(const struct model *m)
 {
     struct err e = { .code = ERR_NONE };
@@ -22,9 +23,12 @@ static void compute(const struct model *m)
     size_t in = shape_elements(model_input_shape(m)), out = shape_elements(model_output_shape(m));
     if (model_size(m) > SMALL || in > SMALL || out > SMALL || exec_new(m, 2, 1, &x, &e) < 0 || !is_small(m, x))
         return;
-    auto_free float *params = xcalloc(model_size(m) + 1, sizeof(float)), *grads = xcalloc(model_size(m) + 1, sizeof(float));
+    auto_free float *params = xcalloc(model_size(m) + 1, sizeof(float)),
+                    *grads = xcalloc(model_size(m) + 1, sizeof(float));
     auto_free float *input = xcalloc(2 * in, sizeof(float)), *labels = xcalloc(2 * out, sizeof(float));
-    struct batch b = { .n = 2, .x = { .dtype = DT_FLOAT, .data = input }, .y = { .dtype = DT_FLOAT, .data = labels } };
+    struct batch b = { .n = 2,
+                       .x = { .dtype = DT_FLOAT, .data = input },
+                       .y = { .dtype = DT_FLOAT, .data = labels } };
     double loss;
 
     model_init(m, 1, params);
@@ -57,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (yaml_parse((const char *)data, size, "fuzz", &doc, &source, &e) < 0)
         return 0;
-    struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
+    struct node root = node_root(doc, source), model = node_get(&root, "model"),
+                compile = node_get(&root, "compile");
     if (node_get(&model, "kerasFile").v != NULL) /* no files */
         return 0;
     if (model_build(&model, &compile, "/nowhere", &m, &e) < 0) {

@@ -19,7 +19,8 @@ struct op_run {
 
 /* A model of one layer: class with arguments (JSON text) on an input of shape `in`, for n examples. Parameters
  * have their initial values; x is zero. */
-static inline void op_run_init(struct op_run *r, const char *class_name, json_t *args, struct shape in, size_t n, bool training)
+static inline void op_run_init(struct op_run *r, const char *class_name, json_t *args, struct shape in,
+                               size_t n, bool training)
 {
     struct err e = { 0 };
     json_auto_t *doc =
@@ -41,7 +42,9 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
     size_t scratch = r->op->scratch != NULL ? r->op->scratch(l, n, true) : 0;
     r->scratch = xcalloc(scratch + 1, sizeof(float));
     model_init(r->m, 1, r->params);
-    r->c = (struct op_ctx){ .l = l, .n = n, .training = training, .x = r->x, .dy = r->dy, .scratch = r->scratch, .seed = 5 };
+    r->c = (struct op_ctx){
+        .l = l, .n = n, .training = training, .x = r->x, .dy = r->dy, .scratch = r->scratch, .seed = 5
+    };
     for (int k = 0; k < l->nvars; k++) {
         const struct variable *v = model_variable(r->m, l->var_index[k]);
         r->c.w[k] = r->params + v->offset;

@@ -88,12 +88,15 @@ static char *compile_of(const json_t *c)
 static void golden_run(const json_t *c)
 {
     auto_free char *compile = compile_of(c);
-    AUTO(model) *m = build("{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": \"relu\"}},"
-                           "{\"Dense\": {\"units\": 3}}]}", compile);
+    AUTO(model) *m =
+        build("{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": \"relu\"}},"
+              "{\"Dense\": {\"units\": 3}}]}",
+              compile);
     const json_t *losses = json_object_get(c, "losses"), *after = json_object_get(c, "after");
     const struct optimizer *o = model_optimizer(m);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
-    auto_free float *slots = zeros(OPTIMIZER_MAX_SLOTS * model_size(m)), *in = golden_floats(json_object_get(c, "x"));
+    auto_free float *slots = zeros(OPTIMIZER_MAX_SLOTS * model_size(m)),
+                    *in = golden_floats(json_object_get(c, "x"));
     float *slot[OPTIMIZER_MAX_SLOTS] = { slots, slots + model_size(m), slots + 2 * model_size(m) };
     int32_t labels[4];
     AUTO(exec) *x = make_exec(m, 4, 0);
@@ -135,9 +138,12 @@ END_TEST
 
 /* ---- batches ---- */
 
-static const char MLP[] = "{\"inputShape\": [2, 3], \"layers\": [\"Flatten\", {\"Rescaling\": {\"scale\": 0.5, \"offset\": -1}},"
-                          "{\"Dense\": {\"units\": 7, \"activation\": \"relu\"}}, {\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}";
-static const char SPARSE[] = "{\"optimizer\": \"SGD\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
+static const char MLP[] =
+    "{\"inputShape\": [2, 3], \"layers\": [\"Flatten\", {\"Rescaling\": {\"scale\": 0.5, \"offset\": -1}},"
+    "{\"Dense\": {\"units\": 7, \"activation\": \"relu\"}}, {\"Dense\": {\"units\": 4, \"activation\": "
+    "\"softmax\"}}]}";
+static const char SPARSE[] =
+    "{\"optimizer\": \"SGD\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
 static int32_t CLASSES[] = { 0, 1, 2, 3, 3, 2, 1, 0 };
 
 /* The gradient of a batch is the mean of its examples' gradients; so is the loss. */
@@ -146,7 +152,8 @@ START_TEST(a_batch_is_the_mean_of_its_examples)
     AUTO(model) *m = build(MLP, SPARSE);
     AUTO(exec) *x = make_exec(m, 8, 0);
     size_t size = model_size(m);
-    auto_free float *params = zeros(size), *whole = zeros(size), *one = zeros(size), *sum = zeros(size), *in = zeros(48);
+    auto_free float *params = zeros(size), *whole = zeros(size), *one = zeros(size), *sum = zeros(size),
+                    *in = zeros(48);
     double loss, losses = 0, whole_loss;
 
     model_init(m, 1, params);
@@ -169,12 +176,14 @@ END_TEST
 /* Pixels as bytes give the bits that the same pixels as floats give, with and without a Rescaling. */
 START_TEST(bytes_are_floats)
 {
-    static const char PLAIN[] = "{\"inputShape\": [6], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}";
+    static const char PLAIN[] =
+        "{\"inputShape\": [6], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}";
     const char *models[] = { MLP, PLAIN };
     for (size_t k = 0; k < COUNT_OF(models); k++) {
         AUTO(model) *m = build(models[k], SPARSE);
         AUTO(exec) *x = make_exec(m, 8, 0);
-        auto_free float *params = zeros(model_size(m)), *g1 = zeros(model_size(m)), *g2 = zeros(model_size(m)), *in = zeros(48);
+        auto_free float *params = zeros(model_size(m)), *g1 = zeros(model_size(m)), *g2 = zeros(model_size(m)),
+                        *in = zeros(48);
         unsigned char bytes[48];
         double loss1, loss2;
 
@@ -195,8 +204,10 @@ END_TEST
 /* With weights near zero ten classes are equally likely: loss ln 10, and about chance accuracy. */
 START_TEST(first_loss_is_ln_classes)
 {
-    AUTO(model) *m = build("{\"inputShape\": [784], \"layers\": [{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}},"
-                           "{\"Dense\": {\"units\": 10, \"activation\": \"softmax\", \"kernel_initializer\": \"zeros\"}}]}", SPARSE);
+    AUTO(model) *m =
+        build("{\"inputShape\": [784], \"layers\": [{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}},"
+              "{\"Dense\": {\"units\": 10, \"activation\": \"softmax\", \"kernel_initializer\": \"zeros\"}}]}",
+              SPARSE);
     AUTO(exec) *x = make_exec(m, 8, 0);
     auto_free float *params = zeros(model_size(m)), *in = zeros(8 * 784);
     auto_free double *acc = xcalloc(metrics_width(m), sizeof(double));
@@ -262,7 +273,9 @@ END_TEST
 /* An output of several rows: each row is judged, and has the weight of its example. */
 START_TEST(rows_share_the_weight_of_their_example)
 {
-    AUTO(model) *m = build("{\"inputShape\": [2, 3], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}", SPARSE);
+    AUTO(model) *m = build(
+        "{\"inputShape\": [2, 3], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}",
+        SPARSE);
     AUTO(exec) *x = make_exec(m, 2, 0);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m)), *in = zeros(12);
     const float weight[] = { 2, 0.5F };
@@ -288,10 +301,12 @@ END_TEST
 /* The last activation fuses with the loss wherever it stands: as an argument, or as a layer. */
 START_TEST(last_activation_may_stand_alone)
 {
-    static const char *const TAILS[] = { "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}",
-                                         "{\"Dense\": {\"units\": 4}}, {\"Activation\": {\"activation\": \"softmax\"}}",
-                                         "{\"Dense\": {\"units\": 4}}, \"Softmax\"",
-                                         "{\"Dense\": {\"units\": 4}}, \"Softmax\", {\"Reshape\": {\"target_shape\": [4]}}" };
+    static const char *const TAILS[] = {
+        "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}",
+        "{\"Dense\": {\"units\": 4}}, {\"Activation\": {\"activation\": \"softmax\"}}",
+        "{\"Dense\": {\"units\": 4}}, \"Softmax\"",
+        "{\"Dense\": {\"units\": 4}}, \"Softmax\", {\"Reshape\": {\"target_shape\": [4]}}"
+    };
     float grads[COUNT_OF(TAILS)][64] = { { 0 } };
     double loss[COUNT_OF(TAILS)];
 
@@ -333,8 +348,9 @@ END_TEST
 
 /* ---- dropout ---- */
 
-static const char DROPOUT[] = "{\"inputShape\": [50], \"layers\": [{\"Dropout\": {\"rate\": 0.3}}, {\"Dense\": {\"units\": 1, "
-                              "\"kernel_initializer\": \"ones\"}}]}";
+static const char DROPOUT[] =
+    "{\"inputShape\": [50], \"layers\": [{\"Dropout\": {\"rate\": 0.3}}, {\"Dense\": {\"units\": 1, "
+    "\"kernel_initializer\": \"ones\"}}]}";
 static const char MSE[] = "{\"optimizer\": \"SGD\", \"loss\": \"mse\"}";
 
 /* The kernel's gradient shows the mask: with y_true - 1 ahead of every prediction it is x * mask. */
@@ -407,7 +423,8 @@ END_TEST
 
 START_TEST(batch_statistics_travel_as_gradients)
 {
-    AUTO(model) *m = build("{\"inputShape\": [1], \"layers\": [\"BatchNormalization\", {\"Dense\": {\"units\": 1}}]}", MSE);
+    AUTO(model) *m =
+        build("{\"inputShape\": [1], \"layers\": [\"BatchNormalization\", {\"Dense\": {\"units\": 1}}]}", MSE);
     AUTO(exec) *x = make_exec(m, 4, 0);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
     float in[] = { 1, 2, 3, 6 }, y[] = { 0, 0, 0, 0 };
@@ -428,14 +445,17 @@ END_TEST
 
 START_TEST(frozen_layers_get_zeros)
 {
-    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Dense\": {\"units\": 2, \"trainable\": false}}, {\"Dense\": {\"units\": 1}}]}", MSE);
+    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Dense\": {\"units\": 2, \"trainable\": "
+                           "false}}, {\"Dense\": {\"units\": 1}}]}",
+                           MSE);
     AUTO(exec) *x = make_exec(m, 1, 0);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
     float in[] = { 1, 2 }, y[] = { 5 };
     double loss;
 
     model_init(m, 1, params);
-    const struct variable *frozen = variable_named(m, "dense/kernel"), *moving = variable_named(m, "dense_1/kernel");
+    const struct variable *frozen = variable_named(m, "dense/kernel"),
+                          *moving = variable_named(m, "dense_1/kernel");
     ck_assert_int_eq(frozen->kind, VAR_CONST);
     ck_assert_uint_eq(moving->offset, 0); /* trainable ones first */
     for (size_t i = 0; i < model_size(m); i++)
@@ -452,8 +472,10 @@ END_TEST
 
 START_TEST(penalties_are_in_loss_and_gradient)
 {
-    AUTO(model) *m = build("{\"inputShape\": [1], \"layers\": [{\"Dense\": {\"units\": 1, \"use_bias\": false, \"kernel_initializer\": {\"Constant\": {\"value\": 3}},"
-                           "\"kernel_regularizer\": {\"L2\": {\"l2\": 0.5}}}}]}", MSE);
+    AUTO(model) *m = build("{\"inputShape\": [1], \"layers\": [{\"Dense\": {\"units\": 1, \"use_bias\": false, "
+                           "\"kernel_initializer\": {\"Constant\": {\"value\": 3}},"
+                           "\"kernel_regularizer\": {\"L2\": {\"l2\": 0.5}}}}]}",
+                           MSE);
     AUTO(exec) *x = make_exec(m, 1, 0);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
     auto_free double *acc = xcalloc(metrics_width(m), sizeof(double));
@@ -472,7 +494,9 @@ END_TEST
 
 START_TEST(normalization_adapts)
 {
-    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Rescaling\": {\"scale\": 2}}, \"Normalization\", {\"Dense\": {\"units\": 1}}]}", MSE);
+    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Rescaling\": {\"scale\": 2}}, "
+                           "\"Normalization\", {\"Dense\": {\"units\": 1}}]}",
+                           MSE);
     AUTO(exec) *x = make_exec(m, 2, 0);
     AUTO(adapt) *a = adapt_new(m);
     auto_free float *params = zeros(model_size(m));

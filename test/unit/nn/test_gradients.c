@@ -1,4 +1,5 @@
-/* Walks every row of the op table: its gradients against differences of its forward. A row without a case fails. */
+/* Walks every row of the op table: its gradients against differences of its forward. A row without a case
+ * fails. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -61,7 +62,8 @@ static double objective(struct op_run *r, const float *upstream)
     return total;
 }
 
-static void check_difference(struct op_run *r, const float *upstream, float *at, double analytic, const char *what, size_t i)
+static void check_difference(struct op_run *r, const float *upstream, float *at, double analytic,
+                             const char *what, size_t i)
 {
     float saved = *at;
     *at = saved + STEP;
@@ -70,8 +72,9 @@ static void check_difference(struct op_run *r, const float *upstream, float *at,
     double below = objective(r, upstream);
     *at = saved;
     double numeric = (above - below) / (2 * (double)STEP);
-    ck_assert_msg(fabs(numeric - analytic) <= 3e-3 * fmax(1, fabs(numeric)), "%s %s[%zu]: difference %.6g, backward %.6g",
-                  r->c.l->row->k.names[0], what, i, numeric, analytic);
+    ck_assert_msg(fabs(numeric - analytic) <= 3e-3 * fmax(1, fabs(numeric)),
+                  "%s %s[%zu]: difference %.6g, backward %.6g", r->c.l->row->k.names[0], what, i, numeric,
+                  analytic);
 }
 
 static void check_case(const struct gradient_case *c)

@@ -16,7 +16,8 @@ static struct model *build(json_t *model, json_t *compile, const char *base_dir)
 
 static json_t *adam(void)
 {
-    return json_pack("{s:s, s:s, s:[s]}", "optimizer", "Adam", "loss", "sparse_categorical_crossentropy", "metrics", "accuracy");
+    return json_pack("{s:s, s:s, s:[s]}", "optimizer", "Adam", "loss", "sparse_categorical_crossentropy",
+                     "metrics", "accuracy");
 }
 
 static void check_golden_model(const struct model *m)
@@ -52,7 +53,8 @@ END_TEST
 
 static void ck_same_json(const json_t *got, const json_t *want)
 {
-    auto_free char *g = json_dumps(got, JSON_SORT_KEYS | JSON_INDENT(1)), *w = json_dumps(want, JSON_SORT_KEYS | JSON_INDENT(1));
+    auto_free char *g = json_dumps(got, JSON_SORT_KEYS | JSON_INDENT(1)),
+                   *w = json_dumps(want, JSON_SORT_KEYS | JSON_INDENT(1));
     ck_assert_str_eq(g, w);
 }
 
@@ -83,12 +85,14 @@ START_TEST(compile_config)
     AUTO(model) *m = build(json_pack("{s:O}", "keras", keras), adam(), ".");
     json_auto_t *got = model_to_json(m);
     static const char *const ARGS[] = { "learning_rate", "beta_1", "beta_2", "epsilon" };
-    ck_assert_str_eq(json_string_value(json_at(got, "compile_config.loss.class_name")), "SparseCategoricalCrossentropy");
+    ck_assert_str_eq(json_string_value(json_at(got, "compile_config.loss.class_name")),
+                     "SparseCategoricalCrossentropy");
     ck_assert_str_eq(json_string_value(json_at(got, "compile_config.metrics.0")), "accuracy");
     ck_assert_str_eq(json_string_value(json_at(got, "compile_config.optimizer.class_name")), "Adam");
     for (size_t i = 0; i < COUNT_OF(ARGS); i++) {
         auto_free char *path = xasprintf("compile_config.optimizer.config.%s", ARGS[i]);
-        ck_assert_double_eq_tol(json_number_value(json_at(got, path)), json_number_value(json_at(keras, path)), 1e-9);
+        ck_assert_double_eq_tol(json_number_value(json_at(got, path)), json_number_value(json_at(keras, path)),
+                                1e-9);
     }
 }
 END_TEST
@@ -97,15 +101,19 @@ END_TEST
 START_TEST(round_trip)
 {
     static const char LAYERS_TEXT[] =
-        "[{\"Rescaling\": {\"scale\": 0.5, \"offset\": -1}}, {\"Normalization\": {\"mean\": [1, 2, 3, 4], \"variance\": [4, 3, 2, 1]}},"
-        " {\"Reshape\": {\"target_shape\": [3, -1]}}, {\"BatchNormalization\": {\"momentum\": 0.9, \"epsilon\": 0.01, \"center\": false}},"
+        "[{\"Rescaling\": {\"scale\": 0.5, \"offset\": -1}}, {\"Normalization\": {\"mean\": [1, 2, 3, 4], "
+        "\"variance\": [4, 3, 2, 1]}},"
+        " {\"Reshape\": {\"target_shape\": [3, -1]}}, {\"BatchNormalization\": {\"momentum\": 0.9, "
+        "\"epsilon\": 0.01, \"center\": false}},"
         " {\"Dropout\": {\"rate\": 0.25, \"seed\": 3}}, {\"Flatten\": {\"name\": \"flat\"}},"
-        " {\"Dense\": {\"units\": 5, \"activation\": \"elu\", \"use_bias\": false, \"kernel_initializer\": {\"RandomNormal\": {\"stddev\": 0.2}},"
+        " {\"Dense\": {\"units\": 5, \"activation\": \"elu\", \"use_bias\": false, \"kernel_initializer\": "
+        "{\"RandomNormal\": {\"stddev\": 0.2}},"
         " \"kernel_regularizer\": {\"L1L2\": {\"l1\": 0.1, \"l2\": 0.2}}, \"trainable\": false}},"
         " {\"ReLU\": {\"max_value\": 6, \"negative_slope\": 0.1}}, \"LeakyReLU\", {\"ELU\": {\"alpha\": 0.5}},"
         " {\"Activation\": {\"activation\": \"tanh\"}}, \"Softmax\"]";
     json_auto_t *layers = json_loads(LAYERS_TEXT, 0, NULL);
-    AUTO(model) *m = build(json_pack("{s:[i, i], s:O, s:s}", "inputShape", 3, 4, "layers", layers, "name", "mine"), NULL, ".");
+    AUTO(model) *m = build(
+        json_pack("{s:[i, i], s:O, s:s}", "inputShape", 3, 4, "layers", layers, "name", "mine"), NULL, ".");
     json_auto_t *first = model_to_json(m);
     AUTO(model) *again = build(json_pack("{s:O}", "keras", first), NULL, ".");
     json_auto_t *second = model_to_json(again);
@@ -126,14 +134,18 @@ END_TEST
 /* Keras 2 has no InputLayer when the first layer says batch_input_shape, and alpha in LeakyReLU. */
 START_TEST(old_spellings)
 {
-    static const char OLD[] =
-        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
-        "{\"class_name\": \"Dense\", \"config\": {\"name\": \"h\", \"trainable\": true, \"batch_input_shape\": [null, 3], \"dtype\": \"float32\","
-        " \"units\": 2, \"activation\": \"linear\", \"use_bias\": true, \"kernel_initializer\": {\"class_name\": \"GlorotUniform\","
-        " \"config\": {\"seed\": null}}, \"bias_initializer\": {\"class_name\": \"Zeros\", \"config\": {}}, \"kernel_regularizer\": null,"
-        " \"bias_regularizer\": null, \"activity_regularizer\": null, \"kernel_constraint\": null, \"bias_constraint\": null}},"
-        "{\"class_name\": \"LeakyReLU\", \"config\": {\"name\": \"l\", \"trainable\": true, \"dtype\": \"float32\", \"alpha\": 0.125}}]},"
-        " \"keras_version\": \"2.4.0\", \"backend\": \"tensorflow\"}";
+    static const char OLD[] = "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
+                              "{\"class_name\": \"Dense\", \"config\": {\"name\": \"h\", \"trainable\": true, "
+                              "\"batch_input_shape\": [null, 3], \"dtype\": \"float32\","
+                              " \"units\": 2, \"activation\": \"linear\", \"use_bias\": true, "
+                              "\"kernel_initializer\": {\"class_name\": \"GlorotUniform\","
+                              " \"config\": {\"seed\": null}}, \"bias_initializer\": {\"class_name\": "
+                              "\"Zeros\", \"config\": {}}, \"kernel_regularizer\": null,"
+                              " \"bias_regularizer\": null, \"activity_regularizer\": null, "
+                              "\"kernel_constraint\": null, \"bias_constraint\": null}},"
+                              "{\"class_name\": \"LeakyReLU\", \"config\": {\"name\": \"l\", \"trainable\": "
+                              "true, \"dtype\": \"float32\", \"alpha\": 0.125}}]},"
+                              " \"keras_version\": \"2.4.0\", \"backend\": \"tensorflow\"}";
     AUTO(model) *m = build(json_pack("{s:s}", "keras", OLD), NULL, ".");
     json_auto_t *json = model_to_json(m);
     ck_assert_int_eq(model_input_shape(m)->dim[0], 3);

@@ -54,14 +54,15 @@ static bool wants_training(const json_t *c)
 
 static void run_case(const json_t *c)
 {
-    const json_t *config = json_object_get(c, "config"), *input = json_array_get(json_object_get(c, "inputs"), 0), *w;
+    const json_t *config = json_object_get(c, "config"),
+                 *input = json_array_get(json_object_get(c, "inputs"), 0), *w;
     json_auto_t *args = arguments(config);
     struct shape whole = golden_shape(input, 0);
     const char *name;
     struct op_run r;
 
-    op_run_init(&r, json_string_value(json_object_get(config, "class")), args, golden_shape(input, 1), (size_t)whole.dim[0],
-                wants_training(c));
+    op_run_init(&r, json_string_value(json_object_get(config, "class")), args, golden_shape(input, 1),
+                (size_t)whole.dim[0], wants_training(c));
     load(r.x, input);
     load(r.dy, json_object_get(c, "upstream"));
     json_object_foreach (json_object_get(c, "weights"), name, w)

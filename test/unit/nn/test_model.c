@@ -1,5 +1,6 @@
-/* model_build as people use it: layout, names, initial values, what data fit, summary; and test/data/nn/invalid:
- * a folder a case, {spec.yaml, error}: spec.yaml holds model: and perhaps compile:, error the message without the place. */
+/* model_build as people use it: layout, names, initial values, what data fit, summary; and
+ * test/data/nn/invalid: a folder a case, {spec.yaml, error}: spec.yaml holds model: and perhaps compile:, error
+ * the message without the place. */
 #include <math.h>
 
 #include "base/file.h"
@@ -14,7 +15,8 @@ static int try_build(const char *text, const char *name, const char *base_dir, s
     AUTO(source) *source = NULL;
     if (yaml_parse(text, strlen(text), name, &doc, &source, e) < 0)
         return -1;
-    struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
+    struct node root = node_root(doc, source), model = node_get(&root, "model"),
+                compile = node_get(&root, "compile");
     return model_build(&model, node_present(&compile) ? &compile : NULL, base_dir, ret, e);
 }
 
@@ -26,15 +28,16 @@ static struct model *build(const char *text)
     return m;
 }
 
-static const char MNIST[] = "model:\n"
-                            "  inputShape: [28, 28]\n"
-                            "  layers:\n"
-                            "    - Rescaling: {scale: 0.00392156862745098}\n"
-                            "    - Flatten\n"
-                            "    - Dense: {units: 128, activation: relu}\n"
-                            "    - BatchNormalization\n"
-                            "    - Dense: {units: 10, activation: softmax}\n"
-                            "compile: {optimizer: Adam, loss: sparse_categorical_crossentropy, metrics: [accuracy]}\n";
+static const char MNIST[] =
+    "model:\n"
+    "  inputShape: [28, 28]\n"
+    "  layers:\n"
+    "    - Rescaling: {scale: 0.00392156862745098}\n"
+    "    - Flatten\n"
+    "    - Dense: {units: 128, activation: relu}\n"
+    "    - BatchNormalization\n"
+    "    - Dense: {units: 10, activation: softmax}\n"
+    "compile: {optimizer: Adam, loss: sparse_categorical_crossentropy, metrics: [accuracy]}\n";
 
 START_TEST(layout)
 {
@@ -81,8 +84,10 @@ START_TEST(initial_values)
 {
     AUTO(model) *m = build(MNIST);
     size_t size = model_size(m);
-    auto_free float *a = xcalloc(size, sizeof(float)), *b = xcalloc(size, sizeof(float)), *c = xcalloc(size, sizeof(float));
-    const struct variable *kernel = model_variable(m, 0), *last = model_variable(m, 4), *variance = model_variable(m, 7);
+    auto_free float *a = xcalloc(size, sizeof(float)), *b = xcalloc(size, sizeof(float)),
+                    *c = xcalloc(size, sizeof(float));
+    const struct variable *kernel = model_variable(m, 0), *last = model_variable(m, 4),
+                          *variance = model_variable(m, 7);
     double limit = sqrt(6.0 / (784 + 128)), sum = 0, squares = 0;
 
     for (size_t i = 0; i < size; i++)
@@ -111,7 +116,8 @@ END_TEST
 
 START_TEST(automatic_names_step_aside)
 {
-    AUTO(model) *m = build("model: {inputShape: [4], layers: [{Dense: {units: 1, name: dense_1}}, {Dense: {units: 1}}, {Dense: {units: 1}}]}");
+    AUTO(model) *m = build("model: {inputShape: [4], layers: [{Dense: {units: 1, name: dense_1}}, {Dense: "
+                           "{units: 1}}, {Dense: {units: 1}}]}");
     ck_assert_str_eq(model_variable(m, 0)->name, "dense_1/kernel");
     ck_assert_str_eq(model_variable(m, 2)->name, "dense/kernel");
     ck_assert_str_eq(model_variable(m, 4)->name, "dense_2/kernel");
@@ -127,7 +133,8 @@ START_TEST(shapes)
         { "[{Reshape: {target_shape: [6, -1]}}]", "(6, 4)" },
         { "[{Reshape: {target_shape: [-1]}}, {Reshape: {target_shape: [2, 12]}}]", "(2, 12)" },
         { "[{Dense: {units: 7}}]", "(2, 3, 7)" },
-        { "[{Dropout: {rate: 0.5}}, {Activation: {activation: relu}}, ReLU, Softmax, LeakyReLU, ELU]", "(2, 3, 4)" },
+        { "[{Dropout: {rate: 0.5}}, {Activation: {activation: relu}}, ReLU, Softmax, LeakyReLU, ELU]",
+          "(2, 3, 4)" },
         { "[Normalization, BatchNormalization, {Rescaling: {scale: 2}}]", "(2, 3, 4)" },
         { "[{class_name: Dense, config: {units: 2}}]", "(2, 3, 2)" },
     };
@@ -157,15 +164,29 @@ static const struct offer OFFERS[] = {
     { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, NULL },
     { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 1 } }, true, -1, NULL },
     { "sparse_categorical_crossentropy", "10", { 3, { 28, 28, 1 } }, NUMBER, true, 9, NULL },
-    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 10, "label 10, but the model's output has 10 classes (0 to 9)" },
-    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, false, -1, "wants class numbers, but the labels are not integers" },
-    { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, true, 1, "wants labels of shape (), a label of the data is (10,)" },
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 10,
+      "label 10, but the model's output has 10 classes (0 to 9)" },
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, false, -1,
+      "wants class numbers, but the labels are not integers" },
+    { "sparse_categorical_crossentropy",
+      "10",
+      PIXELS,
+      { 1, { 10 } },
+      true,
+      1,
+      "wants labels of shape (), a label of the data is (10,)" },
     { "categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, false, -1, NULL },
     { "categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, "use sparse_categorical_crossentropy" },
     { "mse", "1", PIXELS, NUMBER, false, -1, NULL },
     { "mse", "1", PIXELS, NUMBER, true, 9, NULL },
     { "mse", "2", PIXELS, NUMBER, false, -1, "the model's output is (2,), a label of the data is ()" },
-    { "mse", "1", { 1, { 784 } }, NUMBER, false, -1, "the model's input is (28, 28), an example of the data is (784,); they hold as many numbers" },
+    { "mse",
+      "1",
+      { 1, { 784 } },
+      NUMBER,
+      false,
+      -1,
+      "the model's input is (28, 28), an example of the data is (784,); they hold as many numbers" },
     { "mse", "1", { 2, { 28, 27 } }, NUMBER, false, -1, "an example of the data is (28, 27)" },
 };
 
@@ -222,7 +243,8 @@ START_TEST(invalid)
         struct err got = { 0 };
         ck_assert_msg(try_build(text.data, "spec.yaml", dir, &m, &got) < 0, "%s is accepted", names.items[i]);
         want.data[strcspn(want.data, "\n")] = '\0';
-        ck_assert_msg(strcmp(got.msg, want.data) == 0, "%s:\n got %s\nwant %s", names.items[i], got.msg, want.data);
+        ck_assert_msg(strcmp(got.msg, want.data) == 0, "%s:\n got %s\nwant %s", names.items[i], got.msg,
+                      want.data);
         ck_assert_int_eq(err_exit_code(&got), 2);
     }
 }

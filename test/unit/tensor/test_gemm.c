@@ -24,7 +24,8 @@ static float *transposed(const float *a, size_t rows, size_t cols)
     return t;
 }
 
-static void check(const float *got, const float *a, const float *b, const float *before, size_t m, size_t n, size_t k)
+static void check(const float *got, const float *a, const float *b, const float *before, size_t m, size_t n,
+                  size_t k)
 {
     for (size_t i = 0; i < m; i++) {
         for (size_t j = 0; j < n; j++) {
@@ -41,7 +42,8 @@ START_TEST(products)
 {
     static const size_t SIZES[][3] = { { 1, 1, 1 }, { 3, 5, 7 }, { 64, 10, 128 }, { 2, 33, 17 } };
     const size_t m = SIZES[_i][0], n = SIZES[_i][1], k = SIZES[_i][2];
-    auto_free float *a = xcalloc(m * k, sizeof(float)), *b = xcalloc(k * n, sizeof(float)), *y = xcalloc(m * n, sizeof(float));
+    auto_free float *a = xcalloc(m * k, sizeof(float)), *b = xcalloc(k * n, sizeof(float)),
+                    *y = xcalloc(m * n, sizeof(float));
     auto_free float *before = xcalloc(m * n, sizeof(float));
     draw(a, m * k, 1);
     draw(b, k * n, 2);

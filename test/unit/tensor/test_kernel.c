@@ -1,4 +1,5 @@
-/* Every kernel against the plain formula, at sizes around the vector width; the functions of one float against libm. */
+/* Every kernel against the plain formula, at sizes around the vector width; the functions of one float against
+ * libm. */
 #include "check_main.h"
 #include "tensor/kernel.h"
 

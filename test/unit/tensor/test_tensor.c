@@ -24,7 +24,8 @@ END_TEST
 
 START_TEST(shapes)
 {
-    struct shape image = shape_of(2, (int64_t[]){ 28, 28 }), scalar = shape_of(0, NULL), vector = shape_of(1, (int64_t[]){ 3 });
+    struct shape image = shape_of(2, (int64_t[]){ 28, 28 }), scalar = shape_of(0, NULL),
+                 vector = shape_of(1, (int64_t[]){ 3 });
     struct err e = { 0 };
     size_t n = 0;
     char text[128];
@@ -44,7 +45,8 @@ END_TEST
 
 START_TEST(impossible_shapes_are_refused)
 {
-    struct shape huge = shape_of(3, (int64_t[]){ INT64_MAX, INT64_MAX, 2 }), negative = shape_of(1, (int64_t[]){ -3 });
+    struct shape huge = shape_of(3, (int64_t[]){ INT64_MAX, INT64_MAX, 2 }),
+                 negative = shape_of(1, (int64_t[]){ -3 });
     struct shape deep = { .rank = SHAPE_MAX_RANK + 1 };
     struct err e = { 0 };
     size_t n;
