@@ -22,34 +22,35 @@ static const struct arg ALPHA_ARGS[] = { ARG_OF("alpha", ARG_NUMBER, 1, ARG_POSI
 static const struct arg GELU_ARGS[] = { ARG_OF("approximate", ARG_FLAG, 0, ARG_ANY) };
 static const struct arg AXIS_ARGS[] = { ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY) };
 
-#define PLAIN(fn, input, ...) { { { __VA_ARGS__ }, NULL, 0 }, fn##_forward, fn##_backward, input }
-#define ROW(args, fn, input, ...) { { { __VA_ARGS__ }, args, COUNT_OF(args) }, fn##_forward, fn##_backward, input }
+#define PLAIN(about, fn, input, ...) { { { __VA_ARGS__ }, NULL, 0, about }, fn##_forward, fn##_backward, input }
+#define ROW(args, about, fn, input, ...)                                                           \
+    { { { __VA_ARGS__ }, args, COUNT_OF(args), about }, fn##_forward, fn##_backward, input }
 static const struct activation_row ROWS[ACTIVATION_COUNT] = {
-    [ACT_LINEAR] = PLAIN(linear, false, "linear"),
-    [ACT_RELU] = ROW(RELU_ARGS, relu, false, "relu", "ReLU"),
-    [ACT_RELU6] = PLAIN(relu6, false, "relu6", "ReLU6"),
-    [ACT_LEAKY_RELU] = ROW(LEAKY_ARGS, leaky_relu, false, "leaky_relu"),
-    [ACT_ELU] = ROW(ALPHA_ARGS, elu, false, "elu", "ELU"),
-    [ACT_SELU] = PLAIN(selu, false, "selu"),
-    [ACT_CELU] = ROW(ALPHA_ARGS, celu, false, "celu"),
-    [ACT_GELU] = ROW(GELU_ARGS, gelu, true, "gelu"),
-    [ACT_SILU] = PLAIN(silu, true, "silu", "swish"),
-    [ACT_MISH] = PLAIN(mish, true, "mish"),
-    [ACT_SIGMOID] = PLAIN(sigmoid, false, "sigmoid"),
-    [ACT_HARD_SIGMOID] = PLAIN(hard_sigmoid, false, "hard_sigmoid"),
-    [ACT_HARD_SILU] = PLAIN(hard_silu, true, "hard_silu", "hard_swish"),
-    [ACT_HARD_TANH] = PLAIN(hard_tanh, false, "hard_tanh"),
-    [ACT_LOG_SIGMOID] = PLAIN(log_sigmoid, false, "log_sigmoid"),
-    [ACT_TANH] = PLAIN(tanh, false, "tanh"),
-    [ACT_TANH_SHRINK] = PLAIN(tanh_shrink, true, "tanh_shrink"),
-    [ACT_SOFTPLUS] = PLAIN(softplus, false, "softplus"),
-    [ACT_SOFTSIGN] = PLAIN(softsign, false, "softsign"),
-    [ACT_EXPONENTIAL] = PLAIN(exponential, false, "exponential"),
-    [ACT_SOFTMAX] = ROW(AXIS_ARGS, softmax, false, "softmax", "Softmax"),
-    [ACT_LOG_SOFTMAX] = ROW(AXIS_ARGS, log_softmax, false, "log_softmax"),
+    [ACT_LINEAR] = PLAIN("x", linear, false, "linear"),
+    [ACT_RELU] = ROW(RELU_ARGS, "max(x, 0); slope below threshold, cut at max_value", relu, false, "relu", "ReLU"),
+    [ACT_RELU6] = PLAIN("min(max(x, 0), 6)", relu6, false, "relu6", "ReLU6"),
+    [ACT_LEAKY_RELU] = ROW(LEAKY_ARGS, "x, negative_slope x below 0", leaky_relu, false, "leaky_relu"),
+    [ACT_ELU] = ROW(ALPHA_ARGS, "x, alpha (e^x - 1) below 0", elu, false, "elu", "ELU"),
+    [ACT_SELU] = PLAIN("elu scaled to keep mean 0 and variance 1", selu, false, "selu"),
+    [ACT_CELU] = ROW(ALPHA_ARGS, "x, alpha (e^(x / alpha) - 1) below 0", celu, false, "celu"),
+    [ACT_GELU] = ROW(GELU_ARGS, "x times the normal distribution function; approximate by tanh", gelu, true, "gelu"),
+    [ACT_SILU] = PLAIN("x sigmoid(x)", silu, true, "silu", "swish"),
+    [ACT_MISH] = PLAIN("x tanh(softplus(x))", mish, true, "mish"),
+    [ACT_SIGMOID] = PLAIN("1 / (1 + e^-x)", sigmoid, false, "sigmoid"),
+    [ACT_HARD_SIGMOID] = PLAIN("relu6(x + 3) / 6", hard_sigmoid, false, "hard_sigmoid"),
+    [ACT_HARD_SILU] = PLAIN("x relu6(x + 3) / 6", hard_silu, true, "hard_silu", "hard_swish"),
+    [ACT_HARD_TANH] = PLAIN("min(max(x, -1), 1)", hard_tanh, false, "hard_tanh"),
+    [ACT_LOG_SIGMOID] = PLAIN("log(sigmoid(x))", log_sigmoid, false, "log_sigmoid"),
+    [ACT_TANH] = PLAIN("tanh(x)", tanh, false, "tanh"),
+    [ACT_TANH_SHRINK] = PLAIN("x - tanh(x)", tanh_shrink, true, "tanh_shrink"),
+    [ACT_SOFTPLUS] = PLAIN("log(1 + e^x)", softplus, false, "softplus"),
+    [ACT_SOFTSIGN] = PLAIN("x / (1 + abs(x))", softsign, false, "softsign"),
+    [ACT_EXPONENTIAL] = PLAIN("e^x", exponential, false, "exponential"),
+    [ACT_SOFTMAX] = ROW(AXIS_ARGS, "e^x / sum e^x along the last axis", softmax, false, "softmax", "Softmax"),
+    [ACT_LOG_SOFTMAX] = ROW(AXIS_ARGS, "log(softmax(x))", log_softmax, false, "log_softmax"),
 };
 static const char *const LATER[] = { "glu",         "squareplus", "hard_shrink", "soft_shrink", "sparse_plus",
-                                     "sparse_sigmoid", "sparsemax",  "threshold",   "LeakyReLU",   NULL };
+                                     "sparse_sigmoid", "sparsemax",  "threshold",   NULL };
 const struct catalog ACTIVATION_KINDS = {
     .what = "activation", .plural = "Activations", CATALOG_ROWS(ROWS), .later = LATER
 };

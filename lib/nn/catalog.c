@@ -205,10 +205,10 @@ json_t *kind_serialized(const char *module, const char *class_name, json_t *conf
 const char *arg_default_text(const struct arg *a, char out[32])
 {
     if (a->required)
-        snprintf(out, 32, "required");
-    else if (a->kind == ARG_OTHER)
-        snprintf(out, 32, "%s", a->text != NULL ? a->text : "None");
-    else if (a->kind == ARG_FLAG)
+        return "required";
+    if (a->kind == ARG_OTHER)
+        return a->text != NULL ? a->text : "None";
+    if (a->kind == ARG_FLAG)
         snprintf(out, 32, "%s", a->fallback != 0 ? "True" : "False");
     else if (a->kind == ARG_CHOICE)
         snprintf(out, 32, "'%s'", a->choices[(size_t)a->fallback]);

@@ -69,6 +69,7 @@ struct kind { /* first member of every row */
     const char *names[KIND_NAMES_MAX]; /* [0] the class, then what Keras accepts for it */
     const struct arg *args;
     size_t nargs;
+    const char *about; /* one line for docs/layers.md: the formula */
 };
 
 struct catalog {

@@ -29,26 +29,41 @@ static const struct arg SEED_ARGS[] = { SEED, AXES };
 static const struct arg ORTHOGONAL_ARGS[] = { GAIN, SEED };
 static const struct arg IDENTITY_ARGS[] = { GAIN };
 
-#define NO_ARGS(...) { { __VA_ARGS__ }, NULL, 0 }
-#define KIND(table, ...) { { __VA_ARGS__ }, table, COUNT_OF(table) }
+#define NO_ARGS(about, ...) { { __VA_ARGS__ }, NULL, 0, about }
+#define KIND(table, about, ...) { { __VA_ARGS__ }, table, COUNT_OF(table), about }
 #define FAN(s, m, d) { .kind = INIT_VARIANCE_SCALING, .scale = (s), .mode = (m), .distribution = (d) }
 static const struct initializer_row ROWS[] = {
-    { NO_ARGS("Zeros", "zeros", "zero"), { .kind = INIT_ZEROS }, NULL, NULL },
-    { NO_ARGS("Ones", "ones", "one"), { .kind = INIT_CONSTANT, .a = 1 }, NULL, NULL },
-    { KIND(CONSTANT_ARGS, "Constant", "constant"), { .kind = INIT_CONSTANT }, "value", NULL },
-    { KIND(UNIFORM_ARGS, "RandomUniform", "random_uniform", "uniform"), { .kind = INIT_UNIFORM }, "minval", "maxval" },
-    { KIND(NORMAL_ARGS, "RandomNormal", "random_normal", "normal"), { .kind = INIT_NORMAL }, "mean", "stddev" },
-    { KIND(NORMAL_ARGS, "TruncatedNormal", "truncated_normal"), { .kind = INIT_TRUNCATED_NORMAL }, "mean", "stddev" },
-    { KIND(SCALING_ARGS, "VarianceScaling", "variance_scaling"), { .kind = INIT_VARIANCE_SCALING }, NULL, NULL },
-    { KIND(SEED_ARGS, "GlorotUniform", "glorot_uniform"), FAN(1, FAN_AVG, DIST_UNIFORM), NULL, NULL },
-    { KIND(SEED_ARGS, "GlorotNormal", "glorot_normal"), FAN(1, FAN_AVG, DIST_TRUNCATED_NORMAL), NULL, NULL },
-    { KIND(SEED_ARGS, "HeUniform", "he_uniform"), FAN(2, FAN_IN, DIST_UNIFORM), NULL, NULL },
-    { KIND(SEED_ARGS, "HeNormal", "he_normal"), FAN(2, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
-    { KIND(SEED_ARGS, "LecunUniform", "lecun_uniform"), FAN(1, FAN_IN, DIST_UNIFORM), NULL, NULL },
-    { KIND(SEED_ARGS, "LecunNormal", "lecun_normal"), FAN(1, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
-    { KIND(ORTHOGONAL_ARGS, "Orthogonal", "orthogonal", "OrthogonalInitializer"), { .kind = INIT_ORTHOGONAL },
+    { NO_ARGS("0", "Zeros", "zeros", "zero"),
+      { .kind = INIT_ZEROS }, NULL, NULL },
+    { NO_ARGS("1", "Ones", "ones", "one"),
+      { .kind = INIT_CONSTANT, .a = 1 }, NULL, NULL },
+    { KIND(CONSTANT_ARGS, "value", "Constant", "constant"),
+      { .kind = INIT_CONSTANT }, "value", NULL },
+    { KIND(UNIFORM_ARGS, "uniform in [minval, maxval)", "RandomUniform", "random_uniform", "uniform"),
+      { .kind = INIT_UNIFORM }, "minval", "maxval" },
+    { KIND(NORMAL_ARGS, "normal", "RandomNormal", "random_normal", "normal"),
+      { .kind = INIT_NORMAL }, "mean", "stddev" },
+    { KIND(NORMAL_ARGS, "normal, redrawn beyond two deviations", "TruncatedNormal", "truncated_normal"),
+      { .kind = INIT_TRUNCATED_NORMAL }, "mean", "stddev" },
+    { KIND(SCALING_ARGS, "variance scale / fan", "VarianceScaling", "variance_scaling"),
+      { .kind = INIT_VARIANCE_SCALING }, NULL, NULL },
+    { KIND(SEED_ARGS, "uniform within sqrt(6 / (fan_in + fan_out))", "GlorotUniform", "glorot_uniform"),
+      FAN(1, FAN_AVG, DIST_UNIFORM), NULL, NULL },
+    { KIND(SEED_ARGS, "truncated normal, variance 2 / (fan_in + fan_out)", "GlorotNormal", "glorot_normal"),
+      FAN(1, FAN_AVG, DIST_TRUNCATED_NORMAL), NULL, NULL },
+    { KIND(SEED_ARGS, "uniform within sqrt(6 / fan_in)", "HeUniform", "he_uniform"),
+      FAN(2, FAN_IN, DIST_UNIFORM), NULL, NULL },
+    { KIND(SEED_ARGS, "truncated normal, variance 2 / fan_in", "HeNormal", "he_normal"),
+      FAN(2, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
+    { KIND(SEED_ARGS, "uniform within sqrt(3 / fan_in)", "LecunUniform", "lecun_uniform"),
+      FAN(1, FAN_IN, DIST_UNIFORM), NULL, NULL },
+    { KIND(SEED_ARGS, "truncated normal, variance 1 / fan_in", "LecunNormal", "lecun_normal"),
+      FAN(1, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
+    { KIND(ORTHOGONAL_ARGS, "gain times a matrix with orthonormal rows or columns", "Orthogonal", "orthogonal", "OrthogonalInitializer"),
+      { .kind = INIT_ORTHOGONAL },
       "gain", NULL },
-    { KIND(IDENTITY_ARGS, "Identity", "identity", "IdentityInitializer"), { .kind = INIT_IDENTITY }, "gain", NULL },
+    { KIND(IDENTITY_ARGS, "gain on the diagonal of a matrix", "Identity", "identity", "IdentityInitializer"),
+      { .kind = INIT_IDENTITY }, "gain", NULL },
 };
 static const char *const LATER[] = { "STFT", "stft", NULL };
 const struct catalog INITIALIZERS = {

@@ -175,20 +175,45 @@ static void ftrl_begin(const struct optimizer *o, const struct opt_state *s, str
     step->b = (float)(2 * value(o, "l2_regularization_strength") + value(o, "beta") / rate);
 }
 
-#define KIND(name, table) { { name }, table, COUNT_OF(table) }
+#define KIND(name, table, about) { { name }, table, COUNT_OF(table), about }
 #define SLOTS(name) { name, name "_1", name "_2" }
 static const struct optimizer_kind ROWS[] = {
-    { KIND("SGD", SGD_ARGS), SLOTS("Momentum"), 0, sgd_variant, NULL },
-    { KIND("Adam", ADAM_ARGS), SLOTS("Adam"), 2, adam_variant, adam_begin },
-    { KIND("AdamW", ADAMW_ARGS), SLOTS("AdamW"), 2, adam_variant, adam_begin },
-    { KIND("RMSprop", RMSPROP_ARGS), SLOTS("RMSProp"), 0, rmsprop_variant, NULL },
-    { KIND("Adagrad", ADAGRAD_ARGS), SLOTS("Adagrad"), 0, adagrad_variant, NULL },
-    { KIND("Adadelta", ADADELTA_ARGS), SLOTS("Adadelta"), 0, adadelta_variant, NULL },
-    { KIND("Adamax", NADAM_ARGS), SLOTS("Adamax"), 1, adamax_variant, adamax_begin },
-    { KIND("Nadam", NADAM_ARGS), SLOTS("Nadam"), 2, nadam_variant, nadam_begin },
-    { KIND("Ftrl", FTRL_ARGS), SLOTS("Ftrl"), 0, ftrl_variant, ftrl_begin },
-    { KIND("Lion", LION_ARGS), SLOTS("Lion"), 0, lion_variant, NULL },
-    { KIND("Counting", COUNTING_ARGS), SLOTS("Counting"), 0, counting_variant, NULL },
+    { KIND("SGD", SGD_ARGS,
+           "w -= lr g; with momentum m = momentum m - lr g, w += m; nesterov w += momentum m - lr g"),
+      SLOTS("Momentum"), 0, sgd_variant, NULL },
+    { KIND("Adam", ADAM_ARGS,
+           "m += (g - m)(1 - beta_1); v += (g^2 - v)(1 - beta_2); w -= lr sqrt(1 - beta_2^t) / (1 - beta_1^t) "
+           "m / (sqrt(v) + epsilon); amsgrad divides by the largest v so far"),
+      SLOTS("Adam"), 2, adam_variant, adam_begin },
+    { KIND("AdamW", ADAMW_ARGS,
+           "Adam with weight_decay"),
+      SLOTS("AdamW"), 2, adam_variant, adam_begin },
+    { KIND("RMSprop", RMSPROP_ARGS,
+           "v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon); "
+           "centered subtracts the squared mean of g from v; momentum adds up the steps"),
+      SLOTS("RMSProp"), 0, rmsprop_variant, NULL },
+    { KIND("Adagrad", ADAGRAD_ARGS,
+           "a += g^2; w -= lr g / sqrt(a + epsilon)"),
+      SLOTS("Adagrad"), 0, adagrad_variant, NULL },
+    { KIND("Adadelta", ADADELTA_ARGS,
+           "steps scaled by the ratio of the running sizes of steps and gradients"),
+      SLOTS("Adadelta"), 0, adadelta_variant, NULL },
+    { KIND("Adamax", NADAM_ARGS,
+           "Adam with the largest decayed abs(g) in place of sqrt(v)"),
+      SLOTS("Adamax"), 1, adamax_variant, adamax_begin },
+    { KIND("Nadam", NADAM_ARGS,
+           "Adam with Nesterov momentum and its momentum schedule"),
+      SLOTS("Nadam"), 2, nadam_variant, nadam_begin },
+    { KIND("Ftrl", FTRL_ARGS,
+           "FTRL-proximal, with l1 and l2 penalties that leave exact zeros"),
+      SLOTS("Ftrl"), 0, ftrl_variant, ftrl_begin },
+    { KIND("Lion", LION_ARGS,
+           "w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g"),
+      SLOTS("Lion"), 0, lion_variant, NULL },
+    { KIND("Counting", COUNTING_ARGS,
+           "adds 1 to every weight at every update, whatever the gradient, and takes no other argument: the proof "
+           "that each batch counts once"),
+      SLOTS("Counting"), 0, counting_variant, NULL },
 };
 static const char *const LATER[] = { "Adafactor", "Lamb", "Muon", "LossScaleOptimizer", NULL };
 const struct catalog OPTIMIZERS = {

@@ -8,9 +8,9 @@ static const struct arg L2_ARGS[] = { ARG_OF("l2", ARG_NUMBER, 0.01, ARG_NOT_NEG
 static const struct arg L1L2_ARGS[] = { ARG_OF("l1", ARG_NUMBER, 0, ARG_NOT_NEGATIVE),
                                         ARG_OF("l2", ARG_NUMBER, 0, ARG_NOT_NEGATIVE) };
 static const struct kind ROWS[] = {
-    { { "L1", "l1" }, L1_ARGS, COUNT_OF(L1_ARGS) },
-    { { "L2", "l2" }, L2_ARGS, COUNT_OF(L2_ARGS) },
-    { { "L1L2", "l1_l2", "l1l2" }, L1L2_ARGS, COUNT_OF(L1L2_ARGS) },
+    { { "L1", "l1" }, L1_ARGS, COUNT_OF(L1_ARGS), "l1 sum abs(w)" },
+    { { "L2", "l2" }, L2_ARGS, COUNT_OF(L2_ARGS), "l2 sum w^2" },
+    { { "L1L2", "l1_l2", "l1l2" }, L1L2_ARGS, COUNT_OF(L1L2_ARGS), "l1 sum abs(w) + l2 sum w^2" },
 };
 static const char *const LATER[] = { "OrthogonalRegularizer", "orthogonal_regularizer", NULL };
 const struct catalog REGULARIZERS = {

@@ -114,14 +114,26 @@ static const struct arg RESTARTS_ARGS[] = {
     ARG_OF("alpha", ARG_NUMBER, 0, ARG_NOT_NEGATIVE),
 };
 
-#define KIND(name, table) { { name }, table, COUNT_OF(table) }
+#define KIND(name, table, about) { { name }, table, COUNT_OF(table), about }
 static const struct schedule_kind ROWS[] = {
-    { KIND("ExponentialDecay", DECAY_ARGS), exponential_at },
-    { KIND("InverseTimeDecay", DECAY_ARGS), inverse_time_at },
-    { KIND("PiecewiseConstantDecay", PIECEWISE_ARGS), piecewise_at },
-    { KIND("PolynomialDecay", POLYNOMIAL_ARGS), polynomial_at },
-    { KIND("CosineDecay", COSINE_ARGS), cosine_at },
-    { KIND("CosineDecayRestarts", RESTARTS_ARGS), restarts_at },
+    { KIND("ExponentialDecay", DECAY_ARGS,
+           "initial * rate^(t / decay_steps); staircase rounds the exponent down"),
+      exponential_at },
+    { KIND("InverseTimeDecay", DECAY_ARGS,
+           "initial / (1 + rate * t / decay_steps); staircase rounds t / decay_steps down"),
+      inverse_time_at },
+    { KIND("PiecewiseConstantDecay", PIECEWISE_ARGS,
+           "values[i] from the update after boundaries[i-1] to boundaries[i]"),
+      piecewise_at },
+    { KIND("PolynomialDecay", POLYNOMIAL_ARGS,
+           "(initial - end) * (1 - t / decay_steps)^power + end; cycle stretches decay_steps over and over"),
+      polynomial_at },
+    { KIND("CosineDecay", COSINE_ARGS,
+           "half a cosine from initial to alpha * initial; with warmup_target first a line from initial to it"),
+      cosine_at },
+    { KIND("CosineDecayRestarts", RESTARTS_ARGS,
+           "cosines, each t_mul times longer and m_mul times lower than the one before"),
+      restarts_at },
 };
 const struct catalog SCHEDULES = { .what = "schedule", .plural = "Learning-rate schedules", CATALOG_ROWS(ROWS) };
 
