@@ -121,6 +121,25 @@ int file_write(const char *path, const void *data, size_t n, struct err *e)
     return file_out_commit(f, e);
 }
 
+int file_append_new(const char *path, int *ret_fd, struct err *e)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC;
+    int fd = file_fault_hit("open") ? -1 : open(path, flags, 0666);
+    if (fd < 0 && errno == EEXIST)
+        return err_set(e, ERR_INPUT, "%s: exists already", path);
+    if (fd < 0)
+        return file_error(path, e);
+    *ret_fd = fd;
+    return 0;
+}
+
+int fd_sync(int fd, struct err *e)
+{
+    if (file_fault_hit("fsync") || fsync(fd) < 0)
+        return err_errno(e, ERR_IO, "fsync");
+    return 0;
+}
+
 bool file_exists(const char *path)
 {
     struct stat st;

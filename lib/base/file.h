@@ -23,6 +23,10 @@ int file_error(const char *path, struct err *e);
 MUST_USE int fd_write(int fd, const void *data, size_t n, struct err *e);
 MUST_USE int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, struct err *e);
 
+/* A new file to append to; ERR_INPUT when it exists. For logs that grow; whole files are file_write's. */
+MUST_USE int file_append_new(const char *path, int *ret_fd, struct err *e);
+MUST_USE int fd_sync(int fd, struct err *e); /* fsync */
+
 /* Whole file as a C string; ERR_INPUT when larger than max. "-" reads standard input. */
 MUST_USE int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
 /* Temporary beside it, fsync, rename, fsync of the folder. Readers see the old or the new content. A link is followed;
