@@ -168,6 +168,7 @@ static void take_line(void *user, const char *line)
         AUTO_FINI(buf) bar = BUF_INIT;
         launcher_epoch_line(text, &bar);
         console_bar_keep(&l->console, bar.data);
+        l->has_progress = false; /* what was asked before is old now */
     }
 }
 
@@ -195,7 +196,8 @@ static void take_progress(struct launcher *l, const char *body, size_t n, int64_
 {
     if (progress_parse(body, n, &l->progress, NULL) < 0)
         return;
-    l->has_progress = true;
+    /* a full bar was drawn already, from the chief's own line */
+    l->has_progress = l->progress.epoch_total == 0 || l->progress.epoch_done < l->progress.epoch_total;
     pace_note(&l->pace, l->progress.done, now);
     draw_bar(l);
 }

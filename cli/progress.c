@@ -125,7 +125,7 @@ static void add_facts(const struct progress *p, const struct pace *pace, bool fi
                       struct buf *out)
 {
     bool fits = part(out, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);
-    for (size_t i = 0; i < p->nmetrics && fits; i++)
+    for (size_t i = 0; i < p->nmetrics && fits && done > 0; i++) /* of no batch there are none */
         fits = part(out, width, "  %s %.4g", p->metrics[i].name, p->metrics[i].value);
     if (fits && p->examples_per_second > 0)
         fits = part(out, width, "  %.0f ex/s", p->examples_per_second);
