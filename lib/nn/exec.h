@@ -26,7 +26,8 @@ void exec_free(struct exec *x);
 DEFINE_AUTO(exec, exec_free)
 size_t exec_bytes(const struct exec *x); /* memory of its buffers */
 
-/* One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
+/* b->n is at most max_batch in all of these calls.
+ * One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
  * loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the batch statistic for VAR_MOVING, and
  * zeros for VAR_CONST; gaps are left alone. Adds the batch to acc (metrics_width doubles, NULL: skip).
  * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged. */
