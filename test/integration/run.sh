@@ -7,7 +7,9 @@ digits=$root/deploy/examples/digits.yaml
 data=$root/deploy/examples
 
 run() { trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+run_bg() { exec trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run" "$@"; } # for &: no shell between
 alone() { trainyard-worker --job "${job:-$digits}" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+alone_bg() { exec trainyard-worker --job "${job:-$digits}" --data-dir "$data" --output-dir "$dir/run" "$@"; }
 # The job without replicas: single machine. alone_job FILE [SED]
 single_job() { sed -e '/replicaSpecs:/,$d' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"; job=$dir/job.yaml; }
 
@@ -69,7 +71,7 @@ test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against ne
     mv "$dir/run" "$dir/run-straight"
     local stops=0
     for _ in 1 2; do
-        alone >"$dir/out" 2>&1 &
+        alone_bg >"$dir/out" 2>&1 &
         local pid=$!
         wait_for 20 grep -q "epoch $((3 * stops + 3))/12 done" "$dir/out" && kill -TERM $pid
         wait $pid
@@ -104,7 +106,7 @@ test_diverging_ends_with_3() {
 }
 
 test_interrupt_saves_and_resumes() {
-    run --set fit.epochs=300 >"$dir/first" 2>&1 &
+    run_bg --set fit.epochs=300 >"$dir/first" 2>&1 &
     local pid=$!
     wait_for 20 grep -qE 'epoch [0-9]+/300 done' "$dir/first"
     kill -INT $pid
@@ -117,7 +119,7 @@ test_interrupt_saves_and_resumes() {
 }
 
 test_killed_launcher_leaves_nothing() {
-    run --set fit.epochs=2000 >"$dir/first" 2>&1 &
+    run_bg --set fit.epochs=2000 >"$dir/first" 2>&1 &
     local pid=$!
     wait_for 20 grep -qE 'step [0-9]+' "$dir/first"
     kill -9 $pid
@@ -165,7 +167,7 @@ test_http() {
     single_job 's/epochs: *[0-9]+/epochs: 500/'
     local port
     port=$(free_port)
-    alone --http-port "$port" >"$dir/out" 2>&1 &
+    alone_bg --http-port "$port" >"$dir/out" 2>&1 &
     local pid=$!
     wait_for 20 grep -qE 'step [0-9]+' "$dir/out"
     http "$port" healthz >/dev/null || problem "/healthz"
