@@ -183,10 +183,12 @@ static int call_error(struct rpc_call *k, struct err *e)
     if (k->status == GRPC_STATUS_UNIMPLEMENTED)
         return err_set(e, ERR_REFUSED, "%s does not know the method %s", target, method);
     if (code == ERR_TIMEOUT)
-        return err_set(e, ERR_TIMEOUT, "%s did not answer %s within %lld ms", target, method, (long long)k->deadline_ms);
+        return err_set(e, ERR_TIMEOUT, "%s did not answer %s within %lld ms", target, method,
+                       (long long)k->deadline_ms);
     if (code == ERR_LOST || code == ERR_STOPPED) {
         const char *colon = strrchr(details, ':');
-        return err_set(e, ERR_LOST, "%s cannot be reached: %s", target, colon != NULL ? colon + 1 + (colon[1] == ' ') : details);
+        const char *cause = colon != NULL ? colon + 1 + (colon[1] == ' ') : details;
+        return err_set(e, ERR_LOST, "%s cannot be reached: %s", target, cause);
     }
     return err_set(e, code, "%s: %s: %s", target, method, details);
 }

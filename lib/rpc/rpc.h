@@ -14,8 +14,9 @@
 
 enum { RPC_PAYLOAD_FIELD = 15 };
 
-/* Call rpc_init once in main before anything else here, rpc_shutdown at the end (after all channels and
- * servers are gone). */
+/* Call rpc_init once in main before anything else here and before there are threads (it sets environment variables
+ * gRPC has no other knob for); never fork() without exec() after it. rpc_shutdown at the end, after all channels and
+ * servers are gone. */
 void rpc_init(void);
 void rpc_shutdown(void);
 
@@ -59,10 +60,12 @@ const char *rpc_channel_target(const struct rpc_channel *c);
 struct rpc_call;
 struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, const void *head, size_t head_size,
                            const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now);
-/* Blocks until the answer, the deadline or the loss of the connection. Frees the call. Errors: what the handler
- * of the server returned (code and message travel), ERR_LOST (unavailable), ERR_TIMEOUT. */
+/* Blocks until the answer, the deadline or the loss of the connection, and until pieces without done() are no longer
+ * read (the calling thread itself moves the bytes; a frozen peer is cut off after some 10 s). Frees the call. Errors:
+ * what the handler of the server returned (code and message travel), ERR_LOST (unavailable), ERR_TIMEOUT. */
 MUST_USE int rpc_wait(struct rpc_call *call, struct rpc_message **ret, struct err *e);
-void rpc_cancel(struct rpc_call *call); /* rpc_wait then returns soon with ERR_STOPPED */
+/* rpc_wait then returns soon with ERR_STOPPED. From any thread, but not once rpc_wait may have returned. */
+void rpc_cancel(struct rpc_call *call);
 /* rpc_start + rpc_wait. */
 MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *head, size_t head_size,
                        const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now,
@@ -89,7 +92,8 @@ MUST_USE int rpc_server_start(const char *address, const struct rpc_method *meth
                               struct rpc_server **ret, struct err *e);
 int rpc_server_port(const struct rpc_server *s);
 void rpc_server_set_serving(struct rpc_server *s, bool serving); /* health */
-/* Stops accepting, lets running handlers finish (bounded), joins the threads. */
+/* Stops accepting, lets running calls finish for up to 5 s, cancels the rest, waits for handlers still running, joins the
+ * threads. Not from a handler. */
 void rpc_server_free(struct rpc_server *s);
 DEFINE_AUTO(rpc_server, rpc_server_free)
 

@@ -19,7 +19,7 @@ enum {
 
 struct rpc_server {
     grpc_server *server;
-    grpc_completion_queue *queue; /* shared: whichever thread is free takes the next call, so one that blocks holds up none */
+    grpc_completion_queue *queue; /* shared: any free thread takes the next call, so one that blocks holds up none */
     int port;
     struct rpc_method *methods; /* the caller's and Health/Check */
     void **handles;             /* gRPC's, by method */
