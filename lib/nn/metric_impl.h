@@ -45,6 +45,22 @@ struct metric_list {
     size_t n, width;
 };
 
+/* a / b, 0 for b 0: Keras's divide_no_nan */
+static inline double ratio(double a, double b)
+{
+    return b == 0 ? 0 : a / b;
+}
+
+static inline double metric_weight(const struct metric_batch *b, size_t row)
+{
+    return b->w != NULL ? (double)b->w[row] : 1;
+}
+
+/* metric_auc.c */
+size_t auc_width(const struct metric *m);
+void add_auc(const struct metric *m, double *acc, const struct metric_batch *b);
+double auc_result(const struct metric *m, const double *acc);
+
 /* The row called `word`, for the rule behind "accuracy". */
 const struct kind *metric_kind(const char *word);
 double metric_arg(const struct metric *m, const char *name, double fallback);

@@ -12,19 +12,6 @@ size_t metrics_width(const struct model *m)
     return OWN + (m->metrics != NULL ? m->metrics->width : 0);
 }
 
-/* Integer labels of a loss that reads numbers: 0 and 1 for a binary one. */
-static void add_as_numbers(const struct metric_list *l, double *acc, const int32_t *labels, struct metric_batch b)
-{
-    enum { AT_ONCE = 256 };
-    float t[AT_ONCE];
-    for (size_t at = 0, n; at < b.rows; at += n) {
-        n = MIN(b.rows - at, AT_ONCE);
-        for (size_t i = 0; i < n; i++)
-            t[i] = (float)labels[at + i];
-        metric_list_add(l, acc, &(struct metric_batch){ .t = t, .p = b.p + at, .rows = n, .cols = 1 });
-    }
-}
-
 void metrics_add(const struct model *m, double *acc, double loss_sum, const struct tensor *y_true, const float *y_pred,
                  UNUSED const float *sample_weight, size_t n)
 {
@@ -33,15 +20,15 @@ void metrics_add(const struct model *m, double *acc, double loss_sum, const stru
     if (m->metrics == NULL || y_true->data == NULL)
         return;
     const size_t cols = m->output.rank > 0 ? (size_t)m->output.dim[m->output.rank - 1] : 1;
-    struct metric_batch b = { .p = y_pred, .rows = n * (shape_elements(&m->output) / cols), .cols = cols };
-    if (loss_sparse(m->loss))
-        b.label = y_true->data;
-    else if (y_true->dtype == DT_FLOAT)
-        b.t = y_true->data;
-    else if (cols == 1)
-        add_as_numbers(m->metrics, acc + OWN, y_true->data, b);
-    if (b.label != NULL || b.t != NULL)
-        metric_list_add(m->metrics, acc + OWN, &b);
+    const bool sparse = loss_sparse(m->loss);
+    const struct metric_batch b = {
+        .label = sparse ? y_true->data : NULL,
+        .t = sparse ? NULL : y_true->data,
+        .p = y_pred,
+        .rows = n * (shape_elements(&m->output) / cols),
+        .cols = cols,
+    };
+    metric_list_add(m->metrics, acc + OWN, &b);
 }
 
 void metrics_merge(const struct model *m, double *acc, const double *other)

@@ -11,7 +11,9 @@
 
 size_t metrics_width(const struct model *m); /* doubles in an accumulator */
 /* Adds one batch: loss_sum is the sum over examples of their losses plus n * regularisation. y_true: int32
- * for a sparse loss, else float (exec converts integer labels), y_pred [n, output] after the last layer. acc has metrics_width doubles. */
+ * for a sparse loss, else float (exec converts integer labels); y_pred [n, output] after the last layer. acc
+ * has metrics_width doubles. sample_weight weighs the loss alone: like Keras's compile(metrics=...), metrics
+ * count every example the same. */
 void metrics_add(const struct model *m, double *acc, double loss_sum, const struct tensor *y_true, const float *y_pred,
                  const float *sample_weight, size_t n);
 void metrics_merge(const struct model *m, double *acc, const double *other); /* acc += other */

@@ -126,7 +126,14 @@ OPT_KERNEL(opt_rmsprop_momentum)
     }
 }
 
-/* centered: the variance, v - (average gradient)^2, in the root */
+/* centered: the variance, v - (average gradient)^2, in the root. A steady gradient makes it 0, and rounding
+ * a little less, of which Keras's root is NaN. */
+static inline float centered_root(float v, float mean, float epsilon)
+{
+    float variance = v - mean * mean;
+    return sqrtf((variance < 0 ? 0.0F : variance) + epsilon);
+}
+
 OPT_KERNEL(opt_rmsprop_centered)
 {
     const float lr = step->lr, rho = c->rho, keep = c->keep_rho, epsilon = c->epsilon;
@@ -134,7 +141,7 @@ OPT_KERNEL(opt_rmsprop_centered)
         float gi = g[i], v = rho * s0[i] + keep * (gi * gi), mean = rho * s1[i] + keep * gi;
         s0[i] = v;
         s1[i] = mean;
-        w[i] -= lr * gi / sqrtf(v - mean * mean + epsilon);
+        w[i] -= lr * gi / centered_root(v, mean, epsilon);
     }
 }
 
@@ -143,7 +150,7 @@ OPT_KERNEL(opt_rmsprop_centered_momentum)
     const float lr = step->lr, rho = c->rho, keep = c->keep_rho, epsilon = c->epsilon, mu = c->momentum;
     for (size_t i = 0; i < n; i++) {
         float gi = g[i], v = rho * s0[i] + keep * (gi * gi), mean = rho * s1[i] + keep * gi;
-        float m = mu * s2[i] + lr * gi / sqrtf(v - mean * mean + epsilon);
+        float m = mu * s2[i] + lr * gi / centered_root(v, mean, epsilon);
         s0[i] = v;
         s1[i] = mean;
         s2[i] = m;

@@ -225,26 +225,6 @@ START_TEST(no_examples_no_numbers)
 }
 END_TEST
 
-START_TEST(integer_labels_of_a_binary_loss_are_numbers)
-{
-    enum { N = 1000 };
-    AUTO(model) *m = model_of("1", "{\"optimizer\": \"sgd\", \"loss\": \"bce\", \"metrics\": [\"accuracy\", \"AUC\"]}");
-    float p[N];
-    int32_t label[N];
-    for (int i = 0; i < N; i++) {
-        label[i] = i % 2;
-        p[i] = i % 4 == 3 ? 0.25F : (float)label[i];
-    }
-    auto_free double *acc = xcalloc(metrics_width(m), sizeof *acc);
-    double result[3];
-    struct tensor y = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ N }), .data = label };
-    metrics_add(m, acc, 0, &y, p, NULL, N);
-    metrics_result(m, acc, result);
-    ck_near(result[1], 0.75, 0);
-    ck_near(result[2], 1, 1e-9);
-}
-END_TEST
-
 START_TEST(a_diverged_model_does_not_break_the_counts)
 {
     AUTO(model) *m = model_of("1", "{\"optimizer\": \"sgd\", \"loss\": \"bce\","
@@ -269,7 +249,6 @@ Suite *test_suite(void)
     tcase_add_test(t, bad_input_names_the_fault);
     tcase_add_test(t, batches_add_up_in_any_order_and_cut);
     tcase_add_test(t, no_examples_no_numbers);
-    tcase_add_test(t, integer_labels_of_a_binary_loss_are_numbers);
     tcase_add_test(t, a_diverged_model_does_not_break_the_counts);
     suite_add_tcase(s, t);
     return s;

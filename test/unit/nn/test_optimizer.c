@@ -302,6 +302,24 @@ START_TEST(what_config_says_reads_back_to_the_same_optimizer)
 }
 END_TEST
 
+START_TEST(a_steady_gradient_stays_finite)
+{
+    static struct vectors v;
+    static float g[N];
+    AUTO(optimizer) *o = parse(VARIANTS[_i]);
+    struct opt_state state = { 0 };
+    vectors_init(&v, o, g);
+    for (int t = 0; t < 500; t++) {
+        struct opt_step s;
+        optimizer_begin(o, &state, &s);
+        apply_range(o, &s, &v, 0, g, 500);
+        optimizer_end(o, &state);
+    }
+    for (size_t i = 0; i < 500; i++)
+        ck_assert_msg(isfinite(v.w[i]), "%s: w[%zu] is %g", VARIANTS[_i], i, (double)v.w[i]);
+}
+END_TEST
+
 START_TEST(counting_counts)
 {
     AUTO(optimizer) *o = parse("\"Counting\"");
@@ -421,6 +439,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, a_bad_gradient_spoils_its_own_cell_only, 0, COUNT_OF(VARIANTS));
     tcase_add_loop_test(t, seek_is_the_same_as_applying, 0, COUNT_OF(VARIANTS));
     tcase_add_loop_test(t, what_config_says_reads_back_to_the_same_optimizer, 0, COUNT_OF(VARIANTS));
+    tcase_add_loop_test(t, a_steady_gradient_stays_finite, 0, COUNT_OF(VARIANTS));
     tcase_add_test(t, counting_counts);
     tcase_add_test(t, slots_have_tensorflow_names_and_first_values);
     tcase_add_test(t, adam_has_tensorflow_beta_powers);
