@@ -93,10 +93,12 @@ static int read_header(const struct csv *c, const struct data_file *f, const uns
 
 static int header_once(const struct csv *c, const struct data_file *f, struct err *e)
 {
-    for (size_t i = 0; c->header && i < c->names.n; i++)
-        for (size_t j = 0; j < i && c->names.n <= 1000; j++)
-            if (str_eq(c->names.items[i], c->names.items[j]))
-                return err_set(e, ERR_INPUT, "%s:1: two columns are named '%s'", f->path, c->names.items[i]);
+    AUTO(strmap) *seen = strmap_new();
+    for (size_t i = 0; c->header && i < c->names.n; i++) {
+        if (strmap_get(seen, c->names.items[i]) != NULL)
+            return err_set(e, ERR_INPUT, "%s:1: two columns are named '%s'", f->path, c->names.items[i]);
+        strmap_set(seen, c->names.items[i], seen);
+    }
     return 0;
 }
 

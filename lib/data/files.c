@@ -160,8 +160,8 @@ static int find_files(const struct data_place *at, struct strlist *ret, struct e
         else
             find_matches(at, patterns->items[i], ret);
         if (ret->n == before)
-            return data_error(at, "files", e, "no file matches '%s' in the data folder '%s' (--data-dir says where it is)",
-                              patterns->items[i], at->base_dir);
+            return data_error(at, "files", e, "no file matches '%s' in the data folder '%s' (--data-dir says where "
+                              "it is)", patterns->items[i], at->base_dir);
     }
     if (ret->n == 0)
         return data_error(at, "files", e, "names no file");

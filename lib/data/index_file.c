@@ -10,9 +10,15 @@ struct index_header { /* little endian, as all machines this is built for */
     char magic[8];
     uint64_t key;
     int64_t n, label_max;
-    uint32_t labels_whole, crc; /* of the places */
+    uint32_t labels_whole, crc; /* crc: of this with 0 in its place, then the places */
 };
 _Static_assert(sizeof(struct index_header) == 40, "the layout of cached files");
+
+static uint32_t crc_of(struct index_header h, const void *places, size_t bytes)
+{
+    h.crc = 0;
+    return crc32c(crc32c(0, &h, sizeof(h)), places, bytes);
+}
 
 static size_t place_count(int64_t n)
 {
@@ -44,7 +50,7 @@ int record_index_load(const char *path, uint64_t key, size_t size, struct record
     size_t bytes = map->size - sizeof(h);
     if (memcmp(h.magic, INDEX_MAGIC, sizeof(h.magic)) != 0 || h.key != key || h.n < 0 ||
         bytes % sizeof(uint64_t) != 0 || place_count(h.n) != bytes / sizeof(uint64_t) ||
-        crc32c(0, map->data + sizeof(h), bytes) != h.crc)
+        crc_of(h, map->data + sizeof(h), bytes) != h.crc)
         return -1;
     const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 40 bytes into a page: aligned */
     if (!places_ok(place, place_count(h.n), size))
@@ -59,8 +65,9 @@ int record_index_save(const char *path, uint64_t key, const struct record_index 
 {
     size_t bytes = place_count(x->n) * sizeof(uint64_t);
     struct index_header h = { .key = key, .n = x->n, .label_max = x->notes.label_max,
-                              .labels_whole = x->notes.labels_whole, .crc = crc32c(0, x->offset, bytes) };
+                              .labels_whole = x->notes.labels_whole };
     memcpy(h.magic, INDEX_MAGIC, sizeof(h.magic));
+    h.crc = crc_of(h, x->offset, bytes);
 
     AUTO(file_out) *out = NULL;
     if (file_out_open(path, &out, e) < 0 || file_out_write(out, &h, sizeof(h), e) < 0 ||

@@ -161,11 +161,9 @@ int npy_parse(const void *data, size_t n, const char *name, struct array *ret, s
 
     if (take_header(&r, name, &d, e) < 0)
         return -1;
-    const char *start = d.p;
     if (!take_dict(&d))
-        return err_set(e, ERR_INPUT, "%s: its header cannot be read from byte %td on (structured types and more than %d "
-                       "dimensions cannot be read)", name, d.p - start + ((const char *)start - (const char *)data),
-                       SHAPE_MAX_RANK);
+        return err_set(e, ERR_INPUT, "%s: its header cannot be read from byte %td on (structured types and more than "
+                       "%d dimensions cannot be read)", name, d.p - (const char *)data, SHAPE_MAX_RANK);
     if (parse_type(d.descr, name, &a, e) < 0)
         return -1;
     if (d.fortran && d.shape.rank > 1)
