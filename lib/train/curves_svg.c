@@ -253,8 +253,9 @@ static void put_dot(struct buf *out, const struct panel *p, const struct series 
 
 static void measure(struct panel *p, const struct series_set *s)
 {
-    p->across = (struct scale){ .low = INFINITY, .high = -INFINITY, .from = p->x + PAD_LEFT, .to = p->x + p->width - PAD_RIGHT };
-    p->up = (struct scale){ .low = INFINITY, .high = -INFINITY, .from = p->y + p->height - PAD_BOTTOM, .to = p->y + PAD_TOP };
+    const double none = HUGE_VAL;
+    p->across = (struct scale){ .low = none, .high = -none, .from = p->x + PAD_LEFT, .to = p->x + p->width - PAD_RIGHT };
+    p->up = (struct scale){ .low = none, .high = -none, .from = p->y + p->height - PAD_BOTTOM, .to = p->y + PAD_TOP };
     for (size_t i = 0; i < s->n; i++) {
         const struct series *line = &s->items[i];
         if (!str_eq(line->tag, p->tag))
