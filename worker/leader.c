@@ -95,6 +95,8 @@ static void chief_thread(void *user)
 {
     struct leader *l = user;
     l->result = chief_run(l->chief, &l->error);
+    if (l->result < 0)
+        stop_request(); /* who trains in the main thread would wait for a lease that never comes */
 }
 
 /* Trains in this thread while the chief leads in its own. The chief's verdict is the job's, unless training failed for

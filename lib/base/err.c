@@ -33,6 +33,14 @@ void err_put(struct err *e, enum err_code code, const char *fmt, ...)
     e->code = code;
 }
 
+static enum err_code code_of(int number, enum err_code code)
+{
+    if (number == ENOENT)
+        return ERR_NOT_FOUND;
+    bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
+    return full && code == ERR_IO ? ERR_INPUT : code;
+}
+
 void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
 {
     int saved = errno;
@@ -44,7 +52,7 @@ void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
     va_start(ap, fmt);
     put(e, text, fmt, ap);
     va_end(ap);
-    e->code = saved == ENOENT ? ERR_NOT_FOUND : code;
+    e->code = code_of(saved, code);
     errno = saved;
 }
 

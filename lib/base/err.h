@@ -25,7 +25,7 @@
     X(ERR_NONE, 0, "ok")                                                                           \
     X(ERR_INPUT, 2, "bad input")               /* the user must change something; do not retry */  \
     X(ERR_DIVERGED, 3, "training diverged")    /* NaN or Inf; do not retry */                      \
-    X(ERR_IO, 138, "input/output error")       /* storage failed or is full; a retry may help */   \
+    X(ERR_IO, 138, "input/output error")       /* storage failed; a retry may help */           \
     X(ERR_NOMEM, 138, "out of memory")                                                             \
     X(ERR_LOST, 138, "peer lost")              /* unreachable, restarted or too slow; retry */     \
     X(ERR_TIMEOUT, 138, "timed out")                                                               \
@@ -51,7 +51,8 @@ struct err {
 
 /* Writes code and message into *e (when not NULL) and yields -1. */
 #define err_set(e, code, ...) (err_put((e), (code), __VA_ARGS__), -1)
-/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND, all else the code given. */
+/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND; a full disk or quota
+ * (ENOSPC, EDQUOT, EFBIG) turns ERR_IO into ERR_INPUT, since only the user can make room; all else is the code given. */
 #define err_errno(e, code, ...) (err_put_errno((e), (code), __VA_ARGS__), -1)
 /* Puts "context: " before the message, keeps the code, yields -1. */
 #define err_wrap(e, ...) (err_prefix((e), __VA_ARGS__), -1)

@@ -109,7 +109,7 @@ static const struct {
     const char *words;
 } FAULTS[] = {
     { "open", EACCES, ERR_INPUT, "Permission denied" },
-    { "write", ENOSPC, ERR_IO, "No space left on device" },
+    { "write", ENOSPC, ERR_INPUT, "No space left on device" },
     { "fsync", EIO, ERR_IO, "Input/output error" },
     { "rename", EROFS, ERR_INPUT, "Read-only file system" },
 };
