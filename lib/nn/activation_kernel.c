@@ -5,8 +5,8 @@
 
 /* Defines name_forward and name_backward from f(a, x) and its derivative slope(a, x, y). */
 #define ELEMENTWISE(name, f, slope)                                                                \
-    KERNEL void name##_forward(UNUSED const struct activation *a, const float *in, float *out, size_t rows,           \
-                               size_t cols)                                                        \
+    KERNEL void name##_forward(UNUSED const struct activation *a, const float *in, float *out,     \
+                               size_t rows, size_t cols)                                           \
     {                                                                                              \
         const struct activation p UNUSED = *a;                                                     \
         const size_t n = rows * cols;                                                              \
@@ -16,8 +16,9 @@
             out[i] = (f);                                                                          \
         }                                                                                          \
     }                                                                                              \
-    KERNEL void name##_backward(UNUSED const struct activation *a, const float *in, const float *out, const float *dy,\
-                                float *dx, size_t rows, size_t cols)                               \
+    KERNEL void name##_backward(UNUSED const struct activation *a, const float *in,                \
+                                const float *out, const float *dy, float *dx, size_t rows,         \
+                                size_t cols)                                                       \
     {                                                                                              \
         const struct activation p UNUSED = *a;                                                     \
         const size_t n = rows * cols;                                                              \

@@ -59,9 +59,9 @@ static const struct initializer_row ROWS[] = {
       FAN(1, FAN_IN, DIST_UNIFORM), NULL, NULL },
     { KIND(SEED_ARGS, "truncated normal, variance 1 / fan_in", "LecunNormal", "lecun_normal"),
       FAN(1, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
-    { KIND(ORTHOGONAL_ARGS, "gain times a matrix with orthonormal rows or columns", "Orthogonal", "orthogonal", "OrthogonalInitializer"),
-      { .kind = INIT_ORTHOGONAL },
-      "gain", NULL },
+    { KIND(ORTHOGONAL_ARGS, "gain times a matrix with orthonormal rows or columns", "Orthogonal", "orthogonal",
+           "OrthogonalInitializer"),
+      { .kind = INIT_ORTHOGONAL }, "gain", NULL },
     { KIND(IDENTITY_ARGS, "gain on the diagonal of a matrix", "Identity", "identity", "IdentityInitializer"),
       { .kind = INIT_IDENTITY }, "gain", NULL },
 };

@@ -27,8 +27,9 @@ loss_row_fn mse_row, mae_row, mape_row, msle_row, huber_row, log_cosh_row, poiss
 #define LOSS_EPSILON 1e-7F /* keras.config.epsilon() */
 
 #define LOSS_ROW(name)                                                                             \
-    double name(UNUSED const struct loss_coef *k, UNUSED const float *labels, UNUSED int32_t label, const float *pred, \
-                size_t cols, float scale, UNUSED float *probs, float *d)
+    double name(UNUSED const struct loss_coef *k, UNUSED const float *labels,                      \
+                UNUSED int32_t label, const float *pred, size_t cols, float scale,                 \
+                UNUSED float *probs, float *d)
 /* f(k, t, p) of one element */
 #define ELEMENT(name) static inline float name(UNUSED const struct loss_coef *k, UNUSED float t, UNUSED float p)
 

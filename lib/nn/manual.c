@@ -145,10 +145,20 @@ static void add_later(const struct catalog *c, struct buf *out)
 static void add_slots(struct buf *out)
 {
     static const char *const FORMS[] = {
-        "{\"SGD\": {}}",      "{\"SGD\": {\"momentum\": 0.9}}",     "{\"Adam\": {}}",
-        "{\"Adam\": {\"amsgrad\": true}}", "{\"AdamW\": {}}",       "{\"RMSprop\": {}}",
-        "{\"RMSprop\": {\"momentum\": 0.9}}", "{\"RMSprop\": {\"centered\": true, \"momentum\": 0.9}}",
-        "{\"Adagrad\": {}}",  "{\"Adadelta\": {}}", "{\"Adamax\": {}}", "{\"Nadam\": {}}", "{\"Ftrl\": {}}", "{\"Lion\": {}}",
+        "{\"SGD\": {}}",
+        "{\"SGD\": {\"momentum\": 0.9}}",
+        "{\"Adam\": {}}",
+        "{\"Adam\": {\"amsgrad\": true}}",
+        "{\"AdamW\": {}}",
+        "{\"RMSprop\": {}}",
+        "{\"RMSprop\": {\"momentum\": 0.9}}",
+        "{\"RMSprop\": {\"centered\": true, \"momentum\": 0.9}}",
+        "{\"Adagrad\": {}}",
+        "{\"Adadelta\": {}}",
+        "{\"Adamax\": {}}",
+        "{\"Nadam\": {}}",
+        "{\"Ftrl\": {}}",
+        "{\"Lion\": {}}",
     };
     AUTO(source) *source = source_new("manual");
     buf_str(out, "\nSlots in checkpoints have TensorFlow 1's names: those of `dense/kernel` are `dense/kernel/Adam`, ...\n"

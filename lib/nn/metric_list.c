@@ -26,7 +26,8 @@ static const char *resolve(const struct context *c, const char *word)
         const char *names[3], *sparse, *binary, *categorical;
     } RULES[] = {
         { { "accuracy", "acc" }, "sparse_categorical_accuracy", "binary_accuracy", "categorical_accuracy" },
-        { { "crossentropy", "ce" }, "sparse_categorical_crossentropy", "binary_crossentropy", "categorical_crossentropy" },
+        { { "crossentropy", "ce" }, "sparse_categorical_crossentropy", "binary_crossentropy",
+          "categorical_crossentropy" },
     };
     for (size_t i = 0; i < COUNT_OF(RULES); i++)
         for (size_t j = 0; j < 3 && RULES[i].names[j] != NULL; j++)

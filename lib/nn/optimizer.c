@@ -48,7 +48,8 @@ enum { LEARNING_RATE, WEIGHT_DECAY, CLIPNORM, CLIPVALUE, GLOBAL_CLIPNORM };
 #define FIRST_SUM ARG_OF("initial_accumulator_value", ARG_NUMBER, 0.1, ARG_NOT_NEGATIVE)
 #define NOT_NEGATIVE(name) ARG_OF(name, ARG_NUMBER, 0, ARG_NOT_NEGATIVE)
 
-static const struct arg SGD_ARGS[] = { COMMON_ARGS(0.01, ARG_NONE), MOMENTUM, ARG_OF("nesterov", ARG_FLAG, 0, ARG_ANY) };
+static const struct arg SGD_ARGS[] = { COMMON_ARGS(0.01, ARG_NONE), MOMENTUM,
+                                       ARG_OF("nesterov", ARG_FLAG, 0, ARG_ANY) };
 static const struct arg ADAM_ARGS[] = { COMMON_ARGS(0.001, ARG_NONE), BETAS(0.9, 0.999), EPSILON, AMSGRAD };
 static const struct arg ADAMW_ARGS[] = { COMMON_ARGS(0.001, 0.004), BETAS(0.9, 0.999), EPSILON, AMSGRAD };
 static const struct arg NADAM_ARGS[] = { COMMON_ARGS(0.001, ARG_NONE), BETAS(0.9, 0.999), EPSILON };
@@ -372,9 +373,11 @@ static void clip_to_norm(float *g, size_t n, double norm, double limit)
         kernel_affine(g, (float)scale, 0, g, n);
 }
 
-void optimizer_clip(const struct optimizer *o, float *grads, const size_t offsets[], const size_t counts[], size_t nvars)
+void optimizer_clip(const struct optimizer *o, float *grads, const size_t offsets[], const size_t counts[],
+                    size_t nvars)
 {
-    double each = value(o, "clipnorm"), all = value(o, "global_clipnorm"), limit = value(o, "clipvalue"), sum = 0;
+    const double each = value(o, "clipnorm"), all = value(o, "global_clipnorm"), limit = value(o, "clipvalue");
+    double sum = 0;
     for (size_t i = 0; i < nvars; i++) {
         float *g = grads + offsets[i];
         if (limit > 0)

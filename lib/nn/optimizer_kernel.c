@@ -3,9 +3,9 @@
 #include "tensor/kernel.h"
 
 #define OPT_KERNEL(name)                                                                           \
-    KERNEL void name(UNUSED const struct opt_coef *c, UNUSED const struct opt_step *step, float *restrict w,            \
-                     UNUSED float *restrict s0, UNUSED float *restrict s1, UNUSED float *restrict s2,                   \
-                     UNUSED const wire_float *restrict g, size_t n)
+    KERNEL void name(UNUSED const struct opt_coef *c, UNUSED const struct opt_step *step,          \
+                     float *restrict w, UNUSED float *restrict s0, UNUSED float *restrict s1,      \
+                     UNUSED float *restrict s2, UNUSED const wire_float *restrict g, size_t n)
 
 OPT_KERNEL(opt_count)
 {
