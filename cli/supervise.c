@@ -16,7 +16,7 @@ enum phase {
     PHASE_KILL,
     PHASE_OVER
 };
-enum { STOP_GROUP_MS = 10000, KILL_MS = 5000 };
+enum { STOP_GROUP_MS = 10000, INSIST_MS = 500, KILL_MS = 5000 };
 
 struct supervisor {
     struct supervisor_config config;
@@ -27,6 +27,7 @@ struct supervisor {
     enum phase phase;
     int64_t phase_deadline;
     bool group_killed;      /* of this phase */
+    int64_t insist_at;      /* when the group is asked again; INT64_MAX: it was */
     bool user_stop;
     int64_t deadline;       /* of the job; INT64_MAX: none */
     int64_t restarts;
@@ -41,7 +42,7 @@ struct supervisor *supervisor_new(const struct supervisor_config *config, const 
     s->config = *config;
     s->ops = *ops;
     s->user = user;
-    s->phase_deadline = INT64_MAX;
+    s->phase_deadline = s->insist_at = INT64_MAX;
     s->deadline = config->active_deadline_ms > 0 ? now + config->active_deadline_ms : INT64_MAX;
     return s;
 }
@@ -162,6 +163,7 @@ static void enter(struct supervisor *s, enum phase phase, int64_t now)
     s->phase = phase;
     s->group_killed = false;
     s->phase_deadline = phase == PHASE_OVER ? INT64_MAX : now + phase_ms(s, phase);
+    s->insist_at = phase == PHASE_STOP_WORKERS || phase == PHASE_STOP_PS ? now + INSIST_MS : INT64_MAX;
     for (size_t i = 0; i < s->n; i++) /* nobody is started any more */
         if (s->replicas[i].state == REPLICA_WAITING)
             s->replicas[i].state = REPLICA_ENDED;
@@ -178,6 +180,14 @@ static void fail(struct supervisor *s, int exit_code, int64_t now, const char *r
     str_fmt(s->reason, sizeof(s->reason), "%s", reason);
     say(s, LOG_ERROR, "%s", reason);
     enter(s, PHASE_STOP_CHIEF, now);
+}
+
+/* The chief is gone: workers have nobody to say farewell to, and a ps waits in vain to be saved. A second signal
+ * means "at once" to them. */
+static void insist(struct supervisor *s)
+{
+    s->insist_at = INT64_MAX;
+    signal_group(s, SIGTERM);
 }
 
 /* The time of a phase is over. */
@@ -313,13 +323,15 @@ void supervisor_tick(struct supervisor *s, int64_t now)
         start_due(s, now);
     else if (s->phase != PHASE_OVER && now >= s->phase_deadline)
         phase_late(s, now);
+    else if (now >= s->insist_at)
+        insist(s);
     advance(s, now);
 }
 
 int64_t supervisor_next(const struct supervisor *s)
 {
     if (s->phase != PHASE_RUN)
-        return s->phase_deadline;
+        return MIN(s->phase_deadline, s->insist_at);
     int64_t next = s->deadline;
     for (size_t i = 0; i < s->n; i++)
         if (s->replicas[i].state == REPLICA_WAITING)

@@ -6,8 +6,9 @@
  * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that
  * dies is started again by its restart policy after 10 ms, doubled each time up to 10 s; more than backoff_limit
  * restarts of the job, exit codes 2 and 3, and ends that the policy does not repeat fail the job.
- * Stopping is chief first (it saves a checkpoint), then workers and evaluators, then ps; each group has a bounded
- * time, then it is killed.
+ * Stopping is chief first (it saves a checkpoint), then workers and evaluators, then ps. These are asked a second time
+ * after half a second, since without a chief there is nothing left to wait for. Each group has a bounded time, then it
+ * is killed.
  */
 #ifndef TRAINYARD_CLI_SUPERVISE_H
 #define TRAINYARD_CLI_SUPERVISE_H

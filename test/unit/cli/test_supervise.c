@@ -112,6 +112,11 @@ START_TEST(who_stays_after_the_end_is_stopped)
     assert_log("! ps-0, worker-1 still there 10 s after the end of the job, stopping -15 worker-1 ");
     supervisor_exited(st.s, WORKER1, 143, "", 11100);
     assert_log("-15 ps-0 ");
+    ck_assert_int_eq(supervisor_next(st.s), 11600);
+    supervisor_tick(st.s, 11600); /* without a chief it waits for nothing */
+    assert_log("-15 ps-0 ");
+    supervisor_tick(st.s, 21099);
+    assert_log("");
     supervisor_tick(st.s, 21100);
     assert_log("! ps-0 did not stop within 10 s, killing -9 ps-0 ");
     supervisor_exited(st.s, PS0, 137, "", 21101);
