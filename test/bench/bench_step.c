@@ -17,6 +17,10 @@
 #include "tensor/gemm.h"
 #include "tensor/kernel.h"
 
+#ifndef __NO_MATH_ERRNO__
+#error "the bare loop is only fair with the kernels' flags: -O3 -fno-math-errno -fno-trapping-math"
+#endif
+
 enum { BATCH = 64, IN = 784, HIDDEN = 128, OUT = 10, BATCHES = 50, TURNS = 9 };
 
 struct data {

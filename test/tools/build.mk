@@ -62,7 +62,7 @@ $(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c test/unit/check_main.c $(C
 define single_rule
 $(BUILD)/$2/%: test/$1/%.c $(LIB_A)
 	@mkdir -p $$(@D)
-	$$(call Q,LINK,$$@)$(CC) $(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
+	$$(call Q,LINK,$$@)$(CC) $$(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
 endef
 $(foreach d,bench tools fuzz interop fault,$(eval $(call single_rule,$d,$d)))
 
