@@ -270,7 +270,10 @@ static int take_item(void *user, const char *key, size_t nkey, const void *value
         return err_set(e, ERR_INPUT, "it has no header");
     if (!is_part && strlen(key) != nkey)
         return err_set(e, ERR_INPUT, "a tensor's name has a NUL character");
-    if (take_entry(value, nvalue, &item, e) < 0 || check_size(&item, e) < 0) {
+    bool failed = take_entry(value, nvalue, &item, e) < 0 || check_size(&item, e) < 0;
+    if (!failed && is_part && item.nslices > 0)
+        failed = err_set(e, ERR_INPUT, "it has parts itself") < 0;
+    if (failed) {
         free(item.slices);
         return err_wrap(e, is_part ? "tensor '%s' (a part)" : "tensor '%s'", is_part ? key + 1 : key);
     }

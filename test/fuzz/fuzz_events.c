@@ -1,0 +1,23 @@
+/* Any bytes as the record of an event file (framing and checksums stripped). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/events_value.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    AUTO_FINI(event_record) record = EVENT_RECORD_INIT;
+    AUTO_FINI(event_value) value = EVENT_VALUE_INIT;
+    AUTO(strmap) *plugins = strmap_new();
+
+    if (event_record_read(data, size, &record) == 0) {
+        while (event_record_next(&record, plugins, &value) == 1)
+            if (strlen(value.text.data) > value.text.len || (value.nbuckets > 0) != (value.buckets != NULL))
+                abort();
+    }
+    for (size_t i = 0; i < strmap_size(plugins); i++)
+        free(strmap_value(plugins, i));
+    return 0;
+}
