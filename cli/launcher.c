@@ -1,14 +1,10 @@
 #include "launcher.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +15,7 @@
 #include "console.h"
 #include "http_get.h"
 #include "job/cluster.h"
+#include "ports.h"
 #include "progress.h"
 #include "supervise.h"
 
@@ -285,36 +282,6 @@ static void loop(struct launcher *l)
 
 /* ---- setting up ---- */
 
-enum { PORT_FIRST = 15000, PORT_LAST = 32767 };
-
-static int reserve(int port)
-{
-    struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
-    auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof(any)) < 0)
-        return -1;
-    return TAKE_FD(fd);
-}
-
-int launcher_ports(size_t n, uint64_t seed, int *ret, struct err *e)
-{
-    const uint64_t range = PORT_LAST - PORT_FIRST + 1;
-    auto_free int *held = xcalloc(n, sizeof(held[0]));
-    size_t found = 0;
-
-    for (uint64_t i = 0; i < range && found < n; i++) {
-        int port = (int)(PORT_FIRST + (seed % range + i) % range);
-        held[found] = reserve(port);
-        if (held[found] >= 0)
-            ret[found++] = port;
-    }
-    for (size_t i = 0; i < found; i++)
-        fd_close(held[i]);
-    if (found < n)
-        return err_set(e, ERR_IO, "%zu free ports are needed, %zu found between %d and %d", n, found, PORT_FIRST, PORT_LAST);
-    return 0;
-}
-
 static size_t replicas_of(const struct job *job)
 {
     size_t n = 0;
@@ -363,7 +330,7 @@ static int set_up_replicas(struct launcher *l, const struct job *job, struct err
         l->processes[i].child = (struct child)CHILD_INIT;
 
     auto_free int *ports = xcalloc(2 * l->n, sizeof(ports[0]));
-    if (launcher_ports(2 * l->n, hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid()), ports, e) < 0)
+    if (ports_find(2 * l->n, hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid()), ports, e) < 0)
         return -1;
     for (size_t i = 0; i < l->n; i++)
         l->processes[i].http_port = ports[l->n + i];

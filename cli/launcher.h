@@ -17,10 +17,6 @@ struct launch {
 /* *ret_exit: the job's exit code. -1: it could not be begun at all; nothing runs then. */
 MUST_USE int launcher_run(const struct launch *launch, int *ret_exit, struct err *e);
 
-/* n ports of 127.0.0.1 that nobody uses now, outside of the range the kernel gives to outgoing connections (where one
- * of those could take it before the replica does). `seed` says where the search begins. */
-MUST_USE int launcher_ports(size_t n, uint64_t seed, int *ret, struct err *e);
-
 /* What the terminal does with a line of the chief while the bar says the same. */
 enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };
 enum line_kind launcher_line_kind(const char *text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/launcher.h"
+#include "cli/ports.h"
 
 /* terminal, NO_COLOR, TERM, columns, json -> bar and colours, columns */
 static const struct {
@@ -65,7 +66,7 @@ START_TEST(ports_are_free_and_different)
 {
     struct err e = { 0 };
     int ports[40];
-    ck_ok_e(launcher_ports(COUNT_OF(ports), 12345, ports, &e));
+    ck_ok_e(ports_find(COUNT_OF(ports), 12345, ports, &e));
     for (size_t i = 0; i < COUNT_OF(ports); i++) {
         ck_assert_int_ge(ports[i], 1024);
         ck_assert_int_lt(ports[i], 32768);
