@@ -63,7 +63,7 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     c->final = xcalloc(model_metrics(config->model), sizeof *c->final);
     c->fleet = fleet_new(config->params, config->layout, config->placement, model_optimizer(config->model), config->job_uid);
     desk_open(c);
-    if (output_prepare(config->output_dir, e) < 0 || recorder_open(c, e) < 0 || chief_adopt_checkpoint(c, e) < 0)
+    if (output_prepare(config->output_dir, config->job->summaries.directory, e) < 0 || recorder_open(c, e) < 0 || chief_adopt_checkpoint(c, e) < 0)
         return -1;
     if (config->validation != NULL &&
         evaluator_new(config->model, config->validation, config->job->fit.validation_batch_size, &c->evaluator, e) < 0)

@@ -15,11 +15,19 @@ char *output_path(const char *dir, const char *name)
     return xasprintf("%s/%s", dir, name);
 }
 
-int output_prepare(const char *dir, struct err *e)
+char *output_summaries(const char *dir, const char *named)
 {
-    static const char *const folders[] = { "checkpoints", "summaries/train", "summaries/validation" };
+    return path_join(dir, named != NULL ? named : "summaries");
+}
+
+int output_prepare(const char *dir, const char *summaries, struct err *e)
+{
+    auto_free char *base = output_summaries(dir, summaries);
+    const struct {
+        const char *in, *name;
+    } folders[] = { { dir, "checkpoints" }, { base, "train" }, { base, "validation" } };
     for (size_t i = 0; i < COUNT_OF(folders); i++) {
-        auto_free char *path = output_path(dir, folders[i]);
+        auto_free char *path = output_path(folders[i].in, folders[i].name);
         struct err cause = { 0 };
         if (dir_make(path, &cause) == 0 && access(path, W_OK) == 0)
             continue;

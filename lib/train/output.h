@@ -12,8 +12,11 @@
 #include "codec/json.h"
 
 char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */
+/* The folder of event files: `named` (spec.summaries.directory; NULL: "summaries") in the output folder, or where it
+ * says when it is absolute. xmalloc'ed. */
+char *output_summaries(const char *dir, const char *named);
 /* Makes the folders; ERR_INPUT naming folder, user id and mode when it cannot be written. */
-MUST_USE int output_prepare(const char *dir, struct err *e);
+MUST_USE int output_prepare(const char *dir, const char *summaries, struct err *e);
 
 MUST_USE int output_generation(const char *dir, uint64_t *ret, struct err *e); /* 0: no file */
 MUST_USE int output_set_generation(const char *dir, uint64_t generation, struct err *e);

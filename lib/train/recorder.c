@@ -92,8 +92,9 @@ static int open_events(struct recorder *r, int64_t resumed_step, struct err *e)
 {
     char host[64] = "localhost";
     (void)!gethostname(host, sizeof host - 1);
-    auto_free char *train = output_path(r->config.output_dir, "summaries/train");
-    auto_free char *validation = output_path(r->config.output_dir, "summaries/validation");
+    auto_free char *summaries = output_summaries(r->config.output_dir, r->config.job->summaries.directory);
+    auto_free char *train = output_path(summaries, "train");
+    auto_free char *validation = output_path(summaries, "validation");
     double now = clock_wall();
     if (events_open(train, now, host, &r->train, e) < 0)
         return -1;

@@ -1,0 +1,98 @@
+#include "check_main.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "train/output.h"
+
+static char dir[] = "/tmp/trainyard-output.XXXXXX";
+
+static void make(void)
+{
+    memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void remove_all(void)
+{
+    auto_free char *command = xasprintf("rm -rf %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static bool is_dir(const char *name)
+{
+    auto_free char *path = path_join(dir, name);
+    return file_is_dir(path);
+}
+
+START_TEST(folders_are_made)
+{
+    struct err e = { .code = ERR_NONE };
+    ck_ok_e(output_prepare(dir, NULL, &e));
+    ck_assert(is_dir("checkpoints") && is_dir("summaries/train") && is_dir("summaries/validation"));
+}
+END_TEST
+
+START_TEST(summaries_may_have_a_folder_of_their_own)
+{
+    struct err e = { .code = ERR_NONE };
+    auto_free char *elsewhere = xasprintf("%s/else/where", dir);
+    ck_ok_e(output_prepare(dir, "tb", &e));
+    ck_assert(is_dir("checkpoints") && is_dir("tb/train") && is_dir("tb/validation") && !is_dir("summaries"));
+    auto_free char *path = output_summaries(dir, elsewhere);
+    ck_assert_str_eq(path, elsewhere);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_written_is_named)
+{
+    struct err e = { .code = ERR_NONE };
+    auto_free char *file = path_join(dir, "file");
+    ck_ok_e(file_write(file, "x", 1, &e));
+    ck_assert_int_eq(output_prepare(file, NULL, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_msg(strstr(e.msg, file) != NULL && strstr(e.msg, "Not a directory") != NULL, "%s", e.msg);
+}
+END_TEST
+
+START_TEST(a_generation_is_kept)
+{
+    struct err e = { .code = ERR_NONE };
+    uint64_t generation = 7;
+    ck_ok_e(output_generation(dir, &generation, &e));
+    ck_assert_uint_eq(generation, 0);
+    ck_ok_e(output_set_generation(dir, 42, &e));
+    ck_ok_e(output_generation(dir, &generation, &e));
+    ck_assert_uint_eq(generation, 42);
+    auto_free char *path = path_join(dir, "generation");
+    ck_ok_e(file_write(path, "many\n", 5, &e));
+    ck_assert_int_eq(output_generation(dir, &generation, &e), -1);
+    ck_assert_msg(str_starts(e.msg, path), "%s", e.msg);
+}
+END_TEST
+
+START_TEST(the_end_belongs_to_one_life_of_the_job)
+{
+    struct err e = { .code = ERR_NONE };
+    int64_t step = -1;
+    ck_assert_int_eq(output_finished(dir, "uid-1", &step, &e), 0);
+    ck_ok_e(output_set_finished(dir, "uid-1", 1000, &e));
+    ck_assert_int_eq(output_finished(dir, "uid-1", &step, &e), 1);
+    ck_assert_int_eq(step, 1000);
+    ck_assert_int_eq(output_finished(dir, "uid-2", &step, &e), 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("output");
+    TCase *t = tcase_create("output");
+    tcase_add_checked_fixture(t, make, remove_all);
+    tcase_add_test(t, folders_are_made);
+    tcase_add_test(t, summaries_may_have_a_folder_of_their_own);
+    tcase_add_test(t, a_folder_that_cannot_be_written_is_named);
+    tcase_add_test(t, a_generation_is_kept);
+    tcase_add_test(t, the_end_belongs_to_one_life_of_the_job);
+    suite_add_tcase(s, t);
+    return s;
+}
