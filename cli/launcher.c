@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -123,23 +122,6 @@ static void say(void *user, enum log_level level, const char *text)
 
 /* ---- lines of the replicas ---- */
 
-enum line_kind launcher_line_kind(const char *text)
-{
-    if (str_starts(text, "step "))
-        return LINE_STEP;
-    int epoch, epochs, end = 0;
-    if (sscanf(text, "epoch %d/%d done%n", &epoch, &epochs, &end) == 2 && end > 0)
-        return LINE_EPOCH;
-    return LINE_SHOW;
-}
-
-void launcher_epoch_line(const char *text, struct buf *out)
-{
-    int end = 0, cut = 0;
-    sscanf(text, "epoch %*d/%*d%n done%n", &end, &cut);
-    buf_printf(out, "E%.*s [====================] 100%% %s", end - 1, text + 1, text + cut);
-}
-
 struct line_user {
     struct launcher *l;
     size_t i;
@@ -158,12 +140,12 @@ static void take_line(void *user, const char *line)
     if (str_starts(text, "error: "))
         str_fmt(l->processes[u->i].last_error, LAST_WORDS_MAX, "%s", text + strlen("error: "));
 
-    enum line_kind kind = l->console.terminal && u->i == l->chief ? launcher_line_kind(text) : LINE_SHOW;
+    enum line_kind kind = l->console.terminal && u->i == l->chief ? progress_line_kind(text) : LINE_SHOW;
     if (kind == LINE_SHOW) {
         console_line(&l->console, u->i, name, line);
     } else if (kind == LINE_EPOCH) {
         AUTO_FINI(buf) bar = BUF_INIT;
-        launcher_epoch_line(text, &bar);
+        progress_epoch_line(text, &bar);
         console_bar_keep(&l->console, bar.data);
         l->has_progress = false; /* what was asked before is old now */
     }
@@ -282,6 +264,11 @@ static void loop(struct launcher *l)
 
 /* ---- setting up ---- */
 
+static bool wants(const struct job *job, enum role role)
+{
+    return job->replicas[role].present && job->replicas[role].count > 0;
+}
+
 static size_t replicas_of(const struct job *job)
 {
     size_t n = 0;
@@ -293,7 +280,7 @@ static size_t replicas_of(const struct job *job)
 static void add_replicas(struct launcher *l, const struct job *job)
 {
     /* the order of TFJob's success rule: the chief decides, or worker 0 when there is none */
-    bool chief = job->replicas[ROLE_CHIEF].present && job->replicas[ROLE_CHIEF].count > 0;
+    bool chief = wants(job, ROLE_CHIEF);
     for (enum role role = ROLE_PS; role < ROLE_COUNT; role++) {
         int count = job->replicas[role].present ? job->replicas[role].count : 0;
         for (int i = 0; i < count; i++) {
@@ -317,14 +304,32 @@ static void fill_cluster(struct launcher *l, const int *ports)
     }
 }
 
+static int find_programs(const struct job *job, char *ret[2], struct err *e)
+{
+    if (child_find_program("trainyard-worker", &ret[1], e) < 0)
+        return -1;
+    return wants(job, ROLE_PS) ? child_find_program("trainyard-ps", &ret[0], e) : 0;
+}
+
+int launcher_check(const struct job *job, struct err *e)
+{
+    char *programs[2] = { NULL };
+    int rc = find_programs(job, programs, e);
+    free(programs[0]);
+    free(programs[1]);
+    if (rc == 0 && replicas_of(job) > 0 && !wants(job, ROLE_CHIEF) && !wants(job, ROLE_WORKER))
+        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train", job->file);
+    return rc;
+}
+
 static int set_up_replicas(struct launcher *l, const struct job *job, struct err *e)
 {
     size_t configured = replicas_of(job);
 
+    if (launcher_check(job, e) < 0 || find_programs(job, l->programs, e) < 0)
+        return -1;
     add_replicas(l, job);
     l->n = supervisor_count(l->supervisor);
-    if (!supervisor_replica(l->supervisor, l->chief)->decides)
-        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train", job->file);
     l->processes = xcalloc(l->n, sizeof(l->processes[0]));
     for (size_t i = 0; i < l->n; i++)
         l->processes[i].child = (struct child)CHILD_INIT;
@@ -336,9 +341,7 @@ static int set_up_replicas(struct launcher *l, const struct job *job, struct err
         l->processes[i].http_port = ports[l->n + i];
     if (configured > 0)
         fill_cluster(l, ports);
-    if (child_find_program("trainyard-worker", &l->programs[1], e) < 0)
-        return -1;
-    return configured > 0 && job->replicas[ROLE_PS].present ? child_find_program("trainyard-ps", &l->programs[0], e) : 0;
+    return 0;
 }
 
 static int watch_children(struct launcher *l, struct err *e)
@@ -358,7 +361,7 @@ static int64_t ms_of(double seconds)
 
 static struct supervisor_config limits_of(const struct job *job)
 {
-    bool evaluator = job->replicas[ROLE_EVALUATOR].present && job->replicas[ROLE_EVALUATOR].count > 0;
+    bool evaluator = wants(job, ROLE_EVALUATOR);
     return (struct supervisor_config){
         .backoff_limit = job->run_policy.backoff_limit,
         .active_deadline_ms = ms_of((double)job->run_policy.active_deadline_seconds),

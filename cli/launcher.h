@@ -14,13 +14,9 @@ struct launch {
     const char *log_level, *log_format;
     bool json;
 };
+/* What can be known before anything is made: that somebody would train, and that the programs are there. */
+MUST_USE int launcher_check(const struct job *job, struct err *e);
 /* *ret_exit: the job's exit code. -1: it could not be begun at all; nothing runs then. */
 MUST_USE int launcher_run(const struct launch *launch, int *ret_exit, struct err *e);
-
-/* What the terminal does with a line of the chief while the bar says the same. */
-enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };
-enum line_kind launcher_line_kind(const char *text);
-/* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3" */
-void launcher_epoch_line(const char *text, struct buf *out);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -160,4 +161,21 @@ void progress_bar(const struct progress *p, const struct pace *pace, bool finish
     }
     buf_add(out, line.data, line.len);
     buf_add(out, facts.data, facts.len);
+}
+
+enum line_kind progress_line_kind(const char *text)
+{
+    if (str_starts(text, "step "))
+        return LINE_STEP;
+    int epoch, epochs, end = 0;
+    if (sscanf(text, "epoch %d/%d done%n", &epoch, &epochs, &end) == 2 && end > 0)
+        return LINE_EPOCH;
+    return LINE_SHOW;
+}
+
+void progress_epoch_line(const char *text, struct buf *out)
+{
+    int end = 0, cut = 0;
+    sscanf(text, "epoch %*d/%*d%n done%n", &end, &cut);
+    buf_printf(out, "E%.*s [====================] 100%% %s", end - 1, text + 1, text + cut);
 }

@@ -37,4 +37,10 @@ void pace_note(struct pace *p, int64_t done, int64_t now_ms);
  * finished: the epoch is over (full bar, no ETA). */
 void progress_bar(const struct progress *p, const struct pace *pace, bool finished, size_t width, struct buf *out);
 
+/* What the terminal does with a line of the chief while the bar says the same. */
+enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };
+enum line_kind progress_line_kind(const char *text);
+/* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3" */
+void progress_epoch_line(const char *text, struct buf *out);
+
 #endif

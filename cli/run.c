@@ -184,7 +184,8 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
         return -1;
     if (out.plan == OUTDIR_DONE)
         return tell_done(job, &out, e);
-    if (check_data(job, model, data_dir, output_dir, e) < 0 || outdir_make(&out, job->uid, e) < 0)
+    if (launcher_check(job, e) < 0 || check_data(job, model, data_dir, output_dir, e) < 0 ||
+        outdir_make(&out, job->uid, e) < 0)
         return -1;
 
     auto_free char *job_file = path_join(output_dir, "job.yaml");

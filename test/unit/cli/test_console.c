@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cli/launcher.h"
 #include "cli/ports.h"
+#include "cli/progress.h"
 
 /* terminal, NO_COLOR, TERM, columns, json -> bar and colours, columns */
 static const struct {
@@ -53,11 +53,11 @@ END_TEST
 START_TEST(the_chiefs_routine_lines_become_bars)
 {
     AUTO_FINI(buf) out = BUF_INIT;
-    ck_assert_int_eq(launcher_line_kind("step 1400 epoch 2/5 loss 0.1"), LINE_STEP);
-    ck_assert_int_eq(launcher_line_kind("epoch 2/5 done loss 0.1"), LINE_EPOCH);
-    ck_assert_int_eq(launcher_line_kind("epoch 2/5 is late"), LINE_SHOW);
-    ck_assert_int_eq(launcher_line_kind("saved checkpoint"), LINE_SHOW);
-    launcher_epoch_line("epoch 2/5 done loss 0.1 val_loss 0.2", &out);
+    ck_assert_int_eq(progress_line_kind("step 1400 epoch 2/5 loss 0.1"), LINE_STEP);
+    ck_assert_int_eq(progress_line_kind("epoch 2/5 done loss 0.1"), LINE_EPOCH);
+    ck_assert_int_eq(progress_line_kind("epoch 2/5 is late"), LINE_SHOW);
+    ck_assert_int_eq(progress_line_kind("saved checkpoint"), LINE_SHOW);
+    progress_epoch_line("epoch 2/5 done loss 0.1 val_loss 0.2", &out);
     ck_assert_str_eq(out.data, "Epoch 2/5 [====================] 100%  loss 0.1 val_loss 0.2");
 }
 END_TEST
