@@ -111,11 +111,10 @@ void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
     }
 }
 
-void element_string(const char *bytes, size_t n, struct buf *out)
+void element_string(const char *bytes, size_t n, size_t limit, struct buf *out)
 {
-    enum { SHOWN = 200 };
     buf_char(out, '"');
-    for (size_t i = 0; i < MIN(n, SHOWN); i++) {
+    for (size_t i = 0; i < MIN(n, limit); i++) {
         unsigned char c = (unsigned char)bytes[i];
         if (c == '"' || c == '\\')
             buf_printf(out, "\\%c", c);
@@ -125,6 +124,6 @@ void element_string(const char *bytes, size_t n, struct buf *out)
             buf_printf(out, "\\x%02x", c);
     }
     buf_str(out, "\"");
-    if (n > SHOWN)
+    if (n > limit)
         buf_printf(out, "... (%zu bytes)", n);
 }

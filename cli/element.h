@@ -9,7 +9,7 @@
 double element_number(enum dtype dtype, const void *data, size_t i);
 /* Integers in full, floats with as many digits as tell them apart, "(1+2j)", "true". */
 void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out);
-/* "a\x00b": printable ASCII as it is, the rest escaped, cut at 200 bytes. */
-void element_string(const char *bytes, size_t n, struct buf *out);
+/* "a\x00b": printable ASCII as it is, the rest escaped, cut at `limit` bytes. */
+void element_string(const char *bytes, size_t n, size_t limit, struct buf *out);
 
 #endif

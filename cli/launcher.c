@@ -11,9 +11,9 @@
 #include "base/rng.h"
 #include "base/stop.h"
 #include "child.h"
+#include "command_line.h"
 #include "console.h"
 #include "http_get.h"
-#include "job/cluster.h"
 #include "ports.h"
 #include "progress.h"
 #include "supervise.h"
@@ -43,53 +43,6 @@ struct launcher {
     struct pace pace;
 };
 
-/* ---- one replica's command line and environment ---- */
-
-static const char *const CLUSTER_VARIABLES[] = { "TF_CONFIG=", "JOB_NAME=", "TASK_INDEX=", "PS_HOSTS=", "WORKER_HOSTS=",
-                                                 "CHIEF_HOST=", "TRAINYARD_JOB_UID=" };
-
-static bool replaced(const char *variable)
-{
-    for (size_t i = 0; i < COUNT_OF(CLUSTER_VARIABLES); i++)
-        if (str_starts(variable, CLUSTER_VARIABLES[i]))
-            return true;
-    return false;
-}
-
-/* Ours without what says who is in a cluster, and with who is in this one. A strlist that ends with NULL. */
-static void make_environment(const struct launcher *l, const struct replica *r, struct strlist *env)
-{
-    for (char **v = environ; *v != NULL; v++)
-        if (!replaced(*v))
-            strlist_add(env, *v);
-    if (getenv("OPENBLAS_NUM_THREADS") == NULL) /* replicas share the machine: one thread each */
-        strlist_add(env, "OPENBLAS_NUM_THREADS=1");
-    auto_free char *uid = xasprintf("TRAINYARD_JOB_UID=%s", l->launch->uid);
-    strlist_add(env, uid);
-    if (l->cluster.configured) {
-        auto_free char *config = cluster_to_tf_config(&l->cluster, r->role, r->index);
-        auto_free char *variable = xasprintf("TF_CONFIG=%s", config);
-        strlist_add(env, variable);
-    }
-    strlist_add(env, "");
-    free(env->items[env->n - 1]);
-    env->items[--env->n] = NULL;
-}
-
-static void make_arguments(const struct launcher *l, size_t i, const struct replica *r, struct strlist *argv)
-{
-    const struct launch *x = l->launch;
-    char port[16];
-    str_fmt(port, sizeof(port), "%d", l->processes[i].http_port);
-    const char *const words[] = { l->programs[r->role == ROLE_PS ? 0 : 1], "--job", x->job_file, "--data-dir", x->data_dir,
-                                  "--output-dir", x->output_dir, "--http-port", port, "--log-level", x->log_level,
-                                  "--log-format", x->log_format, "" };
-    for (size_t k = 0; k < COUNT_OF(words); k++)
-        strlist_add(argv, words[k]);
-    free(argv->items[argv->n - 1]);
-    argv->items[--argv->n] = NULL;
-}
-
 /* ---- what the supervisor asks for ---- */
 
 static bool start_replica(void *user, size_t i)
@@ -100,8 +53,8 @@ static bool start_replica(void *user, size_t i)
     struct err e = { 0 };
 
     l->processes[i].last_error[0] = '\0';
-    make_arguments(l, i, r, &argv);
-    make_environment(l, r, &env);
+    command_arguments(l->launch, l->programs[r->role == ROLE_PS ? 0 : 1], l->processes[i].http_port, &argv);
+    command_environment(l->launch->uid, &l->cluster, r->role, r->index, &env);
     if (child_start(&l->processes[i].child, argv.items, env.items, &e) == 0)
         return true;
     console_say(&l->console, LOG_ERROR, e.msg);
@@ -127,6 +80,18 @@ struct line_user {
     size_t i;
 };
 
+/* The message of a line that reports an error, for the reason a job fails with. */
+static void note_error(struct process *p, bool json, const char *text)
+{
+    if (!json && str_starts(text, "error: ")) {
+        str_fmt(p->last_error, LAST_WORDS_MAX, "%s", text + strlen("error: "));
+    } else if (json && strstr(text, "\"level\":\"error\"") != NULL) {
+        json_auto_t *v = NULL;
+        if (json_parse(text, strlen(text), "log", &v, NULL) == 0 && json_is_string(json_object_get(v, "msg")))
+            str_fmt(p->last_error, LAST_WORDS_MAX, "%s", json_string_value(json_object_get(v, "msg")));
+    }
+}
+
 static void take_line(void *user, const char *line)
 {
     const struct line_user *u = user;
@@ -137,9 +102,7 @@ static void take_line(void *user, const char *line)
 
     if (text[0] == '[' && strncmp(text + 1, name, n) == 0 && str_starts(text + 1 + n, "] "))
         text += n + 3;
-    if (str_starts(text, "error: "))
-        str_fmt(l->processes[u->i].last_error, LAST_WORDS_MAX, "%s", text + strlen("error: "));
-
+    note_error(&l->processes[u->i], l->console.json, text);
     enum line_kind kind = l->console.terminal && u->i == l->chief ? progress_line_kind(text) : LINE_SHOW;
     if (kind == LINE_SHOW) {
         console_line(&l->console, u->i, name, line);

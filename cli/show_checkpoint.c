@@ -8,7 +8,7 @@
 #include "element.h"
 #include "train/bundle.h"
 
-enum { ELEMENTS_SHOWN = 1000, COLUMN_MAX = 72 };
+enum { ELEMENTS_SHOWN = 1000, COLUMN_MAX = 72, TEXT_SHOWN = 64 << 10 };
 
 static int list_tensors(struct bundle *b, const char *prefix, bool check, struct buf *out, struct err *e)
 {
@@ -40,7 +40,7 @@ static int show_strings(struct bundle *b, const struct bundle_entry *t, struct b
         AUTO_FINI(buf) s = BUF_INIT;
         if (bundle_read_string(b, t, i, &s, e) < 0)
             return -1;
-        element_string(s.data, s.len, out);
+        element_string(s.data, s.len, n == 1 ? TEXT_SHOWN : 200, out);
         buf_char(out, '\n');
     }
     return 0;

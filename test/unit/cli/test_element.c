@@ -45,12 +45,12 @@ END_TEST
 START_TEST(strings_are_printable)
 {
     AUTO_FINI(buf) out = BUF_INIT;
-    element_string("a\"\\\n\x00z", 6, &out);
+    element_string("a\"\\\n\x00z", 6, 100, &out);
     ck_assert_str_eq(out.data, "\"a\\\"\\\\\\x0a\\x00z\"");
     buf_clear(&out);
     char longer[300];
     memset(longer, 'x', sizeof(longer));
-    element_string(longer, sizeof(longer), &out);
+    element_string(longer, sizeof(longer), 200, &out);
     ck_assert(str_ends(out.data, "xx\"... (300 bytes)"));
 }
 END_TEST

@@ -46,6 +46,7 @@ static __attribute__((noreturn)) void launch(const char *yaml, const char *const
     if (job_parse(yaml, strlen(yaml), "job.yaml", &job, &e) < 0 || stop_install(&e) < 0)
         _exit(98);
     l.job = job;
+    l.json = getenv("FAKE_JSON") != NULL;
     if (launcher_run(&l, &code, &e) < 0) {
         dprintf(STDERR_FILENO, "error: %s\n", e.msg);
         code = err_exit_code(&e);
@@ -156,6 +157,17 @@ START_TEST(bad_input_ends_the_job_with_its_reason)
 }
 END_TEST
 
+START_TEST(its_reason_is_found_in_json_too)
+{
+    BEGIN(CLUSTER_JOB, { "FAKE_JSON", "1" }, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", SERVE }, { "FAKE_chief_0", SERVE },
+          { "FAKE_worker_1", "echo '{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}' >&2; exit 2" });
+    finish();
+    ck_assert_int_eq(run.code, 2);
+    assert_said("\n{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}\n"); /* as it was, without a name in front */
+    assert_said("worker-1 ended with exit code 2: no \"x\"");
+}
+END_TEST
+
 START_TEST(restarts_have_a_limit)
 {
     BEGIN(CLUSTER_JOB, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", "exit 138" }, { "FAKE_chief_0", SERVE }, { "FAKE_worker_1", SERVE });
@@ -249,6 +261,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_job_without_replicas_is_one_process);
     tcase_add_test(t, a_replica_that_dies_comes_back);
     tcase_add_test(t, bad_input_ends_the_job_with_its_reason);
+    tcase_add_test(t, its_reason_is_found_in_json_too);
     tcase_add_test(t, restarts_have_a_limit);
     tcase_add_test(t, a_signal_stops_the_chief_first);
     tcase_add_test(t, a_second_signal_waits_for_nobody);
