@@ -108,6 +108,8 @@ static int parse_number(const struct arg *a, const struct node *n, double *ret, 
     } else if (node_f64(n, &v, e) < 0) {
         return -1;
     }
+    if (fabs(v) > (double)FLT_MAX)
+        return node_error(n, e, "%.9g is more than a 32-bit float holds", v);
     if (!in_range(a->range, v))
         return node_error(n, e, "must be %s, not %.9g", range_text(a->range), v);
     *ret = v;

@@ -6,12 +6,13 @@
  *
  *     static const struct arg SGD_ARGS[] = { ARG_OF("momentum", ARG_NUMBER, 0, ARG_UNIT), ... };
  *
- * Argument values are doubles in the order of the table: numbers and integers as they are, flags 0 or 1,
- * choices as the index into `choices`, Python's None as NAN. Nothing here allocates or does I/O.
+ * Argument values are doubles in the order of the table: numbers and integers as they are (within float32's
+ * range), flags 0 or 1, choices as the index into `choices`, Python's None as NAN.
  */
 #ifndef TRAINYARD_NN_CATALOG_H
 #define TRAINYARD_NN_CATALOG_H
 
+#include <float.h>
 #include <math.h>
 
 #include "codec/node.h"
@@ -100,6 +101,12 @@ void args_defaults(const struct kind *k, double *ret_values);
 json_t *args_config(const struct kind *k, const double *values);
 /* {"module", "class_name", "config", "registered_name"} as Keras 3 serializes objects; takes config. */
 json_t *kind_serialized(const char *module, const char *class_name, json_t *config);
+/* A double as a float, Inf beyond its range (a plain cast of such a number is undefined). */
+static inline float to_float(double v)
+{
+    return v > (double)FLT_MAX ? HUGE_VALF : v < -(double)FLT_MAX ? -HUGE_VALF : (float)v;
+}
+
 /* The default as Python shows it: "0.9", "None", "False", "'fan_in'". */
 const char *arg_default_text(const struct arg *a, char out[32]);
 

@@ -139,7 +139,7 @@ static void compute_fans(const struct shape *s, double *ret_in, double *ret_out)
 static void draw_uniform(struct rng *r, double low, double high, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = (float)(low + (high - low) * (double)rng_uniform(r));
+        out[i] = to_float(low + (high - low) * (double)rng_uniform(r));
 }
 
 static void draw_normal(struct rng *r, double mean, double deviation, bool truncated, float *out, size_t n)
@@ -148,7 +148,7 @@ static void draw_normal(struct rng *r, double mean, double deviation, bool trunc
         double x = rng_normal(r);
         while (truncated && fabs(x) > 2)
             x = rng_normal(r);
-        out[i] = (float)(mean + deviation * x);
+        out[i] = to_float(mean + deviation * x);
     }
 }
 
@@ -201,7 +201,7 @@ static void draw_orthogonal(const struct initializer *i, const struct shape *s, 
     orthonormalise(m, vectors, length);
     for (size_t v = 0; v < vectors; v++)
         for (size_t j = 0; j < length; j++)
-            out[rows < cols ? v * cols + j : j * cols + v] = (float)(i->a * m[v * length + j]);
+            out[rows < cols ? v * cols + j : j * cols + v] = to_float(i->a * m[v * length + j]);
 }
 
 static void fill_identity(const struct shape *s, double gain, float *out)

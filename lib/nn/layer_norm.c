@@ -31,6 +31,8 @@ static int read_values(const struct node *n, bool variance, struct values *ret, 
             return -1;
         if (variance && v < 0)
             return node_error(&item, e, "a variance cannot be negative");
+        if (fabs(v) > (double)FLT_MAX)
+            return node_error(&item, e, "%.9g is more than a 32-bit float holds", v);
         ret->v[i] = (float)v;
     }
     return 0;

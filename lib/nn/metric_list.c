@@ -6,7 +6,7 @@
 
 #include "nn/metric_impl.h"
 
-enum { METRICS_MAX = 100, THRESHOLDS_MAX = 100000 }; /* lists and sizes that a user chooses */
+enum { METRICS_MAX = 100, THRESHOLDS_MAX = 10000 }; /* lists and sizes that a user chooses */
 
 /* What one entry of the list is judged by. */
 struct context {

@@ -139,12 +139,12 @@ static void adam_begin(const struct optimizer *o, const struct opt_state *s, str
 {
     double t = (double)s->t + 1, rate = optimizer_learning_rate(o, s->t);
     double b1 = value(o, "beta_1"), b2 = value(o, "beta_2");
-    step->a = (float)(rate * sqrt(1 - pow(b2, t)) / (1 - pow(b1, t)));
+    step->a = to_float(rate * sqrt(1 - pow(b2, t)) / (1 - pow(b1, t)));
 }
 
 static void adamax_begin(const struct optimizer *o, const struct opt_state *s, struct opt_step *step)
 {
-    step->a = (float)(optimizer_learning_rate(o, s->t) / (1 - pow(value(o, "beta_1"), (double)s->t + 1)));
+    step->a = to_float(optimizer_learning_rate(o, s->t) / (1 - pow(value(o, "beta_1"), (double)s->t + 1)));
 }
 
 /* u_t of update number t (from 1): the momentum schedule of Dozat'16. */
@@ -163,17 +163,17 @@ static double nadam_product(const struct optimizer *o, const struct opt_state *s
 static void nadam_begin(const struct optimizer *o, const struct opt_state *s, struct opt_step *step)
 {
     double t = (double)s->t + 1, u = nadam_u(o, t), next = nadam_u(o, t + 1), product = nadam_product(o, s);
-    step->a = (float)(next / (1 - product * next));
-    step->b = (float)((1 - u) / (1 - product));
-    step->c = (float)(1 - pow(value(o, "beta_2"), t));
+    step->a = to_float(next / (1 - product * next));
+    step->b = to_float((1 - u) / (1 - product));
+    step->c = to_float(1 - pow(value(o, "beta_2"), t));
 }
 
 /* A schedule may end at 0, where FTRL divides by the rate: there it stands still instead. */
 static void ftrl_begin(const struct optimizer *o, const struct opt_state *s, struct opt_step *step)
 {
     double rate = MAX(optimizer_learning_rate(o, s->t), 1e-12);
-    step->a = (float)(1 / rate);
-    step->b = (float)(2 * value(o, "l2_regularization_strength") + value(o, "beta") / rate);
+    step->a = to_float(1 / rate);
+    step->b = to_float(2 * value(o, "l2_regularization_strength") + value(o, "beta") / rate);
 }
 
 #define KIND(name, table, about) { { name }, table, COUNT_OF(table), about }
@@ -331,7 +331,7 @@ void optimizer_seek(const struct optimizer *o, int64_t t, struct opt_state *ret)
 
 void optimizer_begin(const struct optimizer *o, const struct opt_state *s, struct opt_step *ret)
 {
-    struct opt_step step = { .t = s->t, .lr = (float)optimizer_learning_rate(o, s->t) };
+    struct opt_step step = { .t = s->t, .lr = to_float(optimizer_learning_rate(o, s->t)) };
     step.d = step.lr * (float)value(o, "weight_decay");
     if (o->kind->begin != NULL)
         o->kind->begin(o, s, &step);

@@ -153,6 +153,11 @@ struct schedule *schedule_constant(double rate)
     return s;
 }
 
+static bool is_rate(double v)
+{
+    return v >= 0 && v <= (double)FLT_MAX;
+}
+
 static int parse_list(const struct node *config, const char *key, double **ret, size_t *ret_n, struct err *e)
 {
     struct node list = node_get(config, key);
@@ -186,8 +191,8 @@ static int parse_piecewise(struct schedule *s, const struct node *config, struct
         if (s->boundaries[i] <= s->boundaries[i - 1])
             return node_key_error(config, "boundaries", e, "must increase");
     for (size_t i = 0; i < values; i++)
-        if (s->values[i] < 0)
-            return node_key_error(config, "values", e, "must be 0 or greater, not %.9g", s->values[i]);
+        if (!is_rate(s->values[i]))
+            return node_key_error(config, "values", e, "must be 0 or greater and a 32-bit float, not %.9g", s->values[i]);
     return 0;
 }
 
@@ -205,8 +210,8 @@ int schedule_parse(const struct node *n, struct schedule **ret, struct err *e)
     } else {
         if (node_f64(n, &s->arg[0], e) < 0)
             return -1;
-        if (!(s->arg[0] >= 0))
-            return node_error(n, e, "must be 0 or greater, not %.9g", s->arg[0]);
+        if (!is_rate(s->arg[0]))
+            return node_error(n, e, "must be 0 or greater and a 32-bit float, not %.9g", s->arg[0]);
     }
     *ret = TAKE(s);
     return 0;

@@ -155,7 +155,7 @@ START_TEST(bad_input_names_the_fault)
         { "[\"mse\", \"MeanSquaredError\"]", "mse", 1, "a metric named 'mean_squared_error' already" },
         { "[{\"AUC\": {\"curve\": \"RC\"}}]", "bce", 1, "curve" },
         { "[{\"AUC\": {\"num_thresholds\": 1}}]", "bce", 1, "2 or greater" },
-        { "[{\"AUC\": {\"num_thresholds\": 100000000}}]", "bce", 1, "at most 100000" },
+        { "[{\"AUC\": {\"num_thresholds\": 100000000}}]", "bce", 1, "at most 10000" },
         { "[{\"Precision\": {\"class_id\": 3}}]", "bce", 1, "'class_id' is not supported yet" },
         { "[\"categorical_accuracy\"]", "sparse_categorical_crossentropy", 10, "takes class numbers" },
         { "[\"sparse_categorical_accuracy\"]", "categorical_crossentropy", 10, "needs class numbers for labels" },

@@ -401,7 +401,7 @@ START_TEST(bad_input_names_the_fault)
 {
     refused("\"Adamm\"", "optimizer 'Adamm' is not known; did you mean 'Adam'?");
     refused("{\"Adam\": {\"learning_rat\": 0.1}}", "did you mean 'learning_rate'?");
-    refused("{\"Adam\": {\"learning_rate\": -1}}", "learning_rate: must be 0 or greater, not -1");
+    refused("{\"Adam\": {\"learning_rate\": -1}}", "learning_rate: must be 0 or greater and a 32-bit float, not -1");
     refused("{\"Adam\": {\"beta_1\": 1}}", "beta_1: must be at least 0 and less than 1, not 1");
     refused("{\"Adam\": {\"epsilon\": \"small\"}}", "epsilon");
     refused("{\"SGD\": {\"clipnorm\": 1, \"clipvalue\": 1}}", "only one of 'clipnorm', 'clipvalue' and 'global_clipnorm'");
@@ -409,6 +409,8 @@ START_TEST(bad_input_names_the_fault)
     refused("{\"SGD\": {\"nesterov\": \"maybe\"}}", "nesterov");
     refused("{\"SGD\": {\"learning_rate\": {\"CosineDecai\": {}}}}", "did you mean 'CosineDecay'?");
     refused("\"Lamb\"", "optimizer 'Lamb' is not supported yet");
+    refused("{\"Adam\": {\"epsilon\": 1e39}}", "epsilon: 1e+39 is more than a 32-bit float holds");
+    refused("{\"Adam\": {\"learning_rate\": 1e39}}", "learning_rate: must be 0 or greater and a 32-bit float");
     refused("3", "");
 }
 END_TEST

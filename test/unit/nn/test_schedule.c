@@ -82,7 +82,7 @@ END_TEST
 
 START_TEST(bad_input_names_the_fault)
 {
-    refused("-0.1", "must be 0 or greater, not -0.1");
+    refused("-0.1", "must be 0 or greater and a 32-bit float, not -0.1");
     refused("\"fast\"", "fast");
     refused("{\"ExponentialDecoy\": {}}", "schedule 'ExponentialDecoy' is not known; did you mean 'ExponentialDecay'?");
     refused("{\"ExponentialDecay\": {\"initial_learning_rate\": 0.1}}", "ExponentialDecay needs 'decay_steps'");
