@@ -4,9 +4,10 @@
 set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-bin=${TRAINYARD_TEST_BIN:-$root/build/release/bin}
-export PATH="$bin:$PATH"
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
+# A copy, so that a build beside the tests does not change programs under their feet.
+mkdir "$scratch/bin" && cp "${TRAINYARD_TEST_BIN:-$root/build/release/bin}"/trainyard* "$scratch/bin"
+export PATH="$scratch/bin:$PATH"
 passed=0 failed=0 skipped=0 problems=0
 trap 'cleanup' EXIT
 

@@ -65,7 +65,7 @@ test_round_robin_placement() {
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }
 
 test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against never stopped
-    single_job 's/epochs: *[0-9]+/epochs: 12/'
+    single_job 's/epochs: *[0-9]+/epochs: 300/'
     want_exit 0 alone || return
     tensors "$dir/run" "$dir/straight"
     mv "$dir/run" "$dir/run-straight"
@@ -73,7 +73,7 @@ test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against ne
     for _ in 1 2; do
         alone_bg >"$dir/out" 2>&1 &
         local pid=$!
-        wait_for 20 grep -q "epoch $((3 * stops + 3))/12 done" "$dir/out" && kill -TERM $pid
+        wait_for 20 grep -q "epoch $((100 * stops + 50))/300 done" "$dir/out" && kill -TERM $pid
         wait $pid
         [ $? = 143 ] && stops=$((stops + 1))
     done
