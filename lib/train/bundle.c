@@ -158,8 +158,8 @@ static bool crc_is_right(const struct bundle *b, const struct bundle_item *item)
 static int check_item(const struct bundle *b, struct bundle_item *item, const char *name, struct err *e)
 {
     if (!item->checked && !crc_is_right(b, item))
-        return err_set(e, ERR_INPUT, "%s: checksum of tensor '%s' is wrong: the file is damaged", b->shards[item->shard]->path,
-                       name);
+        return err_set(e, ERR_INPUT, "%s: checksum of tensor '%s' is wrong: the file is damaged",
+                       b->shards[item->shard]->path, name);
     item->checked = true;
     return 0;
 }
@@ -257,8 +257,8 @@ int bundle_read(struct bundle *b, const struct bundle_entry *entry, size_t offse
         return err_set(e, ERR_INPUT, "%s: tensor '%s' has elements of type %d (%s), which cannot be read as numbers",
                        b->index_path, entry->name, (int)entry->dtype, dtype_name(entry->dtype));
     if (offset > entry->size || n > entry->size - offset)
-        return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " bytes, wanted %zu at %zu", b->index_path, entry->name,
-                       entry->size, n, offset);
+        return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " bytes, wanted %zu at %zu", b->index_path,
+                       entry->name, entry->size, n, offset);
     if (n == entry->size && bundle_check(b, entry, e) < 0)
         return -1;
     if (n == 0)

@@ -66,9 +66,11 @@ const struct bundle_entry *bundle_find(const struct bundle *b, const char *name)
 MUST_USE int bundle_check(struct bundle *b, const struct bundle_entry *entry, struct err *e);
 /* n bytes from `offset` of the tensor in row-major order. A read of the whole tensor verifies its CRC; one of a part does
  * not: call bundle_check before the first. ERR_INPUT for strings. */
-MUST_USE int bundle_read(struct bundle *b, const struct bundle_entry *entry, size_t offset, size_t n, void *ret, struct err *e);
+MUST_USE int bundle_read(struct bundle *b, const struct bundle_entry *entry, size_t offset, size_t n, void *ret,
+                         struct err *e);
 /* String i, row-major (CRC verified once a tensor). Appends to *ret. Cost O(i). */
-MUST_USE int bundle_read_string(struct bundle *b, const struct bundle_entry *entry, size_t i, struct buf *ret, struct err *e);
+MUST_USE int bundle_read_string(struct bundle *b, const struct bundle_entry *entry, size_t i, struct buf *ret,
+                                struct err *e);
 
 /* ---- the `checkpoint` file ---- */
 

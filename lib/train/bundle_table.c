@@ -357,7 +357,8 @@ int table_read(const void *data, size_t n, bool check_crc, table_fn *each, void 
     if (reader_u64le(&r, &magic) < 0 || magic != TABLE_MAGIC)
         return err_set(e, ERR_INPUT, "not a checkpoint index (its last bytes are not those of a table), or cut");
     r = reader_of(t.data + n - FOOTER_SIZE, HANDLES_SIZE);
-    if (take_handle(&r, &metaindex) < 0 || take_handle(&r, &index) < 0 || !footer_is(t.data + n - FOOTER_SIZE, metaindex, index))
+    if (take_handle(&r, &metaindex) < 0 || take_handle(&r, &index) < 0 ||
+        !footer_is(t.data + n - FOOTER_SIZE, metaindex, index))
         return err_set(e, ERR_INPUT, "the footer is malformed");
     int result = open_block(&t, metaindex, &ignored, e) < 0 ? -1 : read_index(&t, index, e);
     buf_fini(&t.last);

@@ -120,8 +120,8 @@ int bundle_writer_put(struct bundle_writer *w, size_t id, size_t offset, const v
         return err_set(e, ERR_INTERNAL, "%s: there is no tensor %zu", w->prefix, id);
     struct column *c = &w->columns[id];
     if (offset != c->written || n > c->item.entry.size - c->written)
-        return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " of %" PRIu64 " bytes, then came %zu at %zu", w->prefix,
-                       c->item.key, c->written, c->item.entry.size, n, offset);
+        return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " of %" PRIu64 " bytes, then came %zu at %zu",
+                       w->prefix, c->item.key, c->written, c->item.entry.size, n, offset);
     return append(w, c, data, n, e);
 }
 

@@ -15,7 +15,8 @@ enum {
     NAME_WIDTH = 7,     /* of a letter in the legend */
 };
 
-static const char *const COLOURS[] = { "#ff7043", "#0077bb", "#009988", "#cc3311", "#33bbee", "#ee3377", "#997700", "#7e57c2" };
+static const char *const COLOURS[] = { "#ff7043", "#0077bb", "#009988", "#cc3311",
+                                       "#33bbee", "#ee3377", "#997700", "#7e57c2" };
 
 struct curves_look curves_look_default(void)
 {
@@ -50,7 +51,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void collect_names(const struct series_set *s, const struct curves_look *look, struct strlist *tags, struct strlist *runs)
+static void collect_names(const struct series_set *s, const struct curves_look *look, struct strlist *tags,
+                          struct strlist *runs)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (!is_shown(&s->items[i], look))
@@ -150,17 +152,20 @@ struct panel {
     struct scale across, up;
 };
 
+#define GRID_LINE(direction) "<path class=\"grid\" d=\"M%.1f %.1f" direction "%.1f\"/>"
+#define TICK(anchor) "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"" anchor "\">%s</text>\n"
+
 static void put_axes(struct buf *out, const struct panel *p)
 {
     const struct scale *a = &p->across, *u = &p->up;
     char text[32];
 
     for (double v = ceil(u->low / u->tick) * u->tick; v <= u->high; v += u->tick)
-        buf_printf(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/><text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                   a->from, place(u, v), a->to, a->from - 6, place(u, v) + 3.5, tick_text(v, u->tick, text));
+        buf_printf(out, GRID_LINE("H") TICK("end"), a->from, place(u, v), a->to, a->from - 6, place(u, v) + 3.5,
+                   tick_text(v, u->tick, text));
     for (double v = ceil(a->low / a->tick) * a->tick; v <= a->high; v += a->tick)
-        buf_printf(out, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/><text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
-                   place(a, v), u->from, u->to, place(a, v), u->from + 15, tick_text(v, a->tick, text));
+        buf_printf(out, GRID_LINE("V") TICK("middle"), place(a, v), u->from, u->to, place(a, v), u->from + 15,
+                   tick_text(v, a->tick, text));
     buf_printf(out, "<path class=\"axis\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", a->from, u->to, u->from, a->to);
 }
 
@@ -304,8 +309,9 @@ static double put_legend(struct buf *out, const struct strlist *runs, double y, 
             x = GAP;
             y += LEGEND_LINE;
         }
-        buf_printf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"14\" height=\"4\" rx=\"2\" fill=\"%s\"/><text class=\"run\" x=\"%.0f\" y=\"%.0f\">", x,
-                   y + 8, colour_of(runs, runs->items[i]), x + 20, y + 14);
+        buf_printf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"14\" height=\"4\" rx=\"2\" fill=\"%s\"/>", x, y + 8,
+                   colour_of(runs, runs->items[i]));
+        buf_printf(out, "<text class=\"run\" x=\"%.0f\" y=\"%.0f\">", x + 20, y + 14);
         put_text(out, runs->items[i]);
         buf_str(out, "</text>\n");
         x += size;
@@ -363,8 +369,8 @@ void curves_svg(const struct series_set *s, const struct curves_look *look, stru
         buf_printf(&body, "<text class=\"tag\" x=\"%d\" y=\"%.0f\">no scalars yet</text>\n", GAP, y + 20);
 
     double rows = (double)((tags.n + columns - 1) / columns), height = y + MAX(rows * (look->panel_height + GAP), 40);
-    buf_printf(ret, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n", width,
-               height, width, height);
+    buf_str(ret, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
+    buf_printf(ret, " width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n", width, height, width, height);
     buf_str(ret, STYLE);
     buf_printf(ret, "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#fafafa\"/>\n", width, height);
     buf_add(ret, body.data, body.len);

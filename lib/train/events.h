@@ -1,4 +1,5 @@
-/* events - TensorBoard's event files: records of tensorflow.Event (core/util/event.proto, summary.proto) in TFRecord framing.
+/* events - TensorBoard's event files: records of tensorflow.Event (core/util/event.proto, core/framework/summary.proto)
+ * in TFRecord framing.
  *
  * TensorBoard drops a file for ever at the first damaged record, and waits for more at a record that is cut. So each record
  * here is one write(2), a file is only appended to, by one writer, and a restart begins a new file.
@@ -20,9 +21,10 @@ const char *events_path(const struct events_writer *w);
 
 MUST_USE int events_scalar(struct events_writer *w, double wall, int64_t step, const char *tag, float value, struct err *e);
 /* Buckets as TensorFlow's (edges grow by a tenth). NaN and Inf are left out; n may be 0. */
-MUST_USE int events_histogram(struct events_writer *w, double wall, int64_t step, const char *tag, const float *values, size_t n,
-                              struct err *e);
-MUST_USE int events_text(struct events_writer *w, double wall, int64_t step, const char *tag, const char *markdown, struct err *e);
+MUST_USE int events_histogram(struct events_writer *w, double wall, int64_t step, const char *tag, const float *values,
+                              size_t n, struct err *e);
+MUST_USE int events_text(struct events_writer *w, double wall, int64_t step, const char *tag, const char *markdown,
+                         struct err *e);
 enum events_session { EVENTS_START = 1, EVENTS_STOP = 2, EVENTS_CHECKPOINT = 3 };
 /* START with step s makes TensorBoard forget what other files of the folder have from s on (a job that went back). path
  * (of the checkpoint) and msg may be NULL. */

@@ -1,5 +1,5 @@
-/* events_proto - inside of train/events.h: field numbers of the messages in event files. From tensorflow core/util/event.proto,
- * core/framework/{summary,tensor,tensor_shape}.proto, tensorboard/plugins/hparams/{plugin_data,api}.proto, and
+/* events_proto - inside of train/events.h: field numbers of the messages in event files. From tensorflow
+ * core/util/event.proto, core/framework/{summary,tensor,tensor_shape}.proto, tensorboard/plugins/hparams/{plugin_data,api}.proto, and
  * google/protobuf/struct.proto. */
 #ifndef TRAINYARD_TRAIN_EVENTS_PROTO_H
 #define TRAINYARD_TRAIN_EVENTS_PROTO_H
@@ -8,7 +8,8 @@ enum { EVENT_WALL = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5
 enum { SESSION_STATUS = 1, SESSION_PATH = 2, SESSION_MSG = 3 };
 enum { SUMMARY_VALUE = 1 };
 enum { VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_HISTO = 5, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
-enum { HISTO_MIN = 1, HISTO_MAX = 2, HISTO_NUM = 3, HISTO_SUM = 4, HISTO_SUM_SQUARES = 5, HISTO_LIMITS = 6, HISTO_COUNTS = 7 };
+enum { HISTO_MIN = 1, HISTO_MAX = 2, HISTO_NUM = 3, HISTO_SUM = 4, HISTO_SUM_SQUARES = 5, HISTO_LIMITS = 6,
+       HISTO_COUNTS = 7 };
 enum { METADATA_PLUGIN = 1, METADATA_CLASS = 4 };
 enum { PLUGIN_NAME = 1, PLUGIN_CONTENT = 2 };
 enum { CLASS_TENSOR = 2 };

@@ -9,6 +9,7 @@ bin=$build/interop
 
 mkdir -p "$bin"
 for program in make_files dump; do
+    # shellcheck disable=SC2046 # a list of words
     ${CC:-cc} -std=gnu17 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Ilib -o "$bin/$program" "$here/$program.c" "$build/libtrain.a" "$build/libtensor.a" \
         "$build/libcodec.a" "$build/libbase.a" $(pkg-config --libs jansson yaml-0.1 zlib) -lm -lpthread
 done
