@@ -25,8 +25,6 @@ static bool is_train_job(void *user UNUSED, const json_t *v)
 /* No document is a TrainJob: says what the first one is instead. */
 static int not_a_train_job(const json_t *v, const struct source *src, struct err *e)
 {
-    static const char *const KINDS[] = { KIND };
-    char cure[64];
     struct node top = node_root(v, src), kind = node_get(&top, "kind");
     const char *word = json_string_value(kind.v);
 
@@ -38,8 +36,8 @@ static int not_a_train_job(const json_t *v, const struct source *src, struct err
         return node_error(&kind, e,
                           "a TFJob names images, not a model, and only a cluster can run them: kubectl apply it where "
                           "the operator runs; to run here, write a " KIND " with spec.model (docs/manifest.md)");
-    str_did_you_mean(word, KINDS, COUNT_OF(KINDS), cure, sizeof(cure));
-    return node_error(&kind, e, "'%.60s' is not a " KIND "%s", word, cure);
+    return node_error(&kind, e, "'%.60s' is not a " KIND "%s", word,
+                      strcasestr(word, "train") != NULL ? "; did you mean '" KIND "'?" : "");
 }
 
 static int check_api_version(const json_t *v, const struct source *src, struct err *e)

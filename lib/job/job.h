@@ -1,7 +1,7 @@
 /* job - a TrainJob as plain values: parsed, defaulted, checked (docs/manifest.md lists every field).
  *
  * One source for the operator, the CLI and the replicas. What only the nn library can judge (layer
- * arguments, shapes, optimizer arguments) stays JSON here, as nodes with their place; nn/check.h judges it.
+ * arguments, shapes, optimizer arguments) stays JSON here, as nodes with their place; nn/model.h judges it.
  * A job is immutable after job_parse and may be shared by threads.
  */
 #ifndef TRAINYARD_JOB_JOB_H
@@ -37,7 +37,7 @@ enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD };
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
  *   idx, npy:  features and labels are files (labels may be NULL: no labels)
  *   csv:       files; header, delimiter, columns, label
- *   tfrecord:  files; fields map names of tf.Example features to features/label */
+ *   tfrecord:  files; columns name the features of a tf.Example that are read, label the one that is the label */
 struct data_spec {
     bool present;
     enum data_format format;
