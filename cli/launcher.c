@@ -18,6 +18,8 @@
 #include "progress.h"
 #include "supervise.h"
 
+/* Nothing a worker or ps could still do counts after the chief's end; most leave with it. */
+enum { END_GRACE_MS = 2000 };
 enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400 };
 
 struct process { /* what the supervisor's replica i is as a process */
@@ -329,7 +331,7 @@ static struct supervisor_config limits_of(const struct job *job)
         .backoff_limit = job->run_policy.backoff_limit,
         .active_deadline_ms = ms_of((double)job->run_policy.active_deadline_seconds),
         .stop_grace_ms = ms_of(job->limits.stop_grace_seconds),
-        .end_grace_ms = 10000 + (evaluator ? ms_of(job->limits.evaluation_grace_seconds) : 0),
+        .end_grace_ms = END_GRACE_MS + (evaluator ? ms_of(job->limits.evaluation_grace_seconds) : 0),
     };
 }
 

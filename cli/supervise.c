@@ -198,7 +198,7 @@ static void phase_late(struct supervisor *s, int64_t now)
     running(s, s->phase, &names);
 
     if (s->phase == PHASE_END) {
-        say(s, LOG_WARNING, "%s still there %s after the end of the job, stopping", names.data,
+        say(s, LOG_INFO, "stopping %s, still there %s after the end of the job", names.data,
             str_duration((double)s->config.end_grace_ms / 1000, text));
         enter(s, PHASE_STOP_WORKERS, now);
     } else if (s->phase == PHASE_KILL) {
