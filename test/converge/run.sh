@@ -45,16 +45,21 @@ test_mnist_single_machine() { # Keras's own mean is 0.975
     at_least "$(mean "${all[@]}")" 0.974 "mean accuracy of three seeds"
 }
 
+# The loss of the very first batch is ln 10 within 5 %: glorot_uniform gives this model logits of variance 0.18, so 2.38 is
+# expected, and a single seed lies 0.05 beside it; hence the mean of many.
 test_mnist_first_loss_is_ln_10() {
     fetched || return
+    local seed all=()
     single_mnist
-    want_exit 0 trainyard run "$dir/mnist.yaml" --data-dir "$cache/mnist" --output-dir "$dir/run" --set fit.epochs=1 \
-        --set summaries.everySteps=1 || return
-    trainyard show events "$dir/run/summaries/train" --tag loss >"$dir/events"
-    local first
-    first=$(awk '$1 == 1 || $2 == 1 {print $NF; exit}' "$dir/events")
-    at_least "$first" 2.187 "the first loss"
-    at_most "$first" 2.418 "the first loss"
+    for seed in $(seq 1 24); do
+        want_exit 0 trainyard run "$dir/mnist.yaml" --fresh --data-dir "$cache/mnist" --output-dir "$dir/run" --set fit.seed="$seed" \
+            --set fit.epochs=null --set fit.steps=2 --set summaries.everySteps=1 || return
+        all+=("$(trainyard show events "$dir/run/summaries/train" --tag loss | awk '$2 == "loss" && $3 == 1 {print $4; exit}')")
+        rm -rf "$dir"/run*
+    done
+    echo "    mean first loss $(mean "${all[@]}") (ln 10 = 2.3026)"
+    at_least "$(mean "${all[@]}")" 2.187 "the first loss"
+    at_most "$(mean "${all[@]}")" 2.418 "the first loss"
 }
 
 test_mnist_1_ps_2_workers() { fetched && three one_ps 0.974; }
