@@ -19,7 +19,7 @@ enum { OPTIMIZER_MAX_SLOTS = 3 };
 
 struct optimizer; /* immutable, shared */
 
-/* A name or a map (node_named): SGD Adam AdamW RMSprop Adagrad Adadelta Nadam Ftrl, and Counting (adds 1 to
+/* A name or a map (node_named): SGD Adam AdamW RMSprop Adagrad Adadelta Adamax Nadam Ftrl Lion, and Counting (adds 1 to
  * every cell: the tests' proof of exactly-once). learning_rate: a number or a schedule (ExponentialDecay,
  * PiecewiseConstantDecay, PolynomialDecay, InverseTimeDecay, CosineDecay, CosineDecayRestarts). */
 MUST_USE int optimizer_parse(const struct node *n, struct optimizer **ret, struct err *e);
