@@ -140,8 +140,10 @@ static int publish(const struct checkpoint_save *save, const char *prefix, struc
     AUTO_FINI(strlist) gone = { 0 };
     auto_free char *latest = NULL;
     struct err ignored;
-    if (state_read(save->dir, &all, &latest, &ignored) < 0)
-        strlist_fini(&all), all = (struct strlist){ 0 }; /* unreadable: begin a new list */
+    if (state_read(save->dir, &all, &latest, &ignored) < 0) { /* unreadable: begin a new list */
+        strlist_fini(&all);
+        all = (struct strlist){ 0 };
+    }
     const char *name = strrchr(prefix, '/') + 1;
     strlist_add(&all, name);
     for (size_t i = 0; i < all.n; i++) {

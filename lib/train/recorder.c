@@ -119,7 +119,7 @@ int recorder_new(const struct recorder_config *config, int64_t resumed_step, str
     r->logged_step = r->rate_step = MAX(resumed_step, 0);
     r->now.checkpoint_step = -1;
     for (size_t i = 0; i < METRICS_MAX; i++)
-        r->now.metrics[i] = NAN;
+        r->now.metrics[i] = (double)NAN;
     if (open_events(r, resumed_step, e) < 0)
         return -1;
     *ret = TAKE(r);

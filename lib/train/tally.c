@@ -104,7 +104,7 @@ static int64_t sums_result(const struct tally *t, const struct sums *s, double *
 {
     if (s == NULL || s->batches == 0) {
         for (size_t i = 0; i < model_metrics(t->m); i++)
-            ret[i] = NAN;
+            ret[i] = (double)NAN;
         return 0;
     }
     metrics_result(t->m, s->acc, ret);
