@@ -70,7 +70,7 @@ int progress_parse(const char *body, size_t n, struct progress *ret, struct err 
     return 0;
 }
 
-enum { PACE_MIN_MS = 100 };
+enum { PACE_MIN_MS = 100, PACE_STILL_MS = 3000 }; /* the chief itself looks once a second only */
 static const double PACE_SECONDS = 3; /* time constant of the smoothing */
 
 void pace_note(struct pace *p, int64_t done, int64_t now_ms)
@@ -80,7 +80,7 @@ void pace_note(struct pace *p, int64_t done, int64_t now_ms)
         return;
     }
     int64_t ms = now_ms - p->at_ms;
-    if (ms < PACE_MIN_MS)
+    if (ms < PACE_MIN_MS || (done == p->done && ms < PACE_STILL_MS))
         return;
     double seconds = (double)ms / 1000, now = (double)(done - p->done) / seconds;
     double weight = p->per_second > 0 ? 1 - exp(-seconds / PACE_SECONDS) : 1;

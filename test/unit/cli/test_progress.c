@@ -95,6 +95,10 @@ START_TEST(pace_follows_the_speed)
     for (int i = 1; i <= 100; i++)
         pace_note(&p, 100 + 40 * i, 2000 + 200 * i);
     ck_assert_double_eq_tol(p.per_second, 200, 1);
+    pace_note(&p, 4100, 22500); /* no news is no standstill */
+    ck_assert_double_eq_tol(p.per_second, 200, 1);
+    pace_note(&p, 4100, 32000); /* but this is one */
+    ck_assert(p.per_second < 50);
     pace_note(&p, 50, 100000); /* rolled back: begins anew */
     ck_assert(p.per_second <= 0);
 }
