@@ -12,6 +12,9 @@ static void say_hello(const struct replica *r)
     log_info("trainyard-worker %s %s: model %s, %zu parameters, %lld examples in batches of %lld, BLAS core %s", TRAINYARD_VERSION,
              r->name, model_name(r->model), model_params(r->model), (long long)r->space.examples, (long long)r->space.batch_size,
              gemm_core());
+    const char *forced = getenv("OPENBLAS_CORETYPE");
+    if (forced != NULL)
+        log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS takes the fastest kernels of this processor", forced);
 }
 
 static int run(const struct options *o, struct err *e)
