@@ -26,8 +26,9 @@ MUST_USE int events_histogram(struct events_writer *w, double wall, int64_t step
 MUST_USE int events_text(struct events_writer *w, double wall, int64_t step, const char *tag, const char *markdown,
                          struct err *e);
 enum events_session { EVENTS_START = 1, EVENTS_STOP = 2, EVENTS_CHECKPOINT = 3 };
-/* START with step s makes TensorBoard forget what other files of the folder have from s on (a job that went back). path
- * (of the checkpoint) and msg may be NULL. */
+/* START with step s makes TensorBoard forget what other files of the folder have from s on (a job that went back); it takes
+ * only the second START of a folder and later ones for restarts, so every life writes one, the first at step 0. path (of
+ * the checkpoint) and msg may be NULL. */
 MUST_USE int events_session(struct events_writer *w, double wall, enum events_session status, int64_t step, const char *path,
                             const char *msg, struct err *e);
 /* What the HParams tab shows: `hparams` is an object of strings, numbers and booleans (others are written as JSON text),

@@ -100,9 +100,9 @@ static int open_events(struct recorder *r, int64_t resumed_step, struct err *e)
         return -1;
     if (r->config.job->validation.present && events_open(validation, now, host, &r->validation, e) < 0)
         return -1;
-    if (resumed_step >= 0 && (events_session(r->train, now, EVENTS_START, resumed_step + 1, NULL, NULL, e) < 0 ||
-                              (r->validation != NULL &&
-                               events_session(r->validation, now, EVENTS_START, resumed_step + 1, NULL, NULL, e) < 0)))
+    /* Also in a job's first life: TensorBoard takes only a folder's second START and later ones for restarts. */
+    if (events_session(r->train, now, EVENTS_START, resumed_step + 1, NULL, NULL, e) < 0 ||
+        (r->validation != NULL && events_session(r->validation, now, EVENTS_START, resumed_step + 1, NULL, NULL, e) < 0))
         return -1;
     return write_hparams(r, e);
 }

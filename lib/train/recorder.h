@@ -19,7 +19,7 @@ struct recorder_config {
     int workers_wanted;
 };
 struct recorder;
-/* resumed_step: step restored from a checkpoint, or -1: a new event file then begins with SessionLog START. */
+/* resumed_step: step restored from a checkpoint, or -1. Event files begin with SessionLog START at resumed_step + 1. */
 MUST_USE int recorder_new(const struct recorder_config *config, int64_t resumed_step, struct recorder **ret, struct err *e);
 void recorder_free(struct recorder *r);
 DEFINE_AUTO(recorder, recorder_free)

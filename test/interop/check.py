@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_file_loader, plugin_event_accumulator
 from tensorboard.plugins.hparams import metadata as hparams
+from tensorboard.util import tensor_util
 
 
 def tensor_lines(out):
@@ -40,7 +41,7 @@ def event_files(out):
 
 def value_line(run, event, value):
     plugin = value.metadata.plugin_data.plugin_name
-    array = tf.make_ndarray(value.tensor)
+    array = tensor_util.make_ndarray(value.tensor)
     head = f"{run}\t{value.tag}\t{event.step}"
     if plugin == "scalars":
         return f"scalar\t{head}\t{event.wall_time:.6f}\t{'%.8g' % array.item()}"

@@ -86,7 +86,8 @@ static int write_run(const char *out, const char *run, struct err *e)
     struct rng r = rng_at(1, RNG_TEST, 0, 0);
     double now = floor(clock_wall());
 
-    if (events_open(dir, now, "localhost", &w, e) < 0 || events_hparams(w, now, hparams, METRICS, 1, run, e) < 0)
+    if (events_open(dir, now, "localhost", &w, e) < 0 || events_session(w, now, EVENTS_START, 0, NULL, NULL, e) < 0 ||
+        events_hparams(w, now, hparams, METRICS, 1, run, e) < 0)
         return -1;
     for (int step = 0; step <= 1000; step += 50) {
         for (size_t i = 0; i < N; i++)
