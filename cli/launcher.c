@@ -350,7 +350,7 @@ static void launcher_fini(struct launcher *l)
 }
 DEFINE_AUTO_FINI(launcher, launcher_fini)
 
-int launcher_run(const struct launch *launch, int *ret_exit, struct err *e)
+int launcher_run(const struct launch *launch, struct launch_end *ret, struct err *e)
 {
     static const struct supervisor_ops OPS = { .start = start_replica, .signal = signal_replica, .say = say };
     AUTO_FINI(launcher) l = { .launch = launch, .child_events = -1, .get = HTTP_GET_INIT };
@@ -361,6 +361,7 @@ int launcher_run(const struct launch *launch, int *ret_exit, struct err *e)
     if (set_up_replicas(&l, launch->job, e) < 0 || watch_children(&l, e) < 0)
         return -1;
     loop(&l);
-    *ret_exit = supervisor_exit_code(l.supervisor);
+    ret->exit_code = supervisor_exit_code(l.supervisor);
+    str_fmt(ret->reason, sizeof(ret->reason), "%s", supervisor_reason(l.supervisor));
     return 0;
 }

@@ -16,7 +16,11 @@ struct launch {
 };
 /* What can be known before anything is made: that somebody would train, and that the programs are there. */
 MUST_USE int launcher_check(const struct job *job, struct err *e);
-/* *ret_exit: the job's exit code. -1: it could not be begun at all; nothing runs then. */
-MUST_USE int launcher_run(const struct launch *launch, int *ret_exit, struct err *e);
+struct launch_end {
+    int exit_code;                    /* the job's */
+    char reason[ERR_TEXT_MAX];        /* why it failed, or "" */
+};
+/* -1: it could not be begun at all; nothing runs then. */
+MUST_USE int launcher_run(const struct launch *launch, struct launch_end *ret, struct err *e);
 
 #endif

@@ -135,18 +135,19 @@ static void announce(const struct job *job, const struct model *model, const str
              cli_count(model_params(model), params), out->path);
 }
 
-static int tell_end(const struct job *job, const struct outdir *out, int exit_code, double seconds, struct err *e)
+static int tell_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     char time[32];
 
-    if (exit_code == 0) {
+    if (end->exit_code == 0) {
         buf_printf(&text, "%s finished in %s\n", job->name, str_duration(seconds, time));
         outdir_summary(out->path, &text);
-    } else if (exit_code == 143) {
+    } else if (end->exit_code == 143) {
         buf_printf(&text, "%s stopped after %s; the same command goes on with it\n", job->name, str_duration(seconds, time));
     } else {
-        buf_printf(&text, "%s failed after %s, exit code %d\n", job->name, str_duration(seconds, time), exit_code);
+        buf_printf(&text, "%s failed after %s with exit code %d%s%s\n", job->name, str_duration(seconds, time), end->exit_code,
+                   end->reason[0] != '\0' ? ": " : "", end->reason);
     }
     return cli_print(&text, e);
 }
@@ -194,7 +195,9 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
     announce(job, model, &out);
     struct launch launch = { .job = job, .job_file = job_file, .data_dir = data_dir, .output_dir = output_dir, .uid = out.uid,
                              .log_level = r.log_level, .log_format = r.log_format, .json = r.format == LOG_JSON };
-    if (launcher_run(&launch, ret_exit, e) < 0)
+    struct launch_end end;
+    if (launcher_run(&launch, &end, e) < 0)
         return -1;
-    return tell_end(job, &out, *ret_exit, (double)(clock_ms() - begun) / 1000, e);
+    *ret_exit = end.exit_code;
+    return tell_end(job, &out, &end, (double)(clock_ms() - begun) / 1000, e);
 }

@@ -17,11 +17,6 @@ static const struct {
     [TENSOR_BOOL] = { 1, "BOOL", "|b1" },
 };
 
-size_t tensor_type_size(enum tensor_type t)
-{
-    return TYPES[t].size;
-}
-
 static int put(const struct tensor_sink *sink, const struct buf *b, struct err *e)
 {
     return sink->write(sink->user, b->data, b->len, e);

@@ -30,7 +30,6 @@ struct tensor_sink {
     void *user;
 };
 
-size_t tensor_type_size(enum tensor_type t);
 MUST_USE int safetensors_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
 /* Less than 4 GiB a tensor and in all (no ZIP64); bfloat16 has no numpy type: both are ERR_INPUT. */
 MUST_USE int npz_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);

@@ -35,7 +35,7 @@ static __attribute__((noreturn)) void launch(const char *yaml, const char *const
 {
     struct err e = { 0 };
     struct job *job = NULL;
-    int code = 99;
+    struct launch_end end = { .exit_code = 99 };
 
     dup2(out, STDERR_FILENO);
     setenv("TRAINYARD_BIN_DIR", "test/fake", 1);
@@ -47,12 +47,12 @@ static __attribute__((noreturn)) void launch(const char *yaml, const char *const
         _exit(98);
     l.job = job;
     l.json = getenv("FAKE_JSON") != NULL;
-    if (launcher_run(&l, &code, &e) < 0) {
+    if (launcher_run(&l, &end, &e) < 0) {
         dprintf(STDERR_FILENO, "error: %s\n", e.msg);
-        code = err_exit_code(&e);
+        end.exit_code = err_exit_code(&e);
     }
     job_free(job);
-    _exit(code);
+    _exit(end.exit_code);
 }
 
 static void begin(const char *yaml, const char *const env[][2], size_t n)
