@@ -13,10 +13,11 @@ LIB_A   := $(foreach l,$(LIBS),$(BUILD)/lib$l.a)
 above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eval seen := 1))$(if $(seen),$l)))
 
 # Services are for other languages' generators: protobuf-c's stubs would be dead code, and clash with method names.
-$(BUILD)/gen/rpc/%.pb-c.c $(BUILD)/gen/rpc/%.pb-c.h &: $(PROTOS)
+# All at once (&:), because each file includes common.proto: one job must not rewrite what another reads.
+$(GEN_C) $(GEN_H) &: $(PROTOS)
 	@mkdir -p $(BUILD)/gen/rpc $(BUILD)/proto/rpc
 	@for p in $(PROTOS); do sed '/^service /,/^}/d' $$p > $(BUILD)/proto/rpc/$$(basename $$p); done
-	@protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(BUILD)/proto/rpc/$*.proto
+	@protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(PROTOS:lib/%=$(BUILD)/proto/%)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c | $(GEN_H)
 	@mkdir -p $(@D)
