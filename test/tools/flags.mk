@@ -38,6 +38,10 @@ else
 endif
 IS_CLANG := $(findstring clang,$(notdir $(CC)))
 WARNINGS := $(WARN) $(if $(IS_CLANG),$(CLANG_WARN),$(GCC_WARN))
+# gcc sees less of the flow through a sanitizer's checks, and says so wrongly; release, debug and clang warn of it.
+ifneq ($(filter asan tsan,$(FLAVOUR)),)
+  WARNINGS += -Wno-maybe-uninitialized
+endif
 ifeq ($(DEV),1)
   WARNINGS += -Werror
 endif
