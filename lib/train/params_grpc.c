@@ -100,10 +100,13 @@ static int scatter(struct remote *r, const struct errand *j, const struct rpc_me
     return 0;
 }
 
-static int check_versions(const struct errand *j, size_t n, struct err *e)
+static int check_versions(const struct errand *j, const int64_t *versions, size_t n, struct err *e)
 {
     if (n != j->part->count)
         return err_set(e, ERR_INTERNAL, "it answers with %zu versions of %zu segments", n, j->part->count);
+    for (size_t i = 0; i < n; i++)
+        if (versions[i] < 0)
+            return err_set(e, ERR_INTERNAL, "it answers with version %lld", (long long)versions[i]);
     return 0;
 }
 
@@ -113,7 +116,7 @@ static int take_pull(struct remote *r, const struct errand *j, const struct rpc_
     if (wire_unpack(&trainyard__v1__pull_reply__descriptor, m, &message, e) < 0)
         return -1;
     const Trainyard__V1__PullReply *a = (const void *)message;
-    if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->n_versions, e) < 0 ||
+    if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->versions, a->n_versions, e) < 0 ||
         scatter(r, j, m, true, e) < 0)
         return -1;
     if (a->n_versions > 0)
@@ -128,7 +131,7 @@ static int take_push(struct remote *r, const struct errand *j, const struct rpc_
     if (wire_unpack(&trainyard__v1__push_reply__descriptor, m, &message, e) < 0)
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;
-    if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->n_versions, e) < 0 ||
+    if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->versions, a->n_versions, e) < 0 ||
         scatter(r, j, m, false, e) < 0)
         return -1;
     int64_t *versions = j->peer->versions + j->part->first;

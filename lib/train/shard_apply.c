@@ -218,7 +218,7 @@ static int push_segment(struct segment *g, struct push *p, const int64_t *seen, 
     if (fresh == 1) {
         p->applied++;
         g->clean = false;
-        p->staleness = MAX(p->staleness, seen != NULL ? g->state.t - *seen : 0);
+        p->staleness = MAX(p->staleness, seen != NULL && *seen >= 0 ? g->state.t - *seen : 0);
     }
     if (g->spec.kind == VAR_CONST) {
         g->state.t += fresh;

@@ -3,6 +3,8 @@
 
 #include "train/shard_internal.h"
 
+static const int64_t VERSION_MAX = INT64_MAX / 2; /* far below overflow */
+
 static void initial_slots(const struct shard *s, struct segment *g)
 {
     for (int i = 0; i < g->nslots; i++) {
@@ -32,8 +34,8 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
     struct segment *g;
     if (shard_admit(s, who, SHARD_LOADING, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
-    if (version < 0)
-        return err_set(e, ERR_INPUT, "segment %u: version %lld is negative", id, (long long)version);
+    if (version < 0 || version > VERSION_MAX)
+        return err_set(e, ERR_INPUT, "segment %u: version %lld is out of range", id, (long long)version);
     size_t parts = 1 + (with_slots ? (size_t)g->nslots : 0);
     if (payload->size != parts * segment_bytes(g))
         return err_set(e, ERR_INPUT, "segment %u: %zu bytes instead of %zu x %zu", id, payload->size, parts,

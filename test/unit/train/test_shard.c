@@ -435,7 +435,8 @@ START_TEST(bad_restores)
     in = cut(&c, data, 60, NULL, 0);
     ck_fails(shard_restore(s, &CHIEF, 0, true, 0, &none, &in, &e), ERR_INPUT, "3 x 60");
     ck_fails(shard_restore(s, &CHIEF, 5, false, 0, &none, &in, &e), ERR_INPUT, "segment 5 is not held");
-    ck_fails(shard_restore(s, &CHIEF, 0, false, -1, &none, &in, &e), ERR_INPUT, "negative");
+    ck_fails(shard_restore(s, &CHIEF, 0, false, -1, &none, &in, &e), ERR_INPUT, "out of range");
+    ck_fails(shard_restore(s, &CHIEF, 0, false, INT64_MAX, &none, &in, &e), ERR_INPUT, "out of range");
     AUTO(shard) *ready = serving(l, ADAM, (float[80]){ 0 });
     ck_fails(shard_restore(ready, &CHIEF, 0, false, 0, &none, &in, &e), ERR_REFUSED, "serves already");
     ck_fails(shard_snapshot(s, &CHIEF, 0, &(struct shard_snapshot){ 0 }, &e), ERR_NOT_READY, "");
