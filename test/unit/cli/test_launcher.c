@@ -163,7 +163,8 @@ START_TEST(its_reason_is_found_in_json_too)
           { "FAKE_worker_1", "echo '{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}' >&2; exit 2" });
     finish();
     ck_assert_int_eq(run.code, 2);
-    assert_said("\n{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}\n"); /* as it was, without a name in front */
+    assert_said("{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}\n");
+    ck_assert_ptr_null(strstr(run.text.data, "[worker-1]")); /* as it was, without a name in front */
     assert_said("worker-1 ended with exit code 2: no \"x\"");
 }
 END_TEST
