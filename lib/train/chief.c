@@ -9,12 +9,14 @@
 #include "train/output.h"
 
 enum {
-    LOOK_EVERY_MS = 1000,
+    LOOK_EVERY_MS = 1000, /* at most; LOOK_PS_MS a ps, so that few ps are looked at more often */
+    LOOK_PS_MS = 250,
     LOOK_FIRST_MS = 50,   /* early looks, so that the first lines come soon */
     LOOK_CALL_MS = 2000,
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
     EXPLAIN_MS = 5000,
+    FAREWELL_MS = 2000,   /* for workers to hear why the job failed */
 };
 
 struct coordinator *chief_coordinator(struct chief *c)
@@ -247,6 +249,7 @@ static int abandon(struct chief *c, struct err *e)
         coordinator_set(c->desk, JOB_STOPPING, c->generation, e->msg);
         recorder_state(c->recorder, "failed", e->msg);
         recorder_finish(c->recorder, atomic_load(&c->step), c->desk, NULL);
+        chief_await_leave(c, FAREWELL_MS);
     }
     return -1;
 }
@@ -269,7 +272,7 @@ static int lead(struct chief *c, struct err *e)
             return chief_finish(c, atomic_load(&c->step), e);
         }
         coordinator_wait(c->desk, clock_ms() + (desk.settling ? 1 : pause));
-        pause = MIN(2 * pause, (int64_t)LOOK_EVERY_MS);
+        pause = MIN(2 * pause, MIN((int64_t)fleet_size(c->fleet) * LOOK_PS_MS, LOOK_EVERY_MS));
     }
 }
 

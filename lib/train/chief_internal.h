@@ -46,6 +46,7 @@ int64_t chief_epochs_over(const struct chief *c, int64_t done_low);         /* e
 MUST_USE int chief_pull(struct chief *c, struct err *e);                    /* values to evaluate */
 MUST_USE int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e);
 MUST_USE int chief_finish(struct chief *c, int64_t step, struct err *e);
+void chief_await_leave(struct chief *c, int64_t at_most_ms); /* workers learn of the end by their next call */
 MUST_USE int chief_already_finished(struct chief *c, int64_t step, struct err *e);
 
 #endif

@@ -7,7 +7,7 @@
 #include "train/chief_internal.h"
 #include "train/output.h"
 
-enum { LOOK_MS = 2000, PULL_MS = 60000, REPORTS_MS = 1000, LEAVE_MS = 5000, POLL_MS = 10 };
+enum { LOOK_MS = 2000, PULL_MS = 60000, REPORTS_MS = 1000, LEAVE_MS = 5000, LINGER_MS = 1000, POLL_MS = 10 };
 
 /* ---- checkpoints ---- */
 
@@ -155,10 +155,9 @@ int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e)
 
 /* ---- the end ---- */
 
-/* Workers learn of the end by their next call and leave. */
-static void await_leave(struct chief *c)
+void chief_await_leave(struct chief *c, int64_t at_most_ms)
 {
-    int64_t deadline = clock_ms() + LEAVE_MS;
+    int64_t deadline = clock_ms() + at_most_ms;
     struct coordinator_view desk;
     for (coordinator_view(c->desk, &desk); desk.members > 0 && clock_ms() < deadline; coordinator_view(c->desk, &desk)) {
         coordinator_wait(c->desk, clock_ms() + POLL_MS);
@@ -184,7 +183,7 @@ int chief_finish(struct chief *c, int64_t step, struct err *e)
         return -1;
     recorder_state(c->recorder, "finished", "");
     coordinator_set(c->desk, JOB_FINISHED, c->generation, "the job has finished");
-    await_leave(c);
+    chief_await_leave(c, LEAVE_MS);
     fleet_finish(c->fleet, step);
     return 0;
 }
@@ -197,7 +196,9 @@ int chief_already_finished(struct chief *c, int64_t step, struct err *e)
     coordinator_set(c->desk, JOB_FINISHED, c->generation, "the job has finished");
     fleet_fence(c->fleet, c->generation);
     fleet_finish(c->fleet, step);
-    coordinator_wait(c->desk, clock_ms() + 500); /* a worker that is just starting learns it, too */
-    await_leave(c);
+    int64_t until = clock_ms() + LINGER_MS;
+    while (clock_ms() < until) /* workers that are just starting learn it, too */
+        coordinator_wait(c->desk, until);
+    chief_await_leave(c, LEAVE_MS);
     return 0;
 }

@@ -275,14 +275,14 @@ void recorder_look(struct recorder *r, const struct fleet_view *fleet, const str
 
 /* ---- epochs ---- */
 
-static void history_add(struct recorder *r, const char *key, double value)
+static void history_add(struct recorder *r, const char *key, json_t *value)
 {
     json_t *list = json_object_get(r->history, key);
     if (list == NULL) {
         list = json_array();
         json_object_set_new(r->history, key, list);
     }
-    json_array_append_new(list, json_number(value));
+    json_array_append_new(list, value);
 }
 
 static void log_epoch(struct recorder *r, int64_t epoch, const double *train, const double *validation)
@@ -292,7 +292,7 @@ static void log_epoch(struct recorder *r, int64_t epoch, const double *train, co
     int n = 0;
     int64_t epochs = (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
     str_fmt(text, sizeof text, "epoch %lld/%lld done", (long long)epoch + 1, (long long)epochs);
-    for (size_t i = 0; i < r->nmetrics; i++)
+    for (size_t i = 0; train != NULL && i < r->nmetrics; i++)
         f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), train[i]);
     for (size_t i = 0; validation != NULL && i < r->nmetrics; i++) {
         str_fmt(names[i], sizeof names[i], "val_%s", model_metric_name(r->config.model, i));
@@ -312,23 +312,24 @@ void recorder_epoch(struct recorder *r, int64_t epoch, int64_t step, struct coor
 {
     struct taken x = { .r = r, .epoch = epoch };
     coordinator_tally(c, visit_epoch, &x);
-    history_add(r, "epoch", (double)epoch);
+    history_add(r, "epoch", json_integer(epoch));
     for (size_t i = 0; i < r->nmetrics; i++) {
         const char *name = model_metric_name(r->config.model, i);
         char tag[NAME_MAX_LEN + 8], val[NAME_MAX_LEN + 8];
         str_fmt(tag, sizeof tag, "epoch_%s", name);
         str_fmt(val, sizeof val, "val_%s", name);
-        history_add(r, name, x.epoch_metrics[i]);
-        scalar(r, r->train, epoch, tag, x.epoch_metrics[i]);
+        history_add(r, name, json_number(x.epoch_metrics[i]));
+        if (x.epoch_batches > 0) /* none: their reports went with an earlier chief */
+            scalar(r, r->train, epoch, tag, x.epoch_metrics[i]);
         if (validation == NULL)
             continue;
-        history_add(r, val, validation[i]);
+        history_add(r, val, json_number(validation[i]));
         scalar(r, r->validation, epoch, tag, validation[i]);
         scalar(r, r->validation, step, name, validation[i]);
     }
     flush(r, r->train);
     flush(r, r->validation);
-    log_epoch(r, epoch, x.epoch_metrics, validation);
+    log_epoch(r, epoch, x.epoch_batches > 0 ? x.epoch_metrics : NULL, validation);
     MUTEX_GUARD(&r->lock);
     r->now.has_validation = validation != NULL;
     if (validation != NULL)
