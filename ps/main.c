@@ -123,6 +123,7 @@ static int ps_open(struct ps *p, struct err *e)
         return err_set(e, ERR_INPUT, "--job-uid has %zu characters, at most %d", strlen(p->options->job_uid), SHARD_UID_MAX - 1);
     shard_set_job(p->shard, p->options->job_uid);
     p->service = shard_service_new(p->shard);
+    shard_service_share(p->service, p->options->share);
     shard_service_methods(p->service, methods);
     if (rpc_server_start(p->address, methods, COUNT_OF(methods), threads(p->options), &p->server, e) < 0)
         return -1;

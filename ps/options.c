@@ -11,7 +11,7 @@ static int finish(struct options *o, const struct strlist *args, struct err *e)
 
 int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e)
 {
-    struct options o = { .job_uid = "", .log_level = "info", .log_format = "text" };
+    struct options o = { .job_uid = "", .log_level = "info", .log_format = "text", .share = true };
     const char *ignored = NULL; /* a launcher may give all replicas the same flags */
     const struct opt table[] = {
         OPT_SECTION("Cluster (or TF_CONFIG)"),
@@ -30,6 +30,7 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
         OPT_STR("listen", NULL, "ADDRESS", &o.listen, "host:port to listen on (default: the port of its entry in the cluster spec)"),
         OPT_INT("http-port", "TRAINYARD_HTTP_PORT", "PORT", &o.http_port, 0, 65535, "/metrics /healthz /readyz /progress; 0: none"),
         OPT_INT("threads", NULL, "N", &o.threads, 0, THREADS_MAX, "that serve requests; 0 (default): one a core, 2 to 8"),
+        OPT_BOOL("shared-memory", &o.share, "take gradients of workers on this host through shared memory (default)"),
         OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &o.log_level, "debug, info, warning or error"),
         OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &o.log_format, "text or json"),
         OPT_END,

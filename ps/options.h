@@ -13,6 +13,7 @@ struct options {
     const char *listen;            /* NULL: from the cluster spec */
     int64_t http_port;             /* 0: none */
     int64_t threads;               /* 0: by the number of cores */
+    bool share;                    /* memory with workers of this host */
     const char *tls_dir;
     const char *log_level, *log_format;
     enum log_level level;

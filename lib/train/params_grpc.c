@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "train/shard_internal.h"
 
 /* A ps that holds more than PART_BYTES is pulled and pushed in parts of about that size, LANES connections wide and
  * WINDOW calls deep, so that copying at both ends goes on while bytes travel (test/bench/bench_params.c). */
@@ -51,6 +52,36 @@ static void start_pull(struct remote *r, const struct errand *j, int64_t deadlin
                               NULL, 0, MAX(deadline_ms - clock_ms(), 1));
 }
 
+/* The pieces of the part's gradient; neighbours in the vector become one. */
+static void aim(const struct errand *j, const float *grads)
+{
+    struct part *part = j->part;
+    const float *end = NULL;
+    part->npieces = 0;
+    for (size_t i = 0; i < part->count; i++) {
+        const struct segment_spec *s = j->peer->segments[part->first + i];
+        const float *from = grads + s->offset;
+        if (s->kind == VAR_CONST)
+            continue;
+        if (from == end)
+            part->pieces[part->npieces - 1].size += s->count * sizeof(float);
+        else
+            part->pieces[part->npieces++] = (struct rpc_piece){ .data = from, .size = s->count * sizeof(float) };
+        end = from + s->count;
+    }
+}
+
+/* The same bytes into shared memory: nothing is left to send. */
+static void lay_out(const struct errand *j)
+{
+    unsigned char *to = j->peer->region->data + peer_gradients_at(j->part);
+    for (size_t i = 0; i < j->part->npieces; i++) {
+        memcpy(to, j->part->pieces[i].data, j->part->pieces[i].size);
+        to += j->part->pieces[i].size;
+    }
+    j->part->npieces = 0;
+}
+
 static void start_push(struct remote *r, const struct errand *j, int64_t deadline_ms)
 {
     struct part *part = j->part;
@@ -65,6 +96,13 @@ static void start_push(struct remote *r, const struct errand *j, int64_t deadlin
         q.versions = j->peer->versions + part->first;
         q.n_versions = part->count;
     }
+    aim(j, r->grads);
+    if (j->peer->region != NULL) {
+        lay_out(j);
+        q.region = j->peer->region_id;
+        q.gradients_at = peer_gradients_at(part);
+        q.values_at = peer_values_at(j->peer, part);
+    }
     wire_pack(&q.base, &part->head);
     part->call = rpc_start(j->peer->channel, part->lane, wire_method(PS_PUSH), part->head.data, part->head.len, part->pieces,
                            part->npieces, MAX(deadline_ms - clock_ms(), 1));
@@ -72,32 +110,36 @@ static void start_push(struct remote *r, const struct errand *j, int64_t deadlin
 
 /* ---- answers ---- */
 
-/* Copies the payload to where the segments of the part lie in the vector. */
-static int scatter(struct remote *r, const struct errand *j, const struct rpc_message *m, bool constants, struct err *e)
+/* Copies values to where the segments of the part lie in the vector. */
+static int scatter(struct remote *r, const struct errand *j, struct bytes_in *values, bool constants, struct err *e)
 {
-    size_t want = constants ? j->part->pull : j->part->push, have = rpc_message_payload_size(m), offset = 0;
-    if (have != want)
-        return err_set(e, ERR_INTERNAL, "it answers with %zu bytes of values instead of %zu", have, want);
-
-    size_t pos = 0, left = 0;
-    const void *range = NULL;
+    size_t want = constants ? j->part->pull : j->part->push;
+    struct float_reader reader = { .in = values };
+    if (values->size != want)
+        return err_set(e, ERR_INTERNAL, "it answers with %zu bytes of values instead of %zu", values->size, want);
     for (size_t i = 0; i < j->part->count; i++) {
         const struct segment_spec *s = j->peer->segments[j->part->first + i];
         if (s->kind == VAR_CONST && !constants)
             continue;
-        char *to = (char *)(r->p.vector + s->offset);
-        for (size_t done = 0, n, bytes = s->count * sizeof(float); done < bytes; done += n) {
-            while (left == 0 && rpc_message_next(m, &pos, &range, &left) == 1)
-                offset = 0;
-            n = MIN(left, bytes - done);
-            if (n == 0)
-                return err_set(e, ERR_INTERNAL, "its values end after %zu bytes", done);
-            memcpy(to + done, (const char *)range + offset, n);
-            offset += n;
-            left -= n;
-        }
+        if (!floats_copy(&reader, r->p.vector + s->offset, s->count))
+            return err_set(e, ERR_INTERNAL, "its values end within segment %u", s->id);
     }
     return 0;
+}
+
+static int scatter_message(struct remote *r, const struct errand *j, const struct rpc_message *m, bool constants,
+                           struct err *e)
+{
+    struct wire_walk walk;
+    struct bytes_in values = wire_payload(m, &walk);
+    return scatter(r, j, &values, constants, e);
+}
+
+static int scatter_shared(struct remote *r, const struct errand *j, struct err *e)
+{
+    struct one_range range = { j->peer->region->data + peer_values_at(j->peer, j->part), j->part->push };
+    struct bytes_in values = one_range(&range);
+    return scatter(r, j, &values, false, e);
 }
 
 static int check_versions(const struct errand *j, const int64_t *versions, size_t n, struct err *e)
@@ -117,7 +159,7 @@ static int take_pull(struct remote *r, const struct errand *j, const struct rpc_
         return -1;
     const Trainyard__V1__PullReply *a = (const void *)message;
     if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->versions, a->n_versions, e) < 0 ||
-        scatter(r, j, m, true, e) < 0)
+        scatter_message(r, j, m, true, e) < 0)
         return -1;
     if (a->n_versions > 0)
         memcpy(j->peer->versions + j->part->first, a->versions, a->n_versions * sizeof(*a->versions));
@@ -132,7 +174,7 @@ static int take_push(struct remote *r, const struct errand *j, const struct rpc_
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;
     if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->versions, a->n_versions, e) < 0 ||
-        scatter(r, j, m, false, e) < 0)
+        (j->peer->region != NULL ? scatter_shared(r, j, e) : scatter_message(r, j, m, false, e)) < 0)
         return -1;
     int64_t *versions = j->peer->versions + j->part->first;
     for (size_t i = 0; i < a->n_versions; i++) {
@@ -167,6 +209,8 @@ static int gather(struct remote *r, start_fn *start, size_t started, struct push
         int one = rpc_wait(TAKE(j->part->call), &m, &error);
         if (one == 0)
             one = result != NULL ? take_push(r, j, m, result, &error) : take_pull(r, j, m, &error);
+        if (one < 0)
+            j->peer->region_doubtful = true;
         if (one < 0 && rc == 0) {
             if (e != NULL)
                 *e = error;
@@ -197,25 +241,6 @@ static int remote_pull(struct params *p, int64_t deadline_ms, struct err *e)
     return 0;
 }
 
-/* The pieces of the part's gradient; neighbours in the vector become one. */
-static void aim(const struct errand *j, const float *grads)
-{
-    struct part *part = j->part;
-    const float *end = NULL;
-    part->npieces = 0;
-    for (size_t i = 0; i < part->count; i++) {
-        const struct segment_spec *s = j->peer->segments[part->first + i];
-        const float *from = grads + s->offset;
-        if (s->kind == VAR_CONST)
-            continue;
-        if (from == end)
-            part->pieces[part->npieces - 1].size += s->count * sizeof(float);
-        else
-            part->pieces[part->npieces++] = (struct rpc_piece){ .data = from, .size = s->count * sizeof(float) };
-        end = from + s->count;
-    }
-}
-
 static int remote_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
 {
     struct remote *r = remote_of(p);
@@ -223,8 +248,9 @@ static int remote_push_start(struct params *p, int64_t ordinal, const float *gra
     r->ordinal = ordinal;
     r->deadline_ms = clock_ms() + deadline_ms;
     r->started = 0;
-    for (size_t i = 0; i < r->nerrands; i++)
-        aim(&r->errands[i], grads);
+    r->grads = grads;
+    for (size_t i = 0; i < p->nps; i++)
+        peer_share(p, &r->peers[i]);
     start_some(r, start_push, &r->started, r->window, r->deadline_ms);
     return 0;
 }
@@ -274,6 +300,7 @@ static void remote_free(struct params *p)
         free(peer->parts);
         free(peer->segments);
         free(peer->versions);
+        peer_unshare(peer);
         rpc_channel_free(peer->channel);
     }
     free(r->peers);
@@ -295,12 +322,18 @@ static void part_add(struct peer *peer, size_t segment)
     if (last == NULL || last->pull + bytes > PART_BYTES) {
         peer->parts = xrealloc(peer->parts, (peer->nparts + 1) * sizeof(*peer->parts));
         last = &peer->parts[peer->nparts];
-        *last = (struct part){ .first = segment, .lane = (int)(peer->nparts % LANES), .head = BUF_INIT };
+        *last = (struct part){ .first = segment, .push_at = peer->push, .lane = (int)(peer->nparts % LANES), .head = BUF_INIT };
         peer->nparts++;
     }
     last->count++;
     last->pull += bytes;
     last->push += s->kind == VAR_CONST ? 0 : bytes;
+    peer->push += s->kind == VAR_CONST ? 0 : bytes;
+}
+
+static bool is_loopback(const char *host)
+{
+    return str_starts(host, "127.") || str_starts(host, "localhost:") || str_starts(host, "[::1]");
 }
 
 static void peer_setup(struct peer *peer, const struct layout *l, const uint32_t *ids, size_t n, const char *host)
@@ -315,6 +348,7 @@ static void peer_setup(struct peer *peer, const struct layout *l, const uint32_t
     for (size_t k = 0; k < peer->nparts; k++)
         peer->parts[k].pieces = xcalloc(peer->parts[k].count, sizeof(struct rpc_piece));
     peer->channel = rpc_channel_new(host, &(struct rpc_channel_options){ .lanes = MIN(LANES, (int)MAX(peer->nparts, 1)) });
+    peer->may_share = is_loopback(host);
 }
 
 static void plan_errands(struct remote *r)

@@ -1,14 +1,17 @@
 /* params_grpc - inside of the gRPC form of train/params.h: params_grpc.c moves the vector (pull, push), in parts and
- * on several connections when a ps holds much; params_ask.c has what the chief asks one ps at a time. */
+ * on several connections when a ps holds much; params_share.c spares a ps of this host the
+ * network; params_ask.c has what the chief asks one ps at a time. */
 #ifndef TRAINYARD_TRAIN_PARAMS_GRPC_H
 #define TRAINYARD_TRAIN_PARAMS_GRPC_H
 
 #include "train/params_internal.h"
+#include "train/region.h"
 #include "train/wire.h"
 
 struct part { /* some consecutive segments of a ps: one message */
     size_t first, count;        /* in peer.segments */
     size_t pull, push;          /* bytes */
+    size_t push_at;             /* bytes of the peer's push before this part */
     int lane;
     struct rpc_piece *pieces;   /* of the gradient */
     size_t npieces;
@@ -25,6 +28,13 @@ struct peer {
     bool has_versions;
     struct part *parts;
     size_t nparts;
+    size_t push;                /* bytes of all parts */
+    /* Memory that a ps of this host shares, see params_share.c: */
+    bool may_share;
+    struct region *region;      /* NULL: none; gradients, then values */
+    uint64_t region_id;
+    bool region_doubtful;       /* a call failed: the ps may still read or write it, so it is not used again */
+    int64_t share_after_ms;     /* when to try next */
 };
 struct remote {
     struct params p;
@@ -33,6 +43,7 @@ struct remote {
     size_t nerrands, window;       /* calls in flight at most */
     size_t started;             /* of the push in flight */
     int64_t ordinal, deadline_ms; /* of it, the latter by clock_ms() */
+    const float *grads;           /* of it */
 };
 
 static inline struct remote *remote_of(struct params *p)
@@ -44,6 +55,12 @@ void remote_header(const struct params *p, Trainyard__V1__Header *ret);
 int peer_error(const struct peer *peer, struct err *e);
 /* An answer must come from this generation, and from the process that answered first in it. */
 MUST_USE int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation, struct err *e);
+
+/* Offers memory to a ps on this host, now and then, until it takes it or refuses. */
+void peer_share(const struct params *p, struct peer *peer);
+void peer_unshare(struct peer *peer);
+uint64_t peer_gradients_at(const struct part *part);
+uint64_t peer_values_at(const struct peer *peer, const struct part *part);
 
 int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
 int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);

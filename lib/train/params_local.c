@@ -139,30 +139,14 @@ static int local_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct 
     return shard_adopt(local_of(p)->shard, &caller, e);
 }
 
-struct once { /* one range */
-    const void *data;
-    size_t size;
-};
-
-static int once_next(void *user, const void **ret, size_t *ret_size)
-{
-    struct once *o = user;
-    if (o->size == 0)
-        return 0;
-    *ret = o->data;
-    *ret_size = o->size;
-    o->size = 0;
-    return 1;
-}
-
 static int local_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
                          const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
                          struct err *e)
 {
     (void)ps, (void)deadline_ms;
     struct shard_caller caller = who(p);
-    struct once once = { .data = data, .size = floats * sizeof(float) };
-    struct bytes_in in = { .next = once_next, .user = &once, .size = once.size };
+    struct one_range range = { data, floats * sizeof(float) };
+    struct bytes_in in = one_range(&range);
     return shard_restore(local_of(p)->shard, &caller, segment, with_slots, version, applied, &in, e);
 }
 

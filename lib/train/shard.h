@@ -68,6 +68,12 @@ struct bytes_in {
     void *user;
     size_t size;
 };
+/* Bytes that lie in one place; range is used up. */
+struct one_range {
+    const void *data;
+    size_t size;
+};
+struct bytes_in one_range(struct one_range *range);
 /* Sets one segment: values, then (with_slots) each slot; without, slots get the optimizer's initial values. */
 MUST_USE int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, bool with_slots, int64_t version,
                            const struct applied *applied, struct bytes_in *payload, struct err *e);

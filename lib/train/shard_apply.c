@@ -66,6 +66,20 @@ bool floats_copy(struct float_reader *r, float *out, size_t n)
     return true;
 }
 
+static int range_next(void *user, const void **ret, size_t *ret_size)
+{
+    struct one_range *r = user;
+    *ret = r->data;
+    *ret_size = r->size;
+    r->size = 0;
+    return *ret_size > 0;
+}
+
+struct bytes_in one_range(struct one_range *range)
+{
+    return (struct bytes_in){ .next = range_next, .user = range, .size = range->size };
+}
+
 /* ---- parts ---- */
 
 static int part_end(const struct shard *s, struct shard_part part, size_t *ret, struct err *e)

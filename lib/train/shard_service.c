@@ -4,10 +4,12 @@
 
 #include "base/clock.h"
 #include "train/pool.h"
+#include "train/region.h"
 #include "train/wire.h"
 
 /* A request, unpacked, and where its answer goes. */
 struct exchange {
+    struct shard_service *service;
     struct shard *shard;
     struct pool *pool;
     const ProtobufCMessage *request;
@@ -26,6 +28,8 @@ struct bound { /* what rpc_method.user points to */
 struct shard_service {
     struct shard *shard;
     struct pool *pool;
+    struct region_table *regions;
+    atomic_bool share;
     atomic_int_fast64_t heard_ms;
     struct bound bound[SHARD_METHODS];
 };
@@ -105,35 +109,103 @@ static int check_push(const Trainyard__V1__PushRequest *q, const struct shard_si
     return 0;
 }
 
+static void pack_pushed(const struct exchange *x, uint64_t generation, bool duplicate, const struct shard_out *out)
+{
+    Trainyard__V1__PushReply r = TRAINYARD__V1__PUSH_REPLY__INIT;
+    r.incarnation = incarnation(x);
+    r.generation = generation;
+    r.duplicate = duplicate;
+    r.n_versions = out->nversions;
+    r.versions = out->versions;
+    wire_pack(&r.base, &x->reply->head);
+}
+
+/* Where gradients come from and values go to: the message and a buffer of ours, or shared memory. */
+struct push_way {
+    struct pool_buffer *room;
+    struct region *region;
+    struct wire_walk walk;
+    struct one_range range;
+    struct bytes_in grads;
+    struct shard_out out;
+};
+
+static int share_way(const struct exchange *x, const Trainyard__V1__PushRequest *q, size_t size, struct push_way *w,
+                     struct err *e)
+{
+    w->region = region_table_take(x->service->regions, q->region);
+    if (w->region == NULL)
+        return err_set(e, ERR_NOT_READY, "the shared memory of %s is not known here", caller(q->header).sender);
+    w->range = (struct one_range){ region_at(w->region, q->gradients_at, size), size };
+    w->out.values = region_at(w->region, q->values_at, size);
+    w->out.size = size;
+    w->grads = one_range(&w->range);
+    if (w->range.data == NULL || w->out.values == NULL)
+        return err_set(e, ERR_INPUT, "a push beyond its shared memory");
+    return 0;
+}
+
+static int find_way(const struct exchange *x, const Trainyard__V1__PushRequest *q, const struct shard_sizes *sizes,
+                    struct push_way *w, struct err *e)
+{
+    size_t reply = q->no_values || q->region != 0 ? 0 : sizes->push;
+    if (take_room(x, reply, sizes->segments, &w->room, &w->out, e) < 0)
+        return -1;
+    if (q->region != 0)
+        return share_way(x, q, sizes->push, w, e);
+    w->grads = wire_payload(x->message, &w->walk);
+    if (q->no_values)
+        w->out.values = NULL;
+    return 0;
+}
+
+static int push(const struct exchange *x, const Trainyard__V1__PushRequest *q, struct shard_part part, struct push_way *w,
+                const struct shard_sizes *sizes, struct err *e)
+{
+    struct shard_caller who = caller(q->header);
+    bool duplicate;
+    if (find_way(x, q, sizes, w, e) < 0 ||
+        shard_push(x->shard, &who, part, q->ordinal, q->n_versions != 0 ? q->versions : NULL, &w->grads, &w->out, &duplicate,
+                   e) < 0)
+        return -1;
+    pack_pushed(x, who.generation, duplicate, &w->out);
+    if (w->region == NULL)
+        send_room(x, TAKE(w->room), &w->out);
+    return 0;
+}
+
 static int on_push(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__PushRequest *q = REQUEST(x, Trainyard__V1__PushRequest);
     struct shard_caller who = caller(q->header);
     struct shard_part part = { q->first, q->count };
     struct shard_sizes sizes;
-    struct shard_out out;
-    struct pool_buffer *room;
-    if (shard_check(x->shard, &who, e) < 0 || shard_measure(x->shard, part, &sizes, e) < 0 || check_push(q, &sizes, e) < 0 ||
-        take_room(x, q->no_values ? 0 : sizes.push, sizes.segments, &room, &out, e) < 0)
+    struct push_way way = { 0 };
+    if (shard_check(x->shard, &who, e) < 0 || shard_measure(x->shard, part, &sizes, e) < 0 || check_push(q, &sizes, e) < 0)
         return -1;
-    if (q->no_values)
-        out.values = NULL;
-    struct wire_walk walk;
-    struct bytes_in grads = wire_payload(x->message, &walk);
-    bool duplicate;
-    const int64_t *seen = q->n_versions != 0 ? q->versions : NULL;
-    if (shard_push(x->shard, &who, part, q->ordinal, seen, &grads, &out, &duplicate, e) < 0) {
-        pool_give(room);
+    int rc = push(x, q, part, &way, &sizes, e);
+    if (way.region != NULL)
+        region_table_give(x->service->regions, way.region);
+    pool_give(way.room);
+    return rc;
+}
+
+static int on_attach(const struct exchange *x, struct err *e)
+{
+    const Trainyard__V1__AttachRequest *q = REQUEST(x, Trainyard__V1__AttachRequest);
+    struct shard_caller who = caller(q->header);
+    struct region *region;
+    if (!atomic_load(&x->service->share))
+        return err_set(e, ERR_REFUSED, "this ps does not share memory");
+    if (shard_check(x->shard, &who, e) < 0 ||
+        region_open(q->pid, q->fd, q->size, q->nonce.data, q->nonce.len, &region, e) < 0)
         return -1;
-    }
-    Trainyard__V1__PushReply r = TRAINYARD__V1__PUSH_REPLY__INIT;
+    Trainyard__V1__AttachReply r = TRAINYARD__V1__ATTACH_REPLY__INIT;
     r.incarnation = incarnation(x);
-    r.generation = who.generation;
-    r.duplicate = duplicate;
-    r.n_versions = out.nversions;
-    r.versions = out.versions;
+    r.region = region_table_add(x->service->regions, region);
+    if (r.region == 0)
+        return err_set(e, ERR_REFUSED, "this ps shares memory with as many workers as it can");
     wire_pack(&r.base, &x->reply->head);
-    send_room(x, room, &out);
     return 0;
 }
 
@@ -278,7 +350,7 @@ static const struct method METHODS[SHARD_METHODS] = {
     ROW(PS_DESCRIBE, describe_request, on_describe), ROW(PS_INIT, init_request, on_init),
     ROW(PS_RESTORE, restore_request, on_restore),    ROW(PS_PULL, pull_request, on_pull),
     ROW(PS_PUSH, push_request, on_push),             ROW(PS_SNAPSHOT, snapshot_request, on_snapshot),
-    ROW(PS_FINISH, finish_request, on_finish),
+    ROW(PS_FINISH, finish_request, on_finish),       ROW(PS_ATTACH, attach_request, on_attach),
 };
 
 static int handle(void *user, const struct rpc_message *message, struct rpc_reply *reply, struct err *e)
@@ -288,8 +360,8 @@ static int handle(void *user, const struct rpc_message *message, struct rpc_repl
     atomic_store_explicit(&b->service->heard_ms, clock_ms(), memory_order_relaxed);
     if (wire_unpack(b->method->request, message, &request, e) < 0)
         return -1;
-    struct exchange x = { .shard = b->service->shard, .pool = b->service->pool, .request = request, .message = message,
-                          .reply = reply };
+    struct exchange x = { .service = b->service, .shard = b->service->shard, .pool = b->service->pool,
+                          .request = request, .message = message, .reply = reply };
     return b->method->handle(&x, e);
 }
 
@@ -298,7 +370,9 @@ struct shard_service *shard_service_new(struct shard *s)
     struct shard_service *v = xcalloc(1, sizeof(*v));
     v->shard = s;
     v->pool = pool_new();
+    v->regions = region_table_new(shard_incarnation(s));
     atomic_init(&v->heard_ms, clock_ms());
+    atomic_init(&v->share, true);
     for (size_t i = 0; i < SHARD_METHODS; i++)
         v->bound[i] = (struct bound){ .service = v, .method = &METHODS[i] };
     return v;
@@ -309,6 +383,7 @@ void shard_service_free(struct shard_service *v)
     if (v == NULL)
         return;
     pool_free(v->pool);
+    region_table_free(v->regions);
     free(v);
 }
 
@@ -316,6 +391,11 @@ void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_
 {
     for (size_t i = 0; i < SHARD_METHODS; i++)
         ret[i] = (struct rpc_method){ .path = wire_method(METHODS[i].id), .handle = handle, .user = &v->bound[i] };
+}
+
+void shard_service_share(struct shard_service *v, bool allowed)
+{
+    atomic_store(&v->share, allowed);
 }
 
 int64_t shard_service_heard_ms(const struct shard_service *v)

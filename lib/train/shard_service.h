@@ -7,7 +7,7 @@
 #include "rpc/rpc.h"
 #include "train/shard.h"
 
-enum { SHARD_METHODS = 7 };
+enum { SHARD_METHODS = 8 };
 
 struct shard_service;
 struct shard_service *shard_service_new(struct shard *s); /* s is borrowed */
@@ -16,6 +16,8 @@ void shard_service_free(struct shard_service *v);
 DEFINE_AUTO(shard_service, shard_service_free)
 /* For rpc_server_start(). */
 void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
+/* Whether workers of this host may hand over gradients in shared memory (train/region.h); true at first. */
+void shard_service_share(struct shard_service *v, bool allowed);
 /* When the last request came, by clock_ms(); when the service was made if none did. */
 int64_t shard_service_heard_ms(const struct shard_service *v);
 

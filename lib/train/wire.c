@@ -72,7 +72,7 @@ const char *wire_method(enum ps_method m)
         [PS_DESCRIBE] = "/trainyard.v1.Parameters/Describe", [PS_INIT] = "/trainyard.v1.Parameters/Init",
         [PS_RESTORE] = "/trainyard.v1.Parameters/Restore",   [PS_PULL] = "/trainyard.v1.Parameters/Pull",
         [PS_PUSH] = "/trainyard.v1.Parameters/Push",         [PS_SNAPSHOT] = "/trainyard.v1.Parameters/Snapshot",
-        [PS_FINISH] = "/trainyard.v1.Parameters/Finish",
+        [PS_FINISH] = "/trainyard.v1.Parameters/Finish",     [PS_ATTACH] = "/trainyard.v1.Parameters/Attach",
     };
     return PATHS[m];
 }

@@ -35,7 +35,7 @@ struct wire_walk {
 struct bytes_in wire_payload(const struct rpc_message *m, struct wire_walk *walk);
 
 /* Method names, in the order of the service. */
-enum ps_method { PS_DESCRIBE, PS_INIT, PS_RESTORE, PS_PULL, PS_PUSH, PS_SNAPSHOT, PS_FINISH, PS_METHODS };
+enum ps_method { PS_DESCRIBE, PS_INIT, PS_RESTORE, PS_PULL, PS_PUSH, PS_SNAPSHOT, PS_FINISH, PS_ATTACH, PS_METHODS };
 const char *wire_method(enum ps_method m);
 
 #endif

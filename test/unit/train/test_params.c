@@ -1,5 +1,6 @@
 #include "shard_fixture.h"
 
+#include "base/thread.h"
 #include "rpc/rpc.h"
 #include "train/params.h"
 #include "train/shard_service.h"
@@ -12,8 +13,10 @@ enum { PS_MAX = 4, CALL_MS = 20000 };
 struct form {
     const char *name;
     size_t nps;      /* 0: local */
+    bool share;      /* memory, with ps of this host */
 };
-static const struct form FORMS[] = { { "local", 0 }, { "one ps", 1 }, { "three ps", 3 } };
+static const struct form FORMS[] = { { "local", 0, false },       { "one ps", 1, true },    { "three ps", 3, true },
+                                     { "one ps afar", 1, false }, { "three ps afar", 3, false } };
 
 struct world {
     const struct form *form;
@@ -34,6 +37,7 @@ static void start_ps(struct world *w, size_t i, uint64_t incarnation, int port)
     snprintf(address, sizeof(address), "127.0.0.1:%d", port);
     w->shard[i] = shard_new(incarnation);
     w->service[i] = shard_service_new(w->shard[i]);
+    shard_service_share(w->service[i], w->form->share);
     shard_service_methods(w->service[i], methods);
     ck_ok_e(rpc_server_start(address, methods, SHARD_METHODS, 2, &w->server[i], &e));
     snprintf(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
@@ -389,6 +393,73 @@ START_TEST(a_restarted_ps_is_noticed)
 }
 END_TEST
 
+/* A push that timed out may still be on its way inside the ps; it must not see the gradient of the next one. Here it
+ * reads its memory only when the next push has been answered. */
+static struct delay {
+    struct mutex lock;
+    struct cond changed;
+    bool hold;
+    struct rpc_method real;
+} delay;
+
+static int delayed_push(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+{
+    struct delay *d = user;
+    {
+        MUTEX_GUARD(&d->lock);
+        while (d->hold)
+            cond_wait(&d->changed, &d->lock);
+    }
+    return d->real.handle(d->real.user, request, reply, e);
+}
+
+static void hold(bool on)
+{
+    MUTEX_GUARD(&delay.lock);
+    delay.hold = on;
+    cond_broadcast(&delay.changed);
+}
+
+START_TEST(a_late_push_has_its_own_gradient)
+{
+    struct world w = { 0 };
+    struct rpc_method methods[SHARD_METHODS];
+    float vector[80] = { 0 }, ones[80], hundreds[80];
+    struct push_result result;
+    struct err e;
+    for (size_t i = 0; i < 80; i++)
+        hundreds[i] = 100 * (ones[i] = 1);
+    world_open(&w, REMOTE, small_layout());
+    bring_up(&w, SGD, vector);
+    mutex_init(&delay.lock);
+    cond_init(&delay.changed);
+    AUTO(shard_service) *late = shard_service_new(w.shard[0]);
+    shard_service_methods(late, methods);
+    delay.real = methods[PS_PUSH];
+    methods[PS_PUSH].handle = delayed_push;
+    methods[PS_PUSH].user = &delay;
+    struct rpc_server *server = NULL;
+    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS, 3, &server, &e));
+    char host[32];
+    snprintf(host, sizeof(host), "127.0.0.1:%d", rpc_server_port(server));
+    struct params *p = params_new_grpc(w.layout, w.placement, (char *[]){ host }, &(struct params_identity){ UID, "w", 9 });
+    params_set_generation(p, 1);
+
+    ck_ok_e(params_push(p, 0, ones, CALL_MS, &result, &e)); /* 0 - 0.5 */
+    hold(true);
+    ck_fails(params_push(p, 1, ones, 100, &result, &e), ERR_TIMEOUT, "ps-0");
+    ck_ok_e(params_push_start(p, 2, hundreds, CALL_MS, &e)); /* its gradient is laid out: the late one must not see it */
+    hold(false);
+    ck_ok_e(params_push_finish(p, &result, &e));
+    ck_ok_e(params_push(p, 1, ones, CALL_MS, &result, &e)); /* whether it had been applied or not */
+    ck_float(params_vector(p)[0], -0.5 - 50 - 0.5);
+    ck_assert_int_eq(result.version_min, 3);
+    params_free(p);
+    rpc_server_free(server);
+    world_close(&w);
+}
+END_TEST
+
 /* A ps that answers nonsense must not do more harm than an error. */
 struct liar {
     int lie;
@@ -492,6 +563,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(all, finished_is_finished, 0, n);
     tcase_add_loop_test(all, large_vectors, 0, n);
     tcase_add_test(remote, a_restarted_ps_is_noticed);
+    tcase_add_test(remote, a_late_push_has_its_own_gradient);
     tcase_add_test(remote, nonsense_is_an_error);
     tcase_add_test(remote, bad_requests_are_refused);
     suite_add_tcase(s, all);
