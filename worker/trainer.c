@@ -23,7 +23,7 @@ static int run_member(const struct trainer *t, struct member *m, struct err *e)
     AUTO(params) *own = NULL;
     uint64_t generation;
     if (member_generation(m, 0, &generation, e) < 0) /* registered: the job's uid is known */
-        return err_is(e, ERR_STOPPED) && member_finished(m) ? 0 : -1;
+        return -1;
     if (t->params == NULL)
         own = replica_params(r, member_job_uid(m));
     struct session_config config = {
@@ -44,6 +44,8 @@ int trainer_run(const struct trainer *t, struct err *e)
         return -1;
     struct err cause = { 0 };
     int result = run_member(t, m, &cause);
+    if (result < 0 && err_is(&cause, ERR_STOPPED) && member_finished(m))
+        result = 0; /* heard of the end while it waited for something else */
     if (err_is(&cause, ERR_DIVERGED))
         member_await_stop(m); /* the chief has to hear of it before we leave */
     member_leave(m, result == 0 ? "finished" : cause.msg);

@@ -132,9 +132,13 @@ int coord_unpack_reply(const void *data, size_t n, struct coord_reply *ret, stru
     reply_message *m = trainyard__v1__worker_reply__unpack(NULL, n, data);
     if (m == NULL)
         return err_set(e, ERR_INTERNAL, "the chief's answer is malformed");
+    if (m->first < 0 || m->count < 0 || m->count > INT64_MAX - m->first) {
+        trainyard__v1__worker_reply__free_unpacked(m, NULL);
+        return err_set(e, ERR_INTERNAL, "the chief's answer lends a range that is none");
+    }
     *ret = (struct coord_reply){ .generation = m->generation,
                                  .chief_incarnation = m->chief_incarnation,
-                                 .state = m->state <= TRAINYARD__V1__JOB_STATE__JOB_STOPPING ? (enum job_state)m->state
+                                 .state = (unsigned)m->state <= JOB_STOPPING ? (enum job_state)m->state
                                                                                              : JOB_STOPPING,
                                  .wait_ms = m->wait_ms,
                                  .heartbeat_ms = m->heartbeat_ms,

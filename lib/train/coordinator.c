@@ -117,6 +117,20 @@ static int register_check(const struct coordinator *c, const struct coord_reques
     return space_check(c, q, e);
 }
 
+/* While the ps are brought into service nobody gets on: a worker that dies then did not die of its batch. */
+static bool blames(const struct coordinator *c)
+{
+    return c->state == JOB_TRAINING;
+}
+
+/* A worker may hold what this chief never lent: its predecessor did, or a lease expired while the worker was paused. */
+static void renew(struct coordinator *c, const struct member *m, const struct coord_request *q, int64_t now_ms)
+{
+    if (c->state == JOB_TRAINING)
+        ledger_reclaim(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
+    ledger_renew(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
+}
+
 static int on_register(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
                        struct coord_reply *ret, struct err *e)
 {
@@ -126,15 +140,14 @@ static int on_register(struct coordinator *c, struct member *m, const struct coo
     if (m == NULL)
         m = member_add(c, q->sender);
     else if (other && m->number >= 0)
-        ledger_drop(c->ledger, m->number, true); /* a new process: what the old one held is free */
+        ledger_drop(c->ledger, m->number, blames(c)); /* a new process: what the old one held is free */
     if (other)
         m->number = c->next_number++;
     m->incarnation = q->incarnation;
     m->role = q->role;
     m->alive = true;
     m->seen_ms = now_ms;
-    if (c->state == JOB_TRAINING)
-        ledger_reclaim(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
+    renew(c, m, q, now_ms);
     c->view.highest_generation = MAX(c->view.highest_generation, q->generation);
     str_fmt(ret->job_uid, sizeof ret->job_uid, "%s", c->config.job_uid);
     wake(c);
@@ -162,7 +175,7 @@ static int on_heartbeat(struct coordinator *c, struct member *m, const struct co
 {
     (void)ret, (void)e;
     take_report(c, m, &q->report);
-    ledger_renew(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
+    renew(c, m, q, now_ms);
     str_fmt(c->view.waiting, sizeof c->view.waiting, "%s", q->text != NULL ? q->text : "");
     if (q->diverged && !c->view.diverged) {
         c->view.diverged = true;
@@ -193,7 +206,7 @@ static int on_lease(struct coordinator *c, struct member *m, const struct coord_
 {
     (void)e;
     take_report(c, m, &q->report);
-    ledger_renew(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
+    renew(c, m, q, now_ms);
     c->view.waiting[0] = 0;
     ret->valid_ms = c->config.lease_ms;
     if (!c->watch_told && ledger_settling(c->ledger, c->watch)) {
@@ -207,7 +220,7 @@ static int on_lease(struct coordinator *c, struct member *m, const struct coord_
     if (ret->count > 0)
         return 0;
     str_fmt(ret->message, sizeof ret->message, "other workers to finish their batches");
-    ret->wait_ms = 5;
+    ret->wait_ms = (uint32_t)MIN(1 + workers_alive(c) / 8, 50); /* soon, but not all of many at once */
     if (ledger_settling(c->ledger, c->open_limit))
         wake(c);
     return 0;
@@ -319,7 +332,7 @@ void coordinator_tick(struct coordinator *c, int64_t now_ms)
         struct member *m = &c->members[i];
         if (m->alive && now_ms - m->seen_ms > c->config.lease_ms) {
             m->alive = false;
-            ledger_drop(c->ledger, m->number, true);
+            ledger_drop(c->ledger, m->number, blames(c));
         }
     }
 }

@@ -33,7 +33,7 @@ MUST_USE int coordinator_handle(struct coordinator *c, const struct coord_reques
 
 /* ---- the chief's side ---- */
 
-/* What workers are told from now on. Going to JOB_TRAINING wakes those who wait in a Lease. */
+/* What workers are told from now on, with their next call. */
 void coordinator_set(struct coordinator *c, enum job_state state, uint64_t generation, const char *message);
 void coordinator_observe(struct coordinator *c, const struct applied *done, int64_t begun_ms);
 /* Expires leases and members. */

@@ -19,6 +19,7 @@ enum {
     HELD_MAX = 2 * (IN_HAND_MAX + QUEUE_MAX),
     RETRY_MS = 100,
     STARTING_MS = 20,      /* pause between calls while the chief initialises */
+    HEARTBEAT_MIN_MS = 10,
     EXPLAIN_MS = 5000,     /* say what is waited for this often */
 };
 
@@ -133,6 +134,22 @@ static size_t range_insert(int64_t out[HELD_MAX], size_t n, int64_t first, int64
     return n + 2;
 }
 
+/* Joins neighbours and, should a batch ever have been lent to us twice, what overlaps. */
+static size_t ranges_merge(int64_t out[HELD_MAX], size_t n)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < n; at += 2) {
+        if (to > 0 && out[at] <= out[to - 1]) {
+            out[to - 1] = MAX(out[to - 1], out[at + 1]);
+            continue;
+        }
+        out[to] = out[at];
+        out[to + 1] = out[at + 1];
+        to += 2;
+    }
+    return to;
+}
+
 /* What is held, as ascending half-open ranges. */
 static size_t held_ranges(const struct member *m, int64_t out[HELD_MAX])
 {
@@ -141,7 +158,7 @@ static size_t held_ranges(const struct member *m, int64_t out[HELD_MAX])
         n = range_insert(out, n, m->in_hand[i], m->in_hand[i] + 1);
     for (size_t i = 0; i < m->nqueue; i++)
         n = range_insert(out, n, m->queue[2 * i], m->queue[2 * i + 1]);
-    return n;
+    return ranges_merge(out, n);
 }
 
 static bool hungry(const struct member *m)
@@ -178,13 +195,14 @@ static void reply_take(struct member *m, enum coord_kind kind, const struct coor
         m->registered = true;
         m->resync = false;
         m->chief = r->chief_incarnation;
-        str_fmt(m->job_uid, sizeof m->job_uid, "%s", r->job_uid);
+        if (m->job_uid[0] == 0) /* written once: others read it without the lock */
+            str_fmt(m->job_uid, sizeof m->job_uid, "%s", r->job_uid);
     } else if (r->chief_incarnation != m->chief) {
         m->registered = false; /* a new chief: introduce ourselves, keep our leases */
     }
     m->state = r->state;
     m->generation = r->generation;
-    m->heartbeat_ms = r->heartbeat_ms;
+    m->heartbeat_ms = MAX(r->heartbeat_ms, HEARTBEAT_MIN_MS);
     str_fmt(m->message, sizeof m->message, "%s", r->message);
     if (kind != COORD_LEASE)
         return;
@@ -444,6 +462,9 @@ int member_generation(struct member *m, uint64_t stale, uint64_t *ret, struct er
             return err_set(e, ERR_STOPPED, "stopped while waiting for the job to train");
         if (m->registered && m->state == JOB_FINISHED)
             return err_set(e, ERR_STOPPED, "the job has finished");
+        if (clock_ms() - since > m->config.max_wait_ms)
+            return err_set(e, ERR_TIMEOUT, "waited %lld s for %s", (long long)(clock_ms() - since) / 1000,
+                           m->message[0] != 0 ? m->message : "the chief to begin a new generation");
         if (m->registered && m->state == JOB_TRAINING && m->generation != stale && !m->resync) {
             *ret = m->generation;
             return 0;

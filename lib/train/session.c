@@ -80,6 +80,7 @@ static bool worth_retry(const struct err *e)
 
 struct patience {
     int64_t since_ms, explained_ms;
+    bool refused; /* asked the chief about a ps that refuses us */
 };
 
 /* After a failed call to a ps: learns the generation of now, waits a little. -1 when it is time to give up. */
@@ -93,7 +94,9 @@ static int wait_for_ps(struct session *s, struct patience *p, struct err *cause)
         p->explained_ms = now;
         log_info("waiting %lld s for %s", (long long)(now - p->since_ms) / 1000, cause->msg);
     }
-    if (!worth_retry(cause) || now - p->since_ms > s->config->max_wait_ms)
+    bool asks = err_is(cause, ERR_REFUSED) && !p->refused; /* a ps refuses all when the job is over: is it? */
+    p->refused |= asks;
+    if ((!worth_retry(cause) && !asks) || now - p->since_ms > s->config->max_wait_ms)
         return -1;
     member_waiting(s->config->member, cause->msg);
     uint64_t generation, stale = err_is(cause, ERR_FENCED) ? params_generation(params) : 0;
@@ -260,6 +263,15 @@ static int session_loop(struct session *s, struct err *e)
     }
 }
 
+/* A push that is still under way reads the gradient: waits for it, bounded by its deadline. */
+static void end_flight(struct session *s)
+{
+    struct push_result ignored;
+    struct err none;
+    if (s->steps[1 - s->current].ordinal >= 0)
+        (void)!params_push_finish(s->config->params, &ignored, &none);
+}
+
 int session_run(const struct session_config *config, struct session_stats *stats, struct err *e)
 {
     AUTO_FINI(session) s = { .config = config, .stats = stats };
@@ -269,5 +281,7 @@ int session_run(const struct session_config *config, struct session_stats *stats
     params_set_generation(config->params, generation);
     if (pull(&s, e) < 0)
         return -1;
-    return session_loop(&s, e);
+    int result = session_loop(&s, e);
+    end_flight(&s);
+    return result;
 }
