@@ -20,6 +20,7 @@ struct tally {
     int64_t batches_per_epoch, total, window;
     struct applied reported;
     struct sums_list epochs, windows;
+    int64_t windows_taken; /* windows below were given out: a late report does not begin them again */
     struct sums recent;
 };
 
@@ -41,6 +42,7 @@ static void sums_list_fini(struct sums_list *l)
         free(l->items[i].acc);
     free(l->items);
 }
+DEFINE_AUTO_FINI(sums_list, sums_list_fini)
 
 void tally_free(struct tally *t)
 {
@@ -94,7 +96,7 @@ bool tally_add(struct tally *t, int64_t ordinal, const double *sums)
     if (ordinal >= t->total || applied_add(&t->reported, ordinal, NULL) != 1)
         return false;
     sums_add(t, sums_at(&t->epochs, ordinal / t->batches_per_epoch, t->width), sums);
-    if (t->window > 0)
+    if (t->window > 0 && ordinal / t->window >= t->windows_taken)
         sums_add(t, sums_at(&t->windows, ordinal / t->window, t->width), sums);
     sums_add(t, &t->recent, sums);
     return true;
@@ -129,10 +131,23 @@ int64_t tally_take_recent(struct tally *t, double *ret)
     return n;
 }
 
+/* All below `low` count as reported: a report that was lost with a chief would hold the set open for ever. */
+static void reported_from(struct tally *t, int64_t low)
+{
+    for (int64_t at = t->reported.low; at < low; at++)
+        (void)!applied_add(&t->reported, at, NULL);
+}
+
 void tally_forget_before(struct tally *t, int64_t epoch)
 {
     while (t->epochs.n > 0 && t->epochs.items[0].key < epoch)
         sums_drop_first(&t->epochs);
+    reported_from(t, MIN(epoch * t->batches_per_epoch, t->total));
+}
+
+int64_t tally_reported(const struct tally *t)
+{
+    return applied_count(&t->reported);
 }
 
 int tally_take_window(struct tally *t, bool flush, int64_t *ret_step, double *ret)
@@ -146,6 +161,7 @@ int tally_take_window(struct tally *t, bool flush, int64_t *ret_step, double *re
         return 0;
     sums_result(t, s, ret);
     *ret_step = end;
+    t->windows_taken = s->key + 1;
     sums_drop_first(&t->windows);
     return 1;
 }
@@ -172,11 +188,12 @@ json_t *tally_to_json(const struct tally *t)
     json_t *list = json_array();
     for (size_t i = 0; i < 2 * n; i++)
         json_array_append_new(list, json_integer(ranges[i]));
-    return json_pack("{s:I, s:o, s:o, s:o}", "low", (json_int_t)t->reported.low, "ranges", list, "epochs",
-                     sums_list_to_json(t, &t->epochs), "windows", sums_list_to_json(t, &t->windows));
+    return json_pack("{s:I, s:o, s:o, s:I, s:I, s:o}", "low", (json_int_t)t->reported.low, "ranges", list, "epochs",
+                     sums_list_to_json(t, &t->epochs), "window", (json_int_t)t->window, "windowsTaken",
+                     (json_int_t)t->windows_taken, "windows", sums_list_to_json(t, &t->windows));
 }
 
-static int sums_from_json(struct tally *t, struct sums_list *l, const struct node *n, struct err *e)
+static int sums_from_json(const struct tally *t, struct sums_list *l, const struct node *n, struct err *e)
 {
     int64_t key, batches;
     struct node sums = node_get(n, "sums");
@@ -196,7 +213,7 @@ static int sums_from_json(struct tally *t, struct sums_list *l, const struct nod
     return 0;
 }
 
-static int sums_list_from_json(struct tally *t, struct sums_list *l, const struct node *n, struct err *e)
+static int sums_list_from_json(const struct tally *t, struct sums_list *l, const struct node *n, struct err *e)
 {
     for (size_t i = 0; i < node_size(n); i++) {
         struct node item = node_item(n, i);
@@ -206,10 +223,10 @@ static int sums_list_from_json(struct tally *t, struct sums_list *l, const struc
     return 0;
 }
 
-int tally_from_json(struct tally *t, const struct node *n, struct err *e)
+static int reported_from_json(const struct node *n, struct applied *ret, struct err *e)
 {
     int64_t low;
-    struct node ranges = node_get(n, "ranges"), epochs = node_get(n, "epochs"), windows = node_get(n, "windows");
+    struct node ranges = node_get(n, "ranges");
     size_t count = node_size(&ranges);
     auto_free int64_t *values = xcalloc(count + 1, sizeof *values);
     if (node_i64_or(n, "low", 0, 0, INT64_MAX, &low, e) < 0)
@@ -219,11 +236,33 @@ int tally_from_json(struct tally *t, const struct node *n, struct err *e)
         if (node_i64(&item, 0, INT64_MAX, &values[i], e) < 0)
             return -1;
     }
+    return applied_from(low, values, count, ret, e);
+}
+
+static void sums_list_replace(struct sums_list *l, struct sums_list *with)
+{
+    struct sums_list old = *l;
+    *l = *with;
+    *with = old;
+}
+
+int tally_from_json(struct tally *t, const struct node *n, struct err *e)
+{
     AUTO_FINI(applied) reported = APPLIED_INIT;
-    if (applied_from(low, values, count, &reported, e) < 0)
+    AUTO_FINI(sums_list) epochs = { 0 };
+    AUTO_FINI(sums_list) windows = { 0 };
+    struct node epochs_node = node_get(n, "epochs"), windows_node = node_get(n, "windows");
+    int64_t window, taken = 0;
+    if (reported_from_json(n, &reported, e) < 0 || sums_list_from_json(t, &epochs, &epochs_node, e) < 0 ||
+        node_i64_or(n, "window", 0, 0, INT64_MAX, &window, e) < 0)
+        return -1;
+    if (t->window > 0 && window == t->window &&
+        (sums_list_from_json(t, &windows, &windows_node, e) < 0 ||
+         node_i64_or(n, "windowsTaken", 0, 0, INT64_MAX, &taken, e) < 0))
         return -1;
     applied_copy(&t->reported, &reported);
-    if (sums_list_from_json(t, &t->epochs, &epochs, e) < 0)
-        return -1;
-    return t->window > 0 ? sums_list_from_json(t, &t->windows, &windows, e) : 0;
+    sums_list_replace(&t->epochs, &epochs);
+    sums_list_replace(&t->windows, &windows);
+    t->windows_taken = taken;
+    return 0;
 }

@@ -23,14 +23,18 @@ bool tally_add(struct tally *t, int64_t ordinal, const double *sums);
 int64_t tally_epoch(const struct tally *t, int64_t epoch, double *ret);
 int64_t tally_recent(const struct tally *t, double *ret);      /* since the last take */
 int64_t tally_take_recent(struct tally *t, double *ret);
-/* Epochs before this one are history: forget their sums. */
+/* Epochs before this one are history: forgets their sums, and no longer waits for reports that were lost. */
 void tally_forget_before(struct tally *t, int64_t epoch);
 
 /* The oldest window that is complete (or will hardly become so: newer ones have been waiting): 1 and the step of
  * its last ordinal + 1; 0 when there is none. flush: take incomplete ones too (the end of training). */
 int tally_take_window(struct tally *t, bool flush, int64_t *ret_step, double *ret);
 
-/* Ordinals at or above `low` were taken back (resume from a checkpoint): part of the checkpoint's state. */
+/* How many ordinals were reported; those of forgotten epochs count. */
+int64_t tally_reported(const struct tally *t);
+
+/* Part of the checkpoint's state. Windows of another length than this tally's are not taken over; after an error the
+ * tally is as it was. */
 json_t *tally_to_json(const struct tally *t); /* new reference */
 MUST_USE int tally_from_json(struct tally *t, const struct node *n, struct err *e);
 
