@@ -11,7 +11,7 @@
 enum {
     CALL_MS = 5000,        /* deadline of a call to the chief */
     LEAVE_MS = 1000,
-    AHEAD_MS = 500,        /* work to hold in advance */
+    AHEAD_MS = 100,        /* work to hold in advance; with much more the others wait for it where epochs are short */
     WANT_MIN = 4,
     WANT_MAX = 4096,
     IN_HAND_MAX = 4,       /* ordinals the training loop may have taken and not finished */
