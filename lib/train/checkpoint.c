@@ -100,6 +100,11 @@ static int put_state(struct saving *s, struct err *e)
     return bundle_writer_add_strings(s->w, STATE_TENSOR, &scalar, strings, lengths, 1, e);
 }
 
+static int confirm(const struct checkpoint_save *save, struct err *e)
+{
+    return save->confirm != NULL ? save->confirm(save->user, e) : 0;
+}
+
 static int write_bundle(struct saving *s, struct err *e)
 {
     const struct model *m = s->save->model;
@@ -109,16 +114,16 @@ static int write_bundle(struct saving *s, struct err *e)
     for (size_t i = 0; i < s->save->layout->n; i++)
         if (put_segment(s, &s->save->layout->segments[i], e) < 0)
             return -1;
-    if (add_scalars(s, e) < 0 || put_state(s, e) < 0)
-        return -1;
-    if (s->save->confirm != NULL && s->save->confirm(s->save->user, e) < 0)
+    if (s->save->complete != NULL)
+        s->save->complete(s->save->user, s->save->state);
+    if (add_scalars(s, e) < 0 || put_state(s, e) < 0 || confirm(s->save, e) < 0)
         return -1;
     return bundle_writer_finish(s->w, e);
 }
 
 static int64_t step_of(const char *path)
 {
-    const char *dash = strstr(path, "ckpt-");
+    const char *slash = strrchr(path, '/'), *dash = strstr(slash != NULL ? slash : path, "ckpt-");
     return dash != NULL ? strtoll(dash + strlen("ckpt-"), NULL, 10) : -1;
 }
 
@@ -157,6 +162,17 @@ static int publish(const struct checkpoint_save *save, const char *prefix, struc
     return 0;
 }
 
+/* Also when it is not known, since the `checkpoint` file cannot be read. */
+static bool is_published(const char *dir, const char *prefix)
+{
+    AUTO_FINI(strlist) all = { 0 };
+    auto_free char *latest = NULL;
+    struct err e = { 0 };
+    if (state_read(dir, &all, &latest, &e) < 0)
+        return !err_is(&e, ERR_NOT_FOUND);
+    return strlist_has(&all, strrchr(prefix, '/') + 1);
+}
+
 int checkpoint_save(const struct checkpoint_save *save, char **ret_prefix, struct err *e)
 {
     AUTO_FINI(saving) s = { .save = save, .segments = json_array() };
@@ -164,8 +180,11 @@ int checkpoint_save(const struct checkpoint_save *save, char **ret_prefix, struc
     auto_free char *prefix = free_prefix(save->dir, save->step);
     if (bundle_writer_open(prefix, &s.w, e) < 0 || write_bundle(&s, e) < 0)
         return err_wrap(e, "checkpoint %s", prefix);
-    if (publish(save, prefix, e) < 0)
+    if (confirm(save, e) < 0 || publish(save, prefix, e) < 0) {
+        if (!is_published(save->dir, prefix))
+            delete_files(save->dir, prefix); /* nobody knows of them */
         return -1;
+    }
     *ret_prefix = TAKE(prefix);
     return 0;
 }

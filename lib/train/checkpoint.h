@@ -23,7 +23,10 @@ struct checkpoint_save {
     const struct layout *layout;
     /* Snapshot of one segment, asked in layout order. */
     int (*snapshot)(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e);
-    /* Asked after the last segment and before the files are published: -1 gives the checkpoint up (fenced). NULL: none. */
+    /* After the last segment: adds to `state` what must know of every batch the segments hold. NULL: nothing. */
+    void (*complete)(void *user, json_t *state);
+    /* Asked before the files are written out, and again before they are published: -1 gives the checkpoint up (fenced).
+     * NULL: none. */
     int (*confirm)(void *user, struct err *e);
     void *user;
     json_t *state;                     /* object; "segments" and "step" are added to it */
