@@ -8,7 +8,7 @@
 #include "train/evaluate.h"
 #include "train/output.h"
 
-enum { LOOK_MS = 1000, CALL_MS = 5000 };
+enum { LOOK_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
 
 struct watch {
     struct replica *replica;
@@ -96,6 +96,16 @@ static void report(struct watch *w, bool announce, int64_t step)
         log_debug("%s", e.msg);
 }
 
+static void leave(struct watch *w)
+{
+    struct coord_request q = request(w, COORD_LEAVE);
+    struct coord_reply reply;
+    struct err e = { 0 };
+    q.text = w->state == JOB_FINISHED ? "finished" : "stopped";
+    if (w->registered && coord_call(w->coord, &q, LEAVE_MS, &reply, &e) < 0)
+        log_debug("%s", e.msg);
+}
+
 static bool stop_asked(void *user)
 {
     (void)user;
@@ -127,6 +137,8 @@ static int evaluate_newest(struct watch *w, struct err *e)
     if (checkpoint_values(c, w->replica->model, w->vector, e) < 0 ||
         evaluator_run(w->evaluator, w->vector, stop_asked, NULL, w->values, e) < 0)
         return -1;
+    if (stay_in_touch(w, e) < 0) /* it may have taken longer than the chief remembers those it does not hear */
+        return -1;
     w->step = step;
     log_result(w, step);
     report(w, false, step);
@@ -139,11 +151,17 @@ int run_evaluator(struct replica *r, struct err *e)
     if (watch_init(&w, e) < 0)
         return -1;
     while (stop_count() == 0) {
-        if (stay_in_touch(&w, e) < 0 || evaluate_newest(&w, e) < 0)
+        if (stay_in_touch(&w, e) < 0)
             return -1;
-        if (w.state == JOB_FINISHED)
+        bool finished = w.state == JOB_FINISHED; /* then what is evaluated now is the last */
+        if (evaluate_newest(&w, e) < 0)
+            return -1;
+        if (finished) {
+            leave(&w);
             return 0;
+        }
         clock_sleep_ms(LOOK_MS);
     }
+    leave(&w);
     return err_set(e, ERR_STOPPED, "stopped by a signal");
 }

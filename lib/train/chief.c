@@ -11,7 +11,7 @@
 enum {
     LOOK_EVERY_MS = 1000, /* at most; LOOK_PS_MS a ps, so that few ps are looked at more often */
     LOOK_PS_MS = 250,
-    LOOK_FIRST_MS = 50,   /* early looks, so that the first lines come soon */
+    LOOK_FIRST_MS = 50,   /* early looks, so that the first lines come soon; how long one waits before there is a job */
     LOOK_CALL_MS = 2000,
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
@@ -145,6 +145,7 @@ static int stop_and_save(struct chief *c, struct err *e)
     if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
         fleet_fence(c->fleet, c->generation);
     fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
+    chief_await_reports(c, applied_count(&fleet.done));
     if (chief_save(c, fleet.step, &cause) < 0)
         log_error("the last checkpoint was not saved: %s", cause.msg);
     else
@@ -179,14 +180,20 @@ static void fleet_is_back(struct chief *c)
     recorder_state(c->recorder, "training", "");
 }
 
+/* A ps was lost in the middle of something, or a signal came: the next look, or the loop, deals with it. */
+static int passing(int result, const struct err *e)
+{
+    return result < 0 && (chief_worth_waiting(e) || err_is(e, ERR_STOPPED)) ? 0 : result;
+}
+
 static int save_if_due(struct chief *c, const struct fleet_view *fleet, int64_t now_ms, struct err *e)
 {
-    bool leaving = fleet->condition == FLEET_LEAVING, first_leaving = leaving && !c->saved_leaving;
-    c->saved_leaving = leaving;
-    if (c->saved_step < 0)
-        return chief_save(c, fleet->step, e); /* the first one shows whether the storage works */
-    if (first_leaving || checkpoint_due(c, fleet->step, now_ms))
-        chief_save_or_warn(c, fleet->step);
+    bool leaving = fleet->condition == FLEET_LEAVING;
+    c->saved_leaving = c->saved_leaving && leaving;
+    if (c->saved_step < 0) /* the first one shows whether the storage works */
+        return passing(chief_save(c, fleet->step, e), e);
+    if ((leaving && !c->saved_leaving) || checkpoint_due(c, fleet->step, now_ms))
+        c->saved_leaving = chief_save_or_warn(c, fleet->step) && leaving;
     return 0;
 }
 
@@ -200,6 +207,8 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
     if (c->trained_ms == 0) {
         c->trained_ms = now;
         c->first_step = fleet->step;
+        if (recorder_begin(c->recorder, c->begin_step >= 0 ? c->begin_step : fleet->step + 1, e) < 0)
+            return -1;
     }
     c->apply_ns = fleet->apply_ns;
     c->done_ms = now;
@@ -209,13 +218,14 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
     /* Values of the moment first, then what may pause training, then what runs beside it. */
     int64_t over = chief_epochs_over(c, desk.done_low);
     if (over > c->recorded_epochs && chief_pull(c, e) < 0)
-        return -1;
+        return passing(-1, e);
     if (!desk.finished && save_if_due(c, fleet, now, e) < 0)
         return -1;
     if (desk.reached || !c->config.local)
         coordinator_open(c->desk, next_stop(c, desk.done_low));
     if (chief_end_epochs(c, over, fleet->step, e) < 0)
-        return -1;
+        return passing(-1, e);
+    c->looked = true;
     coordinator_watch(c->desk, MIN((c->recorded_epochs + 1) * c->batches_per_epoch, c->total));
     return 0;
 }
@@ -223,6 +233,7 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
 static int look(struct chief *c, struct err *e)
 {
     AUTO_FINI(fleet_view) fleet = { 0 };
+    c->looked = false;
     fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
     if (fleet.highest_generation > c->generation)
         return err_set(e, ERR_FENCED, "a ps is at generation %llu, this chief at %llu: a newer chief is in charge",
@@ -265,15 +276,27 @@ static int lead(struct chief *c, struct err *e)
         if (check_desk(c, &desk, e) < 0 || look(c, e) < 0)
             return -1;
         coordinator_view(c->desk, &desk);
-        if (desk.finished)
-            return chief_finish(c, atomic_load(&c->step), e);
-        if (desk.stop_requested) {
-            log_info("stop requested by %s", desk.stop_reason);
-            return chief_finish(c, atomic_load(&c->step), e);
+        if (c->looked && (desk.finished || desk.stop_requested)) {
+            if (!desk.finished)
+                log_info("stop requested by %s", desk.stop_reason);
+            struct err cause = { 0 };
+            if (chief_finish(c, atomic_load(&c->step), &cause) == 0)
+                return 0;
+            if (passing(-1, &cause) < 0)
+                return err_set(e, cause.code, "%s", cause.msg);
+            log_info("the end has to wait: %s", cause.msg);
         }
         coordinator_wait(c->desk, clock_ms() + (desk.settling ? 1 : pause));
         pause = MIN(2 * pause, MIN((int64_t)fleet_size(c->fleet) * LOOK_PS_MS, LOOK_EVERY_MS));
     }
+}
+
+/* The newest one that a ps knows which answers now: the volume may have been lost. */
+static uint64_t generation_seen(const struct chief *c)
+{
+    AUTO_FINI(fleet_view) fleet = { 0 };
+    fleet_look(c->fleet, LOOK_FIRST_MS, &fleet);
+    return fleet.highest_generation;
 }
 
 int chief_run(struct chief *c, struct err *e)
@@ -283,7 +306,7 @@ int chief_run(struct chief *c, struct err *e)
     int finished = output_finished(c->config.output_dir, c->config.job_uid, &step, e);
     if (finished != 0)
         return finished < 0 ? -1 : chief_already_finished(c, step, e);
-    if (chief_bring_up(c, 0, &failure) == 0 && lead(c, &failure) == 0)
+    if (chief_bring_up(c, generation_seen(c), &failure) == 0 && lead(c, &failure) == 0)
         return 0;
     if (e != NULL)
         *e = failure;

@@ -23,6 +23,9 @@ struct chief {
     int64_t recorded_epochs;         /* epochs whose end was evaluated and written to the history */
     int64_t saved_step, saved_ms;    /* of the last checkpoint; -1: none by this process */
     bool saved_leaving;              /* a ps that terminates was saved for */
+    bool looked;                     /* the last look saw all that was applied */
+    bool began;                      /* the ps were brought into service once */
+    int64_t begin_step;              /* from which steps are trained again; -1: the ps had kept all */
     double *final;                   /* last evaluation, model_metrics values */
     bool has_final;
     int64_t final_step;
@@ -37,11 +40,13 @@ struct chief {
 
 /* chief_start.c */
 MUST_USE int chief_adopt_checkpoint(struct chief *c, struct err *e);        /* newest one: check it, take its history */
+bool chief_worth_waiting(const struct err *e);                              /* a ps is gone; it may come back */
 MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
 MUST_USE int chief_bring_up(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
 /* chief_save.c */
 MUST_USE int chief_save(struct chief *c, int64_t step, struct err *e);
-void chief_save_or_warn(struct chief *c, int64_t step);
+bool chief_save_or_warn(struct chief *c, int64_t step);
+void chief_await_reports(struct chief *c, int64_t batches);                 /* bounded: 1 s */
 int64_t chief_epochs_over(const struct chief *c, int64_t done_low);         /* epochs whose batches are all done */
 MUST_USE int chief_pull(struct chief *c, struct err *e);                    /* values to evaluate */
 MUST_USE int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e);

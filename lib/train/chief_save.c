@@ -17,21 +17,39 @@ static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, st
     return fleet_snapshot(c->fleet, segment, ret, e);
 }
 
-/* Nobody newer may be in charge when files are published. */
+/* Nobody newer may be in charge when files are published: neither a ps nor the volume knows a later generation. */
+static int confirm_generation(struct chief *c, const struct fleet_view *view, struct err *e)
+{
+    uint64_t on_disk, newest;
+    if (output_generation(c->config.output_dir, &on_disk, e) < 0)
+        return -1;
+    newest = MAX(on_disk, view->highest_generation);
+    if (newest <= c->generation)
+        return 0;
+    return err_set(e, ERR_FENCED, "generation %llu has begun, this chief is of %llu", (unsigned long long)newest,
+                   (unsigned long long)c->generation);
+}
+
 static int confirm(void *user, struct err *e)
 {
     struct chief *c = user;
     AUTO_FINI(fleet_view) view = { 0 };
     fleet_look(c->fleet, LOOK_MS, &view);
-    if (view.highest_generation <= c->generation)
-        return 0;
-    return err_set(e, ERR_FENCED, "generation %llu has begun, this chief is of %llu", (unsigned long long)view.highest_generation,
-                   (unsigned long long)c->generation);
+    if (confirm_generation(c, &view, e) < 0)
+        return -1;
+    return view.condition == FLEET_AWAY ? err_set(e, ERR_LOST, "%s", view.message) : 0;
 }
 
 static void state_add_tally(void *user, struct tally *t)
 {
     json_object_set_new(user, "tally", tally_to_json(t));
+}
+
+/* After the segments: a batch they hold was mostly reported by then, and one reported too early is counted once. */
+static void complete(void *user, json_t *state)
+{
+    struct chief *c = user;
+    coordinator_tally(c->desk, state_add_tally, state);
 }
 
 static int save_gated(struct chief *c, const struct checkpoint_save *save, char **ret_prefix, struct err *e)
@@ -49,13 +67,11 @@ int chief_save(struct chief *c, int64_t step, struct err *e)
     json_auto_t *state = state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
     json_object_set_new(state, "recordedEpochs", json_integer(c->recorded_epochs));
     json_object_set_new(state, "history", recorder_to_json(c->recorder));
-    coordinator_tally(c->desk, state_add_tally, state);
     auto_free char *prefix = NULL;
     int64_t begun = clock_ms();
     struct checkpoint_save save = { .dir = c->checkpoints, .step = step, .keep = c->config.job->checkpoint.keep,
                                     .keep_step = desk.evaluating_step, .model = c->config.model, .layout = c->config.layout,
-                                    .snapshot = snapshot, .confirm = c->config.local ? NULL : confirm, .user = c,
-                                    .state = state };
+                                    .snapshot = snapshot, .complete = complete, .confirm = confirm, .user = c, .state = state };
     if (save_gated(c, &save, &prefix, e) < 0)
         return -1;
     c->saved_step = step;
@@ -67,13 +83,14 @@ int chief_save(struct chief *c, int64_t step, struct err *e)
 }
 
 /* A checkpoint in the middle of training that fails costs a warning; the next one is tried on time. */
-void chief_save_or_warn(struct chief *c, int64_t step)
+bool chief_save_or_warn(struct chief *c, int64_t step)
 {
     struct err e = { 0 };
     if (chief_save(c, step, &e) == 0)
-        return;
+        return true;
     log_warning("checkpoint of step %lld was not saved, will try again: %s", (long long)step, e.msg);
     c->saved_ms = clock_ms();
+    return false;
 }
 
 /* ---- evaluation ---- */
@@ -81,7 +98,7 @@ void chief_save_or_warn(struct chief *c, int64_t step)
 static bool stop_asked(void *user)
 {
     (void)user;
-    return stop_count() > 1;
+    return stop_count() > 0;
 }
 
 /* Of the values pulled last: training goes on meanwhile. */
@@ -107,6 +124,24 @@ static void count_reports(void *user, struct tally *t)
 {
     struct reports *r = user;
     r->batches = tally_epoch(t, r->epoch, r->metrics);
+}
+
+static void count_reported(void *user, struct tally *t)
+{
+    *(int64_t *)user = tally_reported(t);
+}
+
+/* Before the last checkpoint: so that the metrics of the batches it holds are in it. Workers that left have reported. */
+void chief_await_reports(struct chief *c, int64_t batches)
+{
+    int64_t deadline = clock_ms() + REPORTS_MS, reported = 0;
+    struct coordinator_view desk;
+    for (;; coordinator_wait(c->desk, clock_ms() + POLL_MS)) {
+        coordinator_tally(c->desk, count_reported, &reported);
+        coordinator_view(c->desk, &desk);
+        if (reported >= batches || desk.members == 0 || clock_ms() >= deadline)
+            return;
+    }
 }
 
 /* The workers' last reports of an epoch may still be on their way. */
@@ -179,7 +214,9 @@ int chief_finish(struct chief *c, int64_t step, struct err *e)
     if (output_json(c->config.output_dir, "model.json", model, e) < 0)
         return -1;
     recorder_finish(c->recorder, step, c->desk, c->has_final ? c->final : NULL);
-    if (output_set_finished(c->config.output_dir, c->config.job_uid, step, e) < 0)
+    AUTO_FINI(fleet_view) view = { 0 };
+    fleet_look(c->fleet, LOOK_MS, &view); /* also when the last checkpoint was there already */
+    if (confirm_generation(c, &view, e) < 0 || output_set_finished(c->config.output_dir, c->config.job_uid, step, e) < 0)
         return -1;
     recorder_state(c->recorder, "finished", "");
     coordinator_set(c->desk, JOB_FINISHED, c->generation, "the job has finished");

@@ -11,16 +11,10 @@ enum { RETRY_MS = 20, EXPLAIN_MS = 5000 };
 
 /* ---- where values come from ---- */
 
-struct initial {
-    const float *vector;
-};
-
-static int initial_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots, int64_t *ret_version,
-                           struct applied *ret_applied, struct err *e)
+static int initial_segment(const float *vector, const struct segment_spec *segment, float *data, bool *ret_slots,
+                           int64_t *ret_version)
 {
-    (void)ret_applied, (void)e;
-    const struct initial *from = user;
-    memcpy(data, from->vector + segment->offset, segment->count * sizeof(float));
+    memcpy(data, vector + segment->offset, segment->count * sizeof(float));
     *ret_slots = false;
     *ret_version = 0;
     return 0;
@@ -82,6 +76,7 @@ int chief_adopt_checkpoint(struct chief *c, struct err *e)
     c->generation = MAX(c->generation, state_generation(&state));
     c->saved_step = checkpoint_step(ck);
     c->saved_ms = clock_ms();
+    atomic_store(&c->checkpoint_step, c->saved_step);
     coordinator_tally(c->desk, take_tally, &tally);
     AUTO_FINI(applied) done = APPLIED_INIT;
     if (checkpoint_done(ck, c->config.layout, &done, e) < 0 || node_i64_or(&state, "recordedEpochs", 0, 0, INT64_MAX, &c->recorded_epochs, e) < 0)
@@ -111,34 +106,62 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
 
 /* ---- into service ---- */
 
-static int bring_up_once(struct chief *c, struct err *e)
+/* The newest checkpoint, or initial values; opened and checked when the first ps turns out to need them. */
+struct origin {
+    struct chief *chief;
+    bool open;
+    struct checkpoint *checkpoint;
+    float *vector;
+};
+
+static void origin_fini(struct origin *o)
 {
-    AUTO(checkpoint) *ck = NULL;
-    auto_free float *vector = NULL;
-    struct checkpoint_source from_checkpoint = { .model = c->config.model };
-    struct initial from_initial;
-    struct segment_source source;
-    int restored = 0;
-    if (checkpoint_open_latest(c->checkpoints, &ck, e) < 0)
+    checkpoint_free(o->checkpoint);
+    free(o->vector);
+}
+DEFINE_AUTO_FINI(origin, origin_fini)
+
+static int origin_open(struct origin *o, struct err *e)
+{
+    const struct chief_config *k = &o->chief->config;
+    if (checkpoint_open_latest(o->chief->checkpoints, &o->checkpoint, e) < 0)
         return -1;
-    if (ck != NULL) {
-        from_checkpoint.checkpoint = ck;
-        source = (struct segment_source){ .read = checkpoint_segment, .user = &from_checkpoint };
-    } else {
-        if (initial_values(c, &vector, e) < 0)
-            return -1;
-        from_initial.vector = vector;
-        source = (struct segment_source){ .read = initial_segment, .user = &from_initial };
-    }
-    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0)
+    if (o->checkpoint == NULL ? initial_values(o->chief, &o->vector, e) < 0
+                              : checkpoint_check(o->checkpoint, k->model, k->layout, &k->space, e) < 0)
         return -1;
-    atomic_fetch_add(&c->restored, (uint64_t)restored);
-    if (restored > 0 && !c->config.local)
-        log_info("%d ps %s %s", restored, ck != NULL ? "restored from" : "initialised", ck != NULL ? checkpoint_prefix(ck) : "");
+    o->open = true;
     return 0;
 }
 
-static bool worth_waiting(const struct err *e)
+static int origin_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots, int64_t *ret_version,
+                          struct applied *ret_applied, struct err *e)
+{
+    struct origin *o = user;
+    if (!o->open && origin_open(o, e) < 0)
+        return -1;
+    if (o->checkpoint == NULL)
+        return initial_segment(o->vector, segment, data, ret_slots, ret_version);
+    struct checkpoint_source from = { .checkpoint = o->checkpoint, .model = o->chief->config.model };
+    return checkpoint_segment(&from, segment, data, ret_slots, ret_version, ret_applied, e);
+}
+
+static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
+{
+    struct segment_source source = { .read = origin_segment, .user = from };
+    int restored = 0;
+    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0)
+        return -1;
+    atomic_fetch_add(&c->restored, (uint64_t)restored);
+    bool resumed = restored > 0 && from->checkpoint != NULL;
+    if (!c->began)
+        c->begin_step = resumed ? checkpoint_step(from->checkpoint) + 1 : restored > 0 ? 0 : -1;
+    if (restored > 0 && !c->config.local)
+        log_info("%d ps %s %s", restored, resumed ? "restored from" : "initialised", resumed ? checkpoint_prefix(from->checkpoint) : "");
+    c->began = true;
+    return 0;
+}
+
+bool chief_worth_waiting(const struct err *e)
 {
     return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
 }
@@ -147,15 +170,16 @@ int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
 {
     int64_t since = clock_ms(), explained = since;
     double patience = c->config.job->limits.max_wait_seconds * 1000.0;
+    AUTO_FINI(origin) from = { .chief = c };
     if (chief_raise_generation(c, seen, e) < 0)
         return -1;
     coordinator_set(c->desk, JOB_STARTING, c->generation, "the chief to bring the parameter servers into service");
     for (;;) {
         struct err cause = { 0 };
-        if (bring_up_once(c, &cause) == 0)
+        if (bring_up_once(c, &from, &cause) == 0)
             break;
         int64_t now = clock_ms();
-        if (!worth_waiting(&cause) || (double)(now - since) > patience)
+        if (!chief_worth_waiting(&cause) || (double)(now - since) > patience)
             return err_set(e, cause.code, "%s", cause.msg);
         if (stop_count() > 0)
             return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");

@@ -88,7 +88,7 @@ static int write_hparams(struct recorder *r, struct err *e)
     return events_hparams(r->train, clock_wall(), h, names, r->nmetrics, r->config.job->name, e);
 }
 
-static int open_events(struct recorder *r, int64_t resumed_step, struct err *e)
+static int open_events(struct recorder *r, struct err *e)
 {
     char host[64] = "localhost";
     (void)!gethostname(host, sizeof host - 1);
@@ -100,9 +100,15 @@ static int open_events(struct recorder *r, int64_t resumed_step, struct err *e)
         return -1;
     if (r->config.job->validation.present && events_open(validation, now, host, &r->validation, e) < 0)
         return -1;
-    /* Also in a job's first life: TensorBoard takes only a folder's second START and later ones for restarts. */
-    if (events_session(r->train, now, EVENTS_START, resumed_step + 1, NULL, NULL, e) < 0 ||
-        (r->validation != NULL && events_session(r->validation, now, EVENTS_START, resumed_step + 1, NULL, NULL, e) < 0))
+    return 0;
+}
+
+/* Also in a job's first life: TensorBoard takes only a folder's second START and later ones for restarts. */
+int recorder_begin(struct recorder *r, int64_t step, struct err *e)
+{
+    double now = clock_wall();
+    if (events_session(r->train, now, EVENTS_START, step, NULL, NULL, e) < 0 ||
+        (r->validation != NULL && events_session(r->validation, now, EVENTS_START, step, NULL, NULL, e) < 0))
         return -1;
     return write_hparams(r, e);
 }
@@ -117,10 +123,10 @@ int recorder_new(const struct recorder_config *config, int64_t resumed_step, str
         return err_set(e, ERR_INPUT, "%zu metrics, at most %d", r->nmetrics, METRICS_MAX);
     r->history = json_object();
     r->logged_step = r->rate_step = MAX(resumed_step, 0);
-    r->now.checkpoint_step = -1;
+    r->now.checkpoint_step = resumed_step;
     for (size_t i = 0; i < METRICS_MAX; i++)
         r->now.metrics[i] = (double)NAN;
-    if (open_events(r, resumed_step, e) < 0)
+    if (open_events(r, e) < 0)
         return -1;
     *ret = TAKE(r);
     return 0;

@@ -19,8 +19,11 @@ struct recorder_config {
     int workers_wanted;
 };
 struct recorder;
-/* resumed_step: step restored from a checkpoint, or -1. Event files begin with SessionLog START at resumed_step + 1. */
+/* resumed_step: of the checkpoint that was found, or -1. */
 MUST_USE int recorder_new(const struct recorder_config *config, int64_t resumed_step, struct recorder **ret, struct err *e);
+/* Before anything is recorded: event files begin with SessionLog START at `step`, the first one that this life may write
+ * again; viewers forget what earlier files have from there on. */
+MUST_USE int recorder_begin(struct recorder *r, int64_t step, struct err *e);
 void recorder_free(struct recorder *r);
 DEFINE_AUTO(recorder, recorder_free)
 
