@@ -71,7 +71,10 @@ int pool_take(struct pool *p, size_t size, struct pool_buffer **ret, struct err 
         if (mem_alloc(size, "a reply", &data, e) < 0)
             return -1;
         b = xmalloc(sizeof(*b));
-        *b = (struct pool_buffer){ .pool = p, .size = size, .data = data };
+        b->pool = p;
+        b->size = size;
+        b->data = data;
+        atomic_init(&b->lent, false);
         MUTEX_GUARD(&p->lock);
         p->out++;
     }
@@ -97,11 +100,17 @@ static struct pool_buffer *keep(struct pool *p, struct pool_buffer *b)
     return out;
 }
 
+void pool_lend(struct pool_buffer *b)
+{
+    atomic_store_explicit(&b->lent, true, memory_order_release);
+}
+
 void pool_give(void *buffer)
 {
     struct pool_buffer *b = buffer, *surplus;
     if (b == NULL)
         return;
+    (void)atomic_load_explicit(&b->lent, memory_order_acquire);
     struct pool *p = b->pool;
     mutex_lock(&p->lock);
     surplus = keep(p, b);

@@ -5,6 +5,8 @@
 #ifndef TRAINYARD_TRAIN_POOL_H
 #define TRAINYARD_TRAIN_POOL_H
 
+#include <stdatomic.h>
+
 #include "base/mem.h"
 
 enum { POOL_KEEP = 16 };
@@ -14,11 +16,14 @@ struct pool_buffer {
     struct pool *pool;
     size_t size;
     void *data;     /* size bytes, 64-byte aligned, of any content */
+    atomic_bool lent;
 };
 struct pool *pool_new(void);
 void pool_free(struct pool *p);
 DEFINE_AUTO(pool, pool_free)
 MUST_USE int pool_take(struct pool *p, size_t size, struct pool_buffer **ret, struct err *e);
+/* Before another thread is to give it back: what was written is seen by who takes it next. */
+void pool_lend(struct pool_buffer *b);
 void pool_give(void *buffer); /* struct pool_buffer *: fits rpc_piece.done */
 
 #endif

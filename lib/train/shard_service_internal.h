@@ -1,0 +1,48 @@
+/* shard_service_internal - what the files of the service share: shard_service.c (the table, and what the chief asks) and
+ * shard_bulk.c (pull, push and shared memory). */
+#ifndef TRAINYARD_TRAIN_SHARD_SERVICE_INTERNAL_H
+#define TRAINYARD_TRAIN_SHARD_SERVICE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "train/pool.h"
+#include "train/region.h"
+#include "train/shard_service.h"
+#include "train/wire.h"
+
+struct method;
+struct bound { /* what rpc_method.user points to */
+    struct shard_service *service;
+    const struct method *method;
+};
+struct shard_service {
+    struct shard *shard;
+    struct pool *pool;
+    struct region_table *regions;
+    atomic_bool share;
+    atomic_int_fast64_t heard_ms;
+    struct bound bound[SHARD_METHODS];
+};
+/* A request, unpacked, and where its answer goes. */
+struct exchange {
+    struct shard_service *service;
+    struct shard *shard;
+    struct pool *pool;
+    const ProtobufCMessage *request;
+    const struct rpc_message *message;
+    struct rpc_reply *reply;
+};
+/* The request as the type that its row of the table says it has. */
+#define REQUEST(x, type) ((const type *)(const void *)(x)->request)
+
+struct shard_caller exchange_caller(const Trainyard__V1__Header *h);
+static inline uint64_t exchange_incarnation(const struct exchange *x)
+{
+    return shard_incarnation(x->shard);
+}
+
+int on_pull(const struct exchange *x, struct err *e);
+int on_push(const struct exchange *x, struct err *e);
+int on_attach(const struct exchange *x, struct err *e);
+
+#endif
