@@ -77,6 +77,11 @@ int params_push_finish(struct params *p, struct push_result *ret, struct err *e)
     return p->ops->push_finish(p, ret, e);
 }
 
+void params_mark(struct params *p)
+{
+    p->ops->mark(p);
+}
+
 int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
                 struct err *e)
 {

@@ -46,6 +46,9 @@ MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, 
  * vector must not be read between start and finish of ANOTHER push's values; params_push_finish writes it. */
 MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
 MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);
+/* The vector as it is now is what the next push's gradient will be computed from: call it before computing while a push
+ * is in flight, so that staleness is counted from there. Without it the newest values are meant. */
+void params_mark(struct params *p);
 
 /* ---- what the chief asks, one ps at a time ---- */
 MUST_USE int params_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);

@@ -92,8 +92,8 @@ static void start_push(struct remote *r, const struct errand *j, int64_t deadlin
     q.ordinal = r->ordinal;
     q.first = (uint32_t)part->first;
     q.count = (uint32_t)part->count;
-    if (j->peer->has_versions) {
-        q.versions = j->peer->versions + part->first;
+    if (j->peer->pushed.known) {
+        q.versions = j->peer->pushed.v + part->first;
         q.n_versions = part->count;
     }
     aim(j, r->grads);
@@ -162,7 +162,7 @@ static int take_pull(struct remote *r, const struct errand *j, const struct rpc_
         scatter_message(r, j, m, true, e) < 0)
         return -1;
     if (a->n_versions > 0)
-        memcpy(j->peer->versions + j->part->first, a->versions, a->n_versions * sizeof(*a->versions));
+        memcpy(j->peer->now.v + j->part->first, a->versions, a->n_versions * sizeof(*a->versions));
     return 0;
 }
 
@@ -176,12 +176,12 @@ static int take_push(struct remote *r, const struct errand *j, const struct rpc_
     if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->versions, a->n_versions, e) < 0 ||
         (j->peer->region != NULL ? scatter_shared(r, j, e) : scatter_message(r, j, m, false, e)) < 0)
         return -1;
-    int64_t *versions = j->peer->versions + j->part->first;
+    const struct versions *pushed = &j->peer->pushed;
     for (size_t i = 0; i < a->n_versions; i++) {
         result->version_min = MIN(result->version_min, a->versions[i]);
-        if (!a->duplicate && j->peer->has_versions)
-            result->staleness = MAX(result->staleness, a->versions[i] - 1 - versions[i]);
-        versions[i] = a->versions[i];
+        if (!a->duplicate && pushed->known)
+            result->staleness = MAX(result->staleness, a->versions[i] - 1 - pushed->v[j->part->first + i]);
+        j->peer->now.v[j->part->first + i] = a->versions[i];
     }
     result->duplicate = result->duplicate && a->duplicate;
     return 0;
@@ -225,7 +225,7 @@ static int gather(struct remote *r, start_fn *start, size_t started, struct push
 static void versions_are(struct remote *r, bool known)
 {
     for (size_t i = 0; i < r->p.nps; i++)
-        r->peers[i].has_versions = known;
+        r->peers[i].now.known = known;
 }
 
 static int remote_pull(struct params *p, int64_t deadline_ms, struct err *e)
@@ -241,6 +241,20 @@ static int remote_pull(struct params *p, int64_t deadline_ms, struct err *e)
     return 0;
 }
 
+static void versions_copy(struct versions *to, const struct versions *from, size_t n)
+{
+    memcpy(to->v, from->v, n * sizeof(*to->v));
+    to->known = from->known;
+}
+
+static void remote_mark(struct params *p)
+{
+    struct remote *r = remote_of(p);
+    for (size_t i = 0; i < p->nps; i++)
+        versions_copy(&r->peers[i].marked, &r->peers[i].now, r->peers[i].nsegments);
+    r->is_marked = true;
+}
+
 static int remote_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
 {
     struct remote *r = remote_of(p);
@@ -249,8 +263,12 @@ static int remote_push_start(struct params *p, int64_t ordinal, const float *gra
     r->deadline_ms = clock_ms() + deadline_ms;
     r->started = 0;
     r->grads = grads;
-    for (size_t i = 0; i < p->nps; i++)
-        peer_share(p, &r->peers[i]);
+    for (size_t i = 0; i < p->nps; i++) {
+        struct peer *peer = &r->peers[i];
+        versions_copy(&peer->pushed, r->is_marked ? &peer->marked : &peer->now, peer->nsegments);
+        peer_share(p, peer);
+    }
+    r->is_marked = false;
     start_some(r, start_push, &r->started, r->window, r->deadline_ms);
     return 0;
 }
@@ -274,6 +292,7 @@ static void remote_forget(struct params *p)
     for (size_t i = 0; i < p->nps; i++)
         r->peers[i].incarnation = 0;
     versions_are(r, false);
+    r->is_marked = false;
 }
 
 /* ---- making ---- */
@@ -299,7 +318,9 @@ static void remote_free(struct params *p)
         }
         free(peer->parts);
         free(peer->segments);
-        free(peer->versions);
+        free(peer->now.v);
+        free(peer->marked.v);
+        free(peer->pushed.v);
         peer_unshare(peer);
         rpc_channel_free(peer->channel);
     }
@@ -309,7 +330,7 @@ static void remote_free(struct params *p)
 }
 
 static const struct params_ops REMOTE = {
-    .free = remote_free, .forget = remote_forget, .pull = remote_pull, .push_start = remote_push_start,
+    .free = remote_free, .forget = remote_forget, .mark = remote_mark, .pull = remote_pull, .push_start = remote_push_start,
     .push_finish = remote_push_finish, .describe = remote_describe, .init = remote_init, .adopt = remote_adopt,
     .restore = remote_restore, .serve = remote_serve, .snapshot = remote_snapshot, .finish = remote_finish,
 };
@@ -339,7 +360,9 @@ static bool is_loopback(const char *host)
 static void peer_setup(struct peer *peer, const struct layout *l, const uint32_t *ids, size_t n, const char *host)
 {
     peer->segments = xcalloc(n, sizeof(*peer->segments));
-    peer->versions = xcalloc(n, sizeof(*peer->versions));
+    peer->now.v = xcalloc(n, sizeof(int64_t));
+    peer->marked.v = xcalloc(n, sizeof(int64_t));
+    peer->pushed.v = xcalloc(n, sizeof(int64_t));
     peer->nsegments = n;
     for (size_t i = 0; i < n; i++) {
         peer->segments[i] = &l->segments[ids[i]];

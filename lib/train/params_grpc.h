@@ -24,8 +24,10 @@ struct peer {
     uint64_t incarnation;       /* that answered first in this generation; 0: none did */
     const struct segment_spec **segments;
     size_t nsegments;
-    int64_t *versions;          /* [nsegments] of the values in the vector */
-    bool has_versions;
+    struct versions {
+        int64_t *v;             /* [nsegments] */
+        bool known;
+    } now, marked, pushed;      /* of the values in the vector; as params_mark saw them; what a push was computed from */
     struct part *parts;
     size_t nparts;
     size_t push;                /* bytes of all parts */
@@ -44,6 +46,7 @@ struct remote {
     size_t started;             /* of the push in flight */
     int64_t ordinal, deadline_ms; /* of it, the latter by clock_ms() */
     const float *grads;           /* of it */
+    bool is_marked;               /* since the last push */
 };
 
 static inline struct remote *remote_of(struct params *p)

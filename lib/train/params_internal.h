@@ -7,6 +7,7 @@
 struct params_ops { /* as the functions of the header that bear their names */
     void (*free)(struct params *p);
     void (*forget)(struct params *p); /* a new generation begins */
+    void (*mark)(struct params *p);
     int (*pull)(struct params *p, int64_t deadline_ms, struct err *e);
     int (*push_start)(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
     int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);

@@ -36,6 +36,11 @@ static void local_forget(struct params *p)
     local_of(p)->has_seen = false;
 }
 
+static void local_mark(struct params *p)
+{
+    (void)p; /* a push is over when params_push_start returns: the newest values are meant */
+}
+
 static int local_pull(struct params *p, int64_t deadline_ms, struct err *e)
 {
     (void)deadline_ms;
@@ -173,7 +178,7 @@ static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadl
 }
 
 static const struct params_ops LOCAL = {
-    .free = local_free, .forget = local_forget, .pull = local_pull, .push_start = local_push_start,
+    .free = local_free, .forget = local_forget, .mark = local_mark, .pull = local_pull, .push_start = local_push_start,
     .push_finish = local_push_finish, .describe = local_describe, .init = local_init, .adopt = local_adopt,
     .restore = local_restore, .serve = local_serve, .snapshot = local_snapshot, .finish = local_finish,
 };

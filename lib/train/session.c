@@ -180,6 +180,7 @@ static int compute(struct session *s, struct step *step, struct err *e)
     int64_t t1 = clock_ns();
     double loss;
     memset(step->sums, 0, metrics_width(c->model) * sizeof *step->sums);
+    params_mark(c->params);
     exec_train(s->exec, params_vector(c->params), &batch, step->grads, step->sums, &loss);
     const struct optimizer *o = model_optimizer(c->model);
     if (optimizer_clips(o))

@@ -223,6 +223,29 @@ START_TEST(staleness_is_seen)
 }
 END_TEST
 
+/* A gradient computed while another push was in flight comes from the values before that push. */
+START_TEST(staleness_from_the_mark)
+{
+    struct world w;
+    float vector[80] = { 0 }, grads[80] = { 0 };
+    struct push_result result;
+    struct err e;
+    world_open(&w, &FORMS[_i], small_layout());
+    bring_up(&w, SGD, vector);
+    ck_ok_e(params_pull(w.worker, CALL_MS, &e));
+    for (int64_t ordinal = 0; ordinal < 4; ordinal++) {
+        ck_ok_e(params_push_start(w.worker, ordinal, grads, CALL_MS, &e));
+        params_mark(w.worker);
+        ck_ok_e(params_push_finish(w.worker, &result, &e));
+        ck_assert_int_eq(result.staleness, w.form->nps > 0 && ordinal > 0);
+    }
+    ck_ok_e(params_push(w.worker, 4, grads, CALL_MS, &result, &e));
+    ck_ok_e(params_push(w.worker, 5, grads, CALL_MS, &result, &e)); /* a mark is for one push */
+    ck_assert_int_eq(result.staleness, 0);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(two_halves_of_a_push)
 {
     struct world w;
@@ -557,6 +580,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(all, pushes_are_those_of_the_shard, 0, n);
     tcase_add_loop_test(all, a_push_again_is_a_duplicate, 0, n);
     tcase_add_loop_test(all, staleness_is_seen, 0, n);
+    tcase_add_loop_test(all, staleness_from_the_mark, 0, n);
     tcase_add_loop_test(all, two_halves_of_a_push, 0, n);
     tcase_add_loop_test(all, older_generations_are_fenced, 0, n);
     tcase_add_loop_test(all, the_chief_sees_and_saves, 0, n);
