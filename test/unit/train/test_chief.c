@@ -1,0 +1,342 @@
+#include "ps_fixture.h"
+
+#include "base/stop.h"
+#include "train/checkpoint.h"
+#include "train/chief_internal.h"
+#include "train/output.h"
+#include "train/session.h"
+
+enum { WAIT_MS = 20000 };
+
+/* A chief as one process of the job would have it. */
+struct leader {
+    struct params *params;
+    struct chief *chief;
+    struct thread thread;
+    int result;
+    struct err error;
+};
+
+static void leader_open(struct leader *l, struct ps_fixture *ps, const char *output)
+{
+    struct err e = { 0 };
+    *l = (struct leader){ .result = -2 };
+    l->params = ps_params(ps, "chief-0", JOB_UID);
+    struct chief_config config = { .job = ps->job.job, .model = ps->job.model, .layout = ps->job.layout,
+                                   .placement = ps->placement, .train = ps->job.train, .validation = ps->job.validation,
+                                   .space = ps->job.space, .params = l->params, .output_dir = output, .job_uid = JOB_UID,
+                                   .incarnation = (uint64_t)(uintptr_t)l, .workers_wanted = 1 };
+    ck_ok_e(chief_new(&config, &l->chief, &e));
+}
+
+static void leader_close(struct leader *l)
+{
+    thread_join(&l->thread);
+    chief_free(l->chief);
+    params_free(l->params);
+}
+
+static void leader_thread(void *user)
+{
+    struct leader *l = user;
+    l->result = chief_run(l->chief, &l->error);
+}
+
+static void lead(struct leader *l)
+{
+    struct err e = { 0 };
+    ck_ok_e(thread_start(&l->thread, "chief", leader_thread, l, &e));
+}
+
+/* A worker of the same process, speaking to one chief. */
+struct worker {
+    struct ps_fixture *ps;
+    struct leader *leader;
+    struct thread thread;
+    int result;
+    struct err error;
+    struct session_stats stats;
+};
+
+static void worker_thread(void *user)
+{
+    struct worker *w = user;
+    const struct job_fixture *j = &w->ps->job;
+    AUTO(coord) *coord = coord_new_local(chief_coordinator(w->leader->chief));
+    AUTO(params) *params = ps_params(w->ps, "worker-0", JOB_UID);
+    AUTO(member) *m = NULL;
+    struct member_config config = { .coord = coord, .width = metrics_width(j->model), .max_wait_ms = WAIT_MS,
+                                    .identity = { .job_uid = JOB_UID, .sender = "worker-0", .incarnation = 11,
+                                                  .role = ROLE_WORKER, .space = j->space, .shuffle_version = SHUFFLE_VERSION,
+                                                  .layout_hash = j->layout->hash, .ps_count = PS_COUNT, .address = "" } };
+    if (member_start(&config, &m, &w->error) < 0)
+        return;
+    struct session_config session = { .model = j->model, .dataset = j->train, .space = &j->space, .params = params, .member = m,
+                                      .name = "worker-0", .max_wait_ms = WAIT_MS, .overlap = true };
+    w->result = session_run(&session, &w->stats, &w->error);
+    member_leave(m, "done");
+}
+
+static void work(struct worker *w, struct ps_fixture *ps, struct leader *l)
+{
+    struct err e = { 0 };
+    *w = (struct worker){ .ps = ps, .leader = l, .result = -2 };
+    ck_ok_e(thread_start(&w->thread, "worker", worker_thread, w, &e));
+}
+
+static struct checkpoint *latest(const char *output)
+{
+    auto_free char *folder = output_path(output, "checkpoints");
+    struct err e = { 0 };
+    struct checkpoint *c = NULL;
+    ck_ok_e(checkpoint_open_latest(folder, &c, &e));
+    return c;
+}
+
+static void want_saved(struct ps_fixture *ps, int64_t step, float cells)
+{
+    struct err e = { 0 };
+    AUTO(checkpoint) *c = latest(ps->job.dir);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_int_eq(checkpoint_step(c), step);
+    auto_free float *vector = xcalloc(model_size(ps->job.model), sizeof *vector);
+    ck_ok_e(checkpoint_values(c, ps->job.model, vector, &e));
+    want_cells(&ps->job, vector, cells);
+}
+
+START_TEST(a_job_from_beginning_to_end)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct worker w;
+    struct err e = { 0 };
+    struct shard_info info;
+    int64_t step = 0;
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 3");
+    leader_open(&l, &ps, ps.job.dir);
+    lead(&l);
+    work(&w, &ps, &l);
+    thread_join(&w.thread);
+    thread_join(&l.thread);
+    ck_assert_msg(l.result == 0, "%s", l.error.msg);
+    ck_assert_msg(w.result == 0, "%s", w.error.msg);
+    want_saved(&ps, 3 * JOB_BATCHES, 3 * JOB_BATCHES);
+    ck_assert_int_eq(output_finished(ps.job.dir, JOB_UID, &step, &e), 1);
+    ck_assert_int_eq(step, 3 * JOB_BATCHES);
+    for (size_t i = 0; i < PS_COUNT; i++) {
+        shard_brief(ps.shard[i], &info);
+        ck_assert_int_eq((int)info.state, SHARD_FINISHED);
+    }
+    struct chief_numbers n;
+    chief_numbers(l.chief, &n);
+    ck_assert(n.done == 3 * JOB_BATCHES && n.checkpoint_step == 3 * JOB_BATCHES && n.restored == PS_COUNT);
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(a_finished_job_only_says_so)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct shard_info info;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 1");
+    leader_open(&l, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(output_set_finished(ps.job.dir, JOB_UID, 10, &e));
+    ck_ok_e(chief_run(l.chief, &e));
+    shard_brief(ps.shard[0], &info);
+    ck_assert_int_eq((int)info.state, SHARD_FINISHED);
+    ck_assert_ptr_null(latest(ps.job.dir));
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(a_lost_ps_is_restored_and_owed_the_rest)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ps_push(&ps, worker, l.chief->generation, 0, 6);
+    ck_ok_e(chief_save(l.chief, 6, &e));
+    ps_push(&ps, worker, l.chief->generation, 6, 9);
+    ps_stop(&ps, 1);
+    ck_fails(chief_save(l.chief, 9, &e), ERR_LOST, "ps-1");
+    want_saved(&ps, 6, 6);
+    ps_start(&ps, 1, 555);
+    uint64_t before = l.chief->generation;
+    ck_ok_e(chief_bring_up(l.chief, before, &e));
+    ck_assert_uint_eq(l.chief->generation, before + 1);
+    AUTO_FINI(fleet_view) v = { 0 };
+    fleet_look(l.chief->fleet, WAIT_MS, &v);
+    ck_assert(v.condition == FLEET_WELL && v.done.low == 6 && v.step == 6);
+    ps_push(&ps, worker, l.chief->generation, 6, 12);
+    ps_want_cells(&ps, worker, l.chief->generation, 12);
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(a_new_chief_adopts_and_the_old_one_writes_no_more)
+{
+    struct ps_fixture ps;
+    struct leader old, new;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&old, &ps, ps.job.dir);
+    AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
+    ck_ok_e(chief_bring_up(old.chief, 0, &e));
+    ps_push(&ps, worker, old.chief->generation, 0, 4);
+    ck_ok_e(chief_save(old.chief, 4, &e));
+    ps_push(&ps, worker, old.chief->generation, 4, 7);
+
+    leader_open(&new, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(new.chief, 0, &e));
+    ck_assert_uint_gt(new.chief->generation, old.chief->generation);
+    ck_assert_uint_eq(atomic_load(&new.chief->restored), 0); /* kept, not read back */
+    ps_want_cells(&ps, worker, new.chief->generation, 7);
+    ck_fails(chief_save(old.chief, 7, &e), ERR_FENCED, "");
+    want_saved(&ps, 4, 4);
+    leader_close(&old);
+    leader_close(&new);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(a_chief_that_leads_leaves_when_a_newer_one_came)
+{
+    struct ps_fixture ps;
+    struct leader old, new;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&old, &ps, ps.job.dir);
+    leader_open(&new, &ps, ps.job.dir);
+    lead(&old);
+    struct chief_numbers n = { .checkpoint_step = -1 };
+    for (int64_t end = clock_ms() + WAIT_MS; n.checkpoint_step < 0 && clock_ms() < end; clock_sleep_ms(2))
+        chief_numbers(old.chief, &n);
+    ck_ok_e(chief_bring_up(new.chief, 0, &e));
+    thread_join(&old.thread);
+    ck_assert_msg(old.result == -1 && err_is(&old.error, ERR_FENCED), "%s", old.error.msg);
+    leader_close(&old);
+    leader_close(&new);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(the_generation_of_the_volume_fences_while_no_ps_knows_it)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(output_set_generation(ps.job.dir, l.chief->generation + 1, &e)); /* a newer chief begins */
+    ck_fails(chief_save(l.chief, 0, &e), ERR_FENCED, "has begun");
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(a_lost_volume_does_not_bring_old_generations_back)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct worker w;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 1");
+    leader_open(&l, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(l.chief, 41, &e)); /* generation 42 */
+    leader_close(&l);
+    auto_free char *path = output_path(ps.job.dir, "generation");
+    ck_ok_e(file_remove(path, &e));
+    leader_open(&l, &ps, ps.job.dir);
+    lead(&l);
+    work(&w, &ps, &l);
+    thread_join(&w.thread);
+    thread_join(&l.thread);
+    ck_assert_msg(l.result == 0 && l.chief->generation > 42, "%s", l.error.msg);
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+START_TEST(all_at_once_resumes_from_the_checkpoint)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct worker w;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ps_push(&ps, worker, l.chief->generation, 2, 8);
+    ck_ok_e(chief_save(l.chief, 6, &e));
+    leader_close(&l);
+    for (size_t i = 0; i < PS_COUNT; i++) {
+        ps_stop(&ps, i);
+        ps_start(&ps, i, 900 + i);
+    }
+    leader_open(&l, &ps, ps.job.dir);
+    lead(&l);
+    work(&w, &ps, &l);
+    thread_join(&w.thread);
+    thread_join(&l.thread);
+    ck_assert_msg(l.result == 0, "%s", l.error.msg);
+    ck_assert_int_eq(atomic_load(&w.stats.steps), 2 * JOB_BATCHES - 6);
+    want_saved(&ps, 2 * JOB_BATCHES, 2 * JOB_BATCHES);
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+/* The last one: stop_count() stays. */
+START_TEST(a_signal_saves_everything_first)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ps_push(&ps, worker, l.chief->generation, 0, 5);
+    stop_request();
+    uint64_t before = l.chief->generation;
+    ck_assert_int_eq(chief_run(l.chief, &l.error), -1);
+    ck_assert_msg(err_is(&l.error, ERR_STOPPED), "%s", l.error.msg);
+    want_saved(&ps, 5, 5);
+    struct push_result result;
+    float grads[256] = { 0 };
+    params_set_generation(worker, before);
+    ck_fails(params_push(worker, 5, grads, PS_CALL_MS, &result, &e), ERR_FENCED, "");
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("chief");
+    TCase *t = tcase_create("chief");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, a_job_from_beginning_to_end);
+    tcase_add_test(t, a_finished_job_only_says_so);
+    tcase_add_test(t, a_lost_ps_is_restored_and_owed_the_rest);
+    tcase_add_test(t, a_new_chief_adopts_and_the_old_one_writes_no_more);
+    tcase_add_test(t, a_chief_that_leads_leaves_when_a_newer_one_came);
+    tcase_add_test(t, the_generation_of_the_volume_fences_while_no_ps_knows_it);
+    tcase_add_test(t, a_lost_volume_does_not_bring_old_generations_back);
+    tcase_add_test(t, all_at_once_resumes_from_the_checkpoint);
+    tcase_add_test(t, a_signal_saves_everything_first);
+    suite_add_tcase(s, t);
+    return s;
+}

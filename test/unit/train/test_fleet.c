@@ -1,0 +1,220 @@
+#include "ps_fixture.h"
+
+enum { LOOK_MS = 5000 };
+
+struct world {
+    struct ps_fixture ps;
+    struct params *params, *worker;
+    struct fleet *fleet;
+    int asked;
+    float value;
+};
+
+static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
+                    struct applied *ret_applied, struct err *e)
+{
+    struct world *w = user;
+    for (size_t i = 0; i < s->count; i++)
+        data[i] = w->value;
+    for (int64_t i = 0; i < (int64_t)w->value; i++)
+        if (applied_add(ret_applied, i, e) < 0)
+            return -1;
+    *ret_slots = false;
+    *ret_version = (int64_t)w->value;
+    w->asked++;
+    return 0;
+}
+
+static void world_open(struct world *w)
+{
+    *w = (struct world){ 0 };
+    ps_open(&w->ps, COUNTING_OPTIMIZER, "epochs: 2");
+    w->params = ps_params(&w->ps, "chief-0", JOB_UID);
+    w->worker = ps_params(&w->ps, "worker-0", JOB_UID);
+    w->fleet = fleet_new(w->params, w->ps.job.layout, w->ps.placement, model_optimizer(w->ps.job.model), JOB_UID);
+}
+
+static void world_close(struct world *w)
+{
+    fleet_free(w->fleet);
+    params_free(w->params);
+    params_free(w->worker);
+    ps_close(&w->ps);
+}
+
+/* Returns how many ps were filled. */
+static int bring_up(struct world *w, uint64_t generation)
+{
+    struct err e = { 0 };
+    int restored = -1;
+    ck_ok_e(fleet_bring_up(w->fleet, generation, &(struct segment_source){ .read = constant, .user = w }, &restored, &e));
+    return restored;
+}
+
+static struct fleet_view look(struct world *w)
+{
+    struct fleet_view v;
+    fleet_look(w->fleet, LOOK_MS, &v);
+    return v;
+}
+
+#define want_condition(w, wanted)                                                                  \
+    do {                                                                                           \
+        AUTO_FINI(fleet_view) seen = look(w);                                                      \
+        ck_assert_msg(seen.condition == (wanted), "%d, not %d: %s", (int)seen.condition, (int)(wanted), seen.message); \
+    } while (0)
+
+START_TEST(empty_ps_are_filled_from_the_source)
+{
+    struct world w;
+    world_open(&w);
+    want_condition(&w, FLEET_EMPTY);
+    w.value = 3;
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    ck_assert_int_eq(w.asked, (int)w.ps.job.layout->n);
+    AUTO_FINI(fleet_view) v = look(&w);
+    ck_assert(v.condition == FLEET_WELL && v.step == 3 && applied_count(&v.done) == 3 && v.highest_generation == 1);
+    ps_want_cells(&w.ps, w.worker, 1, 3);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(ps_that_serve_keep_their_state)
+{
+    struct world w;
+    world_open(&w);
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    ps_push(&w.ps, w.worker, 1, 0, 4);
+    ck_assert_int_eq(bring_up(&w, 2), 0);
+    AUTO_FINI(fleet_view) v = look(&w);
+    ck_assert(v.condition == FLEET_WELL && v.step == 4 && v.done.low == 4 && v.highest_generation == 2);
+    ps_want_cells(&w.ps, w.worker, 2, 4);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(one_that_lost_its_state_is_filled_and_owed_what_it_lacks)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    ps_push(&w.ps, w.worker, 1, 0, 6);
+    ps_stop(&w.ps, 1);
+    want_condition(&w, FLEET_AWAY);
+    ps_start(&w.ps, 1, 777);
+    for (int64_t end = clock_ms() + LOOK_MS; clock_ms() < end;) { /* the channel connects again by itself */
+        AUTO_FINI(fleet_view) v = look(&w);
+        if (v.condition != FLEET_AWAY)
+            break;
+        clock_sleep_ms(5);
+    }
+    want_condition(&w, FLEET_EMPTY);
+    w.value = 2; /* the checkpoint is of step 2 */
+    ck_assert_int_eq(bring_up(&w, 2), 1);
+    AUTO_FINI(fleet_view) v = look(&w);
+    ck_assert(v.condition == FLEET_WELL && v.step == 2 && v.done.low == 2);
+    float grads[256] = { 0 };
+    struct push_result result;
+    params_set_generation(w.worker, 1);
+    ck_fails(params_push(w.worker, 2, grads, PS_CALL_MS, &result, &e), ERR_FENCED, "generation");
+    ps_push(&w.ps, w.worker, 2, 0, 6); /* all again: the other has them */
+    ps_want_cells(&w.ps, w.worker, 2, 6);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(one_that_terminates_is_seen)
+{
+    struct world w;
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 1);
+    shard_terminating(w.ps.shard[1]);
+    AUTO_FINI(fleet_view) v = look(&w);
+    ck_assert_msg(v.condition == FLEET_LEAVING && v.done.low == 1 && strstr(v.message, "ps-1") != NULL, "%s", v.message);
+    ps_push(&w.ps, w.worker, 1, 1, 2); /* it serves on */
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_newer_generation_is_noticed_and_not_overruled)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored;
+    world_open(&w);
+    bring_up(&w, 1);
+    AUTO(params) *newer = ps_params(&w.ps, "chief-1", JOB_UID);
+    params_set_generation(newer, 5);
+    ck_ok_e(params_adopt(newer, 0, PS_CALL_MS, &e));
+    AUTO_FINI(fleet_view) v = look(&w);
+    ck_assert_uint_eq(v.highest_generation, 5);
+    ck_fails(fleet_bring_up(w.fleet, 4, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e), ERR_FENCED,
+             "newer chief");
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(ps_of_another_job_are_left_alone)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored;
+    world_open(&w);
+    bring_up(&w, 1);
+    AUTO(params) *params = ps_params(&w.ps, "chief-0", "job-2");
+    AUTO(fleet) *other = fleet_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), "job-2");
+    ck_fails(fleet_bring_up(other, 9, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e), ERR_REFUSED,
+             JOB_UID);
+    want_condition(&w, FLEET_WELL);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(fenced_off_pushes_change_nothing)
+{
+    struct world w;
+    struct err e = { 0 };
+    float grads[256] = { 0 };
+    struct push_result result;
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 2);
+    fleet_fence(w.fleet, 2);
+    ck_fails(params_push(w.worker, 2, grads, PS_CALL_MS, &result, &e), ERR_FENCED, "");
+    ps_want_cells(&w.ps, w.worker, 2, 2);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(who_answers_hears_of_the_end)
+{
+    struct world w;
+    struct shard_info info;
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_stop(&w.ps, 0);
+    ck_assert_int_eq(fleet_finish(w.fleet, 20), 1);
+    shard_brief(w.ps.shard[1], &info);
+    ck_assert_int_eq((int)info.state, SHARD_FINISHED);
+    world_close(&w);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("fleet");
+    TCase *t = tcase_create("fleet");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, empty_ps_are_filled_from_the_source);
+    tcase_add_test(t, ps_that_serve_keep_their_state);
+    tcase_add_test(t, one_that_lost_its_state_is_filled_and_owed_what_it_lacks);
+    tcase_add_test(t, one_that_terminates_is_seen);
+    tcase_add_test(t, a_newer_generation_is_noticed_and_not_overruled);
+    tcase_add_test(t, ps_of_another_job_are_left_alone);
+    tcase_add_test(t, fenced_off_pushes_change_nothing);
+    tcase_add_test(t, who_answers_hears_of_the_end);
+    suite_add_tcase(s, t);
+    return s;
+}
