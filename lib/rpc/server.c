@@ -30,6 +30,7 @@ struct rpc_server {
     struct mutex lock;
     struct cond stopped;
     bool is_stopped;
+    atomic_size_t alive;    /* struct incoming that were made and not freed */
     atomic_size_t borrowed; /* pieces of answers whose done() was not called yet */
 };
 
@@ -57,6 +58,7 @@ static void incoming_free(struct incoming *in)
     if (in->method == in->server->nmethods)
         grpc_call_details_destroy(&in->details);
     grpc_metadata_array_destroy(&in->metadata);
+    atomic_fetch_sub(&in->server->alive, 1);
     free(in);
 }
 
@@ -64,6 +66,7 @@ static void incoming_free(struct incoming *in)
 static void ask(struct rpc_server *s, size_t method)
 {
     struct incoming *in = xcalloc(1, sizeof(*in));
+    atomic_fetch_add(&s->alive, 1);
     in->server = s;
     in->method = method;
     grpc_metadata_array_init(&in->metadata);
@@ -305,6 +308,10 @@ void rpc_server_free(struct rpc_server *s)
         while (!wait_stopped(s, clock_ms() + 1000))
             continue; /* a handler runs still, and the threads must not outlive their server */
     }
+    /* A call whose client has gone holds up no stop, but its handler may still run and then answers: gRPC aborts the
+     * process when something begins on a queue that was shut down. */
+    while (atomic_load(&s->alive) > 0)
+        clock_sleep_ms(1);
     grpc_completion_queue_shutdown(s->queue);
     for (int i = 0; i < s->nthreads; i++)
         thread_join(&s->threads[i]);
