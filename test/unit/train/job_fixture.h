@@ -25,14 +25,14 @@ struct job_fixture {
     struct ordinal_space space;
 };
 
-static inline void write_rows(const char *dir, const char *name, const char *damage)
+static inline void write_rows(const char *dir, const char *name)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     struct err e = { 0 };
     auto_free char *path = path_join(dir, name);
     buf_str(&text, "a,b,c,d,y\n");
     for (int i = 0; i < JOB_EXAMPLES; i++)
-        buf_printf(&text, "%d,%d,%d,%d,%s\n", i % 3, i % 5, i % 2, i % 7, i == 33 && damage != NULL ? damage : "1");
+        buf_printf(&text, "%d,%d,%d,%d,1\n", i % 3, i % 5, i % 2, i % 7);
     ck_ok_e(file_write(path, text.data, text.len, &e));
 }
 
@@ -43,7 +43,7 @@ static inline void job_open(struct job_fixture *f, const char *optimizer, const 
     AUTO_FINI(buf) text = BUF_INIT;
     *f = (struct job_fixture){ .dir = "/tmp/trainyard-unit.XXXXXX" };
     ck_assert_ptr_nonnull(mkdtemp(f->dir));
-    write_rows(f->dir, "train.csv", NULL);
+    write_rows(f->dir, "train.csv");
     buf_printf(&text,
                "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: small}\nspec:\n"
                "  model: {inputShape: [4], layers: [{Dense: {units: 3, kernel_initializer: zeros}}, "

@@ -1,0 +1,179 @@
+#include "job_fixture.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "train/coordinator.h"
+#include "train/fleet.h"
+#include "train/session.h"
+
+enum { WAIT_MS = 10000 };
+
+/* Single machine without a chief: the test brings the shard into service and lends everything. */
+struct world {
+    struct job_fixture job;
+    struct shard *shard;
+    struct params *params, *chief;
+    struct placement *placement;
+    struct coordinator *desk;
+    struct coord *coord;
+    struct member *member;
+    struct session_stats stats;
+    float value;
+};
+
+static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
+                    struct applied *ret_applied, struct err *e)
+{
+    (void)ret_applied, (void)e;
+    for (size_t i = 0; i < s->count; i++)
+        data[i] = *(float *)user;
+    *ret_slots = false;
+    *ret_version = 0;
+    return 0;
+}
+
+static void serve(struct world *w)
+{
+    struct err e = { 0 };
+    int restored;
+    AUTO(fleet) *f = fleet_new(w->chief, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID);
+    ck_ok_e(fleet_bring_up(f, 1, &(struct segment_source){ .read = constant, .user = &w->value }, &restored, &e));
+}
+
+static void world_open(struct world *w, const char *optimizer, int epochs)
+{
+    struct err e = { 0 };
+    struct params_identity id = { .job_uid = JOB_UID, .sender = "local", .incarnation = 1 };
+    job_open(&w->job, optimizer, "epochs: 1");
+    w->shard = shard_new(5);
+    w->params = params_new_local(w->job.layout, w->shard, &id);
+    w->chief = params_new_local(w->job.layout, w->shard, &id);
+    w->placement = placement_new(w->job.layout, PLACEMENT_GREEDY, 1);
+    serve(w);
+    w->desk = coordinator_new(&(struct coordinator_config){
+        .model = w->job.model, .job_uid = JOB_UID, .incarnation = 1, .space = w->job.space, .layout_hash = w->job.layout->hash,
+        .ps_count = 1, .batches_per_epoch = JOB_BATCHES, .total = epochs * JOB_BATCHES, .lease_ms = 10000, .heartbeat_ms = 5000 });
+    coordinator_set(w->desk, JOB_TRAINING, 1, "");
+    w->coord = coord_new_local(w->desk);
+    struct member_config config = { .coord = w->coord, .width = metrics_width(w->job.model), .max_wait_ms = WAIT_MS,
+                                    .identity = { .job_uid = JOB_UID, .sender = "local", .incarnation = 1, .role = ROLE_WORKER,
+                                                  .space = w->job.space, .shuffle_version = SHUFFLE_VERSION,
+                                                  .layout_hash = w->job.layout->hash, .ps_count = 1, .address = "" } };
+    ck_ok_e(member_start(&config, &w->member, &e));
+}
+
+static void world_close(struct world *w)
+{
+    member_free(w->member);
+    coord_free(w->coord);
+    coordinator_free(w->desk);
+    params_free(w->chief);
+    params_free(w->params);
+    shard_free(w->shard);
+    placement_free(w->placement);
+    job_close(&w->job);
+}
+
+static int run(struct world *w, struct err *e)
+{
+    struct session_config config = { .model = w->job.model, .dataset = w->job.train, .space = &w->job.space, .params = w->params,
+                                     .member = w->member, .name = "local", .max_wait_ms = WAIT_MS };
+    return session_run(&config, &w->stats, e);
+}
+
+/* The chief's part: looks what was applied, and says when all is. */
+static void watch(void *user)
+{
+    struct world *w = user;
+    struct coordinator_view v = { 0 };
+    while (!v.finished && !v.diverged && v.members >= 0) {
+        AUTO_FINI(shard_info) info = { 0 };
+        coordinator_wait(w->desk, clock_ms() + 1);
+        int64_t begun = clock_ms();
+        shard_describe(w->shard, &info);
+        coordinator_observe(w->desk, &info.applied, begun);
+        coordinator_view(w->desk, &v);
+    }
+    coordinator_set(w->desk, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
+}
+
+static int run_watched(struct world *w, struct err *e)
+{
+    struct thread t = { 0 };
+    ck_assert_int_eq(thread_start(&t, "chief", watch, w, e), 0);
+    int result = run(w, e);
+    thread_join(&t);
+    return result;
+}
+
+START_TEST(every_batch_of_every_epoch_once)
+{
+    struct world w = { 0 };
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 5);
+    ck_ok_e(run_watched(&w, &e));
+    want_cells(&w.job, params_vector(w.params), 5 * JOB_BATCHES);
+    ck_assert_int_eq(atomic_load(&w.stats.steps), 5 * JOB_BATCHES);
+    ck_assert_int_eq(atomic_load(&w.stats.examples), 5 * JOB_EXAMPLES);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_damaged_record_ends_it_with_its_place)
+{
+    struct world w = { 0 };
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 1);
+    auto_free char *path = path_join(w.job.dir, "train.csv");
+    AUTO_FINI(buf) text = BUF_INIT;
+    ck_ok_e(file_read(path, 1 << 20, &text, &e));
+    FILE *f = fopen(path, "r+"); /* in place, after it was opened and found well */
+    ck_assert_ptr_nonnull(f);
+    text.data[text.len - 2] = 'x';
+    ck_assert_uint_eq(fwrite(text.data, 1, text.len, f), text.len);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_fails(run(&w, &e), ERR_INPUT, "train.csv:41");
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_loss_that_is_no_number_never_reaches_the_parameters)
+{
+    struct world w = { .value = 1e30f }; /* the square of the loss overflows */
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 1);
+    ck_fails(run_watched(&w, &e), ERR_DIVERGED, "not finite");
+    want_cells(&w.job, params_vector(w.params), 1e30f);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_shard_that_finished_tells_of_the_end)
+{
+    struct world w = { 0 };
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 1);
+    for (int64_t end = clock_ms() + WAIT_MS; !member_has_work(w.member) && clock_ms() < end;)
+        clock_sleep_ms(1);
+    coordinator_set(w.desk, JOB_FINISHED, 1, ""); /* somebody else computed these batches; we have not heard of it */
+    ck_ok_e(params_finish(w.chief, 0, 10, WAIT_MS, &e));
+    ck_fails(run(&w, &e), ERR_STOPPED, "the job has finished");
+    ck_assert(member_finished(w.member));
+    world_close(&w);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("session");
+    TCase *t = tcase_create("session");
+    tcase_set_timeout(t, 30);
+    tcase_add_test(t, every_batch_of_every_epoch_once);
+    tcase_add_test(t, a_damaged_record_ends_it_with_its_place);
+    tcase_add_test(t, a_loss_that_is_no_number_never_reaches_the_parameters);
+    tcase_add_test(t, a_shard_that_finished_tells_of_the_end);
+    suite_add_tcase(s, t);
+    return s;
+}
