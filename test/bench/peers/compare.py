@@ -1,0 +1,169 @@
+"""Trainyard, TensorFlow's parameter servers and PyTorch train the same network on the same machine, in turns, in one run.
+
+Every contender runs once a round, in an order that moves on with the rounds; the medians and their ratios are printed and
+written into a page between <!-- peers --> and <!-- /peers -->. docs/benchmarks.md says how steps are counted.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT_SECONDS = 300
+QUIET = 0.10  # of the machine
+QUIET_WAIT_SECONDS = 20
+
+# name: (steps the clock runs for, script and its arguments). Steps are chosen for some 5 to 20 seconds each.
+CONTENDERS = {
+    "Trainyard, one process": (20000, ["ours.py"]),
+    "PyTorch eager, one thread": (8000, ["one_torch.py"]),
+    "PyTorch eager, one thread, fused Adam": (8000, ["one_torch.py", "--fused"]),
+    "Trainyard, 1 ps + 2 workers": (20000, ["ours.py", "--ps"]),
+    "Trainyard, 1 ps + 2 workers, all through TCP": (20000, ["ours.py", "--ps", "--tcp"]),
+    "TensorFlow 1 parameter server, 1 ps + 2 workers": (4690, ["ps_tf1.py"]),
+    "TF2 ParameterServerStrategy, 1 step a closure": (3000, ["ps_tf2.py", "--per", "1"]),
+    "TF2 ParameterServerStrategy, 10 steps a closure": (4690, ["ps_tf2.py", "--per", "10"]),
+}
+# ours, theirs, at least, the goal beyond
+RATIOS = [
+    ("Trainyard, one process", "PyTorch eager, one thread", 3.5, None),
+    ("Trainyard, one process", "PyTorch eager, one thread, fused Adam", None, None),
+    ("Trainyard, 1 ps + 2 workers", "TensorFlow 1 parameter server, 1 ps + 2 workers", 6, 10),
+    ("Trainyard, 1 ps + 2 workers", "TF2 ParameterServerStrategy, 1 step a closure", 12, 20),
+    ("Trainyard, 1 ps + 2 workers", "TF2 ParameterServerStrategy, 10 steps a closure", None, None),
+    ("Trainyard, 1 ps + 2 workers, all through TCP", "TensorFlow 1 parameter server, 1 ps + 2 workers", None, None),
+    ("Trainyard, 1 ps + 2 workers, all through TCP", "TF2 ParameterServerStrategy, 1 step a closure", None, None),
+]
+
+
+def busy_share(seconds=1.0):
+    def read():
+        with open("/proc/stat") as f:
+            ticks = [int(t) for t in f.readline().split()[1:9]]
+        return sum(ticks), ticks[3] + ticks[4]
+
+    all_before, idle_before = read()
+    time.sleep(seconds)
+    all_after, idle_after = read()
+    return 1 - (idle_after - idle_before) / max(1, all_after - all_before)
+
+
+def wait_for_quiet():
+    """Gives up after a while: how busy the machine was is part of the result."""
+    end = time.monotonic() + QUIET_WAIT_SECONDS
+    while (busy := busy_share()) > QUIET and time.monotonic() < end:
+        pass
+    return busy
+
+
+def run_once(name, a):
+    steps, words = CONTENDERS[name]
+    command = [sys.executable, os.path.join(HERE, words[0]), *words[1:], "--data", a.data, "--steps", str(int(steps * a.scale))]
+    if words[0] == "ours.py":
+        command += ["--trainyard", a.trainyard]
+    busy = wait_for_quiet()
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, errors = p.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        p.terminate()  # it ends its roles
+        out, errors = "", p.communicate()[1] + f"\nnot done after {TIMEOUT_SECONDS} s"
+    if not out.startswith("{"):
+        sys.exit(f"{name}: no result\n" + "\n".join(errors.splitlines()[-10:]))
+    result = json.loads(out)
+    print(f"{name}: {result['rate']:.0f} steps/s, accuracy {result['accuracy']:.4f}; machine {busy:.0%} busy before", flush=True)
+    return {**result, "busy": busy}
+
+
+def run_all(a):
+    names, results = list(CONTENDERS), {name: [] for name in CONTENDERS}
+    for turn in range(a.rounds):
+        shift = turn * 3 % len(names)
+        for name in names[shift:] + names[:shift]:
+            results[name].append(run_once(name, a))
+    return results
+
+
+def rate_table(results):
+    yield "| 784-128 relu-10 softmax, Adam, batch 64 | steps/s: median (range) | a round | cores busy | test accuracy then |"
+    yield "|---|---|---|---|---|"
+    for name, runs in results.items():
+        rates = [r["rate"] for r in runs]
+        accuracy, cores = (statistics.median(v) for v in ([r["accuracy"] for r in runs], [r["cpu"] / r["seconds"] for r in runs]))
+        yield (f"| {name} | {statistics.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f}) | "
+               f"{runs[0]['steps']:,} steps, {statistics.median(r['seconds'] for r in runs):.1f} s | {cores:.2f} | {accuracy:.3f} |")
+
+
+def verdict(ratio, target, goal):
+    if target is None:
+        return "published, no target"
+    reached = "reached" if ratio >= target else "**missed**"
+    beyond = "" if goal is None else f"; goal {goal} x {'reached' if ratio >= goal else 'not yet'}"
+    return f"{target} x: {reached}{beyond}"
+
+
+def ratio_table(results):
+    yield "| ratio | of the medians | of each round | target |"
+    yield "|---|---|---|---|"
+    for ours, theirs, target, goal in RATIOS:
+        mine, other = ([r["rate"] for r in results[name]] for name in (ours, theirs))
+        ratio, each = statistics.median(mine) / statistics.median(other), [m / o for m, o in zip(mine, other)]
+        yield f"| {ours} : {theirs} | {ratio:.1f} | {min(each):.1f}-{max(each):.1f} | {verdict(ratio, target, goal)} |"
+
+
+def field(path, name, default="?"):
+    with open(path) as f:
+        found = re.search(rf"^{name}\s*[:=]\s*\"?([^\"\n]*)", f.read(), re.M)
+    return found[1] if found else default
+
+
+def machine(a, results):
+    core = next(iter(results.values()))[0].get("core", "?")
+    version = subprocess.run([a.trainyard, "version"], capture_output=True, text=True, check=True).stdout.split("\n")
+    packages = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("tensorflow-cpu", "tf-keras", "torch", "numpy"))
+    cpu = "{}, family {}, model {}".format(*(field("/proc/cpuinfo", n) for n in ("model name", "cpu family", "model")))
+    memory = int(field("/proc/meminfo", "MemTotal").split()[0]) / 2**20
+    worst = max(r["busy"] for runs in results.values() for r in runs)
+    load = " ".join(f"{x:.1f}" for x in a.load)
+    yield f"* {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, `make bench-peers`: {a.rounds} rounds, contenders in turns."
+    yield f"* {cpu}: {os.cpu_count()} cores, {memory:.0f} GiB; {field('/etc/os-release', 'PRETTY_NAME')}, Linux {platform.release()}."
+    yield f"* {'; '.join(line.strip() for line in version if line.strip())}, OpenBLAS core {core}. Python {platform.python_version()}, {packages}."
+    yield f"* Load average when it began: {load}. Busiest second before any turn: {worst:.0%} of the machine."
+
+
+def write_page(path, lines):
+    with open(path) as f:
+        page = f.read()
+    begin, end = "<!-- peers -->\n", "<!-- /peers -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        sys.exit(f"{path}: needs the lines {begin.strip()} and {end} once each")
+    text = page[: page.index(begin) + len(begin)] + "\n".join(lines) + "\n" + page[page.index(end) :]
+    with open(path + ".new", "w") as f:
+        f.write(text)
+    os.replace(path + ".new", path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trainyard", required=True)
+    parser.add_argument("--data", required=True, help="folder of MNIST's IDX files")
+    parser.add_argument("--page", help="write the tables into this page")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1, help="this part of the steps, for a trial")
+    a = parser.parse_args()
+    a.load = os.getloadavg()
+    results = run_all(a)
+    lines = [*machine(a, results), "", *rate_table(results), "", *ratio_table(results)]
+    print("\n".join(["", *lines]))
+    if a.page:
+        write_page(a.page, lines)
+
+
+main()

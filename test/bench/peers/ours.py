@@ -1,0 +1,120 @@
+"""Trainyard by `trainyard run`: one process, or with --ps 1 ps, 2 workers and a chief.
+
+--tcp: gradients travel through gRPC, as between two hosts. Without it workers and ps, being on one host, share memory for them.
+
+Steps are counted by the ps itself (trainyard_ps_step of its /metrics; in one process trainyard_worker_steps_total) and read from
+outside, every 50 ms, as a monitoring system would: when the warm-up is over, and until enough steps are done. Then the job is stopped
+as by Ctrl-C, and the weights are taken from the checkpoint it leaves.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import numpy as np
+
+import mnist
+from roles import Roles, arguments, cpu_seconds, die_with_signal, report
+
+POLL_SECONDS = 0.05
+PATIENCE_SECONDS = 120
+
+
+def words_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as f:
+            return f.read().split("\0")
+    except OSError:
+        return [""]
+
+
+def http_port(launcher, program):
+    """The port a replica of this program was told to show its pages on."""
+    with open(f"/proc/{launcher}/task/{launcher}/children") as f:
+        replicas = [words_of(pid) for pid in f.read().split()]
+    for words in replicas:
+        if words[0].endswith(program) and "--http-port" in words:
+            return words[words.index("--http-port") + 1]
+    return None
+
+
+def count(launcher, program, metric):
+    """(steps, when), or None while the replica is not there yet."""
+    port = http_port(launcher, program)
+    if port is None:
+        return None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as page:
+            lines = page.read().decode().splitlines()
+    except OSError:
+        return None
+    now = time.perf_counter()
+    values = [float(line.split()[1]) for line in lines if line.startswith(metric + " ")]
+    return (values[0], now) if values else None
+
+
+def wait_for(job, least, *what):
+    end = time.perf_counter() + PATIENCE_SECONDS
+    while time.perf_counter() < end and job.poll() is None:
+        seen = count(job.pid, *what)
+        if seen is not None and seen[0] >= least:
+            return seen
+        time.sleep(POLL_SECONDS)
+    sys.exit(f"the job did not reach {least} steps")
+
+
+def weights_of(trainyard, out):
+    subprocess.run([trainyard, "export", out, "-o", out + "/weights.npz"], check=True, stdout=subprocess.DEVNULL)
+    with np.load(out + "/weights.npz") as file:
+        return [file[name] for name in file.files]
+
+
+def manifest(out, ps):
+    with open(os.path.join(os.path.dirname(__file__), "ours.yaml")) as f:
+        text = f.read()
+    if not ps:
+        text = text[: text.index("  # ours.py cuts")]
+    path = out + "/job-of-peers.yaml"
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def without_shared_memory(trainyard, folder):
+    """A folder of programs in which trainyard-ps is told not to share memory."""
+    programs = os.path.dirname(os.path.abspath(trainyard))
+    os.symlink(programs + "/trainyard-worker", folder + "/trainyard-worker")
+    with open(folder + "/trainyard-ps", "w") as f:
+        f.write(f'#!/bin/sh\nexec "{programs}/trainyard-ps" --no-shared-memory "$@"\n')
+    os.chmod(folder + "/trainyard-ps", 0o755)
+    return {"TRAINYARD_BIN_DIR": folder}
+
+
+def main():
+    a = arguments(__doc__, trainyard={"required": True}, ps={"action": "store_true"}, tcp={"action": "store_true"})
+    die_with_signal()
+    what = ("trainyard-ps", "trainyard_ps_step") if a.ps else ("trainyard-worker", "trainyard_worker_steps_total")
+    with tempfile.TemporaryDirectory() as folder, Roles() as roles:
+        out = folder + "/out"
+        command = [a.trainyard, "run", manifest(folder, a.ps), "--data-dir", a.data, "--output-dir", out]
+        log = open(folder + "/log", "w+")
+        programs = without_shared_memory(a.trainyard, folder) if a.tcp else {}
+        job = roles.start(command, stdout=log, stderr=log, env={**os.environ, **programs})
+        first, begun = wait_for(job, a.warm, *what)
+        cpu = cpu_seconds()
+        last, ended = wait_for(job, first + a.steps, *what)
+        cpu = cpu_seconds() - cpu
+        job.send_signal(signal.SIGINT)
+        job.wait(timeout=60)
+        log.seek(0)
+        core = re.search(r"BLAS core (\w+)", log.read())
+        report(int(last - first), ended - begun, mnist.accuracy(weights_of(a.trainyard, out), a.data), cpu=cpu,
+               core=core[1] if core else "?")
+
+
+main()
