@@ -1,0 +1,250 @@
+#include "job_fixture.h"
+
+#include "train/events.h"
+#include "train/output.h"
+#include "train/recorder.h"
+
+enum { EPOCHS = 2, TOTAL = EPOCHS * JOB_BATCHES, LOSS = 2 };
+
+struct world {
+    struct job_fixture job;
+    struct coordinator *desk;
+    struct recorder *recorder;
+    double *sums;
+};
+
+static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
+{
+    struct err e = { 0 };
+    *w = (struct world){ 0 };
+    job_open(&w->job, "SGD", "epochs: 2");
+    ck_ok_e(output_prepare(w->job.dir, NULL, &e));
+    w->desk = coordinator_new(&(struct coordinator_config){ .model = w->job.model, .job_uid = JOB_UID, .incarnation = 1,
+                                                            .space = w->job.space, .batches_per_epoch = JOB_BATCHES,
+                                                            .total = TOTAL, .window = 5, .lease_ms = 1000 });
+    struct recorder_config config = { .job = w->job.job, .model = w->job.model, .output_dir = w->job.dir,
+                                      .batches_per_epoch = JOB_BATCHES, .total = TOTAL, .space = w->job.space,
+                                      .workers_wanted = 3 };
+    ck_ok_e(recorder_new(&config, resumed_step, &w->recorder, &e));
+    ck_ok_e(recorder_begin(w->recorder, begin, &e));
+    w->sums = xcalloc(metrics_width(w->job.model), sizeof *w->sums);
+}
+
+static void world_close(struct world *w)
+{
+    recorder_free(w->recorder);
+    coordinator_free(w->desk);
+    free(w->sums);
+    job_close(&w->job);
+}
+
+struct reports {
+    struct world *w;
+    int64_t from, to;
+};
+
+/* Batches of one example whose loss is LOSS. */
+static void report(void *user, struct tally *t)
+{
+    struct reports *r = user;
+    float truth = 0, prediction = 0;
+    struct tensor y = { .dtype = DT_FLOAT, .shape = { .rank = 2, .dim = { 1, 1 } }, .data = &truth };
+    memset(r->w->sums, 0, metrics_width(r->w->job.model) * sizeof(double));
+    metrics_add(r->w->job.model, r->w->sums, LOSS, &y, &prediction, NULL, 1);
+    for (int64_t i = r->from; i < r->to; i++)
+        tally_add(t, i, r->w->sums);
+}
+
+/* As the chief after a look: all below `to` are done. */
+static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
+{
+    struct reports r = { w, from, to };
+    struct fleet_view fleet = { .condition = FLEET_WELL, .step = to };
+    struct coordinator_view desk;
+    AUTO_FINI(applied) done = APPLIED_INIT;
+    for (int64_t i = 0; i < to; i++)
+        ck_assert_int_ge(applied_add(&done, i, NULL), 0);
+    coordinator_tally(w->desk, report, &r);
+    coordinator_observe(w->desk, &done, now_ms);
+    coordinator_view(w->desk, &desk);
+    recorder_look(w->recorder, &fleet, &desk, w->desk, now_ms);
+}
+
+static json_t *json_of(const char *dir, const char *name)
+{
+    auto_free char *path = output_path(dir, name);
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_t *v = NULL;
+    ck_ok_e(file_read(path, 1 << 20, &text, &e));
+    ck_ok_e(json_parse(text.data, text.len, path, &v, &e));
+    return v;
+}
+
+static double number(const json_t *v, const char *key, size_t i)
+{
+    const json_t *list = json_object_get(v, key);
+    ck_assert_msg(json_array_size(list) > i, "%s[%zu]", key, i);
+    return json_number_value(json_array_get(list, i));
+}
+
+START_TEST(history_has_every_epoch_and_the_end)
+{
+    static const double validation[] = { 0.5 };
+    struct world w;
+    world_open(&w, -1, 0);
+    look(&w, 0, JOB_BATCHES, 1000);
+    recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
+    look(&w, JOB_BATCHES, TOTAL, 2000);
+    recorder_epoch(w.recorder, 1, TOTAL, w.desk, validation);
+    recorder_finish(w.recorder, TOTAL, w.desk, validation);
+    json_auto_t *v = json_of(w.job.dir, "history.json");
+    const json_t *history = json_object_get(v, "history");
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
+    ck_assert_double_eq_tol(number(history, "loss", 0), LOSS, 1e-6);
+    ck_assert_double_eq_tol(number(history, "loss", 1), LOSS, 1e-6);
+    ck_assert_uint_eq(json_array_size(json_object_get(history, "val_loss")), 1);
+    ck_assert_double_eq_tol(number(history, "val_loss", 0), 0.5, 1e-6);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(v, "final"), "loss")), 0.5, 1e-6);
+    world_close(&w);
+}
+END_TEST
+
+struct seen {
+    int losses, starts;
+    int64_t loss_steps[16], start_step;
+};
+
+static struct seen read_back(const struct world *w)
+{
+    struct seen s = { 0 };
+    struct event event;
+    struct err e = { 0 };
+    auto_free char *path = output_path(w->job.dir, "summaries/train");
+    AUTO(events_reader) *r = NULL;
+    ck_ok_e(events_reader_open(path, &r, &e));
+    while (events_reader_next(r, &event, &e) == 1) {
+        if (event.kind == EVENT_SCALAR && str_eq(event.tag, "loss")) {
+            ck_assert_double_eq_tol(event.value, LOSS, 1e-6);
+            s.loss_steps[s.losses++ % 16] = event.step;
+        }
+        if (event.kind == EVENT_SESSION && (int)event.value == EVENTS_START) {
+            s.starts++;
+            s.start_step = event.step;
+        }
+    }
+    return s;
+}
+
+START_TEST(the_curve_has_one_point_a_window)
+{
+    struct world w;
+    world_open(&w, -1, 0);
+    look(&w, 0, 7, 1000);
+    look(&w, 7, 12, 2000);
+    look(&w, 0, 12, 3000); /* reported again by another worker */
+    recorder_finish(w.recorder, 12, w.desk, NULL);
+    struct seen s = read_back(&w);
+    ck_assert_int_eq(s.losses, 3);
+    ck_assert(s.loss_steps[0] == 5 && s.loss_steps[1] == 10 && s.loss_steps[2] == 15);
+    ck_assert(s.starts == 1 && s.start_step == 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_resumed_life_takes_back_what_it_writes_again)
+{
+    struct world w;
+    world_open(&w, 10, 11);
+    look(&w, 10, 15, 1000);
+    recorder_finish(w.recorder, 15, w.desk, NULL);
+    struct seen s = read_back(&w);
+    ck_assert(s.starts == 1 && s.start_step == 11);
+    ck_assert(s.losses == 1 && s.loss_steps[0] == 15);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(what_a_checkpoint_keeps_goes_on)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, -1, 0);
+    look(&w, 0, JOB_BATCHES, 1000);
+    recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
+    json_auto_t *kept = recorder_to_json(w.recorder);
+    recorder_free(TAKE(w.recorder));
+
+    struct recorder_config config = { .job = w.job.job, .model = w.job.model, .output_dir = w.job.dir,
+                                      .batches_per_epoch = JOB_BATCHES, .total = TOTAL, .space = w.job.space };
+    ck_ok_e(recorder_new(&config, JOB_BATCHES, &w.recorder, &e));
+    struct node n = node_root(kept, NULL);
+    ck_ok_e(recorder_from_json(w.recorder, &n, &e));
+    look(&w, JOB_BATCHES, TOTAL, 2000);
+    recorder_epoch(w.recorder, 1, TOTAL, w.desk, NULL);
+    recorder_finish(w.recorder, TOTAL, w.desk, NULL);
+    json_auto_t *v = json_of(w.job.dir, "history.json");
+    ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(v, "history"), "loss")), 2);
+    json_auto_t *list = json_array();
+    struct node wrong = node_root(list, NULL);
+    ck_assert_int_eq(recorder_from_json(w.recorder, &wrong, &e), -1);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(progress_is_json_that_adds_up)
+{
+    struct world w;
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_auto_t *v = NULL;
+    world_open(&w, -1, 0);
+    recorder_state(w.recorder, "training", "");
+    look(&w, 0, 14, 1000);
+    recorder_checkpoint(w.recorder, 12, "model.ckpt-12");
+    recorder_progress(w.recorder, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    static const struct {
+        const char *key;
+        int64_t value;
+    } wanted[] = { { "step", 14 },          { "epoch", 2 },          { "epochs", EPOCHS },
+                   { "batches_done", 14 },  { "batches_total", TOTAL }, { "epoch_batches_done", 4 },
+                   { "epoch_batches_total", JOB_BATCHES }, { "last_checkpoint_step", 12 } };
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        ck_assert_msg(json_integer_value(json_object_get(v, wanted[i].key)) == wanted[i].value, "%s in %s", wanted[i].key, text.data);
+    ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "training");
+    ck_assert_double_eq_tol(json_number_value(json_object_get(v, "loss")), LOSS, 1e-6);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(numbers_that_are_none_do_not_break_it)
+{
+    struct world w;
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_auto_t *v = NULL;
+    world_open(&w, -1, 0);
+    recorder_progress(w.recorder, &text); /* nothing was reported yet: the loss is NaN */
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
+    recorder_finish(w.recorder, 0, w.desk, NULL);
+    json_auto_t *history = json_of(w.job.dir, "history.json");
+    ck_assert(json_is_object(history));
+    world_close(&w);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("recorder");
+    TCase *t = tcase_create("recorder");
+    tcase_add_test(t, history_has_every_epoch_and_the_end);
+    tcase_add_test(t, the_curve_has_one_point_a_window);
+    tcase_add_test(t, a_resumed_life_takes_back_what_it_writes_again);
+    tcase_add_test(t, what_a_checkpoint_keeps_goes_on);
+    tcase_add_test(t, progress_is_json_that_adds_up);
+    tcase_add_test(t, numbers_that_are_none_do_not_break_it);
+    suite_add_tcase(s, t);
+    return s;
+}
