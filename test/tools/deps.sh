@@ -1,12 +1,17 @@
 #!/bin/sh
-# Installs the Debian packages that building (and, with --test, testing) needs. Does nothing when all are there;
-# without root it says what to install.
+# Installs the Debian packages that building (and, with --test, testing; with --data, fetching data) needs. Does nothing
+# when all are there; without root it says what to install.
 set -eu
 build="gcc make pkg-config protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libgrpc-dev libopenblas-dev
  libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev"
-test="check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl"
-want=$build
-[ "${1:-}" = --test ] && want="$build $test"
+test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl procps mount"
+data=
+command -v npm >/dev/null || data=npm # the program: other sources of packages have it in nodejs
+case ${1:-} in
+--test) want="$build $test $data" ;;
+--data) want=$data ;;
+*) want=$build ;;
+esac
 missing=
 for package in $want; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
