@@ -57,7 +57,7 @@ static struct coord_request request(const struct watch *w, enum coord_kind kind)
 {
     const struct replica *r = w->replica;
     return (struct coord_request){ .kind = kind, .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation,
-                                   .role = ROLE_EVALUATOR, .index = r->cluster.index, .layout_hash = r->layout->hash,
+                                   .role = ROLE_EVALUATOR, .index = r->cluster.index, .layout_hash = layout_register_hash(r->layout, r->model),
                                    .address = "", .step = w->step };
 }
 

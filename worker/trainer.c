@@ -14,7 +14,8 @@ static struct coord_request identity(const struct replica *r)
     return (struct coord_request){ .kind = COORD_REGISTER, .job_uid = r->job_uid, .sender = r->name,
                                    .incarnation = r->incarnation, .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
                                    .index = r->cluster.index, .space = r->space, .shuffle_version = SHUFFLE_VERSION,
-                                   .layout_hash = r->layout->hash, .ps_count = (uint32_t)r->placement->nps, .address = "" };
+                                   .layout_hash = layout_register_hash(r->layout, r->model),
+                                   .ps_count = (uint32_t)r->placement->nps, .address = "" };
 }
 
 static int run_member(const struct trainer *t, struct member *m, struct err *e)

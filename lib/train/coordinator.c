@@ -109,7 +109,8 @@ static int space_check(const struct coordinator *c, const struct coord_request *
 static int register_check(const struct coordinator *c, const struct coord_request *q, struct err *e)
 {
     if (q->layout_hash != c->config.layout_hash)
-        return err_set(e, ERR_REFUSED, "%s has another model (spec.model) than the chief", q->sender);
+        return err_set(e, ERR_REFUSED, "%s has another spec.model or spec.compile than the chief: give all the same manifest",
+                       q->sender);
     if (q->role == ROLE_EVALUATOR)
         return 0;
     if (q->ps_count != c->config.ps_count)

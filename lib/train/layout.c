@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "codec/json.h"
 
 enum { SEGMENT_MAX_FLOATS = SEGMENT_MAX / sizeof(float), HASH_SEED = 1 };
 
@@ -66,6 +67,14 @@ struct layout *layout_new(const struct model *m)
     for (size_t i = 0; i < n; i++)
         variables[i] = model_variable(m, i);
     return layout_of(variables, n, model_size(m));
+}
+
+uint64_t layout_register_hash(const struct layout *l, const struct model *m)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = model_to_json(m);
+    json_emit(v, &text);
+    return hash64_mix(l->hash, hash64(text.data, text.len, HASH_SEED));
 }
 
 void layout_free(struct layout *l)

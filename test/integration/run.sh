@@ -161,6 +161,21 @@ test_worker_by_hand_joins_and_leaves() {
     want_line 'Test loss'
 }
 
+test_worker_with_another_manifest_is_refused() { # same variables, but other gradients
+    sed 's/epochs: *[0-9]*/epochs: 4000/' "$digits" >"$dir/job.yaml"
+    sed 's/activation: relu/activation: tanh/' "$dir/job.yaml" >"$dir/other.yaml"
+    cmp -s "$dir/job.yaml" "$dir/other.yaml" && problem "the manifests are the same"
+    start_by_hand
+    # shellcheck disable=SC2086
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 $hosts >"$dir/chief" 2>&1 &
+    local chief=$!
+    # shellcheck disable=SC2086
+    want_exit 2 trainyard-worker --job "$dir/other.yaml" --data-dir "$data" --job-name=worker --task-index=0 $hosts
+    want_line 'worker-0 has another spec.model or spec.compile than the chief'
+    kill $chief $ps_pid
+    wait $chief $ps_pid
+}
+
 http() { curl -sf --max-time 2 "http://127.0.0.1:$1/$2"; }
 
 test_http() {
