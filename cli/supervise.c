@@ -16,7 +16,7 @@ enum phase {
     PHASE_KILL,
     PHASE_OVER
 };
-enum { STOP_GROUP_MS = 10000, INSIST_MS = 500, KILL_MS = 5000 };
+enum { STOP_GROUP_MS = 10000, INSIST_MS = 500, KILL_MS = 5000, EXIT_STOPPED = 143, STOPPED_DELAY_MS = 1000 };
 
 struct supervisor {
     struct supervisor_config config;
@@ -231,6 +231,8 @@ static void restart(struct supervisor *s, struct replica *r, int exit_code, int6
 
     if (now - r->started_at >= RESTART_FORGET_MS) /* it had been well for a while */
         r->delay_ms = RESTART_DELAY_MS;
+    if (exit_code == EXIT_STOPPED && !r->decides) /* the chief may be ending the job: it has the word first */
+        r->delay_ms = MAX(r->delay_ms, STOPPED_DELAY_MS);
     s->restarts++;
     r->restarts++;
     r->state = REPLICA_WAITING;

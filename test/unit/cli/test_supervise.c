@@ -99,6 +99,19 @@ START_TEST(worker_0_decides_without_a_chief)
 }
 END_TEST
 
+START_TEST(a_worker_that_the_chief_stops_does_not_end_the_job)
+{
+    begin(true, RESTART_EXIT_CODE, 1, 0);
+    buf_clear(&st.log);
+    supervisor_exited(st.s, WORKER0, 143, "", 100); /* the chief fails, and takes a moment to say farewell */
+    assert_log("! worker-0 ended with exit code 143; starting it again in 1 s (restart 1 of at most 1) ");
+    supervisor_tick(st.s, 900);
+    assert_log("");
+    supervisor_exited(st.s, CHIEF0, 3, "training diverged", 900);
+    ck_assert_int_eq(supervisor_exit_code(st.s), 3);
+}
+END_TEST
+
 START_TEST(who_stays_after_the_end_is_stopped)
 {
     begin(true, RESTART_EXIT_CODE, 6, 0);
@@ -193,7 +206,7 @@ START_TEST(policies)
         ck_assert(str_starts(supervisor_reason(st.s), "worker-1 ") && str_ends(supervisor_reason(st.s), ": why not"));
     }
     buf_clear(&st.log);
-    supervisor_tick(st.s, 110);
+    supervisor_tick(st.s, ENDS[_i].exit_code == 143 ? 1100 : 110);
     assert_log(ENDS[_i].again ? "+worker-1 " : "");
 }
 END_TEST
@@ -285,6 +298,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, all_start_at_once_and_the_chief_ends_the_job);
     tcase_add_test(t, worker_0_decides_without_a_chief);
+    tcase_add_test(t, a_worker_that_the_chief_stops_does_not_end_the_job);
     tcase_add_test(t, who_stays_after_the_end_is_stopped);
     tcase_add_test(t, a_killed_replica_comes_back_later_each_time);
     tcase_add_test(t, the_back_off_limit_ends_it);
