@@ -77,7 +77,7 @@ void cli_replicas(const struct job *job, struct buf *out)
         buf_str(out, "single machine");
 }
 
-int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e)
+static int one_to_set(const char *text, struct strlist *sets, struct err *e)
 {
     const char *equals = strchr(text, '=');
     enum role role;
@@ -91,4 +91,17 @@ int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e)
     auto_free char *set = xasprintf("replicaSpecs.%s.replicas=%" PRId64, role_key(role), count);
     strlist_add(sets, set);
     return 0;
+}
+
+int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e)
+{
+    for (;;) {
+        size_t n = strcspn(text, ",");
+        auto_free char *one = xstrndup(text, n);
+        if (one_to_set(one, sets, e) < 0)
+            return -1;
+        if (text[n] == '\0')
+            return 0;
+        text += n + 1;
+    }
 }

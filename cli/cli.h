@@ -30,7 +30,7 @@ MUST_USE int cli_print(const struct buf *text, struct err *e);
 const char *cli_count(uint64_t n, char out[32]);
 /* "1 ps, 2 workers, 1 chief", or "single machine". */
 void cli_replicas(const struct job *job, struct buf *out);
-/* "worker=4" -> "replicaSpecs.Worker.replicas=4". */
+/* "ps=2,worker=4" -> "replicaSpecs.PS.replicas=2", "replicaSpecs.Worker.replicas=4". */
 MUST_USE int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e);
 
 #endif

@@ -30,7 +30,7 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
 {
     const struct opt opts[] = {
         OPT_SECTION("Job"),
-        OPT_LIST("replicas", "ROLE=N", &r->replicas, "so many replicas of ps, worker, chief or evaluator, as in worker=4"),
+        OPT_LIST("replicas", "ROLE=N,...", &r->replicas, "so many replicas of ps, worker, chief or evaluator, as in ps=2,worker=4"),
         OPT_LIST("set", "PATH=VALUE", &r->sets, "a field below spec, as in fit.epochs=1"),
         OPT_SECTION("Files"),
         OPT_STR("data-dir", NULL, "DIR", &r->data_dir, "where the data files are (default: the manifest's folder)"),
@@ -98,8 +98,8 @@ static int check_data(const struct job *job, const struct model *model, const ch
     const struct data_spec *specs[] = { &job->train, &job->validation };
     auto_free char *cache = path_join(output_dir, "cache");
 
-    if (!file_is_dir(data_dir))
-        return err_set(e, ERR_INPUT, "data folder %s does not exist; set --data-dir", data_dir);
+    if (dir_check(data_dir, e) < 0)
+        return err_wrap(e, "data folder (--data-dir)");
     for (size_t i = 0; i < COUNT_OF(specs); i++) {
         AUTO(dataset) *d = NULL;
         struct err cause = { 0 };

@@ -6,10 +6,12 @@
 #include "job/cluster.h"
 #include "nn/model.h"
 
+enum { MODEL_FILE_MAX = 64 << 20 };
+
 static const struct command THINGS[] = {
     { "checkpoint", show_checkpoint_command, "tensors of a checkpoint: names, types, shapes, values" },
     { "events", show_events_command, "what TensorBoard event files hold; --plot draws curves" },
-    { "model", show_model_command, "layers and parameters of a manifest's model" },
+    { "model", show_model_command, "layers and parameters of a manifest's model, or of Keras JSON" },
     { "cluster", show_cluster_command, "what TF_CONFIG or JOB_NAME, PS_HOSTS, ... resolve to" },
 };
 
@@ -30,16 +32,42 @@ int show_command(int argc, char **argv, int *ret_exit, struct err *e)
     return thing->run(argc - 1, argv + 1, ret_exit, e);
 }
 
+/* Keras's own file (Model.to_json()) instead of a manifest? */
+static bool is_keras_json(const char *path)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = NULL;
+    return file_read(path, MODEL_FILE_MAX, &text, NULL) == 0 && json_parse(text.data, text.len, path, &v, NULL) == 0 &&
+           json_object_get(v, "class_name") != NULL;
+}
+
+static int load_model(const char *path, const char *data_dir, struct model **ret, struct err *e)
+{
+    AUTO(job) *job = NULL;
+    auto_free char *beside = path_dir(path);
+
+    if (is_keras_json(path)) {
+        const char *slash = strrchr(path, '/');
+        json_auto_t *v = json_pack("{s:s}", "kerasFile", slash != NULL ? slash + 1 : path);
+        struct node model = node_root(v, NULL), compile = { 0 };
+        return model_build(&model, &compile, beside, ret, e);
+    }
+    if (job_load(path, &job, e) < 0)
+        return -1;
+    if (!job->has_model)
+        return err_set(e, ERR_INPUT, "%s: job '%s' has no model", job->file, job->name);
+    return model_build(&job->model, &job->compile, data_dir != NULL ? data_dir : beside, ret, e);
+}
+
 int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
 {
     static const struct opt_program PROGRAM = {
         .name = "trainyard show model",
         .usage = "[flags] FILE",
-        .about = "Prints the model of a TrainJob manifest as Keras's model.summary() does.",
+        .about = "Prints the model of a TrainJob manifest, or of a file with Keras's Model.to_json(), as model.summary() does.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
-    AUTO(job) *job = NULL;
     AUTO(model) *model = NULL;
     enum opt_result result;
     bool json = false;
@@ -54,12 +82,7 @@ int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *
         return -1;
     if (result == OPT_DONE)
         return 0;
-    if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0 || job_load(args.items[0], &job, e) < 0)
-        return -1;
-    if (!job->has_model)
-        return err_set(e, ERR_INPUT, "%s: job '%s' has no model", job->file, job->name);
-    auto_free char *base = data_dir != NULL ? xstrdup(data_dir) : path_dir(args.items[0]);
-    if (model_build(&job->model, &job->compile, base, &model, e) < 0)
+    if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0 || load_model(args.items[0], data_dir, &model, e) < 0)
         return -1;
     if (json) {
         json_auto_t *v = model_to_json(model);

@@ -54,9 +54,7 @@ static int find_folders(struct replica *r, struct err *e)
     r->data_dir = o->data_dir != NULL ? xstrdup(o->data_dir) : path_dir(o->job);
     r->output_dir = o->output_dir != NULL ? xstrdup(o->output_dir) : xasprintf("runs/%s", r->job->name);
     r->cache_dir = o->cache_dir != NULL ? xstrdup(o->cache_dir) : path_join(r->output_dir, "cache");
-    if (!file_is_dir(r->data_dir))
-        return err_set(e, ERR_INPUT, "data folder %s does not exist; set --data-dir", r->data_dir);
-    return 0;
+    return dir_check(r->data_dir, e) < 0 ? err_wrap(e, "data folder (--data-dir)") : 0;
 }
 
 /* The job's uid: from the environment or the manifest; a chief makes one and keeps it beside its output. */

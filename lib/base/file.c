@@ -152,6 +152,17 @@ bool file_is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+int dir_check(const char *path, struct err *e)
+{
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode) && access(path, X_OK) == 0)
+        return 0;
+    if (there && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    return err_errno(e, ERR_INPUT, "%s", path);
+}
+
 int file_size(const char *path, uint64_t *ret, struct err *e)
 {
     struct stat st;

@@ -37,6 +37,8 @@ bool file_is_dir(const char *path);
 MUST_USE int file_size(const char *path, uint64_t *ret, struct err *e);
 MUST_USE int file_remove(const char *path, struct err *e); /* absent is success */
 MUST_USE int file_rename(const char *from, const char *to, struct err *e);
+/* A folder that can be looked into? ERR_INPUT "PATH: why not". */
+MUST_USE int dir_check(const char *path, struct err *e);
 MUST_USE int dir_make(const char *path, struct err *e); /* mkdir -p */
 MUST_USE int dir_sync(const char *path, struct err *e);
 /* Names in the folder, sorted, without "." and "..". */

@@ -246,6 +246,11 @@ START_TEST(folders)
     ck_ok_e(file_remove(file, &e)); /* absent is success */
     ck_assert_int_eq(file_remove(deep, &e), -1);
     ck_assert_int_eq(dir_list(file, &names, &e), -1);
+    ck_ok_e(dir_check(dir, &e));
+    ck_assert_int_eq(dir_check(file, &e), -1);
+    ck_assert(strstr(e.msg, "No such file") != NULL);
+    ck_assert_int_eq(dir_check("/dev/null", &e), -1);
+    ck_assert(strstr(e.msg, "Not a directory") != NULL);
     ck_assert_uint_eq(names.n, 2);
 }
 END_TEST

@@ -20,11 +20,14 @@ static const struct {
     { "worker=4", "replicaSpecs.Worker.replicas=4" },
     { "ps=2", "replicaSpecs.PS.replicas=2" },
     { "evaluator=0", "replicaSpecs.Evaluator.replicas=0" },
+    { "worker=4,ps=2", "replicaSpecs.Worker.replicas=4" },
     { "worker", NULL },
     { "worker=", NULL },
     { "worker=-1", NULL },
     { "wroker=2", NULL },
     { "=2", NULL },
+    { "ps=1,", NULL },
+    { "ps=1 worker=2", NULL },
 };
 START_TEST(replicas_are_a_set)
 {

@@ -89,6 +89,8 @@ START_TEST(a_checkpoint_of_tensorflow_is_listed)
     assert_golden("show_checkpoint.txt");
     run_ok(show_command, "show checkpoint --no-check " TF "ckpt_types/t.data-00000-of-00001");
     ck_assert(str_starts(out.data, TF "ckpt_types/t: 17 tensors, 322 B\n"));
+    run_ok(show_command, "show checkpoint --no-check " TF "ckpt_types"); /* the only one there, without a state file */
+    ck_assert(str_starts(out.data, TF "ckpt_types/t: 17 tensors, 322 B\n"));
 }
 END_TEST
 
@@ -105,7 +107,8 @@ END_TEST
 START_TEST(no_checkpoint_no_list)
 {
     run_bad(show_command, "show checkpoint test/data/cli", "test/data/cli: no checkpoint is there");
-    run_bad(show_command, "show checkpoint nowhere/model.ckpt-1", "nowhere/model.ckpt-1");
+    run_bad(show_command, "show checkpoint nowhere/model.ckpt-1", "no checkpoint nowhere/model.ckpt-1 (no such folder");
+    run_bad(show_command, "show checkpoint test/data/cli/mnist.yaml", "mnist.yaml is no TensorFlow V2 checkpoint");
     run_bad(show_command, "show checkpoint", "trainyard show checkpoint needs an argument");
     run_bad(show_command, "show chekpoint x", "thing to show 'chekpoint' is not known; did you mean 'checkpoint'?");
 }
@@ -173,6 +176,8 @@ START_TEST(a_model_is_shown)
     ck_assert_ptr_nonnull(strstr(out.data, "Total params: 101,770"));
     run_ok(show_command, "show model --json test/data/cli/mnist.yaml");
     ck_assert_ptr_nonnull(strstr(out.data, "\"class_name\": \"Sequential\""));
+    run_ok(show_command, "show model test/data/cli/keras.json");
+    ck_assert_ptr_nonnull(strstr(out.data, "Total params: 6,370"));
 }
 END_TEST
 
