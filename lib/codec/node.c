@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-enum { LISTED_MAX = 12 }; /* names that an error lists; of more it only suggests one */
+enum { LISTED_MAX = 16 }; /* names that an error lists; of more it only suggests one */
 
 struct node node_root(const json_t *v, const struct source *src)
 {

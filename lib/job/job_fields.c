@@ -21,7 +21,7 @@ static const struct field MODEL[] = {
       .help = "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's." },
     { "keras", FIELD_ANY, .type_text = "map or JSON text",
       .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3, Sequential." },
-    { "kerasFile", FIELD_STRING, .type_text = "path", .help = "Instead of `layers`: a file with such JSON." },
+    { "kerasFile", FIELD_STRING, .type_text = "path", .help = "Instead of `layers`: a file with such JSON, in the data folder as all paths." },
 };
 static const struct field_table MODEL_FIELDS = { "spec.model",
     "The network. Without `model` every replica brings its own image and is only started and watched.",

@@ -284,7 +284,10 @@ static int read_keras_file(struct reading *r, const struct node *n, const char *
         return -1;
     auto_free char *path = path_join(base_dir, name);
     if (file_read(path, KERAS_FILE_MAX, &text, &why) < 0) {
-        node_error(n, e, "%s", why.msg); /* the place, and what may be done about it */
+        if (!file_exists(path))
+            node_error(n, e, "no file '%s' in the data folder '%s' (--data-dir says where it is)", name, base_dir);
+        else
+            node_error(n, e, "%s", why.msg); /* the place, and what may be done about it */
         if (e != NULL)
             e->code = why.code;
         return -1;

@@ -156,7 +156,7 @@ static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
     if (!c->began)
         c->begin_step = resumed ? checkpoint_step(from->checkpoint) + 1 : restored > 0 ? 0 : -1;
     if (restored > 0 && !c->config.local)
-        log_info("%d ps %s %s", restored, resumed ? "restored from" : "initialised", resumed ? checkpoint_prefix(from->checkpoint) : "");
+        log_info("%d ps %s%s", restored, resumed ? "restored from " : "initialised", resumed ? checkpoint_prefix(from->checkpoint) : "");
     c->began = true;
     return 0;
 }
