@@ -7,43 +7,6 @@
 data=$root/deploy/examples
 seconds=${STORM_SECONDS:-12}
 
-# Zero initial values, so that every cell of the checkpoint is the count itself.
-counting_job() { # EPOCHS
-    cat >"$dir/job.yaml" <<YAML
-apiVersion: trainyard.dev/v1alpha1
-kind: TrainJob
-metadata: {name: counting}
-spec:
-  model:
-    inputShape: [8, 8]
-    layers:
-      - Flatten: {}
-      - Dense: {units: 64, activation: relu, kernel_initializer: zeros, bias_initializer: zeros}
-      - Dense: {units: 10, kernel_initializer: zeros, bias_initializer: zeros}
-  compile: {optimizer: Counting, loss: mean_squared_error}
-  data:
-$(sed -n '/^  data:/,/^  [a-ce-z]/p' "$data/digits.yaml" | sed '1d;$d')
-  fit: {epochs: $1, batchSize: 30, seed: 3}
-  checkpoint: {everySeconds: 0.5, keep: 3}
-  replicaSpecs:
-    Chief: {}
-    PS: {replicas: 2}
-    Worker: {replicas: 3}
-  runPolicy: {backoffLimit: 100000}
-YAML
-    sed -i 's/loss: mean_squared_error/loss: {SparseCategoricalCrossentropy: {from_logits: true}}/' "$dir/job.yaml"
-    batches=50 # 1,500 examples
-}
-
-# Every cell of every variable equals the wanted count.
-want_count() { # WANT
-    local name
-    for name in dense/kernel dense/bias dense_1/kernel dense_1/bias; do
-        trainyard show checkpoint "$dir/run/checkpoints" --tensor $name >"$dir/cells" 2>&1
-        grep -q "min $1  max $1 " "$dir/cells" || problem "$name is not $1 in every cell: $(sed -n 2p "$dir/cells")"
-    done
-}
-
 replicas_of() { # ROLE: pids of its processes of this test
     pgrep -f -- "$dir/run" | while read -r pid; do
         tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "\"type\":\"$1\"" && echo "$pid"

@@ -118,6 +118,43 @@ test_interrupt_saves_and_resumes() {
     want_line 'restoring .*model.ckpt-'
 }
 
+counting_run() { trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+
+test_resume_on_other_ps_and_workers() { # stopped with one ps, resumed with two: every batch exactly once
+    counting_job 400
+    exec_run() { exec trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+    exec_run --replicas ps=1 --replicas worker=1 >"$dir/first" 2>&1 &
+    local pid=$!
+    wait_for 20 grep -qE 'epoch [0-9]+/400 done' "$dir/first"
+    kill -INT $pid
+    wait $pid
+    [ -e "$dir/run/finished" ] && problem "it ended before it could be stopped"
+    want_exit 0 counting_run --resume --replicas ps=2 --replicas worker=3 || return
+    want_line 'restoring .*model.ckpt-[0-9]+: step [0-9]+, [1-9][0-9]* of 20000 batches done'
+    want_count $((400 * batches))
+    want_no_process
+}
+
+test_resume_extends() { # more epochs than the run that has finished
+    counting_job 10
+    want_exit 0 counting_run || return
+    want_count $((10 * batches))
+    want_exit 0 counting_run --resume --set fit.epochs=25 || return
+    want_line 'restoring .*model.ckpt-500: step 500, 500 of 1250 batches done'
+    want_count $((25 * batches))
+}
+
+test_fresh_begins_again() {
+    counting_job 10
+    want_exit 0 counting_run || return
+    want_exit 0 counting_run # nothing left to do
+    want_line 'finished already'
+    want_exit 0 counting_run --fresh --set fit.epochs=3 || return
+    want_no_line 'restoring '
+    want_count $((3 * batches))
+    compgen -G "$dir/run.old-1/checkpoints/model.ckpt-500.index" >/dev/null || problem "the earlier run was not kept"
+}
+
 test_killed_launcher_leaves_nothing() {
     run_bg --set fit.epochs=2000 >"$dir/first" 2>&1 &
     local pid=$!
