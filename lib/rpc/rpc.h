@@ -80,7 +80,8 @@ struct rpc_reply { /* filled by a handler */
 };
 struct rpc_method {
     const char *path;                /* "/trainyard.v1.Parameters/Push" */
-    /* Runs on one of the server's threads, several at once; may block for a while (other threads go on). The
+    /* Runs on one of the server's threads, several at once; may block for a while (other threads go on), but may not
+     * wait for another call to come: after some short calls of a method the next one may hold up those behind it. The
      * message is borrowed. Error codes and messages travel to the client. */
     int (*handle)(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e);
     void *user;

@@ -3,6 +3,7 @@
 #include <grpc/slice.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -15,6 +16,8 @@
 enum {
     REQUESTS_AHEAD = 16,    /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
     STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
+    SHORT_NS = 500 * 1000,  /* see keeps_turn */
+    SHORT_RUNS = 8,
 };
 
 struct rpc_server {
@@ -23,10 +26,12 @@ struct rpc_server {
     int port;
     struct rpc_method *methods; /* the caller's and Health/Check */
     void **handles;             /* gRPC's, by method */
+    atomic_int *short_runs;     /* by method: calls one after the other that were short */
     size_t nmethods;
     struct health health;
     struct thread *threads;
     int nthreads;
+    struct mutex turn;          /* whoever holds it looks at the queue */
     struct mutex lock;
     struct cond stopped;
     bool is_stopped;
@@ -183,13 +188,15 @@ static void serve(struct incoming *in)
     grpc_byte_buffer_destroy(message);
 }
 
-static void serve_loop(void *user)
+/* ---- the threads ---- */
+
+/* Waits for a request; NULL: the queue was shut down. */
+static struct incoming *next_request(struct rpc_server *s)
 {
-    struct rpc_server *s = user;
     for (;;) {
         grpc_event event = grpc_completion_queue_next(s->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN)
-            return;
+            return NULL;
         if (event.tag == s) { /* the stop is complete */
             MUTEX_GUARD(&s->lock);
             s->is_stopped = true;
@@ -197,13 +204,55 @@ static void serve_loop(void *user)
             continue;
         }
         struct incoming *in = event.tag;
-        if (atomic_load(&in->stage) == ANSWERED || !event.success) {
-            incoming_free(in);
-            continue;
-        }
-        ask(s, in->method);
-        serve(in);
+        if (atomic_load(&in->stage) != ANSWERED && event.success)
+            return in;
+        incoming_free(in);
     }
+}
+
+static long times_slept(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nvcsw : 0;
+}
+
+/* To wake another thread costs more than a short call. So a thread that had to wait for the request, which means that
+ * the server keeps up, serves it without handing its turn on when the calls of this method were short of late. */
+static bool keeps_turn(struct rpc_server *s, const struct incoming *in, bool waited)
+{
+    return waited && in->method < s->nmethods && atomic_load(&s->short_runs[in->method]) >= SHORT_RUNS;
+}
+
+static void serve_timed(struct rpc_server *s, struct incoming *in)
+{
+    size_t method = in->method; /* in is gone as soon as it is answered */
+    int64_t begun = clock_ns();
+    serve(in);
+    if (method == s->nmethods)
+        return;
+    if (clock_ns() - begun > SHORT_NS)
+        atomic_store(&s->short_runs[method], 0);
+    else if (atomic_load(&s->short_runs[method]) < SHORT_RUNS)
+        atomic_fetch_add(&s->short_runs[method], 1);
+}
+
+static void serve_loop(void *user)
+{
+    struct rpc_server *s = user;
+    for (bool turn = false;;) {
+        if (!turn)
+            mutex_lock(&s->turn);
+        long slept = times_slept();
+        struct incoming *in = next_request(s);
+        if (in == NULL)
+            break;
+        ask(s, in->method);
+        turn = keeps_turn(s, in, times_slept() > slept);
+        if (!turn)
+            mutex_unlock(&s->turn);
+        serve_timed(s, in);
+    }
+    mutex_unlock(&s->turn);
 }
 
 /* ---- starting ---- */
@@ -228,6 +277,7 @@ static void register_methods(struct rpc_server *s, const struct rpc_method *meth
     s->nmethods = n + 1;
     s->methods = xcalloc(s->nmethods, sizeof(*s->methods));
     s->handles = xcalloc(s->nmethods, sizeof(*s->handles));
+    s->short_runs = xcalloc(s->nmethods, sizeof(*s->short_runs));
     if (n > 0)
         memcpy(s->methods, methods, n * sizeof(*methods));
     s->methods[n] = health_method(&s->health);
@@ -254,6 +304,7 @@ int rpc_server_start(const char *address, const struct rpc_method *methods, size
                      struct rpc_server **ret, struct err *e)
 {
     AUTO(rpc_server) *s = xcalloc(1, sizeof(*s));
+    mutex_init(&s->turn);
     mutex_init(&s->lock);
     cond_init(&s->stopped);
     atomic_init(&s->health.serving, true);
@@ -321,8 +372,10 @@ void rpc_server_free(struct rpc_server *s)
         clock_sleep_ms(1);
     cond_fini(&s->stopped);
     mutex_fini(&s->lock);
+    mutex_fini(&s->turn);
     free(s->threads);
     free(s->methods);
     free(s->handles);
+    free(s->short_runs);
     free(s);
 }
