@@ -18,17 +18,18 @@ train() {
 }
 mean() { awk '{s += $1} END{printf "%.5f\n", s / NR}' <<<"$(printf '%s\n' "$@")"; }
 
-# three NAME BOUND ARGS...: mean of three seeds, and the first alone
-three() {
+# six NAME BOUND ARGS...: mean of six seeds, and the first alone. An asynchronous run is not repeatable: the mean of three
+# moves by 0.0007, so six are trained for a gate that does not fail by chance.
+six() {
     local name=$1 bound=$2 all=()
     shift 2
-    for seed in 7 8 9; do
+    for seed in 7 8 9 10 11 12; do
         train "$name" "$examples/mnist.yaml" "$cache/mnist" $seed --set fit.epochs=5 "$@"
         all+=("$accuracy")
     done
-    echo "    $name: mean of three seeds $(mean "${all[@]}")"
+    echo "    $name: mean of six seeds $(mean "${all[@]}")"
     at_least "${all[0]}" 0.970 "accuracy of the first seed"
-    at_least "$(mean "${all[@]}")" "$bound" "mean accuracy of three seeds"
+    at_least "$(mean "${all[@]}")" "$bound" "mean accuracy of six seeds"
 }
 
 single_mnist() { sed '/replicaSpecs:/,$d' "$examples/mnist.yaml" >"$dir/mnist.yaml"; }
@@ -62,8 +63,8 @@ test_mnist_first_loss_is_ln_10() {
     at_most "$(mean "${all[@]}")" 2.418 "the first loss"
 }
 
-test_mnist_1_ps_2_workers() { fetched && three one_ps 0.974; }
-test_mnist_2_ps_4_workers() { fetched && three two_ps 0.970 --set replicaSpecs.PS.replicas=2 --replicas worker=4; }
+test_mnist_1_ps_2_workers() { fetched && six one_ps 0.974; }
+test_mnist_2_ps_4_workers() { fetched && six two_ps 0.970 --set replicaSpecs.PS.replicas=2 --replicas worker=4; }
 
 test_fashion_mnist() {
     fetched || return
