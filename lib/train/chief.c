@@ -36,7 +36,8 @@ static void desk_open(struct chief *c)
     c->desk = coordinator_new(&(struct coordinator_config){
         .model = k->model, .job_uid = k->job_uid, .incarnation = k->incarnation, .space = k->space,
         .layout_hash = layout_register_hash(k->layout, k->model), .ps_count = (uint32_t)k->placement->nps,
-        .batches_per_epoch = c->batches_per_epoch, .total = c->total, .window = window, .lease_ms = LEASE_MS, .heartbeat_ms = HEARTBEAT_MS, .barrier = true });
+        .batches_per_epoch = c->batches_per_epoch, .total = c->total, .window = window, .lease_ms = LEASE_MS,
+        .heartbeat_ms = HEARTBEAT_MS, .barrier = true });
 }
 
 static int recorder_open(struct chief *c, struct err *e)

@@ -31,10 +31,10 @@ struct layout *layout_new(const struct model *m);
 /* The same from n variables; vector: floats in the parameter vector. */
 struct layout *layout_of(const struct variable *const variables[], size_t n, size_t vector);
 void layout_free(struct layout *l);
+DEFINE_AUTO(layout, layout_free)
 /* What a worker must share with the chief: the segments, and layers, loss, metrics and optimizer, which decide
  * gradients and reports without changing a segment. */
 uint64_t layout_register_hash(const struct layout *l, const struct model *m);
-DEFINE_AUTO(layout, layout_free)
 
 /* placement - for each ps the ids of its segments, ascending.
  * greedy: largest first onto the least loaded ps (ties: lowest index). round_robin: variable i on ps i % n,
