@@ -253,5 +253,17 @@ test_evaluator() {
     want_line 'evaluator.* evaluated step [0-9]+ loss'
 }
 
+test_readme_everyday_commands() { # each one as README has it; the job of the manifest is digits in place of mnist
+    sed 's/name: digits/name: mnist/' "$digits" >"$dir/job.yaml"
+    ln -s "$data/digits" "$dir/digits"
+    local command count=0
+    while IFS= read -r command; do
+        count=$((count + 1))
+        (cd "$dir" && eval "$command") >"$dir/out" 2>&1 || { problem "fails: $command"; tail -n 5 "$dir/out"; }
+    done < <(sed -n '/^## Everyday commands/,/^## /s/^    \(trainyard .*\)/\1/p' "$root/README.md")
+    [ $count -ge 7 ] || problem "README has $count everyday commands"
+    want_file "$dir/mnist.safetensors"
+}
+
 [ "${1:-}" = quick ] && set -- quick_
 run_tests "$@"
