@@ -192,7 +192,7 @@ void ledger_observe(struct ledger *l, const struct applied *done, int64_t begun_
     applied_copy(&l->done, done);
     for (size_t i = l->n; i-- > 0;) {
         const struct lease *lease = &l->leases[i];
-        bool judged = lease->completed_ms >= 0 && lease->completed_ms <= begun_ms;
+        bool judged = lease->completed_ms >= 0 && lease->completed_ms < begun_ms; /* within one ms it may have begun before */
         if (judged || first_undone(l, lease->first, lease->end) == lease->end)
             lease_remove(l, i);
     }
