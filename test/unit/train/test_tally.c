@@ -109,6 +109,56 @@ START_TEST(survives_a_checkpoint)
 }
 END_TEST
 
+START_TEST(windows_of_another_length_are_not_taken_over)
+{
+    struct fixture f = setup();
+    struct err e = { 0 };
+    int64_t step;
+    AUTO(tally) *t = tally_new(f.m, 100, 200, 10);
+    batch_sums(f.m, f.sums, 1.0, 1);
+    for (int64_t i = 0; i < 25; i++)
+        tally_add(t, i, f.sums);
+    json_auto_t *kept = tally_to_json(t);
+    struct node n = node_root(kept, NULL);
+    AUTO(tally) *other = tally_new(f.m, 100, 200, 5);
+    ck_ok_e(tally_from_json(other, &n, &e));
+    ck_assert_int_eq(tally_take_window(other, true, &step, f.result), 0); /* not batch 20 as the window of 4 */
+    ck_assert_int_eq(tally_epoch(other, 0, f.result), 25);
+    ck_assert(!tally_add(other, 24, f.sums));
+    model_free(f.m);
+}
+END_TEST
+
+START_TEST(a_late_report_does_not_begin_a_window_again)
+{
+    struct fixture f = setup();
+    int64_t step;
+    AUTO(tally) *t = tally_new(f.m, 100, 200, 2);
+    batch_sums(f.m, f.sums, 1.0, 1);
+    for (int64_t i = 1; i < 20; i++)
+        tally_add(t, i, f.sums); /* 0 is missing */
+    while (tally_take_window(t, false, &step, f.result) == 1)
+        continue;
+    ck_assert(tally_add(t, 0, f.sums));
+    ck_assert_int_eq(tally_take_window(t, true, &step, f.result), 0);
+    ck_assert_int_eq(tally_epoch(t, 0, f.result), 20);
+    model_free(f.m);
+}
+END_TEST
+
+START_TEST(reports_that_were_lost_do_not_hold_it_up)
+{
+    struct fixture f = setup();
+    AUTO(tally) *t = tally_new(f.m, 10, 40, 0);
+    batch_sums(f.m, f.sums, 1.0, 1);
+    tally_add(t, 13, f.sums);
+    tally_forget_before(t, 1);
+    ck_assert_int_eq(tally_reported(t), 11);
+    ck_assert(!tally_add(t, 3, f.sums));
+    model_free(f.m);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("tally");
@@ -117,6 +167,9 @@ Suite *test_suite(void)
     tcase_add_test(t, an_epoch_is_the_mean_over_examples);
     tcase_add_test(t, windows_come_in_order_and_complete);
     tcase_add_test(t, survives_a_checkpoint);
+    tcase_add_test(t, windows_of_another_length_are_not_taken_over);
+    tcase_add_test(t, a_late_report_does_not_begin_a_window_again);
+    tcase_add_test(t, reports_that_were_lost_do_not_hold_it_up);
     suite_add_tcase(s, t);
     return s;
 }
