@@ -200,6 +200,18 @@ void chief_await_leave(struct chief *c, int64_t at_most_ms)
     }
 }
 
+/* An evaluator that announced itself at the last checkpoint has its grace to report. */
+static void await_evaluation(struct chief *c)
+{
+    int64_t deadline = clock_ms() + (int64_t)(c->config.job->limits.evaluation_grace_seconds * 1000.0);
+    struct coordinator_view desk;
+    coordinator_view(c->desk, &desk);
+    if (desk.evaluating_step >= 0)
+        log_info("waiting for the evaluation of step %lld", (long long)desk.evaluating_step);
+    for (; desk.evaluating_step >= 0 && clock_ms() < deadline && stop_count() == 0; coordinator_view(c->desk, &desk))
+        coordinator_wait(c->desk, clock_ms() + POLL_MS);
+}
+
 int chief_finish(struct chief *c, int64_t step, struct err *e)
 {
     struct coordinator_view desk;
@@ -221,6 +233,7 @@ int chief_finish(struct chief *c, int64_t step, struct err *e)
     recorder_state(c->recorder, "finished", "");
     coordinator_set(c->desk, JOB_FINISHED, c->generation, "the job has finished");
     chief_await_leave(c, LEAVE_MS);
+    await_evaluation(c);
     fleet_finish(c->fleet, step);
     return 0;
 }

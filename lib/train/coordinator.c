@@ -233,6 +233,8 @@ static int on_leave(struct coordinator *c, struct member *m, const struct coord_
     (void)ret, (void)e, (void)now_ms;
     take_report(c, m, &q->report);
     ledger_drop(c->ledger, m->number, false);
+    if (m->role == ROLE_EVALUATOR)
+        c->view.evaluating_step = -1;
     m->alive = false;
     wake(c);
     return 0;
