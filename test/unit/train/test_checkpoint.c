@@ -88,8 +88,10 @@ static int save(struct world *w, int64_t step, char **ret_prefix, struct err *e)
     json_auto_t *state = state_new(&w->job.space, w->job.layout, JOB_UID, 1);
     struct checkpoint_save s = { .dir = w->folder, .step = step, .keep = 2, .keep_step = -1, .model = w->job.model,
                                  .layout = w->job.layout, .snapshot = take, .user = w->fleet, .state = state };
-    if (w->save.keep != 0)
-        s.keep = w->save.keep, s.keep_step = w->save.keep_step;
+    if (w->save.keep != 0) {
+        s.keep = w->save.keep;
+        s.keep_step = w->save.keep_step;
+    }
     s.confirm = w->save.confirm;
     return checkpoint_save(&s, ret_prefix, e);
 }

@@ -164,9 +164,10 @@ START_TEST(storm)
             if (owner[i] == mine && rng_below(&r, 2) == 0)
                 ck_assert_int_ge(applied_add(&done, i, NULL), 0);
         bool dies = rng_below(&r, 4) == 0;
-        if (dies)
-            ledger_drop(l, mine, false), number[w] = next++;
-        else
+        if (dies) {
+            ledger_drop(l, mine, false);
+            number[w] = next++;
+        } else
             ledger_renew(l, mine, (struct ordinal_ranges){ 0 }, now, VALID);
         ledger_expire(l, now, &expired);
         ledger_observe(l, &done, now + 1);
