@@ -118,7 +118,7 @@ int yaml_plain(const char *text, json_t **ret, struct err *e)
         v = json_boolean(yes);
     else if (is_not_finite(text))
         return err_set(e, ERR_INPUT, "%s is not a finite number; quote it if it is text", text);
-    else if (base > 0)
+    else if (base > 1)
         v = integer(text, digits, base);
     else if (is_float(text))
         v = json_real(strtod(text, NULL));

@@ -214,7 +214,7 @@ static void copy_run(const struct window *w, uint64_t at, const unsigned char *f
 static void copy_part(const struct shape *shape, size_t each, const struct bundle_slice *s, const unsigned char *from,
                       const struct window *w)
 {
-    uint64_t stride[SHAPE_MAX_RANK], run = each, at = 0;
+    uint64_t stride[SHAPE_MAX_RANK] = { 0 }, run = each, at = 0;
     int64_t counter[SHAPE_MAX_RANK] = { 0 };
     int axis = shape->rank - 1;
 
