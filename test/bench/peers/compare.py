@@ -15,10 +15,12 @@ import subprocess
 import sys
 import time
 
+from roles import die_with_signal
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT_SECONDS = 300
 QUIET = 0.10  # of the machine
-QUIET_WAIT_SECONDS = 20
+QUIET_WAIT_SECONDS = 5
 
 # name: (steps the clock runs for, script and its arguments). Steps are chosen for some 5 to 20 seconds each.
 CONTENDERS = {
@@ -73,8 +75,10 @@ def run_once(name, a):
     try:
         out, errors = p.communicate(timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        p.terminate()  # it ends its roles
-        out, errors = "", p.communicate()[1] + f"\nnot done after {TIMEOUT_SECONDS} s"
+        out, errors = "", f"not done after {TIMEOUT_SECONDS} s"
+    finally:
+        p.terminate()  # if it still runs: it ends its roles
+        p.wait()
     if not out.startswith("{"):
         sys.exit(f"{name}: no result\n" + "\n".join(errors.splitlines()[-10:]))
     result = json.loads(out)
@@ -92,13 +96,14 @@ def run_all(a):
 
 
 def rate_table(results):
-    yield "| 784-128 relu-10 softmax, Adam, batch 64 | steps/s: median (range) | a round | cores busy | test accuracy then |"
-    yield "|---|---|---|---|---|"
+    yield "| 784-128 relu-10 softmax, Adam, batch 64 | steps/s: median (range) | a round | CPU ms a step | cores busy | test accuracy then |"
+    yield "|---|---|---|---|---|---|"
     for name, runs in results.items():
         rates = [r["rate"] for r in runs]
-        accuracy, cores = (statistics.median(v) for v in ([r["accuracy"] for r in runs], [r["cpu"] / r["seconds"] for r in runs]))
+        accuracy = statistics.median(r["accuracy"] for r in runs)
+        cpu, cores = (statistics.median(r["cpu"] / r[by] for r in runs) for by in ("steps", "seconds"))
         yield (f"| {name} | {statistics.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f}) | "
-               f"{runs[0]['steps']:,} steps, {statistics.median(r['seconds'] for r in runs):.1f} s | {cores:.2f} | {accuracy:.3f} |")
+               f"{runs[0]['steps']:,} steps, {statistics.median(r['seconds'] for r in runs):.1f} s | {cpu * 1000:.2f} | {cores:.2f} | {accuracy:.3f} |")
 
 
 def verdict(ratio, target, goal):
@@ -132,7 +137,8 @@ def machine(a, results):
     memory = int(field("/proc/meminfo", "MemTotal").split()[0]) / 2**20
     worst = max(r["busy"] for runs in results.values() for r in runs)
     load = " ".join(f"{x:.1f}" for x in a.load)
-    yield f"* {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, `make bench-peers`: {a.rounds} rounds, contenders in turns."
+    part = "" if a.scale == 1 else f", {a.scale:.0%} of the steps"
+    yield f"* {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, `make bench-peers`: {a.rounds} rounds{part}, contenders in turns."
     yield f"* {cpu}: {os.cpu_count()} cores, {memory:.0f} GiB; {field('/etc/os-release', 'PRETTY_NAME')}, Linux {platform.release()}."
     yield f"* {'; '.join(line.strip() for line in version if line.strip())}, OpenBLAS core {core}. Python {platform.python_version()}, {packages}."
     yield f"* Load average when it began: {load}. Busiest second before any turn: {worst:.0%} of the machine."
@@ -158,6 +164,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1, help="this part of the steps, for a trial")
     a = parser.parse_args()
+    die_with_signal()
     a.load = os.getloadavg()
     results = run_all(a)
     lines = [*machine(a, results), "", *rate_table(results), "", *ratio_table(results)]
