@@ -19,3 +19,4 @@ pgrep -P "$pid" | while read -r child; do
 done
 kill -INT "$pid"
 wait "$pid" 2>/dev/null
+exit 0 # the job was stopped, as it should
