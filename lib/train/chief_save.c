@@ -208,8 +208,11 @@ static void await_evaluation(struct chief *c)
     coordinator_view(c->desk, &desk);
     if (desk.evaluating_step >= 0)
         log_info("waiting for the evaluation of step %lld", (long long)desk.evaluating_step);
-    for (; desk.evaluating_step >= 0 && clock_ms() < deadline && stop_count() == 0; coordinator_view(c->desk, &desk))
+    for (; desk.evaluating_step >= 0 && desk.members > desk.workers && clock_ms() < deadline && stop_count() == 0;
+         coordinator_view(c->desk, &desk)) {
         coordinator_wait(c->desk, clock_ms() + POLL_MS);
+        coordinator_tick(c->desk, clock_ms()); /* one that fell silent is not waited for */
+    }
 }
 
 int chief_finish(struct chief *c, int64_t step, struct err *e)
