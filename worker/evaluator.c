@@ -153,7 +153,8 @@ int run_evaluator(struct replica *r, struct err *e)
     while (stop_count() == 0) {
         if (stay_in_touch(&w, e) < 0)
             return -1;
-        bool finished = w.state == JOB_FINISHED; /* then what is evaluated now is the last */
+        int64_t step; /* the file tells one that missed the chief's last word */
+        bool finished = w.state == JOB_FINISHED || output_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
         if (evaluate_newest(&w, e) < 0)
             return -1;
         if (finished) {
