@@ -5,7 +5,8 @@
  *
  * text:  `step 1400 loss 0.1433 who worker-1`  (warnings and errors begin with "warning: ", "error: ";
  *        debug lines with "debug: "); with a prefix set: `[worker-1] step ...`
- * json:  {"ts":"...","level":"info","replica":"worker-1","msg":"","step":1400,"loss":0.1433,"who":"worker-1"}
+ * json:  {"ts":"...","level":"info","replica":"worker-1","msg":"step 1400 loss 0.1433 who worker-1","step":1400,"loss":0.1433,"who":"worker-1"}
+ *        (a record without a message has the words of its fields for one)
  * A record is written with one write(2). Thread-safe. The process has one logger: log_setup() once in
  * main() (the one place in the project where state lives outside of a handle).
  */

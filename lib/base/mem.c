@@ -136,6 +136,11 @@ static size_t status_kib(const char *key)
     return kib;
 }
 
+void mem_give_back(void)
+{
+    malloc_trim(0);
+}
+
 size_t mem_resident(void)
 {
     return status_kib("VmRSS:") << 10;

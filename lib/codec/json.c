@@ -25,19 +25,33 @@ int json_depth(const json_t *v)
     return json_is_array(v) || json_is_object(v) ? deepest + 1 : 0;
 }
 
-int json_parse(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
+static int load(const char *text, size_t n, const char *name, size_t flags, json_t **ret, struct err *e)
 {
     json_error_t error;
-    json_auto_t *v = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *v = json_loadb(text, n, flags | JSON_DECODE_ANY, &error);
 
     if (v == NULL && json_error_code(&error) == json_error_out_of_memory)
         return err_set(e, ERR_NOMEM, "%s: no memory for %zu bytes of JSON", name, n);
     if (v == NULL)
         return err_set(e, ERR_INPUT, "%s:%d:%d: %s", name, error.line, error.column, error.text);
+    *ret = v;
+    return 0;
+}
+
+int json_parse(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
+{
+    json_auto_t *v = NULL;
+    if (load(text, n, name, JSON_REJECT_DUPLICATES, &v, e) < 0)
+        return -1;
     if (json_depth(v) > JSON_DEPTH_MAX)
         return err_set(e, ERR_INPUT, "%s: nested deeper than %d", name, JSON_DEPTH_MAX);
     *ret = TAKE(v);
     return 0;
+}
+
+int json_parse_any(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
+{
+    return load(text, n, name, JSON_ALLOW_NUL, ret, e);
 }
 
 static int emit_chunk(const char *data, size_t n, void *user)
@@ -72,8 +86,29 @@ static void new_line(struct buf *out, int level)
 
 static void emit(const json_t *v, int level, struct buf *out);
 
-static void emit_string(const char *s, struct buf *out)
+/* The library's writer takes a microsecond to begin: it is for what must be escaped. */
+static bool is_plain(const char *s, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < 0x20 || s[i] == '"' || s[i] == '\\')
+            return false;
+    return true;
+}
+
+static void emit_plain(const char *s, size_t n, struct buf *out)
+{
+    buf_char(out, '"');
+    buf_add(out, s, n);
+    buf_char(out, '"');
+}
+
+static void emit_key(const char *s, struct buf *out)
+{
+    size_t n = strlen(s);
+    if (is_plain(s, n)) {
+        emit_plain(s, n, out);
+        return;
+    }
     json_auto_t *text = json_string(s);
     emit(text, COMPACT, out);
 }
@@ -88,7 +123,7 @@ static void emit_object(const json_t *v, int level, struct buf *out)
     json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
         buf_str(out, separator);
         new_line(out, inside);
-        emit_string(key, out);
+        emit_key(key, out);
         buf_str(out, level == COMPACT ? ":" : ": ");
         emit(item, inside, out);
         separator = ",";
@@ -124,6 +159,10 @@ static void emit(const json_t *v, int level, struct buf *out)
         emit_array(v, level, out);
     else if (json_is_real(v))
         emit_real(json_real_value(v), out);
+    else if (json_is_integer(v))
+        buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    else if (json_is_string(v) && is_plain(json_string_value(v), json_string_length(v)))
+        emit_plain(json_string_value(v), json_string_length(v), out);
     else
         json_dump_callback(v, emit_chunk, out, JSON_ENCODE_ANY | JSON_COMPACT);
 }

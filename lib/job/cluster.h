@@ -21,6 +21,8 @@ struct cluster {
     struct strlist hosts[ROLE_COUNT];  /* "host:port" by task index; a sparse entry is NULL */
     enum role role;                    /* this task */
     int index;
+    bool listed[ROLE_COUNT];           /* TF_CONFIG names the role also when it has no hosts, as [] */
+    bool master;                       /* the chief is called "master", TFJob's old name of it, in TF_CONFIG */
 };
 
 struct cluster_input { /* NULL: not given */
@@ -36,8 +38,14 @@ void cluster_fini(struct cluster *c);
 DEFINE_AUTO_FINI(cluster, cluster_fini)
 
 /* TF_CONFIG text for a task: {"cluster":{...},"task":{"type":...,"index":...},"environment":"cloud"},
- * byte for byte as training-operator writes it (keys sorted as Go does). xmalloc'ed. */
+ * byte for byte as training-operator writes it (keys sorted as Go does; c->master: "master" instead of "chief").
+ * A cluster whose workers have gaps is written in the sparse form. xmalloc'ed. */
 char *cluster_to_tf_config(const struct cluster *c, enum role role, int index);
+/* The sparse form, of TFJob's enableDynamicWorker: a task knows itself and the ps, so that workers can come and go.
+ * A worker gets {"cluster":{"worker":{"1":"..."},"ps":[all]},"task":...}, a ps {"cluster":{"worker":{},"ps":[all]},...}
+ * (training-operator gives a ps only its own address, with which an index above 0 is out of range), a chief or an
+ * evaluator {"cluster":{"worker":{},"ps":[]},...}. No environment. c must have dense lists. xmalloc'ed. */
+char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index);
 
 /* Address of the Coordinator: the chief's, or worker 0's when there is no chief (TFJob's rule). NULL when
  * the cluster has neither. */

@@ -78,16 +78,21 @@ static int apply_sets(struct job *j, const struct strlist *sets, struct err *e)
     return 0;
 }
 
+/* The document's fields and the rules between them. */
+static int judge(struct job *j, struct err *e)
+{
+    struct node top = node_root(j->doc, j->source);
+
+    return fields_read(&JOB_FIELDS, &top, j, e) < 0 || job_check(j, e) < 0 ? -1 : 0;
+}
+
 static int parse(const char *text, size_t n, const char *name, const struct strlist *sets, struct job **ret,
                  struct err *e)
 {
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
     j->file = xstrdup(name);
-    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0)
-        return -1;
-    struct node top = node_root(j->doc, j->source);
-    if (fields_read(&JOB_FIELDS, &top, j, e) < 0 || job_check(j, e) < 0)
+    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || judge(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
@@ -110,6 +115,48 @@ int job_load_with(const char *path, const struct strlist *sets, struct job **ret
 int job_load(const char *path, struct job **ret, struct err *e)
 {
     return job_load_with(path, NULL, ret, e);
+}
+
+/* ---- an object of the API server ---- */
+
+/* Puts a copy of the member into `to`; absent stays absent. */
+static void copy_member(const json_t *from, const char *key, json_t *to)
+{
+    json_t *v = json_object_get(from, key);
+    if (v != NULL)
+        json_object_set_new(to, key, json_deep_copy(v));
+}
+
+/* What a job is made of. The rest of an object (status, managedFields, what later servers may add) is the server's. */
+static json_t *copy_object(const json_t *doc)
+{
+    static const char *const METADATA[] = { "name", "namespace", "uid", "labels", "annotations" };
+    json_t *metadata = json_object(), *copy = json_object();
+
+    for (size_t i = 0; i < COUNT_OF(METADATA); i++)
+        copy_member(json_object_get(doc, "metadata"), METADATA[i], metadata);
+    copy_member(doc, "apiVersion", copy);
+    copy_member(doc, "kind", copy);
+    json_object_set_new(copy, "metadata", metadata);
+    copy_member(doc, "spec", copy);
+    return copy;
+}
+
+int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e)
+{
+    AUTO(job) *j = xcalloc(1, sizeof(*j));
+
+    j->file = xstrdup(name);
+    j->source = source_new(name);
+    j->doc = copy_object(doc);
+    if (json_depth(j->doc) > JSON_DEPTH_MAX)
+        return err_set(e, ERR_INPUT, "%s: lists and maps are nested more than %d deep", name, JSON_DEPTH_MAX);
+    if (!is_train_job(NULL, j->doc))
+        return not_a_train_job(j->doc, j->source, e);
+    if (check_api_version(j->doc, j->source, e) < 0 || judge(j, e) < 0)
+        return -1;
+    *ret = TAKE(j);
+    return 0;
 }
 
 void job_free(struct job *j)

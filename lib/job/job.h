@@ -58,6 +58,9 @@ enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE };
 enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
 enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
 
+enum stall_policy { STALL_NOTIFY, STALL_RESTART, STALL_FAIL };
+enum clean_pod_policy { CLEAN_RUNNING, CLEAN_ALL, CLEAN_NONE };
+
 struct replica_spec {
     bool present;
     int count;                    /* 0 when not present; default 1 */
@@ -107,10 +110,31 @@ struct job {
     } limits;
     struct replica_spec replicas[ROLE_COUNT];
     struct {
+        struct node data, output; /* a Kubernetes volume source each; v NULL: none */
+    } storage;
+    struct {
+        enum clean_pod_policy clean_pod_policy;
         int64_t backoff_limit;    /* default 6 */
         int64_t active_deadline_seconds; /* 0: none */
+        bool has_ttl;
+        int64_t ttl_seconds_after_finished; /* with has_ttl; 0: at once */
+        int64_t stall_seconds;    /* 0: nobody looks for stalls */
+        enum stall_policy stall_policy;
         bool suspend;
+        const char *managed_by;   /* NULL: us */
+        struct {
+            bool present;
+            int64_t min_available; /* 0: all replicas */
+            const char *queue, *priority_class; /* NULL: not given */
+            struct node min_resources;
+            int64_t schedule_timeout_seconds; /* 0: not given */
+        } scheduling;
     } run_policy;
+    struct {
+        bool present;
+        const char *image;        /* NULL: the operator's choice */
+        struct node resources;    /* v NULL: the operator's choice */
+    } tensorboard;
 };
 
 /* Parses YAML or JSON text. Everything job can judge is judged: unknown keys, types, ranges, required
@@ -121,6 +145,10 @@ MUST_USE int job_load(const char *path, struct job **ret, struct err *e); /* "-"
 /* As job_load, then `sets` ("fit.epochs=1", "replicaSpecs.Worker.replicas=4", "compile.optimizer.Adam.learning_rate=0.01";
  * paths are below spec; values parse as YAML scalars) are applied before the checks. Errors name the --set. */
 MUST_USE int job_load_with(const char *path, const struct strlist *sets, struct job **ret, struct err *e);
+/* Judges an object as the API server holds it: all that job_parse judges, no lines in the messages, which begin with
+ * `name` ("digits: spec.fit.epochs: must be ..."). Of metadata only name, namespace, uid, labels and annotations are
+ * looked at, status not at all; what is kept is copied, and doc is neither changed nor held. */
+MUST_USE int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e);
 void job_free(struct job *j);
 DEFINE_AUTO(job, job_free)
 

@@ -247,9 +247,70 @@ static int check_replicas(struct job *j, struct err *e)
     return j->strategy.name == STRATEGY_SINGLE ? check_single(j, trainers, e) : check_parameter_server(j, trainers, e);
 }
 
+/* ---- what concerns a cluster only ---- */
+
+/* Kubernetes takes a volume whose kind it does not know for an emptyDir. */
+static int check_volume(const struct node *volume, struct err *e)
+{
+    static const char *const KINDS[] = {
+        "persistentVolumeClaim", "emptyDir", "hostPath", "nfs", "csi", "ephemeral", "configMap", "secret", "projected", "downwardAPI",
+        "image", "iscsi", "fc", "rbd", "cephfs", "glusterfs", "cinder", "flexVolume", "flocker", "quobyte", "scaleIO", "storageos",
+        "awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "gitRepo", "photonPersistentDisk", "portworxVolume",
+        "vsphereVolume",
+    };
+    static const char *const CLAIM[] = { "claimName", "readOnly" };
+    struct node claim = node_get(volume, "persistentVolumeClaim"), name = node_get(&claim, "claimName");
+
+    if (!node_present(volume))
+        return 0;
+    if (node_object(volume, e) < 0)
+        return -1;
+    if (node_size(volume) != 1)
+        return node_error(volume, e, "one volume is wanted, as in 'persistentVolumeClaim: {claimName: NAME}'");
+    if (node_only(volume, KINDS, COUNT_OF(KINDS), e) < 0)
+        return strstr(e->msg, "did you mean") != NULL ? -1 :
+            node_error(volume, e, "'%s' is no kind of volume; write 'persistentVolumeClaim: {claimName: NAME}'", node_key(volume, 0));
+    if (claim.v == NULL)
+        return 0;
+    if (node_object(&claim, e) < 0 || node_only(&claim, CLAIM, COUNT_OF(CLAIM), e) < 0)
+        return -1;
+    return name.v != NULL ? 0 : node_error(&claim, e, "'claimName' is missing");
+}
+
+/* What is within metadata and spec the API server judges when it is to make the pod. */
+static int check_templates(const struct job *j, struct err *e)
+{
+    static const char *const KEYS[] = { "metadata", "spec" };
+
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        struct node template = node_get(&j->replicas[r].node, "template");
+        if (node_present(&template) && node_only(&template, KEYS, COUNT_OF(KEYS), e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_cluster_fields(struct job *j, struct err *e)
+{
+    struct node policy = at(j, "spec.runPolicy.stallPolicy"), tensorboard = at(j, "spec.tensorboard");
+    struct node data = at(j, "spec.storage.data"), output = at(j, "spec.storage.output");
+    struct node output_read_only = at(j, "spec.storage.output.persistentVolumeClaim.readOnly");
+
+    j->run_policy.has_ttl = given(j, "spec.runPolicy.ttlSecondsAfterFinished");
+    if (j->run_policy.stall_policy != STALL_NOTIFY && j->run_policy.stall_seconds == 0)
+        return node_error(&policy, e, "without 'stallSeconds' no job is called stalled; add it");
+    if (j->tensorboard.present && j->storage.output.v == NULL)
+        return node_error(&tensorboard, e, "TensorBoard reads the output volume, but 'storage.output' is missing");
+    if (check_volume(&data, e) < 0 || check_volume(&output, e) < 0)
+        return -1;
+    if (json_is_true(output_read_only.v))
+        return node_error(&output_read_only, e, "the output is written to; remove it");
+    return check_templates(j, e);
+}
+
 int job_check(struct job *j, struct err *e)
 {
     if (check_name(j, e) < 0 || check_model(j, e) < 0 || check_fit(j, e) < 0 || check_intervals(j, e) < 0)
         return -1;
-    return check_replicas(j, e);
+    return check_replicas(j, e) < 0 ? -1 : check_cluster_fields(j, e);
 }

@@ -164,30 +164,77 @@ static const struct field_table ROLES_FIELDS = { "spec.replicaSpecs",
 /* ---- what concerns a cluster only ---- */
 
 static const struct field STORAGE[] = {
-    { "data", FIELD_MAP, .type_text = "VolumeSource", .help = "Mounted at `/data`." },
-    { "output", FIELD_MAP, .type_text = "VolumeSource", .help = "Mounted at `/logs`." },
+    { "data", FIELD_MAP, DEST(struct job, storage.data), .type_text = "VolumeSource",
+      .fallback_text = "the example data in the image", .help = "Mounted at `/data`; paths in `spec.data` are relative to it." },
+    { "output", FIELD_MAP, DEST(struct job, storage.output), .type_text = "VolumeSource",
+      .fallback_text = "the pod's own, lost with it", .help = "Mounted at `/logs`." },
 };
 static const struct field_table STORAGE_FIELDS = { "spec.storage",
     "Volumes, on a cluster: `{persistentVolumeClaim: {claimName: mnist-data}}`. `trainyard run` takes `--data-dir` and "
     "`--output-dir` instead.", ROWS(STORAGE), .check = NULL };
 
 static const char *const CLEAN_POD_POLICIES[] = { "Running", "All", "None" };
+static const char *const STALL_POLICIES[] = { "Notify", "Restart", "Fail" };
+
+static const struct field SCHEDULING[] = {
+    { "minAvailable", FIELD_INT, DEST(struct job, run_policy.scheduling.min_available), .min = 1, .max = INT32_MAX,
+      .fallback_text = "all replicas", .help = "How many pods must be able to run before any is started." },
+    { "queue", FIELD_STRING, DEST(struct job, run_policy.scheduling.queue), .help = "Volcano's queue." },
+    { "minResources", FIELD_MAP, DEST(struct job, run_policy.scheduling.min_resources), .type_text = "ResourceList",
+      .fallback_text = "what those pods ask for", .help = "Resources that must be free before any pod is started." },
+    { "priorityClass", FIELD_STRING, DEST(struct job, run_policy.scheduling.priority_class),
+      .help = "Name of a PriorityClass." },
+    { "scheduleTimeoutSeconds", FIELD_INT, DEST(struct job, run_policy.scheduling.schedule_timeout_seconds), .min = 1,
+      .max = INT32_MAX, .help = "scheduler-plugins: how long a group may wait." },
+};
+static int scheduling_check(void *base, const struct node *n, struct err *e);
+static const struct field_table SCHEDULING_FIELDS = { "spec.runPolicy.schedulingPolicy",
+    "Gang scheduling: the pods of the job start together or not at all, where the cluster has a scheduler for that.",
+    ROWS(SCHEDULING), .check = scheduling_check };
+
+static int scheduling_check(void *base, const struct node *n UNUSED, struct err *e UNUSED)
+{
+    ((struct job *)base)->run_policy.scheduling.present = true;
+    return 0;
+}
+
 static const struct field RUN_POLICY[] = {
-    { "cleanPodPolicy", FIELD_CHOICE, NAMES(CLEAN_POD_POLICIES), .fallback = "Running",
+    { "cleanPodPolicy", FIELD_CHOICE, DEST(struct job, run_policy.clean_pod_policy), NAMES(CLEAN_POD_POLICIES), .fallback = "Running",
       .help = "Which pods are deleted when the job has ended." },
     { "backoffLimit", FIELD_INT, DEST(struct job, run_policy.backoff_limit), .min = 0, .max = INT32_MAX,
       .fallback = "6", .help = "Restarts in all before the job fails. `trainyard run` obeys it too." },
     { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1,
       .max = NO_MAX, .help = "How long the job may run. `trainyard run` obeys it too." },
-    { "ttlSecondsAfterFinished", FIELD_INT, .min = 0, .max = INT32_MAX,
-      .help = "When an ended job is deleted." },
+    { "ttlSecondsAfterFinished", FIELD_INT, DEST(struct job, run_policy.ttl_seconds_after_finished), .min = 0,
+      .max = INT32_MAX, .help = "When an ended job is deleted." },
+    { "stallSeconds", FIELD_INT, DEST(struct job, run_policy.stall_seconds), .min = 1, .max = INT32_MAX,
+      .help = "A running job without a new step for so long is called stalled, on a cluster." },
+    { "stallPolicy", FIELD_CHOICE, DEST(struct job, run_policy.stall_policy), NAMES(STALL_POLICIES), .fallback = "Notify",
+      .help = "What is done about a stalled job: it is said in its conditions and events, its pods are started again, or it fails." },
     { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false",
       .help = "No pods while true." },
-    { "schedulingPolicy", FIELD_MAP, .help = "Gang scheduling, as TFJob's." },
-    { "managedBy", FIELD_STRING, .help = "The controller in charge, as TFJob's." },
+    { "schedulingPolicy", FIELD_TABLE, .table = &SCHEDULING_FIELDS, .help = "Gang scheduling, as TFJob's." },
+    { "managedBy", FIELD_STRING, DEST(struct job, run_policy.managed_by), .help = "The controller in charge, as TFJob's." },
 };
 static const struct field_table RUN_POLICY_FIELDS = { "spec.runPolicy", "The life of the job.", ROWS(RUN_POLICY),
                                                       .check = NULL };
+
+static const struct field TENSORBOARD[] = {
+    { "image", FIELD_STRING, DEST(struct job, tensorboard.image), .fallback_text = "the operator's",
+      .help = "An image with TensorBoard." },
+    { "resources", FIELD_MAP, DEST(struct job, tensorboard.resources), .type_text = "ResourceRequirements",
+      .fallback_text = "the operator's", .help = "Requests and limits of its container." },
+};
+static int tensorboard_check(void *base, const struct node *n, struct err *e);
+static const struct field_table TENSORBOARD_FIELDS = { "spec.tensorboard",
+    "A TensorBoard beside the job, on a cluster: port 6006 of the service NAME-tensorboard. It reads the output volume.",
+    ROWS(TENSORBOARD), .check = tensorboard_check };
+
+static int tensorboard_check(void *base, const struct node *n UNUSED, struct err *e UNUSED)
+{
+    ((struct job *)base)->tensorboard.present = true;
+    return 0;
+}
 
 /* ---- the object ---- */
 
@@ -225,7 +272,7 @@ static const struct field SPEC[] = {
     SPEC_TABLE("storage", &STORAGE_FIELDS, NULL, "Volumes, on a cluster."),
     SPEC_TABLE("replicaSpecs", &ROLES_FIELDS, NULL, "The processes."),
     SPEC_TABLE("runPolicy", &RUN_POLICY_FIELDS, NULL, "Restarts, deadline, cleaning up."),
-    { "tensorboard", FIELD_ANY, .type_text = "map", .help = "A TensorBoard beside the job, on a cluster." },
+    SPEC_TABLE("tensorboard", &TENSORBOARD_FIELDS, NULL, "A TensorBoard beside the job, on a cluster."),
 };
 static const struct field_table SPEC_FIELDS = { "spec", "What to train, and how.", ROWS(SPEC), .check = NULL };
 

@@ -8,6 +8,8 @@
 
 /* ---- in ---- */
 
+static const char MASTER[] = "master"; /* TFJob's old name of chief */
+
 static int read_host(const struct node *n, struct strlist *hosts, size_t index, struct err *e)
 {
     const char *host;
@@ -60,6 +62,7 @@ static int read_role(const struct node *cluster, const char *key, struct cluster
         return node_key_error(cluster, key, e, "%s", why.msg);
     if (c->hosts[r].n > 0)
         return node_error(cluster, e, "chief and master are the same role; give one of them");
+    c->master |= str_eq(key, MASTER);
     if (json_is_object(n.v))
         return read_sparse(&n, &c->hosts[r], e);
     if (!json_is_array(n.v))
@@ -153,6 +156,11 @@ int tf_config_parse(const char *text, struct cluster *ret, struct err *e)
 
 /* ---- out ---- */
 
+static const char *name_of(const struct cluster *c, enum role r)
+{
+    return r == ROLE_CHIEF && c->master ? MASTER : role_name(r);
+}
+
 static bool is_sparse(const struct strlist *hosts)
 {
     for (size_t i = 0; i < hosts->n; i++)
@@ -182,27 +190,35 @@ static void put_sparse(const struct strlist *hosts, struct buf *out)
     buf_char(out, '}');
 }
 
-/* The form of enableDynamicWorker: workers as a map, ps, nobody else, no environment. */
-static void put_dynamic_cluster(const struct cluster *c, struct buf *out)
+static void put_task(const struct cluster *c, enum role role, int index, struct buf *out)
 {
-    buf_str(out, "{\"worker\":");
-    put_sparse(&c->hosts[ROLE_WORKER], out);
+    buf_printf(out, ",\"task\":{\"type\":\"%s\",\"index\":%d}", name_of(c, role), index);
+}
+
+/* The form of enableDynamicWorker: workers as a map, ps, nobody else, no environment. */
+static void put_dynamic(const struct strlist *workers, const struct strlist *ps, struct buf *out)
+{
+    buf_str(out, "{\"cluster\":{\"worker\":");
+    put_sparse(workers, out);
     buf_str(out, ",\"ps\":");
-    put_dense(&c->hosts[ROLE_PS], out);
+    put_dense(ps, out);
     buf_char(out, '}');
 }
 
 static void put_cluster(const struct cluster *c, struct buf *out)
 {
+    /* by name; "master" would stand between evaluator and ps */
     static const enum role SORTED[] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
+    static const enum role WITH_MASTER[] = { ROLE_EVALUATOR, ROLE_CHIEF, ROLE_PS, ROLE_WORKER };
+    const enum role *sorted = c->master ? WITH_MASTER : SORTED;
     const char *separator = "";
 
-    buf_char(out, '{');
+    buf_str(out, "{\"cluster\":{");
     for (size_t i = 0; i < COUNT_OF(SORTED); i++) {
-        if (c->hosts[SORTED[i]].n == 0)
+        if (c->hosts[sorted[i]].n == 0 && !c->listed[sorted[i]])
             continue;
-        buf_printf(out, "%s\"%s\":", separator, role_name(SORTED[i]));
-        put_dense(&c->hosts[SORTED[i]], out);
+        buf_printf(out, "%s\"%s\":", separator, name_of(c, sorted[i]));
+        put_dense(&c->hosts[sorted[i]], out);
         separator = ",";
     }
     buf_char(out, '}');
@@ -213,12 +229,25 @@ char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
     AUTO_FINI(buf) out = BUF_INIT;
     bool dynamic = is_sparse(&c->hosts[ROLE_WORKER]);
 
-    buf_str(&out, "{\"cluster\":");
     if (dynamic)
-        put_dynamic_cluster(c, &out);
+        put_dynamic(&c->hosts[ROLE_WORKER], &c->hosts[ROLE_PS], &out);
     else
         put_cluster(c, &out);
-    buf_printf(&out, ",\"task\":{\"type\":\"%s\",\"index\":%d}", role_name(role), index);
+    put_task(c, role, index, &out);
     buf_str(&out, dynamic ? "}" : ",\"environment\":\"cloud\"}");
+    return buf_detach(&out);
+}
+
+char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index)
+{
+    static const struct strlist NOBODY = { .n = 0 };
+    AUTO_FINI(buf) out = BUF_INIT;
+    AUTO_FINI(strlist) itself = { .n = 0 };
+
+    if (role == ROLE_WORKER && index >= 0 && (size_t)index < c->hosts[ROLE_WORKER].n)
+        hosts_put(&itself, (size_t)index, c->hosts[ROLE_WORKER].items[index]);
+    put_dynamic(&itself, role == ROLE_WORKER || role == ROLE_PS ? &c->hosts[ROLE_PS] : &NOBODY, &out);
+    put_task(c, role, index, &out);
+    buf_char(&out, '}');
     return buf_detach(&out);
 }

@@ -107,8 +107,11 @@ static int read_compile(struct model *m, const struct node *n, struct err *e)
 
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
         return -1;
-    if (!node_present(&optimizer) || !node_present(&loss))
-        return node_error(n, e, "%s is missing", node_present(&loss) ? "optimizer" : "loss");
+    json_auto_t *rmsprop = json_string("rmsprop"); /* Keras's default */
+    if (!node_present(&loss))
+        return node_error(n, e, "loss is missing");
+    if (!node_present(&optimizer))
+        optimizer.v = rmsprop;
     if (optimizer_parse(&optimizer, &m->optimizer, e) < 0 || loss_parse(&loss, &m->loss, e) < 0)
         return -1;
     if (loss_check(m->loss, &m->output, &why) < 0)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "rpc/message.h"
 #include "rpc/settings.h"
@@ -18,6 +19,8 @@ struct rpc_call {
     struct rpc_call *next; /* in channel->idle */
     grpc_completion_queue *queue;
     grpc_call *call; /* NULL: could not be started, see early */
+    int lane;
+    const grpc_channel *via; /* lane[lane] when it was started; only to compare */
     grpc_slice method;
     int64_t deadline_ms;
     atomic_bool cancelled;
@@ -29,28 +32,39 @@ struct rpc_call {
     struct err early;
 };
 
+struct rpc_lane {
+    grpc_channel *channel;
+    int64_t opened_ms;
+};
+
 struct rpc_channel {
     char *target;
     int lanes;
-    struct mutex lock;
+    struct mutex lock; /* of what follows */
     struct rpc_call *idle;
     size_t nidle;
-    grpc_channel *lane[];
+    struct rpc_lane lane[];
 };
 
-enum { IDLE_MAX = 64 };
+enum { IDLE_MAX = 64, REOPEN_MS = 500 };
+
+static grpc_channel *lane_open(const char *target)
+{
+    grpc_channel_credentials *credentials = rpc_channel_credentials();
+    grpc_channel *lane = grpc_channel_create(target, credentials, &RPC_CHANNEL_ARGS);
+    grpc_channel_credentials_release(credentials);
+    return lane;
+}
 
 struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel_options *options)
 {
     int lanes = options != NULL && options->lanes > 1 ? options->lanes : 1;
-    struct rpc_channel *c = xcalloc(1, sizeof(*c) + (size_t)lanes * sizeof(grpc_channel *));
+    struct rpc_channel *c = xcalloc(1, sizeof(*c) + (size_t)lanes * sizeof(c->lane[0]));
     c->target = xstrdup(target);
     c->lanes = lanes;
     mutex_init(&c->lock);
-    grpc_channel_credentials *credentials = rpc_channel_credentials();
     for (int i = 0; i < lanes; i++)
-        c->lane[i] = grpc_channel_create(target, credentials, &RPC_CHANNEL_ARGS);
-    grpc_channel_credentials_release(credentials);
+        c->lane[i] = (struct rpc_lane){ .channel = lane_open(target), .opened_ms = clock_ms() };
     return c;
 }
 
@@ -71,7 +85,7 @@ void rpc_channel_free(struct rpc_channel *c)
         call_free(k);
     }
     for (int i = 0; i < c->lanes; i++)
-        grpc_channel_destroy(c->lane[i]);
+        grpc_channel_destroy(c->lane[i].channel);
     mutex_fini(&c->lock);
     free(c->target);
     free(c);
@@ -152,6 +166,7 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
     k->method = grpc_slice_from_copied_string(method);
     k->early.code = ERR_NONE;
     k->call = NULL;
+    k->lane = lane % c->lanes;
     grpc_metadata_array_init(&k->initial);
     grpc_metadata_array_init(&k->trailing);
 
@@ -160,11 +175,33 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
         return k;
     gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                          gpr_time_from_millis(deadline_ms_from_now, GPR_TIMESPAN));
-    k->call = grpc_channel_create_call(c->lane[lane % c->lanes], NULL, GRPC_PROPAGATE_DEFAULTS, k->queue, k->method,
-                                       NULL, deadline, NULL);
+    {
+        MUTEX_GUARD(&c->lock);
+        k->via = c->lane[k->lane].channel;
+        k->call = grpc_channel_create_call(c->lane[k->lane].channel, NULL, GRPC_PROPAGATE_DEFAULTS, k->queue, k->method,
+                                           NULL, deadline, NULL);
+    }
     run_batch(k, request);
     grpc_byte_buffer_destroy(request);
     return k;
+}
+
+/* The peer could not be reached. gRPC asks for a name that is not known ever more seldom, up to every two minutes, without
+ * a setting for it, and a replica that was restarted somewhere else is such a name for a while: the lane is opened anew,
+ * which asks at once. Not more often than REOPEN_MS, so that a caller that tries again and again does no harm. */
+static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
+{
+    grpc_channel *old = NULL;
+    int64_t now = clock_ms();
+    {
+        MUTEX_GUARD(&c->lock);
+        struct rpc_lane *l = &c->lane[lane];
+        if (l->channel != via || now - l->opened_ms < REOPEN_MS)
+            return;
+        old = l->channel;
+        *l = (struct rpc_lane){ .channel = lane_open(c->target), .opened_ms = now };
+    }
+    grpc_channel_destroy(old); /* its other calls go on to their end */
 }
 
 /* What the status says, in words for people. gRPC's own are long and end with what matters. */
@@ -180,6 +217,8 @@ static int call_error(struct rpc_call *k, struct err *e)
         return err_set(e, ERR_STOPPED, "call %s of %s was cancelled", method, target);
     if (named)
         return err_set(e, code, "%s", details);
+    if (k->status == GRPC_STATUS_UNAVAILABLE)
+        reopen(k->channel, k->lane, k->via);
     if (k->status == GRPC_STATUS_UNIMPLEMENTED)
         return err_set(e, ERR_REFUSED, "%s does not know the method %s", target, method);
     if (code == ERR_TIMEOUT)

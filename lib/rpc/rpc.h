@@ -45,7 +45,7 @@ DEFINE_AUTO(rpc_message, rpc_message_free)
 
 /* ---- client ---- */
 struct rpc_channel; /* one TCP connection (or `lanes` of them) to one peer; connects lazily, reconnects by itself,
-                       re-resolves names within 1 s */
+                       re-resolves names within 1 s, also one that was not known for long */
 struct rpc_channel_options {
     int lanes;               /* parallel connections for bulk; default 1 */
 };

@@ -16,6 +16,7 @@ enum {
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
     EXPLAIN_MS = 5000,
+    EXPLAIN_MOST_MS = 60000,
     FAREWELL_MS = 2000,   /* for workers to hear why the job failed */
 };
 
@@ -128,6 +129,8 @@ static int check_desk(const struct chief *c, const struct coordinator_view *desk
                        LEDGER_DEATHS_MAX, (long long)desk->poisoned, (long long)(desk->poisoned / c->batches_per_epoch) + 1,
                        (long long)position, (long long)MIN(position + c->config.space.batch_size, c->config.space.examples) - 1);
     }
+    if (c->superseded.code != ERR_NONE) /* seen when a checkpoint was due */
+        return err_set(e, c->superseded.code, "%s", c->superseded.msg);
     if (desk->highest_generation > c->generation)
         return err_set(e, ERR_FENCED, "a worker knows generation %llu, this chief is of %llu: a newer chief is in charge",
                        (unsigned long long)desk->highest_generation, (unsigned long long)c->generation);
@@ -136,13 +139,15 @@ static int check_desk(const struct chief *c, const struct coordinator_view *desk
 
 /* ---- what the loop does ---- */
 
-/* Saves with every push fenced off, so that nothing is trained that the checkpoint does not hold. */
+/* Saves with every push fenced off, so that nothing is trained that the checkpoint does not hold. The workers are not sent
+ * home: a chief that is moved to another machine comes back, and who wants all to stop stops them, too. */
 static int stop_and_save(struct chief *c, struct err *e)
 {
     AUTO_FINI(fleet_view) fleet = { 0 };
     struct err cause = { 0 };
     recorder_state(c->recorder, "stopping", "saving a checkpoint");
-    coordinator_set(c->desk, JOB_STOPPING, c->generation, "the chief saves a checkpoint and leaves");
+    coordinator_set(c->desk, c->config.local ? JOB_STOPPING : JOB_STARTING, c->generation,
+                    "the chief, which saves a checkpoint and leaves, to come back");
     if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
         fleet_fence(c->fleet, c->generation);
     fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
@@ -181,6 +186,21 @@ static void fleet_is_back(struct chief *c)
     recorder_state(c->recorder, "training", "");
 }
 
+/* Nobody trains: workers that were never started, or all that were there are gone. Said less often as time goes. */
+static void say_alone(struct chief *c, const struct coordinator_view *desk, int64_t now_ms)
+{
+    if (desk->workers > 0 || desk->reached || desk->finished) {
+        c->alone_since_ms = 0;
+        return;
+    }
+    if (c->alone_since_ms == 0)
+        c->alone_since_ms = c->alone_said_ms = now_ms;
+    if (now_ms - c->alone_said_ms < MIN(MAX(c->alone_said_ms - c->alone_since_ms, EXPLAIN_MS), EXPLAIN_MOST_MS))
+        return;
+    c->alone_said_ms = now_ms;
+    log_info("waiting %lld s for a worker: none is here", (long long)(now_ms - c->alone_since_ms) / 1000);
+}
+
 /* A ps was lost in the middle of something, or a signal came: the next look, or the loop, deals with it. */
 static int passing(int result, const struct err *e)
 {
@@ -205,6 +225,7 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
     coordinator_observe(c->desk, &fleet->done, fleet->begun_ms);
     coordinator_tick(c->desk, now);
     coordinator_view(c->desk, &desk);
+    say_alone(c, &desk, now);
     if (c->trained_ms == 0) {
         c->trained_ms = now;
         c->first_step = fleet->step;

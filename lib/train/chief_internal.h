@@ -33,6 +33,8 @@ struct chief {
     int64_t done_ms;                 /* when the last batch was seen done */
     uint64_t apply_ns;               /* of all ps, as the last look saw it */
     int64_t away_since_ms, explained_ms;
+    struct err superseded;           /* by a newer chief, or another job that writes to the same folder */
+    int64_t alone_since_ms, alone_said_ms; /* no worker is there */
     _Atomic int64_t step, done;      /* for other threads */
     _Atomic int64_t checkpoint_step;
     _Atomic uint64_t restored, shown_generation;

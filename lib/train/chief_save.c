@@ -17,6 +17,18 @@ static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, st
     return fleet_snapshot(c->fleet, segment, ret, e);
 }
 
+/* Who raised the generation on the volume: a new chief of this job, or one of a job that was given the same volume? */
+static void note_superseded(struct chief *c, uint64_t newest, uint64_t on_disk)
+{
+    const char *dir = c->config.output_dir;
+    auto_free char *uid = NULL;
+    if (on_disk == newest && output_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
+        (void)err_set(&c->superseded, ERR_INPUT, "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid, dir);
+    else
+        (void)err_set(&c->superseded, ERR_FENCED, "generation %llu has begun, this chief is of %llu", (unsigned long long)newest,
+                      (unsigned long long)c->generation);
+}
+
 /* Nobody newer may be in charge when files are published: neither a ps nor the volume knows a later generation. */
 static int confirm_generation(struct chief *c, const struct fleet_view *view, struct err *e)
 {
@@ -26,8 +38,8 @@ static int confirm_generation(struct chief *c, const struct fleet_view *view, st
     newest = MAX(on_disk, view->highest_generation);
     if (newest <= c->generation)
         return 0;
-    return err_set(e, ERR_FENCED, "generation %llu has begun, this chief is of %llu", (unsigned long long)newest,
-                   (unsigned long long)c->generation);
+    note_superseded(c, newest, on_disk);
+    return err_set(e, c->superseded.code, "%s", c->superseded.msg);
 }
 
 static int confirm(void *user, struct err *e)
@@ -145,18 +157,16 @@ void chief_await_reports(struct chief *c, int64_t batches)
 }
 
 /* The workers' last reports of an epoch may still be on their way. */
-static void await_reports(struct chief *c, int64_t epoch)
+static void await_reports(struct chief *c, int64_t epoch, int64_t deadline)
 {
     auto_free double *metrics = xcalloc(model_metrics(c->config.model), sizeof *metrics);
     struct reports r = { .epoch = epoch, .metrics = metrics };
     int64_t end = MIN((epoch + 1) * c->batches_per_epoch, c->total), wanted = end - epoch * c->batches_per_epoch;
-    int64_t deadline = clock_ms() + REPORTS_MS;
-    do {
+    for (;; coordinator_wait(c->desk, clock_ms() + POLL_MS)) {
         coordinator_tally(c->desk, count_reports, &r);
-        if (r.batches >= wanted)
+        if (r.batches >= wanted || clock_ms() >= deadline)
             return;
-        coordinator_wait(c->desk, clock_ms() + POLL_MS);
-    } while (clock_ms() < deadline);
+    }
 }
 
 static int64_t chief_epochs_begun(const struct chief *c, int64_t ordinals)
@@ -176,10 +186,11 @@ int chief_pull(struct chief *c, struct err *e)
 
 int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e)
 {
+    int64_t deadline = clock_ms() + REPORTS_MS; /* for all of them: those that an earlier chief saw end may be many */
     while (c->recorded_epochs < over) {
         int64_t epoch = c->recorded_epochs;
         bool last = epoch + 1 == over;
-        await_reports(c, epoch);
+        await_reports(c, epoch, deadline);
         if (last && evaluate(c, step, e) < 0)
             return err_wrap(e, "evaluation after epoch %lld", (long long)epoch + 1);
         recorder_epoch(c->recorder, epoch, step, c->desk, last && c->has_final ? c->final : NULL);
@@ -244,6 +255,7 @@ int chief_finish(struct chief *c, int64_t step, struct err *e)
 int chief_already_finished(struct chief *c, int64_t step, struct err *e)
 {
     log_info("the job finished before, at step %lld", (long long)step);
+    recorder_finished_before(c->recorder, step);
     if (chief_raise_generation(c, 0, e) < 0)
         return -1;
     coordinator_set(c->desk, JOB_FINISHED, c->generation, "the job has finished");

@@ -96,6 +96,10 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
     uint64_t on_disk;
     if (output_generation(c->config.output_dir, &on_disk, e) < 0)
         return -1;
+    auto_free char *owner = NULL;
+    if (output_uid(c->config.output_dir, &owner, e) < 0 ||
+        (!str_eq(owner, c->config.job_uid) && output_set_uid(c->config.output_dir, c->config.job_uid, e) < 0))
+        return -1;
     uint64_t next = 1 + MAX(MAX(seen, on_disk), c->generation);
     if (output_set_generation(c->config.output_dir, next, e) < 0)
         return -1;

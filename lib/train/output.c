@@ -20,6 +20,32 @@ char *output_summaries(const char *dir, const char *named)
     return path_join(dir, named != NULL ? named : "summaries");
 }
 
+/* The folder, or the nearest one above it that there is. xmalloc'ed. */
+static char *nearest(const char *dir, struct stat *st)
+{
+    auto_free char *at = xstrdup(dir);
+    *st = (struct stat){ 0 };
+    while (stat(at, st) < 0 && strcmp(at, "/") != 0 && strcmp(at, ".") != 0) {
+        char *up = path_dir(at);
+        free(at);
+        at = up;
+    }
+    return TAKE(at);
+}
+
+/* Who may write, who tried, and what helps: on a cluster all that is seen of a claim is this line. */
+static int cannot_write(const char *dir, const char *why, struct err *e)
+{
+    struct stat st;
+    auto_free char *at = nearest(dir, &st);
+    bool read_only = eaccess(at, W_OK) < 0 && errno == EROFS;
+    return err_set(e, ERR_INPUT, "output folder %s cannot be written by user %u, group %u (%s belongs to user %u, group %u, mode %04o): %s; %s",
+                   dir, (unsigned)geteuid(), (unsigned)getegid(), at, (unsigned)st.st_uid, (unsigned)st.st_gid,
+                   (unsigned)st.st_mode & 07777U, why,
+                   read_only ? "mount it for writing, without readOnly"
+                             : "let that user write there: chown or chmod it, or on a cluster set the pod's securityContext.fsGroup");
+}
+
 int output_prepare(const char *dir, const char *summaries, struct err *e)
 {
     auto_free char *base = output_summaries(dir, summaries);
@@ -29,13 +55,9 @@ int output_prepare(const char *dir, const char *summaries, struct err *e)
     for (size_t i = 0; i < COUNT_OF(folders); i++) {
         auto_free char *path = output_path(folders[i].in, folders[i].name);
         struct err cause = { 0 };
-        if (dir_make(path, &cause) == 0 && access(path, W_OK) == 0)
+        if (dir_make(path, &cause) == 0 && eaccess(path, W_OK) == 0)
             continue;
-        struct stat st = { 0 };
-        (void)!stat(dir, &st);
-        return err_set(e, ERR_INPUT, "output folder %s cannot be written by user %u (owner %u, mode %04o): %s", dir,
-                       (unsigned)getuid(), (unsigned)st.st_uid, (unsigned)st.st_mode & 07777U,
-                       cause.code != ERR_NONE ? cause.msg : strerror(errno));
+        return cannot_write(dir, cause.code != ERR_NONE ? cause.msg : strerror(errno), e);
     }
     return 0;
 }
@@ -65,6 +87,22 @@ int output_set_generation(const char *dir, uint64_t generation, struct err *e)
     char text[32];
     str_fmt(text, sizeof text, "%" PRIu64 "\n", generation);
     return file_write(path, text, strlen(text), e);
+}
+
+int output_uid(const char *dir, char **ret, struct err *e)
+{
+    auto_free char *path = output_path(dir, "uid");
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (file_exists(path) && file_read(path, SMALL_FILE, &text, e) < 0)
+        return -1;
+    *ret = text.len > 0 ? xstrndup(text.data, strcspn(text.data, " \r\n")) : xstrdup("");
+    return 0;
+}
+
+int output_set_uid(const char *dir, const char *uid, struct err *e)
+{
+    auto_free char *path = output_path(dir, "uid"), *line = xasprintf("%s\n", uid);
+    return file_write(path, line, strlen(line), e);
 }
 
 int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e)

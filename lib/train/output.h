@@ -1,6 +1,7 @@
 /* output - the small files of a job's output folder, and where the large ones are (docs/formats.md).
  *
  *   <output>/generation       the newest generation of the job, raised before first use
+ *   <output>/uid              the job that writes here; the last one to begin
  *   <output>/finished         {"uid","step"}: the job is over; written after the final checkpoint
  *   <output>/model.json       Keras's Model.to_json()
  *   <output>/history.json     metrics by epoch, final metrics
@@ -15,12 +16,14 @@ char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name
 /* The folder of event files: `named` (spec.summaries.directory; NULL: "summaries") in the output folder, or where it
  * says when it is absolute. xmalloc'ed. */
 char *output_summaries(const char *dir, const char *named);
-/* Makes the folders; ERR_INPUT naming folder, user id and mode when it cannot be written. */
+/* Makes the folders; ERR_INPUT naming the folder, its owner and mode, the user and the cure when it cannot be written. */
 MUST_USE int output_prepare(const char *dir, const char *summaries, struct err *e);
 
 MUST_USE int output_generation(const char *dir, uint64_t *ret, struct err *e); /* 0: no file */
 MUST_USE int output_set_generation(const char *dir, uint64_t generation, struct err *e);
 
+MUST_USE int output_uid(const char *dir, char **ret, struct err *e); /* xmalloc'ed; "": no file */
+MUST_USE int output_set_uid(const char *dir, const char *uid, struct err *e);
 /* 1 and the step when the job with this uid has finished, 0 when not. */
 int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e);
 MUST_USE int output_set_finished(const char *dir, const char *uid, int64_t step, struct err *e);

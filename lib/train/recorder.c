@@ -36,7 +36,7 @@ struct recorder {
         int workers;
         double metrics[METRICS_MAX], validation[METRICS_MAX];
         bool has_validation;
-        double updated;
+        double updated, stepped;   /* wall clock; stepped: the step grew; 0: not yet */
     } now;
 };
 
@@ -124,6 +124,7 @@ int recorder_new(const struct recorder_config *config, int64_t resumed_step, str
     r->history = json_object();
     r->logged_step = r->rate_step = MAX(resumed_step, 0);
     r->now.checkpoint_step = resumed_step;
+    str_fmt(r->now.state, sizeof r->now.state, "starting");
     for (size_t i = 0; i < METRICS_MAX; i++)
         r->now.metrics[i] = (double)NAN;
     if (open_events(r, e) < 0)
@@ -246,12 +247,15 @@ static void update_progress(struct recorder *r, const struct fleet_view *fleet, 
                             const struct taken *x)
 {
     MUTEX_GUARD(&r->lock);
+    double now = clock_wall();
+    if (fleet->step > r->now.step && r->now.updated > 0) /* what the first look sees is of an earlier life */
+        r->now.stepped = now;
     r->now.step = fleet->step;
     r->now.done = desk->done;
     r->now.epoch = x->epoch;
     r->now.epoch_done = MAX(desk->done - x->epoch * r->config.batches_per_epoch, 0);
     r->now.workers = desk->workers;
-    r->now.updated = clock_wall();
+    r->now.updated = now;
     if (x->epoch_batches > 0)
         memcpy(r->now.metrics, x->epoch_metrics, r->nmetrics * sizeof(double));
 }
@@ -389,6 +393,19 @@ void recorder_shares(struct recorder *r, const struct coordinator_view *desk, ui
              100 * (double)desk->wait_ns / sum);
 }
 
+static int64_t epochs_of(const struct recorder *r)
+{
+    return (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
+}
+
+/* With the lock held. */
+static void all_done(struct recorder *r)
+{
+    r->now.done = r->config.total;
+    r->now.epoch = MAX(epochs_of(r) - 1, 0);
+    r->now.epoch_done = r->config.batches_per_epoch;
+}
+
 void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final)
 {
     write_windows(r, c, true);
@@ -404,8 +421,35 @@ void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, co
     flush(r, r->train);
     MUTEX_GUARD(&r->lock);
     r->now.step = step;
-    r->now.done = r->config.total;
-    r->now.epoch_done = r->config.batches_per_epoch;
+    if (!str_eq(r->now.state, "failed"))
+        all_done(r);
+}
+
+static double last_of(const json_t *list)
+{
+    const json_t *v = json_array_get(list, json_array_size(list) - 1); /* NULL for an empty one */
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+}
+
+/* The last epoch's, until there are newer ones. */
+static void show_history(struct recorder *r)
+{
+    for (size_t i = 0; i < r->nmetrics; i++) {
+        auto_free char *val = xasprintf("val_%s", model_metric_name(r->config.model, i));
+        const json_t *validation = json_object_get(r->history, val);
+        r->now.metrics[i] = last_of(json_object_get(r->history, model_metric_name(r->config.model, i)));
+        r->now.validation[i] = last_of(validation);
+        r->now.has_validation |= validation != NULL;
+    }
+}
+
+void recorder_finished_before(struct recorder *r, int64_t step)
+{
+    MUTEX_GUARD(&r->lock);
+    str_fmt(r->now.state, sizeof r->now.state, "finished");
+    r->now.step = step;
+    all_done(r);
+    show_history(r);
 }
 
 void recorder_state(struct recorder *r, const char *state, const char *message)
@@ -418,15 +462,14 @@ void recorder_state(struct recorder *r, const char *state, const char *message)
 void recorder_progress(struct recorder *r, struct buf *out)
 {
     MUTEX_GUARD(&r->lock);
-    int64_t epochs = (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
     json_auto_t *v = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:I, s:o}", "state", r->now.state, "message",
-        r->now.message, "step", (json_int_t)r->now.step, "epoch", (json_int_t)r->now.epoch + 1, "epochs", (json_int_t)epochs,
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:i, s:I, s:o, s:o}", "state", r->now.state, "message",
+        r->now.message, "step", (json_int_t)r->now.step, "epoch", (json_int_t)r->now.epoch + 1, "epochs", (json_int_t)epochs_of(r),
         "batches_done", (json_int_t)r->now.done, "batches_total", (json_int_t)r->config.total, "epoch_batches_done",
         (json_int_t)MIN(r->now.epoch_done, r->config.batches_per_epoch), "epoch_batches_total",
         (json_int_t)r->config.batches_per_epoch, "loss", json_number(r->now.metrics[0]), "metrics",
-        metrics_json(r, r->now.metrics), "examples_per_second", json_number(r->examples_per_second), "workers", r->now.workers,
-        "last_checkpoint_step", (json_int_t)r->now.checkpoint_step, "last_update_time", json_number(r->now.updated));
+        metrics_json(r, r->now.metrics), "examples_per_second", json_number(r->examples_per_second), "workers", r->now.workers, "workers_wanted", MAX(r->config.workers_wanted, r->now.workers),
+        "last_checkpoint_step", (json_int_t)r->now.checkpoint_step, "last_update_time", json_number(r->now.updated), "last_step_time", json_number(r->now.stepped));
     if (r->now.has_validation)
         json_object_set_new(v, "validation", metrics_json(r, r->now.validation));
     json_emit(v, out);
@@ -449,5 +492,6 @@ int recorder_from_json(struct recorder *r, const struct node *n, struct err *e)
         return -1;
     json_decref(r->history);
     r->history = json_deep_copy(n->v);
+    show_history(r);
     return 0;
 }

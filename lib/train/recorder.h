@@ -38,6 +38,8 @@ void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix);
 void recorder_shares(struct recorder *r, const struct coordinator_view *desk, uint64_t apply_ns, double seconds, int64_t steps);
 /* The end: last windows, final evaluation ("Test loss: 0.0762, Test accuracy: 0.9781"), history.json. */
 void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final);
+/* An earlier chief has ended the job at this step: /progress shows that, with the metrics of its last epoch. */
+void recorder_finished_before(struct recorder *r, int64_t step);
 /* What the job is doing: "training", "restoring ps-1", ... for /progress. */
 void recorder_state(struct recorder *r, const char *state, const char *message);
 

@@ -1,0 +1,69 @@
+#include "job/replica_file.h"
+
+#include "job/job.h"
+
+static bool wanted(const char *key)
+{
+    static const char *const OPERATORS[] = { "storage", "runPolicy", "tensorboard", "replicaSpecs", "strategy" };
+
+    for (size_t i = 0; i < COUNT_OF(OPERATORS); i++)
+        if (str_eq(key, OPERATORS[i]))
+            return false;
+    return true;
+}
+
+static json_t *metadata(const json_t *from)
+{
+    static const char *const KEYS[] = { "name", "namespace", "uid" };
+    json_t *to = json_object();
+
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
+        if (json_is_string(json_object_get(from, KEYS[i])))
+            json_object_set_new(to, KEYS[i], json_deep_copy(json_object_get(from, KEYS[i])));
+    return to;
+}
+
+static bool has_replicas(const json_t *specs, const char *role)
+{
+    const json_t *r = json_object_get(specs, role), *count = json_object_get(r, "replicas");
+    return json_is_object(r) && (!json_is_number(count) || json_number_value(count) > 0);
+}
+
+/* Workers of a job with ps come and go: it has the role also while it has none of them. */
+static json_t *roles(const json_t *specs)
+{
+    json_t *to = json_object();
+
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        const char *key = role_key((enum role)i);
+        bool scaled = i == ROLE_WORKER && json_is_object(json_object_get(specs, key)) && has_replicas(specs, "PS");
+        if (scaled || has_replicas(specs, key) || (i == ROLE_CHIEF && has_replicas(specs, "Master")))
+            json_object_set_new(to, key, json_object());
+    }
+    return to;
+}
+
+static json_t *strategy(const json_t *from, const json_t *specs)
+{
+    json_t *to = json_is_object(from) ? json_deep_copy(from) : json_object();
+
+    if (!json_is_string(json_object_get(to, "name")))
+        json_object_set_new(to, "name", json_string(has_replicas(specs, "PS") ? "ParameterServer" : "Single"));
+    return to;
+}
+
+json_t *job_replica_file(const json_t *doc)
+{
+    json_t *from = json_object_get(doc, "spec"), *specs = json_object_get(from, "replicaSpecs"), *v;
+    json_t *spec = json_object();
+    const char *key;
+
+    json_object_foreach (from, key, v)
+        if (wanted(key))
+            json_object_set_new(spec, key, json_deep_copy(v));
+    json_object_set_new(spec, "strategy", strategy(json_object_get(from, "strategy"), specs));
+    if (json_is_object(specs))
+        json_object_set_new(spec, "replicaSpecs", roles(specs));
+    return json_pack("{s:O, s:O, s:o, s:o}", "apiVersion", json_object_get(doc, "apiVersion"), "kind",
+                     json_object_get(doc, "kind"), "metadata", metadata(json_object_get(doc, "metadata")), "spec", spec);
+}
