@@ -13,7 +13,7 @@ struct command {
     const char *help;
 };
 
-command_fn run_command, validate_command, show_command, export_command, version_command;
+command_fn run_command, validate_command, show_command, export_command, wait_command, version_command;
 command_fn show_checkpoint_command, show_events_command, show_model_command, show_cluster_command;
 
 /* The row of that name, or ERR_INPUT with a suggestion. `what` is "command", "thing to show". */

@@ -105,6 +105,15 @@ static int to_stdout(void *user UNUSED, const void *data, size_t n, struct err *
 
 typedef int writer_fn(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
 
+/* Bytes of a model do a terminal no good. */
+static int check_output(const char *file, const char *format, struct err *e)
+{
+    if (!str_eq(file, "-") || isatty(STDOUT_FILENO) != 1)
+        return 0;
+    return err_set(e, ERR_INPUT, "standard output is a terminal, and %s is binary; write it into a file (-o model.%s) or a pipe",
+                   format, format);
+}
+
 static int pick_writer(const char *format, const char *file, writer_fn **ret, struct err *e)
 {
     static const char *const FORMATS[] = { "safetensors", "npz" };
@@ -116,7 +125,7 @@ static int pick_writer(const char *format, const char *file, writer_fn **ret, st
         return err_set(e, ERR_INPUT, "--format: '%s' is not known; it must be safetensors or npz%s", format,
                        str_did_you_mean(format, FORMATS, COUNT_OF(FORMATS), hint, sizeof(hint)));
     *ret = str_eq(format, FORMATS[1]) ? npz_write : safetensors_write;
-    return 0;
+    return check_output(file, format, e);
 }
 
 static int write_out(const struct tensor_source *source, writer_fn *write, const char *file, struct err *e)

@@ -11,6 +11,7 @@ static const struct command COMMANDS[] = {
     { "validate", validate_command, "check manifests: every field, shape and name, without training" },
     { "show", show_command, "look at a checkpoint, event files, a model or the cluster" },
     { "export", export_command, "write the newest checkpoint's variables as safetensors or npz" },
+    { "wait", wait_command, "do nothing, so that a pod stays for kubectl exec" },
     { "version", version_command, "print the version" },
 };
 

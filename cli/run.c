@@ -133,6 +133,8 @@ static void announce(const struct job *job, const struct model *model, const str
     log_info("%s %s: %s, %s parameters, output in %s",
              out->plan == OUTDIR_CONTINUE || out->plan == OUTDIR_REOPEN ? "resuming" : "running", job->name, replicas.data,
              cli_count(model_params(model), params), out->path);
+    if (job->run_policy.suspend)
+        log_info("runPolicy.suspend: a cluster would wait; here the job runs");
 }
 
 static int tell_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds, struct err *e)

@@ -42,9 +42,9 @@ DEFINE_AUTO_FINI(ps, ps_fini)
 static int open_cluster(struct ps *p, struct err *e)
 {
     struct cluster_input env = cluster_env();
-    if (cluster_resolve(&p->options->cluster, &env, &p->cluster, e) < 0)
+    if (cluster_resolve(&p->options->common.cluster, &env, &p->cluster, e) < 0)
         return -1;
-    if (!p->cluster.configured && p->options->listen == NULL)
+    if (!p->cluster.configured && p->options->common.listen == NULL)
         return err_set(e, ERR_INPUT, "a ps needs its place in the cluster: TF_CONFIG, or JOB_NAME, TASK_INDEX, PS_HOSTS "
                                      "and WORKER_HOSTS, or the flags of these names (or --listen)");
     if (p->cluster.configured && p->cluster.role != ROLE_PS)
@@ -64,8 +64,8 @@ static bool is_loopback(const char *host)
 /* A loopback entry of the cluster spec stays on loopback; all else listens on every interface. */
 static void choose_address(struct ps *p)
 {
-    if (p->options->listen != NULL) {
-        str_fmt(p->address, sizeof(p->address), "%s", p->options->listen);
+    if (p->options->common.listen != NULL) {
+        str_fmt(p->address, sizeof(p->address), "%s", p->options->common.listen);
         return;
     }
     const char *own = p->cluster.hosts[ROLE_PS].items[p->cluster.index], *colon = strrchr(own, ':');
@@ -78,9 +78,9 @@ static int open_pages(struct ps *p, struct err *e)
     char address[sizeof(p->address) + 8];
     const char *colon = strrchr(p->address, ':');
     int host = colon != NULL ? (int)(colon - p->address) : (int)strlen(p->address);
-    if (p->options->http_port == 0)
+    if (p->options->common.http_port == 0)
         return 0;
-    str_fmt(address, sizeof(address), "%.*s:%lld", host, p->address, (long long)p->options->http_port);
+    str_fmt(address, sizeof(address), "%.*s:%lld", host, p->address, (long long)p->options->common.http_port);
     return pages_open(address, p->name, p->shard, &p->pages, e);
 }
 
@@ -89,7 +89,7 @@ static int open_pages(struct ps *p, struct err *e)
 static int max_wait(const struct options *o, int64_t *ret_ms, struct err *e)
 {
     AUTO(job) *job = NULL;
-    if (o->job != NULL && job_load(o->job, &job, e) < 0)
+    if (o->common.job != NULL && job_load(o->common.job, &job, e) < 0)
         return -1;
     *ret_ms = (int64_t)((job != NULL ? job->limits.max_wait_seconds : DEFAULT_MAX_WAIT_S) * 1000);
     return 0;
@@ -114,7 +114,7 @@ static int ps_open(struct ps *p, struct err *e)
     struct rpc_method methods[SHARD_METHODS];
     if (open_cluster(p, e) < 0)
         return -1;
-    log_setup(p->options->level, p->options->format, p->name);
+    log_setup(p->options->common.level, p->options->common.format, p->name);
     if (max_wait(p->options, &p->life.max_wait_ms, e) < 0)
         return -1;
     choose_address(p);
@@ -204,20 +204,12 @@ int main(int argc, char **argv)
     enum opt_result parsed;
     struct err e = { .code = ERR_NONE };
     mem_keep_pages();
-    if (options_parse(argc, argv, &o, &parsed, &e) < 0) {
-        log_error("%s", e.msg);
-        return err_exit_code(&e);
-    }
+    if (options_parse(argc, argv, &o, &parsed, &e) < 0)
+        return replica_end(NULL, &e);
     if (parsed == OPT_DONE)
         return 0;
     rpc_init();
     int result = run(&o, &e);
     rpc_shutdown();
-    if (result == 0)
-        return 0;
-    if (err_is(&e, ERR_STOPPED))
-        log_info("%s", e.msg);
-    else
-        log_error("%s", e.msg);
-    return err_exit_code(&e);
+    return replica_end(&o.common, result < 0 ? &e : NULL);
 }

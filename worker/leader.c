@@ -22,8 +22,6 @@ struct leader {
     struct chief *chief;
     struct rpc_server *server;
     struct coord *coord;
-    struct status *status;
-    struct session_stats stats;
     struct thread thread;          /* the chief's, when this thread trains */
     int result;                    /* of the chief */
     struct err error;
@@ -31,7 +29,7 @@ struct leader {
 
 static void leader_fini(struct leader *l)
 {
-    status_free(l->status);
+    status_lead(l->replica->status, NULL);
     rpc_server_free(l->server);
     coord_free(l->coord);
     chief_free(l->chief);
@@ -74,8 +72,8 @@ static int open_chief(struct leader *l, struct err *e)
 static void listen_address(const struct replica *r, char *out, size_t n)
 {
     const char *own = cluster_chief_address(&r->cluster), *colon = strrchr(own, ':');
-    if (r->options->listen != NULL)
-        str_fmt(out, n, "%s", r->options->listen);
+    if (r->options->common.listen != NULL)
+        str_fmt(out, n, "%s", r->options->common.listen);
     else
         str_fmt(out, n, "%s%s", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", colon != NULL ? colon : ":2222");
 }
@@ -104,7 +102,7 @@ static void chief_thread(void *user)
 static int lead_and_train(struct leader *l, struct err *e)
 {
     struct trainer t = { .replica = l->replica, .coord = l->coord, .params = l->own,
-                         .step_gate = l->local ? &l->gate : NULL, .stats = &l->stats };
+                         .step_gate = l->local ? &l->gate : NULL, .stats = l->replica->stats };
     if (thread_start(&l->thread, "chief", chief_thread, l, e) < 0)
         return -1;
     struct err own = { 0 };
@@ -118,6 +116,14 @@ static int lead_and_train(struct leader *l, struct err *e)
     return l->result < 0 ? err_set(e, l->error.code, "%s", l->error.msg) : 0;
 }
 
+/* The chief's last word is how far the job came. */
+static void say_end(const struct leader *l)
+{
+    AUTO_FINI(buf) progress = BUF_INIT;
+    chief_progress(l->chief, &progress);
+    termination_write_json(l->replica->options->common.termination_log, progress.data);
+}
+
 int run_leader(struct replica *r, struct err *e)
 {
     AUTO_FINI(leader) l = { .replica = r };
@@ -126,9 +132,9 @@ int run_leader(struct replica *r, struct err *e)
     if (open_chief(&l, e) < 0 || open_service(&l, e) < 0)
         return -1;
     l.coord = coord_new_local(chief_coordinator(l.chief));
-    if (status_open(r, l.chief, &l.stats, &l.status, e) < 0)
+    status_lead(r->status, l.chief);
+    if ((replica_trains(r) ? lead_and_train(&l, e) : chief_run(l.chief, e)) < 0)
         return -1;
-    if (replica_trains(r))
-        return lead_and_train(&l, e);
-    return chief_run(l.chief, e);
+    say_end(&l);
+    return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "roles.h"
 #include "rpc/rpc.h"
+#include "status.h"
 #include "tensor/gemm.h"
 
 static void say_hello(const struct replica *r)
@@ -19,9 +20,15 @@ static void say_hello(const struct replica *r)
 
 static int run(const struct options *o, struct err *e)
 {
+    struct session_stats stats = { 0 };
     AUTO_FINI(replica) r = { 0 };
-    if (stop_install(e) < 0 || replica_open(o, &r, e) < 0)
+    AUTO(status) *status = NULL;
+    if (stop_install(e) < 0 || replica_open(o, &r, e) < 0 || status_open(&r, &stats, &status, e) < 0 ||
+        replica_open_data(&r, e) < 0)
         return -1;
+    r.stats = &stats;
+    r.status = status;
+    status_ready(status);
     say_hello(&r);
     if (replica_leads(&r))
         return run_leader(&r, e);
@@ -32,22 +39,14 @@ int main(int argc, char **argv)
 {
     struct options o;
     enum opt_result parsed;
-    struct err e = { 0 };
+    struct err e = { .code = ERR_NONE };
     mem_keep_pages();
-    if (options_parse(argc, argv, &o, &parsed, &e) < 0) {
-        log_error("%s", e.msg);
-        return err_exit_code(&e);
-    }
+    if (options_parse(argc, argv, &o, &parsed, &e) < 0)
+        return replica_end(NULL, &e);
     if (parsed == OPT_DONE)
         return 0;
     rpc_init();
     int result = run(&o, &e);
     rpc_shutdown();
-    if (result == 0)
-        return 0;
-    if (err_is(&e, ERR_STOPPED))
-        log_info("%s", e.msg);
-    else
-        log_error("%s", e.msg);
-    return err_exit_code(&e);
+    return replica_end(&o.common, result < 0 ? &e : NULL);
 }

@@ -2,20 +2,11 @@
 #ifndef TRAINYARD_WORKER_OPTIONS_H
 #define TRAINYARD_WORKER_OPTIONS_H
 
-#include "base/log.h"
-#include "base/opt.h"
-#include "job/cluster.h"
+#include "job/replica_options.h"
 
 struct options {
-    struct cluster_input cluster;  /* --job-name and the others */
-    const char *job;               /* file */
+    struct replica_options common; /* with a job */
     const char *data_dir, *output_dir, *cache_dir;
-    const char *listen;            /* gRPC address of the chief, "" = from the cluster spec */
-    int64_t http_port;             /* 0: none */
-    const char *tls_dir;
-    const char *log_level, *log_format;
-    enum log_level level;
-    enum log_format format;
     bool overlap;
 };
 

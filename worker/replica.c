@@ -2,10 +2,13 @@
 
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "train/output.h"
 
 size_t replica_ps_count(const struct replica *r)
 {
@@ -48,12 +51,26 @@ static int check_cluster(const struct replica *r, struct err *e)
     return 0;
 }
 
+/* What is unpacked or indexed is kept beside the output, where all replicas find it. Where that is no place to write to
+ * (a worker needs no output volume) each keeps its own in a temporary folder; NULL: that is somebody else's. */
+static char *default_cache(const struct replica *r)
+{
+    bool home = eaccess(r->output_dir, W_OK) == 0 || (replica_leads(r) && !file_exists(r->output_dir));
+    const char *temporary = getenv("TMPDIR");
+    struct stat st;
+    if (home)
+        return path_join(r->output_dir, "cache");
+    auto_free char *path = xasprintf("%s/trainyard-cache-%u", temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp",
+                                     (unsigned)geteuid());
+    return lstat(path, &st) == 0 && (st.st_uid != geteuid() || !S_ISDIR(st.st_mode)) ? NULL : TAKE(path);
+}
+
 static int find_folders(struct replica *r, struct err *e)
 {
     const struct options *o = r->options;
-    r->data_dir = o->data_dir != NULL ? xstrdup(o->data_dir) : path_dir(o->job);
+    r->data_dir = o->data_dir != NULL ? xstrdup(o->data_dir) : path_dir(o->common.job);
     r->output_dir = o->output_dir != NULL ? xstrdup(o->output_dir) : xasprintf("runs/%s", r->job->name);
-    r->cache_dir = o->cache_dir != NULL ? xstrdup(o->cache_dir) : path_join(r->output_dir, "cache");
+    r->cache_dir = o->cache_dir != NULL ? xstrdup(o->cache_dir) : default_cache(r);
     return dir_check(r->data_dir, e) < 0 ? err_wrap(e, "data folder (--data-dir)") : 0;
 }
 
@@ -77,7 +94,9 @@ static int find_uid(struct replica *r, struct err *e)
     }
     r->job_uid = xasprintf("%s-%016llx", r->job->name, (unsigned long long)r->incarnation);
     auto_free char *line = xasprintf("%s\n", r->job_uid);
-    return dir_make(r->output_dir, e) < 0 || file_write(path, line, strlen(line), e) < 0 ? -1 : 0;
+    if (output_prepare(r->output_dir, r->job->summaries.directory, e) < 0)
+        return -1;
+    return file_write(path, line, strlen(line), e);
 }
 
 static int open_data(struct replica *r, struct err *e)
@@ -109,27 +128,30 @@ int replica_open(const struct options *o, struct replica *ret, struct err *e)
     struct cluster_input env = cluster_env();
     if (getrandom(&r.incarnation, sizeof r.incarnation, 0) != (ssize_t)sizeof r.incarnation || r.incarnation == 0)
         r.incarnation = (uint64_t)clock_ns() | 1;
-    if (cluster_resolve(&o->cluster, &env, &r.cluster, e) < 0)
+    if (cluster_resolve(&o->common.cluster, &env, &r.cluster, e) < 0)
         return -1;
     if (r.cluster.configured)
         cluster_task_name(&r.cluster, r.name);
     else
         str_fmt(r.name, sizeof r.name, "local");
-    log_setup(o->level, o->format, r.name);
-    if (job_load(o->job, &r.job, e) < 0)
+    log_setup(o->common.level, o->common.format, r.name);
+    if (job_load(o->common.job, &r.job, e) < 0)
         return -1;
     if (!r.job->has_model)
-        return err_set(e, ERR_INPUT, "%s: spec.model is missing: trainyard-worker trains the model a manifest describes", o->job);
+        return err_set(e, ERR_INPUT, "%s: spec.model is missing: trainyard-worker trains the model a manifest describes", o->common.job);
     if (check_cluster(&r, e) < 0 || find_folders(&r, e) < 0 ||
         model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0)
         return -1;
     r.layout = layout_new(r.model);
     r.placement = placement_new(r.layout, r.job->strategy.placement, MAX(replica_ps_count(&r), (size_t)1));
-    if (open_data(&r, e) < 0 || find_uid(&r, e) < 0)
-        return -1;
     *ret = r;
     r = (struct replica){ 0 };
     return 0;
+}
+
+int replica_open_data(struct replica *r, struct err *e)
+{
+    return open_data(r, e) < 0 ? -1 : find_uid(r, e);
 }
 
 void replica_fini(struct replica *r)

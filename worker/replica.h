@@ -9,14 +9,19 @@
 #include "options.h"
 #include "train/layout.h"
 
+struct session_stats;
+struct status;
+
 struct replica {
     const struct options *options;
+    struct session_stats *stats;   /* main's, as the next one */
+    struct status *status;         /* NULL: no --http-port */
     struct job *job;
     struct cluster cluster;
     char name[64];                 /* "worker-3", "local" */
     char *job_uid;                 /* "" for a worker that learns it from the chief */
     uint64_t incarnation;
-    char *data_dir, *output_dir, *cache_dir;
+    char *data_dir, *output_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
     struct model *model;
     struct layout *layout;
     struct placement *placement;
@@ -24,7 +29,9 @@ struct replica {
     struct ordinal_space space;
 };
 
+/* Who it is and what it trains; the data comes with replica_open_data. */
 MUST_USE int replica_open(const struct options *o, struct replica *ret, struct err *e);
+MUST_USE int replica_open_data(struct replica *r, struct err *e); /* also the job's uid; may take long */
 void replica_fini(struct replica *r);
 DEFINE_AUTO_FINI(replica, replica_fini)
 

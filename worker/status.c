@@ -4,13 +4,16 @@
 #include <stdatomic.h>
 
 #include "base/stop.h"
+#include "base/thread.h"
 #include "net/http.h"
 #include "net/registry.h"
 
 struct status {
     const struct replica *replica;
-    struct chief *chief;           /* NULL: a plain worker */
     struct session_stats *stats;
+    struct mutex lock;             /* of what follows */
+    struct chief *chief;           /* NULL: a plain worker, or not yet */
+    bool ready, over;              /* over: there was a chief */
     struct registry *registry;
     struct http_server *server;
 };
@@ -21,17 +24,42 @@ void status_free(struct status *s)
         return;
     http_server_free(s->server);
     registry_free(s->registry);
+    mutex_fini(&s->lock);
     free(s);
+}
+
+void status_ready(struct status *s)
+{
+    if (s == NULL)
+        return;
+    MUTEX_GUARD(&s->lock);
+    s->ready = true;
+}
+
+void status_lead(struct status *s, struct chief *chief)
+{
+    if (s == NULL)
+        return;
+    MUTEX_GUARD(&s->lock);
+    s->over = chief == NULL;
+    s->chief = chief;
 }
 
 /* ---- /metrics ---- */
 
+static struct chief_numbers numbers(struct status *s)
+{
+    struct chief_numbers n = { .checkpoint_step = -1 };
+    MUTEX_GUARD(&s->lock);
+    if (s->chief != NULL)
+        chief_numbers(s->chief, &n);
+    return n;
+}
+
 #define CHIEF_NUMBER(name, field)                                                                  \
     static double name(void *user)                                                                 \
     {                                                                                              \
-        struct chief_numbers n;                                                                    \
-        chief_numbers(((struct status *)user)->chief, &n);                                         \
-        return (double)n.field;                                                                    \
+        return (double)numbers(user).field;                                                        \
     }
 CHIEF_NUMBER(global_step, step)
 CHIEF_NUMBER(batches_done, done)
@@ -69,7 +97,7 @@ static void register_metrics(struct status *s)
     registry_counter_fn(r, "trainyard_worker_steps_total", "Batches this process computed and applied.", NULL, steps_computed, s);
     registry_counter_fn(r, "trainyard_worker_examples_total", "Examples this process computed.", NULL, examples_computed, s);
     registry_gauge_fn(r, "trainyard_worker_loss", "Loss of the last batch.", NULL, last_loss, s);
-    if (s->chief == NULL)
+    if (!replica_leads(s->replica))
         return;
     registry_gauge_fn(r, "trainyard_global_step", "Smallest version of any segment.", NULL, global_step, s);
     registry_gauge_fn(r, "trainyard_batches_done", "Batches every segment has applied.", NULL, batches_done, s);
@@ -92,15 +120,25 @@ static int healthz(void *user, struct buf *body, const char **content_type)
 
 static int readyz(void *user, struct buf *body, const char **content_type)
 {
-    (void)user, (void)content_type;
-    buf_str(body, stop_count() > 0 ? "terminating\n" : "ok\n");
-    return stop_count() > 0 ? 503 : 200;
+    struct status *s = user;
+    (void)content_type;
+    MUTEX_GUARD(&s->lock);
+    const char *text = stop_count() > 0 ? "terminating" : s->ready ? "ok" : "opening the data";
+    buf_printf(body, "%s\n", text);
+    return str_eq(text, "ok") ? 200 : 503;
+}
+
+static void starting_progress(const struct status *s, struct buf *out)
+{
+    json_auto_t *v = json_pack("{s:s, s:s, s:s}", "state", "starting", "message", "opening the data", "replica", s->replica->name);
+    json_emit(v, out);
 }
 
 static void worker_progress(const struct status *s, struct buf *out)
 {
-    json_auto_t *v = json_pack("{s:s, s:s, s:I, s:I, s:o}", "state", "training", "replica", s->replica->name, "steps",
-                               (json_int_t)atomic_load(&s->stats->steps), "last_ordinal",
+    bool trains = replica_trains(s->replica);
+    json_auto_t *v = json_pack("{s:s, s:s, s:I, s:I, s:o}", "state", trains ? "training" : "evaluating", "replica",
+                               s->replica->name, "steps", (json_int_t)atomic_load(&s->stats->steps), "last_ordinal",
                                (json_int_t)atomic_load(&s->stats->last_ordinal), "loss", json_number(loss_of(s->stats)));
     json_emit(v, out);
 }
@@ -108,27 +146,35 @@ static void worker_progress(const struct status *s, struct buf *out)
 static int progress(void *user, struct buf *body, const char **content_type)
 {
     struct status *s = user;
+    MUTEX_GUARD(&s->lock);
+    if (s->over) {
+        buf_str(body, "leaving\n");
+        return 503;
+    }
     *content_type = "application/json";
     if (s->chief != NULL)
         chief_progress(s->chief, body);
+    else if (!s->ready || replica_leads(s->replica))
+        starting_progress(s, body);
     else
         worker_progress(s, body);
     buf_char(body, '\n');
     return 200;
 }
 
-int status_open(const struct replica *r, struct chief *chief, struct session_stats *stats, struct status **ret, struct err *e)
+int status_open(const struct replica *r, struct session_stats *stats, struct status **ret, struct err *e)
 {
     *ret = NULL;
-    if (r->options->http_port == 0)
+    if (r->options->common.http_port == 0)
         return 0;
     AUTO(status) *s = xcalloc(1, sizeof *s);
-    *s = (struct status){ .replica = r, .chief = chief, .stats = stats, .registry = registry_new() };
+    *s = (struct status){ .replica = r, .stats = stats, .registry = registry_new() };
+    mutex_init(&s->lock);
     register_metrics(s);
     const struct http_route routes[] = { http_metrics_route(s->registry), { "/healthz", healthz, s }, { "/readyz", readyz, s },
                                          { "/progress", progress, s } };
     char address[64];
-    str_fmt(address, sizeof address, "%s:%lld", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", (long long)r->options->http_port);
+    str_fmt(address, sizeof address, "%s:%lld", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", (long long)r->options->common.http_port);
     if (http_server_start(address, routes, COUNT_OF(routes), &s->server, e) < 0)
         return -1;
     *ret = TAKE(s);

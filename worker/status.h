@@ -1,4 +1,5 @@
-/* status - the HTTP side of a replica: /metrics /healthz /readyz /progress. */
+/* status - the HTTP side of a replica: /metrics /healthz /readyz /progress. It is there before the data is opened, which may
+ * take minutes: until status_ready() it says "starting", and /readyz what is being done. */
 #ifndef TRAINYARD_WORKER_STATUS_H
 #define TRAINYARD_WORKER_STATUS_H
 
@@ -7,9 +8,11 @@
 #include "train/session.h"
 
 struct status;
-/* chief may be NULL. *ret NULL when --http-port is 0. */
-MUST_USE int status_open(const struct replica *r, struct chief *chief, struct session_stats *stats, struct status **ret,
-                         struct err *e);
+/* Replica and stats are borrowed. *ret NULL when --http-port is 0; the other calls take that. */
+MUST_USE int status_open(const struct replica *r, struct session_stats *stats, struct status **ret, struct err *e);
+void status_ready(struct status *s);
+/* From now on /progress and /metrics are the chief's (borrowed); NULL: it goes, and /progress with it. */
+void status_lead(struct status *s, struct chief *chief);
 void status_free(struct status *s);
 DEFINE_AUTO(status, status_free)
 
