@@ -1,0 +1,65 @@
+/* facts - what the operator remembers of a pod or service: a few hundred bytes, not its JSON. */
+#ifndef TRAINYARD_API_FACTS_H
+#define TRAINYARD_API_FACTS_H
+
+#include "api/kind.h"
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
+
+struct pod_facts {
+    char *name, *uid;
+    char *owner_uid;           /* of its controller; NULL: an orphan */
+    enum role role;
+    int index;
+    bool creating;             /* our create is on its way; nothing else is known */
+    bool deleting;             /* our delete is on its way */
+    bool ready;
+    bool disrupted;            /* condition DisruptionTarget: drained, evicted, preempted, its node lost */
+    enum pod_phase phase;
+    int64_t version;           /* resourceVersion */
+    int64_t created_ms, started_ms;
+    int64_t ended_ms;          /* when what exit_code is of ended; 0: nothing did */
+    int64_t gone_by_ms;        /* deletionTimestamp (which includes the grace); 0: not being deleted */
+    int exit_code;             /* of the training container; -1: it has not ended, or nobody knows. While the kubelet waits
+                                * with the next start (CrashLoopBackOff), of its last end. In a pod that failed though
+                                * this container did not: of the first one that failed, init containers first */
+    int container_restarts;    /* by the kubelet, all containers */
+    int restarts;              /* our annotation: re-creations of this index before this pod */
+    char *reason;              /* OOMKilled, Evicted, ImagePullBackOff, Unschedulable, DeletionByTaintManager, ...; NULL */
+    char *message;             /* for people, cut to 500 bytes: last words of the container (their end is kept), why it
+                                * waits, what befell the pod; NULL */
+    char *node, *ip;           /* NULL while it has none */
+};
+
+/* Reads a pod, some 3 us. -1 when its labels do not name a role and an index of kind k: it is none of ours. The strings
+ * are allocated one by one, so a pod that is only known to be on its way can be put together by hand. A pod that
+ * succeeded has no reason and no message; one that failed has always a reason ("Unknown" when nobody gave one). */
+int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret);
+/* uid of the owner that controls an object with this metadata, borrowed; NULL: it has none. */
+const char *facts_owner_uid(const json_t *metadata);
+/* Name of the job it belongs to by its labels, borrowed from the object; NULL: none. */
+const char *pod_job_name(const struct job_kind *k, const json_t *object);
+/* Words for people: at most max bytes, whole characters, no blanks at the end, "..." where something was cut; NULL when
+ * nothing is left. */
+char *facts_cut(const char *s, size_t max, bool keep_end);
+void pod_facts_fini(struct pod_facts *p);
+DEFINE_AUTO_FINI(pod_facts, pod_facts_fini)
+
+struct service_facts {
+    char *name, *uid, *owner_uid;
+    enum role role;
+    int index;                 /* -1: the job's one service */
+    bool creating, deleting;
+};
+/* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one. */
+int service_facts_parse(const struct job_kind *k, const json_t *service, struct service_facts *ret);
+void service_facts_fini(struct service_facts *s);
+DEFINE_AUTO_FINI(service_facts, service_facts_fini)
+
+/* What spec.storage's claims allow, once asked. */
+struct claim_facts {
+    char *name;
+    bool found, read_write_many, read_write_once, read_write_once_pod, read_only_many;
+};
+
+#endif

@@ -1,0 +1,67 @@
+/* What differs between two statuses, without making JSON of them: it is asked at every look at a job. */
+#include <string.h>
+
+#include "api/status.h"
+
+/* Times are written in whole seconds. */
+static bool same_time(int64_t a, int64_t b)
+{
+    return a / 1000 == b / 1000;
+}
+
+static bool same_bytes(const void *a, const void *b, size_t n)
+{
+    return n == 0 || memcmp(a, b, n) == 0;
+}
+
+static bool same_condition(const struct condition *a, const struct condition *b)
+{
+    return a->type == b->type && a->is_true == b->is_true && a->generation == b->generation && same_time(a->updated_ms, b->updated_ms) &&
+           same_time(a->changed_ms, b->changed_ms) && str_eq(a->reason, b->reason) && str_eq(a->message, b->message);
+}
+
+static bool same_conditions(const struct job_status *a, const struct job_status *b)
+{
+    for (size_t i = 0; i < a->nconds && a->nconds == b->nconds; i++)
+        if (!same_condition(&a->conds[i], &b->conds[i]))
+            return false;
+    return a->nconds == b->nconds;
+}
+
+static bool same_role(const struct role_status *a, const struct role_status *b)
+{
+    return a->active == b->active && a->succeeded == b->succeeded && a->failed == b->failed && a->restarts == b->restarts &&
+           a->counted == b->counted && a->completed.n == b->completed.n && a->again.n == b->again.n &&
+           same_bytes(a->completed.ranges, b->completed.ranges, a->completed.n * sizeof *a->completed.ranges) &&
+           same_bytes(a->again.items, b->again.items, a->again.n * sizeof *a->again.items);
+}
+
+static bool same_roles(const struct job_status *a, const struct job_status *b)
+{
+    for (int r = 0; r < ROLE_COUNT; r++)
+        if (!same_role(&a->roles[r], &b->roles[r]))
+            return false;
+    return true;
+}
+
+static bool same_progress(const struct progress *a, const struct progress *b)
+{
+    if (!a->present || !b->present)
+        return a->present == b->present;
+    return a->step == b->step && a->epoch == b->epoch && a->epochs == b->epochs && a->last_checkpoint_step == b->last_checkpoint_step &&
+           str_eq(a->loss, b->loss) && same_bytes(&a->examples_per_second, &b->examples_per_second, sizeof a->examples_per_second) &&
+           (a->metrics == b->metrics || str_eq(a->metrics, b->metrics)) && same_time(a->updated_ms, b->updated_ms);
+}
+
+static bool same_rest(const struct job_status *a, const struct job_status *b)
+{
+    return same_roles(a, b) && str_eq(a->state, b->state) && str_eq(a->ready, b->ready) && str_eq(a->spec_hash, b->spec_hash) &&
+           same_time(a->start_ms, b->start_ms) && same_time(a->completion_ms, b->completion_ms) &&
+           a->observed_generation == b->observed_generation;
+}
+
+unsigned job_status_differs(const struct job_status *a, const struct job_status *b)
+{
+    return (same_conditions(a, b) ? 0 : STATUS_CONDITIONS) | (same_progress(&a->progress, &b->progress) ? 0 : STATUS_PROGRESS) |
+           (same_rest(a, b) ? 0 : STATUS_REST);
+}

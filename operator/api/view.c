@@ -1,0 +1,179 @@
+#include "api/view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/pack.h"
+#include "api/view_internal.h"
+
+/* ---- the hash of what a model begins with ---- */
+
+static int hash_bytes(const char *data, size_t n, void *user)
+{
+    uint64_t *h = user;
+    for (size_t i = 0; i < n; i++)
+        *h = (*h ^ (unsigned char)data[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return 0;
+}
+
+static void hash_spec(const json_t *spec, char out[20])
+{
+    static const char *const KEYS[] = { "model", "compile", "data", "fit", "strategy", "checkpoint", "summaries" };
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
+        const json_t *v = json_object_get(spec, KEYS[i]);
+        if (v == NULL || json_is_null(v))
+            continue;
+        hash_bytes(KEYS[i], strlen(KEYS[i]) + 1, &h);
+        json_dump_callback(v, hash_bytes, &h, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    }
+    str_fmt(out, 20, "%016" PRIx64, h);
+}
+
+/* ---- the spec, packed ---- */
+
+static void share(const json_t *from, const char *key, json_t *to)
+{
+    json_t *v = json_object_get(from, key);
+    if (v != NULL)
+        json_object_set(to, key, v);
+}
+
+/* What kubectl apply keeps for itself is as long as the spec and of no use to pods. */
+static json_t *metadata_to_keep(const json_t *metadata)
+{
+    static const char *const KEYS[] = { "name", "namespace", "uid", "labels" };
+    const json_t *annotations = json_object_get(metadata, "annotations");
+    json_t *keep = json_object();
+
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
+        share(metadata, KEYS[i], keep);
+    if (json_is_object(annotations)) {
+        json_t *copy = json_copy((json_t *)(uintptr_t)annotations);
+        json_object_del(copy, "kubectl.kubernetes.io/last-applied-configuration");
+        json_object_set_new(keep, "annotations", copy);
+    }
+    return keep;
+}
+
+/* The spec with the keys of its roles in CamelCase, so that all who read it find them. */
+static json_t *spec_to_keep(const struct job_view *v, const json_t *spec)
+{
+    const char *key;
+    json_t *role, *keep = json_is_object(spec) ? json_copy((json_t *)(uintptr_t)spec) : json_object();
+    json_t *roles = json_object_get(keep, v->kind->replica_specs);
+    bool master;
+
+    if (!v->kind->any_case || !json_is_object(roles))
+        return keep;
+    json_t *renamed = json_object();
+    json_object_foreach(roles, key, role) {
+        int r = view_role_of(v->kind, key, &master);
+        json_object_set(renamed, r < 0 ? key : master ? "Master" : role_key((enum role)r), role);
+    }
+    json_object_set_new(keep, v->kind->replica_specs, renamed);
+    return keep;
+}
+
+static void pack_spec(struct job_view *v, const json_t *whole)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    size_t len;
+
+    json_emit(whole, &text);
+    free(v->packed);
+    v->packed = pack_text(text.data, text.len, &len);
+    v->packed_len = (uint32_t)len;
+    v->spec_len = (uint32_t)text.len;
+}
+
+json_t *job_view_spec(const struct job_view *v)
+{
+    auto_free char *text = v->packed != NULL ? unpack_text(v->packed, v->packed_len, v->spec_len) : NULL;
+    json_t *spec = NULL;
+
+    if (text == NULL || json_parse_any(text, v->spec_len, v->name, &spec, NULL) < 0)
+        return json_object();
+    return spec;
+}
+
+void job_view_shrink(struct job_view *v)
+{
+    static const char *const KEYS[] = { "model", "compile", "data" };
+
+    if (!v->whole || !v->has_model)
+        return;
+    json_auto_t *whole = job_view_spec(v);
+    json_t *spec = json_object_get(whole, "spec");
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
+        json_object_del(spec, KEYS[i]);
+    pack_spec(v, whole);
+    v->whole = false;
+}
+
+/* ---- the view ---- */
+
+void job_view_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
+                    struct job_view *ret)
+{
+    struct job_view v = { .kind = k, .whole = true };
+    struct reading r = { .v = &v, .object = object };
+
+    view_read(&r, default_clean);
+    view_judge(&r);
+    if (r.fault.code != ERR_NONE)
+        v.invalid = xstrdup(r.fault.msg);
+    if (v.has_model)
+        hash_spec(r.spec.v, v.spec_hash);
+
+    json_auto_t *whole = json_object();
+    json_object_set_new(whole, "metadata", metadata_to_keep(r.metadata.v));
+    json_object_set_new(whole, "spec", spec_to_keep(&v, r.spec.v));
+    pack_spec(&v, whole);
+    *ret = v;
+}
+
+void job_view_fini(struct job_view *v)
+{
+    free(v->ns);
+    free(v->name);
+    free(v->uid);
+    free(v->gang.queue);
+    free(v->gang.priority_class);
+    for (size_t i = 0; i < v->nclaims; i++)
+        free(v->claims[i].name);
+    free(v->claims);
+    free(v->invalid);
+    free(v->packed);
+    *v = (struct job_view){ .kind = v->kind };
+}
+
+int job_view_replicas(const struct job_view *v)
+{
+    int sum = 0;
+    for (int r = 0; r < ROLE_COUNT; r++)
+        sum += v->roles[r].replicas;
+    return sum;
+}
+
+enum role job_view_leader(const struct job_view *v)
+{
+    return v->roles[ROLE_CHIEF].replicas > 0 ? ROLE_CHIEF : ROLE_WORKER;
+}
+
+const char *job_view_role(const struct job_view *v, enum role r)
+{
+    return r == ROLE_CHIEF && v->master ? "master" : role_name(r);
+}
+
+const char *job_view_role_key(const struct job_view *v, enum role r)
+{
+    return r == ROLE_CHIEF && v->master ? "Master" : role_key(r);
+}
+
+const char *job_view_pod_name(const struct job_view *v, enum role r, int index, char out[128])
+{
+    str_fmt(out, 128, "%s-%s-%d", v->name, job_view_role(v, r), index);
+    return out;
+}

@@ -1,0 +1,185 @@
+/* What makes a spec impossible to run, in words for people. A TrainJob is judged as `trainyard validate` does it; a TFJob
+ * by what training-operator's webhook refused and what would hang or end at once (an older CRD may let it through). */
+#include <ctype.h>
+#include <string.h>
+
+#include "api/view_internal.h"
+#include "nn/loss.h"
+#include "nn/model.h"
+
+enum { DNS_LABEL_MAX = 63 };
+#define SOURCE "TrainJob" /* what messages of lib/job begin with here; taken off again */
+
+/* ---- TrainJob ---- */
+
+/* A kerasFile lies on a volume that only the replicas see: of such a model the rest is judged. */
+static int judge_without_model(const struct job *j, struct err *e)
+{
+    AUTO(optimizer) *optimizer = NULL;
+    AUTO(loss) *loss = NULL;
+    struct node about_optimizer = node_get(&j->compile, "optimizer"), about_loss = node_get(&j->compile, "loss");
+
+    if (node_present(&about_optimizer) && optimizer_parse(&about_optimizer, &optimizer, e) < 0)
+        return -1;
+    return loss_parse(&about_loss, &loss, e);
+}
+
+static int judge_model(const struct job *j, struct err *e)
+{
+    AUTO(model) *model = NULL;
+    struct node file = node_get(&j->model, "kerasFile");
+
+    if (node_present(&file) && node_size(&j->model) == 1)
+        return judge_without_model(j, e);
+    return model_build(&j->model, &j->compile, "", &model, e);
+}
+
+static int judge_as_validate(const json_t *object, struct err *e)
+{
+    AUTO(job) *j = NULL;
+
+    if (job_from_value(object, SOURCE, &j, e) < 0)
+        return -1;
+    return j->has_model ? judge_model(j, e) : 0;
+}
+
+/* The message without the name of its source. */
+static void keep_fault(struct reading *r, const struct err *why)
+{
+    const char *prefix = SOURCE ": ";
+    const char *text = str_starts(why->msg, prefix) ? why->msg + strlen(prefix) : why->msg;
+
+    err_put(&r->fault, why->code, "%s", text);
+}
+
+/* Beside the trainer, which may use the built-in image, every container names its own. */
+static void judge_sidecars(struct reading *r, enum role role)
+{
+    struct node template = node_get(&r->role[role], "template"), spec = node_get(&template, "spec"),
+                list = node_get(&spec, "containers");
+
+    for (size_t i = 0; json_is_array(list.v) && i < node_size(&list); i++) {
+        struct node one = node_item(&list, i), image = node_get(&one, "image");
+        const char *name = json_string_value(json_object_get(one.v, "name"));
+        if (!str_eq(name, r->v->kind->container) && !node_present(&image))
+            node_error(&one, reading_fault(r), "has no image; only a container called '%s' has a built-in one",
+                       r->v->kind->container);
+    }
+}
+
+/* ---- both ---- */
+
+/* Somebody must train, or the job could never succeed (or would at once). */
+static void judge_trainers(struct reading *r)
+{
+    const struct role_view *chief = &r->v->roles[ROLE_CHIEF], *worker = &r->v->roles[ROLE_WORKER];
+    struct node count = node_get(&r->role[chief->present ? ROLE_CHIEF : ROLE_WORKER], "replicas");
+
+    if (!chief->present && !worker->present)
+        node_error(&r->roles, reading_fault(r), "nobody trains, so the job could never succeed; add 'Worker' or 'Chief'");
+    else if (r->v->kind->own_processes ? chief->replicas + worker->replicas == 0
+                                       : (chief->present ? chief : worker)->replicas == 0)
+        node_error(&count, reading_fault(r), "must be at least 1, for this role's end is the job's end");
+}
+
+/* ---- TFJob ---- */
+
+static bool is_dns_label(const char *s)
+{
+    size_t n = strlen(s);
+    if (n == 0 || !islower((unsigned char)s[0]) || s[n - 1] == '-')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!islower((unsigned char)s[i]) && !isdigit((unsigned char)s[i]) && s[i] != '-')
+            return false;
+    return true;
+}
+
+/* Pods and services are called NAME-ROLE-INDEX, which must be a DNS label too. */
+static void judge_name(struct reading *r)
+{
+    const struct job_view *v = r->v;
+    struct node name = node_get(&r->metadata, "name");
+    char longest[128] = "", replica[128];
+
+    if (!is_dns_label(v->name)) {
+        node_error(&name, reading_fault(r), "'%.80s' is no name of a job: it is made of a-z, 0-9 and '-', begins with a "
+                                            "letter and does not end with '-'", v->name);
+        return;
+    }
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        if (v->roles[role].replicas == 0)
+            continue;
+        job_view_pod_name(v, (enum role)role, v->roles[role].replicas - 1, replica);
+        if (strlen(replica) > strlen(longest))
+            str_fmt(longest, sizeof(longest), "%s", replica);
+    }
+    if (MAX(strlen(longest), strlen(v->name)) > DNS_LABEL_MAX)
+        node_error(&name, reading_fault(r), "is too long: replica '%s' would have a name of %zu characters, at most %d are "
+                                            "possible", longest, strlen(longest), DNS_LABEL_MAX);
+}
+
+static void judge_container(struct reading *r, const struct node *n)
+{
+    struct node image = node_get(n, "image");
+    const char *text = json_string_value(image.v);
+
+    if (!node_present(&image))
+        node_error(n, reading_fault(r), "'image' is missing");
+    else if (text == NULL || text[0] == '\0')
+        node_error(&image, reading_fault(r), "must be the name of an image");
+}
+
+static void judge_template(struct reading *r, enum role role)
+{
+    const char *wanted = r->v->kind->container;
+    struct node template = node_get(&r->role[role], "template"), spec = node_get(&template, "spec"),
+                list = node_get(&spec, "containers");
+    bool found = false;
+
+    if (!json_is_array(list.v) || node_size(&list) == 0) {
+        node_error(&list, reading_fault(r), "is missing; one called '%s' is needed", wanted);
+        return;
+    }
+    for (size_t i = 0; i < node_size(&list); i++) {
+        struct node one = node_item(&list, i);
+        judge_container(r, &one);
+        found = found || str_eq(json_string_value(json_object_get(one.v, "name")), wanted);
+    }
+    if (!found)
+        node_error(&list, reading_fault(r), "none is called '%s', which is the one that trains", wanted);
+}
+
+static void judge_tf_job(struct reading *r)
+{
+    if (!json_is_object(r->roles.v) || node_size(&r->roles) == 0) {
+        node_error(&r->roles, reading_fault(r), "is missing; it names the replicas: Chief, PS, Worker, Evaluator");
+        return;
+    }
+    judge_name(r);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (r->v->roles[role].present)
+            judge_template(r, (enum role)role);
+    judge_trainers(r);
+}
+
+static void judge_train_job(struct reading *r)
+{
+    struct err why = { .code = ERR_NONE };
+
+    if (judge_as_validate(r->object, &why) < 0) {
+        keep_fault(r, &why);
+        return;
+    }
+    for (int role = 0; role < ROLE_COUNT; role++)
+        judge_sidecars(r, (enum role)role);
+    judge_trainers(r);
+}
+
+void view_judge(struct reading *r)
+{
+    if (r->v->kind->own_processes)
+        judge_train_job(r);
+    else
+        judge_tf_job(r);
+}

@@ -1,0 +1,136 @@
+/* What a TrainJob's pods are given where their template is silent: the program, the security that Pod Security
+ * "restricted" wants, a probe, a grace. Of what the template says nothing is changed. */
+#include "build/parts.h"
+
+#include <math.h>
+
+enum { NOBODY = 65532, GRACE_DEFAULT_S = 120, GRACE_MAX_S = 7 * 24 * 3600 };
+
+/* ---- security ---- */
+
+/* 0 asks for root, and then nothing may say the opposite. */
+static bool wants_root(const json_t *context)
+{
+    const json_t *user = json_object_get(context, "runAsUser");
+    return json_is_integer(user) && json_integer_value(user) == 0;
+}
+
+void secure_pod(json_t *pod_spec, const json_t *container)
+{
+    json_t *c = object_in(pod_spec, "securityContext");
+
+    if (!wants_root(c) && !wants_root(json_object_get(container, "securityContext")))
+        fill(c, "runAsNonRoot", json_true());
+    fill(c, "runAsUser", json_integer(NOBODY));
+    fill(c, "runAsGroup", json_integer(NOBODY));
+    fill(c, "fsGroup", json_integer(NOBODY));
+    fill(c, "fsGroupChangePolicy", json_string("OnRootMismatch")); /* a large volume is not walked at every start */
+    fill(c, "seccompProfile", json_pack("{s:s}", "type", "RuntimeDefault"));
+}
+
+void secure_container(json_t *container)
+{
+    json_t *c = object_in(container, "securityContext");
+
+    if (!json_is_true(json_object_get(c, "privileged")))
+        fill(c, "allowPrivilegeEscalation", json_false());
+    fill(c, "readOnlyRootFilesystem", json_true());
+    fill(c, "capabilities", json_pack("{s:[s]}", "drop", "ALL"));
+}
+
+/* ---- the program ---- */
+
+static void put_program(struct pod_build *p)
+{
+    json_t *c = p->container, *args;
+
+    if (has(c, "command") || has(c, "args"))
+        return;
+    args = json_pack("[s, s]", "--job", "/etc/trainyard/job.yaml");
+    if (p->role == ROLE_PS) {
+        json_array_append_new(args, json_string("--job-uid"));
+        json_array_append_new(args, json_string(p->v->uid));
+    } else {
+        static const char *const FOLDERS[] = { "--data-dir", "/data", "--output-dir", "/logs" };
+        for (size_t i = 0; i < COUNT_OF(FOLDERS); i++)
+            json_array_append_new(args, json_string(FOLDERS[i]));
+    }
+    json_array_append_new(args, json_string("--http-port"));
+    json_array_append_new(args, json_sprintf("%d", HTTP_PORT));
+    json_object_set_new(c, "command", json_pack("[s]", p->role == ROLE_PS ? "trainyard-ps" : "trainyard-worker"));
+    json_object_set_new(c, "args", args);
+}
+
+static void put_image(struct pod_build *p)
+{
+    if (has(p->container, "image"))
+        return;
+    json_object_set_new(p->container, "image", json_string(p->s->trainer_image));
+    if (p->s->pull_policy != NULL && *p->s->pull_policy != '\0')
+        fill(p->container, "imagePullPolicy", json_string(p->s->pull_policy));
+}
+
+static int grace_of(const struct pod_build *p)
+{
+    const json_t *fit = json_object_get(json_object_get(p->spec, "spec"), "fit"), *given = json_object_get(fit, "stopGraceSeconds");
+    double seconds = json_is_number(given) ? ceil(json_number_value(given)) : GRACE_DEFAULT_S;
+
+    return (int)MAX(1.0, MIN(seconds, (double)GRACE_MAX_S));
+}
+
+/* Only what our own programs need. */
+static void put_own(struct pod_build *p)
+{
+    json_t *c = p->container;
+
+    put_program(p);
+    put_env(c, "TRAINYARD_TERMINATION_LOG", "/dev/termination-log");
+    put_env(c, "TMPDIR", "/tmp");
+    if (p->role == ROLE_WORKER && !leads(p->v, p->role, p->index))
+        put_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others keep indexes on the output volume */
+    fill(c, "readinessProbe", json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port", HTTP_PORT,
+                                        "initialDelaySeconds", 1, "periodSeconds", 2));
+    fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "128Mi"));
+    fill(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
+    secure_container(c);
+    secure_pod(p->pod_spec, c);
+    fill(p->pod_spec, "terminationGracePeriodSeconds", json_integer(grace_of(p)));
+}
+
+/* ---- lost nodes ---- */
+
+/* A toleration without a key is for every taint. */
+static bool tolerates(const json_t *tolerations, const char *key)
+{
+    size_t i;
+    const json_t *t;
+
+    json_array_foreach (tolerations, i, t)
+        if (!has(t, "key") || str_eq(json_string_value(json_object_get(t, "key")), key))
+            return true;
+    return false;
+}
+
+static void put_tolerations(struct pod_build *p)
+{
+    static const char *const LOST[] = { "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable" };
+    bool found[COUNT_OF(LOST)];
+
+    for (size_t i = 0; i < COUNT_OF(LOST); i++)
+        found[i] = p->s->lost_after_s <= 0 || tolerates(json_object_get(p->pod_spec, "tolerations"), LOST[i]);
+    for (size_t i = 0; i < COUNT_OF(LOST); i++)
+        if (!found[i])
+            json_array_append_new(array_in(p->pod_spec, "tolerations"),
+                                  json_pack("{s:s, s:s, s:s, s:i}", "key", LOST[i], "operator", "Exists", "effect",
+                                            "NoExecute", "tolerationSeconds", p->s->lost_after_s));
+}
+
+void pod_defaults(struct pod_build *p)
+{
+    put_image(p);
+    if (p->v->has_model)
+        put_own(p);
+    fill(p->pod_spec, "automountServiceAccountToken", json_false());
+    fill(p->pod_spec, "enableServiceLinks", json_false());
+    put_tolerations(p);
+}

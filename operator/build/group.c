@@ -1,0 +1,125 @@
+/* PodGroups of the gang schedulers: all pods of a job, or none. */
+#include "build/parts.h"
+
+static const struct kube_resource VOLCANO = { "scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup" };
+static const struct kube_resource PLUGINS = { "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup" };
+
+const struct kube_resource *build_pod_group_resource(const struct build_settings *s)
+{
+    if (s->gang_scheduler == NULL || *s->gang_scheduler == '\0')
+        return NULL;
+    return str_eq(s->gang_scheduler, "volcano") ? &VOLCANO : &PLUGINS;
+}
+
+/* ---- what the pods ask for ---- */
+
+/* Sums by resource, in the order in which they were met. */
+struct sums {
+    struct strmap *by_name; /* of struct quantity_sum */
+    bool failed;
+};
+
+static void add(struct sums *s, const char *name, const json_t *quantity, int times)
+{
+    struct quantity_sum *sum = strmap_get(s->by_name, name);
+
+    if (sum == NULL) {
+        sum = xcalloc(1, sizeof(*sum));
+        strmap_set(s->by_name, name, sum);
+    }
+    if (quantity_add(sum, quantity, times) < 0)
+        s->failed = true;
+}
+
+/* Its requests, or its limits when it has none, as training-operator counts. */
+static void add_container(struct sums *s, const json_t *container, int times)
+{
+    json_t *resources = json_object_get(container, "resources"), *quantity;
+    const char *name;
+
+    json_object_foreach (json_object_get(resources, has(resources, "requests") ? "requests" : "limits"), name, quantity)
+        add(s, name, quantity, times);
+}
+
+static void add_role(struct sums *s, const struct job_view *v, const json_t *spec, const struct build_settings *settings,
+                     enum role r, int pods)
+{
+    json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, settings, NULL);
+    const json_t *container;
+    size_t i;
+
+    json_array_foreach (json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
+        add_container(s, container, pods);
+}
+
+/* The first min_member pods, the leading roles first. NULL: they ask for nothing, or for what is no quantity. */
+static json_t *min_resources(const struct job_view *v, const json_t *spec, const struct build_settings *settings, int min_member)
+{
+    static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
+    AUTO(strmap) *map = strmap_new();
+    struct sums s = { .by_name = map };
+    json_t *result = json_object();
+
+    for (size_t i = 0; i < COUNT_OF(ORDER); i++) {
+        int pods = MIN(min_member, v->roles[ORDER[i]].replicas);
+        if (!v->roles[ORDER[i]].present || pods <= 0)
+            continue;
+        min_member -= pods;
+        add_role(&s, v, spec, settings, ORDER[i], pods);
+    }
+    for (size_t i = 0; i < strmap_size(map); i++) {
+        json_object_set_new(result, strmap_key(map, i), quantity_value(strmap_value(map, i)));
+        free(strmap_value(map, i));
+    }
+    if (!s.failed && json_object_size(result) > 0)
+        return result;
+    json_decref(result);
+    return NULL;
+}
+
+/* ---- the group ---- */
+
+/* kubectl's record of what was applied is about the job and would be taken for the group's. */
+static json_t *annotations(const json_t *spec)
+{
+    json_t *from = json_object_get(json_object_get(spec, "metadata"), "annotations");
+    json_t *to = json_is_object(from) ? json_copy(from) : json_object();
+
+    json_object_del(to, "kubectl.kubernetes.io/last-applied-configuration");
+    return to;
+}
+
+/* A replica that has done its work has no pod that a scheduler could count. */
+static int members_of(const struct job_view *v, int completed)
+{
+    int all = job_view_replicas(v), members = v->gang.min_available > 0 ? v->gang.min_available : all;
+    return completed > 0 ? MAX(MIN(members, all - completed), 1) : members;
+}
+
+json_t *build_pod_group(const struct job_view *v, const json_t *spec, int completed, const struct build_settings *s)
+{
+    const struct kube_resource *resource = build_pod_group_resource(s);
+    const json_t *policy = json_object_get(json_object_get(json_object_get(spec, "spec"), "runPolicy"), "schedulingPolicy");
+    json_t *given = json_object_get(policy, "minResources"), *group, *out, *notes = annotations(spec);
+    int members = members_of(v, completed);
+    char api_version[64];
+
+    str_fmt(api_version, sizeof(api_version), "%s/%s", resource->group, resource->version);
+    group = object_head(v, api_version, resource->kind, v->name, job_labels(v));
+    out = object_in(group, "spec");
+    if (json_object_size(notes) > 0)
+        json_object_set(json_object_get(group, "metadata"), "annotations", notes);
+    json_decref(notes);
+    json_object_set_new(out, "minMember", json_integer(members));
+    if (resource == &VOLCANO) {
+        json_object_set_new(out, "queue", json_string(v->gang.queue != NULL ? v->gang.queue : "default"));
+        if (v->gang.priority_class != NULL)
+            json_object_set_new(out, "priorityClassName", json_string(v->gang.priority_class));
+    }
+    json_t *resources = json_is_object(given) ? json_incref(given) : min_resources(v, spec, s, members);
+    if (resources != NULL)
+        json_object_set_new(out, "minResources", resources);
+    if (resource == &PLUGINS && v->gang.timeout_s > 0)
+        json_object_set_new(out, "scheduleTimeoutSeconds", json_integer(v->gang.timeout_s));
+    return group;
+}

@@ -1,0 +1,55 @@
+/* objects - the Kubernetes objects of a job, as JSON. Pure: (job, settings) -> object. All give new references.
+ *
+ * Names, labels, TF_CONFIG and services of a TFJob are training-operator's to the byte (operators' reference 1.4-1.6).
+ * A TrainJob has labels trainyard.dev/{operator-name,job-name,replica-type,replica-index,job-role}, one headless service
+ * called like the job with publishNotReadyAddresses, and pods with hostname and subdomain, so that
+ * JOB-ROLE-INDEX.JOB.NAMESPACE.svc names a pod from the first moment.
+ *
+ * Pods never lose anything the template says. Built-in defaults of a TrainJob's pods (image, command, security context,
+ * readiness probe, resources, grace) fill only what the template leaves open.
+ */
+#ifndef TRAINYARD_BUILD_OBJECTS_H
+#define TRAINYARD_BUILD_OBJECTS_H
+
+#include "api/facts.h"
+#include "api/view.h"
+
+struct build_settings {
+    const char *trainer_image, *pull_policy;      /* pull_policy "" : the cluster's */
+    const char *tensorboard_image;
+    const char *cluster_domain;                   /* "": none */
+    const char *gang_scheduler;                   /* "", "volcano", or another's schedulerName */
+    const char *operator_ns;                      /* whose pods may reach the replicas */
+    const struct strlist *scraper_namespaces;
+    int lost_after_s;                             /* tolerationSeconds of not-ready and unreachable for a TrainJob's pods
+                                                   * whose template has none of its own; 0: the cluster's */
+};
+
+/* One pod. spec: job_view_spec(v), unpacked once for all pods of a job. warn (may be NULL) gets what a user should know,
+ * as "REASON: text" lines: SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName. */
+json_t *build_pod(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
+                  const struct claim_facts *claims, size_t nclaims, const struct build_settings *s, struct buf *warn);
+/* index -1: the job's one service (TrainJob). */
+json_t *build_service(const struct job_view *v, const json_t *spec, enum role r, int index);
+/* A TrainJob's job file as a ConfigMap "JOB-job", key job.yaml (job/replica_file.h); NULL without a model. */
+json_t *build_config(const struct job_view *v, const json_t *spec);
+json_t *build_network_policy(const struct job_view *v, const struct build_settings *s);
+/* Volcano's or scheduler-plugins' PodGroup, by s->gang_scheduler. completed: replicas that are not run again. */
+json_t *build_pod_group(const struct job_view *v, const json_t *spec, int completed, const struct build_settings *s);
+const struct kube_resource *build_pod_group_resource(const struct build_settings *s);
+json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const struct claim_facts *claims, size_t nclaims,
+                          const struct build_settings *s);
+json_t *build_tensorboard_service(const struct job_view *v);
+/* {"metadata": {"uid": POD, "ownerReferences": [...]}}: makes an orphan ours. */
+json_t *build_adoption(const struct job_view *v, const char *uid);
+/* {"apiVersion", "kind", "name", "uid", "controller": true, "blockOwnerDeletion": true} */
+json_t *build_owner(const struct job_view *v);
+
+/* Names of a job's other objects. */
+const char *build_config_name(const struct job_view *v, char out[128]);
+const char *build_tensorboard_name(const struct job_view *v, char out[128]);
+/* What is wrong with the claims' access modes for this job ("claim c is ReadWriteOncePod, but chief and 2 workers mount
+ * it ..."), or NULL. xmalloc'ed. */
+char *build_claims_fault(const struct job_view *v, const struct claim_facts *claims, size_t nclaims);
+
+#endif

@@ -1,0 +1,142 @@
+/* A replica's pod: the user's template, with the names, labels and environment that make it a replica. */
+#include "build/parts.h"
+
+static void warn_line(struct buf *warn, const char *reason, const char *text)
+{
+    if (warn != NULL)
+        buf_printf(warn, "%s: %s\n", reason, text);
+}
+
+/* Of the template's metadata a pod takes over labels, annotations and finalizers, as all controllers do. */
+static void take_over(const json_t *from, json_t *to)
+{
+    static const char *const KEYS[] = { "labels", "annotations", "finalizers" };
+
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
+        if (has(from, KEYS[i]))
+            json_object_set_new(to, KEYS[i], json_deep_copy(json_object_get(from, KEYS[i])));
+}
+
+static void put_labels(struct pod_build *p)
+{
+    json_t *labels = object_in(p->metadata, "labels"), *ours = replica_labels(p->v, p->role, p->index);
+
+    if (leads(p->v, p->role, p->index))
+        put_label(ours, p->v, "job-role", "master");
+    json_object_update(labels, ours);
+    json_decref(ours);
+    if (p->v->kind->own_processes)
+        put_app_labels(labels);
+}
+
+/* The operator is the one that restarts by exit code: the kubelet would do it whatever the code. */
+static void put_restart_policy(struct pod_build *p, struct buf *warn)
+{
+    enum restart_policy policy = p->v->roles[p->role].restart;
+
+    if (has(p->pod_spec, "restartPolicy"))
+        warn_line(warn, "SetPodTemplateRestartPolicy",
+                  "Restart policy in pod template overridden by restart policy in replica spec");
+    json_object_set_new(p->pod_spec, "restartPolicy",
+                        json_string(restart_policy_name(policy == RESTART_EXIT_CODE ? RESTART_NEVER : policy)));
+}
+
+static void put_gang(struct pod_build *p, struct buf *warn)
+{
+    const char *name = p->s->gang_scheduler, *own = json_string_value(json_object_get(p->pod_spec, "schedulerName"));
+
+    if (name == NULL || *name == '\0')
+        return;
+    if (own != NULL && *own != '\0' && !str_eq(own, name))
+        warn_line(warn, "SetPodTemplateSchedulerName",
+                  "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten");
+    if (own == NULL || *own == '\0')
+        json_object_set_new(p->pod_spec, "schedulerName", json_string(name));
+    if (str_eq(name, "volcano")) {
+        json_t *annotations = object_in(p->metadata, "annotations");
+        json_object_set_new(annotations, "scheduling.k8s.io/group-name", json_string(p->v->name));
+        json_object_set_new(annotations, "volcano.sh/task-spec", json_string(job_view_role(p->v, p->role)));
+    } else {
+        json_object_set_new(object_in(p->metadata, "labels"), "scheduling.x-k8s.io/pod-group", json_string(p->v->name));
+    }
+}
+
+static void put_port(json_t *container, const char *name, int port)
+{
+    json_t *ports = array_in(container, "ports");
+
+    if (named_in(ports, name) == NULL)
+        json_array_append_new(ports, json_pack("{s:s, s:i}", "name", name, "containerPort", port));
+}
+
+/* A TrainJob needs no template: then, and where the template has only helpers beside, the container is ours. */
+static void find_container(struct pod_build *p)
+{
+    const struct job_kind *k = p->v->kind;
+
+    p->container = training_container(k, p->pod_spec);
+    if (!k->own_processes || named_in(json_object_get(p->pod_spec, "containers"), k->container) != NULL)
+        return;
+    if (p->container != NULL && !p->v->has_model)
+        return;
+    json_array_insert_new(array_in(p->pod_spec, "containers"), 0, json_pack("{s:s}", "name", k->container));
+    p->container = json_array_get(json_object_get(p->pod_spec, "containers"), 0);
+}
+
+static void put_address(struct pod_build *p, const char *name)
+{
+    json_object_set_new(p->pod_spec, "hostname", json_string(name));
+    json_object_set_new(p->pod_spec, "subdomain", json_string(p->v->name));
+}
+
+static struct pod_build begin(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
+                              const struct build_settings *s)
+{
+    const json_t *template = json_object_get(replica_in(v, spec, r), "template"), *from = json_object_get(template, "spec");
+    struct pod_build p = { .v = v, .spec = spec, .s = s, .role = r, .index = index };
+    char name[128], count[16];
+
+    p.metadata = json_pack("{s:s, s:s, s:[o]}", "name", job_view_pod_name(v, r, index, name), "namespace", v->ns,
+                           "ownerReferences", build_owner(v));
+    p.pod_spec = json_is_object(from) ? json_deep_copy(from) : json_object();
+    p.pod = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", p.metadata, "spec", p.pod_spec);
+    take_over(json_object_get(template, "metadata"), p.metadata);
+    str_fmt(count, sizeof(count), "%d", restarts);
+    if (restarts > 0)
+        json_object_set_new(object_in(p.metadata, "annotations"), "trainyard.dev/restarts", json_string(count));
+    if (!v->kind->service_per_replica)
+        put_address(&p, name);
+    find_container(&p);
+    return p;
+}
+
+/* The job runs as well without a volume, and whoever forgot it would find out at the end. */
+static void warn_of_output(const struct pod_build *p, struct buf *warn)
+{
+    const json_t *volume = named_in(json_object_get(p->pod_spec, "volumes"), "trainyard-output");
+
+    if (leads(p->v, p->role, p->index) && storage_in(p->spec, "output") == NULL && has(volume, "emptyDir"))
+        warn_line(warn, "NoOutputVolume", "checkpoints, summaries and the model go with this pod: spec.storage.output names no volume");
+}
+
+json_t *build_pod(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
+                  const struct claim_facts *claims, size_t nclaims, const struct build_settings *s, struct buf *warn)
+{
+    struct pod_build p = begin(v, spec, r, index, restarts, s);
+
+    put_labels(&p);
+    put_restart_policy(&p, warn);
+    put_gang(&p, warn);
+    if (p.container != NULL)
+        put_port(p.container, TFJOB_PORT, v->roles[r].port);
+    pod_cluster_env(&p);
+    if (v->kind->own_processes) {
+        if (v->has_model)
+            put_port(p.container, "http", HTTP_PORT);
+        pod_defaults(&p);
+        pod_volumes(&p);
+        warn_of_output(&p, warn);
+        pod_claims(&p, claims, nclaims);
+    }
+    return p.pod;
+}

@@ -1,0 +1,90 @@
+/* TensorBoard beside a job: one pod that reads the output volume. Its labels lack operator-name, so that nobody takes
+ * it for a replica. */
+#include "build/parts.h"
+
+static json_t *board_labels(const struct job_view *v)
+{
+    json_t *labels = json_object();
+    put_label(labels, v, "job-name", v->name);
+    put_label(labels, v, "replica-type", "tensorboard");
+    return labels;
+}
+
+/* Where the summaries are: an image of the user's own writes them where it likes. */
+static char *log_folder(const struct job_view *v, const json_t *spec)
+{
+    const json_t *summaries = json_object_get(json_object_get(spec, "spec"), "summaries");
+    const char *given = json_string_value(json_object_get(summaries, "directory"));
+
+    if (given == NULL)
+        given = v->has_model ? "summaries" : "";
+    return xasprintf("/logs%s%s", *given != '\0' ? "/" : "", given);
+}
+
+static json_t *board_container(const struct job_view *v, const json_t *spec, const struct build_settings *s)
+{
+    const json_t *board = json_object_get(json_object_get(spec, "spec"), "tensorboard");
+    const char *image = json_string_value(json_object_get(board, "image"));
+    auto_free char *folder = log_folder(v, spec);
+    json_t *c = json_pack("{s:s, s:s}", "name", "tensorboard", "image", image != NULL ? image : s->tensorboard_image);
+
+    if (image == NULL && s->pull_policy != NULL && *s->pull_policy != '\0')
+        json_object_set_new(c, "imagePullPolicy", json_string(s->pull_policy));
+    json_object_set_new(c, "command", json_pack("[s]", "tensorboard"));
+    json_object_set_new(c, "args", json_pack("[s, s, s, s, s, o]", "--logdir", folder, "--host", "0.0.0.0", "--port",
+                                             json_sprintf("%d", TENSORBOARD_PORT)));
+    put_env(c, "TMPDIR", "/tmp");
+    put_env(c, "HOME", "/tmp");
+    json_object_set_new(c, "ports", json_pack("[{s:s, s:i}]", "name", "http", "containerPort", TENSORBOARD_PORT));
+    json_object_set_new(c, "readinessProbe", json_pack("{s:{s:s, s:i}, s:i}", "httpGet", "path", "/", "port",
+                                                       TENSORBOARD_PORT, "periodSeconds", 5));
+    if (has(board, "resources"))
+        json_object_set_new(c, "resources", json_deep_copy(json_object_get(board, "resources")));
+    fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "256Mi"));
+    secure_container(c);
+    json_object_set_new(c, "volumeMounts", json_pack("[{s:s, s:s, s:b}, {s:s, s:s}]", "name", "trainyard-output", "mountPath",
+                                                     "/logs", "readOnly", 1, "name", "trainyard-tmp", "mountPath", "/tmp"));
+    return c;
+}
+
+static json_t *board_volumes(const json_t *spec)
+{
+    json_t *output = storage_in(spec, "output");
+    json_t *first = json_pack("{s:s}", "name", "trainyard-output");
+
+    if (output != NULL)
+        json_object_update_missing(first, output);
+    else
+        json_object_set_new(first, "emptyDir", json_object());
+    return json_pack("[o, {s:s, s:{}}]", first, "name", "trainyard-tmp", "emptyDir");
+}
+
+json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const struct claim_facts *claims, size_t nclaims,
+                          const struct build_settings *s)
+{
+    json_t *metadata = json_pack("{s:o}", "labels", board_labels(v)), *pod_spec, *container = board_container(v, spec, s), *head;
+    char name[128];
+
+    pod_spec = json_pack("{s:[o], s:b, s:b, s:o}", "containers", container, "automountServiceAccountToken", 0,
+                         "enableServiceLinks", 0, "volumes", board_volumes(spec));
+    secure_pod(pod_spec, container);
+    put_app_labels(json_object_get(metadata, "labels"));
+    board_claims(v, spec, claims, nclaims, metadata, pod_spec);
+    head = object_head(v, "apps/v1", "Deployment", build_tensorboard_name(v, name), board_labels(v));
+    put_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
+    json_object_set_new(head, "spec", json_pack("{s:i, s:{s:s}, s:i, s:{s:o}, s:{s:o, s:o}}", "replicas", 1, "strategy", "type",
+                                                "Recreate", "revisionHistoryLimit", 1, "selector", "matchLabels",
+                                                board_labels(v), "template", "metadata", metadata, "spec", pod_spec));
+    return head;
+}
+
+json_t *build_tensorboard_service(const struct job_view *v)
+{
+    char name[128];
+    json_t *head = object_head(v, "v1", "Service", build_tensorboard_name(v, name), board_labels(v));
+
+    put_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
+    json_object_set_new(head, "spec", json_pack("{s:o, s:[{s:s, s:i}]}", "selector", board_labels(v), "ports", "name", "http",
+                                                "port", TENSORBOARD_PORT));
+    return head;
+}

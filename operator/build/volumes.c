@@ -1,0 +1,227 @@
+/* A TrainJob's volumes: what is mounted where, by whom, and what the claims' access modes mean for that. */
+#include "build/parts.h"
+
+/* ---- mounts ---- */
+
+static bool own(const struct pod_build *p)
+{
+    return p->v->has_model;
+}
+
+static bool reads_data(const struct pod_build *p)
+{
+    return p->role != ROLE_PS && storage_in(p->spec, "data") != NULL;
+}
+
+/* The leader writes checkpoints and summaries, the evaluator reads the ones and writes the others. */
+static bool writes_output(const struct pod_build *p)
+{
+    bool has_output = p->v->has_model || storage_in(p->spec, "output") != NULL;
+    return has_output && (leads(p->v, p->role, p->index) || p->role == ROLE_EVALUATOR);
+}
+
+static json_t *job_source(const struct pod_build *p)
+{
+    char name[128];
+    return json_pack("{s:{s:s}}", "configMap", "name", build_config_name(p->v, name));
+}
+
+static json_t *data_source(const struct pod_build *p)
+{
+    return json_deep_copy(storage_in(p->spec, "data"));
+}
+
+static json_t *empty_source(const struct pod_build *p UNUSED)
+{
+    return json_pack("{s:{}}", "emptyDir");
+}
+
+/* Without a volume the output lives as long as the pod. */
+static json_t *output_source(const struct pod_build *p)
+{
+    const json_t *given = storage_in(p->spec, "output");
+    return given != NULL ? json_deep_copy(given) : empty_source(p);
+}
+
+static const struct mount {
+    const char *volume, *path;
+    bool read_only;
+    bool (*wanted)(const struct pod_build *p);
+    json_t *(*source)(const struct pod_build *p);
+} MOUNTS[] = {
+    { "trainyard-job", "/etc/trainyard", true, own, job_source },
+    { "trainyard-data", "/data", true, reads_data, data_source },
+    { "trainyard-output", "/logs", false, writes_output, output_source },
+    { "trainyard-tmp", "/tmp", false, own, empty_source },
+};
+
+static bool is_mounted(const json_t *container, const char *path)
+{
+    const json_t *mounts = json_object_get(container, "volumeMounts"), *m;
+    size_t i;
+
+    json_array_foreach (mounts, i, m)
+        if (str_eq(json_string_value(json_object_get(m, "mountPath")), path))
+            return true;
+    return false;
+}
+
+/* A claim that the pod already has is mounted once more from the same volume: not every kubelet copes with two. */
+static const char *volume_of_claim(const json_t *volumes, const json_t *source)
+{
+    const json_t *claim = json_object_get(source, "persistentVolumeClaim"), *v;
+    size_t i;
+
+    json_array_foreach (volumes, i, v)
+        if (claim != NULL && json_equal(json_object_get(v, "persistentVolumeClaim"), claim))
+            return json_string_value(json_object_get(v, "name"));
+    return NULL;
+}
+
+static const char *put_volume(struct pod_build *p, const struct mount *m)
+{
+    json_t *volumes = array_in(p->pod_spec, "volumes"), *volume;
+    json_auto_t *source = m->source(p);
+    const char *same = volume_of_claim(volumes, source);
+
+    if (named_in(volumes, m->volume) != NULL)
+        return m->volume;
+    if (same != NULL)
+        return same;
+    volume = json_pack("{s:s}", "name", m->volume);
+    json_object_update_missing(volume, source);
+    json_array_append_new(volumes, volume);
+    return m->volume;
+}
+
+/* A template that mounts something there, or has a volume of that name, has its way. */
+void pod_volumes(struct pod_build *p)
+{
+    for (size_t i = 0; i < COUNT_OF(MOUNTS); i++) {
+        const struct mount *m = &MOUNTS[i];
+        if (!m->wanted(p) || is_mounted(p->container, m->path))
+            continue;
+        json_t *mount = json_pack("{s:s, s:s}", "name", put_volume(p, m), "mountPath", m->path);
+        if (m->read_only)
+            json_object_set_new(mount, "readOnly", json_true());
+        json_array_append_new(array_in(p->container, "volumeMounts"), mount);
+    }
+}
+
+/* ---- access modes ---- */
+
+static const char *claim_in(const json_t *spec, const char *which)
+{
+    const json_t *claim = json_object_get(storage_in(spec, which), "persistentVolumeClaim");
+    return json_string_value(json_object_get(claim, "claimName"));
+}
+
+/* How many pods of which kind mount a claim. */
+struct users {
+    int chiefs, evaluators, workers, boards;
+};
+
+static struct users users_of(const struct job_view *v, const json_t *spec, const char *claim)
+{
+    bool data = str_eq(claim_in(spec, "data"), claim), output = str_eq(claim_in(spec, "output"), claim);
+    bool chief_leads = job_view_leader(v) == ROLE_CHIEF;
+    int workers = v->roles[ROLE_WORKER].replicas, leading = chief_leads ? 0 : MIN(workers, 1);
+
+    return (struct users){
+        .chiefs = (data || output) && chief_leads ? v->roles[ROLE_CHIEF].replicas : 0,
+        .evaluators = data || output ? v->roles[ROLE_EVALUATOR].replicas : 0,
+        .workers = data ? workers : output ? leading : 0,
+        .boards = output && v->tensorboard,
+    };
+}
+
+static int user_count(const struct users *u)
+{
+    return u->chiefs + u->evaluators + u->workers + u->boards;
+}
+
+static const struct claim_facts *facts_of(const char *claim, const struct claim_facts *claims, size_t nclaims)
+{
+    for (size_t i = 0; claim != NULL && i < nclaims; i++)
+        if (str_eq(claims[i].name, claim))
+            return &claims[i];
+    return NULL;
+}
+
+/* Its pods must be on one node, and there are several. */
+static bool binds(const struct job_view *v, const json_t *spec, const char *which, const struct claim_facts *claims,
+                  size_t nclaims)
+{
+    const struct claim_facts *f = facts_of(claim_in(spec, which), claims, nclaims);
+
+    if (f == NULL || !f->found || !f->read_write_once || f->read_write_many || f->read_only_many)
+        return false;
+    struct users u = users_of(v, spec, f->name);
+    return user_count(&u) > 1;
+}
+
+/* A pod counts as being with itself, so that the first one finds a place. */
+static void share_node(const struct job_view *v, json_t *metadata, json_t *pod_spec)
+{
+    json_t *affinity = object_in(object_in(pod_spec, "affinity"), "podAffinity");
+    json_t *terms = array_in(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+
+    json_object_set_new(object_in(metadata, "labels"), VOLUME_GROUP, json_string(v->name));
+    json_array_append_new(terms, json_pack("{s:{s:{s:s}}, s:s}", "labelSelector", "matchLabels", VOLUME_GROUP, v->name,
+                                           "topologyKey", "kubernetes.io/hostname"));
+}
+
+void pod_claims(struct pod_build *p, const struct claim_facts *claims, size_t nclaims)
+{
+    if ((reads_data(p) && binds(p->v, p->spec, "data", claims, nclaims)) ||
+        (writes_output(p) && binds(p->v, p->spec, "output", claims, nclaims)))
+        share_node(p->v, p->metadata, p->pod_spec);
+}
+
+void board_claims(const struct job_view *v, const json_t *spec, const struct claim_facts *claims, size_t nclaims,
+                  json_t *metadata, json_t *pod_spec)
+{
+    if (binds(v, spec, "output", claims, nclaims))
+        share_node(v, metadata, pod_spec);
+}
+
+static void name_users(const struct job_view *v, const struct users *u, struct buf *out)
+{
+    const struct {
+        int n;
+        const char *name;
+    } all[] = { { u->chiefs, job_view_role(v, ROLE_CHIEF) },
+                { u->evaluators, "evaluator" },
+                { u->workers, "worker" },
+                { u->boards, "TensorBoard" } };
+    int left = 0;
+
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        left += all[i].n > 0;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        if (all[i].n == 0)
+            continue;
+        if (out->len > 0)
+            buf_str(out, left == 1 ? " and " : ", ");
+        if (all[i].n > 1)
+            buf_printf(out, "%d ", all[i].n);
+        buf_printf(out, "%s%s", all[i].name, all[i].n > 1 ? "s" : "");
+        left--;
+    }
+}
+
+char *build_claims_fault(const struct job_view *v, const struct claim_facts *claims, size_t nclaims)
+{
+    json_auto_t *spec = job_view_spec(v);
+
+    for (size_t i = 0; i < nclaims; i++) {
+        AUTO_FINI(buf) who = BUF_INIT;
+        struct users u = users_of(v, spec, claims[i].name);
+        if (!claims[i].found || !claims[i].read_write_once_pod || user_count(&u) <= 1)
+            continue;
+        name_users(v, &u, &who);
+        return xasprintf("claim %s is ReadWriteOncePod, but %s mount it; use one that is ReadWriteMany, or ReadWriteOnce "
+                         "to have them all on one node", claims[i].name, who.data);
+    }
+    return NULL;
+}

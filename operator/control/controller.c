@@ -1,0 +1,270 @@
+#include "control/controller_internal.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+
+enum { POLLS_AT_ONCE = 16, CLAIMS_AGAIN_MS = 4000, ENSURE_AGAIN_MS = 60000, ASK_AGAIN_MS = 1000 };
+
+int64_t controller_now(void)
+{
+    return (int64_t)(clock_wall() * 1000);
+}
+
+void controller_wake(struct controller *c, const struct record *r)
+{
+    if (r->known)
+        queue_add(c->queue, r->key);
+}
+
+void controller_event(struct controller *c, const struct record *r, bool warning, const char *reason, const char *about,
+                      const char *note)
+{
+    const struct event_object o = { .api_version = c->kind->api_version, .kind = c->kind->resource.kind, .ns = r->view.ns,
+                                    .name = r->view.name, .uid = r->view.uid };
+    events_record(c->events, &o, warning ? EVENT_WARNING : EVENT_NORMAL, reason, about, note);
+}
+
+/* ---- one look at one job ---- */
+
+static struct observed observe(const struct record *r)
+{
+    return (struct observed){
+        .pods = (const struct pod_facts *const *)r->pods, .npods = r->npods,
+        .services = (const struct service_facts *const *)r->services, .nservices = r->nservices,
+        .claims = r->claims, .claims_known = r->claims_known, .claims_fault = r->claims_fault,
+        .config_ensured = r->config_ensured, .policy_ensured = r->policy_ensured, .board_ensured = r->board_ensured,
+        .group = r->group, .refused = r->refused.name != NULL ? &r->refused : NULL,
+        .progress = r->progress, .progress_ms = r->progress_ms,
+    };
+}
+
+/* What was made or found long ago may have been deleted by somebody: it is looked at again when new pods need it. */
+static void doubt(struct record *r)
+{
+    int64_t now = clock_ms();
+    bool missing = false;
+    for (size_t i = 0; r->claims_known && i < r->view.nclaims; i++)
+        missing |= !r->claims[i].found;
+    if (missing && now - r->claims_ms >= CLAIMS_AGAIN_MS)
+        r->claims_known = false;
+    if (r->npods < (size_t)job_view_replicas(&r->view) && r->ensured_ms != 0 && now - r->ensured_ms >= ENSURE_AGAIN_MS)
+        r->config_ensured = r->policy_ensured = false;
+}
+
+static void say_events(struct controller *c, const struct record *r, const struct plan *p)
+{
+    for (size_t i = 0; i < p->nevents; i++) {
+        const struct plan_event *ev = &p->events[i];
+        controller_event(c, r, ev->warning, ev->reason, ev->about, ev->note);
+        log_msg(ev->warning ? LOG_WARNING : LOG_INFO, "%s %s: %s: %s", c->kind->resource.kind, r->key, ev->reason, ev->note);
+    }
+}
+
+static void count_changes(const struct controller *c, const struct record *r, const struct job_status *is, int restarted)
+{
+    static const struct { enum condition_type type; const char *what; } COUNTED[] = {
+        { COND_CREATED, "created" }, { COND_SUCCEEDED, "successful" }, { COND_FAILED, "failed" }
+    };
+    for (size_t i = 0; i < COUNT_OF(COUNTED); i++)
+        if (job_status_is(is, COUNTED[i].type) && !job_status_is(&r->status, COUNTED[i].type))
+            meters_job(c, r, COUNTED[i].what, 1);
+    if (restarted > 0)
+        meters_job(c, r, "restarted", (uint64_t)restarted);
+}
+
+static void log_state(const struct controller *c, const struct record *r, const struct job_status *is)
+{
+    if (!str_eq(is->state, r->status.state))
+        log_info("%s %s: %s%s%s", c->kind->resource.kind, r->key, is->state, is->ready[0] != '\0' ? ", ready " : "", is->ready);
+}
+
+/* The status as decided; what the server has is kept until it has taken the new one. News for people are told at once, even
+ * when what was to be told before was refused. */
+static void take_status(struct controller *c, struct record *r, struct plan *p)
+{
+    unsigned differs = job_status_differs(&r->status, &p->status);
+    if (differs == 0)
+        return;
+    if ((differs & STATUS_CONDITIONS) != 0)
+        r->tells = (struct pause){ 0 };
+    count_changes(c, r, &p->status, p->restarted);
+    log_state(c, r, &p->status);
+    if (r->acked == NULL) {
+        r->changed_ms = clock_ms();
+        r->acked = xmalloc(sizeof *r->acked);
+        *r->acked = r->status;
+    } else {
+        job_status_fini(&r->status);
+    }
+    r->status = p->status;
+    memset(&p->status, 0, sizeof p->status);
+}
+
+static void set_poll(struct controller *c, struct record *r, bool poll)
+{
+    if (poll == r->poll)
+        return;
+    r->poll = poll;
+    c->polled += poll ? 1 : (size_t)-1;
+    if (poll)
+        queue_add_at(c->polls, r->key, clock_ms() + 500);
+    else
+        queue_drop(c->polls, r->key);
+}
+
+static void work(void *user, const char *key);
+
+static void on_turn(void *user)
+{
+    struct record *r = user;
+    r->begun = true;
+    work(r->controller, r->key);
+}
+
+/* Jobs begin one after the other, as fast as the API server takes what they make: what a thousand jobs are still to make
+ * is not kept, and does not stand before the end of one that runs. */
+static bool may_act(struct controller *c, struct record *r, const struct plan *p)
+{
+    if (r->begun || p->nactions == 0 || r->npods + r->nservices > 0)
+        return true;
+    r->begun = !kube_turn_waits(&r->begin) && kube_has_room(c->client);
+    r->controller = c;
+    if (!r->begun)
+        kube_turn_wait(c->client, &r->begin, KUBE_NORMAL, on_turn, r);
+    return r->begun;
+}
+
+static void reconcile(struct controller *c, struct record *r)
+{
+    AUTO_FINI(plan) p = { 0 };
+    int64_t now = controller_now();
+    doubt(r);
+    struct observed seen = observe(r);
+    plan_job(&r->view, &r->status, &seen, &c->settings.plan, now, &p);
+    take_status(c, r, &p);
+    if (may_act(c, r, &p))
+        apply_plan(c, r, &p);
+    say_events(c, r, &p);
+    writer_write(c, r);
+    set_poll(c, r, p.poll);
+    if (p.next_ms > 0)
+        queue_add_at(c->queue, r->key, clock_ms() + MAX(p.next_ms - now, 1));
+    if (r->makes.until_ms > clock_ms())
+        queue_add_at(c->queue, r->key, r->makes.until_ms);
+    if (r->deletes.until_ms > clock_ms())
+        queue_add_at(c->queue, r->key, r->deletes.until_ms);
+}
+
+/* Its pods and services are known. While they may not be listed (403, as from an API server that has just started) it
+ * would look as if all of them had vanished. */
+static bool sees(const struct controller *c, const struct record *r)
+{
+    const struct strlist *namespaces = c->settings.namespaces;
+    for (size_t i = 0; i + 2 < c->nreflectors; i += 3) {
+        const char *ns = namespaces->n > 0 ? namespaces->items[i / 3] : NULL;
+        if (ns == NULL || str_eq(ns, r->view.ns))
+            return reflector_synced(c->reflectors[i + 1]) && reflector_synced(c->reflectors[i + 2]);
+    }
+    return false;
+}
+
+/* ---- jobs that may be gone ---- */
+
+static void on_job_asked(struct task *t, struct record *r, const struct kube_answer *a)
+{
+    if (r == NULL)
+        return;
+    const json_t *meta = json_object_get(a->body, "metadata");
+    bool gone = a->status == 404 || (kube_ok(a) && (!str_eq(json_string_value(json_object_get(meta, "uid")), r->view.uid) ||
+                                                    json_object_get(meta, "deletionTimestamp") != NULL));
+    r->asked = false;
+    r->unsure = gone;
+    queue_add_at(t->c->queue, r->key, clock_ms() + (gone ? ASK_AGAIN_MS : 0)); /* soon the watch will tell */
+}
+
+/* Children were found to be gone by a list, after a gap in the watch. The list of jobs may come later than theirs, so the
+ * job itself may be gone, and then nothing is made in its place: who has that name now would find it in its way. */
+static bool is_there(struct controller *c, struct record *r)
+{
+    AUTO_FINI(buf) path = BUF_INIT;
+    if (!r->unsure || r->view.deleting)
+        return true;
+    if (r->asked)
+        return false;
+    r->asked = true;
+    kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, NULL);
+    task_send(c, r, NULL, (struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .metadata_only = true }, on_job_asked);
+    return false;
+}
+
+static void work(void *user, const char *key)
+{
+    struct controller *c = user;
+    struct record *r = store_find(&c->store, key);
+    if (r == NULL || !r->known || !sees(c, r) || !is_there(c, r))
+        return;
+    int64_t started = clock_ns();
+    reconcile(c, r);
+    counter_add(c->meters.reconciles, 1);
+    histogram_observe(c->meters.time, (double)(clock_ns() - started) * 1e-9);
+}
+
+/* ---- its life ---- */
+
+bool controller_synced(const struct controller *c)
+{
+    for (size_t i = 0; i < c->nreflectors; i++)
+        if (!reflector_synced(c->reflectors[i]) && reflector_trouble(c->reflectors[i]) == NULL)
+            return false;
+    return true;
+}
+
+const char *controller_trouble(const struct controller *c)
+{
+    for (size_t i = 0; i < c->nreflectors; i++)
+        if (reflector_trouble(c->reflectors[i]) != NULL)
+            return reflector_trouble(c->reflectors[i]);
+    return NULL;
+}
+
+size_t controller_jobs(const struct controller *c)
+{
+    return c->jobs;
+}
+
+struct controller *controller_new(struct kube_client *k, const struct job_kind *kind, const struct controller_settings *s)
+{
+    struct controller *c = xcalloc(1, sizeof *c);
+    c->client = k;
+    c->loop = kube_client_loop(k);
+    c->kind = kind;
+    c->settings = *s;
+    c->queue = queue_new(c->loop, kind->resource.plural, s->workers, work, c, s->registry);
+    c->polls = queue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
+    c->http = http_new(c->loop, NULL, false, POLLS_AT_ONCE);
+    c->events = events_new(k, kind->controller, s->instance);
+    meters_init(c);
+    watch_start(c);
+    return c;
+}
+
+void controller_free(struct controller *c)
+{
+    if (c == NULL)
+        return;
+    apply_cancel_all(c);
+    poll_cancel_all(c);
+    for (size_t i = 0; i < c->nreflectors; i++)
+        reflector_free(c->reflectors[i]);
+    free(c->reflectors);
+    events_free(c->events);
+    http_free(c->http);
+    queue_free(c->polls);
+    queue_free(c->queue);
+    store_fini(&c->store);
+    gauge_set(c->meters.jobs, 0);
+    free(c);
+}

@@ -1,0 +1,232 @@
+/* One look at a job: which pods and services are ours, and the plan being written. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "control/plan_internal.h"
+
+const enum role PLAN_ROLES[ROLE_COUNT] = { ROLE_PS, ROLE_CHIEF, ROLE_WORKER, ROLE_EVALUATOR };
+
+/* ---- whose ---- */
+
+static bool has_right_name(const struct look *l, const char *name, enum role r, int index)
+{
+    char right[128];
+    return str_eq(name, index < 0 ? l->v->name : job_view_pod_name(l->v, r, index, right));
+}
+
+bool look_ours(const struct look *l, const struct pod_facts *p)
+{
+    if (p->creating)
+        return true;
+    return p->owner_uid != NULL ? str_eq(p->owner_uid, l->v->uid) : has_right_name(l, p->name, p->role, p->index);
+}
+
+bool look_our_service(const struct look *l, const struct service_facts *s)
+{
+    if (s->creating)
+        return true;
+    return s->owner_uid != NULL ? str_eq(s->owner_uid, l->v->uid) : has_right_name(l, s->name, s->role, s->index);
+}
+
+int look_replicas(const struct look *l, enum role r)
+{
+    return l->v->roles[r].present ? MAX(l->v->roles[r].replicas, 0) : 0;
+}
+
+struct slot *look_slot(const struct look *l, enum role r, int index)
+{
+    return index >= 0 && index < look_replicas(l, r) ? &l->slots[r][index] : NULL;
+}
+
+bool look_completed(const struct look *l, enum role r, int index)
+{
+    return index_set_has(&l->st->roles[r].completed, index);
+}
+
+bool pod_terminating(const struct pod_facts *p)
+{
+    return p->deleting || p->gone_by_ms > 0;
+}
+
+bool pod_ended(const struct pod_facts *p)
+{
+    return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
+}
+
+bool pod_runs(const struct pod_facts *p)
+{
+    return p != NULL && p->phase == POD_RUNNING && !pod_terminating(p);
+}
+
+static void place_pod(struct look *l, const struct pod_facts *p)
+{
+    struct slot *slot = look_slot(l, p->role, p->index);
+    if (slot == NULL)
+        return;
+    bool ours = look_ours(l, p); /* names are compared only where it matters: it is what a look costs */
+    if (!ours)
+        slot->foreign = slot->foreign || has_right_name(l, p->name, p->role, p->index);
+    else if (slot->pod == NULL || has_right_name(l, p->name, p->role, p->index))
+        slot->pod = p;
+}
+
+static void place_service(struct look *l, const struct service_facts *s)
+{
+    struct slot *slot = look_slot(l, s->role, s->index);
+    bool ours = look_our_service(l, s);
+    if (s->index < 0 && ours)
+        l->service = s;
+    if (s->index < 0 || slot == NULL)
+        return;
+    if (ours)
+        slot->service = s;
+    else if (has_right_name(l, s->name, s->role, s->index))
+        slot->foreign_service = true;
+}
+
+/* Did a replica ever start? Then the spec it started with is the one that counts. */
+static bool begun(const struct look *l)
+{
+    if (l->was->spec_hash[0] != '\0' || job_status_find(l->was, COND_RUNNING) || job_status_find(l->was, COND_RESTARTING))
+        return true;
+    for (int r = 0; r < ROLE_COUNT; r++)
+        if (l->was->roles[r].completed.n > 0)
+            return true;
+    for (size_t i = 0; i < l->o->npods; i++)
+        if (look_ours(l, l->o->pods[i]))
+            return true;
+    return false;
+}
+
+void look_init(struct look *l)
+{
+    l->k = l->v->kind;
+    l->st = &l->p->status;
+    l->leader = job_view_leader(l->v);
+    l->own = l->k->own_processes && l->v->has_model;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        l->slots[r] = xcalloc((size_t)look_replicas(l, (enum role)r) + 1, sizeof *l->slots[r]);
+        l->was_active[r] = l->was->roles[r].active;
+    }
+    for (size_t i = 0; i < l->o->npods; i++)
+        place_pod(l, l->o->pods[i]);
+    for (size_t i = 0; i < l->o->nservices; i++)
+        place_service(l, l->o->services[i]);
+    l->begun = begun(l);
+}
+
+void look_fini(struct look *l)
+{
+    for (int r = 0; r < ROLE_COUNT; r++)
+        free(l->slots[r]);
+    free(l->wait.key);
+    free(l->wait.text);
+    free(l->wait.note);
+    free(l->cause);
+}
+
+/* ---- writing the plan ---- */
+
+struct action *plan_add(struct look *l, enum action_kind kind, enum role r, int index)
+{
+    struct plan *p = l->p;
+    if ((p->nactions & (p->nactions - 1)) == 0) /* grows at powers of two */
+        p->actions = xrealloc(p->actions, MAX(2 * p->nactions, (size_t)1) * sizeof *p->actions);
+    p->actions[p->nactions] = (struct action){ .kind = kind, .role = r, .index = index, .grace_s = -1 };
+    return &p->actions[p->nactions++];
+}
+
+void plan_delete(struct look *l, const struct pod_facts *p, int grace_s)
+{
+    struct slot *slot = look_slot(l, p->role, p->index);
+    struct action *a = plan_add(l, ACT_DELETE_POD, p->role, p->index);
+    a->name = p->name;
+    a->uid = p->uid;
+    a->grace_s = grace_s;
+    if (slot != NULL && slot->pod == p)
+        slot->leaving = true;
+}
+
+void plan_delete_service(struct look *l, const struct service_facts *s)
+{
+    struct action *a = plan_add(l, ACT_DELETE_SERVICE, s->role, s->index);
+    a->name = s->name;
+    a->uid = s->uid;
+}
+
+void plan_at(struct look *l, int64_t at)
+{
+    if (at > l->now && (l->p->next_ms == 0 || at < l->p->next_ms))
+        l->p->next_ms = at;
+}
+
+static void add_event(struct plan *p, bool warning, const char *reason, const char *about, const char *note)
+{
+    for (size_t i = 0; i < p->nevents; i++)
+        if (str_eq(p->events[i].reason, reason) && str_eq(p->events[i].about, about))
+            return;
+    p->events = xrealloc(p->events, (p->nevents + 1) * sizeof *p->events);
+    struct plan_event *e = &p->events[p->nevents++];
+    *e = (struct plan_event){ .warning = warning, .reason = reason, .note = xstrdup(note) };
+    str_fmt(e->about, sizeof e->about, "%s", about);
+}
+
+void plan_event(struct look *l, bool warning, const char *reason, enum role r, const char *fmt, ...)
+{
+    AUTO_FINI(buf) note = BUF_INIT;
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&note, fmt, ap);
+    va_end(ap);
+    add_event(l->p, warning, reason, r < ROLE_COUNT ? job_view_role_key(l->v, r) : "", note.data);
+}
+
+void plan_event_about(struct look *l, const char *reason, const char *about, const char *note)
+{
+    add_event(l->p, true, reason, about, note);
+}
+
+/* ---- words ---- */
+
+#define WITH_KIND(word) { "TrainJob" word, "TFJob" word }
+
+static const char *by_kind(const struct look *l, const char *const words[2])
+{
+    return words[l->k == &KIND_TFJOB ? 1 : 0];
+}
+
+const char *plan_reason(const struct look *l, enum condition_type t)
+{
+    static const char *const WORDS[COND_COUNT][2] = {
+        [COND_CREATED] = WITH_KIND("Created"),       [COND_RUNNING] = WITH_KIND("Running"),
+        [COND_RESTARTING] = WITH_KIND("Restarting"), [COND_SUCCEEDED] = WITH_KIND("Succeeded"),
+        [COND_FAILED] = WITH_KIND("Failed"),         [COND_SUSPENDED] = WITH_KIND("Suspended"),
+        [COND_STALLED] = WITH_KIND("Stalled"),       [COND_REFUSED] = { "SpecChangeRefused", "SpecChangeRefused" },
+        [COND_REPLICA_FAILURE] = { "FailedCreate", "FailedCreate" },
+    };
+    return by_kind(l, WORDS[t]);
+}
+
+const char *plan_reason_resumed(const struct look *l)
+{
+    static const char *const WORDS[2] = WITH_KIND("Resumed");
+    return by_kind(l, WORDS);
+}
+
+void plan_set(struct look *l, enum condition_type t, bool is_true, const char *reason, const char *message)
+{
+    job_status_set(l->st, t, is_true, reason, message, l->v->generation, l->now);
+}
+
+void plan_wait(struct look *l, const char *reason, enum role r, const char *key, const char *more, const char *note)
+{
+    struct wait *w = &l->wait;
+    if (w->reason != NULL)
+        return;
+    w->reason = reason;
+    w->key = xstrdup(key);
+    w->text = more == NULL ? xstrdup(key) : xasprintf("%s: %s", key, more);
+    w->note = note != NULL ? xstrdup(note) : NULL;
+    str_fmt(w->about, sizeof w->about, "%s", r < ROLE_COUNT ? job_view_role_key(l->v, r) : "");
+}

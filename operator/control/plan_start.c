@@ -1,0 +1,186 @@
+/* What is missing is made, what is too much is taken away. */
+#include "control/plan_internal.h"
+
+enum { CLAIM_LOOK_MS = 5000, GROUP_LOOK_MS = 2000 };
+
+static bool missing(const struct look *l, enum role r, int i)
+{
+    return l->slots[r][i].pod == NULL && !look_completed(l, r, i);
+}
+
+/* Is a pod to be made? Names somebody else has are told. */
+static bool any_missing(struct look *l)
+{
+    bool any = false;
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (int i = 0; i < look_replicas(l, (enum role)r); i++) {
+            char name[128];
+            if (!missing(l, (enum role)r, i))
+                continue;
+            any = any || !l->slots[r][i].foreign;
+            if (!l->slots[r][i].foreign || l->wait.reason != NULL)
+                continue;
+            auto_free char *key = xasprintf("%s, which belongs to somebody else", job_view_pod_name(l->v, (enum role)r, i, name));
+            auto_free char *note = xasprintf("pod %s exists and belongs to somebody else", name);
+            plan_wait(l, "FailedCreatePod", (enum role)r, key, NULL, note);
+        }
+    return any;
+}
+
+/* ---- claims ---- */
+
+static bool claims_are_known(struct look *l)
+{
+    if (l->v->nclaims == 0 || l->o->claims_known)
+        return true;
+    plan_add(l, ACT_LOOK_UP_CLAIMS, ROLE_COUNT, -1);
+    return false;
+}
+
+static bool claims_are_there(struct look *l)
+{
+    for (size_t i = 0; i < l->v->nclaims && l->o->claims != NULL; i++) {
+        if (l->o->claims[i].found)
+            continue;
+        auto_free char *key = xasprintf("PersistentVolumeClaim %s", l->v->claims[i].name);
+        auto_free char *note = xasprintf("PersistentVolumeClaim \"%s\" is not there", l->v->claims[i].name);
+        plan_wait(l, "PersistentVolumeClaimNotFound", ROLE_COUNT, key, "it is not there", note);
+        plan_at(l, l->now + CLAIM_LOOK_MS);
+        return false;
+    }
+    return true;
+}
+
+/* ---- what pods need ---- */
+
+/* The group has a member less for each. */
+static bool more_completed(const struct look *l)
+{
+    for (int r = 0; r < ROLE_COUNT; r++)
+        if (index_set_count(&l->st->roles[r].completed) != index_set_count(&l->was->roles[r].completed))
+            return true;
+    return false;
+}
+
+static void ensure_group(struct look *l, bool pods)
+{
+    bool changed = l->was->observed_generation != l->v->generation;
+    if (l->s->gang && (l->o->group == GROUP_ABSENT || changed || (pods && l->o->group == GROUP_UNKNOWN) || more_completed(l)))
+        plan_add(l, ACT_ENSURE_GROUP, ROLE_COUNT, -1);
+}
+
+static bool group_admits(struct look *l)
+{
+    if (!l->s->gang || !l->s->gang_waits || l->o->group == GROUP_ADMITTED)
+        return true;
+    auto_free char *key = xasprintf("PodGroup %s", l->v->name);
+    plan_wait(l, "PodGroupPending", ROLE_COUNT, key, "the gang scheduler has not admitted it yet", NULL);
+    plan_at(l, l->now + GROUP_LOOK_MS);
+    return false;
+}
+
+static void make_service(struct look *l, enum role r, int i)
+{
+    const struct slot *s = &l->slots[r][i];
+    if (s->service != NULL || look_completed(l, r, i))
+        return;
+    if (!s->foreign_service) {
+        plan_add(l, ACT_CREATE_SERVICE, r, i);
+        return;
+    }
+    char name[128];
+    auto_free char *key = xasprintf("service %s, which belongs to somebody else", job_view_pod_name(l->v, r, i, name));
+    auto_free char *note = xasprintf("service %s exists and belongs to somebody else", name);
+    plan_wait(l, "FailedCreateService", r, key, NULL, note);
+}
+
+static void make_services(struct look *l)
+{
+    if (!l->k->service_per_replica) {
+        if (l->service == NULL)
+            plan_add(l, ACT_CREATE_SERVICE, ROLE_COUNT, -1);
+        return;
+    }
+    for (int o = 0; o < ROLE_COUNT; o++)
+        for (int i = 0; i < look_replicas(l, PLAN_ROLES[o]); i++)
+            make_service(l, PLAN_ROLES[o], i);
+}
+
+static void make_pods(struct look *l)
+{
+    for (int o = 0; o < ROLE_COUNT; o++) {
+        enum role r = PLAN_ROLES[o];
+        for (int i = 0; i < look_replicas(l, r); i++)
+            if (missing(l, r, i) && !l->slots[r][i].foreign)
+                plan_add(l, ACT_CREATE_POD, r, i)->restarts = index_counts_get(&l->st->roles[r].again, i);
+    }
+    if (l->st->spec_hash[0] == '\0')
+        str_fmt(l->st->spec_hash, sizeof l->st->spec_hash, "%s", l->v->spec_hash);
+}
+
+static void make(struct look *l)
+{
+    bool pods = any_missing(l);
+    if (pods && !claims_are_known(l))
+        return;
+    if (pods && l->own && !l->o->config_ensured && !l->refused)
+        plan_add(l, ACT_ENSURE_CONFIG, ROLE_COUNT, -1);
+    if (l->s->network_policy && l->k->own_processes && !l->o->policy_ensured)
+        plan_add(l, ACT_ENSURE_POLICY, ROLE_COUNT, -1);
+    ensure_group(l, pods);
+    make_services(l);
+    if (pods && claims_are_there(l) && group_admits(l))
+        make_pods(l);
+}
+
+/* ---- too much ---- */
+
+static bool too_much(const struct look *l, enum role r, int index)
+{
+    return index >= look_replicas(l, r);
+}
+
+static void scale_down(struct look *l)
+{
+    for (size_t i = 0; i < l->o->npods; i++) {
+        const struct pod_facts *p = l->o->pods[i];
+        if (too_much(l, p->role, p->index) && look_ours(l, p) && !p->creating && !pod_terminating(p))
+            plan_delete(l, p, -1);
+    }
+    for (size_t i = 0; i < l->o->nservices; i++) {
+        const struct service_facts *s = l->o->services[i];
+        if (s->index >= 0 && too_much(l, s->role, s->index) && look_our_service(l, s) && !s->creating && !s->deleting)
+            plan_delete_service(l, s);
+    }
+}
+
+/* ---- TensorBoard ---- */
+
+void plan_look_after_board(struct look *l)
+{
+    if (!l->v->tensorboard) {
+        if (l->o->board_ensured)
+            plan_add(l, ACT_DELETE_BOARD, ROLE_COUNT, -1);
+        return;
+    }
+    if (l->v->invalid != NULL || l->o->claims_fault != NULL || l->o->board_ensured || !claims_are_known(l))
+        return;
+    plan_add(l, ACT_ENSURE_BOARD, ROLE_COUNT, -1);
+}
+
+static bool asks_for_claims(const struct look *l)
+{
+    for (size_t i = 0; i < l->p->nactions; i++)
+        if (l->p->actions[i].kind == ACT_LOOK_UP_CLAIMS)
+            return true;
+    return false;
+}
+
+void plan_fill(struct look *l)
+{
+    make(l);
+    if (l->v->invalid == NULL) /* a spec that cannot be read says nothing about how many there should be */
+        scale_down(l);
+    if (!asks_for_claims(l))
+        plan_look_after_board(l);
+}

@@ -1,0 +1,97 @@
+#include "control/progress.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/str.h"
+
+void progress_fini(struct progress *p)
+{
+    free(p->metrics);
+    p->metrics = NULL;
+}
+
+enum { METRICS_MAX = 32, METRIC_NAME_MAX = 64 };
+static const double MOST = 9e18; /* what an int64 holds */
+
+/* Of a page that anybody may have written. */
+static int64_t integer(const json_t *v, const char *key)
+{
+    const json_t *x = json_object_get(v, key);
+    double real = json_is_real(x) ? json_real_value(x) : 0;
+    int64_t n = json_is_integer(x) ? (int64_t)json_integer_value(x) : fabs(real) < MOST ? (int64_t)real : 0;
+    return n < 0 ? 0 : n;
+}
+
+/* "NaN": short and plain, or nothing. */
+static void word_text(const char *word, char out[32])
+{
+    size_t n = word != NULL ? strlen(word) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (word[i] <= ' ' || word[i] > '~')
+            n = 0;
+    str_fmt(out, 32, "%s", n > 0 && n <= 20 ? word : "");
+}
+
+/* Numbers go into the status as short texts: NaN is no JSON, and nobody reads sixteen digits. */
+static void number_text(const json_t *v, char out[32])
+{
+    if (json_is_number(v))
+        str_fmt(out, 32, "%.4g", json_number_value(v));
+    else
+        word_text(json_string_value(v), out);
+}
+
+/* As kubectl shows it: nobody reads digits behind the point of thousands. */
+static double rate_of(const json_t *v)
+{
+    double rate = json_is_number(v) ? json_number_value(v) : 0;
+    return !isfinite(rate) ? 0 : rate >= 100 ? round(rate) : round(rate * 100) / 100;
+}
+
+/* {"loss": ..., "accuracy": 0.95} without the loss, as texts */
+static char *metrics_text(const json_t *metrics)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *out = json_object();
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)metrics, key, value) {
+        char number[32];
+        number_text(value, number);
+        if (!str_eq(key, "loss") && number[0] != '\0' && strlen(key) <= METRIC_NAME_MAX && json_object_size(out) < METRICS_MAX)
+            json_object_set_new(out, key, json_string(number));
+    }
+    if (json_object_size(out) == 0)
+        return NULL;
+    json_emit(out, &text);
+    return buf_detach(&text);
+}
+
+int progress_parse(const char *text, size_t n, struct progress *ret)
+{
+    json_auto_t *v = NULL;
+    if (n > PROGRESS_MAX || json_parse(text, n, "progress", &v, NULL) < 0 || !json_is_integer(json_object_get(v, "step")))
+        return -1;
+    *ret = (struct progress){ .present = true, .step = integer(v, "step"), .epoch = integer(v, "epoch"), .epochs = integer(v, "epochs"),
+                              .last_checkpoint_step = integer(v, "last_checkpoint_step"),
+                              .examples_per_second = rate_of(json_object_get(v, "examples_per_second")) };
+    if (ret->step > 0) /* before the first step there is none, which is no NaN */
+        number_text(json_object_get(v, "loss"), ret->loss);
+    ret->metrics = metrics_text(json_object_get(v, "metrics"));
+    return 0;
+}
+
+int progress_of_pod(const struct job_kind *k, const json_t *pod, struct progress *ret)
+{
+    const json_t *list = json_at(pod, "status.containerStatuses"), *one;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)list, i, one) {
+        const json_t *ended = json_at(one, "state.terminated");
+        const char *words = json_string_value(json_object_get(ended, "message"));
+        bool ours = str_eq(json_string_value(json_object_get(one, "name")), k->container) || json_array_size(list) == 1;
+        if (ours && words != NULL && words[0] == '{')
+            return progress_parse(words, strlen(words), ret);
+    }
+    return -1;
+}

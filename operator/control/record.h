@@ -1,0 +1,85 @@
+/* record - all the operator knows of one job: its view, its status, its pods and services, and what is on its way.
+ *
+ * Records are found by "namespace/name". One may exist before its job is known (a pod may be told first), and goes when
+ * neither job nor pods nor services are left. Requests on their way remember the key, never the record.
+ */
+#ifndef TRAINYARD_CONTROL_RECORD_H
+#define TRAINYARD_CONTROL_RECORD_H
+
+#include "base/map.h"
+#include "control/plan.h"
+
+/* Requests of a kind failed: none before. Times ending in _ms are clock_ms() here, so that no clock that is set moves them,
+ * but for progress_ms, which the plan compares with others' times. */
+struct pause {
+    int failures;                     /* rounds in a row */
+    int64_t until_ms;
+};
+
+struct controller;
+struct record {
+    char *key;
+    bool known;                       /* the job's object has been seen: view and status count */
+    struct job_view view;
+    struct job_status status;         /* as decided */
+    struct job_status *acked;         /* as the API server has it; NULL: the same */
+    int64_t changed_ms;               /* since when it is not */
+    bool writing;                     /* a status patch is on its way */
+    bool unsure, asked;               /* the end of a child went unseen, and so may the job's; the API server was asked */
+    bool begun;                       /* it may make what it needs: its turn to begin has come */
+    struct kube_turn begin, tell;     /* to make things; to write its status */
+    struct controller *controller;    /* whose turns these are */
+    struct pod_facts **pods;
+    size_t npods;
+    struct service_facts **services;
+    size_t nservices;
+    struct claim_facts *claims;       /* view.nclaims of them, or NULL */
+    char *claims_fault;
+    size_t claims_asked;              /* answers that are still to come */
+    size_t claims_round;              /* which asking they belong to: those of an earlier spec do not count */
+    int64_t claims_ms;
+    bool claims_known;
+    bool config_ensured, policy_ensured, board_ensured;
+    bool config_asked, policy_asked, board_asked, group_asked;
+    int64_t ensured_ms;
+    enum group_phase group;
+    int64_t group_ms;                 /* when its phase was last asked for */
+    struct progress progress;
+    int64_t progress_ms, progress_written_ms;
+    bool poll, polling;
+    struct pause makes, deletes, tells; /* of requests the API server refused; tells: the status */
+    struct refusal refused;           /* what is told of them; the same one until it is made */
+};
+
+struct store {
+    struct map records;
+};
+void store_fini(struct store *s);
+struct record *store_find(const struct store *s, const char *key);
+struct record *store_get(struct store *s, const char *ns, const char *name); /* made when there is none */
+void store_drop_if_empty(struct store *s, struct record *r);                 /* r may be gone afterwards */
+void store_remove(struct store *s, struct record *r);
+
+/* "ns/name" into out. */
+const char *record_key(const char *ns, const char *name, char out[512]);
+/* The job's object is gone or is another life of the name: back to an unknown job with the same pods. */
+void record_forget_job(struct record *r);
+
+struct pod_facts *record_pod(const struct record *r, const char *name);
+/* Takes the facts over. An older version of the same pod is left out; false then. */
+bool record_put_pod(struct record *r, struct pod_facts *p);
+/* uid NULL: whichever has the name; else never one that is still being made, whose uid nobody knows. */
+bool record_remove_pod(struct record *r, const char *name, const char *uid);
+struct service_facts *record_service(const struct record *r, const char *name);
+void record_put_service(struct record *r, struct service_facts *s);
+bool record_remove_service(struct record *r, const char *name, const char *uid);
+/* What a create put there before its answer; not what the watch has told since. owner NULL: any job's. */
+void record_drop_ghost_pod(struct record *r, const char *name, const char *owner);
+void record_drop_ghost_service(struct record *r, const char *name, const char *owner);
+
+void pod_facts_free(struct pod_facts *p);
+DEFINE_AUTO(pod_facts, pod_facts_free)
+void service_facts_free(struct service_facts *s);
+DEFINE_AUTO(service_facts, service_facts_free)
+
+#endif

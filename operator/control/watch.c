@@ -1,0 +1,253 @@
+/* What reflectors tell goes into the records, and wakes the jobs it concerns. */
+#include <string.h>
+
+#include "base/str.h"
+#include "control/controller_internal.h"
+#include "control/progress.h"
+
+static const char *meta(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+    return s != NULL ? s : "";
+}
+
+/* ---- jobs ---- */
+
+static bool same_spec(const struct record *r, const json_t *object)
+{
+    const json_t *m = json_object_get(object, "metadata");
+    return r->known && json_integer_value(json_object_get(m, "generation")) == r->view.generation &&
+           r->view.deleting == (json_object_get(m, "deletionTimestamp") != NULL);
+}
+
+/* A changed spec keeps what is known of the job; what follows from it is looked at again. */
+void watch_new_spec(struct controller *c, struct record *r, const json_t *object)
+{
+    for (size_t i = 0; r->claims != NULL && i < r->view.nclaims; i++)
+        free(r->claims[i].name);
+    free(TAKE(r->claims));
+    free(TAKE(r->claims_fault));
+    r->claims_known = r->board_ensured = false;
+    r->group = GROUP_UNKNOWN;
+    r->claims_asked = 0;
+    r->claims_round++;
+    r->makes = r->deletes = (struct pause){ 0 };
+    job_view_fini(&r->view);
+    job_view_parse(c->kind, object, c->settings.default_clean, &r->view);
+}
+
+static void forget(struct controller *c, struct record *r)
+{
+    meters_job(c, r, "deleted", 1);
+    events_forget(c->events, r->view.uid);
+    if (r->poll)
+        c->polled--;
+    queue_drop(c->queue, r->key);
+    queue_drop(c->polls, r->key);
+    record_forget_job(r);
+    gauge_set(c->meters.jobs, (double)--c->jobs);
+}
+
+static void on_job(void *user, const json_t *object)
+{
+    struct controller *c = user;
+    struct record *r = store_get(&c->store, meta(object, "namespace"), meta(object, "name"));
+    if (r->known && !str_eq(r->view.uid, meta(object, "uid")))
+        forget(c, r);
+    if (same_spec(r, object))
+        return;
+    watch_new_spec(c, r, object);
+    if (!r->known) {
+        job_status_parse(json_object_get(object, "status"), &r->status);
+        gauge_set(c->meters.jobs, (double)++c->jobs);
+        meters_job(c, r, "created", 0);
+    }
+    r->known = true;
+    controller_wake(c, r);
+}
+
+static void job_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
+{
+    struct controller *c = user;
+    char key[512];
+    struct record *r = store_find(&c->store, record_key(ns, name, key));
+    (void)last;
+    if (r == NULL || !r->known || (uid != NULL && !str_eq(uid, r->view.uid)))
+        return;
+    forget(c, r);
+    store_drop_if_empty(&c->store, r);
+}
+
+static void each_job(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+{
+    struct controller *c = user;
+    struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&c->store.records, &i)) != NULL;) {
+        const struct record *r = slot->value;
+        if (r->known)
+            tell(reflector, r->view.ns, r->view.name, r->view.uid);
+    }
+}
+
+/* ---- pods and services ---- */
+
+/* A leader that ended well leaves its last progress behind. */
+static void last_words(struct controller *c, struct record *r, const struct pod_facts *p, const json_t *object)
+{
+    AUTO_FINI(progress) words = { 0 };
+    if (!c->kind->own_processes || !r->known || p->phase != POD_SUCCEEDED || p->role != job_view_leader(&r->view) ||
+        progress_of_pod(c->kind, object, &words) < 0)
+        return;
+    progress_fini(&r->progress);
+    r->progress = words;
+    memset(&words, 0, sizeof words);
+    r->progress_ms = controller_now();
+}
+
+static void on_pod(void *user, const json_t *object)
+{
+    struct controller *c = user;
+    const char *job = pod_job_name(c->kind, object);
+    AUTO(pod_facts) *p = xcalloc(1, sizeof *p);
+    if (job == NULL || pod_facts_parse(c->kind, object, p) < 0)
+        return;
+    struct record *r = store_get(&c->store, meta(object, "namespace"), job);
+    last_words(c, r, p, object);
+    if (record_put_pod(r, TAKE(p)))
+        controller_wake(c, r);
+}
+
+static void on_service(void *user, const json_t *object)
+{
+    struct controller *c = user;
+    const char *job = pod_job_name(c->kind, object);
+    AUTO(service_facts) *s = xcalloc(1, sizeof *s);
+    if (job == NULL || service_facts_parse(c->kind, object, s) < 0)
+        return;
+    struct record *r = store_get(&c->store, meta(object, "namespace"), job);
+    const struct service_facts *old = record_service(r, s->name);
+    bool news = old == NULL || old->creating || !str_eq(old->uid, s->uid);
+    record_put_service(r, TAKE(s));
+    if (news)
+        controller_wake(c, r);
+}
+
+/* ---- their end, and what a relist asks for: the same for both ---- */
+
+typedef void tell_fn(void *reflector, const char *ns, const char *name, const char *uid);
+
+struct children { /* pods, or services */
+    bool (*has)(const struct record *r, const char *name);
+    bool (*remove)(struct record *r, const char *name, const char *uid);
+    void (*tell)(const struct record *r, const char *ns, tell_fn *tell, void *reflector); /* those that are not being made */
+};
+
+static bool has_pod(const struct record *r, const char *name)
+{
+    return record_pod(r, name) != NULL;
+}
+static bool has_service(const struct record *r, const char *name)
+{
+    return record_service(r, name) != NULL;
+}
+static void tell_pods(const struct record *r, const char *ns, tell_fn *tell, void *reflector)
+{
+    for (size_t i = 0; i < r->npods; i++)
+        if (!r->pods[i]->creating)
+            tell(reflector, ns, r->pods[i]->name, r->pods[i]->uid);
+}
+static void tell_services(const struct record *r, const char *ns, tell_fn *tell, void *reflector)
+{
+    for (size_t i = 0; i < r->nservices; i++)
+        if (!r->services[i]->creating)
+            tell(reflector, ns, r->services[i]->name, r->services[i]->uid);
+}
+static const struct children POD_CHILDREN = { has_pod, record_remove_pod, tell_pods },
+                             SERVICE_CHILDREN = { has_service, record_remove_service, tell_services };
+
+static struct record *record_of(struct controller *c, const struct children *of, const char *ns, const char *name, const json_t *last)
+{
+    const char *job = last != NULL ? pod_job_name(c->kind, last) : NULL;
+    char key[512];
+    if (job != NULL)
+        return store_find(&c->store, record_key(ns, job, key));
+    struct map_slot *slot; /* its end was missed: rare enough to search */
+    size_t n = strlen(ns);
+    for (size_t i = 0; (slot = map_next(&c->store.records, &i)) != NULL;)
+        if (strncmp(slot->key, ns, n) == 0 && slot->key[n] == '/' && of->has(slot->value, name))
+            return slot->value;
+    return NULL;
+}
+
+static void gone(struct controller *c, const struct children *of, const char *ns, const char *name, const char *uid, const json_t *last)
+{
+    struct record *r = record_of(c, of, ns, name, last);
+    if (r == NULL || !of->remove(r, name, uid))
+        return;
+    r->unsure |= last == NULL;
+    controller_wake(c, r);
+    store_drop_if_empty(&c->store, r);
+}
+static void pod_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
+{
+    gone(user, &POD_CHILDREN, ns, name, uid, last);
+}
+static void service_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
+{
+    gone(user, &SERVICE_CHILDREN, ns, name, uid, last);
+}
+
+static void each(struct controller *c, const struct children *of, tell_fn *tell, void *reflector)
+{
+    struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&c->store.records, &i)) != NULL;) {
+        const struct record *r = slot->value;
+        auto_free char *ns = xstrndup(r->key, (size_t)(strchr(r->key, '/') - r->key));
+        of->tell(r, ns, tell, reflector);
+    }
+}
+static void each_pod(void *user, tell_fn *tell, void *reflector)
+{
+    each(user, &POD_CHILDREN, tell, reflector);
+}
+static void each_service(void *user, tell_fn *tell, void *reflector)
+{
+    each(user, &SERVICE_CHILDREN, tell, reflector);
+}
+
+/* ---- start ---- */
+
+static void wake_all(void *user)
+{
+    struct controller *c = user;
+    struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&c->store.records, &i)) != NULL;)
+        controller_wake(c, slot->value);
+}
+
+static void add(struct controller *c, const struct reflector_spec *spec, const struct reflector_user *user)
+{
+    c->reflectors[c->nreflectors++] = reflector_new(c->client, spec, user);
+}
+
+static void watch_namespace(struct controller *c, const char *ns)
+{
+    char selector[200];
+    str_fmt(selector, sizeof selector, "%soperator-name=%s", c->kind->label_prefix, c->kind->controller);
+    const struct reflector_spec jobs = { .resource = c->kind->resource, .ns = ns, .name = c->kind->resource.plural };
+    const struct reflector_spec pods = { .resource = PODS, .ns = ns, .label_selector = selector, .name = "pods" };
+    const struct reflector_spec services = { .resource = SERVICES, .ns = ns, .label_selector = selector, .metadata_only = true, .name = "services" };
+    add(c, &jobs, &(struct reflector_user){ on_job, job_gone, each_job, wake_all, c });
+    add(c, &pods, &(struct reflector_user){ on_pod, pod_gone, each_pod, wake_all, c });
+    add(c, &services, &(struct reflector_user){ on_service, service_gone, each_service, wake_all, c });
+}
+
+void watch_start(struct controller *c)
+{
+    const struct strlist *ns = c->settings.namespaces;
+    c->reflectors = xcalloc(3 * (ns->n + 1), sizeof(struct reflector *));
+    for (size_t i = 0; i < ns->n; i++)
+        watch_namespace(c, ns->items[i]);
+    if (ns->n == 0)
+        watch_namespace(c, NULL);
+}

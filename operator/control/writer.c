@@ -1,0 +1,141 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "control/controller_internal.h"
+
+enum {
+    PROGRESS_JOBS_A_SECOND = 10,
+    RUNNING_MS = 500,
+    COUNTS_MS = 1000,
+    PAUSE_FIRST_MS = 1000,
+    PAUSE_MAX_MS = 300 * 1000,
+    PAUSE_DOUBLINGS = 9,
+};
+
+/* ---- deciding ---- */
+
+/* How long a change may wait for others that come with it: what people act on goes at once, a job that begins to run is
+ * told with the pods that follow its leader's, and counts alone may be a second old. */
+static int64_t patience_ms(const struct record *r, unsigned differs)
+{
+    if (differs == STATUS_PROGRESS)
+        return 0;
+    if ((differs & STATUS_CONDITIONS) == 0)
+        return COUNTS_MS;
+    return str_eq(r->status.state, "Running") && !job_status_is(r->acked, COND_RUNNING) ? RUNNING_MS : 0;
+}
+
+/* Nothing will follow by itself, or not before somebody does something. */
+static bool is_final(const struct job_status *s)
+{
+    for (size_t i = 0; i < s->nconds; i++)
+        if (condition_is_aside(s->conds[i].type) && s->conds[i].is_true)
+            return true;
+    return job_status_finished(s) || job_status_is(s, COND_SUSPENDED);
+}
+
+struct writer_step writer_decide(const struct record *r, unsigned differs, int64_t progress_pause_ms, int64_t now_ms)
+{
+    int64_t due = MAX(r->changed_ms + patience_ms(r, differs), r->tells.until_ms);
+
+    if (differs == 0)
+        return (struct writer_step){ WRITER_NOTHING, 0 };
+    if (differs == STATUS_PROGRESS && r->progress_written_ms != 0 && now_ms - r->progress_written_ms < progress_pause_ms - progress_pause_ms / 10)
+        return (struct writer_step){ WRITER_NOTHING, 0 }; /* with the next that is heard */
+    if (now_ms < due)
+        return (struct writer_step){ WRITER_LATER, due };
+    bool at_once = (differs & STATUS_CONDITIONS) != 0 && is_final(&r->status);
+    return (struct writer_step){ at_once ? WRITER_AT_ONCE : WRITER_IN_TURN, 0 };
+}
+
+int64_t writer_pause_ms(int failures, bool refused)
+{
+    return refused ? MIN((int64_t)PAUSE_FIRST_MS << MIN(failures - 1, PAUSE_DOUBLINGS), (int64_t)PAUSE_MAX_MS) : PAUSE_FIRST_MS;
+}
+
+/* ---- acting ---- */
+
+static void drop_acked(struct record *r)
+{
+    if (r->acked != NULL)
+        job_status_fini(r->acked);
+    free(TAKE(r->acked));
+}
+
+/* A refusal is told once; the same words again and again help nobody. */
+static void failed(struct task *t, struct record *r, const struct kube_answer *a)
+{
+    bool refused = a->status >= 400 && a->status < 500 && a->status != 429;
+    bool first = ++r->tells.failures == 1;
+
+    r->tells.until_ms = clock_ms() + writer_pause_ms(r->tells.failures, refused);
+    queue_add_at(t->c->queue, r->key, r->tells.until_ms);
+    log_msg(first ? LOG_WARNING : LOG_DEBUG, "%s %s: its status could not be written: %s", t->c->kind->resource.kind, r->key, a->message);
+    if (!first || !refused)
+        return;
+    auto_free char *note = xasprintf("Error writing the status: %s", a->message);
+    controller_event(t->c, r, true, "FailedUpdateStatus", "", note);
+}
+
+/* r->acked may have become what was sent, if the job went on meanwhile: when the server did not take it, the truth is
+ * what it had before. */
+static void on_written(struct task *t, struct record *r, const struct kube_answer *a)
+{
+    if (r == NULL)
+        return;
+    r->writing = false;
+    if (kube_ok(a)) {
+        r->tells = (struct pause){ 0 };
+        controller_wake(t->c, r);
+        return;
+    }
+    drop_acked(r);
+    r->acked = TAKE(t->before);
+    if (a->status != 404) /* else the job is gone: the watch will say so */
+        failed(t, r, a);
+}
+
+static void send(struct controller *c, struct record *r, enum kube_urgency urgency)
+{
+    json_auto_t *patch = job_status_patch(c->kind, r->view.uid, r->acked, &r->status);
+    AUTO_FINI(buf) path = BUF_INIT;
+    if (patch == NULL) {
+        drop_acked(r);
+        return;
+    }
+    kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, "status");
+    task_send(c, r, NULL, (struct kube_request){ .verb = KUBE_MERGE_PATCH, .urgency = urgency, .path = path.data, .body = patch,
+                                                 .metadata_only = true, .unread = true }, on_written);
+    task_last(c)->before = TAKE(r->acked); /* until told otherwise the server has r->status */
+    r->writing = true;
+    if (json_object_get(json_object_get(patch, "status"), "progress") != NULL)
+        r->progress_written_ms = clock_ms();
+}
+
+static void on_turn(void *user)
+{
+    struct record *r = user;
+    if (!r->writing && r->acked != NULL)
+        send(r->controller, r, KUBE_RELAXED);
+}
+
+void writer_write(struct controller *c, struct record *r)
+{
+    if (r->writing || r->acked == NULL)
+        return;
+    unsigned differs = job_status_differs(r->acked, &r->status);
+    int64_t progress_pause_ms = MAX(c->settings.progress_ms, (int64_t)c->polled * 1000 / PROGRESS_JOBS_A_SECOND);
+    struct writer_step step = writer_decide(r, differs, progress_pause_ms, clock_ms());
+    if (step.act != WRITER_IN_TURN)
+        kube_turn_clear(&r->tell);
+    if (differs == 0)
+        drop_acked(r);
+    else if (step.act == WRITER_LATER)
+        queue_add_at(c->queue, r->key, step.at_ms);
+    else if (step.act == WRITER_AT_ONCE)
+        send(c, r, KUBE_NORMAL);
+    else if (step.act == WRITER_IN_TURN) {
+        r->controller = c;
+        kube_turn_wait(c->client, &r->tell, KUBE_RELAXED, on_turn, r);
+    }
+}

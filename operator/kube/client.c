@@ -1,0 +1,524 @@
+/* Queues by urgency, a limit of how many run, tries; the deciding is in client_limits.c and client_turn.c. */
+#include "kube/client_calls.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "kube/config_internal.h"
+
+enum {
+    AT_ONCE = 64, /* each costs curl a look at every byte that comes, and more would only wait in the server */
+    WATCHES_MAX = 100, /* beside at_once, on the same connection */
+    TIMEOUT_MS = 30000,
+    RETRY_MS = 60000,
+    BODY_MAX = 64 << 20, /* a page of a hundred large objects */
+    LINE_MAX_BYTES = 8 << 20,
+    SPARE_MAX = 64,
+    SPARE_BUF_MAX = 16384
+};
+
+#define PARTIAL(kind) "Accept: application/json;as=" kind ";g=meta.k8s.io;v=v1,application/json"
+
+static const struct {
+    const char *method, *type, *query; /* query: beside fieldManager; NULL: neither */
+} VERBS[] = {
+    [KUBE_GET] = { "GET", NULL, NULL },
+    [KUBE_CREATE] = { "POST", "Content-Type: application/json", "" },
+    [KUBE_MERGE_PATCH] = { "PATCH", "Content-Type: application/merge-patch+json", "" },
+    [KUBE_APPLY] = { "PATCH", "Content-Type: application/apply-patch+yaml", "&force=true" },
+    [KUBE_DELETE] = { "DELETE", "Content-Type: application/json", NULL },
+    [KUBE_UPDATE] = { "PUT", "Content-Type: application/json", "" },
+};
+
+/* ---- lists of calls ---- */
+
+static struct list *list_of(struct kube_call *c)
+{
+    struct kube_client *k = c->k;
+    return c->place == WAITING ? &k->waiting[c->urgency] : c->place == RUNNING ? &k->running : &k->paused;
+}
+
+static void list_add(struct list *l, struct kube_call *c, bool in_front)
+{
+    c->prev = in_front ? NULL : l->last;
+    c->next = in_front ? l->first : NULL;
+    *(c->prev != NULL ? &c->prev->next : &l->first) = c;
+    *(c->next != NULL ? &c->next->prev : &l->last) = c;
+}
+
+static void list_remove(struct list *l, struct kube_call *c)
+{
+    *(c->prev != NULL ? &c->prev->next : &l->first) = c->next;
+    *(c->next != NULL ? &c->next->prev : &l->last) = c->prev;
+}
+
+static bool is_limited(const struct kube_call *c)
+{
+    return !c->stream && c->urgency != KUBE_URGENT;
+}
+
+static void move(struct kube_call *c, enum place to, bool in_front)
+{
+    if (c->place != OVER)
+        list_remove(list_of(c), c);
+    if (c->place == RUNNING && is_limited(c)) {
+        c->k->limited--;
+        c->k->share.running[c->urgency]--;
+    }
+    c->place = to;
+    if (to != OVER)
+        list_add(list_of(c), c, in_front);
+    if (to == RUNNING && is_limited(c)) {
+        c->k->limited++;
+        c->k->share.running[c->urgency]++;
+    }
+}
+
+static struct kube_call *call_new(struct kube_client *k)
+{
+    struct kube_call *c = k->spare.last;
+
+    if (c != NULL) {
+        list_remove(&k->spare, c);
+        k->nspare--;
+    } else {
+        c = xcalloc(1, sizeof(*c));
+        c->url = c->body = c->line = (struct buf)BUF_INIT;
+    }
+    struct buf url = c->url, body = c->body, line = c->line;
+    *c = (struct kube_call){ .k = k, .place = OVER, .url = url, .body = body, .line = line };
+    buf_clear(&c->url);
+    buf_clear(&c->body);
+    buf_clear(&c->line);
+    return c;
+}
+
+static void call_free(struct kube_call *c)
+{
+    buf_fini(&c->url);
+    buf_fini(&c->body);
+    buf_fini(&c->line);
+    free(c);
+}
+
+static void put_back(struct kube_call *c)
+{
+    struct kube_client *k = c->k;
+
+    if (k->nspare >= SPARE_MAX || c->url.cap + c->body.cap + c->line.cap > SPARE_BUF_MAX) {
+        call_free(c);
+        return;
+    }
+    list_add(&k->spare, c, false);
+    k->nspare++;
+}
+
+/* No longer waiting, running or paused. */
+static void take_out(struct kube_call *c)
+{
+    move(c, OVER, false);
+    timer_clear(c->k->loop, &c->pause);
+    if (!c->stream)
+        c->k->pending[c->urgency]--;
+}
+
+/* ---- callbacks may do anything ---- */
+
+static void pump(struct kube_client *k);
+static void destroy(struct kube_client *k);
+
+static void enter(struct kube_client *k)
+{
+    k->depth++;
+}
+
+static void leave(struct kube_client *k)
+{
+    if (k->depth == 1 && !k->dead)
+        pump(k);
+    if (--k->depth == 0 && k->dead)
+        destroy(k);
+}
+
+static void on_pump(void *user)
+{
+    struct kube_client *k = user;
+    enter(k);
+    leave(k);
+}
+
+void client_pump_soon(struct kube_client *k)
+{
+    if (k->depth == 0 && !(timer_is_set(&k->pump) && k->pump.due_ms <= clock_ms()))
+        timer_set(k->loop, &k->pump, clock_ms(), on_pump, k);
+}
+
+/* ---- answers ---- */
+
+static const char *text_at(const json_t *v, const char *key)
+{
+    const char *s = json_string_value(json_object_get(v, key));
+    return s != NULL ? s : "";
+}
+
+static void finish(struct kube_call *c, const struct http_answer *a)
+{
+    json_auto_t *body = NULL;
+    struct err e;
+    struct kube_answer answer = { .status = a->status, .reason = "", .message = "", .err = a->err };
+
+    bool wanted = a->len > 0 && !(c->unread && kube_ok(&answer));
+    if (wanted && (a->body[0] == '{' || a->body[0] == '[') && json_parse_any(a->body, a->len, "answer", &body, &e) == 0)
+        answer.body = body;
+    if (a->status == 0)
+        answer.message = a->err->msg;
+    else if (!kube_ok(&answer) && body != NULL) {
+        answer.reason = text_at(body, "reason");
+        answer.message = text_at(body, "message");
+    } else if (!kube_ok(&answer)) {
+        answer.message = a->body;
+    }
+    take_out(c);
+    c->done(c->user, &answer);
+    put_back(c);
+}
+
+static void fail(struct kube_call *c, const struct err *e)
+{
+    finish(c, &(struct http_answer){ .status = 0, .body = "", .err = e });
+}
+
+static double chance(struct kube_client *k)
+{
+    k->random = hash64_mix(k->random, 1);
+    return (double)(k->random >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+static void on_pause_over(void *user)
+{
+    struct kube_call *c = user;
+    struct kube_client *k = c->k;
+
+    enter(k);
+    move(c, WAITING, true);
+    leave(k);
+}
+
+/* Another try? Then the call waits or pauses. */
+static bool tries_again(struct kube_call *c, const struct http_answer *a, int64_t now_ms)
+{
+    if (a->status == 401 && !c->renewed) {
+        c->refused = c->renewed = true;
+        move(c, WAITING, true);
+        return true;
+    }
+    if (c->stream || c->retry_ms < 0 || !retry_wanted(a))
+        return false;
+    int64_t pause = retry_pause_ms(c->tries, a->retry_after_s, chance(c->k));
+    if (now_ms + pause > c->first_ms + c->retry_ms)
+        return false;
+    log_debug("%s %s: %s, try %d in %lld ms", VERBS[c->verb].method, c->url.data, a->status != 0 ? "busy" : a->err->msg,
+              c->tries + 1, (long long)pause);
+    move(c, PAUSED, false);
+    timer_set(c->k->loop, &c->pause, now_ms + pause, on_pause_over, c);
+    return true;
+}
+
+static void on_answer(void *user, const struct http_answer *a)
+{
+    struct kube_call *c = user;
+    struct kube_client *k = c->k;
+    int64_t now_ms = clock_ms();
+
+    enter(k);
+    c->http = NULL;
+    client_metrics_request(k->metrics, VERBS[c->verb].method, a->status);
+    if (!c->stream)
+        client_metrics_duration(k->metrics, VERBS[c->verb].method, now_ms - c->began_ms);
+    if (!tries_again(c, a, now_ms)) {
+        if (a->status == 0 && !err_is(a->err, ERR_STOPPED)) {
+            struct err e = *a->err;
+            err_prefix(&e, "API server %s", kube_config_server(k->config));
+            fail(c, &e);
+        } else {
+            finish(c, a);
+        }
+    }
+    leave(k);
+}
+
+/* ---- lines of a stream ---- */
+
+/* false: the stream ends. */
+static bool one_line(struct kube_call *c, const char *line, size_t n)
+{
+    return n == 0 || (c->on_line(c->user, line, n) && c->place != OVER);
+}
+
+static bool cut_lines(struct kube_call *c, const char *data, size_t n)
+{
+    for (const char *end; n > 0 && (end = memchr(data, '\n', n)) != NULL;) {
+        size_t len = (size_t)(end - data);
+        bool go_on;
+        if (c->line.len > 0) {
+            buf_add(&c->line, data, len);
+            go_on = one_line(c, c->line.data, c->line.len);
+            buf_clear(&c->line);
+        } else {
+            go_on = one_line(c, data, len);
+        }
+        if (!go_on)
+            return false;
+        data += len + 1;
+        n -= len + 1;
+    }
+    if (n > LINE_MAX_BYTES - c->line.len)
+        return false;
+    buf_add(&c->line, data, n);
+    return true;
+}
+
+static bool on_piece(void *user, const char *data, size_t n)
+{
+    struct kube_call *c = user;
+    struct kube_client *k = c->k;
+
+    enter(k);
+    c->busy = true;
+    bool go_on = cut_lines(c, data, n);
+    c->busy = false;
+    if (c->place == OVER) { /* cancelled meanwhile */
+        put_back(c);
+        go_on = false;
+    }
+    leave(k);
+    return go_on;
+}
+
+/* ---- sending ---- */
+
+static const char *accept_of(const struct kube_call *c)
+{
+    if (!c->metadata_only)
+        return "Accept: application/json";
+    const char *path = c->url.data + strlen(kube_config_server(c->k->config));
+    bool list = c->verb == KUBE_GET && !c->stream && kube_path_is_list(path);
+    return list ? PARTIAL("PartialObjectMetadataList") : PARTIAL("PartialObjectMetadata");
+}
+
+/* The token, and other certificates where a plugin gave some. */
+static int authorize(struct kube_client *k, struct kube_call *c, int64_t now_ms, struct err *e)
+{
+    const char *token = NULL;
+    bool refused = c->refused && c->began_ms >= k->renewed_ms;
+
+    c->refused = false;
+    if (kube_config_token(k->config, now_ms, refused, &token, e) < 0)
+        return -1;
+    if (refused)
+        k->renewed_ms = clock_ms();
+    if (k->tls_version != kube_config_tls_version(k->config)) {
+        k->tls_version = kube_config_tls_version(k->config);
+        http_set_tls(k->http, kube_config_tls(k->config));
+    }
+    buf_clear(&k->authorization);
+    if (token != NULL) {
+        buf_str(&k->authorization, "Authorization: Bearer ");
+        buf_str(&k->authorization, token);
+    }
+    return 0;
+}
+
+static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
+{
+    struct err e;
+    const char *headers[8];
+    size_t n = 0;
+
+    move(c, RUNNING, false);
+    if (authorize(k, c, now_ms, &e) < 0) {
+        fail(c, &e);
+        return;
+    }
+    c->began_ms = clock_ms();
+    if (c->tries++ == 0) {
+        c->first_ms = c->began_ms;
+        if (is_limited(c) && k->bucket.qps > 0)
+            client_metrics_waited(k->metrics, VERBS[c->verb].method, c->began_ms - c->queued_ms);
+    }
+    headers[n++] = accept_of(c);
+    headers[n++] = k->agent;
+    if (k->authorization.len > 0)
+        headers[n++] = k->authorization.data;
+    if (c->has_body)
+        headers[n++] = VERBS[c->verb].type;
+    if (c->verb == KUBE_GET && !c->stream)
+        headers[n++] = "Accept-Encoding: gzip";
+    headers[n] = NULL;
+    c->http = http_start(k->http, &(struct http_transfer){ .method = VERBS[c->verb].method,
+                                                           .url = c->url.data,
+                                                           .headers = headers,
+                                                           .body = c->has_body ? c->body.data : NULL,
+                                                           .body_len = c->body.len,
+                                                           .timeout_ms = c->stream ? 0 : c->timeout_ms,
+                                                           .silence_ms = c->stream ? c->timeout_ms : 0,
+                                                           .max_body = BODY_MAX,
+                                                           .on_data = c->stream ? on_piece : NULL,
+                                                           .on_done = on_answer,
+                                                           .user = c });
+}
+
+static void pump(struct kube_client *k)
+{
+    int64_t now_ms = clock_ms(), wait = 0;
+
+    for (struct kube_call *c; !k->dead && (c = client_next(k, now_ms, &wait)) != NULL;)
+        start(k, c, now_ms);
+    if (k->dead)
+        return;
+    if (wait > 0)
+        timer_set(k->loop, &k->pump, now_ms + wait, on_pump, k);
+    else
+        timer_clear(k->loop, &k->pump);
+}
+
+static struct kube_call *enqueue(struct kube_call *c, const char *path, void *user)
+{
+    struct kube_client *k = c->k;
+    const char *query = VERBS[c->verb].query;
+
+    buf_str(&c->url, kube_config_server(k->config));
+    buf_str(&c->url, path);
+    if (query != NULL && k->manager != NULL) {
+        kube_query(&c->url, "fieldManager", k->manager);
+        buf_str(&c->url, query);
+    }
+    c->user = user;
+    c->queued_ms = clock_ms();
+    if (!c->stream)
+        k->pending[c->urgency]++;
+    move(c, WAITING, false);
+    client_pump_soon(k);
+    return c;
+}
+
+struct kube_call *kube_send(struct kube_client *k, const struct kube_request *r)
+{
+    struct kube_call *c = call_new(k);
+
+    c->verb = r->verb;
+    c->urgency = r->urgency;
+    c->metadata_only = r->metadata_only;
+    c->unread = r->unread;
+    c->timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : TIMEOUT_MS;
+    c->retry_ms = r->retry_ms != 0 ? r->retry_ms : RETRY_MS;
+    c->has_body = r->body != NULL;
+    if (c->has_body)
+        json_emit(r->body, &c->body);
+    c->done = r->done;
+    return enqueue(c, r->path, r->user);
+}
+
+struct kube_call *kube_watch(struct kube_client *k, const struct kube_stream *s)
+{
+    struct kube_call *c = call_new(k);
+
+    c->verb = KUBE_GET;
+    c->urgency = KUBE_URGENT; /* no limits of rate */
+    c->stream = true;
+    c->metadata_only = s->metadata_only;
+    c->timeout_ms = s->silence_ms;
+    c->on_line = s->on_line;
+    c->done = s->on_end;
+    return enqueue(c, s->path, s->user);
+}
+
+void kube_cancel(struct kube_call *c)
+{
+    if (c == NULL || c->place == OVER)
+        return;
+    struct kube_client *k = c->k;
+    http_cancel(TAKE(c->http));
+    take_out(c);
+    if (!c->busy)
+        put_back(c);
+    if (!k->dead)
+        client_pump_soon(k);
+}
+
+size_t kube_pending(const struct kube_client *k, enum kube_urgency urgency)
+{
+    return k->pending[urgency];
+}
+
+/* ---- life ---- */
+
+struct kube_client *kube_client_new(struct loop *l, struct kube_config *config, const struct kube_settings *s)
+{
+    struct kube_client *k = xcalloc(1, sizeof(*k));
+    const char *server = kube_config_server(config);
+
+    k->loop = l;
+    k->config = config;
+    k->at_once = s->at_once > 0 ? s->at_once : AT_ONCE;
+    k->http = http_new(l, kube_config_tls(config), str_starts(server, "https:"), k->at_once + WATCHES_MAX);
+    k->tls_version = kube_config_tls_version(config);
+    k->metrics = client_metrics_new(s->registry, server);
+    k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;
+    k->agent = xasprintf("User-Agent: %s", s->user_agent != NULL ? s->user_agent : "trainyard");
+    k->authorization = (struct buf)BUF_INIT;
+    k->bucket = bucket_of(s->qps, s->burst, clock_ms());
+    k->random = hash64_mix((uint64_t)clock_ns(), (uint64_t)(uintptr_t)k);
+    k->renewed_ms = INT64_MIN;
+    return k;
+}
+
+static struct kube_call *any_call(const struct kube_client *k)
+{
+    for (int u = 0; u < KUBE_URGENCIES; u++)
+        if (k->waiting[u].first != NULL)
+            return k->waiting[u].first;
+    return k->running.first != NULL ? k->running.first : k->paused.first;
+}
+
+static void destroy(struct kube_client *k)
+{
+    for (struct kube_call *c; (c = k->spare.first) != NULL;) {
+        list_remove(&k->spare, c);
+        call_free(c);
+    }
+    for (int u = 0; u < KUBE_URGENCIES; u++)
+        while (k->turns[u].first != NULL)
+            kube_turn_clear(k->turns[u].first);
+    timer_clear(k->loop, &k->pump);
+    client_metrics_free(k->metrics);
+    free(k->manager);
+    free(k->agent);
+    buf_fini(&k->authorization);
+    free(k);
+}
+
+void kube_client_free(struct kube_client *k)
+{
+    if (k == NULL)
+        return;
+    k->dead = true;
+    enter(k);
+    for (struct kube_call *c; (c = any_call(k)) != NULL;)
+        kube_cancel(c);
+    http_free(k->http);
+    leave(k);
+}
+
+struct loop *kube_client_loop(const struct kube_client *k)
+{
+    return k->loop;
+}
+
+const char *kube_client_namespace(const struct kube_client *k)
+{
+    return kube_config_namespace(k->config);
+}

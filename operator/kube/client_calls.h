@@ -1,0 +1,58 @@
+/* client_calls - the client and its calls, between client.c and client_turn.c. */
+#ifndef TRAINYARD_KUBE_CLIENT_CALLS_H
+#define TRAINYARD_KUBE_CLIENT_CALLS_H
+
+#include "kube/client_internal.h"
+
+enum place { WAITING, RUNNING, PAUSED, OVER };
+
+struct kube_call {
+    struct kube_client *k;
+    struct kube_call *prev, *next; /* in the list of its place, or spare */
+    enum place place;
+    enum kube_verb verb;
+    enum kube_urgency urgency;
+    bool stream, metadata_only, unread, has_body;
+    bool busy;             /* its on_line is being called */
+    bool refused, renewed; /* the last try got 401; the token was asked for anew */
+    struct buf url, body, line;
+    int64_t timeout_ms, retry_ms, queued_ms, first_ms, began_ms;
+    int tries;
+    struct timer pause;
+    struct http_call *http;
+    void (*done)(void *user, const struct kube_answer *a);
+    bool (*on_line)(void *user, const char *line, size_t n);
+    void *user;
+};
+
+struct list {
+    struct kube_call *first, *last;
+};
+
+struct kube_client {
+    struct loop *loop;
+    struct kube_config *config;
+    struct http *http;
+    struct client_metrics *metrics;
+    char *manager, *agent;
+    struct buf authorization;
+    struct bucket bucket;
+    int at_once, limited; /* limited: running ones that at_once counts */
+    size_t pending[KUBE_URGENCIES], nspare;
+    struct list waiting[KUBE_URGENCIES], running, paused, spare;
+    struct kube_line turns[KUBE_URGENCIES];
+    struct share share;
+    struct timer pump;
+    unsigned tls_version;
+    int64_t renewed_ms; /* when the token was last asked for anew */
+    uint64_t random;
+    int depth; /* > 0: callbacks are running */
+    bool dead; /* freed by one of them */
+};
+
+/* The next that may go; NULL and the time when there may be one (0: when another ends). Gives turns to those whose time it is. */
+struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *ret_wait);
+/* Looks what may go, at the next round of the loop. */
+void client_pump_soon(struct kube_client *k);
+
+#endif

@@ -1,0 +1,50 @@
+/* client_internal - what the client decides, with time passed in, and what it counts. For this folder and its tests. */
+#ifndef TRAINYARD_KUBE_CLIENT_INTERNAL_H
+#define TRAINYARD_KUBE_CLIENT_INTERNAL_H
+
+#include "kube/client.h"
+
+/* A token bucket: full at first, `burst` at once, `qps` a second from then on. */
+struct bucket {
+    double qps, burst, tokens;
+    int64_t at_ms; /* when `tokens` was right */
+};
+struct bucket bucket_of(double qps, int burst, int64_t now_ms);
+/* 0: one was taken. Else the milliseconds until there is one; ask again then. */
+int64_t bucket_take(struct bucket *b, int64_t now_ms);
+
+/* Who goes next while requests of several urgencies wait: the most urgent, but for the share of those that can wait. */
+struct share {
+    int running[KUBE_URGENCIES];
+    int passed[KUBE_URGENCIES]; /* more urgent ones that went while some of this urgency waited, since the last of it */
+};
+/* waited_ms: of the first of each urgency, -1: none waits. KUBE_URGENCIES: nobody may go before one that runs has ended. */
+enum kube_urgency share_next(const struct share *s, const int64_t waited_ms[KUBE_URGENCIES]);
+void share_took(struct share *s, enum kube_urgency u, const int64_t waited_ms[KUBE_URGENCIES]);
+
+/* Turns in their order. */
+struct kube_line {
+    struct kube_turn *first, *last;
+};
+void line_add(struct kube_line *l, struct kube_turn *t, int64_t now_ms, void (*fn)(void *user), void *user);
+void line_give(struct kube_line *l); /* to the first */
+
+/* May the client itself try again after this answer? Not 401: that is about the token. */
+bool retry_wanted(const struct http_answer *a);
+/* Pause before the try after `tries` (from 1): 100 ms, doubled up to 5 s, a quarter more or less by `chance` in [0, 1);
+ * at least what the server asks for (a minute at most). */
+int64_t retry_pause_ms(int tries, double retry_after_s, double chance);
+
+/* "/api/v1/pods" and the like, not "/api/v1/namespaces/x/pods/y"; the query does not matter. */
+bool kube_path_is_list(const char *path);
+
+/* rest_client_*: made when first needed. registry NULL: nothing is counted. */
+struct client_metrics;
+struct client_metrics *client_metrics_new(struct registry *r, const char *server);
+void client_metrics_free(struct client_metrics *m);
+DEFINE_AUTO(client_metrics, client_metrics_free)
+void client_metrics_request(struct client_metrics *m, const char *method, int status);
+void client_metrics_duration(struct client_metrics *m, const char *method, int64_t ms);
+void client_metrics_waited(struct client_metrics *m, const char *method, int64_t ms);
+
+#endif

@@ -1,0 +1,222 @@
+#include "kube/config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "kube/config_parse.h"
+
+enum {
+    CONFIG_MAX = 4 << 20,
+    TOKEN_MAX = 1 << 20,
+    LOOK_AGAIN_MS = 60000,
+    PLUGIN_LIMIT_MS = 10000,
+    PLUGIN_PAUSE_MS = 5000, /* a plugin that failed is left alone for so long */
+    PLUGIN_AGAIN_MS = 1000, /* one whose credential is over at once is not asked for each request */
+    EARLY_MS = 10000        /* before the end of a credential */
+};
+
+/* ---- tokens ---- */
+
+/* Would it be one header? */
+static int token_check(const char *token, struct err *e)
+{
+    for (const char *p = token; *p != '\0'; p++)
+        if (*p <= ' ' || *p > '~')
+            return err_set(e, ERR_INPUT, "byte %zu of the token cannot stand in a token", (size_t)(p - token) + 1);
+    return 0;
+}
+
+static int read_token(struct kube_config *c, int64_t now_ms, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+
+    c->asked = true;
+    c->asked_ms = now_ms;
+    if (file_read(c->token_file, TOKEN_MAX, &text, e) < 0)
+        return err_wrap(e, "token");
+    while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]) != NULL)
+        text.data[--text.len] = '\0';
+    if (text.len == 0)
+        return err_set(e, ERR_INPUT, "token: %s is empty", c->token_file);
+    if (token_check(text.data, e) < 0)
+        return err_wrap(e, "%s", c->token_file);
+    free(c->token);
+    c->token = buf_detach(&text);
+    return 0;
+}
+
+static int token_of_file(struct kube_config *c, int64_t now_ms, bool refused, struct err *e)
+{
+    struct err why = { .code = ERR_NONE };
+
+    if (c->asked && !refused && now_ms < c->asked_ms + LOOK_AGAIN_MS)
+        return 0;
+    if (read_token(c, now_ms, &why) == 0)
+        return 0;
+    if (c->token == NULL)
+        return err_set(e, why.code, "%s", why.msg);
+    log_debug("%s; the last token is used", why.msg);
+    return 0;
+}
+
+static void set_tls(struct kube_config *c)
+{
+    c->tls = (struct http_tls){
+        .ca = c->ca, .cert = c->cert, .key = c->key, .server_name = c->server_name, .insecure = c->insecure
+    };
+    c->tls_version++;
+}
+
+static void keep(struct kube_config *c, struct exec_credential *got, int64_t now_ms)
+{
+    double left_s = got->expires - clock_wall();
+
+    c->expires_ms = got->expires <= 0 || left_s > 1e9 ? INT64_MAX : now_ms + (int64_t)(fmax(left_s, 0) * 1000) - EARLY_MS;
+    free(c->token);
+    c->token = TAKE(got->token);
+    if (str_eq(c->cert, got->cert) && str_eq(c->key, got->key))
+        return;
+    free(c->cert);
+    free(c->key);
+    c->cert = TAKE(got->cert);
+    c->key = TAKE(got->key);
+    set_tls(c);
+}
+
+static int token_of_plugin(struct kube_config *c, int64_t now_ms, bool refused, struct err *e)
+{
+    AUTO_FINI(exec_credential) got = { .token = NULL };
+    bool failed = c->trouble.code != ERR_NONE;
+
+    if (c->asked && !failed && !refused && now_ms < MAX(c->expires_ms, c->asked_ms + PLUGIN_AGAIN_MS))
+        return 0;
+    if (failed && now_ms < c->asked_ms + PLUGIN_PAUSE_MS)
+        return err_set(e, c->trouble.code, "%s", c->trouble.msg);
+    c->asked = true;
+    c->trouble.code = ERR_NONE;
+    int r = exec_run(&c->exec, c->exec_info, PLUGIN_LIMIT_MS, &got, &c->trouble);
+    if (r == 0 && got.token != NULL && token_check(got.token, &c->trouble) < 0)
+        r = err_wrap(&c->trouble, "exec plugin '%s'", c->exec.command);
+    c->asked_ms = clock_ms() - now_ms > PLUGIN_LIMIT_MS ? now_ms : MAX(now_ms, clock_ms());
+    if (r < 0)
+        return err_set(e, c->trouble.code, "%s", c->trouble.msg);
+    keep(c, &got, now_ms);
+    return 0;
+}
+
+int kube_config_token(struct kube_config *c, int64_t now_ms, bool refused, const char **ret, struct err *e)
+{
+    if (c->exec.command != NULL && token_of_plugin(c, now_ms, refused, e) < 0)
+        return -1;
+    if (c->exec.command == NULL && c->token_file != NULL && token_of_file(c, now_ms, refused, e) < 0)
+        return -1;
+    *ret = c->token;
+    return 0;
+}
+
+/* ---- where it is ---- */
+
+static int checked(struct kube_config *c, struct err *e)
+{
+    set_tls(c);
+    if (c->token_file != NULL && read_token(c, clock_ms(), e) < 0)
+        return -1;
+    return c->token != NULL ? token_check(c->token, e) : 0;
+}
+
+static int load_file(const char *path, const char *context, struct kube_config **ret, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(kube_config) *c = NULL;
+    auto_free char *folder = path_dir(path);
+
+    if (file_read(path, CONFIG_MAX, &text, e) < 0)
+        return err_wrap(e, "kubeconfig");
+    if (kube_config_parse(text.data, text.len, path, folder, context, &c, e) < 0)
+        return -1;
+    if (checked(c, e) < 0)
+        return err_wrap(e, "%s", path);
+    *ret = TAKE(c);
+    return 0;
+}
+
+int kube_config_in_cluster(const char *account, const char *host, const char *port, struct kube_config **ret, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(kube_config) *c = xcalloc(1, sizeof(*c));
+    auto_free char *ca = path_join(account, "ca.crt");
+    auto_free char *ns = path_join(account, "namespace");
+
+    if (file_read(ca, CONFIG_MAX, &text, e) < 0)
+        return err_wrap(e, "service account");
+    c->ca = buf_detach(&text);
+    bool v6 = strchr(host, ':') != NULL;
+    c->server = xasprintf("https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    c->token_file = path_join(account, "token");
+    if (file_exists(ns) && file_read(ns, TOKEN_MAX, &text, e) < 0)
+        return err_wrap(e, "service account");
+    size_t n = strcspn(text.data, " \r\n");
+    c->ns = n > 0 ? xstrndup(text.data, n) : xstrdup("default");
+    if (checked(c, e) < 0)
+        return err_wrap(e, "service account");
+    *ret = TAKE(c);
+    return 0;
+}
+
+/* The first file of $KUBECONFIG that exists, or NULL. */
+static char *first_existing(const char *list)
+{
+    AUTO_FINI(strlist) paths = { .items = NULL };
+
+    strlist_split(&paths, list, ':');
+    for (size_t i = 0; i < paths.n; i++)
+        if (file_exists(paths.items[i]))
+            return xstrdup(paths.items[i]);
+    return NULL;
+}
+
+int kube_config_load(const char *path, const char *context, struct kube_config **ret, struct err *e)
+{
+    const char *list = getenv("KUBECONFIG"), *home = getenv("HOME"), *host = getenv("KUBERNETES_SERVICE_HOST"),
+               *port = getenv("KUBERNETES_SERVICE_PORT");
+
+    if (path != NULL)
+        return load_file(path, context, ret, e);
+    if (list != NULL && *list != '\0') {
+        auto_free char *found = first_existing(list);
+        if (found == NULL)
+            return err_set(e, ERR_INPUT, "KUBECONFIG: no file of '%s' exists", list);
+        return load_file(found, context, ret, e);
+    }
+    if (host != NULL && *host != '\0' && file_exists(SERVICE_ACCOUNT "/token"))
+        return kube_config_in_cluster(SERVICE_ACCOUNT, host, port != NULL ? port : "443", ret, e);
+    auto_free char *usual = xasprintf("%s/.kube/config", home != NULL ? home : "");
+    if (file_exists(usual))
+        return load_file(usual, context, ret, e);
+    return err_set(e, ERR_INPUT, "no API server is known: there is no --kubeconfig, no KUBECONFIG, no %s, and this is no pod", usual);
+}
+
+/* ---- what it says ---- */
+
+const char *kube_config_server(const struct kube_config *c)
+{
+    return c->server;
+}
+
+const char *kube_config_namespace(const struct kube_config *c)
+{
+    return c->ns;
+}
+
+const struct http_tls *kube_config_tls(const struct kube_config *c)
+{
+    return &c->tls;
+}
+
+unsigned kube_config_tls_version(const struct kube_config *c)
+{
+    return c->tls_version;
+}

@@ -1,0 +1,27 @@
+/* config_parse - a kubeconfig's text to values. For this folder, its tests and fuzzing. */
+#ifndef TRAINYARD_KUBE_CONFIG_PARSE_H
+#define TRAINYARD_KUBE_CONFIG_PARSE_H
+
+#include "codec/node.h"
+#include "kube/config_internal.h"
+
+struct kube_config {
+    char *server, *ns;
+    char *ca, *cert, *key, *server_name; /* PEM texts; NULL: not given */
+    bool insecure;
+    struct http_tls tls; /* borrows those above */
+    unsigned tls_version;
+    char *token, *token_file;
+    struct exec_spec exec; /* command NULL: no plugin */
+    char *exec_info;
+    bool asked;            /* the plugin was, or the file was read, at asked_ms */
+    int64_t asked_ms, expires_ms; /* expires_ms: of the plugin's answer, by clock_ms(); INT64_MAX: never */
+    struct err trouble;    /* what the plugin said last; ERR_NONE: all was well */
+};
+
+/* name: for messages. folder: what file names are relative to. context NULL: current-context. The token file is not
+ * read and the plugin not run. */
+MUST_USE int kube_config_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
+                               struct kube_config **ret, struct err *e);
+
+#endif

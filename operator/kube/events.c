@@ -1,0 +1,178 @@
+#include "kube/events_internal.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static const struct kube_resource EVENTS = { "", "v1", "events", "Event" };
+
+struct events {
+    struct kube_client *client;
+    struct loop *loop;
+    char *component, *instance;
+    struct event_book book;
+    struct series *first, *last; /* due, in line */
+    struct kube_turn turn;
+    bool warned;
+};
+
+static void on_timer(void *user);
+static void on_turn(void *user);
+
+/* ---- the line: one turn for all of them, so that what waits is small ---- */
+
+static void line_add(struct events *ev, struct series *s)
+{
+    s->state = SERIES_DUE;
+    s->due_prev = ev->last;
+    s->due_next = NULL;
+    *(ev->last != NULL ? &ev->last->due_next : &ev->first) = s;
+    ev->last = s;
+    kube_turn_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
+}
+
+static void line_remove(struct events *ev, struct series *s)
+{
+    *(s->due_prev != NULL ? &s->due_prev->due_next : &ev->first) = s->due_next;
+    *(s->due_next != NULL ? &s->due_next->due_prev : &ev->last) = s->due_prev;
+}
+
+/* ---- sending ---- */
+
+static enum event_outcome outcome_of(struct events *ev, const struct series *s, const struct kube_answer *a)
+{
+    if (kube_ok(a) || (a->status == 409 && !s->created)) { /* it is there already: an answer was lost */
+        ev->warned = false;
+        return EVENT_TOLD;
+    }
+    if (a->status == 404 && s->created)
+        return EVENT_GONE;
+    bool ending = a->status == 404 || strstr(a->message, "being terminated") != NULL;
+    log_msg(ending || ev->warned ? LOG_DEBUG : LOG_WARNING, "an event about %s %s/%s (%s) could not be told: %s",
+            s->subject->kind, s->subject->ns, s->subject->name, s->text, a->message);
+    ev->warned = ev->warned || !ending;
+    return EVENT_FAILED;
+}
+
+static void on_sent(void *user, const struct kube_answer *a)
+{
+    struct series *s = user;
+    struct events *ev = s->events;
+    bool again = event_book_sent(&ev->book, s, outcome_of(ev, s, a), clock_ms());
+
+    s->call = NULL;
+    if (!again && s->subject->gone)
+        event_book_end(&ev->book, s, clock_ms());
+    else
+        timer_set(ev->loop, &s->timer, again ? s->due_ms : s->last_ms + EVENT_SERIES_MS + 1, on_timer, s);
+}
+
+static void send(struct events *ev, struct series *s)
+{
+    AUTO_FINI(buf) path = BUF_INIT;
+    char name[EVENT_NAME_MAX];
+
+    event_book_sending(&ev->book, s);
+    json_auto_t *body = s->created ? event_patch_body(s) : event_create_body(s, ev->component, ev->instance);
+    kube_path(&path, &EVENTS, event_namespace(s->subject), s->created ? event_name(s, name) : NULL, NULL);
+    s->call = kube_send(ev->client, &(struct kube_request){ .verb = s->created ? KUBE_MERGE_PATCH : KUBE_CREATE,
+                                                            .urgency = KUBE_BACKGROUND,
+                                                            .path = path.data,
+                                                            .body = body,
+                                                            .metadata_only = true,
+                                                            .unread = true,
+                                                            .done = on_sent,
+                                                            .user = s });
+}
+
+static void on_turn(void *user)
+{
+    struct events *ev = user;
+    struct series *s = ev->first;
+
+    line_remove(ev, s);
+    send(ev, s);
+    if (ev->first != NULL)
+        kube_turn_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
+}
+
+static void on_timer(void *user)
+{
+    struct series *s = user;
+
+    if (s->state == SERIES_WAITING)
+        line_add(s->events, s);
+    else
+        event_book_end(&s->events->book, s, clock_ms());
+}
+
+/* ---- the contract ---- */
+
+struct events *events_new(struct kube_client *k, const char *component, const char *instance)
+{
+    struct events *ev = xcalloc(1, sizeof *ev);
+
+    ev->client = k;
+    ev->loop = kube_client_loop(k);
+    ev->component = xstrdup(component);
+    ev->instance = xstrdup(instance);
+    return ev;
+}
+
+static void still(struct events *ev, struct event_subject *t)
+{
+    for (struct series *s = t->first; s != NULL; s = s->next) {
+        timer_clear(ev->loop, &s->timer);
+        kube_cancel(TAKE(s->call));
+        if (s->state == SERIES_DUE)
+            line_remove(ev, s);
+    }
+    if (ev->first == NULL)
+        kube_turn_clear(&ev->turn);
+}
+
+void events_free(struct events *ev)
+{
+    struct map_slot *slot;
+
+    if (ev == NULL)
+        return;
+    for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
+        still(ev, slot->value);
+    event_book_fini(&ev->book);
+    free(ev->component);
+    free(ev->instance);
+    free(ev);
+}
+
+void events_record(struct events *ev, const struct event_object *about_object, enum event_type type, const char *reason,
+                   const char *about, const char *note)
+{
+    struct series *s = event_book_record(&ev->book, about_object, type, reason, about, note, clock_ms(), clock_wall());
+
+    if (s == NULL) {
+        log_debug("event about %s %s dropped, too many: %s %s", about_object->kind, about_object->name, reason, note);
+        return;
+    }
+    s->events = ev;
+    if (s->state == SERIES_WAITING)
+        timer_set(ev->loop, &s->timer, s->due_ms, on_timer, s);
+}
+
+void events_forget(struct events *ev, const char *uid)
+{
+    struct event_subject *t = event_book_find(&ev->book, uid);
+
+    if (t == NULL)
+        return;
+    for (struct series *s = t->first; s != NULL; s = s->next)
+        if (s->state == SERIES_IDLE)
+            timer_clear(ev->loop, &s->timer);
+    event_book_gone(&ev->book, t);
+}
+
+size_t events_waiting(const struct events *ev)
+{
+    return ev->book.waiting;
+}

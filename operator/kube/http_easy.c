@@ -1,0 +1,146 @@
+/* What libcurl's handles are told. */
+#include "kube/http_internal.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/str.h"
+
+enum {
+    CONNECT_TIMEOUT_MS = 10000,
+    KEEPALIVE_S = 15,         /* an idle connection is asked after so long, every 5 s */
+    UNACKNOWLEDGED_MS = 20000, /* what was sent and not acknowledged for so long ends the connection */
+    IN_BUFFER = 8192,         /* of each handle, and there are dozens: curl's own are 16 and 64 kB */
+    OUT_BUFFER = 16384,
+};
+
+static int curl_sockopt(void *user, curl_socket_t fd, curlsocktype purpose)
+{
+    unsigned ms = UNACKNOWLEDGED_MS;
+    (void)user;
+
+    if (purpose == CURLSOCKTYPE_IPCXN) /* where the kernel does not know it, keepalive is left */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+    return CURL_SOCKOPT_OK;
+}
+
+static void set_blob(CURL *easy, CURLoption option, char *pem)
+{
+    struct curl_blob blob = { .data = pem, .len = pem != NULL ? strlen(pem) : 0, .flags = CURL_BLOB_NOCOPY };
+    curl_easy_setopt(easy, option, pem != NULL ? &blob : NULL);
+}
+
+void http_set_tls_of(struct http_call *c)
+{
+    const struct http *h = c->http;
+    CURL *easy = c->easy;
+
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, h->insecure ? 0L : 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, h->insecure ? 0L : 2L);
+    set_blob(easy, CURLOPT_CAINFO_BLOB, h->ca);
+    if (h->ca != NULL)
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* no other authority than the one given */
+    set_blob(easy, CURLOPT_SSLCERT_BLOB, h->cert);
+    set_blob(easy, CURLOPT_SSLKEY_BLOB, h->key);
+}
+
+CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header)
+{
+    const struct http *h = c->http;
+    CURL *easy = curl_easy_init();
+
+    if (easy == NULL)
+        abort();
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, c);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->trouble);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, c);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, curl_sockopt);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)IN_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)OUT_BUFFER);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     h->http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, h->http2 ? 1L : 0L);
+    return easy;
+}
+
+/* Headers are nodes of our own: curl only reads them. Offsets first, since the text may move while it grows. */
+static void set_headers(struct http_call *c, const char *const *headers)
+{
+    size_t at[HTTP_HEADERS_MAX], n = 0;
+
+    buf_clear(&c->head);
+    bool unpack = false;
+    for (; headers != NULL && *headers != NULL && n < HTTP_HEADERS_MAX - 1; headers++) {
+        if (strcasecmp(*headers, "Accept-Encoding: gzip") == 0) {
+            unpack = true;
+            continue;
+        }
+        at[n++] = c->head.len;
+        buf_add(&c->head, *headers, strlen(*headers) + 1);
+    }
+    at[n++] = c->head.len;
+    buf_add(&c->head, "Expect:", sizeof("Expect:")); /* none */
+    for (size_t i = 0; i < n; i++)
+        c->headers[i] = (struct curl_slist){ c->head.data + at[i], i + 1 < n ? &c->headers[i + 1] : NULL };
+    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
+    if (unpack != c->unpack)
+        curl_easy_setopt(c->easy, CURLOPT_ACCEPT_ENCODING, unpack ? "gzip" : NULL);
+    c->unpack = unpack;
+}
+
+static void set_body(struct http_call *c, const struct http_transfer *t)
+{
+    buf_clear(&c->sent);
+    if (t->body != NULL) {
+        buf_add(&c->sent, t->body, t->body_len);
+        curl_easy_setopt(c->easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, c->sent.data);
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_len);
+    } else {
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, NULL);
+        curl_easy_setopt(c->easy, CURLOPT_HTTPGET, 1L);
+    }
+    curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, str_eq(t->method, "GET") ? NULL : t->method);
+}
+
+/* The URL names the host that the certificate is checked for; the connection goes to the one that was asked for. */
+static void set_url(struct http_call *c, const char *url)
+{
+    const struct http *h = c->http;
+    const char *host = strstr(url, "://");
+
+    if (h->server_name == NULL || host == NULL) {
+        curl_easy_setopt(c->easy, CURLOPT_URL, url);
+        return;
+    }
+    AUTO_FINI(buf) other = BUF_INIT;
+    host += strlen("://");
+    size_t all = strcspn(host, "/?"), name = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?");
+    buf_add(&other, url, (size_t)(host - url));
+    buf_printf(&other, "%s%s", h->server_name, host + name);
+    buf_clear(&c->to);
+    buf_printf(&c->to, "::%.*s%s", (int)all, host, name == all ? ":" : "");
+    c->to_list = (struct curl_slist){ c->to.data, NULL };
+    curl_easy_setopt(c->easy, CURLOPT_CONNECT_TO, &c->to_list);
+    curl_easy_setopt(c->easy, CURLOPT_URL, other.data);
+}
+
+void http_set_request(struct http_call *c, const struct http_transfer *t)
+{
+    set_headers(c, t->headers);
+    set_body(c, t);
+    set_url(c, t->url);
+}

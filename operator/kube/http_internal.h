@@ -1,0 +1,65 @@
+/* http_internal - transfers and their handles, between http.c and http_easy.c: nothing else includes <curl/curl.h>. */
+#ifndef TRAINYARD_KUBE_HTTP_INTERNAL_H
+#define TRAINYARD_KUBE_HTTP_INTERNAL_H
+
+#include <curl/curl.h>
+
+#include "kube/http.h"
+#include "kube/loop_internal.h"
+
+enum { HTTP_HEADERS_MAX = 8 };
+
+enum state { QUEUED, RUNNING, OVER };
+
+struct http_call {
+    struct http *http;
+    CURL *easy;
+    struct http_call *prev, *next; /* in the list of its state: queued, running or spare */
+    struct http_call *next_fresh;
+    enum state state;
+    bool fresh;     /* in the list of those that have data for on_data */
+    bool busy;      /* its on_data is being called */
+    bool attached;  /* curl has it */
+    bool too_large, unpack;
+    unsigned set_of_connections, tls_version; /* of the http when it began, and when its handle was set */
+    struct http_transfer t;                   /* without what was borrowed */
+    struct buf head, to, sent, body;
+    struct curl_slist headers[HTTP_HEADERS_MAX], to_list;
+    struct timer timer;
+    int64_t began_ms, heard_ms;
+    char trouble[CURL_ERROR_SIZE];
+};
+
+struct list {
+    struct http_call *first, *last;
+    size_t n;
+};
+
+struct socket_watch {
+    struct loop_fd on;
+    struct socket_watch *prev, *next;
+};
+
+struct http {
+    struct loop *loop;
+    CURLM *multi;
+    struct timer timer; /* curl's */
+    struct socket_watch *sockets;
+    bool http2, insecure;
+    unsigned set_of_connections, tls_version; /* tls_version 0: none was given */
+    char *ca, *cert, *key, *server_name;
+    int at_once;
+    struct list queued, running, spare;
+    struct http_call *fresh;
+    int64_t heard_ms; /* when any byte came last */
+    int depth;        /* > 0: callbacks are running */
+    bool dead;        /* freed by one of them */
+};
+
+/* A handle with what is the same for all transfers of its http. */
+CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header);
+void http_set_tls_of(struct http_call *c);
+/* Method, URL, headers and body, copied where curl does not. */
+void http_set_request(struct http_call *c, const struct http_transfer *t);
+
+#endif

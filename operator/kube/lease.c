@@ -1,0 +1,294 @@
+#include "kube/lease_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/rng.h"
+
+enum { RELEASE_MS = 2000 };
+
+static const struct kube_resource LEASES = { "coordination.k8s.io", "v1", "leases", "Lease" };
+
+/* Callbacks of the user come last in every function here: they may free the elector. */
+struct elector {
+    struct kube_client *client;
+    struct loop *loop;
+    char *ns, *name, *identity;
+    struct lease_settings settings;
+    struct elector_user user;
+    struct buf path, all;
+    struct lease_record seen;
+    json_t *object; /* as it was last seen, fields we do not know included */
+    bool holding, failing;
+    int64_t sent_ms, renewed_ms;
+    struct kube_call *call;
+    struct timer next, limit;
+    char told[256]; /* the leader on_leader() was last told of */
+    void (*released)(void *user);
+    void *released_user;
+    bool releasing;
+};
+
+static void look(void *user);
+static void on_limit(void *user);
+static void on_seen(void *user, const struct kube_answer *a);
+static void on_written(void *user, const struct kube_answer *a);
+
+/* ---- requests ---- */
+
+static void send(struct elector *el, enum kube_verb verb, const json_t *body,
+                 void (*done)(void *user, const struct kube_answer *a))
+{
+    el->sent_ms = clock_ms();
+    el->call = kube_send(el->client, &(struct kube_request){
+                                         .verb = verb,
+                                         .urgency = KUBE_URGENT,
+                                         .path = verb == KUBE_CREATE ? el->all.data : el->path.data,
+                                         .body = body,
+                                         .timeout_ms = el->settings.renew_s * 500,
+                                         .retry_ms = -1,
+                                         .done = done,
+                                         .user = el,
+                                     });
+}
+
+static void ask(struct elector *el)
+{
+    send(el, KUBE_GET, NULL, on_seen);
+}
+
+static void write_lease(struct elector *el, enum kube_verb verb)
+{
+    json_auto_t *body = lease_body(&el->settings, verb == KUBE_CREATE ? NULL : el->object, el->releasing, clock_wall());
+    send(el, verb, body, on_written);
+}
+
+static void keep(struct elector *el, json_t *object)
+{
+    json_incref(object);
+    json_decref(el->object);
+    el->object = object;
+    lease_see(&el->seen, object, clock_ms());
+}
+
+/* ---- what follows ---- */
+
+/* Those who wait look at uneven times, so that they do not meet. */
+static int64_t pause_ms(const struct elector *el)
+{
+    int64_t pause = (int64_t)el->settings.retry_s * 1000;
+    if (el->holding)
+        return pause;
+    uint64_t random = hash64(el->identity, strlen(el->identity), (uint64_t)clock_ns());
+    return pause + (int64_t)(random % (uint64_t)(pause * 6 / 5));
+}
+
+static void look_later(struct elector *el)
+{
+    int64_t now = clock_ms(), pause = pause_ms(el);
+    int64_t due = el->holding ? now + pause : lease_next_ms(&el->settings, &el->seen, pause, now);
+    timer_set(el->loop, &el->next, due, look, el);
+}
+
+static void stop(struct elector *el)
+{
+    timer_clear(el->loop, &el->next);
+    timer_clear(el->loop, &el->limit);
+    kube_cancel(TAKE(el->call));
+}
+
+static void lose(struct elector *el, const char *why)
+{
+    stop(el);
+    el->holding = false;
+    el->user.on_lost(el->user.user, why);
+}
+
+static void finish_release(void *user)
+{
+    struct elector *el = user;
+
+    stop(el);
+    el->holding = false;
+    el->released(el->released_user);
+}
+
+static void failed(struct elector *el, const struct kube_answer *a)
+{
+    if (el->releasing) {
+        finish_release(el);
+        return;
+    }
+    if (!el->failing || el->holding)
+        log_warning("lease %s/%s: %s; trying again", el->ns, el->name, a->message);
+    el->failing = true;
+    look_later(el);
+}
+
+static void tell_leader(struct elector *el)
+{
+    if (el->seen.holder[0] == '\0' || strcmp(el->seen.holder, el->told) == 0)
+        return;
+    snprintf(el->told, sizeof el->told, "%s", el->seen.holder);
+    if (el->user.on_leader != NULL)
+        el->user.on_leader(el->user.user, el->told);
+}
+
+static void lose_to(struct elector *el)
+{
+    char why[600];
+    if (clock_ms() - el->renewed_ms >= (int64_t)el->settings.renew_s * 1000)
+        snprintf(why, sizeof why, "it could not be renewed for %d s", el->settings.renew_s);
+    else
+        snprintf(why, sizeof why, "%s holds it now", el->seen.holder);
+    lose(el, why);
+}
+
+static void act(struct elector *el)
+{
+    switch (lease_look(&el->settings, &el->seen, el->holding, el->renewed_ms, clock_ms())) {
+    case LEASE_CREATE:
+        write_lease(el, KUBE_CREATE);
+        return;
+    case LEASE_TAKE:
+    case LEASE_RENEW:
+        write_lease(el, KUBE_UPDATE);
+        return;
+    case LEASE_LOST:
+        lose_to(el);
+        return;
+    case LEASE_WAIT:
+        look_later(el);
+        tell_leader(el);
+        return;
+    }
+}
+
+/* ---- callbacks ---- */
+
+static void look(void *user)
+{
+    struct elector *el = user;
+
+    if (el->call != NULL)
+        return;
+    if (el->holding)
+        act(el);
+    else
+        ask(el);
+}
+
+static void on_limit(void *user)
+{
+    lose_to(user);
+}
+
+/* Giving it away: only what is ours is written. */
+static void release_if_ours(struct elector *el)
+{
+    if (el->seen.exists && strcmp(el->seen.holder, el->identity) == 0)
+        write_lease(el, KUBE_UPDATE);
+    else
+        finish_release(el);
+}
+
+static void on_seen(void *user, const struct kube_answer *a)
+{
+    struct elector *el = user;
+
+    el->call = NULL;
+    if (a->status != 404 && (!kube_ok(a) || a->body == NULL)) {
+        failed(el, a);
+        return;
+    }
+    keep(el, a->status == 404 ? NULL : a->body);
+    el->failing = false;
+    if (el->releasing)
+        release_if_ours(el);
+    else
+        act(el);
+}
+
+static void written(struct elector *el, const struct kube_answer *a)
+{
+    bool first = !el->holding;
+
+    keep(el, a->body);
+    el->failing = false;
+    el->holding = true;
+    el->renewed_ms = el->sent_ms;
+    timer_set(el->loop, &el->limit, el->renewed_ms + (int64_t)el->settings.renew_s * 1000, on_limit, el);
+    look_later(el);
+    if (first)
+        el->user.on_leading(el->user.user);
+}
+
+static void on_written(void *user, const struct kube_answer *a)
+{
+    struct elector *el = user;
+
+    el->call = NULL;
+    if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* somebody else was first: see who */
+        ask(el);
+    else if (!kube_ok(a) || a->body == NULL)
+        failed(el, a);
+    else if (el->releasing)
+        finish_release(el);
+    else
+        written(el, a);
+}
+
+/* ---- the contract ---- */
+
+struct elector *elector_new(struct kube_client *k, const struct lease_settings *s, const struct elector_user *u)
+{
+    struct elector *el = xcalloc(1, sizeof *el);
+
+    el->client = k;
+    el->loop = kube_client_loop(k);
+    el->ns = xstrdup(s->ns);
+    el->name = xstrdup(s->name);
+    el->identity = xstrdup(s->identity);
+    el->settings = *s;
+    el->settings.ns = el->ns;
+    el->settings.name = el->name;
+    el->settings.identity = el->identity;
+    el->user = *u;
+    el->path = el->all = (struct buf)BUF_INIT;
+    kube_path(&el->path, &LEASES, el->ns, el->name, NULL);
+    kube_path(&el->all, &LEASES, el->ns, NULL, NULL);
+    timer_set(el->loop, &el->next, clock_ms(), look, el);
+    return el;
+}
+
+void elector_release(struct elector *el, void (*done)(void *user), void *user)
+{
+    bool maybe = el->holding || el->call != NULL; /* what is under way may be taking it */
+    int64_t now = clock_ms();
+
+    stop(el);
+    el->releasing = true;
+    el->released = done;
+    el->released_user = user;
+    timer_set(el->loop, &el->limit, maybe ? now + RELEASE_MS : now, finish_release, el);
+    if (el->holding)
+        write_lease(el, KUBE_UPDATE);
+    else if (maybe)
+        ask(el);
+}
+
+void elector_free(struct elector *el)
+{
+    if (el == NULL)
+        return;
+    stop(el);
+    json_decref(el->object);
+    buf_fini(&el->path);
+    buf_fini(&el->all);
+    free(el->ns);
+    free(el->name);
+    free(el->identity);
+    free(el);
+}

@@ -1,0 +1,42 @@
+/* lease - leader election by a coordination.k8s.io/v1 Lease, with client-go's rules and numbers.
+ *
+ * Lease 15 s, renew every 2 s, give up after 10 s without success; a lease is over when its record has not changed for
+ * its duration by OUR clock. lease_look() is pure and decides; struct elector acts. Losing it is final: the program
+ * ends, so that two leaders never write. Stopping gives it away at once (holderIdentity "").
+ */
+#ifndef TRAINYARD_KUBE_LEASE_H
+#define TRAINYARD_KUBE_LEASE_H
+
+#include "kube/client.h"
+
+struct lease_settings {
+    const char *ns, *name, *identity; /* identity: pod name _ random */
+    int duration_s, renew_s, retry_s; /* 15, 10, 2 */
+};
+
+/* What was last seen of the object, and when it last changed by our clock. */
+struct lease_record {
+    bool exists;
+    char holder[256], version[64];
+    int duration_s, transitions;
+    int64_t changed_ms;
+};
+enum lease_step { LEASE_WAIT, LEASE_CREATE, LEASE_TAKE, LEASE_RENEW, LEASE_LOST };
+/* holding: we hold it, last renewed at renewed_ms. */
+enum lease_step lease_look(const struct lease_settings *s, const struct lease_record *seen, bool holding,
+                           int64_t renewed_ms, int64_t now_ms);
+
+struct elector_user {
+    void (*on_leading)(void *user);                      /* once */
+    void (*on_lost)(void *user, const char *why);        /* once; the program must end */
+    void (*on_leader)(void *user, const char *identity); /* whenever another is seen to lead */
+    void *user;
+};
+struct elector;
+struct elector *elector_new(struct kube_client *k, const struct lease_settings *s, const struct elector_user *u);
+/* Gives the lease away (when held) and calls done, within 2 s at most. */
+void elector_release(struct elector *el, void (*done)(void *user), void *user);
+void elector_free(struct elector *el);
+DEFINE_AUTO(elector, elector_free)
+
+#endif

@@ -1,0 +1,290 @@
+#include "kube/queue.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "kube/queue_internal.h"
+#include "net/registry.h"
+
+/* A key that is ready, waits for its time, has failed, or is being worked on; any other is forgotten. */
+struct item {
+    struct queue *q;
+    struct item *prev, *next; /* of the ready ones */
+    bool ready;
+    unsigned failures;
+    int64_t ready_ns;
+    struct timer later;
+    char key[];
+};
+
+struct meters {
+    struct counter *adds, *retries;
+    struct gauge *depth;
+    struct histogram *queued, *worked;
+};
+
+struct queue {
+    struct loop *loop;
+    int at_once;
+    void (*work)(void *user, const char *key);
+    void *user;
+    struct map items;
+    struct item *first, *last;
+    size_t ready;
+    struct item *working;
+    bool dropped, freed; /* what work() did to the key it was given, or to the queue */
+    struct timer run;
+    char *name;
+    struct registry *registry;
+    struct meters meters;
+    _Atomic int64_t started_ns; /* of the work at hand, for the scraping thread; 0: none */
+};
+
+int64_t queue_pause_ms(unsigned failures)
+{
+    return failures >= 18 ? QUEUE_PAUSE_MAX_MS : MIN((int64_t)QUEUE_PAUSE_MS << failures, QUEUE_PAUSE_MAX_MS);
+}
+
+/* ---- metrics ---- */
+
+static double unfinished_s(void *user)
+{
+    struct queue *q = user;
+    int64_t since = q != NULL ? atomic_load_explicit(&q->started_ns, memory_order_relaxed) : 0;
+    return since != 0 ? (double)(clock_ns() - since) / 1e9 : 0;
+}
+
+static void ask_about(struct registry *r, const char *name, struct queue *q)
+{
+    registry_gauge_fn(r, "workqueue_unfinished_work_seconds", "Seconds of work that is in progress and not yet observed.",
+                      LABELS({ "name", name }), unfinished_s, q);
+    registry_gauge_fn(r, "workqueue_longest_running_processor_seconds", "Seconds the longest running work takes by now.",
+                      LABELS({ "name", name }), unfinished_s, q);
+}
+
+static void meters_init(struct queue *q, struct registry *r)
+{
+    static const double BOUNDS[] = { 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000 };
+    const struct label *labels = LABELS({ "name", q->name });
+    struct meters *m = &q->meters;
+
+    q->registry = r;
+    m->depth = registry_gauge(r, "workqueue_depth", "Keys that are ready.", labels);
+    m->adds = registry_counter(r, "workqueue_adds_total", "Keys added.", labels);
+    m->queued = registry_histogram(r, "workqueue_queue_duration_seconds", "How long a key was ready before work began.",
+                                   labels, BOUNDS, COUNT_OF(BOUNDS));
+    m->worked = registry_histogram(r, "workqueue_work_duration_seconds", "How long the work on a key took.", labels,
+                                   BOUNDS, COUNT_OF(BOUNDS));
+    m->retries = registry_counter(r, "workqueue_retries_total", "Keys added for later.", labels);
+    ask_about(r, q->name, q);
+}
+
+static void meter_depth(struct queue *q)
+{
+    if (q->registry != NULL)
+        gauge_set(q->meters.depth, (double)q->ready);
+}
+
+/* ---- the ready ones ---- */
+
+static void run(void *user);
+
+static void push(struct queue *q, struct item *it)
+{
+    if (it->ready)
+        return;
+    it->ready = true;
+    it->ready_ns = clock_ns();
+    it->prev = q->last;
+    it->next = NULL;
+    *(q->last != NULL ? &q->last->next : &q->first) = it;
+    q->last = it;
+    q->ready++;
+    if (q->registry != NULL)
+        counter_add(q->meters.adds, 1);
+    meter_depth(q);
+    if (!timer_is_set(&q->run) && q->working == NULL)
+        timer_set(q->loop, &q->run, clock_ms(), run, q);
+}
+
+static void unlink_ready(struct queue *q, struct item *it)
+{
+    if (!it->ready)
+        return;
+    it->ready = false;
+    *(it->prev != NULL ? &it->prev->next : &q->first) = it->next;
+    *(it->next != NULL ? &it->next->prev : &q->last) = it->prev;
+    q->ready--;
+    meter_depth(q);
+}
+
+/* ---- keys ---- */
+
+static struct item *item_of(struct queue *q, const char *key)
+{
+    struct item *it = map_get(&q->items, key);
+    if (it != NULL)
+        return it;
+    size_t n = strlen(key) + 1;
+    it = xcalloc(1, sizeof *it + n);
+    it->q = q;
+    memcpy(it->key, key, n);
+    map_put(&q->items, it->key, it);
+    return it;
+}
+
+static void item_free(struct queue *q, struct item *it)
+{
+    unlink_ready(q, it);
+    timer_clear(q->loop, &it->later);
+    free(it);
+}
+
+static void forget_idle(struct queue *q, struct item *it)
+{
+    if (it->ready || it->failures > 0 || timer_is_set(&it->later) || it == q->working)
+        return;
+    map_remove(&q->items, it->key);
+    item_free(q, it);
+}
+
+static void observe(struct queue *q, struct histogram *h, int64_t from_ns, int64_t to_ns)
+{
+    if (q->registry != NULL)
+        histogram_observe(h, (double)(to_ns - from_ns) / 1e9);
+}
+
+/* false: the queue is gone. */
+static bool work_on(struct queue *q, struct item *it)
+{
+    int64_t started_ns = clock_ns();
+
+    unlink_ready(q, it);
+    observe(q, q->meters.queued, it->ready_ns, started_ns);
+    atomic_store_explicit(&q->started_ns, started_ns, memory_order_relaxed);
+    q->working = it;
+    q->dropped = false;
+    q->work(q->user, it->key);
+    q->working = NULL;
+    atomic_store_explicit(&q->started_ns, 0, memory_order_relaxed);
+    observe(q, q->meters.worked, started_ns, clock_ns());
+    if (q->dropped)
+        item_free(q, it);
+    else if (!q->freed)
+        forget_idle(q, it);
+    return !q->freed;
+}
+
+static void run(void *user)
+{
+    struct queue *q = user;
+
+    for (int n = 0; n < q->at_once && q->first != NULL; n++)
+        if (!work_on(q, q->first)) {
+            queue_free(q);
+            return;
+        }
+    if (q->first != NULL)
+        timer_set(q->loop, &q->run, clock_ms(), run, q);
+}
+
+static void on_due(void *user)
+{
+    struct item *it = user;
+    push(it->q, it);
+}
+
+/* ---- the contract ---- */
+
+struct queue *queue_new(struct loop *l, const char *name, int at_once, void (*work)(void *user, const char *key),
+                        void *user, struct registry *r)
+{
+    struct queue *q = xcalloc(1, sizeof *q);
+
+    q->loop = l;
+    q->name = xstrdup(name);
+    q->at_once = MAX(at_once, 1);
+    q->work = work;
+    q->user = user;
+    if (r != NULL)
+        meters_init(q, r);
+    return q;
+}
+
+void queue_free(struct queue *q)
+{
+    struct map_slot *s;
+
+    if (q == NULL)
+        return;
+    if (q->working != NULL) { /* by its own work(): run() ends it */
+        q->freed = true;
+        return;
+    }
+    for (size_t i = 0; (s = map_next(&q->items, &i)) != NULL;)
+        item_free(q, s->value);
+    map_fini(&q->items);
+    timer_clear(q->loop, &q->run);
+    if (q->registry != NULL)
+        ask_about(q->registry, q->name, NULL);
+    free(q->name);
+    free(q);
+}
+
+void queue_add(struct queue *q, const char *key)
+{
+    push(q, item_of(q, key));
+}
+
+void queue_add_at(struct queue *q, const char *key, int64_t due_ms)
+{
+    struct item *it = item_of(q, key);
+
+    if (q->registry != NULL)
+        counter_add(q->meters.retries, 1);
+    if (due_ms <= clock_ms())
+        push(q, it);
+    else if (!timer_is_set(&it->later) || due_ms < it->later.due_ms)
+        timer_set(q->loop, &it->later, due_ms, on_due, it);
+}
+
+void queue_add_rate_limited(struct queue *q, const char *key)
+{
+    struct item *it = item_of(q, key);
+    int64_t pause = queue_pause_ms(it->failures);
+
+    it->failures++;
+    queue_add_at(q, key, clock_ms() + pause);
+}
+
+void queue_forget(struct queue *q, const char *key)
+{
+    struct item *it = map_get(&q->items, key);
+
+    if (it == NULL)
+        return;
+    it->failures = 0;
+    forget_idle(q, it);
+}
+
+void queue_drop(struct queue *q, const char *key)
+{
+    struct item *it = map_remove(&q->items, key);
+
+    if (it == NULL)
+        return;
+    if (it != q->working) {
+        item_free(q, it);
+        return;
+    }
+    unlink_ready(q, it);
+    timer_clear(q->loop, &it->later);
+    q->dropped = true;
+}
+
+size_t queue_length(const struct queue *q)
+{
+    return q->ready;
+}

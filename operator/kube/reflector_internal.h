@@ -1,0 +1,79 @@
+/* reflector_internal - what a reflector reads and decides, for its tests and its fuzz target. Pure. */
+#ifndef TRAINYARD_KUBE_REFLECTOR_INTERNAL_H
+#define TRAINYARD_KUBE_REFLECTOR_INTERNAL_H
+
+#include "kube/reflector.h"
+
+enum {
+    WATCH_LINE_MAX = 16 << 20,
+    WATCH_MIN_S = 300,
+    WATCH_MAX_S = 600,
+    WATCH_GRACE_S = 120,          /* of silence beyond the time that was asked for */
+    PAUSE_FIRST_MS = 800,
+    PAUSE_MAX_MS = 30 * 1000,
+    PAUSE_MISSING_MS = 30 * 1000, /* the kind or the right is missing */
+    HEALTHY_MS = 120 * 1000,      /* so long without a failure: pauses are short again */
+    SHORT_WATCH_MS = 1000,        /* a watch that ends sooner without an event has failed */
+    FUTILE_MAX = 5                /* failures in the middle of a stream without an event between them: list again */
+};
+
+/* ---- a line of a watch ---- */
+
+enum watch_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR, WATCH_STRANGE };
+struct watch_event {
+    enum watch_type type;
+    json_t *root;
+    json_t *object;                          /* the rest is borrowed from root */
+    const char *ns, *name, *uid, *version;   /* "" when there is none */
+    int code;                                /* of an ERROR */
+    const char *reason, *message;            /* of an ERROR */
+};
+void watch_event_fini(struct watch_event *w);
+DEFINE_AUTO_FINI(watch_event, watch_event_fini)
+/* ERR_INPUT when the line is no JSON object, or no event that says what it must. A type that is not known is
+ * WATCH_STRANGE. */
+MUST_USE int watch_parse(const char *line, size_t n, struct watch_event *ret, struct err *e);
+
+/* The object's own names; "" for what it lacks. Borrowed. */
+struct object_names {
+    const char *ns, *name, *uid, *version;
+};
+struct object_names object_names_of(const json_t *object);
+
+/* ---- a page of a list ---- */
+
+struct list_page { /* borrowed from the answer */
+    const json_t *items;
+    const char *version, *next; /* next: "" on the last page */
+};
+MUST_USE int list_page_read(const json_t *body, struct list_page *ret, struct err *e);
+
+/* ---- pauses ---- */
+
+struct backoff {
+    int failures;
+    int64_t last_ms; /* of the last failure */
+};
+/* One more failure: how long to wait. chance: [0, 1). */
+int64_t backoff_next(struct backoff *b, int64_t now_ms, double chance);
+
+/* ---- what follows an end ---- */
+
+struct reflector_end {
+    bool watching;       /* it was a watch; else a list */
+    bool partial;        /* a list that had come to a later page */
+    int status;          /* of HTTP, or of the ERROR event or the broken line within a watch */
+    bool in_stream;      /* the status came as an event */
+    int events;          /* of this watch */
+    int64_t lived_ms;    /* of this watch */
+    int futile;          /* failures within streams since the last event, this one included */
+};
+enum reflector_act { REFLECTOR_WATCH, REFLECTOR_LIST };
+enum reflector_pause { PAUSE_NONE, PAUSE_NONE_ONCE /* at once the first time, then as a failure */, PAUSE_FAILURE, PAUSE_MISSING };
+struct reflector_next {
+    enum reflector_act act;
+    enum reflector_pause pause;
+};
+struct reflector_next reflector_decide(const struct reflector_end *end);
+
+#endif

@@ -1,0 +1,310 @@
+/* trainyard-operator: leads (or waits to), watches TrainJobs and TFJobs, and makes of them what they say. */
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/stop.h"
+#include "control/controller.h"
+#include "guard.h"
+#include "kube/events.h"
+#include "kube/lease.h"
+#include "net/http.h"
+#include "options.h"
+#include "selftest.h"
+
+enum { BEAT_MS = 1000, WEDGED_MS = 60000, SETTLE_S = 30, GUARD_PATIENCE_MS = 40000, REST_BEATS = 5 };
+
+struct operator
+{
+    const struct options *options;
+    struct loop *loop;
+    struct kube_config *config;
+    struct kube_client *client;
+    struct registry *registry;
+    struct elector *elector;
+    struct guard *guard;
+    struct events *events;
+    struct controller *trainjobs, *tfjobs;
+    struct http_server *metrics, *health;
+    struct gauge *leading, *tfjob_active;
+    struct timer beat;
+    char identity[300], user_agent[64];
+    bool leads, sees_leader, stopping;
+    int64_t cpu_ms;                  /* at the last beat */
+    int resting;                     /* beats in a row without work */
+    struct err failure;              /* why it ends, when not by a signal */
+    atomic_llong beat_ms;            /* for the probes, which are asked from another thread */
+    atomic_bool ready;
+};
+
+/* ---- probes ---- */
+
+static int healthz(void *user, struct buf *body, const char **content_type)
+{
+    struct operator *op = user;
+    (void)content_type;
+    int64_t silent = clock_ms() - atomic_load(&op->beat_ms);
+    if (silent <= WEDGED_MS) {
+        buf_str(body, "ok\n");
+        return 200;
+    }
+    buf_printf(body, "the loop has been busy for %lld ms\n", (long long)silent);
+    return 503;
+}
+
+static int readyz(void *user, struct buf *body, const char **content_type)
+{
+    struct operator *op = user;
+    bool ready = atomic_load(&op->ready);
+    (void)content_type;
+    buf_str(body, ready ? "ok\n" : "reading the cluster's state\n");
+    return ready ? 200 : 503;
+}
+
+/* A burst of jobs leaves holes behind that nobody needs when it is over. */
+static void rest(struct operator *op)
+{
+    int64_t cpu_ms = clock_cpu_ns() / 1000000;
+    op->resting = cpu_ms - op->cpu_ms > BEAT_MS / 100 ? 0 : op->resting + 1;
+    op->cpu_ms = cpu_ms;
+    if (op->resting == REST_BEATS)
+        mem_give_back();
+}
+
+static void on_beat(void *user)
+{
+    struct operator *op = user;
+    bool synced = (op->trainjobs == NULL || controller_synced(op->trainjobs)) && (op->tfjobs == NULL || controller_synced(op->tfjobs));
+    atomic_store(&op->beat_ms, clock_ms());
+    atomic_store(&op->ready, !op->stopping && (op->leads ? synced : op->sees_leader));
+    if (op->stopping && stop_count() > 1) /* in a hurry: the lease runs out by itself */
+        loop_stop(op->loop);
+    rest(op);
+    timer_set(op->loop, &op->beat, clock_ms() + BEAT_MS, on_beat, op);
+}
+
+static int open_servers(struct operator *op, struct err *e)
+{
+    const struct http_route metrics[] = { http_metrics_route(op->registry) };
+    const struct http_route health[] = { { "/healthz", healthz, op }, { "/readyz", readyz, op } };
+    if (http_server_start(op->options->metrics_address, metrics, COUNT_OF(metrics), &op->metrics, e) < 0)
+        return err_wrap(e, "--metrics-bind-address");
+    if (http_server_start(op->options->health_address, health, COUNT_OF(health), &op->health, e) < 0)
+        return err_wrap(e, "--health-probe-bind-address");
+    return 0;
+}
+
+/* ---- controllers ---- */
+
+static struct controller_settings settings(const struct operator *op, bool tfjob)
+{
+    const struct options *o = op->options;
+    bool volcano = str_eq(o->gang_scheduler, "volcano");
+    int64_t force_s = tfjob ? o->tfjob_force_delete_s : o->force_delete_s;
+    return (struct controller_settings){
+        .plan = { .network_policy = o->network_policy && !tfjob, .gang = o->gang_scheduler[0] != '\0', .gang_waits = volcano,
+                  .force_delete_ms = force_s * 1000 },
+        .build = { .trainer_image = o->trainer_image, .pull_policy = o->pull_policy, .tensorboard_image = o->tensorboard_image,
+                   .cluster_domain = o->cluster_domain, .gang_scheduler = o->gang_scheduler, .operator_ns = kube_client_namespace(op->client),
+                   .scraper_namespaces = &o->scraper_namespaces, .lost_after_s = o->force_delete_s > 0 ? SETTLE_S : 0 },
+        .namespaces = &o->namespaces,
+        .default_clean = tfjob ? o->tfjob_clean : CLEAN_RUNNING,
+        .workers = (int)o->workers,
+        .progress_ms = o->progress_s * 1000,
+        .instance = o->pod_name != NULL ? o->pod_name : op->identity,
+        .registry = op->registry,
+    };
+}
+
+static void tell_people(struct operator *op, bool warning, const char *reason, const char *note)
+{
+    const struct event_object self = { .api_version = "v1", .kind = "Pod", .ns = op->options->pod_ns, .name = op->options->pod_name,
+                                       .uid = op->options->pod_uid };
+    log_msg(warning ? LOG_WARNING : LOG_INFO, "%s", note);
+    if (self.name != NULL && self.ns != NULL && self.uid != NULL)
+        events_record(op->events, &self, warning ? EVENT_WARNING : EVENT_NORMAL, reason, "", note);
+}
+
+static void on_guard(void *user, const char *why)
+{
+    struct operator *op = user;
+    auto_free char *note = why != NULL ? xasprintf("TFJobs are left alone: %s. Remove training-operator and they are taken over", why)
+                                       : xstrdup("no training-operator is at work: TFJobs are looked after");
+    if (why != NULL) {
+        controller_free(TAKE(op->tfjobs));
+    } else if (op->tfjobs == NULL) {
+        struct controller_settings s = settings(op, true);
+        op->tfjobs = controller_new(op->client, &KIND_TFJOB, &s);
+    }
+    gauge_set(op->tfjob_active, why == NULL);
+    tell_people(op, why != NULL, why != NULL ? "TFJobControllerOff" : "TFJobControllerOn", note);
+}
+
+static void on_leading(void *user)
+{
+    struct operator *op = user;
+    op->leads = true;
+    gauge_set(op->leading, 1);
+    log_info("%s leads", op->identity);
+    op->events = events_new(op->client, "trainyard-operator", op->identity);
+    if (op->options->trainjob) {
+        struct controller_settings s = settings(op, false);
+        op->trainjobs = controller_new(op->client, &KIND_TRAINJOB, &s);
+    }
+    if (op->options->tfjob)
+        op->guard = guard_new(op->client, GUARD_PATIENCE_MS, on_guard, op);
+}
+
+static void on_leader(void *user, const char *identity)
+{
+    struct operator *op = user;
+    op->sees_leader = true;
+    if (!op->leads)
+        log_info("%s leads; this one waits", identity);
+}
+
+/* ---- the end ---- */
+
+static void stop_work(struct operator *op)
+{
+    op->stopping = true;
+    atomic_store(&op->ready, false);
+    guard_free(TAKE(op->guard));
+    controller_free(TAKE(op->tfjobs));
+    controller_free(TAKE(op->trainjobs));
+    events_free(TAKE(op->events));
+}
+
+static void on_lost(void *user, const char *why)
+{
+    struct operator *op = user;
+    stop_work(op);
+    err_put(&op->failure, ERR_LOST, "leadership is lost: %s", why);
+    loop_stop(op->loop);
+}
+
+static void on_released(void *user)
+{
+    loop_stop(((struct operator *)user)->loop);
+}
+
+static void on_signal(void *user)
+{
+    struct operator *op = user;
+    log_info("stopping");
+    loop_watch_fd(op->loop, stop_fd(), NULL, NULL);
+    stop_work(op);
+    if (op->elector != NULL)
+        elector_release(op->elector, on_released, op);
+    else
+        loop_stop(op->loop);
+}
+
+static void operator_fini(struct operator *op)
+{
+    http_server_free(op->metrics);
+    http_server_free(op->health);
+    guard_free(op->guard);
+    controller_free(op->tfjobs);
+    controller_free(op->trainjobs);
+    events_free(op->events);
+    elector_free(op->elector);
+    kube_client_free(op->client);
+    kube_config_free(op->config);
+    if (op->loop != NULL)
+        timer_clear(op->loop, &op->beat);
+    loop_free(op->loop);
+    registry_free(op->registry);
+}
+DEFINE_AUTO_FINI(operator, operator_fini)
+
+/* ---- the beginning ---- */
+
+static void name_ourselves(struct operator *op)
+{
+    char host[200] = "operator";
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        random = (uint32_t)clock_ns();
+    gethostname(host, sizeof host - 1);
+    str_fmt(op->identity, sizeof op->identity, "%s_%08x", op->options->pod_name != NULL ? op->options->pod_name : host, random);
+    str_fmt(op->user_agent, sizeof op->user_agent, "trainyard-operator/%s", TRAINYARD_VERSION);
+}
+
+static int connect_to_server(struct operator *op, struct err *e)
+{
+    const struct options *o = op->options;
+    if (kube_config_load(o->kubeconfig, o->context, &op->config, e) < 0)
+        return -1;
+    op->client = kube_client_new(op->loop, op->config, &(struct kube_settings){
+        .qps = (double)o->qps, .burst = (int)(o->burst > 0 ? o->burst : 2 * o->qps), .user_agent = op->user_agent,
+        .field_manager = "trainyard-operator", .registry = op->registry });
+    AUTO_FINI(buf) where = BUF_INIT;
+    for (size_t i = 0; i < o->namespaces.n; i++)
+        buf_printf(&where, "%s %s", i == 0 ? "of" : ",", o->namespaces.items[i]);
+    log_info("trainyard-operator %s %s: API server %s, jobs %s", TRAINYARD_VERSION, op->identity, kube_config_server(op->config),
+             where.len > 0 ? where.data : "of all namespaces");
+    return 0;
+}
+
+static void start_leading(struct operator *op)
+{
+    const struct options *o = op->options;
+    op->leading = registry_gauge(op->registry, "leader_election_master_status", "1: this operator leads.", LABELS({ "name", o->lease_name }));
+    op->tfjob_active = registry_gauge(op->registry, "trainyard_operator_tfjob_controller_active",
+                                      "1: TFJobs are looked after; 0: not, for training-operator is at work or by --no-tfjob.", NULL);
+    if (!o->leader_elect) {
+        on_leading(op);
+        return;
+    }
+    const struct lease_settings s = { .ns = o->lease_ns != NULL ? o->lease_ns : kube_client_namespace(op->client), .name = o->lease_name,
+                                      .identity = op->identity, .duration_s = (int)o->lease_s, .renew_s = (int)MAX(o->lease_s * 2 / 3, 2),
+                                      .retry_s = (int)MAX(o->lease_s * 2 / 15, 1) };
+    op->elector = elector_new(op->client, &s, &(struct elector_user){ on_leading, on_lost, on_leader, op });
+}
+
+static int run(const struct options *o, struct err *e)
+{
+    AUTO_FINI(operator) op = { .options = o };
+    if (stop_install(e) < 0)
+        return -1;
+    name_ourselves(&op);
+    op.loop = loop_new();
+    op.registry = registry_new();
+    registry_add_process(op.registry);
+    atomic_store(&op.beat_ms, clock_ms());
+    if (connect_to_server(&op, e) < 0 || open_servers(&op, e) < 0)
+        return -1;
+    loop_watch_fd(op.loop, stop_fd(), on_signal, &op);
+    on_beat(&op);
+    start_leading(&op);
+    if (loop_run(op.loop, e) < 0)
+        return -1;
+    if (op.failure.code != ERR_NONE) {
+        *e = op.failure;
+        return -1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    AUTO_FINI(options) o = { 0 };
+    enum opt_result parsed;
+    struct err e = { .code = ERR_NONE };
+    if (argc > 1 && strcmp(argv[1], "selftest") == 0)
+        return selftest_main(argc - 1, argv + 1);
+    if (options_parse(argc, argv, &o, &parsed, &e) < 0) {
+        log_error("%s", e.msg);
+        return err_exit_code(&e);
+    }
+    if (parsed == OPT_DONE)
+        return 0;
+    log_setup(o.level, o.format, "operator");
+    if (run(&o, &e) == 0)
+        return 0;
+    log_error("%s", e.msg);
+    return err_exit_code(&e);
+}
