@@ -1,0 +1,103 @@
+# shellcheck shell=bash
+# Images without a registry: the base from Debian's packages, built by buildah as root, exported as archives, imported
+# into the node's containerd. Sourced by cluster.sh.
+IMAGES=$CACHE/images
+BASE=docker.io/library/debian:bookworm-slim # what "FROM debian:bookworm-slim" means
+
+# buildah's storage is the cache's own, so that it neither sees nor leaves anything in the machine's.
+images_environment() {
+    mkdir -p "$IMAGES" "$CACHE/buildah"
+    printf '[storage]\ndriver = "overlay"\ngraphroot = "%s"\nrunroot = "%s"\n' "$CACHE/buildah/store" "$CACHE/buildah/run" \
+        >"$CACHE/buildah/storage.conf"
+    printf 'short-name-mode = "permissive"\nunqualified-search-registries = ["docker.io"]\n' >"$CACHE/buildah/registries.conf"
+    echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$CACHE/buildah/policy.json"
+    export CONTAINERS_STORAGE_CONF=$CACHE/buildah/storage.conf CONTAINERS_REGISTRIES_CONF=$CACHE/buildah/registries.conf
+    export BUILDAH_ISOLATION=chroot
+}
+
+archive_of() { tr '/:' '__' <<<"$1"; } # the file name of TAG, without .tar
+
+export_image() { # LOCAL-NAME NAME-IN-THE-CLUSTER FILE
+    buildah push -q --signature-policy "$CACHE/buildah/policy.json" "$1" "oci-archive:$IMAGES/$3.new:$2"
+    mv "$IMAGES/$3.new" "$IMAGES/$3.tar"
+}
+
+# What RUN fetches is trusted by the certificates that this machine trusts.
+build_image() { # TAG CONTEXT ARGUMENTS...: as buildah build's
+    local certificates=/etc/ssl/certs/ca-certificates.crt
+    images_environment
+    buildah build -q --layers --volume "$certificates:$certificates:ro" --signature-policy "$CACHE/buildah/policy.json" --pull-never -t "$1" "${@:3}" "$2" >/dev/null
+}
+
+make_debian() {
+    local context
+    context=$(mktemp -d)
+    mmdebstrap --quiet --variant=minbase --include=ca-certificates bookworm "$context/root.tar"
+    printf 'FROM scratch\nADD root.tar /\nCMD ["/bin/bash"]\n' >"$context/Dockerfile"
+    build_image "$BASE" "$context"
+    rm -rf "$context"
+    export_image "$BASE" "$BASE" debian
+}
+
+make_pause() {
+    local context
+    context=$(mktemp -d)
+    echo 'int pause(void); int main(void) { for (;;) pause(); }' | gcc -x c -Os -static -s -o "$context/pause" -
+    printf 'FROM scratch\nCOPY pause /pause\nENTRYPOINT ["/pause"]\n' >"$context/Dockerfile"
+    build_image localhost/pause:1 "$context"
+    rm -rf "$context"
+    export_image localhost/pause:1 localhost/pause:1 pause
+}
+
+base_images() {
+    exec 7>"$CACHE/images.lock"
+    flock 7
+    images_environment
+    [ -s "$IMAGES/debian.tar" ] && buildah inspect --type image "$BASE" >/dev/null 2>&1 || make_debian
+    [ -s "$IMAGES/pause.tar" ] || make_pause
+    exec 7>&-
+}
+
+# import_images ARCHIVE...: what the node has already in the same bytes costs little. 200 MB take a busy disk half a minute.
+import_images() {
+    local name
+    for name; do CTR_SECONDS=300 containers images import "$IMAGES/$name.tar" >/dev/null || fail "the node did not take the image $IMAGES/$name.tar"; done
+}
+
+# The images of the Dockerfile, as people build them, under the names they have in manifests.
+project_images() { # TARGET...
+    local target tag image
+    tag=${IMAGE_TAG:-$(sed -n 's/^const char TRAINYARD_VERSION\[\] = "\(.*\)";/\1/p' "$HERE/../../lib/base/opt.c")}
+    for target; do
+        IMAGE_TOOL=buildah IMAGE_TAG=$tag IMAGE_REGISTRY=trainyard \
+            IMAGE_FLAGS="--pull-never --signature-policy $CACHE/buildah/policy.json" "$HERE/../../deploy/images.sh" "$target"
+        image=trainyard/$target:$tag
+        export_image "docker.io/$image" "docker.io/$image" "$(archive_of "$image")"
+        ! running containerd || import_images "$(archive_of "$image")"
+    done
+    # Layers of older sources are kept, for speed, as long as there is not much of them.
+    [ "$(du -sm "$CACHE/buildah/store" | cut -f1)" -lt 8000 ] || buildah rmi --prune --force >/dev/null
+}
+
+import_all() {
+    local archive
+    running containerd || fail "the node of instance $INSTANCE does not run"
+    for archive in "$IMAGES"/*.tar; do import_images "$(basename "$archive" .tar)"; done
+}
+
+# command_image TAG CONTEXT ARGUMENTS...: a CONTEXT with a program context.sh is built from what that puts in a folder
+command_image() {
+    local tag=${1:?a tag} context=${2:?a folder} name filled=
+    base_images
+    if [ -x "$context/context.sh" ]; then
+        filled=$(mktemp -d)
+        "$context/context.sh" "$filled"
+        context=$filled
+    fi
+    build_image "$tag" "$context" "${@:3}"
+    [ -z "$filled" ] || rm -rf "$filled"
+    name=$(archive_of "$tag")
+    [[ $tag == *.*/* || $tag == localhost/* ]] || tag=docker.io/$tag # as the kubelet reads it
+    export_image "$1" "$tag" "$name"
+    ! running containerd || import_images "$name"
+}
