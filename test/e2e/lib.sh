@@ -1,0 +1,40 @@
+# Sourced by the end-to-end tests: a real node with the images of the Dockerfile and the chart installed by helm.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables of the tests and of the libraries
+# shellcheck source=../operator/lib.sh
+export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-e2e}
+. "$(dirname "${BASH_SOURCE[0]}")/../operator/lib.sh"
+system=trainyard-system
+
+node_up() {
+    bring_up
+    # The class of most clusters honours fsGroup; the one that is the default here does not.
+    kubectl annotate storageclass hostpath storageclass.kubernetes.io/is-default-class- >/dev/null
+    kubectl annotate --overwrite storageclass local storageclass.kubernetes.io/is-default-class=true >/dev/null
+    "$cluster" images operator trainer >"$scratch/images.log" 2>&1 || { tail -n 40 "$scratch/images.log"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+    "$cluster" image trainyard/test-server:1 "$root/test/server" >/dev/null || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+}
+
+chart_values=(--set trainjob.progressSeconds=1 --set image.pullPolicy=Never --set trainer.image.pullPolicy=Never)
+helm_install() { # FURTHER-ARGUMENTS
+    helm upgrade --install trainyard "$root/charts/trainyard" --namespace $system --create-namespace --wait --timeout 120s \
+        "${chart_values[@]}" "$@" >"$dir/helm.out" 2>&1 || { problem "helm: $(tail -n 5 "$dir/helm.out")"; return 1; }
+}
+operator_log() { kubectl -n $system logs -l app.kubernetes.io/component=operator --tail=-1 --prefix "$@"; }
+
+volume() { "$cluster" local-pv "pv-$RANDOM-$ns" 1Gi >/dev/null; } # one that a claim of this test can have
+# digits NAME EPOCHS [SED-EXPRESSION]: the example under another name, longer, and a volume for it
+digits() {
+    volume
+    sed -e "s/{name: digits}/{name: $1}/; s/{name: digits-out}/{name: $1-out}/; s/claimName: digits-out/claimName: $1-out/; s/epochs: 20/epochs: $2/" \
+        -e "${3:-s/^/&/}" "$root/deploy/examples/digits.yaml"
+}
+step() { value trainjob "$1" '.status.progress.step // 0'; }
+at_step() { [ "$(step "$1")" -ge "$2" ]; } # NAME STEP
+phase() { value pod "$1" .status.phase; }
+in_phase() { [ "$(phase "$1")" = "$2" ]; } # POD PHASE
+uid() { value pod "$1" .metadata.uid; }
+other_pod() { local now; now=$(uid "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; } # POD UID: another one of that name is there
+want_success() { # SECONDS NAME
+    k wait --for=condition=Succeeded "trainjob/$2" --timeout="$1s" >/dev/null 2>&1 ||
+        problem "$2 has not succeeded: $(value trainjob "$2" '.status | tojson') $(k get pods --no-headers | tr '\n' ';')"
+}

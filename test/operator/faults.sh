@@ -1,0 +1,273 @@
+# Operators that die, an API server that goes away, silence. Alone, for they count the requests of all operators or hit the
+# API server itself. Sourced by run.sh.
+# shellcheck shell=bash disable=SC2154,SC2034 # variables of and for the libraries
+
+audit_log=$("$cluster" env | sed -n 's/^export KUBECONFIG=//p' | xargs -r dirname)/audit.log
+# requests VERB RESOURCE: how many of this namespace succeeded; of one that died while it asked, not all are written down
+requests() {
+    grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -rs --arg v "$1" --arg r "$2" '[.[] | select(.verb == $v and .objectRef.resource == $r and .responseStatus.code < 300)] | length'
+}
+many_jobs() { # FIRST LAST
+    local i
+    for ((i = $1; i <= $2; i++)); do tfjob "j$i" '' Chief=1 Worker=1; echo ---; done
+}
+pod_names() { local i; for ((i = $1; i <= $2; i++)); do echo "j$i-chief-0"; echo "j$i-worker-0"; done | sort | tr '\n' ' ' | sed 's/ $//'; }
+chiefs() { # FIRST LAST PHASE RUNNING-OR-TERMINATED-STATE
+    local i names=()
+    for ((i = $1; i <= $2; i++)); do names+=("j$i-chief-0"); done
+    k patch pod "${names[@]}" --subresource=status --type=merge -p "{\"status\":{\"phase\":\"$3\",\"containerStatuses\":[{\"name\":\"tensorflow\",\"ready\":true,\"restartCount\":0,\"image\":\"i\",\"imageID\":\"i\",\"state\":$4}]}}" >/dev/null ||
+        problem "chiefs cannot be patched"
+}
+want_states() { # SECONDS STATE COUNT
+    local end=$((SECONDS + $1)) got
+    while got=$(k get tfjobs -o json | jq --arg s "$2" '[.items[] | select(.status.state == $s)] | length'); [ "$got" != "$3" ]; do
+        [ $SECONDS -lt $end ] || { problem "$got jobs are $2, not $3"; return 1; }
+        sleep 0.2
+    done
+}
+
+alone_operator_killed_at_random_moments() {
+    new_namespace killed
+    own_flags=(--no-leader-elect --namespace "$ns")
+    start_operator "${own_flags[@]}"
+    many_jobs 1 20 | k apply -f - >/dev/null &
+    local applying=$! i
+    for ((i = 0; i < 8; i++)); do
+        sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+        crash_operator
+    done
+    wait "$applying"
+    want_pods 30 "$(pod_names 1 20)"
+    want_services 10 "$(pod_names 1 20)"
+    chiefs 1 20 Running '{"running":{"startedAt":"2026-01-01T00:00:00Z"}}' &
+    applying=$!
+    for ((i = 0; i < 3; i++)); do
+        sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+        crash_operator
+    done
+    wait "$applying"
+    want_states 20 Running 20
+    chiefs 1 20 Succeeded '{"terminated":{"exitCode":0,"reason":"Completed","finishedAt":"2026-01-01T00:00:05Z"}}' &
+    applying=$!
+    sleep "0.$((RANDOM % 10))"
+    crash_operator
+    wait "$applying"
+    want_states 20 Succeeded 20
+    at_most "$(requests create pods)" 40 "pods ever made"
+    at_most "$(requests create services)" 40 "services ever made"
+    same "$(requests delete pods) $(requests delete services)" "0 0" "pods and services ever deleted"
+    same "$(k get tfjobs -o json | jq '[.items[].status.replicaStatuses[].restarts // 0] | add')" 0 "restarts"
+    same "$(k get tfjobs -o json | jq '[.items[].status.conditions | map(.type) | join(" ")] | unique | join(",")' -r)" "Created Running Succeeded" "conditions"
+    same "$(k get events -o json | jq '[.items[] | select(.reason == "TFJobSucceeded")] | group_by(.involvedObject.name) | map(length) | max')" 1 "events about one success"
+    stop_operator
+    start_operator "${own_flags[@]}"
+    k get tfjobs,pods -o json | jq -S '.items | map([.kind, .metadata.name, .metadata.resourceVersion])' >"$dir/before"
+    sleep 2
+    k get tfjobs,pods -o json | jq -S '.items | map([.kind, .metadata.name, .metadata.resourceVersion])' >"$dir/after"
+    cmp -s "$dir/before" "$dir/after" || problem "a new operator changed jobs that had ended"
+}
+
+# Its process stands still, then it is killed, while jobs are being started.
+alone_api_server_goes_away() {
+    begin
+    local server began
+    server=$("$cluster" pid kube-apiserver)
+    many_jobs 1 5 | k apply -f - >/dev/null &
+    sleep 0.3
+    kill -STOP "$server"
+    sleep 15
+    kill -CONT "$server"
+    wait $!
+    want_pods 40 "$(pod_names 1 5)"
+    many_jobs 6 10 | k apply -f - >/dev/null
+    kill -KILL "$server"
+    sleep 10
+    may_be_forbidden=1 # an API server that starts does not know its roles at once
+    "$cluster" restart kube-apiserver >/dev/null 2>&1
+    wait_for 60 kubectl get --raw /readyz >/dev/null
+    began=$SECONDS
+    want_pods 60 "$(pod_names 1 10)"
+    k delete pod j3-worker-0 --grace-period=0 --force >/dev/null 2>&1 # seen: the watch lives again
+    want_pods 60 "$(pod_names 1 10)"
+    at_most $((SECONDS - began)) 45 "seconds until all went on"
+    chiefs 1 10 Running '{"running":{"startedAt":"2026-01-01T00:00:00Z"}}'
+    want_states 30 Running 10
+    kill -0 "$operator" || problem "the operator has ended"
+    same "$(k get pods --no-headers | wc -l)" 20 pods
+    same "$(k get tfjobs -o json | jq '[.items[] | select([.status.conditions[].type] | index("Failed"))] | length')" 0 "failed jobs"
+    many_jobs 11 11 | k apply -f - >/dev/null
+    want_pods 10 "$(pod_names 1 11)"
+}
+
+# All that etcd remembers of the past is thrown away, and so is what the API server does.
+forget_history() {
+    local etcd revision
+    etcd=$(grep -oE -- '--listen-client-urls=[^ ]+' "$(dirname "$KUBECONFIG")/etcd.command" | cut -d= -f2)
+    revision=$(curl -fs -X POST "$etcd/v3/kv/range" -d '{"key":"AA=="}' | jq -r .header.revision)
+    curl -fs -X POST "$etcd/v3/kv/compaction" -d "{\"revision\":\"$revision\",\"physical\":true}" >/dev/null || problem "etcd is not compacted"
+    kill_api_server
+}
+kill_api_server() { # and start another one
+    may_be_forbidden=1 # one that starts does not know its roles at once
+    kill -KILL "$("$cluster" pid kube-apiserver)"
+    "$cluster" restart kube-apiserver >/dev/null 2>&1
+    wait_for 90 kubectl get --raw /readyz >/dev/null
+}
+# answered VERB CODE: how many of this namespace's requests of the operators got that answer
+answered() {
+    grep -F "/namespaces/$ns/" "$audit_log" | jq -rs --arg v "$1" --argjson c "$2" '[.[] | select(.verb == $v and .responseStatus.code == $c)] | length'
+}
+
+# The operator stands still while much happens, and what happened is forgotten: its watches cannot go on (410 Gone), so it
+# lists anew. Nothing is missed, nothing is made twice.
+alone_watch_history_is_gone() {
+    begin
+    many_jobs 1 5 | k apply -f - >/dev/null
+    want_pods 30 "$(pod_names 1 5)"
+    chiefs 1 5 Running '{"running":{"startedAt":"2026-01-01T00:00:00Z"}}'
+    want_states 30 Running 5
+    running j2-worker-0
+    want 10 tfjob j2 .status.replicaStatuses.Worker.active 1
+    local chief uid version
+    chief=$(uid_of pod j4-chief-0) uid=$(uid_of pod j2-worker-0)
+    version=$(k get tfjobs -o json | jq -r '[.items[].metadata.resourceVersion | tonumber] | max')
+    kill -STOP "$operator"
+    forget_history # its connections are cut: nothing of what follows waits for it there
+    k delete tfjob j1 j4 >/dev/null
+    k delete pod j2-worker-0 --grace-period=0 --force >/dev/null 2>&1
+    chiefs 3 3 Succeeded '{"terminated":{"exitCode":0,"reason":"Completed","finishedAt":"2026-01-01T00:00:05Z"}}'
+    want_pods 60 "j2-chief-0 j3-chief-0 j3-worker-0 j5-chief-0 j5-worker-0"
+    { many_jobs 4 4; many_jobs 6 6; } | k apply -f - >/dev/null # j4: another life of the name
+    kubectl get --raw "/apis/kubeflow.org/v1/namespaces/$ns/tfjobs?watch=true&resourceVersion=$version&timeoutSeconds=5" >"$dir/watch"
+    want_line '"code":410' "$dir/watch"
+    kill -CONT "$operator"
+    want_pods 60 "$(pod_names 2 6)"
+    another_pod 1 j4-chief-0 "$chief"
+    another_pod 1 j2-worker-0 "$uid"
+    want_condition 10 tfjob j3 Succeeded "True TFJobSucceeded"
+    want_services 20 "$(pod_names 2 6)"
+    same "$(requests list tfjobs) $(requests list pods)" "2 4" "lists" # pods of both kinds
+    same "$(requests create pods)" 15 "pods ever made"
+    same "$(requests delete pods)" 0 "pods deleted by the operator"
+    want 10 tfjob j2 .status.replicaStatuses.Worker.restarts 1 # it vanished
+    same "$(metric 'trainyard_operator_jobs{kind="TFJob"}')" 5 "jobs known"
+}
+
+# Killed in the middle of a burst of jobs: each has exactly its pods afterwards.
+alone_api_server_killed_in_a_burst() {
+    new_namespace burst
+    many_jobs 1 50 | k apply -f - >/dev/null
+    own_operator
+    wait_for 30 some_pods_made 10
+    kill_api_server
+    want_pods 90 "$(pod_names 1 50)"
+    want_services 30 "$(pod_names 1 50)"
+    same "$(k get pods -o json | jq '[.items[].metadata.ownerReferences[0].uid] | group_by(.) | map(length) | unique | tostring' -r)" "[2]" "pods of a job"
+    chiefs 1 50 Running '{"running":{"startedAt":"2026-01-01T00:00:00Z"}}'
+    want_states 60 Running 50
+    at_most "$(requests create pods)" 100 "pods ever made"
+    same "$(requests delete pods) $(requests delete services)" "0 0" "pods and services ever deleted"
+    same "$(k get tfjobs -o json | jq '[.items[].status.replicaStatuses[].restarts // 0] | add')" 0 "restarts"
+}
+
+some_pods_made() { [ "$(metric 'training_operator_created_pods_total{framework="tensorflow"}')" -ge "$1" ]; }
+
+# The API server has next to no time for the operator (429): all is made once, only later.
+alone_too_many_requests() {
+    throttle | kubectl apply -f - >/dev/null || problem "the operator cannot be throttled"
+    wait_for 30 is_throttled
+    begin
+    many_jobs 1 12 | k apply -f - >/dev/null
+    want_pods 120 "$(pod_names 1 12)"
+    want_services 60 "$(pod_names 1 12)"
+    chiefs 1 12 Running '{"running":{"startedAt":"2026-01-01T00:00:00Z"}}'
+    want_states 60 Running 12
+    throttle | kubectl delete -f - >/dev/null
+    at_least "$(answered create 429)" 1 "creates that were told 429"
+    at_least "$(refusals_counted)" 1 "answers 429 in the operator's metrics"
+    same "$(requests create pods)" 24 "pods ever made"
+    same "$(requests create services)" 24 "services ever made"
+    same "$(requests delete pods) $(requests delete services)" "0 0" "pods and services ever deleted"
+    same "$(k get events -o json | jq '[.items[] | select(.type == "Warning" and (.reason | startswith("FailedCreate")))] | length')" 0 "events about it"
+}
+refusals_counted() { curl -fs "http://127.0.0.1:$metrics/metrics" | awk '/^rest_client_requests_total.*code="429"/ {n += $2} END {print n + 0}'; }
+throttle() {
+    cat <<'END'
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: PriorityLevelConfiguration
+metadata: {name: trainyard-test-throttled}
+spec: {type: Limited, limited: {nominalConcurrencyShares: 1, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}}
+---
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: FlowSchema
+metadata: {name: trainyard-test-throttled}
+spec:
+  priorityLevelConfiguration: {name: trainyard-test-throttled}
+  matchingPrecedence: 2
+  rules:
+  - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: trainyard-system, name: trainyard}}]
+    resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"]}]
+END
+}
+is_throttled() { # the answer names the FlowSchema
+    local uid
+    uid=$(kubectl get flowschema trainyard-test-throttled -o jsonpath='{.metadata.uid}') || return 1
+    KUBECONFIG=$scratch/operator.kubeconfig kubectl get --raw /api/v1/namespaces/default/pods?limit=1 -v=8 2>&1 | grep -iq "flowschema-uid.*$uid"
+}
+
+alone_two_operators() {
+    new_namespace two
+    local flags=(--namespace "$ns" --lease-seconds 4) first second port1 port2 began
+    start_operator "${flags[@]}"
+    first=$operator port1=$metrics
+    local leads='leader_election_master_status{name="trainyard-operator"}'
+    eventually 20 1 metric "$leads"
+    start_operator "${flags[@]}"
+    second=$operator port2=$metrics
+    same "$(metric "$leads")" 0 "the second one's leadership"
+    many_jobs 1 3 | k apply -f - >/dev/null
+    want_pods 15 "$(pod_names 1 3)"
+    many_jobs 4 8 | k apply -f - >/dev/null &
+    sleep 0.2
+    operator=$first
+    stop_operator -KILL
+    began=$SECONDS
+    wait $!
+    want_pods 15 "$(pod_names 1 8)"
+    at_most $((SECONDS - began)) 9 "seconds to the takeover"
+    metrics=$port2
+    same "$(metric "$leads")" 1 "the second one's leadership"
+    at_most "$(requests create pods)" 16 "pods ever made"
+    at_most "$(requests create services)" 16 "services ever made"
+    same "$(requests delete pods) $(requests delete services)" "0 0" "pods and services ever deleted"
+    # a rollout: the old one hands over
+    start_operator "${flags[@]}"
+    port1=$metrics first=$operator
+    operator=$second
+    local stopped
+    stopped=$(date +%s%3N)
+    stop_operator
+    metrics=$port1
+    until [ "$(metric "$leads")" = 1 ] || [ $(($(date +%s%3N) - stopped)) -gt 8000 ]; do sleep 0.05; done
+    at_most $(($(date +%s%3N) - stopped)) 2500 "milliseconds to the next leader"
+    many_jobs 9 9 | k apply -f - >/dev/null
+    want_pods 10 "$(pod_names 1 9)"
+    at_most "$(requests create pods)" 18 "pods ever made"
+    kubectl -n trainyard-system delete lease trainyard-operator >/dev/null
+}
+
+# Nothing happens, so nothing is asked.
+alone_idle_operator_asks_nothing() {
+    begin
+    tfjob tf '' Chief=1 PS=1 Worker=2 | k apply -f - >/dev/null
+    k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
+    want_pods 10 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-chief-0 tf-ps-0 tf-worker-0 tf-worker-1"
+    running tf-chief-0 tf-ps-0 tf-worker-0 tf-worker-1
+    want_condition 5 tfjob tf Running "True TFJobRunning"
+    sleep 3 # counts and events follow within a second
+    local before
+    before=$(wc -l <"$audit_log")
+    sleep 10
+    tail -n +$((before + 1)) "$audit_log" | jq -r '"\(.verb) \(.requestURI)"' >"$dir/asked"
+    same "$(grep -vc '^watch' "$dir/asked")" 0 "requests in 10 s: $(head -5 "$dir/asked" | tr '\n' ' ')"
+}

@@ -1,0 +1,353 @@
+/* The API client against a real API server: kube_try KUBECONFIG FOLDER [CREATES [PID]]
+ *
+ * Creates, reads, patches, applies and deletes a ConfigMap; creates CREATES (500) at once and counts the connections;
+ * follows a watch of 100 changes; looks with the token of a service account. With the server's PID it stops that for two
+ * seconds (SIGSTOP) and sees that the client leaves the dead connection. FOLDER takes files. Prints what was done and the
+ * CPU time a create takes; ends with 1 when something was not as it should be. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "kube/client.h"
+#include "net/registry.h"
+
+static const struct kube_resource CONFIG_MAPS = { "", "v1", "configmaps", "ConfigMap" };
+static const struct kube_resource NAMESPACES = { "", "v1", "namespaces", "Namespace" };
+static const struct kube_resource ACCOUNTS = { "", "v1", "serviceaccounts", "ServiceAccount" };
+static const struct kube_resource ROLE_BINDINGS = { "rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding" };
+
+#define NS "kube-try"
+
+static void must(bool ok, const char *what)
+{
+    printf("%s: %s\n", ok ? "ok" : "FAIL", what);
+    if (!ok)
+        exit(1);
+}
+
+/* ---- one request, waited for ---- */
+
+struct one {
+    bool over;
+    int status;
+    char reason[64], message[512];
+    json_t *body;
+};
+
+static void one_done(void *user, const struct kube_answer *a)
+{
+    struct one *o = user;
+    o->over = true;
+    o->status = a->status;
+    str_fmt(o->reason, sizeof(o->reason), "%s", a->reason);
+    str_fmt(o->message, sizeof(o->message), "%s", a->message);
+    json_decref(o->body);
+    o->body = json_incref(a->body);
+}
+
+static void turn(struct kube_client *k)
+{
+    struct err e;
+    if (loop_turn(kube_client_loop(k), 1000, &e) < 0) {
+        fprintf(stderr, "%s\n", e.msg);
+        exit(1);
+    }
+}
+
+static void ask(struct kube_client *k, enum kube_verb verb, const struct kube_resource *r, const char *ns, const char *name,
+                const char *sub, json_t *body, struct one *o)
+{
+    AUTO_FINI(buf) path = BUF_INIT;
+
+    kube_path(&path, r, ns, name, sub);
+    o->over = false;
+    kube_send(k, &(struct kube_request){ .verb = verb, .path = path.data, .body = body, .done = one_done, .user = o });
+    json_decref(body);
+    while (!o->over)
+        turn(k);
+}
+
+static void expect(struct one *o, int status, const char *what)
+{
+    if (o->status != status)
+        printf("status %d %s %s\n", o->status, o->reason, o->message);
+    must(o->status == status, what);
+}
+
+static json_t *config_map(const char *name, const char *value)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata", "name", name,
+                     "labels", "try", "yes", "data", "value", value);
+}
+
+static const char *value_of(const struct one *o)
+{
+    const char *s = json_string_value(json_at(o->body, "data.value"));
+    return s != NULL ? s : "";
+}
+
+static void verbs(struct kube_client *k)
+{
+    struct one o = { .over = false };
+
+    ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("one", "created"), &o);
+    expect(&o, 201, "create");
+    must(strcmp(json_string_value(json_at(o.body, "metadata.managedFields.0.manager")), "try") == 0, "the field manager is ours");
+    ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("one", "again"), &o);
+    expect(&o, 409, "create again");
+    must(strcmp(o.reason, "AlreadyExists") == 0, "the reason says AlreadyExists");
+    ask(k, KUBE_MERGE_PATCH, &CONFIG_MAPS, NS, "one", NULL, json_pack("{s:{s:s}}", "data", "value", "patched"), &o);
+    expect(&o, 200, "merge patch");
+    must(strcmp(value_of(&o), "patched") == 0, "the patch is seen");
+    ask(k, KUBE_APPLY, &CONFIG_MAPS, NS, "one", NULL, config_map("one", "applied"), &o);
+    expect(&o, 200, "apply to one that is there");
+    ask(k, KUBE_APPLY, &CONFIG_MAPS, NS, "two", NULL, config_map("two", "applied"), &o);
+    expect(&o, 201, "apply to one that is not");
+    ask(k, KUBE_GET, &CONFIG_MAPS, NS, "one", NULL, NULL, &o);
+    expect(&o, 200, "get");
+    must(strcmp(value_of(&o), "applied") == 0, "the value is what was applied");
+    ask(k, KUBE_DELETE, &CONFIG_MAPS, NS, "one", NULL, kube_delete_options("no-such-uid", -1), &o);
+    expect(&o, 409, "delete with another uid");
+    ask(k, KUBE_DELETE, &CONFIG_MAPS, NS, "one", NULL, NULL, &o);
+    expect(&o, 200, "delete");
+    ask(k, KUBE_GET, &CONFIG_MAPS, NS, "one", NULL, NULL, &o);
+    expect(&o, 404, "it is gone");
+    json_decref(o.body);
+}
+
+/* ---- many at once ---- */
+
+struct many {
+    int waits, bad;
+};
+
+static void many_done(void *user, const struct kube_answer *a)
+{
+    struct many *m = user;
+    m->waits--;
+    if (!kube_ok(a)) {
+        printf("status %d %s\n", a->status, a->message);
+        m->bad++;
+    }
+}
+
+static void many_creates(struct kube_client *k, int n)
+{
+    struct many m = { .waits = n };
+    AUTO_FINI(buf) path = BUF_INIT;
+    int64_t began = clock_ns(), cpu = clock_cpu_ns();
+
+    kube_path(&path, &CONFIG_MAPS, NS, NULL, NULL);
+    for (int i = 0; i < n; i++) {
+        char name[32];
+        str_fmt(name, sizeof(name), "many-%d", i);
+        json_auto_t *body = config_map(name, "x");
+        kube_send(k, &(struct kube_request){ .verb = KUBE_CREATE, .path = path.data, .body = body, .metadata_only = true,
+                                             .urgency = KUBE_NORMAL, .done = many_done, .user = &m });
+    }
+    while (m.waits > 0)
+        turn(k);
+    printf("%d creates: %.0f ms, %.1f us CPU each\n", n, (double)(clock_ns() - began) / 1e6,
+           (double)(clock_cpu_ns() - cpu) / 1e3 / n);
+    must(m.bad == 0, "many creates at once");
+}
+
+/* TCP connections of this process that stand, by the kernel's table. */
+static int connections(void)
+{
+    char command[128];
+    int n = 0;
+    str_fmt(command, sizeof(command), "ss -Htnp state established | grep -c pid=%d,", (int)getpid());
+    FILE *f = popen(command, "r");
+    if (f == NULL || fscanf(f, "%d", &n) != 1)
+        n = -1;
+    if (f != NULL)
+        pclose(f);
+    return n;
+}
+
+static void list(struct kube_client *k)
+{
+    struct one o = { .over = false };
+    AUTO_FINI(buf) path = BUF_INIT;
+
+    kube_path(&path, &CONFIG_MAPS, NS, NULL, NULL);
+    kube_query(&path, "labelSelector", "try=yes");
+    kube_query(&path, "limit", "100");
+    kube_send(k, &(struct kube_request){ .path = path.data, .metadata_only = true, .done = one_done, .user = &o });
+    while (!o.over)
+        turn(k);
+    expect(&o, 200, "list of metadata");
+    must(json_array_size(json_object_get(o.body, "items")) == 100, "a page has 100");
+    must(strcmp(json_string_value(json_object_get(o.body, "kind")), "PartialObjectMetadataList") == 0, "of metadata only");
+    json_decref(o.body);
+}
+
+/* ---- a watch ---- */
+
+struct watch {
+    int events, ended;
+};
+
+static bool watch_line(void *user, const char *line, size_t n)
+{
+    struct watch *w = user;
+    struct err e;
+    json_auto_t *v = NULL;
+
+    if (json_parse(line, n, "event", &v, &e) == 0)
+        w->events++;
+    else
+        printf("%s\n", e.msg);
+    return true;
+}
+
+static void watch_end(void *user, const struct kube_answer *a)
+{
+    struct watch *w = user;
+    printf("the watch ended with %d %s\n", a->status, a->message);
+    w->ended++;
+}
+
+static void watch(struct kube_client *k)
+{
+    struct watch w = { .events = 0 };
+    struct one o = { .over = false };
+    AUTO_FINI(buf) path = BUF_INIT;
+
+    ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("seen", "0"), &o);
+    kube_path(&path, &CONFIG_MAPS, NS, NULL, NULL);
+    kube_query(&path, "watch", "1");
+    kube_query(&path, "resourceVersion", json_string_value(json_at(o.body, "metadata.resourceVersion")));
+    struct kube_call *stream = kube_watch(k, &(struct kube_stream){ .path = path.data, .silence_ms = 60000, .on_line = watch_line,
+                                                                    .on_end = watch_end, .user = &w });
+    int64_t cpu = clock_cpu_ns();
+    for (int i = 0; i < 100; i++) {
+        char value[16];
+        str_fmt(value, sizeof(value), "%d", i + 1);
+        ask(k, KUBE_MERGE_PATCH, &CONFIG_MAPS, NS, "seen", NULL, json_pack("{s:{s:s}}", "data", "value", value), &o);
+    }
+    while (w.events < 100 && w.ended == 0)
+        turn(k);
+    printf("100 patches one after the other and their events: %.1f us CPU each\n", (double)(clock_cpu_ns() - cpu) / 1e3 / 100);
+    must(w.events == 100 && w.ended == 0, "100 changes are told");
+    kube_cancel(stream);
+    json_decref(o.body);
+}
+
+/* ---- a service account ---- */
+
+static void token_client(struct loop *l, struct kube_client *k, struct kube_config *admin, const char *folder)
+{
+    struct one o = { .over = false };
+    struct err e;
+    struct kube_config *config = NULL;
+    AUTO_FINI(buf) path = BUF_INIT;
+
+    ask(k, KUBE_CREATE, &ACCOUNTS, NS, NULL, NULL,
+        json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "ServiceAccount", "metadata", "name", "trier"), &o);
+    ask(k, KUBE_CREATE, &ROLE_BINDINGS, NS, NULL, NULL,
+        json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s}, s:[{s:s, s:s, s:s}]}", "apiVersion", "rbac.authorization.k8s.io/v1", "kind",
+                  "RoleBinding", "metadata", "name", "trier", "roleRef", "apiGroup", "rbac.authorization.k8s.io", "kind",
+                  "ClusterRole", "name", "view", "subjects", "kind", "ServiceAccount", "name", "trier", "namespace", NS),
+        &o);
+    expect(&o, 201, "a role for the service account");
+    ask(k, KUBE_CREATE, &ACCOUNTS, NS, "trier", "token",
+        json_pack("{s:s, s:s, s:{}}", "apiVersion", "authentication.k8s.io/v1", "kind", "TokenRequest", "spec"), &o);
+    expect(&o, 201, "a token of a service account");
+    buf_printf(&path, "%s/token.kubeconfig", folder);
+    FILE *f = fopen(path.data, "w");
+    must(f != NULL, "a kubeconfig with the token");
+    AUTO_FINI(buf) ca_path = BUF_INIT;
+    buf_printf(&ca_path, "%s/ca.crt", folder);
+    FILE *c = fopen(ca_path.data, "w");
+    must(c != NULL && fputs(kube_config_tls(admin)->ca, c) >= 0 && fclose(c) == 0, "the authority in a file");
+    fprintf(f,
+            "{\"current-context\":\"x\",\"contexts\":[{\"name\":\"x\",\"context\":{\"cluster\":\"x\",\"user\":\"x\",\"namespace\":\"" NS
+            "\"}}],\"clusters\":[{\"name\":\"x\",\"cluster\":{\"server\":\"%s\",\"certificate-authority\":\"ca.crt\"}}],\"users\":"
+            "[{\"name\":\"x\",\"user\":{\"token\":\"%s\"}}]}",
+            kube_config_server(admin), json_string_value(json_at(o.body, "status.token")));
+    fclose(f);
+    must(kube_config_load(path.data, NULL, &config, &e) == 0, "that kubeconfig is understood");
+    struct kube_client *with_token = kube_client_new(l, config, &(struct kube_settings){ .field_manager = "try" });
+    ask(with_token, KUBE_GET, &CONFIG_MAPS, NS, "seen", NULL, NULL, &o);
+    expect(&o, 200, "the service account may look");
+    ask(with_token, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("third", "x"), &o);
+    expect(&o, 403, "and may not create");
+    kube_client_free(with_token);
+    kube_config_free(config);
+    json_decref(o.body);
+}
+
+/* ---- a server that stands still ---- */
+
+static void stopped(struct kube_client *k, pid_t server)
+{
+    struct watch w = { .events = 0 };
+    struct one o = { .over = false };
+    AUTO_FINI(buf) path = BUF_INIT;
+    AUTO_FINI(buf) watched = BUF_INIT;
+
+    kube_path(&path, &CONFIG_MAPS, NS, "seen", NULL);
+    kube_path(&watched, &CONFIG_MAPS, NS, NULL, NULL);
+    kube_query(&watched, "watch", "1");
+    kube_watch(k, &(struct kube_stream){ .path = watched.data, .silence_ms = 60000, .on_line = watch_line, .on_end = watch_end,
+                                         .user = &w });
+    while (w.events == 0)
+        turn(k);
+    must(kill(server, SIGSTOP) == 0, "the server stands still");
+    int64_t began = clock_ms();
+    kube_send(k, &(struct kube_request){ .path = path.data, .timeout_ms = 1000, .done = one_done, .user = &o });
+    while (w.ended == 0 && clock_ms() < began + 10000)
+        turn(k);
+    must(w.ended == 1 && clock_ms() < began + 2000, "the watch of the dead connection ends with the request that got no answer");
+    while (clock_ms() < began + 2000)
+        turn(k);
+    must(!o.over, "the request is tried again");
+    must(kill(server, SIGCONT) == 0, "the server goes on");
+    while (!o.over)
+        turn(k);
+    expect(&o, 200, "the request is answered");
+    printf("after %.1f s\n", (double)(clock_ms() - began) / 1000);
+    json_decref(o.body);
+}
+
+int main(int argc, char **argv)
+{
+    struct err e;
+    AUTO(kube_config) *config = NULL;
+    AUTO(loop) *l = loop_new();
+    AUTO(registry) *registry = registry_new();
+    struct one o = { .over = false };
+    AUTO_FINI(buf) metrics = BUF_INIT;
+
+    log_setup(LOG_DEBUG, LOG_TEXT, NULL);
+    if (argc < 3 || kube_config_load(argv[1], NULL, &config, &e) < 0) {
+        fprintf(stderr, "%s\n", argc < 3 ? "kube_try KUBECONFIG FOLDER [CREATES]" : e.msg);
+        return 2;
+    }
+    AUTO(kube_client) *k = kube_client_new(l, config, &(struct kube_settings){ .user_agent = "kube_try/0", .field_manager = "try",
+                                                                               .registry = registry });
+    ask(k, KUBE_CREATE, &NAMESPACES, NULL, NULL, NULL,
+        json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "Namespace", "metadata", "name", NS), &o);
+    expect(&o, 201, "a namespace");
+    verbs(k);
+    many_creates(k, argc > 3 ? atoi(argv[3]) : 500);
+    printf("connections: %d\n", connections());
+    must(connections() == 1, "all over one connection");
+    list(k);
+    watch(k);
+    token_client(l, k, config, argv[2]);
+    if (argc > 4)
+        stopped(k, (pid_t)atoi(argv[4]));
+    registry_emit(registry, &metrics);
+    must(strstr(metrics.data, "rest_client_requests_total{code=\"201\",method=\"POST\"") != NULL, "requests are counted");
+    ask(k, KUBE_DELETE, &NAMESPACES, NULL, NS, NULL, NULL, &o);
+    expect(&o, 200, "the namespace goes");
+    json_decref(o.body);
+    return 0;
+}

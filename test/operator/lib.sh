@@ -1,0 +1,259 @@
+# Sourced by the tests of the operator against a real API server: the operator as a process with the rights of its
+# ServiceAccount, pods whose life the test plays ("running", "failed 137", "evicted"), since no kubelet is there.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables of the tests and of test/integration/lib.sh
+# shellcheck source=../integration/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
+cluster=$root/test/cluster/cluster.sh
+export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-operator}
+
+# ---- the cluster and the operator ----
+
+# bring_up [--control-plane]: exit status 77 of cluster.sh is a skip with a reason
+bring_up() {
+    "$cluster" up "$@" >"$scratch/up.log" 2>&1
+    local status=$?
+    if [ $status = 77 ]; then
+        grep SKIP "$scratch/up.log"
+        echo "0 passed, 0 failed, 1 skipped"
+        exit 0
+    fi
+    [ $status = 0 ] || { tail -n 40 "$scratch/up.log"; exit 1; }
+    eval "$("$cluster" env)"
+    export KUBECACHEDIR=$scratch/kubectl # what an earlier run knew of other CRDs is of no use
+    kubectl delete crd trainjobs.trainer.kubeflow.org --ignore-not-found >/dev/null
+}
+cluster_up() {
+    bring_up --control-plane
+    kubectl apply -f "$root/deploy/crd" >/dev/null || exit 1
+    kubectl wait --for=condition=Established --timeout=30s crd/trainjobs.trainyard.dev crd/tfjobs.kubeflow.org >/dev/null || exit 1
+    kubectl create namespace trainyard-system --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+    kubectl -n trainyard-system create serviceaccount trainyard --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+    kubectl apply -f "$root/deploy/rbac" >/dev/null || exit 1
+    operator_kubeconfig >"$scratch/operator.kubeconfig"
+}
+# What the Deployment's pod would have: the ServiceAccount's token, nothing more.
+operator_kubeconfig() {
+    local token server ca
+    token=$(kubectl -n trainyard-system create token trainyard --duration=8h)
+    server=$(kubectl config view --raw -o jsonpath='{.clusters[0].cluster.server}')
+    ca=$(kubectl config view --raw -o jsonpath='{.clusters[0].cluster.certificate-authority}')
+    cat <<END
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "$server", certificate-authority: "$ca"}}]
+users: [{name: u, user: {token: "$token"}}]
+contexts: [{name: c, context: {cluster: c, user: u, namespace: trainyard-system}}]
+current-context: c
+END
+}
+# start_operator [FLAGS...]: its pid is $operator, its log $dir/operator.log, its metrics on port $metrics. A port may have
+# been taken since it was found free: then the next one.
+start_operator() {
+    for _ in 1 2 3 4 5; do
+        metrics=$(free_port) health=$(free_port)
+        KUBECONFIG=$scratch/operator.kubeconfig trainyard-operator --progress-seconds 1 --metrics-bind-address "127.0.0.1:$metrics" \
+            --health-probe-bind-address "127.0.0.1:$health" "$@" >>"$dir/operator.log" 2>&1 &
+        operator=$!
+        operators+=("$operator")
+        until curl -fs "http://127.0.0.1:$health/readyz" >/dev/null 2>&1; do
+            kill -0 "$operator" 2>/dev/null || continue 2
+            sleep 0.1
+        done
+        return
+    done
+    operator=
+    problem "the operator does not start: $(tail -n 3 "$dir/operator.log")"
+}
+# An operator for this test's namespace alone: tests that have one run beside each other.
+own_operator() {
+    own_flags=(--no-leader-elect --namespace "$ns" "$@")
+    start_operator "${own_flags[@]}"
+}
+# stop_operator [SIGNAL]: the last one started. Its number is forgotten: it may be another process's by and by.
+stop_operator() {
+    [ -n "$operator" ] || return 0
+    kill "${1:--TERM}" "$operator" 2>/dev/null
+    wait "$operator" 2>/dev/null
+    operators=("${operators[@]/#$operator/}")
+    operator=
+}
+# kill -9, and another one in its place
+crash_operator() {
+    stop_operator -KILL
+    start_operator "${own_flags[@]}"
+}
+metric() { curl -fs "http://127.0.0.1:$metrics/metrics" | awk -v name="$1" '$1 == name {print $2}'; } # NAME{LABELS}
+
+# ---- one test's namespace ----
+
+k() { kubectl -n "$ns" "$@"; }
+new_namespace() {
+    ns=t$BASHPID-$(tr '_' '-' <<<"${1:-test}" | cut -c1-40)
+    kubectl create namespace "$ns" >/dev/null
+    wait_for 60 k get serviceaccount default >/dev/null # no pod before it
+}
+# begin [FLAGS...]: a namespace, and an operator for it
+begin() {
+    new_namespace "${FUNCNAME[1]#*_}"
+    own_operator "$@"
+}
+drop_namespace() { kubectl delete namespace "$ns" --wait=false >/dev/null 2>&1; }
+tfjob() { # NAME RUN_POLICY ROLE=REPLICAS[:RESTART_POLICY]...   on stdout
+    local name=$1 policy=$2 role
+    shift 2
+    printf 'apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: %s}\nspec:\n  runPolicy: {%s}\n  tfReplicaSpecs:\n' "$name" "$policy"
+    for role; do
+        local count=${role#*=}
+        printf '    %s:\n      replicas: %s\n' "${role%%=*}" "${count%%:*}"
+        [ "$count" = "${count%%:*}" ] || printf '      restartPolicy: %s\n' "${count#*:}"
+        printf '      template: {spec: {containers: [{name: tensorflow, image: example/test-server}]}}\n'
+    done
+}
+
+# ---- what the kubelet would do ----
+
+set_status() { k patch pod "$1" --subresource=status --type=merge -p "$2" >/dev/null || problem "pod $1 cannot be patched"; }
+now() { date -u +%Y-%m-%dT%H:%M:%SZ; }
+container() { k get pod "$1" -o jsonpath='{.spec.containers[0].name}'; }
+running() { # POD...
+    local pod
+    for pod; do
+        set_status "$pod" "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.9.9.9\",\"startTime\":\"$(now)\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],
+            \"containerStatuses\":[{\"name\":\"$(container "$pod")\",\"ready\":true,\"restartCount\":0,\"image\":\"i\",\"imageID\":\"i\",\"state\":{\"running\":{\"startedAt\":\"$(now)\"}}}]}}"
+    done
+}
+ended() { # POD PHASE EXIT_CODE [REASON] [MESSAGE]
+    set_status "$1" "{\"status\":{\"phase\":\"$2\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}],
+        \"containerStatuses\":[{\"name\":\"$(container "$1")\",\"ready\":false,\"restartCount\":0,\"image\":\"i\",\"imageID\":\"i\",
+        \"state\":{\"terminated\":{\"exitCode\":$3,\"reason\":\"${4:-Error}\",\"message\":\"${5:-}\",\"finishedAt\":\"$(now)\"}}}]}}"
+}
+succeeded() { local pod; for pod; do ended "$pod" Succeeded 0 Completed; done; }
+failed() { ended "$1" Failed "$2" "${3:-Error}" "${4:-}"; } # POD EXIT_CODE [REASON] [MESSAGE]
+# restarted POD TIMES: the kubelet started its container again so often
+restarted() {
+    set_status "$1" "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.9.9.9\",\"startTime\":\"$(now)\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],
+        \"containerStatuses\":[{\"name\":\"$(container "$1")\",\"ready\":true,\"restartCount\":$2,\"image\":\"i\",\"imageID\":\"i\",\"state\":{\"running\":{\"startedAt\":\"$(now)\"}}}]}}"
+}
+evicted() { set_status "$1" '{"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory.","conditions":[{"type":"DisruptionTarget","status":"True","reason":"TerminationByKubelet"}]}}'; }
+
+env_of() { value pod "$1" ".spec.containers[${3:-0}].env // [] | map(select(.name == \"$2\")) | .[0].value"; } # POD NAME [CONTAINER]
+uid_of() { value "$1" "$2" .metadata.uid; }
+same() { [ "$1" = "$2" ] || problem "$3 is '$1', not '$2'"; } # GOT WANTED WHAT
+set_job() { k patch "$1" "$2" --type=merge -p "$3" >/dev/null || problem "$1 $2 cannot be patched"; }
+never_failed() { is "$1" "$2" '.status.conditions | map(select(.type == "Failed")) | length' 0 || problem "$1 $2 failed: $(value "$1" "$2" '.status.conditions[-1].message')"; }
+# eventually SECONDS VALUE COMMAND...: until the command prints the value
+eventually() {
+    local end=$((SECONDS + $1)) wanted=$2 got
+    shift 2
+    while got=$("$@" 2>/dev/null); [ "$got" != "$wanted" ]; do
+        [ $SECONDS -lt $end ] || { problem "$* is '$got', not '$wanted'"; return 1; }
+        sleep 0.1
+    done
+}
+# another_pod SECONDS NAME OLD_UID: a new one has its name
+another_pod() {
+    local end=$((SECONDS + $1)) got
+    while got=$(value pod "$2" '.metadata | select(.deletionTimestamp == null) | .uid'); [ -z "$got" ] || [ "$got" = "$3" ]; do
+        [ $SECONDS -lt $end ] || { problem "pod $2 is not made again"; return 1; }
+        sleep 0.1
+    done
+}
+# how often an event was said: events_count NAME REASON [NOTE-PATTERN]
+events_count() {
+    k get events -o json | jq --arg n "$1" --arg r "$2" --arg p "${3:-.}" \
+        '[.items[] | select(.involvedObject.name == $n and .reason == $r and (.message | test($p))) | .series.count // .count // 1 | if . < 1 then 1 else . end] | add // 0'
+}
+
+# ---- what a test wants to see; SECONDS bound the waiting ----
+
+value() { k get "$1" "$2" -o json 2>/dev/null | jq -r "$3" 2>/dev/null; } # KIND NAME JQ
+is() { [ "$(value "$1" "$2" "$3")" = "$4" ]; }
+# want SECONDS KIND NAME JQ VALUE
+want() {
+    local end=$((SECONDS + $1)) got
+    while got=$(value "$2" "$3" "$4"); [ "$got" != "$5" ]; do
+        [ $SECONDS -lt $end ] || { problem "$2/$3 $4 is '$got', not '$5'"; return 1; }
+        sleep 0.1
+    done
+}
+# condition KIND NAME TYPE: "True TFJobRunning"
+condition() { value "$1" "$2" ".status.conditions // [] | map(select(.type == \"$3\")) | .[0] // {} | \"\(.status) \(.reason)\""; }
+want_condition() { # SECONDS KIND NAME TYPE "STATUS REASON"
+    want "$1" "$2" "$3" ".status.conditions // [] | map(select(.type == \"$4\")) | .[0] // {} | \"\(.status) \(.reason)\"" "$5"
+}
+want_pods() { # SECONDS "a b c": the names of all pods that are not being deleted, sorted
+    local end=$((SECONDS + $1)) got
+    while got=$(k get pods -o json | jq -r '[.items[] | select(.metadata.deletionTimestamp == null) | .metadata.name] | sort | join(" ")'); [ "$got" != "$2" ]; do
+        [ $SECONDS -lt $end ] || { problem "pods are '$got', not '$2'"; return 1; }
+        sleep 0.1
+    done
+}
+want_services() { # SECONDS "a b c": the names of all services
+    local end=$((SECONDS + $1)) got
+    while got=$(k get services -o json | jq -r '[.items[].metadata.name] | sort | join(" ")'); [ "$got" != "$2" ]; do
+        [ $SECONDS -lt $end ] || { problem "services are '$got', not '$2'"; return 1; }
+        sleep 0.1
+    done
+}
+want_event() { # SECONDS NAME REASON [NOTE-PATTERN]
+    local end=$((SECONDS + $1))
+    until k get events -o json | jq -e --arg n "$2" --arg r "$3" --arg p "${4:-.}" \
+        '[.items[] | select(.involvedObject.name == $n and .reason == $r and (.message | test($p)))] | length > 0' >/dev/null; do
+        [ $SECONDS -lt $end ] || { problem "no event $3 '${4:-}' of $2: $(k get events -o json | jq -r '.items[] | "\(.reason): \(.message)"' | sort | uniq -c | head -20)"; return 1; }
+        sleep 0.2
+    done
+}
+
+# ---- running tests, several at a time ----
+
+run_one() { # NAME: in a shell of its own; its words go to $dir/words, its result to $dir/result
+    local began=$SECONDS
+    problems=0 skip_reason='' operators=() ns='' may_be_forbidden=''
+    trap - EXIT
+    "$1"
+    for operator in "${operators[@]}"; do stop_operator; done
+    [ ! -s "$dir/operator.log" ] || {
+        [ -n "$may_be_forbidden" ] || want_no_line '[Ff]orbidden' "$dir/operator.log"
+        want_no_line 'Sanitizer|runtime error' "$dir/operator.log"
+    }
+    [ -z "$ns" ] || drop_namespace
+    echo "$problems $((SECONDS - began)) $skip_reason" >"$dir/result"
+}
+tell_result() { # NAME
+    local bad took reason
+    dir=$scratch/$1
+    read -r bad took reason <"$dir/result"
+    cat "$dir/words"
+    if [ -n "$reason" ]; then
+        skipped=$((skipped + 1)); echo "SKIP ${1#*_}: $reason"
+    elif [ "$bad" = 0 ]; then
+        passed=$((passed + 1)); echo "ok   ${1#*_} ($took s)"
+    else
+        failed=$((failed + 1)); echo "FAIL ${1#*_} (files in $dir)"
+    fi
+}
+# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; told as they end
+run_several() {
+    local most=$1 prefix=$2 name
+    shift 2
+    for name in $(declare -F | awk '{print $3}' | grep "^$prefix"); do
+        if [ $# -gt 0 ] && ! grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name"; then continue; fi
+        while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do sleep 0.1; tell_ended; done
+        dir=$scratch/$name
+        mkdir -p "$dir"
+        (run_one "$name") >"$dir/words" 2>&1 &
+        under_way+=("$name")
+    done
+    while [ "$(jobs -rp | wc -l)" -gt 0 ]; do sleep 0.1; tell_ended; done
+    tell_ended
+    for name in "${under_way[@]}"; do failed=$((failed + 1)); echo "FAIL ${name#*_}: it broke off"; done
+    under_way=()
+}
+operator='' operators=() under_way=()
+tell_ended() {
+    local name left=()
+    for name in "${under_way[@]}"; do
+        if [ -s "$scratch/$name/result" ]; then tell_result "$name"; else left+=("$name"); fi
+    done
+    under_way=("${left[@]}")
+}

@@ -1,0 +1,18 @@
+#!/bin/bash
+# The operator against a real API server, as a user sees it. Each line of the TFJob conformance list has a test here or in
+# test/e2e; restarts, limits and endings in all their combinations are cases of the plan (test/unit/operator).
+# Tests named test_ have a namespace and an operator of their own and run beside each other; those named alone_ follow.
+# usage: run.sh [NAME-PART]...    (KEEP=1 leaves the cluster running, BESIDE=4 is how many run at a time)
+# shellcheck disable=SC2154 # variables of the libraries
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+for part in tfjob restarts suspend gang trainjob guard faults; do
+    # shellcheck source=/dev/null
+    . "$root/test/operator/$part.sh"
+done
+cluster_up
+run_several "${BESIDE:-4}" test_ "$@"
+run_several 1 alone_ "$@"
+[ "${KEEP:-0}" = 1 ] || "$cluster" down --purge
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

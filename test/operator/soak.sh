@@ -1,0 +1,87 @@
+#!/bin/bash
+# Jobs made, deleted, made again under the same name, suspended and resumed at random on fake nodes, while operators are
+# killed and the API server is killed; then all jobs are deleted, and nothing may be left: no pod, no record, no memory.
+# usage: soak.sh [SECONDS [JOBS]]    default 300 s and 300 names; TRAINYARD_TEST_BIN=build/asan/bin for a sanitized operator
+# shellcheck disable=SC2154 # variables of the libraries
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+seconds=${1:-300} names=${2:-300}
+
+resident_kb() { awk '/^VmRSS/ {print $2}' "/proc/$operator/status"; }
+spec_of() { # NAME: one of several kinds
+    case $((RANDOM % 3)) in
+    0) tfjob "$1" '' Worker=2 ;;
+    1) tfjob "$1" 'cleanPodPolicy: All' Chief=1 PS=1:OnFailure Worker=1 ;;
+    2) tfjob "$1" 'suspend: true' Worker=3 ;;
+    esac
+}
+# Ten jobs at a time, for kubectl takes long to start.
+some_change() {
+    local chosen=() i
+    for ((i = 0; i < 10; i++)); do chosen+=("s$((RANDOM % names))"); done
+    case $((RANDOM % 5)) in
+    0 | 1) for i in "${chosen[@]}"; do spec_of "$i"; echo ---; done | k apply -f - ;;
+    2) k delete tfjob "${chosen[@]}" --ignore-not-found --wait=false ;;
+    3) k patch tfjob "${chosen[@]}" --type=merge -p "{\"spec\":{\"runPolicy\":{\"suspend\":$([ $((RANDOM % 2)) = 0 ] && echo true || echo false)}}}" ;;
+    4) k delete pod "${chosen[@]/%/-worker-0}" --ignore-not-found --wait=false ;;
+    esac >/dev/null 2>&1
+}
+kill_api_server() {
+    kill -KILL "$("$cluster" pid kube-apiserver)"
+    sleep 2
+    "$cluster" restart kube-apiserver >/dev/null 2>&1 || problem "the API server does not start again"
+}
+# wait_none SECONDS WHAT
+wait_none() {
+    local end=$((SECONDS + $1)) got
+    while got=$(k get "$2" -o name | wc -l); [ "$got" != 0 ]; do
+        [ $SECONDS -lt $end ] || { problem "$got $2 are left"; return 1; }
+        sleep 0.5
+    done
+}
+
+alone_soak() {
+    local began=$SECONDS faults=0 first end i
+    new_namespace soak
+    own_flags=(--no-leader-elect --namespace "$ns" --no-trainjob)
+    start_operator "${own_flags[@]}"
+    while [ $((SECONDS - began)) -lt "$seconds" ]; do
+        some_change
+        # Five faults, evenly: the operator, the API server, the operator, ...
+        if [ $(((SECONDS - began) * 6 / seconds)) -gt $faults ] && [ $faults -lt 5 ]; then
+            faults=$((faults + 1))
+            if [ $((faults % 2)) = 1 ]; then crash_operator; else kill_api_server; fi
+        fi
+    done
+    first=$(resident_kb)
+    # Quiet: what is wanted and what is there agree, so nothing more is written.
+    for ((i = 0; i < 60; i++)); do
+        [ "$(k get tfjobs -o json | jq '[.items[] | select(.spec.runPolicy.suspend != true and (.status.conditions // []) == [])] | length')" = 0 ] && break
+        sleep 1
+    done
+    [ "$i" -lt 60 ] || problem "jobs that the operator has not looked at"
+    [ "$(k get pods -o json | jq '[.items[] | .metadata.labels | "\(."training.kubeflow.org/job-name")/\(."training.kubeflow.org/replica-type")/\(."training.kubeflow.org/replica-index")"] | length - (unique | length)')" = 0 ] ||
+        problem "two pods of one index"
+    k delete tfjobs --all --wait=false >/dev/null
+    wait_none 120 tfjobs
+    wait_none 120 pods
+    wait_none 60 services
+    end=$((SECONDS + 20))
+    until [ "$(metric 'trainyard_operator_jobs{kind="TFJob"}')" = 0 ]; do
+        [ $SECONDS -lt $end ] || { problem "the operator still knows $(metric 'trainyard_operator_jobs{kind="TFJob"}') jobs"; break; }
+        sleep 0.5
+    done
+    [ "$(resident_kb)" -lt $((first * 3 / 2 + 20000)) ] || problem "memory: $first kB with jobs, $(resident_kb) kB without"
+    [ "$(grep -c 'Failed\(Create\|Delete\)' "$dir/operator.log")" -lt $((seconds * 4)) ] ||
+        problem "a storm: $(grep -o 'Failed\(Create\|Delete\)[A-Za-z]*' "$dir/operator.log" | sort | uniq -c)"
+    # An API server that has just started refuses all until it knows its roles; elsewhere a refusal is a fault.
+    grep -v 'forbidden: User' "$dir/operator.log" >"$dir/without"; mv "$dir/without" "$dir/operator.log"
+    echo "soak: $seconds s, $(grep -c 'Created, ready' "$dir/operator.log") starts, $first kB then, $(resident_kb) kB now"
+}
+
+cluster_up
+"$cluster" kwok 4 >"$scratch/kwok.log" 2>&1 || { cat "$scratch/kwok.log"; exit 1; }
+run_several 1 alone_soak
+[ "${KEEP:-0}" = 1 ] || "$cluster" down --purge
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
