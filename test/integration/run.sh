@@ -46,9 +46,10 @@ test_without_chief() { # worker 0 hosts it
     want_no_process
 }
 
-test_chief_and_one_ps() { # the smallest cluster: the chief trains
+test_chief_and_one_ps() { # the smallest cluster: the chief trains, and nobody is there who would resume a suspended job
     sed '/Worker:/d' "$digits" >"$dir/job.yaml"
-    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" || return
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set runPolicy.suspend=true || return
+    want_line 'runPolicy.suspend: a cluster would wait; here the job runs'
     at_least "$(final "$dir/run" accuracy)" 0.95 accuracy
 }
 
@@ -63,6 +64,75 @@ test_round_robin_placement() {
 }
 
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }
+
+test_chief_stops_first() { # as when a job is suspended; the others wait for it, and a new one goes on with them
+    counting_job 600
+    replica_file
+    local chief ps workers=() i began step
+    ps_port=$(free_port) chief_port=$(free_port)
+    replica ps 0 2 >"$dir/ps" 2>&1 &
+    ps=$!
+    replica chief 0 2 >"$dir/out" 2>&1 &
+    chief=$!
+    for i in 0 1; do replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
+    wait_for 20 grep -qE 'step [1-9][0-9]+ .*workers 2/2' "$dir/out"
+    began=$SECONDS
+    kill -TERM $chief
+    wait $chief
+    [ $? = 143 ] || problem "a stopped chief does not exit 143"
+    at_most $((SECONDS - began)) 10 "the time to save and leave"
+    step=$(sed -n 's/.*checkpoint of step \([0-9]*\) saved.*/\1/p' "$dir/out")
+    [ -s "$dir/run/checkpoints/model.ckpt-$step.index" ] || problem "no checkpoint of step '$step'"
+    wait_for 20 grep -q 'waiting [0-9]* s for the chief' "$dir/worker-0"
+    kill -0 $ps "${workers[@]}" || problem "the ps or a worker ended with the chief"
+    replica chief 0 2 >"$dir/chief-2" 2>&1 &
+    chief=$!
+    wait $chief || problem "the second chief failed: $(tail -n 1 "$dir/chief-2")"
+    wait $ps || problem "the ps failed"
+    for i in 0 1; do wait "${workers[$i]}" || problem "worker-$i failed"; done
+    want_no_line ' ps (restored|initialised)' "$dir/chief-2"
+    want_count $((600 * batches))
+}
+
+test_all_stop_in_order() { # the chief, then the workers, then the ps: nobody waits for who is gone
+    counting_job 100000
+    replica_file
+    local chief ps worker began pid code
+    ps_port=$(free_port) chief_port=$(free_port)
+    replica ps 0 1 >"$dir/ps" 2>&1 &
+    ps=$!
+    replica chief 0 1 >"$dir/out" 2>&1 &
+    chief=$!
+    replica worker 0 1 >"$dir/worker" 2>&1 &
+    worker=$!
+    wait_for 20 grep -qE 'step [1-9][0-9]+ .*workers 1/1' "$dir/out"
+    began=$SECONDS
+    for pid in $chief $worker $ps; do
+        kill -TERM "$pid"
+        wait "$pid"
+        code=$?
+        [ $code = 143 ] || problem "exit code $code after SIGTERM"
+    done
+    at_most $((SECONDS - began)) 5 "the time to stop all"
+}
+
+test_export_to_standard_output() { # as a helper pod does it: byte for byte what a file holds
+    local format
+    single_job 's/epochs: *[0-9]+/epochs: 1/'
+    want_exit 0 alone || return
+    for format in safetensors npz; do
+        trainyard export "$dir/run" -o "$dir/model.$format" >/dev/null || problem "export as $format"
+        trainyard export "$dir/run" -o - --format $format 2>"$dir/err" | cat >"$dir/piped"
+        cmp "$dir/model.$format" "$dir/piped" || problem "$format differs on standard output"
+        [ -s "$dir/err" ] && problem "something was said: $(head -n 1 "$dir/err")"
+    done
+    if ! command -v script >/dev/null; then
+        echo "    no program script: a terminal is not tried"
+        return
+    fi
+    want_exit 2 script -qec "trainyard export '$dir/run' -o -" /dev/null
+    want_line 'standard output is a terminal, and safetensors is binary; write it into a file \(-o model.safetensors\) or a pipe'
+}
 
 test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against never stopped
     single_job 's/epochs: *[0-9]+/epochs: 300/'
@@ -198,6 +268,108 @@ test_worker_by_hand_joins_and_leaves() {
     want_line 'Test loss'
 }
 
+test_two_jobs_do_not_share_an_output() { # the later one has it
+    sed -e '/replicaSpecs:/,$d' -e 's/epochs: *[0-9]*/epochs: 100000/; s/everySeconds: 600/everySeconds: 0.2/' "$digits" >"$dir/job.yaml"
+    local name first second
+    for name in first second; do
+        TRAINYARD_JOB_UID=$name trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/$name" 2>&1 &
+        declare "$name=$!"
+        wait_for 20 grep -qE 'step [0-9]+' "$dir/$name"
+    done
+    wait_for 20 grep -q 'another job' "$dir/first" || kill -9 "$first"
+    wait "$first"
+    [ $? = 2 ] || problem "the first job does not end with exit code 2"
+    want_line "another job \(uid second\) has begun to write to $dir/run: give each job an output volume of its own" "$dir/first"
+    kill -TERM "$second"
+    wait "$second"
+    [ $? = 143 ] || problem "the second job was disturbed"
+}
+
+# Replicas as the operator starts them: TF_CONFIG, and a job file without counts of replicas, volumes and run policy.
+replica_file() { # of $dir/job.yaml
+    sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' -e '/^  storage:/,/^  [a-z]/{/^  storage:/d;/^    /d}' "$dir/job.yaml"
+    sed -i 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
+}
+tf_config() { # ROLE INDEX WORKERS
+    local list="" i
+    for ((i = 0; i < $3; i++)); do list="$list${list:+,}\"127.0.0.1:$((i + 1))\""; done
+    printf '{"cluster":{"chief":["127.0.0.1:%s"],"ps":["127.0.0.1:%s"],"worker":[%s]},"task":{"type":"%s","index":%s},"environment":"cloud"}' \
+        "$chief_port" "$ps_port" "$list" "$1" "$2"
+}
+replica() { # ROLE INDEX WORKERS [FLAG...]; for &
+    local program=trainyard-worker config
+    [ "$1" = ps ] && program=trainyard-ps
+    config=$(tf_config "$1" "$2" "$3")
+    shift 3
+    TF_CONFIG=$config exec "$program" --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"
+}
+
+test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 2 only, and every batch is applied once
+    counting_job 600
+    replica_file
+    local chief workers=() i http_port
+    ps_port=$(free_port) chief_port=$(free_port) http_port=$(free_port)
+    replica ps 0 2 >"$dir/ps" 2>&1 &
+    local ps=$!
+    replica chief 0 2 --http-port "$http_port" --termination-log "$dir/last" >"$dir/out" 2>&1 &
+    chief=$!
+    for i in 0 1; do replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
+    wait_for 20 grep -qE 'step [0-9]+ .*workers 2/2' "$dir/out"
+    for i in 2 3; do replica worker $i 4 --http-port $((http_port + i)) >"$dir/worker-$i" 2>&1 & workers+=($!); done
+    wait_for 20 grep -qE 'step [0-9]+ .*workers 4/4' "$dir/out"
+    wait_for 20 sh -c "curl -sf http://127.0.0.1:$((http_port + 2))/metrics | grep -qE '^trainyard_worker_steps_total [1-9]'"
+    http "$http_port" progress >"$dir/progress"
+    want_line '"workers":4,"workers_wanted":4' "$dir/progress"
+    kill -TERM "${workers[3]}"
+    wait "${workers[3]}"
+    [ $? = 143 ] || problem "a worker that is scaled away does not exit 143"
+    wait_for 20 sh -c "tail -n 2 '$dir/out' | grep -qE 'workers 3/3'"
+    wait $chief || problem "the chief failed"
+    want_line "^\{\"state\":\"finished\",.*\"step\":$((600 * batches)),\"epoch\":600,\"epochs\":600,.*\"last_checkpoint_step\":$((600 * batches))," "$dir/last"
+    wait $ps || problem "the ps failed"
+    for i in 0 1 2; do wait "${workers[$i]}" || problem "worker-$i failed"; done
+    want_count $((600 * batches))
+}
+
+test_worker_without_the_output_volume() { # it keeps what it unpacks in a folder of its own
+    counting_job 20
+    replica_file
+    mkdir -p "$dir/packed/digits" "$dir/tmp"
+    cp "$data"/digits/* "$dir/packed/digits"
+    gzip -f "$dir"/packed/digits/train-*
+    sed -i 's/\(train-[a-z]*-idx[13]-ubyte\)/\1.gz/g' "$dir/job.yaml"
+    local data=$dir/packed
+    ps_port=$(free_port) chief_port=$(free_port)
+    replica ps 0 1 >"$dir/ps" 2>&1 &
+    local ps=$! chief
+    replica chief 0 1 >"$dir/out" 2>&1 &
+    chief=$!
+    TMPDIR=$dir/tmp replica worker 0 1 --output-dir /proc/logs >"$dir/worker" 2>&1 &
+    wait $! || problem "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait $chief || problem "the chief failed: $(tail -n 1 "$dir/out")"
+    wait $ps || problem "the ps failed"
+    compgen -G "$dir/tmp/trainyard-cache-*/*.raw" >/dev/null || problem "nothing was unpacked in the temporary folder"
+    compgen -G "$dir/run/cache/*.raw" >/dev/null || problem "nothing was unpacked beside the output"
+    want_count $((20 * batches))
+}
+
+test_names_appear_and_move() { # as those of pods do; what waits for one asks for it often
+    if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
+        skip_reason="needs root and a mount namespace for an /etc/hosts of its own"
+        return
+    fi
+    local what seconds lines=0
+    sed 's/epochs: *[0-9]*/epochs: 100000/; s/everySeconds: *[0-9]*/everySeconds: 1/' "$digits" >"$dir/job.yaml"
+    unshare -m "$root/test/integration/moves.sh" "$dir" "$data" >"$dir/out" 2>"$dir/err" || problem "moves.sh fails: $(tail -n 1 "$dir/err")"
+    while read -r what seconds; do
+        at_most "$seconds" 5 "the time to train again ($what)"
+        lines=$((lines + 1))
+    done <"$dir/out"
+    [ $lines = 3 ] || problem "$lines of 3 moves"
+    want_line 'waiting 15 s for ps-0 .*Name or service not known' "$dir/chief"
+    want_line 'waiting 15 s for the chief' "$dir/worker"
+}
+
 test_worker_with_another_manifest_is_refused() { # same variables, but other gradients
     sed 's/epochs: *[0-9]*/epochs: 4000/' "$digits" >"$dir/job.yaml"
     sed 's/activation: relu/activation: tanh/' "$dir/job.yaml" >"$dir/other.yaml"
@@ -207,7 +379,8 @@ test_worker_with_another_manifest_is_refused() { # same variables, but other gra
     trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 $hosts >"$dir/chief" 2>&1 &
     local chief=$!
     # shellcheck disable=SC2086
-    want_exit 2 trainyard-worker --job "$dir/other.yaml" --data-dir "$data" --job-name=worker --task-index=0 $hosts
+    want_exit 2 trainyard-worker --job "$dir/other.yaml" --data-dir "$data" --job-name=worker --task-index=0 --termination-log "$dir/last" $hosts
+    want_line '^error: .*worker-0 has another spec.model' "$dir/last"
     want_line 'worker-0 has another spec.model or spec.compile than the chief'
     kill $chief $ps_pid
     wait $chief $ps_pid
@@ -230,6 +403,23 @@ test_http() {
     want_line '^trainyard_global_step [0-9]' "$dir/metrics"
     kill -TERM $pid
     wait $pid
+}
+
+test_http_before_the_data() { # a pod whose data takes long to open is alive, and says what it does
+    counting_job 5
+    sed -i 's/features: [^,]*/features: slow/; /^  replicaSpecs:/,$d' "$dir/job.yaml"
+    mkdir "$dir/slow" && cp -r "$data/digits" "$dir/slow"
+    mkfifo "$dir/slow/slow" # opening it waits for who writes
+    local port
+    port=$(free_port)
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$dir/slow" --output-dir "$dir/run" --http-port "$port" >"$dir/out" 2>&1 &
+    local pid=$!
+    wait_for 5 http "$port" healthz >"$dir/healthz"
+    http "$port" progress >"$dir/progress"
+    want_line '"state":"starting","message":"opening the data"' "$dir/progress"
+    http "$port" readyz && problem "/readyz is 200 before the data is open"
+    kill -9 $pid
+    wait $pid 2>/dev/null
 }
 
 test_json_logs() {

@@ -59,6 +59,28 @@ $(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c test/unit/check_main.c $(C
 	@mkdir -p $(@D)
 	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(CLI_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
 
+# operator/ likewise, with its rooms: test/unit/operator/test_x.c and test/bench/operator/x.c link its objects but main;
+# the unit tests also test/fake/*.c
+OPERATOR_OBJ := $(call obj_of,$(filter-out operator/main.c,$(wildcard $(addsuffix /*.c,$(OPERATOR_DIRS)))))
+$(BUILD)/bin/trainyard-operator: $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(LDFLAGS_ALL) -o $@ $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+FAKE_OBJ := $(call obj_of,$(wildcard test/fake/*.c))
+$(BUILD)/test/unit/operator/test_%: test/unit/operator/test_%.c test/unit/check_main.c $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
+$(BUILD)/test/operator/%: test/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+$(BUILD)/bench/operator/%: test/bench/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+
+# The fuzz targets of the operator's rooms link its objects.
+$(foreach x,kubeconfig operator progress watch,$(BUILD)/fuzz/fuzz_$x): $(BUILD)/fuzz/%: test/fuzz/%.c $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+
 # test/bench/bench_x.c, test/tools/x.c and test/fuzz/fuzz_x.c (FLAVOUR=fuzz) link everything.
 define single_rule
 $(BUILD)/$2/%: test/$1/%.c $(LIB_A)
@@ -66,5 +88,10 @@ $(BUILD)/$2/%: test/$1/%.c $(LIB_A)
 	$$(call Q,LINK,$$@)$(CC) $$(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
 endef
 $(foreach d,bench tools fuzz interop fault,$(eval $(call single_rule,$d,$d)))
+
+# test/server/test_server.c is linked statically: its image holds nothing else.
+$(BUILD)/server/test_server: test/server/test_server.c $(BUILD)/libcodec.a $(BUILD)/libbase.a
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d -static -o $@ $(filter %.c %.a,$^) -ljansson -lm -lpthread
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

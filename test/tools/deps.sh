@@ -1,15 +1,18 @@
 #!/bin/sh
-# Installs the Debian packages that building (and, with --test, testing; with --data, fetching data) needs. Does nothing
-# when all are there; without root it says what to install.
+# Installs the Debian packages that building (and, with --test, testing; with --data, fetching data; with --cluster, a real
+# Kubernetes for tests) needs. Does nothing when all are there; without root it says what to install.
 set -eu
 build="gcc make pkg-config protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libgrpc-dev libopenblas-dev
- libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev"
-test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl procps mount"
+ libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev libcurl4-openssl-dev"
+test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl jq openssl procps mount"
+cluster="containerd runc buildah mmdebstrap containernetworking-plugins iptables conntrack ipset ethtool socat iproute2
+ procps openssl ca-certificates curl jq"
 data=
 command -v npm >/dev/null || data=npm # the program: other sources of packages have it in nodejs
 case ${1:-} in
 --test) want="$build $test $data" ;;
 --data) want=$data ;;
+--cluster) want=$cluster ;;
 *) want=$build ;;
 esac
 missing=

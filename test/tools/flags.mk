@@ -45,8 +45,8 @@ endif
 ifeq ($(DEV),1)
   WARNINGS += -Werror
 endif
-INCLUDES := -Ilib -I. -I$(BUILD)/gen
+INCLUDES := -Ilib -Ioperator -I. -I$(BUILD)/gen
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(OPT) $(WARNINGS) $(INCLUDES) -MMD -MP $(CFLAGS)
-PKGS     := grpc libprotobuf-c openblas jansson yaml-0.1 libmicrohttpd zlib
+PKGS     := grpc libprotobuf-c openblas jansson yaml-0.1 libmicrohttpd zlib libcurl
 LDLIBS_ALL = $(shell pkg-config --libs $(PKGS)) -lgpr -lm -lpthread
 LDFLAGS_ALL = $(SAN_LINK) -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(if $(SAN_LINK),,-pie) $(LDFLAGS)

@@ -69,6 +69,15 @@ START_TEST(json_for_machines)
 }
 END_TEST
 
+START_TEST(fields_alone_are_a_message_too)
+{
+    log_setup(LOG_INFO, LOG_JSON, "chief-0");
+    capture();
+    log_fields(LOG_INFO, "", 2, (struct log_field[]){ LOG_INT("step", 1400), LOG_NUM("loss", 0.5) });
+    ck_assert_str_eq(strstr(captured(), ",\"msg\""), ",\"msg\":\"step 1400 loss 0.5\",\"step\":1400,\"loss\":0.5}\n");
+}
+END_TEST
+
 START_TEST(a_message_cannot_forge_a_line)
 {
     log_setup(LOG_INFO, LOG_TEXT, NULL);
@@ -101,6 +110,7 @@ Suite *test_suite(void)
     tcase_add_test(t, text_for_people);
     tcase_add_test(t, fields_in_text);
     tcase_add_test(t, json_for_machines);
+    tcase_add_test(t, fields_alone_are_a_message_too);
     tcase_add_test(t, a_message_cannot_forge_a_line);
     tcase_add_test(t, names_of_levels_and_formats);
     suite_add_tcase(s, t);

@@ -17,6 +17,7 @@ START_TEST(writes_what_it_read)
 {
     static const char *const TEXTS[] = {
         "{\"b\":1,\"a\":[1,2.5,true,null,\"x\\n\\u0001\xc3\xa9\"],\"c\":{}}", "[]",       "\"x\"", "-9223372036854775808",
+        "{\"q\\\"\\\\\\t\":\"\\\"\"}", "[\"\\\\\",\"\\u001F \x7f/\",\"\",false]",
         "0.1",  "1e-7",    "1e+300",  "-0.0", "3.0", "0.30000000000000004", "1.7976931348623157e+308",
     };
 
@@ -82,6 +83,24 @@ START_TEST(nesting_is_limited)
 }
 END_TEST
 
+START_TEST(what_a_server_keeps_is_taken_as_it_is)
+{
+    struct err e = { 0 };
+    AUTO_FINI(buf) deep = BUF_INIT;
+    json_auto_t *v = NULL, *d = NULL;
+    static const char ODD[] = "{\"a\": \"x\\u0000y\", \"b\": 1, \"b\": 2}";
+    ck_ok_e(json_parse_any(ODD, sizeof ODD - 1, "answer", &v, &e));
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "b")), 2);
+    for (int i = 0; i < 1000; i++)
+        buf_str(&deep, "{\"a\":");
+    buf_str(&deep, "1");
+    for (int i = 0; i < 1000; i++)
+        buf_char(&deep, '}');
+    ck_ok_e(json_parse_any(deep.data, deep.len, "answer", &d, &e));
+    ck_assert_int_eq(json_parse_any("{", 1, "answer", &d, NULL), -1);
+}
+END_TEST
+
 START_TEST(finds_values_by_path)
 {
     json_auto_t *v = parsed("{\"a\":{\"b\":[1,{\"c\":7}]}}");
@@ -118,6 +137,7 @@ Suite *test_suite(void)
     tcase_add_test(c, pretty_text_is_indented_by_two);
     tcase_add_test(c, errors_name_the_place);
     tcase_add_test(c, nesting_is_limited);
+    tcase_add_test(c, what_a_server_keeps_is_taken_as_it_is);
     tcase_add_test(c, finds_values_by_path);
     tcase_add_test(c, numbers_that_json_lacks_are_strings);
     suite_add_tcase(s, c);

@@ -60,6 +60,46 @@ START_TEST(a_sparse_cluster_is_written_as_it_was_read)
 }
 END_TEST
 
+static const char MASTER[] = "{\"cluster\":{\"evaluator\":[\"J-evaluator-0.NS.svc:2222\"],"
+                             "\"master\":[\"J-master-0.NS.svc:2222\"],\"ps\":[\"J-ps-0.NS.svc:2222\"]},"
+                             "\"task\":{\"type\":\"master\",\"index\":0},\"environment\":\"cloud\"}";
+
+START_TEST(a_chief_that_is_called_master_is_written_as_it_was_read)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(cluster) c = { .configured = false };
+    struct cluster_input env = { .tf_config = MASTER };
+    ck_ok_e(cluster_resolve(&NOTHING, &env, &c, &e));
+    ck_assert(c.master && cluster_is_chief(&c));
+    auto_free char *text = cluster_to_tf_config(&c, ROLE_CHIEF, 0), *ps = cluster_to_tf_config(&c, ROLE_PS, 0);
+    ck_assert_str_eq(text, MASTER);
+    ck_assert(strstr(ps, "\"task\":{\"type\":\"ps\",\"index\":0}") != NULL);
+}
+END_TEST
+
+static const struct {
+    enum role role;
+    int index;
+    const char *text;
+} SPARSE[] = {
+    { ROLE_WORKER, 1, "{\"cluster\":{\"worker\":{\"1\":\"J-worker-1.NS.svc:2222\"},\"ps\":[\"J-ps-0.NS.svc:2222\","
+                      "\"J-ps-1.NS.svc:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1}}" },
+    { ROLE_PS, 1, "{\"cluster\":{\"worker\":{},\"ps\":[\"J-ps-0.NS.svc:2222\",\"J-ps-1.NS.svc:2222\"]},"
+                  "\"task\":{\"type\":\"ps\",\"index\":1}}" },
+    { ROLE_CHIEF, 0, "{\"cluster\":{\"worker\":{},\"ps\":[]},\"task\":{\"type\":\"chief\",\"index\":0}}" },
+    { ROLE_EVALUATOR, 0, "{\"cluster\":{\"worker\":{},\"ps\":[]},\"task\":{\"type\":\"evaluator\",\"index\":0}}" },
+};
+START_TEST(with_dynamic_workers_a_task_knows_itself_and_the_ps)
+{
+    AUTO_FINI(cluster) c = { .configured = true };
+    hosts(&c.hosts[ROLE_PS], "J-ps", 2);
+    hosts(&c.hosts[ROLE_WORKER], "J-worker", 3);
+    hosts(&c.hosts[ROLE_CHIEF], "J-chief", 1);
+    auto_free char *text = cluster_to_sparse_tf_config(&c, SPARSE[_i].role, SPARSE[_i].index);
+    ck_assert_str_eq(text, SPARSE[_i].text);
+}
+END_TEST
+
 /* ---- in: what is accepted ---- */
 
 static const struct {
@@ -250,6 +290,8 @@ Suite *test_suite(void)
     tcase_add_test(t, tf_config_has_the_training_operators_bytes);
     tcase_add_test(t, roles_without_replicas_are_left_out);
     tcase_add_test(t, a_sparse_cluster_is_written_as_it_was_read);
+    tcase_add_test(t, a_chief_that_is_called_master_is_written_as_it_was_read);
+    tcase_add_loop_test(t, with_dynamic_workers_a_task_knows_itself_and_the_ps, 0, COUNT_OF(SPARSE));
     tcase_add_loop_test(t, accepts, 0, (int)COUNT_OF(GOOD));
     tcase_add_loop_test(t, refuses, 0, (int)COUNT_OF(BAD));
     tcase_add_test(t, the_environment_is_read);

@@ -61,6 +61,32 @@ static json_t *replicas_json(const struct job *j)
     return v;
 }
 
+static json_t *node_json(const struct node *n)
+{
+    return n->v != NULL ? json_deep_copy(n->v) : json_null();
+}
+
+static json_t *run_policy_json(const struct job *j)
+{
+    static const char *const STALLS[] = { "Notify", "Restart", "Fail" }, *const CLEANS[] = { "Running", "All", "None" };
+    json_t *v = json_pack("{s:s, s:I, s:I, s:o, s:[I, s], s:b, s:o}", "cleanPodPolicy",
+                          CLEANS[j->run_policy.clean_pod_policy], "backoffLimit",
+                          (json_int_t)j->run_policy.backoff_limit, "activeDeadlineSeconds",
+                          (json_int_t)j->run_policy.active_deadline_seconds, "ttlSecondsAfterFinished",
+                          j->run_policy.has_ttl ? json_integer(j->run_policy.ttl_seconds_after_finished) : json_null(),
+                          "stall", (json_int_t)j->run_policy.stall_seconds, STALLS[j->run_policy.stall_policy],
+                          "suspend", j->run_policy.suspend, "managedBy", text_or_null(j->run_policy.managed_by));
+
+    if (j->run_policy.scheduling.present)
+        json_object_set_new(v, "schedulingPolicy",
+                            json_pack("[I, o, o, o, I]", (json_int_t)j->run_policy.scheduling.min_available,
+                                      text_or_null(j->run_policy.scheduling.queue),
+                                      node_json(&j->run_policy.scheduling.min_resources),
+                                      text_or_null(j->run_policy.scheduling.priority_class),
+                                      (json_int_t)j->run_policy.scheduling.schedule_timeout_seconds));
+    return v;
+}
+
 static json_t *job_json(const struct job *j)
 {
     static const char *const STRATEGIES[] = { "ParameterServer", "Single" };
@@ -77,9 +103,11 @@ static json_t *job_json(const struct job *j)
                                                   "everySteps", (json_int_t)j->summaries.every_steps, "histograms",
                                                   j->summaries.histograms, "directory", j->summaries.directory));
     json_object_set_new(v, "replicas", replicas_json(j));
-    json_object_set_new(v, "runPolicy", json_pack("[I, I, b]", (json_int_t)j->run_policy.backoff_limit,
-                                                  (json_int_t)j->run_policy.active_deadline_seconds,
-                                                  j->run_policy.suspend));
+    json_object_set_new(v, "runPolicy", run_policy_json(j));
+    json_object_set_new(v, "storage", json_pack("[o, o]", node_json(&j->storage.data), node_json(&j->storage.output)));
+    if (j->tensorboard.present)
+        json_object_set_new(v, "tensorboard", json_pack("[o, o]", text_or_null(j->tensorboard.image),
+                                                        node_json(&j->tensorboard.resources)));
     return v;
 }
 
@@ -247,6 +275,78 @@ START_TEST(json_is_a_manifest_too)
 }
 END_TEST
 
+/* ---- what the API server holds ---- */
+
+static json_t *load_json(const char *kind, const char *name)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(source) *src = NULL;
+    json_t *v = NULL;
+    read_case(kind, name, "input.yaml", &text);
+    ck_ok_e(yaml_parse(text.data, text.len, "input.yaml", &v, &src, &e));
+    return v;
+}
+
+START_TEST(an_object_of_the_api_server_is_judged_like_a_file)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO(job) *file = NULL, *object = NULL;
+    json_auto_t *doc = load_json("valid", "every_field"), *as_file = NULL, *as_object = NULL;
+
+    json_object_set_new(json_object_get(doc, "metadata"), "managedFields",
+                        json_pack("[{s:s, s:{s:{}}}]", "manager", "kubectl", "fieldsV1", "f:spec"));
+    json_object_set_new(json_object_get(doc, "metadata"), "somethingOfALaterServer", json_true());
+    json_object_set_new(doc, "status", json_pack("{s:[{s:s}]}", "conditions", "type", "Created"));
+    json_auto_t *before = json_deep_copy(doc);
+    ck_ok_e(job_from_value(doc, "all-of-it", &object, &e));
+    ck_assert_msg(json_equal(doc, before), "the object was changed");
+    json_object_clear(doc); /* it may go before the job */
+    ck_ok_e(load_case("valid", "every_field", &file, &e));
+    as_file = job_json(file);
+    as_object = job_json(object);
+    ck_assert(json_equal(as_file, as_object));
+}
+END_TEST
+
+START_TEST(messages_about_an_object_begin_with_its_name)
+{
+    static const struct { const char *name, *error; } CASES_[] = {
+        { "epochs_text", "digits: spec.fit.epochs: must be a whole number, not the string '2'" },
+        { "model_key", "digits: spec.model: key 'inputshape' is not known; did you mean 'inputShape'?" },
+        { "epochs_and_steps", "digits: spec.fit.steps: give epochs or steps, not both" },
+        { "api_version_kubeflow", "digits: apiVersion: this is a TrainJob of Kubeflow Trainer; Trainyard's have apiVersion "
+                                  "trainyard.dev/v1alpha1" },
+        { "spec_missing", "digits: 'spec' is missing" },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES_); i++) {
+        struct err e = { .code = ERR_NONE };
+        AUTO(job) *j = NULL;
+        json_auto_t *doc = load_json("invalid", CASES_[i].name);
+        ck_assert_int_eq(job_from_value(doc, "digits", &j, &e), -1);
+        ck_assert_str_eq(e.msg, CASES_[i].error);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_object_is_refused_as_one)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO(job) *j = NULL;
+    json_auto_t *list = json_array(), *deep = json_pack("{s:s, s:s, s:{s:s}, s:{}}", "apiVersion", "trainyard.dev/v1alpha1",
+                                                        "kind", "TrainJob", "metadata", "name", "a", "spec");
+    json_t *at = json_object_get(deep, "spec");
+    ck_assert_int_eq(job_from_value(list, "a", &j, &e), -1);
+    ck_assert_str_eq(e.msg, "a: 'kind' is missing; a job begins with 'apiVersion: trainyard.dev/v1alpha1', 'kind: TrainJob'");
+    for (int i = 0; i < 100; i++) {
+        json_object_set_new(at, "model", json_object());
+        at = json_object_get(at, "model");
+    }
+    ck_assert_int_eq(job_from_value(deep, "a", &j, &e), -1);
+    ck_assert_str_eq(e.msg, "a: lists and maps are nested more than 64 deep");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("job");
@@ -258,6 +358,9 @@ Suite *test_suite(void)
     tcase_add_test(t, a_missing_file_is_named);
     tcase_add_test(t, every_example_is_a_manifest);
     tcase_add_test(t, json_is_a_manifest_too);
+    tcase_add_test(t, an_object_of_the_api_server_is_judged_like_a_file);
+    tcase_add_test(t, messages_about_an_object_begin_with_its_name);
+    tcase_add_test(t, what_is_no_object_is_refused_as_one);
     suite_add_tcase(s, t);
     return s;
 }

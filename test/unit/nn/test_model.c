@@ -214,6 +214,13 @@ START_TEST(labels_are_needed_for_a_loss)
 }
 END_TEST
 
+START_TEST(the_optimizer_is_rmsprop_as_in_keras)
+{
+    AUTO(model) *m = build("model: {inputShape: [2], layers: [{Dense: {units: 1}}]}\ncompile: {loss: mse}\n");
+    ck_assert_str_eq(optimizer_name(model_optimizer(m)), "RMSprop");
+}
+END_TEST
+
 START_TEST(summary)
 {
     AUTO_FINI(buf) want = BUF_INIT, got = BUF_INIT;
@@ -261,6 +268,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, data_fit, 0, (int)COUNT_OF(OFFERS));
     tcase_add_test(t, labels_are_needed_for_a_loss);
     tcase_add_test(t, summary);
+    tcase_add_test(t, the_optimizer_is_rmsprop_as_in_keras);
     tcase_add_test(t, invalid);
     suite_add_tcase(s, t);
     return s;

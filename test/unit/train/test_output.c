@@ -1,6 +1,11 @@
 #include "check_main.h"
 
+#include <grp.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "train/output.h"
@@ -55,6 +60,49 @@ START_TEST(a_folder_that_cannot_be_written_is_named)
 }
 END_TEST
 
+static int prepare_as(unsigned user, const char *path, struct err *e)
+{
+    ck_assert_int_eq(setgroups(0, NULL), 0);
+    ck_assert(setegid(user) == 0 && seteuid(user) == 0);
+    int result = output_prepare(path, NULL, e);
+    ck_assert(seteuid(0) == 0 && setegid(0) == 0);
+    return result;
+}
+
+START_TEST(who_may_not_write_is_told_who_may_and_what_helps)
+{
+    struct err e = { .code = ERR_NONE };
+    auto_free char *below = path_join(dir, "runs/mnist");
+    if (geteuid() != 0)
+        return; /* nobody to become */
+    ck_assert_int_eq(chmod(dir, 0750), 0);
+    const char *const dirs[] = { dir, below };
+    for (size_t i = 0; i < COUNT_OF(dirs); i++) {
+        ck_assert_int_eq(prepare_as(65532, dirs[i], &e), -1);
+        ck_assert_int_eq(err_exit_code(&e), 2);
+        auto_free char *expected = xasprintf("output folder %s cannot be written by user 65532, group 65532 (%s belongs to "
+                                             "user 0, group 0, mode 0750): ", dirs[i], dir);
+        ck_assert_msg(str_starts(e.msg, expected), "%s", e.msg);
+        ck_assert_msg(str_ends(e.msg, "Permission denied; let that user write there: chown or chmod it, or on a cluster set "
+                                      "the pod's securityContext.fsGroup"), "%s", e.msg);
+    }
+}
+END_TEST
+
+START_TEST(a_read_only_volume_is_said_to_be_one)
+{
+    struct err e = { .code = ERR_NONE };
+    if (unshare(CLONE_NEWNS) < 0)
+        return; /* only root may */
+    ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    ck_assert_int_eq(mount("none", dir, "tmpfs", MS_RDONLY, NULL), 0);
+    ck_assert_int_eq(output_prepare(dir, NULL, &e), -1);
+    ck_assert_int_eq(err_exit_code(&e), 2);
+    ck_assert_msg(str_ends(e.msg, "Read-only file system; mount it for writing, without readOnly"), "%s", e.msg);
+    ck_assert_int_eq(umount(dir), 0);
+}
+END_TEST
+
 START_TEST(a_generation_is_kept)
 {
     struct err e = { .code = ERR_NONE };
@@ -91,6 +139,8 @@ Suite *test_suite(void)
     tcase_add_test(t, folders_are_made);
     tcase_add_test(t, summaries_may_have_a_folder_of_their_own);
     tcase_add_test(t, a_folder_that_cannot_be_written_is_named);
+    tcase_add_test(t, who_may_not_write_is_told_who_may_and_what_helps);
+    tcase_add_test(t, a_read_only_volume_is_said_to_be_one);
     tcase_add_test(t, a_generation_is_kept);
     tcase_add_test(t, the_end_belongs_to_one_life_of_the_job);
     suite_add_tcase(s, t);

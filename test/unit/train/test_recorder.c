@@ -180,6 +180,11 @@ START_TEST(what_a_checkpoint_keeps_goes_on)
     ck_ok_e(recorder_new(&config, JOB_BATCHES, &w.recorder, &e));
     struct node n = node_root(kept, NULL);
     ck_ok_e(recorder_from_json(w.recorder, &n, &e));
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *shown = NULL;
+    recorder_progress(w.recorder, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &shown, &e));
+    ck_assert(json_equal(json_object_get(shown, "loss"), json_array_get(json_object_get(kept, "loss"), 0)));
     look(&w, JOB_BATCHES, TOTAL, 2000);
     recorder_epoch(w.recorder, 1, TOTAL, w.desk, NULL);
     recorder_finish(w.recorder, TOTAL, w.desk, NULL);
@@ -201,18 +206,25 @@ START_TEST(progress_is_json_that_adds_up)
     world_open(&w, -1, 0);
     recorder_state(w.recorder, "training", "");
     look(&w, 0, 14, 1000);
+    recorder_progress(w.recorder, &text);
+    ck_assert_msg(strstr(text.data, "\"last_step_time\":0") != NULL, "what is found is no step: %s", text.data);
+    buf_clear(&text);
+    look(&w, 0, 15, 1000);
     recorder_checkpoint(w.recorder, 12, "model.ckpt-12");
     recorder_progress(w.recorder, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     static const struct {
         const char *key;
         int64_t value;
-    } wanted[] = { { "step", 14 },          { "epoch", 2 },          { "epochs", EPOCHS },
-                   { "batches_done", 14 },  { "batches_total", TOTAL }, { "epoch_batches_done", 4 },
+    } wanted[] = { { "step", 15 },          { "epoch", 2 },          { "epochs", EPOCHS },
+                   { "batches_done", 15 },  { "batches_total", TOTAL }, { "epoch_batches_done", 5 },
                    { "epoch_batches_total", JOB_BATCHES }, { "last_checkpoint_step", 12 } };
     for (size_t i = 0; i < COUNT_OF(wanted); i++)
         ck_assert_msg(json_integer_value(json_object_get(v, wanted[i].key)) == wanted[i].value, "%s in %s", wanted[i].key, text.data);
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "training");
+    ck_assert_double_gt(json_number_value(json_object_get(v, "last_step_time")), 1.6e9);
+    ck_assert_double_ge(json_number_value(json_object_get(v, "last_update_time")),
+                        json_number_value(json_object_get(v, "last_step_time")));
     ck_assert_double_eq_tol(json_number_value(json_object_get(v, "loss")), LOSS, 1e-6);
     world_close(&w);
 }
@@ -227,10 +239,34 @@ START_TEST(numbers_that_are_none_do_not_break_it)
     world_open(&w, -1, 0);
     recorder_progress(w.recorder, &text); /* nothing was reported yet: the loss is NaN */
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "starting");
+    ck_assert_str_eq(json_string_value(json_object_get(v, "loss")), "NaN");
     recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
     recorder_finish(w.recorder, 0, w.desk, NULL);
     json_auto_t *history = json_of(w.job.dir, "history.json");
     ck_assert(json_is_object(history));
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_job_that_finished_before_shows_its_end)
+{
+    struct world w;
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_auto_t *v = NULL, *history = json_pack("{s:[f, f], s:[f, f]}", "loss", 2.0, 0.5, "val_loss", 3.0, 0.75);
+    struct node n = node_root(history, NULL);
+    world_open(&w, -1, 0);
+    ck_ok_e(recorder_from_json(w.recorder, &n, &e));
+    recorder_finished_before(w.recorder, TOTAL);
+    recorder_progress(w.recorder, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "finished");
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "batches_done")), TOTAL);
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "epoch")), EPOCHS);
+    ck_assert_double_eq(json_number_value(json_object_get(v, "loss")), 0.5);
+    ck_assert_double_eq(json_number_value(json_at(v, "validation.loss")), 0.75);
     world_close(&w);
 }
 END_TEST
@@ -244,6 +280,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_resumed_life_takes_back_what_it_writes_again);
     tcase_add_test(t, what_a_checkpoint_keeps_goes_on);
     tcase_add_test(t, progress_is_json_that_adds_up);
+    tcase_add_test(t, a_job_that_finished_before_shows_its_end);
     tcase_add_test(t, numbers_that_are_none_do_not_break_it);
     suite_add_tcase(s, t);
     return s;

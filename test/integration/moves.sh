@@ -1,0 +1,54 @@
+#!/bin/bash
+# Replicas behind names that move from address to address, as restarted pods do. Called by run.sh in a mount namespace of
+# its own, since it writes /etc/hosts: moves.sh FOLDER DATA. Prints "NAME SECONDS" lines; FOLDER/job.yaml is the job.
+set -u
+dir=$1 data=$2
+port=$((20000 + RANDOM % 20000))
+ps_port=$port chief_port=$((port + 1)) http=$((port + 2)) pids=()
+cluster=(--ps-hosts "ps-0.job.test:$ps_port" --chief-host "chief-0.job.test:$chief_port" --worker-hosts worker-0.job.test:2222)
+trap 'kill -9 "${pids[@]}" 2>/dev/null' EXIT
+
+is_at() { # NAME ADDRESS; "" takes the name away
+    { grep -v "$1" /etc/hosts; [ -z "$2" ] || echo "$2 $1"; } >"$dir/hosts.new"
+    cat "$dir/hosts.new" >/etc/hosts
+}
+ps_on() { trainyard-ps --listen "$1:$ps_port" --job-name=ps --task-index=0 "${cluster[@]}" >>"$dir/ps" 2>&1 & ps=$! pids+=($!); }
+worker() { exec trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "${cluster[@]}" "$@"; }
+chief_on() { worker --listen "$1:$chief_port" --job-name=chief --task-index=0 >>"$dir/chief" 2>&1 & chief=$! pids+=($!); }
+steps() { curl -sf "http://127.0.0.1:$http/metrics" | awk '/^trainyard_worker_steps_total/{n = $2} END{print n + 0}'; }
+now() { date +%s%3N; }
+until_it_trains() { # WHAT: how long until the worker has done more steps
+    local began before
+    began=$(now) before=$(steps)
+    while [ "$(steps)" -le "$((before + 2))" ]; do
+        [ $(($(now) - began)) -gt 60000 ] && break
+        sleep 0.02
+    done
+    echo "$1 $(awk -v ms=$(($(now) - began)) 'BEGIN{print ms / 1000}')"
+}
+
+cp /etc/hosts "$dir/hosts"
+mount --bind "$dir/hosts" /etc/hosts || exit 2
+chief_on 127.0.0.1
+worker --http-port "$http" --job-name=worker --task-index=0 >"$dir/worker" 2>&1 &
+pids+=($!)
+sleep 17 # longer than gRPC's own patience between two questions
+ps_on 127.0.0.2
+is_at ps-0.job.test 127.0.0.2
+is_at chief-0.job.test 127.0.0.1
+until_it_trains appears
+
+kill -9 $ps
+wait $ps 2>/dev/null
+is_at ps-0.job.test ""
+sleep 17
+ps_on 127.0.0.3
+is_at ps-0.job.test 127.0.0.3
+until_it_trains ps
+
+kill -9 $chief
+wait $chief 2>/dev/null
+sleep 2 # what was lent is done
+chief_on 127.0.0.4
+is_at chief-0.job.test 127.0.0.4
+until_it_trains chief

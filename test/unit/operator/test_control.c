@@ -1,0 +1,686 @@
+#include "check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "control/controller_internal.h"
+#include "test/fake/api_server.h"
+
+/* A controller before a scripted API server: lists are empty, watches stay open, creates are taken. */
+struct world {
+    struct fake_api *api;
+    struct kube_config *config;
+    struct loop *loop;
+    struct kube_client *client;
+    struct registry *registry;
+    struct strlist namespaces, scrapers;
+    struct controller *controller;
+    int made; /* in the server's thread */
+};
+
+#define POD_POSTS "/api/v1/namespaces/a/pods[?]*"
+#define A_POD "/api/v1/namespaces/a/pods/j-worker-0"
+#define EVENT_POSTS "/api/v1/namespaces/a/events[?]*"
+#define STATUS "/apis/kubeflow.org/v1/namespaces/a/tfjobs/j/status*"
+#define JOB_WATCH "*/tfjobs[?]watch=true*"
+#define POD_WATCH "*/pods[?]watch=true*"
+#define EMPTY "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
+#define REFUSED(reason, message) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"" message "\"}"
+
+static int take_create(void *user, const struct fake_request *r, struct buf *body)
+{
+    struct world *w = user;
+    json_auto_t *object = NULL;
+    char text[32];
+    ck_assert_int_eq(json_parse(r->body, r->body_len, "body", &object, NULL), 0);
+    json_t *meta = json_object_get(object, "metadata");
+    str_fmt(text, sizeof text, "u-%d", ++w->made);
+    json_object_set_new(meta, "uid", json_string(text));
+    str_fmt(text, sizeof text, "%d", 100 + w->made);
+    json_object_set_new(meta, "resourceVersion", json_string(text));
+    json_emit(object, body);
+    return 201;
+}
+
+static void on(struct world *w, const char *method, const char *pattern, struct fake_answer a)
+{
+    fake_api_on(w->api, method, pattern, &a);
+}
+
+static void world_init(struct world *w)
+{
+    *w = (struct world){ .api = fake_api_new(), .loop = loop_new(), .registry = registry_new() };
+    w->config = fake_api_config(w->api, NULL);
+    w->client = kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test", .field_manager = "test" });
+    on(w, "GET", "*[?]limit=*", (struct fake_answer){ .body = EMPTY });
+    on(w, "GET", "*[?]watch=true*", (struct fake_answer){ .body = "", .open = true });
+    on(w, "POST", "*", (struct fake_answer){ .handle = take_create, .user = w });
+    on(w, "PATCH", "*", (struct fake_answer){ .body = "{}" });
+}
+
+static void begin(struct world *w, const struct job_kind *k)
+{
+    const struct controller_settings s = {
+        .build = { .trainer_image = "i", .pull_policy = "", .tensorboard_image = "t", .cluster_domain = "", .gang_scheduler = "",
+                   .operator_ns = "o", .scraper_namespaces = &w->scrapers },
+        .namespaces = &w->namespaces, .default_clean = CLEAN_NONE, .workers = 4, .progress_ms = 1000, .instance = "it", .registry = w->registry,
+    };
+    w->controller = controller_new(w->client, k, &s);
+}
+
+static void world_fini(struct world *w)
+{
+    controller_free(w->controller);
+    kube_client_free(w->client);
+    kube_config_free(w->config);
+    registry_free(w->registry);
+    strlist_fini(&w->namespaces);
+    loop_free(w->loop);
+    fake_api_free(w->api);
+}
+DEFINE_AUTO_FINI(world, world_fini)
+
+#define START(kind)                                                                                                    \
+    AUTO_FINI(world) w;                                                                                                \
+    world_init(&w);                                                                                                    \
+    begin(&w, kind)
+
+static void wait_for(struct world *w, const char *method, const char *pattern, size_t n)
+{
+    fake_api_wait(w->api, w->loop, method, pattern, n);
+}
+
+/* Until the watch of `pattern` is open. */
+struct streams {
+    struct world *w;
+    const char *pattern;
+};
+static bool is_open(void *user)
+{
+    const struct streams *s = user;
+    return fake_api_streams(s->w->api, s->pattern) > 0;
+}
+static void push(struct world *w, const char *pattern, const char *type, const char *object)
+{
+    auto_free char *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, object);
+    fake_until(w->loop, is_open, &(struct streams){ w, pattern });
+    ck_assert_uint_gt(fake_api_push(w->api, pattern, line), 0);
+}
+
+#define JOB_OF(ns, uid, generation, policy)                                                                            \
+    "{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"TFJob\",\"metadata\":{\"namespace\":\"" ns "\",\"name\":\"j\",\"uid\":\"" uid "\"," \
+    "\"resourceVersion\":\"2" generation "\",\"generation\":" generation ",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"}," \
+    "\"spec\":{\"runPolicy\":{" policy "},\"tfReplicaSpecs\":{\"Worker\":{\"replicas\":1,\"template\":{\"spec\":{\"containers\":" \
+    "[{\"name\":\"tensorflow\",\"image\":\"x\"}]}}}}}}"
+#define JOB(uid, generation, policy) JOB_OF("a", uid, generation, policy)
+#define POD(uid, owner, version)                                                                                       \
+    "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"j-worker-0\",\"uid\":\"" uid "\",\"resourceVersion\":\"" version "\"," \
+    "\"labels\":{\"training.kubeflow.org/operator-name\":\"tfjob-controller\",\"training.kubeflow.org/job-name\":\"j\"," \
+    "\"training.kubeflow.org/replica-type\":\"worker\",\"training.kubeflow.org/replica-index\":\"0\"}," \
+    "\"ownerReferences\":[{\"uid\":\"" owner "\",\"controller\":true}]}}"
+
+static size_t posts(struct world *w)
+{
+    return fake_api_count(w->api, "POST", POD_POSTS);
+}
+
+static struct record *record(struct world *w)
+{
+    return store_find(&w->controller->store, "a/j");
+}
+
+static bool has_real_pod(void *user)
+{
+    const struct record *r = record(user);
+    return r != NULL && r->npods == 1 && !r->pods[0]->creating;
+}
+
+static bool is_waiting(void *user)
+{
+    const struct record *r = record(user);
+    return r != NULL && kube_turn_waits(&r->begin) && kube_turn_waits(&r->tell);
+}
+
+static bool is_synced(void *user)
+{
+    return controller_synced(((struct world *)user)->controller);
+}
+
+static bool is_empty(void *user)
+{
+    return ((struct world *)user)->controller->store.records.n == 0;
+}
+
+static void no_job_is_counted(struct world *w)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    ck_assert_uint_eq(controller_jobs(w->controller), 0);
+    registry_emit(w->registry, &text);
+    ck_assert_msg(strstr(text.data, "trainyard_operator_jobs{kind=\"TFJob\"} 0\n") != NULL, "%s", text.data);
+}
+
+/* ---- creates and their answers ---- */
+
+/* The watch never tells of the pod: it is not made twice, whatever else happens. */
+START_TEST(a_pod_is_made_once_though_the_watch_is_late)
+{
+    START(&KIND_TFJOB);
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "PATCH", STATUS, 1);
+    fake_until(w.loop, has_real_pod, &w);
+    push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"backoffLimit\":3"));
+    wait_for(&w, "PATCH", STATUS, 2);
+    ck_assert_uint_eq(posts(&w), 1);
+    ck_assert_uint_eq(controller_jobs(w.controller), 1);
+}
+END_TEST
+
+/* ADDED and DELETED are told before the create's answer, which comes late: the pod is gone, and is made again. */
+START_TEST(a_pod_that_is_gone_before_its_create_is_answered_stays_gone)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50"), .delay_ms = 400, .times = 1 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    push(&w, POD_WATCH, "ADDED", POD("p-1", "1", "50"));
+    push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "51"));
+    wait_for(&w, "POST", POD_POSTS, 2);
+    fake_until(w.loop, has_real_pod, &w);
+    ck_assert_str_ne(record(&w)->pods[0]->uid, "p-1");
+}
+END_TEST
+
+static bool one_pod_is_counted(void *user)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    registry_emit(((struct world *)user)->registry, &text);
+    return strstr(text.data, "training_operator_created_pods_total{framework=\"tensorflow\"} 1\n") != NULL;
+}
+
+/* The answer to a create has the pod's metadata alone: what the watch has told of that pod before is not forgotten. */
+START_TEST(a_late_answer_forgets_nothing)
+{
+    START(&KIND_TFJOB);
+    auto_free char *gated = xasprintf("{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":"
+                                      "\"SchedulingGated\"}]},%s", &POD("p-1", "1", "50")[1]);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50"), .delay_ms = 400 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    push(&w, POD_WATCH, "ADDED", gated);
+    fake_until(w.loop, one_pod_is_counted, &w);
+    ck_assert_str_eq(record(&w)->pods[0]->reason, "SchedulingGated");
+}
+END_TEST
+
+/* The end of an earlier pod of the name, told late, is not the end of the one being made. */
+START_TEST(an_end_told_late_is_not_that_of_the_next_pod)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-2", "1", "60"), .delay_ms = 400 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "51"));
+    fake_until(w.loop, has_real_pod, &w);
+    ck_assert_str_eq(record(&w)->pods[0]->uid, "p-2");
+    ck_assert_uint_eq(posts(&w), 1);
+}
+END_TEST
+
+/* Created by an answer that got lost: it is found, and counts. */
+START_TEST(a_pod_that_exists_and_is_ours_is_taken)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 409, .body = REFUSED("AlreadyExists", "it exists") });
+    on(&w, "GET", A_POD, (struct fake_answer){ .body = POD("p-1", "1", "50") });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    ck_assert_str_eq(record(&w)->pods[0]->uid, "p-1");
+    ck_assert_uint_eq(posts(&w), 1);
+}
+END_TEST
+
+static const struct {
+    int status;
+    const char *body;
+} REFUSALS[] = {
+    { 403, REFUSED("Forbidden", "exceeded quota: pods=0") },
+    { 422, REFUSED("Invalid", "spec.containers: Required value") },
+    { 500, REFUSED("InternalError", "a webhook does not answer") },
+    { 404, REFUSED("NotFound", "namespaces a not found") },
+};
+START_TEST(a_refused_create_is_told_and_tried_again_after_a_pause)
+{
+    START(&KIND_TFJOB);
+    struct fake_request r;
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = REFUSALS[_i].status, .body = REFUSALS[_i].body });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    int64_t began = clock_ms();
+    wait_for(&w, "POST", POD_POSTS, 2);
+    ck_assert_int_ge(clock_ms() - began, 900);
+    wait_for(&w, "POST", EVENT_POSTS, 2);
+    bool told = false;
+    for (size_t i = 0; fake_api_request(w.api, "POST", EVENT_POSTS, i, &r); i++)
+        told |= strstr(r.body, "FailedCreatePod") != NULL;
+    ck_assert(told);
+    ck_assert_uint_eq(posts(&w), 2);
+}
+END_TEST
+
+/* Somebody else's pod has the name: looked for again and again, with longer pauses, and left alone. */
+START_TEST(a_foreign_pod_is_waited_for)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 409, .body = REFUSED("AlreadyExists", "it exists") });
+    on(&w, "GET", A_POD, (struct fake_answer){ .body = "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"j-worker-0\",\"uid\":\"x\"}}" });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "GET", A_POD, 1);
+    int64_t began = clock_ms();
+    wait_for(&w, "GET", A_POD, 2);
+    ck_assert_int_ge(clock_ms() - began, 1900);
+    ck_assert_uint_eq(fake_api_count(w.api, "DELETE", A_POD "*"), 0);
+}
+END_TEST
+
+/* ---- turns ---- */
+
+/* While others have more to send than can go, a job neither begins nor is told of; then both happen, the pod first. */
+START_TEST(a_job_begins_when_there_is_room)
+{
+    START(&KIND_TFJOB);
+    struct fake_request r;
+    on(&w, "GET", "/slow", (struct fake_answer){ .silent = true });
+    fake_until(w.loop, is_synced, &w);
+    struct kube_call *slow[100];
+    for (size_t i = 0; i < COUNT_OF(slow); i++)
+        slow[i] = kube_send(w.client, &(struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = "/slow" }); /* cancelled below */
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, is_waiting, &w);
+    ck_assert_ptr_null(w.controller->tasks);
+    for (size_t i = 0; i < COUNT_OF(slow); i++)
+        kube_cancel(slow[i]);
+    wait_for(&w, "PATCH", STATUS, 1);
+    fake_until(w.loop, has_real_pod, &w);
+    ck_assert_uint_eq(posts(&w), 1);
+    ck_assert(fake_api_request(w.api, "PATCH", STATUS, 0, &r));
+    ck_assert_ptr_nonnull(strstr(r.body, "\"type\":\"Created\""));
+}
+END_TEST
+
+/* ---- a status the API server does not take ---- */
+
+static bool status_is_refused(void *user)
+{
+    const struct record *r = record(user);
+    return r != NULL && r->tells.failures >= 2 && !r->writing;
+}
+
+static bool has_news(void *user)
+{
+    return record(user)->status.observed_generation == 2;
+}
+
+static bool suspension_is_told(void *user)
+{
+    struct fake_request r;
+    for (size_t i = 0; fake_api_request(((struct world *)user)->api, "PATCH", STATUS, i, &r); i++)
+        if (strstr(r.body, "\"type\":\"Suspended\"") != NULL)
+            return true;
+    return false;
+}
+
+/* Told once, tried again after growing pauses however often the job is woken, and at once when there is other news. */
+START_TEST(a_refused_status_waits_until_there_is_news)
+{
+    START(&KIND_TFJOB);
+    struct fake_request r;
+    size_t told = 0;
+    on(&w, "PATCH", STATUS, (struct fake_answer){ .status = 422, .body = REFUSED("Invalid", "status.ready: Invalid value") });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "PATCH", STATUS, 1);
+    int64_t began = clock_ms();
+    fake_until(w.loop, has_real_pod, &w); /* which wakes it */
+    push(&w, POD_WATCH, "MODIFIED", POD("u-1", "1", "900"));
+    fake_until(w.loop, status_is_refused, &w);
+    ck_assert_int_ge(clock_ms() - began, 900);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), 2);
+    push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"suspend\":true"));
+    fake_until(w.loop, has_news, &w);
+    ck_assert_int_le(record(&w)->tells.failures, 1); /* counted anew: it waits no longer */
+    fake_until(w.loop, suspension_is_told, &w);
+    wait_for(&w, "POST", EVENT_POSTS, 1);
+    for (size_t i = 0; fake_api_request(w.api, "POST", EVENT_POSTS, i, &r); i++)
+        told += strstr(r.body, "FailedUpdateStatus") != NULL;
+    ck_assert_uint_le(told, 1);
+}
+END_TEST
+
+/* ---- deletes ---- */
+
+static bool is_idle(void *user)
+{
+    const struct world *w = user;
+    return w->controller->tasks == NULL && queue_length(w->controller->queue) == 0;
+}
+
+/* A webhook forbids it: asked again after a pause, not as fast as it answers. */
+START_TEST(a_refused_delete_is_tried_again_after_a_pause)
+{
+    START(&KIND_TFJOB);
+    on(&w, "DELETE", A_POD "*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"suspend\":true"));
+    wait_for(&w, "DELETE", A_POD "*", 1);
+    int64_t began = clock_ms();
+    wait_for(&w, "DELETE", A_POD "*", 2);
+    ck_assert_int_ge(clock_ms() - began, 900);
+    wait_for(&w, "DELETE", A_POD "*", 3);
+    ck_assert_int_ge(clock_ms() - began, 2800);
+}
+END_TEST
+
+/* The watch has told of the pod's end before the delete is answered. */
+START_TEST(a_deleted_pod_does_not_come_back_with_the_answer)
+{
+    START(&KIND_TFJOB);
+    on(&w, "DELETE", A_POD "*", (struct fake_answer){ .delay_ms = 300, .body = "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"j-worker-0\",\"namespace\":\"a\","
+        "\"uid\":\"p-1\",\"resourceVersion\":\"60\",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":30}}" });
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50") });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"suspend\":true"));
+    wait_for(&w, "DELETE", A_POD "*", 1);
+    push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "61"));
+    fake_until(w.loop, is_idle, &w);
+    ck_assert_uint_eq(record(&w)->npods, 0);
+}
+END_TEST
+
+/* ---- jobs that go ---- */
+
+START_TEST(nothing_is_left_of_a_job_deleted_while_its_pod_is_made)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "the namespace is being terminated"), .delay_ms = 200 });
+    on(&w, "POST", "*/services*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "the namespace is being terminated"), .delay_ms = 200 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    push(&w, JOB_WATCH, "DELETED", JOB("1", "2", ""));
+    fake_until(w.loop, is_empty, &w);
+    no_job_is_counted(&w);
+    ck_assert_uint_eq(posts(&w), 1);
+}
+END_TEST
+
+/* Its pods go after it. */
+START_TEST(a_deleted_job_is_not_counted_while_its_pods_remain)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", "*/services*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50") });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    push(&w, JOB_WATCH, "DELETED", JOB("1", "2", ""));
+    push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "51"));
+    fake_until(w.loop, is_empty, &w);
+    no_job_is_counted(&w);
+}
+END_TEST
+
+/* Deleted and made again at once, under the same name, while the first one's pod is being made. */
+START_TEST(another_life_of_the_name_gets_pods_of_its_own)
+{
+    START(&KIND_TFJOB);
+    struct fake_request r;
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50"), .delay_ms = 200, .times = 1 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    push(&w, JOB_WATCH, "MODIFIED", JOB("2", "3", ""));
+    wait_for(&w, "POST", POD_POSTS, 2);
+    fake_until(w.loop, has_real_pod, &w);
+    ck_assert(fake_api_request(w.api, "POST", POD_POSTS, 1, &r));
+    ck_assert_ptr_nonnull(strstr(r.body, "\"uid\":\"2\""));
+    ck_assert_str_eq(record(&w)->pods[0]->owner_uid, "2");
+    ck_assert_uint_eq(controller_jobs(w.controller), 1);
+}
+END_TEST
+
+START_TEST(a_controller_ends_with_requests_on_their_way)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", "*", (struct fake_answer){ .silent = true });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    controller_free(TAKE(w.controller));
+    begin(&w, &KIND_TFJOB); /* and another one begins, as when training-operator comes and goes */
+    wait_for(&w, "GET", "*/tfjobs[?]limit=*", 2);
+    no_job_is_counted(&w);
+}
+END_TEST
+
+/* ---- what it sees ---- */
+
+static bool has_a_job(void *user)
+{
+    return controller_jobs(((struct world *)user)->controller) == 1;
+}
+
+/* As after a start of the API server, before it knows its roles: without its pods a job must not be judged. */
+START_TEST(nothing_is_made_while_pods_may_not_be_listed)
+{
+    AUTO_FINI(world) w;
+    world_init(&w);
+    on(&w, "GET", "*/pods[?]limit=*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
+    begin(&w, &KIND_TFJOB);
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_a_job, &w);
+    fake_until(w.loop, is_synced, &w);
+    fake_until(w.loop, is_idle, &w);
+    ck_assert_uint_eq(fake_api_count(w.api, "POST", "*"), 0);
+    ck_assert_ptr_nonnull(controller_trouble(w.controller));
+}
+END_TEST
+
+static bool has_no_job(void *user)
+{
+    return controller_jobs(((struct world *)user)->controller) == 0;
+}
+
+#define GONE_FROM_THE_LIST                                                                                             \
+    START(&KIND_TFJOB);                                                                                                \
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50") });                   \
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));                                                                   \
+    fake_until(w.loop, has_real_pod, &w)
+#define EXPIRED "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}"
+
+/* After a gap the list of pods comes first, and lacks those of a job that is gone: they are not made again. */
+START_TEST(a_job_that_may_be_gone_is_asked_for_first)
+{
+    GONE_FROM_THE_LIST;
+    on(&w, "GET", "*/tfjobs/j", (struct fake_answer){ .status = 404, .body = REFUSED("NotFound", "no") });
+    push(&w, POD_WATCH, "ERROR", EXPIRED);
+    wait_for(&w, "GET", "*/tfjobs/j", 2); /* until the watch tells */
+    ck_assert_uint_eq(posts(&w), 1);
+    push(&w, JOB_WATCH, "DELETED", JOB("1", "2", ""));
+    fake_until(w.loop, has_no_job, &w);
+    fake_until(w.loop, is_idle, &w);
+    ck_assert_uint_eq(posts(&w), 1);
+}
+END_TEST
+
+START_TEST(a_job_that_is_there_gets_its_lost_pods_again)
+{
+    GONE_FROM_THE_LIST;
+    on(&w, "GET", "*/tfjobs/j", (struct fake_answer){ .body = JOB("1", "1", "") });
+    push(&w, POD_WATCH, "ERROR", EXPIRED);
+    wait_for(&w, "POST", POD_POSTS, 2);
+    ck_assert_uint_eq(fake_api_count(w.api, "GET", "*/tfjobs/j"), 1);
+}
+END_TEST
+
+/* Who may not be asked does not hold it up. */
+START_TEST(a_job_that_may_not_be_asked_for_goes_on)
+{
+    GONE_FROM_THE_LIST;
+    on(&w, "GET", "*/tfjobs/j", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
+    push(&w, POD_WATCH, "ERROR", EXPIRED);
+    wait_for(&w, "POST", POD_POSTS, 2);
+}
+END_TEST
+
+static bool has_two_jobs(void *user)
+{
+    return controller_jobs(((struct world *)user)->controller) == 2;
+}
+
+/* A namespace that is listed again says nothing about another one's jobs. */
+START_TEST(namespaces_are_apart)
+{
+    AUTO_FINI(world) w;
+    world_init(&w);
+    strlist_add(&w.namespaces, "a");
+    strlist_add(&w.namespaces, "b");
+    begin(&w, &KIND_TFJOB);
+    push(&w, "*/b/tfjobs[?]watch=true*", "ADDED", JOB_OF("b", "2", "1", ""));
+    push(&w, "*/a/tfjobs[?]watch=true*", "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_two_jobs, &w);
+    on(&w, "GET", "*/a/tfjobs[?]limit=*", (struct fake_answer){ .body = "{\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[" JOB("1", "1", "") "]}" });
+    push(&w, "*/a/tfjobs[?]watch=true*", "ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    wait_for(&w, "GET", "*/a/tfjobs[?]watch=true&resourceVersion=30*", 1);
+    ck_assert_uint_eq(controller_jobs(w.controller), 2);
+}
+END_TEST
+
+#define TRAINJOB_OF(generation, spec, workers)                                                                         \
+    "{\"apiVersion\":\"trainyard.dev/v1alpha1\",\"kind\":\"TrainJob\",\"metadata\":{\"namespace\":\"a\",\"name\":\"t\",\"uid\":\"1\"," \
+    "\"resourceVersion\":\"2" generation "\",\"generation\":" generation ",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"}," \
+    "\"spec\":{" spec "\"replicaSpecs\":{\"Worker\":{\"replicas\":" workers ",\"template\":{\"spec\":{\"containers\":" \
+    "[{\"name\":\"trainer\",\"image\":\"x\",\"command\":[\"y\"]}]}}}}}}"
+#define TRAINJOB(generation, limit)                                                                                    \
+    TRAINJOB_OF(generation, "\"runPolicy\":{\"backoffLimit\":" limit "},\"storage\":{\"data\":{\"persistentVolumeClaim\":{\"claimName\":\"c\"}}},", "1")
+#define CLAIM "/api/v1/namespaces/a/persistentvolumeclaims/c"
+
+/* The spec changes while its claims are being looked up: they are looked up for the new one. */
+START_TEST(claims_are_asked_for_again_when_the_spec_changes_meanwhile)
+{
+    START(&KIND_TRAINJOB);
+    on(&w, "GET", CLAIM, (struct fake_answer){ .delay_ms = 200, .body = "{\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}" });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB("1", "1"));
+    wait_for(&w, "GET", CLAIM, 1);
+    push(&w, "*/trainjobs[?]watch=true*", "MODIFIED", TRAINJOB("2", "2"));
+    wait_for(&w, "GET", CLAIM, 2);
+    wait_for(&w, "POST", POD_POSTS, 1);
+}
+END_TEST
+
+/* A TFJob's pods and services have the same names: what befalls one is not the other's. */
+START_TEST(a_refused_service_leaves_the_pod_of_its_name)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", "*/services*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50"), .delay_ms = 200 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    wait_for(&w, "POST", "*/services*", 2);
+    ck_assert_uint_eq(posts(&w), 1);
+}
+END_TEST
+
+/* ---- what the job says of refused creates ---- */
+
+static int refuse(void *user, const struct fake_request *r, struct buf *body)
+{
+    json_auto_t *object = NULL;
+    (void)user;
+    ck_assert_int_eq(json_parse(r->body, r->body_len, "body", &object, NULL), 0);
+    buf_printf(body, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"pods \\\"%s\\\" is forbidden\"}",
+               json_string_value(json_at(object, "metadata.name")));
+    return 403;
+}
+
+static size_t told(const struct world *w, const char *words)
+{
+    struct fake_request r;
+    size_t n = 0;
+    for (size_t i = 0; fake_api_request(w->api, "PATCH", "*/trainjobs/t/status*", i, &r); i++)
+        n += strstr(r.body, words) != NULL;
+    return n;
+}
+
+static bool all_is_said(void *user)
+{
+    return store_find(&((struct world *)user)->controller->store, "a/t")->acked == NULL;
+}
+
+/* Two pods are refused again and again, now one first, now the other: the status is written once. */
+START_TEST(a_repeated_refusal_is_written_once)
+{
+    START(&KIND_TRAINJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .handle = refuse });
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .handle = refuse, .delay_ms = 300, .times = 1 });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB_OF("1", "", "2"));
+    wait_for(&w, "POST", POD_POSTS, 6);
+    fake_until(w.loop, all_is_said, &w);
+    ck_assert_uint_eq(told(&w, "ReplicaFailure"), 1);
+    ck_assert_uint_eq(told(&w, "pod t-worker-1: pods \\\"t-worker-1\\\" is forbidden"), 1);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .handle = take_create, .user = &w });
+    wait_for(&w, "POST", POD_POSTS, 8);
+    wait_for(&w, "PATCH", "*/trainjobs/t/status*", 3);
+    fake_until(w.loop, all_is_said, &w);
+    ck_assert_ptr_null(store_find(&w.controller->store, "a/t")->refused.name);
+    ck_assert_uint_eq(told(&w, "ReplicaFailure"), 1);
+}
+END_TEST
+
+#define BOARD_JOB TRAINJOB_OF("1", "\"tensorboard\":{},\"storage\":{\"output\":{\"persistentVolumeClaim\":{\"claimName\":\"c\"}}},", "1")
+
+/* Its service is refused at first: TensorBoard is there when both are. */
+START_TEST(a_board_is_its_service_and_its_deployment)
+{
+    START(&KIND_TRAINJOB);
+    on(&w, "GET", CLAIM, (struct fake_answer){ .body = "{\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}" });
+    on(&w, "PATCH", "*/services/t-tensorboard*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "exceeded quota"), .times = 1 });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", BOARD_JOB);
+    wait_for(&w, "PATCH", "*/services/t-tensorboard*", 1);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", "*/deployments/t-tensorboard*"), 0);
+    wait_for(&w, "PATCH", "*/services/t-tensorboard*", 2);
+    wait_for(&w, "PATCH", "*/deployments/t-tensorboard*", 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("control");
+    TCase *t = tcase_create("control");
+
+    tcase_set_timeout(t, 30);
+    tcase_add_test(t, a_pod_is_made_once_though_the_watch_is_late);
+    tcase_add_test(t, a_pod_that_is_gone_before_its_create_is_answered_stays_gone);
+    tcase_add_test(t, a_late_answer_forgets_nothing);
+    tcase_add_test(t, an_end_told_late_is_not_that_of_the_next_pod);
+    tcase_add_test(t, a_pod_that_exists_and_is_ours_is_taken);
+    tcase_add_loop_test(t, a_refused_create_is_told_and_tried_again_after_a_pause, 0, COUNT_OF(REFUSALS));
+    tcase_add_test(t, a_foreign_pod_is_waited_for);
+    tcase_add_test(t, a_job_begins_when_there_is_room);
+    tcase_add_test(t, a_refused_status_waits_until_there_is_news);
+    tcase_add_test(t, a_refused_delete_is_tried_again_after_a_pause);
+    tcase_add_test(t, a_deleted_pod_does_not_come_back_with_the_answer);
+    tcase_add_test(t, nothing_is_left_of_a_job_deleted_while_its_pod_is_made);
+    tcase_add_test(t, a_deleted_job_is_not_counted_while_its_pods_remain);
+    tcase_add_test(t, another_life_of_the_name_gets_pods_of_its_own);
+    tcase_add_test(t, a_controller_ends_with_requests_on_their_way);
+    tcase_add_test(t, nothing_is_made_while_pods_may_not_be_listed);
+    tcase_add_test(t, a_job_that_may_be_gone_is_asked_for_first);
+    tcase_add_test(t, a_job_that_is_there_gets_its_lost_pods_again);
+    tcase_add_test(t, a_job_that_may_not_be_asked_for_goes_on);
+    tcase_add_test(t, namespaces_are_apart);
+    tcase_add_test(t, claims_are_asked_for_again_when_the_spec_changes_meanwhile);
+    tcase_add_test(t, a_refused_service_leaves_the_pod_of_its_name);
+    tcase_add_test(t, a_repeated_refusal_is_written_once);
+    tcase_add_test(t, a_board_is_its_service_and_its_deployment);
+    suite_add_tcase(s, t);
+    return s;
+}

@@ -1,0 +1,266 @@
+#include "kube/queue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "check_main.h"
+#include "kube/queue_internal.h"
+#include "net/registry.h"
+
+/* What work() was given, as "a b a ", and what it does on its way. */
+struct log {
+    struct buf seen;
+    struct queue *q;
+    void (*act)(struct log *log, const char *key);
+    int calls;
+};
+
+static void work(void *user, const char *key)
+{
+    struct log *log = user;
+    log->calls++;
+    buf_printf(&log->seen, "%s ", key);
+    if (log->act != NULL)
+        log->act(log, key);
+}
+
+static void turn(struct loop *l, int64_t ms)
+{
+    struct err e = { 0 };
+    ck_ok_e(loop_turn(l, ms, &e));
+}
+
+/* Until so many keys were worked on; a second at most. */
+static void turn_until(struct loop *l, const struct log *log, int calls)
+{
+    int64_t end = clock_ms() + 1000;
+    while (log->calls < calls && clock_ms() < end)
+        turn(l, 50);
+    ck_assert_int_ge(log->calls, calls);
+}
+
+#define START(at_once_)                                                                                                \
+    AUTO(loop) *l = loop_new();                                                                                        \
+    struct log log = { .seen = BUF_INIT };                                                                             \
+    struct queue *q = log.q = queue_new(l, "jobs", at_once_, work, &log, NULL)
+#define END()                                                                                                          \
+    queue_free(q);                                                                                                     \
+    buf_fini(&log.seen)
+
+START_TEST(a_key_is_worked_on_once_however_often_it_was_added)
+{
+    START(10);
+    char key[] = "a";
+    queue_add(q, key);
+    queue_add(q, "b");
+    key[0] = 'x'; /* it was copied */
+    queue_add(q, "a");
+    ck_assert_uint_eq(queue_length(q), 2);
+    ck_assert_int_eq(log.calls, 0); /* never from within queue_add */
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "a b ");
+    ck_assert_uint_eq(queue_length(q), 0);
+    turn(l, 0);
+    ck_assert_int_eq(log.calls, 2);
+    END();
+}
+END_TEST
+
+START_TEST(so_many_at_once_and_then_others_have_their_turn)
+{
+    START(2);
+    for (const char *const *key = (const char *const[]){ "a", "b", "c", "d", "e", NULL }; *key != NULL; key++)
+        queue_add(q, *key);
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "a b ");
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "a b c d ");
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "a b c d e ");
+    END();
+}
+END_TEST
+
+static void add_itself_once(struct log *log, const char *key)
+{
+    if (log->calls == 1) {
+        queue_add(log->q, key);
+        queue_add(log->q, "b");
+        queue_add(log->q, key);
+    }
+}
+START_TEST(what_is_added_while_it_is_worked_on_comes_again)
+{
+    START(1);
+    log.act = add_itself_once;
+    queue_add(q, "a");
+    turn_until(l, &log, 3);
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "a a b ");
+    END();
+}
+END_TEST
+
+START_TEST(later_is_later_and_the_earlier_time_holds)
+{
+    START(10);
+    int64_t now = clock_ms();
+    queue_add_at(q, "late", now + 60);
+    queue_add_at(q, "soon", now + 3600000);
+    queue_add_at(q, "soon", now + 20);
+    queue_add_at(q, "soon", now + 3600000);
+    queue_add_at(q, "past", now - 5);
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "past ");
+    turn_until(l, &log, 2);
+    ck_assert_int_ge(clock_ms(), now + 20);
+    turn_until(l, &log, 3);
+    ck_assert_int_ge(clock_ms(), now + 60);
+    ck_assert_str_eq(log.seen.data, "past soon late ");
+    END();
+}
+END_TEST
+
+START_TEST(a_time_that_was_set_holds_when_the_key_comes_before)
+{
+    START(10);
+    queue_add_at(q, "a", clock_ms() + 20);
+    queue_add(q, "a");
+    turn(l, 0);
+    ck_assert_str_eq(log.seen.data, "a ");
+    turn_until(l, &log, 2);
+    ck_assert_str_eq(log.seen.data, "a a ");
+    END();
+}
+END_TEST
+
+static const struct {
+    unsigned failures;
+    int64_t pause_ms;
+} PAUSES[] = { { 0, 5 }, { 1, 10 }, { 7, 640 }, { 17, 655360 }, { 18, 1000000 }, { 31, 1000000 }, { 4000000000U, 1000000 } };
+START_TEST(pauses_double_up_to_a_thousand_seconds)
+{
+    ck_assert_int_eq(queue_pause_ms(PAUSES[_i].failures), PAUSES[_i].pause_ms);
+}
+END_TEST
+
+static void fail_five_times(struct log *log, const char *key)
+{
+    if (log->calls <= 5)
+        queue_add_rate_limited(log->q, key);
+    else
+        queue_forget(log->q, key);
+}
+START_TEST(failures_wait_longer_and_longer_until_one_is_forgotten)
+{
+    START(1);
+    int64_t began = clock_ms();
+    log.act = fail_five_times;
+    queue_add(q, "a");
+    turn_until(l, &log, 6);
+    int64_t waited = clock_ms() - began;
+    ck_assert_int_ge(waited, 5 + 10 + 20 + 40 + 80);
+    log.calls = 5; /* it fails no more: the pause is the first again */
+    began = clock_ms();
+    queue_add_rate_limited(q, "a");
+    turn_until(l, &log, 6);
+    ck_assert_int_lt(clock_ms() - began, 160);
+    END();
+}
+END_TEST
+
+static void drop_itself(struct log *log, const char *key)
+{
+    queue_add(log->q, key);
+    queue_add_rate_limited(log->q, key);
+    queue_drop(log->q, key);
+    buf_printf(&log->seen, "%s ", key); /* the key lives as long as the work on it */
+}
+START_TEST(what_is_dropped_does_not_come)
+{
+    START(10);
+    queue_add(q, "ready");
+    queue_add_at(q, "late", clock_ms() + 10);
+    queue_add(q, "a");
+    queue_drop(q, "ready");
+    queue_drop(q, "late");
+    queue_drop(q, "unknown");
+    log.act = drop_itself;
+    for (int i = 0; i < 4; i++)
+        turn(l, 15);
+    ck_assert_str_eq(log.seen.data, "a a ");
+    ck_assert_uint_eq(queue_length(q), 0);
+    END();
+}
+END_TEST
+
+static void free_the_queue(struct log *log, const char *key)
+{
+    (void)key;
+    queue_free(log->q);
+}
+START_TEST(work_may_free_the_queue)
+{
+    START(10);
+    log.act = free_the_queue;
+    queue_add(q, "a");
+    queue_add(q, "b");
+    queue_add_at(q, "c", clock_ms() + 5);
+    for (int i = 0; i < 3; i++)
+        turn(l, 10);
+    ck_assert_str_eq(log.seen.data, "a ");
+    buf_fini(&log.seen);
+}
+END_TEST
+
+START_TEST(metrics_have_the_names_of_controller_runtime)
+{
+    AUTO(loop) *l = loop_new();
+    AUTO(registry) *r = registry_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct log log = { .seen = BUF_INIT };
+    struct queue *q = log.q = queue_new(l, "tfjobs", 1, work, &log, r);
+
+    queue_add(q, "a");
+    queue_add(q, "a");
+    queue_add(q, "b");
+    turn(l, 0);
+    queue_add_rate_limited(q, "c");
+    registry_emit(r, &text);
+    static const char *const LINES[] = {
+        "workqueue_depth{name=\"tfjobs\"} 1\n",
+        "workqueue_adds_total{name=\"tfjobs\"} 2\n",
+        "workqueue_queue_duration_seconds_count{name=\"tfjobs\"} 1\n",
+        "workqueue_work_duration_seconds_count{name=\"tfjobs\"} 1\n",
+        "workqueue_work_duration_seconds_bucket{name=\"tfjobs\",le=\"10\"} 1\n",
+        "workqueue_unfinished_work_seconds{name=\"tfjobs\"} 0\n",
+        "workqueue_longest_running_processor_seconds{name=\"tfjobs\"} 0\n",
+        "workqueue_retries_total{name=\"tfjobs\"} 1\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(LINES); i++)
+        ck_assert_msg(strstr(text.data, LINES[i]) != NULL, "%s is missing in\n%s", LINES[i], text.data);
+    queue_free(q);
+    registry_emit(r, &text); /* it may be scraped when the queue is gone */
+    buf_fini(&log.seen);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("queue");
+    TCase *t = tcase_create("all");
+    tcase_add_test(t, a_key_is_worked_on_once_however_often_it_was_added);
+    tcase_add_test(t, so_many_at_once_and_then_others_have_their_turn);
+    tcase_add_test(t, what_is_added_while_it_is_worked_on_comes_again);
+    tcase_add_test(t, later_is_later_and_the_earlier_time_holds);
+    tcase_add_test(t, a_time_that_was_set_holds_when_the_key_comes_before);
+    tcase_add_loop_test(t, pauses_double_up_to_a_thousand_seconds, 0, (int)COUNT_OF(PAUSES));
+    tcase_add_test(t, failures_wait_longer_and_longer_until_one_is_forgotten);
+    tcase_add_test(t, what_is_dropped_does_not_come);
+    tcase_add_test(t, work_may_free_the_queue);
+    tcase_add_test(t, metrics_have_the_names_of_controller_runtime);
+    suite_add_tcase(s, t);
+    return s;
+}
