@@ -20,7 +20,7 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
         REPLICA_CLUSTER_OPTS(&o.common, "worker, chief or evaluator"),
         OPT_SECTION("Process"),
         OPT_STR("listen", NULL, "ADDRESS", &o.common.listen, "where the chief listens (default: its entry in the cluster spec)"),
-        OPT_BOOL("overlap", &o.overlap, "compute the next batch while a push is in flight (default)"),
+        OPT_BOOL("overlap", &o.overlap, "compute the next batch while a push is in flight, as long as staleness stays small (default)"),
         REPLICA_PROCESS_OPTS(&o.common),
         OPT_END,
     };

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "train/overlap.h"
 
 enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000 };
 
@@ -26,6 +27,7 @@ struct session {
     size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
     struct step steps[2];            /* computed now, and in flight */
     int current;
+    struct overlap overlap;
 };
 
 static void session_fini(struct session *s)
@@ -61,6 +63,7 @@ static int session_init(struct session *s, struct err *e)
     if (exec_new(m, (size_t)c->space->batch_size, c->space->seed, &s->exec, e) < 0 ||
         loader_new(c->dataset, c->space, &s->loader, e) < 0)
         return -1;
+    s->overlap = overlap_init(c->overlap);
     clip_table(s, m);
     for (int i = 0; i < 2; i++) {
         void *grads;
@@ -147,10 +150,13 @@ static int push_again(struct session *s, struct step *step, struct err *cause, s
 
 static void hand_in(struct session *s, struct step *step, const struct push_result *pushed)
 {
+    int64_t staleness = MAX(pushed->staleness, 0);
+    if (!pushed->duplicate)
+        overlap_observe(&s->overlap, staleness);
     member_done(s->config->member,
                 &(struct member_step){ .ordinal = step->ordinal, .sums = step->sums, .compute_ns = step->compute_ns,
                                        .network_ns = step->network_ns, .data_ns = step->data_ns, .wait_ns = step->wait_ns,
-                                       .staleness = (uint64_t)MAX(pushed->staleness, 0) });
+                                       .staleness = (uint64_t)staleness });
     step->ordinal = -1;
 }
 
@@ -203,7 +209,7 @@ static int push(struct session *s, struct step *step, struct err *e)
     struct err cause = { 0 };
     struct push_result pushed = { 0 };
     int64_t begun = clock_ns();
-    if (c->overlap) {
+    if (s->overlap.on) {
         if (params_push_start(c->params, step->ordinal, step->grads, PUSH_MS, &cause) == 0) {
             step->network_ns += (uint64_t)(clock_ns() - begun);
             s->current = 1 - s->current;

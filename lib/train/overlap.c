@@ -1,0 +1,18 @@
+#include "train/overlap.h"
+
+/* Three workers have 5 with and 2 without, four have 7 and 3: neither pair crosses both bounds, so nobody goes back and forth. */
+static const double OFF_ABOVE = 6, ON_BELOW = 2.5, MEMORY = 32; /* the last in pushes */
+
+struct overlap overlap_init(bool allowed)
+{
+    return (struct overlap){ .allowed = allowed, .on = allowed };
+}
+
+void overlap_observe(struct overlap *o, int64_t staleness)
+{
+    o->staleness += ((double)staleness - o->staleness) / MEMORY;
+    if (o->staleness > OFF_ABOVE)
+        o->on = false;
+    else if (o->staleness < ON_BELOW)
+        o->on = o->allowed;
+}
