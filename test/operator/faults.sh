@@ -264,8 +264,12 @@ alone_idle_operator_asks_nothing() {
     want_pods 10 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-chief-0 tf-ps-0 tf-worker-0 tf-worker-1"
     running tf-chief-0 tf-ps-0 tf-worker-0 tf-worker-1
     want_condition 5 tfjob tf Running "True TFJobRunning"
-    sleep 3 # counts and events follow within a second
-    local before
+    # What has to be told once is told: the scheduler's complaints about pods without nodes arrive when it comes to them.
+    local before now=-1 end=$((SECONDS + 60))
+    while before=$(grep -vc '"verb":"watch"' "$audit_log"); [ "$before" != "$now" ] && [ $SECONDS -lt $end ]; do
+        now=$before
+        sleep 5
+    done
     before=$(wc -l <"$audit_log")
     sleep 10
     tail -n +$((before + 1)) "$audit_log" | jq -r '"\(.verb) \(.requestURI)"' >"$dir/asked"
