@@ -5,6 +5,7 @@ set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
+mkdir "$scratch/ports" # those that were given
 # A copy, so that a build beside the tests does not change programs under their feet.
 mkdir "$scratch/bin" && cp "${TRAINYARD_TEST_BIN:-$root/build/release/bin}"/trainyard* "$scratch/bin"
 export PATH="$scratch/bin:$PATH"
@@ -31,7 +32,11 @@ want_exit() {
     [ "$got" = "$want" ] || { problem "exit code $got, not $want: $*"; tail -n 25 "$dir/out"; return 1; }
 }
 want_line() { grep -qE -- "$1" "${2:-$dir/out}" || problem "no line matches '$1' in ${2:-the output}"; }
-want_no_line() { grep -qE -- "$1" "${2:-$dir/out}" && problem "a line matches '$1'"; return 0; }
+want_no_line() { # REGEX [FILE]
+    local line
+    line=$(grep -m 1 -E -- "$1" "${2:-$dir/out}") && problem "a line matches '$1': $line"
+    return 0
+}
 want_file() { [ -s "$1" ] || problem "$1 is missing or empty"; }
 # at_least VALUE BOUND WHAT
 at_least() { awk -v a="$1" -v b="$2" 'BEGIN{exit !(a + 0 >= b + 0)}' || problem "$3 is $1, wanted >= $2"; }
@@ -55,11 +60,24 @@ want_no_process() {
     done)
     [ -z "$left" ] || problem "processes are left: $left"
 }
-free_port() { # a port nobody listens on now
+# A port nobody listens on now, another one each time. Below those that `trainyard run` and clusters choose from, and those
+# that the kernel gives to outgoing connections, where one could take it before the server does.
+free_port() {
     local port
     while :; do
-        port=$((20000 + RANDOM % 20000))
+        port=$((11000 + RANDOM % 4000))
+        mkdir "$scratch/ports/$port" 2>/dev/null || continue
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo $port; return; }
+    done
+}
+
+# What the processes of a failed test said last: where only the console is kept, it is all there is to go by.
+tell_logs() { # FOLDER
+    local file
+    for file in "$1"/*; do
+        [ -f "$file" ] && [ -s "$file" ] && [[ $file != *.yaml && $file != */words && $file != */result ]] && grep -qI . "$file" || continue
+        echo "    --- the end of ${file##*/}:"
+        tail -n "${LOG_LINES:-15}" "$file" | cut -c 1-500 | sed 's/^/    | /'
     done
 }
 
@@ -115,6 +133,8 @@ run_tests() {
             passed=$((passed + 1)); echo "ok   ${name#test_} ($((SECONDS - began)) s)"
         else
             failed=$((failed + 1)); echo "FAIL ${name#test_} (files in $dir)"
+            if declare -F look_around >/dev/null; then look_around >"$dir/around" 2>&1; fi
+            tell_logs "$dir"
         fi
     done
     echo "$passed passed, $failed failed, $skipped skipped"

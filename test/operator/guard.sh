@@ -8,14 +8,18 @@ other_lease() {
 apiVersion: coordination.k8s.io/v1
 kind: Lease
 metadata: {name: $other}
-spec: {holderIdentity: training-operator-0_1, leaseDurationSeconds: 4, renewTime: "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)"}
+spec: {holderIdentity: training-operator-0_1, leaseDurationSeconds: 120, renewTime: "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)"}
 END
 }
-keep_lease() { # until $dir/stop exists
+renew_lease() { # SECONDS that it holds from now on
+    k patch lease $other --type=merge -p "{\"spec\":{\"leaseDurationSeconds\":$1,\"renewTime\":\"$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)\"}}" >/dev/null
+}
+keep_lease() { # until $dir/stop exists: then for 4 s more
     while [ ! -e "$dir/stop" ]; do
-        k patch lease $other --type=merge -p "{\"spec\":{\"renewTime\":\"$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)\"}}" >/dev/null
+        renew_lease 120
         sleep 1
     done
+    renew_lease 4
 }
 begin_as_pod() { # the operator knows which pod it is, and tells people there
     new_namespace "${FUNCNAME[1]#*_}"
@@ -37,25 +41,25 @@ alone_training_operator_leads_then_goes() {
     keep_lease &
     local keeper=$!
     POD_NAME=operator POD_NAMESPACE=$ns POD_UID=$(uid_of pod operator) own_operator
-    want_line "TFJobs are left alone: training-operator holds its Lease $ns/$other" "$dir/operator.log"
+    wait_for 60 grep -q "TFJobs are left alone: training-operator holds its Lease $ns/$other" "$dir/operator.log"
     same "$(metric trainyard_operator_tfjob_controller_active)" 0 "the TFJob controller"
-    want_event 10 operator TFJobControllerOff 'Remove training-operator'
+    want_event 60 operator TFJobControllerOff 'Remove training-operator'
     tfjob tf '' PS=1 Worker=2 | k apply -f - >/dev/null
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
     local uid
     uid=$(uid_of tfjob tf)
     { their_pod tf "$uid" ps 0; their_pod tf "$uid" worker 0; their_pod tf "$uid" worker 1; } | k apply -f - >/dev/null
-    want_pods 10 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 operator tf-ps-0 tf-worker-0 tf-worker-1"
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 operator tf-ps-0 tf-worker-0 tf-worker-1"
     running tf-ps-0 tf-worker-0 tf-worker-1
     succeeded tf-worker-1
     same "$(value tfjob tf '.status // {} | length')" 0 "the status of a TFJob that is training-operator's"
     k get pods -l training.kubeflow.org/job-name=tf -o json | jq -r '.items[] | "\(.metadata.name) \(.metadata.uid)"' >"$dir/before"
     touch "$dir/stop"
     wait "$keeper"
-    want_event 15 operator TFJobControllerOn 'TFJobs are looked after'
-    same "$(metric trainyard_operator_tfjob_controller_active)" 1 "the TFJob controller"
-    want_condition 5 tfjob tf Running "True TFJobRunning"
-    want 5 tfjob tf '.status.replicaStatuses.Worker | "\(.active) \(.succeeded)"' "1 1"
+    want_event 60 operator TFJobControllerOn 'TFJobs are looked after'
+    eventually 60 1 metric trainyard_operator_tfjob_controller_active
+    want_condition 60 tfjob tf Running "True TFJobRunning"
+    want 60 tfjob tf '.status.replicaStatuses.Worker | "\(.active) \(.succeeded)"' "1 1"
     k get pods -l training.kubeflow.org/job-name=tf -o json | jq -r '.items[] | "\(.metadata.name) \(.metadata.uid)"' >"$dir/after"
     cmp -s "$dir/before" "$dir/after" || problem "pods were made again: $(diff "$dir/before" "$dir/after")"
     same "$(metric 'training_operator_created_pods_total{framework="tensorflow"}')" 0 "pods that were made"
@@ -65,19 +69,19 @@ alone_training_operator_leads_then_goes() {
 alone_training_operators_webhook() {
     begin_as_pod
     tfjob tf '' Worker=1 | k apply -f - >/dev/null
-    want_pods 10 "operator tf-worker-0"
+    want_pods 60 "operator tf-worker-0"
     kubectl apply -f - >/dev/null <<'END'
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: validator.training-operator.kubeflow.org}
 webhooks: []
 END
-    want_event 10 operator TFJobControllerOff 'ValidatingWebhookConfiguration'
+    want_event 60 operator TFJobControllerOff 'ValidatingWebhookConfiguration'
     same "$(metric trainyard_operator_tfjob_controller_active)" 0 "the TFJob controller"
     tfjob later '' Worker=1 | k apply -f - >/dev/null
     sleep 1
     want_pods 1 "operator tf-worker-0"
     kubectl delete validatingwebhookconfiguration validator.training-operator.kubeflow.org >/dev/null
-    want_pods 10 "later-worker-0 operator tf-worker-0"
+    want_pods 60 "later-worker-0 operator tf-worker-0"
     same "$(metric trainyard_operator_tfjob_controller_active)" 1 "the TFJob controller"
 }

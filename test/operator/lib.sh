@@ -25,11 +25,19 @@ bring_up() {
 cluster_up() {
     bring_up --control-plane
     kubectl apply -f "$root/deploy/crd" >/dev/null || exit 1
-    kubectl wait --for=condition=Established --timeout=30s crd/trainjobs.trainyard.dev crd/tfjobs.kubeflow.org >/dev/null || exit 1
+    kubectl wait --for=condition=Established --timeout=120s crd/trainjobs.trainyard.dev crd/tfjobs.kubeflow.org >/dev/null || exit 1
     kubectl create namespace trainyard-system --dry-run=client -o yaml | kubectl apply -f - >/dev/null
     kubectl -n trainyard-system create serviceaccount trainyard --dry-run=client -o yaml | kubectl apply -f - >/dev/null
     kubectl apply -f "$root/deploy/rbac" >/dev/null || exit 1
     operator_kubeconfig >"$scratch/operator.kubeconfig"
+    # The API server takes note of roles and of new kinds a moment after it took them.
+    wait_for 120 all_is_known || exit 1
+}
+operator_may() { kubectl auth can-i -q "$@" -A --as=system:serviceaccount:trainyard-system:trainyard; } # VERB RESOURCE
+all_is_known() {
+    operator_may list tfjobs.kubeflow.org && operator_may create pods && operator_may list trainjobs.trainyard.dev &&
+        operator_may list validatingwebhookconfigurations/validator.training-operator.kubeflow.org &&
+        kubectl get tfjobs.kubeflow.org,trainjobs.trainyard.dev -A >/dev/null
 }
 # What the Deployment's pod would have: the ServiceAccount's token, nothing more.
 operator_kubeconfig() {
@@ -49,14 +57,17 @@ END
 # start_operator [FLAGS...]: its pid is $operator, its log $dir/operator.log, its metrics on port $metrics. A port may have
 # been taken since it was found free: then the next one.
 start_operator() {
+    local end
     for _ in 1 2 3 4 5; do
+        end=$((SECONDS + 120))
         metrics=$(free_port) health=$(free_port)
         KUBECONFIG=$scratch/operator.kubeconfig trainyard-operator --progress-seconds 1 --metrics-bind-address "127.0.0.1:$metrics" \
             --health-probe-bind-address "127.0.0.1:$health" "$@" >>"$dir/operator.log" 2>&1 &
         operator=$!
         operators+=("$operator")
-        until curl -fs "http://127.0.0.1:$health/readyz" >/dev/null 2>&1; do
+        until curl -fs -m 10 "http://127.0.0.1:$health/readyz" >/dev/null 2>&1; do
             kill -0 "$operator" 2>/dev/null || continue 2
+            [ $SECONDS -lt $end ] || { problem "the operator is not ready after 120 s: $(tail -n 3 "$dir/operator.log")"; return; }
             sleep 0.1
         done
         return
@@ -82,7 +93,7 @@ crash_operator() {
     stop_operator -KILL
     start_operator "${own_flags[@]}"
 }
-metric() { curl -fs "http://127.0.0.1:$metrics/metrics" | awk -v name="$1" '$1 == name {print $2}'; } # NAME{LABELS}
+metric() { curl -fs -m 10 "http://127.0.0.1:$metrics/metrics" | awk -v name="$1" '$1 == name {print $2}'; } # NAME{LABELS}
 
 # ---- one test's namespace ----
 
@@ -90,7 +101,7 @@ k() { kubectl -n "$ns" "$@"; }
 new_namespace() {
     ns=t$BASHPID-$(tr '_' '-' <<<"${1:-test}" | cut -c1-40)
     kubectl create namespace "$ns" >/dev/null
-    wait_for 60 k get serviceaccount default >/dev/null # no pod before it
+    wait_for 120 k get serviceaccount default >/dev/null # no pod before it
 }
 # begin [FLAGS...]: a namespace, and an operator for it
 begin() {
@@ -165,6 +176,8 @@ events_count() {
 }
 
 # ---- what a test wants to see; SECONDS bound the waiting ----
+# They are many, for a slow machine; how fast the operator must be is told by the times that objects and logs bear. With 1
+# it is as it is now: nothing that must not be may come and go again unseen.
 
 value() { k get "$1" "$2" -o json 2>/dev/null | jq -r "$3" 2>/dev/null; } # KIND NAME JQ
 is() { [ "$(value "$1" "$2" "$3")" = "$4" ]; }
@@ -216,8 +229,15 @@ run_one() { # NAME: in a shell of its own; its words go to $dir/words, its resul
         [ -n "$may_be_forbidden" ] || want_no_line '[Ff]orbidden' "$dir/operator.log"
         want_no_line 'Sanitizer|runtime error' "$dir/operator.log"
     }
+    [ "$problems" = 0 ] || [ -z "$ns" ] || look_at_namespace >"$dir/around" 2>&1
     [ -z "$ns" ] || drop_namespace
     echo "$problems $((SECONDS - began)) $skip_reason" >"$dir/result"
+}
+# What is there when a test has failed.
+look_at_namespace() {
+    k get trainjobs.trainyard.dev,tfjobs.kubeflow.org -o json | jq -c '.items[] | [.kind, .metadata.name, .status]'
+    k get pods -o wide --no-headers
+    k get events --sort-by=.lastTimestamp -o json | jq -r '.items[] | "\(.lastTimestamp // .eventTime) \(.involvedObject.name) \(.reason): \(.message)"' | tail -n 10
 }
 tell_result() { # NAME
     local bad took reason
@@ -230,6 +250,7 @@ tell_result() { # NAME
         passed=$((passed + 1)); echo "ok   ${1#*_} ($took s)"
     else
         failed=$((failed + 1)); echo "FAIL ${1#*_} (files in $dir)"
+        LOG_LINES=30 tell_logs "$dir"
     fi
 }
 # run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; told as they end
@@ -246,7 +267,12 @@ run_several() {
     done
     while [ "$(jobs -rp | wc -l)" -gt 0 ]; do sleep 0.1; tell_ended; done
     tell_ended
-    for name in "${under_way[@]}"; do failed=$((failed + 1)); echo "FAIL ${name#*_}: it broke off"; done
+    for name in "${under_way[@]}"; do
+        failed=$((failed + 1))
+        cat "$scratch/$name/words"
+        echo "FAIL ${name#*_}: it broke off"
+        LOG_LINES=30 tell_logs "$scratch/$name"
+    done
     under_way=()
 }
 operator='' operators=() under_way=()
