@@ -60,6 +60,7 @@ DEFINE_AUTO_FINI(service_facts, service_facts_fini)
 struct claim_facts {
     char *name;
     bool found, read_write_many, read_write_once, read_write_once_pod, read_only_many;
+    int refused; /* nobody knows whether it is there: the HTTP status of the answer, -1 without one; 0: it is, or is not */
 };
 
 #endif

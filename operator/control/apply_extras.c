@@ -26,12 +26,13 @@ static void on_claim(struct task *t, struct record *r, const struct kube_answer 
         return;
     struct claim_facts *f = &r->claims[t->claim];
     f->found = kube_ok(a);
+    f->refused = f->found || a->status == 404 ? 0 : a->status != 0 ? a->status : -1;
     if (f->found) {
         f->read_write_many = has_mode(a->body, "ReadWriteMany");
         f->read_write_once = has_mode(a->body, "ReadWriteOnce");
         f->read_write_once_pod = has_mode(a->body, "ReadWriteOncePod");
         f->read_only_many = has_mode(a->body, "ReadOnlyMany");
-    } else if (a->status != 404) {
+    } else if (f->refused != 0) {
         log_warning("%s %s: PersistentVolumeClaim %s: %s", t->c->kind->resource.kind, r->key, f->name, a->message);
     }
     if (--r->claims_asked > 0)

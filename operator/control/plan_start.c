@@ -37,15 +37,35 @@ static bool claims_are_known(struct look *l)
     return false;
 }
 
+static void wait_for_claim(struct look *l, const char *name, int refused)
+{
+    const char *reason = "PersistentVolumeClaimNotFound";
+    auto_free char *key = NULL, *more = NULL, *note = NULL;
+    if (refused == 0) {
+        key = xasprintf("PersistentVolumeClaim %s", name);
+        more = xstrdup("it is not there");
+        note = xasprintf("PersistentVolumeClaim \"%s\" is not there", name);
+    } else if (refused == 403) {
+        reason = "PersistentVolumeClaimForbidden";
+        key = xasprintf("PersistentVolumeClaim %s, which the operator may not read (403)", name);
+        more = xasprintf("give its service account the right to get persistentvolumeclaims in namespace %s, as deploy/rbac does", l->v->ns);
+        note = xasprintf("the operator may not read PersistentVolumeClaim \"%s\" (403): %s", name, more);
+    } else {
+        reason = "PersistentVolumeClaimUnknown";
+        key = xasprintf("PersistentVolumeClaim %s, of which the API server says nothing", name);
+        more = refused > 0 ? xasprintf("status %d", refused) : xstrdup("no answer");
+        note = xasprintf("the API server does not say whether PersistentVolumeClaim \"%s\" is there: %s", name, more);
+    }
+    plan_wait(l, reason, ROLE_COUNT, key, more, note);
+    plan_at(l, l->now + CLAIM_LOOK_MS);
+}
+
 static bool claims_are_there(struct look *l)
 {
     for (size_t i = 0; i < l->v->nclaims && l->o->claims != NULL; i++) {
         if (l->o->claims[i].found)
             continue;
-        auto_free char *key = xasprintf("PersistentVolumeClaim %s", l->v->claims[i].name);
-        auto_free char *note = xasprintf("PersistentVolumeClaim \"%s\" is not there", l->v->claims[i].name);
-        plan_wait(l, "PersistentVolumeClaimNotFound", ROLE_COUNT, key, "it is not there", note);
-        plan_at(l, l->now + CLAIM_LOOK_MS);
+        wait_for_claim(l, l->v->claims[i].name, l->o->claims[i].refused);
         return false;
     }
     return true;

@@ -210,6 +210,13 @@ static void refuse(struct world *w, const json_t *v)
     }
 }
 
+/* true: it is there; false: it is not; a number: the status of the answer */
+static void set_claim(struct claim_facts *f, const json_t *v)
+{
+    f->found = json_is_true(v);
+    f->refused = (int)json_integer_value(v);
+}
+
 static void happen(struct world *w, json_t *job, const json_t *step)
 {
     json_t *change = json_object_get(step, "change");
@@ -235,7 +242,7 @@ static void happen(struct world *w, json_t *job, const json_t *step)
     const json_t *claims = json_object_get(step, "claims");
     w->seen.claims_known = claims != NULL || (w->seen.claims_known && !flag_at(step, "operatorRestarted", false));
     for (size_t i = 0; i < w->view.nclaims && claims != NULL; i++)
-        w->claims[i].found = json_is_true(json_object_get(claims, w->view.claims[i].name));
+        set_claim(&w->claims[i], json_object_get(claims, w->view.claims[i].name));
     if (flag_at(step, "operatorRestarted", false))
         w->seen.config_ensured = w->seen.policy_ensured = w->seen.board_ensured = false;
 }
