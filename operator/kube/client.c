@@ -11,13 +11,13 @@
 
 enum {
     AT_ONCE = 64, /* each costs curl a look at every byte that comes, and more would only wait in the server */
-    WATCHES_MAX = 100, /* beside at_once, on the same connection */
     TIMEOUT_MS = 30000,
     RETRY_MS = 60000,
     BODY_MAX = 64 << 20, /* a page of a hundred large objects */
     LINE_MAX_BYTES = 8 << 20,
     SPARE_MAX = 64,
-    SPARE_BUF_MAX = 16384
+    SPARE_BUF_MAX = 16384,
+    WORDS_MAX = 300
 };
 
 #define PARTIAL(kind) "Accept: application/json;as=" kind ";g=meta.k8s.io;v=v1,application/json"
@@ -164,11 +164,29 @@ static const char *text_at(const json_t *v, const char *key)
     return s != NULL ? s : "";
 }
 
+/* Of a refusal that is no Status, as of a proxy on the way: the beginning of its text. */
+static const char *words_of(const struct http_answer *a, char out[WORDS_MAX])
+{
+    size_t n = 0;
+
+    for (const char *p = a->body; *p != '\0' && n < WORDS_MAX - 1; p++)
+        if (*p > ' ' || n > 0)
+            out[n++] = (char)(*p >= ' ' && *p <= '~' ? *p : ' ');
+    while (n > 0 && out[n - 1] == ' ')
+        n--;
+    out[n] = '\0';
+    if (n == 0)
+        str_fmt(out, WORDS_MAX, "the API server answered with status %d and no words", a->status);
+    return out;
+}
+
 static void finish(struct kube_call *c, const struct http_answer *a)
 {
     json_auto_t *body = NULL;
     struct err e;
-    struct kube_answer answer = { .status = a->status, .reason = "", .message = "", .err = a->err };
+    char words[WORDS_MAX];
+    struct kube_answer answer = { .status = a->status, .reason = "", .message = "", .err = a->err,
+                                  .retry_after_s = MIN(a->retry_after_s, RETRY_AFTER_MAX_S) };
 
     bool wanted = a->len > 0 && !(c->unread && kube_ok(&answer));
     if (wanted && (a->body[0] == '{' || a->body[0] == '[') && json_parse_any(a->body, a->len, "answer", &body, &e) == 0)
@@ -178,9 +196,9 @@ static void finish(struct kube_call *c, const struct http_answer *a)
     else if (!kube_ok(&answer) && body != NULL) {
         answer.reason = text_at(body, "reason");
         answer.message = text_at(body, "message");
-    } else if (!kube_ok(&answer)) {
-        answer.message = a->body;
     }
+    if (!kube_ok(&answer) && answer.message[0] == '\0')
+        answer.message = words_of(a, words);
     take_out(c);
     c->done(c->user, &answer);
     put_back(c);
@@ -339,7 +357,14 @@ static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
     size_t n = 0;
 
     move(c, RUNNING, false);
-    if (authorize(k, c, now_ms, &e) < 0) {
+    c->busy = true;
+    int authorized = authorize(k, c, now_ms, &e);
+    c->busy = false;
+    if (c->place == OVER) { /* other certificates, so all that ran has failed: somebody who was told cancelled this one */
+        put_back(c);
+        return;
+    }
+    if (authorized < 0) {
         fail(c, &e);
         return;
     }
@@ -464,7 +489,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kube_config *config, 
     k->loop = l;
     k->config = config;
     k->at_once = s->at_once > 0 ? s->at_once : AT_ONCE;
-    k->http = http_new(l, kube_config_tls(config), str_starts(server, "https:"), k->at_once + WATCHES_MAX);
+    k->http = http_new(l, kube_config_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
     k->tls_version = kube_config_tls_version(config);
     k->metrics = client_metrics_new(s->registry, server);
     k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;

@@ -46,6 +46,7 @@ struct kube_answer {
     const char *reason;     /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
     const char *message;    /* for people: Status.message, or what went wrong */
     const struct err *err;  /* when status is 0 */
+    double retry_after_s;   /* what the server asks for, a minute at most; 0: nothing */
 };
 static inline bool kube_ok(const struct kube_answer *a)
 {

@@ -13,7 +13,7 @@ struct kube_call {
     enum kube_verb verb;
     enum kube_urgency urgency;
     bool stream, metadata_only, unread, has_body;
-    bool busy;             /* its on_line is being called */
+    bool busy;             /* its on_line is being called, or its token is being asked for */
     bool refused, renewed; /* the last try got 401; the token was asked for anew */
     struct buf url, body, line;
     int64_t timeout_ms, retry_ms, queued_ms, first_ms, began_ms;

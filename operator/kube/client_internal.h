@@ -31,6 +31,7 @@ void line_give(struct kube_line *l); /* to the first */
 
 /* May the client itself try again after this answer? Not 401: that is about the token. */
 bool retry_wanted(const struct http_answer *a);
+enum { RETRY_AFTER_MAX_S = 60 };
 /* Pause before the try after `tries` (from 1): 100 ms, doubled up to 5 s, a quarter more or less by `chance` in [0, 1);
  * at least what the server asks for (a minute at most). */
 int64_t retry_pause_ms(int tries, double retry_after_s, double chance);

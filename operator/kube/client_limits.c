@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000, RETRY_AFTER_MAX_S = 60 };
+enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000 };
 
 struct bucket bucket_of(double qps, int burst, int64_t now_ms)
 {

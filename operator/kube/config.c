@@ -90,6 +90,7 @@ static int token_of_plugin(struct kube_config *c, int64_t now_ms, bool refused, 
 {
     AUTO_FINI(exec_credential) got = { .token = NULL };
     bool failed = c->trouble.code != ERR_NONE;
+    int64_t began_ms = clock_ms();
 
     if (c->asked && !failed && !refused && now_ms < MAX(c->expires_ms, c->asked_ms + PLUGIN_AGAIN_MS))
         return 0;
@@ -100,7 +101,7 @@ static int token_of_plugin(struct kube_config *c, int64_t now_ms, bool refused, 
     int r = exec_run(&c->exec, c->exec_info, PLUGIN_LIMIT_MS, &got, &c->trouble);
     if (r == 0 && got.token != NULL && token_check(got.token, &c->trouble) < 0)
         r = err_wrap(&c->trouble, "exec plugin '%s'", c->exec.command);
-    c->asked_ms = clock_ms() - now_ms > PLUGIN_LIMIT_MS ? now_ms : MAX(now_ms, clock_ms());
+    c->asked_ms = now_ms + (clock_ms() - began_ms); /* the pause begins when it has ended */
     if (r < 0)
         return err_set(e, c->trouble.code, "%s", c->trouble.msg);
     keep(c, &got, now_ms);

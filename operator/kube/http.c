@@ -116,7 +116,8 @@ static CURLM *multi_new(struct http *h)
     curl_multi_setopt(m, CURLMOPT_TIMERDATA, h);
     curl_multi_setopt(m, CURLMOPT_PIPELINING, h->http2 ? (long)CURLPIPE_MULTIPLEX : (long)CURLPIPE_NOTHING);
     curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS_MAX);
-    curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)MAX(h->at_once, 4));
+    if (h->at_once > 0)
+        curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)MAX(h->at_once, 4));
     return m;
 }
 
@@ -299,7 +300,8 @@ static void leave(struct http *h)
 static void tell(struct http_call *c, const struct http_answer *a)
 {
     c->t.on_done(c->t.user, a);
-    put_back(c);
+    if (!c->busy) /* else deliver() does */
+        put_back(c);
 }
 
 #define fail(c, code, ...)                                                                                             \
@@ -361,7 +363,7 @@ static void deliver(struct http *h)
         c->busy = true;
         bool go_on = c->t.on_data(c->t.user, c->body.data, c->body.len);
         c->busy = false;
-        if (c->state == OVER) { /* cancelled */
+        if (c->state == OVER) { /* cancelled, or its connection was given up */
             put_back(c);
             continue;
         }

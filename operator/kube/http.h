@@ -45,7 +45,7 @@ struct http_transfer {
 
 struct http;
 struct http_call;
-/* tls is copied; NULL: plain HTTP or the system's certificates. at_once: transfers running at one time, others queue. */
+/* tls is copied; NULL: plain HTTP or the system's certificates. at_once: transfers running at one time, others queue; 0: any number. */
 struct http *http_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once);
 void http_free(struct http *h); /* cancels what runs */
 DEFINE_AUTO(http, http_free)

@@ -33,6 +33,7 @@ struct reflector {
     struct reflector_end end; /* of the list or watch at hand, as far as it is known */
     int64_t began_ms;
     uint64_t seed;
+    int watch_s; /* 0: chosen anew each time */
     int busy;
     bool freed;
 };
@@ -63,13 +64,12 @@ static void say_well(struct reflector *r)
 static void say_missing(struct reflector *r, int status, const char *why)
 {
     const char *dot = r->resource.group[0] != '\0' ? "." : "";
-    int pause_s = PAUSE_MISSING_MS / 1000;
 
     free(r->trouble);
-    r->trouble = status == 404 ? xasprintf("the kind %s%s%s is not installed in the cluster (404); looking again in %d s",
-                                           r->resource.plural, dot, r->resource.group, pause_s)
-                               : xasprintf("%s%s%s may not be listed (%d): %s; looking again in %d s", r->resource.plural,
-                                           dot, r->resource.group, status, why, pause_s);
+    r->trouble = status == 404 ? xasprintf("the kind %s%s%s is not installed in the cluster (404); it is looked for now and then",
+                                           r->resource.plural, dot, r->resource.group)
+                               : xasprintf("%s%s%s may not be listed (%d): %s; it is tried now and then", r->resource.plural,
+                                           dot, r->resource.group, status, why);
     if (r->said != status)
         log_warning("%s", r->trouble);
     r->said = status;
@@ -165,18 +165,18 @@ static int64_t pause_of(struct reflector *r, enum reflector_pause pause)
 
     if (pause == PAUSE_NONE)
         return 0;
-    if (pause == PAUSE_MISSING)
-        return PAUSE_MISSING_MS;
     int64_t ms = backoff_next(&r->backoff, now, chance(r));
     return pause == PAUSE_NONE_ONCE && first ? 0 : ms;
 }
 
-static void follow(struct reflector *r)
+/* Not before the server wants to be asked again. */
+static void follow(struct reflector *r, const struct kube_answer *a)
 {
     r->end.lived_ms = clock_ms() - r->began_ms;
     struct reflector_next next = reflector_decide(&r->end);
-    int64_t pause = pause_of(r, next.pause);
+    int64_t pause = pause_of(r, next.pause), asked = (int64_t)(a->retry_after_s * 1000);
 
+    pause = MAX(pause, asked);
     log_debug("%s: %s again in %d ms", r->name, next.act == REFLECTOR_LIST ? "list" : "watch", (int)pause);
     timer_set(r->loop, &r->timer, clock_ms() + pause, next.act == REFLECTOR_LIST ? list : watch, r);
 }
@@ -200,7 +200,7 @@ static void list_failed(struct reflector *r, const struct kube_answer *a, const 
         say_missing(r, a->status, why);
     else if (a->status != 410)
         say(r, a->status, "listing", why);
-    follow(r);
+    follow(r, a);
 }
 
 static void list_ended(struct reflector *r)
@@ -349,7 +349,7 @@ static void on_end(void *user, const struct kube_answer *a)
         if (a->status != 200 && a->status != 410 && (a->status != 0 || r->end.events == 0))
             say(r, a->status, "watching", a->message);
     }
-    follow(r);
+    follow(r, a);
 }
 
 static void watch(void *user)
@@ -357,7 +357,7 @@ static void watch(void *user)
     struct reflector *r = user;
     AUTO_FINI(buf) path = BUF_INIT;
     char seconds[16];
-    int timeout_s = WATCH_MIN_S + (int)(chance(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
+    int timeout_s = r->watch_s > 0 ? r->watch_s : WATCH_MIN_S + (int)(chance(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
 
     str_fmt(seconds, sizeof seconds, "%d", timeout_s);
     kube_path(&path, &r->resource, r->ns, NULL, NULL);
@@ -431,4 +431,14 @@ bool reflector_synced(const struct reflector *r)
 const char *reflector_trouble(const struct reflector *r)
 {
     return r->trouble;
+}
+
+void reflector_watch_for(struct reflector *r, int seconds)
+{
+    r->watch_s = seconds;
+}
+
+const char *reflector_version(const struct reflector *r)
+{
+    return r->version;
 }

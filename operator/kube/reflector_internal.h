@@ -11,7 +11,6 @@ enum {
     WATCH_GRACE_S = 120,          /* of silence beyond the time that was asked for */
     PAUSE_FIRST_MS = 800,
     PAUSE_MAX_MS = 30 * 1000,
-    PAUSE_MISSING_MS = 30 * 1000, /* the kind or the right is missing */
     HEALTHY_MS = 120 * 1000,      /* so long without a failure: pauses are short again */
     SHORT_WATCH_MS = 1000,        /* a watch that ends sooner without an event has failed */
     FUTILE_MAX = 5                /* failures in the middle of a stream without an event between them: list again */
@@ -69,11 +68,16 @@ struct reflector_end {
     int futile;          /* failures within streams since the last event, this one included */
 };
 enum reflector_act { REFLECTOR_WATCH, REFLECTOR_LIST };
-enum reflector_pause { PAUSE_NONE, PAUSE_NONE_ONCE /* at once the first time, then as a failure */, PAUSE_FAILURE, PAUSE_MISSING };
+enum reflector_pause { PAUSE_NONE, PAUSE_NONE_ONCE /* at once the first time, then as a failure */, PAUSE_FAILURE };
 struct reflector_next {
     enum reflector_act act;
     enum reflector_pause pause;
 };
 struct reflector_next reflector_decide(const struct reflector_end *end);
+
+/* ---- for a test with a real API server, which sends a bookmark two seconds before a watch ends ---- */
+
+void reflector_watch_for(struct reflector *r, int seconds); /* from the next watch on */
+const char *reflector_version(const struct reflector *r);   /* where the next watch goes on; NULL before the first list */
 
 #endif

@@ -96,16 +96,11 @@ int64_t backoff_next(struct backoff *b, int64_t now_ms, double chance)
     return MIN(pause + (int64_t)((double)pause * chance), PAUSE_MAX_MS);
 }
 
-static bool is_missing(int status)
-{
-    return status == 401 || status == 403 || status == 404 || status == 405;
-}
-
 static struct reflector_next after_list(const struct reflector_end *end)
 {
     if (end->status == 410 && end->partial) /* the snapshot its pages came from is gone */
         return (struct reflector_next){ REFLECTOR_LIST, PAUSE_NONE_ONCE };
-    return (struct reflector_next){ REFLECTOR_LIST, is_missing(end->status) ? PAUSE_MISSING : PAUSE_FAILURE };
+    return (struct reflector_next){ REFLECTOR_LIST, PAUSE_FAILURE };
 }
 
 static struct reflector_next after_watch(const struct reflector_end *end)

@@ -1,10 +1,14 @@
 #include "check_main.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "kube/client_internal.h"
+#include "kube/config_parse.h"
 #include "net/registry.h"
 #include "test/fake/api_server.h"
 
@@ -268,6 +272,33 @@ START_TEST(refusals_have_reason_and_message)
 }
 END_TEST
 
+/* What stands on the way does not speak as an API server: people are told something all the same, and not all of it. */
+START_TEST(refusals_without_words_get_some)
+{
+    static const struct {
+        const char *body, *want; /* the message, or its beginning */
+        size_t most;
+    } CASES[] = {
+        { "", "the API server answered with status 503 and no words", 100 },
+        { "{}", "{}", 2 },
+        { "\n <html>\r\n<b>Busy\xff</b>\n", "<html>  <b>Busy </b>", 20 },
+        { NULL, "xxxxxxxx", 299 },
+    };
+    AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
+    char page[5000];
+
+    memset(page, 'x', sizeof page - 1);
+    page[sizeof page - 1] = '\0';
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        struct got g = { .done = 0 };
+        fake_api_on(w.api, "GET", "/x", &(struct fake_answer){ .status = 503, .body = CASES[i].body != NULL ? CASES[i].body : page });
+        send(&w, &g, (struct kube_request){ .path = "/x" });
+        fake_until(w.l, is_done, &g);
+        ck_assert_msg(str_starts(g.message, CASES[i].want) && strlen(g.message) <= CASES[i].most, "'%s'", g.message);
+    }
+}
+END_TEST
+
 /* ---- tries ---- */
 
 static const struct fake_answer PASSING[] = {
@@ -451,6 +482,102 @@ START_TEST(a_callback_may_cancel_others_and_free_the_client)
 }
 END_TEST
 
+/* A program that gives credentials, and counts how often: a byte in the file beside it. */
+struct plugin {
+    char path[64], calls[80];
+};
+
+static void plugin_fini(struct plugin *p)
+{
+    unlink(p->path);
+    unlink(p->calls);
+}
+DEFINE_AUTO_FINI(plugin, plugin_fini)
+
+static void store(const char *path, const char *text)
+{
+    struct err e = { .code = ERR_NONE };
+    ck_ok_e(file_write(path, text, strlen(text), &e));
+}
+
+/* The world's client, with credentials of the plugin instead; status: of its answer, "$n" is the number of the call. */
+static struct plugin with_plugin(struct world *w, const char *status)
+{
+    struct plugin p = { .path = "/tmp/test-client-XXXXXX" };
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(buf) text = BUF_INIT;
+    int fd = mkstemp(p.path);
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    str_fmt(p.calls, sizeof p.calls, "%s.calls", p.path);
+    buf_printf(&text, "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: \"%s\"}}]\n"
+                      "users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: %s}}}]\n",
+               fake_api_url(w->api), p.path);
+    store(p.path, text.data);
+    kube_client_free(TAKE(w->k));
+    kube_config_free(TAKE(w->config));
+    ck_ok_e(kube_config_load(p.path, NULL, &w->config, &e));
+    buf_clear(&text);
+    buf_printf(&text, "#!/bin/sh\nprintf x >>%s\nn=$(wc -c <%s)\ncat <<END\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
+                      "\"status\":{%s}}\nEND\n", p.calls, p.calls, status);
+    store(p.path, text.data);
+    ck_assert_int_eq(chmod(p.path, 0700), 0);
+    w->k = kube_client_new(w->l, w->config, &(struct kube_settings){ .qps = 0 });
+    return p;
+}
+
+static uint64_t calls_of(const struct plugin *p)
+{
+    struct err e = { .code = ERR_NONE };
+    uint64_t n = 0;
+    ck_ok_e(file_size(p->calls, &n, &e));
+    return n;
+}
+
+/* Many requests are refused at one moment: one new token is enough for all of them. */
+START_TEST(a_token_is_asked_for_anew_once)
+{
+    AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
+    AUTO_FINI(plugin) p = with_plugin(&w, "\"token\":\"t$n\"");
+    struct got g[5] = { { .done = 0 } };
+
+    fake_api_on(w.api, "*", "/x", &(struct fake_answer){ .status = 401, .delay_ms = 50, .times = COUNT_OF(g) });
+    fake_api_on(w.api, "*", "/x", &(struct fake_answer){ .body = "{}" });
+    for (size_t i = 0; i < COUNT_OF(g); i++)
+        send(&w, &g[i], (struct kube_request){ .path = "/x" });
+    for (size_t i = 0; i < COUNT_OF(g); i++) {
+        fake_until(w.l, is_done, &g[i]);
+        ck_assert_int_eq(g[i].status, 200);
+    }
+    ck_assert_uint_eq(calls_of(&p), 2);
+}
+END_TEST
+
+/* Other certificates give up all connections: what ran on them is told so, and may cancel the request that brought it about. */
+START_TEST(a_request_may_be_cancelled_by_those_that_lose_their_connection)
+{
+    AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
+    AUTO_FINI(plugin) p = with_plugin(&w, "\"clientCertificateData\":\"c$n\",\"clientKeyData\":\"k\"");
+    struct got old = { .done = 0 }, next = { .done = 0 }, later = { .done = 0 };
+
+    fake_api_on(w.api, "*", "/old", &(struct fake_answer){ .silent = true });
+    fake_api_on(w.api, "*", "/later", &(struct fake_answer){ .body = "{}" });
+    send(&w, &old, (struct kube_request){ .path = "/old", .retry_ms = -1 });
+    fake_api_wait(w.api, w.l, "*", "/old", 1);
+    w.config->expires_ms = w.config->asked_ms = 0; /* over: the next request asks for others */
+    old.cancel = send(&w, &next, (struct kube_request){ .path = "/next" });
+    fake_until(w.l, is_done, &old);
+    ck_assert_int_eq(old.code, ERR_LOST);
+    send(&w, &later, (struct kube_request){ .path = "/later" });
+    fake_until(w.l, is_done, &later);
+    ck_assert_int_eq(later.status, 200);
+    ck_assert_int_eq(next.done, 0);
+    ck_assert_uint_eq(fake_api_count(w.api, "*", "/next"), 0);
+    ck_assert_uint_eq(calls_of(&p), 2);
+}
+END_TEST
+
 /* ---- streams ---- */
 
 static bool line(void *user, const char *text, size_t n)
@@ -532,6 +659,42 @@ START_TEST(a_watch_is_not_pending_and_ends_with_what_the_server_says)
 }
 END_TEST
 
+/* An operator of thirty namespaces has six watches in each: its lease is renewed all the same. */
+START_TEST(watches_take_no_request_its_place)
+{
+    enum { WATCHES = 200 };
+    AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
+    struct got watches[WATCHES], g = { .done = 0 };
+
+    fake_api_on(w.api, "GET", "/w", &(struct fake_answer){ .open = true });
+    fake_api_on(w.api, "GET", "/x", &(struct fake_answer){ .body = "{}" });
+    for (int i = 0; i < WATCHES; i++) {
+        watches[i] = (struct got){ .done = 0 };
+        follow(&w, &watches[i]);
+    }
+    fake_api_wait(w.api, w.l, "GET", "/w", WATCHES);
+    send(&w, &g, (struct kube_request){ .path = "/x", .urgency = KUBE_URGENT });
+    fake_until(w.l, is_done, &g);
+    ck_assert_int_eq(g.status, 200);
+    for (int i = 0; i < WATCHES; i++)
+        buf_fini(&watches[i].lines);
+}
+END_TEST
+
+START_TEST(a_watch_with_a_refused_token_is_tried_once_more)
+{
+    AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
+    struct got g = { .done = 0 };
+
+    fake_api_on(w.api, "GET", "/w", &(struct fake_answer){ .status = 401, .times = 1 });
+    fake_api_on(w.api, "GET", "/w", &(struct fake_answer){ .open = true, .body = "{}\n{}\n" });
+    follow(&w, &g);
+    fake_until(w.l, has_two_lines, &g);
+    ck_assert_int_eq(g.done, 0);
+    buf_fini(&g.lines);
+}
+END_TEST
+
 /* _i 0: the line cancels its own watch; 1: it frees the client. No line comes after that. */
 START_TEST(a_line_may_end_its_watch)
 {
@@ -570,6 +733,7 @@ Suite *test_suite(void)
     tcase_add_test(c, each_verb_is_sent_as_the_server_wants_it);
     tcase_add_test(c, metadata_only_asks_for_lists_and_objects_in_their_own_words);
     tcase_add_test(c, refusals_have_reason_and_message);
+    tcase_add_test(c, refusals_without_words_get_some);
     tcase_add_loop_test(c, passing_trouble_is_overcome, 0, (int)COUNT_OF(PASSING));
     tcase_add_test(c, lasting_trouble_is_told_after_its_time);
     tcase_add_test(c, a_refused_token_is_tried_once_more);
@@ -577,8 +741,12 @@ Suite *test_suite(void)
     tcase_add_test(c, urgent_goes_first_and_background_last);
     tcase_add_test(c, the_rate_is_kept_by_all_but_leases);
     tcase_add_test(c, a_callback_may_cancel_others_and_free_the_client);
+    tcase_add_test(c, a_token_is_asked_for_anew_once);
+    tcase_add_test(c, a_request_may_be_cancelled_by_those_that_lose_their_connection);
     tcase_add_test(c, lines_come_whole);
     tcase_add_test(c, a_watch_is_not_pending_and_ends_with_what_the_server_says);
+    tcase_add_test(c, a_watch_with_a_refused_token_is_tried_once_more);
+    tcase_add_test(c, watches_take_no_request_its_place);
     tcase_add_loop_test(c, a_line_may_end_its_watch, 0, 2);
     suite_add_tcase(s, c);
     return s;

@@ -281,6 +281,39 @@ START_TEST(a_callback_may_free_everything)
 }
 END_TEST
 
+static bool change_certificates(void *user, const char *data, size_t n)
+{
+    struct got *g = user;
+    (void)data;
+    (void)n;
+    g->pieces++;
+    http_set_tls(g->http, &(struct http_tls){ .insecure = true });
+    return true;
+}
+
+/* All connections are given up, that of the stream whose data is being read as well: it ends once, and its handle is
+ * one handle afterwards. */
+START_TEST(certificates_may_change_while_data_is_read)
+{
+    SETUP;
+    AUTO_FINI(got) one = GOT(h);
+    AUTO_FINI(got) two = GOT(h);
+
+    fake_api_on(api, "*", "/w", &(struct fake_answer){ .open = true, .body = "one\n" });
+    fake_api_on(api, "*", "/fine", &(struct fake_answer){ .body = "fine", .delay_ms = 20 });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = change_certificates });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_LOST);
+    get(h, api, "/fine", &one, (struct http_transfer){ .method = NULL });
+    get(h, api, "/fine", &two, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &one);
+    fake_until(l, is_done, &two);
+    ck_assert_str_eq(one.body.data, "fine");
+    ck_assert_str_eq(two.body.data, "fine");
+    ck_assert_int_eq(g.pieces * 100 + g.done, 101);
+}
+END_TEST
+
 /* ---- many ---- */
 
 static bool all_done(void *user)
@@ -356,6 +389,7 @@ Suite *test_suite(void)
     tcase_add_test(c, a_refused_stream_has_a_body);
     tcase_add_test(c, a_callback_may_cancel_itself_and_others);
     tcase_add_test(c, a_callback_may_free_everything);
+    tcase_add_test(c, certificates_may_change_while_data_is_read);
     tcase_add_test(c, no_more_than_at_once_run_and_the_rest_follows);
     tcase_add_test(c, a_connection_over_which_nothing_comes_is_given_up);
     suite_add_tcase(s, c);

@@ -340,6 +340,24 @@ START_TEST(a_plugin_that_failed_is_left_alone_for_a_while)
 }
 END_TEST
 
+/* Five seconds from its end, not from its beginning: else the loop would hang with one that hangs for its ten seconds. */
+START_TEST(a_slow_plugin_that_fails_is_left_alone_as_long)
+{
+    AUTO_FINI(folder) f = folder_new();
+    AUTO(kube_config) *c = with_plugin(&f, "#!/bin/sh\necho >>\"$(dirname \"$0\")/calls\"\nsleep 1\nexit 1\n");
+    struct err e = { .code = ERR_NONE };
+    const char *t = NULL;
+    auto_free char *calls = path_join(f.path, "calls");
+    uint64_t size = 0;
+    const int64_t now = clock_ms() - 20000; /* as if it had taken as long as it may */
+
+    ck_assert_int_lt(kube_config_token(c, now, false, &t, &e), 0);
+    ck_assert_int_lt(kube_config_token(c, now + 5900, false, &t, &e), 0);
+    ck_ok_e(file_size(calls, &size, &e));
+    ck_assert_uint_eq(size, 1);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("kube_config");
@@ -355,6 +373,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(c, bad_plugins, 0, (int)COUNT_OF(BAD_PLUGINS));
     tcase_add_test(c, a_plugin_that_hangs_is_ended);
     tcase_add_test(c, a_plugin_that_failed_is_left_alone_for_a_while);
+    tcase_add_test(c, a_slow_plugin_that_fails_is_left_alone_as_long);
     suite_add_tcase(s, c);
     return s;
 }

@@ -42,6 +42,48 @@ START_TEST(a_line_is_an_event_or_refused)
 }
 END_TEST
 
+START_TEST(an_error_says_its_code)
+{
+    static const struct {
+        const char *line;
+        int code;
+    } ERRORS[] = {
+        { "{\"type\":\"ERROR\",\"object\":{\"code\":410}}", 410 },
+        { "{\"type\":\"ERROR\",\"object\":{\"code\":4294967706}}", 0 }, /* 410 + 2^32 */
+        { "{\"type\":\"ERROR\",\"object\":{\"code\":-1}}", 0 },
+        { "{\"type\":\"ERROR\",\"object\":{}}", 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(ERRORS); i++) {
+        AUTO_FINI(watch_event) w = { 0 };
+        struct err e;
+        ck_ok_e(watch_parse(ERRORS[i].line, strlen(ERRORS[i].line), &w, &e));
+        ck_assert_int_eq(w.code, ERRORS[i].code);
+    }
+}
+END_TEST
+
+START_TEST(a_page_is_a_list_with_a_version)
+{
+    static const struct {
+        const char *body;
+        bool ok;
+    } PAGES[] = {
+        { "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[]}", true },
+        { "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":null}", true }, /* as Go writes an empty one */
+        { "{\"metadata\":{\"resourceVersion\":\"5\"}}", false },
+        { "{\"metadata\":{},\"items\":[]}", false },
+        { "[]", false },
+    };
+    for (size_t i = 0; i < COUNT_OF(PAGES); i++) {
+        json_auto_t *body = NULL;
+        struct list_page page;
+        struct err e;
+        ck_ok_e(json_parse_any(PAGES[i].body, strlen(PAGES[i].body), "page", &body, &e));
+        ck_assert_msg((list_page_read(body, &page, &e) == 0) == PAGES[i].ok, "%s", PAGES[i].body);
+    }
+}
+END_TEST
+
 #define WATCHED .watching = true
 static const struct {
     const char *what;
@@ -66,8 +108,8 @@ static const struct {
     { "list: no connection", { .status = 0 }, REFLECTOR_LIST, PAUSE_FAILURE },
     { "list: 410 of a later page", { .status = 410, .partial = true }, REFLECTOR_LIST, PAUSE_NONE_ONCE },
     { "list: 410", { .status = 410 }, REFLECTOR_LIST, PAUSE_FAILURE },
-    { "list: forbidden", { .status = 403 }, REFLECTOR_LIST, PAUSE_MISSING },
-    { "list: no such kind", { .status = 404 }, REFLECTOR_LIST, PAUSE_MISSING },
+    { "list: forbidden", { .status = 403 }, REFLECTOR_LIST, PAUSE_FAILURE },
+    { "list: no such kind", { .status = 404 }, REFLECTOR_LIST, PAUSE_FAILURE },
 };
 START_TEST(what_follows_each_end)
 {
@@ -108,7 +150,7 @@ struct world {
     struct map have; /* name -> uid */
     struct buf told;
     int synced;
-    bool free_on_object;
+    bool free_on_object, another; /* another: it has an object of another namespace */
 };
 
 static void put(struct world *w, const char *name, const char *uid)
@@ -141,6 +183,8 @@ static void each(void *user, void (*tell)(void *reflector, const char *ns, const
     struct map_slot *s;
     for (size_t i = 0; (s = map_next(&w->have, &i)) != NULL;)
         tell(reflector, "default", s->key, s->value);
+    if (w->another)
+        tell(reflector, "other", "x", "9");
 }
 
 static void on_synced(void *user)
@@ -342,6 +386,22 @@ START_TEST(a_busy_server_is_asked_again_when_it_says)
 }
 END_TEST
 
+/* A watch, too; its own first pause is less than two seconds. */
+START_TEST(a_server_too_busy_for_a_watch_is_asked_again_when_it_says)
+{
+    START();
+    answer(&w, LISTS, LIST_OF("7", "", ""), 0);
+    fake_api_on(w.api, "GET", WATCHES, &(struct fake_answer){ .status = 429, .headers = "Retry-After: 2\r\n", .times = 1 });
+    stream(&w, WATCH_FROM("7"), EVENT_OF("ADDED", ITEM("a", "1", "8")));
+    reflect(&w);
+    expect(&w, "sync ");
+    int64_t began = clock_ms();
+    expect(&w, "sync +a@8 ");
+    ck_assert_int_ge(clock_ms() - began, 1950);
+    ck_assert_uint_eq(fake_api_count(w.api, "GET", LISTS), 1);
+}
+END_TEST
+
 static bool has_trouble(void *user)
 {
     return reflector_trouble(((struct world *)user)->reflector) != NULL;
@@ -353,20 +413,39 @@ START_TEST(a_missing_kind_is_said_in_words)
     const struct reflector_spec jobs = { .resource = { "kubeflow.org", "v1", "tfjobs", "TFJob" }, .name = "tfjobs" };
     w.reflector = reflector_new(w.client, &jobs, &(struct reflector_user){ on_object, on_gone, each, on_synced, &w });
     fake_until(w.loop, has_trouble, &w);
-    ck_assert_str_eq(reflector_trouble(w.reflector), "the kind tfjobs.kubeflow.org is not installed in the cluster (404); looking again in 30 s");
+    ck_assert_str_eq(reflector_trouble(w.reflector), "the kind tfjobs.kubeflow.org is not installed in the cluster (404); it is looked for now and then");
     ck_assert(!reflector_synced(w.reflector));
     turn_for(&w, 30);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", "*tfjobs*"), 1);
 }
 END_TEST
 
-START_TEST(a_missing_right_is_said_in_words)
+/* An API server that has just started does not know its roles for a moment: soon after, all is well. */
+START_TEST(a_missing_right_is_said_in_words_until_it_is_there)
 {
     START();
-    fake_api_on(w.api, "GET", LISTS, &(struct fake_answer){ .status = 403, .body = "{\"kind\":\"Status\",\"message\":\"pods is forbidden: no\"}" });
+    answer(&w, LISTS, LIST_OF("7", "", ITEM("a", "1", "3")), 0);
+    stream(&w, WATCHES, "");
+    fake_api_on(w.api, "GET", LISTS, &(struct fake_answer){ .status = 403, .times = 1, .body = "{\"kind\":\"Status\",\"message\":\"pods is forbidden: no\"}" });
     reflect(&w);
     fake_until(w.loop, has_trouble, &w);
-    ck_assert_str_eq(reflector_trouble(w.reflector), "pods may not be listed (403): pods is forbidden: no; looking again in 30 s");
+    ck_assert_str_eq(reflector_trouble(w.reflector), "pods may not be listed (403): pods is forbidden: no; it is tried now and then");
+    expect(&w, "+a@3 sync ");
+    ck_assert_ptr_null(reflector_trouble(w.reflector));
+}
+END_TEST
+
+/* The user keeps what other reflectors of other namespaces told as well. */
+START_TEST(what_is_in_another_namespace_is_not_gone)
+{
+    START();
+    w.another = true;
+    answer(&w, LISTS, LIST_OF("7", "", ITEM("a", "1", "3")), 0);
+    stream(&w, WATCHES, "");
+    reflect(&w);
+    expect(&w, "+a@3 sync ");
+    turn_for(&w, 30);
+    ck_assert_str_eq(w.told.data, "+a@3 sync ");
 }
 END_TEST
 
@@ -420,6 +499,8 @@ Suite *test_suite(void)
     TCase *t = tcase_create("all");
     tcase_set_timeout(t, 30);
     tcase_add_loop_test(t, a_line_is_an_event_or_refused, 0, (int)COUNT_OF(LINES));
+    tcase_add_test(t, an_error_says_its_code);
+    tcase_add_test(t, a_page_is_a_list_with_a_version);
     tcase_add_loop_test(t, what_follows_each_end, 0, (int)COUNT_OF(ENDS));
     tcase_add_test(t, pauses_grow_and_begin_again_after_two_good_minutes);
     tcase_add_test(t, pages_are_listed_and_then_watched);
@@ -429,8 +510,10 @@ Suite *test_suite(void)
     tcase_add_test(t, gone_as_an_answer_means_listing_again);
     tcase_add_test(t, gone_in_the_middle_of_the_pages_begins_the_list_anew);
     tcase_add_test(t, a_busy_server_is_asked_again_when_it_says);
+    tcase_add_test(t, a_server_too_busy_for_a_watch_is_asked_again_when_it_says);
     tcase_add_test(t, a_missing_kind_is_said_in_words);
-    tcase_add_test(t, a_missing_right_is_said_in_words);
+    tcase_add_test(t, a_missing_right_is_said_in_words_until_it_is_there);
+    tcase_add_test(t, what_is_in_another_namespace_is_not_gone);
     tcase_add_test(t, the_user_may_free_it_when_it_is_told);
     tcase_add_test(t, a_server_that_was_away_is_found_again);
     suite_add_tcase(s, t);
