@@ -46,13 +46,20 @@ static void adopt(struct look *l)
     }
 }
 
+/* The suspension told it to go: this one, or the one before the job was resumed. */
+static bool sent_away(const struct look *l, const struct pod_facts *p)
+{
+    const struct condition *suspended = job_status_find(l->st, COND_SUSPENDED);
+    return pod_terminating(p) && (l->v->suspend || (suspended != NULL && p->created_ms / 1000 < suspended->changed_ms / 1000));
+}
+
 /* A pod that succeeded has done its work for good. A TFJob's ps has no end of its own. One that we told to go may have
  * ended well because of that, unless it is our binary, which then exits with 143. */
 static bool completes(const struct look *l, const struct pod_facts *p)
 {
     if (p == NULL || p->phase != POD_SUCCEEDED || (p->role == ROLE_PS && !l->k->own_processes))
         return false;
-    return !(l->v->suspend && pod_terminating(p) && !l->own);
+    return l->own || !sent_away(l, p);
 }
 
 static void record_completed(struct look *l)

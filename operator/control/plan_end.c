@@ -23,6 +23,7 @@ void plan_succeed(struct look *l)
 {
     auto_free char *text = xasprintf("%s %s/%s successfully completed.", l->k->resource.kind, l->v->ns, l->v->name);
     l->st->completion_ms = l->now;
+    plan_forget_waiting(l);
     plan_set(l, COND_SUCCEEDED, true, plan_reason(l, COND_SUCCEEDED), text);
     plan_event(l, false, plan_reason(l, COND_SUCCEEDED), ROLE_COUNT, "%s", text);
     plan_count_pods(l);

@@ -103,6 +103,7 @@ void plan_forget_refusal(struct look *l);               /* when all is made, or 
 /* plan_status.c */
 void plan_look_for_stuck(struct look *l);
 void plan_tell(struct look *l);                         /* Running, Restarting, and what it waits for */
+void plan_forget_waiting(struct look *l);               /* it waits for nothing any more; a failed job keeps what it waited for */
 void plan_count_pods(struct look *l);
 void plan_sum_up(struct look *l);                       /* ready and state */
 

@@ -246,6 +246,12 @@ void plan_tell(struct look *l)
         say(l, TOLD_IN[i], TOLD_IN[i] == latest(l) && l->wait.reason != NULL);
 }
 
+void plan_forget_waiting(struct look *l)
+{
+    for (size_t i = 0; i < COUNT_OF(TOLD_IN); i++)
+        say(l, TOLD_IN[i], false);
+}
+
 /* ---- numbers ---- */
 
 static void count_role(const struct look *l, enum role r, struct role_status *ret)

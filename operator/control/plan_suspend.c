@@ -1,10 +1,10 @@
 /* Suspension: everything of a TFJob goes at once; our processes leave in order, so that nothing learnt is lost. */
 #include "control/plan_internal.h"
 
-/* The leader saves a checkpoint first, which needs the ps; workers before ps. */
+/* The leader saves a checkpoint first, which needs the ps; workers before ps. Who has not begun or has ended has no part in it. */
 int plan_step(const struct look *l, const struct pod_facts *p)
 {
-    if (!l->own || pod_ended(p))
+    if (!l->own || pod_ended(p) || p->phase == POD_PENDING)
         return 0;
     if (p->role == l->leader && (p->role == ROLE_CHIEF || p->index == 0))
         return 0;
@@ -21,7 +21,7 @@ static const struct pod_facts *leave(struct look *l, int step)
             continue;
         if (!p->creating && !pod_terminating(p))
             plan_delete(l, p, -1);
-        if (waited_for == NULL || pod_ended(waited_for))
+        if (waited_for == NULL || waited_for->phase != POD_RUNNING)
             waited_for = p;
     }
     return waited_for;
@@ -51,7 +51,7 @@ static char *text_of(const struct look *l, const struct pod_facts *waited_for)
         return xasprintf("%s %s is suspended.", kind, name);
     if (l->wait.text != NULL)
         return xasprintf("%s %s is suspended: waiting for %s", kind, name, l->wait.text);
-    bool saves = plan_step(l, waited_for) == 0 && !pod_ended(waited_for);
+    bool saves = plan_step(l, waited_for) == 0 && waited_for->phase == POD_RUNNING;
     return xasprintf("%s %s is suspended: waiting for %s to %s", kind, name, waited_for->name,
                      saves ? "save its checkpoint" : "leave");
 }
@@ -66,6 +66,7 @@ static void tell(struct look *l, const char *text)
         plan_set(l, COND_RUNNING, false, reason, first);
     if (job_status_is(l->st, COND_STALLED))
         plan_set(l, COND_STALLED, false, reason, first);
+    plan_forget_waiting(l);
     plan_set(l, COND_SUSPENDED, true, reason, text);
     if (!before)
         plan_event(l, false, reason, ROLE_COUNT, "%s", first);
