@@ -5,6 +5,7 @@
 
 int main(void)
 {
+    (void)setenv("CK_DEFAULT_TIMEOUT", "60", 0); /* 4 s of its own are few where others compute beside */
     SRunner *runner = srunner_create(test_suite());
     srunner_run_all(runner, CK_NORMAL);
     int ran = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);

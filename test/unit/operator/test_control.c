@@ -255,9 +255,9 @@ START_TEST(a_refused_create_is_told_and_tried_again_after_a_pause)
     START(&KIND_TFJOB);
     struct fake_request r;
     on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = REFUSALS[_i].status, .body = REFUSALS[_i].body });
+    int64_t began = clock_ms();
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     wait_for(&w, "POST", POD_POSTS, 1);
-    int64_t began = clock_ms();
     wait_for(&w, "POST", POD_POSTS, 2);
     ck_assert_int_ge(clock_ms() - began, 900);
     wait_for(&w, "POST", EVENT_POSTS, 2);
@@ -275,9 +275,9 @@ START_TEST(a_foreign_pod_is_waited_for)
     START(&KIND_TFJOB);
     on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 409, .body = REFUSED("AlreadyExists", "it exists") });
     on(&w, "GET", A_POD, (struct fake_answer){ .body = "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"j-worker-0\",\"uid\":\"x\"}}" });
+    int64_t began = clock_ms();
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     wait_for(&w, "GET", A_POD, 1);
-    int64_t began = clock_ms();
     wait_for(&w, "GET", A_POD, 2);
     ck_assert_int_ge(clock_ms() - began, 1900);
     ck_assert_uint_eq(fake_api_count(w.api, "DELETE", A_POD "*"), 0);
@@ -338,9 +338,9 @@ START_TEST(a_refused_status_waits_until_there_is_news)
     struct fake_request r;
     size_t told = 0;
     on(&w, "PATCH", STATUS, (struct fake_answer){ .status = 422, .body = REFUSED("Invalid", "status.ready: Invalid value") });
+    int64_t began = clock_ms();
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     wait_for(&w, "PATCH", STATUS, 1);
-    int64_t began = clock_ms();
     fake_until(w.loop, has_real_pod, &w); /* which wakes it */
     push(&w, POD_WATCH, "MODIFIED", POD("u-1", "1", "900"));
     fake_until(w.loop, status_is_refused, &w);
@@ -372,9 +372,9 @@ START_TEST(a_refused_delete_is_tried_again_after_a_pause)
     on(&w, "DELETE", A_POD "*", (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     fake_until(w.loop, has_real_pod, &w);
+    int64_t began = clock_ms();
     push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"suspend\":true"));
     wait_for(&w, "DELETE", A_POD "*", 1);
-    int64_t began = clock_ms();
     wait_for(&w, "DELETE", A_POD "*", 2);
     ck_assert_int_ge(clock_ms() - began, 900);
     wait_for(&w, "DELETE", A_POD "*", 3);

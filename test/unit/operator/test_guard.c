@@ -91,9 +91,9 @@ START_TEST(a_lease_that_is_not_renewed_runs_out)
 {
     START();
     on(&w, LEASES "limit=*", (struct fake_answer){ .body = LIST(LEASE("5", "other_1", "2026-01-01T00:00:00Z")) });
+    int64_t began = clock_ms();
     w.guard = guard_new(w.client, 40000, on_change, &w);
     wait_told(&w, 1);
-    int64_t began = clock_ms();
     ck_assert_msg(strstr(w.why, "Lease kubeflow/" NAME " (other_1)") != NULL, "%s", w.why);
     wait_told(&w, 2);
     ck_assert_str_eq(w.why, "");

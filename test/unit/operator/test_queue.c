@@ -32,10 +32,10 @@ static void turn(struct loop *l, int64_t ms)
     ck_ok_e(loop_turn(l, ms, &e));
 }
 
-/* Until so many keys were worked on; a second at most. */
+/* Until so many keys were worked on, bounded. */
 static void turn_until(struct loop *l, const struct log *log, int calls)
 {
-    int64_t end = clock_ms() + 1000;
+    int64_t end = clock_ms() + 20000;
     while (log->calls < calls && clock_ms() < end)
         turn(l, 50);
     ck_assert_int_ge(log->calls, calls);
@@ -107,17 +107,17 @@ START_TEST(later_is_later_and_the_earlier_time_holds)
 {
     START(10);
     int64_t now = clock_ms();
-    queue_add_at(q, "late", now + 60);
+    queue_add_at(q, "late", now + 600);
     queue_add_at(q, "soon", now + 3600000);
-    queue_add_at(q, "soon", now + 20);
+    queue_add_at(q, "soon", now + 300);
     queue_add_at(q, "soon", now + 3600000);
     queue_add_at(q, "past", now - 5);
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "past ");
     turn_until(l, &log, 2);
-    ck_assert_int_ge(clock_ms(), now + 20);
+    ck_assert_int_ge(clock_ms(), now + 300);
     turn_until(l, &log, 3);
-    ck_assert_int_ge(clock_ms(), now + 60);
+    ck_assert_int_ge(clock_ms(), now + 600);
     ck_assert_str_eq(log.seen.data, "past soon late ");
     END();
 }
@@ -126,7 +126,7 @@ END_TEST
 START_TEST(a_time_that_was_set_holds_when_the_key_comes_before)
 {
     START(10);
-    queue_add_at(q, "a", clock_ms() + 20);
+    queue_add_at(q, "a", clock_ms() + 300);
     queue_add(q, "a");
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "a ");
@@ -162,11 +162,15 @@ START_TEST(failures_wait_longer_and_longer_until_one_is_forgotten)
     turn_until(l, &log, 6);
     int64_t waited = clock_ms() - began;
     ck_assert_int_ge(waited, 5 + 10 + 20 + 40 + 80);
-    log.calls = 5; /* it fails no more: the pause is the first again */
-    began = clock_ms();
-    queue_add_rate_limited(q, "a");
-    turn_until(l, &log, 6);
-    ck_assert_int_lt(clock_ms() - began, 160);
+    int64_t least = INT64_MAX; /* of several, for others may compute meanwhile */
+    for (int i = 0; i < 10; i++) {
+        log.calls = 5; /* it fails no more: the pause is the first again */
+        began = clock_ms();
+        queue_add_rate_limited(q, "a");
+        turn_until(l, &log, 6);
+        least = MIN(least, clock_ms() - began);
+    }
+    ck_assert_int_lt(least, 160);
     END();
 }
 END_TEST

@@ -6,7 +6,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_state.h"
 
-enum { CALL_MS = 1000 };
+enum { CALL_MS = 20000 };
 
 /* A job whose segments live in a shard of this process, and a checkpoint folder. */
 struct world {
@@ -417,7 +417,7 @@ Suite *test_suite(void)
 {
     Suite *s = suite_create("checkpoint");
     TCase *t = tcase_create("checkpoint");
-    tcase_set_timeout(t, 30);
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, what_was_saved_comes_back);
     tcase_add_test(t, none_is_not_an_error);
     tcase_add_test(t, an_existing_prefix_is_never_written_again);

@@ -1,6 +1,6 @@
 #include "ps_fixture.h"
 
-enum { LOOK_MS = 5000 };
+enum { LOOK_MS = 20000 };
 
 struct world {
     struct ps_fixture ps;
