@@ -19,9 +19,9 @@ storm() {
     RANDOM=$((4711 + $#))
     trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
     pid=$!
-    wait_for 20 grep -qE 'step [0-9]+' "$dir/out" || return
+    wait_for 60 grep -qE 'step [0-9]+' "$dir/out" || return
     end=$((SECONDS + seconds))
-    while [ $SECONDS -lt $end ] && kill -0 $pid 2>/dev/null; do
+    while { [ $SECONDS -lt $end ] || { [ $kills -le 3 ] && [ $SECONDS -lt $((end + 60)) ]; }; } && kill -0 $pid 2>/dev/null; do
         sleep "0.$((2 + RANDOM % 8))"
         role=${*:1 + RANDOM % $#:1}
         mapfile -t victims < <(replicas_of "$role")
@@ -30,7 +30,7 @@ storm() {
     done
     echo "    $kills replicas killed"
     [ $kills -gt 3 ] || problem "only $kills kills"
-    local deadline=$((SECONDS + 120))
+    local deadline=$((SECONDS + 300))
     while kill -0 $pid 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.2; done
     kill -0 $pid 2>/dev/null && { problem "the job did not end in time"; tail -n 20 "$dir/out"; kill -9 $pid; return; }
     wait $pid || { problem "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
@@ -50,7 +50,7 @@ test_all_at_once_and_again() { # everything dies, three times; `trainyard run` a
     for _ in 1 2 3; do
         trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
         pid=$!
-        wait_for 20 grep -qE 'step [0-9]+' "$dir/out"
+        wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
         sleep 1
         kill -9 $pid
         wait $pid 2>/dev/null

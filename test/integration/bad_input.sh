@@ -16,7 +16,7 @@
 export EXAMPLES=$root/deploy/examples
 cases=$root/test/data/bad
 chmod 755 "$scratch" # as_nobody looks into it
-seconds=${BAD_INPUT_SECONDS:-30}
+seconds=${BAD_INPUT_SECONDS:-120}
 
 trained() { trainyard-worker --job job.yaml --data-dir "$EXAMPLES" --output-dir out --log-level warning "$@"; }
 # change SED: edits job.yaml, and insists that this changes it.
@@ -32,9 +32,9 @@ port_taken() {
     trainyard-ps --job job.yaml --job-name ps --task-index 0 --ps-hosts "localhost:$PORT" --worker-hosts localhost:1 \
         >/dev/null 2>&1 &
     local ps=$! code tries
-    for tries in $(seq 100); do
+    for tries in $(seq 600); do
         (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && break
-        [ "$tries" = 100 ] && echo "nobody listens at $PORT"
+        [ "$tries" = 600 ] && echo "nobody listens at $PORT"
         sleep 0.05
     done
     "$@"

@@ -1,10 +1,9 @@
 #!/bin/bash
 # Replicas behind names that move from address to address, as restarted pods do. Called by run.sh in a mount namespace of
-# its own, since it writes /etc/hosts: moves.sh FOLDER DATA. Prints "NAME SECONDS" lines; FOLDER/job.yaml is the job.
+# its own, since it writes /etc/hosts: moves.sh FOLDER DATA PORT PORT PORT. Prints "NAME SECONDS" lines; FOLDER/job.yaml is the
+# job.
 set -u
-dir=$1 data=$2
-port=$((20000 + RANDOM % 20000))
-ps_port=$port chief_port=$((port + 1)) http=$((port + 2)) pids=()
+dir=$1 data=$2 ps_port=$3 chief_port=$4 http=$5 pids=()
 cluster=(--ps-hosts "ps-0.job.test:$ps_port" --chief-host "chief-0.job.test:$chief_port" --worker-hosts worker-0.job.test:2222)
 trap 'kill -9 "${pids[@]}" 2>/dev/null' EXIT
 
@@ -33,6 +32,7 @@ chief_on 127.0.0.1
 worker --http-port "$http" --job-name=worker --task-index=0 >"$dir/worker" 2>&1 &
 pids+=($!)
 sleep 17 # longer than gRPC's own patience between two questions
+until { grep -q 'waiting 15 s for ps-0' "$dir/chief" && grep -q 'waiting 15 s for the chief' "$dir/worker"; } || [ $SECONDS -gt 60 ]; do sleep 0.1; done
 ps_on 127.0.0.2
 is_at ps-0.job.test 127.0.0.2
 is_at chief-0.job.test 127.0.0.1
