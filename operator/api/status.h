@@ -60,6 +60,7 @@ struct role_status {
 struct progress {                    /* what the chief says of itself */
     bool present;
     int64_t step, epoch, epochs, last_checkpoint_step;
+    int64_t highest_step;            /* the plan's: the step goes back when what was learnt is lost */
     char loss[32];                   /* text: "0.1433", "NaN" */
     double examples_per_second;
     char *metrics;                   /* JSON text of {"accuracy": "0.95"}, owned, or NULL */
@@ -95,6 +96,9 @@ bool job_status_finished(const struct job_status *s); /* Succeeded or Failed */
 /* What differs, of what would be written: STATUS_* together; 0: nothing. */
 enum { STATUS_CONDITIONS = 1, STATUS_PROGRESS = 2, STATUS_REST = 4 };
 unsigned job_status_differs(const struct job_status *a, const struct job_status *b);
+/* What the API server has is not what was written. A CRD of training-operator's keeps only what its TFJobs have: without a
+ * state and an observedGeneration the rest of ours is not missed. */
+bool job_status_lacks(const struct job_status *has, const struct job_status *written);
 
 /* The body of a merge patch of /status that turns `was` into `is`, or NULL when they are the same. New reference.
  * Lists are written whole. With uid in metadata, so that it never lands on another life of the name. Keys of TFJob's

@@ -16,14 +16,14 @@ static bool same_bytes(const void *a, const void *b, size_t n)
 
 static bool same_condition(const struct condition *a, const struct condition *b)
 {
-    return a->type == b->type && a->is_true == b->is_true && a->generation == b->generation && same_time(a->updated_ms, b->updated_ms) &&
+    return a->type == b->type && a->is_true == b->is_true && same_time(a->updated_ms, b->updated_ms) &&
            same_time(a->changed_ms, b->changed_ms) && str_eq(a->reason, b->reason) && str_eq(a->message, b->message);
 }
 
-static bool same_conditions(const struct job_status *a, const struct job_status *b)
+static bool same_conditions(const struct job_status *a, const struct job_status *b, bool generations)
 {
     for (size_t i = 0; i < a->nconds && a->nconds == b->nconds; i++)
-        if (!same_condition(&a->conds[i], &b->conds[i]))
+        if (!same_condition(&a->conds[i], &b->conds[i]) || (generations && a->conds[i].generation != b->conds[i].generation))
             return false;
     return a->nconds == b->nconds;
 }
@@ -44,13 +44,30 @@ static bool same_roles(const struct job_status *a, const struct job_status *b)
     return true;
 }
 
+/* The API server sorts their names. */
+static bool same_metrics(const char *a, const char *b)
+{
+    if (a == b || str_eq(a, b))
+        return true;
+    if (a == NULL || b == NULL || strlen(a) != strlen(b))
+        return false;
+    json_auto_t *x = json_loads(a, 0, NULL), *y = json_loads(b, 0, NULL);
+    return json_equal(x, y) != 0;
+}
+
+static bool same_steps(const struct progress *a, const struct progress *b)
+{
+    return a->step == b->step && MAX(a->highest_step, a->step) == MAX(b->highest_step, b->step) && a->epoch == b->epoch &&
+           a->epochs == b->epochs && a->last_checkpoint_step == b->last_checkpoint_step;
+}
+
 static bool same_progress(const struct progress *a, const struct progress *b)
 {
     if (!a->present || !b->present)
         return a->present == b->present;
-    return a->step == b->step && a->epoch == b->epoch && a->epochs == b->epochs && a->last_checkpoint_step == b->last_checkpoint_step &&
-           str_eq(a->loss, b->loss) && same_bytes(&a->examples_per_second, &b->examples_per_second, sizeof a->examples_per_second) &&
-           (a->metrics == b->metrics || str_eq(a->metrics, b->metrics)) && same_time(a->updated_ms, b->updated_ms);
+    return same_steps(a, b) && str_eq(a->loss, b->loss) &&
+           same_bytes(&a->examples_per_second, &b->examples_per_second, sizeof a->examples_per_second) &&
+           same_metrics(a->metrics, b->metrics) && same_time(a->updated_ms, b->updated_ms);
 }
 
 static bool same_rest(const struct job_status *a, const struct job_status *b)
@@ -62,6 +79,22 @@ static bool same_rest(const struct job_status *a, const struct job_status *b)
 
 unsigned job_status_differs(const struct job_status *a, const struct job_status *b)
 {
-    return (same_conditions(a, b) ? 0 : STATUS_CONDITIONS) | (same_progress(&a->progress, &b->progress) ? 0 : STATUS_PROGRESS) |
+    return (same_conditions(a, b, true) ? 0 : STATUS_CONDITIONS) | (same_progress(&a->progress, &b->progress) ? 0 : STATUS_PROGRESS) |
            (same_rest(a, b) ? 0 : STATUS_REST);
+}
+
+static bool same_counts(const struct job_status *a, const struct job_status *b)
+{
+    for (int r = 0; r < ROLE_COUNT; r++)
+        if (a->roles[r].active != b->roles[r].active || a->roles[r].succeeded != b->roles[r].succeeded || a->roles[r].failed != b->roles[r].failed)
+            return false;
+    return true;
+}
+
+bool job_status_lacks(const struct job_status *has, const struct job_status *written)
+{
+    if (has->state[0] != '\0' || has->observed_generation != 0)
+        return job_status_differs(has, written) != 0;
+    return !same_conditions(has, written, false) || !same_counts(has, written) || !same_time(has->start_ms, written->start_ms) ||
+           !same_time(has->completion_ms, written->completion_ms);
 }

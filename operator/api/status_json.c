@@ -85,6 +85,7 @@ static void parse_progress(const json_t *v, struct progress *ret)
     ret->epoch = number_at(v, "epoch");
     ret->epochs = number_at(v, "epochs");
     ret->last_checkpoint_step = number_at(v, "lastCheckpointStep");
+    ret->highest_step = MAX(number_at(v, "highestStep"), ret->step);
     str_fmt(ret->loss, sizeof ret->loss, "%s", text_at(v, "loss"));
     ret->examples_per_second = json_number_value(json_object_get(v, "examplesPerSecond"));
     ret->updated_ms = time_parse(text_at(v, "lastUpdateTime"));
@@ -199,6 +200,7 @@ static json_t *progress_value(const struct progress *p)
     json_object_set_new(v, "loss", text_value(p->loss));
     json_object_set_new(v, "examplesPerSecond", isfinite(p->examples_per_second) ? json_real(p->examples_per_second) : json_null());
     json_object_set_new(v, "lastCheckpointStep", json_integer(p->last_checkpoint_step));
+    json_object_set_new(v, "highestStep", p->highest_step > p->step ? json_integer(p->highest_step) : json_null());
     json_object_set_new(v, "lastUpdateTime", time_value(p->updated_ms));
     json_object_set_new(v, "metrics", p->metrics == NULL ? json_null() : json_loads(p->metrics, 0, NULL));
     return v;

@@ -137,13 +137,49 @@ static bool may_act(struct controller *c, struct record *r, const struct plan *p
     return r->begun;
 }
 
+static bool all_wait(const struct record *r)
+{
+    for (size_t i = 0; i < r->npods; i++)
+        if (r->pods[i]->phase != POD_PENDING)
+            return false;
+    return r->npods > 0;
+}
+
+static bool one_is_being_made(const struct record *r)
+{
+    for (size_t i = 0; i < r->npods; i++)
+        if (r->pods[i]->creating)
+            return true;
+    return false;
+}
+
+/* Suspended and resumed before anybody looked, as by a queue that sends it elsewhere: pods that wait were made for the
+ * templates before that, so the suspension is made up for. Who is being made cannot be deleted yet: its answer brings the
+ * next look. A job of which anything runs goes on as it is. */
+static bool makes_up(struct controller *c, struct record *r)
+{
+    bool now = r->resumed_unseen && all_wait(r);
+    r->resumed_unseen = now && one_is_being_made(r);
+    if (now && !r->resumed_unseen)
+        queue_add(c->queue, r->key);
+    return now;
+}
+
+static void look(struct controller *c, struct record *r, int64_t now, struct plan *ret)
+{
+    struct observed seen = observe(r);
+    bool suspend = r->view.suspend;
+    r->view.suspend |= makes_up(c, r);
+    plan_job(&r->view, &r->status, &seen, &c->settings.plan, now, ret);
+    r->view.suspend = suspend;
+}
+
 static void reconcile(struct controller *c, struct record *r)
 {
     AUTO_FINI(plan) p = { 0 };
     int64_t now = controller_now();
     doubt(r);
-    struct observed seen = observe(r);
-    plan_job(&r->view, &r->status, &seen, &c->settings.plan, now, &p);
+    look(c, r, now, &p);
     take_status(c, r, &p);
     if (may_act(c, r, &p))
         apply_plan(c, r, &p);

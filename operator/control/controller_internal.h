@@ -54,6 +54,11 @@ void apply_cancel_all(struct controller *c);
  * more to do than it can, a status that others will follow waits for its turn and is made up then, so that it says all
  * that came meanwhile. */
 void writer_write(struct controller *c, struct record *r);
+/* The job's object has this status now. When it still lacks something of ours after a while somebody took it away, and it is
+ * written again: once for each time that is seen, after pauses that grow should he insist. */
+void writer_saw(struct controller *c, struct record *r, const json_t *status);
+/* How long it must lack something, after so many times it was written again. */
+int64_t writer_patience_ms(int rewrites);
 struct writer_step {
     enum { WRITER_NOTHING, WRITER_LATER /* at_ms: look again then */, WRITER_IN_TURN, WRITER_AT_ONCE } act;
     int64_t at_ms;

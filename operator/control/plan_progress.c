@@ -3,8 +3,8 @@
 
 #include "control/plan_internal.h"
 
-/* backoffLimit counts restarts without progress: what was counted is forgotten when the step advances. Restarts by the
- * kubelet of pods that are still there would be summed up again, so they are taken off. */
+/* backoffLimit counts restarts without progress: what was counted is forgotten when a step is reached that never was. Restarts
+ * by the kubelet of pods that are still there would be summed up again, so they are taken off. */
 static void forget_restarts(struct look *l)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
@@ -22,18 +22,19 @@ void plan_merge_progress(struct look *l)
 {
     const struct progress *is = &l->o->progress;
     struct progress *st = &l->st->progress;
-    int64_t updated_ms = st->updated_ms;
+    int64_t updated_ms = st->updated_ms, highest = st->present ? st->highest_step : is->step;
 
     if (!is->present)
         return;
     if (!st->present || is->step != st->step)
         updated_ms = l->now;
-    if (st->present && is->step > st->step && !l->k->disruptions_count)
+    if (is->step > highest && !l->k->disruptions_count)
         forget_restarts(l);
     free(st->metrics);
     *st = *is;
     st->metrics = is->metrics != NULL ? xstrdup(is->metrics) : NULL;
     st->updated_ms = updated_ms;
+    st->highest_step = MAX(highest, is->step);
 }
 
 /* ---- stalls ---- */

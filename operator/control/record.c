@@ -34,18 +34,19 @@ static void forget_claims(struct record *r)
     free(r->claims_fault);
 }
 
-static void acked_free(struct record *r)
+void record_drop_status(struct job_status **s)
 {
-    if (r->acked != NULL)
-        job_status_fini(r->acked);
-    free(r->acked);
+    if (*s != NULL)
+        job_status_fini(*s);
+    free(TAKE(*s));
 }
 
 void record_forget_job(struct record *r)
 {
     struct record kept = { .key = r->key, .pods = r->pods, .npods = r->npods, .services = r->services, .nservices = r->nservices };
     forget_claims(r);
-    acked_free(r);
+    record_drop_status(&r->acked);
+    record_drop_status(&r->seen);
     kube_turn_clear(&r->begin);
     kube_turn_clear(&r->tell);
     free(r->progress.metrics);

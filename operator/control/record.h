@@ -24,7 +24,11 @@ struct record {
     struct job_status status;         /* as decided */
     struct job_status *acked;         /* as the API server has it; NULL: the same */
     int64_t changed_ms;               /* since when it is not */
+    struct job_status *seen;          /* as the watch told last, if it lacks something; NULL: it does not */
+    int64_t seen_ms;
+    int rewrites;                     /* what others took away was written again so often */
     bool writing;                     /* a status patch is on its way */
+    bool resumed_unseen;              /* it was suspended and resumed between two looks */
     bool unsure, asked;               /* the end of a child went unseen, and so may the job's; the API server was asked */
     bool begun;                       /* it may make what it needs: its turn to begin has come */
     struct kube_turn begin, tell;     /* to make things; to write its status */
@@ -60,6 +64,8 @@ struct record *store_get(struct store *s, const char *ns, const char *name); /* 
 void store_drop_if_empty(struct store *s, struct record *r);                 /* r may be gone afterwards */
 void store_remove(struct store *s, struct record *r);
 
+/* One on the heap, such as r->acked; NULL afterwards. */
+void record_drop_status(struct job_status **s);
 /* "ns/name" into out. */
 const char *record_key(const char *ns, const char *name, char out[512]);
 /* The job's object is gone or is another life of the name: back to an unknown job with the same pods. */

@@ -27,13 +27,16 @@ void watch_new_spec(struct controller *c, struct record *r, const json_t *object
         free(r->claims[i].name);
     free(TAKE(r->claims));
     free(TAKE(r->claims_fault));
-    r->claims_known = r->board_ensured = false;
+    r->claims_known = false;
     r->group = GROUP_UNKNOWN;
     r->claims_asked = 0;
     r->claims_round++;
     r->makes = r->deletes = (struct pause){ 0 };
+    bool unseen = r->known && r->view.suspend && !job_status_is(&r->status, COND_SUSPENDED);
     job_view_fini(&r->view);
     job_view_parse(c->kind, object, c->settings.default_clean, &r->view);
+    r->resumed_unseen = (r->resumed_unseen || unseen) && !r->view.suspend;
+    r->board_ensured = r->board_ensured && !r->view.tensorboard; /* it is made as it should be now, or taken away */
 }
 
 static void forget(struct controller *c, struct record *r)
@@ -54,14 +57,17 @@ static void on_job(void *user, const json_t *object)
     struct record *r = store_get(&c->store, meta(object, "namespace"), meta(object, "name"));
     if (r->known && !str_eq(r->view.uid, meta(object, "uid")))
         forget(c, r);
-    if (same_spec(r, object))
+    if (same_spec(r, object)) {
+        writer_saw(c, r, json_object_get(object, "status"));
         return;
+    }
     watch_new_spec(c, r, object);
     if (!r->known) {
         job_status_parse(json_object_get(object, "status"), &r->status);
         gauge_set(c->meters.jobs, (double)++c->jobs);
         meters_job(c, r, "created", 0);
     }
+    writer_saw(c, r, json_object_get(object, "status"));
     r->known = true;
     controller_wake(c, r);
 }
@@ -95,8 +101,8 @@ static void each_job(void *user, void (*tell)(void *reflector, const char *ns, c
 static void last_words(struct controller *c, struct record *r, const struct pod_facts *p, const json_t *object)
 {
     AUTO_FINI(progress) words = { 0 };
-    if (!c->kind->own_processes || !r->known || p->phase != POD_SUCCEEDED || p->role != job_view_leader(&r->view) ||
-        progress_of_pod(c->kind, object, &words) < 0)
+    if (!c->kind->own_processes || !r->known || p->phase != POD_SUCCEEDED || p->role != job_view_leader(&r->view) || p->index != 0 ||
+        !str_eq(p->owner_uid, r->view.uid) || progress_of_pod(c->kind, object, &words) < 0)
         return;
     progress_fini(&r->progress);
     r->progress = words;

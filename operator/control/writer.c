@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -10,6 +12,8 @@ enum {
     PAUSE_FIRST_MS = 1000,
     PAUSE_MAX_MS = 300 * 1000,
     PAUSE_DOUBLINGS = 9,
+    LOST_MS = 5000, /* beyond what a watch is late */
+    LOST_DOUBLINGS = 7,
 };
 
 /* ---- deciding ---- */
@@ -53,14 +57,49 @@ int64_t writer_pause_ms(int failures, bool refused)
     return refused ? MIN((int64_t)PAUSE_FIRST_MS << MIN(failures - 1, PAUSE_DOUBLINGS), (int64_t)PAUSE_MAX_MS) : PAUSE_FIRST_MS;
 }
 
-/* ---- acting ---- */
-
-static void drop_acked(struct record *r)
+int64_t writer_patience_ms(int rewrites)
 {
-    if (r->acked != NULL)
-        job_status_fini(r->acked);
-    free(TAKE(r->acked));
+    return (int64_t)LOST_MS << MIN(rewrites, LOST_DOUBLINGS);
 }
+
+/* ---- what others took away ---- */
+
+void writer_saw(struct controller *c, struct record *r, const json_t *status)
+{
+    record_drop_status(&r->seen);
+    if (r->view.managed_elsewhere || r->view.deleting)
+        return;
+    AUTO_FINI(job_status) is = { .nconds = 0 };
+    job_status_parse(status, &is);
+    if (!job_status_lacks(&is, &r->status))
+        return;
+    r->seen = xmemdup(&is, sizeof is);
+    memset(&is, 0, sizeof is);
+    r->seen_ms = clock_ms();
+    if (r->acked == NULL && !r->writing) /* else it is looked at when that is written */
+        queue_add_at(c->queue, r->key, r->seen_ms + writer_patience_ms(r->rewrites));
+}
+
+/* The watch tells of our own writes a little later: what it told before that is no news. */
+static void look_for_loss(struct controller *c, struct record *r)
+{
+    if (r->seen == NULL || r->acked != NULL)
+        return;
+    int64_t due = r->seen_ms + writer_patience_ms(r->rewrites);
+    if (clock_ms() < due) {
+        queue_add_at(c->queue, r->key, due);
+        return;
+    }
+    if (job_status_lacks(r->seen, &r->status)) {
+        log_info("%s %s: somebody changed its status: written again", c->kind->resource.kind, r->key);
+        r->acked = TAKE(r->seen);
+        r->changed_ms = clock_ms();
+        r->rewrites++;
+    }
+    record_drop_status(&r->seen);
+}
+
+/* ---- acting ---- */
 
 /* A refusal is told once; the same words again and again help nobody. */
 static void failed(struct task *t, struct record *r, const struct kube_answer *a)
@@ -86,10 +125,11 @@ static void on_written(struct task *t, struct record *r, const struct kube_answe
     r->writing = false;
     if (kube_ok(a)) {
         r->tells = (struct pause){ 0 };
+        r->seen_ms = clock_ms(); /* soon the watch tells of this */
         controller_wake(t->c, r);
         return;
     }
-    drop_acked(r);
+    record_drop_status(&r->acked);
     r->acked = TAKE(t->before);
     if (a->status != 404) /* else the job is gone: the watch will say so */
         failed(t, r, a);
@@ -100,7 +140,7 @@ static void send(struct controller *c, struct record *r, enum kube_urgency urgen
     json_auto_t *patch = job_status_patch(c->kind, r->view.uid, r->acked, &r->status);
     AUTO_FINI(buf) path = BUF_INIT;
     if (patch == NULL) {
-        drop_acked(r);
+        record_drop_status(&r->acked);
         return;
     }
     kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, "status");
@@ -121,7 +161,10 @@ static void on_turn(void *user)
 
 void writer_write(struct controller *c, struct record *r)
 {
-    if (r->writing || r->acked == NULL)
+    if (r->writing)
+        return;
+    look_for_loss(c, r);
+    if (r->acked == NULL)
         return;
     unsigned differs = job_status_differs(r->acked, &r->status);
     int64_t progress_pause_ms = MAX(c->settings.progress_ms, (int64_t)c->polled * 1000 / PROGRESS_JOBS_A_SECOND);
@@ -129,7 +172,7 @@ void writer_write(struct controller *c, struct record *r)
     if (step.act != WRITER_IN_TURN)
         kube_turn_clear(&r->tell);
     if (differs == 0)
-        drop_acked(r);
+        record_drop_status(&r->acked);
     else if (step.act == WRITER_LATER)
         queue_add_at(c->queue, r->key, step.at_ms);
     else if (step.act == WRITER_AT_ONCE)

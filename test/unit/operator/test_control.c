@@ -399,6 +399,159 @@ START_TEST(a_deleted_pod_does_not_come_back_with_the_answer)
 }
 END_TEST
 
+/* ---- a status that somebody changes ---- */
+
+static bool lacks_something(void *user)
+{
+    return record(user)->seen != NULL;
+}
+
+static bool lacks_nothing(void *user)
+{
+    return record(user)->seen == NULL;
+}
+
+static bool is_told(void *user)
+{
+    const struct record *r = record(user);
+    return r->acked == NULL && !r->writing && r->npods == 1 && !r->pods[0]->creating;
+}
+
+/* The object as the watch tells it later: each change has a version of its own. status: JSON, or NULL. */
+static char *later(const char *object, int version, const char *status)
+{
+    char text[32];
+    json_auto_t *o = NULL;
+    AUTO_FINI(buf) b = BUF_INIT;
+    str_fmt(text, sizeof text, "%d", version);
+    ck_assert_int_eq(json_parse(object, strlen(object), "object", &o, NULL), 0);
+    json_object_set_new(json_object_get(o, "metadata"), "resourceVersion", json_string(text));
+    if (status != NULL)
+        json_object_set_new(o, "status", json_loads(status, 0, NULL));
+    json_emit(o, &b);
+    return buf_detach(&b);
+}
+
+/* What the newest patch wrote. */
+static char *newest_status(struct world *w)
+{
+    struct fake_request r = { .body = NULL };
+    json_auto_t *patch = NULL;
+    AUTO_FINI(buf) b = BUF_INIT;
+    for (size_t i = 0; fake_api_request(w->api, "PATCH", STATUS, i, &r); i++)
+        continue;
+    ck_assert_int_eq(json_parse(r.body, r.body_len, "patch", &patch, NULL), 0);
+    json_emit(json_object_get(patch, "status"), &b);
+    return buf_detach(&b);
+}
+
+/* A person edits it, say. Once for each time; an older state that the watch tells late is nobody's doing. */
+START_TEST(what_somebody_takes_away_is_written_again)
+{
+    START(&KIND_TFJOB);
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "PATCH", STATUS, 1);
+    fake_until(w.loop, is_told, &w);
+    size_t n = fake_api_count(w.api, "PATCH", STATUS);
+    auto_free char *empty = later(JOB("1", "1", ""), 30, NULL), *again = later(JOB("1", "1", ""), 31, NULL);
+    push(&w, JOB_WATCH, "MODIFIED", empty);
+    fake_until(w.loop, lacks_something, &w);
+    fake_until(w.loop, is_idle, &w);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), n);
+    record(&w)->seen_ms -= writer_patience_ms(0);
+    controller_wake(w.controller, record(&w));
+    wait_for(&w, "PATCH", STATUS, n + 1);
+    fake_until(w.loop, is_told, &w);
+    auto_free char *status = newest_status(&w), *whole = later(JOB("1", "1", ""), 32, status);
+    ck_assert_ptr_nonnull(strstr(status, "\"type\":\"Created\""));
+    push(&w, JOB_WATCH, "MODIFIED", again);
+    fake_until(w.loop, lacks_something, &w);
+    push(&w, JOB_WATCH, "MODIFIED", whole);
+    fake_until(w.loop, lacks_nothing, &w);
+    record(&w)->seen_ms -= writer_patience_ms(1);
+    controller_wake(w.controller, record(&w));
+    fake_until(w.loop, is_idle, &w);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), n + 1);
+}
+END_TEST
+
+static bool has_generation_2(void *user)
+{
+    return record(user) != NULL && record(user)->view.generation == 2;
+}
+
+#define ELSEWHERE "\"managedBy\":\"kueue.x-k8s.io/multikueue\""
+
+START_TEST(the_status_of_a_job_of_another_controller_is_left_alone)
+{
+    START(&KIND_TFJOB);
+    auto_free char *first = later(JOB("1", "1", ELSEWHERE), 30, "{\"state\":\"Running\"}"), *next = later(JOB("1", "2", ELSEWHERE), 31, "{\"state\":\"Running\"}");
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ELSEWHERE));
+    push(&w, JOB_WATCH, "MODIFIED", first);
+    push(&w, JOB_WATCH, "MODIFIED", next);
+    fake_until(w.loop, has_generation_2, &w);
+    ck_assert_ptr_null(record(&w)->seen);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), 0);
+}
+END_TEST
+
+/* ---- suspended and resumed at once ---- */
+
+#define SUSPENDED_AND_RESUMED JOB("1", "2", "\"suspend\":true") "}\n{\"type\":\"MODIFIED\",\"object\":" JOB("1", "3", "")
+
+/* Both are told in one breath. Its pod, which waits, may have been made for another template. */
+START_TEST(a_pod_that_waits_is_made_again_when_its_job_was_resumed)
+{
+    START(&KIND_TFJOB);
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    push(&w, JOB_WATCH, "MODIFIED", SUSPENDED_AND_RESUMED);
+    wait_for(&w, "DELETE", A_POD "*", 1);
+    wait_for(&w, "POST", POD_POSTS, 2);
+    fake_until(w.loop, has_real_pod, &w);
+    ck_assert(!job_status_is(&record(&w)->status, COND_SUSPENDED));
+}
+END_TEST
+
+/* The create is answered after that. */
+START_TEST(a_pod_that_was_being_made_is_made_again_when_its_job_was_resumed)
+{
+    START(&KIND_TFJOB);
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50"), .delay_ms = 300, .times = 1 });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    wait_for(&w, "POST", POD_POSTS, 1);
+    push(&w, JOB_WATCH, "MODIFIED", SUSPENDED_AND_RESUMED);
+    wait_for(&w, "DELETE", A_POD "*", 1);
+    wait_for(&w, "POST", POD_POSTS, 2);
+}
+END_TEST
+
+static bool runs_now(void *user)
+{
+    return record(user)->status.roles[ROLE_WORKER].active == 1;
+}
+
+static bool has_generation_3(void *user)
+{
+    return record(user)->status.observed_generation == 3;
+}
+
+START_TEST(a_pod_that_runs_goes_on_when_its_job_was_resumed)
+{
+    START(&KIND_TFJOB);
+    auto_free char *runs = later(POD("p-1", "1", "50"), 60, "{\"phase\":\"Running\"}");
+    on(&w, "POST", POD_POSTS, (struct fake_answer){ .status = 201, .body = POD("p-1", "1", "50") });
+    push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
+    fake_until(w.loop, has_real_pod, &w);
+    push(&w, POD_WATCH, "MODIFIED", runs);
+    fake_until(w.loop, runs_now, &w);
+    push(&w, JOB_WATCH, "MODIFIED", SUSPENDED_AND_RESUMED);
+    fake_until(w.loop, has_generation_3, &w);
+    fake_until(w.loop, is_idle, &w);
+    ck_assert_uint_eq(fake_api_count(w.api, "DELETE", A_POD "*"), 0);
+}
+END_TEST
+
 /* ---- jobs that go ---- */
 
 START_TEST(nothing_is_left_of_a_job_deleted_while_its_pod_is_made)
@@ -651,6 +804,58 @@ START_TEST(a_board_is_its_service_and_its_deployment)
 }
 END_TEST
 
+static bool board_is_there(void *user)
+{
+    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    return r != NULL && r->board_ensured;
+}
+
+START_TEST(a_board_that_is_not_wanted_any_more_goes)
+{
+    START(&KIND_TRAINJOB);
+    on(&w, "GET", CLAIM, (struct fake_answer){ .body = "{\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}" });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", BOARD_JOB);
+    fake_until(w.loop, board_is_there, &w);
+    push(&w, "*/trainjobs[?]watch=true*", "MODIFIED", TRAINJOB_OF("2", "\"storage\":{\"output\":{\"persistentVolumeClaim\":{\"claimName\":\"c\"}}},", "1"));
+    wait_for(&w, "DELETE", "*/deployments/t-tensorboard*", 1);
+    wait_for(&w, "DELETE", "*/services/t-tensorboard*", 1);
+}
+END_TEST
+
+/* ---- last words ---- */
+
+#define LAST_WORDS(uid, owner, index, step)                                                                            \
+    "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"t-worker-" index "\",\"uid\":\"" uid "\",\"resourceVersion\":\"5" step "\"," \
+    "\"labels\":{\"trainyard.dev/operator-name\":\"trainjob-controller\",\"trainyard.dev/job-name\":\"t\"," \
+    "\"trainyard.dev/replica-type\":\"worker\",\"trainyard.dev/replica-index\":\"" index "\"}," \
+    "\"ownerReferences\":[{\"uid\":\"" owner "\",\"controller\":true}]},\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":" \
+    "[{\"name\":\"trainer\",\"state\":{\"terminated\":{\"exitCode\":0,\"message\":\"{\\\"step\\\":" step "}\"}}}]}}"
+
+static bool t_is_known(void *user)
+{
+    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    return r != NULL && r->known;
+}
+
+static bool t_has_progress(void *user)
+{
+    return store_find(&((struct world *)user)->controller->store, "a/t")->status.progress.present;
+}
+
+/* Those of the job's leader alone: not of the job that had its name before, nor of another worker. */
+START_TEST(the_leader_has_the_last_word)
+{
+    START(&KIND_TRAINJOB);
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB_OF("1", "", "2"));
+    fake_until(w.loop, t_is_known, &w);
+    push(&w, POD_WATCH, "ADDED", LAST_WORDS("p-0", "0", "0", "5"));
+    push(&w, POD_WATCH, "ADDED", LAST_WORDS("p-1", "1", "1", "6"));
+    push(&w, POD_WATCH, "ADDED", LAST_WORDS("p-2", "1", "0", "7"));
+    fake_until(w.loop, t_has_progress, &w);
+    ck_assert_int_eq(store_find(&w.controller->store, "a/t")->status.progress.step, 7);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("control");
@@ -681,6 +886,13 @@ Suite *test_suite(void)
     tcase_add_test(t, a_refused_service_leaves_the_pod_of_its_name);
     tcase_add_test(t, a_repeated_refusal_is_written_once);
     tcase_add_test(t, a_board_is_its_service_and_its_deployment);
+    tcase_add_test(t, a_board_that_is_not_wanted_any_more_goes);
+    tcase_add_test(t, the_leader_has_the_last_word);
+    tcase_add_test(t, what_somebody_takes_away_is_written_again);
+    tcase_add_test(t, the_status_of_a_job_of_another_controller_is_left_alone);
+    tcase_add_test(t, a_pod_that_waits_is_made_again_when_its_job_was_resumed);
+    tcase_add_test(t, a_pod_that_was_being_made_is_made_again_when_its_job_was_resumed);
+    tcase_add_test(t, a_pod_that_runs_goes_on_when_its_job_was_resumed);
     suite_add_tcase(s, t);
     return s;
 }

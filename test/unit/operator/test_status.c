@@ -302,6 +302,7 @@ START_TEST(each_difference_is_seen_without_making_the_patch)
         case 25: is.completion_ms = T0; break;
         case 26: is.observed_generation = 1; break;
         case 27: want = 0; is.conds[0].updated_ms += 999; break; /* of a second only whole ones are written */
+        case 28: want = STATUS_PROGRESS; is.progress.highest_step = 1; break;
         default: return;
         }
         json_auto_t *there = job_status_patch(&KIND_TRAINJOB, "u", &was, &is), *back = job_status_patch(&KIND_TRAINJOB, "u", &is, &was);
@@ -332,6 +333,64 @@ START_TEST(what_is_written_reads_back)
     ck_assert_int_eq(read.roles[ROLE_WORKER].counted, -2);
     ck_assert_int_eq(index_counts_get(&read.roles[ROLE_WORKER].again, 3), 7);
     ck_assert_str_eq(read.progress.metrics, "{\"a\":\"1\"}");
+}
+END_TEST
+
+/* The API server gives names back in its own order. */
+START_TEST(the_order_of_metrics_is_no_difference)
+{
+    static const struct { const char *a, *b; bool same; } CASES[] = {
+        { "{\"loss\":\"1\",\"auc\":\"2\"}", "{\"auc\":\"2\",\"loss\":\"1\"}", true },
+        { "{\"loss\":\"1\",\"auc\":\"2\"}", "{\"auc\":\"1\",\"loss\":\"2\"}", false },
+        { "{\"loss\":\"1\"}", "{\"loss\":\"1\",\"auc\":\"2\"}", false },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        AUTO_FINI(job_status) a = { .nconds = 0 };
+        AUTO_FINI(job_status) b = { .nconds = 0 };
+        a.progress = (struct progress){ .present = true, .metrics = xstrdup(CASES[i].a) };
+        b.progress = (struct progress){ .present = true, .metrics = xstrdup(CASES[i].b) };
+        ck_assert_msg((job_status_differs(&a, &b) == 0) == CASES[i].same, "case %zu", i);
+    }
+}
+END_TEST
+
+/* What training-operator's CRD does not keep is not missed; what it keeps is. */
+START_TEST(what_the_server_lacks_is_seen)
+{
+    for (int i = 0;; i++) {
+        AUTO_FINI(job_status) written = { .nconds = 0 };
+        AUTO_FINI(job_status) has = { .nconds = 0 };
+        bool lacks = true;
+        set(&written, COND_CREATED, true, "C", "m", 0);
+        written.roles[ROLE_WORKER] = (struct role_status){ .active = 1, .succeeded = 2, .failed = 3, .restarts = 4 };
+        written.start_ms = written.completion_ms = T0;
+        written.observed_generation = 1;
+        str_fmt(written.state, sizeof written.state, "Created");
+        job_status_copy(&written, &has);
+        switch (i) {
+        case 0: lacks = false; break;
+        case 1: has.state[0] = '\0'; break;
+        case 2: has.observed_generation = 0; break;
+        case 3: has.roles[ROLE_WORKER].restarts = 0; break;
+        case 4: has.conds[0].generation = 0; break;
+        default: /* a CRD of training-operator's */
+            has.state[0] = '\0';
+            has.observed_generation = has.conds[0].generation = has.roles[ROLE_WORKER].restarts = 0;
+        }
+        switch (i) {
+        case 5: lacks = false; break;
+        case 6: job_status_drop(&has, COND_CREATED); break;
+        case 7: has.roles[ROLE_WORKER].active = 0; break;
+        case 8: has.roles[ROLE_WORKER].succeeded = 0; break;
+        case 9: has.roles[ROLE_WORKER].failed = 0; break;
+        case 10: has.start_ms = 0; break;
+        case 11: has.completion_ms = 0; break;
+        case 12: set(&has, COND_CREATED, true, "C", "other", 0); break;
+        case 13: return;
+        default: break;
+        }
+        ck_assert_msg(job_status_lacks(&has, &written) == lacks, "case %d", i);
+    }
 }
 END_TEST
 
@@ -378,6 +437,7 @@ Suite *test_suite(void)
         a_changed_condition_is_the_latest, another_message_changes_in_place, another_reason_keeps_the_time_of_the_change,
         nothing_changes_after_failed, a_refused_change_is_never_the_latest, the_patch_says_what_changed_and_no_more, what_went_is_nulled,
         progress_is_written_by_member, what_the_schema_would_refuse_is_left_out, the_patch_names_the_life_of_the_job, each_difference_is_seen_without_making_the_patch, what_is_written_reads_back,
+        the_order_of_metrics_is_no_difference, what_the_server_lacks_is_seen,
         a_strange_status_is_read_as_far_as_it_goes, a_status_of_training_operator_is_understood,
     };
     Suite *s = suite_create("status");

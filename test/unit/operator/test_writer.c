@@ -91,6 +91,15 @@ START_TEST(pauses_grow_while_it_is_refused)
 }
 END_TEST
 
+/* Somebody who takes away again and again is not fought with. */
+START_TEST(what_is_taken_away_waits_ever_longer)
+{
+    static const int64_t WANT_S[] = { 5, 10, 20, 40, 80, 160, 320, 640, 640 };
+    for (int i = 0; i < (int)COUNT_OF(WANT_S); i++)
+        ck_assert_int_eq(writer_patience_ms(i), WANT_S[i] * 1000);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("writer");
@@ -99,6 +108,7 @@ Suite *test_suite(void)
     tcase_add_test(t, progress_alone_is_written_now_and_then);
     tcase_add_test(t, what_was_refused_waits);
     tcase_add_test(t, pauses_grow_while_it_is_refused);
+    tcase_add_test(t, what_is_taken_away_waits_ever_longer);
     suite_add_tcase(s, t);
     return s;
 }
