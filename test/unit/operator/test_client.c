@@ -437,6 +437,27 @@ START_TEST(urgent_goes_first_and_background_last)
 }
 END_TEST
 
+/* What was told to come again later does not begin at the end of those that came meanwhile. */
+START_TEST(what_is_tried_again_keeps_its_place)
+{
+    static const char *const WANT[] = { "/a", "/b", "/a", "/c" };
+    AUTO_FINI(world) w = world((struct kube_settings){ .at_once = 1 });
+    struct got g[3] = { { .done = 0 } };
+
+    fake_api_on(w.api, "*", "*", &(struct fake_answer){ .body = "{}" });
+    fake_api_on(w.api, "*", "/a", &(struct fake_answer){ .status = 429, .times = 1 });
+    fake_api_on(w.api, "*", "/b", &(struct fake_answer){ .body = "{}", .delay_ms = 600 });
+    for (int i = 0; i < 3; i++)
+        send(&w, &g[i], (struct kube_request){ .path = (const char *[]){ "/a", "/b", "/c" }[i], .urgency = KUBE_NORMAL });
+    fake_until(w.l, is_idle, &w);
+    for (size_t i = 0; i < COUNT_OF(WANT); i++) {
+        struct fake_request r;
+        ck_assert(fake_api_request(w.api, "*", "*", i, &r));
+        ck_assert_str_eq(r.path, WANT[i]);
+    }
+}
+END_TEST
+
 START_TEST(the_rate_is_kept_by_all_but_leases)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 5, .burst = 2 });
@@ -696,6 +717,24 @@ START_TEST(a_watch_with_a_refused_token_is_tried_once_more)
 }
 END_TEST
 
+/* As what is no API server may send: it is not kept until memory is full. */
+START_TEST(a_line_without_end_ends_its_watch)
+{
+    enum { MUCH = 9 << 20 };
+    AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
+    struct got g = { .done = 0 };
+    auto_free char *body = xcalloc(1, MUCH);
+
+    memset(body, 'x', MUCH);
+    fake_api_on(w.api, "GET", "/w", &(struct fake_answer){ .open = true, .body = body, .body_len = MUCH });
+    follow(&w, &g);
+    fake_until(w.l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_STOPPED);
+    ck_assert_uint_eq(g.lines.len, 0);
+    buf_fini(&g.lines);
+}
+END_TEST
+
 /* _i 0: the line cancels its own watch; 1: it frees the client. No line comes after that. */
 START_TEST(a_line_may_end_its_watch)
 {
@@ -740,6 +779,7 @@ Suite *test_suite(void)
     tcase_add_test(c, a_refused_token_is_tried_once_more);
     tcase_add_test(c, a_server_that_stands_still_and_goes_on);
     tcase_add_test(c, urgent_goes_first_and_background_last);
+    tcase_add_test(c, what_is_tried_again_keeps_its_place);
     tcase_add_test(c, the_rate_is_kept_by_all_but_leases);
     tcase_add_test(c, a_callback_may_cancel_others_and_free_the_client);
     tcase_add_test(c, a_token_is_asked_for_anew_once);
@@ -747,6 +787,7 @@ Suite *test_suite(void)
     tcase_add_test(c, lines_come_whole);
     tcase_add_test(c, a_watch_is_not_pending_and_ends_with_what_the_server_says);
     tcase_add_test(c, a_watch_with_a_refused_token_is_tried_once_more);
+    tcase_add_test(c, a_line_without_end_ends_its_watch);
     tcase_add_test(c, watches_take_no_request_its_place);
     tcase_add_loop_test(c, a_line_may_end_its_watch, 0, 2);
     suite_add_tcase(s, c);

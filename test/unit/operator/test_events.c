@@ -114,6 +114,34 @@ START_TEST(an_object_has_25_series_and_then_one_in_five_minutes)
 }
 END_TEST
 
+static int begin_many(struct event_book *b, const char *kind, int64_t now_ms, struct series *ret[40])
+{
+    char reason[32];
+    int taken = 0;
+    for (int i = 0; i < 40; i++) {
+        snprintf(reason, sizeof reason, "%s%d", kind, i);
+        ret[i] = note(b, reason, "x", now_ms);
+        taken += ret[i] != NULL;
+    }
+    return taken;
+}
+
+/* Neither by being quiet for days nor by what was told being over does an object win more than that. */
+START_TEST(an_object_does_not_save_up_for_a_flood)
+{
+    struct event_book b = { 0 };
+    struct series *s[40];
+    ck_assert_int_eq(begin_many(&b, "First", 0, s), 25);
+    for (int i = 0; i < 25; i++) {
+        sent(&b, s[i], 1000);
+        event_book_end(&b, s[i], 10 * MINUTE + 1000); /* ten minutes later */
+    }
+    ck_assert_int_eq(begin_many(&b, "Second", 10 * MINUTE + 2000, s), 2); /* one in five minutes */
+    ck_assert_int_eq(begin_many(&b, "Third", 10000 * MINUTE, s), 25);
+    event_book_fini(&b);
+}
+END_TEST
+
 START_TEST(so_many_wait_and_no_more)
 {
     struct event_book b = { 0 };
@@ -151,6 +179,19 @@ START_TEST(a_series_that_goes_on_is_told_less_often)
     ck_assert_int_ge(requests, 10);
     ck_assert_int_le(requests, 45);
     ck_assert_int_eq(s->count, 600);
+    event_book_fini(&b);
+}
+END_TEST
+
+START_TEST(a_series_is_told_every_half_minute_at_least)
+{
+    struct event_book b = { 0 };
+    struct series *s = note(&b, "Failing", "x", 0);
+    for (int i = 0; i < 100; i++) {
+        sent(&b, s, i * MINUTE);
+        ck_assert_ptr_eq(note(&b, "Failing", "x", i * MINUTE + 1), s);
+    }
+    ck_assert_int_eq(s->due_ms, 99 * MINUTE + 1 + 30000);
     event_book_fini(&b);
 }
 END_TEST
@@ -261,6 +302,45 @@ START_TEST(events_are_created_patched_and_made_anew)
 }
 END_TEST
 
+/* The answer to a create was lost, and the next try finds it there: it goes on as any other. */
+START_TEST(an_event_that_is_there_already_is_told)
+{
+    AUTO_FINI(world) w;
+    world_init(&w);
+    fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 409, .body = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}" });
+    fake_api_on(w.api, "PATCH", ALL, &(struct fake_answer){ .body = "{}" });
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
+    fake_until(w.loop, none_waits, &w);
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
+    fake_until(w.loop, none_waits, &w);
+    ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 1);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", ALL), 1);
+}
+END_TEST
+
+static bool is_past(void *user)
+{
+    return clock_ms() >= *(const int64_t *)user;
+}
+
+/* Not one Event each: people see a count. */
+START_TEST(what_repeats_after_a_while_is_still_one_event)
+{
+    AUTO_FINI(world) w;
+    world_init(&w);
+    fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}" });
+    fake_api_on(w.api, "PATCH", ALL, &(struct fake_answer){ .body = "{}" });
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
+    fake_until(w.loop, none_waits, &w);
+    int64_t later = clock_ms() + EVENT_DELAY_MS + 300;
+    fake_until(w.loop, is_past, &later);
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
+    fake_until(w.loop, none_waits, &w);
+    ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 1);
+    ck_assert_uint_eq(fake_api_count(w.api, "PATCH", ALL), 1);
+}
+END_TEST
+
 /* Events about so many objects, due at one moment; more than the client sends at once. */
 enum { OBJECTS = 60 };
 static const char *uid_of(int i, char out[16])
@@ -346,12 +426,16 @@ Suite *test_suite(void)
     tcase_add_test(t, what_repeats_within_ten_minutes_is_one_event);
     tcase_add_test(t, reason_type_and_subject_tell_series_apart);
     tcase_add_test(t, an_object_has_25_series_and_then_one_in_five_minutes);
+    tcase_add_test(t, an_object_does_not_save_up_for_a_flood);
     tcase_add_test(t, so_many_wait_and_no_more);
     tcase_add_test(t, a_series_that_goes_on_is_told_less_often);
+    tcase_add_test(t, a_series_is_told_every_half_minute_at_least);
     tcase_add_test(t, notes_are_cut_between_characters);
     tcase_add_test(t, a_long_name_leaves_room_for_the_time);
     tcase_add_test(t, what_came_while_it_was_sent_is_told_after);
     tcase_add_test(t, events_are_created_patched_and_made_anew);
+    tcase_add_test(t, an_event_that_is_there_already_is_told);
+    tcase_add_test(t, what_repeats_after_a_while_is_still_one_event);
     tcase_add_test(t, those_that_are_due_stand_in_line);
     tcase_add_test(t, those_whose_object_goes_are_told_all_the_same);
     tcase_add_test(t, of_an_object_that_is_gone_nothing_is_kept_but_what_waits);

@@ -266,6 +266,15 @@ static bool knows_a_leader(void *user)
     return ((struct candidate *)user)->leader[0] != '\0';
 }
 
+static bool is_held(void *user)
+{
+    struct store *s = user;
+    pthread_mutex_lock(&s->lock);
+    bool held = s->lease != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return held;
+}
+
 #define START()                                                                                                        \
     AUTO_FINI(world) w;                                                                                                \
     world_init(&w);                                                                                                    \
@@ -350,6 +359,95 @@ START_TEST(what_another_took_is_lost)
 }
 END_TEST
 
+/* kubectl delete lease: it is made again, and nobody has lost it. */
+START_TEST(a_lease_that_is_deleted_is_made_again)
+{
+    START();
+    stand(&w, &a, "a", 15, 10, 1);
+    fake_until(w.loop, leads, &a);
+    set_lease(&w.store, NULL);
+    fake_api_wait(w.api, w.loop, "POST", "*", 2);
+    fake_until(w.loop, is_held, &w.store);
+    ck_assert_int_eq(a.lost * 10 + a.leading, 1);
+    ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "a");
+    END();
+}
+END_TEST
+
+/* A renewal counts from the moment it was sent: the others count from the moment it was written. */
+START_TEST(the_time_counts_from_the_question)
+{
+    START();
+    fake_api_on(w.api, "POST", "*", &(struct fake_answer){ .handle = serve, .user = &w.store, .delay_ms = 1200 });
+    stand(&w, &a, "a", 6, 4, 4);
+    fake_until(w.loop, leads, &a);
+    int64_t began = clock_ms();
+    set_down(&w.store, true);
+    fake_until(w.loop, has_lost, &a);
+    ck_assert_int_lt(clock_ms() - began, 3700); /* 2.8 s */
+    END();
+}
+END_TEST
+
+/* Stopped while the lease is being taken: nobody knows whether it was; it is looked at, and given back. */
+START_TEST(what_is_being_taken_is_given_back)
+{
+    START();
+    fake_api_on(w.api, "POST", "*", &(struct fake_answer){ .handle = serve, .user = &w.store, .delay_ms = 200, .times = 1 });
+    stand(&w, &a, "a", 15, 10, 1);
+    fake_api_wait(w.api, w.loop, "POST", "*", 1);
+    elector_release(a.elector, on_released, &a);
+    set_lease(&w.store, "{\"metadata\":{\"resourceVersion\":\"4\"},\"spec\":{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}}");
+    fake_until(w.loop, has_released, &a);
+    ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "");
+    ck_assert_int_eq(a.leading, 0);
+    END();
+}
+END_TEST
+
+/* Another one has taken it meanwhile, as from a leader that stood still: his it stays. */
+START_TEST(what_another_holds_is_not_given_away)
+{
+    START();
+    stand(&w, &a, "a", 15, 10, 5);
+    fake_until(w.loop, leads, &a);
+    set_lease(&w.store, "{\"metadata\":{\"resourceVersion\":\"99\"},\"spec\":{\"holderIdentity\":\"you\",\"leaseDurationSeconds\":15}}");
+    elector_release(a.elector, on_released, &a);
+    fake_until(w.loop, has_released, &a);
+    ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "you");
+    END();
+}
+END_TEST
+
+/* Somebody touched it since it was last seen: it is given away all the same. */
+START_TEST(what_others_touched_is_given_away)
+{
+    START();
+    stand(&w, &a, "a", 15, 10, 5);
+    fake_until(w.loop, leads, &a);
+    set_lease(&w.store, "{\"metadata\":{\"resourceVersion\":\"99\"},\"spec\":{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}}");
+    elector_release(a.elector, on_released, &a);
+    fake_until(w.loop, has_released, &a);
+    ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "");
+    END();
+}
+END_TEST
+
+/* The API server says nothing: a pod that is to end does not wait for it. */
+START_TEST(giving_it_away_takes_two_seconds_at_most)
+{
+    START();
+    stand(&w, &a, "a", 15, 10, 5);
+    fake_until(w.loop, leads, &a);
+    fake_api_on(w.api, "PUT", "*", &(struct fake_answer){ .silent = true });
+    int64_t began = clock_ms();
+    elector_release(a.elector, on_released, &a);
+    fake_until(w.loop, has_released, &a);
+    ck_assert_int_lt(clock_ms() - began, 4500); /* the request's own limit is 5 s */
+    END();
+}
+END_TEST
+
 /* Somebody labels the lease: its version is another, it is still ours. */
 START_TEST(a_lease_that_others_touch_stays_ours)
 {
@@ -381,6 +479,12 @@ Suite *test_suite(void)
     tcase_add_test(t, a_silent_leader_is_followed_when_its_lease_is_over);
     tcase_add_test(t, what_cannot_be_renewed_is_lost);
     tcase_add_test(t, what_another_took_is_lost);
+    tcase_add_test(t, a_lease_that_is_deleted_is_made_again);
+    tcase_add_test(t, the_time_counts_from_the_question);
+    tcase_add_test(t, what_is_being_taken_is_given_back);
+    tcase_add_test(t, what_another_holds_is_not_given_away);
+    tcase_add_test(t, what_others_touched_is_given_away);
+    tcase_add_test(t, giving_it_away_takes_two_seconds_at_most);
     tcase_add_test(t, a_lease_that_others_touch_stays_ours);
     suite_add_tcase(s, t);
     return s;

@@ -175,6 +175,20 @@ START_TEST(failures_wait_longer_and_longer_until_one_is_forgotten)
 }
 END_TEST
 
+/* The failure is told later, as by an answer: the key is remembered while nothing of it is queued. */
+START_TEST(failures_told_after_the_work_wait_longer_and_longer_too)
+{
+    START(1);
+    int64_t began = clock_ms();
+    for (int i = 1; i <= 6; i++) {
+        queue_add_rate_limited(q, "a");
+        turn_until(l, &log, i);
+    }
+    ck_assert_int_ge(clock_ms() - began, 5 + 10 + 20 + 40 + 80 + 160);
+    END();
+}
+END_TEST
+
 static void drop_itself(struct log *log, const char *key)
 {
     queue_add(log->q, key);
@@ -262,6 +276,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_time_that_was_set_holds_when_the_key_comes_before);
     tcase_add_loop_test(t, pauses_double_up_to_a_thousand_seconds, 0, (int)COUNT_OF(PAUSES));
     tcase_add_test(t, failures_wait_longer_and_longer_until_one_is_forgotten);
+    tcase_add_test(t, failures_told_after_the_work_wait_longer_and_longer_too);
     tcase_add_test(t, what_is_dropped_does_not_come);
     tcase_add_test(t, work_may_free_the_queue);
     tcase_add_test(t, metrics_have_the_names_of_controller_runtime);

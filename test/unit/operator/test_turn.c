@@ -236,6 +236,18 @@ START_TEST(a_turn_taken_while_turns_are_given_is_given_too)
 }
 END_TEST
 
+/* A lease is renewed while the server answers nothing else. */
+START_TEST(urgent_ones_need_no_room)
+{
+    AUTO_FINI(world) w = world(1);
+    fake_api_on(w.api, "*", "/silent", &(struct fake_answer){ .silent = true });
+    send(&w, "/silent", KUBE_NORMAL);
+    fake_api_wait(w.api, w.l, "*", "/silent", 1);
+    send(&w, "/lease", KUBE_URGENT);
+    fake_api_wait(w.api, w.l, "*", "/lease", 1);
+}
+END_TEST
+
 START_TEST(room_is_when_nobody_waits)
 {
     AUTO_FINI(world) w = world(2);
@@ -268,7 +280,7 @@ Suite *test_suite(void)
     const TTest *const TESTS[] = {
         nobody_waits, those_that_can_wait_have_their_share, those_that_can_wait_do_so_while_others_run, a_share_begins_with_waiting,
         a_turn_comes_when_its_request_can_go, a_turn_may_be_given_up_or_become_more_urgent,
-        a_turn_taken_while_turns_are_given_is_given_too, room_is_when_nobody_waits, a_client_that_goes_leaves_no_turn_behind,
+        a_turn_taken_while_turns_are_given_is_given_too, urgent_ones_need_no_room, room_is_when_nobody_waits, a_client_that_goes_leaves_no_turn_behind,
     };
     Suite *s = suite_create("turn");
     TCase *t = tcase_create("turn");
