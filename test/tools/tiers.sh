@@ -41,7 +41,7 @@ tier_converge() { $make all && test/converge/run.sh; }
 tier_fault() { $make all && test/fault/run.sh; }
 # helm is a program of the cluster; where it cannot be built the tests that need it say so.
 tier_chart() { $make all build/release/tools/crd build/release/tools/yaml2json && { test/cluster/cluster.sh build addons || true; } && test/chart/run.sh && test/chart/cel.sh; }
-tier_operator() { $make all && test/operator/run.sh; }
+tier_operator() { $make all build/release/test/operator/kube_try && test/operator/run.sh; }
 tier_e2e() { $make all && test/e2e/run.sh; }
 
 all="static unit clang integration bad converge fault chart operator e2e fuzz asan tsan"
