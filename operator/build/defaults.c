@@ -99,14 +99,20 @@ static void put_own(struct pod_build *p)
 
 /* ---- lost nodes ---- */
 
-/* A toleration without a key is for every taint. */
+/* The member is that text, or is left open, which stands for all. */
+static bool is_or_open(const json_t *toleration, const char *member, const char *text)
+{
+    const char *s = json_string_value(json_object_get(toleration, member));
+    return s == NULL || *s == '\0' || str_eq(s, text);
+}
+
 static bool tolerates(const json_t *tolerations, const char *key)
 {
     size_t i;
     const json_t *t;
 
     json_array_foreach (tolerations, i, t)
-        if (!has(t, "key") || str_eq(json_string_value(json_object_get(t, "key")), key))
+        if (is_or_open(t, "key", key) && is_or_open(t, "effect", "NoExecute"))
             return true;
     return false;
 }
