@@ -312,6 +312,15 @@ START_TEST(the_hash_follows_what_a_model_begins_with)
 }
 END_TEST
 
+/* Jobs that run carry it in their status: with another value the next version of the operator would refuse their spec. */
+START_TEST(the_hash_is_the_same_in_every_version)
+{
+    AUTO_FINI(job_view) v = { .kind = NULL };
+    load(MNIST, &v);
+    ck_assert_str_eq(v.spec_hash, "c24f1c67b497d611");
+}
+END_TEST
+
 START_TEST(the_hash_does_not_depend_on_the_order_of_keys)
 {
     char hash[20], other[20];
@@ -402,6 +411,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_shrunk_spec_has_no_model_and_all_else);
     tcase_add_test(t, text_of_any_kind_is_packed_and_unpacked);
     tcase_add_test(t, the_hash_follows_what_a_model_begins_with);
+    tcase_add_test(t, the_hash_is_the_same_in_every_version);
     tcase_add_test(t, the_hash_does_not_depend_on_the_order_of_keys);
     tcase_add_test(t, names_are_tf_jobs);
     tcase_add_test(t, a_view_is_small);
