@@ -202,7 +202,8 @@ static const struct field RUN_POLICY[] = {
     { "cleanPodPolicy", FIELD_CHOICE, DEST(struct job, run_policy.clean_pod_policy), NAMES(CLEAN_POD_POLICIES), .fallback = "Running",
       .help = "Which pods are deleted when the job has ended." },
     { "backoffLimit", FIELD_INT, DEST(struct job, run_policy.backoff_limit), .min = 0, .max = INT32_MAX,
-      .fallback = "6", .help = "Restarts in all before the job fails. `trainyard run` obeys it too." },
+      .fallback = "6", .help = "Restarts before the job fails: on a cluster those since the last progress, not of pods that were "
+                                "drained or evicted; in `trainyard run` all." },
     { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1,
       .max = NO_MAX, .help = "How long the job may run. `trainyard run` obeys it too." },
     { "ttlSecondsAfterFinished", FIELD_INT, DEST(struct job, run_policy.ttl_seconds_after_finished), .min = 0,
@@ -214,7 +215,8 @@ static const struct field RUN_POLICY[] = {
     { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false",
       .help = "No pods while true." },
     { "schedulingPolicy", FIELD_TABLE, .table = &SCHEDULING_FIELDS, .help = "Gang scheduling, as TFJob's." },
-    { "managedBy", FIELD_STRING, DEST(struct job, run_policy.managed_by), .help = "The controller in charge, as TFJob's." },
+    { "managedBy", FIELD_STRING, DEST(struct job, run_policy.managed_by), .fallback_text = "the operator",
+      .help = "The controller in charge: another's name leaves the job to it; the operator's is `trainyard.dev/trainjob-controller`." },
 };
 static const struct field_table RUN_POLICY_FIELDS = { "spec.runPolicy", "The life of the job.", ROWS(RUN_POLICY),
                                                       .check = NULL };

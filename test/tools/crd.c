@@ -134,11 +134,18 @@ static bool is_map_of_equals(const struct field_table *t)
     return t->nrows > 1 && t->rows[0].table != &DATA_FIELDS;
 }
 
+/* "Volumes, on a cluster." says nothing before "Volumes, on a cluster: ...". */
+static bool begins_so(const char *about, const char *help)
+{
+    size_t n = strlen(help);
+    return strncmp(about, help, n > 0 && help[n - 1] == '.' ? n - 1 : n) == 0;
+}
+
 static void describe_table(json_t *schema, const struct field_table *t, const char *help)
 {
     AUTO_FINI(buf) text = BUF_INIT;
 
-    if (help != NULL && !str_starts(t->about, help))
+    if (help != NULL && !begins_so(t->about, help))
         buf_printf(&text, "%s ", help);
     buf_str(&text, t->about);
     for (size_t i = 0; is_map_of_equals(t) && i < t->nrows; i++)
