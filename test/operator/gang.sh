@@ -9,7 +9,9 @@ gang_crds() {
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: trainyard-gang}
-rules: [{apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io], resources: [podgroups], verbs: [create, get, patch, delete]}]
+rules:
+- {apiGroups: [scheduling.volcano.sh], resources: [podgroups], verbs: [create, get, patch, delete]}
+- {apiGroups: [scheduling.x-k8s.io], resources: [podgroups], verbs: [create, patch, delete]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

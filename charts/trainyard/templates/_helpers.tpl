@@ -122,6 +122,6 @@ seccompProfile: {type: RuntimeDefault}
 {{- with .Values.gangScheduler }}
 - apiGroups: [{{ ternary "scheduling.volcano.sh" "scheduling.x-k8s.io" (eq . "volcano") }}]
   resources: [podgroups]
-  verbs: [create, get, patch, delete]
+  verbs: [create, {{ if eq . "volcano" }}get, {{ end }}patch, delete]
 {{- end }}
 {{- end }}
