@@ -188,6 +188,34 @@ installs() {
     helm uninstall t -n trainyard-system >"$scratch/out" 2>&1 || bad "helm uninstall" "$(cat "$scratch/out")"
     kubectl get -n "$ns" trainjobs.trainyard.dev/a >"$scratch/out" 2>&1 && ok "jobs stay after helm uninstall" || bad "jobs after helm uninstall" "$(cat "$scratch/out")"
 }
+
+# From deploy/ to the chart, by the commands of docs/operating.md, and back.
+moves() {
+    local before commands
+    command -v helm >/dev/null || { skipped=$((skipped + 1)); echo "SKIP from deploy/ to the chart: there is no helm"; return; }
+    before=$(kubectl get -n "$ns" trainjobs.trainyard.dev/a -o jsonpath='{.metadata.uid} {.metadata.generation}')
+    kubectl apply -k deploy/ >"$scratch/out" 2>&1 || bad "kubectl apply -k deploy/" "$(tail -c 1500 "$scratch/out")"
+    if helm install trainyard charts/trainyard -n trainyard-system >"$scratch/out" 2>&1; then
+        bad "helm install over deploy/" "was not refused"
+    elif grep -q 'cannot be imported into the current release' "$scratch/out"; then
+        ok "helm install over deploy/ is refused as the docs say"
+    else
+        bad "helm install over deploy/ is refused otherwise than the docs say" "$(tail -c 1500 "$scratch/out")"
+    fi
+    commands=$(sed -n '/^To go on with Helm/,/^Without/s/^    //p' docs/operating.md)
+    [ "$(wc -l <<<"$commands")" = 2 ] && bash -e <<<"$commands" >"$scratch/out" 2>&1 && ok "from deploy/ to the chart" ||
+        bad "from deploy/ to the chart" "$(tail -c 1500 "$scratch/out")"
+    kubectl get deployments,serviceaccounts,roles,clusterroles,clusterrolebindings,services -A -l app.kubernetes.io/part-of=trainyard -o json |
+        jq -r '.items[] | select(.metadata.labels["app.kubernetes.io/managed-by"] != "Helm") | "\(.kind) \(.metadata.name)"' >"$scratch/out"
+    if [ -s "$scratch/out" ]; then bad "what the chart has not taken over" "$(cat "$scratch/out")"; else ok "the chart has taken over all"; fi
+    # Without a Lease two operators would undo each other's doing: an upgrade must not run the old and the new one together.
+    surge() { kubectl get deployment trainyard -n trainyard-system -o jsonpath='{.spec.strategy.rollingUpdate.maxSurge}'; }
+    { helm upgrade trainyard charts/trainyard -n trainyard-system --set leaderElection.enabled=false && [ "$(surge)" = 0 ] &&
+        helm upgrade trainyard charts/trainyard -n trainyard-system --set leaderElection.enabled=true && [ "$(surge)" = 25% ]; } >"$scratch/out" 2>&1 &&
+        ok "leader election off and on" || bad "leader election off and on" "$(surge) $(tail -c 1500 "$scratch/out")"
+    { helm uninstall trainyard -n trainyard-system && kubectl apply -k deploy/; } >"$scratch/out" 2>&1 && ok "and back" || bad "from the chart to deploy/" "$(tail -c 1500 "$scratch/out")"
+    [ "$(kubectl get -n "$ns" trainjobs.trainyard.dev/a -o jsonpath='{.metadata.uid} {.metadata.generation}')" = "$before" ] && ok "the jobs stay" || bad "the jobs" "are not what they were"
+}
 restricted() { # NAME COMMAND...
     "${@:2}" >"$scratch/out" 2>&1 && ! grep -q 'violate PodSecurity' "$scratch/out" && ok "$1" || bad "$1" "$(tail -c 1500 "$scratch/out")"
 }
@@ -203,6 +231,7 @@ if install; then
         rules_have_cases
         scale
         installs
+        moves
         rights
     fi
 else
