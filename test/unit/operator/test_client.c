@@ -626,7 +626,7 @@ static struct kube_call *follow(struct world *w, struct got *g)
     g->w = w;
     g->sent = true;
     g->lines = (struct buf)BUF_INIT;
-    return kube_watch(w->k, &(struct kube_stream){ .path = "/w", .silence_ms = 10000, .on_line = line, .on_end = done, .user = g });
+    return kube_watch(w->k, &(struct kube_stream){ .path = "/w", .silence_ms = 60000, .on_line = line, .on_end = done, .user = g });
 }
 
 /* However the bytes are cut. */

@@ -374,6 +374,33 @@ START_TEST(a_connection_over_which_nothing_comes_is_given_up)
 }
 END_TEST
 
+/* One slow answer is no reason to cut those that go on. */
+START_TEST(a_connection_over_which_something_comes_is_kept)
+{
+    AUTO(fake_api) *api = fake_api_new();
+    AUTO(loop) *l = loop_new();
+    AUTO(http) *h = http_new(l, NULL, true, 4);
+    AUTO_FINI(got) stream = GOT(h);
+    AUTO_FINI(got) g = GOT(h);
+
+    fake_api_on(api, "*", "/w", &(struct fake_answer){ .open = true, .body = "one\n" });
+    fake_api_on(api, "*", "/late", &(struct fake_answer){ .silent = true });
+    get(h, api, "/w", &stream, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, has_pieces, &stream);
+    get(h, api, "/late", &g, (struct http_transfer){ .timeout_ms = 1000 });
+    fake_api_wait(api, l, "GET", "/late", 1);
+    for (int64_t later = clock_ms() + 50; clock_ms() < later;) { /* than it began */
+        struct err e = { .code = ERR_NONE };
+        ck_ok_e(loop_turn(l, 10, &e));
+    }
+    fake_api_push(api, "/w", "two\n");
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_TIMEOUT);
+    ck_assert_int_eq(stream.done, 0);
+    ck_assert_str_eq(stream.streamed.data, "one\ntwo\n");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("http");
@@ -392,6 +419,7 @@ Suite *test_suite(void)
     tcase_add_test(c, certificates_may_change_while_data_is_read);
     tcase_add_test(c, no_more_than_at_once_run_and_the_rest_follows);
     tcase_add_test(c, a_connection_over_which_nothing_comes_is_given_up);
+    tcase_add_test(c, a_connection_over_which_something_comes_is_kept);
     suite_add_tcase(s, c);
     return s;
 }
