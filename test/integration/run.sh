@@ -13,10 +13,23 @@ alone_bg() { exec trainyard-worker --job "${job:-$digits}" --data-dir "$data" --
 # The job without replicas: single machine. alone_job FILE [SED]
 single_job() { sed -e '/replicaSpecs:/,$d' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"; job=$dir/job.yaml; }
 
+# reaches ACCURACY COMMAND...: an asynchronous run is not repeatable. Of 240 on a machine with ten times more to do than it
+# could, one ended at 0.943, all others above 0.98: so one that stays below is told, and must not be followed by another.
+reaches() {
+    local bound=$1
+    shift
+    want_exit 0 "$@" || return
+    if awk -v a="$(final "$dir/run" accuracy)" -v b="$bound" 'BEGIN{exit !(a + 0 < b + 0)}'; then
+        echo "    accuracy $(final "$dir/run" accuracy), wanted >= $bound: once more"
+        rm -rf "$dir/run"
+        want_exit 0 "$@" || return
+    fi
+    at_least "$(final "$dir/run" accuracy)" "$bound" accuracy
+}
+
 test_quick_cluster() { # 1 ps, 2 workers, 1 chief: the demo
-    want_exit 0 run || return
+    reaches 0.95 run || return
     want_line 'Test loss: [0-9.]+, Test accuracy: [0-9.]+'
-    at_least "$(final "$dir/run" accuracy)" 0.95 accuracy
     want_file "$dir/run/checkpoints/checkpoint"
     want_file "$dir/run/model.json"
     want_file "$dir/run/finished"
@@ -41,8 +54,7 @@ test_quick_misspelt() {
 
 test_without_chief() { # worker 0 hosts it
     sed '/Chief:/d' "$digits" >"$dir/job.yaml"
-    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" || return
-    at_least "$(final "$dir/run" accuracy)" 0.95 accuracy
+    reaches 0.95 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" || return
     want_no_process
 }
 
@@ -54,13 +66,11 @@ test_chief_and_one_ps() { # the smallest cluster: the chief trains, and nobody i
 }
 
 test_two_ps_four_workers() {
-    want_exit 0 run --set replicaSpecs.PS.replicas=2 --replicas worker=4 || return
-    at_least "$(final "$dir/run" accuracy)" 0.94 accuracy
+    reaches 0.95 run --set replicaSpecs.PS.replicas=2 --replicas worker=4
 }
 
 test_round_robin_placement() {
-    want_exit 0 run --set replicaSpecs.PS.replicas=2 --set strategy.placement=round_robin || return
-    at_least "$(final "$dir/run" accuracy)" 0.94 accuracy
+    reaches 0.95 run --set replicaSpecs.PS.replicas=2 --set strategy.placement=round_robin
 }
 
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }
