@@ -38,15 +38,15 @@ install() {
         kubectl apply -f "$crd" >"$scratch/out" 2>&1 || { bad "kubectl apply -f $crd" "$(tail -c 1500 "$scratch/out")"; return 1; }
         ok "kubectl apply -f $crd"
     done
-    kubectl wait --for=condition=Established --timeout=30s crd trainjobs.trainyard.dev tfjobs.kubeflow.org >/dev/null || return 1
+    kubectl wait --for=condition=Established --timeout=120s crd trainjobs.trainyard.dev tfjobs.kubeflow.org >/dev/null || return 1
     # What it did not understand of the schema it says here.
     kubectl get crd trainjobs.trainyard.dev tfjobs.kubeflow.org -o json |
         jq -r '.items[].status.conditions[] | select(.type == "NonStructuralSchema" or (.type == "NamesAccepted" and .status != "True")) | .message' >"$scratch/out"
     if [ -s "$scratch/out" ]; then bad "the schemas" "$(cat "$scratch/out")"; else ok "the schemas are structural"; fi
     # Discovery and OpenAPI follow a moment later.
-    local end=$((SECONDS + 30))
+    local end=$((SECONDS + 120))
     until kubectl explain trainjobs.trainyard.dev.spec.fit >/dev/null 2>&1 && kubectl explain tfjobs.kubeflow.org.spec >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || { bad "kubectl explain" "nothing after 30 s"; return 1; }
+        [ "$SECONDS" -lt "$end" ] || { bad "kubectl explain" "nothing after 120 s"; return 1; }
         sleep 0.2
     done
 }
@@ -137,9 +137,13 @@ may() { # yes|no WHAT COMMAND...
     if grep -qE 'Forbidden|^no$' "$scratch/out"; then local got=no; else local got=yes; fi
     [ "$got" = "$1" ] && ok "the operator may $2: $1" || bad "may the operator $2?" "$got, wanted $1: $(tail -n 1 "$scratch/out")"
 }
+can() { kubectl auth can-i -q "$@" --as=system:serviceaccount:trainyard-system:trainyard 2>/dev/null; }
 rights() {
     local lease=1ca428e5.training-operator.kubeflow.org hook=validator.training-operator.kubeflow.org
     kubectl apply -k deploy/ >"$scratch/out" 2>&1 || bad "kubectl apply -k deploy/" "$(tail -c 1500 "$scratch/out")"
+    local end=$((SECONDS + 60)) # a role counts a moment after it was made
+    until { can list trainjobs.trainyard.dev -A && can list tfjobs.kubeflow.org -A && can list leases/$lease -A && can list validatingwebhookconfigurations/$hook &&
+        can create leases -n trainyard-system && can get leases/trainyard-operator -n trainyard-system && can create events -n "$ns"; } || [ $SECONDS -ge $end ]; do sleep 0.2; done
     may yes "list jobs" kubectl get trainjobs.trainyard.dev,tfjobs.kubeflow.org -A
     may yes "write status" kubectl auth can-i patch trainjobs.trainyard.dev --subresource=status -n "$ns"
     may no "change a job" kubectl patch trainjobs.trainyard.dev/a -n "$ns" --type=merge -p '{"metadata":{"labels":{"a":"b"}}}'
@@ -160,16 +164,17 @@ rights() {
     for who in view edit; do
         kubectl create rolebinding "$who" -n "$ns" --clusterrole="$who" --user="$who" >/dev/null 2>&1
     done
-    local end=$((SECONDS + 15)) # the controller gathers aggregated roles
-    until [ "$(kubectl auth can-i create trainjobs.trainyard.dev -n "$ns" --as=edit 2>/dev/null)" = yes ] || [ "$SECONDS" -ge "$end" ]; do sleep 0.2; done
-    local answers user verb what sub
-    answers=$(for who in "edit create trainjobs.trainyard.dev" "edit update trainjobs.trainyard.dev/scale" "view get trainjobs.trainyard.dev" "view create trainjobs.trainyard.dev" \
-        "edit patch tfjobs.kubeflow.org" "edit patch trainjobs.trainyard.dev/status"; do
-        read -r user verb what <<<"$who"
-        sub=
-        [[ $what != */* ]] || sub=${what#*/}
-        kubectl auth can-i "$verb" "${what%/*}" --subresource="$sub" -n "$ns" --as="$user" 2>/dev/null
-    done | tr '\n' ' ')
+    local answers='' user verb what sub
+    end=$((SECONDS + 60)) # the controller gathers aggregated roles
+    until [ "$answers" = "yes yes yes no yes no " ] || [ "$SECONDS" -ge "$end" ]; do
+        answers=$(for who in "edit create trainjobs.trainyard.dev" "edit update trainjobs.trainyard.dev/scale" "view get trainjobs.trainyard.dev" "view create trainjobs.trainyard.dev" \
+            "edit patch tfjobs.kubeflow.org" "edit patch trainjobs.trainyard.dev/status"; do
+            read -r user verb what <<<"$who"
+            sub=
+            [[ $what != */* ]] || sub=${what#*/}
+            kubectl auth can-i "$verb" "${what%/*}" --subresource="$sub" -n "$ns" --as="$user" 2>/dev/null
+        done | tr '\n' ' ')
+    done
     [ "$answers" = "yes yes yes no yes no " ] && ok "what people may" || bad "what people may" "$answers"
     kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/part-of=trainyard >/dev/null 2>&1
 }

@@ -55,10 +55,10 @@ start_control_plane() {
     for file in audit.yaml base.yaml scheduler.yaml; do fill "$file"; done
     start_etcd
     start_apiserver "$address" "$reconciler"
-    until_ok 90 api_ready
+    until_ok 240 api_ready
     start_controllers
     kubectl apply -f "$RUN/base.yaml" >/dev/null
-    until_ok 60 kubectl -n default get serviceaccount default # without it no pod can be created
+    until_ok 240 kubectl -n default get serviceaccount default # without it no pod can be created
 }
 
 # The folders of the controller manager's hostpath provisioner lie in /tmp/hostpath_pv, a fixed place: only ours go.
@@ -96,5 +96,5 @@ start_kwok() { # N
     running kwok || start kwok kwok --kubeconfig="$PKI/kwok.kubeconfig" --config="$HERE/config/kwok.yaml" --manage-all-nodes=false \
         --manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake --cidr="$FAKE_CIDR" --node-lease-duration-seconds=40 \
         --server-address="127.0.0.1:$PORT_KWOK"
-    kubectl wait --for=condition=Ready "node/kwok-$(($1 - 1))" --timeout=60s >/dev/null
+    kubectl wait --for=condition=Ready "node/kwok-$(($1 - 1))" --timeout=240s >/dev/null
 }

@@ -36,15 +36,17 @@ start_node() {
     start containerd containerd --config "$RUN/containerd.toml"
     start coredns coredns -conf "$RUN/Corefile"
     start kube-proxy kube-proxy --config="$RUN/proxy.yaml"
-    until_ok 30 containers version
+    until_ok 240 containers version
     import_images pause debian
     start kubelet kubelet --config="$RUN/kubelet.yaml" --kubeconfig="$PKI/node.kubeconfig" \
         --root-dir="$RUN/kubelet" --cert-dir="$RUN/kubelet-pki" --hostname-override="$NODE" --node-ip="$GATEWAY"
-    until_ok 60 kubectl get node "$NODE"
-    kubectl wait --for=condition=Ready "node/$NODE" --timeout=60s >/dev/null
+    until_ok 240 kubectl get node "$NODE"
+    until_ok 240 node_ready
 }
 
-containers() { timeout "${CTR_SECONDS:-20}" ctr -a "$SOCKET" -n k8s.io "$@"; }
+node_ready() { [ "$(kubectl get node "$NODE" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
+
+containers() { timeout "${CTR_SECONDS:-60}" ctr -a "$SOCKET" -n k8s.io "$@"; }
 
 remove_containers() {
     local id

@@ -75,7 +75,7 @@ until_ok() {
     local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || fail "timed out: $*; the logs are in $RUN"
+        [ "$SECONDS" -lt "$end" ] || { tail -v -n 8 "$RUN"/*.log >&2; fail "timed out: $*; the logs are in $RUN, their ends above"; }
         sleep 0.1
     done
 }

@@ -29,7 +29,7 @@ block_taken() { # FIRST: another instance has it, or somebody listens at one of 
     local ports
     ! grep -qsx "$1" "$CACHE"/run/*/ports || return 0
     printf -v ports '%04X|' "$1" $(($1 + 1)) $(($1 + 2)) $(($1 + 3)) $(($1 + 4)) $(($1 + 5))
-    awk '$4 == "0A" {print $2}' /proc/net/tcp /proc/net/tcp6 | grep -qE ":(${ports%|})\$"
+    awk '$4 == "0A" {print $2}' /proc/net/tcp /proc/net/tcp6 | grep -E ":(${ports%|})\$" >/dev/null # to the last line: awk must not end by a closed pipe
 }
 
 # Sets PORT_*: a block of ten ports that is this instance's for as long as its folder exists. The search begins at a hash

@@ -16,8 +16,14 @@ node_up() {
 
 chart_values=(--set trainjob.progressSeconds=1 --set image.pullPolicy=Never --set trainer.image.pullPolicy=Never)
 helm_install() { # FURTHER-ARGUMENTS
-    helm upgrade --install trainyard "$root/charts/trainyard" --namespace $system --create-namespace --wait --timeout 120s \
+    helm upgrade --install trainyard "$root/charts/trainyard" --namespace $system --create-namespace --wait --timeout 240s \
         "${chart_values[@]}" "$@" >"$dir/helm.out" 2>&1 || { problem "helm: $(tail -n 5 "$dir/helm.out")"; return 1; }
+}
+# What is there when a test has failed: in its namespace, and what operators said.
+look_around() {
+    [ -z "${ns:-}" ] || look_at_namespace
+    kubectl -n $system get pods -o wide --no-headers
+    operator_log --since=10m | tail -n 15
 }
 operator_log() { kubectl -n $system logs -l app.kubernetes.io/component=operator --tail=-1 --prefix "$@"; }
 

@@ -55,27 +55,27 @@ alone_soak() {
     done
     first=$(resident_kb)
     # Quiet: what is wanted and what is there agree, so nothing more is written.
-    for ((i = 0; i < 60; i++)); do
+    for ((i = 0; i < 180; i++)); do
         [ "$(k get tfjobs -o json | jq '[.items[] | select(.spec.runPolicy.suspend != true and (.status.conditions // []) == [])] | length')" = 0 ] && break
         sleep 1
     done
-    [ "$i" -lt 60 ] || problem "jobs that the operator has not looked at"
+    [ "$i" -lt 180 ] || problem "jobs that the operator has not looked at"
     [ "$(k get pods -o json | jq '[.items[] | .metadata.labels | "\(."training.kubeflow.org/job-name")/\(."training.kubeflow.org/replica-type")/\(."training.kubeflow.org/replica-index")"] | length - (unique | length)')" = 0 ] ||
         problem "two pods of one index"
     k delete tfjobs --all --wait=false >/dev/null
-    wait_none 120 tfjobs
-    wait_none 120 pods
-    wait_none 60 services
-    end=$((SECONDS + 20))
+    wait_none 300 tfjobs
+    wait_none 300 pods
+    wait_none 300 services
+    end=$((SECONDS + 60))
     until [ "$(metric 'trainyard_operator_jobs{kind="TFJob"}')" = 0 ]; do
         [ $SECONDS -lt $end ] || { problem "the operator still knows $(metric 'trainyard_operator_jobs{kind="TFJob"}') jobs"; break; }
         sleep 0.5
     done
     [ "$(resident_kb)" -lt $((first * 3 / 2 + 20000)) ] || problem "memory: $first kB with jobs, $(resident_kb) kB without"
-    [ "$(grep -c 'Failed\(Create\|Delete\)' "$dir/operator.log")" -lt $((seconds * 4)) ] ||
-        problem "a storm: $(grep -o 'Failed\(Create\|Delete\)[A-Za-z]*' "$dir/operator.log" | sort | uniq -c)"
     # An API server that has just started refuses all until it knows its roles; elsewhere a refusal is a fault.
     grep -v 'forbidden: User' "$dir/operator.log" >"$dir/without"; mv "$dir/without" "$dir/operator.log"
+    [ "$(grep -c 'Failed\(Create\|Delete\)' "$dir/operator.log")" -lt $((seconds * 4)) ] ||
+        problem "a storm: $(grep -o 'Failed\(Create\|Delete\)[A-Za-z]*' "$dir/operator.log" | sort | uniq -c)"
     echo "soak: $seconds s, $(grep -c 'Created, ready' "$dir/operator.log") starts, $first kB then, $(resident_kb) kB now"
 }
 

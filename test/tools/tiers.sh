@@ -68,7 +68,7 @@ for tier in $tiers; do
     # A tier that cannot run here says so and is counted as skipped; one that ran nothing and does not say why has failed.
     if [ "$status" != 0 ] || [ $((p + s)) = 0 ]; then
         [ "$f" = 0 ] && f=1
-        tail -n 60 "$log"
+        tail -n 400 "$log" # where only the console is kept, it is all there is to go by
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     table+=$(printf '%-12s %6.1f min  %5d passed %4d failed %4d skipped' "$tier" \
