@@ -788,6 +788,23 @@ START_TEST(a_repeated_refusal_is_written_once)
 }
 END_TEST
 
+#define MAY_NOT "Waiting for PersistentVolumeClaim c, which the operator may not read (403): give its service account the right"
+static bool says_what_may_not_be_read(void *user)
+{
+    return told(user, MAY_NOT) > 0;
+}
+
+/* Not "it is not there": what to do about it. */
+START_TEST(a_claim_that_may_not_be_read_is_not_called_absent)
+{
+    START(&KIND_TRAINJOB);
+    on(&w, "GET", CLAIM, (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB("1", "1"));
+    fake_until(w.loop, says_what_may_not_be_read, &w);
+    ck_assert_uint_eq(told(&w, "it is not there"), 0);
+}
+END_TEST
+
 #define BOARD_JOB TRAINJOB_OF("1", "\"tensorboard\":{},\"storage\":{\"output\":{\"persistentVolumeClaim\":{\"claimName\":\"c\"}}},", "1")
 
 /* Its service is refused at first: TensorBoard is there when both are. */
@@ -883,6 +900,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_job_that_may_not_be_asked_for_goes_on);
     tcase_add_test(t, namespaces_are_apart);
     tcase_add_test(t, claims_are_asked_for_again_when_the_spec_changes_meanwhile);
+    tcase_add_test(t, a_claim_that_may_not_be_read_is_not_called_absent);
     tcase_add_test(t, a_refused_service_leaves_the_pod_of_its_name);
     tcase_add_test(t, a_repeated_refusal_is_written_once);
     tcase_add_test(t, a_board_is_its_service_and_its_deployment);
