@@ -6,10 +6,10 @@ belongings() { k get pods,services,configmaps,networkpolicies -o json | jq -r '.
 jobs_that_run() {
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
     tfjob tf '' PS=1 Worker=2 | k apply -f - >/dev/null
-    want_pods 15 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-ps-0 tf-worker-0 tf-worker-1"
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-ps-0 tf-worker-0 tf-worker-1"
     running digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-ps-0 tf-worker-0 tf-worker-1
-    want 10 trainjob digits .status.ready 4/4
-    want 10 tfjob tf .status.ready 3/3
+    want 60 trainjob digits .status.ready 4/4
+    want 60 tfjob tf .status.ready 3/3
 }
 
 # A chart whose CRD knows one field less, and then ours. Alone: the CRD is everybody's.
@@ -25,23 +25,23 @@ alone_helm_upgrade_renews_the_crd() {
     sed -i "/^ *$field:\$/,/^ *maximum:/d" "$dir/older/templates/crds/trainjobs.yaml"
     chart install "$dir/older" --take-ownership --force-conflicts
     jobs_that_run
-    eventually 30 no explained
-    eventually 30 yes text_taken # nothing is known of it
+    eventually 60 no explained
+    eventually 60 yes text_taken # nothing is known of it
     belongings >"$dir/before"
     chart upgrade "$root/charts/trainyard"
-    eventually 30 yes explained
-    eventually 30 no text_taken
+    eventually 60 yes explained
+    eventually 60 no text_taken
     set_job trainjob digits "{\"spec\":{\"runPolicy\":{\"$field\":3600}}}"
-    want 30 trainjob digits '.status.observedGeneration == .metadata.generation' true
+    want 60 trainjob digits '.status.observedGeneration == .metadata.generation' true
     same "$(value trainjob digits .spec.runPolicy.$field)" 3600 "the new field"
     belongings >"$dir/after"
     cmp -s "$dir/before" "$dir/after" || problem "the jobs' objects are others: $(diff "$dir/before" "$dir/after")"
     uid=$(uid_of pod digits-worker-1)
     failed digits-worker-1 137 # the operator goes on looking after them
-    another_pod 30 digits-worker-1 "$uid"
+    another_pod 60 digits-worker-1 "$uid"
     succeeded digits-chief-0 tf-worker-0
-    want_condition 30 trainjob digits Succeeded "True TrainJobSucceeded"
-    want_condition 30 tfjob tf Succeeded "True TFJobSucceeded"
+    want_condition 60 trainjob digits Succeeded "True TrainJobSucceeded"
+    want_condition 60 tfjob tf Succeeded "True TFJobSucceeded"
     helm uninstall up -n "$ns" >"$dir/helm" 2>&1 || problem "helm uninstall: $(tail -n 3 "$dir/helm")"
     same "$(k get trainjobs.trainyard.dev,tfjobs -o name | tr '\n' ' ')" "trainjob.trainyard.dev/digits tfjob.kubeflow.org/tf " "the jobs when the chart is uninstalled"
 }
@@ -56,14 +56,14 @@ test_next_version_restarts_nobody() {
     local uid
     uid=$(uid_of pod digits-worker-1)
     failed digits-worker-1 137
-    another_pod 15 digits-worker-1 "$uid"
+    another_pod 60 digits-worker-1 "$uid"
     same "$(value pod digits-worker-1 '.spec.containers[0].image')" example/trainer:2 "the image of a replica that is made again"
     set_job tfjob tf '{"spec":{"tfReplicaSpecs":{"Worker":{"replicas":3}}}}'
-    want_pods 15 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-ps-0 tf-worker-0 tf-worker-1 tf-worker-2"
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-ps-0 tf-worker-0 tf-worker-1 tf-worker-2"
     same "$(env_of tf-worker-2 TF_CONFIG | jq -r .cluster.ps[0])" "tf-ps-0.$ns.svc.cluster.local:2222" "an address that a new replica is told"
     running digits-worker-1 tf-worker-2
-    want 10 trainjob digits .status.ready 4/4
-    want 10 tfjob tf .status.ready 4/4
+    want 60 trainjob digits .status.ready 4/4
+    want 60 tfjob tf .status.ready 4/4
     belongings | grep -v ' tf-worker-2 ' | sed "s/ $(uid_of pod digits-worker-1)\$/ $uid/" >"$dir/after"
     cmp -s "$dir/before" "$dir/after" || problem "the next version changed what was there: $(diff "$dir/before" "$dir/after")"
     same "$(k get trainjobs.trainyard.dev,tfjobs -o json | jq '[.items[].status.replicaStatuses[].restarts // 0] | add')" 1 "restarts"
