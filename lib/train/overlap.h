@@ -14,6 +14,7 @@
 struct overlap {
     bool allowed, on;
     double staleness;  /* mean over the last pushes */
+    int pushes;        /* so many */
 };
 /* on from the first push if allowed. */
 struct overlap overlap_init(bool allowed);

@@ -13,7 +13,7 @@ alone_bg() { exec trainyard-worker --job "${job:-$digits}" --data-dir "$data" --
 # The job without replicas: single machine. alone_job FILE [SED]
 single_job() { sed -e '/replicaSpecs:/,$d' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"; job=$dir/job.yaml; }
 
-# reaches ACCURACY COMMAND...: an asynchronous run is not repeatable. Of 240 on a machine with ten times more to do than it
+# reaches ACCURACY COMMAND...: an asynchronous run is not repeatable. Of 179 on a machine with ten times more to do than it
 # could, one ended at 0.943, all others above 0.98: so one that stays below is told, and must not be followed by another.
 reaches() {
     local bound=$1

@@ -55,6 +55,17 @@ START_TEST(one_late_gradient_does_not_end_it_for_good)
 }
 END_TEST
 
+/* A short job has not many pushes to learn from. */
+START_TEST(many_workers_are_noticed_soon)
+{
+    struct overlap o = overlap_init(true);
+
+    for (int i = 0; i < 8; i++)
+        overlap_observe(&o, i == 0 ? 0 : 7);
+    ck_assert(!o.on);
+}
+END_TEST
+
 START_TEST(not_allowed_is_never)
 {
     struct overlap o = overlap_init(false);
@@ -72,6 +83,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(c, few_workers_overlap_and_many_do_not, 0, 5);
     tcase_add_test(c, it_begins_again_when_workers_leave);
     tcase_add_test(c, one_late_gradient_does_not_end_it_for_good);
+    tcase_add_test(c, many_workers_are_noticed_soon);
     tcase_add_test(c, not_allowed_is_never);
     suite_add_tcase(s, c);
     return s;
