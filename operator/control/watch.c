@@ -66,8 +66,9 @@ static void on_job(void *user, const json_t *object)
         job_status_parse(json_object_get(object, "status"), &r->status);
         gauge_set(c->meters.jobs, (double)++c->jobs);
         meters_job(c, r, "created", 0);
+    } else {
+        writer_saw(c, r, json_object_get(object, "status"));
     }
-    writer_saw(c, r, json_object_get(object, "status"));
     r->known = true;
     controller_wake(c, r);
 }

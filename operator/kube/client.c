@@ -245,6 +245,12 @@ static bool tries_again(struct kube_call *c, const struct http_answer *a, int64_
     return true;
 }
 
+static void mind_the_room(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
+{
+    if (is_limited(c) && window_answer(&k->window, status, k->limited, c->began_ms, now_ms))
+        log_debug("API server %s has no room (429): %d requests at once", kube_config_server(k->config), window_size(&k->window));
+}
+
 static void on_answer(void *user, const struct http_answer *a)
 {
     struct kube_call *c = user;
@@ -256,6 +262,7 @@ static void on_answer(void *user, const struct http_answer *a)
     client_metrics_request(k->metrics, VERBS[c->verb].method, a->status);
     if (!c->stream)
         client_metrics_duration(k->metrics, VERBS[c->verb].method, now_ms - c->began_ms);
+    mind_the_room(k, c, a->status, now_ms);
     if (!tries_again(c, a, now_ms)) {
         if (a->status == 0 && !err_is(a->err, ERR_STOPPED)) {
             struct err e = *a->err;
@@ -488,7 +495,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kube_config *config, 
 
     k->loop = l;
     k->config = config;
-    k->at_once = s->at_once > 0 ? s->at_once : AT_ONCE;
+    k->window = window_of(s->at_once > 0 ? s->at_once : AT_ONCE);
     k->http = http_new(l, kube_config_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
     k->tls_version = kube_config_tls_version(config);
     k->metrics = client_metrics_new(s->registry, server);

@@ -1,11 +1,12 @@
 /* client - requests to the API server: paths, verbs, retries, rate limit. Knows no particular kind of object.
  *
- * Requests go out at once, many over one HTTP/2 connection, up to `at_once`; the rest waits: urgent ones go first, those
- * that can wait get a small share of what goes out while others are under way, a larger one once they have waited long. Who has
- * much to send takes a turn instead of sending: what waits then costs no memory, and says the newest. A token bucket (qps, burst; qps 0: none, the server's own API priority and fairness decides) counts
- * everything but watches and leases. 429 and 503 with Retry-After, and connections that break before an answer, are
- * tried again by the client with growing pauses for `retry_ms`, since every request here is safe to repeat: creates
- * have a name, deletes a uid, patches say the whole truth. Everything else is the caller's to judge.
+ * Requests go out at once, many over one HTTP/2 connection, up to `at_once`; a server that has no room (429) halves that, and
+ * each round of answers gives one back. The rest waits: urgent ones go first, those that can wait get a small share of what
+ * goes out while others are under way, a larger one once they have waited long. Who has much to send takes a turn instead of
+ * sending: what waits then costs no memory, and says the newest. A token bucket (qps, burst; qps 0: none, the server's own
+ * API priority and fairness decides) counts everything but watches and leases. 429 and 503 with Retry-After, and connections
+ * that break before an answer, are tried again by the client with growing pauses for `retry_ms`, since every request here is
+ * safe to repeat: creates have a name, deletes a uid, patches say the whole truth. Everything else is the caller's to judge.
  */
 #ifndef TRAINYARD_KUBE_CLIENT_H
 #define TRAINYARD_KUBE_CLIENT_H

@@ -37,7 +37,8 @@ struct kube_client {
     char *manager, *agent;
     struct buf authorization;
     struct bucket bucket;
-    int at_once, limited; /* limited: running ones that at_once counts */
+    struct window window;
+    int limited; /* running ones that the window counts */
     size_t pending[KUBE_URGENCIES], nspare;
     struct list waiting[KUBE_URGENCIES], running, paused, spare;
     struct kube_line turns[KUBE_URGENCIES];

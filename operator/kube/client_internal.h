@@ -13,6 +13,19 @@ struct bucket bucket_of(double qps, int burst, int64_t now_ms);
 /* 0: one was taken. Else the milliseconds until there is one; ask again then. */
 int64_t bucket_take(struct bucket *b, int64_t now_ms);
 
+/* How many requests may run at once: as many as are wanted until the server has no room for them (429). Then half of what
+ * ran, once for all that were sent together; from there one more for each whole round of answers, as TCP does it (RFC 5681).
+ * Else the refused would come back together, be refused again and wait longer each time. */
+struct window {
+    double size;
+    int most;
+    int64_t cut_ms; /* when it was last made smaller */
+};
+struct window window_of(int most);
+int window_size(const struct window *w); /* 1 at least */
+/* running: at the time of the answer, this request counted. true: it was made smaller. */
+bool window_answer(struct window *w, int status, int running, int64_t began_ms, int64_t now_ms);
+
 /* Who goes next while requests of several urgencies wait: the most urgent, but for the share of those that can wait. */
 struct share {
     int running[KUBE_URGENCIES];

@@ -26,6 +26,30 @@ int64_t bucket_take(struct bucket *b, int64_t now_ms)
     return wait < 1 ? 1 : (int64_t)fmin(wait, 3600.0 * 1000);
 }
 
+struct window window_of(int most)
+{
+    return (struct window){ .size = most, .most = most, .cut_ms = INT64_MIN };
+}
+
+int window_size(const struct window *w)
+{
+    return (int)w->size;
+}
+
+bool window_answer(struct window *w, int status, int running, int64_t began_ms, int64_t now_ms)
+{
+    if (status != 429) {
+        if (status != 0)
+            w->size = fmin(w->most, w->size + 1 / w->size);
+        return false;
+    }
+    if (began_ms <= w->cut_ms) /* it was on its way when others were refused */
+        return false;
+    w->size = fmax(1, fmin(w->size, running) / 2);
+    w->cut_ms = now_ms;
+    return true;
+}
+
 bool retry_wanted(const struct http_answer *a)
 {
     if (a->status == 0)

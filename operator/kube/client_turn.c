@@ -106,7 +106,7 @@ struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *re
     *ret_wait = 0;
     if (k->waiting[KUBE_URGENT].first != NULL)
         return k->waiting[KUBE_URGENT].first;
-    while (!k->dead && k->limited < k->at_once) {
+    while (!k->dead && k->limited < window_size(&k->window)) {
         enum kube_urgency u = next_urgency(k, now_ms, waited_ms);
         if (u == KUBE_URGENCIES)
             return NULL;
@@ -132,5 +132,5 @@ void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgenc
 
 bool kube_has_room(const struct kube_client *k)
 {
-    return k->limited < k->at_once && k->waiting[KUBE_NORMAL].first == NULL && k->turns[KUBE_NORMAL].first == NULL;
+    return k->limited < window_size(&k->window) && k->waiting[KUBE_NORMAL].first == NULL && k->turns[KUBE_NORMAL].first == NULL;
 }

@@ -13,17 +13,11 @@ alone_bg() { exec trainyard-worker --job "${job:-$digits}" --data-dir "$data" --
 # The job without replicas: single machine. alone_job FILE [SED]
 single_job() { sed -e '/replicaSpecs:/,$d' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"; job=$dir/job.yaml; }
 
-# reaches ACCURACY COMMAND...: an asynchronous run is not repeatable. Of 179 on a machine with ten times more to do than it
-# could, one ended at 0.943, all others above 0.98: so one that stays below is told, and must not be followed by another.
+# reaches ACCURACY COMMAND...
 reaches() {
     local bound=$1
     shift
     want_exit 0 "$@" || return
-    if awk -v a="$(final "$dir/run" accuracy)" -v b="$bound" 'BEGIN{exit !(a + 0 < b + 0)}'; then
-        echo "    accuracy $(final "$dir/run" accuracy), wanted >= $bound: once more"
-        rm -rf "$dir/run"
-        want_exit 0 "$@" || return
-    fi
     at_least "$(final "$dir/run" accuracy)" "$bound" accuracy
 }
 
@@ -39,9 +33,8 @@ test_quick_cluster() { # 1 ps, 2 workers, 1 chief: the demo
 
 test_quick_single_machine() {
     single_job
-    want_exit 0 alone || return
+    reaches 0.95 alone || return
     want_line 'Running single-machine training'
-    at_least "$(final "$dir/run" accuracy)" 0.95 accuracy
 }
 
 test_quick_misspelt() {
@@ -66,11 +59,11 @@ test_chief_and_one_ps() { # the smallest cluster: the chief trains, and nobody i
 }
 
 test_two_ps_four_workers() {
-    reaches 0.95 run --set replicaSpecs.PS.replicas=2 --replicas worker=4
+    reaches 0.94 run --set replicaSpecs.PS.replicas=2 --replicas worker=4
 }
 
 test_round_robin_placement() {
-    reaches 0.95 run --set replicaSpecs.PS.replicas=2 --set strategy.placement=round_robin
+    reaches 0.94 run --set replicaSpecs.PS.replicas=2 --set strategy.placement=round_robin
 }
 
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }

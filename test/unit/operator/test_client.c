@@ -67,6 +67,29 @@ START_TEST(a_bucket_gives_its_burst_and_then_its_rate)
 }
 END_TEST
 
+START_TEST(a_window_halves_when_refused_and_grows_by_rounds)
+{
+    struct window w = window_of(64);
+
+    ck_assert(!window_answer(&w, 201, 1, 0, 1));
+    ck_assert_int_eq(window_size(&w), 64);
+    ck_assert(window_answer(&w, 429, 48, 5, 10)); /* of those that ran, not of those that might have */
+    ck_assert_int_eq(window_size(&w), 24);
+    ck_assert(!window_answer(&w, 429, 47, 10, 11)); /* sent with the first */
+    ck_assert_int_eq(window_size(&w), 24);
+    for (int i = 0; i < 25; i++)
+        ck_assert(!window_answer(&w, i % 2 == 0 ? 200 : 409, 24, 11, 12)); /* a conflict was let in as well */
+    ck_assert_int_eq(window_size(&w), 25);
+    ck_assert(!window_answer(&w, 0, 24, 11, 12)); /* no answer says nothing */
+    for (int64_t now = 20; now < 40; now += 2)
+        ck_assert(window_answer(&w, 429, 60, now, now + 1));
+    ck_assert_int_eq(window_size(&w), 1);
+    for (int i = 0; i < 10000; i++)
+        window_answer(&w, 200, 1, 50, 51);
+    ck_assert_int_eq(window_size(&w), 64);
+}
+END_TEST
+
 START_TEST(pauses_grow_and_obey_the_server)
 {
     static const int64_t WANT[] = { 100, 200, 400, 800, 1600, 3200, 5000, 5000 };
@@ -458,6 +481,25 @@ START_TEST(what_is_tried_again_keeps_its_place)
 }
 END_TEST
 
+START_TEST(the_refused_do_not_all_come_back_together)
+{
+    AUTO_FINI(world) w = world((struct kube_settings){ .at_once = 8 });
+    struct got g[8] = { { .done = 0 } };
+
+    fake_api_on(w.api, "*", "*", &(struct fake_answer){ .status = 429, .delay_ms = 300, .times = 8 });
+    fake_api_on(w.api, "*", "*", &(struct fake_answer){ .silent = true });
+    for (size_t i = 0; i < COUNT_OF(g); i++)
+        send(&w, &g[i], (struct kube_request){ .path = "/x", .urgency = KUBE_NORMAL });
+    fake_api_wait(w.api, w.l, "*", "*", 12);
+    for (int64_t end = clock_ms() + 500; clock_ms() < end;) { /* all pauses are over */
+        struct err e = { .code = ERR_NONE };
+        ck_ok_e(loop_turn(w.l, 50, &e));
+    }
+    ck_assert_uint_eq(fake_api_count(w.api, "*", "*"), 12);
+    ck_assert(!kube_has_room(w.k));
+}
+END_TEST
+
 START_TEST(the_rate_is_kept_by_all_but_leases)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 5, .burst = 2 });
@@ -767,6 +809,7 @@ Suite *test_suite(void)
     tcase_set_timeout(c, 60);
     tcase_add_test(c, paths);
     tcase_add_test(c, a_bucket_gives_its_burst_and_then_its_rate);
+    tcase_add_test(c, a_window_halves_when_refused_and_grows_by_rounds);
     tcase_add_test(c, pauses_grow_and_obey_the_server);
     tcase_add_test(c, what_may_be_tried_again);
     tcase_add_test(c, delete_options);
@@ -780,6 +823,7 @@ Suite *test_suite(void)
     tcase_add_test(c, a_server_that_stands_still_and_goes_on);
     tcase_add_test(c, urgent_goes_first_and_background_last);
     tcase_add_test(c, what_is_tried_again_keeps_its_place);
+    tcase_add_test(c, the_refused_do_not_all_come_back_together);
     tcase_add_test(c, the_rate_is_kept_by_all_but_leases);
     tcase_add_test(c, a_callback_may_cancel_others_and_free_the_client);
     tcase_add_test(c, a_token_is_asked_for_anew_once);
