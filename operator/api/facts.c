@@ -313,6 +313,9 @@ static void read_status(const struct job_kind *k, const json_t *status, struct p
     }
 }
 
+const char *const POD_FACTS_UNREAD[] = { "spec.containers", "spec.initContainers", "spec.volumes", "spec.tolerations",
+                                         "spec.affinity", NULL };
+
 int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret)
 {
     struct pod_facts p = { .exit_code = -1 };

@@ -35,6 +35,8 @@ struct pod_facts {
  * are allocated one by one, so a pod that is only known to be on its way can be put together by hand. A pod that
  * succeeded has no reason and no message; one that failed has always a reason ("Unknown" when nobody gave one). */
 int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret);
+/* What it does not look at and most of a pod is: a watch may leave these members out (struct reflector_spec). NULL-ended. */
+extern const char *const POD_FACTS_UNREAD[];
 /* uid of the owner that controls an object with this metadata, borrowed; NULL: it has none. */
 const char *facts_owner_uid(const json_t *metadata);
 /* Name of the job it belongs to by its labels, borrowed from the object; NULL: none. */

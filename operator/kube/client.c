@@ -180,17 +180,30 @@ static const char *words_of(const struct http_answer *a, char out[WORDS_MAX])
     return out;
 }
 
+/* NULL: no JSON. */
+static json_t *body_of(const struct kube_call *c, const struct http_answer *a)
+{
+    AUTO_FINI(buf) shorter = BUF_INIT;
+    json_t *body = NULL;
+
+    if (a->len == 0 || (a->body[0] != '{' && a->body[0] != '['))
+        return NULL;
+    if (c->cut != NULL)
+        json_cut(a->body, a->len, c->cut, &shorter);
+    if (json_parse_any(c->cut != NULL ? shorter.data : a->body, c->cut != NULL ? shorter.len : a->len, "answer", &body, NULL) < 0)
+        return NULL;
+    return body;
+}
+
 static void finish(struct kube_call *c, const struct http_answer *a)
 {
     json_auto_t *body = NULL;
-    struct err e;
     char words[WORDS_MAX];
     struct kube_answer answer = { .status = a->status, .reason = "", .message = "", .err = a->err,
                                   .retry_after_s = MIN(a->retry_after_s, RETRY_AFTER_MAX_S) };
 
-    bool wanted = a->len > 0 && !(c->unread && kube_ok(&answer));
-    if (wanted && (a->body[0] == '{' || a->body[0] == '[') && json_parse_any(a->body, a->len, "answer", &body, &e) == 0)
-        answer.body = body;
+    if (!c->unread || !kube_ok(&answer))
+        answer.body = body = body_of(c, a);
     if (a->status == 0)
         answer.message = a->err->msg;
     else if (!kube_ok(&answer) && body != NULL) {
@@ -445,6 +458,7 @@ struct kube_call *kube_send(struct kube_client *k, const struct kube_request *r)
     c->urgency = r->urgency;
     c->metadata_only = r->metadata_only;
     c->unread = r->unread;
+    c->cut = r->cut;
     c->timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : TIMEOUT_MS;
     c->retry_ms = r->retry_ms != 0 ? r->retry_ms : RETRY_MS;
     c->has_body = r->body != NULL;

@@ -12,6 +12,7 @@
 #define TRAINYARD_KUBE_CLIENT_H
 
 #include "codec/json.h"
+#include "codec/json_cut.h"
 #include "kube/config.h"
 
 struct registry;
@@ -61,6 +62,7 @@ struct kube_request {
     const json_t *body;    /* borrowed during the call; NULL: none */
     bool metadata_only;    /* the answer as PartialObjectMetadata */
     bool unread;           /* done() looks at the body of failures only: else it is not parsed (a third of a request's cost) */
+    const struct strlist *cut; /* members done() does not look at (codec/json_cut.h), borrowed until then; NULL: none */
     int64_t timeout_ms;    /* of one try; 0: 30 s */
     int64_t retry_ms;      /* how long to go on trying; 0: 60 s; -1: one try */
     void (*done)(void *user, const struct kube_answer *a); /* once, unless cancelled; never from within kube_send */

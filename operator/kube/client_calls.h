@@ -16,6 +16,7 @@ struct kube_call {
     bool busy;             /* its on_line is being called, or its token is being asked for */
     bool refused, renewed; /* the last try got 401; the token was asked for anew */
     struct buf url, body, line;
+    const struct strlist *cut;
     int64_t timeout_ms, retry_ms, queued_ms, first_ms, began_ms;
     int tries;
     struct timer pause;

@@ -17,6 +17,7 @@ struct reflector {
     struct loop *loop;
     struct kube_resource resource;
     char *ns, *labels, *fields, *name;
+    struct strlist line_cuts, page_cuts;
     bool metadata_only;
     struct reflector_user user;
 
@@ -278,6 +279,7 @@ static void list(void *user)
                                                            .urgency = KUBE_NORMAL,
                                                            .path = path.data,
                                                            .metadata_only = r->metadata_only,
+                                                           .cut = &r->page_cuts,
                                                            .retry_ms = 10 * 1000,
                                                            .done = on_page,
                                                            .user = r });
@@ -318,11 +320,13 @@ static bool on_line(void *user, const char *line, size_t n)
 {
     struct reflector *r = user;
     AUTO_FINI(watch_event) w = { 0 };
+    AUTO_FINI(buf) shorter = BUF_INIT;
     struct err e;
 
     if (r->freed || r->end.in_stream)
         return false;
-    if (watch_parse(line, n, &w, &e) < 0)
+    json_cut(line, n, &r->line_cuts, &shorter);
+    if (watch_parse(shorter.data, shorter.len, &w, &e) < 0)
         return give_up(r, 0, e.msg);
     if (w.type == WATCH_ERROR)
         return give_up(r, w.code, w.message);
@@ -383,6 +387,14 @@ static char *copy(const char *s)
     return s != NULL ? xstrdup(s) : NULL;
 }
 
+static void add_cut(struct reflector *r, const char *path)
+{
+    auto_free char *of_line = xasprintf("object.%s", path), *of_page = xasprintf("items.*.%s", path);
+
+    strlist_add(&r->line_cuts, of_line);
+    strlist_add(&r->page_cuts, of_page);
+}
+
 struct reflector *reflector_new(struct kube_client *k, const struct reflector_spec *spec, const struct reflector_user *user)
 {
     struct reflector *r = xcalloc(1, sizeof *r);
@@ -395,6 +407,9 @@ struct reflector *reflector_new(struct kube_client *k, const struct reflector_sp
     r->fields = copy(spec->field_selector);
     r->name = xstrdup(spec->name);
     r->metadata_only = spec->metadata_only;
+    add_cut(r, "metadata.managedFields");
+    for (size_t i = 0; spec->unread != NULL && spec->unread[i] != NULL; i++)
+        add_cut(r, spec->unread[i]);
     r->user = *user;
     r->said = SAID_NOTHING;
     r->seed = hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid() ^ (uintptr_t)r);
@@ -407,6 +422,8 @@ static void destroy(struct reflector *r)
     timer_clear(r->loop, &r->timer);
     kube_cancel(TAKE(r->call));
     stale_clear(r);
+    strlist_fini(&r->line_cuts);
+    strlist_fini(&r->page_cuts);
     char *const owned[] = { r->ns, r->labels, r->fields, r->name, r->version, r->next, r->trouble };
     for (size_t i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);

@@ -294,6 +294,47 @@ START_TEST(pages_are_listed_and_then_watched)
 }
 END_TEST
 
+static void keep_object(void *user, const json_t *object)
+{
+    json_emit(object, user);
+}
+static void keep_last(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
+{
+    (void)ns, (void)name, (void)uid;
+    json_emit(last, user);
+}
+static void has_none(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+{
+    (void)user, (void)tell, (void)reflector;
+}
+static bool kept_three(void *user)
+{
+    const struct buf *kept = user;
+    size_t n = 0;
+    for (const char *p = kept->data; (p = strstr(p, "nodeName")) != NULL; p++)
+        n++;
+    return n == 3;
+}
+
+#define LARGE(rv)                                                                                                      \
+    "{\"metadata\":{\"name\":\"a\",\"managedFields\":[{\"f:spec\":{}}],\"resourceVersion\":\"" rv "\"},"                    \
+    "\"spec\":{\"volumes\":[{}],\"nodeName\":\"n\"}}"
+#define SMALL(rv) "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"nodeName\":\"n\"}}"
+
+START_TEST(what_nobody_looks_at_does_not_come)
+{
+    AUTO_FINI(buf) kept = BUF_INIT;
+    static const char *const UNREAD[] = { "spec.volumes", NULL };
+    const struct reflector_spec pods = { .resource = { "", "v1", "pods", "Pod" }, .ns = "default", .unread = UNREAD, .name = "pods" };
+    START();
+    fake_api_on(w.api, "GET", "*limit=100", &(struct fake_answer){ .body = LIST_OF("7", "", LARGE("3")) });
+    stream(&w, WATCHES, EVENT_OF("MODIFIED", LARGE("8")) EVENT_OF("DELETED", LARGE("9")));
+    w.reflector = reflector_new(w.client, &pods, &(struct reflector_user){ keep_object, keep_last, has_none, NULL, &kept });
+    fake_until(w.loop, kept_three, &kept);
+    ck_assert_str_eq(kept.data, SMALL("3") SMALL("8") SMALL("9"));
+}
+END_TEST
+
 START_TEST(a_watch_cut_in_mid_event_goes_on_from_the_last_whole_one)
 {
     START();
@@ -504,6 +545,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, what_follows_each_end, 0, (int)COUNT_OF(ENDS));
     tcase_add_test(t, pauses_grow_and_begin_again_after_two_good_minutes);
     tcase_add_test(t, pages_are_listed_and_then_watched);
+    tcase_add_test(t, what_nobody_looks_at_does_not_come);
     tcase_add_test(t, a_watch_cut_in_mid_event_goes_on_from_the_last_whole_one);
     tcase_add_test(t, bookmarks_move_the_place_to_go_on_from);
     tcase_add_test(t, gone_as_an_event_means_listing_again);
