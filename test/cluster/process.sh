@@ -30,8 +30,12 @@ all_run() {
     for part in $known; do running "$part" || return 1; done
 }
 
-# A process that ended counts as gone before its parent, some init, has taken note of it.
-gone() { ! grep -qs '^State:[[:space:]][^ZX]' "/proc/$1/status"; }
+# A process that ended counts as gone before its parent, some init, has taken note of it; but not while one of its threads
+# is on its way out, which keeps its ports taken.
+gone() { ! grep -qs '^State:[[:space:]][^ZX]' "/proc/$1"/task/*/status; }
+
+# Somebody killed it a moment ago: it has no environment any more, and is not yet gone.
+dying() { ! gone "$1" && ! grep -qs . "/proc/$1/environ"; }
 
 # end_process PID SECONDS: TERM, and KILL when it takes longer.
 end_process() {
@@ -46,7 +50,15 @@ end_process() {
 }
 
 stop() { # PART [SECONDS]
-    ! running "$1" || end_process "$(cat "$RUN/$1.pid")" "${2:-5}"
+    local pid i
+    if [ -s "$RUN/$1.pid" ]; then
+        pid=$(cat "$RUN/$1.pid")
+        ! is_ours "$pid" || end_process "$pid" "${2:-5}"
+        for ((i = 0; i < 200; i++)); do
+            dying "$pid" || break
+            sleep 0.05
+        done
+    fi
     rm -f "$RUN/$1.pid"
 }
 
