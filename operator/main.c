@@ -14,7 +14,7 @@
 #include "options.h"
 #include "selftest.h"
 
-enum { BEAT_MS = 1000, WEDGED_MS = 60000, SETTLE_S = 30, GUARD_PATIENCE_MS = 40000, REST_BEATS = 5 };
+enum { BEAT_MS = 1000, WEDGED_MS = 60000, SETTLE_S = 30, GUARD_PATIENCE_MS = 40000, REST_BEATS = 5, TELL_MS = 3000 };
 
 struct operator
 {
@@ -26,6 +26,8 @@ struct operator
     struct elector *elector;
     struct guard *guard;
     struct events *events;
+    struct events *told[3];          /* what is still to be told when the work has ended */
+    size_t ntold, unfinished;        /* unfinished: tellings and the handing over of the lease */
     struct controller *trainjobs, *tfjobs;
     struct http_server *metrics, *health;
     struct gauge *leading, *tfjob_active;
@@ -172,9 +174,12 @@ static void stop_work(struct operator *op)
     op->stopping = true;
     atomic_store(&op->ready, false);
     guard_free(TAKE(op->guard));
-    controller_free(TAKE(op->tfjobs));
-    controller_free(TAKE(op->trainjobs));
-    events_free(TAKE(op->events));
+    if (op->tfjobs != NULL)
+        op->told[op->ntold++] = controller_end(TAKE(op->tfjobs));
+    if (op->trainjobs != NULL)
+        op->told[op->ntold++] = controller_end(TAKE(op->trainjobs));
+    if (op->events != NULL)
+        op->told[op->ntold++] = TAKE(op->events);
 }
 
 static void on_lost(void *user, const char *why)
@@ -185,9 +190,11 @@ static void on_lost(void *user, const char *why)
     loop_stop(op->loop);
 }
 
-static void on_released(void *user)
+static void one_finished(void *user)
 {
-    loop_stop(((struct operator *)user)->loop);
+    struct operator *op = user;
+    if (--op->unfinished == 0)
+        loop_stop(op->loop);
 }
 
 static void on_signal(void *user)
@@ -196,10 +203,13 @@ static void on_signal(void *user)
     log_info("stopping");
     loop_watch_fd(op->loop, stop_fd(), NULL, NULL);
     stop_work(op);
+    op->unfinished = op->ntold + 1;
     if (op->elector != NULL)
-        elector_release(op->elector, on_released, op);
+        elector_release(op->elector, one_finished, op);
     else
-        loop_stop(op->loop);
+        one_finished(op);
+    for (size_t i = 0; i < op->ntold; i++)
+        events_flush(op->told[i], TELL_MS, one_finished, op);
 }
 
 static void operator_fini(struct operator *op)
@@ -210,6 +220,8 @@ static void operator_fini(struct operator *op)
     controller_free(op->tfjobs);
     controller_free(op->trainjobs);
     events_free(op->events);
+    for (size_t i = 0; i < op->ntold; i++)
+        events_free(op->told[i]);
     elector_free(op->elector);
     kube_client_free(op->client);
     kube_config_free(op->config);

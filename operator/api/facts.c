@@ -360,6 +360,11 @@ int service_facts_parse(const struct job_kind *k, const json_t *service, struct 
     return 0;
 }
 
+bool service_is_board(const struct job_kind *k, const json_t *service)
+{
+    return str_eq(label(k, service, "replica-type"), "tensorboard");
+}
+
 void service_facts_fini(struct service_facts *s)
 {
     free(s->name);

@@ -55,6 +55,8 @@ struct service_facts {
 };
 /* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one. */
 int service_facts_parse(const struct job_kind *k, const json_t *service, struct service_facts *ret);
+/* TensorBoard's one, which service_facts_parse() refuses; service as there. */
+bool service_is_board(const struct job_kind *k, const json_t *service);
 void service_facts_fini(struct service_facts *s);
 DEFINE_AUTO_FINI(service_facts, service_facts_fini)
 

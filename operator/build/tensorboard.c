@@ -1,5 +1,5 @@
 /* TensorBoard beside a job: one pod that reads the output volume. Its labels lack operator-name, so that nobody takes
- * it for a replica. */
+ * it for a replica; its service has it, so that an operator that starts anew sees what an earlier one made. */
 #include "build/parts.h"
 
 static json_t *board_labels(const struct job_view *v)
@@ -83,7 +83,9 @@ json_t *build_tensorboard_service(const struct job_view *v)
     char name[128];
     json_t *head = object_head(v, "v1", "Service", build_tensorboard_name(v, name), board_labels(v));
 
-    put_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
+    json_t *labels = json_object_get(json_object_get(head, "metadata"), "labels");
+    put_app_labels(labels);
+    put_label(labels, v, "operator-name", v->kind->controller);
     json_object_set_new(head, "spec", json_pack("{s:o, s:[{s:s, s:i}]}", "selector", board_labels(v), "ports", "name", "http",
                                                 "port", TENSORBOARD_PORT));
     return head;

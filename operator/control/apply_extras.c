@@ -333,7 +333,7 @@ void apply_delete_board(struct context *x, const struct action *a)
     struct action with_name = { .kind = a->kind, .name = build_tensorboard_name(&x->r->view, name), .grace_s = -1 };
     apply_delete(x, &with_name, &DEPLOYMENTS, on_deleted);
     apply_delete(x, &with_name, &SERVICES, on_deleted);
-    x->r->board_ensured = false;
+    x->r->board_ensured = x->r->board_found = false;
 }
 
 /* ---- the end of its time to live ---- */

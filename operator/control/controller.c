@@ -36,6 +36,7 @@ static struct observed observe(const struct record *r)
         .services = (const struct service_facts *const *)r->services, .nservices = r->nservices,
         .claims = r->claims, .claims_known = r->claims_known, .claims_fault = r->claims_fault,
         .config_ensured = r->config_ensured, .policy_ensured = r->policy_ensured, .board_ensured = r->board_ensured,
+        .board_found = r->board_found,
         .group = r->group, .refused = r->refused.name != NULL ? &r->refused : NULL,
         .progress = r->progress, .progress_ms = r->progress_ms,
     };
@@ -287,20 +288,26 @@ struct controller *controller_new(struct kube_client *k, const struct job_kind *
     return c;
 }
 
-void controller_free(struct controller *c)
+struct events *controller_end(struct controller *c)
 {
-    if (c == NULL)
-        return;
+    struct events *told = c->events;
+
     apply_cancel_all(c);
     poll_cancel_all(c);
     for (size_t i = 0; i < c->nreflectors; i++)
         reflector_free(c->reflectors[i]);
     free(c->reflectors);
-    events_free(c->events);
     http_free(c->http);
     queue_free(c->polls);
     queue_free(c->queue);
     store_fini(&c->store);
     gauge_set(c->meters.jobs, 0);
     free(c);
+    return told;
+}
+
+void controller_free(struct controller *c)
+{
+    if (c != NULL)
+        events_free(controller_end(c));
 }

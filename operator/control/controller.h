@@ -1,7 +1,7 @@
 /* controller - runs the jobs of one kind: watches them, their pods and services, plans, acts, writes the status.
  *
- * One per kind, on the operator's loop. It works only between controller_new() and controller_free(); freeing it leaves
- * the cluster as it is (another controller may take the jobs over, or the same later).
+ * One per kind, on the operator's loop. It works only between controller_new() and its end, which leaves the cluster as
+ * it is (another controller may take the jobs over, or the same later).
  *
  *     watch -> records (facts) -> queue of names -> plan_job() -> requests -> answers -> records -> ...
  */
@@ -26,6 +26,8 @@ struct controller_settings {             /* strings and lists must outlive the c
 struct controller;
 struct controller *controller_new(struct kube_client *k, const struct job_kind *kind, const struct controller_settings *s);
 void controller_free(struct controller *c);
+/* Frees it too, and gives what it had to tell: events_flush() them, events_free() them. */
+struct events *controller_end(struct controller *c);
 DEFINE_AUTO(controller, controller_free)
 /* All lists have been read once (a kind that is not installed counts as read). */
 bool controller_synced(const struct controller *c);

@@ -45,6 +45,7 @@ struct observed {
     bool claims_known;
     const char *claims_fault;          /* build_claims_fault(), or NULL */
     bool config_ensured, policy_ensured, board_ensured; /* made (or found) since this operator leads */
+    bool board_found;                  /* TensorBoard's service is there, of whatever time */
     enum group_phase group;
     const struct refusal *refused;     /* NULL: nothing was */
     struct progress progress;          /* the chief's last word; not present: nothing new */

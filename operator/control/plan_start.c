@@ -179,7 +179,7 @@ static void scale_down(struct look *l)
 void plan_look_after_board(struct look *l)
 {
     if (!l->v->tensorboard) {
-        if (l->o->board_ensured)
+        if (l->v->invalid == NULL && (l->o->board_ensured || l->o->board_found)) /* else the spec says nothing about it */
             plan_add(l, ACT_DELETE_BOARD, ROLE_COUNT, -1);
         return;
     }

@@ -44,6 +44,7 @@ struct record {
     int64_t claims_ms;
     bool claims_known;
     bool config_ensured, policy_ensured, board_ensured;
+    bool board_found;                 /* its service was seen, whoever made it */
     bool config_asked, policy_asked, board_asked, group_asked;
     int64_t ensured_ms;
     enum group_phase group;

@@ -124,10 +124,23 @@ static void on_pod(void *user, const json_t *object)
         controller_wake(c, r);
 }
 
+static void found_board(struct controller *c, struct record *r, const json_t *service)
+{
+    if (json_object_get(json_object_get(service, "metadata"), "deletionTimestamp") != NULL)
+        return;
+    r->board_found = true;
+    if (!r->view.tensorboard)
+        controller_wake(c, r);
+}
+
 static void on_service(void *user, const json_t *object)
 {
     struct controller *c = user;
     const char *job = pod_job_name(c->kind, object);
+    if (job != NULL && service_is_board(c->kind, object)) {
+        found_board(c, store_get(&c->store, meta(object, "namespace"), job), object);
+        return;
+    }
     AUTO(service_facts) *s = xcalloc(1, sizeof *s);
     if (job == NULL || service_facts_parse(c->kind, object, s) < 0)
         return;
@@ -199,8 +212,22 @@ static void pod_gone(void *user, const char *ns, const char *name, const char *u
 {
     gone(user, &POD_CHILDREN, ns, name, uid, last);
 }
+static void lost_board(struct controller *c, const char *ns, const char *job)
+{
+    char key[512];
+    struct record *r = job != NULL ? store_find(&c->store, record_key(ns, job, key)) : NULL;
+    if (r == NULL)
+        return;
+    r->board_found = false;
+    store_drop_if_empty(&c->store, r);
+}
 static void service_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
 {
+    struct controller *c = user;
+    if (last != NULL && service_is_board(c->kind, last)) {
+        lost_board(c, ns, pod_job_name(c->kind, last));
+        return;
+    }
     gone(user, &SERVICE_CHILDREN, ns, name, uid, last);
 }
 

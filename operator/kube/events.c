@@ -15,9 +15,13 @@ struct events {
     struct series *first, *last; /* due, in line */
     struct kube_turn turn;
     bool warned;
+    struct timer flush;
+    void (*flushed)(void *user); /* NULL: it is not being flushed */
+    void *user;
 };
 
 static void on_timer(void *user);
+static void on_flushed(void *user);
 static void on_turn(void *user);
 
 /* ---- the line: one turn for all of them, so that what waits is small ---- */
@@ -62,10 +66,14 @@ static void on_sent(void *user, const struct kube_answer *a)
     bool again = event_book_sent(&ev->book, s, outcome_of(ev, s, a), clock_ms());
 
     s->call = NULL;
-    if (!again && s->subject->gone)
+    if (again && ev->flushed != NULL)
+        line_add(ev, s);
+    else if (!again && s->subject->gone)
         event_book_end(&ev->book, s, clock_ms());
     else
         timer_set(ev->loop, &s->timer, again ? s->due_ms : s->last_ms + EVENT_SERIES_MS + 1, on_timer, s);
+    if (ev->flushed != NULL && ev->book.waiting == 0)
+        timer_set(ev->loop, &ev->flush, clock_ms(), on_flushed, ev);
 }
 
 static void send(struct events *ev, struct series *s)
@@ -140,6 +148,7 @@ void events_free(struct events *ev)
         return;
     for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
         still(ev, slot->value);
+    timer_clear(ev->loop, &ev->flush);
     event_book_fini(&ev->book);
     free(ev->component);
     free(ev->instance);
@@ -170,6 +179,27 @@ void events_forget(struct events *ev, const char *uid)
         if (s->state == SERIES_IDLE)
             timer_clear(ev->loop, &s->timer);
     event_book_gone(&ev->book, t);
+}
+
+static void on_flushed(void *user)
+{
+    struct events *ev = user;
+    ev->flushed(ev->user);
+}
+
+void events_flush(struct events *ev, int64_t max_ms, void (*done)(void *user), void *user)
+{
+    struct map_slot *slot;
+
+    ev->flushed = done;
+    ev->user = user;
+    for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
+        for (struct series *s = ((struct event_subject *)slot->value)->first; s != NULL; s = s->next)
+            if (s->state == SERIES_WAITING) {
+                timer_clear(ev->loop, &s->timer);
+                line_add(ev, s);
+            }
+    timer_set(ev->loop, &ev->flush, clock_ms() + (ev->book.waiting > 0 ? max_ms : 0), on_flushed, ev);
 }
 
 size_t events_waiting(const struct events *ev)

@@ -26,6 +26,17 @@ want_states() { # SECONDS STATE COUNT
     done
 }
 
+# What it did in its last second is told before it ends.
+alone_operator_stopped_tells_first() {
+    new_namespace stopped
+    own_flags=(--no-leader-elect --namespace "$ns")
+    start_operator "${own_flags[@]}"
+    many_jobs 1 3 | k apply -f - >/dev/null
+    wait_for 60 some_pods_made 6
+    stop_operator
+    same "$(k get events -o json | jq '[.items[] | select(.reason == "SuccessfulCreatePod").involvedObject.name] | unique | length')" 3 "jobs whose pods were told of"
+}
+
 alone_operator_killed_at_random_moments() {
     new_namespace killed
     own_flags=(--no-leader-elect --namespace "$ns")

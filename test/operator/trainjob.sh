@@ -29,6 +29,21 @@ test_trainjob_life() {
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0" # the worker that has not begun is not waited for
 }
 
+no_deployments() { [ -z "$(k get deployments -o name)" ]; }
+# Taken out of the spec while no operator is there.
+test_trainjob_tensorboard_goes() {
+    begin
+    sed 's/^  fit:/  tensorboard: {}\n  fit:/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
+    want 60 deployment digits-tensorboard '.spec.template.spec.containers[0].name' tensorboard
+    stop_operator
+    k patch trainjob digits --type=json -p '[{"op": "remove", "path": "/spec/tensorboard"}]' >/dev/null
+    want_services 1 "digits digits-tensorboard"
+    start_operator "${own_flags[@]}"
+    want_services 60 digits
+    wait_for 60 no_deployments
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
+}
+
 told_after() { value trainjob "$1" '(.status.conditions | map(select(.type == "Failed"))[0].lastTransitionTime | fromdate) - (.metadata.creationTimestamp | fromdate)'; }
 digits() { # SED-SCRIPT: the example, changed, without its claim
     sed '1,/^---/d' "$root/deploy/examples/digits.yaml" | sed "$1"

@@ -839,6 +839,21 @@ START_TEST(a_board_that_is_not_wanted_any_more_goes)
 }
 END_TEST
 
+#define BOARD_OF_BEFORE                                                                                                \
+    "{\"metadata\":{\"namespace\":\"a\",\"name\":\"t-tensorboard\",\"uid\":\"s\",\"resourceVersion\":\"5\",\"labels\":{" \
+    "\"trainyard.dev/job-name\":\"t\",\"trainyard.dev/operator-name\":\"trainjob-controller\",\"trainyard.dev/replica-type\":\"tensorboard\"}}}"
+
+/* Taken out of the spec while no operator was there. */
+START_TEST(a_board_of_before_goes_as_well)
+{
+    START(&KIND_TRAINJOB);
+    push(&w, "*/services[?]watch=true*", "ADDED", BOARD_OF_BEFORE);
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB("1", "1"));
+    wait_for(&w, "DELETE", "*/deployments/t-tensorboard*", 1);
+    wait_for(&w, "DELETE", "*/services/t-tensorboard*", 1);
+}
+END_TEST
+
 /* ---- last words ---- */
 
 #define LAST_WORDS(uid, owner, index, step)                                                                            \
@@ -912,6 +927,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_repeated_refusal_is_written_once);
     tcase_add_test(t, a_board_is_its_service_and_its_deployment);
     tcase_add_test(t, a_board_that_is_not_wanted_any_more_goes);
+    tcase_add_test(t, a_board_of_before_goes_as_well);
     tcase_add_test(t, the_leader_has_the_last_word);
     tcase_add_test(t, what_somebody_takes_away_is_written_again);
     tcase_add_test(t, the_status_of_a_job_of_another_controller_is_left_alone);

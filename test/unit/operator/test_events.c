@@ -406,6 +406,54 @@ START_TEST(of_an_object_that_is_gone_nothing_is_kept_but_what_waits)
 }
 END_TEST
 
+static void count_up(void *user)
+{
+    (*(int *)user)++;
+}
+static bool is_up(void *user)
+{
+    return *(int *)user > 0;
+}
+
+START_TEST(at_the_end_what_waits_is_told)
+{
+    AUTO_FINI(world) w;
+    int flushed = 0;
+    world_init(&w);
+    fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}" });
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "two");
+    events_flush(w.events, 60000, count_up, &flushed);
+    fake_until(w.loop, is_up, &flushed);
+    ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 2);
+    ck_assert_int_eq(flushed, 1);
+}
+END_TEST
+
+START_TEST(a_silent_server_keeps_nobody_from_ending)
+{
+    AUTO_FINI(world) w;
+    int flushed = 0;
+    world_init(&w);
+    fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .silent = true });
+    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
+    events_flush(w.events, 100, count_up, &flushed);
+    fake_until(w.loop, is_up, &flushed);
+    ck_assert_uint_eq(events_waiting(w.events), 1);
+}
+END_TEST
+
+START_TEST(at_the_end_nothing_is_waited_for_when_all_is_told)
+{
+    AUTO_FINI(world) w;
+    int flushed = 0;
+    world_init(&w);
+    events_flush(w.events, 60000, count_up, &flushed);
+    ck_assert_int_eq(flushed, 0); /* never from within */
+    fake_until(w.loop, is_up, &flushed);
+}
+END_TEST
+
 START_TEST(a_namespace_that_ends_takes_no_events_and_that_is_fine)
 {
     AUTO_FINI(world) w;
@@ -439,6 +487,9 @@ Suite *test_suite(void)
     tcase_add_test(t, those_that_are_due_stand_in_line);
     tcase_add_test(t, those_whose_object_goes_are_told_all_the_same);
     tcase_add_test(t, of_an_object_that_is_gone_nothing_is_kept_but_what_waits);
+    tcase_add_test(t, at_the_end_what_waits_is_told);
+    tcase_add_test(t, a_silent_server_keeps_nobody_from_ending);
+    tcase_add_test(t, at_the_end_nothing_is_waited_for_when_all_is_told);
     tcase_add_test(t, a_namespace_that_ends_takes_no_events_and_that_is_fine);
     suite_add_tcase(s, t);
     return s;

@@ -197,6 +197,8 @@ START_TEST(services_are_of_a_replica_or_of_the_job)
     ck_assert_int_eq(service_facts_parse(&KIND_TFJOB, of_job, &none), -1);
     ck_assert_int_eq(service_facts_parse(&KIND_TRAINJOB, of_board, &none), -1);
     ck_assert_int_eq(none.index, 77);
+    ck_assert(service_is_board(&KIND_TRAINJOB, of_board));
+    ck_assert(!service_is_board(&KIND_TFJOB, of_board) && !service_is_board(&KIND_TRAINJOB, of_job));
 }
 END_TEST
 
