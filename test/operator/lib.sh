@@ -32,6 +32,8 @@ cluster_up() {
     operator_kubeconfig >"$scratch/operator.kubeconfig"
     # The API server takes note of roles and of new kinds a moment after it took them.
     wait_for 120 all_is_known || exit 1
+    note_pauses >/dev/null 2>&1 &
+    disown # no test to wait for; it ends with this shell
 }
 operator_may() { kubectl auth can-i -q "$@" -A --as=system:serviceaccount:trainyard-system:trainyard; } # VERB RESOURCE
 all_is_known() {
@@ -95,10 +97,32 @@ crash_operator() {
 }
 metric() { curl -fs -m 10 "http://127.0.0.1:$metrics/metrics" | awk -v name="$1" '$1 == name {print $2}'; } # NAME{LABELS}
 
+# ---- times ----
+
+# The machine may stand still: a clock that notes when it was woken late, and how long, in ms.
+note_pauses() {
+    local before never
+    exec {never}<> <(:)
+    while kill -0 $$; do
+        before=${EPOCHREALTIME/[.,]/}
+        read -rt 0.1 -u "$never"
+        local late=$(((${EPOCHREALTIME/[.,]/} - before) / 1000 - 100))
+        [ $late -lt 200 ] || echo "$EPOCHSECONDS $late" >>"$scratch/pauses"
+    done
+}
+# on_time VALUE BOUND WHAT: of a promise in seconds, which the longest such pause since this test began may have put off
+on_time() {
+    local late=0
+    [ ! -f "$scratch/pauses" ] || late=$(awk -v since="$test_began" '$1 >= since && $2 > ms {ms = $2} END {print int((ms + 500) / 1000)}' "$scratch/pauses")
+    [ "$late" = 0 ] || echo "    the machine stood still for $late s during this test"
+    at_most "$1" $(($2 + late)) "$3"
+}
+
 # ---- one test's namespace ----
 
 k() { kubectl -n "$ns" "$@"; }
 new_namespace() {
+    test_began=$EPOCHSECONDS
     ns=t$BASHPID-$(tr '_' '-' <<<"${1:-test}" | cut -c1-40)
     kubectl create namespace "$ns" >/dev/null
     wait_for 120 k get serviceaccount default >/dev/null # no pod before it

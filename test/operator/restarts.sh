@@ -155,7 +155,7 @@ job_deleted_at() { # by the operator, of this namespace
 # in_time DUE BACK AT WHAT: at the second it is due (or the next), or when an operator is there again
 in_time() {
     at_least "$3" "$1" "$4, in seconds,"
-    at_most "$3" $(($1 > $2 + 1 ? $1 + 1 : $2 + 2)) "$4, in seconds,"
+    on_time "$3" $(($1 > $2 + 1 ? $1 + 1 : $2 + 2)) "$4, in seconds,"
 }
 
 # What was due while no operator was there is done by the next one at once.
@@ -172,6 +172,6 @@ test_deadline_that_passed_without_an_operator() {
     start_operator "${own_flags[@]}"
     due=$(date +%s)
     want_condition 60 tfjob late Failed "True TFJobFailed"
-    at_most "$(value tfjob late '.status.completionTime | fromdate')" $((due + 2)) "the end, in seconds,"
+    on_time "$(value tfjob late '.status.completionTime | fromdate')" $((due + 2)) "the end, in seconds,"
     want 60 tfjob gone .metadata.name ""
 }

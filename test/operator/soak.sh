@@ -6,6 +6,7 @@
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 seconds=${1:-300} names=${2:-300}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=8 # what is freed shall not count as kept
 
 resident_kb() { awk '/^VmRSS/ {print $2}' "/proc/$operator/status"; }
 spec_of() { # NAME: one of several kinds

@@ -21,7 +21,7 @@ test_suspend_stops_the_clock() {
     local took
     took=$(value tfjob tf '((.status.completionTime | fromdate) - (.status.startTime | fromdate))')
     at_least "$took" 5 "seconds to a deadline of 5"
-    at_most "$took" 6 "seconds to a deadline of 5"
+    on_time "$took" 6 "seconds to a deadline of 5"
 }
 
 test_managed_by_another() {

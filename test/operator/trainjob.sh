@@ -4,7 +4,7 @@ test_trainjob_invalid_spec_is_named() {
     begin
     digits 's/Adam/Adamm/' | k apply -f - >/dev/null
     want_condition 60 trainjob digits Failed "True InvalidSpec"
-    at_most "$(told_after digits)" 2 "seconds (whole ones) until it was told"
+    on_time "$(told_after digits)" 2 "seconds (whole ones) until it was told"
     value trainjob digits '.status.conditions[-1].message' >"$dir/message"
     want_line "^spec.compile.optimizer: optimizer 'Adamm' is not known; did you mean 'Adam'" "$dir/message"
     want_pods 1 ""
@@ -61,7 +61,7 @@ test_trainjob_wrong_manifests() {
         value trainjob "$name" '.status.conditions | map(select(.type == "Failed"))[0].message' >"$dir/$name.message"
         want_line "$words" "$dir/$name.message"
         grep -qF -- "$(cat "$dir/$name.message")" "$dir/$name.said" || problem "$name: '$(cat "$dir/$name.message")', but validate says '$(cat "$dir/$name.said")'"
-        at_most "$(told_after "$name")" 2 "seconds (whole ones) until it was told"
+        on_time "$(told_after "$name")" 2 "seconds (whole ones) until it was told"
         want_event 60 "$name" TrainJobFailed
     done <<'END'
 optimizer|s/Adam:/Adamm:/|^spec.compile.optimizer: .*'Adamm'.*did you mean 'Adam'
