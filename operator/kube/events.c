@@ -16,7 +16,7 @@ struct events {
     struct kube_turn turn;
     bool warned;
     struct timer flush;
-    void (*flushed)(void *user); /* NULL: it is not being flushed */
+    void (*flushed)(void *user); /* NULL: nobody waits for the end of a flush */
     void *user;
 };
 
@@ -184,7 +184,9 @@ void events_forget(struct events *ev, const char *uid)
 static void on_flushed(void *user)
 {
     struct events *ev = user;
-    ev->flushed(ev->user);
+    void (*done)(void *user) = TAKE(ev->flushed); /* once */
+
+    done(ev->user);
 }
 
 void events_flush(struct events *ev, int64_t max_ms, void (*done)(void *user), void *user)

@@ -26,7 +26,7 @@ void events_record(struct events *ev, const struct event_object *about_object, e
                    const char *about, const char *note);
 /* The object is gone: what is still to be told of it is told, then nothing of it is kept. */
 void events_forget(struct events *ev, const char *uid);
-/* The end is near: what waits is sent at once. done() is called from the loop, when nothing waits any more or after max_ms;
+/* The end is near: what waits is sent at once. done() is called once, from the loop, when nothing waits any more or after max_ms;
  * what was refused is not tried again. Nothing may be recorded from here on. */
 void events_flush(struct events *ev, int64_t max_ms, void (*done)(void *user), void *user);
 size_t events_waiting(const struct events *ev);
