@@ -269,7 +269,7 @@ static void watch_namespace(struct controller *c, const char *ns)
     char selector[200];
     str_fmt(selector, sizeof selector, "%soperator-name=%s", c->kind->label_prefix, c->kind->controller);
     const struct reflector_spec jobs = { .resource = c->kind->resource, .ns = ns, .name = c->kind->resource.plural };
-    const struct reflector_spec pods = { .resource = PODS, .ns = ns, .label_selector = selector, .unread = POD_FACTS_UNREAD, .name = "pods" };
+    const struct reflector_spec pods = { .resource = PODS, .ns = ns, .label_selector = selector, .cut = POD_FACTS_UNREAD, .name = "pods" };
     const struct reflector_spec services = { .resource = SERVICES, .ns = ns, .label_selector = selector, .metadata_only = true, .name = "services" };
     add(c, &jobs, &(struct reflector_user){ on_job, job_gone, each_job, wake_all, c });
     add(c, &pods, &(struct reflector_user){ on_pod, pod_gone, each_pod, wake_all, c });

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "codec/json_cut.h"
 #include "kube/config_internal.h"
 
 enum {
@@ -184,15 +185,18 @@ static const char *words_of(const struct http_answer *a, char out[WORDS_MAX])
 static json_t *body_of(const struct kube_call *c, const struct http_answer *a)
 {
     AUTO_FINI(buf) shorter = BUF_INIT;
+    const char *text = a->body;
+    size_t n = a->len;
     json_t *body = NULL;
 
-    if (a->len == 0 || (a->body[0] != '{' && a->body[0] != '['))
+    if (n == 0 || (text[0] != '{' && text[0] != '['))
         return NULL;
-    if (c->cut != NULL)
-        json_cut(a->body, a->len, c->cut, &shorter);
-    if (json_parse_any(c->cut != NULL ? shorter.data : a->body, c->cut != NULL ? shorter.len : a->len, "answer", &body, NULL) < 0)
-        return NULL;
-    return body;
+    if (c->cut != NULL) {
+        json_cut(text, n, c->cut, &shorter);
+        text = shorter.data;
+        n = shorter.len;
+    }
+    return json_parse_any(text, n, "answer", &body, NULL) == 0 ? body : NULL;
 }
 
 static void finish(struct kube_call *c, const struct http_answer *a)

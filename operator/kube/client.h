@@ -12,10 +12,10 @@
 #define TRAINYARD_KUBE_CLIENT_H
 
 #include "codec/json.h"
-#include "codec/json_cut.h"
 #include "kube/config.h"
 
 struct registry;
+struct strlist;
 
 /* { "apps", "v1", "deployments", "Deployment" }; group "" is the core */
 struct kube_resource {

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "codec/json_cut.h"
 
 enum { SAID_NOTHING = -1 };
 
@@ -408,8 +409,8 @@ struct reflector *reflector_new(struct kube_client *k, const struct reflector_sp
     r->name = xstrdup(spec->name);
     r->metadata_only = spec->metadata_only;
     add_cut(r, "metadata.managedFields");
-    for (size_t i = 0; spec->unread != NULL && spec->unread[i] != NULL; i++)
-        add_cut(r, spec->unread[i]);
+    for (size_t i = 0; spec->cut != NULL && spec->cut[i] != NULL; i++)
+        add_cut(r, spec->cut[i]);
     r->user = *user;
     r->said = SAID_NOTHING;
     r->seed = hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid() ^ (uintptr_t)r);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/json_cut.h"
 #include "kube/reflector_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

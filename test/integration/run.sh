@@ -59,11 +59,11 @@ test_chief_and_one_ps() { # the smallest cluster: the chief trains, and nobody i
 }
 
 test_two_ps_four_workers() {
-    reaches 0.94 run --set replicaSpecs.PS.replicas=2 --replicas worker=4
+    reaches 0.95 run --set replicaSpecs.PS.replicas=2 --replicas worker=4
 }
 
 test_round_robin_placement() {
-    reaches 0.94 run --set replicaSpecs.PS.replicas=2 --set strategy.placement=round_robin
+    reaches 0.95 run --set replicaSpecs.PS.replicas=2 --set strategy.placement=round_robin
 }
 
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }

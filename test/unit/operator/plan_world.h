@@ -183,6 +183,7 @@ static inline void world_act(struct world *w, const struct plan *p)
         w->seen.config_ensured |= kind == ACT_ENSURE_CONFIG;
         w->seen.policy_ensured |= kind == ACT_ENSURE_POLICY;
         w->seen.board_ensured = (w->seen.board_ensured || kind == ACT_ENSURE_BOARD) && kind != ACT_DELETE_BOARD;
+        w->seen.board_found = (w->seen.board_found || kind == ACT_ENSURE_BOARD) && kind != ACT_DELETE_BOARD;
         if (kind == ACT_ENSURE_GROUP)
             w->seen.group = GROUP_PENDING;
         if (kind == ACT_DELETE_GROUP)

@@ -243,6 +243,7 @@ static void happen(struct world *w, json_t *job, const json_t *step)
     w->seen.claims_known = claims != NULL || (w->seen.claims_known && !flag_at(step, "operatorRestarted", false));
     for (size_t i = 0; i < w->view.nclaims && claims != NULL; i++)
         set_claim(&w->claims[i], json_object_get(claims, w->view.claims[i].name));
+    w->seen.board_found = flag_at(step, "boardFound", w->seen.board_found);
     if (flag_at(step, "operatorRestarted", false))
         w->seen.config_ensured = w->seen.policy_ensured = w->seen.board_ensured = false;
 }
