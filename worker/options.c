@@ -9,7 +9,7 @@ static int finish(struct options *o, const struct strlist *args, struct err *e)
 
 int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e)
 {
-    struct options o = { .common = REPLICA_OPTIONS_INIT, .overlap = true };
+    struct options o = { .common = REPLICA_OPTIONS_INIT };
     const struct opt table[] = {
         OPT_SECTION("Job"),
         OPT_STR("job", "TRAINYARD_JOB", "FILE", &o.common.job, "TrainJob manifest, YAML or JSON"),
@@ -20,7 +20,6 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
         REPLICA_CLUSTER_OPTS(&o.common, "worker, chief or evaluator"),
         OPT_SECTION("Process"),
         OPT_STR("listen", NULL, "ADDRESS", &o.common.listen, "where the chief listens (default: its entry in the cluster spec)"),
-        OPT_BOOL("overlap", &o.overlap, "compute the next batch while a push is in flight, as long as staleness stays small (default)"),
         REPLICA_PROCESS_OPTS(&o.common),
         OPT_END,
     };

@@ -7,7 +7,6 @@
 struct options {
     struct replica_options common; /* with a job */
     const char *data_dir, *output_dir, *cache_dir;
-    bool overlap;
 };
 
 MUST_USE int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e);

@@ -30,7 +30,8 @@ static int run_member(const struct trainer *t, struct member *m, struct err *e)
     struct session_config config = {
         .model = r->model, .dataset = r->train, .space = &r->space, .params = t->params != NULL ? t->params : own,
         .member = m, .name = r->name, .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
-        .overlap = t->params == NULL && r->options->overlap, .step_gate = t->step_gate,
+        .asynchronous = t->params == NULL,
+        .overlap = t->params == NULL && r->job->strategy.overlap, .step_gate = t->step_gate,
     };
     return session_run(&config, t->stats, e);
 }

@@ -91,6 +91,7 @@ struct job {
         enum strategy name;
         enum updates updates;
         enum placement_kind placement;
+        bool overlap;             /* compute the next batch while a push is in flight; default false */
     } strategy;
     struct {
         double every_seconds;     /* default 600; 0 when steps are given */

@@ -223,6 +223,10 @@ static int check_single(const struct job *j, int trainers, struct err *e)
 {
     struct node specs = at(j, "spec.replicaSpecs");
 
+    struct node overlap = at(j, "spec.strategy.overlap");
+
+    if (j->strategy.overlap)
+        return node_error(&overlap, e, "strategy Single has no pushes to overlap with; remove 'overlap'");
     if (j->replicas[ROLE_PS].count > 0)
         return node_error(&j->replicas[ROLE_PS].node, e, "strategy Single has no parameter servers; remove PS, or the strategy");
     if (trainers > 1)

@@ -90,6 +90,10 @@ static const struct field STRATEGY[] = {
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
       .help = "Which PS holds what: balanced by size with big variables split, or whole variables in turn as "
               "TensorFlow's replica_device_setter." },
+    { "overlap", FIELD_BOOL, DEST(struct job, strategy.overlap), .fallback = "false",
+      .help = "A worker computes its next batch while a push is under way. Hides a slow network. Price: with W workers the mean "
+              "staleness of gradients is 2W - 1 instead of W - 1, which can cost accuracy, and training with momentum or a high "
+              "learning rate can diverge." },
 };
 static const struct field_table STRATEGY_FIELDS = { "spec.strategy", "How the replicas train one model together.",
                                                     ROWS(STRATEGY), .check = NULL };

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "train/overlap.h"
 
 enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000 };
 
@@ -27,7 +26,6 @@ struct session {
     size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
     struct step steps[2];            /* computed now, and in flight */
     int current;
-    struct overlap overlap;
 };
 
 static void session_fini(struct session *s)
@@ -63,7 +61,6 @@ static int session_init(struct session *s, struct err *e)
     if (exec_new(m, (size_t)c->space->batch_size, c->space->seed, &s->exec, e) < 0 ||
         loader_new(c->dataset, c->space, &s->loader, e) < 0)
         return -1;
-    s->overlap = overlap_init(c->overlap);
     clip_table(s, m);
     for (int i = 0; i < 2; i++) {
         void *grads;
@@ -151,8 +148,6 @@ static int push_again(struct session *s, struct step *step, struct err *cause, s
 static void hand_in(struct session *s, struct step *step, const struct push_result *pushed)
 {
     int64_t staleness = MAX(pushed->staleness, 0);
-    if (!pushed->duplicate)
-        overlap_observe(&s->overlap, staleness);
     member_done(s->config->member,
                 &(struct member_step){ .ordinal = step->ordinal, .sums = step->sums, .compute_ns = step->compute_ns,
                                        .network_ns = step->network_ns, .data_ns = step->data_ns, .wait_ns = step->wait_ns,
@@ -174,6 +169,14 @@ static int finish_flight(struct session *s, struct err *e)
     step->network_ns += (uint64_t)(clock_ns() - begun);
     hand_in(s, step, &pushed);
     return 0;
+}
+
+/* Gradients of workers that train beside each other are stale, which a high learning rate or momentum does not bear. */
+static const char *staleness_cure(const struct session_config *c)
+{
+    if (c->overlap)
+        return ", or reduce the staleness of gradients (strategy.overlap: false, fewer workers)";
+    return c->asynchronous ? ", or reduce the staleness of gradients (fewer workers)" : "";
 }
 
 static int compute(struct session *s, struct step *step, struct err *e)
@@ -199,8 +202,8 @@ static int compute(struct session *s, struct step *step, struct err *e)
     if (isfinite(loss) && all_finite(step->grads, model_size(c->model)))
         return 0;
     member_diverged(c->member, step->ordinal);
-    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm",
-                   isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1);
+    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm%s",
+                   isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1, staleness_cure(c));
 }
 
 static int push(struct session *s, struct step *step, struct err *e)
@@ -209,7 +212,7 @@ static int push(struct session *s, struct step *step, struct err *e)
     struct err cause = { 0 };
     struct push_result pushed = { 0 };
     int64_t begun = clock_ns();
-    if (s->overlap.on) {
+    if (c->overlap) {
         if (params_push_start(c->params, step->ordinal, step->grads, PUSH_MS, &cause) == 0) {
             step->network_ns += (uint64_t)(clock_ns() - begun);
             s->current = 1 - s->current;

@@ -1,8 +1,7 @@
 /* session - the training loop of one worker: take an ordinal, load its batch, forward, backward, push, hand in.
  *
- * Runs in the caller's thread until the job is finished or stopped. Over gRPC one push is in flight while the next
- * batch is computed, as long as staleness stays small (train/overlap.h); in single-machine mode nothing overlaps and every
- * step is exact.
+ * Runs in the caller's thread until the job is finished or stopped. A batch is computed from values that contain the
+ * worker's own last push. With config.overlap (strategy.overlap) the next batch is computed while a push is in flight.
  * Survives: a ps that is gone or was restored (waits, says so, pushes again), a chief that is gone (works on what it
  * holds, then waits), a new generation.
  */
@@ -22,7 +21,8 @@ struct session_config {
     struct member *member;
     const char *name;                /* "worker-3" */
     int64_t max_wait_ms;             /* without a ps */
-    bool overlap;                    /* allowed to compute while a push is in flight */
+    bool asynchronous;               /* other workers may update the variables between a pull and a push */
+    bool overlap;                    /* compute the next batch while a push is in flight; never with local params */
     struct mutex *step_gate;         /* NULL, or locked around each update (a chief of this process holds it while it
                                         takes a snapshot between two steps) */
 };

@@ -94,8 +94,8 @@ static json_t *job_json(const struct job *j)
     json_t *v = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "name", j->name, "uid", j->uid, "model", j->has_model, "train",
                           data_json(&j->train), "validation", data_json(&j->validation), "fit", fit_json(j));
 
-    json_object_set_new(v, "strategy", json_pack("[s, i, s]", STRATEGIES[j->strategy.name], (int)j->strategy.updates,
-                                                 PLACEMENTS[j->strategy.placement]));
+    json_object_set_new(v, "strategy", json_pack("[s, i, s, b]", STRATEGIES[j->strategy.name], (int)j->strategy.updates,
+                                                 PLACEMENTS[j->strategy.placement], (int)j->strategy.overlap));
     json_object_set_new(v, "checkpoint", json_pack("{s:f, s:I, s:I}", "everySeconds", j->checkpoint.every_seconds,
                                                    "everySteps", (json_int_t)j->checkpoint.every_steps, "keep",
                                                    (json_int_t)j->checkpoint.keep));
