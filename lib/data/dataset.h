@@ -44,7 +44,6 @@ struct ordinal_space {
     bool shuffle;
 };
 enum { SHUFFLE_VERSION = 1 };
-uint64_t ordinal_space_hash(const struct ordinal_space *s);
 int64_t ordinal_space_batches(const struct ordinal_space *s); /* per epoch: ceil(examples / batch_size) */
 
 /* loader - hands out batches of one dataset by ordinal. One per thread; its buffers are made once. */

@@ -182,11 +182,6 @@ const struct loss *model_loss(const struct model *m)
     return m->loss;
 }
 
-const struct metric_list *model_metric_list(const struct model *m)
-{
-    return m->metrics;
-}
-
 const char *model_name(const struct model *m)
 {
     return m->name;

@@ -48,7 +48,6 @@ const struct shape *model_input_shape(const struct model *m);  /* without the ba
 const struct shape *model_output_shape(const struct model *m);
 const struct optimizer *model_optimizer(const struct model *m);
 const struct loss *model_loss(const struct model *m);               /* NULL without compile */
-const struct metric_list *model_metric_list(const struct model *m); /* NULL without compile */
 const char *model_name(const struct model *m);
 bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
 

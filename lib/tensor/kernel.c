@@ -1,11 +1,5 @@
 #include "tensor/kernel.h"
 
-KERNEL void kernel_fill(float *restrict y, float v, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] = v;
-}
-
 KERNEL void kernel_affine(const float *x, float a, float b, float *y, size_t n)
 {
     KERNEL_LOOP
@@ -24,13 +18,6 @@ KERNEL void kernel_mul(const float *x1, const float *x2, float *y, size_t n)
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++)
         y[i] = x1[i] * x2[i];
-}
-
-KERNEL void kernel_add(const float *x1, const float *x2, float *y, size_t n)
-{
-    KERNEL_LOOP
-    for (size_t i = 0; i < n; i++)
-        y[i] = x1[i] + x2[i];
 }
 
 KERNEL void kernel_add_row(const float *restrict b, float *restrict y, size_t rows, size_t cols)
@@ -111,15 +98,10 @@ static inline double fold(const float lane[KERNEL_LANES])
         return fold(lane);                                                                         \
     }
 
-static inline float same(float v)
-{
-    return v;
-}
 static inline float square(float v)
 {
     return v * v;
 }
-BLOCK_SUM(block_sum, same)
 BLOCK_SUM(block_sum_abs, fabsf)
 BLOCK_SUM(block_sum_squares, square)
 
@@ -129,11 +111,6 @@ static double sum_blocks(const float *x, size_t n, double (*block)(const float *
     for (size_t i = 0; i < n; i += BLOCK)
         total += block(x + i, n - i < BLOCK ? n - i : BLOCK);
     return total;
-}
-
-double kernel_sum(const float *x, size_t n)
-{
-    return sum_blocks(x, n, block_sum);
 }
 
 double kernel_sum_abs(const float *x, size_t n)
@@ -165,22 +142,4 @@ bool kernel_all_finite(const float *x, size_t n)
             return false;
     }
     return true;
-}
-
-KERNEL float kernel_max(const float *restrict x, size_t n)
-{
-    float lane[KERNEL_LANES];
-    for (size_t k = 0; k < KERNEL_LANES; k++)
-        lane[k] = -HUGE_VALF;
-    size_t i = 0;
-    for (; i + KERNEL_LANES <= n; i += KERNEL_LANES) {
-        for (size_t k = 0; k < KERNEL_LANES; k++)
-            lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-    }
-    float best = -HUGE_VALF;
-    for (; i < n; i++)
-        best = x[i] > best ? x[i] : best;
-    for (size_t k = 0; k < KERNEL_LANES; k++)
-        best = lane[k] > best ? lane[k] : best;
-    return best;
 }

@@ -33,16 +33,12 @@
 
 enum { KERNEL_LANES = 16 };
 
-/* y = v */
-void kernel_fill(float *y, float v, size_t n);
 /* y = a*x + b; y may equal x */
 void kernel_affine(const float *x, float a, float b, float *y, size_t n);
 /* y += a*x */
 void kernel_axpy(float a, const float *x, float *y, size_t n);
 /* y = x1 * x2; y may equal either */
 void kernel_mul(const float *x1, const float *x2, float *y, size_t n);
-/* y = x1 + x2; y may equal either */
-void kernel_add(const float *x1, const float *x2, float *y, size_t n);
 /* y (rows, cols) += b (cols) */
 void kernel_add_row(const float *b, float *y, size_t rows, size_t cols);
 /* y (rows, cols) = max(y + b, 0): bias and relu in one pass */
@@ -56,13 +52,10 @@ void kernel_sum_rows(const float *x, float *y, size_t rows, size_t cols);
 /* dx = y > 0 ? dy : 0; dx may equal dy */
 void kernel_relu_backward(const float *y, const float *dy, float *dx, size_t n);
 /* Sums in float lanes of blocks of 4096, blocks in double. */
-double kernel_sum(const float *x, size_t n);
 double kernel_sum_abs(const float *x, size_t n);
 double kernel_sum_squares(const float *x, size_t n);
 /* No NaN and no Inf among them; true for n 0. */
 bool kernel_all_finite(const float *x, size_t n);
-/* Largest element; -Inf for n 0. NaNs are skipped. */
-float kernel_max(const float *x, size_t n);
 
 /* ---- functions of one float that vectorise inside a KERNEL loop (about 2 ulp) ----
  * Argument reduction x = k ln2 + r, |r| <= ln2/2, then the Taylor series of e^r - 1, whose 8th term is

@@ -385,19 +385,3 @@ void coordinator_wait(struct coordinator *c, int64_t deadline_ms)
         continue;
     c->woken = false;
 }
-
-void coordinator_wake(struct coordinator *c)
-{
-    MUTEX_GUARD(&c->lock);
-    wake(c);
-}
-
-void coordinator_members(struct coordinator *c, int64_t now_ms,
-                         void (*each)(void *user, const char *name, bool alive, double seen_s_ago, uint64_t steps), void *user)
-{
-    MUTEX_GUARD(&c->lock);
-    for (size_t i = 0; i < c->nmembers; i++) {
-        const struct member *m = &c->members[i];
-        each(user, m->name, m->alive, (double)(now_ms - m->seen_ms) / 1000.0, m->steps);
-    }
-}

@@ -71,11 +71,5 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
 /* Blocks until something happened that the chief should look at (settling, divergence, stop, a new member), or until
  * deadline_ms. */
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms);
-void coordinator_wake(struct coordinator *c);
-
-/* One line a member for logs and /progress: name, alive, last seen. Calls each under the lock. */
-void coordinator_members(struct coordinator *c, int64_t now_ms,
-                         void (*each)(void *user, const char *name, bool alive, double seen_s_ago, uint64_t steps),
-                         void *user);
 
 #endif

@@ -9,15 +9,6 @@ char *wire_text(const char *s)
     return u.to;
 }
 
-int64_t *wire_ints(const int64_t *v)
-{
-    union {
-        const int64_t *from;
-        int64_t *to;
-    } u = { .from = v };
-    return u.to;
-}
-
 void wire_pack(const ProtobufCMessage *m, struct buf *out)
 {
     size_t n = protobuf_c_message_get_packed_size(m);

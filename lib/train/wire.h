@@ -8,7 +8,6 @@
 
 /* protobuf-c's structs want pointers to non-const; packing only reads them. */
 char *wire_text(const char *s);
-int64_t *wire_ints(const int64_t *v);
 
 /* Replaces what is in out. */
 void wire_pack(const ProtobufCMessage *m, struct buf *out);

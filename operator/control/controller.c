@@ -259,19 +259,6 @@ bool controller_synced(const struct controller *c)
     return true;
 }
 
-const char *controller_trouble(const struct controller *c)
-{
-    for (size_t i = 0; i < c->nreflectors; i++)
-        if (reflector_trouble(c->reflectors[i]) != NULL)
-            return reflector_trouble(c->reflectors[i]);
-    return NULL;
-}
-
-size_t controller_jobs(const struct controller *c)
-{
-    return c->jobs;
-}
-
 struct controller *controller_new(struct kube_client *k, const struct job_kind *kind, const struct controller_settings *s)
 {
     struct controller *c = xcalloc(1, sizeof *c);

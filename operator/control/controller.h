@@ -31,8 +31,5 @@ struct events *controller_end(struct controller *c);
 DEFINE_AUTO(controller, controller_free)
 /* All lists have been read once (a kind that is not installed counts as read). */
 bool controller_synced(const struct controller *c);
-/* Why it cannot see all it should ("... is not installed in the cluster (404)"), or NULL. */
-const char *controller_trouble(const struct controller *c);
-size_t controller_jobs(const struct controller *c);
 
 #endif

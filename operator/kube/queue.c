@@ -5,15 +5,13 @@
 
 #include "base/clock.h"
 #include "base/map.h"
-#include "kube/queue_internal.h"
 #include "net/registry.h"
 
-/* A key that is ready, waits for its time, has failed, or is being worked on; any other is forgotten. */
+/* A key that is ready, waits for its time, or is being worked on; any other is forgotten. */
 struct item {
     struct queue *q;
     struct item *prev, *next; /* of the ready ones */
     bool ready;
-    unsigned failures;
     int64_t ready_ns;
     struct timer later;
     char key[];
@@ -41,11 +39,6 @@ struct queue {
     struct meters meters;
     _Atomic int64_t started_ns; /* of the work at hand, for the scraping thread; 0: none */
 };
-
-int64_t queue_pause_ms(unsigned failures)
-{
-    return failures >= 18 ? QUEUE_PAUSE_MAX_MS : MIN((int64_t)QUEUE_PAUSE_MS << failures, QUEUE_PAUSE_MAX_MS);
-}
 
 /* ---- metrics ---- */
 
@@ -144,7 +137,7 @@ static void item_free(struct queue *q, struct item *it)
 
 static void forget_idle(struct queue *q, struct item *it)
 {
-    if (it->ready || it->failures > 0 || timer_is_set(&it->later) || it == q->working)
+    if (it->ready || timer_is_set(&it->later) || it == q->working)
         return;
     map_remove(&q->items, it->key);
     item_free(q, it);
@@ -248,25 +241,6 @@ void queue_add_at(struct queue *q, const char *key, int64_t due_ms)
         push(q, it);
     else if (!timer_is_set(&it->later) || due_ms < it->later.due_ms)
         timer_set(q->loop, &it->later, due_ms, on_due, it);
-}
-
-void queue_add_rate_limited(struct queue *q, const char *key)
-{
-    struct item *it = item_of(q, key);
-    int64_t pause = queue_pause_ms(it->failures);
-
-    it->failures++;
-    queue_add_at(q, key, clock_ms() + pause);
-}
-
-void queue_forget(struct queue *q, const char *key)
-{
-    struct item *it = map_get(&q->items, key);
-
-    if (it == NULL)
-        return;
-    it->failures = 0;
-    forget_idle(q, it);
 }
 
 void queue_drop(struct queue *q, const char *key)

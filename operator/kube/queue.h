@@ -1,7 +1,7 @@
-/* queue - names of objects that want a look: each at most once, now, later, or after a growing pause.
+/* queue - names of objects that want a look: each at most once, now or later.
  *
  * Keys are strings the queue copies. A key that is added while it is being worked on is given out again afterwards.
- * Back-off of a key: 5 ms, doubled up to 1000 s, as client-go's; queue_forget() ends it. O(log n) an operation.
+ * O(log n) an operation.
  * Metrics of controller-runtime's names (workqueue_*{name}) when there is a registry.
  */
 #ifndef TRAINYARD_KUBE_QUEUE_H
@@ -19,8 +19,6 @@ DEFINE_AUTO(queue, queue_free)
 void queue_add(struct queue *q, const char *key);
 /* Keeps the earlier of two times. */
 void queue_add_at(struct queue *q, const char *key, int64_t due_ms);
-void queue_add_rate_limited(struct queue *q, const char *key);
-void queue_forget(struct queue *q, const char *key); /* ends the key's back-off; it stays queued */
 void queue_drop(struct queue *q, const char *key);   /* the object is gone: nothing of it is kept */
 size_t queue_length(const struct queue *q);          /* ready now */
 

@@ -165,20 +165,12 @@ START_TEST(not_shuffled_is_the_order_of_the_files)
 }
 END_TEST
 
-START_TEST(the_space_names_all_that_decides_a_batch)
+START_TEST(the_last_batch_may_be_short)
 {
-    const struct ordinal_space s = { .fingerprint = 1, .seed = 2, .examples = 100, .batch_size = 32, .shuffle = true };
-    struct ordinal_space other[] = { s, s, s, s, s };
-    other[0].fingerprint = 2;
-    other[1].seed = 3;
-    other[2].examples = 101;
-    other[3].batch_size = 33;
-    other[4].shuffle = false;
-    for (size_t i = 0; i < COUNT_OF(other); i++)
-        ck_assert_uint_ne(ordinal_space_hash(&s), ordinal_space_hash(&other[i]));
+    struct ordinal_space s = { .examples = 100, .batch_size = 32 };
     ck_assert_int_eq(ordinal_space_batches(&s), 4);
-    other[2].examples = 128;
-    ck_assert_int_eq(ordinal_space_batches(&other[2]), 4);
+    s.examples = 128;
+    ck_assert_int_eq(ordinal_space_batches(&s), 4);
 }
 END_TEST
 
@@ -210,7 +202,7 @@ Suite *test_suite(void)
     tcase_add_test(t, epochs_and_seeds_differ);
     tcase_add_test(t, a_window_reads_few_blocks);
     tcase_add_test(t, not_shuffled_is_the_order_of_the_files);
-    tcase_add_test(t, the_space_names_all_that_decides_a_batch);
+    tcase_add_test(t, the_last_batch_may_be_short);
     tcase_add_test(t, order_is_what_it_was_in_earlier_releases);
     return s;
 }

@@ -156,7 +156,7 @@ static bool is_empty(void *user)
 static void no_job_is_counted(struct world *w)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    ck_assert_uint_eq(controller_jobs(w->controller), 0);
+    ck_assert_uint_eq(w->controller->jobs, 0);
     registry_emit(w->registry, &text);
     ck_assert_msg(strstr(text.data, "trainyard_operator_jobs{kind=\"TFJob\"} 0\n") != NULL, "%s", text.data);
 }
@@ -173,7 +173,7 @@ START_TEST(a_pod_is_made_once_though_the_watch_is_late)
     push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"backoffLimit\":3"));
     wait_for(&w, "PATCH", STATUS, 2);
     ck_assert_uint_eq(posts(&w), 1);
-    ck_assert_uint_eq(controller_jobs(w.controller), 1);
+    ck_assert_uint_eq(w.controller->jobs, 1);
 }
 END_TEST
 
@@ -597,7 +597,7 @@ START_TEST(another_life_of_the_name_gets_pods_of_its_own)
     ck_assert(fake_api_request(w.api, "POST", POD_POSTS, 1, &r));
     ck_assert_ptr_nonnull(strstr(r.body, "\"uid\":\"2\""));
     ck_assert_str_eq(record(&w)->pods[0]->owner_uid, "2");
-    ck_assert_uint_eq(controller_jobs(w.controller), 1);
+    ck_assert_uint_eq(w.controller->jobs, 1);
 }
 END_TEST
 
@@ -618,7 +618,7 @@ END_TEST
 
 static bool has_a_job(void *user)
 {
-    return controller_jobs(((struct world *)user)->controller) == 1;
+    return ((struct world *)user)->controller->jobs == 1;
 }
 
 /* As after a start of the API server, before it knows its roles: without its pods a job must not be judged. */
@@ -633,13 +633,13 @@ START_TEST(nothing_is_made_while_pods_may_not_be_listed)
     fake_until(w.loop, is_synced, &w);
     fake_until(w.loop, is_idle, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", "*"), 0);
-    ck_assert_ptr_nonnull(controller_trouble(w.controller));
+    ck_assert_ptr_nonnull(reflector_trouble(w.controller->reflectors[1])); /* that of pods */
 }
 END_TEST
 
 static bool has_no_job(void *user)
 {
-    return controller_jobs(((struct world *)user)->controller) == 0;
+    return ((struct world *)user)->controller->jobs == 0;
 }
 
 #define GONE_FROM_THE_LIST                                                                                             \
@@ -686,7 +686,7 @@ END_TEST
 
 static bool has_two_jobs(void *user)
 {
-    return controller_jobs(((struct world *)user)->controller) == 2;
+    return ((struct world *)user)->controller->jobs == 2;
 }
 
 /* A namespace that is listed again says nothing about another one's jobs. */
@@ -703,7 +703,7 @@ START_TEST(namespaces_are_apart)
     on(&w, "GET", "*/a/tfjobs[?]limit=*", (struct fake_answer){ .body = "{\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[" JOB("1", "1", "") "]}" });
     push(&w, "*/a/tfjobs[?]watch=true*", "ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     wait_for(&w, "GET", "*/a/tfjobs[?]watch=true&resourceVersion=30*", 1);
-    ck_assert_uint_eq(controller_jobs(w.controller), 2);
+    ck_assert_uint_eq(w.controller->jobs, 2);
 }
 END_TEST
 

@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "check_main.h"
-#include "kube/queue_internal.h"
 #include "net/registry.h"
 
 /* What work() was given, as "a b a ", and what it does on its way. */
@@ -136,63 +135,10 @@ START_TEST(a_time_that_was_set_holds_when_the_key_comes_before)
 }
 END_TEST
 
-static const struct {
-    unsigned failures;
-    int64_t pause_ms;
-} PAUSES[] = { { 0, 5 }, { 1, 10 }, { 7, 640 }, { 17, 655360 }, { 18, 1000000 }, { 31, 1000000 }, { 4000000000U, 1000000 } };
-START_TEST(pauses_double_up_to_a_thousand_seconds)
-{
-    ck_assert_int_eq(queue_pause_ms(PAUSES[_i].failures), PAUSES[_i].pause_ms);
-}
-END_TEST
-
-static void fail_five_times(struct log *log, const char *key)
-{
-    if (log->calls <= 5)
-        queue_add_rate_limited(log->q, key);
-    else
-        queue_forget(log->q, key);
-}
-START_TEST(failures_wait_longer_and_longer_until_one_is_forgotten)
-{
-    START(1);
-    int64_t began = clock_ms();
-    log.act = fail_five_times;
-    queue_add(q, "a");
-    turn_until(l, &log, 6);
-    int64_t waited = clock_ms() - began;
-    ck_assert_int_ge(waited, 5 + 10 + 20 + 40 + 80);
-    int64_t least = INT64_MAX; /* of several, for others may compute meanwhile */
-    for (int i = 0; i < 10; i++) {
-        log.calls = 5; /* it fails no more: the pause is the first again */
-        began = clock_ms();
-        queue_add_rate_limited(q, "a");
-        turn_until(l, &log, 6);
-        least = MIN(least, clock_ms() - began);
-    }
-    ck_assert_int_lt(least, 160);
-    END();
-}
-END_TEST
-
-/* The failure is told later, as by an answer: the key is remembered while nothing of it is queued. */
-START_TEST(failures_told_after_the_work_wait_longer_and_longer_too)
-{
-    START(1);
-    int64_t began = clock_ms();
-    for (int i = 1; i <= 6; i++) {
-        queue_add_rate_limited(q, "a");
-        turn_until(l, &log, i);
-    }
-    ck_assert_int_ge(clock_ms() - began, 5 + 10 + 20 + 40 + 80 + 160);
-    END();
-}
-END_TEST
-
 static void drop_itself(struct log *log, const char *key)
 {
     queue_add(log->q, key);
-    queue_add_rate_limited(log->q, key);
+    queue_add_at(log->q, key, clock_ms() + 10);
     queue_drop(log->q, key);
     buf_printf(&log->seen, "%s ", key); /* the key lives as long as the work on it */
 }
@@ -245,7 +191,7 @@ START_TEST(metrics_have_the_names_of_controller_runtime)
     queue_add(q, "a");
     queue_add(q, "b");
     turn(l, 0);
-    queue_add_rate_limited(q, "c");
+    queue_add_at(q, "c", clock_ms() + 1000);
     registry_emit(r, &text);
     static const char *const LINES[] = {
         "workqueue_depth{name=\"tfjobs\"} 1\n",
@@ -274,9 +220,6 @@ Suite *test_suite(void)
     tcase_add_test(t, what_is_added_while_it_is_worked_on_comes_again);
     tcase_add_test(t, later_is_later_and_the_earlier_time_holds);
     tcase_add_test(t, a_time_that_was_set_holds_when_the_key_comes_before);
-    tcase_add_loop_test(t, pauses_double_up_to_a_thousand_seconds, 0, (int)COUNT_OF(PAUSES));
-    tcase_add_test(t, failures_wait_longer_and_longer_until_one_is_forgotten);
-    tcase_add_test(t, failures_told_after_the_work_wait_longer_and_longer_too);
     tcase_add_test(t, what_is_dropped_does_not_come);
     tcase_add_test(t, work_may_free_the_queue);
     tcase_add_test(t, metrics_have_the_names_of_controller_runtime);

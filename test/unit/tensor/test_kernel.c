@@ -28,7 +28,8 @@ START_TEST(elements)
     draw(x, MAX_N, 1);
     draw(z, MAX_N, 2);
 
-    kernel_fill(y, 3, MAX_N);
+    for (size_t i = 0; i < MAX_N; i++)
+        y[i] = 3;
     kernel_affine(x, 2, -1, y, n);
     memcpy(w, x, sizeof(w));
     kernel_affine(w, 2, -1, w, n);
@@ -39,11 +40,8 @@ START_TEST(elements)
     if (n < MAX_N)
         ck_float(y[n], 3); /* nothing behind the end is touched */
     kernel_mul(x, z, y, n);
-    kernel_add(x, z, w, n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         ck_float(y[i], x[i] * z[i]);
-        ck_float(w[i], x[i] + z[i]);
-    }
     memcpy(y, z, sizeof(y));
     kernel_axpy(0.5F, x, y, n);
     kernel_relu_backward(x, z, w, n);
@@ -86,19 +84,14 @@ START_TEST(reductions)
 {
     static float x[MAX_N];
     size_t n = SIZES[_i];
-    double sum = 0, sum_abs = 0, squares = 0;
-    float top = -HUGE_VALF;
+    double sum_abs = 0, squares = 0;
     draw(x, MAX_N, 1);
     for (size_t i = 0; i < n; i++) {
-        sum += (double)x[i];
         sum_abs += fabs((double)x[i]);
         squares += (double)x[i] * (double)x[i];
-        top = x[i] > top ? x[i] : top;
     }
-    ck_assert_double_eq_tol(kernel_sum(x, n), sum, 1e-6 * (1 + sum_abs));
     ck_assert_double_eq_tol(kernel_sum_abs(x, n), sum_abs, 1e-6 * (1 + sum_abs));
     ck_assert_double_eq_tol(kernel_sum_squares(x, n), squares, 1e-6 * (1 + squares));
-    ck_float(kernel_max(x, n), top);
 }
 END_TEST
 
