@@ -123,6 +123,35 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
 }
 END_TEST
 
+/* Begins to speak HTTP/2 and then swallows everything without a word: a host that is frozen. */
+static void freeze(void *user)
+{
+    char bytes[4096];
+    int fd = accept(*(int *)user, NULL, NULL);
+    if (send(fd, SETTINGS_FRAME, sizeof(SETTINGS_FRAME) - 1, MSG_NOSIGNAL) > 0)
+        while (recv(fd, bytes, sizeof(bytes), 0) > 0)
+            continue;
+    close(fd);
+}
+
+START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
+{
+    struct err e;
+    int port;
+    auto_close int fd = listen_raw(&port);
+    struct thread t = { 0 };
+    ck_ok_e(thread_start(&t, "peer", freeze, &fd, &e));
+    char target[32];
+    snprintf(target, sizeof(target), "127.0.0.1:%d", port);
+    AUTO(rpc_channel) *channel = rpc_channel_new(target, NULL);
+    int64_t before = clock_ms();
+    ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 300000, &e), ERR_LOST);
+    ck_assert_int_gt(clock_ms() - before, 15000); /* the answer of a ping may take long on a slow link */
+    ck_assert_int_lt(clock_ms() - before, 40000); /* 25 s, and a busy machine */
+    thread_join(&t);
+}
+END_TEST
+
 START_TEST(a_server_without_callers_stops_quickly)
 {
     int64_t before = clock_ms();
@@ -163,6 +192,11 @@ Suite *test_suite(void)
     tcase_add_test(t, a_connection_cut_in_a_call_is_lost_at_once);
     tcase_add_test(t, a_server_without_callers_stops_quickly);
     tcase_add_test(t, a_running_handler_may_finish_while_the_server_stops);
+    TCase *slow = tcase_create("keepalive");
+    tcase_set_timeout(slow, 90);
+    tcase_add_checked_fixture(slow, start, stop);
+    tcase_add_test(slow, a_frozen_server_is_noticed_long_before_the_deadline);
     suite_add_tcase(s, t);
+    suite_add_tcase(s, slow);
     return s;
 }
