@@ -458,5 +458,7 @@ test_readme_everyday_commands() { # each one as README has it; the job of the ma
     want_file "$dir/mnist.safetensors"
 }
 
+# shellcheck source=test/integration/slow.sh
+. "$root/test/integration/slow.sh"
 [ "${1:-}" = quick ] && set -- quick_
 run_tests "$@"

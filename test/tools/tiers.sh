@@ -35,7 +35,7 @@ tier_asan() { CK_TIMEOUT_MULTIPLIER=10 unit_of asan && cluster_of asan test/inte
 tier_tsan() { CK_FORK=no CK_TIMEOUT_MULTIPLIER=10 unit_of tsan && cluster_of tsan test/integration/run.sh $sanitized && cluster_of tsan test/operator/soak.sh 20 40; }
 tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-5}"; }
 tier_quick() { $make all && test/integration/run.sh quick; }
-tier_integration() { $make all && test/integration/run.sh; }
+tier_integration() { $make all build/release/fault/slow_link && test/integration/run.sh; }
 tier_bad() { $make all && test/integration/bad_input.sh; }
 tier_converge() { $make all && test/converge/run.sh; }
 tier_fault() { $make all && test/fault/run.sh; }

@@ -1,0 +1,41 @@
+# A ps behind a slow link. Sourced by run.sh, whose functions it uses; the link is test/fault/slow_link.c.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # dir, root, data are run.sh's
+
+rate() { echo $(($1 * 1000)) >"$dir/rate"; } # KILOBYTES a second, each way, within a second
+
+worker_counts() { http "$2" metrics | grep -q "^trainyard_worker_$1_total [1-9]"; } # WHAT PORT: more than none
+
+# The first pull takes longer than the deadline beside the time of bytes (30 s) and than fit.maxWaitSeconds; a push,
+# there and back, longer than a lease (10 s). Every batch is applied once, and the ps is never taken for gone.
+test_slow_link() {
+    local link=$root/build/release/fault/slow_link ps chief worker real_port http_port
+    [ -x "$link" ] || make -s -C "$root" build/release/fault/slow_link || problem "slow_link cannot be built"
+    counting_job 1
+    sed -i -e 's/units: 64,/units: 40000,/; s/batchSize: 30,/batchSize: 750, maxWaitSeconds: 20,/' \
+        -e 's/everySeconds: 0.5/everySeconds: 600/' "$dir/job.yaml"
+    replica_file
+    rate 5000
+    real_port=$(free_port) chief_port=$(free_port) http_port=$(free_port)
+    "$link" "127.0.0.1:$real_port" "$dir/rate" >"$dir/port" &
+    wait_for 10 test -s "$dir/port" || return
+    ps_port=$(cat "$dir/port")
+    replica ps 0 1 --listen "127.0.0.1:$real_port" --no-shared-memory >"$dir/ps" 2>&1 &
+    ps=$!
+    replica chief 0 1 >"$dir/out" 2>&1 &
+    chief=$!
+    wait_for 60 test -s "$dir/run/checkpoints/model.ckpt-0.index"
+    rate 350
+    replica worker 0 1 --http-port "$http_port" >"$dir/worker" 2>&1 &
+    worker=$!
+    wait_for 100 worker_counts examples "$http_port"
+    rate 1000
+    wait_for 60 worker_counts steps "$http_port"
+    rate 5000
+    wait $worker || problem "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait $chief || problem "the chief failed: $(tail -n 1 "$dir/out")"
+    wait $ps || problem "the ps failed"
+    want_line 'waiting [0-9]+ s for ps-0 \(127.0.0.1:[0-9]+\): [0-9.]+ MiB of 11.4 MiB pulled' "$dir/worker"
+    want_no_line 'waiting .* s for ' "$dir/out"
+    want_count 2
+}
