@@ -4,8 +4,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stop.h"
 
-enum { CALL_MS = 5000, BULK_MS = 60000 };
+enum { CALL_MS = 5000, BULK_MS = 60000, EXPLAIN_MS = 5000 };
 
 struct fleet {
     struct params *params;
@@ -126,6 +127,21 @@ static int restore_segment(struct fleet *f, size_t ps, const struct segment_spec
     return params_restore(f->params, ps, segment->id, slots, version, &applied, data, floats, BULK_MS, e);
 }
 
+/* Over a slow link a ps is filled for minutes: says how far it is, and ends at a signal. */
+static int explain_fill(const struct fleet *f, size_t ps, size_t filled, int64_t since_ms, int64_t *explained_ms,
+                        struct err *e)
+{
+    int64_t now = clock_ms();
+    if (stop_count() > 0)
+        return err_set(e, ERR_STOPPED, "stopped while filling ps-%zu", ps);
+    if (now - *explained_ms < EXPLAIN_MS)
+        return 0;
+    *explained_ms = now;
+    log_info("waiting %lld s for ps-%zu: %zu of %zu segments restored", (long long)(now - since_ms) / 1000, ps, filled,
+             f->placement->n[ps]);
+    return 0;
+}
+
 static int fill(struct fleet *f, size_t ps, const struct segment_source *source, struct err *e)
 {
     json_auto_t *config = json_pack("{s:s, s:o}", "class_name", optimizer_name(f->optimizer), "config",
@@ -138,8 +154,10 @@ static int fill(struct fleet *f, size_t ps, const struct segment_source *source,
     auto_free float *segment = data;
     if (params_init(f->params, ps, optimizer.data, CALL_MS, e) < 0)
         return -1;
+    int64_t since = clock_ms(), explained = since;
     for (size_t i = 0; i < f->placement->n[ps]; i++)
-        if (restore_segment(f, ps, &f->layout->segments[f->placement->ids[ps][i]], source, segment, e) < 0)
+        if (explain_fill(f, ps, i, since, &explained, e) < 0 ||
+            restore_segment(f, ps, &f->layout->segments[f->placement->ids[ps][i]], source, segment, e) < 0)
             return -1;
     return params_serve(f->params, ps, CALL_MS, e);
 }
