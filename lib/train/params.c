@@ -56,7 +56,23 @@ uint64_t params_generation(const struct params *p)
 
 int params_pull(struct params *p, int64_t deadline_ms, struct err *e)
 {
-    return p->ops->pull(p, deadline_ms, e);
+    return p->ops->pull(p, false, deadline_ms, e);
+}
+
+int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->pull(p, true, deadline_ms, e);
+}
+
+uint64_t params_moved(const struct params *p)
+{
+    return p->moved;
+}
+
+void params_watch(struct params *p, params_watch_fn *watch, void *user)
+{
+    p->watch = watch;
+    p->watch_user = user;
 }
 
 int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)

@@ -2,12 +2,19 @@
  * of this process. One table of operations, one conformance test for both.
  *
  * One params object belongs to one thread. It owns the local copy of the vector (params_vector), which params_pull
- * and params_push refresh in place. Calls to the ps go out in parallel; every call has a deadline.
+ * and params_push refresh in place. Calls to the ps go out in parallel.
+ *
+ * Every message has a deadline: deadline_ms, and beside it the time that its bytes take at PARAMS_FLOOR_BYTES_A_MS. A
+ * message has at most 4 MiB of values (SEGMENT_MAX), with slots for Restore and Snapshot. So a deadline ends a call
+ * that does not move, and not one that moves slowly. A host that is gone is noticed sooner, by the keepalive of its
+ * connection (rpc/settings.c).
  */
 #ifndef TRAINYARD_TRAIN_PARAMS_H
 #define TRAINYARD_TRAIN_PARAMS_H
 
 #include "train/shard.h"
+
+enum { PARAMS_FLOOR_BYTES_A_MS = 64 }; /* 64 kB/s: the slowest link that deadlines allow for */
 
 struct params;
 
@@ -31,9 +38,13 @@ uint64_t params_generation(const struct params *p);
 /* Fetches all values. Errors name the ps: "ps-1 (host:port): ...". ERR_LOST/ERR_TIMEOUT: unreachable; ERR_NOT_READY:
  * wait and ask again; ERR_FENCED: register with the chief again. */
 MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
+/* The same after a pull that failed: what it fetched is kept, as long as the generation is the same and every ps the
+ * same process. The parts then are of different moments. */
+MUST_USE int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e);
 
 /* Pushes the gradients of an ordinal (a vector in the model's layout) to every ps and takes the new values. After an
  * error the same call may be repeated (with the same grads, or by another worker): ps that had it answer success.
+ * A repetition sends only what is missing, within a generation and while every ps is the same process.
  * Acks of another generation are dropped (ERR_FENCED). */
 struct push_result {
     bool duplicate;        /* all ps had it */
@@ -49,6 +60,13 @@ MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struc
 /* The vector as it is now is what the next push's gradient will be computed from: call it before computing while a push
  * is in flight, so that staleness is counted from there. Without it the newest values are meant. */
 void params_mark(struct params *p);
+
+/* Bytes that arrived, of all pulls and pushes: while it grows between two attempts, there is progress. */
+uint64_t params_moved(const struct params *p);
+/* Called by a pull or push that takes long, between its messages: since when, and "ps-1 (host:port): 12.0 MiB of
+ * 64.0 MiB pulled". Its error ends the call. */
+typedef int params_watch_fn(void *user, int64_t since_ms, const char *progress, struct err *e);
+void params_watch(struct params *p, params_watch_fn *watch, void *user);
 
 /* ---- what the chief asks, one ps at a time ---- */
 MUST_USE int params_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);

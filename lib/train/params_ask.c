@@ -3,17 +3,18 @@
 
 #include "train/params_grpc.h"
 
-/* One call: packs the request, unpacks the answer's head. */
-static int ask(struct peer *peer, enum ps_method method, const ProtobufCMessage *request, const struct rpc_piece *piece,
-               int64_t deadline_ms, const ProtobufCMessageDescriptor *kind, struct rpc_message **ret_message,
-               ProtobufCMessage **ret, struct err *e)
+/* One call: packs the request, unpacks the answer's head. bytes: of bulk, in either direction. */
+static int ask(struct peer *peer, enum ps_method method, size_t bytes, const ProtobufCMessage *request,
+               const struct rpc_piece *piece, int64_t deadline_ms, const ProtobufCMessageDescriptor *kind,
+               struct rpc_message **ret_message, ProtobufCMessage **ret, struct err *e)
 {
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
     wire_pack(request, &head);
-    if (rpc_unary(peer->channel, wire_method(method), head.data, head.len, piece, piece != NULL ? 1 : 0, deadline_ms, &m,
-                  e) < 0 ||
-        wire_unpack(kind, m, ret, e) < 0)
+    int lane = bytes > 0 ? 0 : peer->small_lane;
+    struct rpc_call *call = rpc_start(peer->channel, lane, wire_method(method), head.data, head.len, piece,
+                                      piece != NULL, deadline_ms + params_floor_ms(bytes));
+    if (rpc_wait(call, &m, e) < 0 || wire_unpack(kind, m, ret, e) < 0)
         return peer_error(peer, e);
     if (ret_message != NULL)
         *ret_message = TAKE(m);
@@ -57,7 +58,8 @@ int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct sha
     WIRE_AUTO *answer = NULL;
     remote_header(p, &header);
     q.header = &header;
-    if (ask(peer, PS_DESCRIBE, &q.base, NULL, deadline_ms, &trainyard__v1__describe_reply__descriptor, NULL, &answer, e) < 0)
+    if (ask(peer, PS_DESCRIBE, 0, &q.base, NULL, deadline_ms, &trainyard__v1__describe_reply__descriptor, NULL, &answer,
+            e) < 0)
         return -1;
     return take_info((const void *)answer, ret, e) < 0 ? peer_error(peer, e) : 0;
 }
@@ -70,10 +72,12 @@ static int call_init(struct params *p, struct peer *peer, Trainyard__V1__InitReq
     WIRE_AUTO *answer = NULL;
     remote_header(p, &header);
     q->header = &header;
-    if (ask(peer, PS_INIT, &q->base, NULL, deadline_ms, &trainyard__v1__init_reply__descriptor, NULL, &answer, e) < 0)
+    if (ask(peer, PS_INIT, 0, &q->base, NULL, deadline_ms, &trainyard__v1__init_reply__descriptor, NULL, &answer,
+            e) < 0)
         return -1;
     const Trainyard__V1__InitReply *a = (const void *)answer;
     peer->incarnation = 0; /* whoever answered Init is the one from now on */
+    remote_of(p)->unfinished = false;
     return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;
 }
 
@@ -118,7 +122,9 @@ static int call_restore(struct params *p, struct peer *peer, Trainyard__V1__Rest
     WIRE_AUTO *answer = NULL;
     remote_header(p, &header);
     q->header = &header;
-    if (ask(peer, PS_RESTORE, &q->base, piece, deadline_ms, &trainyard__v1__restore_reply__descriptor, NULL, &answer, e) < 0)
+    size_t bytes = piece != NULL ? piece->size : 0;
+    if (ask(peer, PS_RESTORE, bytes, &q->base, piece, deadline_ms, &trainyard__v1__restore_reply__descriptor, NULL,
+            &answer, e) < 0)
         return -1;
     const Trainyard__V1__RestoreReply *a = (const void *)answer;
     return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;
@@ -188,7 +194,9 @@ int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadl
     remote_header(p, &header);
     q.header = &header;
     q.segment = segment;
-    if (ask(peer, PS_SNAPSHOT, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m, &answer, e) < 0)
+    size_t most = spec->count * (1 + OPTIMIZER_MAX_SLOTS) * sizeof(float);
+    if (ask(peer, PS_SNAPSHOT, most, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m,
+            &answer, e) < 0)
         return -1;
     const Trainyard__V1__SnapshotReply *a = (const void *)answer;
     if (peer_admit(p, peer, a->incarnation, a->generation, e) < 0 || take_snapshot(a, spec, m, ret, e) < 0)
@@ -204,6 +212,6 @@ int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms
     remote_header(p, &header);
     q.header = &header;
     q.step = step;
-    return ask(peer_of(p, ps), PS_FINISH, &q.base, NULL, deadline_ms, &trainyard__v1__finish_reply__descriptor, NULL,
+    return ask(peer_of(p, ps), PS_FINISH, 0, &q.base, NULL, deadline_ms, &trainyard__v1__finish_reply__descriptor, NULL,
                &answer, e);
 }

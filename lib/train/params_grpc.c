@@ -5,9 +5,13 @@
 #include "base/clock.h"
 #include "train/shard_internal.h"
 
-/* A ps that holds more than PART_BYTES is pulled and pushed in parts of about that size, LANES connections wide and
- * WINDOW calls deep, so that copying at both ends goes on while bytes travel (test/bench/bench_params.c). */
-enum { PART_BYTES = 4 << 20, LANES = 4, WINDOW = 8 };
+/* A ps that holds more than PART_BYTES is pulled and pushed in parts of about that size, over LANES connections, so
+ * that copying at both ends goes on while bytes travel (test/bench/bench_params.c). Up to WINDOW parts of a ps are in
+ * flight on a fast network, WINDOW_MIN on a slow one: one goes there while the values of the other come back, and what
+ * waits in a connection delays neither its keepalive nor the calls of others for long. The window follows the time
+ * that parts take. */
+enum { PART_BYTES = 4 << 20, LANES = 4, WINDOW = 8, WINDOW_MIN = 2, QUICK_MS = 500, SLOW_MS = 2000 };
+enum { PULLING = -1, WATCH_AFTER_MS = 1000 };
 
 void remote_header(const struct params *p, Trainyard__V1__Header *ret)
 {
@@ -39,7 +43,7 @@ int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, 
 
 /* ---- requests ---- */
 
-static void start_pull(struct remote *r, const struct errand *j, int64_t deadline_ms)
+static struct rpc_call *start_pull(struct remote *r, const struct errand *j, int64_t deadline_ms)
 {
     Trainyard__V1__Header header;
     Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
@@ -48,8 +52,8 @@ static void start_pull(struct remote *r, const struct errand *j, int64_t deadlin
     q.first = (uint32_t)j->part->first;
     q.count = (uint32_t)j->part->count;
     wire_pack(&q.base, &j->part->head);
-    j->part->call = rpc_start(j->peer->channel, j->part->lane, wire_method(PS_PULL), j->part->head.data, j->part->head.len,
-                              NULL, 0, MAX(deadline_ms - clock_ms(), 1));
+    return rpc_start(j->peer->channel, j->part->lane, wire_method(PS_PULL), j->part->head.data, j->part->head.len, NULL,
+                     0, deadline_ms);
 }
 
 /* The pieces of the part's gradient; neighbours in the vector become one. */
@@ -82,7 +86,7 @@ static void lay_out(const struct errand *j)
     j->part->npieces = 0;
 }
 
-static void start_push(struct remote *r, const struct errand *j, int64_t deadline_ms)
+static struct rpc_call *start_push(struct remote *r, const struct errand *j, int64_t deadline_ms)
 {
     struct part *part = j->part;
     Trainyard__V1__Header header;
@@ -104,8 +108,8 @@ static void start_push(struct remote *r, const struct errand *j, int64_t deadlin
         q.values_at = peer_values_at(j->peer, part);
     }
     wire_pack(&q.base, &part->head);
-    part->call = rpc_start(j->peer->channel, part->lane, wire_method(PS_PUSH), part->head.data, part->head.len, part->pieces,
-                           part->npieces, MAX(deadline_ms - clock_ms(), 1));
+    return rpc_start(j->peer->channel, part->lane, wire_method(PS_PUSH), part->head.data, part->head.len, part->pieces,
+                     part->npieces, deadline_ms);
 }
 
 /* ---- answers ---- */
@@ -166,8 +170,7 @@ static int take_pull(struct remote *r, const struct errand *j, const struct rpc_
     return 0;
 }
 
-static int take_push(struct remote *r, const struct errand *j, const struct rpc_message *m, struct push_result *result,
-                     struct err *e)
+static int take_push(struct remote *r, const struct errand *j, const struct rpc_message *m, struct err *e)
 {
     WIRE_AUTO *message = NULL;
     if (wire_unpack(&trainyard__v1__push_reply__descriptor, m, &message, e) < 0)
@@ -177,6 +180,7 @@ static int take_push(struct remote *r, const struct errand *j, const struct rpc_
         (j->peer->region != NULL ? scatter_shared(r, j, e) : scatter_message(r, j, m, false, e)) < 0)
         return -1;
     const struct versions *pushed = &j->peer->pushed;
+    struct push_result *result = &r->result;
     for (size_t i = 0; i < a->n_versions; i++) {
         result->version_min = MIN(result->version_min, a->versions[i]);
         if (!a->duplicate && pushed->known)
@@ -189,36 +193,124 @@ static int take_push(struct remote *r, const struct errand *j, const struct rpc_
 
 /* ---- all at once ---- */
 
-typedef void start_fn(struct remote *r, const struct errand *j, int64_t deadline_ms);
-
-static void start_some(struct remote *r, start_fn *start, size_t *started, size_t upto, int64_t deadline_ms)
+static size_t bytes_of(const struct remote *r, const struct part *part)
 {
-    for (; *started < MIN(upto, r->nerrands); ++*started)
-        start(r, &r->errands[*started], deadline_ms);
+    return r->ordinal == PULLING ? part->pull : 2 * part->push;
 }
 
-/* Waits for every part that was started, also after a failure; the first error stays. result NULL: a pull. */
-static int gather(struct remote *r, start_fn *start, size_t started, struct push_result *result, int64_t deadline_ms,
-                  struct err *e)
+/* Its deadline leaves time for what is in flight before it: they share the link. */
+static void start(struct remote *r, const struct errand *j)
+{
+    struct peer *peer = j->peer;
+    peer->in_flight++;
+    peer->bytes_in_flight += bytes_of(r, j->part);
+    int64_t deadline_ms = r->deadline_ms + params_floor_ms(peer->bytes_in_flight);
+    j->part->started_ms = clock_ms();
+    j->part->call = r->ordinal == PULLING ? start_pull(r, j, deadline_ms) : start_push(r, j, deadline_ms);
+}
+
+/* The next parts of the peer that are not done, as many as its window has room for. */
+static void start_more(struct remote *r, struct peer *peer)
+{
+    for (; peer->next < peer->nparts && peer->in_flight < peer->window; peer->next++)
+        if (!peer->parts[peer->next].done)
+            start(r, &(struct errand){ peer, &peer->parts[peer->next] });
+}
+
+/* A pull (PULLING) or the push of an ordinal. again: it is the one that failed, only what is missing is asked for. */
+static void begin(struct remote *r, int64_t ordinal, bool again, int64_t deadline_ms)
+{
+    r->deadline_ms = deadline_ms;
+    r->ordinal = ordinal;
+    r->unfinished = true;
+    if (!again) {
+        r->since_ms = clock_ms();
+        r->result = (struct push_result){ .duplicate = true, .version_min = INT64_MAX };
+        r->done = r->total = 0;
+    }
+    for (size_t i = 0; !again && i < r->nerrands; i++) {
+        r->errands[i].part->done = false;
+        r->total += bytes_of(r, r->errands[i].part);
+    }
+    for (size_t i = 0; i < r->p.nps; i++) {
+        r->peers[i].next = 0;
+        start_more(r, &r->peers[i]);
+    }
+}
+
+static void adapt_window(struct peer *peer, bool ok, int64_t took_ms)
+{
+    if (ok && took_ms < QUICK_MS)
+        peer->window = MIN(2 * peer->window, WINDOW);
+    else if (!ok || took_ms > SLOW_MS)
+        peer->window = MAX(peer->window / 2, WINDOW_MIN);
+}
+
+static int finish_part(struct remote *r, const struct errand *j, int64_t begun_ms, struct err *e)
+{
+    AUTO(rpc_message) *m = NULL;
+    struct part *part = j->part;
+    int rc = rpc_wait(TAKE(part->call), &m, e);
+    if (rc == 0)
+        rc = r->ordinal == PULLING ? take_pull(r, j, m, e) : take_push(r, j, m, e);
+    j->peer->in_flight--;
+    j->peer->bytes_in_flight -= bytes_of(r, part);
+    adapt_window(j->peer, rc == 0, clock_ms() - MAX(part->started_ms, begun_ms));
+    if (rc < 0) {
+        j->peer->region_doubtful = true;
+        return peer_error(j->peer, e);
+    }
+    part->done = true;
+    r->done += bytes_of(r, part);
+    r->p.moved += bytes_of(r, part);
+    return 0;
+}
+
+/* Tells the watch of a long pull or push how far it is. */
+static int ask_watch(struct remote *r, const struct peer *peer, struct err *e)
+{
+    char text[200], done[32], total[32];
+    if (r->p.watch == NULL || r->done == r->total || clock_ms() - r->since_ms < WATCH_AFTER_MS)
+        return 0;
+    str_fmt(text, sizeof(text), "ps-%zu (%s): %s of %s %s", peer->index, rpc_channel_target(peer->channel),
+            str_bytes(r->done, done), str_bytes(r->total, total),
+            r->ordinal == PULLING ? "pulled" : "pushed and pulled");
+    return r->p.watch(r->p.watch_user, r->since_ms, text, e);
+}
+
+static void cancel(struct remote *r)
+{
+    for (size_t i = 0; i < r->nerrands; i++)
+        if (r->errands[i].part->call != NULL)
+            rpc_cancel(r->errands[i].part->call);
+}
+
+/* Waits for every part that was started, also after a failure; the first error stays. Parts that are done stay done,
+ * also for a repetition; not so when a ps is another process than before. */
+static int gather(struct remote *r, struct err *e)
 {
     int rc = 0;
-    for (size_t i = 0; i < started; i++) {
+    int64_t begun_ms = clock_ms();
+    for (size_t i = 0; i < r->nerrands; i++) {
         const struct errand *j = &r->errands[i];
-        AUTO(rpc_message) *m = NULL;
         struct err error = { .code = ERR_NONE };
-        int one = rpc_wait(TAKE(j->part->call), &m, &error);
-        if (one == 0)
-            one = result != NULL ? take_push(r, j, m, result, &error) : take_pull(r, j, m, &error);
-        if (one < 0)
-            j->peer->region_doubtful = true;
+        if (j->part->call == NULL)
+            continue;
+        int one = finish_part(r, j, begun_ms, &error);
+        if (one == 0 && rc == 0) {
+            start_more(r, j->peer);
+            one = ask_watch(r, j->peer, &error);
+            if (one < 0)
+                cancel(r);
+        }
         if (one < 0 && rc == 0) {
             if (e != NULL)
                 *e = error;
-            rc = peer_error(j->peer, e);
+            rc = -1;
         }
-        if (rc == 0)
-            start_some(r, start, &started, i + 1 + r->window, deadline_ms);
+        r->unfinished = r->unfinished && error.code != ERR_FENCED;
     }
+    r->unfinished = r->unfinished && rc < 0;
     return rc;
 }
 
@@ -228,14 +320,12 @@ static void versions_are(struct remote *r, bool known)
         r->peers[i].now.known = known;
 }
 
-static int remote_pull(struct params *p, int64_t deadline_ms, struct err *e)
+static int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
 {
     struct remote *r = remote_of(p);
-    size_t started = 0;
-    int64_t until_ms = clock_ms() + deadline_ms;
     versions_are(r, false);
-    start_some(r, start_pull, &started, r->window, until_ms);
-    if (gather(r, start_pull, started, NULL, until_ms, e) < 0)
+    begin(r, PULLING, rest && r->unfinished && r->ordinal == PULLING, deadline_ms);
+    if (gather(r, e) < 0)
         return -1;
     versions_are(r, true);
     return 0;
@@ -255,34 +345,39 @@ static void remote_mark(struct params *p)
     r->is_marked = true;
 }
 
+/* What the gradient was computed from. */
+static void push_base(struct remote *r)
+{
+    for (size_t i = 0; i < r->p.nps; i++) {
+        struct peer *peer = &r->peers[i];
+        versions_copy(&peer->pushed, r->is_marked ? &peer->marked : &peer->now, peer->nsegments);
+    }
+    r->is_marked = false;
+}
+
 static int remote_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
 {
     struct remote *r = remote_of(p);
+    bool again = r->unfinished && r->ordinal == ordinal;
     (void)e;
-    r->ordinal = ordinal;
-    r->deadline_ms = clock_ms() + deadline_ms;
-    r->started = 0;
     r->grads = grads;
-    for (size_t i = 0; i < p->nps; i++) {
-        struct peer *peer = &r->peers[i];
-        versions_copy(&peer->pushed, r->is_marked ? &peer->marked : &peer->now, peer->nsegments);
-        peer_share(p, peer);
-    }
-    r->is_marked = false;
-    start_some(r, start_push, &r->started, r->window, r->deadline_ms);
+    if (!again)
+        push_base(r);
+    for (size_t i = 0; i < p->nps; i++)
+        peer_share(p, &r->peers[i]);
+    begin(r, ordinal, again, deadline_ms);
     return 0;
 }
 
 static int remote_push_finish(struct params *p, struct push_result *ret, struct err *e)
 {
     struct remote *r = remote_of(p);
-    struct push_result result = { .duplicate = true, .version_min = INT64_MAX };
-    if (gather(r, start_push, r->started, &result, r->deadline_ms, e) < 0)
+    if (gather(r, e) < 0)
         return -1;
     versions_are(r, true);
-    if (result.version_min == INT64_MAX)
-        result.version_min = 0;
-    *ret = result;
+    if (r->result.version_min == INT64_MAX)
+        r->result.version_min = 0;
+    *ret = r->result;
     return 0;
 }
 
@@ -293,6 +388,7 @@ static void remote_forget(struct params *p)
         r->peers[i].incarnation = 0;
     versions_are(r, false);
     r->is_marked = false;
+    r->unfinished = false;
 }
 
 /* ---- making ---- */
@@ -370,7 +466,9 @@ static void peer_setup(struct peer *peer, const struct layout *l, const uint32_t
     }
     for (size_t k = 0; k < peer->nparts; k++)
         peer->parts[k].pieces = xcalloc(peer->parts[k].count, sizeof(struct rpc_piece));
-    peer->channel = rpc_channel_new(host, &(struct rpc_channel_options){ .lanes = MIN(LANES, (int)MAX(peer->nparts, 1)) });
+    peer->window = WINDOW_MIN;
+    peer->small_lane = MIN(LANES, (int)MAX(peer->nparts, 1));
+    peer->channel = rpc_channel_new(host, &(struct rpc_channel_options){ .lanes = peer->small_lane + 1 });
     peer->may_share = is_loopback(host);
 }
 
@@ -386,7 +484,6 @@ static void plan_errands(struct remote *r)
         for (size_t i = 0; i < r->p.nps; i++)
             if (k < r->peers[i].nparts)
                 r->errands[n++] = (struct errand){ &r->peers[i], &r->peers[i].parts[k] };
-    r->window = WINDOW * r->p.nps;
 }
 
 struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],

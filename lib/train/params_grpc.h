@@ -17,10 +17,13 @@ struct part { /* some consecutive segments of a ps: one message */
     size_t npieces;
     struct buf head;
     struct rpc_call *call;
+    int64_t started_ms;
+    bool done;                  /* in the pull or push of now */
 };
 struct peer {
     size_t index;
     struct rpc_channel *channel;
+    int small_lane;             /* a connection without bulk, so that small calls need not wait behind it */
     uint64_t incarnation;       /* that answered first in this generation; 0: none did */
     const struct segment_spec **segments;
     size_t nsegments;
@@ -31,6 +34,8 @@ struct peer {
     struct part *parts;
     size_t nparts;
     size_t push;                /* bytes of all parts */
+    size_t next, window;        /* the part to start next; parts in flight at most */
+    size_t in_flight, bytes_in_flight;
     /* Memory that a ps of this host shares, see params_share.c: */
     bool may_share;
     struct region *region;      /* NULL: none; gradients, then values */
@@ -42,13 +47,21 @@ struct remote {
     struct params p;
     struct peer *peers;         /* [p.nps] */
     struct errand { struct peer *peer; struct part *part; } *errands; /* all parts, those of different ps interleaved */
-    size_t nerrands, window;       /* calls in flight at most */
-    size_t started;             /* of the push in flight */
-    int64_t ordinal, deadline_ms; /* of it, the latter by clock_ms() */
-    const float *grads;           /* of it */
+    size_t nerrands;
+    /* Of the pull or push of now, or the last one: */
+    int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a part, beside the time of its bytes */
+    bool unfinished;              /* it failed, and the parts that are done need not be asked for again */
+    size_t done, total;           /* bytes */
+    const float *grads;
+    struct push_result result;    /* of the parts that are done */
     bool is_marked;               /* since the last push */
 };
 
+/* How long bytes may take on the slowest link that is supported. */
+static inline int64_t params_floor_ms(size_t bytes)
+{
+    return (int64_t)(bytes / PARAMS_FLOOR_BYTES_A_MS);
+}
 static inline struct remote *remote_of(struct params *p)
 {
     return (struct remote *)(void *)p;

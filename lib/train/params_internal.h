@@ -8,7 +8,7 @@ struct params_ops { /* as the functions of the header that bear their names */
     void (*free)(struct params *p);
     void (*forget)(struct params *p); /* a new generation begins */
     void (*mark)(struct params *p);
-    int (*pull)(struct params *p, int64_t deadline_ms, struct err *e);
+    int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
     int (*push_start)(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
     int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
     int (*describe)(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
@@ -30,6 +30,9 @@ struct params { /* the front part of what each form allocates */
     uint64_t generation;
     float *vector;
     bool in_flight;         /* a push was started and not finished */
+    uint64_t moved;         /* see params_moved */
+    params_watch_fn *watch;
+    void *watch_user;
 };
 void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
                   const struct params_identity *id); /* vector: zeroed memory */

@@ -41,9 +41,9 @@ static void local_mark(struct params *p)
     (void)p; /* a push is over when params_push_start returns: the newest values are meant */
 }
 
-static int local_pull(struct params *p, int64_t deadline_ms, struct err *e)
+static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
 {
-    (void)deadline_ms;
+    (void)rest, (void)deadline_ms;
     struct local *l = local_of(p);
     struct shard_caller caller = who(p);
     struct shard_out out = { .versions = l->seen, .nversions = p->layout->n };
@@ -111,7 +111,7 @@ static int local_push_start(struct params *p, int64_t ordinal, const float *grad
     l->result = result_of(l, duplicate);
     memcpy(l->seen, l->versions, p->layout->n * sizeof(*l->seen));
     l->has_seen = true;
-    return l->in_place ? 0 : local_pull(p, deadline_ms, e);
+    return l->in_place ? 0 : local_pull(p, false, deadline_ms, e);
 }
 
 static int local_push_finish(struct params *p, struct push_result *ret, struct err *e)

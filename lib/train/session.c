@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "base/stop.h"
 
-enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000 };
+/* PUSH_MS: of each message, beside the time of its bytes (train/params.h). A signal ends a pull or push that has taken
+ * LEAVE_MS; a shorter one is brought to its end. */
+enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000, LEAVE_MS = 5000 };
 
 /* One batch on its way: its gradient stays until every ps has it. */
 struct step {
@@ -26,6 +28,7 @@ struct session {
     size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
     struct step steps[2];            /* computed now, and in flight */
     int current;
+    int64_t explained_ms;            /* when a long pull or push was explained last */
 };
 
 static void session_fini(struct session *s)
@@ -80,8 +83,32 @@ static bool worth_retry(const struct err *e)
 
 struct patience {
     int64_t since_ms, explained_ms;
+    int64_t moved_ms; /* when bytes came last: patience is with what does not move */
+    uint64_t moved;
     bool refused; /* asked the chief about a ps that refuses us */
 };
+
+static void watch_progress(struct patience *p, const struct params *params, int64_t now_ms)
+{
+    uint64_t moved = params_moved(params);
+    if (p->moved_ms == 0 || moved != p->moved)
+        p->moved_ms = now_ms;
+    p->moved = moved;
+}
+
+/* Of a pull or push that takes long though nothing is wrong. */
+static int on_long_move(void *user, int64_t since_ms, const char *progress, struct err *e)
+{
+    struct session *s = user;
+    int64_t now = clock_ms();
+    if (stop_count() > 0 && now - since_ms >= LEAVE_MS)
+        return err_set(e, ERR_STOPPED, "stopped by a signal");
+    if (now - MAX(since_ms, s->explained_ms) < EXPLAIN_MS)
+        return 0;
+    s->explained_ms = now;
+    log_info("waiting %lld s for %s", (long long)(now - since_ms) / 1000, progress);
+    return 0;
+}
 
 /* After a failed call to a ps: learns the generation of now, waits a little. -1 when it is time to give up. */
 static int wait_for_ps(struct session *s, struct patience *p, struct err *cause)
@@ -94,9 +121,10 @@ static int wait_for_ps(struct session *s, struct patience *p, struct err *cause)
         p->explained_ms = now;
         log_info("waiting %lld s for %s", (long long)(now - p->since_ms) / 1000, cause->msg);
     }
+    watch_progress(p, params, now);
     bool asks = err_is(cause, ERR_REFUSED) && !p->refused; /* a ps refuses all when the job is over: is it? */
     p->refused |= asks;
-    if ((!worth_retry(cause) && !asks) || now - p->since_ms > s->config->max_wait_ms)
+    if ((!worth_retry(cause) && !asks) || now - p->moved_ms > s->config->max_wait_ms)
         return -1;
     member_waiting(s->config->member, cause->msg);
     uint64_t generation, stale = err_is(cause, ERR_FENCED) ? params_generation(params) : 0;
@@ -125,7 +153,8 @@ static int pull(struct session *s, struct err *e)
 {
     struct patience patience = { 0 };
     struct err cause = { 0 };
-    while (params_pull(s->config->params, PUSH_MS, &cause) < 0)
+    for (int rc = params_pull(s->config->params, PUSH_MS, &cause); rc < 0;
+         rc = params_pull_rest(s->config->params, PUSH_MS, &cause))
         if (wait_for_ps(s, &patience, &cause) < 0)
             return err_set(e, cause.code, "%s", cause.msg);
     patience_over(s, &patience);
@@ -289,9 +318,12 @@ int session_run(const struct session_config *config, struct session_stats *stats
     if (session_init(&s, e) < 0 || member_generation(config->member, 0, &generation, e) < 0)
         return -1;
     params_set_generation(config->params, generation);
-    if (pull(&s, e) < 0)
-        return -1;
-    int result = session_loop(&s, e);
-    end_flight(&s);
+    params_watch(config->params, on_long_move, &s);
+    int result = pull(&s, e);
+    if (result == 0) {
+        result = session_loop(&s, e);
+        end_flight(&s);
+    }
+    params_watch(config->params, NULL, NULL);
     return result;
 }

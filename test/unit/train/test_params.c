@@ -1,133 +1,7 @@
-#include "shard_fixture.h"
+#include "params_fixture.h"
 
-#include "base/thread.h"
-#include "rpc/rpc.h"
-#include "train/params.h"
-#include "train/shard_service.h"
-#include "train/wire.h"
-
-enum { PS_MAX = 4, CALL_MS = 20000 };
-
-/* ---- a job's ps, in one of the forms that must behave alike ---- */
-
-struct form {
-    const char *name;
-    size_t nps;      /* 0: local */
-    bool share;      /* memory, with ps of this host */
-};
 static const struct form FORMS[] = { { "local", 0, false },       { "one ps", 1, true },    { "three ps", 3, true },
                                      { "one ps afar", 1, false }, { "three ps afar", 3, false } };
-
-struct world {
-    const struct form *form;
-    struct layout *layout;
-    struct placement *placement;
-    struct shard *shard[PS_MAX];
-    struct shard_service *service[PS_MAX];
-    struct rpc_server *server[PS_MAX];
-    char host[PS_MAX][32];
-    struct params *worker, *other, *chief;
-};
-
-static void start_ps(struct world *w, size_t i, uint64_t incarnation, int port)
-{
-    struct rpc_method methods[SHARD_METHODS];
-    char address[32];
-    struct err e;
-    snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-    w->shard[i] = shard_new(incarnation);
-    w->service[i] = shard_service_new(w->shard[i]);
-    shard_service_share(w->service[i], w->form->share);
-    shard_service_methods(w->service[i], methods);
-    ck_ok_e(rpc_server_start(address, methods, SHARD_METHODS, 2, &w->server[i], &e));
-    snprintf(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
-}
-
-static void stop_ps(struct world *w, size_t i)
-{
-    rpc_server_free(TAKE(w->server[i]));
-    shard_service_free(TAKE(w->service[i]));
-    shard_free(TAKE(w->shard[i]));
-}
-
-static struct params *member(struct world *w, const char *name, uint64_t incarnation)
-{
-    struct params_identity id = { .job_uid = UID, .sender = name, .incarnation = incarnation };
-    struct params *p;
-    if (w->form->nps == 0) {
-        p = params_new_local(w->layout, w->shard[0], &id);
-    } else {
-        char *hosts[PS_MAX];
-        for (size_t i = 0; i < w->form->nps; i++)
-            hosts[i] = w->host[i];
-        p = params_new_grpc(w->layout, w->placement, hosts, &id);
-    }
-    params_set_generation(p, 1);
-    return p;
-}
-
-static void world_open(struct world *w, const struct form *form, struct layout *layout)
-{
-    *w = (struct world){ .form = form, .layout = layout };
-    w->placement = placement_new(layout, PLACEMENT_GREEDY, MAX(form->nps, 1));
-    rpc_init();
-    for (size_t i = 0; i < form->nps; i++)
-        start_ps(w, i, 100 + i, 0);
-    if (form->nps == 0)
-        w->shard[0] = shard_new(100);
-    w->worker = member(w, "worker-0", 1);
-    w->other = member(w, "worker-1", 2);
-    w->chief = member(w, "chief-0", 3);
-    ck_assert_uint_eq(params_ps_count(w->chief), MAX(form->nps, 1));
-}
-
-static void world_close(struct world *w)
-{
-    params_free(w->worker);
-    params_free(w->other);
-    params_free(w->chief);
-    for (size_t i = 0; i < PS_MAX; i++)
-        stop_ps(w, i);
-    placement_free(w->placement);
-    layout_free(w->layout);
-    rpc_shutdown();
-}
-
-static void restore(struct world *w, size_t ps, uint32_t id, const float *vector)
-{
-    const struct segment_spec *s = &w->layout->segments[id];
-    AUTO_FINI(applied) none = APPLIED_INIT;
-    struct err e;
-    ck_ok_e(params_restore(w->chief, ps, id, false, 0, &none, vector + s->offset, s->count, CALL_MS, &e));
-}
-
-static void fill_ps(struct world *w, size_t ps, const char *optimizer, const float *vector)
-{
-    struct err e;
-    ck_ok_e(params_init(w->chief, ps, optimizer, CALL_MS, &e));
-    for (size_t i = 0; i < w->placement->n[ps]; i++)
-        restore(w, ps, w->placement->ids[ps][i], vector);
-    ck_ok_e(params_serve(w->chief, ps, CALL_MS, &e));
-}
-
-static void bring_up(struct world *w, const char *optimizer, const float *vector)
-{
-    for (size_t ps = 0; ps < params_ps_count(w->chief); ps++)
-        fill_ps(w, ps, optimizer, vector);
-}
-
-static void check_segments(const struct layout *l, const float *a, const float *b)
-{
-    for (size_t i = 0; i < l->n; i++)
-        ck_assert_mem_eq(a + l->segments[i].offset, b + l->segments[i].offset, l->segments[i].count * sizeof(float));
-}
-
-#define ck_fails(call, wanted, text)                                                               \
-    do {                                                                                           \
-        e = (struct err){ 0 };                                                                     \
-        ck_assert_int_eq((call), -1);                                                              \
-        ck_assert_msg(e.code == (wanted) && strstr(e.msg, (text)) != NULL, "%s: %d %s", #call, (int)e.code, e.msg); \
-    } while (0)
 
 /* ---- what every form does ---- */
 
@@ -349,22 +223,13 @@ START_TEST(finished_is_finished)
 }
 END_TEST
 
-/* 18 MiB in uneven segments: several parts on several connections. */
 START_TEST(large_vectors)
 {
     struct world w;
-    struct variable v[] = { { .name = "a", .shape = { 2, { 3000, 1000 } }, .count = 3000000, .kind = VAR_TRAINABLE },
-                            { .name = "b", .shape = { 1, { 1700007 } }, .offset = 3000016, .count = 1700007, .kind = VAR_TRAINABLE },
-                            { .name = "k", .shape = { 1, { 5 } }, .offset = 4700032, .count = 5, .kind = VAR_CONST } };
-    world_open(&w, &FORMS[_i], layout_of((const struct variable *[]){ &v[0], &v[1], &v[2] }, 3, 4700048));
-    auto_free float *vector = xcalloc(w.layout->vector, sizeof(float));
-    auto_free float *grads = xcalloc(w.layout->vector, sizeof(float));
+    world_open(&w, &FORMS[_i], large_layout());
+    auto_free float *vector = large_vector(w.layout, 4099), *grads = large_vector(w.layout, 61);
     struct push_result result;
     struct err e;
-    for (size_t i = 0; i < w.layout->vector; i++) {
-        vector[i] = (float)(i % 4099);
-        grads[i] = (float)(i % 61);
-    }
     bring_up(&w, SGD, vector);
     ck_ok_e(params_pull(w.worker, CALL_MS, &e));
     check_segments(w.layout, params_vector(w.worker), vector);

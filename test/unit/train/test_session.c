@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "train/coordinator.h"
 #include "train/fleet.h"
+#include "train/params_internal.h"
 #include "train/session.h"
 
 enum { WAIT_MS = 10000 };
@@ -21,6 +22,7 @@ struct world {
     struct member *member;
     struct session_stats stats;
     float value;
+    int64_t max_wait_ms; /* 0: WAIT_MS */
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
@@ -79,7 +81,8 @@ static void world_close(struct world *w)
 static int run(struct world *w, struct err *e)
 {
     struct session_config config = { .model = w->job.model, .dataset = w->job.train, .space = &w->job.space, .params = w->params,
-                                     .member = w->member, .name = "local", .max_wait_ms = WAIT_MS };
+                                     .member = w->member, .name = "local",
+                                     .max_wait_ms = w->max_wait_ms != 0 ? w->max_wait_ms : WAIT_MS };
     return session_run(&config, &w->stats, e);
 }
 
@@ -165,6 +168,42 @@ START_TEST(a_shard_that_finished_tells_of_the_end)
 }
 END_TEST
 
+/* A pull that fails again and again, and meanwhile gets on or does not. */
+static struct slow_pull {
+    struct params_ops ops;
+    const struct params_ops *real;
+    int failures;
+    bool moves;
+} slow;
+
+static int slow_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
+{
+    if (slow.failures-- <= 0)
+        return slow.real->pull(p, rest, deadline_ms, e);
+    p->moved += slow.moves;
+    return err_set(e, ERR_TIMEOUT, "ps-0 is slow");
+}
+
+START_TEST(patience_is_with_what_does_not_move)
+{
+    struct world w = { .value = 0 };
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 1);
+    slow = (struct slow_pull){ .ops = *w.params->ops, .real = w.params->ops, .failures = 50, .moves = _i };
+    slow.ops.pull = slow_pull;
+    w.params->ops = &slow.ops;
+    w.max_wait_ms = 1500; /* the failures take 2.5 s at least */
+    if (_i) {
+        ck_ok_e(run_watched(&w, &e));
+        want_cells(&w.job, params_vector(w.params), JOB_BATCHES);
+    } else {
+        ck_assert_int_eq(run(&w, &e), -1);
+        ck_assert_msg(e.code == ERR_TIMEOUT && slow.failures > 0, "%s", e.msg);
+    }
+    world_close(&w);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("session");
@@ -174,6 +213,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_damaged_record_ends_it_with_its_place);
     tcase_add_test(t, a_loss_that_is_no_number_never_reaches_the_parameters);
     tcase_add_test(t, a_shard_that_finished_tells_of_the_end);
+    tcase_add_loop_test(t, patience_is_with_what_does_not_move, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }
