@@ -3,7 +3,6 @@
 #include <grpc/slice.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -17,6 +16,7 @@ enum {
     REQUESTS_AHEAD = 16,    /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
     STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
     SHORT_NS = 500 * 1000,  /* see keeps_turn */
+    WAITED_NS = 20 * 1000,  /* a request that lay ready is there sooner */
     SHORT_RUNS = 8,
 };
 
@@ -210,12 +210,6 @@ static struct incoming *next_request(struct rpc_server *s)
     }
 }
 
-static long times_slept(void)
-{
-    struct rusage u;
-    return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nvcsw : 0;
-}
-
 /* To wake another thread costs more than a short call. So a thread that had to wait for the request, which means that
  * the server keeps up, serves it without handing its turn on when the calls of this method were short of late. */
 static bool keeps_turn(struct rpc_server *s, const struct incoming *in, bool waited)
@@ -242,12 +236,12 @@ static void serve_loop(void *user)
     for (bool turn = false;;) {
         if (!turn)
             mutex_lock(&s->turn);
-        long slept = times_slept();
+        int64_t begun = clock_ns();
         struct incoming *in = next_request(s);
         if (in == NULL)
             break;
         ask(s, in->method);
-        turn = keeps_turn(s, in, times_slept() > slept);
+        turn = keeps_turn(s, in, clock_ns() - begun > WAITED_NS);
         if (!turn)
             mutex_unlock(&s->turn);
         serve_timed(s, in);
