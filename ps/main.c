@@ -81,7 +81,7 @@ static int open_pages(struct ps *p, struct err *e)
     if (p->options->common.http_port == 0)
         return 0;
     str_fmt(address, sizeof(address), "%.*s:%lld", host, p->address, (long long)p->options->common.http_port);
-    return pages_open(address, p->name, p->shard, &p->pages, e);
+    return pages_open(address, p->name, p->shard, p->service, &p->pages, e);
 }
 
 /* ---- starting ---- */

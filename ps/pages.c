@@ -61,6 +61,11 @@ static double read_bytes(void *user)
     return (double)shard_bytes(user);
 }
 
+static double read_shared(void *user)
+{
+    return (double)shard_service_shared(user);
+}
+
 static double read_step(void *user)
 {
     AUTO_FINI(shard_info) info = { 0 };
@@ -127,13 +132,16 @@ static int show_progress(void *user, struct buf *body, const char **content_type
     return 200;
 }
 
-int pages_open(const char *address, const char *name, struct shard *shard, struct pages **ret, struct err *e)
+int pages_open(const char *address, const char *name, struct shard *shard, struct shard_service *service,
+               struct pages **ret, struct err *e)
 {
     AUTO(pages) *p = xcalloc(1, sizeof(*p));
     p->shard = shard;
     p->name = name;
     p->registry = registry_new();
     add_metrics(p);
+    registry_gauge_fn(p->registry, "trainyard_ps_shared_memory_workers", "Workers of this host that push through shared memory.",
+                      NULL, read_shared, service);
     struct http_route routes[] = {
         http_metrics_route(p->registry),
         { .path = "/healthz", .handle = show_health, .user = p },

@@ -3,11 +3,12 @@
 #ifndef TRAINYARD_PS_PAGES_H
 #define TRAINYARD_PS_PAGES_H
 
-#include "train/shard.h"
+#include "train/shard_service.h"
 
 struct pages;
-/* address "host:port"; shard and name are borrowed. */
-MUST_USE int pages_open(const char *address, const char *name, struct shard *shard, struct pages **ret, struct err *e);
+/* address "host:port"; name, shard and service are borrowed. */
+MUST_USE int pages_open(const char *address, const char *name, struct shard *shard, struct shard_service *service,
+                        struct pages **ret, struct err *e);
 void pages_close(struct pages *p);
 DEFINE_AUTO(pages, pages_close)
 

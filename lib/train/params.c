@@ -23,6 +23,8 @@ void params_setup(struct params *p, const struct params_ops *ops, const struct l
 void params_release(struct params *p)
 {
     free(p->vector);
+    for (int i = 0; i < PARAMS_GRADIENTS; i++)
+        free(p->gradients[i]);
     free(p);
 }
 
@@ -40,6 +42,23 @@ size_t params_ps_count(const struct params *p)
 float *params_vector(struct params *p)
 {
     return p->vector;
+}
+
+int params_own_gradients(struct params *p, int which, float **ret, struct err *e)
+{
+    void *memory;
+    if (p->gradients[which] == NULL) {
+        if (mem_alloc(MAX(p->layout->vector, (size_t)1) * sizeof(float), "gradients", &memory, e) < 0)
+            return -1;
+        p->gradients[which] = memory;
+    }
+    *ret = p->gradients[which];
+    return 0;
+}
+
+int params_gradients(struct params *p, int which, float **ret, struct err *e)
+{
+    return p->ops->gradients(p, which, ret, e);
 }
 
 void params_set_generation(struct params *p, uint64_t generation)
@@ -75,14 +94,19 @@ void params_watch(struct params *p, params_watch_fn *watch, void *user)
     p->watch_user = user;
 }
 
-int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+static int push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e)
 {
     if (p->in_flight)
         return err_set(e, ERR_INTERNAL, "a push of ordinal %lld while another is in flight", (long long)ordinal);
-    if (p->ops->push_start(p, ordinal, grads, deadline_ms, e) < 0)
+    if (p->ops->push_start(p, ordinal, grads, direct, deadline_ms, e) < 0)
         return -1;
     p->in_flight = true;
     return 0;
+}
+
+int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+{
+    return push_start(p, ordinal, grads, false, deadline_ms, e);
 }
 
 int params_push_finish(struct params *p, struct push_result *ret, struct err *e)
@@ -101,7 +125,7 @@ void params_mark(struct params *p)
 int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
                 struct err *e)
 {
-    if (params_push_start(p, ordinal, grads, deadline_ms, e) < 0)
+    if (push_start(p, ordinal, grads, true, deadline_ms, e) < 0)
         return -1;
     return params_push_finish(p, ret, e);
 }

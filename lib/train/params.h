@@ -14,6 +14,7 @@
 
 #include "train/shard.h"
 
+enum { PARAMS_GRADIENTS = 2 };
 enum { PARAMS_FLOOR_BYTES_A_MS = 64 }; /* 64 kB/s: the slowest link that deadlines allow for */
 
 struct params;
@@ -31,7 +32,12 @@ void params_free(struct params *p);
 DEFINE_AUTO(params, params_free)
 
 size_t params_ps_count(const struct params *p);          /* 1 for local */
-float *params_vector(struct params *p);                  /* layout->vector floats, 64-byte aligned */
+/* layout->vector floats, 64-byte aligned; valid until the next call that pulls or pushes. */
+float *params_vector(struct params *p);
+/* Memory for a gradient, of the same size and alignment. A push from it copies nothing where ps and worker share memory; a
+ * push of any other memory works, too. There are PARAMS_GRADIENTS, so that one can be filled while the other is in flight.
+ * Valid, with its content, until the next call with the same `which`. */
+MUST_USE int params_gradients(struct params *p, int which, float **ret, struct err *e);
 void params_set_generation(struct params *p, uint64_t generation);
 uint64_t params_generation(const struct params *p);
 

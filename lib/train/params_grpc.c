@@ -75,17 +75,6 @@ static void aim(const struct errand *j, const float *grads)
     }
 }
 
-/* The same bytes into shared memory: nothing is left to send. */
-static void lay_out(const struct errand *j)
-{
-    unsigned char *to = j->peer->region->data + peer_gradients_at(j->part);
-    for (size_t i = 0; i < j->part->npieces; i++) {
-        memcpy(to, j->part->pieces[i].data, j->part->pieces[i].size);
-        to += j->part->pieces[i].size;
-    }
-    j->part->npieces = 0;
-}
-
 static struct rpc_call *start_push(struct remote *r, const struct errand *j, int64_t deadline_ms)
 {
     struct part *part = j->part;
@@ -101,12 +90,6 @@ static struct rpc_call *start_push(struct remote *r, const struct errand *j, int
         q.n_versions = part->count;
     }
     aim(j, r->grads);
-    if (j->peer->region != NULL) {
-        lay_out(j);
-        q.region = j->peer->region_id;
-        q.gradients_at = peer_gradients_at(part);
-        q.values_at = peer_values_at(j->peer, part);
-    }
     wire_pack(&q.base, &part->head);
     return rpc_start(j->peer->channel, part->lane, wire_method(PS_PUSH), part->head.data, part->head.len, part->pieces,
                      part->npieces, deadline_ms);
@@ -139,13 +122,6 @@ static int scatter_message(struct remote *r, const struct errand *j, const struc
     return scatter(r, j, &values, constants, e);
 }
 
-static int scatter_shared(struct remote *r, const struct errand *j, struct err *e)
-{
-    struct one_range range = { j->peer->region->data + peer_values_at(j->peer, j->part), j->part->push };
-    struct bytes_in values = one_range(&range);
-    return scatter(r, j, &values, false, e);
-}
-
 static int check_versions(const struct errand *j, const int64_t *versions, size_t n, struct err *e)
 {
     if (n != j->part->count)
@@ -170,6 +146,22 @@ static int take_pull(struct remote *r, const struct errand *j, const struct rpc_
     return 0;
 }
 
+int remote_pushed(struct remote *r, const struct errand *j, const int64_t *versions, size_t n, bool duplicate, struct err *e)
+{
+    const struct versions *pushed = &j->peer->pushed;
+    struct push_result *result = &r->result;
+    if (check_versions(j, versions, n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        result->version_min = MIN(result->version_min, versions[i]);
+        if (!duplicate && pushed->known)
+            result->staleness = MAX(result->staleness, versions[i] - 1 - pushed->v[j->part->first + i]);
+        j->peer->now.v[j->part->first + i] = versions[i];
+    }
+    result->duplicate = result->duplicate && duplicate;
+    return 0;
+}
+
 static int take_push(struct remote *r, const struct errand *j, const struct rpc_message *m, struct err *e)
 {
     WIRE_AUTO *message = NULL;
@@ -177,18 +169,9 @@ static int take_push(struct remote *r, const struct errand *j, const struct rpc_
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;
     if (peer_admit(&r->p, j->peer, a->incarnation, a->generation, e) < 0 || check_versions(j, a->versions, a->n_versions, e) < 0 ||
-        (j->peer->region != NULL ? scatter_shared(r, j, e) : scatter_message(r, j, m, false, e)) < 0)
+        scatter_message(r, j, m, false, e) < 0)
         return -1;
-    const struct versions *pushed = &j->peer->pushed;
-    struct push_result *result = &r->result;
-    for (size_t i = 0; i < a->n_versions; i++) {
-        result->version_min = MIN(result->version_min, a->versions[i]);
-        if (!a->duplicate && pushed->known)
-            result->staleness = MAX(result->staleness, a->versions[i] - 1 - pushed->v[j->part->first + i]);
-        j->peer->now.v[j->part->first + i] = a->versions[i];
-    }
-    result->duplicate = result->duplicate && a->duplicate;
-    return 0;
+    return remote_pushed(r, j, a->versions, a->n_versions, a->duplicate, e);
 }
 
 /* ---- all at once ---- */
@@ -206,13 +189,17 @@ static void start(struct remote *r, const struct errand *j)
     peer->bytes_in_flight += bytes_of(r, j->part);
     int64_t deadline_ms = r->deadline_ms + params_floor_ms(peer->bytes_in_flight);
     j->part->started_ms = clock_ms();
-    j->part->call = r->ordinal == PULLING ? start_pull(r, j, deadline_ms) : start_push(r, j, deadline_ms);
+    if (r->ordinal != PULLING && peer_shares(peer))
+        share_start(r, j);
+    else
+        j->part->call = r->ordinal == PULLING ? start_pull(r, j, deadline_ms) : start_push(r, j, deadline_ms);
 }
 
 /* The next parts of the peer that are not done, as many as its window has room for. */
 static void start_more(struct remote *r, struct peer *peer)
 {
-    for (; peer->next < peer->nparts && peer->in_flight < peer->window; peer->next++)
+    size_t window = r->ordinal != PULLING && peer_shares(peer) ? (size_t)peer->nslots : peer->window;
+    for (; peer->next < peer->nparts && peer->in_flight < window; peer->next++)
         if (!peer->parts[peer->next].done)
             start(r, &(struct errand){ peer, &peer->parts[peer->next] });
 }
@@ -246,20 +233,23 @@ static void adapt_window(struct peer *peer, bool ok, int64_t took_ms)
         peer->window = MAX(peer->window / 2, WINDOW_MIN);
 }
 
-static int finish_part(struct remote *r, const struct errand *j, int64_t begun_ms, struct err *e)
+static int finish_call(struct remote *r, const struct errand *j, struct err *e)
 {
     AUTO(rpc_message) *m = NULL;
+    if (rpc_wait(TAKE(j->part->call), &m, e) < 0)
+        return -1;
+    return r->ordinal == PULLING ? take_pull(r, j, m, e) : take_push(r, j, m, e);
+}
+
+static int finish_part(struct remote *r, const struct errand *j, int64_t begun_ms, struct err *e)
+{
     struct part *part = j->part;
-    int rc = rpc_wait(TAKE(part->call), &m, e);
-    if (rc == 0)
-        rc = r->ordinal == PULLING ? take_pull(r, j, m, e) : take_push(r, j, m, e);
+    int rc = part->call != NULL ? finish_call(r, j, e) : share_finish(r, j, r->deadline_ms, e);
     j->peer->in_flight--;
     j->peer->bytes_in_flight -= bytes_of(r, part);
     adapt_window(j->peer, rc == 0, clock_ms() - MAX(part->started_ms, begun_ms));
-    if (rc < 0) {
-        j->peer->region_doubtful = true;
+    if (rc < 0)
         return peer_error(j->peer, e);
-    }
     part->done = true;
     r->done += bytes_of(r, part);
     r->p.moved += bytes_of(r, part);
@@ -267,7 +257,7 @@ static int finish_part(struct remote *r, const struct errand *j, int64_t begun_m
 }
 
 /* Tells the watch of a long pull or push how far it is. */
-static int ask_watch(struct remote *r, const struct peer *peer, struct err *e)
+int remote_watch(const struct remote *r, const struct peer *peer, struct err *e)
 {
     char text[200], done[32], total[32];
     if (r->p.watch == NULL || r->done == r->total || clock_ms() - r->since_ms < WATCH_AFTER_MS)
@@ -294,12 +284,12 @@ static int gather(struct remote *r, struct err *e)
     for (size_t i = 0; i < r->nerrands; i++) {
         const struct errand *j = &r->errands[i];
         struct err error = { .code = ERR_NONE };
-        if (j->part->call == NULL)
+        if (j->part->call == NULL && j->part->slot < 0)
             continue;
         int one = finish_part(r, j, begun_ms, &error);
         if (one == 0 && rc == 0) {
             start_more(r, j->peer);
-            one = ask_watch(r, j->peer, &error);
+            one = remote_watch(r, j->peer, &error);
             if (one < 0)
                 cancel(r);
         }
@@ -355,7 +345,8 @@ static void push_base(struct remote *r)
     r->is_marked = false;
 }
 
-static int remote_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+static int remote_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                             struct err *e)
 {
     struct remote *r = remote_of(p);
     bool again = r->unfinished && r->ordinal == ordinal;
@@ -363,8 +354,7 @@ static int remote_push_start(struct params *p, int64_t ordinal, const float *gra
     r->grads = grads;
     if (!again)
         push_base(r);
-    for (size_t i = 0; i < p->nps; i++)
-        peer_share(p, &r->peers[i]);
+    share_prepare(r, direct);
     begin(r, ordinal, again, deadline_ms);
     return 0;
 }
@@ -396,6 +386,7 @@ static void remote_forget(struct params *p)
 static void remote_free(struct params *p)
 {
     struct remote *r = remote_of(p);
+    share_fini(r);
     for (size_t i = 0; i < r->nerrands; i++) {
         AUTO(rpc_message) *unread = NULL;
         struct err ignored;
@@ -417,7 +408,6 @@ static void remote_free(struct params *p)
         free(peer->now.v);
         free(peer->marked.v);
         free(peer->pushed.v);
-        peer_unshare(peer);
         rpc_channel_free(peer->channel);
     }
     free(r->peers);
@@ -426,7 +416,7 @@ static void remote_free(struct params *p)
 }
 
 static const struct params_ops REMOTE = {
-    .free = remote_free, .forget = remote_forget, .mark = remote_mark, .pull = remote_pull, .push_start = remote_push_start,
+    .free = remote_free, .forget = remote_forget, .mark = remote_mark, .gradients = share_gradients, .pull = remote_pull, .push_start = remote_push_start,
     .push_finish = remote_push_finish, .describe = remote_describe, .init = remote_init, .adopt = remote_adopt,
     .restore = remote_restore, .serve = remote_serve, .snapshot = remote_snapshot, .finish = remote_finish,
 };
@@ -439,7 +429,7 @@ static void part_add(struct peer *peer, size_t segment)
     if (last == NULL || last->pull + bytes > PART_BYTES) {
         peer->parts = xrealloc(peer->parts, (peer->nparts + 1) * sizeof(*peer->parts));
         last = &peer->parts[peer->nparts];
-        *last = (struct part){ .first = segment, .push_at = peer->push, .lane = (int)(peer->nparts % LANES), .head = BUF_INIT };
+        *last = (struct part){ .first = segment, .slot = -1, .lane = (int)(peer->nparts % LANES), .head = BUF_INIT };
         peer->nparts++;
     }
     last->count++;
@@ -497,5 +487,6 @@ struct params *params_new_grpc(const struct layout *l, const struct placement *p
         peer_setup(&r->peers[i], l, p->ids[i], p->n[i], hosts[i]);
     }
     plan_errands(r);
+    share_setup(r);
     return &r->p;
 }

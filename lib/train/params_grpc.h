@@ -1,22 +1,22 @@
 /* params_grpc - inside of the gRPC form of train/params.h: params_grpc.c moves the vector (pull, push), in parts and
- * on several connections when a ps holds much; params_share.c spares a ps of this host the
- * network; params_ask.c has what the chief asks one ps at a time. */
+ * on several connections when a ps holds much; params_share.c pushes to
+ * a ps of this host through shared memory; params_ask.c has what the chief asks one ps at a time. */
 #ifndef TRAINYARD_TRAIN_PARAMS_GRPC_H
 #define TRAINYARD_TRAIN_PARAMS_GRPC_H
 
 #include "train/params_internal.h"
-#include "train/region.h"
+#include "train/slot.h"
 #include "train/wire.h"
 
 struct part { /* some consecutive segments of a ps: one message */
     size_t first, count;        /* in peer.segments */
     size_t pull, push;          /* bytes */
-    size_t push_at;             /* bytes of the peer's push before this part */
     int lane;
     struct rpc_piece *pieces;   /* of the gradient */
     size_t npieces;
     struct buf head;
-    struct rpc_call *call;
+    struct rpc_call *call;      /* in flight by gRPC, or */
+    int slot;                   /* in flight through peer.slots[slot]; -1: it is not */
     int64_t started_ms;
     bool done;                  /* in the pull or push of now */
 };
@@ -36,11 +36,15 @@ struct peer {
     size_t push;                /* bytes of all parts */
     size_t next, window;        /* the part to start next; parts in flight at most */
     size_t in_flight, bytes_in_flight;
-    /* Memory that a ps of this host shares, see params_share.c: */
+    /* A ps of this host, see params_share.c: */
     bool may_share;
-    struct region *region;      /* NULL: none; gradients, then values */
-    uint64_t region_id;
-    bool region_doubtful;       /* a call failed: the ps may still read or write it, so it is not used again */
+    size_t slots_at, slot_segments; /* bytes from the start of the memory; most segments of a part */
+    int nslots;
+    struct slot *slots[SLOTS_MAX];  /* NULL: nothing is shared now */
+    uint32_t asked[SLOTS_MAX];      /* number of the newest request */
+    bool busy[SLOTS_MAX];
+    bool doubtful;              /* a request stayed without an answer: the ps may still read or write the memory */
+    uint64_t shares_with;       /* incarnation of the process that serves the slots */
     int64_t share_after_ms;     /* when to try next */
 };
 struct remote {
@@ -55,6 +59,11 @@ struct remote {
     const float *grads;
     struct push_result result;    /* of the parts that are done */
     bool is_marked;               /* since the last push */
+    /* Memory for ps of this host, see params_share.c: */
+    struct memory *memory;        /* NULL: there is none; it holds p.vector */
+    struct memory *lent[PARAMS_GRADIENTS]; /* what params_gradients gave a pointer into */
+    size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at, memory_size; /* bytes; the last gradient is for a copy */
+    size_t push_from, push_to;    /* where gradients and values of the push of now lie */
 };
 
 /* How long bytes may take on the slowest link that is supported. */
@@ -72,11 +81,25 @@ int peer_error(const struct peer *peer, struct err *e);
 /* An answer must come from this generation, and from the process that answered first in it. */
 MUST_USE int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation, struct err *e);
 
-/* Offers memory to a ps on this host, now and then, until it takes it or refuses. */
-void peer_share(const struct params *p, struct peer *peer);
-void peer_unshare(struct peer *peer);
-uint64_t peer_gradients_at(const struct part *part);
-uint64_t peer_values_at(const struct peer *peer, const struct part *part);
+/* Errors of a long pull or push that its watch ends. */
+MUST_USE int remote_watch(const struct remote *r, const struct peer *peer, struct err *e);
+/* An answer to a push of a part: new versions of its segments. */
+MUST_USE int remote_pushed(struct remote *r, const struct errand *j, const int64_t *versions, size_t n, bool duplicate,
+                           struct err *e);
+
+/* ---- params_share.c ---- */
+void share_setup(struct remote *r);     /* once the peers are there */
+void share_fini(struct remote *r);
+int share_gradients(struct params *p, int which, float **ret, struct err *e);
+/* Before a push: offers memory to ps of this host, replaces memory that is in doubt, finds a place for gradients. */
+void share_prepare(struct remote *r, bool direct);
+static inline bool peer_shares(const struct peer *peer)
+{
+    return peer->nslots > 0 && peer->slots[0] != NULL;
+}
+void share_start(struct remote *r, const struct errand *j);
+/* Blocks until the answer or the deadline. */
+MUST_USE int share_finish(struct remote *r, const struct errand *j, int64_t deadline_ms, struct err *e);
 
 int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
 int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);

@@ -9,7 +9,9 @@ struct params_ops { /* as the functions of the header that bear their names */
     void (*forget)(struct params *p); /* a new generation begins */
     void (*mark)(struct params *p);
     int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
-    int (*push_start)(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
+    int (*gradients)(struct params *p, int which, float **ret, struct err *e);
+    /* direct: nobody reads the vector until push_finish */
+    int (*push_start)(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e);
     int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
     int (*describe)(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
     int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
@@ -29,6 +31,7 @@ struct params { /* the front part of what each form allocates */
     size_t nps;
     uint64_t generation;
     float *vector;
+    float *gradients[PARAMS_GRADIENTS]; /* memory of params_own_gradients */
     bool in_flight;         /* a push was started and not finished */
     uint64_t moved;         /* see params_moved */
     params_watch_fn *watch;
@@ -37,5 +40,7 @@ struct params { /* the front part of what each form allocates */
 void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
                   const struct params_identity *id); /* vector: zeroed memory */
 void params_release(struct params *p);
+/* Memory of the process for params_gradients, made when it is asked for first. */
+MUST_USE int params_own_gradients(struct params *p, int which, float **ret, struct err *e);
 
 #endif

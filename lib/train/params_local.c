@@ -64,25 +64,6 @@ static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct e
     return 0;
 }
 
-struct walk { /* the gradient of all segments but CONST ones, where it lies */
-    const struct layout *layout;
-    const float *grads;
-    size_t next;
-};
-
-static int walk_next(void *user, const void **ret, size_t *ret_size)
-{
-    struct walk *w = user;
-    while (w->next < w->layout->n && w->layout->segments[w->next].kind == VAR_CONST)
-        w->next++;
-    if (w->next == w->layout->n)
-        return 0;
-    const struct segment_spec *s = &w->layout->segments[w->next++];
-    *ret = w->grads + s->offset;
-    *ret_size = s->count * sizeof(float);
-    return 1;
-}
-
 static struct push_result result_of(const struct local *l, bool duplicate)
 {
     struct push_result r = { .duplicate = duplicate };
@@ -94,24 +75,21 @@ static struct push_result result_of(const struct local *l, bool duplicate)
     return r;
 }
 
-static int local_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
+static int local_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                            struct err *e)
 {
     struct local *l = local_of(p);
     struct shard_caller caller = who(p);
-    struct walk walk = { .layout = p->layout, .grads = grads };
-    struct shard_sizes sizes;
-    if (shard_measure(l->shard, (struct shard_part){ 0 }, &sizes, e) < 0)
-        return -1;
-    struct bytes_in in = { .next = walk_next, .user = &walk, .size = sizes.push };
-    struct shard_out out = { .versions = l->versions, .nversions = p->layout->n };
+    struct shard_vectors vectors = { .grads = grads, .values = l->in_place ? NULL : p->vector, .floats = p->layout->vector };
     bool duplicate;
-    if (shard_push(l->shard, &caller, (struct shard_part){ 0 }, ordinal, l->has_seen ? l->seen : NULL, &in, &out,
-                   &duplicate, e) < 0)
+    (void)deadline_ms, (void)direct;
+    if (shard_push_vectors(l->shard, &caller, (struct shard_part){ 0 }, ordinal, l->has_seen ? l->seen : NULL, &vectors,
+                           l->versions, p->layout->n, &duplicate, e) < 0)
         return -1;
     l->result = result_of(l, duplicate);
     memcpy(l->seen, l->versions, p->layout->n * sizeof(*l->seen));
     l->has_seen = true;
-    return l->in_place ? 0 : local_pull(p, false, deadline_ms, e);
+    return 0;
 }
 
 static int local_push_finish(struct params *p, struct push_result *ret, struct err *e)
@@ -178,7 +156,7 @@ static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadl
 }
 
 static const struct params_ops LOCAL = {
-    .free = local_free, .forget = local_forget, .mark = local_mark, .pull = local_pull, .push_start = local_push_start,
+    .free = local_free, .forget = local_forget, .mark = local_mark, .gradients = params_own_gradients, .pull = local_pull, .push_start = local_push_start,
     .push_finish = local_push_finish, .describe = local_describe, .init = local_init, .adopt = local_adopt,
     .restore = local_restore, .serve = local_serve, .snapshot = local_snapshot, .finish = local_finish,
 };

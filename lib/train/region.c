@@ -8,12 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "base/str.h"
-#include "base/thread.h"
 
 #define REGION_NAME "trainyard"
-enum { REGIONS_MAX = 64 };
 
 void region_free(struct region *r)
 {
@@ -27,7 +24,7 @@ void region_free(struct region *r)
 
 static int map(struct region *r, size_t size, struct err *e)
 {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
     if (p == MAP_FAILED)
         return err_errno(e, ERR_NOMEM, "shared memory of %zu bytes", size);
     r->data = p;
@@ -99,88 +96,4 @@ void *region_at(const struct region *r, uint64_t at, size_t n)
     if (at < REGION_START || at % sizeof(float) != 0 || at > r->size || n > r->size - at)
         return NULL;
     return r->data + at;
-}
-
-/* ---- table ---- */
-
-struct entry {
-    struct region *region;
-    uint64_t id, used;  /* used: when, in takes of the table */
-    int takers;
-};
-struct region_table {
-    struct mutex lock;
-    uint64_t seed, made, takes;
-    struct entry entries[REGIONS_MAX];
-};
-
-struct region_table *region_table_new(uint64_t seed)
-{
-    struct region_table *t = xcalloc(1, sizeof(*t));
-    mutex_init(&t->lock);
-    t->seed = seed;
-    return t;
-}
-
-void region_table_free(struct region_table *t)
-{
-    if (t == NULL)
-        return;
-    for (size_t i = 0; i < REGIONS_MAX; i++)
-        region_free(t->entries[i].region);
-    mutex_fini(&t->lock);
-    free(t);
-}
-
-/* An empty place, or that of the region which nobody uses for the longest time. */
-static struct entry *place(struct region_table *t)
-{
-    struct entry *best = NULL;
-    for (size_t i = 0; i < REGIONS_MAX; i++) {
-        struct entry *n = &t->entries[i];
-        if (n->region == NULL)
-            return n;
-        if (n->takers == 0 && (best == NULL || n->used < best->used))
-            best = n;
-    }
-    return best;
-}
-
-uint64_t region_table_add(struct region_table *t, struct region *r)
-{
-    struct region *old = r;
-    uint64_t id = 0;
-    {
-        MUTEX_GUARD(&t->lock);
-        struct entry *n = place(t);
-        if (n != NULL) {
-            old = n->region;
-            id = hash64_mix(t->seed, ++t->made) | 1;
-            *n = (struct entry){ .region = r, .id = id, .used = ++t->takes };
-        }
-    }
-    region_free(old);
-    return id;
-}
-
-struct region *region_table_take(struct region_table *t, uint64_t id)
-{
-    MUTEX_GUARD(&t->lock);
-    for (size_t i = 0; i < REGIONS_MAX; i++) {
-        struct entry *n = &t->entries[i];
-        if (n->region == NULL || n->id != id)
-            continue;
-        n->takers++;
-        n->used = ++t->takes;
-        return n->region;
-    }
-    return NULL;
-}
-
-void region_table_give(struct region_table *t, struct region *r)
-{
-    MUTEX_GUARD(&t->lock);
-    for (size_t i = 0; i < REGIONS_MAX; i++)
-        if (t->entries[i].region == r)
-            t->entries[i].takers--;
 }

@@ -1,4 +1,4 @@
-/* region - memory that a worker and a ps of one host share, for the bulk bytes of pushes: copying through the kernel's
+/* region - memory that a worker and a ps of one host share, for pushes (train/slot.h): copying through the kernel's
  * network costs more CPU than the optimizer (test/bench/bench_params.c).
  *
  * The client makes it, as a memfd, so it has no name in any file system and goes with its last user, also by kill -9. It
@@ -21,23 +21,12 @@ struct region {
 void region_free(struct region *r);
 DEFINE_AUTO(region, region_free)
 
-/* REGION_START + bytes; ERR_NOMEM or ERR_IO. */
+/* REGION_START + bytes, zeroed; pages are taken when they are touched first. ERR_NOMEM or ERR_IO. */
 MUST_USE int region_make(size_t bytes, struct region **ret, struct err *e);
 /* The region that process `pid` has as descriptor fd. ERR_REFUSED for all that is not exactly such a region. */
 MUST_USE int region_open(int pid, int fd, size_t size, const void *nonce, size_t nonce_size, struct region **ret,
                          struct err *e);
 /* n bytes at `at`, at a multiple of 4; NULL when they do not lie within. */
 void *region_at(const struct region *r, uint64_t at, size_t n);
-
-/* region_table - the regions a ps knows, by number. Thread-safe. The one used longest ago makes room for a new one. */
-struct region_table;
-struct region_table *region_table_new(uint64_t seed); /* seed: numbers of different tables differ */
-void region_table_free(struct region_table *t);
-DEFINE_AUTO(region_table, region_table_free)
-/* Takes r over, yields its number (never 0); r is freed and 0 yielded when all are in use. */
-uint64_t region_table_add(struct region_table *t, struct region *r);
-/* NULL: not known. Give it back, it may not vanish before. */
-struct region *region_table_take(struct region_table *t, uint64_t id);
-void region_table_give(struct region_table *t, struct region *r);
 
 #endif

@@ -14,7 +14,7 @@ enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000, LEAVE_MS = 5000 };
 
 /* One batch on its way: its gradient stays until every ps has it. */
 struct step {
-    float *grads;
+    float *grads;    /* of params_gradients */
     double *sums;
     int64_t ordinal; /* -1: none */
     uint64_t compute_ns, data_ns, network_ns, wait_ns;
@@ -26,7 +26,7 @@ struct session {
     struct exec *exec;
     struct loader *loader;
     size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
-    struct step steps[2];            /* computed now, and in flight */
+    struct step steps[PARAMS_GRADIENTS]; /* computed now, and in flight */
     int current;
     int64_t explained_ms;            /* when a long pull or push was explained last */
 };
@@ -37,10 +37,8 @@ static void session_fini(struct session *s)
     loader_free(s->loader);
     free(s->offsets);
     free(s->counts);
-    for (int i = 0; i < 2; i++) {
-        free(s->steps[i].grads);
+    for (int i = 0; i < PARAMS_GRADIENTS; i++)
         free(s->steps[i].sums);
-    }
 }
 DEFINE_AUTO_FINI(session, session_fini)
 
@@ -65,12 +63,8 @@ static int session_init(struct session *s, struct err *e)
         loader_new(c->dataset, c->space, &s->loader, e) < 0)
         return -1;
     clip_table(s, m);
-    for (int i = 0; i < 2; i++) {
-        void *grads;
-        if (mem_alloc(model_size(m) * sizeof(float), "gradients", &grads, e) < 0)
-            return -1;
-        s->steps[i] = (struct step){ .grads = grads, .ordinal = -1, .sums = xcalloc(metrics_width(m), sizeof(double)) };
-    }
+    for (int i = 0; i < PARAMS_GRADIENTS; i++)
+        s->steps[i] = (struct step){ .ordinal = -1, .sums = xcalloc(metrics_width(m), sizeof(double)) };
     return 0;
 }
 
@@ -213,7 +207,8 @@ static int compute(struct session *s, struct step *step, struct err *e)
     const struct session_config *c = s->config;
     struct batch batch;
     int64_t t0 = clock_ns();
-    if (loader_get(s->loader, step->ordinal, &batch, e) < 0)
+    if (loader_get(s->loader, step->ordinal, &batch, e) < 0 ||
+        params_gradients(c->params, s->current, &step->grads, e) < 0)
         return -1;
     int64_t t1 = clock_ns();
     double loss;

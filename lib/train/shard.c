@@ -5,6 +5,7 @@
 #include "train/shard_internal.h"
 
 enum { SEGMENTS_MAX = 1 << 20, CACHE_LINE_FLOATS = 16 };
+static const size_t VECTOR_MAX = (size_t)1 << 48; /* floats; far below overflow */
 
 struct shard *shard_new(uint64_t incarnation)
 {
@@ -28,7 +29,7 @@ static void drop_segments(struct shard *s)
     }
     free(s->segments);
     s->segments = NULL;
-    s->n = s->pull_size = s->push_size = 0;
+    s->n = s->pull_size = s->push_size = s->vector_floats = 0;
     optimizer_free(s->optimizer);
     s->optimizer = NULL;
     free(s->optimizer_json);
@@ -140,6 +141,8 @@ static int check_segments(const struct segment_spec *segments, size_t n, struct 
         if (g->count == 0 || g->count > SEGMENT_MAX / sizeof(float))
             return err_set(e, ERR_INPUT, "segment %u: %zu floats, must be 1 to %zu", g->id, g->count,
                            SEGMENT_MAX / sizeof(float));
+        if (g->offset > VECTOR_MAX)
+            return err_set(e, ERR_INPUT, "segment %u: offset %zu is out of range", g->id, g->offset);
         if (i > 0 && g->id <= segments[i - 1].id)
             return err_set(e, ERR_INPUT, "segment ids must ascend: %u follows %u", g->id, segments[i - 1].id);
         if (g->kind > VAR_CONST || (g->kind == VAR_MOVING && !(g->momentum >= 0 && g->momentum <= 1)))
@@ -187,6 +190,7 @@ static int segment_init(struct shard *s, struct segment *g, const struct segment
     g->push_at = s->push_size;
     s->pull_size += segment_bytes(g);
     s->push_size += spec->kind == VAR_CONST ? 0 : segment_bytes(g);
+    s->vector_floats = MAX(s->vector_floats, spec->offset + spec->count);
     s->n++;
 
     size_t parts = (size_t)g->nslots + (own ? 1 : 0);

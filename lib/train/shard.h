@@ -90,21 +90,32 @@ struct shard_sizes {
 /* All 0 before Init. ERR_INPUT when the part reaches beyond the segments. */
 MUST_USE int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *ret, struct err *e);
 
-/* Room for what comes back, of exactly the sizes of shard_measure (else ERR_NOT_READY: it was initialised anew). */
+/* Room for what comes back, of exactly the sizes of the part (else ERR_NOT_READY: it was initialised anew). */
 struct shard_out {
     float *values;       /* NULL: not wanted */
     size_t size;         /* bytes of values */
     int64_t *versions;   /* NULL: not wanted; else one for each segment of the part */
     size_t nversions;
+    /* NULL, or makes the room once the caller and the part are known to be good: fills what stands above. May fail. */
+    int (*make)(struct shard_out *out, const struct shard_sizes *sizes, struct err *e);
 };
-MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, const struct shard_out *out,
+MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
                         struct err *e);
 /* Applies the gradient bytes of one ordinal and copies the new values of the same segments out. seen: versions the
  * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read straight from the
  * received ranges. *ret_duplicate: every segment had it. Exactly once holds for each segment by itself. */
 MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
-                        const int64_t *seen, struct bytes_in *grads, const struct shard_out *out, bool *ret_duplicate,
+                        const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate,
                         struct err *e);
+/* The same with gradients and values where they lie in vectors of the model's layout: nothing is gathered or scattered. */
+struct shard_vectors {
+    const float *grads;
+    float *values;       /* NULL: not wanted */
+    size_t floats;       /* in each */
+};
+MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
+                                const int64_t *seen, const struct shard_vectors *vectors, int64_t *versions, size_t nversions,
+                                bool *ret_duplicate, struct err *e);
 
 struct shard_snapshot { /* of one segment; data: values then slots, count floats each */
     int64_t version;

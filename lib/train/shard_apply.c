@@ -114,16 +114,19 @@ int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *r
     return 0;
 }
 
-static int check_room(const struct shard_out *out, size_t segments, size_t size, struct err *e)
+/* Makes the room if the caller wants that, and checks what is there. */
+static int find_room(struct shard_out *out, const struct shard_sizes *sizes, size_t bytes, struct err *e)
 {
-    if ((out->values != NULL && out->size != size) || (out->versions != NULL && out->nversions != segments))
+    if (out->make != NULL && out->make(out, sizes, e) < 0)
+        return -1;
+    if ((out->values != NULL && out->size != bytes) || (out->versions != NULL && out->nversions != sizes->segments))
         return err_set(e, ERR_NOT_READY, "it was initialised anew just now");
     return 0;
 }
 
 /* ---- pull ---- */
 
-int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, const struct shard_out *out,
+int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
                struct err *e)
 {
     GATE_SHARED(s);
@@ -131,7 +134,7 @@ int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_par
     if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
         return -1;
     struct shard_sizes sizes = sizes_of(s, part.first, end);
-    if (check_room(out, sizes.segments, sizes.pull, e) < 0)
+    if (find_room(out, &sizes, sizes.pull, e) < 0)
         return -1;
     float *to = out->values;
     for (size_t i = part.first; i < end; i++) {
@@ -159,11 +162,15 @@ static void move_average(float *restrict v, const unsigned char *restrict x, flo
     }
 }
 
+/* So many floats are updated, then copied out while they are in the first cache. */
+enum { CHUNK = 1024 };
+
 struct push { /* one push on its way through the segments */
     const struct optimizer *optimizer;
     int64_t ordinal;
-    struct float_reader grads;
-    float *out;                 /* where the next values go, or NULL */
+    struct float_reader grads;  /* .in NULL: they lie in vectors.grads */
+    struct shard_vectors vectors;
+    float *out;                 /* where the next values go when they do not go to vectors.values, or NULL */
     struct opt_state begun;     /* what step was made for: segments mostly agree */
     struct opt_step step;
     bool has_step;
@@ -194,18 +201,34 @@ static void update(struct segment *g, const struct push *p, const struct opt_ste
     optimizer_apply(p->optimizer, step, g->values + at, slots, x, n);
 }
 
-/* New values are copied out range by range, while they are in the first cache. */
+/* The next gradients of a segment, at most a chunk of them; 0: they ended too soon. */
+static size_t next_grads(struct push *p, const struct segment *g, size_t at, const void **ret)
+{
+    size_t want = MIN(g->spec.count - at, (size_t)CHUNK);
+    if (p->grads.in != NULL)
+        return floats_next(&p->grads, want, ret);
+    *ret = p->vectors.grads + g->spec.offset + at;
+    return want;
+}
+
+/* Where the new values of a segment go, or NULL. */
+static float *values_to(const struct push *p, const struct segment *g)
+{
+    return p->vectors.values != NULL ? p->vectors.values + g->spec.offset : p->out;
+}
+
 static int apply(struct segment *g, struct push *p, struct err *e)
 {
     const struct opt_step *step = g->spec.kind == VAR_TRAINABLE ? step_for(p, g) : NULL;
+    float *to = values_to(p, g);
     const void *x = NULL;
     for (size_t at = 0, n; at < g->spec.count; at += n) {
-        n = floats_next(&p->grads, g->spec.count - at, &x);
+        n = next_grads(p, g, at, &x);
         if (n == 0)
             return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
         update(g, p, step, at, x, n);
-        if (p->out != NULL)
-            memcpy(p->out + at, g->values + at, n * sizeof(float));
+        if (to != NULL)
+            memcpy(to + at, g->values + at, n * sizeof(float));
     }
     if (step != NULL)
         optimizer_end(p->optimizer, &g->state);
@@ -216,10 +239,11 @@ static int apply(struct segment *g, struct push *p, struct err *e)
 
 static int pass_over(struct segment *g, struct push *p, struct err *e)
 {
-    if (!floats_skip(&p->grads, g->spec.count))
+    float *to = values_to(p, g);
+    if (p->grads.in != NULL && !floats_skip(&p->grads, g->spec.count))
         return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
-    if (p->out != NULL)
-        memcpy(p->out, g->values, segment_bytes(g));
+    if (to != NULL)
+        memcpy(to, g->values, segment_bytes(g));
     return 0;
 }
 
@@ -265,9 +289,24 @@ static void count_push(struct shard *s, const struct push *p, size_t first, int6
         ;
 }
 
+/* Under the gate, all checked. versions: one for each segment, or NULL. */
+static int push_part(struct shard *s, struct push *p, size_t first, size_t end, const int64_t *seen, int64_t *versions,
+                     bool *ret_duplicate, struct err *e)
+{
+    int64_t begun_ns = clock_ns();
+    p->optimizer = s->optimizer;
+    for (size_t i = first; i < end; i++) {
+        size_t at = i - first;
+        if (push_segment(&s->segments[i], p, seen != NULL ? seen + at : NULL, versions != NULL ? versions + at : NULL, e) < 0)
+            return -1;
+    }
+    count_push(s, p, first, begun_ns);
+    *ret_duplicate = p->applied == 0;
+    return 0;
+}
+
 int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
-               const int64_t *seen, struct bytes_in *grads, const struct shard_out *out, bool *ret_duplicate,
-               struct err *e)
+               const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate, struct err *e)
 {
     GATE_SHARED(s);
     size_t end;
@@ -276,18 +315,23 @@ int shard_push(struct shard *s, const struct shard_caller *who, struct shard_par
     struct shard_sizes sizes = sizes_of(s, part.first, end);
     if (grads->size != sizes.push)
         return err_set(e, ERR_INPUT, "a push of %zu bytes for segments of %zu bytes", grads->size, sizes.push);
-    if (check_room(out, sizes.segments, sizes.push, e) < 0)
+    if (find_room(out, &sizes, sizes.push, e) < 0)
         return -1;
+    struct push p = { .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };
+    return push_part(s, &p, part.first, end, seen, out->versions, ret_duplicate, e);
+}
 
-    int64_t begun_ns = clock_ns();
-    struct push p = { .optimizer = s->optimizer, .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };
-    for (size_t i = part.first; i < end; i++) {
-        size_t at = i - part.first;
-        if (push_segment(&s->segments[i], &p, seen != NULL ? seen + at : NULL,
-                         out->versions != NULL ? out->versions + at : NULL, e) < 0)
-            return -1;
-    }
-    count_push(s, &p, part.first, begun_ns);
-    *ret_duplicate = p.applied == 0;
-    return 0;
+int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
+                       const int64_t *seen, const struct shard_vectors *vectors, int64_t *versions, size_t nversions,
+                       bool *ret_duplicate, struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    if (vectors->floats < s->vector_floats || nversions != end - part.first)
+        return err_set(e, ERR_INPUT, "a push of vectors of %zu floats and %zu versions: its segments need %zu and %zu",
+                       vectors->floats, nversions, s->vector_floats, end - part.first);
+    struct push p = { .ordinal = ordinal, .vectors = *vectors };
+    return push_part(s, &p, part.first, end, seen, versions, ret_duplicate, e);
 }

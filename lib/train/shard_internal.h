@@ -42,6 +42,7 @@ struct shard {
     struct optimizer *optimizer;
     struct segment *segments;
     size_t n, pull_size, push_size;
+    size_t vector_floats;       /* the vector is at least as long as its segments need */
     atomic_uint_fast64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns;
 };
 

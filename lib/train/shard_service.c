@@ -176,7 +176,7 @@ struct shard_service *shard_service_new(struct shard *s)
     struct shard_service *v = xcalloc(1, sizeof(*v));
     v->shard = s;
     v->pool = pool_new();
-    v->regions = region_table_new(shard_incarnation(s));
+    mutex_init(&v->shares_lock);
     atomic_init(&v->heard_ms, clock_ms());
     atomic_init(&v->share, true);
     for (size_t i = 0; i < SHARD_METHODS; i++)
@@ -188,8 +188,9 @@ void shard_service_free(struct shard_service *v)
 {
     if (v == NULL)
         return;
+    shares_free(v);
     pool_free(v->pool);
-    region_table_free(v->regions);
+    mutex_fini(&v->shares_lock);
     free(v);
 }
 

@@ -1,10 +1,11 @@
 /* shard_service_internal - what the files of the service share: shard_service.c (the table, and what the chief asks) and
- * shard_bulk.c (pull, push and shared memory). */
+ * shard_bulk.c (pull, push), shard_share.c (pushes through shared memory). */
 #ifndef TRAINYARD_TRAIN_SHARD_SERVICE_INTERNAL_H
 #define TRAINYARD_TRAIN_SHARD_SERVICE_INTERNAL_H
 
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "train/pool.h"
 #include "train/region.h"
 #include "train/shard_service.h"
@@ -18,8 +19,9 @@ struct bound { /* what rpc_method.user points to */
 struct shard_service {
     struct shard *shard;
     struct pool *pool;
-    struct region_table *regions;
     atomic_bool share;
+    struct mutex shares_lock;
+    struct share *shares;           /* a list, under the lock; shard_share.c */
     atomic_int_fast64_t heard_ms;
     struct bound bound[SHARD_METHODS];
 };
@@ -44,5 +46,6 @@ static inline uint64_t exchange_incarnation(const struct exchange *x)
 int on_pull(const struct exchange *x, struct err *e);
 int on_push(const struct exchange *x, struct err *e);
 int on_attach(const struct exchange *x, struct err *e);
+void shares_free(struct shard_service *v);
 
 #endif

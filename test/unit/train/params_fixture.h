@@ -124,13 +124,6 @@ static inline void check_segments(const struct layout *l, const float *a, const 
         ck_assert_mem_eq(a + l->segments[i].offset, b + l->segments[i].offset, l->segments[i].count * sizeof(float));
 }
 
-#define ck_fails(call, wanted, text)                                                               \
-    do {                                                                                           \
-        e = (struct err){ 0 };                                                                     \
-        ck_assert_int_eq((call), -1);                                                              \
-        ck_assert_msg(e.code == (wanted) && strstr(e.msg, (text)) != NULL, "%s: %d %s", #call, (int)e.code, e.msg); \
-    } while (0)
-
 /* 18 MiB in uneven segments: several parts on several connections. */
 static inline struct layout *large_layout(void)
 {

@@ -73,4 +73,34 @@ static inline struct bytes_in cut(struct cut_bytes *c, const void *data, size_t 
     return (struct bytes_in){ .next = cut_next, .user = c, .size = size };
 }
 
+static const struct shard_caller CHIEF = { .job_uid = UID, .sender = "chief-0", .generation = 1 };
+
+static inline void restore_from(struct shard *s, const struct shard_caller *who, const struct segment_spec *spec, const float *vector)
+{
+    struct cut_bytes c;
+    struct bytes_in in = cut(&c, vector + spec->offset, spec->count * sizeof(float), NULL, 0);
+    AUTO_FINI(applied) none = APPLIED_INIT;
+    struct err e;
+    ck_ok_e(shard_restore(s, who, spec->id, false, 0, &none, &in, &e));
+}
+
+/* A shard with all segments of a layout. */
+static inline struct shard *serving(const struct layout *l, const char *optimizer, const float *vector)
+{
+    struct shard *s = shard_new(11);
+    struct err e;
+    ck_ok_e(shard_init(s, &CHIEF, optimizer, l->segments, l->n, l->hash, &e));
+    for (size_t i = 0; i < l->n; i++)
+        restore_from(s, &CHIEF, &l->segments[i], vector);
+    ck_ok_e(shard_serve(s, &CHIEF, &e));
+    return s;
+}
+
+#define ck_fails(call, wanted, text)                                                               \
+    do {                                                                                           \
+        e = (struct err){ 0 };                                                                     \
+        ck_assert_int_eq((call), -1);                                                              \
+        ck_assert_msg(e.code == (wanted) && strstr(e.msg, (text)) != NULL, "%s: %d %s", #call, (int)e.code, e.msg); \
+    } while (0)
+
 #endif

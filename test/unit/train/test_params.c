@@ -1,5 +1,8 @@
 #include "params_fixture.h"
 
+#include "base/clock.h"
+#include "train/shard_internal.h"
+
 static const struct form FORMS[] = { { "local", 0, false },       { "one ps", 1, true },    { "three ps", 3, true },
                                      { "one ps afar", 1, false }, { "three ps afar", 3, false } };
 
@@ -308,8 +311,51 @@ static void hold(bool on)
     cond_broadcast(&delay.changed);
 }
 
+/* A worker computes with the vector while a push is in flight: what the ps answers may not show before it is finished. */
+START_TEST(values_of_a_push_in_flight_show_when_it_is_finished)
+{
+    struct world w;
+    float vector[80] = { 0 }, before[80], *grads;
+    struct push_result result;
+    struct err e;
+    world_open(&w, &FORMS[_i], small_layout());
+    fill(w.layout, 1, vector);
+    bring_up(&w, SGD, vector);
+    ck_ok_e(params_pull(w.worker, CALL_MS, &e));
+    ck_ok_e(params_gradients(w.worker, 0, &grads, &e));
+    fill(w.layout, 2, grads);
+    memcpy(before, params_vector(w.worker), sizeof(before));
+    ck_ok_e(params_push_start(w.worker, 0, grads, CALL_MS, &e));
+    int64_t until = clock_ms() + CALL_MS;
+    struct shard_info info = { 0 };
+    do {
+        shard_info_fini(&info);
+        shard_describe(w.shard[0], &info);
+    } while (info.version_min < 1 && clock_ms() < until);
+    shard_info_fini(&info);
+    check_segments(w.layout, params_vector(w.worker), before);
+    ck_ok_e(params_push_finish(w.worker, &result, &e));
+    ck_ok_e(params_pull(w.other, CALL_MS, &e));
+    check_segments(w.layout, params_vector(w.worker), params_vector(w.other));
+    ck_assert_double_ne((double)params_vector(w.worker)[0], (double)before[0]);
+    world_close(&w);
+}
+END_TEST
+
+/* The ps is held up before it applies: the message (0), or what was posted in shared memory (1). */
+static void hold_push(struct world *w, bool shared, bool on)
+{
+    if (!shared)
+        hold(on);
+    else if (on)
+        pthread_rwlock_wrlock(&w->shard[0]->gate);
+    else
+        pthread_rwlock_unlock(&w->shard[0]->gate);
+}
+
 START_TEST(a_late_push_has_its_own_gradient)
 {
+    bool shared = _i == 1;
     struct world w = { 0 };
     struct rpc_method methods[SHARD_METHODS];
     float vector[80] = { 0 }, ones[80], hundreds[80];
@@ -322,6 +368,7 @@ START_TEST(a_late_push_has_its_own_gradient)
     mutex_init(&delay.lock);
     cond_init(&delay.changed);
     AUTO(shard_service) *late = shard_service_new(w.shard[0]);
+    shard_service_share(late, shared);
     shard_service_methods(late, methods);
     delay.real = methods[PS_PUSH];
     methods[PS_PUSH].handle = delayed_push;
@@ -334,10 +381,11 @@ START_TEST(a_late_push_has_its_own_gradient)
     params_set_generation(p, 1);
 
     ck_ok_e(params_push(p, 0, ones, CALL_MS, &result, &e)); /* 0 - 0.5 */
-    hold(true);
+    ck_assert_uint_eq(shard_service_shared(late), shared);
+    hold_push(&w, shared, true);
     ck_fails(params_push(p, 1, ones, 100, &result, &e), ERR_TIMEOUT, "ps-0");
     ck_ok_e(params_push_start(p, 2, hundreds, CALL_MS, &e)); /* its gradient is laid out: the late one must not see it */
-    hold(false);
+    hold_push(&w, shared, false);
     ck_ok_e(params_push_finish(p, &result, &e));
     ck_ok_e(params_push(p, 1, ones, CALL_MS, &result, &e)); /* whether it had been applied or not */
     ck_float(params_vector(p)[0], -0.5 - 50 - 0.5);
@@ -452,7 +500,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(all, finished_is_finished, 0, n);
     tcase_add_loop_test(all, large_vectors, 0, n);
     tcase_add_test(remote, a_restarted_ps_is_noticed);
-    tcase_add_test(remote, a_late_push_has_its_own_gradient);
+    tcase_add_loop_test(remote, values_of_a_push_in_flight_show_when_it_is_finished, 1, (int)COUNT_OF(FORMS));
+    tcase_add_loop_test(remote, a_late_push_has_its_own_gradient, 0, 2);
     tcase_add_test(remote, nonsense_is_an_error);
     tcase_add_test(remote, bad_requests_are_refused);
     suite_add_tcase(s, all);

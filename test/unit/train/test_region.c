@@ -84,53 +84,6 @@ START_TEST(places_within)
 }
 END_TEST
 
-START_TEST(the_table_forgets_the_oldest)
-{
-    AUTO(region_table) *t = region_table_new(5);
-    AUTO(region_table) *other = region_table_new(6);
-    enum { MANY = 200 };
-    uint64_t ids[MANY];
-    struct err e;
-    for (int i = 0; i < MANY; i++) {
-        struct region *r = NULL;
-        ck_ok_e(region_make(4, &r, &e));
-        ids[i] = region_table_add(t, r);
-        ck_assert_uint_ne(ids[i], 0);
-        struct region *first = region_table_take(t, ids[0]); /* in use all the time */
-        ck_assert_ptr_nonnull(first);
-        region_table_give(t, first);
-    }
-    ck_assert_ptr_null(region_table_take(t, ids[1]));
-    ck_assert_ptr_null(region_table_take(t, 0));
-    ck_assert_ptr_null(region_table_take(other, ids[0]));
-    struct region *last = region_table_take(t, ids[MANY - 1]);
-    ck_assert_ptr_nonnull(last);
-    region_table_give(t, last);
-}
-END_TEST
-
-START_TEST(what_is_taken_stays)
-{
-    AUTO(region_table) *t = region_table_new(5);
-    struct region *taken[300];
-    uint64_t id = 1;
-    size_t n = 0;
-    struct err e;
-    while (id != 0 && n < COUNT_OF(taken)) {
-        struct region *r = NULL;
-        ck_ok_e(region_make(4, &r, &e));
-        id = region_table_add(t, r);
-        if (id != 0)
-            taken[n++] = region_table_take(t, id);
-    }
-    ck_assert_uint_eq(id, 0); /* full: the new one was refused */
-    for (size_t i = 0; i < n; i++) {
-        ck_assert_ptr_nonnull(taken[i]);
-        region_table_give(t, taken[i]);
-    }
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("region");
@@ -138,8 +91,6 @@ Suite *test_suite(void)
     tcase_add_test(c, two_processes_see_one_memory);
     tcase_add_test(c, only_a_region_is_opened);
     tcase_add_test(c, places_within);
-    tcase_add_test(c, the_table_forgets_the_oldest);
-    tcase_add_test(c, what_is_taken_stays);
     suite_add_tcase(s, c);
     return s;
 }

@@ -4,7 +4,6 @@
 
 #include "base/thread.h"
 
-static const struct shard_caller CHIEF = { .job_uid = UID, .sender = "chief-0", .generation = 1 };
 static const struct shard_part ALL = { 0 };
 
 static struct shard_caller generation(uint64_t g)
@@ -13,26 +12,6 @@ static struct shard_caller generation(uint64_t g)
 }
 
 /* ---- a shard with all segments of a layout, and short forms of its calls ---- */
-
-static void restore_from(struct shard *s, const struct shard_caller *who, const struct segment_spec *spec, const float *vector)
-{
-    struct cut_bytes c;
-    struct bytes_in in = cut(&c, vector + spec->offset, spec->count * sizeof(float), NULL, 0);
-    AUTO_FINI(applied) none = APPLIED_INIT;
-    struct err e;
-    ck_ok_e(shard_restore(s, who, spec->id, false, 0, &none, &in, &e));
-}
-
-static struct shard *serving(const struct layout *l, const char *optimizer, const float *vector)
-{
-    struct shard *s = shard_new(11);
-    struct err e;
-    ck_ok_e(shard_init(s, &CHIEF, optimizer, l->segments, l->n, l->hash, &e));
-    for (size_t i = 0; i < l->n; i++)
-        restore_from(s, &CHIEF, &l->segments[i], vector);
-    ck_ok_e(shard_serve(s, &CHIEF, &e));
-    return s;
-}
 
 /* What a push carries of a vector in the model's layout. */
 static size_t pack(const struct layout *l, struct shard_part part, bool constants, const float *vector, float *out)
@@ -80,13 +59,6 @@ static void check_same_values(struct shard *a, struct shard *b)
 }
 
 /* The call fails with this code and words; it ends with &e of the caller. */
-#define ck_fails(call, wanted, text)                                                               \
-    do {                                                                                           \
-        e = (struct err){ 0 };                                                                     \
-        ck_assert_int_eq((call), -1);                                                              \
-        ck_assert_msg(e.code == (wanted) && strstr(e.msg, (text)) != NULL, "%s: %d %s", #call, (int)e.code, e.msg); \
-    } while (0)
-
 /* ---- life ---- */
 
 START_TEST(a_life)
