@@ -23,6 +23,7 @@ struct world {
     struct session_stats stats;
     float value;
     int64_t max_wait_ms; /* 0: WAIT_MS */
+    bool overlap;
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
@@ -81,7 +82,7 @@ static void world_close(struct world *w)
 static int run(struct world *w, struct err *e)
 {
     struct session_config config = { .model = w->job.model, .dataset = w->job.train, .space = &w->job.space, .params = w->params,
-                                     .member = w->member, .name = "local",
+                                     .member = w->member, .name = "local", .overlap = w->overlap,
                                      .max_wait_ms = w->max_wait_ms != 0 ? w->max_wait_ms : WAIT_MS };
     return session_run(&config, &w->stats, e);
 }
@@ -110,6 +111,83 @@ static int run_watched(struct world *w, struct err *e)
     thread_join(&t);
     return result;
 }
+
+/* ---- the order of events ---- */
+
+/* The operations of a params object, and what the session did with them: C begins to compute a batch, P starts its push, F the
+ * push is finished. */
+static struct {
+    const struct params_ops *real;
+    struct params_ops ops;
+    char events[1000];
+    size_t n;
+} spy;
+
+static void note(char what)
+{
+    ck_assert_uint_lt(spy.n + 1, sizeof(spy.events));
+    spy.events[spy.n++] = what;
+}
+
+static void spy_mark(struct params *p)
+{
+    note('C');
+    spy.real->mark(p);
+}
+
+static int spy_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e)
+{
+    note('P');
+    return spy.real->push_start(p, ordinal, grads, direct, deadline_ms, e);
+}
+
+static int spy_push_finish(struct params *p, struct push_result *ret, struct err *e)
+{
+    note('F');
+    return spy.real->push_finish(p, ret, e);
+}
+
+static const char *events_of_a_run(bool overlap)
+{
+    struct world w = { .overlap = overlap };
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 2);
+    memset(&spy, 0, sizeof(spy));
+    spy.real = w.params->ops;
+    spy.ops = *spy.real;
+    spy.ops.mark = spy_mark;
+    spy.ops.push_start = spy_push_start;
+    spy.ops.push_finish = spy_push_finish;
+    w.params->ops = &spy.ops;
+    ck_ok_e(run_watched(&w, &e));
+    w.params->ops = spy.real;
+    want_cells(&w.job, params_vector(w.params), 2 * JOB_BATCHES);
+    world_close(&w);
+    return spy.events;
+}
+
+START_TEST(no_batch_computes_while_an_earlier_one_is_unapplied)
+{
+    const char *events = events_of_a_run(false);
+    ck_assert_uint_eq(strlen(events), 3 * 2 * JOB_BATCHES);
+    for (size_t i = 0; events[i] != 0; i++)
+        ck_assert_msg(events[i] == "CPF"[i % 3], "%s", events);
+}
+END_TEST
+
+START_TEST(overlap_computes_one_batch_ahead)
+{
+    const char *events = events_of_a_run(true);
+    ck_assert_msg(strncmp(events, "CPCF", 4) == 0, "%s", events);
+    int unapplied = 0, most = 0;
+    for (size_t i = 0; events[i] != 0; i++) {
+        unapplied += (events[i] == 'C') - (events[i] == 'F');
+        most = MAX(most, unapplied);
+    }
+    ck_assert_int_eq(unapplied, 0);
+    ck_assert_int_eq(most, 2);
+}
+END_TEST
 
 START_TEST(every_batch_of_every_epoch_once)
 {
@@ -209,6 +287,8 @@ Suite *test_suite(void)
     Suite *s = suite_create("session");
     TCase *t = tcase_create("session");
     tcase_set_timeout(t, 30);
+    tcase_add_test(t, no_batch_computes_while_an_earlier_one_is_unapplied);
+    tcase_add_test(t, overlap_computes_one_batch_ahead);
     tcase_add_test(t, every_batch_of_every_epoch_once);
     tcase_add_test(t, a_damaged_record_ends_it_with_its_place);
     tcase_add_test(t, a_loss_that_is_no_number_never_reaches_the_parameters);
