@@ -74,7 +74,17 @@ static int check_labels(const struct arrays *a, const int64_t *which, size_t n, 
     return 0;
 }
 
-static int arrays_read(const struct records *r, const int64_t *which, size_t n, float *x, void *y, struct err *e)
+/* Bytes are copied as they are: exec converts and scales them in one pass. */
+static void read_row(const struct arrays *a, int64_t record, void *x, size_t row)
+{
+    const unsigned char *src = a->x.data + (size_t)record * a->x_stride;
+    if (a->records.x_type == DT_UINT8)
+        memcpy((uint8_t *)x + row * a->x_stride, src, a->x_stride);
+    else
+        a->x_floats(src, (float *)x + row * a->x_count, a->x_count);
+}
+
+static int arrays_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e)
 {
     const struct arrays *a = (const struct arrays *)r;
     bool unseen = r->integer_labels && r->label_max < 0 && dtype_size(a->y.dtype) >= 4;
@@ -84,7 +94,7 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
     for (size_t i = 0; i < n; i++) {
         if (i + ROWS_AHEAD < n)
             prefetch_row(a->x.data + (size_t)which[i + ROWS_AHEAD] * a->x_stride, a->x_stride);
-        a->x_floats(a->x.data + (size_t)which[i] * a->x_stride, x + i * a->x_count, a->x_count);
+        read_row(a, which[i], x, i);
     }
     if (r->has_labels)
         read_labels(a, which, n, y);
@@ -132,6 +142,7 @@ static int open_features(const struct data_place *at, struct arrays *a, struct e
     struct records *r = &a->records;
     r->n = a->x.shape.dim[0];
     r->x = example_shape(&a->x);
+    r->x_type = a->x.dtype == DT_UINT8 ? DT_UINT8 : DT_FLOAT;
     a->x_count = shape_elements(&r->x);
     a->x_stride = a->x_count * dtype_size(a->x.dtype);
     a->x_floats = convert_to_floats(a->x.dtype, a->x.swap);

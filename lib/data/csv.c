@@ -260,7 +260,7 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
     return 0;
 }
 
-static int csv_read(const struct records *r, const int64_t *which, size_t n, float *x, void *y, struct err *e)
+static int csv_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e)
 {
     const struct csv *c = (const struct csv *)r;
     return indexed_read(&c->indexed, which, n, x, c->columns.features, y, r->has_labels ? 1 : 0, e);
@@ -318,6 +318,7 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     struct csv *c = xcalloc(1, sizeof(*c));
     AUTO(records) *r = &c->records;
     r->ops = &CSV_OPS;
+    r->x_type = DT_FLOAT;
     r->label_max = -1;
     c->at = at;
     c->header = at->spec->header;

@@ -44,6 +44,7 @@ struct ordinal_space {
     bool shuffle;
 };
 enum { SHUFFLE_VERSION = 1 };
+size_t ordinal_space_rows(const struct ordinal_space *s);     /* examples of the largest batch */
 int64_t ordinal_space_batches(const struct ordinal_space *s); /* per epoch: ceil(examples / batch_size) */
 
 /* loader - hands out batches of one dataset by ordinal. One per thread; its buffers are made once. */
@@ -51,11 +52,13 @@ struct loader;
 MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e);
 void loader_free(struct loader *l);
 DEFINE_AUTO(loader, loader_free)
-/* ordinal = epoch * batches_per_epoch + index. The batch's memory is valid until the next-but-one call
- * (two batches are in flight with prefetch). A damaged record is ERR_INPUT naming file and place. */
+/* ordinal = epoch * batches_per_epoch + index. The batch's memory is valid until the next-but-one call.
+ * Features of a uint8 file stay uint8, all others are float. A damaged record is ERR_INPUT naming file and place. */
 MUST_USE int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e);
-/* Tells which ordinal will be asked for next, so that a background thread may prepare it where that pays
- * (records that must be parsed). Never changes results. */
+/* Records must be parsed, so that hints pay. */
+bool loader_prefetches(const struct loader *l);
+/* Tells which ordinal will be asked for next (negative: unknown), so that a background thread prepares it. Where hints
+ * do not pay this does nothing. Never changes results: an error comes with the batch it belongs to. */
 void loader_hint(struct loader *l, int64_t next_ordinal);
 
 #endif

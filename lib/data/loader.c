@@ -7,7 +7,7 @@
 enum { SLOTS = 3 };
 
 struct slot {
-    float *x;
+    void *x;
     void *y;
 };
 
@@ -41,20 +41,19 @@ static size_t label_count(const struct records *r)
 
 static int make_slot(const struct loader *l, struct slot *s, struct err *e)
 {
-    size_t x_bytes, y_bytes, rows = (size_t)MIN(l->space.batch_size, l->space.examples);
-    if (size_mul(rows, l->x_count, &x_bytes, e) < 0 || size_mul(x_bytes, sizeof(float), &x_bytes, e) < 0 ||
+    size_t x_bytes, y_bytes, rows = ordinal_space_rows(&l->space);
+    if (size_mul(rows, l->x_count, &x_bytes, e) < 0 ||
+        size_mul(x_bytes, dtype_size(l->records->x_type), &x_bytes, e) < 0 ||
         size_mul(rows, l->y_count, &y_bytes, e) < 0 || size_mul(y_bytes, sizeof(float), &y_bytes, e) < 0)
         return err_wrap(e, "batch of %zu", rows);
-    void *x;
-    if (mem_alloc(x_bytes, "a batch", &x, e) < 0)
+    if (mem_alloc(x_bytes, "a batch", &s->x, e) < 0)
         return -1;
-    s->x = x;
     return l->y_count > 0 ? mem_alloc(y_bytes, "the labels of a batch", &s->y, e) : 0;
 }
 
 static int make_buffers(struct loader *l, struct err *e)
 {
-    size_t bytes, rows = (size_t)MIN(l->space.batch_size, l->space.examples);
+    size_t bytes, rows = ordinal_space_rows(&l->space);
     void *which;
     for (unsigned i = 0; i < l->slots; i++)
         if (make_slot(l, &l->slot[i], e) < 0)
@@ -159,9 +158,14 @@ static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct er
     return hit;
 }
 
+bool loader_prefetches(const struct loader *l)
+{
+    return !l->records->random_access;
+}
+
 void loader_hint(struct loader *l, int64_t next_ordinal)
 {
-    if (l->records->random_access || next_ordinal < 0)
+    if (!loader_prefetches(l) || next_ordinal < 0)
         return;
     if (!l->thread.started && thread_start(&l->thread, "loader", run_ahead, l, NULL) < 0)
         return; /* a hint is only a hint */
@@ -198,7 +202,7 @@ int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err 
     struct batch b = { .ordinal = ordinal };
     l->current = next;
     b.n = batch_range(l, ordinal, &b.epoch, &b.position);
-    b.x = rows_of(DT_FLOAT, b.n, &r->x, l->slot[next].x);
+    b.x = rows_of(r->x_type, b.n, &r->x, l->slot[next].x);
     b.y = rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b.n, &r->y, l->slot[next].y);
     *ret = b;
     return 0;

@@ -15,6 +15,7 @@ struct records {
     int64_t n;                 /* examples, at least one */
     bool random_access;        /* every record costs the same; else they are parsed, best in the order of the files */
     struct shape x, y;         /* of one example */
+    enum dtype x_type;         /* what read() writes to x: DT_FLOAT, or DT_UINT8 where the file holds that */
     bool has_labels;
     bool integer_labels;       /* y is () and read() writes int32_t, else float */
     int64_t label_max;         /* largest integer label, -1 when unknown */
@@ -23,9 +24,9 @@ struct records {
 
 struct records_ops {
     void (*free)(struct records *r); /* accepts half-built ones */
-    /* Records which[0..n) in this order to rows of x (float) and of y (int32_t or float; ignored without
+    /* Records which[0..n) in this order to rows of x (of x_type) and of y (int32_t or float; ignored without
      * labels). A damaged record is ERR_INPUT naming file and place. */
-    int (*read)(const struct records *r, const int64_t *which, size_t n, float *x, void *y, struct err *e);
+    int (*read)(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e);
 };
 
 static inline void records_free(struct records *r)

@@ -98,7 +98,7 @@ static int tfrecord_decode(const void *user, const struct data_file *f, int64_t 
     return 0;
 }
 
-static int tfrecord_read(const struct records *r, const int64_t *which, size_t n, float *x, void *y, struct err *e)
+static int tfrecord_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e)
 {
     const struct tfrecord *t = (const struct tfrecord *)r;
     return indexed_read(&t->indexed, which, n, x, t->columns.features, y, t->label_count, e);
@@ -178,6 +178,7 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     struct tfrecord *t = xcalloc(1, sizeof(*t));
     AUTO(records) *r = &t->records;
     r->ops = &TFRECORD_OPS;
+    r->x_type = DT_FLOAT;
     r->label_max = -1;
 
     if (columns_of_spec(at, &t->columns, e) < 0 || check_columns(at, &t->columns, e) < 0)

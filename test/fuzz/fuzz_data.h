@@ -16,7 +16,7 @@
 static inline void fuzz_compare(const struct dataset *d, const struct batch *a, const struct batch *b)
 {
     size_t y = dataset_has_labels(d) ? shape_elements(&b->y.shape) * sizeof(float) : 0;
-    if (memcmp(a->x.data, b->x.data, shape_elements(&b->x.shape) * sizeof(float)) != 0 ||
+    if (memcmp(a->x.data, b->x.data, shape_elements(&b->x.shape) * dtype_size(b->x.dtype)) != 0 || a->x.dtype != b->x.dtype ||
         (y > 0 && memcmp(a->y.data, b->y.data, y) != 0))
         abort();
 }
@@ -33,14 +33,14 @@ static inline void fuzz_read(const struct dataset *d)
         abort();
     bool read = loader_get(whole, 0, &w, &e) == 0;
     bool each = true;
-    size_t x_bytes = shape_elements(dataset_feature_shape(d)) * sizeof(float);
+    size_t x_count = shape_elements(dataset_feature_shape(d));
     size_t y_bytes = dataset_has_labels(d) ? shape_elements(dataset_label_shape(d)) * sizeof(float) : 0;
     for (int64_t i = one.examples - 1; i >= 0; i--) {
         each = loader_get(l, i, &b, &e) == 0 && each;
         if (!read || !each)
             continue;
         struct batch row = w;
-        row.x.data = (char *)w.x.data + (size_t)i * x_bytes;
+        row.x.data = (char *)w.x.data + (size_t)i * x_count * dtype_size(w.x.dtype);
         row.y.data = y_bytes > 0 ? (char *)w.y.data + (size_t)i * y_bytes : NULL;
         fuzz_compare(d, &row, &b);
     }

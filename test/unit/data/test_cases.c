@@ -27,11 +27,16 @@ static int open_case(const char *dir, const struct folder *cache, struct dataset
     return open_yaml(yaml.data, dir, cache->path, ret, e);
 }
 
+static double feature(const struct tensor *x, size_t i)
+{
+    return x->dtype == DT_UINT8 ? (double)((uint8_t *)x->data)[i] : (double)((float *)x->data)[i];
+}
+
 static void render_row(const struct batch *b, size_t i, struct buf *out)
 {
     size_t x_count = shape_elements(&b->x.shape) / b->n, y_count = shape_elements(&b->y.shape) / b->n;
     for (size_t j = 0; j < x_count; j++)
-        buf_printf(out, "%s%.9g", j > 0 ? " " : "", (double)((float *)b->x.data)[i * x_count + j]);
+        buf_printf(out, "%s%.9g", j > 0 ? " " : "", feature(&b->x, i * x_count + j));
     for (size_t j = 0; b->y.data != NULL && j < y_count; j++)
         if (b->y.dtype == DT_INT32)
             buf_printf(out, " -> %d", ((int32_t *)b->y.data)[i]);
