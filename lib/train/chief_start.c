@@ -27,13 +27,14 @@ static int adapt(const struct chief *c, float *vector, struct err *e)
     AUTO(adapt) *a = adapt_new(c->config.model);
     struct ordinal_space plain = c->config.space;
     plain.shuffle = false;
-    if (exec_new(c->config.model, (size_t)plain.batch_size, 0, &x, e) < 0 || loader_new(c->config.train, &plain, &l, e) < 0)
+    if (exec_new(c->config.model, ordinal_space_rows(&plain), 0, &x, e) < 0 || loader_new(c->config.train, &plain, &l, e) < 0)
         return -1;
     log_info("adapting Normalization to %lld training examples", (long long)plain.examples);
     for (int64_t i = 0; i < ordinal_space_batches(&plain); i++) {
         struct batch b;
         if (loader_get(l, i, &b, e) < 0)
             return -1;
+        loader_hint(l, i + 1 < ordinal_space_batches(&plain) ? i + 1 : -1);
         adapt_add(a, x, vector, &b);
     }
     adapt_finish(a, vector);

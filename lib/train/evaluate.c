@@ -17,7 +17,7 @@ int evaluator_new(const struct model *m, const struct dataset *d, int64_t batch_
     v->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(d), .examples = dataset_size(d),
                                        .batch_size = batch_size, .shuffle = false };
     v->sums = xcalloc(metrics_width(m), sizeof *v->sums);
-    if (exec_new(m, (size_t)batch_size, 0, &v->exec, e) < 0 || loader_new(d, &v->space, &v->loader, e) < 0)
+    if (exec_new(m, ordinal_space_rows(&v->space), 0, &v->exec, e) < 0 || loader_new(d, &v->space, &v->loader, e) < 0)
         return -1;
     *ret = TAKE(v);
     return 0;
@@ -43,6 +43,7 @@ int evaluator_run(struct evaluator *v, const float *params, bool (*stop)(void *u
             return err_set(e, ERR_STOPPED, "evaluation was stopped");
         if (loader_get(v->loader, i, &b, e) < 0)
             return err_wrap(e, "validation data");
+        loader_hint(v->loader, i + 1 < batches ? i + 1 : -1);
         exec_evaluate(v->exec, params, &b, v->sums);
     }
     metrics_result(v->m, v->sums, ret);

@@ -410,6 +410,12 @@ int member_next(struct member *m, enum member_next *ret, int64_t *ret_ordinal, s
     }
 }
 
+int64_t member_peek(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->nqueue > 0 ? m->queue[0] : -1;
+}
+
 bool member_has_work(struct member *m)
 {
     MUTEX_GUARD(&m->lock);

@@ -30,6 +30,8 @@ enum member_next { MEMBER_ORDINAL, MEMBER_FINISHED, MEMBER_STOPPING };
 /* Blocks until there is a batch to compute, the job has finished, the chief stops, or stop_count() is above zero
  * (MEMBER_STOPPING). Errors: the chief refused this worker, was replaced, or was away too long. */
 MUST_USE int member_next(struct member *m, enum member_next *ret, int64_t *ret_ordinal, struct err *e);
+/* The ordinal that member_next would give now, -1 without one. Does not block. */
+int64_t member_peek(struct member *m);
 
 /* What one batch took; sums: `width` doubles. */
 struct member_step {

@@ -59,7 +59,7 @@ static int session_init(struct session *s, struct err *e)
 {
     const struct session_config *c = s->config;
     const struct model *m = c->model;
-    if (exec_new(m, (size_t)c->space->batch_size, c->space->seed, &s->exec, e) < 0 ||
+    if (exec_new(m, ordinal_space_rows(c->space), c->space->seed, &s->exec, e) < 0 ||
         loader_new(c->dataset, c->space, &s->loader, e) < 0)
         return -1;
     clip_table(s, m);
@@ -210,6 +210,8 @@ static int compute(struct session *s, struct step *step, struct err *e)
     if (loader_get(s->loader, step->ordinal, &batch, e) < 0 ||
         params_gradients(c->params, s->current, &step->grads, e) < 0)
         return -1;
+    if (loader_prefetches(s->loader))
+        loader_hint(s->loader, member_peek(c->member));
     int64_t t1 = clock_ns();
     double loss;
     memset(step->sums, 0, metrics_width(c->model) * sizeof *step->sums);

@@ -105,10 +105,15 @@ START_TEST(takes_every_batch_once_in_order_and_reports_it_once)
     struct world w;
     int64_t reported = 0;
     world_open(&w, 64);
+    int64_t seen_ahead = 0;
     for (int64_t i = 0; i < 100; i++) {
         ck_assert_int_eq(next(&w), i);
+        int64_t ahead = member_peek(w.member); /* -1 where nothing more is lent yet */
+        ck_assert_int_eq(ahead, ahead < 0 ? -1 : i + 1);
+        seen_ahead += ahead >= 0;
         done(&w, i);
     }
+    ck_assert_int_gt(seen_ahead, 0);
     ck_assert_int_eq(await_desk(&w, has_steps, 100), 0);
     coordinator_tally(w.desk, count_epoch, &reported);
     ck_assert_int_eq(reported, 100);

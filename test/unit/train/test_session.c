@@ -1,5 +1,6 @@
 #include "job_fixture.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -24,6 +25,7 @@ struct world {
     float value;
     int64_t max_wait_ms; /* 0: WAIT_MS */
     bool overlap;
+    bool parsed_ahead; /* a thread of the loader was there when the last batch was applied */
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
@@ -87,6 +89,21 @@ static int run(struct world *w, struct err *e)
     return session_run(&config, &w->stats, e);
 }
 
+/* Whether this process has a thread of that name. */
+static bool has_thread(const char *name)
+{
+    bool found = false;
+    DIR *d = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(d);
+    for (const struct dirent *t = readdir(d); t != NULL && !found; t = readdir(d)) {
+        AUTO_FINI(buf) text = BUF_INIT;
+        auto_free char *path = xasprintf("/proc/self/task/%s/comm", t->d_name);
+        found = file_read(path, 64, &text, NULL) == 0 && strncmp(text.data, name, strlen(name)) == 0;
+    }
+    closedir(d);
+    return found;
+}
+
 /* The chief's part: looks what was applied, and says when all is. */
 static void watch(void *user)
 {
@@ -100,6 +117,7 @@ static void watch(void *user)
         coordinator_observe(w->desk, &info.applied, begun);
         coordinator_view(w->desk, &v);
     }
+    w->parsed_ahead = has_thread("loader");
     coordinator_set(w->desk, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
 }
 
@@ -202,6 +220,21 @@ START_TEST(every_batch_of_every_epoch_once)
 }
 END_TEST
 
+/* The session says what comes next, so that records are parsed while it computes. */
+START_TEST(csv_is_parsed_while_the_session_computes)
+{
+    struct world w = { 0 };
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, 5);
+    ck_assert(!has_thread("loader"));
+    ck_ok_e(run_watched(&w, &e));
+    ck_assert(w.parsed_ahead);
+    ck_assert(!has_thread("loader"));
+    want_cells(&w.job, params_vector(w.params), 5 * JOB_BATCHES);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_damaged_record_ends_it_with_its_place)
 {
     struct world w = { 0 };
@@ -290,6 +323,7 @@ Suite *test_suite(void)
     tcase_add_test(t, no_batch_computes_while_an_earlier_one_is_unapplied);
     tcase_add_test(t, overlap_computes_one_batch_ahead);
     tcase_add_test(t, every_batch_of_every_epoch_once);
+    tcase_add_test(t, csv_is_parsed_while_the_session_computes);
     tcase_add_test(t, a_damaged_record_ends_it_with_its_place);
     tcase_add_test(t, a_loss_that_is_no_number_never_reaches_the_parameters);
     tcase_add_test(t, a_shard_that_finished_tells_of_the_end);
