@@ -73,26 +73,18 @@ bool err_is(const struct err *e, enum err_code code)
     return e != NULL && e->code == code;
 }
 
-static const struct {
-    int exit_code;
-    const char *text;
-} CODES[] = {
-#define X(name, exit_code, text) [name] = { exit_code, text },
+static const int EXIT_CODES[] = {
+#define X(name, exit_code) [name] = exit_code,
     ERR_CODES(X)
 #undef X
 };
 
 static bool known(enum err_code code)
 {
-    return (unsigned)code < sizeof(CODES) / sizeof(CODES[0]);
-}
-
-const char *err_code_text(enum err_code code)
-{
-    return known(code) ? CODES[code].text : "unknown error";
+    return (unsigned)code < sizeof(EXIT_CODES) / sizeof(EXIT_CODES[0]);
 }
 
 int err_exit_code(const struct err *e)
 {
-    return e != NULL && known(e->code) ? CODES[e->code].exit_code : CODES[ERR_INTERNAL].exit_code;
+    return e != NULL && known(e->code) ? EXIT_CODES[e->code] : EXIT_CODES[ERR_INTERNAL];
 }

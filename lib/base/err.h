@@ -20,24 +20,24 @@
 #define MUST_USE __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* X(name, exit code, text) */
-#define ERR_CODES(X)                                                                               \
-    X(ERR_NONE, 0, "ok")                                                                           \
-    X(ERR_INPUT, 2, "bad input")               /* the user must change something; do not retry */  \
-    X(ERR_DIVERGED, 3, "training diverged")    /* NaN or Inf; do not retry */                      \
-    X(ERR_IO, 138, "input/output error")       /* storage failed; a retry may help */           \
-    X(ERR_NOMEM, 138, "out of memory")                                                             \
-    X(ERR_LOST, 138, "peer lost")              /* unreachable, restarted or too slow; retry */     \
-    X(ERR_TIMEOUT, 138, "timed out")                                                               \
-    X(ERR_FENCED, 138, "older generation")     /* somebody newer is in charge */                   \
-    X(ERR_NOT_READY, 138, "not ready")         /* e.g. a ps before Init or Restore */              \
-    X(ERR_REFUSED, 2, "refused")               /* the peer will never accept this */               \
-    X(ERR_NOT_FOUND, 2, "not found")                                                               \
-    X(ERR_STOPPED, 143, "stopped")             /* by a signal, after saving */                     \
-    X(ERR_INTERNAL, 138, "internal error")     /* a bug of ours */
+/* X(name, exit code) */
+#define ERR_CODES(X)                                                                \
+    X(ERR_NONE, 0)                                                                  \
+    X(ERR_INPUT, 2)        /* the user must change something; do not retry */       \
+    X(ERR_DIVERGED, 3)     /* NaN or Inf; do not retry */                           \
+    X(ERR_IO, 138)         /* storage failed; a retry may help */                   \
+    X(ERR_NOMEM, 138)                                                               \
+    X(ERR_LOST, 138)       /* a peer is unreachable, restarted or too slow; retry */\
+    X(ERR_TIMEOUT, 138)                                                             \
+    X(ERR_FENCED, 138)     /* somebody newer is in charge */                        \
+    X(ERR_NOT_READY, 138)  /* e.g. a ps before Init or Restore */                   \
+    X(ERR_REFUSED, 2)      /* the peer will never accept this */                    \
+    X(ERR_NOT_FOUND, 2)                                                             \
+    X(ERR_STOPPED, 143)    /* by a signal, after saving */                          \
+    X(ERR_INTERNAL, 138)   /* a bug of ours */
 
 enum err_code {
-#define X(name, exit_code, text) name,
+#define X(name, exit_code) name,
     ERR_CODES(X)
 #undef X
 };
@@ -61,7 +61,6 @@ void err_put(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIK
 void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool err_is(const struct err *e, enum err_code code); /* false for NULL */
-const char *err_code_text(enum err_code code);
 int err_exit_code(const struct err *e);
 
 #endif

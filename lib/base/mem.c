@@ -117,25 +117,6 @@ void mem_keep_pages(void)
     mallopt(M_ARENA_MAX, 1); /* the arenas of other threads are of 64 MiB pieces that are unmapped all the same */
 }
 
-/* "VmRSS:	  1234 kB" of /proc/self/status. */
-static size_t status_kib(const char *key)
-{
-    FILE *f = fopen("/proc/self/status", "re");
-    if (f == NULL)
-        return 0;
-
-    char line[256];
-    size_t kib = 0;
-    while (fgets(line, sizeof(line), f) != NULL) {
-        if (str_starts(line, key)) {
-            kib = strtoul(line + strlen(key), NULL, 10);
-            break;
-        }
-    }
-    fclose(f);
-    return kib;
-}
-
 void mem_give_back(void)
 {
     malloc_trim(0);
@@ -143,10 +124,15 @@ void mem_give_back(void)
 
 size_t mem_resident(void)
 {
-    return status_kib("VmRSS:") << 10;
-}
+    FILE *f = fopen("/proc/self/status", "re");
+    if (f == NULL)
+        return 0;
 
-size_t mem_resident_peak(void)
-{
-    return status_kib("VmHWM:") << 10;
+    char line[256];
+    size_t kib = 0;
+    while (kib == 0 && fgets(line, sizeof(line), f) != NULL)
+        if (str_starts(line, "VmRSS:")) /* "VmRSS:	  1234 kB" */
+            kib = strtoul(line + strlen("VmRSS:"), NULL, 10);
+    fclose(f);
+    return kib << 10;
 }

@@ -91,8 +91,7 @@ MUST_USE int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e
 void mem_keep_pages(void);
 /* Gives memory that is free inside the process back to the system; some milliseconds. For when work has come to rest. */
 void mem_give_back(void);
-/* Resident set size of this process in bytes (VmRSS), and its peak (VmHWM); 0 when unknown. */
+/* Resident set size of this process in bytes (VmRSS), 0 when unknown. */
 size_t mem_resident(void);
-size_t mem_resident_peak(void);
 
 #endif

@@ -6,13 +6,12 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-static atomic_int count, last_signal;
+static atomic_int count;
 static int pipe_fds[2] = { -1, -1 };
 
-static void note(int signal)
+static void note(int signal __attribute__((unused)))
 {
     int saved = errno;
-    atomic_store(&last_signal, signal);
     atomic_fetch_add(&count, 1);
     if (pipe_fds[1] >= 0) { /* non-blocking: a full pipe is readable anyway */
         ssize_t ignored __attribute__((unused)) = write(pipe_fds[1], "", 1);
@@ -41,11 +40,6 @@ int stop_install(struct err *e)
 int stop_count(void)
 {
     return atomic_load(&count);
-}
-
-int stop_signal(void)
-{
-    return atomic_load(&last_signal);
 }
 
 int stop_fd(void)

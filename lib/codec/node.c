@@ -266,15 +266,6 @@ int node_i64_or(const struct node *n, const char *key, int64_t fallback, int64_t
     return 0;
 }
 
-int node_f64_or(const struct node *n, const char *key, double fallback, double *ret, struct err *e)
-{
-    struct node member = node_get(n, key);
-    if (node_present(&member))
-        return node_f64(&member, ret, e);
-    *ret = fallback;
-    return 0;
-}
-
 int node_bool_or(const struct node *n, const char *key, bool fallback, bool *ret, struct err *e)
 {
     struct node member = node_get(n, key);

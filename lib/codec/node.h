@@ -49,7 +49,6 @@ MUST_USE int node_enum(const struct node *n, const char *const names[], size_t n
 MUST_USE int node_str_or(const struct node *n, const char *key, const char *fallback, const char **ret, struct err *e);
 MUST_USE int node_i64_or(const struct node *n, const char *key, int64_t fallback, int64_t min, int64_t max, int64_t *ret,
                          struct err *e);
-MUST_USE int node_f64_or(const struct node *n, const char *key, double fallback, double *ret, struct err *e);
 MUST_USE int node_bool_or(const struct node *n, const char *key, bool fallback, bool *ret, struct err *e);
 
 /* "Keras lets this be a name or a map": accepts  "Adam",  {Adam: {learning_rate: 0.1}},

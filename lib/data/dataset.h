@@ -34,9 +34,6 @@ const struct shape *dataset_label_shape(const struct dataset *d); /* () for clas
 /* Largest integer label when it is known cheaply (idx: one pass over uint8 labels), else -1. */
 int64_t dataset_label_max(const struct dataset *d);
 
-/* Permutation of [0, n), n >= 1, named by the key: feistel(i) for i < n is a bijection. Pure. */
-int64_t feistel(int64_t i, int64_t n, uint64_t key);
-
 /* The space of batch names: everything that decides which examples an ordinal holds. */
 struct ordinal_space {
     uint64_t fingerprint, seed;

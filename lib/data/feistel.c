@@ -68,9 +68,3 @@ void perm_range(const struct perm *p, int64_t first, size_t count, int64_t *ret)
         while ((uint64_t)ret[i] >= p->n)
             ret[i] = (int64_t)forward(p, (uint64_t)ret[i]);
 }
-
-int64_t feistel(int64_t i, int64_t n, uint64_t key)
-{
-    struct perm p = perm_of(n, key);
-    return perm_at(&p, i);
-}

@@ -1,4 +1,4 @@
-/* perm - a keyed permutation of [0, n), ready for many draws. Inside of lib/data; users call feistel().
+/* perm - a keyed permutation of [0, n), ready for many draws. Inside of lib/data.
  *
  * A Feistel network over the smallest number of bits that holds n - 1 (two halves, the low one not the smaller
  * one), and cycle walking: an image >= n is permuted again, which keeps the bijection (Black, Rogaway,

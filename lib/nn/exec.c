@@ -18,7 +18,7 @@ struct step { /* one layer */
 
 struct exec {
     const struct model *m;
-    size_t max_batch, bytes;
+    size_t max_batch;
     uint64_t seed;
     struct step *steps;
     size_t first_trained; /* layers before it get no gradient; nlayers: nothing is trained */
@@ -132,6 +132,7 @@ int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec
 {
     AUTO(exec) *x = xcalloc(1, sizeof(*x));
     struct plan total = { 0 }, handed = { 0 };
+    size_t bytes;
 
     gemm_setup();
     if (check_batch(m, max_batch, e) < 0)
@@ -147,9 +148,9 @@ int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec
     }
     x->rescale = find_rescale(m);
     plan_buffers(x, &total);
-    if (total.overflow || size_mul(total.floats, sizeof(float), &x->bytes, e) < 0)
+    if (total.overflow || size_mul(total.floats, sizeof(float), &bytes, e) < 0)
         return err_set(e, ERR_INPUT, "a batch of %zu examples is too large for this model", max_batch);
-    if (mem_alloc(x->bytes, "the buffers of a batch", (void **)&x->memory, e) < 0)
+    if (mem_alloc(bytes, "the buffers of a batch", (void **)&x->memory, e) < 0)
         return -1;
     plan_buffers(x, &handed);
     find_first_trained(x);
@@ -165,11 +166,6 @@ void exec_free(struct exec *x)
     free(x->steps);
     free(x->memory);
     free(x);
-}
-
-size_t exec_bytes(const struct exec *x)
-{
-    return x->bytes;
 }
 
 /* ---- forward ---- */
@@ -366,11 +362,6 @@ void exec_evaluate(struct exec *x, const float *params, const struct batch *b, d
     struct result r = judge(x, out, b, &y, NULL);
     double loss = r.loss + regularization(x, params);
     metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, b->weight, b->n);
-}
-
-const float *exec_predict(struct exec *x, const float *params, const struct batch *b)
-{
-    return forward(x, params, NULL, b, x->m->nlayers, false);
 }
 
 bool all_finite(const float *v, size_t n)

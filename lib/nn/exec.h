@@ -24,7 +24,6 @@ struct exec;
 MUST_USE int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec **ret, struct err *e);
 void exec_free(struct exec *x);
 DEFINE_AUTO(exec, exec_free)
-size_t exec_bytes(const struct exec *x); /* memory of its buffers */
 
 /* b->n is at most max_batch in all of these calls.
  * One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
@@ -36,8 +35,6 @@ void exec_train(struct exec *x, const float *params, const struct batch *b, floa
 
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);
-/* Forward in inference mode; the result [n, output] stays valid until the next call. */
-const float *exec_predict(struct exec *x, const float *params, const struct batch *b);
 
 /* Normalization.adapt: feed all training features once (any batches), then write mean and variance of every
  * VAR_CONST variable into values. Sums are double. */

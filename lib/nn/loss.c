@@ -152,11 +152,6 @@ bool loss_sparse(const struct loss *l)
     return l->row->sparse;
 }
 
-bool loss_from_logits(const struct loss *l)
-{
-    return l->from_logits;
-}
-
 json_t *loss_json(const struct loss *l)
 {
     json_t *config = args_config(&l->row->k, l->arg);

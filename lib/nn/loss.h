@@ -23,7 +23,6 @@ DEFINE_AUTO(loss, loss_free)
 
 const char *loss_name(const struct loss *l); /* "sparse_categorical_crossentropy" */
 bool loss_sparse(const struct loss *l);      /* labels are class numbers */
-bool loss_from_logits(const struct loss *l); /* predictions are not probabilities */
 json_t *loss_json(const struct loss *l);     /* what Keras's compile_config holds; new reference */
 /* Whether it can judge an output of this shape (without the batch axis): sparse and categorical losses
  * need at least 2 classes. Message without place. */

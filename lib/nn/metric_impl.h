@@ -61,8 +61,6 @@ size_t auc_width(const struct metric *m);
 void add_auc(const struct metric *m, double *acc, const struct metric_batch *b);
 double auc_result(const struct metric *m, const double *acc);
 
-/* The row called `word`, for the rule behind "accuracy". */
-const struct kind *metric_kind(const char *word);
 double metric_arg(const struct metric *m, const char *name, double fallback);
 
 /* Adds a batch to the doubles of all metrics of the list (acc has l->width); result[i] of metric i. */

@@ -288,14 +288,6 @@ const struct catalog METRICS = {
     .what = "metric", .plural = "Metrics", CATALOG_ROWS(ROWS), .later = LATER, .also = ALSO
 };
 
-const struct kind *metric_kind(const char *word)
-{
-    for (size_t i = 0; i < COUNT_OF(ROWS); i++)
-        if (strcmp(ROWS[i].k.names[1], word) == 0)
-            return &ROWS[i].k;
-    return NULL;
-}
-
 double metric_arg(const struct metric *m, const char *name, double fallback)
 {
     for (size_t i = 0; i < m->row->k.nargs; i++)

@@ -37,11 +37,6 @@ void metrics_merge(const struct model *m, double *acc, const double *other)
         acc[i] += other[i];
 }
 
-double metrics_examples(UNUSED const struct model *m, const double *acc)
-{
-    return acc[EXAMPLES];
-}
-
 void metrics_result(const struct model *m, const double *acc, double *ret)
 {
     const bool none = acc[EXAMPLES] == 0;

@@ -17,7 +17,6 @@ size_t metrics_width(const struct model *m); /* doubles in an accumulator */
 void metrics_add(const struct model *m, double *acc, double loss_sum, const struct tensor *y_true, const float *y_pred,
                  const float *sample_weight, size_t n);
 void metrics_merge(const struct model *m, double *acc, const double *other); /* acc += other */
-double metrics_examples(const struct model *m, const double *acc);
 /* result[i] of model_metric_name(i); NaN when there were no examples. */
 void metrics_result(const struct model *m, const double *acc, double *ret);
 

@@ -142,11 +142,6 @@ size_t model_size(const struct model *m)
     return m->size;
 }
 
-size_t model_trainable_size(const struct model *m)
-{
-    return m->trainable_size;
-}
-
 size_t model_params(const struct model *m)
 {
     return m->params;
@@ -162,24 +157,9 @@ const struct variable *model_variable(const struct model *m, size_t i)
     return &m->vars[i].v;
 }
 
-const struct shape *model_input_shape(const struct model *m)
-{
-    return &m->input;
-}
-
-const struct shape *model_output_shape(const struct model *m)
-{
-    return &m->output;
-}
-
 const struct optimizer *model_optimizer(const struct model *m)
 {
     return m->optimizer;
-}
-
-const struct loss *model_loss(const struct model *m)
-{
-    return m->loss;
 }
 
 const char *model_name(const struct model *m)

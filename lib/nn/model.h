@@ -40,14 +40,10 @@ void model_free(struct model *m);
 DEFINE_AUTO(model, model_free)
 
 size_t model_size(const struct model *m);          /* floats in the parameter vector, gaps included */
-size_t model_trainable_size(const struct model *m); /* the front part that the optimizer updates */
 size_t model_params(const struct model *m);        /* Keras's count_params: without gaps */
 size_t model_variables(const struct model *m);
 const struct variable *model_variable(const struct model *m, size_t i);
-const struct shape *model_input_shape(const struct model *m);  /* without the batch axis */
-const struct shape *model_output_shape(const struct model *m);
 const struct optimizer *model_optimizer(const struct model *m);
-const struct loss *model_loss(const struct model *m);               /* NULL without compile */
 const char *model_name(const struct model *m);
 bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
 

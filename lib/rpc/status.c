@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 static const char *const NAMES[] = {
-#define X(name, exit_code, text) [name] = &#name[sizeof("ERR_") - 1],
+#define X(name, exit_code) [name] = &#name[sizeof("ERR_") - 1],
     ERR_CODES(X)
 #undef X
 };

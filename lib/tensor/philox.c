@@ -38,18 +38,6 @@ static KERNEL void fill_words(const struct rng *r, uint32_t first, uint32_t *res
     }
 }
 
-void philox_fill(const struct rng *r, uint32_t *out, size_t n)
-{
-    uint32_t first = r->counter[0];
-    for (; n >= WORDS; n -= WORDS, out += WORDS, first += LANES)
-        fill_words(r, first, out);
-    if (n > 0) {
-        uint32_t tail[WORDS];
-        fill_words(r, first, tail);
-        memcpy(out, tail, n * sizeof(*out));
-    }
-}
-
 static KERNEL void threshold(const uint32_t *restrict draw, uint32_t limit, float keep, float *restrict y, size_t n)
 {
     for (size_t i = 0; i < n; i++)

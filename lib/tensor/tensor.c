@@ -38,21 +38,6 @@ size_t dtype_size(enum dtype d)
     return row != NULL ? row->size : 0;
 }
 
-int dtype_parse(const char *name, enum dtype *ret, struct err *e)
-{
-    const char *names[COUNT_OF(TYPES)];
-    for (size_t i = 0; i < COUNT_OF(TYPES); i++) {
-        names[i] = TYPES[i].name;
-        if (str_eq(names[i], name)) {
-            *ret = TYPES[i].id;
-            return 0;
-        }
-    }
-    char hint[80];
-    return err_set(e, ERR_INPUT, "element type '%s' is not known%s", name,
-                   str_did_you_mean(name, names, COUNT_OF(names), hint, sizeof(hint)));
-}
-
 struct shape shape_of(int rank, const int64_t *dim)
 {
     struct shape s = { .rank = MIN(rank, (int)SHAPE_MAX_RANK) };

@@ -29,7 +29,6 @@ enum dtype {
 };
 const char *dtype_name(enum dtype d); /* "float32"; "unknown type" for strangers */
 size_t dtype_size(enum dtype d);      /* 0 for strings and strangers */
-MUST_USE int dtype_parse(const char *name, enum dtype *ret, struct err *e);
 
 enum { SHAPE_MAX_RANK = 8 };
 struct shape {

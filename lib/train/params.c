@@ -34,11 +34,6 @@ void params_free(struct params *p)
         p->ops->free(p);
 }
 
-size_t params_ps_count(const struct params *p)
-{
-    return p->nps;
-}
-
 float *params_vector(struct params *p)
 {
     return p->vector;

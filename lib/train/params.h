@@ -31,7 +31,6 @@ struct params *params_new_local(const struct layout *l, struct shard *shard, con
 void params_free(struct params *p);
 DEFINE_AUTO(params, params_free)
 
-size_t params_ps_count(const struct params *p);          /* 1 for local */
 /* layout->vector floats, 64-byte aligned; valid until the next call that pulls or pushes. */
 float *params_vector(struct params *p);
 /* Memory for a gradient, of the same size and alignment. A push from it copies nothing where ps and worker share memory; a

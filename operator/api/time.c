@@ -106,7 +106,7 @@ int64_t time_parse(const char *s)
 /* ---- time to text ---- */
 
 struct civil {
-    int year, month, day, hour, minute, second, ms;
+    int year, month, day, hour, minute, second;
 };
 
 /* Times outside of the years 1 to 9999 become the nearest one inside, so that the text is always one. */
@@ -117,10 +117,9 @@ static struct civil civil_of(int64_t ms)
 
     ms = MIN(MAX(ms, FIRST), LAST);
     int64_t seconds = ms / MS_PER_S - (ms % MS_PER_S < 0), days = seconds / S_PER_DAY - (seconds % S_PER_DAY < 0);
-    int64_t in_day = seconds - days * S_PER_DAY;
-    c.ms = (int)(ms - seconds * MS_PER_S);
+    unsigned in_day = (unsigned)(seconds - days * S_PER_DAY);
     date_of(days, &c.year, &c.month, &c.day);
-    c.hour = (int)(in_day / 3600);
+    c.hour = (int)(in_day / 3600 % 24);
     c.minute = (int)(in_day / 60 % 60);
     c.second = (int)(in_day % 60);
     return c;
@@ -130,13 +129,5 @@ const char *time_text(int64_t ms, char out[32])
 {
     struct civil c = civil_of(ms);
     snprintf(out, 32, "%04d-%02d-%02dT%02d:%02d:%02dZ", c.year % 10000, c.month, c.day, c.hour, c.minute, c.second);
-    return out;
-}
-
-const char *time_micro_text(int64_t ms, char out[32])
-{
-    struct civil c = civil_of(ms);
-    snprintf(out, 32, "%04d-%02d-%02dT%02d:%02d:%02d.%03d000Z", c.year % 10000, c.month, c.day, c.hour, c.minute, c.second,
-             c.ms);
     return out;
 }

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "codec/json.h"
 #include "nn/exec.h"
+#include "nn/model_impl.h"
 #include "tensor/gemm.h"
 #include "tensor/kernel.h"
 
@@ -167,7 +168,7 @@ static void ours_step(struct ours *o, float *x, int32_t *y)
     struct opt_step step;
     exec_train(o->x, o->p, &b, o->g, o->acc, &o->loss);
     optimizer_begin(model_optimizer(o->m), &o->state, &step);
-    optimizer_apply(model_optimizer(o->m), &step, o->p, o->slot, o->g, model_trainable_size(o->m));
+    optimizer_apply(model_optimizer(o->m), &step, o->p, o->slot, o->g, o->m->trainable_size);
     optimizer_end(model_optimizer(o->m), &o->state);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Checks that need no running program: the layer rule, third-party headers behind one file, headers that compile alone,
-# function and file lengths, texts. Closes with "N passed, N failed, N skipped".
+# function and file lengths, functions without a caller, texts. Closes with "N passed, N failed, N skipped".
 set -u
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
@@ -48,6 +48,9 @@ for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]'
     long=$(awk '/^\{/{start=NR} /^\}/{if (start && NR - start > 100) print FILENAME ":" start ": " NR - start " lines"; start=0}' "$file")
     verdict "a function of $file is too long" "$long"
 done
+
+# Functions that only tests call: either a program uses them or they go.
+verdict "no program calls this function (test/tools/unused.sh)" "$(test/tools/unused.sh 2>&1)"
 
 # Functions that are easy to misuse.
 verdict "banned function" "$(grep -nE '\b(strcpy|strcat|strncpy|sprintf|vsprintf|strtok|gets|atoi|atof|alloca)\(' -r lib ps worker cli operator --include='*.[ch]' | grep -vE '^\S+:\s*(\*|//)')"

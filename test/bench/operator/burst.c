@@ -239,10 +239,9 @@ static struct spent look(int64_t pid)
 {
     struct spent s = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
-    auto_free char *stat = xasprintf("/proc/%lld/stat", (long long)pid), *status = xasprintf("/proc/%lld/status", (long long)pid);
+    long long of = pid != 0 ? (long long)pid : (long long)getpid();
+    auto_free char *stat = xasprintf("/proc/%lld/stat", of), *status = xasprintf("/proc/%lld/status", of);
     unsigned long user = 0, system = 0;
-    if (pid == 0)
-        return (struct spent){ .cpu_ms = (double)clock_cpu_ns() * 1e-6, .rss_mb = (double)mem_resident() / 1e6, .peak_mb = (double)mem_resident_peak() / 1e6 };
     if (file_read(stat, 65536, &text, NULL) == 0) {
         const char *p = strrchr(text.data, ')');
         if (p != NULL && sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2)
@@ -254,6 +253,8 @@ static struct spent look(int64_t pid)
         s.rss_mb = rss != NULL ? strtod(rss + 6, NULL) / 1000 : 0;
         s.peak_mb = peak != NULL ? strtod(peak + 6, NULL) / 1000 : 0;
     }
+    if (pid == 0)
+        s.cpu_ms = (double)clock_cpu_ns() * 1e-6; /* finer than clock ticks */
     return s;
 }
 

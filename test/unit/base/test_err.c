@@ -84,7 +84,7 @@ START_TEST(a_message_may_quote_itself)
 }
 END_TEST
 
-START_TEST(every_code_has_text_and_exit_code)
+START_TEST(every_code_has_its_exit_code)
 {
     static const struct {
         enum err_code code;
@@ -94,9 +94,8 @@ START_TEST(every_code_has_text_and_exit_code)
     for (size_t i = 0; i < sizeof(WANT) / sizeof(WANT[0]); i++) {
         struct err e = { .code = WANT[i].code };
         ck_assert_int_eq(err_exit_code(&e), WANT[i].exit_code);
-        ck_assert_uint_gt(strlen(err_code_text(e.code)), 1);
     }
-    ck_assert_str_eq(err_code_text((enum err_code)999), "unknown error");
+    ck_assert_int_eq(err_exit_code(&(struct err){ .code = (enum err_code)999 }), 138);
 }
 END_TEST
 
@@ -110,7 +109,7 @@ Suite *test_suite(void)
     tcase_add_test(t, null_is_allowed);
     tcase_add_test(t, long_text_is_cut_visibly);
     tcase_add_test(t, a_message_may_quote_itself);
-    tcase_add_test(t, every_code_has_text_and_exit_code);
+    tcase_add_test(t, every_code_has_its_exit_code);
     suite_add_tcase(s, t);
     return s;
 }

@@ -52,6 +52,7 @@ START_TEST(values_come_with_their_types)
 {
     struct err e = { .code = ERR_NONE };
     struct node fit = at("spec", "fit"), kind = at("kind", NULL), sure = at("spec", "sure");
+    struct node rate = node_get(&fit, "rate");
     int64_t i;
     double d;
     bool b;
@@ -65,7 +66,7 @@ START_TEST(values_come_with_their_types)
     ck_assert_int_eq(i, 3);
     ck_ok_e(node_i64_or(&fit, "off", 8, 1, 10, &i, &e)); /* null is as good as absent */
     ck_assert_int_eq(i, 8);
-    ck_ok_e(node_f64_or(&fit, "rate", 0, &d, &e)); /* 1e-3 has no dot */
+    ck_ok_e(node_f64(&rate, &d, &e)); /* 1e-3 has no dot */
     ck_assert_double_eq(d, 0.001);
     ck_ok_e(node_bool(&sure, &b, &e));
     ck_assert(b);
@@ -90,6 +91,7 @@ START_TEST(errors_say_where_and_what_would_be_right)
     static const char *const KEYS[] = { "kind", "specs" };
     struct node root = node_root(doc, src), fit = at("spec", "fit"), optimizer = at("spec", "optimizer");
     struct node shuffle = at("spec", "shuffle"), absent = at("spec", "absent"), kind = at("kind", NULL), list = at("spec", "layers");
+    struct node bad = node_get(&fit, "bad");
     size_t index;
     int64_t i;
     double d;
@@ -105,7 +107,7 @@ START_TEST(errors_say_where_and_what_would_be_right)
     ck_error(node_i64_or(&fit, "epochs", 1, 10, INT64_MAX, &i, &e), "mnist.yaml:4:17: spec.fit.epochs: must be at least 10");
     ck_error(node_i64_or(&fit, "half", 1, 1, 9, &i, &e),
              "mnist.yaml:4:48: spec.fit.half: must be a whole number, not 2.5");
-    ck_error(node_f64_or(&fit, "bad", 1, &d, &e), "mnist.yaml:4:58: spec.fit.bad: must be a number, not the string 'text'");
+    ck_error(node_f64(&bad, &d, &e), "mnist.yaml:4:58: spec.fit.bad: must be a number, not the string 'text'");
     ck_error(node_bool(&shuffle, &b, &e), "mnist.yaml:5:12: spec.shuffle: must be true or false, not the string 'no'");
     ck_error(node_str(&absent, &s, &e), "mnist.yaml:3:3: spec.absent: is missing; it must be a string");
     ck_error(node_str(&list, &s, &e), "mnist.yaml:8:5: spec.layers: must be a string, not a list");

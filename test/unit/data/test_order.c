@@ -7,6 +7,12 @@
 
 static const int64_t SIZES[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 100, 1000, 1023, 1024, 1025, 60000 };
 
+static int64_t feistel(int64_t i, int64_t n, uint64_t key)
+{
+    struct perm p = perm_of(n, key);
+    return perm_at(&p, i);
+}
+
 static void assert_covers(const int64_t *v, int64_t n)
 {
     auto_free bool *seen = xcalloc((size_t)n, sizeof(*seen));

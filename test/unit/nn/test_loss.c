@@ -74,19 +74,26 @@ struct data {
     int32_t label[ROWS];
 };
 
+static bool of_logits(const struct loss *l)
+{
+    json_auto_t *json = loss_json(l);
+    return json_is_true(json_object_get(json_object_get(json, "config"), "from_logits"));
+}
+
 /* Predictions away from kinks; probabilities where the loss wants them. */
 static void fill(struct data *d, const struct loss *l)
 {
     struct rng r = rng_at(3, RNG_TEST, 0, 0);
     const bool number = strstr("mean_squared_error mean_absolute_error mean_absolute_percentage_error huber log_cosh "
                                "cosine_similarity hinge squared_hinge categorical_hinge", loss_name(l)) != NULL;
+    const bool logits = number || of_logits(l);
     const bool signs = strstr(loss_name(l), "hinge") != NULL && strcmp(loss_name(l), "categorical_hinge") != 0;
     for (size_t i = 0; i < ROWS; i++) {
         float sum = 0;
         d->label[i] = (int32_t)rng_below(&r, COLS);
         d->w[i] = 0.5F + rng_uniform(&r);
         for (size_t j = i * COLS; j < (i + 1) * COLS; j++) {
-            d->p[j] = number || loss_from_logits(l) ? 4 * rng_uniform(&r) - 2 : 0.05F + 0.9F * rng_uniform(&r);
+            d->p[j] = logits ? 4 * rng_uniform(&r) - 2 : 0.05F + 0.9F * rng_uniform(&r);
             d->t[j] = 0.05F + rng_uniform(&r);
             sum += d->t[j];
         }
@@ -120,7 +127,7 @@ static void check_gradient(const struct loss *l)
         moved[i] = d.p[i];
         const double want = (4 * slope[1] - slope[0]) / 3, allowed = 4e-3 * fmax(1, fabs(want));
         ck_assert_msg(fabs(want - (double)g[i]) <= allowed || fabs(slope[0] - slope[1]) > allowed,
-                      "%s%s: d[%zu] is %.6g, differences say %.6g", loss_name(l), loss_from_logits(l) ? " of logits" : "",
+                      "%s%s: d[%zu] is %.6g, differences say %.6g", loss_name(l), of_logits(l) ? " of logits" : "",
                       i, (double)g[i], want);
     }
 }

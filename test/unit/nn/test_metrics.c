@@ -207,7 +207,7 @@ START_TEST(batches_add_up_in_any_order_and_cut)
         metrics_add(m, part, 2.5 * 16, &y, p + (at - 16) * C, NULL, 16);
         metrics_merge(m, cut, part);
     }
-    ck_near(metrics_examples(m, cut), N, 0);
+    ck_near(cut[1], N, 0);
     metrics_result(m, whole, a);
     metrics_result(m, cut, b);
     ck_assert_mem_eq(a, b, sizeof a);

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "codec/yaml.h"
 #include "golden.h"
-#include "nn/model.h"
+#include "nn/model_impl.h"
 
 /* text: YAML with model: and perhaps compile: */
 static int try_build(const char *text, const char *name, const char *base_dir, struct model **ret, struct err *e)
@@ -67,11 +67,11 @@ START_TEST(layout)
         ck_assert_uint_eq(v->offset, at);
         at = (at + v->count + 15) / 16 * 16;
         if (i == 5)
-            ck_assert_uint_eq(model_trainable_size(m), at);
+            ck_assert_uint_eq(m->trainable_size, at);
     }
     ck_assert_uint_eq(model_size(m), at);
     ck_assert_uint_eq(model_params(m), 784 * 128 + 128 + 4 * 128 + 1290);
-    ck_assert_int_eq(model_output_shape(m)->dim[0], 10);
+    ck_assert_int_eq(m->output.dim[0], 10);
     ck_assert_str_eq(model_name(m), "sequential");
     ck_assert_uint_eq(model_metrics(m), 2);
     ck_assert_str_eq(model_metric_name(m, 0), "loss");
@@ -109,7 +109,7 @@ START_TEST(initial_values)
     ck_float_eq(a[model_variable(m, 1)->offset], 0);
     ck_float_eq(a[model_variable(m, 2)->offset], 1);
     ck_float_eq(a[variance->offset + 127], 1);
-    for (size_t i = last->offset + 1280 + 10; i < model_trainable_size(m); i++)
+    for (size_t i = last->offset + 1280 + 10; i < m->trainable_size; i++)
         ck_float_eq(a[i], 0);
 }
 END_TEST
@@ -142,7 +142,7 @@ START_TEST(shapes)
         auto_free char *text = xasprintf("model: {inputShape: [2, 3, 4], layers: %s}", CASES[i].layers);
         AUTO(model) *m = build(text);
         char shape[128];
-        ck_assert_str_eq(shape_text(model_output_shape(m), shape), CASES[i].want);
+        ck_assert_str_eq(shape_text(&m->output, shape), CASES[i].want);
         ck_assert_uint_eq(model_metrics(m), 0); /* without compile */
     }
 }

@@ -52,9 +52,8 @@ START_TEST(times_are_written_as_kubernetes_does)
 {
     char out[32];
     ck_assert_str_eq(time_text(1772600767 * S + 999, out), "2026-03-04T05:06:07Z");
-    ck_assert_str_eq(time_micro_text(1772600767 * S + 7, out), "2026-03-04T05:06:07.007000Z");
+    ck_assert_str_eq(time_text(-1, out), "1969-12-31T23:59:59Z");
     ck_assert_str_eq(time_text(0, out), "1970-01-01T00:00:00Z");
-    ck_assert_str_eq(time_micro_text(-1, out), "1969-12-31T23:59:59.999000Z");
     ck_assert_str_eq(time_text(INT64_MAX, out), "9999-12-31T23:59:59Z");
     ck_assert_str_eq(time_text(INT64_MIN, out), "0001-01-01T00:00:00Z");
 }

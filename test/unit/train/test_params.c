@@ -156,7 +156,7 @@ START_TEST(older_generations_are_fenced)
     ck_fails(params_push(w.worker, 1, grads, CALL_MS, &result, &e), ERR_NOT_READY, "announce 2");
     params_set_generation(w.worker, 1);
     params_set_generation(w.chief, 2);
-    for (size_t ps = 0; ps < params_ps_count(w.chief); ps++)
+    for (size_t ps = 0; ps < MAX(w.form->nps, 1); ps++)
         ck_ok_e(params_adopt(w.chief, ps, CALL_MS, &e));
     ck_fails(params_push(w.worker, 1, grads, CALL_MS, &result, &e), ERR_FENCED, "generation 1 is over");
     ck_fails(params_pull(w.worker, CALL_MS, &e), ERR_FENCED, "generation 1 is over");
@@ -181,7 +181,7 @@ START_TEST(the_chief_sees_and_saves)
     ck_ok_e(params_pull(w.worker, CALL_MS, &e));
     for (int64_t i = 0; i < 3; i++)
         ck_ok_e(params_push(w.worker, i * 2, grads, CALL_MS, &result, &e));
-    for (size_t ps = 0; ps < params_ps_count(w.chief); ps++) {
+    for (size_t ps = 0; ps < MAX(w.form->nps, 1); ps++) {
         AUTO_FINI(shard_info) info = { 0 };
         ck_ok_e(params_describe(w.chief, ps, CALL_MS, &info, &e));
         ck_assert_uint_eq(info.incarnation, 100 + ps);
@@ -215,7 +215,7 @@ START_TEST(finished_is_finished)
     struct err e;
     world_open(&w, &FORMS[_i], small_layout());
     bring_up(&w, SGD, vector);
-    for (size_t ps = 0; ps < params_ps_count(w.chief); ps++)
+    for (size_t ps = 0; ps < MAX(w.form->nps, 1); ps++)
         ck_ok_e(params_finish(w.chief, ps, 12, CALL_MS, &e));
     ck_fails(params_pull(w.worker, CALL_MS, &e), ERR_REFUSED, "the job has finished");
     struct shard_info info = { 0 };
