@@ -11,13 +11,13 @@ struct slot {
     void *y;
 };
 
-enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_DONE };
+enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_BUSY, AHEAD_DONE };
 
 struct loader {
     const struct records *records;
     struct ordinal_space space;
     int64_t batches;
-    struct order order;        /* used by the thread while AHEAD_WANTED, else by the owner */
+    struct order order;        /* used by the thread while AHEAD_BUSY, else by the owner */
     int64_t *which;            /* same */
     size_t x_count, y_count;   /* elements an example */
     struct slot slot[SLOTS];
@@ -134,6 +134,7 @@ static void run_ahead(void *user)
         struct slot *s = &l->slot[(l->current + 1) % l->slots];
         int64_t ordinal = l->ahead_ordinal;
         struct err e = { .code = ERR_NONE };
+        l->ahead = AHEAD_BUSY;
         mutex_unlock(&l->lock);
         int rc = fill(l, ordinal, s, &e);
         mutex_lock(&l->lock);
@@ -144,11 +145,12 @@ static void run_ahead(void *user)
     }
 }
 
-/* Waits until the thread rests (one batch at most); true when what it prepared is the batch asked for. */
+/* Waits until the thread rests (one batch at most); true when what it prepared is the batch asked for. What it has not
+ * begun is not waited for: where all processors are busy the owner is sooner. */
 static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct err *e)
 {
     MUTEX_GUARD(&l->lock);
-    while (l->ahead == AHEAD_WANTED)
+    while (l->ahead == AHEAD_BUSY)
         cond_wait(&l->changed, &l->lock);
     bool hit = l->ahead == AHEAD_DONE && l->ahead_ordinal == ordinal;
     l->ahead = AHEAD_NONE;
@@ -170,7 +172,7 @@ void loader_hint(struct loader *l, int64_t next_ordinal)
     if (!l->thread.started && thread_start(&l->thread, "loader", run_ahead, l, NULL) < 0)
         return; /* a hint is only a hint */
     MUTEX_GUARD(&l->lock);
-    if (l->ahead == AHEAD_WANTED || (l->ahead == AHEAD_DONE && l->ahead_ordinal == next_ordinal))
+    if (l->ahead == AHEAD_BUSY || (l->ahead == AHEAD_DONE && l->ahead_ordinal == next_ordinal))
         return;
     l->ahead = AHEAD_WANTED;
     l->ahead_ordinal = next_ordinal;

@@ -3,7 +3,8 @@
  *
  *     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE build/release/bench/bench_step [seconds a turn]
  *
- * Prints the medians of 9 turns each and their ratio; fails when the two did not learn the same.
+ * Then the same model behind a Rescaling: 64 rows of bytes copied and given to exec as they are, against the same rows made
+ * floats first. Prints the medians of 9 turns each and their ratio; fails when two did not learn the same.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "base/rng.h"
 #include "codec/json.h"
+#include "data/convert.h"
 #include "nn/exec.h"
 #include "nn/model_impl.h"
 #include "tensor/gemm.h"
@@ -25,8 +27,9 @@
 enum { BATCH = 64, IN = 784, HIDDEN = 128, OUT = 10, BATCHES = 50, TURNS = 9 };
 
 struct data {
-    float *x;   /* [BATCHES * BATCH, IN] */
-    int32_t *y; /* [BATCHES * BATCH] */
+    float *x;       /* [BATCHES * BATCH, IN] */
+    uint8_t *bytes; /* the same, x 255 */
+    int32_t *y;     /* [BATCHES * BATCH] */
 };
 
 static double now(void)
@@ -126,15 +129,16 @@ struct ours {
     struct opt_state state;
 };
 
-static int ours_new(struct ours *o, struct err *e)
+#define MLP "{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}}, {\"Dense\": {\"units\": 10, \"activation\": \"softmax\"}}]}"
+#define PLAIN_MODEL "{\"inputShape\": [784], \"layers\": [" MLP
+#define PIXEL_MODEL "{\"inputShape\": [784], \"layers\": [{\"Rescaling\": {\"scale\": 0.00392156862745098}}, " MLP
+
+static int ours_new(struct ours *o, const char *text, struct err *e)
 {
-    static const char MODEL[] =
-        "{\"inputShape\": [784], \"layers\": [{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}},"
-        "{\"Dense\": {\"units\": 10, \"activation\": \"softmax\"}}]}";
     static const char COMPILE[] =
         "{\"optimizer\": \"Adam\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
     json_auto_t *model = NULL, *compile = NULL;
-    if (json_parse(MODEL, strlen(MODEL), "model", &model, e) < 0 ||
+    if (json_parse(text, strlen(text), "model", &model, e) < 0 ||
         json_parse(COMPILE, strlen(COMPILE), "compile", &compile, e) < 0)
         return -1;
     struct node mn = node_root(model, NULL), cn = node_root(compile, NULL);
@@ -160,10 +164,10 @@ static void ours_free(struct ours *o)
     free(o->acc);
 }
 
-static void ours_step(struct ours *o, float *x, int32_t *y)
+static void ours_step(struct ours *o, enum dtype type, void *x, int32_t *y)
 {
     struct batch b = { .n = BATCH,
-                       .x = { DT_FLOAT, { 2, { BATCH, IN } }, x },
+                       .x = { type, { 2, { BATCH, IN } }, x },
                        .y = { DT_INT32, { 1, { BATCH } }, y } };
     struct opt_step step;
     exec_train(o->x, o->p, &b, o->g, o->acc, &o->loss);
@@ -172,18 +176,55 @@ static void ours_step(struct ours *o, float *x, int32_t *y)
     optimizer_end(model_optimizer(o->m), &o->state);
 }
 
-/* ---- the contest ---- */
+/* ---- the contests ---- */
+
+struct side { /* takes a step with the batch that begins at example `at` of its data */
+    void (*step)(struct side *s, const struct data *d, size_t at);
+    double *loss;
+    struct bare *bare;
+    struct ours ours;
+    void *batch;            /* a copy of the rows */
+    double rate[TURNS], first_loss;
+    size_t next;
+};
+
+static void step_bare(struct side *s, const struct data *d, size_t at)
+{
+    bare_step(s->bare, d->x + at * IN, d->y + at);
+}
+
+static void step_ours(struct side *s, const struct data *d, size_t at)
+{
+    ours_step(&s->ours, DT_FLOAT, d->x + at * IN, d->y + at);
+}
+
+static void step_floats(struct side *s, const struct data *d, size_t at)
+{
+    convert_floats *convert = convert_to_floats(DT_UINT8, false);
+    for (size_t i = 0; i < BATCH; i++)
+        convert(d->bytes + (at + i) * IN, (float *)s->batch + i * IN, IN);
+    ours_step(&s->ours, DT_FLOAT, s->batch, d->y + at);
+}
+
+static void step_bytes(struct side *s, const struct data *d, size_t at)
+{
+    for (size_t i = 0; i < BATCH; i++)
+        memcpy((uint8_t *)s->batch + i * IN, d->bytes + (at + i) * IN, IN);
+    ours_step(&s->ours, DT_UINT8, s->batch, d->y + at);
+}
 
 /* Ten blobs in 784 dimensions. */
 static struct data make_data(void)
 {
     size_t n = (size_t)BATCHES * BATCH;
-    struct data d = { .x = xcalloc(n * IN, sizeof(float)), .y = xcalloc(n, sizeof(int32_t)) };
+    struct data d = { .x = xcalloc(n * IN, sizeof(float)), .y = xcalloc(n, sizeof(int32_t)), .bytes = xcalloc(n, IN) };
     for (size_t i = 0; i < n; i++) {
         struct rng r = rng_at(1, RNG_TEST, i, 0);
         d.y[i] = (int32_t)rng_below(&r, OUT);
-        for (size_t k = 0; k < IN; k++)
-            d.x[i * IN + k] = 0.5F * rng_uniform(&r) + 0.1F * (float)(k % OUT == (size_t)d.y[i]);
+        for (size_t k = i * IN; k < (i + 1) * IN; k++) {
+            d.x[k] = 0.5F * rng_uniform(&r) + 0.1F * (float)(k % IN % OUT == (size_t)d.y[i]);
+            d.bytes[k] = (uint8_t)(d.x[k] * 255);
+        }
     }
     return d;
 }
@@ -194,54 +235,88 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void take_turn(struct side *s, const struct data *d, double seconds, double *ret_rate)
+{
+    long steps = 0;
+    double begin = now(), t;
+    for (t = begin; t < begin + seconds; t = now())
+        for (int k = 0; k < 10; k++, steps++) {
+            s->step(s, d, s->next++ % BATCHES * BATCH);
+            if (s->next == 100)
+                s->first_loss = *s->loss;
+        }
+    *ret_rate = (double)steps / (t - begin);
+}
+
+/* In turns; true when both learned the same. */
+static bool contest(struct side side[2], const char *const name[2], const struct data *d, double seconds)
+{
+    for (int turn = 0; turn < 2 * TURNS; turn++)
+        take_turn(&side[turn % 2], d, seconds, &side[turn % 2].rate[turn / 2]);
+    for (int i = 0; i < 2; i++) {
+        qsort(side[i].rate, TURNS, sizeof(double), by_value);
+        printf("%-11s %8.0f steps/s of CPU time (%.0f-%.0f)\n", name[i], side[i].rate[TURNS / 2], side[i].rate[0],
+               side[i].rate[TURNS - 1]);
+    }
+    printf("ratio       %8.2f\n", side[1].rate[TURNS / 2] / side[0].rate[TURNS / 2]);
+    printf("loss after 100 steps: %.6f and %.6f\n", side[0].first_loss, side[1].first_loss);
+    bool same = fabs(side[0].first_loss - side[1].first_loss) <= 1e-3 * fabs(side[0].first_loss) + 1e-5;
+    if (!same)
+        fprintf(stderr, "error: the two did not learn the same\n");
+    return same;
+}
+
+static int against_bare(const struct data *d, double seconds, bool *ret_same, struct err *e)
+{
+    struct side side[2] = { { .step = step_bare }, { .step = step_ours } };
+    struct bare *bare = aligned_alloc(64, (sizeof(*bare) + 63) / 64 * 64);
+    if (bare == NULL || ours_new(&side[1].ours, PLAIN_MODEL, e) < 0)
+        return -1;
+    memset(bare, 0, sizeof(*bare));
+    memcpy(bare->p, side[1].ours.p, model_size(side[1].ours.m) * sizeof(float)); /* same start: offsets are the same too */
+    side[0].bare = bare;
+    side[0].loss = &bare->loss;
+    side[1].loss = &side[1].ours.loss;
+    *ret_same = contest(side, (const char *const[]){ "bare loop", "trainyard" }, d, seconds);
+    ours_free(&side[1].ours);
+    free(bare);
+    return 0;
+}
+
+static int bytes_against_floats(const struct data *d, double seconds, bool *ret_same, struct err *e)
+{
+    struct side side[2] = { { .step = step_floats }, { .step = step_bytes } };
+    for (int i = 0; i < 2; i++) {
+        if (ours_new(&side[i].ours, PIXEL_MODEL, e) < 0 ||
+            mem_alloc((size_t)BATCH * IN * sizeof(float), "a batch", &side[i].batch, e) < 0)
+            return -1;
+        side[i].loss = &side[i].ours.loss;
+    }
+    *ret_same = contest(side, (const char *const[]){ "floats", "bytes" }, d, seconds);
+    for (int i = 0; i < 2; i++) {
+        ours_free(&side[i].ours);
+        free(side[i].batch);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 0.3, rate[2][TURNS];
-    struct bare *bare = aligned_alloc(64, (sizeof(*bare) + 63) / 64 * 64);
-    struct ours ours = { 0 };
-    struct err e = { 0 };
+    double seconds = argc > 1 ? atof(argv[1]) : 0.3;
+    bool bare_same = false, bytes_same = false;
+    struct err e = { .code = ERR_NONE };
 
     mem_keep_pages();
     gemm_setup();
-    if (bare == NULL || ours_new(&ours, &e) < 0) {
-        fprintf(stderr, "error: %s\n", e.msg);
-        return 1;
-    }
     struct data d = make_data();
-    memset(bare, 0, sizeof(*bare));
-    memcpy(bare->p, ours.p, model_size(ours.m) * sizeof(float)); /* same start: offsets are the same too */
-    size_t next[2] = { 0, 0 };
-    double loss[2] = { 0, 0 };
-    for (int turn = 0; turn < 2 * TURNS; turn++) {
-        long steps = 0;
-        double begin = now(), end = begin + seconds, t;
-        for (t = begin; t < end; t = now()) {
-            for (int k = 0; k < 10; k++, steps++) {
-                size_t at = next[turn % 2]++ % BATCHES * BATCH;
-                if (turn % 2 == 0)
-                    bare_step(bare, d.x + at * IN, d.y + at);
-                else
-                    ours_step(&ours, d.x + at * IN, d.y + at);
-                if (next[turn % 2] == 100)
-                    loss[turn % 2] = turn % 2 == 0 ? bare->loss : ours.loss;
-            }
-        }
-        rate[turn % 2][turn / 2] = (double)steps / (t - begin);
-    }
-    for (int i = 0; i < 2; i++)
-        qsort(rate[i], TURNS, sizeof(double), by_value);
-    double b = rate[0][TURNS / 2], o = rate[1][TURNS / 2];
     printf("core %s, 1 thread, batch %d\n", gemm_core(), BATCH);
-    printf("bare loop   %8.0f steps/s of CPU time (%.0f-%.0f)\n", b, rate[0][0], rate[0][TURNS - 1]);
-    printf("trainyard   %8.0f steps/s of CPU time (%.0f-%.0f)\n", o, rate[1][0], rate[1][TURNS - 1]);
-    printf("ratio       %8.2f\n", o / b);
-    printf("loss after 100 steps: %.6f and %.6f\n", loss[0], loss[1]);
-    bool same = fabs(loss[0] - loss[1]) <= 1e-3 * fabs(loss[0]) + 1e-5;
-    if (!same)
-        fprintf(stderr, "error: the two did not learn the same\n");
-    ours_free(&ours);
-    free(bare);
+    int rc = against_bare(&d, seconds, &bare_same, &e);
+    if (rc == 0)
+        rc = bytes_against_floats(&d, seconds, &bytes_same, &e);
+    if (rc < 0)
+        fprintf(stderr, "error: %s\n", e.msg);
     free(d.x);
+    free(d.bytes);
     free(d.y);
-    return same ? 0 : 1;
+    return rc == 0 && bare_same && bytes_same ? 0 : 1;
 }

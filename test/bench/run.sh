@@ -18,6 +18,7 @@ echo "== transport: calls, pull and push of 64 MiB against one raw TCP connectio
 "$build/bench/bench_params"
 echo "== reading data"
 "$build/bench/bench_loader"
+"$build/bench/bench_prefetch"
 
 job() { # NAME MANIFEST ARGS...: steps/s and where the time went, 3 runs
     local name=$1 manifest=$2

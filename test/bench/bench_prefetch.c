@@ -1,0 +1,246 @@
+/* bench_prefetch - one process trains on csv and tfrecord files (gzip), with the next batch prepared in the background and
+ * without, in turns, in one run.
+ *
+ *     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE build/release/bench/bench_prefetch [steps a turn]
+ *
+ * Prints steps/s of wall clock (medians of 5 turns), their ratio and the CPU time of a step; fails when the two did not learn the same. On a machine
+ * whose cores are all busy the ratio is 1: the parsing is then only moved.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "codec/crc32c.h"
+#include "codec/json.h"
+#include "codec/pb.h"
+#include "data/dataset.h"
+#include "job/fields.h"
+#include "nn/exec.h"
+#include "nn/model_impl.h"
+#include "tensor/gemm.h"
+
+enum { ROWS = 8192, COLUMNS = 60, PIXELS = 784, CLASSES = 10, BATCH = 64, TURNS = 5 };
+
+static const char COMPILE[] = "{\"optimizer\": \"Adam\", \"loss\": \"sparse_categorical_crossentropy\"}";
+
+static int put_gzip(const char *path, const struct buf *b, struct err *e)
+{
+    gzFile z = gzopen(path, "wb1");
+    bool ok = z != NULL && gzwrite(z, b->data, (unsigned)b->len) == (int)b->len;
+    return z != NULL && gzclose(z) == Z_OK && ok ? 0 : err_set(e, ERR_IO, "%s cannot be written", path);
+}
+
+static int make_csv(const char *path, struct err *e)
+{
+    AUTO_FINI(buf) b = BUF_INIT;
+    struct rng r = rng_at(1, RNG_TEST, 0, 0);
+    for (int j = 0; j < COLUMNS; j++)
+        buf_printf(&b, "c%d,", j);
+    buf_str(&b, "label\n");
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < COLUMNS; j++)
+            buf_printf(&b, "%.4f,", (double)rng_uniform(&r) * 2 - 1);
+        buf_printf(&b, "%d\n", i % CLASSES);
+    }
+    return put_gzip(path, &b, e);
+}
+
+static void put_feature(struct buf *features, const char *name, uint32_t kind, const struct buf *list)
+{
+    AUTO_FINI(buf) entry = BUF_INIT;
+    AUTO_FINI(buf) feature = BUF_INIT;
+    pb_put_bytes(&feature, kind, list->data, list->len);
+    pb_put_str(&entry, 1, name);
+    pb_put_bytes(&entry, 2, feature.data, feature.len);
+    pb_put_bytes(features, 1, entry.data, entry.len);
+}
+
+static void put_example(struct buf *b, const unsigned char *pixels, int label)
+{
+    AUTO_FINI(buf) image = BUF_INIT;
+    AUTO_FINI(buf) number = BUF_INIT;
+    AUTO_FINI(buf) features = BUF_INIT;
+    AUTO_FINI(buf) message = BUF_INIT;
+    pb_put_bytes(&image, 1, pixels, PIXELS);
+    pb_put_varint(&number, 1, (uint64_t)label);
+    put_feature(&features, "image", 1, &image);
+    put_feature(&features, "label", 3, &number);
+    pb_put_bytes(&message, 1, features.data, features.len);
+    uint64_t length = message.len;
+    buf_u64le(b, length);
+    buf_u32le(b, crc32c_mask(crc32c(0, &length, sizeof(length))));
+    buf_add(b, message.data, message.len);
+    buf_u32le(b, crc32c_mask(crc32c(0, message.data, message.len)));
+}
+
+static int make_tfrecord(const char *path, struct err *e)
+{
+    AUTO_FINI(buf) b = BUF_INIT;
+    struct rng r = rng_at(2, RNG_TEST, 0, 0);
+    for (int i = 0; i < ROWS; i++) {
+        unsigned char pixels[PIXELS];
+        for (int j = 0; j < PIXELS; j++)
+            pixels[j] = (unsigned char)(rng_u32(&r) % 256);
+        put_example(&b, pixels, i % CLASSES);
+    }
+    return put_gzip(path, &b, e);
+}
+
+/* ---- training ---- */
+
+struct trainer {
+    struct model *model;
+    struct exec *exec;
+    struct loader *loader;
+    float *params, *grads, *slot[2];
+    struct opt_state state;
+    int64_t next;
+    double loss, rate[TURNS], cpu_us[TURNS]; /* of a turn: steps/s, and time of all threads a step */
+    bool hints;
+};
+
+static int trainer_init(struct trainer *t, const struct dataset *d, const char *text, struct err *e)
+{
+    json_auto_t *model = NULL, *compile = NULL;
+    struct ordinal_space space = { .seed = 1, .examples = dataset_size(d), .batch_size = BATCH, .shuffle = true };
+    if (json_parse(text, strlen(text), "model", &model, e) < 0 ||
+        json_parse(COMPILE, strlen(COMPILE), "compile", &compile, e) < 0)
+        return -1;
+    struct node mn = node_root(model, NULL), cn = node_root(compile, NULL);
+    if (model_build(&mn, &cn, ".", &t->model, e) < 0 || exec_new(t->model, BATCH, 1, &t->exec, e) < 0 ||
+        loader_new(d, &space, &t->loader, e) < 0)
+        return -1;
+    size_t bytes = model_size(t->model) * sizeof(float);
+    float **all[] = { &t->params, &t->grads, &t->slot[0], &t->slot[1] };
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (mem_alloc(bytes, "parameters", (void **)all[i], e) < 0)
+            return -1;
+    model_init(t->model, 1, t->params);
+    return 0;
+}
+
+static void trainer_fini(struct trainer *t)
+{
+    loader_free(t->loader);
+    exec_free(t->exec);
+    model_free(t->model);
+    free(t->params);
+    free(t->grads);
+    free(t->slot[0]);
+    free(t->slot[1]);
+}
+
+static int train(struct trainer *t, int64_t steps, int turn, struct err *e)
+{
+    const struct optimizer *o = model_optimizer(t->model);
+    int64_t begin = clock_ns(), cpu = clock_cpu_ns();
+    for (int64_t end = t->next + steps; t->next < end; t->next++) {
+        struct batch b;
+        struct opt_step step;
+        if (loader_get(t->loader, t->next, &b, e) < 0)
+            return -1;
+        if (t->hints)
+            loader_hint(t->loader, t->next + 1);
+        exec_train(t->exec, t->params, &b, t->grads, NULL, &t->loss);
+        optimizer_begin(o, &t->state, &step);
+        optimizer_apply(o, &step, t->params, t->slot, t->grads, t->model->trainable_size);
+        optimizer_end(o, &t->state);
+    }
+    t->rate[turn] = (double)steps * 1e9 / (double)(clock_ns() - begin);
+    t->cpu_us[turn] = (double)(clock_cpu_ns() - cpu) / 1e3 / (double)steps;
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int contest(const char *name, struct trainer side[2], int64_t steps, struct err *e)
+{
+    for (int turn = 0; turn < 2 * TURNS; turn++)
+        if (train(&side[turn % 2], steps, turn / 2, e) < 0)
+            return -1;
+    for (int i = 0; i < 2; i++) {
+        qsort(side[i].rate, TURNS, sizeof(double), by_value);
+        qsort(side[i].cpu_us, TURNS, sizeof(double), by_value);
+    }
+    double without = side[0].rate[TURNS / 2], with = side[1].rate[TURNS / 2];
+    printf("%-23s %5.0f steps/s (%.0f-%.0f), with prefetch %5.0f (%.0f-%.0f)  ratio %.2f  CPU a step %.0f and %.0f us\n", name, without,
+           side[0].rate[0], side[0].rate[TURNS - 1], with, side[1].rate[0], side[1].rate[TURNS - 1], with / without,
+           side[0].cpu_us[TURNS / 2], side[1].cpu_us[TURNS / 2]);
+    if (memcmp(side[0].params, side[1].params, model_size(side[0].model) * sizeof(float)) != 0)
+        return err_set(e, ERR_INTERNAL, "prefetch changed what was learned");
+    return 0;
+}
+
+static int open_spec(const char *text, const char *dir, struct dataset **ret, struct err *e)
+{
+    json_auto_t *doc = NULL;
+    struct data_spec spec = { .present = false };
+    if (json_parse(text, strlen(text), "data", &doc, e) < 0)
+        return -1;
+    struct node root = node_root(doc, NULL);
+    int rc = fields_read(&DATA_FIELDS, &root, &spec, e) < 0 ? -1 : dataset_open(&spec, dir, dir, ret, e);
+    data_spec_fini(&spec);
+    return rc;
+}
+
+static int measure(const char *name, const char *spec, const char *dir, const char *model, int64_t steps, struct err *e)
+{
+    AUTO(dataset) *d = NULL;
+    struct trainer side[2] = { { .hints = false }, { .hints = true } };
+    if (open_spec(spec, dir, &d, e) < 0)
+        return -1;
+    int rc = trainer_init(&side[0], d, model, e) < 0 || trainer_init(&side[1], d, model, e) < 0 ||
+             contest(name, side, steps, e) < 0 ? -1 : 0;
+    trainer_fini(&side[0]);
+    trainer_fini(&side[1]);
+    return rc;
+}
+
+#define DENSE(units, activation) "{\"Dense\": {\"units\": " units ", \"activation\": \"" activation "\"}}"
+
+static int run(const char *dir, int64_t steps, struct err *e)
+{
+    auto_free char *csv = path_join(dir, "t.csv.gz"), *tfrecord = path_join(dir, "t.tfrecord.gz");
+    if (make_csv(csv, e) < 0 || make_tfrecord(tfrecord, e) < 0)
+        return -1;
+    printf("training with Adam, batch %d, %ld processors\n", BATCH, sysconf(_SC_NPROCESSORS_ONLN));
+    if (measure("csv.gz, 60 columns", "{\"format\": \"csv\", \"files\": \"t.csv.gz\"}", dir,
+                "{\"inputShape\": [60], \"layers\": [" DENSE("128", "relu") "," DENSE("64", "relu") "," DENSE("10", "softmax") "]}",
+                steps, e) < 0)
+        return -1;
+    return measure("tfrecord.gz, 784 bytes",
+                   "{\"format\": \"tfrecord\", \"files\": \"t.tfrecord.gz\", \"columns\": ["
+                   "{\"name\": \"image\", \"type\": \"bytes\", \"shape\": [784]}, {\"name\": \"label\", \"type\": \"int64\"}]}", dir,
+                   "{\"inputShape\": [784], \"layers\": [{\"Rescaling\": {\"scale\": 0.00392156862745098}},"
+                   DENSE("128", "relu") "," DENSE("10", "softmax") "]}", steps, e);
+}
+
+int main(int argc, char **argv)
+{
+    char dir[] = "/tmp/bench-prefetch-XXXXXX";
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(strlist) names = { .items = NULL };
+    mem_keep_pages();
+    gemm_setup();
+    if (mkdtemp(dir) == NULL)
+        return 1;
+    int rc = run(dir, argc > 1 ? atol(argv[1]) : 1000, &e);
+    if (rc < 0)
+        fprintf(stderr, "error: %s\n", e.msg);
+    if (dir_list(dir, &names, NULL) == 0)
+        for (size_t i = 0; i < names.n; i++) {
+            auto_free char *path = path_join(dir, names.items[i]);
+            remove(path);
+        }
+    rmdir(dir);
+    return rc < 0 ? err_exit_code(&e) : 0;
+}
