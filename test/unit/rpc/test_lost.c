@@ -87,13 +87,19 @@ static int listen_raw(int *ret_port)
 
 static const char SETTINGS_FRAME[] = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"; /* HTTP/2: I am ready, all defaults */
 
-/* Begins to speak HTTP/2, swallows what comes first, and hangs up: a server killed in the middle of a call. */
-static void hang_up(void *user)
+/* Begins to speak HTTP/2, swallows what comes without a word, at most so many bytes, and hangs up. */
+struct mute {
+    int listener;
+    size_t most;
+};
+
+static void be_mute(void *user)
 {
     char bytes[4096];
-    int fd = accept(*(int *)user, NULL, NULL);
+    const struct mute *m = user;
+    int fd = accept(m->listener, NULL, NULL);
     if (send(fd, SETTINGS_FRAME, sizeof(SETTINGS_FRAME) - 1, MSG_NOSIGNAL) > 0)
-        for (size_t got = 0; got < 20000;) {
+        for (size_t got = 0; got < m->most;) {
             ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
             if (n <= 0)
                 break;
@@ -109,7 +115,8 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
     int port;
     auto_close int fd = listen_raw(&port);
     struct thread t = { 0 };
-    ck_ok_e(thread_start(&t, "peer", hang_up, &fd, &e));
+    struct mute killed = { fd, 20000 }; /* in the middle of a call */
+    ck_ok_e(thread_start(&t, "peer", be_mute, &killed, &e));
     char target[32];
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, NULL);
@@ -123,24 +130,14 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
 }
 END_TEST
 
-/* Begins to speak HTTP/2 and then swallows everything without a word: a host that is frozen. */
-static void freeze(void *user)
-{
-    char bytes[4096];
-    int fd = accept(*(int *)user, NULL, NULL);
-    if (send(fd, SETTINGS_FRAME, sizeof(SETTINGS_FRAME) - 1, MSG_NOSIGNAL) > 0)
-        while (recv(fd, bytes, sizeof(bytes), 0) > 0)
-            continue;
-    close(fd);
-}
-
 START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
 {
     struct err e;
     int port;
     auto_close int fd = listen_raw(&port);
     struct thread t = { 0 };
-    ck_ok_e(thread_start(&t, "peer", freeze, &fd, &e));
+    struct mute frozen = { fd, SIZE_MAX };
+    ck_ok_e(thread_start(&t, "peer", be_mute, &frozen, &e));
     char target[32];
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, NULL);
