@@ -1,6 +1,6 @@
 # A ps behind a slow link. Sourced by run.sh, whose functions it uses; the link is test/fault/slow_link.c.
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # dir, root, data are run.sh's
+# shellcheck disable=SC2154,SC2034 # dir, root, batches are run.sh's, and it uses the ports
 
 rate() { echo $(($1 * 1000)) >"$dir/rate"; } # KILOBYTES a second, each way, within a second
 
@@ -9,7 +9,7 @@ worker_counts() { http "$2" metrics | grep -q "^trainyard_worker_$1_total [1-9]"
 # The first pull takes longer than the deadline beside the time of bytes (30 s) and than fit.maxWaitSeconds; a push,
 # there and back, longer than a lease (10 s). Every batch is applied once, and the ps is never taken for gone.
 test_slow_link() {
-    local link=$root/build/release/fault/slow_link ps chief worker real_port http_port
+    local link=$root/build/release/fault/slow_link link_pid ps chief worker real_port http_port
     [ -x "$link" ] || make -s -C "$root" build/release/fault/slow_link || problem "slow_link cannot be built"
     counting_job 1
     sed -i -e 's/units: 64,/units: 40000,/; s/batchSize: 30,/batchSize: 750, maxWaitSeconds: 20,/' \
@@ -18,6 +18,7 @@ test_slow_link() {
     rate 5000
     real_port=$(free_port) chief_port=$(free_port) http_port=$(free_port)
     "$link" "127.0.0.1:$real_port" "$dir/rate" >"$dir/port" &
+    link_pid=$!
     wait_for 10 test -s "$dir/port" || return
     ps_port=$(cat "$dir/port")
     replica ps 0 1 --listen "127.0.0.1:$real_port" --no-shared-memory >"$dir/ps" 2>&1 &
@@ -35,6 +36,8 @@ test_slow_link() {
     wait $worker || problem "the worker failed: $(tail -n 1 "$dir/worker")"
     wait $chief || problem "the chief failed: $(tail -n 1 "$dir/out")"
     wait $ps || problem "the ps failed"
+    kill $link_pid
+    wait $link_pid 2>/dev/null
     want_line 'waiting [0-9]+ s for ps-0 \(127.0.0.1:[0-9]+\): [0-9.]+ MiB of 11.4 MiB pulled' "$dir/worker"
     want_no_line 'waiting .* s for ' "$dir/out"
     want_count 2
