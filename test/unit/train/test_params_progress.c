@@ -15,7 +15,7 @@ static struct gate {
 
 static int through_gate(bool push, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
 {
-    const struct rpc_method *real = &gate.real[push];
+    struct rpc_method real;
     WIRE_AUTO *message = NULL;
     if (wire_unpack(push ? &trainyard__v1__push_request__descriptor : &trainyard__v1__pull_request__descriptor, request,
                     &message, e) < 0)
@@ -27,6 +27,7 @@ static int through_gate(bool push, const struct rpc_message *request, struct rpc
     int64_t slow_until_ms;
     {
         MUTEX_GUARD(&gate.lock);
+        real = gate.real[push];
         gate.asked[push][first]++;
         fails = gate.fail_at == first;
         if (fails)
@@ -34,7 +35,16 @@ static int through_gate(bool push, const struct rpc_message *request, struct rpc
         slow_until_ms = gate.slow_until_ms;
     }
     clock_sleep_ms(MAX(slow_until_ms - clock_ms(), 0));
-    return fails ? err_set(e, ERR_NOT_READY, "not now") : real->handle(real->user, request, reply, e);
+    return fails ? err_set(e, ERR_NOT_READY, "not now") : real.handle(real.user, request, reply, e);
+}
+
+/* What the calls from now on meet; none was asked for yet. */
+static void gate_set(int64_t fail_at, int64_t slow_ms)
+{
+    MUTEX_GUARD(&gate.lock);
+    gate.fail_at = fail_at;
+    gate.slow_until_ms = clock_ms() + slow_ms;
+    memset(gate.asked, 0, sizeof(gate.asked));
 }
 
 static int gated_pull(void *user UNUSED, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
@@ -58,6 +68,7 @@ struct gated {
 static void gate_lead_to(struct shard_service *service, struct rpc_method methods[SHARD_METHODS])
 {
     shard_service_methods(service, methods);
+    MUTEX_GUARD(&gate.lock);
     gate.real[0] = methods[PS_PULL];
     gate.real[1] = methods[PS_PUSH];
     methods[PS_PULL].handle = gated_pull;
@@ -96,6 +107,7 @@ static void gated_close(struct gated *g)
 static int check_asked(bool push, int want, int64_t but, int want_but)
 {
     int n = 0;
+    MUTEX_GUARD(&gate.lock);
     for (int64_t i = 0; i < PARTS_MAX; i++) {
         int asked = gate.asked[push][i];
         if (asked == 0)
@@ -111,7 +123,7 @@ START_TEST(a_pull_goes_on_where_it_failed)
     struct gated g = { 0 };
     struct err e;
     gated_open(&g);
-    gate.fail_at = 2;
+    gate_set(2, 0);
     ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
     uint64_t moved = params_moved(g.p);
     ck_assert_uint_gt(moved, 0);
@@ -122,9 +134,9 @@ START_TEST(a_pull_goes_on_where_it_failed)
     check_segments(g.w.layout, params_vector(g.p), g.vector);
     ck_ok_e(params_pull_rest(g.p, CALL_MS, &e)); /* the last one did not fail: everything, and so does a plain pull */
     check_asked(false, 2, 2, 3);
-    gate.fail_at = 2;
+    gate_set(2, 0);
     ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
-    memset(gate.asked, 0, sizeof(gate.asked));
+    gate_set(-1, 0);
     ck_ok_e(params_pull(g.p, CALL_MS, &e));
     ck_assert_int_eq(check_asked(false, 1, -1, 0), parts);
     gated_close(&g);
@@ -138,7 +150,7 @@ START_TEST(a_push_goes_on_where_it_failed)
     struct err e;
     gated_open(&g);
     ck_ok_e(params_pull(g.p, CALL_MS, &e));
-    gate.fail_at = 2;
+    gate_set(2, 0);
     ck_fails(params_push(g.p, 7, g.grads, CALL_MS, &result, &e), ERR_NOT_READY, "not now");
     params_mark(g.p); /* of the next one, which is computed meanwhile: part 2 is not there yet */
     ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e));
@@ -165,7 +177,7 @@ START_TEST(another_process_is_asked_for_everything)
     struct rpc_method methods[SHARD_METHODS];
     struct err e;
     gated_open(&g);
-    gate.fail_at = 2;
+    gate_set(2, 0);
     ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
     int port = rpc_server_port(g.w.server[0]);
     auto_free float *other = large_vector(g.w.layout, 17);
@@ -177,7 +189,7 @@ START_TEST(another_process_is_asked_for_everything)
     params_set_generation(g.p, 2);
     params_set_generation(g.w.chief, 2);
     ck_ok_e(params_adopt(g.w.chief, 0, CALL_MS, &e));
-    memset(gate.asked, 0, sizeof(gate.asked));
+    gate_set(-1, 0);
     ck_ok_e(params_pull_rest(g.p, CALL_MS, &e));
     ck_assert_int_ge(check_asked(false, 1, -1, 0), 4);
     check_segments(g.w.layout, params_vector(g.p), other);
@@ -200,7 +212,7 @@ START_TEST(a_long_pull_is_watched)
     params_watch(g.p, stop_watch, told);
     ck_ok_e(params_pull(g.p, CALL_MS, &e)); /* not long */
     ck_assert_str_eq(told, "");
-    gate.slow_until_ms = clock_ms() + 1200;
+    gate_set(-1, 1200);
     ck_fails(params_pull(g.p, CALL_MS, &e), ERR_STOPPED, "enough after 1 s");
     ck_assert_msg(str_starts(told, "ps-0 (127.0.0.1:") && strstr(told, " MiB of 17.9 MiB pulled") != NULL, "%s", told);
     params_watch(g.p, NULL, NULL);
