@@ -117,7 +117,8 @@ static void watch(void *user)
         coordinator_observe(w->desk, &info.applied, begun);
         coordinator_view(w->desk, &v);
     }
-    w->parsed_ahead = has_thread("loader");
+    for (int64_t until = clock_ms() + WAIT_MS / 10; !w->parsed_ahead && clock_ms() < until;) /* it takes its name when it runs */
+        w->parsed_ahead = has_thread("loader");
     coordinator_set(w->desk, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
 }
 
