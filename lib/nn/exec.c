@@ -308,7 +308,36 @@ static double regularization(const struct exec *x, const float *params)
 
 /* ---- backward ---- */
 
-static void backward(struct exec *x, float *dy)
+/* One training step on its way back through the layers. */
+struct backward {
+    const float *params;
+    float *grads;
+    double loss;
+    exec_ready_fn *ready; /* NULL: nobody asks */
+    void *user;
+    size_t from;          /* gradients from here on are complete */
+};
+
+/* Regularisation of the layer's variables; then they are complete, and those of all layers behind it. */
+static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
+{
+    const struct layer *l = &x->m->layers[layer];
+    size_t from = w->from;
+    for (int k = 0; k < l->nvars; k++) {
+        const struct regularizer *r = x->m->vars[l->var_index[k]].spec->regularizer;
+        const struct variable *v = &x->m->vars[l->var_index[k]].v;
+        if (v->kind != VAR_TRAINABLE)
+            continue;
+        if (r != NULL)
+            regularizer_gradient(r, w->params + v->offset, w->grads + v->offset, v->count);
+        from = MIN(from, v->offset);
+    }
+    if (from < w->from && from > 0 && w->ready != NULL)
+        w->ready(w->user, from, w->loss);
+    w->from = from;
+}
+
+static void backward(struct exec *x, float *dy, struct backward *w)
 {
     float *other = dy == x->grad[0] ? x->grad[1] : x->grad[0];
     for (size_t i = x->m->nlayers; i-- > x->first_trained;) {
@@ -319,40 +348,46 @@ static void backward(struct exec *x, float *dy)
         s->ctx.dy = dy;
         s->ctx.dx = !wanted ? NULL : s->op->in_place ? dy : other;
         s->op->backward(&s->ctx);
+        finish_layer(x, i, w);
         if (wanted && !s->op->in_place) {
             other = dy;
             dy = s->ctx.dx;
         }
     }
+    if (w->ready != NULL)
+        w->ready(w->user, 0, w->loss);
 }
 
-static void finish_gradients(const struct exec *x, const float *params, float *grads)
+static void zero_constants(const struct exec *x, float *grads)
 {
     for (size_t i = 0; i < x->m->nvars; i++) {
-        const struct regularizer *r = x->m->vars[i].spec->regularizer;
         const struct variable *v = &x->m->vars[i].v;
         if (v->kind == VAR_CONST)
             memset(grads + v->offset, 0, v->count * sizeof(*grads));
-        else if (r != NULL)
-            regularizer_gradient(r, params + v->offset, grads + v->offset, v->count);
     }
 }
 
 /* ---- the calls ---- */
 
-void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
-                double *ret_loss)
+void exec_train_ready(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
+                      exec_ready_fn *ready, void *user, double *ret_loss)
 {
     struct tensor y = labels_of(x, b);
     const float *out = forward(x, params, grads, b, x->m->nlayers, x->fused);
     struct result r = judge(x, out, b, &y, x->grad[0]);
-
-    backward(x, x->grad[0]);
-    finish_gradients(x, params, grads);
     double loss = r.loss + regularization(x, params);
+
+    zero_constants(x, grads);
+    backward(x, x->grad[0], &(struct backward){ .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user,
+                                                .from = SIZE_MAX });
     if (acc != NULL)
         metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, b->weight, b->n);
     *ret_loss = loss;
+}
+
+void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc, double *ret_loss)
+{
+    exec_train_ready(x, params, b, grads, acc, NULL, NULL, ret_loss);
 }
 
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc)

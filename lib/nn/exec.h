@@ -32,6 +32,11 @@ DEFINE_AUTO(exec, exec_free)
  * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged. */
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 double *ret_loss);
+/* The same, and tells during backward what is complete: all gradients from float `from` of the vector on. `from` falls from call
+ * to call and is 0 in the last one. loss: of the batch. ready may be NULL. */
+typedef void exec_ready_fn(void *user, size_t from, double loss);
+void exec_train_ready(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
+                      exec_ready_fn *ready, void *user, double *ret_loss);
 
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);

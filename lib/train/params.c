@@ -112,6 +112,12 @@ int params_push_finish(struct params *p, struct push_result *ret, struct err *e)
     return p->ops->push_finish(p, ret, e);
 }
 
+void params_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms)
+{
+    if (!p->in_flight && p->ops->push_early != NULL)
+        p->ops->push_early(p, ordinal, grads, from, deadline_ms);
+}
+
 void params_mark(struct params *p)
 {
     p->ops->mark(p);

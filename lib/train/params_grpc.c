@@ -195,18 +195,53 @@ static void start(struct remote *r, const struct errand *j)
         j->part->call = r->ordinal == PULLING ? start_pull(r, j, deadline_ms) : start_push(r, j, deadline_ms);
 }
 
-/* The next parts of the peer that are not done, as many as its window has room for. */
-static void start_more(struct remote *r, struct peer *peer)
+/* A ps that shares memory reads all of a gradient at once: it gains nothing by parts that come early. */
+static bool may_start(const struct remote *r, const struct peer *peer)
 {
     size_t window = r->ordinal != PULLING && peer_shares(peer) ? (size_t)peer->nslots : peer->window;
-    for (; peer->next < peer->nparts && peer->in_flight < window; peer->next++)
-        if (!peer->parts[peer->next].done)
-            start(r, &(struct errand){ peer, &peer->parts[peer->next] });
+    if (peer->left == 0 || peer->in_flight >= window)
+        return false;
+    return r->from == 0 || (!peer_shares(peer) && peer->segments[peer->parts[peer->left - 1].first]->offset >= r->from);
+}
+
+/* The next parts of the peer that are not done, as many as its window has room for; the last layers come first. */
+static void start_more(struct remote *r, struct peer *peer)
+{
+    while (may_start(r, peer)) {
+        struct part *part = &peer->parts[--peer->left];
+        if (!part->done)
+            start(r, &(struct errand){ peer, part });
+    }
+}
+
+static void cancel(struct remote *r)
+{
+    for (size_t i = 0; i < r->nerrands; i++)
+        if (r->errands[i].part->call != NULL)
+            rpc_cancel(r->errands[i].part->call);
+}
+
+/* Ends the calls in flight, whose answers nobody wants. */
+static void drain(struct remote *r)
+{
+    cancel(r);
+    for (size_t i = 0; i < r->nerrands; i++) {
+        const struct errand *j = &r->errands[i];
+        AUTO(rpc_message) *unread = NULL;
+        struct err ignored;
+        if (j->part->call != NULL && rpc_wait(TAKE(j->part->call), &unread, &ignored) == 0)
+            continue;
+    }
+    for (size_t i = 0; i < r->p.nps; i++)
+        r->peers[i].in_flight = r->peers[i].bytes_in_flight = 0;
 }
 
 /* A pull (PULLING) or the push of an ordinal. again: it is the one that failed, only what is missing is asked for. */
 static void begin(struct remote *r, int64_t ordinal, bool again, int64_t deadline_ms)
 {
+    if (r->early)
+        drain(r); /* a push that was begun and given up */
+    r->early = false;
     r->deadline_ms = deadline_ms;
     r->ordinal = ordinal;
     r->unfinished = true;
@@ -220,7 +255,7 @@ static void begin(struct remote *r, int64_t ordinal, bool again, int64_t deadlin
         r->total += bytes_of(r, r->errands[i].part);
     }
     for (size_t i = 0; i < r->p.nps; i++) {
-        r->peers[i].next = 0;
+        r->peers[i].left = r->peers[i].nparts;
         start_more(r, &r->peers[i]);
     }
 }
@@ -268,13 +303,6 @@ int remote_watch(const struct remote *r, const struct peer *peer, struct err *e)
     return r->p.watch(r->p.watch_user, r->since_ms, text, e);
 }
 
-static void cancel(struct remote *r)
-{
-    for (size_t i = 0; i < r->nerrands; i++)
-        if (r->errands[i].part->call != NULL)
-            rpc_cancel(r->errands[i].part->call);
-}
-
 /* Waits for every part that was started, also after a failure; the first error stays. Parts that are done stay done,
  * also for a repetition; not so when a ps is another process than before. */
 static int gather(struct remote *r, struct err *e)
@@ -313,6 +341,7 @@ static void versions_are(struct remote *r, bool known)
 static int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
 {
     struct remote *r = remote_of(p);
+    r->from = 0;
     versions_are(r, false);
     begin(r, PULLING, rest && r->unfinished && r->ordinal == PULLING, deadline_ms);
     if (gather(r, e) < 0)
@@ -351,12 +380,45 @@ static int remote_push_start(struct params *p, int64_t ordinal, const float *gra
     struct remote *r = remote_of(p);
     bool again = r->unfinished && r->ordinal == ordinal;
     (void)e;
+    r->from = 0;
+    if (r->early && again) {
+        r->early = false;
+        for (size_t i = 0; i < p->nps; i++)
+            start_more(r, &r->peers[i]);
+        return 0;
+    }
     r->grads = grads;
     if (!again)
         push_base(r);
     share_prepare(r, direct);
     begin(r, ordinal, again, deadline_ms);
     return 0;
+}
+
+static bool takes_parts(const struct remote *r)
+{
+    for (size_t i = 0; i < r->p.nps; i++)
+        if (r->peers[i].nparts > 1)
+            return true;
+    return false;
+}
+
+static void remote_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms)
+{
+    struct remote *r = remote_of(p);
+    if (!takes_parts(r))
+        return;
+    r->from = from;
+    if (!r->early) {
+        r->grads = grads;
+        push_base(r);
+        share_prepare(r, true);
+        begin(r, ordinal, false, deadline_ms);
+        r->early = true;
+        return;
+    }
+    for (size_t i = 0; i < p->nps; i++)
+        start_more(r, &r->peers[i]);
 }
 
 static int remote_push_finish(struct params *p, struct push_result *ret, struct err *e)
@@ -386,17 +448,8 @@ static void remote_forget(struct params *p)
 static void remote_free(struct params *p)
 {
     struct remote *r = remote_of(p);
-    share_fini(r);
-    for (size_t i = 0; i < r->nerrands; i++) {
-        AUTO(rpc_message) *unread = NULL;
-        struct err ignored;
-        struct rpc_call *call = TAKE(r->errands[i].part->call);
-        if (call == NULL)
-            continue;
-        rpc_cancel(call);
-        if (rpc_wait(call, &unread, &ignored) < 0)
-            continue;
-    }
+    drain(r);
+    share_fini(r); /* now that no call reads a gradient any more */
     for (size_t i = 0; i < p->nps; i++) {
         struct peer *peer = &r->peers[i];
         for (size_t k = 0; k < peer->nparts; k++) {
@@ -416,8 +469,8 @@ static void remote_free(struct params *p)
 }
 
 static const struct params_ops REMOTE = {
-    .free = remote_free, .forget = remote_forget, .mark = remote_mark, .gradients = share_gradients, .pull = remote_pull, .push_start = remote_push_start,
-    .push_finish = remote_push_finish, .describe = remote_describe, .init = remote_init, .adopt = remote_adopt,
+    .free = remote_free, .forget = remote_forget, .mark = remote_mark, .gradients = share_gradients, .pull = remote_pull,
+    .push_start = remote_push_start, .push_early = remote_push_early, .push_finish = remote_push_finish, .describe = remote_describe, .init = remote_init, .adopt = remote_adopt,
     .restore = remote_restore, .serve = remote_serve, .snapshot = remote_snapshot, .finish = remote_finish,
 };
 
@@ -470,7 +523,7 @@ static void plan_errands(struct remote *r)
         most = MAX(most, r->peers[i].nparts);
     }
     r->errands = xcalloc(r->nerrands, sizeof(*r->errands));
-    for (size_t k = 0; k < most; k++)
+    for (size_t k = most; k-- > 0;)
         for (size_t i = 0; i < r->p.nps; i++)
             if (k < r->peers[i].nparts)
                 r->errands[n++] = (struct errand){ &r->peers[i], &r->peers[i].parts[k] };

@@ -34,7 +34,7 @@ struct peer {
     struct part *parts;
     size_t nparts;
     size_t push;                /* bytes of all parts */
-    size_t next, window;        /* the part to start next; parts in flight at most */
+    size_t left, window;        /* parts [0, left) were not started; parts in flight at most */
     size_t in_flight, bytes_in_flight;
     /* A ps of this host, see params_share.c: */
     bool may_share;
@@ -50,13 +50,16 @@ struct peer {
 struct remote {
     struct params p;
     struct peer *peers;         /* [p.nps] */
-    struct errand { struct peer *peer; struct part *part; } *errands; /* all parts, those of different ps interleaved */
+    /* All parts, those of different ps interleaved, the last first: the order in which they are started. */
+    struct errand { struct peer *peer; struct part *part; } *errands;
     size_t nerrands;
     /* Of the pull or push of now, or the last one: */
     int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a part, beside the time of its bytes */
     bool unfinished;              /* it failed, and the parts that are done need not be asked for again */
     size_t done, total;           /* bytes */
     const float *grads;
+    size_t from;                  /* floats below are not complete: parts with them cannot be started */
+    bool early;                   /* started by push_early, and not yet by push_start */
     struct push_result result;    /* of the parts that are done */
     bool is_marked;               /* since the last push */
     /* Memory for ps of this host, see params_share.c: */

@@ -202,6 +202,46 @@ static const char *staleness_cure(const struct session_config *c)
     return c->asynchronous ? ", or reduce the staleness of gradients (fewer workers)" : "";
 }
 
+/* A gradient that is sent while layers before it are still being computed. */
+struct early {
+    struct session *s;
+    struct step *step;
+    size_t sent;   /* floats from here on were given to params_push_early */
+    bool finite;   /* so far */
+};
+
+/* A part that is not finite ends it: what was sent stays applied, nothing more is sent. */
+static void send_ready(void *user, size_t from, double loss)
+{
+    struct early *w = user;
+    w->finite = w->finite && isfinite(loss) && all_finite(w->step->grads + from, w->sent - from);
+    w->sent = from;
+    if (w->finite && from > 0)
+        params_push_early(w->s->config->params, w->step->ordinal, w->step->grads, from, PUSH_MS);
+}
+
+/* Gradients may go out as layers complete unless a decision needs the whole gradient, or an earlier push is in flight, or an
+ * update must fall between two steps. */
+static bool sends_early(const struct session_config *c)
+{
+    return c->asynchronous && !c->overlap && !optimizer_clips(model_optimizer(c->model));
+}
+
+/* Loss and gradient into the step. False: not finite. */
+static bool backpropagate(struct session *s, struct step *step, const struct batch *batch, double *ret_loss)
+{
+    const struct session_config *c = s->config;
+    const struct optimizer *o = model_optimizer(c->model);
+    struct early early = { .s = s, .step = step, .sent = model_size(c->model), .finite = true };
+    bool sends = sends_early(c);
+    exec_train_ready(s->exec, params_vector(c->params), batch, step->grads, step->sums, sends ? send_ready : NULL, &early, ret_loss);
+    if (sends)
+        return early.finite;
+    if (optimizer_clips(o))
+        optimizer_clip(o, step->grads, s->offsets, s->counts, s->nvars);
+    return isfinite(*ret_loss) && all_finite(step->grads, model_size(c->model));
+}
+
 static int compute(struct session *s, struct step *step, struct err *e)
 {
     const struct session_config *c = s->config;
@@ -216,16 +256,13 @@ static int compute(struct session *s, struct step *step, struct err *e)
     double loss;
     memset(step->sums, 0, metrics_width(c->model) * sizeof *step->sums);
     params_mark(c->params);
-    exec_train(s->exec, params_vector(c->params), &batch, step->grads, step->sums, &loss);
-    const struct optimizer *o = model_optimizer(c->model);
-    if (optimizer_clips(o))
-        optimizer_clip(o, step->grads, s->offsets, s->counts, s->nvars);
+    bool finite = backpropagate(s, step, &batch, &loss);
     step->data_ns = (uint64_t)(t1 - t0);
     step->compute_ns = (uint64_t)(clock_ns() - t1);
     step->network_ns = step->wait_ns = 0;
     atomic_store_explicit(&s->stats->loss, loss, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->stats->examples, (int64_t)batch.n, memory_order_relaxed);
-    if (isfinite(loss) && all_finite(step->grads, model_size(c->model)))
+    if (finite)
         return 0;
     member_diverged(c->member, step->ordinal);
     return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm%s",

@@ -548,6 +548,53 @@ START_TEST(too_large_a_batch_is_refused)
 }
 END_TEST
 
+/* ---- gradients that are told to be complete ---- */
+
+struct told {
+    const float *grads;
+    float *seen;      /* as they were when they were told to be complete */
+    size_t from[8], n, end;
+    double loss;
+};
+
+static void take_told(void *user, size_t from, double loss)
+{
+    struct told *t = user;
+    ck_assert_uint_lt(t->n, COUNT_OF(t->from));
+    memcpy(t->seen + from, t->grads + from, (t->end - from) * sizeof(float));
+    t->end = from;
+    t->from[t->n++] = from;
+    t->loss = loss;
+}
+
+START_TEST(gradients_are_complete_when_they_are_told_to_be)
+{
+    struct model *m = build("{\"inputShape\":[6],\"layers\":[{\"Dense\":{\"units\":5,\"kernel_regularizer\":\"l2\"}},"
+                            "{\"BatchNormalization\":{}},{\"Dropout\":{\"rate\":0.5}},{\"Dense\":{\"units\":3,\"bias_regularizer\":\"l2\"}}]}",
+                            "{\"optimizer\":\"sgd\",\"loss\":\"mse\"}");
+    size_t size = model_size(m);
+    AUTO(exec) *x = make_exec(m, 4, 1);
+    auto_free float *params = zeros(size), *grads = zeros(size), *plain = zeros(size), *seen = zeros(size);
+    float in[4 * 6], labels[4 * 3];
+    double loss, plain_loss;
+    model_init(m, 1, params);
+    draw(in, COUNT_OF(in), 1);
+    draw(labels, COUNT_OF(labels), 2);
+    struct batch b = batch_of(m, 4, in, labels, DT_FLOAT);
+    struct told t = { .grads = grads, .seen = seen, .end = size };
+    exec_train(x, params, &b, plain, NULL, &plain_loss);
+    exec_train_ready(x, params, &b, grads, NULL, take_told, &t, &loss);
+    ck_assert_mem_eq(grads, plain, size * sizeof(float));
+    ck_assert_mem_eq(seen, plain, size * sizeof(float)); /* complete, with regularisation, when it was told */
+    ck_assert_double_eq(loss, plain_loss);
+    ck_assert_double_eq(t.loss, plain_loss);
+    ck_assert_uint_eq(t.n, 3); /* three layers have variables */
+    ck_assert_uint_gt(t.from[0], t.from[1]);
+    ck_assert_uint_eq(t.from[2], 0);
+    model_free(m);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/exec");
@@ -570,6 +617,7 @@ Suite *test_suite(void)
     tcase_add_test(t, normalization_adapts);
     tcase_add_test(t, nan_is_seen);
     tcase_add_test(t, too_large_a_batch_is_refused);
+    tcase_add_test(t, gradients_are_complete_when_they_are_told_to_be);
     suite_add_tcase(s, t);
     return s;
 }

@@ -222,6 +222,61 @@ START_TEST(a_long_pull_is_watched)
 }
 END_TEST
 
+/* Versions of the segments that the ps has, as far as they are told apart: the smallest and the largest. */
+static void await_versions(struct gated *g, int64_t least, int64_t most)
+{
+    for (int64_t until = clock_ms() + CALL_MS;;) {
+        AUTO_FINI(shard_info) info = { 0 };
+        shard_describe(g->w.shard[0], &info);
+        if (info.version_min == least && info.version_max == most)
+            return;
+        ck_assert_msg(clock_ms() < until, "versions %lld to %lld", (long long)info.version_min, (long long)info.version_max);
+    }
+}
+
+/* What is complete of a gradient is applied while the rest is computed, and shows when the push is over. */
+START_TEST(a_push_begins_with_the_last_layers)
+{
+    struct gated g = { 0 };
+    struct push_result result;
+    struct err e;
+    gated_open(&g);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e));
+    const struct segment_spec *first_of_b = &g.w.layout->segments[0];
+    while (first_of_b->variable == 0)
+        first_of_b++;
+    params_push_early(g.p, 7, g.grads, first_of_b->offset, CALL_MS);
+    await_versions(&g, 0, 1);
+    ck_assert_int_eq(gate.asked[true][0], 0); /* the first layer was not sent */
+    check_segments(g.w.layout, params_vector(g.p), g.vector);
+    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e));
+    ck_assert_int_ge(check_asked(true, 1, -1, 0), 4);
+    ck_assert(!result.duplicate);
+    ck_assert_int_eq(result.version_min, 1);
+    ck_assert_int_eq(result.staleness, 0);
+    ck_ok_e(params_pull(g.w.worker, CALL_MS, &e));
+    check_segments(g.w.layout, params_vector(g.p), params_vector(g.w.worker));
+    gated_close(&g);
+}
+END_TEST
+
+START_TEST(a_push_that_was_begun_may_be_given_up)
+{
+    struct gated g = { 0 };
+    struct push_result result;
+    struct err e;
+    gated_open(&g);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e));
+    params_push_early(g.p, 7, g.grads, g.w.layout->segments[1].offset, CALL_MS);
+    await_versions(&g, 0, 1);
+    ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e)); /* another ordinal */
+    await_versions(&g, 1, 2);
+    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e)); /* what it lacked, once */
+    await_versions(&g, 2, 2);
+    gated_close(&g);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("params: progress");
@@ -231,6 +286,8 @@ Suite *test_suite(void)
     tcase_add_test(t, a_push_goes_on_where_it_failed);
     tcase_add_test(t, another_process_is_asked_for_everything);
     tcase_add_test(t, a_long_pull_is_watched);
+    tcase_add_test(t, a_push_begins_with_the_last_layers);
+    tcase_add_test(t, a_push_that_was_begun_may_be_given_up);
     suite_add_tcase(s, t);
     return s;
 }
