@@ -235,6 +235,32 @@ START_TEST(a_batch_stays_whole_during_the_next_one)
 }
 END_TEST
 
+static size_t count_threads(void)
+{
+    AUTO_FINI(strlist) names = { .items = NULL };
+    struct err e;
+    ck_ok_e(dir_list("/proc/self/task", &names, &e));
+    return names.n;
+}
+
+/* Arrays are mapped: a hint costs neither a thread nor memory. */
+START_TEST(only_what_must_be_parsed_is_prefetched)
+{
+    AUTO_FINI(opened) o = open_format(_i);
+    AUTO(loader) *l = NULL;
+    struct batch b;
+    bool parsed = strstr(FORMATS[_i].spec, "csv") != NULL || strstr(FORMATS[_i].spec, "tfrecord") != NULL;
+    new_loader(o.d, 100, true, &l);
+    size_t before = count_threads();
+    loader_hint(l, 0);
+    ck_assert_uint_eq(count_threads(), before + parsed);
+    ck_assert(loader_prefetches(l) == parsed);
+    get(l, 0, &b);
+    loader_hint(l, -1);
+    get(l, 1, &b);
+}
+END_TEST
+
 START_TEST(resumes_in_the_middle_of_an_epoch)
 {
     AUTO_FINI(opened) o = open_format(_i);
@@ -317,6 +343,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, an_epoch_holds_each_example_once_however_it_is_cut, 0, n);
     tcase_add_loop_test(t, a_batch_is_a_name, 0, n);
     tcase_add_loop_test(t, a_batch_stays_whole_during_the_next_one, 0, n);
+    tcase_add_loop_test(t, only_what_must_be_parsed_is_prefetched, 0, n);
     tcase_add_loop_test(t, resumes_in_the_middle_of_an_epoch, 0, n);
     tcase_add_loop_test(t, fingerprint_is_that_of_the_content, 0, n);
     tcase_add_loop_test(t, many_threads_read_one_data_set, 0, n);
