@@ -15,14 +15,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "codec/crc32c.h"
 #include "codec/json.h"
-#include "codec/pb.h"
 #include "data/dataset.h"
 #include "job/fields.h"
 #include "nn/exec.h"
 #include "nn/model_impl.h"
 #include "tensor/gemm.h"
+#include "test/unit/data/put_example.h"
 
 enum { ROWS = 8192, COLUMNS = 60, PIXELS = 784, CLASSES = 10, BATCH = 64, TURNS = 5 };
 
@@ -50,32 +49,16 @@ static int make_csv(const char *path, struct err *e)
     return put_gzip(path, &b, e);
 }
 
-static void put_feature(struct buf *features, const char *name, uint32_t kind, const struct buf *list)
-{
-    AUTO_FINI(buf) entry = BUF_INIT;
-    AUTO_FINI(buf) feature = BUF_INIT;
-    pb_put_bytes(&feature, kind, list->data, list->len);
-    pb_put_str(&entry, 1, name);
-    pb_put_bytes(&entry, 2, feature.data, feature.len);
-    pb_put_bytes(features, 1, entry.data, entry.len);
-}
-
-static void put_example(struct buf *b, const unsigned char *pixels, int label)
+static void put_image(struct buf *b, const unsigned char *pixels, int label)
 {
     AUTO_FINI(buf) image = BUF_INIT;
     AUTO_FINI(buf) number = BUF_INIT;
     AUTO_FINI(buf) features = BUF_INIT;
-    AUTO_FINI(buf) message = BUF_INIT;
     pb_put_bytes(&image, 1, pixels, PIXELS);
     pb_put_varint(&number, 1, (uint64_t)label);
     put_feature(&features, "image", 1, &image);
     put_feature(&features, "label", 3, &number);
-    pb_put_bytes(&message, 1, features.data, features.len);
-    uint64_t length = message.len;
-    buf_u64le(b, length);
-    buf_u32le(b, crc32c_mask(crc32c(0, &length, sizeof(length))));
-    buf_add(b, message.data, message.len);
-    buf_u32le(b, crc32c_mask(crc32c(0, message.data, message.len)));
+    put_example(b, &features);
 }
 
 static int make_tfrecord(const char *path, struct err *e)
@@ -86,7 +69,7 @@ static int make_tfrecord(const char *path, struct err *e)
         unsigned char pixels[PIXELS];
         for (int j = 0; j < PIXELS; j++)
             pixels[j] = (unsigned char)(rng_u32(&r) % 256);
-        put_example(&b, pixels, i % CLASSES);
+        put_image(&b, pixels, i % CLASSES);
     }
     return put_gzip(path, &b, e);
 }

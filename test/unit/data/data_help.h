@@ -12,11 +12,10 @@
 #include "base/file.h"
 #include "base/thread.h"
 #include "check_main.h"
-#include "codec/crc32c.h"
-#include "codec/pb.h"
 #include "codec/yaml.h"
 #include "data/dataset.h"
 #include "job/fields.h"
+#include "put_example.h"
 
 /* ---- a temporary folder ---- */
 
@@ -169,32 +168,6 @@ static inline void make_csv(int64_t first, int64_t n, struct buf *b)
         buf_printf(b, "%.2f,%s%.2f%s,%d,%.9g%s", (double)example_x(i, 0), i % 3 == 0 ? "\"" : "",
                    (double)example_x(i, 1), i % 3 == 0 ? "\"" : "", example_y(i), (double)example_x(i, 2),
                    i % 5 == 0 ? "\r\n" : "\n");
-}
-
-static inline void put_record(struct buf *b, const void *data, size_t n)
-{
-    uint64_t length = n;
-    buf_u64le(b, length);
-    buf_u32le(b, crc32c_mask(crc32c(0, &length, sizeof(length))));
-    buf_add(b, data, n);
-    buf_u32le(b, crc32c_mask(crc32c(0, data, n)));
-}
-
-static inline void put_feature(struct buf *features, const char *name, uint32_t kind, const struct buf *list)
-{
-    AUTO_FINI(buf) entry = BUF_INIT;
-    AUTO_FINI(buf) feature = BUF_INIT;
-    pb_put_bytes(&feature, kind, list->data, list->len);
-    pb_put_str(&entry, 1, name);
-    pb_put_bytes(&entry, 2, feature.data, feature.len);
-    pb_put_bytes(features, 1, entry.data, entry.len);
-}
-
-static inline void put_example(struct buf *b, const struct buf *features)
-{
-    AUTO_FINI(buf) message = BUF_INIT;
-    pb_put_bytes(&message, 1, features->data, features->len);
-    put_record(b, message.data, message.len);
 }
 
 /* Packed and unpacked lists, and the map's order, take turns: all are legal. */

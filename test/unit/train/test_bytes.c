@@ -1,17 +1,13 @@
 /* Features of uint8 stay bytes until exec converts and scales them in one pass. Whatever reads a batch must get the bits
  * that the same numbers give when the file holds them as float32. */
-#include "check_main.h"
+#include "data/data_help.h"
 
-#include <string.h>
-
-#include "base/file.h"
 #include "base/rng.h"
 #include "codec/json.h"
-#include "data/dataset.h"
 #include "nn/exec.h"
 #include "train/evaluate.h"
 
-enum { EXAMPLES = 90, SIDE = 5, WIDTH = SIDE * SIDE, BATCH = 32, CLASSES = 4 };
+enum { EXAMPLES = 90, PIXELS = 25, BATCH = 32 };
 #define TAIL "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}"
 #define INPUT "{\"inputShape\": [5, 5], \"layers\": ["
 static const char *const MODELS[] = {
@@ -26,50 +22,32 @@ static const char COMPILE[] =
     "{\"optimizer\": \"Adam\", \"loss\": \"sparse_categorical_crossentropy\", \"metrics\": [\"accuracy\"]}";
 
 struct world {
-    char dir[64];
+    struct folder folder;
     struct model *model;
     struct dataset *bytes, *floats;
 };
 
-static void npy_header(struct buf *b, const char *descr, const char *shape)
-{
-    AUTO_FINI(buf) dict = BUF_INIT;
-    buf_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
-    while ((10 + dict.len + 1) % 64 != 0)
-        buf_char(&dict, ' ');
-    buf_add(b, "\x93NUMPY\x01\x00", 8);
-    buf_u16le(b, (uint16_t)(dict.len + 1));
-    buf_printf(b, "%s\n", dict.data);
-}
-
-static void put(const char *dir, const char *name, const struct buf *b)
-{
-    struct err e = { 0 };
-    auto_free char *path = path_join(dir, name);
-    ck_ok_e(file_write(path, b->data, b->len, &e));
-}
-
 /* The same examples as uint8 and as float32, and their class numbers. */
-static void write_files(const char *dir)
+static void write_files(const struct folder *f)
 {
     AUTO_FINI(buf) bytes = BUF_INIT;
     AUTO_FINI(buf) floats = BUF_INIT;
     AUTO_FINI(buf) labels = BUF_INIT;
     struct rng r = rng_at(3, RNG_TEST, 0, 0);
-    npy_header(&bytes, "|u1", "90, 5, 5");
-    npy_header(&floats, "<f4", "90, 5, 5");
-    npy_header(&labels, "|u1", "90,");
-    for (int i = 0; i < EXAMPLES * WIDTH; i++) {
+    npy_header(&bytes, "|u1", "(90, 5, 5)");
+    npy_header(&floats, "<f4", "(90, 5, 5)");
+    npy_header(&labels, "|u1", "(90,)");
+    for (int i = 0; i < EXAMPLES * PIXELS; i++) {
         uint8_t v = i < 256 ? (uint8_t)i : (uint8_t)rng_u32(&r); /* every byte there is */
-        float f = v;
+        float as_float = v;
         buf_char(&bytes, (char)v);
-        buf_add(&floats, &f, sizeof(f));
+        buf_add(&floats, &as_float, sizeof(as_float));
     }
     for (int i = 0; i < EXAMPLES; i++)
-        buf_char(&labels, (char)(i % CLASSES));
-    put(dir, "bytes.npy", &bytes);
-    put(dir, "floats.npy", &floats);
-    put(dir, "labels.npy", &labels);
+        buf_char(&labels, (char)(i % 4));
+    put_file(f, "bytes.npy", bytes.data, bytes.len);
+    put_file(f, "floats.npy", floats.data, floats.len);
+    put_file(f, "labels.npy", labels.data, labels.len);
 }
 
 static struct dataset *open_data(const char *dir, char *features)
@@ -84,27 +62,25 @@ static struct dataset *open_data(const char *dir, char *features)
 
 static struct world world_open(const char *model)
 {
-    struct world w = { .dir = "/tmp/trainyard-unit.XXXXXX" };
+    struct world w = { .folder = folder_new() };
     struct err e = { 0 };
     json_auto_t *m = NULL, *c = NULL;
-    ck_assert_ptr_nonnull(mkdtemp(w.dir));
-    write_files(w.dir);
+    write_files(&w.folder);
     ck_ok_e(json_parse(model, strlen(model), "model", &m, &e));
     ck_ok_e(json_parse(COMPILE, strlen(COMPILE), "compile", &c, &e));
     struct node mn = node_root(m, NULL), cn = node_root(c, NULL);
     ck_ok_e(model_build(&mn, &cn, ".", &w.model, &e));
-    w.bytes = open_data(w.dir, (char[]){ "bytes.npy" });
-    w.floats = open_data(w.dir, (char[]){ "floats.npy" });
+    w.bytes = open_data(w.folder.path, (char[]){ "bytes.npy" });
+    w.floats = open_data(w.folder.path, (char[]){ "floats.npy" });
     return w;
 }
 
 static void world_close(struct world *w)
 {
-    auto_free char *command = xasprintf("rm -rf %s", w->dir);
     dataset_free(w->bytes);
     dataset_free(w->floats);
     model_free(w->model);
-    ck_assert_int_eq(system(command), 0);
+    folder_fini(&w->folder);
 }
 
 static float *vector_of(const struct model *m)
