@@ -1,3 +1,6 @@
+#include <time.h>
+
+#include "base/clock.h"
 #include "base/thread.h"
 #include "data/open.h"
 #include "data/order.h"
@@ -10,6 +13,10 @@ struct slot {
     void *x;
     void *y;
 };
+
+/* Where all processors are busy the thread that parses waits for one, and its owner for the thread. So of TRIALS hinted
+ * batches the time saved is added up, and when there was none the next PAUSE hints are not followed. */
+enum { TRIALS = 16, PAUSE = 512 };
 
 enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_BUSY, AHEAD_DONE };
 
@@ -32,6 +39,9 @@ struct loader {
     int64_t ahead_ordinal;
     int ahead_rc;
     struct err ahead_err;
+    int64_t ahead_ns;          /* processor time it took */
+    int64_t saved_ns;          /* by the trials so far */
+    unsigned trials, pause;
 };
 
 static size_t label_count(const struct records *r)
@@ -122,6 +132,13 @@ static int fill(struct loader *l, int64_t ordinal, struct slot *s, struct err *e
     return l->records->ops->read(l->records, l->which, n, s->x, s->y, e);
 }
 
+static int64_t thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static void run_ahead(void *user)
 {
     struct loader *l = user;
@@ -136,8 +153,11 @@ static void run_ahead(void *user)
         struct err e = { .code = ERR_NONE };
         l->ahead = AHEAD_BUSY;
         mutex_unlock(&l->lock);
+        int64_t begun = thread_ns();
         int rc = fill(l, ordinal, s, &e);
+        int64_t took = thread_ns() - begun;
         mutex_lock(&l->lock);
+        l->ahead_ns = took;
         l->ahead_rc = rc;
         l->ahead_err = e;
         l->ahead = AHEAD_DONE;
@@ -145,14 +165,30 @@ static void run_ahead(void *user)
     }
 }
 
+/* A hinted batch was taken (saved: the time to parse it less the time waited for it) or left to the owner (0). */
+static void judge_hint(struct loader *l, int64_t saved_ns)
+{
+    l->saved_ns += saved_ns;
+    if (++l->trials < TRIALS)
+        return;
+    l->pause = l->saved_ns > 0 ? 0 : PAUSE;
+    l->trials = 0;
+    l->saved_ns = 0;
+}
+
 /* Waits until the thread rests (one batch at most); true when what it prepared is the batch asked for. What it has not
  * begun is not waited for: where all processors are busy the owner is sooner. */
 static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct err *e)
 {
     MUTEX_GUARD(&l->lock);
+    int64_t begun = l->ahead == AHEAD_BUSY ? clock_ns() : 0, waited = 0;
     while (l->ahead == AHEAD_BUSY)
         cond_wait(&l->changed, &l->lock);
+    if (begun != 0)
+        waited = clock_ns() - begun;
     bool hit = l->ahead == AHEAD_DONE && l->ahead_ordinal == ordinal;
+    if (l->ahead != AHEAD_NONE)
+        judge_hint(l, hit ? l->ahead_ns - waited : -waited);
     l->ahead = AHEAD_NONE;
     if (hit && l->ahead_rc < 0 && e != NULL)
         *e = l->ahead_err;
@@ -172,6 +208,10 @@ void loader_hint(struct loader *l, int64_t next_ordinal)
     if (!l->thread.started && thread_start(&l->thread, "loader", run_ahead, l, NULL) < 0)
         return; /* a hint is only a hint */
     MUTEX_GUARD(&l->lock);
+    if (l->pause > 0) {
+        l->pause--;
+        return;
+    }
     if (l->ahead == AHEAD_BUSY || (l->ahead == AHEAD_DONE && l->ahead_ordinal == next_ordinal))
         return;
     l->ahead = AHEAD_WANTED;
