@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs unit test programs, JOBS (2) at a time, shows the output of those that fail, and closes with
+# Runs unit test programs, twice JOBS (2) at a time since many wait, shows the output of those that fail, and closes with
 # "N passed, N failed, N skipped".
 # usage: unit.sh PROGRAM...    (from the repository's root)
 set -u
@@ -12,7 +12,7 @@ run_one() { # PROGRAM: its output and exit status go to files
     echo $? >"$outputs/$name.status"
 }
 export -f run_one
-printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I PROGRAM bash -c 'run_one PROGRAM'
+printf '%s\n' "$@" | xargs -P $((2 * ${JOBS:-2})) -I PROGRAM bash -c 'run_one PROGRAM'
 
 passed=0 failed=0
 for program in "$@"; do
