@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the API server refuses and takes, asked of a real one: both CRDs, every rule in them, deploy/ and the chart.
-# usage: test/chart/cel.sh [NAME]...     (BUILD=build/release: where the tools are)
+# usage: test/chart/cel.sh [NAME]...     (BUILD=build/release: where the tools are; KEEP=1 leaves the cluster running)
 # A case is a file of test/data/cel. Its first line says what must come of it: "# refused: WORDS OF THE MESSAGE",
 # "# accepted", or "# accepted ...: keeps PATH..." (what the object must still have). Of two documents the first is there
 # before, and the second is the change.
@@ -12,8 +12,11 @@ passed=0 failed=0 skipped=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-cel.XXXXXX")
 ours= # the cluster is of our making
 finish() {
-    kubectl delete namespace "$ns" trainyard-system --wait=false >/dev/null 2>&1
-    [ -z "$ours" ] || test/cluster/cluster.sh down --purge >/dev/null 2>&1
+    if [ -n "$ours" ] && [ "${KEEP:-0}" != 1 ]; then
+        test/cluster/cluster.sh down --purge >/dev/null 2>&1
+    else # gone when this ends: what comes next makes trainyard-system again
+        kubectl delete namespace "$ns" trainyard-system --timeout=180s >/dev/null 2>&1
+    fi
     rm -rf "$scratch"
 }
 test/cluster/cluster.sh status >/dev/null 2>&1 || ours=1

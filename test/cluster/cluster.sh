@@ -7,7 +7,7 @@
 #   down [--purge]                 stop; --purge forgets all state and leaves nothing behind
 #   status                         what runs; exit status 0 when the API server answers
 #   env                            lines for eval: KUBECONFIG and PATH
-#   kwok N                         N fake nodes, whose pods run and end as their annotations say
+#   kwok N                         N fake nodes, whose pods run and end as their annotations say; 0 takes them away
 #   images [TARGET]...             make the base images, once, and targets of the Dockerfile: operator, trainer
 #   image TAG CONTEXT [ARG]...     build TAG with buildah from a folder with a Dockerfile (ARGs are buildah's), import it
 #                                  when the node runs

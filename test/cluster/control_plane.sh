@@ -87,8 +87,14 @@ END
 # Beside a real node the fake ones are tainted (kwok.x-k8s.io/node=fake:NoSchedule), so that only pods that ask go there.
 start_kwok() { # N
     local taints=
-    [[ $1 =~ ^[1-9][0-9]*$ ]] || fail "kwok wants a number of nodes, not '$1'"
+    [[ $1 =~ ^(0|[1-9][0-9]*)$ ]] || fail "kwok wants a number of nodes, not '$1'"
     [ -f "$RUN/ports" ] || fail "cluster $INSTANCE is not up"
+    if [ "$1" = 0 ]; then
+        stop kwok
+        rm -f "$RUN/kwok.command" # it is not missed
+        kubectl delete nodes -l type=kwok >/dev/null
+        return
+    fi
     [ "$(cat "$RUN/kind")" = control-plane ] || taints="{key: kwok.x-k8s.io/node, value: fake, effect: NoSchedule}"
     build_parts addons
     choose_ports

@@ -17,9 +17,15 @@ images_environment() {
 
 archive_of() { tr '/:' '__' <<<"$1"; } # the file name of TAG, without .tar
 
+# Nothing to do when the archive holds this very image.
 export_image() { # LOCAL-NAME NAME-IN-THE-CLUSTER FILE
+    local id
+    id=$(buildah images -q --no-trunc "$1")
+    [ ! -s "$IMAGES/$3.tar" ] || [ "$(cat "$IMAGES/$3.id" 2>/dev/null)" != "$id" ] || return 0
+    rm -f "$IMAGES/$3.id"
     buildah push -q --signature-policy "$CACHE/buildah/policy.json" "$1" "oci-archive:$IMAGES/$3.new:$2"
     mv "$IMAGES/$3.new" "$IMAGES/$3.tar"
+    echo "$id" >"$IMAGES/$3.id"
 }
 
 # What RUN fetches is trusted by the certificates that this machine trusts.

@@ -83,6 +83,6 @@ alone_soak() {
 cluster_up
 "$cluster" kwok 4 >"$scratch/kwok.log" 2>&1 || { cat "$scratch/kwok.log"; exit 1; }
 run_several 1 alone_soak
-[ "${KEEP:-0}" = 1 ] || "$cluster" down --purge
+if [ "${KEEP:-0}" = 1 ]; then "$cluster" kwok 0; else "$cluster" down --purge; fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
