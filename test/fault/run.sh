@@ -1,11 +1,12 @@
 #!/bin/bash
 # Replicas that die at random, and exact counts afterwards. The optimizer Counting adds 1 to every cell for every batch
 # a segment applied: whatever was killed, every cell must end at epochs x batches above its initial value.
-# usage: run.sh [NAME...]          STORM_SECONDS (default 12) bounds each storm
+# usage: run.sh [NAME...]          STORM_SECONDS (default 12) bounds each storm; `make storm` gives it minutes
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/../integration/lib.sh"
 data=$root/deploy/examples
 seconds=${STORM_SECONDS:-12}
+longer=$((seconds > 12 ? seconds / 12 : 1)) # a longer storm has a longer job, so that it does not end before
 
 replicas_of() { # ROLE: pids of its processes of this test
     pgrep -f -- "$dir/run" | while read -r pid; do
@@ -30,14 +31,14 @@ storm() {
     done
     echo "    $kills replicas killed"
     [ $kills -gt 3 ] || problem "only $kills kills"
-    local deadline=$((SECONDS + 300))
+    local deadline=$((SECONDS + 300 * longer))
     while kill -0 $pid 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.2; done
     kill -0 $pid 2>/dev/null && { problem "the job did not end in time"; tail -n 20 "$dir/out"; kill -9 $pid; return; }
     wait $pid || { problem "the job ended with exit code $?"; tail -n 20 "$dir/out"; }
     want_no_process
 }
 
-epochs=${STORM_EPOCHS:-400}
+epochs=${STORM_EPOCHS:-$((400 * longer))}
 test_count_without_faults() { counting_job 20; want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" && want_count $((20 * batches)); }
 test_storm_of_workers() { counting_job "$epochs"; storm worker; want_count $((epochs * batches)); }
 test_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs * batches)); }
