@@ -30,8 +30,10 @@ test: deps-test ## everything CI runs, with a table of minutes by tier
 	@test/tools/tiers.sh all
 unit: $(UNIT) ## build and run the unit tests of this flavour
 	@test/tools/unit.sh $(UNIT)
-test-%: deps-test ## one tier alone: test-static test-unit test-asan test-tsan test-fuzz test-integration test-bad test-converge test-fault
+test-%: deps-test ## one tier alone: test- static unit clang integration bad converge fault chart operator e2e soak fuzz asan tsan
 	@test/tools/tiers.sh $*
+storm: deps-test ## attacks for an hour: replicas, operators, API servers killed; fuzzing (STORM_SECONDS, SOAK_SECONDS, FUZZ_SECONDS)
+	@test/tools/tiers.sh storm
 bench: all $(BENCH) ## figures of this machine: steps/s and shares of time, pull and push against raw TCP, one process against OpenBLAS
 	@test/bench/run.sh $(BUILD)
 bench-operator: deps-cluster all $(BUILD)/bench/operator/burst ## the operator with 100 and 1,000 jobs on a real API server, against a bare client (PEER=1: training-operator too)
@@ -60,4 +62,4 @@ clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
+.PHONY: all demo check test storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help

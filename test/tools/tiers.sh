@@ -1,66 +1,113 @@
 #!/bin/bash
-# The tiers of the test suite, one after the other, with a table of what each took.
-# usage: tiers.sh all | check | TIER...        (from the repository's root)
+# The tiers of the test suite, with a table of what each took. `all` runs two lanes of tiers beside each other, and builds the
+# programs of the test cluster in the background; everything else runs one tier after the other.
+# usage: tiers.sh all | check | storm | TIER...        (from the repository's root)
 # Every tier prints "N passed, N failed, N skipped" last; its full output is in build/logs/TIER.log.
 set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 jobs=${JOBS:-2}
 make="make --no-print-directory -s -j$jobs DEV=1"
+cluster=test/cluster/cluster.sh
+# shellcheck source=lanes.sh
+. test/tools/lanes.sh
 
+# build FLAVOUR TARGET...: two lanes may want the same tree
+build() { mkdir -p build/logs && flock "build/logs/$1.lock" $make FLAVOUR="$1" "${@:2}"; }
 unit_programs() { find test/unit -name 'test_*.c' | sort | sed "s|^test/|build/$1/test/|; s|\.c\$||"; }
 unit_of() { # FLAVOUR: build and run
     # shellcheck disable=SC2046 # a list of words
-    $make FLAVOUR="$1" all $(unit_programs "$1") && test/tools/unit.sh $(unit_programs "$1")
+    build "$1" all $(unit_programs "$1") && test/tools/unit.sh $(unit_programs "$1")
 }
 
-tier_static() { $make all && test/tools/static.sh; } # the build makes headers that others include
+tier_static() { build release all && test/tools/static.sh; } # the build makes headers that others include
 # shellcheck disable=SC2046 # a list of words
-tier_clang() { $make FLAVOUR=clang all $(unit_programs clang) && echo "1 passed, 0 failed, 0 skipped"; }
+tier_clang() { build clang all $(unit_programs clang) && echo "1 passed, 0 failed, 0 skipped"; }
 tier_unit() { unit_of release; }
-# A real cluster of sanitized programs. What they find is in a file each, for a replica that dies of it is started again.
-cluster_of() { # FLAVOUR SCRIPT [ARG]...
-    local reports=$PWD/build/logs/$1-reports
+# sanitized FLAVOUR NAME SCRIPT [ARG]...: real programs of a sanitized build. What the sanitizers find is in a file each, for
+# a replica that dies of it is started again.
+sanitized() {
+    local reports=$PWD/build/logs/$1-$2-reports
     rm -rf "$reports" && mkdir -p "$reports"
     ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report UBSAN_OPTIONS=$UBSAN_OPTIONS:log_path=$reports/report \
-    TSAN_OPTIONS=$TSAN_OPTIONS:log_path=$reports/report TRAINYARD_TEST_BIN=build/$1/bin "${@:2}" || return 1
+    TSAN_OPTIONS=$TSAN_OPTIONS:log_path=$reports/report TRAINYARD_TEST_BIN=build/$1/bin "${@:3}" || return 1
     [ -z "$(ls "$reports")" ] || { tail -n 80 "$reports"/*; return 1; }
 }
-sanitized="quick_ interrupt two_ps_four_workers"
+sanitized_tests="quick_ interrupt two_ps_four_workers"
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=suppressions=$PWD/test/tools/tsan.supp:halt_on_error=1
+export CK_TIMEOUT_MULTIPLIER=10 # libcheck gives a test 4 s; no test depends on the speed of the machine
 # shellcheck disable=SC2086 # lists of words
-tier_asan() { CK_TIMEOUT_MULTIPLIER=10 unit_of asan && cluster_of asan test/integration/run.sh $sanitized && cluster_of asan test/operator/soak.sh 20 40; }
+tier_asan() { unit_of asan && sanitized asan programs test/integration/run.sh $sanitized_tests; }
 # shellcheck disable=SC2086
-tier_tsan() { CK_FORK=no CK_TIMEOUT_MULTIPLIER=10 unit_of tsan && cluster_of tsan test/integration/run.sh $sanitized && cluster_of tsan test/operator/soak.sh 20 40; }
+tier_tsan() { CK_FORK=no unit_of tsan && sanitized tsan programs test/integration/run.sh $sanitized_tests; }
 tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-5}"; }
-tier_quick() { $make all && test/integration/run.sh quick; }
-tier_integration() { $make all build/release/fault/slow_link && test/integration/run.sh; }
-tier_bad() { $make all && test/integration/bad_input.sh; }
-tier_converge() { $make all && test/converge/run.sh; }
-tier_fault() { $make all && test/fault/run.sh; }
+tier_quick() { build release all && test/integration/run.sh quick; }
+tier_integration() { build release all build/release/fault/slow_link && test/integration/run.sh; }
+tier_bad() { build release all && test/integration/bad_input.sh; }
+tier_converge() { build release all && test/converge/run.sh; }
+tier_fault() { build release all && test/fault/run.sh; }
 # helm is a program of the cluster; where it cannot be built the tests that need it say so.
-tier_chart() { $make all build/release/tools/crd build/release/tools/yaml2json && { test/cluster/cluster.sh build addons || true; } && test/chart/run.sh && test/chart/cel.sh; }
-tier_operator() { $make all build/release/test/operator/kube_try && test/operator/run.sh; }
-tier_e2e() { $make all && test/e2e/run.sh; }
+tier_chart() {
+    build release all build/release/tools/crd build/release/tools/yaml2json || return 1
+    cluster_programs
+    $cluster build addons || true
+    test/chart/run.sh && on_control_plane test/chart/cel.sh
+}
+tier_operator() { build release all build/release/test/operator/kube_try && cluster_programs kube && on_control_plane test/operator/run.sh; }
+# The operator of each sanitized build, while it and the API server are killed.
+tier_soak() {
+    local flavour
+    for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
+        build "$flavour" "build/$flavour/bin/trainyard-operator" && cluster_programs || return 1
+        sanitized "$flavour" soak on_control_plane test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || return 1
+    done
+}
+tier_e2e() { build release all && cluster_programs images && test/e2e/run.sh; }
 
-all="static unit clang integration bad converge fault chart operator e2e fuzz asan tsan"
-quick="unit quick"
+# One lane computes, the other mostly waits: for processes, time-outs, pods. Only the second one has the cluster, and begins with
+# it as soon as its programs are there; those of the operator's tests come first. A lane that has done its own tiers takes what the other has not begun, from its end.
+all="static unit clang integration bad converge fault chart operator e2e soak fuzz asan tsan"
+computing="static unit clang asan tsan fuzz converge"
+waiting="integration bad fault"
+on_cluster="operator chart e2e soak"
+backwards() { tr ' ' '\n' <<<"$*" | tac; }
+all_computing() { echo $computing; backwards $waiting; }
+all_waiting() {
+    [ ! -e build/logs/cluster.kube ] || echo operator
+    [ ! -e build/logs/cluster.programs ] || echo $on_cluster
+    echo $waiting $on_cluster
+    backwards $computing
+}
+as_given() { echo $tiers; }
 case ${1:-} in
 all) tiers=$all ;;
-check) tiers=$quick ;;
-'') echo "usage: tiers.sh all | check | TIER..." >&2; exit 2 ;;
+check) tiers="unit quick" ;;
+storm) # attacks for long; each of these may be given
+    export STORM_SECONDS=${STORM_SECONDS:-120} SOAK_SECONDS=${SOAK_SECONDS:-180} SOAK_JOBS=${SOAK_JOBS:-300} FUZZ_SECONDS=${FUZZ_SECONDS:-120}
+    tiers="fault soak fuzz" ;;
+'') echo "usage: tiers.sh all | check | storm | TIER..." >&2; exit 2 ;;
 *) tiers=$* ;;
 esac
+for tier in $tiers; do
+    declare -F "tier_$tier" >/dev/null || { echo "tiers.sh: there is no tier $tier (there are: $all quick)" >&2; exit 2; }
+    rm -f "build/logs/$tier.log"
+done
+lanes_begin
+if [ "$1" = all ]; then
+    background_build
+    lane all_computing
+    lane all_waiting
+else
+    lane as_given
+fi
+lanes_guard
 
-mkdir -p build/logs
-passed=0 failed=0 skipped=0 table=
+passed=0 failed=0 skipped=0 table='' status='' seconds='' cpu=''
 for tier in $tiers; do
     log=build/logs/$tier.log
-    started=$(date +%s)
     echo "== $tier"
-    "tier_$tier" >"$log" 2>&1
-    status=$?
+    result_of "$tier" # sets status, seconds and cpu
     # A tier may have several totals: they are added.
     read -r p f s <<<"$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" |
         awk '{p += $1; f += $3; s += $5} END {print p + 0, f + 0, s + 0}')"
@@ -71,9 +118,10 @@ for tier in $tiers; do
         tail -n 400 "$log" # where only the console is kept, it is all there is to go by
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    table+=$(printf '%-12s %6.1f min  %5d passed %4d failed %4d skipped' "$tier" \
-        "$(awk -v s=$(($(date +%s) - started)) 'BEGIN{print s/60}')" "$p" "$f" "$s")$'\n'
+    table+=$(awk -v tier="$tier" -v s="$seconds" -v cpu="$cpu" -v passed="$p" -v failed="$f" -v skipped="$s" 'BEGIN {
+        printf "%-12s %6.1f min  %5d passed %4d failed %4d skipped  %6.1f min of CPU time", tier, s / 60, passed, failed, skipped, cpu / 60}')$'\n'
 done
 printf '\n%s\n' "$table"
+lanes_total
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
