@@ -5,7 +5,8 @@ set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
-mkdir "$scratch/ports" # those that were given
+given_ports=${TRAINYARD_GIVEN_PORTS:-$scratch/ports} # a folder that scripts beside each other share
+mkdir -p "$given_ports"
 # A copy, so that a build beside the tests does not change programs under their feet.
 mkdir "$scratch/bin" && cp "${TRAINYARD_TEST_BIN:-$root/build/release/bin}"/trainyard* "$scratch/bin"
 export PATH="$scratch/bin:$PATH"
@@ -66,7 +67,7 @@ free_port() {
     local port
     while :; do
         port=$((11000 + RANDOM % 4000))
-        mkdir "$scratch/ports/$port" 2>/dev/null || continue
+        mkdir "$given_ports/$port" 2>/dev/null || continue
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo $port; return; }
     done
 }

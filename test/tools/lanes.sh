@@ -10,7 +10,7 @@ lanes_begin() {
     mkdir -p build/logs
     state=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-tiers.XXXXXX") || exit 1
     began=$EPOCHSECONDS
-    export TRAINYARD_TIERS=$$
+    export TRAINYARD_TIERS=$$ TRAINYARD_GIVEN_PORTS=$state/ports
     trap lanes_end EXIT
     trap 'echo interrupted >&2; exit 130' INT
     trap 'exit 143' TERM
