@@ -38,7 +38,7 @@ storm() {
     want_no_process
 }
 
-epochs=${STORM_EPOCHS:-$((400 * longer))}
+epochs=${STORM_EPOCHS:-$((longer == 1 ? 800 : 2000 * longer))} # of 50 batches: thousands of batches a second
 test_count_without_faults() { counting_job 20; want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" && want_count $((20 * batches)); }
 test_storm_of_workers() { counting_job "$epochs"; storm worker; want_count $((epochs * batches)); }
 test_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs * batches)); }
