@@ -91,23 +91,56 @@ static void view_add(struct fleet_view *v, const struct shard_info *i, bool firs
     }
 }
 
+/* What every ps answered. */
+struct answers {
+    struct shard_info *infos;
+    struct err *errors;
+    size_t n;
+};
+
+static void answers_fini(struct answers *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        shard_info_fini(&a->infos[i]);
+    free(a->infos);
+    free(a->errors);
+}
+DEFINE_AUTO_FINI(answers, answers_fini)
+
+static struct answers ask_all(struct fleet *f, int64_t deadline_ms)
+{
+    size_t n = fleet_size(f);
+    struct answers a = { .infos = xcalloc(n + 1, sizeof *a.infos), .errors = xcalloc(n + 1, sizeof *a.errors), .n = n };
+    params_describe(f->params, deadline_ms, a.infos, a.errors);
+    return a;
+}
+
+/* The chief that has our generation at this ps, when it is another one; else 0. */
+static uint64_t other_chief(const struct fleet *f, const struct shard_info *i)
+{
+    bool ours = i->chief == params_incarnation(f->params);
+    return i->generation == params_generation(f->params) && !ours ? i->chief : 0;
+}
+
 void fleet_look(struct fleet *f, int64_t deadline_ms, struct fleet_view *ret)
 {
     *ret = (struct fleet_view){ .condition = FLEET_WELL, .begun_ms = clock_ms() };
+    AUTO_FINI(answers) all = ask_all(f, deadline_ms);
     bool first = true;
-    for (size_t ps = 0; ps < fleet_size(f); ps++) {
-        AUTO_FINI(shard_info) info = { 0 };
-        struct err e = { 0 };
-        if (params_describe(f->params, ps, deadline_ms, &info, &e) < 0) {
-            worsen(ret, FLEET_AWAY, e.msg);
+    for (size_t ps = 0; ps < all.n; ps++) {
+        const struct shard_info *info = &all.infos[ps];
+        if (all.errors[ps].code != ERR_NONE) {
+            worsen(ret, FLEET_AWAY, all.errors[ps].msg);
             continue;
         }
         char text[64];
-        enum fleet_condition c = condition_of(f, ps, &info);
+        enum fleet_condition c = condition_of(f, ps, info);
         str_fmt(text, sizeof text, "ps-%zu %s", ps, c == FLEET_LEAVING ? "is terminating" : "has lost its state");
         worsen(ret, c, text);
+        if (other_chief(f, info) != 0)
+            ret->other_chief = other_chief(f, info);
         bool holds_any = f->placement->n[ps] > 0;
-        view_add(ret, &info, first, holds_any);
+        view_add(ret, info, first, holds_any);
         first = first && !holds_any;
     }
 }
@@ -169,22 +202,38 @@ static int check_owner(const struct fleet *f, size_t ps, const struct shard_info
     return err_set(e, ERR_REFUSED, "ps-%zu serves another job (%s)", ps, i->job_uid);
 }
 
+/* May this chief have the ps? */
+static int check_answer(const struct fleet *f, size_t ps, const struct shard_info *i, const struct err *cause, struct err *e)
+{
+    uint64_t generation = params_generation(f->params);
+    if (cause->code != ERR_NONE)
+        return err_set(e, cause->code, "%s", cause->msg);
+    if (check_owner(f, ps, i, e) < 0)
+        return -1;
+    if (i->generation > generation)
+        return err_set(e, ERR_FENCED, "ps-%zu is at generation %llu, this chief at %llu: a newer chief is in charge", ps,
+                       (unsigned long long)i->generation, (unsigned long long)generation);
+    if (other_chief(f, i) != 0)
+        return err_set(e, ERR_FENCED, "ps-%zu has generation %llu from another chief (incarnation %016llx)", ps,
+                       (unsigned long long)generation, (unsigned long long)i->chief);
+    return 0;
+}
+
 int fleet_bring_up(struct fleet *f, uint64_t generation, const struct segment_source *source, int *ret_restored, struct err *e)
 {
     int restored = 0;
     params_set_generation(f->params, generation);
-    for (size_t ps = 0; ps < fleet_size(f); ps++) {
-        AUTO_FINI(shard_info) info = { 0 };
-        if (params_describe(f->params, ps, CALL_MS, &info, e) < 0 || check_owner(f, ps, &info, e) < 0)
+    AUTO_FINI(answers) all = ask_all(f, CALL_MS);
+    for (size_t ps = 0; ps < all.n; ps++)
+        if (check_answer(f, ps, &all.infos[ps], &all.errors[ps], e) < 0)
             return -1;
-        if (info.generation > generation)
-            return err_set(e, ERR_FENCED, "ps-%zu is at generation %llu, this chief at %llu: a newer chief is in charge", ps,
-                           (unsigned long long)info.generation, (unsigned long long)generation);
-        bool keeps = serves(&info) && info.layout_hash == f->layout->hash;
+    for (size_t ps = 0; ps < all.n; ps++) {
+        const struct shard_info *info = &all.infos[ps];
+        bool keeps = serves(info) && info->layout_hash == f->layout->hash;
         if ((keeps ? params_adopt(f->params, ps, CALL_MS, e) : fill(f, ps, source, e)) < 0)
             return -1;
         restored += !keeps;
-        f->incarnation[ps] = info.incarnation;
+        f->incarnation[ps] = info->incarnation;
     }
     *ret_restored = restored;
     return 0;

@@ -34,16 +34,18 @@ struct fleet_view {
     int64_t begun_ms;                /* when the look began */
     int64_t step;                    /* smallest version of any segment */
     uint64_t highest_generation;     /* above ours: somebody newer is in charge */
+    uint64_t other_chief;            /* incarnation of another chief, whom a ps gave our generation; 0: none */
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns; /* sums over all ps */
     char message[240];
 };
 void fleet_view_fini(struct fleet_view *v);
 DEFINE_AUTO_FINI(fleet_view, fleet_view_fini)
-/* Describes every ps. */
+/* Describes every ps, all at once: those that are away cost one deadline together. */
 void fleet_look(struct fleet *f, int64_t deadline_ms, struct fleet_view *ret);
 
 /* Brings every ps under the generation: those that serve this job keep their state (adopt), the others get theirs from
- * the source. ERR_NOT_READY/ERR_LOST: one does not answer yet, call again. *ret_restored: how many were filled. */
+ * the source. Nothing is changed before all have answered. ERR_NOT_READY/ERR_LOST: one does not answer yet, call again.
+ * ERR_FENCED: one knows a newer generation, or another chief in this one. *ret_restored: how many were filled. */
 MUST_USE int fleet_bring_up(struct fleet *f, uint64_t generation, const struct segment_source *source, int *ret_restored,
                             struct err *e);
 /* Only fences: every ps goes to the generation and keeps its state, so that no push of an older one is applied any

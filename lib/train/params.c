@@ -68,6 +68,11 @@ uint64_t params_generation(const struct params *p)
     return p->generation;
 }
 
+uint64_t params_incarnation(const struct params *p)
+{
+    return p->id.incarnation;
+}
+
 int params_pull(struct params *p, int64_t deadline_ms, struct err *e)
 {
     return p->ops->pull(p, false, deadline_ms, e);
@@ -131,9 +136,9 @@ int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t d
     return params_push_finish(p, ret, e);
 }
 
-int params_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
+void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
 {
-    return p->ops->describe(p, ps, deadline_ms, ret, e);
+    p->ops->describe(p, deadline_ms, rets, errors);
 }
 
 int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)

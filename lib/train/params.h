@@ -39,6 +39,7 @@ float *params_vector(struct params *p);
 MUST_USE int params_gradients(struct params *p, int which, float **ret, struct err *e);
 void params_set_generation(struct params *p, uint64_t generation);
 uint64_t params_generation(const struct params *p);
+uint64_t params_incarnation(const struct params *p);      /* of the caller's process */
 
 /* Fetches all values. Errors name the ps: "ps-1 (host:port): ...". ERR_LOST/ERR_TIMEOUT: unreachable; ERR_NOT_READY:
  * wait and ask again; ERR_FENCED: register with the chief again. */
@@ -77,8 +78,10 @@ uint64_t params_moved(const struct params *p);
 typedef int params_watch_fn(void *user, int64_t since_ms, const char *progress, struct err *e);
 void params_watch(struct params *p, params_watch_fn *watch, void *user);
 
-/* ---- what the chief asks, one ps at a time ---- */
-MUST_USE int params_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
+/* ---- what the chief asks; one ps at a time, but for params_describe ---- */
+/* Asks every ps at once, so that those that are away cost one deadline together. rets and errors have one element for
+ * each ps: the answer, or, where errors[ps].code is not ERR_NONE, why there is none. */
+void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
 MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
 MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 /* data: values, then slots when with_slots. */

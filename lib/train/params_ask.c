@@ -1,4 +1,4 @@
-/* What the chief asks one ps at a time, over gRPC. */
+/* What the chief asks over gRPC: Describe of all ps at once, the rest of one ps at a time. */
 #include <string.h>
 
 #include "train/params_grpc.h"
@@ -41,7 +41,7 @@ static int take_info(const Trainyard__V1__DescribeReply *a, struct shard_info *r
         .incarnation = a->incarnation, .generation = a->generation, .layout_hash = a->layout_hash,
         .state = STATES[a->state], .version_min = a->version_min, .version_max = a->version_max, .pushes = a->pushes,
         .duplicates = a->duplicates, .staleness_sum = a->staleness_sum, .staleness_max = a->staleness_max,
-        .apply_ns = a->apply_ns,
+        .apply_ns = a->apply_ns, .chief = a->chief_incarnation,
     };
     str_fmt(info.job_uid, sizeof(info.job_uid), "%s", a->job_uid);
     if (wire_applied(a->applied, &info.applied, e) < 0)
@@ -50,18 +50,39 @@ static int take_info(const Trainyard__V1__DescribeReply *a, struct shard_info *r
     return 0;
 }
 
-int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
+static void describe_head(const struct params *p, struct buf *ret)
 {
-    struct peer *peer = peer_of(p, ps);
     Trainyard__V1__Header header;
     Trainyard__V1__DescribeRequest q = TRAINYARD__V1__DESCRIBE_REQUEST__INIT;
-    WIRE_AUTO *answer = NULL;
     remote_header(p, &header);
     q.header = &header;
-    if (ask(peer, PS_DESCRIBE, 0, &q.base, NULL, deadline_ms, &trainyard__v1__describe_reply__descriptor, NULL, &answer,
-            e) < 0)
-        return -1;
-    return take_info((const void *)answer, ret, e) < 0 ? peer_error(peer, e) : 0;
+    wire_pack(&q.base, ret);
+}
+
+static int describe_wait(const struct peer *peer, struct rpc_call *call, struct shard_info *ret, struct err *e)
+{
+    AUTO(rpc_message) *m = NULL;
+    WIRE_AUTO *answer = NULL;
+    if (rpc_wait(call, &m, e) < 0 || wire_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, e) < 0 ||
+        take_info((const void *)answer, ret, e) < 0)
+        return peer_error(peer, e);
+    return 0;
+}
+
+/* Every call has the one deadline from now on, whichever is waited for first. */
+void remote_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
+{
+    AUTO_FINI(buf) head = BUF_INIT;
+    auto_free struct rpc_call **calls = xcalloc(p->nps, sizeof(struct rpc_call *));
+    describe_head(p, &head);
+    for (size_t ps = 0; ps < p->nps; ps++) {
+        const struct peer *peer = peer_of(p, ps);
+        calls[ps] = rpc_start(peer->channel, peer->small_lane, wire_method(PS_DESCRIBE), head.data, head.len, NULL, 0, deadline_ms);
+    }
+    for (size_t ps = 0; ps < p->nps; ps++) {
+        errors[ps] = (struct err){ 0 };
+        (void)!describe_wait(peer_of(p, ps), calls[ps], &rets[ps], &errors[ps]);
+    }
 }
 
 /* ---- Init ---- */
@@ -76,6 +97,10 @@ static int call_init(struct params *p, struct peer *peer, Trainyard__V1__InitReq
             e) < 0)
         return -1;
     const Trainyard__V1__InitReply *a = (const void *)answer;
+    if (a->chief_incarnation != 0 && a->chief_incarnation != p->id.incarnation) {
+        (void)err_set(e, ERR_FENCED, "generation %llu belongs to another chief there", (unsigned long long)a->generation);
+        return peer_error(peer, e);
+    }
     peer->incarnation = 0; /* whoever answered Init is the one from now on */
     remote_of(p)->unfinished = false;
     return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;

@@ -20,7 +20,8 @@ static struct local *local_of(struct params *p)
 
 static struct shard_caller who(const struct params *p)
 {
-    return (struct shard_caller){ .job_uid = p->id.job_uid, .sender = p->id.sender, .generation = p->generation };
+    return (struct shard_caller){ .job_uid = p->id.job_uid, .sender = p->id.sender, .generation = p->generation,
+                                  .incarnation = p->id.incarnation };
 }
 
 static void local_free(struct params *p)
@@ -101,11 +102,11 @@ static int local_push_finish(struct params *p, struct push_result *ret, struct e
 
 /* ---- the chief's ---- */
 
-static int local_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
+static void local_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
 {
-    (void)ps, (void)deadline_ms, (void)e;
-    shard_describe(local_of(p)->shard, ret);
-    return 0;
+    (void)deadline_ms;
+    errors[0] = (struct err){ 0 };
+    shard_describe(local_of(p)->shard, &rets[0]);
 }
 
 static int local_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)

@@ -73,6 +73,23 @@ static int check_caller(const struct shard *s, const struct shard_caller *who, s
     return 0;
 }
 
+/* Two chiefs that believe in the same generation: the one that named it here first has it. */
+static int check_chief(const struct shard *s, const struct shard_caller *who, struct err *e)
+{
+    if (check_caller(s, who, e) < 0)
+        return -1;
+    if (s->generation > 0 && who->generation == s->generation && who->incarnation != s->chief)
+        return err_set(e, ERR_FENCED, "generation %llu belongs to another chief (incarnation %016llx, not %016llx)",
+                       (unsigned long long)s->generation, (unsigned long long)s->chief, (unsigned long long)who->incarnation);
+    return 0;
+}
+
+static void bind_generation(struct shard *s, const struct shard_caller *who)
+{
+    s->generation = who->generation;
+    s->chief = who->incarnation;
+}
+
 static int check_running(const struct shard *s, struct err *e)
 {
     return s->state == SHARD_FINISHED ? err_set(e, ERR_REFUSED, "the job has finished") : 0;
@@ -102,6 +119,13 @@ int shard_admit(const struct shard *s, const struct shard_caller *who, enum shar
     if (s->state == SHARD_LOADING)
         return err_set(e, ERR_NOT_READY, "it is being loaded: %zu of %zu segments are missing", missing(s), s->n);
     return err_set(e, ERR_REFUSED, "it serves already: a segment can only be restored before");
+}
+
+int shard_admit_chief(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e)
+{
+    if (check_running(s, e) < 0 || check_chief(s, who, e) < 0)
+        return -1;
+    return shard_admit(s, who, state, e);
 }
 
 int shard_check(struct shard *s, const struct shard_caller *who, struct err *e)
@@ -235,7 +259,7 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
                const struct segment_spec *segments, size_t n, uint64_t layout_hash, struct err *e)
 {
     GATE_EXCLUSIVE(s);
-    if (check_running(s, e) < 0 || check_caller(s, who, e) < 0 || check_segments(segments, n, e) < 0)
+    if (check_running(s, e) < 0 || check_chief(s, who, e) < 0 || check_segments(segments, n, e) < 0)
         return -1;
     if (who->generation == 0 || who->job_uid[0] == '\0' || strlen(who->job_uid) >= SHARD_UID_MAX)
         return err_set(e, ERR_INPUT, "Init needs a generation from 1 and a job uid of at most %d bytes", SHARD_UID_MAX - 1);
@@ -250,7 +274,7 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
     for (size_t i = 0; i < s->n; i++)
         forget(&s->segments[i]);
     str_fmt(s->job_uid, sizeof(s->job_uid), "%s", who->job_uid);
-    s->generation = who->generation;
+    bind_generation(s, who);
     s->layout_hash = layout_hash;
     s->state = SHARD_LOADING;
     return 0;
@@ -261,11 +285,11 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
 int shard_adopt(struct shard *s, const struct shard_caller *who, struct err *e)
 {
     GATE_EXCLUSIVE(s);
-    if (check_running(s, e) < 0 || check_caller(s, who, e) < 0)
+    if (check_running(s, e) < 0 || check_chief(s, who, e) < 0)
         return -1;
     if (s->state != SHARD_SERVING)
         return err_set(e, ERR_NOT_READY, "it has no values to keep: initialise it");
-    s->generation = who->generation;
+    bind_generation(s, who);
     return 0;
 }
 
@@ -273,8 +297,8 @@ int shard_serve(struct shard *s, const struct shard_caller *who, struct err *e)
 {
     GATE_EXCLUSIVE(s);
     if (s->state == SHARD_SERVING)
-        return shard_admit(s, who, SHARD_SERVING, e);
-    if (shard_admit(s, who, SHARD_LOADING, e) < 0)
+        return shard_admit_chief(s, who, SHARD_SERVING, e);
+    if (shard_admit_chief(s, who, SHARD_LOADING, e) < 0)
         return -1;
     size_t left = missing(s);
     if (left > 0)
@@ -286,7 +310,7 @@ int shard_serve(struct shard *s, const struct shard_caller *who, struct err *e)
 int shard_finish(struct shard *s, const struct shard_caller *who, struct err *e)
 {
     GATE_EXCLUSIVE(s);
-    if (check_caller(s, who, e) < 0)
+    if (check_chief(s, who, e) < 0)
         return -1;
     s->state = SHARD_FINISHED;
     return 0;
@@ -339,6 +363,7 @@ static void describe_shard(const struct shard *s, struct shard_info *ret)
     *ret = (struct shard_info){
         .incarnation = s->incarnation,
         .generation = s->generation,
+        .chief = s->chief,
         .layout_hash = s->layout_hash,
         .state = s->terminating && s->state == SHARD_SERVING ? SHARD_TERMINATING : s->state,
         .pushes = atomic_load(&s->pushes),

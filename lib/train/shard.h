@@ -31,10 +31,14 @@ DEFINE_AUTO(shard, shard_free)
 
 /* Who asks. A different job_uid than the one of Init is ERR_REFUSED; an older generation than the shard's is
  * ERR_FENCED ("generation 3 is over, this is 4"); a newer one, outside Init, Adopt and Finish, is ERR_NOT_READY, and
- * so is whatever needs a state that is not reached. After shard_finish all is ERR_REFUSED "the job has finished". */
+ * so is whatever needs a state that is not reached. After shard_finish all is ERR_REFUSED "the job has finished".
+ *
+ * A generation belongs to the chief that named it first (Init or Adopt). What only a chief asks - Init, Adopt, Restore,
+ * Serve, Snapshot, Finish - is ERR_FENCED when another incarnation asks it in that generation. */
 struct shard_caller {
     const char *job_uid, *sender;
     uint64_t generation;
+    uint64_t incarnation; /* of the caller's process */
 };
 
 uint64_t shard_incarnation(const struct shard *s);
@@ -43,6 +47,7 @@ MUST_USE int shard_check(struct shard *s, const struct shard_caller *who, struct
 
 struct shard_info {
     uint64_t incarnation, generation, layout_hash;
+    uint64_t chief;               /* incarnation of the chief that named the generation; 0: none did, or not known */
     enum shard_state state;
     struct applied applied;       /* intersection over its segments; shard_info_fini */
     int64_t version_min, version_max;

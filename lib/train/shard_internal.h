@@ -36,6 +36,7 @@ struct shard {
     /* under the gate: */
     char job_uid[SHARD_UID_MAX];
     uint64_t generation, layout_hash;
+    uint64_t chief;             /* incarnation of the chief that the generation belongs to */
     enum shard_state state;     /* never SHARD_TERMINATING: that is SERVING and terminating */
     bool terminating;
     char *optimizer_json;
@@ -66,6 +67,8 @@ static inline pthread_rwlock_t *gate_exclusive_(struct shard *s)
 /* All under the gate. The caller's job and generation are those of the shard, and its state is `state`. */
 MUST_USE int shard_admit(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e);
 MUST_USE int shard_find(struct shard *s, uint32_t id, struct segment **ret, struct err *e);
+/* The same for what only the chief asks: the generation must be the caller's own. */
+MUST_USE int shard_admit_chief(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e);
 static inline size_t segment_bytes(const struct segment *g)
 {
     return g->spec.count * sizeof(float);

@@ -14,7 +14,8 @@ struct shard_caller exchange_caller(const Trainyard__V1__Header *h)
 {
     if (h == NULL)
         return (struct shard_caller){ .job_uid = "", .sender = "" };
-    return (struct shard_caller){ .job_uid = h->job_uid, .sender = h->sender, .generation = h->generation };
+    return (struct shard_caller){ .job_uid = h->job_uid, .sender = h->sender, .generation = h->generation,
+                                  .incarnation = h->incarnation };
 }
 
 static int on_describe(const struct exchange *x, struct err *e)
@@ -48,6 +49,7 @@ static int on_describe(const struct exchange *x, struct err *e)
     r.staleness_max = info.staleness_max;
     r.apply_ns = info.apply_ns;
     r.job_uid = info.job_uid;
+    r.chief_incarnation = info.chief;
     wire_pack(&r.base, &x->reply->head);
     return 0;
 }
@@ -88,6 +90,7 @@ static int on_init(const struct exchange *x, struct err *e)
     Trainyard__V1__InitReply r = TRAINYARD__V1__INIT_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
     r.generation = who.generation;
+    r.chief_incarnation = who.incarnation;
     wire_pack(&r.base, &x->reply->head);
     return 0;
 }

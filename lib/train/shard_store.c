@@ -32,7 +32,7 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
 {
     GATE_SHARED(s);
     struct segment *g;
-    if (shard_admit(s, who, SHARD_LOADING, e) < 0 || shard_find(s, id, &g, e) < 0)
+    if (shard_admit_chief(s, who, SHARD_LOADING, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
     if (version < 0 || version > VERSION_MAX)
         return err_set(e, ERR_INPUT, "segment %u: version %lld is out of range", id, (long long)version);
@@ -57,7 +57,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
     GATE_SHARED(s);
     struct segment *g;
     void *memory;
-    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0 ||
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0 ||
         mem_alloc((size_t)(1 + g->nslots) * segment_bytes(g), "a snapshot", &memory, e) < 0)
         return -1;
 

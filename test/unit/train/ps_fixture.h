@@ -58,13 +58,18 @@ static inline void ps_close(struct ps_fixture *w)
     job_close(&w->job);
 }
 
-static inline struct params *ps_params(struct ps_fixture *w, const char *name, const char *uid)
+static inline struct params *ps_params_as(struct ps_fixture *w, const char *name, const char *uid, uint64_t incarnation)
 {
     char *hosts[PS_COUNT];
-    struct params_identity id = { .job_uid = uid, .sender = name, .incarnation = 9 };
+    struct params_identity id = { .job_uid = uid, .sender = name, .incarnation = incarnation };
     for (size_t i = 0; i < PS_COUNT; i++)
         hosts[i] = w->host[i];
     return params_new_grpc(w->job.layout, w->placement, hosts, &id);
+}
+
+static inline struct params *ps_params(struct ps_fixture *w, const char *name, const char *uid)
+{
+    return ps_params_as(w, name, uid, 9);
 }
 
 /* Pushes batches [from, to) under a generation; what they hold does not matter to Counting. */

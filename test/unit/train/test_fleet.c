@@ -1,5 +1,7 @@
 #include "ps_fixture.h"
 
+#include "base/thread.h"
+
 enum { LOOK_MS = 20000 };
 
 struct world {
@@ -156,6 +158,112 @@ START_TEST(a_newer_generation_is_noticed_and_not_overruled)
 }
 END_TEST
 
+/* Two chiefs that took the same generation: whom a ps saw first has it. */
+START_TEST(a_second_chief_of_one_generation_is_refused)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored;
+    world_open(&w);
+    bring_up(&w, 3);
+    AUTO(params) *params = ps_params_as(&w.ps, "chief-0", JOB_UID, 10);
+    AUTO(fleet) *second = fleet_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), JOB_UID);
+    ck_fails(fleet_bring_up(second, 3, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e), ERR_FENCED,
+             "from another chief");
+    ck_fails(params_adopt(params, 0, PS_CALL_MS, &e), ERR_FENCED, "belongs to another chief");
+    AUTO_FINI(fleet_view) theirs = { 0 };
+    fleet_look(second, LOOK_MS, &theirs);
+    ck_assert_uint_eq(theirs.other_chief, 9);
+    AUTO_FINI(fleet_view) ours = look(&w);
+    ck_assert(ours.condition == FLEET_WELL && ours.other_chief == 0);
+    ck_ok_e(fleet_bring_up(second, 4, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e));
+    ck_assert_int_eq(restored, 0);
+    world_close(&w);
+}
+END_TEST
+
+/* A Describe that answers only when every ps that is there was asked. */
+struct together {
+    struct mutex lock;
+    struct cond all_asked;
+    int asked, wanted;
+};
+struct witness {
+    struct together *t;
+    struct rpc_method real;
+};
+
+static int describe_together(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+{
+    struct witness *w = user;
+    int64_t end = clock_ms() + 2 * (int64_t)LOOK_MS;
+    {
+        MUTEX_GUARD(&w->t->lock);
+        w->t->asked++;
+        cond_broadcast(&w->t->all_asked);
+        while (w->t->asked < w->t->wanted && cond_wait_until(&w->t->all_asked, &w->t->lock, end)) {
+        }
+    }
+    return w->real.handle(w->real.user, request, reply, e);
+}
+
+static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, struct witness *w)
+{
+    struct rpc_method methods[SHARD_METHODS];
+    struct err e = { 0 };
+    rpc_server_free(TAKE(ps->server[i]));
+    shard_service_methods(ps->service[i], methods);
+    for (size_t m = 0; m < SHARD_METHODS; m++)
+        if (str_ends(methods[m].path, "/Describe")) {
+            *w = (struct witness){ .t = t, .real = methods[m] };
+            methods[m].handle = describe_together;
+            methods[m].user = w;
+        }
+    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS, 2, &ps->server[i], &e));
+    str_fmt(ps->host[i], sizeof ps->host[i], "127.0.0.1:%d", rpc_server_port(ps->server[i]));
+}
+
+/* One after the other, the first would wait for its whole deadline, since the others are not asked meanwhile. */
+START_TEST(all_ps_are_asked_at_once)
+{
+    struct ps_fixture ps;
+    struct together t = { .wanted = PS_COUNT };
+    struct witness witnesses[PS_COUNT];
+    mutex_init(&t.lock);
+    cond_init(&t.all_asked);
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    char *hosts[PS_COUNT + 1], nobody[] = "127.0.0.1:1"; /* a port that refuses */
+    hosts[0] = nobody;
+    for (size_t i = 0; i < PS_COUNT; i++) {
+        serve_together(&ps, i, &t, &witnesses[i]);
+        hosts[i + 1] = ps.host[i];
+    }
+    struct params_identity id = { .job_uid = JOB_UID, .sender = "chief-0", .incarnation = 9 };
+    AUTO(placement) *three = placement_new(ps.job.layout, PLACEMENT_GREEDY, PS_COUNT + 1);
+    AUTO(params) *params = params_new_grpc(ps.job.layout, three, hosts, &id);
+    struct shard_info infos[PS_COUNT + 1] = { 0 };
+    struct err errors[PS_COUNT + 1];
+    params_describe(params, LOOK_MS, infos, errors);
+    ck_assert_msg(errors[0].code == ERR_LOST && strstr(errors[0].msg, "ps-0") != NULL, "%s", errors[0].msg);
+    for (size_t i = 1; i <= PS_COUNT; i++) {
+        ck_assert_msg(errors[i].code == ERR_NONE, "%s", errors[i].msg);
+        ck_assert_uint_eq(infos[i].incarnation, 99 + i);
+        shard_info_fini(&infos[i]);
+    }
+    AUTO(fleet) *f = fleet_new(params, ps.job.layout, three, model_optimizer(ps.job.model), JOB_UID);
+    AUTO_FINI(fleet_view) v = { 0 };
+    t.asked = 0;
+    fleet_look(f, LOOK_MS, &v);
+    ck_assert_msg(v.condition == FLEET_AWAY && strstr(v.message, "ps-0") != NULL, "%s", v.message);
+    ck_assert_int_eq(t.asked, PS_COUNT);
+    fleet_free(TAKE(f));
+    params_free(TAKE(params));
+    ps_close(&ps);
+    cond_fini(&t.all_asked);
+    mutex_fini(&t.lock);
+}
+END_TEST
+
 START_TEST(ps_of_another_job_are_left_alone)
 {
     struct world w;
@@ -212,6 +320,8 @@ Suite *test_suite(void)
     tcase_add_test(t, one_that_lost_its_state_is_filled_and_owed_what_it_lacks);
     tcase_add_test(t, one_that_terminates_is_seen);
     tcase_add_test(t, a_newer_generation_is_noticed_and_not_overruled);
+    tcase_add_test(t, a_second_chief_of_one_generation_is_refused);
+    tcase_add_test(t, all_ps_are_asked_at_once);
     tcase_add_test(t, ps_of_another_job_are_left_alone);
     tcase_add_test(t, fenced_off_pushes_change_nothing);
     tcase_add_test(t, who_answers_hears_of_the_end);

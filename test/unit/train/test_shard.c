@@ -89,7 +89,7 @@ START_TEST(a_life)
     ck_ok_e(shard_finish(s, &CHIEF, &e));
     ck_ok_e(shard_finish(s, &CHIEF, &e));
     ck_fails(push(s, 1, ALL, 1, grads, sizeof(grads), &duplicate, &e), ERR_REFUSED, "the job has finished");
-    ck_fails(shard_init(s, &(struct shard_caller){ UID, "chief-0", 9 }, SGD, l->segments, l->n, l->hash, &e), ERR_REFUSED,
+    ck_fails(shard_init(s, &(struct shard_caller){ UID, "chief-0", 9, 0 }, SGD, l->segments, l->n, l->hash, &e), ERR_REFUSED,
              "the job has finished");
     struct shard_info info;
     shard_describe(s, &info);
@@ -710,6 +710,60 @@ START_TEST(a_new_generation_fences_at_once)
 }
 END_TEST
 
+static uint64_t chief_of(struct shard *s)
+{
+    struct shard_info info;
+    shard_brief(s, &info);
+    return info.chief;
+}
+
+/* What only a chief may ask is refused to a second one of the same generation, in every state. */
+static void check_fenced(struct shard *s, const struct layout *l, const struct shard_caller *who)
+{
+    float vector[80] = { 0 };
+    struct cut_bytes c;
+    struct bytes_in in = cut(&c, vector, l->segments[0].count * sizeof(float), NULL, 0);
+    AUTO_FINI(applied) none = APPLIED_INIT;
+    struct shard_snapshot snapshot;
+    struct err e;
+    ck_fails(shard_init(s, who, SGD, l->segments, l->n, l->hash, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_init(s, who, COUNTING, l->segments, 1, 7, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_adopt(s, who, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_restore(s, who, l->segments[0].id, false, 0, &none, &in, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_serve(s, who, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_snapshot(s, who, 0, &snapshot, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_finish(s, who, &e), ERR_FENCED, "belongs to another chief");
+}
+
+START_TEST(a_generation_belongs_to_the_chief_that_named_it)
+{
+    AUTO(layout) *l = small_layout();
+    AUTO(shard) *s = shard_new(11);
+    struct shard_caller first = { .job_uid = UID, .sender = "chief-0", .generation = 1, .incarnation = 5 }, second = first;
+    float vector[80] = { 0 }, grads[PUSHED] = { 0 };
+    bool duplicate;
+    struct err e;
+    second.incarnation = 6;
+    ck_assert_uint_eq(chief_of(s), 0);
+    ck_ok_e(shard_init(s, &first, SGD, l->segments, l->n, l->hash, &e));
+    check_fenced(s, l, &second); /* while it is loaded */
+    for (size_t i = 0; i < l->n; i++)
+        restore_from(s, &first, &l->segments[i], vector);
+    ck_ok_e(shard_serve(s, &first, &e));
+    check_fenced(s, l, &second); /* and while it serves */
+    ck_assert_uint_eq(chief_of(s), 5);
+    ck_ok_e(push(s, 1, ALL, 0, grads, sizeof(grads), &duplicate, &e)); /* whoever pushes */
+
+    second.generation = 2; /* a successor takes a generation of its own */
+    ck_ok_e(shard_adopt(s, &second, &e));
+    ck_ok_e(shard_adopt(s, &second, &e));
+    ck_assert_uint_eq(chief_of(s), 6);
+    first.generation = 2;
+    check_fenced(s, l, &first);
+    ck_ok_e(shard_finish(s, &second, &e));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("shard");
@@ -735,6 +789,7 @@ Suite *test_suite(void)
     tcase_add_test(c, values_in_the_callers_vector);
     tcase_add_test(c, threads_apply_every_ordinal_once);
     tcase_add_test(c, a_new_generation_fences_at_once);
+    tcase_add_test(c, a_generation_belongs_to_the_chief_that_named_it);
     suite_add_tcase(s, c);
     return s;
 }
