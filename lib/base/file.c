@@ -121,6 +121,14 @@ int file_write(const char *path, const void *data, size_t n, struct err *e)
     return file_out_commit(f, e);
 }
 
+int file_write_new(const char *path, const void *data, size_t n, struct err *e)
+{
+    AUTO(file_out) *f = NULL;
+    if (file_out_open(path, &f, e) < 0 || file_out_write(f, data, n, e) < 0)
+        return -1;
+    return file_out_commit_new(f, e);
+}
+
 int file_append_new(const char *path, int *ret_fd, struct err *e)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC;

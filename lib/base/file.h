@@ -32,6 +32,9 @@ MUST_USE int file_read(const char *path, size_t max, struct buf *ret, struct err
 /* Temporary beside it, fsync, rename, fsync of the folder. Readers see the old or the new content. A link is followed;
  * devices, pipes and folders are refused. */
 MUST_USE int file_write(const char *path, const void *data, size_t n, struct err *e);
+/* The same for a file that must not be there yet, however many processes try at once, also on a network volume: one
+ * succeeds, for the others it is ERR_REFUSED. */
+MUST_USE int file_write_new(const char *path, const void *data, size_t n, struct err *e);
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 MUST_USE int file_size(const char *path, uint64_t *ret, struct err *e);
@@ -54,6 +57,8 @@ MUST_USE int file_out_open(const char *path, struct file_out **ret, struct err *
 MUST_USE int file_out_write(struct file_out *f, const void *data, size_t n, struct err *e);
 MUST_USE int file_out_pwrite(struct file_out *f, const void *data, size_t n, uint64_t offset, struct err *e);
 MUST_USE int file_out_commit(struct file_out *f, struct err *e); /* fsync, rename, fsync folder */
+/* As file_write_new: ERR_REFUSED when there is such a file. */
+MUST_USE int file_out_commit_new(struct file_out *f, struct err *e);
 void file_out_free(struct file_out *f);
 DEFINE_AUTO(file_out, file_out_free)
 
@@ -69,7 +74,7 @@ DEFINE_AUTO(file_map, file_map_free)
 void file_map_random(struct file_map *m); /* madvise: access will be random */
 
 /* Fault injection for tests: calls number n, n+1, ... (the first is 1) of `op` ("write", "fsync",
- * "rename", "open") fail with `error`. `op` must live on. Off by default; NULL switches it off. */
+ * "rename", "link", "open") fail with `error`. `op` must live on. Off by default; NULL switches it off. */
 void file_fault(const char *op, int n, int error);
 
 #endif

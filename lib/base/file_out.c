@@ -73,17 +73,68 @@ int file_out_pwrite(struct file_out *f, const void *data, size_t n, uint64_t off
     return 0;
 }
 
-int file_out_commit(struct file_out *f, struct err *e)
+static int sync_temporary(struct file_out *f, struct err *e)
 {
-    if (file_fault_hit("fsync") || fsync(f->fd) < 0)
-        return file_error(f->path, e);
-    if (file_rename(f->temporary, f->path, e) < 0)
-        return -1;
+    return file_fault_hit("fsync") || fsync(f->fd) < 0 ? file_error(f->path, e) : 0;
+}
+
+/* It has its name; the temporary one is gone. */
+static int named(struct file_out *f, struct err *e)
+{
     free(TAKE(f->temporary));
     fd_close(TAKE_FD(f->fd));
 
     auto_free char *dir = path_dir(f->path);
     return dir_sync(dir, e);
+}
+
+int file_out_commit(struct file_out *f, struct err *e)
+{
+    if (sync_temporary(f, e) < 0 || file_rename(f->temporary, f->path, e) < 0)
+        return -1;
+    return named(f, e);
+}
+
+static int exists_already(const struct file_out *f, struct err *e)
+{
+    return err_set(e, ERR_REFUSED, "%s: exists already", f->path);
+}
+
+/* 1: done; 0: this file system has no hard links. NFS may say EEXIST of a link that it made, when its answer was lost: the
+ * count of links tells. */
+static int commit_by_link(const struct file_out *f, struct err *e)
+{
+    struct stat st;
+    if (!file_fault_hit("link") && link(f->temporary, f->path) == 0)
+        return 1;
+    int error = errno;
+    if (error == EEXIST)
+        return fstat(f->fd, &st) == 0 && st.st_nlink == 2 ? 1 : exists_already(f, e);
+    if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP || error == EMLINK)
+        return 0;
+    errno = error;
+    return file_error(f->path, e);
+}
+
+/* Whoever creates the empty file may replace it. */
+static int commit_by_create(struct file_out *f, struct err *e)
+{
+    auto_close int fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno == EEXIST ? exists_already(f, e) : file_error(f->path, e);
+    return file_rename(f->temporary, f->path, e);
+}
+
+int file_out_commit_new(struct file_out *f, struct err *e)
+{
+    if (sync_temporary(f, e) < 0)
+        return -1;
+    int linked = commit_by_link(f, e);
+    if (linked < 0 || (linked == 0 && commit_by_create(f, e) < 0))
+        return -1;
+    if (linked == 1)
+        unlink(f->temporary); /* its second name */
+    return named(f, e);
 }
 
 void file_out_free(struct file_out *f)

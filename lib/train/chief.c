@@ -257,9 +257,8 @@ static int look(struct chief *c, struct err *e)
     AUTO_FINI(fleet_view) fleet = { 0 };
     c->looked = false;
     fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
-    if (fleet.highest_generation > c->generation)
-        return err_set(e, ERR_FENCED, "a ps is at generation %llu, this chief at %llu: a newer chief is in charge",
-                       (unsigned long long)fleet.highest_generation, (unsigned long long)c->generation);
+    if (chief_confirm_fleet(c, &fleet, e) < 0)
+        return -1;
     switch (fleet.condition) {
     case FLEET_AWAY:
         return wait_for_fleet(c, &fleet, e);
@@ -330,6 +329,8 @@ int chief_run(struct chief *c, struct err *e)
         return finished < 0 ? -1 : chief_already_finished(c, step, e);
     if (chief_bring_up(c, generation_seen(c), &failure) == 0 && lead(c, &failure) == 0)
         return 0;
+    if (err_is(&failure, ERR_REFUSED) && output_finished(c->config.output_dir, c->config.job_uid, &step, NULL) == 1)
+        (void)err_set(&failure, ERR_FENCED, "another chief has ended the job meanwhile");
     if (e != NULL)
         *e = failure;
     return abandon(c, &failure);

@@ -20,6 +20,8 @@ struct chief {
     struct evaluator *evaluator;     /* NULL: no validation data */
     int64_t batches_per_epoch, total;
     uint64_t generation;
+    bool leads;                      /* the generation is one that this process took */
+    bool raised_again;               /* a ps refused the first one, see chief_bring_up */
     int64_t recorded_epochs;         /* epochs whose end was evaluated and written to the history */
     int64_t saved_step, saved_ms;    /* of the last checkpoint; -1: none by this process */
     bool saved_leaving;              /* a ps that terminates was saved for */
@@ -43,7 +45,12 @@ struct chief {
 /* chief_start.c */
 MUST_USE int chief_adopt_checkpoint(struct chief *c, struct err *e);        /* newest one: check it, take its history */
 bool chief_worth_waiting(const struct err *e);                              /* a ps is gone; it may come back */
+/* Takes a generation above all known; ERR_FENCED when another chief is in charge, ERR_INPUT when it is of another job. */
 MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
+/* Is this chief in charge? By the file of the volume, which must say exactly its own generation and incarnation. */
+MUST_USE int chief_confirm_file(struct chief *c, struct err *e);
+/* By what the ps say. */
+MUST_USE int chief_confirm_fleet(struct chief *c, const struct fleet_view *view, struct err *e);
 MUST_USE int chief_bring_up(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
 /* chief_save.c */
 MUST_USE int chief_save(struct chief *c, int64_t step, struct err *e);

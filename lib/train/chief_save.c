@@ -17,29 +17,10 @@ static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, st
     return fleet_snapshot(c->fleet, segment, ret, e);
 }
 
-/* Who raised the generation on the volume: a new chief of this job, or one of a job that was given the same volume? */
-static void note_superseded(struct chief *c, uint64_t newest, uint64_t on_disk)
-{
-    const char *dir = c->config.output_dir;
-    auto_free char *uid = NULL;
-    if (on_disk == newest && output_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
-        (void)err_set(&c->superseded, ERR_INPUT, "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid, dir);
-    else
-        (void)err_set(&c->superseded, ERR_FENCED, "generation %llu has begun, this chief is of %llu", (unsigned long long)newest,
-                      (unsigned long long)c->generation);
-}
-
-/* Nobody newer may be in charge when files are published: neither a ps nor the volume knows a later generation. */
+/* Nobody newer may be in charge when files are published: neither the ps nor the volume name another chief. */
 static int confirm_generation(struct chief *c, const struct fleet_view *view, struct err *e)
 {
-    uint64_t on_disk, newest;
-    if (output_generation(c->config.output_dir, &on_disk, e) < 0)
-        return -1;
-    newest = MAX(on_disk, view->highest_generation);
-    if (newest <= c->generation)
-        return 0;
-    note_superseded(c, newest, on_disk);
-    return err_set(e, c->superseded.code, "%s", c->superseded.msg);
+    return chief_confirm_fleet(c, view, e) < 0 ? -1 : chief_confirm_file(c, e);
 }
 
 static int confirm(void *user, struct err *e)
@@ -47,9 +28,9 @@ static int confirm(void *user, struct err *e)
     struct chief *c = user;
     AUTO_FINI(fleet_view) view = { 0 };
     fleet_look(c->fleet, LOOK_MS, &view);
-    if (confirm_generation(c, &view, e) < 0)
+    if (chief_confirm_fleet(c, &view, e) < 0)
         return -1;
-    return view.condition == FLEET_AWAY ? err_set(e, ERR_LOST, "%s", view.message) : 0;
+    return view.condition == FLEET_AWAY ? err_set(e, ERR_LOST, "%s", view.message) : chief_confirm_file(c, e);
 }
 
 static void state_add_tally(void *user, struct tally *t)
@@ -256,8 +237,9 @@ int chief_already_finished(struct chief *c, int64_t step, struct err *e)
 {
     log_info("the job finished before, at step %lld", (long long)step);
     recorder_finished_before(c->recorder, step);
-    if (chief_raise_generation(c, 0, e) < 0)
-        return -1;
+    struct err cause = { 0 };
+    if (chief_raise_generation(c, 0, &cause) < 0) /* another one that started now tells it */
+        return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);
     coordinator_set(c->desk, JOB_FINISHED, c->generation, "the job has finished");
     fleet_fence(c->fleet, c->generation);
     fleet_finish(c->fleet, step);

@@ -5,9 +5,10 @@
 #include "base/stop.h"
 #include "train/checkpoint_state.h"
 #include "train/chief_internal.h"
+#include "train/generation.h"
 #include "train/output.h"
 
-enum { RETRY_MS = 20, EXPLAIN_MS = 5000 };
+enum { RETRY_MS = 20, EXPLAIN_MS = 5000, SEEN_MS = 2000 };
 
 /* ---- where values come from ---- */
 
@@ -92,21 +93,85 @@ int chief_adopt_checkpoint(struct chief *c, struct err *e)
 
 /* ---- generations ---- */
 
+/* What this process leads in; number 0 before its first one. */
+static struct generation held(const struct chief *c)
+{
+    return c->leads ? (struct generation){ .number = c->generation, .incarnation = c->config.incarnation } : (struct generation){ 0 };
+}
+
+/* Not in charge: is it a new chief of this job that is, or one of a job that was given the same volume? */
+static int superseded(struct chief *c, const struct err *why, struct err *e)
+{
+    const char *dir = c->config.output_dir;
+    auto_free char *uid = NULL;
+    if (output_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
+        (void)err_set(&c->superseded, ERR_INPUT, "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid, dir);
+    else
+        (void)err_set(&c->superseded, ERR_FENCED, "%s: a newer chief is in charge", why->msg);
+    return err_set(e, c->superseded.code, "%s", c->superseded.msg);
+}
+
+static int named_by_uid(const struct chief *c, struct err *e)
+{
+    auto_free char *owner = NULL;
+    if (output_uid(c->config.output_dir, &owner, e) < 0)
+        return -1;
+    return str_eq(owner, c->config.job_uid) ? 0 : output_set_uid(c->config.output_dir, c->config.job_uid, e);
+}
+
+/* The uid comes between claim and file: whoever loses against another job finds its uid. */
+static int take_generation(struct chief *c, uint64_t above, struct generation *ret, struct err *e)
+{
+    const struct generation mine = held(c);
+    const char *dir = c->config.output_dir;
+    if (generation_claim(dir, &mine, c->config.incarnation, above, ret, e) < 0)
+        return -1;
+    if (named_by_uid(c, e) < 0) {
+        generation_withdraw(dir, ret);
+        return -1;
+    }
+    return generation_publish(dir, &mine, ret, e);
+}
+
 int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
 {
-    uint64_t on_disk;
-    if (output_generation(c->config.output_dir, &on_disk, e) < 0)
-        return -1;
-    auto_free char *owner = NULL;
-    if (output_uid(c->config.output_dir, &owner, e) < 0 ||
-        (!str_eq(owner, c->config.job_uid) && output_set_uid(c->config.output_dir, c->config.job_uid, e) < 0))
-        return -1;
-    uint64_t next = 1 + MAX(MAX(seen, on_disk), c->generation);
-    if (output_set_generation(c->config.output_dir, next, e) < 0)
-        return -1;
-    c->generation = next;
-    atomic_store(&c->shown_generation, next);
+    struct generation taken;
+    struct err cause = { 0 };
+    if (take_generation(c, MAX(seen, c->generation), &taken, &cause) < 0)
+        return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+    c->generation = taken.number;
+    c->leads = true;
+    atomic_store(&c->shown_generation, taken.number);
     return 0;
+}
+
+int chief_confirm_file(struct chief *c, struct err *e)
+{
+    const struct generation mine = held(c);
+    struct generation file;
+    struct err cause = { 0 };
+    if (generation_read(c->config.output_dir, &file, e) < 0)
+        return -1;
+    if (generation_eq(&file, &mine))
+        return 0;
+    if (file.number != 0)
+        (void)err_set(&cause, ERR_FENCED, "generation %llu of another chief (incarnation %016llx) has begun, this chief is of %llu",
+                      (unsigned long long)file.number, (unsigned long long)file.incarnation, (unsigned long long)c->generation);
+    else if (generation_put_back(c->config.output_dir, &mine, &cause) == 0) /* the folder was deleted */
+        return 0;
+    return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+}
+
+int chief_confirm_fleet(struct chief *c, const struct fleet_view *view, struct err *e)
+{
+    struct err cause = { 0 };
+    if (view->highest_generation > c->generation)
+        (void)err_set(&cause, ERR_FENCED, "a ps is at generation %llu, this chief at %llu",
+                      (unsigned long long)view->highest_generation, (unsigned long long)c->generation);
+    else if (view->other_chief != 0)
+        (void)err_set(&cause, ERR_FENCED, "a ps has generation %llu from another chief (incarnation %016llx)",
+                      (unsigned long long)c->generation, (unsigned long long)view->other_chief);
+    return cause.code == ERR_NONE ? 0 : superseded(c, &cause, e);
 }
 
 /* ---- into service ---- */
@@ -154,7 +219,7 @@ static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
 {
     struct segment_source source = { .read = origin_segment, .user = from };
     int restored = 0;
-    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0)
+    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0 || chief_confirm_file(c, e) < 0)
         return -1;
     atomic_fetch_add(&c->restored, (uint64_t)restored);
     bool resumed = restored > 0 && from->checkpoint != NULL;
@@ -171,6 +236,25 @@ bool chief_worth_waiting(const struct err *e)
     return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
 }
 
+/* A ps refused this chief. The file decides: when it names another one, that one is in charge. When it is our own, the ps
+ * has its generation from a volume that is gone: once, before this chief has led, it takes a higher one. */
+static int refused(struct chief *c, const struct err *cause, struct err *e)
+{
+    AUTO_FINI(fleet_view) fleet = { 0 };
+    if (chief_confirm_file(c, e) < 0)
+        return -1;
+    if (c->began || c->raised_again)
+        return err_set(e, cause->code, "%s", cause->msg);
+    c->raised_again = true;
+    fleet_look(c->fleet, SEEN_MS, &fleet);
+    return chief_raise_generation(c, fleet.highest_generation, e);
+}
+
+static void say_starting(const struct chief *c)
+{
+    coordinator_set(c->desk, JOB_STARTING, c->generation, "the chief to bring the parameter servers into service");
+}
+
 int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
 {
     int64_t since = clock_ms(), explained = since;
@@ -178,11 +262,17 @@ int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
     AUTO_FINI(origin) from = { .chief = c };
     if (chief_raise_generation(c, seen, e) < 0)
         return -1;
-    coordinator_set(c->desk, JOB_STARTING, c->generation, "the chief to bring the parameter servers into service");
+    say_starting(c);
     for (;;) {
         struct err cause = { 0 };
         if (bring_up_once(c, &from, &cause) == 0)
             break;
+        if (err_is(&cause, ERR_FENCED)) {
+            if (refused(c, &cause, e) < 0)
+                return -1;
+            say_starting(c);
+            continue;
+        }
         int64_t now = clock_ms();
         if (!chief_worth_waiting(&cause) || (double)(now - since) > patience)
             return err_set(e, cause.code, "%s", cause.msg);

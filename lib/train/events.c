@@ -94,8 +94,12 @@ static int create(struct events_writer *w, const char *dir, double wall, const c
         auto_free char *name = xasprintf("events.out.tfevents.%010lld.%s%s", (long long)wall, host, suffix);
         free(w->path);
         w->path = path_join(dir, name);
+        if (file_exists(w->path))
+            continue;
+        if (file_append_new(w->path, &w->fd, e) == 0)
+            return 0;
         if (!file_exists(w->path))
-            return file_append_new(w->path, &w->fd, e);
+            return -1; /* else another process of this host made it just now */
     }
 }
 

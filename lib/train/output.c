@@ -62,33 +62,6 @@ int output_prepare(const char *dir, const char *summaries, struct err *e)
     return 0;
 }
 
-int output_generation(const char *dir, uint64_t *ret, struct err *e)
-{
-    auto_free char *path = output_path(dir, "generation");
-    AUTO_FINI(buf) text = BUF_INIT;
-    int64_t value = 0;
-    if (!file_exists(path)) {
-        *ret = 0;
-        return 0;
-    }
-    if (file_read(path, SMALL_FILE, &text, e) < 0)
-        return -1;
-    while (text.len > 0 && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == ' '))
-        text.data[--text.len] = 0;
-    if (str_i64(text.data, 0, INT64_MAX, &value, e) < 0)
-        return err_wrap(e, "%s", path);
-    *ret = (uint64_t)value;
-    return 0;
-}
-
-int output_set_generation(const char *dir, uint64_t generation, struct err *e)
-{
-    auto_free char *path = output_path(dir, "generation");
-    char text[32];
-    str_fmt(text, sizeof text, "%" PRIu64 "\n", generation);
-    return file_write(path, text, strlen(text), e);
-}
-
 int output_uid(const char *dir, char **ret, struct err *e)
 {
     auto_free char *path = output_path(dir, "uid");

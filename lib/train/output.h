@@ -1,6 +1,6 @@
 /* output - the small files of a job's output folder, and where the large ones are (docs/formats.md).
  *
- *   <output>/generation       the newest generation of the job, raised before first use
+ *   <output>/generation       which chief is in charge (train/generation.h), written before first use
  *   <output>/uid              the job that writes here; the last one to begin
  *   <output>/finished         {"uid","step"}: the job is over; written after the final checkpoint
  *   <output>/model.json       Keras's Model.to_json()
@@ -18,9 +18,6 @@ char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name
 char *output_summaries(const char *dir, const char *named);
 /* Makes the folders; ERR_INPUT naming the folder, its owner and mode, the user and the cure when it cannot be written. */
 MUST_USE int output_prepare(const char *dir, const char *summaries, struct err *e);
-
-MUST_USE int output_generation(const char *dir, uint64_t *ret, struct err *e); /* 0: no file */
-MUST_USE int output_set_generation(const char *dir, uint64_t generation, struct err *e);
 
 MUST_USE int output_uid(const char *dir, char **ret, struct err *e); /* xmalloc'ed; "": no file */
 MUST_USE int output_set_uid(const char *dir, const char *uid, struct err *e);

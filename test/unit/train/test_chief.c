@@ -3,6 +3,7 @@
 #include "base/stop.h"
 #include "train/checkpoint.h"
 #include "train/chief_internal.h"
+#include "train/generation.h"
 #include "train/output.h"
 #include "train/session.h"
 
@@ -21,7 +22,7 @@ static void leader_open(struct leader *l, struct ps_fixture *ps, const char *out
 {
     struct err e = { 0 };
     *l = (struct leader){ .result = -2 };
-    l->params = ps_params(ps, "chief-0", JOB_UID);
+    l->params = ps_params_as(ps, "chief-0", JOB_UID, (uint64_t)(uintptr_t)l);
     struct chief_config config = { .job = ps->job.job, .model = ps->job.model, .layout = ps->job.layout,
                                    .placement = ps->placement, .train = ps->job.train, .validation = ps->job.validation,
                                    .space = ps->job.space, .params = l->params, .output_dir = output, .job_uid = JOB_UID,
@@ -235,6 +236,15 @@ START_TEST(a_chief_that_leads_leaves_when_a_newer_one_came)
 }
 END_TEST
 
+static void write_generation(struct ps_fixture *ps, uint64_t number, uint64_t incarnation)
+{
+    auto_free char *path = output_path(ps->job.dir, "generation");
+    struct err e = { 0 };
+    char line[64];
+    str_fmt(line, sizeof line, "%llu %016llx\n", (unsigned long long)number, (unsigned long long)incarnation);
+    ck_ok_e(file_write(path, line, strlen(line), &e));
+}
+
 START_TEST(the_generation_of_the_volume_fences_while_no_ps_knows_it)
 {
     struct ps_fixture ps;
@@ -243,8 +253,111 @@ START_TEST(the_generation_of_the_volume_fences_while_no_ps_knows_it)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
-    ck_ok_e(output_set_generation(ps.job.dir, l.chief->generation + 1, &e)); /* a newer chief begins */
+    write_generation(&ps, l.chief->generation + 1, 77); /* a newer chief begins */
     ck_fails(chief_save(l.chief, 0, &e), ERR_FENCED, "has begun");
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+static struct generation on_volume(struct ps_fixture *ps)
+{
+    struct generation g = { 0 };
+    struct err e = { 0 };
+    ck_ok_e(generation_read(ps->job.dir, &g, &e));
+    return g;
+}
+
+/* Two that believed in the same number: the one in the file is in charge, whatever the ps say. */
+START_TEST(the_same_generation_of_another_chief_fences_too)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_assert_uint_eq(on_volume(&ps).incarnation, (uint64_t)(uintptr_t)&l);
+    write_generation(&ps, l.chief->generation, 77);
+    ck_fails(chief_save(l.chief, 0, &e), ERR_FENCED, "has begun");
+    ck_assert_ptr_null(latest(ps.job.dir));
+    ck_fails(chief_finish(l.chief, 0, &e), ERR_FENCED, "has begun");
+    int64_t step;
+    ck_assert_int_eq(output_finished(ps.job.dir, JOB_UID, &step, &e), 0);
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+/* It slept while a newer one came, and the ps, which alone knew of that one, lost its state. */
+START_TEST(a_chief_that_slept_does_not_restore_a_ps)
+{
+    struct ps_fixture ps;
+    struct leader old, new;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&old, &ps, ps.job.dir);
+    leader_open(&new, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(old.chief, 0, &e));
+    ck_ok_e(chief_bring_up(new.chief, 0, &e));
+    struct generation in_charge = on_volume(&ps);
+    for (size_t i = 0; i < PS_COUNT; i++) {
+        ps_stop(&ps, i);
+        ps_start(&ps, i, 900 + i);
+    }
+    ck_fails(chief_bring_up(old.chief, 0, &e), ERR_FENCED, "has begun");
+    struct generation now = on_volume(&ps);
+    ck_assert(generation_eq(&now, &in_charge));
+    struct shard_info info;
+    shard_brief(ps.shard[0], &info);
+    ck_assert_uint_eq(info.generation, 0); /* it asked nothing of them */
+    leader_close(&old);
+    leader_close(&new);
+    ps_close(&ps);
+}
+END_TEST
+
+/* The volume is new, and the ps did not answer when the chief began: one that they refuse takes a higher one, once. */
+START_TEST(a_refused_chief_that_the_file_names_takes_a_higher_one)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    AUTO(params) *other = ps_params_as(&ps, "chief-0", JOB_UID, 77);
+    AUTO(fleet) *theirs = fleet_new(other, ps.job.layout, ps.placement, model_optimizer(ps.job.model), JOB_UID);
+    params_set_generation(other, 30);
+    for (size_t i = 0; i < PS_COUNT; i++)
+        ck_ok_e(params_init(other, i, "{\"Counting\": {}}", PS_CALL_MS, &e));
+    ck_ok_e(chief_bring_up(l.chief, 0, &e)); /* 1, then 31 */
+    ck_assert_uint_eq(l.chief->generation, 31);
+    ck_assert_uint_eq(on_volume(&ps).number, 31);
+    fleet_fence(theirs, 40); /* no ps served it, none has to follow: */
+    struct shard_info info;
+    shard_brief(ps.shard[0], &info);
+    ck_assert_uint_eq(info.generation, 40);
+    ck_fails(chief_bring_up(l.chief, 0, &e), ERR_FENCED, "generation 40"); /* not a second time */
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
+/* The user deleted the folder: the ps still have this chief, so it goes on and writes its files again. */
+START_TEST(a_deleted_folder_does_not_depose_a_chief)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    auto_free char *command = xasprintf("rm -rf %s/checkpoints %s/generation* %s/uid", ps.job.dir, ps.job.dir, ps.job.dir);
+    ck_assert_int_eq(system(command), 0);
+    ck_ok_e(output_prepare(ps.job.dir, NULL, &e));
+    ck_ok_e(chief_save(l.chief, 0, &e));
+    ck_assert_uint_eq(on_volume(&ps).number, l.chief->generation);
+    ck_assert_uint_eq(on_volume(&ps).incarnation, (uint64_t)(uintptr_t)&l);
     leader_close(&l);
     ps_close(&ps);
 }
@@ -337,6 +450,10 @@ Suite *test_suite(void)
     tcase_add_test(t, a_new_chief_adopts_and_the_old_one_writes_no_more);
     tcase_add_test(t, a_chief_that_leads_leaves_when_a_newer_one_came);
     tcase_add_test(t, the_generation_of_the_volume_fences_while_no_ps_knows_it);
+    tcase_add_test(t, the_same_generation_of_another_chief_fences_too);
+    tcase_add_test(t, a_chief_that_slept_does_not_restore_a_ps);
+    tcase_add_test(t, a_refused_chief_that_the_file_names_takes_a_higher_one);
+    tcase_add_test(t, a_deleted_folder_does_not_depose_a_chief);
     tcase_add_test(t, a_lost_volume_does_not_bring_old_generations_back);
     tcase_add_test(t, all_at_once_resumes_from_the_checkpoint);
     tcase_add_test(t, a_signal_saves_everything_first);

@@ -103,22 +103,6 @@ START_TEST(a_read_only_volume_is_said_to_be_one)
 }
 END_TEST
 
-START_TEST(a_generation_is_kept)
-{
-    struct err e = { .code = ERR_NONE };
-    uint64_t generation = 7;
-    ck_ok_e(output_generation(dir, &generation, &e));
-    ck_assert_uint_eq(generation, 0);
-    ck_ok_e(output_set_generation(dir, 42, &e));
-    ck_ok_e(output_generation(dir, &generation, &e));
-    ck_assert_uint_eq(generation, 42);
-    auto_free char *path = path_join(dir, "generation");
-    ck_ok_e(file_write(path, "many\n", 5, &e));
-    ck_assert_int_eq(output_generation(dir, &generation, &e), -1);
-    ck_assert_msg(str_starts(e.msg, path), "%s", e.msg);
-}
-END_TEST
-
 START_TEST(the_end_belongs_to_one_life_of_the_job)
 {
     struct err e = { .code = ERR_NONE };
@@ -141,7 +125,6 @@ Suite *test_suite(void)
     tcase_add_test(t, a_folder_that_cannot_be_written_is_named);
     tcase_add_test(t, who_may_not_write_is_told_who_may_and_what_helps);
     tcase_add_test(t, a_read_only_volume_is_said_to_be_one);
-    tcase_add_test(t, a_generation_is_kept);
     tcase_add_test(t, the_end_belongs_to_one_life_of_the_job);
     suite_add_tcase(s, t);
     return s;
