@@ -265,6 +265,74 @@ int checkpoint_open_latest(const char *dir, struct checkpoint **ret, struct err 
     return checkpoint_open(prefix, ret, e);
 }
 
+static int open_verified(const char *prefix, struct checkpoint **ret, struct err *e)
+{
+    AUTO(checkpoint) *c = NULL;
+    if (checkpoint_open(prefix, &c, e) < 0)
+        return -1;
+    for (size_t i = 0; i < bundle_count(c->b); i++)
+        if (bundle_check(c->b, bundle_entry(c->b, i), e) < 0)
+            return -1;
+    *ret = TAKE(c);
+    return 0;
+}
+
+/* Those of the `checkpoint` file, the newest first. */
+static int newest_first(const char *dir, struct strlist *ret, struct err *e)
+{
+    AUTO_FINI(strlist) all = { 0 };
+    auto_free char *latest = NULL;
+    struct err cause = { 0 };
+    if (state_read(dir, &all, &latest, &cause) < 0)
+        return err_is(&cause, ERR_NOT_FOUND) ? 0 : err_set(e, cause.code, "%s", cause.msg);
+    strlist_add(ret, latest);
+    for (size_t i = all.n; i > 0; i--)
+        if (!str_eq(all.items[i - 1], latest))
+            strlist_add(ret, all.items[i - 1]);
+    return 0;
+}
+
+static void note_damage(struct buf *b, const char *prefix, const struct err *cause)
+{
+    buf_str(b, b->len > 0 ? "; checkpoint " : "checkpoint ");
+    buf_str(b, prefix);
+    buf_str(b, " cannot be used: ");
+    buf_str(b, cause->msg);
+}
+
+static int none_is_whole(const char *dir, const struct strlist *names, const struct buf *damage, struct err *e)
+{
+    AUTO_FINI(buf) list = BUF_INIT;
+    for (size_t i = 0; i < names->n; i++) {
+        buf_str(&list, i > 0 ? ", " : "");
+        buf_str(&list, names->items[i]);
+    }
+    return err_set(e, ERR_INPUT, "no checkpoint in %s is whole (tried %s): bring one back, or start anew with --fresh; %s", dir,
+                   list.data, damage->data);
+}
+
+int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e)
+{
+    AUTO_FINI(strlist) names = { 0 };
+    AUTO_FINI(buf) damage = BUF_INIT;
+    if (newest_first(dir, &names, e) < 0)
+        return -1;
+    *ret = NULL;
+    *ret_damaged = NULL;
+    for (size_t i = 0; i < names.n; i++) {
+        auto_free char *prefix = path_join(dir, names.items[i]);
+        struct err cause = { 0 };
+        if (open_verified(prefix, ret, &cause) == 0) {
+            *ret_damaged = damage.len > 0 ? xstrdup(damage.data) : NULL;
+            return 0;
+        }
+        if (!err_is(&cause, ERR_INPUT) && !err_is(&cause, ERR_NOT_FOUND))
+            return err_set(e, cause.code, "%s", cause.msg);
+        note_damage(&damage, prefix, &cause);
+    }
+    return names.n > 0 ? none_is_whole(dir, &names, &damage, e) : 0;
+}
+
 static int find_tensor(const struct checkpoint *c, const char *name, const struct shape *shape, const struct bundle_entry **ret,
                        struct err *e)
 {

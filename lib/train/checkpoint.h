@@ -39,6 +39,10 @@ MUST_USE int checkpoint_save(const struct checkpoint_save *save, char **ret_pref
 struct checkpoint;
 /* The newest one by the `checkpoint` file of the folder; *ret NULL when there is none. A damaged one is an error. */
 MUST_USE int checkpoint_open_latest(const char *dir, struct checkpoint **ret, struct err *e);
+/* The newest one that is whole: every checksum is right. Those that the `checkpoint` file names are tried from the newest to
+ * the oldest. *ret_damaged: xmalloc'ed; what is wrong with the newer ones, NULL when nothing is. ERR_INPUT naming all of them
+ * when none is whole; storage that fails is an error, and no reason to take an older one. */
+MUST_USE int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e);
 MUST_USE int checkpoint_open(const char *prefix, struct checkpoint **ret, struct err *e);
 void checkpoint_free(struct checkpoint *c);
 DEFINE_AUTO(checkpoint, checkpoint_free)

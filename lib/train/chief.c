@@ -44,10 +44,7 @@ static void desk_open(struct chief *c)
 static int recorder_open(struct chief *c, struct err *e)
 {
     AUTO(checkpoint) *ck = NULL;
-    if (checkpoint_open_latest(c->checkpoints, &ck, e) < 0)
-        return -1;
-    /* refused before this run makes its first file */
-    if (ck != NULL && checkpoint_check(ck, c->config.model, c->config.layout, &c->config.space, e) < 0)
+    if (chief_open_checkpoint(c, false, &ck, e) < 0) /* refused before this run makes its first file */
         return -1;
     struct recorder_config config = { .job = c->config.job, .model = c->config.model, .output_dir = c->config.output_dir,
                                       .batches_per_epoch = c->batches_per_epoch, .total = c->total, .space = c->config.space,

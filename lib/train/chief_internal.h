@@ -43,6 +43,8 @@ struct chief {
 };
 
 /* chief_start.c */
+/* The newest whole one, checked against the job; *ret NULL: there is none. say: log it when newer ones are damaged. */
+MUST_USE int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct err *e);
 MUST_USE int chief_adopt_checkpoint(struct chief *c, struct err *e);        /* newest one: check it, take its history */
 bool chief_worth_waiting(const struct err *e);                              /* a ps is gone; it may come back */
 /* Takes a generation above all known; ERR_FENCED when another chief is in charge, ERR_INPUT when it is of another job. */

@@ -65,15 +65,28 @@ static void take_tally(void *user, struct tally *t)
         log_warning("metrics of the checkpoint are not taken over: %s", e.msg);
 }
 
+int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct err *e)
+{
+    const struct chief_config *k = &c->config;
+    AUTO(checkpoint) *ck = NULL;
+    auto_free char *damaged = NULL;
+    if (checkpoint_open_whole(c->checkpoints, &ck, &damaged, e) < 0)
+        return -1;
+    if (damaged != NULL && say)
+        log_warning("%s; the older checkpoint %s is used", damaged, checkpoint_prefix(ck));
+    if (ck != NULL && checkpoint_check(ck, k->model, k->layout, &k->space, e) < 0)
+        return -1;
+    *ret = TAKE(ck);
+    return 0;
+}
+
 int chief_adopt_checkpoint(struct chief *c, struct err *e)
 {
     AUTO(checkpoint) *ck = NULL;
-    if (checkpoint_open_latest(c->checkpoints, &ck, e) < 0)
+    if (chief_open_checkpoint(c, true, &ck, e) < 0)
         return -1;
     if (ck == NULL)
         return 0;
-    if (checkpoint_check(ck, c->config.model, c->config.layout, &c->config.space, e) < 0)
-        return -1;
     struct node state = checkpoint_state(ck), tally = node_get(&state, "tally"), history = node_get(&state, "history");
     c->generation = MAX(c->generation, state_generation(&state));
     c->saved_step = checkpoint_step(ck);
@@ -193,11 +206,9 @@ DEFINE_AUTO_FINI(origin, origin_fini)
 
 static int origin_open(struct origin *o, struct err *e)
 {
-    const struct chief_config *k = &o->chief->config;
-    if (checkpoint_open_latest(o->chief->checkpoints, &o->checkpoint, e) < 0)
+    if (chief_open_checkpoint(o->chief, o->chief->began, &o->checkpoint, e) < 0)
         return -1;
-    if (o->checkpoint == NULL ? initial_values(o->chief, &o->vector, e) < 0
-                              : checkpoint_check(o->checkpoint, k->model, k->layout, &k->space, e) < 0)
+    if (o->checkpoint == NULL && initial_values(o->chief, &o->vector, e) < 0)
         return -1;
     o->open = true;
     return 0;

@@ -1,6 +1,7 @@
 #include "job_fixture.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "train/bundle.h"
 #include "train/checkpoint.h"
@@ -325,6 +326,96 @@ START_TEST(a_flipped_bit_is_refused_with_the_tensor)
 }
 END_TEST
 
+/* ---- the older one beside a damaged one ---- */
+
+static void flip_byte(const char *path, size_t at)
+{
+    AUTO_FINI(buf) bytes = BUF_INIT;
+    struct err e = { 0 };
+    ck_ok_e(file_read(path, 1 << 20, &bytes, &e));
+    ck_assert_uint_lt(at, bytes.len);
+    bytes.data[at] = (char)(bytes.data[at] ^ 0x10);
+    ck_ok_e(file_write(path, bytes.data, bytes.len, &e));
+}
+
+static void cut_short(const char *path)
+{
+    ck_assert_int_eq(truncate(path, 30), 0);
+}
+
+static void flip_first(const char *path)
+{
+    flip_byte(path, 5);
+}
+
+static void delete(const char *path)
+{
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+static char *file_of(struct world *w, int64_t step, const char *ending)
+{
+    return xasprintf("%s/model.ckpt-%lld.%s", w->folder, (long long)step, ending);
+}
+
+static int open_whole(struct world *w, struct checkpoint **ret, char **ret_damaged, struct err *e)
+{
+    return checkpoint_open_whole(w->folder, ret, ret_damaged, e);
+}
+
+START_TEST(a_damaged_one_makes_way_for_the_older_one)
+{
+    static const struct {
+        const char *ending;
+        void (*damage)(const char *path);
+    } cases[] = { { "index", flip_first }, { "index", cut_short }, { "index", delete },
+                  { "data-00000-of-00001", flip_first }, { "data-00000-of-00001", cut_short }, { "data-00000-of-00001", delete } };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct world w;
+        struct err e = { 0 };
+        AUTO(checkpoint) *c = NULL;
+        auto_free char *damaged = NULL;
+        world_open(&w, "Adam");
+        saved(&w, 3);
+        push(&w, 0, 1);
+        saved(&w, 4);
+        ck_ok_e(open_whole(&w, &c, &damaged, &e));
+        ck_assert(checkpoint_step(c) == 4 && damaged == NULL);
+        checkpoint_free(TAKE(c));
+        auto_free char *newer = file_of(&w, 4, cases[i].ending), *older = file_of(&w, 3, cases[i].ending);
+        cases[i].damage(newer);
+        ck_ok_e(open_whole(&w, &c, &damaged, &e));
+        ck_assert_int_eq(checkpoint_step(c), 3);
+        ck_assert_msg(strstr(damaged, "model.ckpt-4 cannot be used: ") != NULL && strstr(damaged, "model.ckpt-3") == NULL, "%s", damaged);
+        checkpoint_free(TAKE(c));
+        cases[i].damage(older);
+        auto_free char *untouched = NULL;
+        ck_fails(open_whole(&w, &c, &untouched, &e), ERR_INPUT, "tried model.ckpt-4, model.ckpt-3");
+        ck_assert_msg(strstr(e.msg, w.folder) != NULL && strstr(e.msg, "--fresh") != NULL, "%s", e.msg);
+        ck_assert_ptr_null(c);
+        world_close(&w);
+    }
+}
+END_TEST
+
+/* A retry may find the newest one whole: nothing is trained again for a moment's trouble. */
+START_TEST(storage_that_fails_is_not_damage)
+{
+    struct world w;
+    struct err e = { 0 };
+    AUTO(checkpoint) *c = NULL;
+    auto_free char *damaged = NULL;
+    world_open(&w, "Adam");
+    saved(&w, 3);
+    saved(&w, 4);
+    file_fault("open", 2, EIO); /* the first is the `checkpoint` file */
+    int result = open_whole(&w, &c, &damaged, &e);
+    file_fault(NULL, 0, 0);
+    ck_assert_msg(result == -1 && e.code == ERR_IO, "%s", e.msg);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(what_changed_is_named)
 {
     static const struct {
@@ -425,6 +516,8 @@ Suite *test_suite(void)
     tcase_add_test(t, a_fenced_chief_publishes_and_deletes_nothing);
     tcase_add_test(t, a_chief_fenced_while_it_wrote_publishes_nothing);
     tcase_add_test(t, a_flipped_bit_is_refused_with_the_tensor);
+    tcase_add_test(t, a_damaged_one_makes_way_for_the_older_one);
+    tcase_add_test(t, storage_that_fails_is_not_damage);
     tcase_add_test(t, what_changed_is_named);
     tcase_add_test(t, another_model_or_optimizer_is_refused);
     tcase_add_test(t, only_the_newest_stay_and_the_one_that_is_read);
