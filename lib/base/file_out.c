@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -14,21 +16,72 @@ struct file_out {
     int fd;
 };
 
+#define TEMPORARY ".tmp."
+enum { TRIES = 1000, LEFTOVER_AGE_S = 3600 };
+
+/* The lock shows that the writer lives (file_remove_leftovers). False: the file was taken for a leftover just now. */
+static bool hold(int fd)
+{
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno != EWOULDBLOCK; /* this file system knows no locks */
+    return fstat(fd, &st) < 0 || st.st_nlink > 0;
+}
+
 /* O_EXCL and a counter: two writers never share a temporary, nor does one fall over the leftover of a
  * process that was killed (process ids repeat, and in containers they are all 1). */
 static int open_temporary(struct file_out *f)
 {
-    for (int n = 0; n < 1000; n++) {
-        auto_free char *name = xasprintf("%s.tmp.%d.%d", f->path, (int)getpid(), n);
+    for (int n = 0; n < TRIES; n++) {
+        auto_free char *name = xasprintf("%s" TEMPORARY "%d.%d", f->path, (int)getpid(), n);
         f->fd = file_fault_hit("open") ? -1 : open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (f->fd >= 0) {
+        if (f->fd >= 0 && hold(f->fd)) {
             f->temporary = TAKE(name);
             return 0;
         }
-        if (errno != EEXIST)
+        if (f->fd < 0 && errno != EEXIST)
             return -1;
+        fd_close(TAKE_FD(f->fd));
     }
+    errno = EEXIST;
     return -1;
+}
+
+/* "NAME.tmp.PID.N": xmalloc'ed NAME, or NULL. */
+static char *name_of_temporary(const char *name)
+{
+    const char *at = NULL, *next = name;
+    while ((next = strstr(next, TEMPORARY)) != NULL)
+        at = next++;
+    if (at == NULL || at == name)
+        return NULL;
+    const char *pid = at + strlen(TEMPORARY), *dot = pid + strspn(pid, "0123456789");
+    const char *n = *dot == '.' ? dot + 1 : dot, *end = n + strspn(n, "0123456789");
+    return dot > pid && end > n && *end == '\0' ? xstrndup(name, (size_t)(at - name)) : NULL;
+}
+
+static bool remove_leftover(const char *path)
+{
+    struct stat st;
+    auto_close int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && (errno == EWOULDBLOCK || time(NULL) - st.st_mtime < LEFTOVER_AGE_S))
+        return false;
+    return unlink(path) == 0;
+}
+
+size_t file_remove_leftovers(const char *dir, bool (*ours)(const char *name))
+{
+    AUTO_FINI(strlist) names = { 0 };
+    size_t removed = 0;
+    if (dir_list(dir, &names, NULL) < 0)
+        return 0; /* they wait for the next time */
+    for (size_t i = 0; i < names.n; i++) {
+        auto_free char *name = name_of_temporary(names.items[i]), *path = path_join(dir, names.items[i]);
+        removed += name != NULL && ours(name) && remove_leftover(path);
+    }
+    return removed;
 }
 
 /* What will be replaced: the file that a link points to, never the link; never a device, a pipe or a folder. */

@@ -217,10 +217,13 @@ int bundle_writer_finish(struct bundle_writer *w, struct err *e)
     if (check_complete(w, e) < 0 || refuse_existing(w, e) < 0)
         return -1;
     make_index(w, &index);
-    if (file_out_commit(w->data, e) == 0 && file_write(w->index_path, index.data, index.len, e) == 0)
-        return 0;
     auto_free char *data = xasprintf("%s.data-00000-of-00001", w->prefix);
-    (void)!file_remove(w->index_path, NULL); /* renamed, but not surely on disk */
-    (void)!file_remove(data, NULL);
-    return -1;
+    struct err cause = { 0 };
+    if (file_out_commit_new(w->data, &cause) == 0 && file_write_new(w->index_path, index.data, index.len, &cause) == 0)
+        return 0;
+    if (!err_is(&cause, ERR_REFUSED)) { /* they may have their names, but are not surely on disk */
+        (void)!file_remove(w->index_path, NULL);
+        (void)!file_remove(data, NULL);
+    }
+    return err_set(e, cause.code, "%s", cause.msg);
 }

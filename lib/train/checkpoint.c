@@ -36,8 +36,8 @@ static char *free_prefix(const char *dir, int64_t step)
         if (attempt > 0)
             str_fmt(suffix, sizeof suffix, "-%d", attempt);
         char *prefix = xasprintf("%s/model.ckpt-%" PRId64 "%s", dir, step, suffix);
-        auto_free char *index = xasprintf("%s.index", prefix);
-        if (!file_exists(index))
+        auto_free char *index = xasprintf("%s.index", prefix), *data = xasprintf("%s.data-00000-of-00001", prefix);
+        if (!file_exists(index) && !file_exists(data))
             return prefix;
         free(prefix);
     }
@@ -118,7 +118,10 @@ static int write_bundle(struct saving *s, struct err *e)
         s->save->complete(s->save->user, s->save->state);
     if (add_scalars(s, e) < 0 || put_state(s, e) < 0 || confirm(s->save, e) < 0)
         return -1;
-    return bundle_writer_finish(s->w, e);
+    if (bundle_writer_finish(s->w, e) == 0)
+        return 0;
+    struct err fenced = { 0 }; /* files of that name came meanwhile: from a chief that is in charge now? */
+    return err_is(e, ERR_REFUSED) && confirm(s->save, &fenced) < 0 ? err_set(e, fenced.code, "%s", fenced.msg) : -1;
 }
 
 static int64_t step_of(const char *path)
@@ -157,6 +160,9 @@ static int publish(const struct checkpoint_save *save, const char *prefix, struc
     }
     if (state_write(save->dir, name, &kept, e) < 0)
         return -1;
+    struct err cause = { 0 };
+    if (gone.n > 0 && confirm(save, &cause) < 0 && !err_is(&cause, ERR_LOST))
+        return 0; /* they are another chief's now */
     for (size_t i = 0; i < gone.n; i++)
         delete_files(save->dir, gone.items[i]);
     return 0;

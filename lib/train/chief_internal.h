@@ -49,8 +49,9 @@ MUST_USE int chief_adopt_checkpoint(struct chief *c, struct err *e);        /* n
 bool chief_worth_waiting(const struct err *e);                              /* a ps is gone; it may come back */
 /* Takes a generation above all known; ERR_FENCED when another chief is in charge, ERR_INPUT when it is of another job. */
 MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
-/* Is this chief in charge? By the file of the volume, which must say exactly its own generation and incarnation. */
-MUST_USE int chief_confirm_file(struct chief *c, struct err *e);
+/* Is this chief in charge? By the file of the volume, which must say exactly its own generation and incarnation. complete:
+ * all ps were asked and name no other chief, so that a file that is gone may be written again. */
+MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
 /* By what the ps say. */
 MUST_USE int chief_confirm_fleet(struct chief *c, const struct fleet_view *view, struct err *e);
 MUST_USE int chief_bring_up(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */

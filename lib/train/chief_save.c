@@ -20,7 +20,7 @@ static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, st
 /* Nobody newer may be in charge when files are published: neither the ps nor the volume name another chief. */
 static int confirm_generation(struct chief *c, const struct fleet_view *view, struct err *e)
 {
-    return chief_confirm_fleet(c, view, e) < 0 ? -1 : chief_confirm_file(c, e);
+    return chief_confirm_fleet(c, view, e) < 0 ? -1 : chief_confirm_file(c, view->condition != FLEET_AWAY, e);
 }
 
 static int confirm(void *user, struct err *e)
@@ -28,9 +28,9 @@ static int confirm(void *user, struct err *e)
     struct chief *c = user;
     AUTO_FINI(fleet_view) view = { 0 };
     fleet_look(c->fleet, LOOK_MS, &view);
-    if (chief_confirm_fleet(c, &view, e) < 0)
+    if (confirm_generation(c, &view, e) < 0)
         return -1;
-    return view.condition == FLEET_AWAY ? err_set(e, ERR_LOST, "%s", view.message) : chief_confirm_file(c, e);
+    return view.condition == FLEET_AWAY ? err_set(e, ERR_LOST, "%s", view.message) : 0;
 }
 
 static void state_add_tally(void *user, struct tally *t)

@@ -146,6 +146,14 @@ static int take_generation(struct chief *c, uint64_t above, struct generation *r
     return generation_publish(dir, &mine, ret, e);
 }
 
+/* Once it is in charge: a chief before it, which may still write, can publish nothing any more. */
+static void tidy(const struct chief *c)
+{
+    size_t removed = output_tidy(c->config.output_dir);
+    if (removed > 0)
+        log_info("removed %zu temporary files that killed saves left in %s", removed, c->config.output_dir);
+}
+
 int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
 {
     struct generation taken;
@@ -153,24 +161,29 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
     if (take_generation(c, MAX(seen, c->generation), &taken, &cause) < 0)
         return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
     c->generation = taken.number;
+    if (!c->leads)
+        tidy(c);
     c->leads = true;
     atomic_store(&c->shown_generation, taken.number);
     return 0;
 }
 
-int chief_confirm_file(struct chief *c, struct err *e)
+int chief_confirm_file(struct chief *c, bool complete, struct err *e)
 {
+    const char *dir = c->config.output_dir;
     const struct generation mine = held(c);
     struct generation file;
     struct err cause = { 0 };
-    if (generation_read(c->config.output_dir, &file, e) < 0)
+    if (generation_read(dir, &file, e) < 0)
         return -1;
     if (generation_eq(&file, &mine))
         return 0;
     if (file.number != 0)
         (void)err_set(&cause, ERR_FENCED, "generation %llu of another chief (incarnation %016llx) has begun, this chief is of %llu",
                       (unsigned long long)file.number, (unsigned long long)file.incarnation, (unsigned long long)c->generation);
-    else if (generation_put_back(c->config.output_dir, &mine, &cause) == 0) /* the folder was deleted */
+    else if (!complete)
+        (void)err_set(&cause, ERR_LOST, "%s has no generation file any more, and not all ps answer", dir);
+    else if (generation_put_back(dir, &mine, &cause) == 0)
         return 0;
     return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
 }
@@ -230,7 +243,7 @@ static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
 {
     struct segment_source source = { .read = origin_segment, .user = from };
     int restored = 0;
-    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0 || chief_confirm_file(c, e) < 0)
+    if (fleet_bring_up(c->fleet, c->generation, &source, &restored, e) < 0 || chief_confirm_file(c, true, e) < 0)
         return -1;
     atomic_fetch_add(&c->restored, (uint64_t)restored);
     bool resumed = restored > 0 && from->checkpoint != NULL;
@@ -252,7 +265,7 @@ bool chief_worth_waiting(const struct err *e)
 static int refused(struct chief *c, const struct err *cause, struct err *e)
 {
     AUTO_FINI(fleet_view) fleet = { 0 };
-    if (chief_confirm_file(c, e) < 0)
+    if (chief_confirm_file(c, false, e) < 0)
         return -1;
     if (c->began || c->raised_again)
         return err_set(e, cause->code, "%s", cause->msg);

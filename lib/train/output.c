@@ -62,6 +62,26 @@ int output_prepare(const char *dir, const char *summaries, struct err *e)
     return 0;
 }
 
+static bool is_small_file(const char *name)
+{
+    static const char *const names[] = { "generation", "uid", "finished", "model.json", "history.json" };
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (str_eq(name, names[i]))
+            return true;
+    return str_starts(name, "generation."); /* claims */
+}
+
+static bool is_checkpoint_file(const char *name)
+{
+    return str_eq(name, "checkpoint") || str_starts(name, "model.ckpt");
+}
+
+size_t output_tidy(const char *dir)
+{
+    auto_free char *checkpoints = output_path(dir, "checkpoints");
+    return file_remove_leftovers(dir, is_small_file) + file_remove_leftovers(checkpoints, is_checkpoint_file);
+}
+
 int output_uid(const char *dir, char **ret, struct err *e)
 {
     auto_free char *path = output_path(dir, "uid");

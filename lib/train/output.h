@@ -12,6 +12,10 @@
 
 #include "codec/json.h"
 
+/* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a chief writes,
+ * but never one whose writer lives. Returns how many. */
+size_t output_tidy(const char *dir);
+
 char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */
 /* The folder of event files: `named` (spec.summaries.directory; NULL: "summaries") in the output folder, or where it
  * says when it is absolute. xmalloc'ed. */

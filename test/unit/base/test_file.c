@@ -2,9 +2,11 @@
 #include "check_main.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char *dir; /* a fresh folder for each check */
@@ -198,6 +200,73 @@ START_TEST(two_writers_do_not_meet)
 }
 END_TEST
 
+START_TEST(a_new_file_is_made_by_one_only)
+{
+    struct err e = { 0 };
+    auto_free char *path = path_join(dir, "new");
+    ck_ok_e(file_write_new(path, "first", 5, &e));
+    ck_assert_int_eq(file_write_new(path, "second", 6, &e), -1);
+    ck_assert_int_eq(e.code, ERR_REFUSED);
+    file_fault("link", 1, EPERM); /* a volume without hard links */
+    ck_assert_int_eq(file_write_new(path, "third", 5, &e), -1);
+    ck_assert_int_eq(e.code, ERR_REFUSED);
+    auto_free char *other = path_join(dir, "other");
+    ck_ok_e(file_write_new(other, "fourth", 6, &e));
+    file_fault(NULL, 0, 0);
+    assert_content(path, "first");
+    assert_content(other, "fourth");
+    ck_assert_uint_eq(files_in_dir(), 2); /* no temporary is left */
+}
+END_TEST
+
+/* A process that is killed in the middle of writing dir/name. */
+static void killed_while_writing(const char *name)
+{
+    auto_free char *path = path_join(dir, name);
+    pid_t child = fork();
+    if (child == 0) {
+        struct file_out *f = NULL;
+        if (file_out_open(path, &f, NULL) == 0 && file_out_write(f, "half", 4, NULL) == 0)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static bool is_ours(const char *name)
+{
+    return str_eq(name, "ours") || str_eq(name, "a.tmp.1.2");
+}
+
+START_TEST(leftovers_of_the_dead_go_and_those_of_the_living_stay)
+{
+    static const char *const stay[] = { "ours.tmp.1", "ours.tmp.x.0", "ours.tmp.1.", "ours.tmp.1.0x", ".tmp.1.0", "theirs.tmp.1.0" };
+    struct err e = { 0 };
+    AUTO(file_out) *living = NULL;
+    AUTO_FINI(strlist) names = { 0 };
+    auto_free char *path = path_join(dir, "ours"), *nested = path_join(dir, "a.tmp.1.2.tmp.3.4");
+    for (size_t i = 0; i < COUNT_OF(stay); i++) {
+        auto_free char *other = path_join(dir, stay[i]);
+        ck_ok_e(file_write(other, "x", 1, &e));
+    }
+    ck_ok_e(file_write(nested, "x", 1, &e));
+    killed_while_writing("ours");
+    killed_while_writing("ours");
+    ck_ok_e(file_out_open(path, &living, &e));
+    ck_assert_uint_eq(file_remove_leftovers(dir, is_ours), 3);
+    ck_ok_e(dir_list(dir, &names, &e));
+    ck_assert_uint_eq(names.n, COUNT_OF(stay) + 1);
+    for (size_t i = 0; i < COUNT_OF(stay); i++)
+        ck_assert_msg(strlist_has(&names, stay[i]), "%s", stay[i]);
+    ck_ok_e(file_out_write(living, "whole", 5, &e));
+    ck_ok_e(file_out_commit(living, &e));
+    ck_assert_uint_eq(file_remove_leftovers(dir, is_ours), 0);
+    assert_content(path, "whole");
+}
+END_TEST
+
 START_TEST(maps)
 {
     struct err e = { 0 };
@@ -282,6 +351,8 @@ Suite *test_suite(void)
     tcase_add_test(t, nothing_is_seen_before_commit);
     tcase_add_test(t, only_files_are_replaced);
     tcase_add_test(t, two_writers_do_not_meet);
+    tcase_add_test(t, a_new_file_is_made_by_one_only);
+    tcase_add_test(t, leftovers_of_the_dead_go_and_those_of_the_living_stay);
     tcase_add_test(t, maps);
     tcase_add_test(t, folders);
     tcase_add_loop_test(t, paths, 0, COUNT_OF(JOINS));

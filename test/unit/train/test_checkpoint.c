@@ -227,7 +227,7 @@ static void want_whole_files(struct world *w)
 /* Each call in turn fails: a full disk, say. */
 START_TEST(a_save_that_fails_leaves_the_older_one)
 {
-    static const char *const ops[] = { "open", "write", "fsync", "rename" };
+    static const char *const ops[] = { "open", "write", "fsync", "rename", "link" };
     struct world w;
     world_open(&w, "Adam");
     saved(&w, 1);

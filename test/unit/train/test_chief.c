@@ -363,6 +363,39 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
 }
 END_TEST
 
+/* Whoever takes over removes what its killed predecessor left half written, and nothing else. */
+START_TEST(leftovers_of_killed_saves_go)
+{
+    static const char *const left[] = { "checkpoints/model.ckpt-40.data-00000-of-00001.tmp.1.0", "checkpoints/checkpoint.tmp.22.1",
+                                        "checkpoints/model.ckpt-40.index.tmp.1.0", "history.json.tmp.1.0", "generation.4.tmp.9.0" };
+    static const char *const others[] = { "notes.tmp.1.0", "checkpoints/best.tmp.1.0" };
+    struct ps_fixture ps;
+    struct leader l;
+    struct err e = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    for (size_t i = 0; i < COUNT_OF(left) + COUNT_OF(others); i++) {
+        auto_free char *path = output_path(ps.job.dir, i < COUNT_OF(left) ? left[i] : others[i - COUNT_OF(left)]);
+        ck_ok_e(file_write(path, "half", 4, &e));
+    }
+    AUTO(file_out) *living = NULL; /* the save of a chief that is not in charge any more */
+    auto_free char *path = output_path(ps.job.dir, "checkpoints/model.ckpt-50.index");
+    ck_ok_e(file_out_open(path, &living, &e));
+    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    for (size_t i = 0; i < COUNT_OF(left); i++) {
+        auto_free char *gone = output_path(ps.job.dir, left[i]);
+        ck_assert_msg(!file_exists(gone), "%s", gone);
+    }
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        auto_free char *kept = output_path(ps.job.dir, others[i]);
+        ck_assert_msg(file_exists(kept), "%s", kept);
+    }
+    ck_ok_e(file_out_commit(living, &e));
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
 START_TEST(a_lost_volume_does_not_bring_old_generations_back)
 {
     struct ps_fixture ps;
@@ -454,6 +487,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_chief_that_slept_does_not_restore_a_ps);
     tcase_add_test(t, a_refused_chief_that_the_file_names_takes_a_higher_one);
     tcase_add_test(t, a_deleted_folder_does_not_depose_a_chief);
+    tcase_add_test(t, leftovers_of_killed_saves_go);
     tcase_add_test(t, a_lost_volume_does_not_bring_old_generations_back);
     tcase_add_test(t, all_at_once_resumes_from_the_checkpoint);
     tcase_add_test(t, a_signal_saves_everything_first);
