@@ -460,5 +460,7 @@ test_readme_everyday_commands() { # each one as README has it; the job of the ma
 
 # shellcheck source=test/integration/slow.sh
 . "$root/test/integration/slow.sh"
+# shellcheck source=test/integration/one_chief.sh
+. "$root/test/integration/one_chief.sh"
 [ "${1:-}" = quick ] && set -- quick_
 run_tests "$@"

@@ -1,0 +1,150 @@
+# Tests of run.sh: one chief leads, and what a save that failed leaves. Sourced by it.
+# shellcheck shell=bash disable=SC2034,SC2154 # its variables
+
+ended() { ! kill -0 "$1" 2>/dev/null; }
+one_ended() { ended "$1" || ended "$2"; }
+ends() { # CODE WHAT PID
+    wait_for 120 ended "$3" || kill -9 "$3"
+    wait "$3"
+    local code=$?
+    [ $code = "$1" ] || problem "$2 ends with exit code $code, not $1"
+}
+no_leftovers() { # of saves, and of claims of generations but the last one
+    local left claims
+    left=$(compgen -G "$dir/run/*.tmp.*"; compgen -G "$dir/run/checkpoints/*.tmp.*")
+    [ -z "$left" ] || problem "temporary files are left: $left"
+    mapfile -t claims < <(compgen -G "$dir/run/generation.*")
+    [ ${#claims[@]} -le 1 ] || problem "claims are left: ${claims[*]}"
+}
+
+# One round: the two begin at the same moment, on ports of their own; the one that leads gets the worker.
+two_chiefs() {
+    local ps worker ports chiefs i
+    counting_job 3
+    replica_file
+    ps_port=$(free_port)
+    ports=("$(free_port)" "$(free_port)")
+    replica ps 0 1 >"$dir/ps" 2>&1 &
+    ps=$!
+    for i in 0 1; do
+        chief_port=${ports[i]}
+        replica chief 0 1 >"$dir/chief-$i" 2>&1 &
+        chiefs[i]=$!
+    done
+    wait_for 60 one_ended "${chiefs[@]}" || { kill -9 "${chiefs[@]}" $ps; return; }
+    i=0
+    ended "${chiefs[0]}" && i=1
+    ends 138 "the chief that does not lead" "${chiefs[1 - i]}"
+    chief_port=${ports[i]}
+    replica worker 0 1 >"$dir/worker" 2>&1 &
+    worker=$!
+    ends 0 "the chief that leads" "${chiefs[i]}"
+    ends 0 "the worker" $worker
+    ends 0 "the ps" $ps
+    want_count $((3 * batches))
+    no_leftovers
+}
+
+test_two_chiefs_at_once() { # one of them leads, whichever; the other is started again by whoever watches over it
+    local base=$dir round
+    for round in 1 2 3 4 5 6 7 8; do
+        dir=$base/$round
+        mkdir "$dir"
+        two_chiefs
+        [ $problems = 0 ] || { tell_logs "$dir"; break; }
+    done
+    dir=$base
+}
+
+test_a_chief_that_slept() { # it wakes when a newer one leads and the ps, which knew of that one, has lost its state
+    counting_job 400
+    replica_file
+    local ps old new worker second
+    ps_port=$(free_port) chief_port=$(free_port)
+    replica ps 0 2 >"$dir/ps" 2>&1 &
+    ps=$!
+    replica chief 0 2 >"$dir/old" 2>&1 &
+    old=$!
+    replica worker 0 2 >"$dir/worker-0" 2>&1 &
+    worker=$!
+    wait_for 60 grep -qE 'step [0-9]+' "$dir/old"
+    kill -STOP $old
+    kill -9 $worker
+    wait $worker 2>/dev/null
+    chief_port=$(free_port)
+    replica chief 0 2 >"$dir/out" 2>&1 &
+    new=$!
+    replica worker 1 2 >"$dir/worker-1" 2>&1 &
+    second=$!
+    wait_for 60 grep -qE 'step [0-9]+ .*workers 1/' "$dir/out"
+    kill -9 $ps
+    wait $ps 2>/dev/null
+    kill -CONT $old
+    replica ps 0 2 >"$dir/ps-again" 2>&1 &
+    ps=$!
+    ends 138 "the chief that slept" $old
+    want_line 'a newer chief is in charge' "$dir/old"
+    ends 0 "the newer chief" $new
+    ends 0 "the worker" $second
+    ends 0 "the ps" $ps
+    want_count $((400 * batches))
+    no_leftovers
+}
+
+# The single machine of counting_job, killed when it has saved at least two checkpoints.
+killed_after_two_saves() {
+    counting_job 200
+    sed -i '/^  replicaSpecs:/,$d' "$dir/job.yaml"
+    job=$dir/job.yaml
+    alone_bg >"$dir/first" 2>&1 &
+    local pid=$!
+    wait_for 60 sh -c "[ \$(grep -c all_model_checkpoint_paths '$dir/run/checkpoints/checkpoint') -ge 2 ]"
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    [ -e "$dir/run/finished" ] && problem "it ended before it could be killed"
+    mapfile -t saved < <(sed -n 's/^all_model_checkpoint_paths: "\(.*\)"/\1/p' "$dir/run/checkpoints/checkpoint")
+}
+damage() { printf 'ZZZZ' | dd of="$dir/run/checkpoints/$1.data-00000-of-00001" bs=1 seek=4 conv=notrunc 2>/dev/null; }
+
+test_damaged_checkpoint() { # the older whole one is used; without one, all that were tried are named
+    local job saved name
+    killed_after_two_saves
+    damage "${saved[-1]}"
+    want_exit 0 alone || return
+    want_line "${saved[-1]} cannot be used: .*checksum of tensor .* is wrong.*; the older checkpoint .*${saved[-2]} is used"
+    want_line "restoring .*${saved[-2]}: step ${saved[-2]##*-}, [0-9]+ of 10000 batches done"
+    want_count 10000
+}
+
+test_damaged_checkpoints() {
+    local job saved name
+    killed_after_two_saves
+    for name in "${saved[@]}"; do damage "$name"; done
+    want_exit 2 alone || return
+    for name in "${saved[@]}"; do want_line "no checkpoint in .* is whole \\(tried .*$name"; done
+}
+
+test_killed_in_a_save() { # what it left is removed by the next one
+    local job pid left=
+    counting_job 100
+    sed -i -e '/^  replicaSpecs:/,$d' -e 's/everySeconds: 0.5/everySteps: 1/' "$dir/job.yaml"
+    job=$dir/job.yaml
+    alone_bg >"$dir/first" 2>&1 &
+    pid=$!
+    wait_for 60 grep -qE 'step [0-9]+' "$dir/first"
+    while kill -STOP $pid 2>/dev/null; do
+        left=$(compgen -G "$dir/run/checkpoints/*.tmp.*")
+        [ -n "$left" ] && break
+        kill -CONT $pid
+    done
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    [ -n "$left" ] || { problem "it was never seen in a save"; return; }
+    touch "$dir/run/checkpoints/notes.tmp.1.0" # not ours
+    sed -i 's/everySteps: 1/everySeconds: 600/' "$dir/job.yaml"
+    want_exit 0 alone || return
+    want_line 'removed [1-9][0-9]* temporary files that killed saves left in'
+    rm "$dir/run/checkpoints/notes.tmp.1.0" || problem "a file of somebody else was removed"
+    no_leftovers
+    want_count 5000
+}
