@@ -8,7 +8,7 @@
 #include "train/generation.h"
 #include "train/output.h"
 
-enum { RETRY_MS = 20, EXPLAIN_MS = 5000, SEEN_MS = 2000 };
+enum { RETRY_MS = 20, EXPLAIN_MS = 5000, SEEN_MS = 2000, CONFIRM_MS = 1000 };
 
 /* ---- where values come from ---- */
 
@@ -279,37 +279,50 @@ static void say_starting(const struct chief *c)
     coordinator_set(c->desk, JOB_STARTING, c->generation, "the chief to bring the parameter servers into service");
 }
 
+/* How long it has been waiting for the ps. */
+struct waiting {
+    int64_t since_ms, explained_ms, confirmed_ms;
+};
+
+/* Says what it waits for, and sees whether another chief came meanwhile. */
+static int wait_for_ps(struct chief *c, struct waiting *w, const struct err *cause, struct err *e)
+{
+    int64_t now = clock_ms();
+    char message[240];
+    if (!chief_worth_waiting(cause) || (double)(now - w->since_ms) > c->config.job->limits.max_wait_seconds * 1000.0)
+        return err_set(e, cause->code, "%s", cause->msg);
+    if (stop_count() > 0)
+        return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
+    str_fmt(message, sizeof message, "%s", cause->msg);
+    recorder_state(c->recorder, "waiting", message);
+    if (now - w->explained_ms >= EXPLAIN_MS) {
+        w->explained_ms = now;
+        log_info("waiting %lld s for %s", (long long)(now - w->since_ms) / 1000, message);
+    }
+    if (now - w->confirmed_ms >= CONFIRM_MS) {
+        struct err other = { 0 };
+        w->confirmed_ms = now;
+        if (chief_confirm_file(c, false, &other) < 0 && c->superseded.code != ERR_NONE)
+            return err_set(e, other.code, "%s", other.msg);
+    }
+    coordinator_wait(c->desk, now + RETRY_MS);
+    return 0;
+}
+
 int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
 {
-    int64_t since = clock_ms(), explained = since;
-    double patience = c->config.job->limits.max_wait_seconds * 1000.0;
+    struct waiting wait = { .since_ms = clock_ms(), .explained_ms = clock_ms(), .confirmed_ms = clock_ms() };
+    struct err cause = { 0 };
     AUTO_FINI(origin) from = { .chief = c };
     if (chief_raise_generation(c, seen, e) < 0)
         return -1;
     say_starting(c);
-    for (;;) {
-        struct err cause = { 0 };
-        if (bring_up_once(c, &from, &cause) == 0)
-            break;
-        if (err_is(&cause, ERR_FENCED)) {
-            if (refused(c, &cause, e) < 0)
-                return -1;
+    while (bring_up_once(c, &from, &cause) < 0) {
+        bool fenced = err_is(&cause, ERR_FENCED);
+        if ((fenced ? refused(c, &cause, e) : wait_for_ps(c, &wait, &cause, e)) < 0)
+            return -1;
+        if (fenced)
             say_starting(c);
-            continue;
-        }
-        int64_t now = clock_ms();
-        if (!chief_worth_waiting(&cause) || (double)(now - since) > patience)
-            return err_set(e, cause.code, "%s", cause.msg);
-        if (stop_count() > 0)
-            return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
-        char message[240];
-        str_fmt(message, sizeof message, "%s", cause.msg);
-        recorder_state(c->recorder, "waiting", message);
-        if (now - explained >= EXPLAIN_MS) {
-            explained = now;
-            log_info("waiting %lld s for %s", (long long)(now - since) / 1000, message);
-        }
-        coordinator_wait(c->desk, now + RETRY_MS);
     }
     coordinator_set(c->desk, JOB_TRAINING, c->generation, "");
     recorder_state(c->recorder, "training", "");

@@ -69,16 +69,27 @@ static int describe_wait(const struct peer *peer, struct rpc_call *call, struct 
     return 0;
 }
 
+static struct rpc_call *describe_start(const struct peer *peer, const struct buf *head, int64_t deadline_ms)
+{
+    return rpc_start(peer->channel, peer->small_lane, wire_method(PS_DESCRIBE), head->data, head->len, NULL, 0, deadline_ms);
+}
+
+int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
+{
+    const struct peer *peer = peer_of(p, ps);
+    AUTO_FINI(buf) head = BUF_INIT;
+    describe_head(p, &head);
+    return describe_wait(peer, describe_start(peer, &head, deadline_ms), ret, e);
+}
+
 /* Every call has the one deadline from now on, whichever is waited for first. */
-void remote_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
+void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
 {
     AUTO_FINI(buf) head = BUF_INIT;
     auto_free struct rpc_call **calls = xcalloc(p->nps, sizeof(struct rpc_call *));
     describe_head(p, &head);
-    for (size_t ps = 0; ps < p->nps; ps++) {
-        const struct peer *peer = peer_of(p, ps);
-        calls[ps] = rpc_start(peer->channel, peer->small_lane, wire_method(PS_DESCRIBE), head.data, head.len, NULL, 0, deadline_ms);
-    }
+    for (size_t ps = 0; ps < p->nps; ps++)
+        calls[ps] = describe_start(peer_of(p, ps), &head, deadline_ms);
     for (size_t ps = 0; ps < p->nps; ps++) {
         errors[ps] = (struct err){ 0 };
         (void)!describe_wait(peer_of(p, ps), calls[ps], &rets[ps], &errors[ps]);

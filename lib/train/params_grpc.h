@@ -104,7 +104,8 @@ void share_start(struct remote *r, const struct errand *j);
 /* Blocks until the answer or the deadline. */
 MUST_USE int share_finish(struct remote *r, const struct errand *j, int64_t deadline_ms, struct err *e);
 
-void remote_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
+int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
+void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
 int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
 int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,

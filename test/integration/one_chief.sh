@@ -24,6 +24,7 @@ two_chiefs() {
     replica_file
     ps_port=$(free_port)
     ports=("$(free_port)" "$(free_port)")
+    chief_port=${ports[0]}
     replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
     for i in 0 1; do

@@ -363,6 +363,27 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
 }
 END_TEST
 
+/* Both wait for a ps that does not come: the one that is not in charge need not wait for it to learn so. */
+START_TEST(a_chief_that_waits_for_a_ps_sees_a_newer_one)
+{
+    struct ps_fixture ps;
+    struct leader l;
+    struct chief_numbers n = { 0 };
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    leader_open(&l, &ps, ps.job.dir);
+    ps_stop(&ps, 1);
+    lead(&l);
+    for (int64_t end = clock_ms() + WAIT_MS; n.generation == 0 && clock_ms() < end; clock_sleep_ms(2))
+        chief_numbers(l.chief, &n);
+    write_generation(&ps, n.generation + 1, 77);
+    thread_join(&l.thread);
+    ck_assert_msg(l.result == -1 && err_is(&l.error, ERR_FENCED), "%s", l.error.msg);
+    ps_start(&ps, 1, 500);
+    leader_close(&l);
+    ps_close(&ps);
+}
+END_TEST
+
 /* Whoever takes over removes what its killed predecessor left half written, and nothing else. */
 START_TEST(leftovers_of_killed_saves_go)
 {
@@ -487,6 +508,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_chief_that_slept_does_not_restore_a_ps);
     tcase_add_test(t, a_refused_chief_that_the_file_names_takes_a_higher_one);
     tcase_add_test(t, a_deleted_folder_does_not_depose_a_chief);
+    tcase_add_test(t, a_chief_that_waits_for_a_ps_sees_a_newer_one);
     tcase_add_test(t, leftovers_of_killed_saves_go);
     tcase_add_test(t, a_lost_volume_does_not_bring_old_generations_back);
     tcase_add_test(t, all_at_once_resumes_from_the_checkpoint);
