@@ -470,7 +470,8 @@ static void remote_free(struct params *p)
 
 static const struct params_ops REMOTE = {
     .free = remote_free, .forget = remote_forget, .mark = remote_mark, .gradients = share_gradients, .pull = remote_pull,
-    .push_start = remote_push_start, .push_early = remote_push_early, .push_finish = remote_push_finish, .describe = remote_describe_all, .init = remote_init, .adopt = remote_adopt,
+    .push_start = remote_push_start, .push_early = remote_push_early, .push_finish = remote_push_finish,
+    .describe = remote_describe_all, .init = remote_init, .adopt = remote_adopt,
     .restore = remote_restore, .serve = remote_serve, .snapshot = remote_snapshot, .finish = remote_finish,
 };
 
