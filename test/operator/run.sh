@@ -13,6 +13,11 @@ done
 cluster_up
 run_several "${BESIDE:-4}" test_ "$@"
 run_several 1 alone_ "$@"
-[ "${KEEP:-0}" = 1 ] || "$cluster" down --purge
+if [ "${KEEP:-0}" = 1 ]; then # others may follow: what gang.sh gave the operator is taken back
+    kubectl delete clusterrole,clusterrolebinding trainyard-gang --ignore-not-found >/dev/null
+    kubectl delete -f "$root/test/data/crds" --ignore-not-found >/dev/null
+else
+    "$cluster" down --purge
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
