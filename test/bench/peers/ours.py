@@ -1,5 +1,6 @@
 """Trainyard by `trainyard run`: one process, or with --ps 1 ps, 2 workers and a chief.
 
+--twice: two jobs of one process each at once, their steps added: the most that two trainers can do on this machine.
 --tcp: gradients travel through gRPC, as between two hosts. Without it workers and ps, being on one host, share memory for them.
 
 Steps are counted by the ps itself (trainyard_ps_step of its /metrics; in one process trainyard_worker_steps_total) and read from
@@ -95,26 +96,47 @@ def without_shared_memory(trainyard, folder):
     return {"TRAINYARD_BIN_DIR": folder}
 
 
-def main():
-    a = arguments(__doc__, trainyard={"required": True}, ps={"action": "store_true"}, tcp={"action": "store_true"})
-    die_with_signal()
-    what = ("trainyard-ps", "trainyard_ps_step") if a.ps else ("trainyard-worker", "trainyard_worker_steps_total")
-    with tempfile.TemporaryDirectory() as folder, Roles() as roles:
-        out = folder + "/out"
-        command = [a.trainyard, "run", manifest(folder, a.ps), "--data-dir", a.data, "--output-dir", out]
-        log = open(folder + "/log", "w+")
+class Job:
+    """One `trainyard run` in a folder of its own."""
+
+    def __init__(self, a, roles, folder):
+        os.mkdir(folder)
+        self.a, self.out, self.log = a, folder + "/out", open(folder + "/log", "w+")
+        command = [a.trainyard, "run", manifest(folder, a.ps), "--data-dir", a.data, "--output-dir", self.out]
         programs = without_shared_memory(a.trainyard, folder) if a.tcp else {}
-        job = roles.start(command, stdout=log, stderr=log, env={**os.environ, **programs})
-        first, begun = wait_for(job, a.warm, *what)
+        self.process = roles.start(command, stdout=self.log, stderr=self.log, env={**os.environ, **programs})
+
+    def wait_for(self, least):
+        """(steps, when)"""
+        what = ("trainyard-ps", "trainyard_ps_step") if self.a.ps else ("trainyard-worker", "trainyard_worker_steps_total")
+        return wait_for(self.process, least, *what)
+
+    def end(self):
+        """(accuracy, core)"""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=60)
+        self.log.seek(0)
+        core = re.search(r"BLAS core (\w+)", self.log.read())
+        return mnist.accuracy(weights_of(self.a.trainyard, self.out), self.a.data), core[1] if core else "?"
+
+
+def main():
+    a = arguments(__doc__, trainyard={"required": True}, ps={"action": "store_true"}, tcp={"action": "store_true"},
+                  twice={"action": "store_true"})
+    die_with_signal()
+    with tempfile.TemporaryDirectory() as folder, Roles() as roles:
+        jobs = [Job(a, roles, f"{folder}/{n}") for n in range(2 if a.twice else 1)]
+        for job in jobs:
+            job.wait_for(a.warm)
+        first = [job.wait_for(0) for job in jobs]
         cpu = cpu_seconds()
-        last, ended = wait_for(job, first + a.steps, *what)
+        jobs[0].wait_for(first[0][0] + a.steps / len(jobs))
+        last = [job.wait_for(0) for job in jobs]
         cpu = cpu_seconds() - cpu
-        job.send_signal(signal.SIGINT)
-        job.wait(timeout=60)
-        log.seek(0)
-        core = re.search(r"BLAS core (\w+)", log.read())
-        report(int(last - first), ended - begun, mnist.accuracy(weights_of(a.trainyard, out), a.data), cpu=cpu,
-               core=core[1] if core else "?")
+        steps = sum(end[0] - begin[0] for begin, end in zip(first, last))
+        rate = sum((end[0] - begin[0]) / (end[1] - begin[1]) for begin, end in zip(first, last))
+        accuracy, core = [job.end() for job in jobs][0]
+        report(int(steps), steps / rate, accuracy, cpu=cpu, core=core)
 
 
 main()
