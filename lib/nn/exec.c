@@ -369,8 +369,8 @@ static void zero_constants(const struct exec *x, float *grads)
 
 /* ---- the calls ---- */
 
-void exec_train_ready(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
-                      exec_ready_fn *ready, void *user, double *ret_loss)
+void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
+                exec_ready_fn *ready, void *user, double *ret_loss)
 {
     struct tensor y = labels_of(x, b);
     const float *out = forward(x, params, grads, b, x->m->nlayers, x->fused);
@@ -378,16 +378,12 @@ void exec_train_ready(struct exec *x, const float *params, const struct batch *b
     double loss = r.loss + regularization(x, params);
 
     zero_constants(x, grads);
-    backward(x, x->grad[0], &(struct backward){ .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user,
-                                                .from = SIZE_MAX });
+    backward(x, x->grad[0],
+             &(struct backward){
+                 .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .from = SIZE_MAX });
     if (acc != NULL)
         metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, b->weight, b->n);
     *ret_loss = loss;
-}
-
-void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc, double *ret_loss)
-{
-    exec_train_ready(x, params, b, grads, acc, NULL, NULL, ret_loss);
 }
 
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc)

@@ -29,14 +29,12 @@ DEFINE_AUTO(exec, exec_free)
  * One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
  * loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the batch statistic for VAR_MOVING, and
  * zeros for VAR_CONST; gaps are left alone. Adds the batch to acc (metrics_width doubles, NULL: skip).
- * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged. */
-void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
-                double *ret_loss);
-/* The same, and tells during backward what is complete: all gradients from float `from` of the vector on. `from` falls from call
- * to call and is 0 in the last one. loss: of the batch. ready may be NULL. */
+ * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged.
+ * ready (NULL: nobody asks) hears during backward what is complete: all gradients from float `from` of the vector on.
+ * `from` falls from call to call and is 0 in the last one. loss: of the batch. */
 typedef void exec_ready_fn(void *user, size_t from, double loss);
-void exec_train_ready(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
-                      exec_ready_fn *ready, void *user, double *ret_loss);
+void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
+                exec_ready_fn *ready, void *user, double *ret_loss);
 
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);

@@ -33,9 +33,9 @@ DEFINE_AUTO(params, params_free)
 
 /* layout->vector floats, 64-byte aligned; valid until the next call that pulls or pushes. */
 float *params_vector(struct params *p);
-/* Memory for a gradient, of the same size and alignment. A push from it copies nothing where ps and worker share memory; a
- * push of any other memory works, too. There are PARAMS_GRADIENTS, so that one can be filled while the other is in flight.
- * Valid, with its content, until the next call with the same `which`. */
+/* Memory for a gradient, of the same size and alignment. A push from it copies nothing where ps and worker share
+ * memory; a push of any other memory works, too. There are PARAMS_GRADIENTS, so that one can be filled while the other
+ * is in flight. Valid, with its content, until the next call with the same `which`. */
 MUST_USE int params_gradients(struct params *p, int which, float **ret, struct err *e);
 void params_set_generation(struct params *p, uint64_t generation);
 uint64_t params_generation(const struct params *p);
@@ -63,9 +63,10 @@ MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, 
  * vector must not be read between start and finish of ANOTHER push's values; params_push_finish writes it. */
 MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
 MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);
-/* Sends what is complete of a gradient that is still being computed: all messages that need only floats from `from` on. Again
- * with a lower `from` as more is complete; params_push of the same ordinal and gradient then sends the rest. Answers are looked
- * at by params_push alone, so that the vector stays as it is until then. Does nothing where a push is one message, or none. */
+/* Sends what is complete of a gradient that is still being computed: all messages that need only floats from `from` on.
+ * Again with a lower `from` as more is complete; params_push of the same ordinal and gradient then sends the rest.
+ * Answers are looked at by params_push alone, so that the vector stays as it is until then. Does nothing where a push
+ * is one message, or none. */
 void params_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms);
 /* The vector as it is now is what the next push's gradient will be computed from: call it before computing while a push
  * is in flight, so that staleness is counted from there. Without it the newest values are meant. */

@@ -146,7 +146,8 @@ static int take_pull(struct remote *r, const struct errand *j, const struct rpc_
     return 0;
 }
 
-int remote_pushed(struct remote *r, const struct errand *j, const int64_t *versions, size_t n, bool duplicate, struct err *e)
+int remote_pushed(struct remote *r, const struct errand *j, const int64_t *versions, size_t n, bool duplicate,
+                  struct err *e)
 {
     const struct versions *pushed = &j->peer->pushed;
     struct push_result *result = &r->result;
@@ -469,10 +470,21 @@ static void remote_free(struct params *p)
 }
 
 static const struct params_ops REMOTE = {
-    .free = remote_free, .forget = remote_forget, .mark = remote_mark, .gradients = share_gradients, .pull = remote_pull,
-    .push_start = remote_push_start, .push_early = remote_push_early, .push_finish = remote_push_finish,
-    .describe = remote_describe_all, .init = remote_init, .adopt = remote_adopt,
-    .restore = remote_restore, .serve = remote_serve, .snapshot = remote_snapshot, .finish = remote_finish,
+    .free = remote_free,
+    .forget = remote_forget,
+    .mark = remote_mark,
+    .gradients = share_gradients,
+    .pull = remote_pull,
+    .push_start = remote_push_start,
+    .push_early = remote_push_early,
+    .push_finish = remote_push_finish,
+    .describe = remote_describe_all,
+    .init = remote_init,
+    .adopt = remote_adopt,
+    .restore = remote_restore,
+    .serve = remote_serve,
+    .snapshot = remote_snapshot,
+    .finish = remote_finish,
 };
 
 static void part_add(struct peer *peer, size_t segment)

@@ -65,7 +65,8 @@ struct remote {
     /* Memory for ps of this host, see params_share.c: */
     struct memory *memory;        /* NULL: there is none; it holds p.vector */
     struct memory *lent[PARAMS_GRADIENTS]; /* what params_gradients gave a pointer into */
-    size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at, memory_size; /* bytes; the last gradient is for a copy */
+    size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at,
+        memory_size;              /* bytes; the last gradient is for a copy */
     size_t push_from, push_to;    /* where gradients and values of the push of now lie */
 };
 

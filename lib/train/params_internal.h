@@ -11,8 +11,10 @@ struct params_ops { /* as the functions of the header that bear their names */
     int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
     int (*gradients)(struct params *p, int which, float **ret, struct err *e);
     /* direct: nobody reads the vector until push_finish */
-    int (*push_start)(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e);
-    void (*push_early)(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms); /* or NULL */
+    int (*push_start)(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                      struct err *e);
+    void (*push_early)(struct params *p, int64_t ordinal, const float *grads, size_t from,
+                       int64_t deadline_ms); /* or NULL */
     int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
     void (*describe)(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
     int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);

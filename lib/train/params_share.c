@@ -1,10 +1,11 @@
-/* Pushes to ps of this host through memory of this process. It holds the parameter vector itself and the gradients, so that a
- * ps reads a gradient where it was computed, and writes new values where they are used; a slot (train/slot.h) carries the call.
+/* Pushes to ps of this host through memory of this process. It holds the parameter vector itself and the gradients, so
+ * that a ps reads a gradient where it was computed, and writes new values where they are used; a slot (train/slot.h)
+ * carries the call.
  *
  *     nonce | slots of each ps | gradients, gradients, copy of a foreign gradient | values | values of a push in flight
  *
- * A request without an answer leaves the memory in doubt: the ps may read or write it later. Then other memory takes its place;
- * what was in doubt stays mapped while somebody holds a pointer of params_gradients() into it. */
+ * A request without an answer leaves the memory in doubt: the ps may read or write it later. Then other memory takes
+ * its place; what was in doubt stays mapped while somebody holds a pointer of params_gradients() into it. */
 #include "train/params_grpc.h"
 
 #include <string.h>
@@ -13,7 +14,14 @@
 #include "base/clock.h"
 #include "train/region.h"
 
-enum { SHARE_MAX = 512 << 20, SHARE_CALL_MS = 2000, SHARE_AGAIN_MS = 5000, ALIVE_MS = 2000, SLICE_MS = 20, SLICE_MAX_MS = 1000 };
+enum {
+    SHARE_MAX = 512 << 20,
+    SHARE_CALL_MS = 2000,
+    SHARE_AGAIN_MS = 5000,
+    ALIVE_MS = 2000,
+    SLICE_MS = 20,
+    SLICE_MAX_MS = 1000
+};
 
 struct memory {
     struct region *region;
@@ -246,9 +254,13 @@ void share_start(struct remote *r, const struct errand *j)
     struct peer *peer = j->peer;
     int k = free_slot(peer);
     struct slot *slot = peer->slots[k];
-    slot->request = (struct slot_request){ .ordinal = r->ordinal, .generation = r->p.generation, .gradients_at = r->push_from,
-                                           .values_at = r->push_to, .first = (uint32_t)j->part->first,
-                                           .count = (uint32_t)j->part->count, .knows_versions = peer->pushed.known };
+    slot->request = (struct slot_request){ .ordinal = r->ordinal,
+                                           .generation = r->p.generation,
+                                           .gradients_at = r->push_from,
+                                           .values_at = r->push_to,
+                                           .first = (uint32_t)j->part->first,
+                                           .count = (uint32_t)j->part->count,
+                                           .knows_versions = peer->pushed.known };
     if (peer->pushed.known)
         memcpy(slot->versions, peer->pushed.v + j->part->first, j->part->count * sizeof(int64_t));
     peer->busy[k] = true;
@@ -272,7 +284,8 @@ static int await_answer(struct remote *r, struct peer *peer, int k, int64_t dead
 {
     struct slot *slot = peer->slots[k];
     int64_t until = clock_ms() + deadline_ms;
-    for (int64_t slice = SLICE_MS; !slot_wait(&slot->answered, peer->asked[k] - 1, slice); slice = MIN(2 * slice, SLICE_MAX_MS)) {
+    for (int64_t slice = SLICE_MS; !slot_wait(&slot->answered, peer->asked[k] - 1, slice);
+         slice = MIN(2 * slice, SLICE_MAX_MS)) {
         int64_t left = until - clock_ms();
         if (left <= 0)
             return err_set(e, ERR_TIMEOUT, "it did not answer a push within %lld ms", (long long)deadline_ms);
@@ -298,7 +311,8 @@ static int take_answer(struct remote *r, const struct errand *j, const struct sl
     memcpy(&a, &slot->answer, sizeof(a));
     a.text[SLOT_TEXT_MAX - 1] = '\0';
     if (a.code != ERR_NONE)
-        return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s", a.text);
+        return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s",
+                       a.text);
     if (peer_admit(&r->p, j->peer, a.incarnation, a.generation, e) < 0 ||
         remote_pushed(r, j, slot->versions, j->part->count, a.duplicate, e) < 0)
         return -1;

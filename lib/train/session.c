@@ -220,8 +220,8 @@ static void send_ready(void *user, size_t from, double loss)
         params_push_early(w->s->config->params, w->step->ordinal, w->step->grads, from, PUSH_MS);
 }
 
-/* Gradients may go out as layers complete unless a decision needs the whole gradient, or an earlier push is in flight, or an
- * update must fall between two steps. */
+/* Gradients may go out as layers complete unless a decision needs the whole gradient, or an earlier push is in flight,
+ * or an update must fall between two steps. */
 static bool sends_early(const struct session_config *c)
 {
     return c->asynchronous && !c->overlap && !optimizer_clips(model_optimizer(c->model));
@@ -234,7 +234,8 @@ static bool backpropagate(struct session *s, struct step *step, const struct bat
     const struct optimizer *o = model_optimizer(c->model);
     struct early early = { .s = s, .step = step, .sent = model_size(c->model), .finite = true };
     bool sends = sends_early(c);
-    exec_train_ready(s->exec, params_vector(c->params), batch, step->grads, step->sums, sends ? send_ready : NULL, &early, ret_loss);
+    exec_train(s->exec, params_vector(c->params), batch, step->grads, step->sums, sends ? send_ready : NULL, &early,
+               ret_loss);
     if (sends)
         return early.finite;
     if (optimizer_clips(o))
@@ -265,8 +266,11 @@ static int compute(struct session *s, struct step *step, struct err *e)
     if (finite)
         return 0;
     member_diverged(c->member, step->ordinal);
-    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm%s",
-                   isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1, staleness_cure(c));
+    return err_set(
+        e, ERR_DIVERGED,
+        "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm%s",
+        isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1,
+        staleness_cure(c));
 }
 
 static int push(struct session *s, struct step *step, struct err *e)

@@ -112,15 +112,16 @@ MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct 
 MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
                         const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate,
                         struct err *e);
-/* The same with gradients and values where they lie in vectors of the model's layout: nothing is gathered or scattered. */
+/* The same with gradients and values where they lie in vectors of the model's layout: nothing is gathered or scattered.
+ */
 struct shard_vectors {
     const float *grads;
     float *values;       /* NULL: not wanted */
     size_t floats;       /* in each */
 };
-MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
-                                const int64_t *seen, const struct shard_vectors *vectors, int64_t *versions, size_t nversions,
-                                bool *ret_duplicate, struct err *e);
+MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part,
+                                int64_t ordinal, const int64_t *seen, const struct shard_vectors *vectors,
+                                int64_t *versions, size_t nversions, bool *ret_duplicate, struct err *e);
 
 struct shard_snapshot { /* of one segment; data: values then slots, count floats each */
     int64_t version;

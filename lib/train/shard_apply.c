@@ -297,7 +297,8 @@ static int push_part(struct shard *s, struct push *p, size_t first, size_t end, 
     p->optimizer = s->optimizer;
     for (size_t i = first; i < end; i++) {
         size_t at = i - first;
-        if (push_segment(&s->segments[i], p, seen != NULL ? seen + at : NULL, versions != NULL ? versions + at : NULL, e) < 0)
+        if (push_segment(&s->segments[i], p, seen != NULL ? seen + at : NULL, versions != NULL ? versions + at : NULL,
+                         e) < 0)
             return -1;
     }
     count_push(s, p, first, begun_ns);

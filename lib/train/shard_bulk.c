@@ -1,8 +1,8 @@
 /* Pull and push by messages. shard_share.c has the way through memory that a worker of this host shares. */
 #include "train/shard_service_internal.h"
 
-/* Room for an answer in a buffer of the pool: values, then a version for each segment. It goes with the reply and comes back
- * when its bytes have left. */
+/* Room for an answer in a buffer of the pool: values, then a version for each segment. It goes with the reply and comes
+ * back when its bytes have left. */
 struct room {
     struct shard_out out;    /* first: make() gets a pointer to it */
     struct pool *pool;

@@ -1,5 +1,6 @@
-/* Pushes of workers of this host through memory that they share (train/region.h, train/slot.h): one thread for each slot of a
- * worker waits for its requests and applies them. Memory of a worker that died, or gave it up, is unmapped within LOOK_MS. */
+/* Pushes of workers of this host through memory that they share (train/region.h, train/slot.h): one thread for each
+ * slot of a worker waits for its requests and applies them. Memory of a worker that died, or gave it up, is unmapped
+ * within LOOK_MS. */
 #include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -24,12 +25,12 @@ struct share { /* the memory of one worker */
     struct shard_service *service;
     struct share *next;
     struct mutex lock;
-    struct region *region;  /* under the lock; NULL once the last thread has ended */
-    int process;            /* pidfd of the worker */
-    size_t capacity;        /* versions in a slot */
+    struct region *region; /* under the lock; NULL once the last thread has ended */
+    int process;           /* pidfd of the worker */
+    size_t capacity;       /* versions in a slot */
     char sender[SHARD_UID_MAX], job_uid[SHARD_UID_MAX];
-    atomic_bool over;       /* no request is taken any more */
-    atomic_int running;     /* threads */
+    atomic_bool over;   /* no request is taken any more */
+    atomic_int running; /* threads */
     int nlanes;
     struct lane lanes[SLOTS_MAX];
 };
@@ -48,7 +49,8 @@ static int push(const struct lane *lane, const struct slot_request *q, struct sl
         return err_set(e, ERR_INPUT, "a push beyond its shared memory");
     size_t floats = (size - from) / sizeof(float);
     struct shard_vectors vectors = { .grads = region_at(region, q->gradients_at, floats * sizeof(float)),
-                                     .values = region_at(region, q->values_at, floats * sizeof(float)), .floats = floats };
+                                     .values = region_at(region, q->values_at, floats * sizeof(float)),
+                                     .floats = floats };
     if (vectors.grads == NULL || vectors.values == NULL)
         return err_set(e, ERR_INPUT, "a push beyond its shared memory");
     a->generation = q->generation;
@@ -128,7 +130,8 @@ static int find_slots(struct share *h, const Trainyard__V1__AttachRequest *q, st
         return err_set(e, ERR_REFUSED, "the slots reach beyond the memory");
     h->capacity = q->slot_segments;
     for (uint32_t i = 0; i < q->slots; i++)
-        h->lanes[i] = (struct lane){ .share = h, .region = h->region, .slot = (struct slot *)(void *)(first + i * bytes) };
+        h->lanes[i] =
+            (struct lane){ .share = h, .region = h->region, .slot = (struct slot *)(void *)(first + i * bytes) };
     return 0;
 }
 
@@ -183,7 +186,8 @@ int on_attach(const struct exchange *x, struct err *e)
     if (!atomic_load(&v->share))
         return err_set(e, ERR_REFUSED, "this ps does not share memory");
     if (q->slot_version != SLOT_VERSION)
-        return err_set(e, ERR_REFUSED, "slots of version %u are not known here, only %d", q->slot_version, SLOT_VERSION);
+        return err_set(e, ERR_REFUSED, "slots of version %u are not known here, only %d", q->slot_version,
+                       SLOT_VERSION);
     if (shard_check(x->shard, &who, e) < 0)
         return -1;
     MUTEX_GUARD(&v->shares_lock);

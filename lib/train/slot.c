@@ -1,4 +1,5 @@
-/* Futexes of memory that processes share: without FUTEX_PRIVATE_FLAG the kernel knows them by the page, not by the address. */
+/* Futexes of memory that processes share: without FUTEX_PRIVATE_FLAG the kernel knows them by the page, not by the
+ * address. */
 #include "train/slot.h"
 
 #include <limits.h>

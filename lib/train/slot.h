@@ -1,9 +1,9 @@
-/* slot - one request and its answer between two processes of a host, in memory that both have mapped (train/region.h). A push
- * through a slot costs two futex calls instead of a gRPC call; its gradients and values lie in the same memory.
+/* slot - one request and its answer between two processes of a host, in memory that both have mapped (train/region.h).
+ * A push through a slot costs two futex calls instead of a gRPC call; its gradients and values lie in the same memory.
  *
- * The client fills `request` and `versions`, then posts `asked`. The server waits for that, fills `answer` and `versions`, then
- * posts `answered`. One request is under way at a time. Each side owns the other fields only between the two posts, but trusts
- * nothing it reads there: the server takes a copy of the request before it checks it.
+ * The client fills `request` and `versions`, then posts `asked`. The server waits for that, fills `answer` and
+ * `versions`, then posts `answered`. One request is under way at a time. Each side owns the other fields only between
+ * the two posts, but trusts nothing it reads there: the server takes a copy of the request before it checks it.
  *
  * Both are one release: a server refuses another SLOT_VERSION, and the bytes then travel through gRPC.
  */
@@ -17,7 +17,12 @@
 #include <stdint.h>
 
 /* SLOT_VERSION: to be raised when the structures below or the codes of base/err.h change. */
-enum { SLOT_VERSION = 1, SLOT_ALIGNMENT = 64, SLOT_TEXT_MAX = 240, SLOTS_MAX = 4 }; /* SLOTS_MAX: of a worker at one ps */
+enum {
+    SLOT_VERSION = 1,
+    SLOT_ALIGNMENT = 64,
+    SLOT_TEXT_MAX = 240,
+    SLOTS_MAX = 4
+}; /* SLOTS_MAX: of a worker at one ps */
 
 struct slot_request { /* of trainyard.v1.PushRequest */
     int64_t ordinal;
@@ -28,17 +33,17 @@ struct slot_request { /* of trainyard.v1.PushRequest */
 };
 struct slot_answer { /* of trainyard.v1.PushReply, or the error */
     uint64_t incarnation, generation;
-    int32_t code;                     /* enum err_code */
+    int32_t code; /* enum err_code */
     bool duplicate;
     char text[SLOT_TEXT_MAX];
 };
 struct slot {
-    alignas(SLOT_ALIGNMENT) _Atomic uint32_t asked; /* number of the newest request; a futex */
-    _Atomic uint32_t closed;                        /* the client gave the slot up */
+    alignas(SLOT_ALIGNMENT) _Atomic uint32_t asked;    /* number of the newest request; a futex */
+    _Atomic uint32_t closed;                           /* the client gave the slot up */
     alignas(SLOT_ALIGNMENT) _Atomic uint32_t answered; /* number of the newest answer; a futex */
     alignas(SLOT_ALIGNMENT) struct slot_request request;
     struct slot_answer answer;
-    int64_t versions[];               /* by segment of the request: seen, then new */
+    int64_t versions[]; /* by segment of the request: seen, then new */
 };
 
 /* Bytes of a slot for requests of up to `segments` segments, a multiple of SLOT_ALIGNMENT. */

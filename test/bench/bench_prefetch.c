@@ -129,7 +129,7 @@ static int train(struct trainer *t, int64_t steps, int turn, struct err *e)
             return -1;
         if (t->hints)
             loader_hint(t->loader, t->next + 1);
-        exec_train(t->exec, t->params, &b, t->grads, NULL, &t->loss);
+        exec_train(t->exec, t->params, &b, t->grads, NULL, NULL, NULL, &t->loss);
         optimizer_begin(o, &t->state, &step);
         optimizer_apply(o, &step, t->params, t->slot, t->grads, t->model->trainable_size);
         optimizer_end(o, &t->state);

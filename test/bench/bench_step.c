@@ -170,7 +170,7 @@ static void ours_step(struct ours *o, enum dtype type, void *x, int32_t *y)
                        .x = { type, { 2, { BATCH, IN } }, x },
                        .y = { DT_INT32, { 1, { BATCH } }, y } };
     struct opt_step step;
-    exec_train(o->x, o->p, &b, o->g, o->acc, &o->loss);
+    exec_train(o->x, o->p, &b, o->g, o->acc, NULL, NULL, &o->loss);
     optimizer_begin(model_optimizer(o->m), &o->state, &step);
     optimizer_apply(model_optimizer(o->m), &step, o->p, o->slot, o->g, o->m->trainable_size);
     optimizer_end(model_optimizer(o->m), &o->state);

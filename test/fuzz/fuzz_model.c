@@ -38,7 +38,7 @@ static void compute(const struct model *m)
     model_init(m, 1, params);
     exec_forward(x, params, &b, m->nlayers);
     if (m->loss != NULL)
-        exec_train(x, params, &b, grads, NULL, &loss);
+        exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
 }
 
 static void read_back(const struct model *m)

@@ -114,7 +114,7 @@ static void golden_run(const json_t *c)
     for (size_t step = 0; step < json_array_size(after); step++) {
         double loss;
         struct opt_step now;
-        exec_train(x, params, &b, grads, NULL, &loss);
+        exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
         golden_near(c, "loss", (double)golden_at(losses, step), loss);
         if (step == 0)
             each_weight(json_object_get(c, "grads_step1"), m, grads, c);
@@ -159,10 +159,10 @@ START_TEST(a_batch_is_the_mean_of_its_examples)
     model_init(m, 1, params);
     draw(in, 48, 1);
     struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
-    exec_train(x, params, &b, whole, NULL, &whole_loss);
+    exec_train(x, params, &b, whole, NULL, NULL, NULL, &whole_loss);
     for (size_t i = 0; i < 8; i++) {
         b = batch_of(m, 1, in + 6 * i, CLASSES + i, DT_INT32);
-        exec_train(x, params, &b, one, NULL, &loss);
+        exec_train(x, params, &b, one, NULL, NULL, NULL, &loss);
         losses += loss / 8;
         for (size_t k = 0; k < size; k++)
             sum[k] += one[k] / 8;
@@ -191,10 +191,10 @@ START_TEST(bytes_are_floats)
         for (size_t i = 0; i < 48; i++)
             in[i] = bytes[i] = (unsigned char)(i * 5 % 256);
         struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
-        exec_train(x, params, &b, g1, NULL, &loss1);
+        exec_train(x, params, &b, g1, NULL, NULL, NULL, &loss1);
         b.x.dtype = DT_UINT8;
         b.x.data = bytes;
-        exec_train(x, params, &b, g2, NULL, &loss2);
+        exec_train(x, params, &b, g2, NULL, NULL, NULL, &loss2);
         ck_assert_double_eq(loss1, loss2);
         ck_assert_mem_eq(g1, g2, model_size(m) * sizeof(float));
     }
@@ -237,7 +237,7 @@ START_TEST(evaluate_train_and_predict_agree)
     model_init(m, 1, params);
     draw(in, 48, 1);
     struct batch batch = batch_of(m, 8, in, CLASSES, DT_INT32);
-    exec_train(x, params, &batch, grads, a, &loss);
+    exec_train(x, params, &batch, grads, a, NULL, NULL, &loss);
     exec_evaluate(x, params, &batch, b);
     ck_assert_mem_eq(a, b, width * sizeof(double));
     const float *p = exec_forward(x, params, &batch, m->nlayers);
@@ -261,9 +261,9 @@ START_TEST(sample_weights)
     draw(in, 12, 1);
     struct batch b = batch_of(m, 2, in, CLASSES, DT_INT32);
     b.weight = weight;
-    exec_train(x, params, &b, weighted, NULL, &loss_weighted);
+    exec_train(x, params, &b, weighted, NULL, NULL, NULL, &loss_weighted);
     b = batch_of(m, 1, in, CLASSES, DT_INT32);
-    exec_train(x, params, &b, one, NULL, &loss_one);
+    exec_train(x, params, &b, one, NULL, NULL, NULL, &loss_one);
     ck_assert_double_eq_tol(loss_weighted, 1.5 * loss_one, 1e-6);
     for (size_t i = 0; i < size; i++)
         ck_float_near(weighted[i], 1.5F * one[i], 1e-6);
@@ -287,12 +287,12 @@ START_TEST(rows_share_the_weight_of_their_example)
                        .x = { DT_FLOAT, { 3, { 2, 2, 3 } }, in },
                        .y = { DT_INT32, { 2, { 2, 2 } }, CLASSES },
                        .weight = weight };
-    exec_train(x, params, &b, grads, NULL, &both);
+    exec_train(x, params, &b, grads, NULL, NULL, NULL, &both);
     for (size_t i = 0; i < 2; i++) {
         b = (struct batch){ .n = 1,
                             .x = { DT_FLOAT, { 3, { 1, 2, 3 } }, in + 6 * i },
                             .y = { DT_INT32, { 2, { 1, 2 } }, CLASSES + 2 * i } };
-        exec_train(x, params, &b, grads, NULL, &loss[i]);
+        exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss[i]);
     }
     ck_assert_double_eq_tol(both, (2 * loss[0] + 0.5 * loss[1]) / 2, 1e-6);
 }
@@ -318,7 +318,7 @@ START_TEST(last_activation_may_stand_alone)
         model_init(m, 1, params);
         draw(in, 48, 1);
         struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
-        exec_train(x, params, &b, grads[i], NULL, &loss[i]);
+        exec_train(x, params, &b, grads[i], NULL, NULL, NULL, &loss[i]);
         ck_assert_double_eq_tol(loss[i], loss[0], 1e-6);
         for (size_t k = 0; k < model_size(m); k++)
             ck_float_near(grads[i][k], grads[0][k], 1e-6);
@@ -339,8 +339,8 @@ START_TEST(whole_numbers_can_be_regressed)
 
     model_init(m, 1, params);
     struct batch floats = batch_of(m, 2, in, labels, DT_FLOAT), ints = batch_of(m, 2, in, whole, DT_INT32);
-    exec_train(x, params, &floats, g1, NULL, &a);
-    exec_train(x, params, &ints, g2, NULL, &b);
+    exec_train(x, params, &floats, g1, NULL, NULL, NULL, &a);
+    exec_train(x, params, &ints, g2, NULL, NULL, NULL, &b);
     ck_assert_double_eq(a, b);
     ck_assert_mem_eq(g1, g2, model_size(m) * sizeof(float));
 }
@@ -366,7 +366,7 @@ static void masks(const struct model *m, uint64_t seed, int64_t epoch, int64_t p
     struct batch b = batch_of(m, n, in, y, DT_FLOAT);
     b.epoch = epoch;
     b.position = position;
-    exec_train(x, params, &b, grads, NULL, &loss);
+    exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
 }
 
 START_TEST(dropout_is_named_by_the_example)
@@ -434,7 +434,7 @@ START_TEST(batch_statistics_travel_as_gradients)
     const struct variable *mean = variable_named(m, "batch_normalization/moving_mean");
     const struct variable *variance = variable_named(m, "batch_normalization/moving_variance");
     struct batch b = batch_of(m, 4, in, y, DT_FLOAT);
-    exec_train(x, params, &b, grads, NULL, &loss);
+    exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
     ck_assert_int_eq(mean->kind, VAR_MOVING);
     ck_float_near(mean->momentum, 0.99, 1e-7);
     ck_float_eq(grads[mean->offset], 3);
@@ -461,7 +461,7 @@ START_TEST(frozen_layers_get_zeros)
     for (size_t i = 0; i < model_size(m); i++)
         grads[i] = 9;
     struct batch b = batch_of(m, 1, in, y, DT_FLOAT);
-    exec_train(x, params, &b, grads, NULL, &loss);
+    exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
     for (size_t i = 0; i < frozen->count; i++) {
         ck_float_eq(grads[frozen->offset + i], 0);
         ck_float_ne(params[frozen->offset + i], 0);
@@ -484,7 +484,7 @@ START_TEST(penalties_are_in_loss_and_gradient)
 
     model_init(m, 1, params);
     struct batch b = batch_of(m, 1, in, y, DT_FLOAT);
-    exec_train(x, params, &b, grads, acc, &loss);
+    exec_train(x, params, &b, grads, acc, NULL, NULL, &loss);
     metrics_result(m, acc, &result);
     ck_assert_double_eq(loss, 1 + 4.5); /* (6 - 5)^2 + 0.5 * 3^2 */
     ck_assert_double_eq(result, loss);
@@ -528,10 +528,10 @@ START_TEST(nan_is_seen)
     model_init(m, 1, params);
     draw(in, 48, 1);
     struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
-    exec_train(x, params, &b, grads, NULL, &loss);
+    exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
     ck_assert(all_finite(grads, model_size(m)));
     params[3] = NAN;
-    exec_train(x, params, &b, grads, NULL, &loss);
+    exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss);
     ck_assert(isnan(loss));
     ck_assert(!all_finite(grads, model_size(m)));
 }
@@ -582,8 +582,8 @@ START_TEST(gradients_are_complete_when_they_are_told_to_be)
     draw(labels, COUNT_OF(labels), 2);
     struct batch b = batch_of(m, 4, in, labels, DT_FLOAT);
     struct told t = { .grads = grads, .seen = seen, .end = size };
-    exec_train(x, params, &b, plain, NULL, &plain_loss);
-    exec_train_ready(x, params, &b, grads, NULL, take_told, &t, &loss);
+    exec_train(x, params, &b, plain, NULL, NULL, NULL, &plain_loss);
+    exec_train(x, params, &b, grads, NULL, take_told, &t, &loss);
     ck_assert_mem_eq(grads, plain, size * sizeof(float));
     ck_assert_mem_eq(seen, plain, size * sizeof(float)); /* complete, with regularisation, when it was told */
     ck_assert_double_eq(loss, plain_loss);

@@ -108,7 +108,7 @@ static enum dtype train(const struct world *w, const struct dataset *d, float *p
     adapt_finish(a, params);
     for (int64_t i = 0; i < 2 * ordinal_space_batches(&space); i++) {
         ck_ok_e(loader_get(l, i, &b, &e));
-        exec_train(x, params, &b, grads, sums, loss);
+        exec_train(x, params, &b, grads, sums, NULL, NULL, loss);
         for (size_t k = 0; k < model_variables(w->model); k++) {
             const struct variable *v = model_variable(w->model, k);
             for (size_t j = v->offset; v->kind == VAR_TRAINABLE && j < v->offset + v->count; j++)

@@ -324,7 +324,8 @@ static void hold(bool on)
     cond_broadcast(&delay.changed);
 }
 
-/* A worker computes with the vector while a push is in flight: what the ps answers may not show before it is finished. */
+/* A worker computes with the vector while a push is in flight: what the ps answers may not show before it is finished.
+ */
 START_TEST(values_of_a_push_in_flight_show_when_it_is_finished)
 {
     struct world w;

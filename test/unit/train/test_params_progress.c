@@ -230,7 +230,8 @@ static void await_versions(struct gated *g, int64_t least, int64_t most)
         shard_describe(g->w.shard[0], &info);
         if (info.version_min == least && info.version_max == most)
             return;
-        ck_assert_msg(clock_ms() < until, "versions %lld to %lld", (long long)info.version_min, (long long)info.version_max);
+        ck_assert_msg(clock_ms() < until, "versions %lld to %lld", (long long)info.version_min,
+                      (long long)info.version_max);
     }
 }
 

@@ -117,7 +117,8 @@ static void watch(void *user)
         coordinator_observe(w->desk, &info.applied, begun);
         coordinator_view(w->desk, &v);
     }
-    for (int64_t until = clock_ms() + WAIT_MS / 10; !w->parsed_ahead && clock_ms() < until;) /* it takes its name when it runs */
+    for (int64_t until = clock_ms() + WAIT_MS / 10;
+         !w->parsed_ahead && clock_ms() < until;) /* it takes its name when it runs */
         w->parsed_ahead = has_thread("loader");
     coordinator_set(w->desk, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
 }
@@ -133,8 +134,8 @@ static int run_watched(struct world *w, struct err *e)
 
 /* ---- the order of events ---- */
 
-/* The operations of a params object, and what the session did with them: C begins to compute a batch, P starts its push, F the
- * push is finished. */
+/* The operations of a params object, and what the session did with them: C begins to compute a batch, P starts its
+ * push, F the push is finished. */
 static struct {
     const struct params_ops *real;
     struct params_ops ops;
@@ -154,7 +155,8 @@ static void spy_mark(struct params *p)
     spy.real->mark(p);
 }
 
-static int spy_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e)
+static int spy_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                          struct err *e)
 {
     note('P');
     return spy.real->push_start(p, ordinal, grads, direct, deadline_ms, e);

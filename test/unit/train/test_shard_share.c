@@ -1,5 +1,5 @@
-/* What a ps does with memory of workers of its host: it serves slots, refuses what reaches beyond the memory, and lets go of
- * memory of a process that has ended. */
+/* What a ps does with memory of workers of its host: it serves slots, refuses what reaches beyond the memory, and lets
+ * go of memory of a process that has ended. */
 #include "shard_fixture.h"
 
 #include <signal.h>
@@ -14,8 +14,15 @@
 #include "train/slot.h"
 #include "train/wire.h"
 
-enum { FLOATS = 80, PATIENCE_MS = 20000, SLOTS_AT = REGION_START, SEGMENTS = 8, GRADS_AT = 2 * REGION_START,
-       VALUES_AT = 3 * REGION_START, BYTES = 4 * REGION_START };
+enum {
+    FLOATS = 80,
+    PATIENCE_MS = 20000,
+    SLOTS_AT = REGION_START,
+    SEGMENTS = 8,
+    GRADS_AT = 2 * REGION_START,
+    VALUES_AT = 3 * REGION_START,
+    BYTES = 4 * REGION_START
+};
 
 struct ps {
     struct layout *layout;
@@ -90,7 +97,10 @@ static struct slot_request request(struct shard *s, int64_t ordinal)
     struct shard_sizes sizes;
     struct err e;
     ck_ok_e(shard_measure(s, (struct shard_part){ 0 }, &sizes, &e));
-    return (struct slot_request){ .ordinal = ordinal, .generation = 1, .gradients_at = GRADS_AT, .values_at = VALUES_AT,
+    return (struct slot_request){ .ordinal = ordinal,
+                                  .generation = 1,
+                                  .gradients_at = GRADS_AT,
+                                  .values_at = VALUES_AT,
                                   .count = (uint32_t)sizes.segments };
 }
 
@@ -102,7 +112,8 @@ START_TEST(a_push_through_a_slot_is_applied_once)
     ps_open(&p);
     ck_ok_e(region_make(BYTES, &r, &e));
     ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e));
-    float *grads = region_at(r, GRADS_AT, FLOATS * sizeof(float)), *values = region_at(r, VALUES_AT, FLOATS * sizeof(float));
+    float *grads = region_at(r, GRADS_AT, FLOATS * sizeof(float)),
+          *values = region_at(r, VALUES_AT, FLOATS * sizeof(float));
     for (size_t i = 0; i < FLOATS; i++)
         grads[i] = 1;
     struct slot_request q = request(p.shard, 3);
@@ -158,7 +169,8 @@ START_TEST(a_bad_offer_is_refused)
     ck_fails(attach(&p, getpid(), r, "worker-0", 0, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "slots");
     ck_fails(attach(&p, getpid(), r, "worker-0", SLOTS_MAX + 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "slots");
     ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT + 4, SLOT_VERSION, &e), ERR_REFUSED, "slots");
-    ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + REGION_START - 64, SLOT_VERSION, &e), ERR_REFUSED, "beyond");
+    ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + REGION_START - 64, SLOT_VERSION, &e), ERR_REFUSED,
+             "beyond");
     ck_fails(attach(&p, -1, r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "process");
     ck_assert_uint_eq(shard_service_shared(p.service), 0);
     ps_close(&p);
