@@ -208,6 +208,8 @@ static json_t *last_of_history(const json_t *history)
     json_object_foreach((json_t *)(uintptr_t)history, name, list)
     {
         size_t n = json_array_size(list);
+        while (n > 0 && json_is_null(json_array_get(list, n - 1))) /* an epoch without evaluation */
+            n--;
         if (n > 0 && !str_eq(name, "epoch"))
             json_object_set(last, name, json_array_get(list, n - 1));
     }

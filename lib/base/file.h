@@ -56,6 +56,8 @@ struct file_out;
 MUST_USE int file_out_open(const char *path, struct file_out **ret, struct err *e);
 MUST_USE int file_out_write(struct file_out *f, const void *data, size_t n, struct err *e);
 MUST_USE int file_out_pwrite(struct file_out *f, const void *data, size_t n, uint64_t offset, struct err *e);
+/* Commit will give it this name instead, in the same folder; where the content decides what it is called. */
+void file_out_name(struct file_out *f, const char *path);
 MUST_USE int file_out_commit(struct file_out *f, struct err *e); /* fsync, rename, fsync folder */
 /* As file_write_new: ERR_REFUSED when there is such a file. */
 MUST_USE int file_out_commit_new(struct file_out *f, struct err *e);

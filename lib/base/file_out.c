@@ -126,6 +126,12 @@ int file_out_pwrite(struct file_out *f, const void *data, size_t n, uint64_t off
     return 0;
 }
 
+void file_out_name(struct file_out *f, const char *path)
+{
+    free(f->path);
+    f->path = xstrdup(path);
+}
+
 static int sync_temporary(struct file_out *f, struct err *e)
 {
     return file_fault_hit("fsync") || fsync(f->fd) < 0 ? file_error(f->path, e) : 0;

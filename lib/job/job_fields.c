@@ -66,7 +66,7 @@ static const struct field FIT[] = {
     { "logEverySteps", FIELD_INT, DEST(struct job, fit.log_every_steps), .min = 1, .max = STEPS_MAX, .fallback = "100",
       .help = "Steps between two lines of progress in the log." },
     { "maxWaitSeconds", FIELD_NUMBER, DEST(struct job, limits.max_wait_seconds), .above_min = true, .max = NO_MAX,
-      .fallback = "7200", .help = "How long a replica waits for the others without progress before it gives up with exit code 138." },
+      .fallback = "7200", .help = "How long a replica waits for the others without progress, and the chief at the end for storage, before it gives up with exit code 138." },
     { "stopGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.stop_grace_seconds), .max = NO_MAX, .fallback = "120",
       .help = "How long a stopped replica may take to save and leave." },
     { "evaluationGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.evaluation_grace_seconds), .max = NO_MAX,

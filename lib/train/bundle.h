@@ -39,6 +39,8 @@ MUST_USE int bundle_writer_add_all(struct bundle_writer *w, const char *name, en
 /* n strings, as many as the shape has elements. */
 MUST_USE int bundle_writer_add_strings(struct bundle_writer *w, const char *name, const struct shape *shape,
                                        const char *const strings[], const size_t lengths[], size_t n, struct err *e);
+/* finish will use this prefix instead, of the same folder. */
+void bundle_writer_name(struct bundle_writer *w, const char *prefix);
 /* Every tensor must be complete, else ERR_INTERNAL. */
 MUST_USE int bundle_writer_finish(struct bundle_writer *w, struct err *e);
 

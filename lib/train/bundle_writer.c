@@ -44,6 +44,16 @@ int bundle_writer_open(const char *prefix, struct bundle_writer **ret, struct er
     return 0;
 }
 
+void bundle_writer_name(struct bundle_writer *w, const char *prefix)
+{
+    auto_free char *data = xasprintf("%s.data-00000-of-00001", prefix);
+    file_out_name(w->data, data);
+    free(w->prefix);
+    free(w->index_path);
+    w->prefix = xstrdup(prefix);
+    w->index_path = xasprintf("%s.index", prefix);
+}
+
 void bundle_writer_free(struct bundle_writer *w)
 {
     if (w == NULL)

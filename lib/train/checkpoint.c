@@ -18,12 +18,15 @@ struct saving {
     struct bundle_writer *w;
     struct columns *columns; /* by variable */
     json_t *segments;
+    int64_t step;            /* smallest version of the segments; -1: none was taken */
+    char *prefix;            /* known when all were taken */
 };
 
 static void saving_fini(struct saving *s)
 {
     bundle_writer_free(s->w);
     free(s->columns);
+    free(s->prefix);
     json_decref(s->segments);
 }
 DEFINE_AUTO_FINI(saving, saving_fini)
@@ -63,12 +66,11 @@ static int add_scalars(struct saving *s, struct err *e)
     const struct shape scalar = { .rank = 0 };
     const char *names[2];
     float values[2];
-    int64_t step = s->save->step;
-    int n = optimizer_scalars(model_optimizer(s->save->model), step, names, values);
+    int n = optimizer_scalars(model_optimizer(s->save->model), s->step, names, values);
     for (int i = 0; i < n; i++)
         if (bundle_writer_add_all(s->w, names[i], DT_FLOAT, &scalar, &values[i], e) < 0)
             return -1;
-    return bundle_writer_add_all(s->w, "global_step", DT_INT64, &scalar, &step, e);
+    return bundle_writer_add_all(s->w, "global_step", DT_INT64, &scalar, &s->step, e);
 }
 
 static int put_segment(struct saving *s, const struct segment_spec *segment, struct err *e)
@@ -85,6 +87,7 @@ static int put_segment(struct saving *s, const struct segment_spec *segment, str
                               snap.count * sizeof(float), e) < 0)
             return -1;
     json_array_append_new(s->segments, state_segment(snap.version, &snap.applied));
+    s->step = s->step < 0 ? snap.version : MIN(s->step, snap.version);
     return 0;
 }
 
@@ -93,7 +96,7 @@ static int put_state(struct saving *s, struct err *e)
     const struct shape scalar = { .rank = 0 };
     AUTO_FINI(buf) text = BUF_INIT;
     json_object_set(s->save->state, "segments", s->segments);
-    json_object_set_new(s->save->state, "step", json_integer(s->save->step));
+    json_object_set_new(s->save->state, "step", json_integer(s->step));
     json_emit(s->save->state, &text);
     const char *strings[1] = { text.data };
     const size_t lengths[1] = { text.len };
@@ -114,6 +117,9 @@ static int write_bundle(struct saving *s, struct err *e)
     for (size_t i = 0; i < s->save->layout->n; i++)
         if (put_segment(s, &s->save->layout->segments[i], e) < 0)
             return -1;
+    s->step = MAX(s->step, 0);
+    s->prefix = free_prefix(s->save->dir, s->step);
+    bundle_writer_name(s->w, s->prefix);
     if (s->save->complete != NULL)
         s->save->complete(s->save->user, s->save->state);
     if (add_scalars(s, e) < 0 || put_state(s, e) < 0 || confirm(s->save, e) < 0)
@@ -179,19 +185,24 @@ static bool is_published(const char *dir, const char *prefix)
     return strlist_has(&all, strrchr(prefix, '/') + 1);
 }
 
-int checkpoint_save(const struct checkpoint_save *save, char **ret_prefix, struct err *e)
+int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix, struct err *e)
 {
-    AUTO_FINI(saving) s = { .save = save, .segments = json_array() };
+    AUTO_FINI(saving) s = { .save = save, .segments = json_array(), .step = -1 };
     s.columns = xcalloc(model_variables(save->model) + 1, sizeof *s.columns);
-    auto_free char *prefix = free_prefix(save->dir, save->step);
-    if (bundle_writer_open(prefix, &s.w, e) < 0 || write_bundle(&s, e) < 0)
-        return err_wrap(e, "checkpoint %s", prefix);
-    if (confirm(save, e) < 0 || publish(save, prefix, e) < 0) {
-        if (!is_published(save->dir, prefix))
-            delete_files(save->dir, prefix); /* nobody knows of them */
+    auto_free char *unnamed = xasprintf("%s/model.ckpt", save->dir);
+    struct err cause = { 0 };
+    if (bundle_writer_open(unnamed, &s.w, &cause) < 0 || write_bundle(&s, &cause) < 0) {
+        const char *prefix = s.prefix != NULL ? s.prefix : unnamed;
+        bool named = strstr(cause.msg, prefix) != NULL; /* by the name of its file */
+        return err_set(e, cause.code, "checkpoint %s%s%s", named ? "" : prefix, named ? "" : ": ", cause.msg);
+    }
+    if (confirm(save, e) < 0 || publish(save, s.prefix, e) < 0) {
+        if (!is_published(save->dir, s.prefix))
+            delete_files(save->dir, s.prefix); /* nobody knows of them */
         return -1;
     }
-    *ret_prefix = TAKE(prefix);
+    *ret_step = s.step;
+    *ret_prefix = TAKE(s.prefix);
     return 0;
 }
 

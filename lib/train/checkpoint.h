@@ -16,7 +16,6 @@
 
 struct checkpoint_save {
     const char *dir;                   /* <output>/checkpoints */
-    int64_t step;                      /* names the files: model.ckpt-<step> */
     int64_t keep;                      /* how many stay; older ones are deleted afterwards */
     int64_t keep_step;                 /* one that must stay although old (an evaluator reads it), or -1 */
     const struct model *model;
@@ -31,8 +30,9 @@ struct checkpoint_save {
     void *user;
     json_t *state;                     /* object; "segments" and "step" are added to it */
 };
-/* *ret_prefix: xmalloc'ed path of the checkpoint. */
-MUST_USE int checkpoint_save(const struct checkpoint_save *save, char **ret_prefix, struct err *e);
+/* Name and global_step are what it holds: the smallest version of a segment as its snapshot has it. *ret_prefix: xmalloc'ed
+ * path of the checkpoint, model.ckpt-<step>. */
+MUST_USE int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix, struct err *e);
 
 /* ---- restoring ---- */
 

@@ -38,7 +38,7 @@ static void desk_open(struct chief *c)
         .model = k->model, .job_uid = k->job_uid, .incarnation = k->incarnation, .space = k->space,
         .layout_hash = layout_register_hash(k->layout, k->model), .ps_count = (uint32_t)k->placement->nps,
         .batches_per_epoch = c->batches_per_epoch, .total = c->total, .window = window, .lease_ms = LEASE_MS,
-        .heartbeat_ms = HEARTBEAT_MS, .barrier = true });
+        .heartbeat_ms = HEARTBEAT_MS });
 }
 
 static int recorder_open(struct chief *c, struct err *e)
@@ -62,6 +62,7 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     c->saved_step = c->final_step = -1;
     atomic_store(&c->checkpoint_step, -1);
     c->final = xcalloc(model_metrics(config->model), sizeof *c->final);
+    c->evaluation.values = xcalloc(model_metrics(config->model), sizeof *c->evaluation.values);
     c->fleet = fleet_new(config->params, config->layout, config->placement, model_optimizer(config->model), config->job_uid);
     desk_open(c);
     if (output_prepare(config->output_dir, config->job->summaries.directory, e) < 0 || recorder_open(c, e) < 0 || chief_adopt_checkpoint(c, e) < 0)
@@ -77,29 +78,18 @@ void chief_free(struct chief *c)
 {
     if (c == NULL)
         return;
+    chief_evaluation_stop(c);
     evaluator_free(c->evaluator);
     recorder_free(c->recorder);
     coordinator_free(c->desk);
     fleet_free(c->fleet);
     free(c->checkpoints);
     free(c->final);
+    free(c->evaluation.values);
     free(c);
 }
 
 /* ---- what the loop decides ---- */
-
-/* How far batches may be lent. Single machine: to the next exact evaluation or checkpoint. Otherwise at most an epoch
- * beyond the one that is evaluated next, so that every epoch is evaluated however fast they pass. */
-static int64_t next_stop(const struct chief *c, int64_t done)
-{
-    if (!c->config.local)
-        return MIN((c->recorded_epochs + 2) * c->batches_per_epoch, c->total);
-
-    int64_t stop = (done / c->batches_per_epoch + 1) * c->batches_per_epoch, every = c->config.job->checkpoint.every_steps;
-    if (every > 0)
-        stop = MIN(stop, (done / every + 1) * every);
-    return MIN(stop, c->total);
-}
 
 static bool checkpoint_due(const struct chief *c, int64_t step, int64_t now_ms)
 {
@@ -149,10 +139,14 @@ static int stop_and_save(struct chief *c, struct err *e)
         fleet_fence(c->fleet, c->generation);
     fleet_look(c->fleet, LOOK_CALL_MS, &fleet);
     chief_await_reports(c, applied_count(&fleet.done));
-    if (chief_save(c, fleet.step, &cause) < 0)
-        log_error("the last checkpoint was not saved: %s", cause.msg);
-    else
-        log_info("checkpoint of step %lld saved", (long long)fleet.step);
+    int saved = chief_save(c, &cause);
+    chief_evaluation_stop(c);
+    struct err ignored;
+    (void)!recorder_save_history(c->recorder, clock_ms(), true, &ignored);
+    if (saved < 0)
+        return err_set(e, chief_blames_storage(c, &cause) ? ERR_IO : cause.code,
+                       "stopped by a signal, and the last checkpoint was not saved: %s", cause.msg);
+    log_info("checkpoint of step %lld saved", (long long)c->saved_step);
     return err_set(e, ERR_STOPPED, "stopped by a signal");
 }
 
@@ -186,7 +180,7 @@ static void fleet_is_back(struct chief *c)
 /* Nobody trains: workers that were never started, or all that were there are gone. Said less often as time goes. */
 static void say_alone(struct chief *c, const struct coordinator_view *desk, int64_t now_ms)
 {
-    if (desk->workers > 0 || desk->reached || desk->finished) {
+    if (desk->workers > 0 || desk->done_low >= c->limit || desk->finished) {
         c->alone_since_ms = 0;
         return;
     }
@@ -209,10 +203,61 @@ static int save_if_due(struct chief *c, const struct fleet_view *fleet, int64_t 
     bool leaving = fleet->condition == FLEET_LEAVING;
     c->saved_leaving = c->saved_leaving && leaving;
     if (c->saved_step < 0) /* the first one shows whether the storage works */
-        return passing(chief_save(c, fleet->step, e), e);
-    if ((leaving && !c->saved_leaving) || checkpoint_due(c, fleet->step, now_ms))
-        c->saved_leaving = chief_save_or_warn(c, fleet->step) && leaving;
+        return passing(chief_save(c, e), e);
+    if ((!leaving || c->saved_leaving) && !checkpoint_due(c, fleet->step, now_ms))
+        return 0;
+    bool saved;
+    if (chief_save_or_warn(c, &saved, e) < 0)
+        return -1;
+    c->saved_leaving = saved && leaving;
     return 0;
+}
+
+static void open_next(struct chief *c, int64_t over, int64_t done_low)
+{
+    c->limit = chief_next_limit(c, over, done_low);
+    coordinator_open(c->desk, c->limit);
+}
+
+/* What the workers wait for comes first, then what runs beside the training. Single machine: a checkpoint that is due falls
+ * between two steps. */
+static int pass_epochs(struct chief *c, const struct fleet_view *fleet, const struct coordinator_view *desk, int64_t now_ms,
+                       struct err *e)
+{
+    struct epoch_values values;
+    int64_t over = chief_epochs_over(c, desk->done_low);
+    int taken = chief_take_values(c, over, &values, e);
+    if (taken < 0)
+        return passing(-1, e);
+    if (taken > 0 && !c->config.local)
+        open_next(c, over, desk->done_low);
+    if ((taken > 0 && chief_record_epochs(c, over, &values, e) < 0) || save_if_due(c, fleet, now_ms, e) < 0)
+        return -1;
+    if (taken > 0 && c->config.local)
+        open_next(c, over, desk->done_low);
+    return 0;
+}
+
+/* Epochs that the ps do not hold are trained, and recorded, again. */
+static int begin_records(struct chief *c, const struct fleet_view *fleet, int64_t now_ms, struct err *e)
+{
+    c->trained_ms = c->done_ms = now_ms;
+    c->first_step = fleet->step;
+    c->recorded_epochs = recorder_resume(c->recorder, chief_epochs_over(c, fleet->done.low), c->desk);
+    return recorder_begin(c->recorder, c->begin_step >= 0 ? c->begin_step : fleet->step + 1, e);
+}
+
+static void note_progress(struct chief *c, const struct fleet_view *fleet, const struct coordinator_view *desk, int64_t now_ms)
+{
+    struct err e = { 0 };
+    if (desk->done != atomic_load(&c->done))
+        c->done_ms = now_ms;
+    c->apply_ns = fleet->apply_ns;
+    atomic_store(&c->step, fleet->step);
+    atomic_store(&c->done, desk->done);
+    recorder_look(c->recorder, fleet, desk, c->desk, now_ms);
+    if (recorder_save_history(c->recorder, now_ms, false, &e) < 0)
+        log_debug("%s", e.msg);
 }
 
 static int after_look(struct chief *c, const struct fleet_view *fleet, struct err *e)
@@ -223,29 +268,14 @@ static int after_look(struct chief *c, const struct fleet_view *fleet, struct er
     coordinator_tick(c->desk, now);
     coordinator_view(c->desk, &desk);
     say_alone(c, &desk, now);
-    if (c->trained_ms == 0) {
-        c->trained_ms = now;
-        c->first_step = fleet->step;
-        if (recorder_begin(c->recorder, c->begin_step >= 0 ? c->begin_step : fleet->step + 1, e) < 0)
-            return -1;
-    }
-    c->apply_ns = fleet->apply_ns;
-    c->done_ms = now;
-    atomic_store(&c->step, fleet->step);
-    atomic_store(&c->done, desk.done);
-    recorder_look(c->recorder, fleet, &desk, c->desk, now);
-    /* Values of the moment first, then what may pause training, then what runs beside it. */
-    int64_t over = chief_epochs_over(c, desk.done_low);
-    if (over > c->recorded_epochs && chief_pull(c, e) < 0)
-        return passing(-1, e);
-    if (!desk.finished && save_if_due(c, fleet, now, e) < 0)
+    if (c->trained_ms == 0 && begin_records(c, fleet, now, e) < 0)
         return -1;
-    if (desk.reached || !c->config.local)
-        coordinator_open(c->desk, next_stop(c, desk.done_low));
-    if (chief_end_epochs(c, over, fleet->step, e) < 0)
-        return passing(-1, e);
+    note_progress(c, fleet, &desk, now);
+    if (chief_evaluation_take(c, e) < 0)
+        return -1;
+    if (!desk.finished && !desk.stop_requested && pass_epochs(c, fleet, &desk, now, e) < 0)
+        return -1;
     c->looked = true;
-    coordinator_watch(c->desk, MIN((c->recorded_epochs + 1) * c->batches_per_epoch, c->total));
     return 0;
 }
 
@@ -277,10 +307,20 @@ static int abandon(struct chief *c, struct err *e)
     if (e->code == ERR_DIVERGED || e->code == ERR_INPUT) {
         coordinator_set(c->desk, JOB_STOPPING, c->generation, e->msg);
         recorder_state(c->recorder, "failed", e->msg);
-        recorder_finish(c->recorder, atomic_load(&c->step), c->desk, NULL);
+        struct err ignored;
+        (void)!recorder_finish(c->recorder, atomic_load(&c->step), c->desk, NULL, &ignored);
         chief_await_leave(c, FAREWELL_MS);
     }
     return -1;
+}
+
+/* What workers hold they finish first. */
+static void lend_no_more(struct chief *c, const struct coordinator_view *desk)
+{
+    log_info("stop requested by %s", desk->stop_reason);
+    c->limit = 0;
+    coordinator_open(c->desk, 0);
+    coordinator_waits_for(c->desk, "the chief to end the job, as was asked");
 }
 
 static int lead(struct chief *c, struct err *e)
@@ -294,15 +334,17 @@ static int lead(struct chief *c, struct err *e)
         if (check_desk(c, &desk, e) < 0 || look(c, e) < 0)
             return -1;
         coordinator_view(c->desk, &desk);
-        if (c->looked && (desk.finished || desk.stop_requested)) {
-            if (!desk.finished)
-                log_info("stop requested by %s", desk.stop_reason);
+        if (desk.stop_requested && !desk.finished && c->limit > 0)
+            lend_no_more(c, &desk);
+        if (c->looked && (desk.finished || (desk.stop_requested && !desk.working))) {
             struct err cause = { 0 };
-            if (chief_finish(c, atomic_load(&c->step), &cause) == 0)
-                return 0;
-            if (passing(-1, &cause) < 0)
+            bool finished;
+            if (chief_finish(c, &finished, &cause) < 0 && passing(-1, &cause) < 0)
                 return err_set(e, cause.code, "%s", cause.msg);
-            log_info("the end has to wait: %s", cause.msg);
+            if (finished)
+                return 0;
+            if (cause.code != ERR_NONE)
+                log_info("the end has to wait: %s", cause.msg);
         }
         coordinator_wait(c->desk, clock_ms() + (desk.settling ? 1 : pause));
         pause = MIN(2 * pause, MIN((int64_t)fleet_size(c->fleet) * LOOK_PS_MS, LOOK_EVERY_MS));

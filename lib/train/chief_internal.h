@@ -1,5 +1,5 @@
 /* chief_internal - what the files of the chief share: chief.c (the loop), chief_start.c (into service),
- * chief_save.c (checkpoints, evaluation, the end). */
+ * chief_save.c (checkpoints), chief_epoch.c (epochs and their evaluation), chief_end.c (the end). */
 #ifndef TRAINYARD_TRAIN_CHIEF_INTERNAL_H
 #define TRAINYARD_TRAIN_CHIEF_INTERNAL_H
 
@@ -10,6 +10,21 @@
 #include "train/evaluate.h"
 #include "train/fleet.h"
 #include "train/recorder.h"
+
+struct wait { /* for something that is said to people; 0: not now */
+    int64_t since_ms, said_ms;
+};
+
+struct evaluation { /* of the values pulled last, in a thread of its own */
+    struct thread thread;
+    bool running;                    /* begun, and its result not taken yet */
+    bool final;                      /* of the values the job ends with */
+    int64_t epoch, step;             /* what it is of; epoch -1: of none */
+    double *values;                  /* model_metrics */
+    int result;
+    struct err error;
+    _Atomic bool over, cancelled;
+};
 
 struct chief {
     struct chief_config config;
@@ -22,15 +37,20 @@ struct chief {
     uint64_t generation;
     bool leads;                      /* the generation is one that this process took */
     bool raised_again;               /* a ps refused the first one, see chief_bring_up */
-    int64_t recorded_epochs;         /* epochs whose end was evaluated and written to the history */
+    int64_t limit;                   /* ordinals below may be lent */
+    int64_t recorded_epochs;         /* epochs that are in the history */
+    struct evaluation evaluation;
+    struct wait evaluation_wait, storage_wait;
+    int64_t storage_retry_ms;        /* when the end is tried again */
     int64_t saved_step, saved_ms;    /* of the last checkpoint; -1: none by this process */
     bool saved_leaving;              /* a ps that terminates was saved for */
     bool looked;                     /* the last look saw all that was applied */
     bool began;                      /* the ps were brought into service once */
     int64_t begin_step;              /* from which steps are trained again; -1: the ps had kept all */
-    double *final;                   /* last evaluation, model_metrics values */
-    bool has_final;
-    int64_t final_step;
+    double *final;                   /* evaluation of the end, model_metrics values */
+    int64_t final_step;              /* that it is of; -1: none yet, or a ps was restored since */
+    bool ending;                     /* nothing is left to train */
+    bool end_saved;                  /* a checkpoint holds the state of the end */
     int64_t trained_ms, first_step;  /* when the ps first served, and the step then */
     int64_t done_ms;                 /* when the last batch was seen done */
     uint64_t apply_ns;               /* of all ps, as the last look saw it */
@@ -56,13 +76,38 @@ MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
 MUST_USE int chief_confirm_fleet(struct chief *c, const struct fleet_view *view, struct err *e);
 MUST_USE int chief_bring_up(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
 /* chief_save.c */
-MUST_USE int chief_save(struct chief *c, int64_t step, struct err *e);
-bool chief_save_or_warn(struct chief *c, int64_t step);
+MUST_USE int chief_save(struct chief *c, struct err *e);
+/* In the middle of training: one that fails costs a warning, unless training diverged. */
+MUST_USE int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e);
 void chief_await_reports(struct chief *c, int64_t batches);                 /* bounded: 1 s */
+MUST_USE int chief_confirm(struct chief *c, struct err *e);                 /* nobody newer is in charge; all ps answer */
+bool chief_blames_storage(const struct chief *c, const struct err *e);      /* files could not be written */
+/* chief_epoch.c */
 int64_t chief_epochs_over(const struct chief *c, int64_t done_low);         /* epochs whose batches are all done */
-MUST_USE int chief_pull(struct chief *c, struct err *e);                    /* values to evaluate */
-MUST_USE int chief_end_epochs(struct chief *c, int64_t over, int64_t step, struct err *e);
-MUST_USE int chief_finish(struct chief *c, int64_t step, struct err *e);
+int64_t chief_epoch_end(const struct chief *c, int64_t epoch);               /* the ordinal after its last one */
+int64_t chief_next_limit(const struct chief *c, int64_t over, int64_t done_low); /* how far batches may be lent then */
+struct epoch_values { /* pulled for the last epoch that is over */
+    bool pulled;
+    int64_t step;                    /* smallest version */
+    bool exact;                      /* the values are those of the epoch's end */
+};
+/* 1: pulled what is wanted of the epochs that are over; 0: the evaluation of an earlier one is still under way. */
+MUST_USE int chief_take_values(struct chief *c, int64_t over, struct epoch_values *ret, struct err *e);
+/* Into the history; begins the evaluation of what was pulled. */
+MUST_USE int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values *values, struct err *e);
+MUST_USE int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *e); /* ERR_DIVERGED: not finite */
+MUST_USE int chief_evaluation_begin(struct chief *c, int64_t epoch, int64_t step, bool final, struct err *e);
+MUST_USE int chief_evaluation_take(struct chief *c, struct err *e);         /* the result, when there is one */
+void chief_evaluation_stop(struct chief *c);
+/* Says what is waited for: to workers and /progress at once, in the log after first_ms and then every 5 s. Returns for how
+ * long it has been waited. */
+int64_t chief_wait(struct chief *c, struct wait *w, int64_t first_ms, const char *text);
+void chief_wait_over(struct chief *c, struct wait *w);
+MUST_USE int chief_check_finite(const struct variable *v, const float *values, size_t n, int64_t step, struct err *e);
+/* chief_end.c */
+/* Goes on with the end as far as it can without waiting; *ret: the job has finished. */
+MUST_USE int chief_finish(struct chief *c, bool *ret, struct err *e);
+void chief_end_again(struct chief *c); /* a ps was restored: what was saved and evaluated as the end is not what it has now */
 void chief_await_leave(struct chief *c, int64_t at_most_ms); /* workers learn of the end by their next call */
 MUST_USE int chief_already_finished(struct chief *c, int64_t step, struct err *e);
 

@@ -97,7 +97,7 @@ int chief_adopt_checkpoint(struct chief *c, struct err *e)
     if (checkpoint_done(ck, c->config.layout, &done, e) < 0 || node_i64_or(&state, "recordedEpochs", 0, 0, INT64_MAX, &c->recorded_epochs, e) < 0)
         return -1;
     coordinator_observe(c->desk, &done, clock_ms());
-    if (node_present(&history) && recorder_from_json(c->recorder, &history, e) < 0)
+    if (recorder_from_json(c->recorder, &history, c->recorded_epochs, e) < 0)
         return -1;
     log_info("restoring %s: step %lld, %lld of %lld batches done", checkpoint_prefix(ck), (long long)checkpoint_step(ck),
              (long long)applied_count(&done), (long long)c->total);
@@ -251,6 +251,8 @@ static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
         c->begin_step = resumed ? checkpoint_step(from->checkpoint) + 1 : restored > 0 ? 0 : -1;
     if (restored > 0 && !c->config.local)
         log_info("%d ps %s%s", restored, resumed ? "restored from " : "initialised", resumed ? checkpoint_prefix(from->checkpoint) : "");
+    if (restored > 0)
+        chief_end_again(c);
     c->began = true;
     return 0;
 }

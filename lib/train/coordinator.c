@@ -28,10 +28,8 @@ struct coordinator {
     int next_number;
     enum job_state state;
     uint64_t generation;
-    char message[COORDINATOR_TEXT_MAX];
-    int64_t open_limit; /* ordinals below may be lent */
-    int64_t watch;      /* tell the chief when those below have been worked on */
-    bool watch_told;
+    char message[COORDINATOR_TEXT_MAX], waits_for[COORDINATOR_TEXT_MAX];
+    int64_t limit; /* ordinals below may be lent */
     struct coordinator_view view;
 };
 
@@ -43,7 +41,6 @@ struct coordinator *coordinator_new(const struct coordinator_config *config)
     cond_init(&c->changed);
     c->ledger = ledger_new(config->total);
     c->tally = tally_new(config->model, config->batches_per_epoch, config->total, config->window);
-    c->open_limit = config->barrier ? 0 : INT64_MAX;
     c->view.poisoned = c->view.diverged_ordinal = c->view.evaluating_step = c->view.evaluated_step = -1;
     return c;
 }
@@ -195,11 +192,18 @@ static int workers_alive(const struct coordinator *c)
     return n;
 }
 
-/* Leases shrink towards the end so that all workers finish together. */
+/* Leases shrink towards the limit so that all workers reach it together. */
 static int64_t lease_size(const struct coordinator *c, int64_t want)
 {
-    int64_t left = MIN(c->config.total, c->open_limit) - ledger_done(c->ledger), workers = workers_alive(c);
-    return workers > 1 ? MAX(1, MIN(want, left / (2 * workers))) : want;
+    int64_t workers = workers_alive(c);
+    return workers > 1 ? MAX(1, MIN(want, ledger_free_below(c->ledger, c->limit) / (2 * workers))) : want;
+}
+
+static const char *nothing_to_lend(const struct coordinator *c)
+{
+    if (ledger_leased_below(c->ledger, c->limit))
+        return "other workers to finish their batches";
+    return c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied";
 }
 
 static int on_lease(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
@@ -210,19 +214,15 @@ static int on_lease(struct coordinator *c, struct member *m, const struct coord_
     renew(c, m, q, now_ms);
     c->view.waiting[0] = 0;
     ret->valid_ms = c->config.lease_ms;
-    if (!c->watch_told && ledger_settling(c->ledger, c->watch)) {
-        c->watch_told = true;
-        wake(c);
-    }
     if (c->state != JOB_TRAINING)
         return 0;
-    ret->count = ledger_lease(c->ledger, m->number, lease_size(c, q->want), c->open_limit, now_ms, c->config.lease_ms,
+    ret->count = ledger_lease(c->ledger, m->number, lease_size(c, q->want), c->limit, now_ms, c->config.lease_ms,
                               &ret->first);
     if (ret->count > 0)
         return 0;
-    str_fmt(ret->message, sizeof ret->message, "other workers to finish their batches");
+    str_fmt(ret->message, sizeof ret->message, "%s", nothing_to_lend(c));
     ret->wait_ms = (uint32_t)MIN(1 + workers_alive(c) / 8, 50); /* soon, but not all of many at once */
-    if (ledger_settling(c->ledger, c->open_limit))
+    if (ledger_settling(c->ledger, c->limit))
         wake(c);
     return 0;
 }
@@ -343,17 +343,13 @@ void coordinator_tick(struct coordinator *c, int64_t now_ms)
 void coordinator_open(struct coordinator *c, int64_t limit)
 {
     MUTEX_GUARD(&c->lock);
-    if (c->config.barrier)
-        c->open_limit = limit;
+    c->limit = limit;
 }
 
-void coordinator_watch(struct coordinator *c, int64_t limit)
+void coordinator_waits_for(struct coordinator *c, const char *text)
 {
     MUTEX_GUARD(&c->lock);
-    if (limit == c->watch)
-        return;
-    c->watch = limit;
-    c->watch_told = false;
+    str_fmt(c->waits_for, sizeof c->waits_for, "%s", text);
 }
 
 void coordinator_tally(struct coordinator *c, void (*use)(void *user, struct tally *t), void *user)
@@ -370,8 +366,8 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->done_low = ledger_done_set(c->ledger)->low;
     ret->total = ledger_total(c->ledger);
     ret->finished = ledger_finished(c->ledger);
-    ret->reached = ledger_done_below(c->ledger, c->open_limit);
-    ret->settling = ledger_settling(c->ledger, c->open_limit) || ledger_settling(c->ledger, c->watch);
+    ret->settling = ledger_settling(c->ledger, c->limit);
+    ret->working = ledger_leased_below(c->ledger, INT64_MAX);
     ret->poisoned = ledger_poisoned(c->ledger);
     ret->workers = workers_alive(c);
     for (size_t i = 0; i < c->nmembers; i++)
@@ -384,4 +380,10 @@ void coordinator_wait(struct coordinator *c, int64_t deadline_ms)
     while (!c->woken && cond_wait_until(&c->changed, &c->lock, deadline_ms))
         continue;
     c->woken = false;
+}
+
+void coordinator_wake(struct coordinator *c)
+{
+    MUTEX_GUARD(&c->lock);
+    wake(c);
 }

@@ -21,7 +21,6 @@ struct coordinator_config {
     int64_t window;                  /* tally's */
     uint32_t lease_ms;               /* a worker not heard of for so long has lost its leases */
     uint32_t heartbeat_ms;
-    bool barrier;                    /* lend only what coordinator_open() opened */
 };
 
 struct coordinator *coordinator_new(const struct coordinator_config *config);
@@ -38,10 +37,10 @@ void coordinator_set(struct coordinator *c, enum job_state state, uint64_t gener
 void coordinator_observe(struct coordinator *c, const struct applied *done, int64_t begun_ms);
 /* Expires leases and members. */
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
-/* With a barrier: ordinals below the limit may be lent (0 at first). */
+/* Ordinals below the limit may be lent (0 at first). The chief is woken when all of them have been worked on. */
 void coordinator_open(struct coordinator *c, int64_t limit);
-/* Wakes the chief when all ordinals below the limit have been worked on: the end of an epoch, say. */
-void coordinator_watch(struct coordinator *c, int64_t limit);
+/* What workers are told that they wait for, once all that is open has been worked on. */
+void coordinator_waits_for(struct coordinator *c, const char *text);
 /* Gives access to the tally under the lock, for a short time. */
 void coordinator_tally(struct coordinator *c, void (*use)(void *user, struct tally *t), void *user);
 
@@ -49,8 +48,8 @@ enum { COORDINATOR_TEXT_MAX = 240, EVALUATION_MAX = 32 };
 struct coordinator_view {
     int64_t done, total, done_low;    /* ordinals */
     bool finished;                   /* all are done */
-    bool reached;                    /* all below the opened limit are done */
-    bool settling;                   /* all that may be lent, or is watched, has been worked on: look at the segments now */
+    bool settling;                   /* all that may be lent has been worked on, and is not done yet: look at the segments now */
+    bool working;                    /* some worker holds a batch */
     int members, workers;            /* alive; workers: those that train */
     int64_t poisoned;                /* ordinal that killed several workers, or -1 */
     bool diverged;
@@ -71,5 +70,6 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
 /* Blocks until something happened that the chief should look at (settling, divergence, stop, a new member), or until
  * deadline_ms. */
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms);
+void coordinator_wake(struct coordinator *c); /* from another thread of the chief's */
 
 #endif

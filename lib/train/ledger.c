@@ -208,26 +208,37 @@ int64_t ledger_done(const struct ledger *l)
     return applied_count(&l->done);
 }
 
-bool ledger_done_below(const struct ledger *l, int64_t limit)
+static bool done_below(const struct ledger *l, int64_t limit)
 {
     return l->done.low >= MIN(limit, l->total);
 }
 
 bool ledger_finished(const struct ledger *l)
 {
-    return ledger_done_below(l, l->total);
+    return done_below(l, l->total);
+}
+
+int64_t ledger_free_below(const struct ledger *l, int64_t limit)
+{
+    int64_t first, end, top = MIN(limit, l->total);
+    free_range(l, 0, top, &first, &end);
+    int64_t n = top - first;
+    for (size_t i = 0; i < l->n; i++)
+        n -= MAX(MIN(l->leases[i].end, top) - MAX(l->leases[i].first, first), 0);
+    return MAX(n, 0);
+}
+
+bool ledger_leased_below(const struct ledger *l, int64_t limit)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->leases[i].completed_ms < 0 && l->leases[i].first < limit)
+            return true;
+    return false;
 }
 
 bool ledger_settling(const struct ledger *l, int64_t limit)
 {
-    int64_t first, end;
-    free_range(l, 0, MIN(limit, l->total), &first, &end);
-    if (first < end)
-        return false;
-    for (size_t i = 0; i < l->n; i++)
-        if (l->leases[i].completed_ms < 0 && l->leases[i].first < limit)
-            return false;
-    return !ledger_done_below(l, limit);
+    return ledger_free_below(l, limit) == 0 && !ledger_leased_below(l, limit) && !done_below(l, limit);
 }
 
 const struct applied *ledger_done_set(const struct ledger *l)

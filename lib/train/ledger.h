@@ -50,8 +50,10 @@ void ledger_observe(struct ledger *l, const struct applied *done, int64_t begun_
 int64_t ledger_total(const struct ledger *l);
 int64_t ledger_done(const struct ledger *l);            /* how many ordinals are done */
 bool ledger_finished(const struct ledger *l);
-/* All ordinals below the limit are done. */
-bool ledger_done_below(const struct ledger *l, int64_t limit);
+/* How many ordinals below the limit are neither done nor lent; those that were done out of order may count. */
+int64_t ledger_free_below(const struct ledger *l, int64_t limit);
+/* A worker holds a lease that begins below the limit. */
+bool ledger_leased_below(const struct ledger *l, int64_t limit);
 /* Nothing below the limit is free or in work: an observation now may tell something. */
 bool ledger_settling(const struct ledger *l, int64_t limit);
 const struct applied *ledger_done_set(const struct ledger *l);

@@ -47,7 +47,7 @@ struct member {
     int64_t in_hand[IN_HAND_MAX];
     size_t nin_hand;
     struct pending report, sending;
-    int64_t want, heartbeat_ms;
+    int64_t want, lent, heartbeat_ms; /* lent: by the last lease that gave something */
     int64_t rate_ms;               /* when steps were counted last */
     uint64_t rate_steps, steps;
     int64_t diverged;
@@ -161,9 +161,10 @@ static size_t held_ranges(const struct member *m, int64_t out[HELD_MAX])
     return ranges_merge(out, n);
 }
 
+/* Who is lent little is near a point where all wait for the last one: it holds no more than that in advance. */
 static bool hungry(const struct member *m)
 {
-    return m->nqueue < QUEUE_MAX && queue_left(m) <= m->want / 2;
+    return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->lent) / 2;
 }
 
 /* How many batches to ask for: AHEAD_MS of work at the pace of now. */
@@ -208,8 +209,10 @@ static void reply_take(struct member *m, enum coord_kind kind, const struct coor
         return;
     m->lease_empty = r->count == 0;
     m->lease_wait_ms = MAX(r->wait_ms, 1);
-    if (r->count > 0)
-        queue_add(m, r->first, r->count);
+    if (r->count <= 0)
+        return;
+    queue_add(m, r->first, r->count);
+    m->lent = r->count;
 }
 
 static void error_take(struct member *m, const struct err *e)
@@ -329,7 +332,7 @@ int member_start(const struct member_config *config, struct member **ret, struct
     mutex_init(&m->lock);
     cond_init(&m->changed);
     cond_init(&m->work);
-    m->want = 2 * WANT_MIN;
+    m->want = m->lent = 2 * WANT_MIN;
     m->heartbeat_ms = 1000;
     m->diverged = -1;
     str_fmt(m->job_uid, sizeof m->job_uid, "%s", config->identity.job_uid);

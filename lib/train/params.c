@@ -104,6 +104,11 @@ static int push_start(struct params *p, int64_t ordinal, const float *grads, boo
     return 0;
 }
 
+void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
+{
+    p->ops->versions(p, ret_min, ret_max);
+}
+
 int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
 {
     return push_start(p, ordinal, grads, false, deadline_ms, e);

@@ -48,6 +48,10 @@ MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
  * same process. The parts then are of different moments. */
 MUST_USE int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e);
 
+/* Smallest and largest version of the segments in the vector, as the last pull or push brought them: the step of the values,
+ * when they are the same. */
+void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
+
 /* Pushes the gradients of an ordinal (a vector in the model's layout) to every ps and takes the new values. After an
  * error the same call may be repeated (with the same grads, or by another worker): ps that had it answer success.
  * A repetition sends only what is missing, within a generation and while every ps is the same process.

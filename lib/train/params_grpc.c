@@ -351,6 +351,19 @@ static int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct 
     return 0;
 }
 
+static void remote_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
+{
+    const struct remote *r = (const struct remote *)(const void *)p;
+    bool first = true;
+    *ret_min = *ret_max = 0;
+    for (size_t i = 0; i < p->nps; i++)
+        for (size_t k = 0; k < r->peers[i].nsegments; k++, first = false) {
+            int64_t v = r->peers[i].now.v[k];
+            *ret_min = first ? v : MIN(*ret_min, v);
+            *ret_max = first ? v : MAX(*ret_max, v);
+        }
+}
+
 static void versions_copy(struct versions *to, const struct versions *from, size_t n)
 {
     memcpy(to->v, from->v, n * sizeof(*to->v));
@@ -475,7 +488,7 @@ static const struct params_ops REMOTE = {
     .mark = remote_mark,
     .gradients = share_gradients,
     .pull = remote_pull,
-    .push_start = remote_push_start,
+    .versions = remote_versions, .push_start = remote_push_start,
     .push_early = remote_push_early,
     .push_finish = remote_push_finish,
     .describe = remote_describe_all,

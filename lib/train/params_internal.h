@@ -9,6 +9,7 @@ struct params_ops { /* as the functions of the header that bear their names */
     void (*forget)(struct params *p); /* a new generation begins */
     void (*mark)(struct params *p);
     int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
+    void (*versions)(const struct params *p, int64_t *ret_min, int64_t *ret_max);
     int (*gradients)(struct params *p, int which, float **ret, struct err *e);
     /* direct: nobody reads the vector until push_finish */
     int (*push_start)(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,

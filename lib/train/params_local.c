@@ -65,6 +65,16 @@ static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct e
     return 0;
 }
 
+static void local_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
+{
+    const int64_t *v = ((const struct local *)(const void *)p)->seen;
+    *ret_min = *ret_max = p->layout->n > 0 ? v[0] : 0;
+    for (size_t i = 1; i < p->layout->n; i++) {
+        *ret_min = MIN(*ret_min, v[i]);
+        *ret_max = MAX(*ret_max, v[i]);
+    }
+}
+
 static struct push_result result_of(const struct local *l, bool duplicate)
 {
     struct push_result r = { .duplicate = duplicate };
@@ -157,7 +167,8 @@ static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadl
 }
 
 static const struct params_ops LOCAL = {
-    .free = local_free, .forget = local_forget, .mark = local_mark, .gradients = params_own_gradients, .pull = local_pull, .push_start = local_push_start,
+    .free = local_free, .forget = local_forget, .mark = local_mark, .gradients = params_own_gradients, .pull = local_pull,
+    .versions = local_versions, .push_start = local_push_start,
     .push_finish = local_push_finish, .describe = local_describe, .init = local_init, .adopt = local_adopt,
     .restore = local_restore, .serve = local_serve, .snapshot = local_snapshot, .finish = local_finish,
 };

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "train/events.h"
+#include "train/history.h"
 #include "train/output.h"
 
 enum {
@@ -15,6 +17,9 @@ enum {
     NAME_MAX_LEN = 64,
     RATE_MS = 500,        /* rates are means over at least so long */
     RATE_FIRST_MS = 10,
+    SYNC_MS = 1000,       /* between two fsyncs of the event files */
+    HISTORY_MS = 1000,    /* between two writes of history.json */
+    HISTORY_MAX = 64 << 20,
 };
 
 struct recorder {
@@ -22,10 +27,12 @@ struct recorder {
     struct events_writer *train, *validation;
     bool warned;
     size_t nmetrics;
-    json_t *history;               /* {"epoch": [..], "loss": [..], "val_loss": [..]} */
+    json_t *history;               /* train/history.h */
+    bool history_changed;          /* since it was written */
+    int64_t history_ms;            /* when it was written */
     int64_t logged_step;           /* of the last log line */
     int64_t rate_ms, rate_step;    /* where the rates were measured last */
-    int64_t summary_ms;
+    int64_t summary_ms, synced_ms;
     uint64_t rate_pushes, rate_staleness;
     double steps_per_second, examples_per_second, staleness;
     struct mutex lock;             /* of what /progress shows */
@@ -57,11 +64,18 @@ static void scalar(struct recorder *r, struct events_writer *w, int64_t step, co
         warn_once(r, events_scalar(w, clock_wall(), step, tag, (float)value, &e), &e);
 }
 
-static void flush(struct recorder *r, struct events_writer *w)
+/* Points are in the file at once; that they survive a crash of the machine is made sure of now and then, since it may take
+ * longer than a short epoch. */
+static void sync_events(struct recorder *r, int64_t now_ms, bool at_once)
 {
     struct err e = { 0 };
-    if (w != NULL)
-        warn_once(r, events_flush(w, &e), &e);
+    if (!at_once && now_ms - r->synced_ms < SYNC_MS)
+        return;
+    r->synced_ms = now_ms;
+    if (r->train != NULL)
+        warn_once(r, events_flush(r->train, &e), &e);
+    if (r->validation != NULL)
+        warn_once(r, events_flush(r->validation, &e), &e);
 }
 
 static json_t *hparams_of(const struct recorder *r)
@@ -121,7 +135,8 @@ int recorder_new(const struct recorder_config *config, int64_t resumed_step, str
     r->nmetrics = model_metrics(config->model);
     if (r->nmetrics > METRICS_MAX)
         return err_set(e, ERR_INPUT, "%zu metrics, at most %d", r->nmetrics, METRICS_MAX);
-    r->history = json_object();
+    r->history = history_new(config->model, config->job->validation.present);
+    r->history_changed = true; /* what is there may be of another job */
     r->logged_step = r->rate_step = MAX(resumed_step, 0);
     r->now.checkpoint_step = resumed_step;
     str_fmt(r->now.state, sizeof r->now.state, "starting");
@@ -171,12 +186,10 @@ static void visit_window(void *user, struct tally *t)
 static void write_windows(struct recorder *r, struct coordinator *c, bool flush_all)
 {
     struct taken x = { .r = r, .flush = flush_all };
-    bool any = false;
     for (;;) {
         coordinator_tally(c, visit_window, &x);
         if (!x.got_window)
             break;
-        any = true;
         for (size_t i = 0; i < r->nmetrics; i++)
             scalar(r, r->train, x.window_step, model_metric_name(r->config.model, i), x.window[i]);
         scalar(r, r->train, x.window_step, "learning_rate",
@@ -185,8 +198,6 @@ static void write_windows(struct recorder *r, struct coordinator *c, bool flush_
         scalar(r, r->train, x.window_step, "examples/sec", r->examples_per_second);
         scalar(r, r->train, x.window_step, "staleness", r->staleness);
     }
-    if (any)
-        flush(r, r->train);
 }
 
 /* Summaries by seconds instead of by steps: one point of everything since the last. */
@@ -198,7 +209,6 @@ static void write_recent(struct recorder *r, int64_t step, const struct taken *x
     scalar(r, r->train, step, "global_step/sec", r->steps_per_second);
     scalar(r, r->train, step, "examples/sec", r->examples_per_second);
     scalar(r, r->train, step, "staleness", r->staleness);
-    flush(r, r->train);
 }
 
 static void update_rates(struct recorder *r, const struct fleet_view *fleet, const struct coordinator_view *desk, int64_t now_ms)
@@ -281,29 +291,27 @@ void recorder_look(struct recorder *r, const struct fleet_view *fleet, const str
         r->summary_ms = now_ms;
     }
     write_windows(r, c, false);
+    sync_events(r, now_ms, false);
 }
 
 /* ---- epochs ---- */
 
-static void history_add(struct recorder *r, const char *key, json_t *value)
+static int64_t epochs_of(const struct recorder *r)
 {
-    json_t *list = json_object_get(r->history, key);
-    if (list == NULL) {
-        list = json_array();
-        json_object_set_new(r->history, key, list);
-    }
-    json_array_append_new(list, value);
+    return (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
 }
 
-static void log_epoch(struct recorder *r, int64_t epoch, const double *train, const double *validation)
+static void log_epoch(const struct recorder *r, int64_t epoch, const double *validation)
 {
     struct log_field f[2 * METRICS_MAX + 1];
     char names[METRICS_MAX][NAME_MAX_LEN], text[48];
     int n = 0;
-    int64_t epochs = (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
-    str_fmt(text, sizeof text, "epoch %lld/%lld done", (long long)epoch + 1, (long long)epochs);
-    for (size_t i = 0; train != NULL && i < r->nmetrics; i++)
-        f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), train[i]);
+    str_fmt(text, sizeof text, "epoch %lld/%lld done", (long long)epoch + 1, (long long)epochs_of(r));
+    for (size_t i = 0; i < r->nmetrics; i++) {
+        double train = history_get(r->history, epoch, model_metric_name(r->config.model, i));
+        if (!isnan(train))
+            f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), train);
+    }
     for (size_t i = 0; validation != NULL && i < r->nmetrics; i++) {
         str_fmt(names[i], sizeof names[i], "val_%s", model_metric_name(r->config.model, i));
         f[n++] = (struct log_field)LOG_NUM(names[i], validation[i]);
@@ -318,32 +326,44 @@ static void visit_epoch(void *user, struct tally *t)
     tally_forget_before(t, x->epoch + 1);
 }
 
-void recorder_epoch(struct recorder *r, int64_t epoch, int64_t step, struct coordinator *c, const double *validation)
+void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c)
 {
     struct taken x = { .r = r, .epoch = epoch };
     coordinator_tally(c, visit_epoch, &x);
-    history_add(r, "epoch", json_integer(epoch));
+    history_add(r->history, epoch);
+    r->history_changed = true;
+    for (size_t i = 0; x.epoch_batches > 0 && i < r->nmetrics; i++) { /* none: their reports went with an earlier chief */
+        char tag[NAME_MAX_LEN + 8];
+        str_fmt(tag, sizeof tag, "epoch_%s", model_metric_name(r->config.model, i));
+        history_set(r->history, epoch, model_metric_name(r->config.model, i), x.epoch_metrics[i]);
+        scalar(r, r->train, epoch, tag, x.epoch_metrics[i]);
+    }
+}
+
+static void record_validation(struct recorder *r, int64_t epoch, int64_t step, const double *validation)
+{
     for (size_t i = 0; i < r->nmetrics; i++) {
         const char *name = model_metric_name(r->config.model, i);
         char tag[NAME_MAX_LEN + 8], val[NAME_MAX_LEN + 8];
         str_fmt(tag, sizeof tag, "epoch_%s", name);
         str_fmt(val, sizeof val, "val_%s", name);
-        history_add(r, name, json_number(x.epoch_metrics[i]));
-        if (x.epoch_batches > 0) /* none: their reports went with an earlier chief */
-            scalar(r, r->train, epoch, tag, x.epoch_metrics[i]);
-        if (validation == NULL)
-            continue;
-        history_add(r, val, json_number(validation[i]));
-        scalar(r, r->validation, epoch, tag, validation[i]);
+        history_set(r->history, epoch, val, validation[i]);
+        if (epoch >= 0)
+            scalar(r, r->validation, epoch, tag, validation[i]);
         scalar(r, r->validation, step, name, validation[i]);
     }
-    flush(r, r->train);
-    flush(r, r->validation);
-    log_epoch(r, epoch, x.epoch_batches > 0 ? x.epoch_metrics : NULL, validation);
+    r->history_changed = true;
     MUTEX_GUARD(&r->lock);
-    r->now.has_validation = validation != NULL;
+    r->now.has_validation = true;
+    memcpy(r->now.validation, validation, r->nmetrics * sizeof(double));
+}
+
+void recorder_evaluated(struct recorder *r, int64_t epoch, int64_t step, const double *validation)
+{
     if (validation != NULL)
-        memcpy(r->now.validation, validation, r->nmetrics * sizeof(double));
+        record_validation(r, epoch, step, validation);
+    if (epoch >= 0)
+        log_epoch(r, epoch, validation);
 }
 
 void recorder_histograms(struct recorder *r, int64_t step, const float *params)
@@ -353,7 +373,6 @@ void recorder_histograms(struct recorder *r, int64_t step, const float *params)
         const struct variable *v = model_variable(r->config.model, i);
         warn_once(r, events_histogram(r->train, clock_wall(), step, v->name, params + v->offset, v->count, &e), &e);
     }
-    flush(r, r->train);
 }
 
 void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix)
@@ -393,11 +412,6 @@ void recorder_shares(struct recorder *r, const struct coordinator_view *desk, ui
              100 * (double)desk->wait_ns / sum);
 }
 
-static int64_t epochs_of(const struct recorder *r)
-{
-    return (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
-}
-
 /* With the lock held. */
 static void all_done(struct recorder *r)
 {
@@ -406,29 +420,43 @@ static void all_done(struct recorder *r)
     r->now.epoch_done = r->config.batches_per_epoch;
 }
 
-void recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final)
+static int write_history(struct recorder *r, int64_t step, const double *final, struct err *e)
 {
-    write_windows(r, c, true);
     json_auto_t *out = json_pack("{s:O, s:I}", "history", r->history, "step", (json_int_t)step);
-    if (final != NULL) {
+    if (final != NULL)
         json_object_set_new(out, "final", metrics_json(r, final));
+    return output_json(r->config.output_dir, "history.json", out, e);
+}
+
+int recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final, struct err *e)
+{
+    struct err cause = { 0 };
+    if (write_history(r, step, final, e) < 0)
+        return -1;
+    r->history_changed = false;
+    write_windows(r, c, true);
+    if (final != NULL)
         log_final(r, final);
-    }
-    struct err e = { 0 };
-    if (output_json(r->config.output_dir, "history.json", out, &e) < 0)
-        log_warning("%s", e.msg);
-    warn_once(r, events_hparams_end(r->train, clock_wall(), final != NULL, &e), &e);
-    flush(r, r->train);
+    warn_once(r, events_hparams_end(r->train, clock_wall(), final != NULL, &cause), &cause);
+    sync_events(r, clock_ms(), true);
     MUTEX_GUARD(&r->lock);
     r->now.step = step;
     if (!str_eq(r->now.state, "failed"))
         all_done(r);
+    return 0;
 }
 
-static double last_of(const json_t *list)
+int recorder_save_history(struct recorder *r, int64_t now_ms, bool at_once, struct err *e)
 {
-    const json_t *v = json_array_get(list, json_array_size(list) - 1); /* NULL for an empty one */
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+    if (!r->history_changed || (!at_once && r->history_ms != 0 && now_ms - r->history_ms < HISTORY_MS))
+        return 0;
+    r->history_ms = now_ms;
+    if (at_once)
+        sync_events(r, now_ms, true);
+    if (write_history(r, r->now.step, NULL, e) < 0)
+        return -1;
+    r->history_changed = false;
+    return 0;
 }
 
 /* The last epoch's, until there are newer ones. */
@@ -436,10 +464,9 @@ static void show_history(struct recorder *r)
 {
     for (size_t i = 0; i < r->nmetrics; i++) {
         auto_free char *val = xasprintf("val_%s", model_metric_name(r->config.model, i));
-        const json_t *validation = json_object_get(r->history, val);
-        r->now.metrics[i] = last_of(json_object_get(r->history, model_metric_name(r->config.model, i)));
-        r->now.validation[i] = last_of(validation);
-        r->now.has_validation |= validation != NULL;
+        r->now.metrics[i] = history_last(r->history, model_metric_name(r->config.model, i));
+        r->now.validation[i] = history_last(r->history, val);
+        r->now.has_validation |= !isnan(r->now.validation[i]);
     }
 }
 
@@ -486,12 +513,46 @@ json_t *recorder_to_json(const struct recorder *r)
     return json_deep_copy(r->history);
 }
 
-int recorder_from_json(struct recorder *r, const struct node *n, struct err *e)
+int recorder_from_json(struct recorder *r, const struct node *n, int64_t entries, struct err *e)
 {
-    if (node_object(n, e) < 0)
+    if (history_take(r->history, n, entries, e) < 0)
         return -1;
-    json_decref(r->history);
-    r->history = json_deep_copy(n->v);
+    MUTEX_GUARD(&r->lock);
     show_history(r);
     return 0;
+}
+
+static json_t *read_history(const struct recorder *r)
+{
+    auto_free char *path = output_path(r->config.output_dir, "history.json");
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = NULL;
+    struct err e = { 0 };
+    if (!file_exists(path))
+        return NULL;
+    if (file_read(path, HISTORY_MAX, &text, &e) < 0 || json_parse(text.data, text.len, path, &v, &e) < 0) {
+        log_warning("the history of earlier epochs is not taken over: %s", e.msg);
+        return NULL;
+    }
+    return json_incref(json_object_get(v, "history"));
+}
+
+static void forget_sums(void *user, struct tally *t)
+{
+    tally_forget_before(t, *(int64_t *)user);
+}
+
+int64_t recorder_resume(struct recorder *r, int64_t most, struct coordinator *c)
+{
+    json_auto_t *found = read_history(r);
+    struct node n = node_root(found, NULL);
+    struct err ignored;
+    if (found != NULL && history_continues(found, r->history))
+        (void)!history_take(r->history, &n, history_entries(found), &ignored);
+    history_level(r->history, MIN(history_entries(r->history), most));
+    int64_t entries = history_entries(r->history);
+    coordinator_tally(c, forget_sums, &entries);
+    MUTEX_GUARD(&r->lock);
+    show_history(r);
+    return entries;
 }

@@ -18,6 +18,7 @@ struct world {
     struct placement *placement;
     struct checkpoint_save save;
     char *folder;
+    int64_t pushed; /* ordinals below were pushed */
 };
 
 static int zeros(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
@@ -82,26 +83,39 @@ static void push(struct world *w, int64_t from, int64_t to)
         grads[i] = 0.01f * (float)(i + 1);
     for (int64_t ordinal = from; ordinal < to; ordinal++)
         ck_ok_e(params_push(w->params, ordinal, grads, CALL_MS, &result, &e));
+    w->pushed = MAX(w->pushed, to);
 }
 
-static int save(struct world *w, int64_t step, char **ret_prefix, struct err *e)
+static int save(struct world *w, int64_t *ret_step, char **ret_prefix, struct err *e)
 {
     json_auto_t *state = state_new(&w->job.space, w->job.layout, JOB_UID, 1);
-    struct checkpoint_save s = { .dir = w->folder, .step = step, .keep = 2, .keep_step = -1, .model = w->job.model,
+    struct checkpoint_save s = { .dir = w->folder, .keep = 2, .keep_step = -1, .model = w->job.model,
                                  .layout = w->job.layout, .snapshot = take, .user = w->fleet, .state = state };
     if (w->save.keep != 0) {
         s.keep = w->save.keep;
         s.keep_step = w->save.keep_step;
     }
+    if (w->save.snapshot != NULL) {
+        s.snapshot = w->save.snapshot;
+        s.user = w;
+    }
     s.confirm = w->save.confirm;
-    return checkpoint_save(&s, ret_prefix, e);
+    return checkpoint_save(&s, ret_step, ret_prefix, e);
 }
 
-static void saved(struct world *w, int64_t step)
+static void saved(struct world *w, int64_t wanted)
 {
     struct err e = { 0 };
     auto_free char *prefix = NULL;
-    ck_ok_e(save(w, step, &prefix, &e));
+    int64_t step = -1;
+    ck_ok_e(save(w, &step, &prefix, &e));
+    ck_assert_int_eq(step, wanted);
+}
+
+static void pushed_and_saved(struct world *w, int64_t step)
+{
+    push(w, w->pushed, step);
+    saved(w, step);
 }
 
 static struct checkpoint *latest(struct world *w)
@@ -182,12 +196,17 @@ START_TEST(an_existing_prefix_is_never_written_again)
     auto_free char *first = NULL, *second = NULL;
     AUTO_FINI(buf) before = BUF_INIT;
     AUTO_FINI(buf) after = BUF_INIT;
+    int64_t step;
     world_open(&w, "Adam");
-    ck_ok_e(save(&w, 4, &first, &e));
+    push(&w, 0, 1);
+    ck_ok_e(save(&w, &step, &first, &e));
     auto_free char *index = xasprintf("%s.index", first);
     ck_ok_e(file_read(index, 1 << 20, &before, &e));
-    push(&w, 0, 1);
-    ck_ok_e(save(&w, 4, &second, &e));
+    shard_end(&w);
+    shard_begin(&w, &(struct segment_source){ .read = zeros });
+    push(&w, 1, 2); /* another batch: the same step, other content */
+    ck_ok_e(save(&w, &step, &second, &e));
+    ck_assert_int_eq(step, 1);
     ck_assert_str_ne(first, second);
     ck_ok_e(file_read(index, 1 << 20, &after, &e));
     ck_assert(before.len == after.len && memcmp(before.data, after.data, after.len) == 0);
@@ -230,16 +249,16 @@ START_TEST(a_save_that_fails_leaves_the_older_one)
     static const char *const ops[] = { "open", "write", "fsync", "rename", "link" };
     struct world w;
     world_open(&w, "Adam");
-    saved(&w, 1);
-    int64_t older = 1;
+    pushed_and_saved(&w, 1);
+    int64_t older = 1, step;
     int failures = 0;
     for (size_t op = 0; op < COUNT_OF(ops); op++) {
         for (int n = 1;; n++) {
             struct err e = { 0 };
             auto_free char *prefix = NULL;
-            push(&w, 10 * (int64_t)op + n, 10 * (int64_t)op + n + 1);
+            push(&w, w.pushed, w.pushed + 1);
             file_fault(ops[op], n, ENOSPC);
-            int result = save(&w, 100 * (int64_t)(op + 1) + n, &prefix, &e);
+            int result = save(&w, &step, &prefix, &e);
             file_fault(NULL, 0, 0);
             if (result == 0)
                 break; /* it does not make so many calls */
@@ -271,12 +290,13 @@ START_TEST(a_fenced_chief_publishes_and_deletes_nothing)
     struct world w;
     struct err e = { 0 };
     char *prefix = NULL;
+    int64_t step;
     world_open(&w, "Adam");
-    saved(&w, 1);
-    saved(&w, 2);
+    pushed_and_saved(&w, 1);
+    pushed_and_saved(&w, 2);
     size_t before = files(&w);
     w.save.confirm = fenced;
-    ck_fails(save(&w, 3, &prefix, &e), ERR_FENCED, "somebody newer");
+    ck_fails(save(&w, &step, &prefix, &e), ERR_FENCED, "somebody newer");
     ck_assert_uint_eq(files(&w), before);
     AUTO(checkpoint) *c = latest(&w);
     ck_assert_int_eq(checkpoint_step(c), 2);
@@ -296,12 +316,13 @@ START_TEST(a_chief_fenced_while_it_wrote_publishes_nothing)
     struct world w;
     struct err e = { 0 };
     char *prefix = NULL;
+    int64_t step;
     world_open(&w, "Adam");
-    saved(&w, 1);
+    pushed_and_saved(&w, 1);
     size_t before = files(&w);
     asked = 0;
     w.save.confirm = fenced_later;
-    ck_fails(save(&w, 3, &prefix, &e), ERR_FENCED, "somebody newer");
+    ck_fails(save(&w, &step, &prefix, &e), ERR_FENCED, "somebody newer");
     ck_assert_uint_eq(files(&w), before);
     world_close(&w);
 }
@@ -313,9 +334,10 @@ START_TEST(a_flipped_bit_is_refused_with_the_tensor)
     struct err e = { 0 };
     AUTO_FINI(buf) bytes = BUF_INIT;
     auto_free char *prefix = NULL;
+    int64_t step;
     world_open(&w, "Adam");
     push(&w, 0, 2);
-    ck_ok_e(save(&w, 2, &prefix, &e));
+    ck_ok_e(save(&w, &step, &prefix, &e));
     auto_free char *data = xasprintf("%s.data-00000-of-00001", prefix);
     ck_ok_e(file_read(data, 1 << 20, &bytes, &e));
     bytes.data[5] = (char)(bytes.data[5] ^ 0x10);
@@ -468,7 +490,7 @@ START_TEST(only_the_newest_stay_and_the_one_that_is_read)
     w.save.keep = 2;
     w.save.keep_step = 2;
     for (int64_t step = 1; step <= 5; step++)
-        saved(&w, step);
+        pushed_and_saved(&w, step);
     for (int64_t step = 1; step <= 5; step++) {
         auto_free char *prefix = xasprintf("%s/model.ckpt-%lld", w.folder, (long long)step);
         e = (struct err){ 0 };
@@ -492,14 +514,48 @@ START_TEST(what_is_added_last_is_in_it)
     struct world w;
     struct err e = { 0 };
     auto_free char *prefix = NULL;
+    int64_t step;
     world_open(&w, "Adam");
     json_auto_t *state = state_new(&w.job.space, w.job.layout, JOB_UID, 1);
-    struct checkpoint_save s = { .dir = w.folder, .step = 1, .keep = 2, .keep_step = -1, .model = w.job.model,
+    struct checkpoint_save s = { .dir = w.folder, .keep = 2, .keep_step = -1, .model = w.job.model,
                                  .layout = w.job.layout, .snapshot = take, .complete = know_more, .user = w.fleet, .state = state };
-    ck_ok_e(checkpoint_save(&s, &prefix, &e));
+    ck_ok_e(checkpoint_save(&s, &step, &prefix, &e));
     AUTO(checkpoint) *c = latest(&w);
     struct node n = checkpoint_state(c);
     ck_assert_int_eq(json_integer_value(json_object_get(n.v, "late")), 1);
+    world_close(&w);
+}
+END_TEST
+
+/* A worker that pushes before each segment is taken. */
+static int push_then_take(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e)
+{
+    struct world *w = user;
+    push(w, w->pushed, w->pushed + 1);
+    return fleet_snapshot(w->fleet, segment, ret, e);
+}
+
+START_TEST(name_and_global_step_are_the_content_while_training_goes_on)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, "Adam");
+    push(&w, 0, 3); /* what the chief saw last */
+    w.save.snapshot = push_then_take;
+    saved(&w, 4);
+    AUTO(checkpoint) *c = latest(&w);
+    struct node state = checkpoint_state(c);
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < w.job.layout->n; i++) {
+        AUTO_FINI(applied) applied = APPLIED_INIT;
+        int64_t version;
+        ck_ok_e(state_read_segment(&state, i, &version, &applied, &e));
+        least = MIN(least, version);
+    }
+    ck_assert_int_eq(checkpoint_step(c), least);
+    ck_assert_int_eq(json_integer_value(json_object_get(state.v, "step")), least);
+    ck_assert_msg(str_ends(checkpoint_prefix(c), "/model.ckpt-4"), "%s", checkpoint_prefix(c));
+    want_whole_files(&w);
     world_close(&w);
 }
 END_TEST
@@ -512,6 +568,7 @@ Suite *test_suite(void)
     tcase_add_test(t, what_was_saved_comes_back);
     tcase_add_test(t, none_is_not_an_error);
     tcase_add_test(t, an_existing_prefix_is_never_written_again);
+    tcase_add_test(t, name_and_global_step_are_the_content_while_training_goes_on);
     tcase_add_test(t, a_save_that_fails_leaves_the_older_one);
     tcase_add_test(t, a_fenced_chief_publishes_and_deletes_nothing);
     tcase_add_test(t, a_chief_fenced_while_it_wrote_publishes_nothing);

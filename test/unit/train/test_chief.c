@@ -1,96 +1,9 @@
-#include "ps_fixture.h"
+#include "chief_fixture.h"
 
 #include "base/stop.h"
 #include "train/checkpoint.h"
-#include "train/chief_internal.h"
 #include "train/generation.h"
 #include "train/output.h"
-#include "train/session.h"
-
-enum { WAIT_MS = 20000 };
-
-/* A chief as one process of the job would have it. */
-struct leader {
-    struct params *params;
-    struct chief *chief;
-    struct thread thread;
-    int result;
-    struct err error;
-};
-
-static void leader_open(struct leader *l, struct ps_fixture *ps, const char *output)
-{
-    struct err e = { 0 };
-    *l = (struct leader){ .result = -2 };
-    l->params = ps_params_as(ps, "chief-0", JOB_UID, (uint64_t)(uintptr_t)l);
-    struct chief_config config = { .job = ps->job.job, .model = ps->job.model, .layout = ps->job.layout,
-                                   .placement = ps->placement, .train = ps->job.train, .validation = ps->job.validation,
-                                   .space = ps->job.space, .params = l->params, .output_dir = output, .job_uid = JOB_UID,
-                                   .incarnation = (uint64_t)(uintptr_t)l, .workers_wanted = 1 };
-    ck_ok_e(chief_new(&config, &l->chief, &e));
-}
-
-static void leader_close(struct leader *l)
-{
-    thread_join(&l->thread);
-    chief_free(l->chief);
-    params_free(l->params);
-}
-
-static void leader_thread(void *user)
-{
-    struct leader *l = user;
-    l->result = chief_run(l->chief, &l->error);
-}
-
-static void lead(struct leader *l)
-{
-    struct err e = { 0 };
-    ck_ok_e(thread_start(&l->thread, "chief", leader_thread, l, &e));
-}
-
-/* A worker of the same process, speaking to one chief. */
-struct worker {
-    struct ps_fixture *ps;
-    struct leader *leader;
-    struct thread thread;
-    int result;
-    struct err error;
-    struct session_stats stats;
-};
-
-static void worker_thread(void *user)
-{
-    struct worker *w = user;
-    const struct job_fixture *j = &w->ps->job;
-    AUTO(coord) *coord = coord_new_local(chief_coordinator(w->leader->chief));
-    AUTO(params) *params = ps_params(w->ps, "worker-0", JOB_UID);
-    AUTO(member) *m = NULL;
-    struct member_config config = { .coord = coord, .width = metrics_width(j->model), .max_wait_ms = WAIT_MS,
-                                    .identity = { .job_uid = JOB_UID, .sender = "worker-0", .incarnation = 11,
-                                                  .role = ROLE_WORKER, .space = j->space, .shuffle_version = SHUFFLE_VERSION,
-                                                  .layout_hash = layout_register_hash(j->layout, j->model), .ps_count = PS_COUNT, .address = "" } };
-    if (member_start(&config, &m, &w->error) < 0)
-        return;
-    struct session_config session = { .model = j->model, .dataset = j->train, .space = &j->space, .params = params, .member = m,
-                                      .name = "worker-0", .max_wait_ms = WAIT_MS, .overlap = true };
-    w->result = session_run(&session, &w->stats, &w->error);
-    member_leave(m, "done");
-}
-
-static void work(struct worker *w, struct ps_fixture *ps, struct leader *l)
-{
-    struct err e = { 0 };
-    *w = (struct worker){ .ps = ps, .leader = l, .result = -2 };
-    ck_ok_e(thread_start(&w->thread, "worker", worker_thread, w, &e));
-}
-
-static void join(struct worker *w, struct leader *l)
-{
-    thread_join(&w->thread);
-    ck_assert_msg(w->result == 0, "%d %s", w->result, w->error.msg); /* the chief would wait for others */
-    thread_join(&l->thread);
-}
 
 static struct checkpoint *latest(const char *output)
 {
@@ -170,10 +83,10 @@ START_TEST(a_lost_ps_is_restored_and_owed_the_rest)
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
     ps_push(&ps, worker, l.chief->generation, 0, 6);
-    ck_ok_e(chief_save(l.chief, 6, &e));
+    ck_ok_e(chief_save(l.chief, &e));
     ps_push(&ps, worker, l.chief->generation, 6, 9);
     ps_stop(&ps, 1);
-    ck_fails(chief_save(l.chief, 9, &e), ERR_LOST, "ps-1");
+    ck_fails(chief_save(l.chief, &e), ERR_LOST, "ps-1");
     want_saved(&ps, 6, 6);
     ps_start(&ps, 1, 555);
     uint64_t before = l.chief->generation;
@@ -199,7 +112,7 @@ START_TEST(a_new_chief_adopts_and_the_old_one_writes_no_more)
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
     ck_ok_e(chief_bring_up(old.chief, 0, &e));
     ps_push(&ps, worker, old.chief->generation, 0, 4);
-    ck_ok_e(chief_save(old.chief, 4, &e));
+    ck_ok_e(chief_save(old.chief, &e));
     ps_push(&ps, worker, old.chief->generation, 4, 7);
 
     leader_open(&new, &ps, ps.job.dir);
@@ -207,7 +120,7 @@ START_TEST(a_new_chief_adopts_and_the_old_one_writes_no_more)
     ck_assert_uint_gt(new.chief->generation, old.chief->generation);
     ck_assert_uint_eq(atomic_load(&new.chief->restored), 0); /* kept, not read back */
     ps_want_cells(&ps, worker, new.chief->generation, 7);
-    ck_fails(chief_save(old.chief, 7, &e), ERR_FENCED, "");
+    ck_fails(chief_save(old.chief, &e), ERR_FENCED, "");
     want_saved(&ps, 4, 4);
     leader_close(&old);
     leader_close(&new);
@@ -254,7 +167,7 @@ START_TEST(the_generation_of_the_volume_fences_while_no_ps_knows_it)
     leader_open(&l, &ps, ps.job.dir);
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
     write_generation(&ps, l.chief->generation + 1, 77); /* a newer chief begins */
-    ck_fails(chief_save(l.chief, 0, &e), ERR_FENCED, "has begun");
+    ck_fails(chief_save(l.chief, &e), ERR_FENCED, "has begun");
     leader_close(&l);
     ps_close(&ps);
 }
@@ -279,9 +192,10 @@ START_TEST(the_same_generation_of_another_chief_fences_too)
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
     ck_assert_uint_eq(on_volume(&ps).incarnation, (uint64_t)(uintptr_t)&l);
     write_generation(&ps, l.chief->generation, 77);
-    ck_fails(chief_save(l.chief, 0, &e), ERR_FENCED, "has begun");
+    ck_fails(chief_save(l.chief, &e), ERR_FENCED, "has begun");
     ck_assert_ptr_null(latest(ps.job.dir));
-    ck_fails(chief_finish(l.chief, 0, &e), ERR_FENCED, "has begun");
+    bool finished;
+    ck_fails(chief_finish(l.chief, &finished, &e), ERR_FENCED, "has begun");
     int64_t step;
     ck_assert_int_eq(output_finished(ps.job.dir, JOB_UID, &step, &e), 0);
     leader_close(&l);
@@ -355,7 +269,7 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
     auto_free char *command = xasprintf("rm -rf %s/checkpoints %s/generation* %s/uid", ps.job.dir, ps.job.dir, ps.job.dir);
     ck_assert_int_eq(system(command), 0);
     ck_ok_e(output_prepare(ps.job.dir, NULL, &e));
-    ck_ok_e(chief_save(l.chief, 0, &e));
+    ck_ok_e(chief_save(l.chief, &e));
     ck_assert_uint_eq(on_volume(&ps).number, l.chief->generation);
     ck_assert_uint_eq(on_volume(&ps).incarnation, (uint64_t)(uintptr_t)&l);
     leader_close(&l);
@@ -450,7 +364,7 @@ START_TEST(all_at_once_resumes_from_the_checkpoint)
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
     ps_push(&ps, worker, l.chief->generation, 2, 8);
-    ck_ok_e(chief_save(l.chief, 6, &e));
+    ck_ok_e(chief_save(l.chief, &e));
     leader_close(&l);
     for (size_t i = 0; i < PS_COUNT; i++) {
         ps_stop(&ps, i);

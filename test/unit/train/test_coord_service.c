@@ -19,6 +19,7 @@ static void world_open(struct world *w)
         .batches_per_epoch = 100, .total = TOTAL, .lease_ms = 10000, .heartbeat_ms = 250,
         .space = { .fingerprint = 0x8000000000000009, .seed = UINT64_MAX, .examples = 6400, .batch_size = 64, .shuffle = true } });
     coordinator_set(w->desk, JOB_TRAINING, 1ULL << 63, "");
+    coordinator_open(w->desk, TOTAL);
     coord_methods(w->desk, w->methods);
     ck_assert_uint_le(metrics_width(w->model), WIDTH_MAX);
 }

@@ -42,8 +42,8 @@ START_TEST(a_limit_holds_back_the_next_epoch)
     ck_assert_int_eq(ledger_lease(l, 1, 8, 5, 0, VALID, &first), 5);
     ck_assert_int_eq(ledger_lease(l, 1, 8, 5, 0, VALID, &first), 0);
     observe(l, 5, NULL, 0, 1);
-    ck_assert(ledger_done_below(l, 5));
     ck_assert(!ledger_finished(l));
+    ck_assert_int_eq(ledger_lease(l, 1, 8, 10, 2, VALID, &first), 5);
 }
 END_TEST
 
@@ -143,6 +143,22 @@ START_TEST(settling_is_when_only_the_segments_know_more)
 }
 END_TEST
 
+START_TEST(what_is_free_is_neither_lent_nor_done)
+{
+    AUTO(ledger) *l = ledger_new(20);
+    ck_assert_int_eq(ledger_free_below(l, 10), 10);
+    lease(l, 1, 4, 0);
+    lease(l, 2, 3, 0);
+    ck_assert_int_eq(ledger_free_below(l, 10), 3);
+    ledger_drop(l, 1, false); /* a hole */
+    ck_assert_int_eq(ledger_free_below(l, 10), 7);
+    observe(l, 4, NULL, 0, 1);
+    ck_assert_int_eq(ledger_free_below(l, 10), 3);
+    ck_assert_int_eq(ledger_free_below(l, 99), 13);
+    ck_assert(ledger_leased_below(l, 5) && !ledger_leased_below(l, 4));
+}
+END_TEST
+
 /* Workers that take, apply, claim, die and come back at random: every ordinal ends applied, none is lent to two at once. */
 START_TEST(storm)
 {
@@ -194,6 +210,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_restored_ps_takes_batches_back);
     tcase_add_test(t, a_chief_that_came_back_lends_again_what_workers_hold);
     tcase_add_test(t, settling_is_when_only_the_segments_know_more);
+    tcase_add_test(t, what_is_free_is_neither_lent_nor_done);
     tcase_add_loop_test(t, storm, 0, 5);
     suite_add_tcase(s, t);
     return s;

@@ -18,10 +18,12 @@ struct world {
 
 static struct coordinator *desk_new(const struct model *m, uint64_t incarnation, int64_t batch_size)
 {
-    return coordinator_new(&(struct coordinator_config){
+    struct coordinator *c = coordinator_new(&(struct coordinator_config){
         .model = m, .job_uid = "uid-1", .incarnation = incarnation, .layout_hash = 5, .ps_count = 1, .batches_per_epoch = 100,
         .total = TOTAL, .lease_ms = 10000, .heartbeat_ms = 20,
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = batch_size, .shuffle = true } });
+    coordinator_open(c, TOTAL);
+    return c;
 }
 
 static struct member_config config_of(const struct world *w)

@@ -88,24 +88,130 @@ static double number(const json_t *v, const char *key, size_t i)
     return json_number_value(json_array_get(list, i));
 }
 
+static void finish(struct world *w, int64_t step, const double *final)
+{
+    struct err e = { 0 };
+    ck_ok_e(recorder_finish(w->recorder, step, w->desk, final, &e));
+}
+
+static void want_lengths(const json_t *history, size_t n)
+{
+    const char *key;
+    json_t *list;
+    ck_assert_ptr_nonnull(json_object_get(history, "val_loss"));
+    json_object_foreach((json_t *)(uintptr_t)history, key, list)
+        ck_assert_msg(json_array_size(list) == n, "%s has %zu entries, not %zu", key, json_array_size(list), n);
+}
+
 START_TEST(history_has_every_epoch_and_the_end)
 {
     static const double validation[] = { 0.5 };
     struct world w;
     world_open(&w, -1, 0);
     look(&w, 0, JOB_BATCHES, 1000);
-    recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
+    recorder_epoch(w.recorder, 0, w.desk);
+    recorder_evaluated(w.recorder, 0, -1, NULL); /* its evaluation was stopped */
     look(&w, JOB_BATCHES, TOTAL, 2000);
-    recorder_epoch(w.recorder, 1, TOTAL, w.desk, validation);
-    recorder_finish(w.recorder, TOTAL, w.desk, validation);
+    recorder_epoch(w.recorder, 1, w.desk);
+    recorder_evaluated(w.recorder, 1, TOTAL, validation);
+    finish(&w, TOTAL, validation);
     json_auto_t *v = json_of(w.job.dir, "history.json");
     const json_t *history = json_object_get(v, "history");
     ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
     ck_assert_double_eq_tol(number(history, "loss", 0), LOSS, 1e-6);
     ck_assert_double_eq_tol(number(history, "loss", 1), LOSS, 1e-6);
-    ck_assert_uint_eq(json_array_size(json_object_get(history, "val_loss")), 1);
-    ck_assert_double_eq_tol(number(history, "val_loss", 0), 0.5, 1e-6);
+    want_lengths(history, 2);
+    ck_assert(json_is_null(json_array_get(json_object_get(history, "val_loss"), 0)));
+    ck_assert_double_eq_tol(number(history, "val_loss", 1), 0.5, 1e-6);
     ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(v, "final"), "loss")), 0.5, 1e-6);
+    world_close(&w);
+}
+END_TEST
+
+/* An evaluation comes back when the next epoch has ended: it stands at its own. */
+START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
+{
+    static const double validation[] = { 0.5 };
+    struct world w;
+    struct event event;
+    struct err e = { 0 };
+    int found = 0;
+    world_open(&w, -1, 0);
+    look(&w, 0, TOTAL, 1000);
+    recorder_epoch(w.recorder, 0, w.desk);
+    recorder_epoch(w.recorder, 1, w.desk);
+    recorder_evaluated(w.recorder, 0, JOB_BATCHES, validation);
+    ck_ok_e(recorder_save_history(w.recorder, 1000, false, &e));
+    json_auto_t *v = json_of(w.job.dir, "history.json");
+    const json_t *history = json_object_get(v, "history");
+    want_lengths(history, 2);
+    ck_assert_double_eq_tol(number(history, "val_loss", 0), 0.5, 1e-6);
+    ck_assert(json_is_null(json_array_get(json_object_get(history, "val_loss"), 1)));
+    auto_free char *path = output_path(w.job.dir, "summaries/validation");
+    AUTO(events_reader) *r = NULL;
+    ck_ok_e(events_reader_open(path, &r, &e));
+    while (events_reader_next(r, &event, &e) == 1)
+        if (event.kind == EVENT_SCALAR) {
+            found++;
+            ck_assert_msg(event.step == (str_eq(event.tag, "loss") ? JOB_BATCHES : 0), "%s at %lld", event.tag, (long long)event.step);
+        }
+    ck_assert_int_eq(found, 2);
+    world_close(&w);
+}
+END_TEST
+
+static void open_again(struct world *w, json_t *kept, int64_t entries)
+{
+    struct err e = { 0 };
+    struct recorder_config config = { .job = w->job.job, .model = w->job.model, .output_dir = w->job.dir,
+                                      .batches_per_epoch = JOB_BATCHES, .total = TOTAL, .space = w->job.space };
+    struct node n = node_root(kept, NULL);
+    recorder_free(TAKE(w->recorder));
+    ck_ok_e(recorder_new(&config, JOB_BATCHES, &w->recorder, &e));
+    ck_ok_e(recorder_from_json(w->recorder, &n, entries, &e));
+}
+
+/* A chief that was killed: its checkpoint knows the first epoch, history.json both, and the ps hold what they hold. */
+START_TEST(the_file_knows_more_than_the_checkpoint)
+{
+    static const double validation[] = { 0.5 };
+    static const struct {
+        int64_t most, wanted; /* epochs the ps hold; entries then */
+    } cases[] = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, -1, 0);
+    look(&w, 0, TOTAL, 1000);
+    recorder_epoch(w.recorder, 0, w.desk);
+    json_auto_t *kept = recorder_to_json(w.recorder);
+    recorder_evaluated(w.recorder, 0, JOB_BATCHES, validation);
+    recorder_epoch(w.recorder, 1, w.desk);
+    ck_ok_e(recorder_save_history(w.recorder, 1000, true, &e));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        open_again(&w, kept, 1);
+        ck_assert_int_eq(recorder_resume(w.recorder, cases[i].most, w.desk), cases[i].wanted);
+        json_auto_t *now = recorder_to_json(w.recorder);
+        want_lengths(now, (size_t)cases[i].wanted);
+        if (cases[i].wanted > 0)
+            ck_assert_double_eq_tol(number(now, "val_loss", 0), 0.5, 1e-6);
+    }
+    json_auto_t *other = json_pack("{s:[i], s:[f], s:[n]}", "epoch", 0, "loss", 17.0, "val_loss"); /* of another life */
+    open_again(&w, other, 1);
+    ck_assert_int_eq(recorder_resume(w.recorder, 2, w.desk), 1);
+    json_auto_t *now = recorder_to_json(w.recorder);
+    ck_assert_double_eq(number(now, "loss", 0), 17.0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(lists_of_an_older_release_become_equally_long)
+{
+    struct world w;
+    world_open(&w, -1, 0);
+    json_auto_t *kept = json_pack("{s:[i,i,i], s:[f,f,f], s:[f]}", "epoch", 0, 1, 2, "loss", 3.0, 2.0, 1.0, "val_loss", 4.0);
+    open_again(&w, kept, 3);
+    json_auto_t *now = recorder_to_json(w.recorder);
+    want_lengths(now, 3);
     world_close(&w);
 }
 END_TEST
@@ -143,7 +249,7 @@ START_TEST(the_curve_has_one_point_a_window)
     look(&w, 0, 7, 1000);
     look(&w, 7, 12, 2000);
     look(&w, 0, 12, 3000); /* reported again by another worker */
-    recorder_finish(w.recorder, 12, w.desk, NULL);
+    finish(&w, 12, NULL);
     struct seen s = read_back(&w);
     ck_assert_int_eq(s.losses, 3);
     ck_assert(s.loss_steps[0] == 5 && s.loss_steps[1] == 10 && s.loss_steps[2] == 15);
@@ -157,7 +263,7 @@ START_TEST(a_resumed_life_takes_back_what_it_writes_again)
     struct world w;
     world_open(&w, 10, 11);
     look(&w, 10, 15, 1000);
-    recorder_finish(w.recorder, 15, w.desk, NULL);
+    finish(&w, 15, NULL);
     struct seen s = read_back(&w);
     ck_assert(s.starts == 1 && s.start_step == 11);
     ck_assert(s.losses == 1 && s.loss_steps[0] == 15);
@@ -171,28 +277,22 @@ START_TEST(what_a_checkpoint_keeps_goes_on)
     struct err e = { 0 };
     world_open(&w, -1, 0);
     look(&w, 0, JOB_BATCHES, 1000);
-    recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
+    recorder_epoch(w.recorder, 0, w.desk);
     json_auto_t *kept = recorder_to_json(w.recorder);
-    recorder_free(TAKE(w.recorder));
-
-    struct recorder_config config = { .job = w.job.job, .model = w.job.model, .output_dir = w.job.dir,
-                                      .batches_per_epoch = JOB_BATCHES, .total = TOTAL, .space = w.job.space };
-    ck_ok_e(recorder_new(&config, JOB_BATCHES, &w.recorder, &e));
-    struct node n = node_root(kept, NULL);
-    ck_ok_e(recorder_from_json(w.recorder, &n, &e));
+    open_again(&w, kept, 1);
     AUTO_FINI(buf) text = BUF_INIT;
     json_auto_t *shown = NULL;
     recorder_progress(w.recorder, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &shown, &e));
     ck_assert(json_equal(json_object_get(shown, "loss"), json_array_get(json_object_get(kept, "loss"), 0)));
     look(&w, JOB_BATCHES, TOTAL, 2000);
-    recorder_epoch(w.recorder, 1, TOTAL, w.desk, NULL);
-    recorder_finish(w.recorder, TOTAL, w.desk, NULL);
+    recorder_epoch(w.recorder, 1, w.desk);
+    finish(&w, TOTAL, NULL);
     json_auto_t *v = json_of(w.job.dir, "history.json");
     ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(v, "history"), "loss")), 2);
     json_auto_t *list = json_array();
     struct node wrong = node_root(list, NULL);
-    ck_assert_int_eq(recorder_from_json(w.recorder, &wrong, &e), -1);
+    ck_assert_int_eq(recorder_from_json(w.recorder, &wrong, 0, &e), -1);
     world_close(&w);
 }
 END_TEST
@@ -241,8 +341,8 @@ START_TEST(numbers_that_are_none_do_not_break_it)
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "starting");
     ck_assert_str_eq(json_string_value(json_object_get(v, "loss")), "NaN");
-    recorder_epoch(w.recorder, 0, JOB_BATCHES, w.desk, NULL);
-    recorder_finish(w.recorder, 0, w.desk, NULL);
+    recorder_epoch(w.recorder, 0, w.desk);
+    finish(&w, 0, NULL);
     json_auto_t *history = json_of(w.job.dir, "history.json");
     ck_assert(json_is_object(history));
     world_close(&w);
@@ -257,7 +357,7 @@ START_TEST(a_job_that_finished_before_shows_its_end)
     json_auto_t *v = NULL, *history = json_pack("{s:[f, f], s:[f, f]}", "loss", 2.0, 0.5, "val_loss", 3.0, 0.75);
     struct node n = node_root(history, NULL);
     world_open(&w, -1, 0);
-    ck_ok_e(recorder_from_json(w.recorder, &n, &e));
+    ck_ok_e(recorder_from_json(w.recorder, &n, 2, &e));
     recorder_finished_before(w.recorder, TOTAL);
     recorder_progress(w.recorder, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
@@ -276,6 +376,9 @@ Suite *test_suite(void)
     Suite *s = suite_create("recorder");
     TCase *t = tcase_create("recorder");
     tcase_add_test(t, history_has_every_epoch_and_the_end);
+    tcase_add_test(t, an_evaluation_stands_at_its_epoch_however_late_it_comes);
+    tcase_add_test(t, the_file_knows_more_than_the_checkpoint);
+    tcase_add_test(t, lists_of_an_older_release_become_equally_long);
     tcase_add_test(t, the_curve_has_one_point_a_window);
     tcase_add_test(t, a_resumed_life_takes_back_what_it_writes_again);
     tcase_add_test(t, what_a_checkpoint_keeps_goes_on);

@@ -61,6 +61,7 @@ static void world_open(struct world *w, const char *optimizer, int epochs)
         .model = w->job.model, .job_uid = JOB_UID, .incarnation = 1, .space = w->job.space, .layout_hash = w->job.layout->hash,
         .ps_count = 1, .batches_per_epoch = JOB_BATCHES, .total = epochs * JOB_BATCHES, .lease_ms = 10000, .heartbeat_ms = 5000 });
     coordinator_set(w->desk, JOB_TRAINING, 1, "");
+    coordinator_open(w->desk, INT64_MAX);
     w->coord = coord_new_local(w->desk);
     struct member_config config = { .coord = w->coord, .width = metrics_width(w->job.model), .max_wait_ms = WAIT_MS,
                                     .identity = { .job_uid = JOB_UID, .sender = "local", .incarnation = 1, .role = ROLE_WORKER,
