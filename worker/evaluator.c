@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/thread.h"
 #include "roles.h"
 #include "train/checkpoint.h"
 #include "train/coord.h"
@@ -21,10 +22,15 @@ struct watch {
     int64_t step;                  /* of the last evaluation, -1: none */
     bool registered;
     enum job_state state;
+    struct mutex lock;
+    struct cond changed;
+    bool evaluating;               /* under the lock */
 };
 
 static void watch_fini(struct watch *w)
 {
+    cond_fini(&w->changed);
+    mutex_fini(&w->lock);
     evaluator_free(w->evaluator);
     coord_free(w->coord);
     free(w->checkpoints);
@@ -38,6 +44,8 @@ static int watch_init(struct watch *w, struct err *e)
 {
     struct replica *r = w->replica;
     void *memory;
+    mutex_init(&w->lock);
+    cond_init(&w->changed);
     if (r->validation == NULL)
         return err_set(e, ERR_INPUT, "an evaluator needs data.validation");
     w->coord = coord_new_grpc(cluster_chief_address(&r->cluster));
@@ -122,6 +130,50 @@ static void log_result(const struct watch *w, int64_t step)
     log_fields(LOG_INFO, "evaluated", n, f);
 }
 
+/* While the other thread reads and evaluates, which may take longer than the chief remembers those it does not hear. */
+static void heartbeat_thread(void *user)
+{
+    struct watch *w = user;
+    for (;;) {
+        struct err e = { 0 };
+        {
+            MUTEX_GUARD(&w->lock);
+            int64_t next = clock_ms() + LOOK_MS;
+            while (w->evaluating && cond_wait_until(&w->changed, &w->lock, next))
+                continue;
+            if (!w->evaluating)
+                return;
+        }
+        if (stay_in_touch(w, &e) < 0) {
+            log_debug("%s", e.msg); /* asked again, and answered so again, when the evaluation is over */
+            return;
+        }
+    }
+}
+
+static int evaluate(struct watch *w, const struct checkpoint *c, struct err *e)
+{
+    if (checkpoint_values(c, w->replica->model, w->vector, e) < 0)
+        return -1;
+    return evaluator_run(w->evaluator, w->vector, stop_asked, NULL, w->values, e);
+}
+
+static int evaluate_in_touch(struct watch *w, const struct checkpoint *c, struct err *e)
+{
+    struct thread heartbeat = { .started = false };
+    w->evaluating = true;
+    if (thread_start(&heartbeat, "heartbeat", heartbeat_thread, w, e) < 0)
+        return -1;
+    int result = evaluate(w, c, e);
+    {
+        MUTEX_GUARD(&w->lock);
+        w->evaluating = false;
+        cond_broadcast(&w->changed);
+    }
+    thread_join(&heartbeat);
+    return result;
+}
+
 static int evaluate_newest(struct watch *w, struct err *e)
 {
     AUTO(checkpoint) *c = NULL;
@@ -134,10 +186,7 @@ static int evaluate_newest(struct watch *w, struct err *e)
         return 0;
     int64_t step = checkpoint_step(c);
     report(w, true, step);
-    if (checkpoint_values(c, w->replica->model, w->vector, e) < 0 ||
-        evaluator_run(w->evaluator, w->vector, stop_asked, NULL, w->values, e) < 0)
-        return -1;
-    if (stay_in_touch(w, e) < 0) /* it may have taken longer than the chief remembers those it does not hear */
+    if (evaluate_in_touch(w, c, e) < 0 || stay_in_touch(w, e) < 0)
         return -1;
     w->step = step;
     log_result(w, step);
