@@ -33,5 +33,7 @@ echo "== MNIST MLP 784-128-10, Adam, batch 64, 5 epochs, with an evaluation afte
 job single-machine "$out/single.yaml"
 job 1-ps-2-workers deploy/examples/mnist.yaml
 job 2-ps-4-workers deploy/examples/mnist.yaml --set replicaSpecs.PS.replicas=2 --replicas worker=4
+echo "== what the end of an epoch that is evaluated costs: the same job with and without validation data"
+test/bench/barrier.sh "$build" "$data"
 echo "== resident memory (VmHWM, MiB) while training, and time to the first step"
 test/bench/footprint.sh "$build" "$data"
