@@ -446,6 +446,130 @@ test_evaluator() {
     want_line 'evaluator.* evaluated step [0-9]+ loss'
 }
 
+# Validation data of N examples that takes no space, evaluated one by one with a wide layer: some 30,000 a second.
+long_validation() { # N FOLDER; of $dir/job.yaml
+    local bytes
+    bytes=$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)))
+    mkdir -p "$2"
+    ln -sfn "$data/digits" "$2/digits"
+    # shellcheck disable=SC2059 # escapes
+    printf "\0\0\010\003$bytes\0\0\0\010\0\0\0\010" >"$2/long-images" && truncate -s $((16 + 64 * $1)) "$2/long-images"
+    # shellcheck disable=SC2059
+    printf "\0\0\010\001$bytes" >"$2/long-labels" && truncate -s $((8 + $1)) "$2/long-labels"
+    sed -i -e 's#digits/validation-images-idx3-ubyte#long-images#; s#digits/validation-labels-idx1-ubyte#long-labels#' \
+        -e 's/fit: {epochs/fit: {validationBatchSize: 1, epochs/; s/units: 64/units: 2048/' "$dir/job.yaml"
+}
+list_of() { tr -d '\n ' <"$dir/run/history.json" | grep -o "\"$1\":\[[^]]*\]" | tr -d '[]' | cut -d: -f2 | tr ',' '\n'; } # NAME: of the history
+want_list() { # NAME N
+    local n
+    n=$(list_of "$1" | wc -l)
+    [ "$n" = "$2" ] || problem "history.json has $n entries of $1, not $2"
+}
+
+test_epochs_have_evaluations_of_their_own() { # the demo
+    local steps
+    want_exit 0 run || return
+    want_list loss 20
+    want_list val_loss 20
+    [ "$(list_of val_loss | sort -u | wc -l)" = 20 ] || problem "epochs share a val_loss: $(list_of val_loss | tr '\n' ' ')"
+    steps=$(trainyard show events "$dir/run/summaries/validation" --tag accuracy | awk '$2 == "accuracy" {print $3}' | tr '\n' ' ')
+    [ "$steps" = "$(seq -s ' ' 50 50 1000) " ] || problem "validation stands at the steps $steps"
+}
+
+test_killed_chief_keeps_the_history() {
+    counting_job 150
+    local name pid victim
+    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    pid=$!
+    wait_for 60 grep -qE 'epoch [3-9][0-9]/150 done' "$dir/out"
+    wait_for 60 test -s "$dir/run/history.json"
+    victim=$(pgrep -f -- "trainyard-worker.*$dir/run" | while read -r p; do
+        tr '\0' '\n' <"/proc/$p/environ" | grep -q '"type":"chief"' && echo "$p"
+    done)
+    kill -9 "$victim"
+    wait $pid || problem "the job failed"
+    for name in epoch loss val_loss; do want_list $name 150; done
+    [ "$(list_of loss | head -n 10 | grep -c null)" = 0 ] || problem "the losses of epochs before the kill are lost"
+    want_count $((150 * batches))
+}
+
+lost_ps_at_the_end() { # SIGNAL
+    counting_job 1
+    long_validation 120000 "$dir/data"
+    sed -i 's/PS: {replicas: 2}/PS: {replicas: 1}/' "$dir/job.yaml"
+    local pid victim
+    trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    pid=$!
+    wait_for 120 grep -q '50 steps in' "$dir/out"
+    wait_for 60 test -s "$dir/run/checkpoints/model.ckpt-50.index"
+    victim=$(pgrep -f -- "trainyard-ps.*$dir/run")
+    kill "-$1" "$victim"
+    wait $pid || problem "the job failed"
+    want_line 'ps restored from .*model.ckpt-50'
+    [ "$(grep -c 'Test loss' "$dir/out")" = 1 ] || problem "$(grep -c 'Test loss' "$dir/out") final evaluations are told"
+    awk '/restored from/ {r = NR} /Test loss/ {t = NR} END {exit !(r && t > r)}' "$dir/out" || problem "what was evaluated was lost afterwards"
+    want_count $batches
+}
+test_ps_killed_during_the_last_evaluation() { lost_ps_at_the_end KILL; }
+test_ps_stopped_during_the_last_evaluation() { lost_ps_at_the_end TERM; }
+
+begin_without_storage() { # SECONDS: all is trained, and the folder of checkpoints is none
+    counting_job 100
+    replica_file
+    sed -i "s/fit: {/fit: {maxWaitSeconds: $1, /" "$dir/job.yaml"
+    ps_port=$(free_port) chief_port=$(free_port) http_port=$(free_port)
+    replica ps 0 1 >"$dir/ps" 2>&1 &
+    ps=$!
+    replica chief 0 1 --http-port "$http_port" >"$dir/out" 2>&1 &
+    chief=$!
+    replica worker 0 1 >"$dir/worker" 2>&1 &
+    worker=$!
+    wait_for 60 grep -q 'epoch [0-9]*/100 done' "$dir/out"
+    mv "$dir/run/checkpoints" "$dir/saved" && touch "$dir/run/checkpoints"
+    wait_for 60 grep -q 'waiting [0-9]* s for storage: .*Not a directory' "$dir/out"
+}
+test_storage_at_the_end_is_waited_for() {
+    local ps chief worker http_port
+    begin_without_storage 600
+    wait_for 10 sh -c "curl -sf http://127.0.0.1:$http_port/progress | grep -q '\"message\":\"storage: '"
+    rm "$dir/run/checkpoints" # the folder is made again
+    for pid in $chief $worker $ps; do wait "$pid" || problem "a replica failed: $?"; done
+    want_count $((100 * batches))
+}
+test_storage_that_stays_away_loses_no_model() {
+    local ps chief worker http_port
+    begin_without_storage 5 # what the ps waits for a chief, too
+    wait $chief
+    [ $? = 138 ] || problem "the chief does not exit 138"
+    kill -0 "$ps" || problem "the ps has ended"
+    rm "$dir/run/checkpoints" && mv "$dir/saved" "$dir/run/checkpoints"
+    replica chief 0 1 >"$dir/chief-2" 2>&1 &
+    wait $! || problem "the second chief failed: $(tail -n 1 "$dir/chief-2")"
+    wait $ps || problem "the ps failed"
+    want_no_line ' ps (restored|initialised)' "$dir/chief-2"
+    want_count $((100 * batches))
+}
+
+test_evaluator_has_its_grace() { # its evaluation takes longer than a silent member is remembered
+    counting_job 2
+    long_validation 400000 "$dir/long"
+    long_validation 50 "$dir/short" # of the others
+    replica_file
+    local ps chief evaluator pid began
+    ps_port=$(free_port) chief_port=$(free_port)
+    data=$dir/short replica ps 0 1 >"$dir/ps" 2>&1 &
+    ps=$!
+    data=$dir/short replica chief 0 1 >"$dir/out" 2>&1 &
+    chief=$!
+    data=$dir/long replica evaluator 0 1 >"$dir/evaluator" 2>&1 &
+    evaluator=$!
+    data=$dir/short replica worker 0 1 >"$dir/worker" 2>&1 &
+    began=$SECONDS
+    for pid in $chief $evaluator $ps; do wait "$pid" || problem "a replica failed: $?"; done
+    at_least $((SECONDS - began)) 10 "the time that the evaluator takes"
+    want_line "the evaluator has reported step $((2 * batches))"
+}
+
 test_readme_everyday_commands() { # each one as README has it; the job of the manifest is digits in place of mnist
     sed 's/name: digits/name: mnist/' "$digits" >"$dir/job.yaml"
     ln -s "$data/digits" "$dir/digits"
