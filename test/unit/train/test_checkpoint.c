@@ -398,9 +398,8 @@ START_TEST(a_damaged_one_makes_way_for_the_older_one)
         AUTO(checkpoint) *c = NULL;
         auto_free char *damaged = NULL;
         world_open(&w, "Adam");
-        saved(&w, 3);
-        push(&w, 0, 1);
-        saved(&w, 4);
+        pushed_and_saved(&w, 3);
+        pushed_and_saved(&w, 4);
         ck_ok_e(open_whole(&w, &c, &damaged, &e));
         ck_assert(checkpoint_step(c) == 4 && damaged == NULL);
         checkpoint_free(TAKE(c));
@@ -428,8 +427,8 @@ START_TEST(storage_that_fails_is_not_damage)
     AUTO(checkpoint) *c = NULL;
     auto_free char *damaged = NULL;
     world_open(&w, "Adam");
-    saved(&w, 3);
-    saved(&w, 4);
+    pushed_and_saved(&w, 3);
+    pushed_and_saved(&w, 4);
     file_fault("open", 2, EIO); /* the first is the `checkpoint` file */
     int result = open_whole(&w, &c, &damaged, &e);
     file_fault(NULL, 0, 0);
