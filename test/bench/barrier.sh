@@ -9,6 +9,7 @@ trap 'rm -rf "$out"' EXIT
 
 # The first N examples: idx_head N HEADER EXAMPLE FROM TO; sizes in bytes
 idx_head() {
+    # shellcheck disable=SC2059 # escapes
     { head -c 4 "$4"; printf "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)))"
       tail -c +9 "$4" | head -c $(($2 - 8 + $1 * $3)); } >"$5"
 }
