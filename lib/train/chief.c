@@ -107,9 +107,10 @@ static bool checkpoint_due(const struct chief *c, int64_t step, int64_t now_ms)
 static int check_desk(const struct chief *c, const struct coordinator_view *desk, struct err *e)
 {
     if (desk->diverged)
-        return err_set(e, ERR_DIVERGED, "training diverged: %s got a loss or gradient that is not finite at batch %lld (epoch %lld)",
+        return err_set(e, ERR_DIVERGED,
+                       "training diverged: %s got a loss or gradient that is not finite at batch %lld (epoch %lld); %s",
                        desk->diverged_by, (long long)desk->diverged_ordinal,
-                       (long long)(desk->diverged_ordinal / c->batches_per_epoch) + 1);
+                       (long long)(desk->diverged_ordinal / c->batches_per_epoch) + 1, chief_divergence_cure(c));
     if (desk->poisoned >= 0) {
         int64_t position = desk->poisoned % c->batches_per_epoch * c->config.space.batch_size;
         return err_set(e, ERR_INPUT, "%d workers died on batch %lld (epoch %lld, examples %lld to %lld of its order) of data.train",

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "train/chief_internal.h"
+#include "train/session.h"
 
 enum { PULL_MS = 60000, REPORTS_MS = 1000, POLL_MS = 10, EXPLAIN_MS = 5000, EXPLAIN_FIRST_MS = 1000 };
 
@@ -65,12 +66,19 @@ int64_t chief_next_limit(const struct chief *c, int64_t over, int64_t done_low)
 
 /* ---- values ---- */
 
-int chief_check_finite(const struct variable *v, const float *values, size_t n, int64_t step, struct err *e)
+const char *chief_divergence_cure(const struct chief *c)
+{
+    return session_divergence_cure(!c->config.local, c->config.job->strategy.overlap);
+}
+
+int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n, int64_t step,
+                       struct err *e)
 {
     if (all_finite(values, n))
         return 0;
-    return err_set(e, ERR_DIVERGED, "training diverged: %s holds a value that is not finite (Infinity or NaN) at step %lld: "
-                   "lower the learning rate or set clipnorm", v->name, (long long)step);
+    return err_set(e, ERR_DIVERGED,
+                   "training diverged: %s holds a value that is not finite (Infinity or NaN) at step %lld; %s", v->name,
+                   (long long)step, chief_divergence_cure(c));
 }
 
 int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *e)
@@ -82,7 +90,7 @@ int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *
     params_versions(c->config.params, &least, &most);
     for (size_t i = 0; i < model_variables(c->config.model); i++) {
         const struct variable *v = model_variable(c->config.model, i);
-        if (chief_check_finite(v, vector + v->offset, v->count, least, e) < 0)
+        if (chief_check_finite(c, v, vector + v->offset, v->count, least, e) < 0)
             return -1;
     }
     *ret_min = least;

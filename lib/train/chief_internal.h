@@ -103,7 +103,9 @@ void chief_evaluation_stop(struct chief *c);
  * long it has been waited. */
 int64_t chief_wait(struct chief *c, struct wait *w, int64_t first_ms, const char *text);
 void chief_wait_over(struct chief *c, struct wait *w);
-MUST_USE int chief_check_finite(const struct variable *v, const float *values, size_t n, int64_t step, struct err *e);
+MUST_USE int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n,
+                                int64_t step, struct err *e);
+const char *chief_divergence_cure(const struct chief *c);
 /* chief_end.c */
 /* Goes on with the end as far as it can without waiting; *ret: the job has finished. */
 MUST_USE int chief_finish(struct chief *c, bool *ret, struct err *e);

@@ -14,7 +14,7 @@ static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, st
     const struct segment_spec *s = &c->config.layout->segments[segment];
     if (fleet_snapshot(c->fleet, segment, ret, e) < 0)
         return -1;
-    return chief_check_finite(model_variable(c->config.model, s->variable), ret->data, ret->count, ret->version, e);
+    return chief_check_finite(c, model_variable(c->config.model, s->variable), ret->data, ret->count, ret->version, e);
 }
 
 /* Nobody newer may be in charge when files are published: neither the ps nor the volume name another chief. */

@@ -94,7 +94,12 @@ void params_watch(struct params *p, params_watch_fn *watch, void *user)
     p->watch_user = user;
 }
 
-static int push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e)
+void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
+{
+    p->ops->versions(p, ret_min, ret_max);
+}
+
+int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e)
 {
     if (p->in_flight)
         return err_set(e, ERR_INTERNAL, "a push of ordinal %lld while another is in flight", (long long)ordinal);
@@ -102,16 +107,6 @@ static int push_start(struct params *p, int64_t ordinal, const float *grads, boo
         return -1;
     p->in_flight = true;
     return 0;
-}
-
-void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
-{
-    p->ops->versions(p, ret_min, ret_max);
-}
-
-int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e)
-{
-    return push_start(p, ordinal, grads, false, deadline_ms, e);
 }
 
 int params_push_finish(struct params *p, struct push_result *ret, struct err *e)
@@ -136,7 +131,7 @@ void params_mark(struct params *p)
 int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
                 struct err *e)
 {
-    if (push_start(p, ordinal, grads, true, deadline_ms, e) < 0)
+    if (params_push_start(p, ordinal, grads, true, deadline_ms, e) < 0)
         return -1;
     return params_push_finish(p, ret, e);
 }

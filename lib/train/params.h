@@ -63,9 +63,11 @@ struct push_result {
 };
 MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
                          struct err *e);
-/* The two halves of params_push, so that a worker can compute between them: at most one push is in flight. The
- * vector must not be read between start and finish of ANOTHER push's values; params_push_finish writes it. */
-MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct err *e);
+/* The two halves of params_push, so that a worker can do something between them: at most one push is in flight.
+ * params_push_finish writes the vector. direct: nobody reads the vector before, so that a ps that shares memory may write
+ * it at once; else it stays as it is until then. */
+MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                               struct err *e);
 MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);
 /* Sends what is complete of a gradient that is still being computed: all messages that need only floats from `from` on.
  * Again with a lower `from` as more is complete; params_push of the same ordinal and gradient then sends the rest.

@@ -28,6 +28,7 @@ struct session {
     size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
     struct step steps[PARAMS_GRADIENTS]; /* computed now, and in flight */
     int current;
+    struct batch ahead;              /* read while a push was in flight; ordinal -1: none */
     int64_t explained_ms;            /* when a long pull or push was explained last */
 };
 
@@ -63,6 +64,7 @@ static int session_init(struct session *s, struct err *e)
         loader_new(c->dataset, c->space, &s->loader, e) < 0)
         return -1;
     clip_table(s, m);
+    s->ahead.ordinal = -1;
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
         s->steps[i] = (struct step){ .ordinal = -1, .sums = xcalloc(metrics_width(m), sizeof(double)) };
     return 0;
@@ -194,12 +196,13 @@ static int finish_flight(struct session *s, struct err *e)
     return 0;
 }
 
-/* Gradients of workers that train beside each other are stale, which a high learning rate or momentum does not bear. */
-static const char *staleness_cure(const struct session_config *c)
+const char *session_divergence_cure(bool asynchronous, bool overlap)
 {
-    if (c->overlap)
-        return ", or reduce the staleness of gradients (strategy.overlap: false, fewer workers)";
-    return c->asynchronous ? ", or reduce the staleness of gradients (fewer workers)" : "";
+    if (overlap)
+        return "lower the learning rate, set clipnorm, or reduce the staleness of gradients (strategy.overlap: false, "
+               "fewer workers)";
+    return asynchronous ? "lower the learning rate, set clipnorm, or reduce the staleness of gradients (fewer workers)"
+                        : "lower the learning rate or set clipnorm";
 }
 
 /* A gradient that is sent while layers before it are still being computed. */
@@ -243,12 +246,32 @@ static bool backpropagate(struct session *s, struct step *step, const struct bat
     return isfinite(*ret_loss) && all_finite(step->grads, model_size(c->model));
 }
 
+/* Reads the next batch while the ps applies this one, and leaves what is wrong with it to whoever takes it. Records that must
+ * be parsed have a thread of their own. */
+static void read_ahead(struct session *s, struct step *step)
+{
+    int64_t begun = clock_ns(), ordinal = member_peek(s->config->member);
+    if (ordinal < 0 || loader_prefetches(s->loader) || loader_get(s->loader, ordinal, &s->ahead, NULL) < 0)
+        return;
+    step->data_ns += (uint64_t)(clock_ns() - begun);
+}
+
+static int take_batch(struct session *s, int64_t ordinal, struct batch *ret, struct err *e)
+{
+    struct batch ahead = s->ahead;
+    s->ahead.ordinal = -1;
+    if (ahead.ordinal != ordinal)
+        return loader_get(s->loader, ordinal, ret, e);
+    *ret = ahead;
+    return 0;
+}
+
 static int compute(struct session *s, struct step *step, struct err *e)
 {
     const struct session_config *c = s->config;
     struct batch batch;
     int64_t t0 = clock_ns();
-    if (loader_get(s->loader, step->ordinal, &batch, e) < 0 ||
+    if (take_batch(s, step->ordinal, &batch, e) < 0 ||
         params_gradients(c->params, s->current, &step->grads, e) < 0)
         return -1;
     if (loader_prefetches(s->loader))
@@ -266,11 +289,24 @@ static int compute(struct session *s, struct step *step, struct err *e)
     if (finite)
         return 0;
     member_diverged(c->member, step->ordinal);
-    return err_set(
-        e, ERR_DIVERGED,
-        "%s of batch %lld (epoch %lld) is not finite: training diverged; lower the learning rate or set clipnorm%s",
-        isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1,
-        staleness_cure(c));
+    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; %s",
+                   isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1,
+                   session_divergence_cure(c->asynchronous, c->overlap));
+}
+
+static int push_and_read(struct session *s, struct step *step, struct push_result *ret, struct err *e)
+{
+    const struct session_config *c = s->config;
+    uint64_t data_ns = step->data_ns;
+    int64_t begun = clock_ns();
+    if (params_push_start(c->params, step->ordinal, step->grads, true, PUSH_MS, e) < 0)
+        return -1;
+    if (c->asynchronous)
+        read_ahead(s, step);
+    if (params_push_finish(c->params, ret, e) < 0)
+        return -1;
+    step->network_ns += (uint64_t)(clock_ns() - begun) - (step->data_ns - data_ns);
+    return 0;
 }
 
 static int push(struct session *s, struct step *step, struct err *e)
@@ -280,13 +316,12 @@ static int push(struct session *s, struct step *step, struct err *e)
     struct push_result pushed = { 0 };
     int64_t begun = clock_ns();
     if (c->overlap) {
-        if (params_push_start(c->params, step->ordinal, step->grads, PUSH_MS, &cause) == 0) {
+        if (params_push_start(c->params, step->ordinal, step->grads, false, PUSH_MS, &cause) == 0) {
             step->network_ns += (uint64_t)(clock_ns() - begun);
             s->current = 1 - s->current;
             return 0;
         }
-    } else if (params_push(c->params, step->ordinal, step->grads, PUSH_MS, &pushed, &cause) == 0) {
-        step->network_ns += (uint64_t)(clock_ns() - begun);
+    } else if (push_and_read(s, step, &pushed, &cause) == 0) {
         hand_in(s, step, &pushed);
         return 0;
     }

@@ -124,7 +124,7 @@ START_TEST(staleness_from_the_mark)
     bring_up(&w, SGD, vector);
     ck_ok_e(params_pull(w.worker, CALL_MS, &e));
     for (int64_t ordinal = 0; ordinal < 4; ordinal++) {
-        ck_ok_e(params_push_start(w.worker, ordinal, grads, CALL_MS, &e));
+        ck_ok_e(params_push_start(w.worker, ordinal, grads, false, CALL_MS, &e));
         params_mark(w.worker);
         ck_ok_e(params_push_finish(w.worker, &result, &e));
         ck_assert_int_eq(result.staleness, w.form->nps > 0 && ordinal > 0);
@@ -145,11 +145,11 @@ START_TEST(two_halves_of_a_push)
     world_open(&w, &FORMS[_i], small_layout());
     bring_up(&w, COUNTING, vector);
     ck_fails(params_push_finish(w.worker, &result, &e), ERR_INTERNAL, "no push");
-    ck_ok_e(params_push_start(w.worker, 0, grads, CALL_MS, &e));
-    ck_fails(params_push_start(w.worker, 1, grads, CALL_MS, &e), ERR_INTERNAL, "in flight");
+    ck_ok_e(params_push_start(w.worker, 0, grads, false, CALL_MS, &e));
+    ck_fails(params_push_start(w.worker, 1, grads, false, CALL_MS, &e), ERR_INTERNAL, "in flight");
     ck_ok_e(params_push_finish(w.worker, &result, &e));
     ck_float(params_vector(w.worker)[0], 1);
-    ck_ok_e(params_push_start(w.other, 1, grads, CALL_MS, &e)); /* left in flight: freed with the rest */
+    ck_ok_e(params_push_start(w.other, 1, grads, false, CALL_MS, &e)); /* left in flight: freed with the rest */
     world_close(&w);
 }
 END_TEST
@@ -339,7 +339,7 @@ START_TEST(values_of_a_push_in_flight_show_when_it_is_finished)
     ck_ok_e(params_gradients(w.worker, 0, &grads, &e));
     fill(w.layout, 2, grads);
     memcpy(before, params_vector(w.worker), sizeof(before));
-    ck_ok_e(params_push_start(w.worker, 0, grads, CALL_MS, &e));
+    ck_ok_e(params_push_start(w.worker, 0, grads, false, CALL_MS, &e));
     int64_t until = clock_ms() + CALL_MS;
     struct shard_info info = { 0 };
     do {
@@ -398,7 +398,7 @@ START_TEST(a_late_push_has_its_own_gradient)
     ck_assert_uint_eq(shard_service_shared(late), shared);
     hold_push(&w, shared, true);
     ck_fails(params_push(p, 1, ones, 100, &result, &e), ERR_TIMEOUT, "ps-0");
-    ck_ok_e(params_push_start(p, 2, hundreds, CALL_MS, &e)); /* its gradient is laid out: the late one must not see it */
+    ck_ok_e(params_push_start(p, 2, hundreds, false, CALL_MS, &e)); /* its gradient is laid out: the late one must not see it */
     hold_push(&w, shared, false);
     ck_ok_e(params_push_finish(p, &result, &e));
     ck_ok_e(params_push(p, 1, ones, CALL_MS, &result, &e)); /* whether it had been applied or not */
