@@ -207,6 +207,15 @@ static int describe_together(void *user, const struct rpc_message *request, stru
     return w->real.handle(w->real.user, request, reply, e);
 }
 
+/* How many were asked since this was called last. */
+static int asked_since(struct together *t)
+{
+    MUTEX_GUARD(&t->lock);
+    int asked = t->asked;
+    t->asked = 0;
+    return asked;
+}
+
 static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, struct witness *w)
 {
     struct rpc_method methods[SHARD_METHODS];
@@ -252,10 +261,10 @@ START_TEST(all_ps_are_asked_at_once)
     }
     AUTO(fleet) *f = fleet_new(params, ps.job.layout, three, model_optimizer(ps.job.model), JOB_UID);
     AUTO_FINI(fleet_view) v = { 0 };
-    t.asked = 0;
+    asked_since(&t);
     fleet_look(f, LOOK_MS, &v);
     ck_assert_msg(v.condition == FLEET_AWAY && strstr(v.message, "ps-0") != NULL, "%s", v.message);
-    ck_assert_int_eq(t.asked, PS_COUNT);
+    ck_assert_int_eq(asked_since(&t), PS_COUNT);
     fleet_free(TAKE(f));
     params_free(TAKE(params));
     ps_close(&ps);
