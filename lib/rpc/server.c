@@ -15,7 +15,7 @@
 enum {
     REQUESTS_AHEAD = 16,    /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
     STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
-    SHORT_NS = 500 * 1000,  /* see keeps_turn */
+    SHORT_NS = 60 * 1000,  /* see keeps_turn */
     WAITED_NS = 20 * 1000,  /* a request that lay ready is there sooner */
     SHORT_RUNS = 8,
 };
