@@ -19,6 +19,7 @@ struct events_writer {
     bool broken;         /* what a failed write left could not be taken back */
     double *limits;      /* right edges of TensorFlow's histogram buckets, ascending */
     size_t nlimits;
+    uint16_t *first;     /* by the upper 12 bits of a float: bucket of the smallest float that has them */
 };
 
 /* ---- records ---- */
@@ -84,6 +85,46 @@ static void make_limits(struct events_writer *w)
     w->limits[0] = -DBL_MAX;
 }
 
+/* The first bucket whose right edge is above v. */
+static size_t bucket_of(const struct events_writer *w, double v)
+{
+    size_t low = 0, high = w->nlimits - 1;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (w->limits[mid] > v)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+enum { KEY_SHIFT = 20, KEYS = 1 << (32 - KEY_SHIFT) };
+
+static void make_first(struct events_writer *w)
+{
+    w->first = xmalloc(KEYS * sizeof(*w->first));
+    for (uint32_t key = 0; key < KEYS; key++) {
+        bool negative = key >= KEYS / 2;
+        uint32_t bits = key << KEY_SHIFT | (negative ? (1U << KEY_SHIFT) - 1 : 0); /* the largest magnitude is the smallest */
+        float v;
+        memcpy(&v, &bits, sizeof(v));
+        w->first[key] = isnan(v) ? 0 : (uint16_t)bucket_of(w, (double)v);
+    }
+}
+
+/* bucket_of, for floats: a key spans an eighth of an octave, which is at most three buckets. */
+static size_t bucket_of_float(const struct events_writer *w, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    size_t b = w->first[bits >> KEY_SHIFT];
+    double v = (double)value;
+    while (b + 1 < w->nlimits && !(w->limits[b] > v))
+        b++;
+    return b;
+}
+
 /* "events.out.tfevents.<seconds>.<host>", with a number behind it when there is such a file. */
 static int create(struct events_writer *w, const char *dir, double wall, const char *host, struct err *e)
 {
@@ -112,6 +153,7 @@ int events_open(const char *dir, double wall, const char *host, struct events_wr
     if (dir_make(dir, e) < 0 || create(w, dir, wall, host, e) < 0)
         return -1;
     make_limits(w);
+    make_first(w);
     pb_put_double(&event, EVENT_WALL, wall);
     pb_put_str(&event, EVENT_FILE_VERSION, "brain.Event:2");
     if (write_record(w, &event, e) < 0 || events_flush(w, e) < 0)
@@ -127,6 +169,7 @@ void events_free(struct events_writer *w)
     fd_close(w->fd);
     free(w->path);
     free(w->limits);
+    free(w->first);
     free(w);
 }
 
@@ -148,20 +191,6 @@ int events_scalar(struct events_writer *w, double wall, int64_t step, const char
     pb_put_str(&v, VALUE_TAG, tag);
     pb_put_float(&v, VALUE_SIMPLE, value);
     return write_value(w, wall, step, &v, e);
-}
-
-/* The first bucket whose right edge is above v. */
-static size_t bucket_of(const struct events_writer *w, double v)
-{
-    size_t low = 0, high = w->nlimits - 1;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (w->limits[mid] > v)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return low;
 }
 
 /* Runs of empty buckets become one, as in TensorFlow's EncodeToProto. */
@@ -193,7 +222,7 @@ static void put_histogram(const struct events_writer *w, const float *values, si
         num++;
         sum += v;
         squares += v * v;
-        counts[bucket_of(w, v)]++;
+        counts[bucket_of_float(w, values[i])]++;
     }
     pb_put_double(histo, HISTO_MIN, min);
     pb_put_double(histo, HISTO_MAX, max);

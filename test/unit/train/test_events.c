@@ -206,8 +206,12 @@ START_TEST(histograms_count_every_finite_value_between_its_edges)
     struct event ev;
     double total = 0;
 
-    for (size_t i = 0; i < N; i++)
-        values[i] = (float)rng_normal(&rng);
+    for (size_t i = 0; i < N; i++) /* of all magnitudes and both signs, many at an edge of a bucket */
+        values[i] = (float)(rng_normal(&rng) * (i % 2 == 0 ? 1 : pow(1.1, -(double)(i % 290))));
+    for (size_t i = 1000; i < 1600; i++)
+        values[i] = (float)((i % 2 == 0 ? 1 : -1) * 1e-12 * pow(1.1, (double)(i - 1000) / 2));
+    values[5] = -0.0F;
+    values[6] = -1e-40F;
     values[0] = NAN;
     values[1] = INFINITY;
     values[2] = 0;
