@@ -140,8 +140,8 @@ int pages_open(const char *address, const char *name, struct shard *shard, struc
     p->name = name;
     p->registry = registry_new();
     add_metrics(p);
-    registry_gauge_fn(p->registry, "trainyard_ps_shared_memory_workers", "Workers of this host that push through shared memory.",
-                      NULL, read_shared, service);
+    registry_gauge_fn(p->registry, "trainyard_ps_shared_memory_workers",
+                      "Workers of this host that push through shared memory.", NULL, read_shared, service);
     struct http_route routes[] = {
         http_metrics_route(p->registry),
         { .path = "/healthz", .handle = show_health, .user = p },

@@ -64,9 +64,9 @@ MUST_USE int file_out_commit_new(struct file_out *f, struct err *e);
 void file_out_free(struct file_out *f);
 DEFINE_AUTO(file_out, file_out_free)
 
-/* Removes from a folder the temporaries of file_out that a killed process left there, of the files whose names `ours` takes.
- * One whose writer lives is left alone: a writer holds a lock on it. Where locks do not work, those of an hour ago are
- * removed. Returns how many were. */
+/* Removes from a folder the temporaries of file_out that a killed process left there, of the files whose names `ours`
+ * takes. One whose writer lives is left alone: a writer holds a lock on it. Where locks do not work, those of an hour
+ * ago are removed. Returns how many were. */
 size_t file_remove_leftovers(const char *dir, bool (*ours)(const char *name));
 
 /* file_map - a file in memory, read-only and shared (the page cache is the only copy). */

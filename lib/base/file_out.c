@@ -159,8 +159,8 @@ static int exists_already(const struct file_out *f, struct err *e)
     return err_set(e, ERR_REFUSED, "%s: exists already", f->path);
 }
 
-/* 1: done; 0: this file system has no hard links. NFS may say EEXIST of a link that it made, when its answer was lost: the
- * count of links tells. */
+/* 1: done; 0: this file system has no hard links. NFS may say EEXIST of a link that it made, when its answer was lost:
+ * the count of links tells. */
 static int commit_by_link(const struct file_out *f, struct err *e)
 {
     struct stat st;

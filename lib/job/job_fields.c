@@ -66,7 +66,9 @@ static const struct field FIT[] = {
     { "logEverySteps", FIELD_INT, DEST(struct job, fit.log_every_steps), .min = 1, .max = STEPS_MAX, .fallback = "100",
       .help = "Steps between two lines of progress in the log." },
     { "maxWaitSeconds", FIELD_NUMBER, DEST(struct job, limits.max_wait_seconds), .above_min = true, .max = NO_MAX,
-      .fallback = "7200", .help = "How long a replica waits for the others without progress, and the chief at the end for storage, before it gives up with exit code 138." },
+      .fallback = "7200",
+      .help = "How long a replica waits for the others without progress, and the chief at the end for storage, before "
+              "it gives up with exit code 138." },
     { "stopGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.stop_grace_seconds), .max = NO_MAX, .fallback = "120",
       .help = "How long a stopped replica may take to save and leave." },
     { "evaluationGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.evaluation_grace_seconds), .max = NO_MAX,
@@ -91,9 +93,9 @@ static const struct field STRATEGY[] = {
       .help = "Which PS holds what: balanced by size with big variables split, or whole variables in turn as "
               "TensorFlow's replica_device_setter." },
     { "overlap", FIELD_BOOL, DEST(struct job, strategy.overlap), .fallback = "false",
-      .help = "A worker computes its next batch while a push is under way. Hides a slow network. Price: with W workers the mean "
-              "staleness of gradients is 2W - 1 instead of W - 1, which can cost accuracy, and training with momentum or a high "
-              "learning rate can diverge." },
+      .help = "A worker computes its next batch while a push is under way. Hides a slow network. Price: with W workers "
+              "the mean staleness of gradients is 2W - 1 instead of W - 1, which can cost accuracy, and training with "
+              "momentum or a high learning rate can diverge." },
 };
 static const struct field_table STRATEGY_FIELDS = { "spec.strategy", "How the replicas train one model together.",
                                                     ROWS(STRATEGY), .check = NULL };

@@ -17,9 +17,9 @@
 
 /* ---- writing ----
  *
- * The files appear whole, or not at all: they are written beside, fsynced and renamed by bundle_writer_finish (data first:
- * a bundle without an index is none). Files that exist are never replaced, also when another process makes them at the same
- * moment: ERR_REFUSED. */
+ * The files appear whole, or not at all: they are written beside, fsynced and renamed by bundle_writer_finish (data
+ * first: a bundle without an index is none). Files that exist are never replaced, also when another process makes them
+ * at the same moment: ERR_REFUSED. */
 struct bundle_writer;
 MUST_USE int bundle_writer_open(const char *prefix, struct bundle_writer **ret, struct err *e);
 /* Without finish: removes what was written. */

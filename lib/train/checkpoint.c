@@ -324,7 +324,8 @@ static int none_is_whole(const char *dir, const struct strlist *names, const str
         buf_str(&list, i > 0 ? ", " : "");
         buf_str(&list, names->items[i]);
     }
-    return err_set(e, ERR_INPUT, "no checkpoint in %s is whole (tried %s): bring one back, or start anew with --fresh; %s", dir,
+    return err_set(e, ERR_INPUT,
+                   "no checkpoint in %s is whole (tried %s): bring one back, or start anew with --fresh; %s", dir,
                    list.data, damage->data);
 }
 

@@ -30,8 +30,8 @@ struct checkpoint_save {
     void *user;
     json_t *state;                     /* object; "segments" and "step" are added to it */
 };
-/* Name and global_step are what it holds: the smallest version of a segment as its snapshot has it. *ret_prefix: xmalloc'ed
- * path of the checkpoint, model.ckpt-<step>. */
+/* Name and global_step are what it holds: the smallest version of a segment as its snapshot has it. *ret_prefix:
+ * xmalloc'ed path of the checkpoint, model.ckpt-<step>. */
 MUST_USE int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix, struct err *e);
 
 /* ---- restoring ---- */
@@ -39,9 +39,9 @@ MUST_USE int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_st
 struct checkpoint;
 /* The newest one by the `checkpoint` file of the folder; *ret NULL when there is none. A damaged one is an error. */
 MUST_USE int checkpoint_open_latest(const char *dir, struct checkpoint **ret, struct err *e);
-/* The newest one that is whole: every checksum is right. Those that the `checkpoint` file names are tried from the newest to
- * the oldest. *ret_damaged: xmalloc'ed; what is wrong with the newer ones, NULL when nothing is. ERR_INPUT naming all of them
- * when none is whole; storage that fails is an error, and no reason to take an older one. */
+/* The newest one that is whole: every checksum is right. Those that the `checkpoint` file names are tried from the
+ * newest to the oldest. *ret_damaged: xmalloc'ed; what is wrong with the newer ones, NULL when nothing is. ERR_INPUT
+ * naming all of them when none is whole; storage that fails is an error, and no reason to take an older one. */
 MUST_USE int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e);
 MUST_USE int checkpoint_open(const char *prefix, struct checkpoint **ret, struct err *e);
 void checkpoint_free(struct checkpoint *c);

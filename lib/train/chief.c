@@ -220,10 +220,10 @@ static void open_next(struct chief *c, int64_t over, int64_t done_low)
     coordinator_open(c->desk, c->limit);
 }
 
-/* What the workers wait for comes first, then what runs beside the training. Single machine: a checkpoint that is due falls
- * between two steps. */
-static int pass_epochs(struct chief *c, const struct fleet_view *fleet, const struct coordinator_view *desk, int64_t now_ms,
-                       struct err *e)
+/* What the workers wait for comes first, then what runs beside the training. Single machine: a checkpoint that is due
+ * falls between two steps. */
+static int pass_epochs(struct chief *c, const struct fleet_view *fleet, const struct coordinator_view *desk,
+                       int64_t now_ms, struct err *e)
 {
     struct epoch_values values;
     int64_t over = chief_epochs_over(c, desk->done_low);
@@ -248,7 +248,8 @@ static int begin_records(struct chief *c, const struct fleet_view *fleet, int64_
     return recorder_begin(c->recorder, c->begin_step >= 0 ? c->begin_step : fleet->step + 1, e);
 }
 
-static void note_progress(struct chief *c, const struct fleet_view *fleet, const struct coordinator_view *desk, int64_t now_ms)
+static void note_progress(struct chief *c, const struct fleet_view *fleet, const struct coordinator_view *desk,
+                          int64_t now_ms)
 {
     struct err e = { 0 };
     if (desk->done != atomic_load(&c->done))

@@ -12,7 +12,8 @@ void chief_await_leave(struct chief *c, int64_t at_most_ms)
 {
     int64_t deadline = clock_ms() + at_most_ms;
     struct coordinator_view desk;
-    for (coordinator_view(c->desk, &desk); desk.members > 0 && clock_ms() < deadline; coordinator_view(c->desk, &desk)) {
+    for (coordinator_view(c->desk, &desk); desk.members > 0 && clock_ms() < deadline;
+         coordinator_view(c->desk, &desk)) {
         coordinator_wait(c->desk, clock_ms() + POLL_MS);
         coordinator_tick(c->desk, clock_ms());
     }
@@ -23,7 +24,8 @@ static bool is_awaited(const struct coordinator_view *desk, int64_t deadline)
     return desk->evaluating_step >= 0 && desk->members > desk->workers && clock_ms() < deadline && stop_count() == 0;
 }
 
-/* An evaluator that announced itself at the last checkpoint has its grace to report; one that fell silent is not waited for. */
+/* An evaluator that announced itself at the last checkpoint has its grace to report; one that fell silent is not waited
+ * for. */
 static void await_evaluation(struct chief *c)
 {
     int64_t deadline = clock_ms() + (int64_t)(c->config.job->limits.evaluation_grace_seconds * 1000.0);
@@ -87,7 +89,8 @@ static int evaluate(struct chief *c, struct err *e)
         if (c->evaluation.final)
             str_fmt(text, sizeof text, "the evaluation of the final model");
         else
-            str_fmt(text, sizeof text, "the evaluation of epoch %lld, before that of the final model", (long long)c->evaluation.epoch + 1);
+            str_fmt(text, sizeof text, "the evaluation of epoch %lld, before that of the final model",
+                    (long long)c->evaluation.epoch + 1);
         chief_wait(c, &c->evaluation_wait, EXPLAIN_FIRST_MS, text);
         return 0;
     }
@@ -138,7 +141,8 @@ static int go_on(struct chief *c, bool *ret, struct err *e)
     return 0;
 }
 
-/* The trained model is worth waiting for; the ps keep it meanwhile, also when this chief gives up and another one comes. */
+/* The trained model is worth waiting for; the ps keep it meanwhile, also when this chief gives up and another one
+ * comes. */
 static int wait_for_storage(struct chief *c, const struct err *cause, struct err *e)
 {
     char text[ERR_TEXT_MAX + 16];
@@ -146,8 +150,10 @@ static int wait_for_storage(struct chief *c, const struct err *cause, struct err
     str_fmt(text, sizeof text, "storage: %s", cause->msg);
     int64_t waited = chief_wait(c, &c->storage_wait, 0, text);
     if ((double)waited > c->config.job->limits.max_wait_seconds * 1000.0)
-        return err_set(e, ERR_IO, "waited %lld s for storage at the end of the job: %s", (long long)waited / 1000, cause->msg);
-    (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored); /* the folder may have been deleted */
+        return err_set(e, ERR_IO, "waited %lld s for storage at the end of the job: %s", (long long)waited / 1000,
+                       cause->msg);
+    (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory,
+                          &ignored); /* the folder may have been deleted */
     c->storage_retry_ms = clock_ms() + STORAGE_RETRY_MS;
     return 0;
 }
@@ -159,7 +165,8 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
     if (clock_ms() < c->storage_retry_ms)
         return 0;
     if (go_on(c, ret, &cause) < 0)
-        return chief_blames_storage(c, &cause) ? wait_for_storage(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+        return chief_blames_storage(c, &cause) ? wait_for_storage(c, &cause, e)
+                                               : err_set(e, cause.code, "%s", cause.msg);
     chief_wait_over(c, &c->storage_wait);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Epochs: how far batches are lent, what the history says of an epoch, and its evaluation.
  *
- * Where epochs are evaluated, batches are lent up to the end of one until its values are copied. The copy is evaluated in a
- * thread of its own while the next epoch trains. There is one copy: the end of the next epoch waits for it. */
+ * Where epochs are evaluated, batches are lent up to the end of one until its values are copied. The copy is evaluated
+ * in a thread of its own while the next epoch trains. There is one copy: the end of the next epoch waits for it. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -106,8 +106,8 @@ int chief_take_values(struct chief *c, int64_t over, struct epoch_values *ret, s
         return 1;
     if (c->evaluation.running) {
         char text[COORDINATOR_TEXT_MAX];
-        str_fmt(text, sizeof text, "the evaluation of epoch %lld, before epoch %lld begins", (long long)c->evaluation.epoch + 1,
-                (long long)over + 1);
+        str_fmt(text, sizeof text, "the evaluation of epoch %lld, before epoch %lld begins",
+                (long long)c->evaluation.epoch + 1, (long long)over + 1);
         chief_wait(c, &c->evaluation_wait, EXPLAIN_FIRST_MS, text);
         return 0;
     }
@@ -179,7 +179,8 @@ static void evaluation_thread(void *user)
     struct chief *c = user;
     struct evaluation *v = &c->evaluation;
     v->error = (struct err){ 0 };
-    v->result = evaluator_run(c->evaluator, params_vector(c->config.params), evaluation_may_stop, c, v->values, &v->error);
+    v->result =
+        evaluator_run(c->evaluator, params_vector(c->config.params), evaluation_may_stop, c, v->values, &v->error);
     atomic_store(&v->over, true);
     coordinator_wake(c->desk);
 }

@@ -67,10 +67,11 @@ struct chief {
 MUST_USE int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct err *e);
 MUST_USE int chief_adopt_checkpoint(struct chief *c, struct err *e);        /* newest one: check it, take its history */
 bool chief_worth_waiting(const struct err *e);                              /* a ps is gone; it may come back */
-/* Takes a generation above all known; ERR_FENCED when another chief is in charge, ERR_INPUT when it is of another job. */
+/* Takes a generation above all known; ERR_FENCED when another chief is in charge, ERR_INPUT when it is of another job.
+ */
 MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
-/* Is this chief in charge? By the file of the volume, which must say exactly its own generation and incarnation. complete:
- * all ps were asked and name no other chief, so that a file that is gone may be written again. */
+/* Is this chief in charge? By the file of the volume, which must say exactly its own generation and incarnation.
+ * complete: all ps were asked and name no other chief, so that a file that is gone may be written again. */
 MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
 /* By what the ps say. */
 MUST_USE int chief_confirm_fleet(struct chief *c, const struct fleet_view *view, struct err *e);
@@ -80,7 +81,7 @@ MUST_USE int chief_save(struct chief *c, struct err *e);
 /* In the middle of training: one that fails costs a warning, unless training diverged. */
 MUST_USE int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e);
 void chief_await_reports(struct chief *c, int64_t batches);                 /* bounded: 1 s */
-MUST_USE int chief_confirm(struct chief *c, struct err *e);                 /* nobody newer is in charge; all ps answer */
+MUST_USE int chief_confirm(struct chief *c, struct err *e); /* nobody newer is in charge; all ps answer */
 bool chief_blames_storage(const struct chief *c, const struct err *e);      /* files could not be written */
 /* chief_epoch.c */
 int64_t chief_epochs_over(const struct chief *c, int64_t done_low);         /* epochs whose batches are all done */
@@ -95,12 +96,13 @@ struct epoch_values { /* pulled for the last epoch that is over */
 MUST_USE int chief_take_values(struct chief *c, int64_t over, struct epoch_values *ret, struct err *e);
 /* Into the history; begins the evaluation of what was pulled. */
 MUST_USE int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values *values, struct err *e);
-MUST_USE int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *e); /* ERR_DIVERGED: not finite */
+/* ERR_DIVERGED: not finite. */
+MUST_USE int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *e);
 MUST_USE int chief_evaluation_begin(struct chief *c, int64_t epoch, int64_t step, bool final, struct err *e);
 MUST_USE int chief_evaluation_take(struct chief *c, struct err *e);         /* the result, when there is one */
 void chief_evaluation_stop(struct chief *c);
-/* Says what is waited for: to workers and /progress at once, in the log after first_ms and then every 5 s. Returns for how
- * long it has been waited. */
+/* Says what is waited for: to workers and /progress at once, in the log after first_ms and then every 5 s. Returns for
+ * how long it has been waited. */
 int64_t chief_wait(struct chief *c, struct wait *w, int64_t first_ms, const char *text);
 void chief_wait_over(struct chief *c, struct wait *w);
 MUST_USE int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n,
@@ -109,7 +111,8 @@ const char *chief_divergence_cure(const struct chief *c);
 /* chief_end.c */
 /* Goes on with the end as far as it can without waiting; *ret: the job has finished. */
 MUST_USE int chief_finish(struct chief *c, bool *ret, struct err *e);
-void chief_end_again(struct chief *c); /* a ps was restored: what was saved and evaluated as the end is not what it has now */
+/* A ps was restored: what was saved and evaluated as the end is not what it has now. */
+void chief_end_again(struct chief *c);
 void chief_await_leave(struct chief *c, int64_t at_most_ms); /* workers learn of the end by their next call */
 MUST_USE int chief_already_finished(struct chief *c, int64_t step, struct err *e);
 

@@ -50,7 +50,8 @@ static void complete(void *user, json_t *state)
     coordinator_tally(c->desk, state_add_tally, state);
 }
 
-static int save_gated(struct chief *c, const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix, struct err *e)
+static int save_gated(struct chief *c, const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix,
+                      struct err *e)
 {
     if (c->config.step_gate == NULL)
         return checkpoint_save(save, ret_step, ret_prefix, e);

@@ -28,7 +28,8 @@ static int adapt(const struct chief *c, float *vector, struct err *e)
     AUTO(adapt) *a = adapt_new(c->config.model);
     struct ordinal_space plain = c->config.space;
     plain.shuffle = false;
-    if (exec_new(c->config.model, ordinal_space_rows(&plain), 0, &x, e) < 0 || loader_new(c->config.train, &plain, &l, e) < 0)
+    if (exec_new(c->config.model, ordinal_space_rows(&plain), 0, &x, e) < 0 ||
+        loader_new(c->config.train, &plain, &l, e) < 0)
         return -1;
     log_info("adapting Normalization to %lld training examples", (long long)plain.examples);
     for (int64_t i = 0; i < ordinal_space_batches(&plain); i++) {
@@ -109,7 +110,8 @@ int chief_adopt_checkpoint(struct chief *c, struct err *e)
 /* What this process leads in; number 0 before its first one. */
 static struct generation held(const struct chief *c)
 {
-    return c->leads ? (struct generation){ .number = c->generation, .incarnation = c->config.incarnation } : (struct generation){ 0 };
+    return c->leads ? (struct generation){ .number = c->generation, .incarnation = c->config.incarnation }
+                    : (struct generation){ 0 };
 }
 
 /* Not in charge: is it a new chief of this job that is, or one of a job that was given the same volume? */
@@ -118,7 +120,9 @@ static int superseded(struct chief *c, const struct err *why, struct err *e)
     const char *dir = c->config.output_dir;
     auto_free char *uid = NULL;
     if (output_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
-        (void)err_set(&c->superseded, ERR_INPUT, "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid, dir);
+        (void)err_set(&c->superseded, ERR_INPUT,
+                      "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid,
+                      dir);
     else
         (void)err_set(&c->superseded, ERR_FENCED, "%s: a newer chief is in charge", why->msg);
     return err_set(e, c->superseded.code, "%s", c->superseded.msg);
@@ -179,8 +183,10 @@ int chief_confirm_file(struct chief *c, bool complete, struct err *e)
     if (generation_eq(&file, &mine))
         return 0;
     if (file.number != 0)
-        (void)err_set(&cause, ERR_FENCED, "generation %llu of another chief (incarnation %016llx) has begun, this chief is of %llu",
-                      (unsigned long long)file.number, (unsigned long long)file.incarnation, (unsigned long long)c->generation);
+        (void)err_set(&cause, ERR_FENCED,
+                      "generation %llu of another chief (incarnation %016llx) has begun, this chief is of %llu",
+                      (unsigned long long)file.number, (unsigned long long)file.incarnation,
+                      (unsigned long long)c->generation);
     else if (!complete)
         (void)err_set(&cause, ERR_LOST, "%s has no generation file any more, and not all ps answer", dir);
     else if (generation_put_back(dir, &mine, &cause) == 0)
@@ -262,8 +268,8 @@ bool chief_worth_waiting(const struct err *e)
     return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
 }
 
-/* A ps refused this chief. The file decides: when it names another one, that one is in charge. When it is our own, the ps
- * has its generation from a volume that is gone: once, before this chief has led, it takes a higher one. */
+/* A ps refused this chief. The file decides: when it names another one, that one is in charge. When it is our own, the
+ * ps has its generation from a volume that is gone: once, before this chief has led, it takes a higher one. */
 static int refused(struct chief *c, const struct err *cause, struct err *e)
 {
     AUTO_FINI(fleet_view) fleet = { 0 };

@@ -48,7 +48,7 @@ enum { COORDINATOR_TEXT_MAX = 240, EVALUATION_MAX = 32 };
 struct coordinator_view {
     int64_t done, total, done_low;    /* ordinals */
     bool finished;                   /* all are done */
-    bool settling;                   /* all that may be lent has been worked on, and is not done yet: look at the segments now */
+    bool settling; /* all that may be lent has been worked on, and is not done yet: look at the segments now */
     bool working;                    /* some worker holds a batch */
     int members, workers;            /* alive; workers: those that train */
     int64_t poisoned;                /* ordinal that killed several workers, or -1 */

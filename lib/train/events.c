@@ -106,7 +106,8 @@ static void make_first(struct events_writer *w)
     w->first = xmalloc(KEYS * sizeof(*w->first));
     for (uint32_t key = 0; key < KEYS; key++) {
         bool negative = key >= KEYS / 2;
-        uint32_t bits = key << KEY_SHIFT | (negative ? (1U << KEY_SHIFT) - 1 : 0); /* the largest magnitude is the smallest */
+        uint32_t bits =
+            key << KEY_SHIFT | (negative ? (1U << KEY_SHIFT) - 1 : 0); /* the largest magnitude is the smallest */
         float v;
         memcpy(&v, &bits, sizeof(v));
         w->first[key] = isnan(v) ? 0 : (uint16_t)bucket_of(w, (double)v);

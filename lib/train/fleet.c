@@ -203,7 +203,8 @@ static int check_owner(const struct fleet *f, size_t ps, const struct shard_info
 }
 
 /* May this chief have the ps? */
-static int check_answer(const struct fleet *f, size_t ps, const struct shard_info *i, const struct err *cause, struct err *e)
+static int check_answer(const struct fleet *f, size_t ps, const struct shard_info *i, const struct err *cause,
+                        struct err *e)
 {
     uint64_t generation = params_generation(f->params);
     if (cause->code != ERR_NONE)
@@ -211,8 +212,8 @@ static int check_answer(const struct fleet *f, size_t ps, const struct shard_inf
     if (check_owner(f, ps, i, e) < 0)
         return -1;
     if (i->generation > generation)
-        return err_set(e, ERR_FENCED, "ps-%zu is at generation %llu, this chief at %llu: a newer chief is in charge", ps,
-                       (unsigned long long)i->generation, (unsigned long long)generation);
+        return err_set(e, ERR_FENCED, "ps-%zu is at generation %llu, this chief at %llu: a newer chief is in charge",
+                       ps, (unsigned long long)i->generation, (unsigned long long)generation);
     if (other_chief(f, i) != 0)
         return err_set(e, ERR_FENCED, "ps-%zu has generation %llu from another chief (incarnation %016llx)", ps,
                        (unsigned long long)generation, (unsigned long long)i->chief);

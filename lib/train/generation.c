@@ -129,8 +129,8 @@ void generation_withdraw(const char *dir, const struct generation *claimed)
 
 static int fenced(const struct generation *by, struct err *e)
 {
-    return err_set(e, ERR_FENCED, "generation %" PRIu64 " has begun under another chief (incarnation %016" PRIx64 ")", by->number,
-                   by->incarnation);
+    return err_set(e, ERR_FENCED, "generation %" PRIu64 " has begun under another chief (incarnation %016" PRIx64 ")",
+                   by->number, by->incarnation);
 }
 
 static int claimed_by_another(uint64_t number, struct err *e)
@@ -148,8 +148,8 @@ static int still_held(const struct generation *held, const struct generation *no
 static int await_file(const char *dir, uint64_t number, struct generation *ret, struct err *e)
 {
     int64_t end = clock_ms() + CLAIM_WAIT_MS;
-    log_info("waiting for another chief, which has claimed generation %" PRIu64 " and not begun it; for %d s at most", number,
-             CLAIM_WAIT_MS / 1000);
+    log_info("waiting for another chief, which has claimed generation %" PRIu64 " and not begun it; for %d s at most",
+             number, CLAIM_WAIT_MS / 1000);
     for (;;) {
         if (generation_read(dir, ret, e) < 0)
             return -1;

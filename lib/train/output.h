@@ -12,8 +12,8 @@
 
 #include "codec/json.h"
 
-/* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a chief writes,
- * but never one whose writer lives. Returns how many. */
+/* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a chief
+ * writes, but never one whose writer lives. Returns how many. */
 size_t output_tidy(const char *dir);
 
 char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */

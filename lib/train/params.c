@@ -99,7 +99,8 @@ void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
     p->ops->versions(p, ret_min, ret_max);
 }
 
-int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms, struct err *e)
+int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                      struct err *e)
 {
     if (p->in_flight)
         return err_set(e, ERR_INTERNAL, "a push of ordinal %lld while another is in flight", (long long)ordinal);

@@ -48,8 +48,8 @@ MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
  * same process. The parts then are of different moments. */
 MUST_USE int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e);
 
-/* Smallest and largest version of the segments in the vector, as the last pull or push brought them: the step of the values,
- * when they are the same. */
+/* Smallest and largest version of the segments in the vector, as the last pull or push brought them: the step of the
+ * values, when they are the same. */
 void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
 
 /* Pushes the gradients of an ordinal (a vector in the model's layout) to every ps and takes the new values. After an
@@ -64,8 +64,8 @@ struct push_result {
 MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms, struct push_result *ret,
                          struct err *e);
 /* The two halves of params_push, so that a worker can do something between them: at most one push is in flight.
- * params_push_finish writes the vector. direct: nobody reads the vector before, so that a ps that shares memory may write
- * it at once; else it stays as it is until then. */
+ * params_push_finish writes the vector. direct: nobody reads the vector before, so that a ps that shares memory may
+ * write it at once; else it stays as it is until then. */
 MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
                                struct err *e);
 MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);

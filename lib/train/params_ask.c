@@ -71,7 +71,8 @@ static int describe_wait(const struct peer *peer, struct rpc_call *call, struct 
 
 static struct rpc_call *describe_start(const struct peer *peer, const struct buf *head, int64_t deadline_ms)
 {
-    return rpc_start(peer->channel, peer->small_lane, wire_method(PS_DESCRIBE), head->data, head->len, NULL, 0, deadline_ms);
+    return rpc_start(peer->channel, peer->small_lane, wire_method(PS_DESCRIBE), head->data, head->len, NULL, 0,
+                     deadline_ms);
 }
 
 int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
@@ -109,7 +110,8 @@ static int call_init(struct params *p, struct peer *peer, Trainyard__V1__InitReq
         return -1;
     const Trainyard__V1__InitReply *a = (const void *)answer;
     if (a->chief_incarnation != 0 && a->chief_incarnation != p->id.incarnation) {
-        (void)err_set(e, ERR_FENCED, "generation %llu belongs to another chief there", (unsigned long long)a->generation);
+        (void)err_set(e, ERR_FENCED, "generation %llu belongs to another chief there",
+                      (unsigned long long)a->generation);
         return peer_error(peer, e);
     }
     peer->incarnation = 0; /* whoever answered Init is the one from now on */

@@ -91,7 +91,9 @@ static int local_push_start(struct params *p, int64_t ordinal, const float *grad
 {
     struct local *l = local_of(p);
     struct shard_caller caller = who(p);
-    struct shard_vectors vectors = { .grads = grads, .values = l->in_place ? NULL : p->vector, .floats = p->layout->vector };
+    struct shard_vectors vectors = { .grads = grads,
+                                     .values = l->in_place ? NULL : p->vector,
+                                     .floats = p->layout->vector };
     bool duplicate;
     (void)deadline_ms, (void)direct;
     if (shard_push_vectors(l->shard, &caller, (struct shard_part){ 0 }, ordinal, l->has_seen ? l->seen : NULL, &vectors,
@@ -167,10 +169,21 @@ static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadl
 }
 
 static const struct params_ops LOCAL = {
-    .free = local_free, .forget = local_forget, .mark = local_mark, .gradients = params_own_gradients, .pull = local_pull,
-    .versions = local_versions, .push_start = local_push_start,
-    .push_finish = local_push_finish, .describe = local_describe, .init = local_init, .adopt = local_adopt,
-    .restore = local_restore, .serve = local_serve, .snapshot = local_snapshot, .finish = local_finish,
+    .free = local_free,
+    .forget = local_forget,
+    .mark = local_mark,
+    .gradients = params_own_gradients,
+    .pull = local_pull,
+    .versions = local_versions,
+    .push_start = local_push_start,
+    .push_finish = local_push_finish,
+    .describe = local_describe,
+    .init = local_init,
+    .adopt = local_adopt,
+    .restore = local_restore,
+    .serve = local_serve,
+    .snapshot = local_snapshot,
+    .finish = local_finish,
 };
 
 struct params *params_new_local(const struct layout *layout, struct shard *shard, const struct params_identity *id)

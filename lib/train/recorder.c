@@ -64,8 +64,8 @@ static void scalar(struct recorder *r, struct events_writer *w, int64_t step, co
         warn_once(r, events_scalar(w, clock_wall(), step, tag, (float)value, &e), &e);
 }
 
-/* Points are in the file at once; that they survive a crash of the machine is made sure of now and then, since it may take
- * longer than a short epoch. */
+/* Points are in the file at once; that they survive a crash of the machine is made sure of now and then, since it may
+ * take longer than a short epoch. */
 static void sync_events(struct recorder *r, int64_t now_ms, bool at_once)
 {
     struct err e = { 0 };
@@ -332,7 +332,8 @@ void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c)
     coordinator_tally(c, visit_epoch, &x);
     history_add(r->history, epoch);
     r->history_changed = true;
-    for (size_t i = 0; x.epoch_batches > 0 && i < r->nmetrics; i++) { /* none: their reports went with an earlier chief */
+    /* No batches: their reports went with an earlier chief. */
+    for (size_t i = 0; x.epoch_batches > 0 && i < r->nmetrics; i++) {
         char tag[NAME_MAX_LEN + 8];
         str_fmt(tag, sizeof tag, "epoch_%s", model_metric_name(r->config.model, i));
         history_set(r->history, epoch, model_metric_name(r->config.model, i), x.epoch_metrics[i]);

@@ -32,16 +32,17 @@ void recorder_look(struct recorder *r, const struct fleet_view *fleet, const str
                    struct coordinator *c, int64_t now_ms);
 /* All batches of the epoch (from 0) are done: it gets its place in the history, without an evaluation for now. */
 void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c);
-/* Its evaluation, of the values at `step`: model_metrics values, or NULL when there is none. The epoch's line is logged.
- * Epoch -1: values that are of no epoch's end. */
+/* Its evaluation, of the values at `step`: model_metrics values, or NULL when there is none. The epoch's line is
+ * logged. Epoch -1: values that are of no epoch's end. */
 void recorder_evaluated(struct recorder *r, int64_t epoch, int64_t step, const double *validation);
 void recorder_histograms(struct recorder *r, int64_t step, const float *params);
 void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix);
 /* One line on what the time went into: "4690 steps in 1.8 s (2605 steps/s): compute 41 %, ...". */
 void recorder_shares(struct recorder *r, const struct coordinator_view *desk, uint64_t apply_ns, double seconds, int64_t steps);
-/* The end: last windows, final evaluation ("Test loss: 0.0762, Test accuracy: 0.9781"), history.json. May be called again
- * after an error, which is that of history.json. */
-MUST_USE int recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final, struct err *e);
+/* The end: last windows, final evaluation ("Test loss: 0.0762, Test accuracy: 0.9781"), history.json. May be called
+ * again after an error, which is that of history.json. */
+MUST_USE int recorder_finish(struct recorder *r, int64_t step, struct coordinator *c, const double *final,
+                             struct err *e);
 /* An earlier chief has ended the job at this step: /progress shows that, with the metrics of its last epoch. */
 void recorder_finished_before(struct recorder *r, int64_t step);
 /* What the job is doing: "training", "restoring ps-1", ... for /progress. */
@@ -57,7 +58,8 @@ double recorder_examples_per_second(struct recorder *r);
 json_t *recorder_to_json(const struct recorder *r); /* new reference */
 /* n: such an object, or absent; it has, or is made to have, so many entries. */
 MUST_USE int recorder_from_json(struct recorder *r, const struct node *n, int64_t entries, struct err *e);
-/* What history.json knows beyond that, when it begins alike; entries beyond `most` are forgotten. Returns how many there are. */
+/* What history.json knows beyond that, when it begins alike; entries beyond `most` are forgotten. Returns how many
+ * there are. */
 int64_t recorder_resume(struct recorder *r, int64_t most, struct coordinator *c);
 /* Writes history.json if it changed; unless `at_once`, once a second at most. */
 MUST_USE int recorder_save_history(struct recorder *r, int64_t now_ms, bool at_once, struct err *e);

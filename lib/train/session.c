@@ -246,8 +246,8 @@ static bool backpropagate(struct session *s, struct step *step, const struct bat
     return isfinite(*ret_loss) && all_finite(step->grads, model_size(c->model));
 }
 
-/* Reads the next batch while the ps applies this one, and leaves what is wrong with it to whoever takes it. Records that must
- * be parsed have a thread of their own. */
+/* Reads the next batch while the ps applies this one, and leaves what is wrong with it to whoever takes it. Records
+ * that must be parsed have a thread of their own. */
 static void read_ahead(struct session *s, struct step *step)
 {
     int64_t begun = clock_ns(), ordinal = member_peek(s->config->member);

@@ -37,8 +37,8 @@ struct session_stats { /* for /metrics and /progress; read by other threads (rel
  * The member is told to leave in every case by the caller. */
 MUST_USE int session_run(const struct session_config *config, struct session_stats *stats, struct err *e);
 
-/* What a user can do about training that diverged. Gradients of workers that train beside each other are stale, which a high
- * learning rate or momentum does not bear. */
+/* What a user can do about training that diverged. Gradients of workers that train beside each other are stale, which a
+ * high learning rate or momentum does not bear. */
 const char *session_divergence_cure(bool asynchronous, bool overlap);
 
 #endif

@@ -80,7 +80,8 @@ static int check_chief(const struct shard *s, const struct shard_caller *who, st
         return -1;
     if (s->generation > 0 && who->generation == s->generation && who->incarnation != s->chief)
         return err_set(e, ERR_FENCED, "generation %llu belongs to another chief (incarnation %016llx, not %016llx)",
-                       (unsigned long long)s->generation, (unsigned long long)s->chief, (unsigned long long)who->incarnation);
+                       (unsigned long long)s->generation, (unsigned long long)s->chief,
+                       (unsigned long long)who->incarnation);
     return 0;
 }
 

@@ -68,7 +68,8 @@ static inline pthread_rwlock_t *gate_exclusive_(struct shard *s)
 MUST_USE int shard_admit(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e);
 MUST_USE int shard_find(struct shard *s, uint32_t id, struct segment **ret, struct err *e);
 /* The same for what only the chief asks: the generation must be the caller's own. */
-MUST_USE int shard_admit_chief(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e);
+MUST_USE int shard_admit_chief(const struct shard *s, const struct shard_caller *who, enum shard_state state,
+                               struct err *e);
 static inline size_t segment_bytes(const struct segment *g)
 {
     return g->spec.count * sizeof(float);

@@ -1,10 +1,10 @@
-/* bench_prefetch - one process trains on csv and tfrecord files (gzip), with the next batch prepared in the background and
- * without, in turns, in one run.
+/* bench_prefetch - one process trains on csv and tfrecord files (gzip), with the next batch prepared in the background
+ * and without, in turns, in one run.
  *
  *     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE build/release/bench/bench_prefetch [steps a turn]
  *
- * Prints steps/s of wall clock (medians of 5 turns), their ratio and the CPU time of a step; fails when the two did not learn the same. On a machine
- * whose cores are all busy the ratio is 1: the parsing is then only moved.
+ * Prints steps/s of wall clock (medians of 5 turns), their ratio and the CPU time of a step; fails when the two did not
+ * learn the same. On a machine whose cores are all busy the ratio is 1: the parsing is then only moved.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,9 +155,10 @@ static int contest(const char *name, struct trainer side[2], int64_t steps, stru
         qsort(side[i].cpu_us, TURNS, sizeof(double), by_value);
     }
     double without = side[0].rate[TURNS / 2], with = side[1].rate[TURNS / 2];
-    printf("%-23s %5.0f steps/s (%.0f-%.0f), with prefetch %5.0f (%.0f-%.0f)  ratio %.2f  CPU a step %.0f and %.0f us\n", name, without,
-           side[0].rate[0], side[0].rate[TURNS - 1], with, side[1].rate[0], side[1].rate[TURNS - 1], with / without,
-           side[0].cpu_us[TURNS / 2], side[1].cpu_us[TURNS / 2]);
+    printf(
+        "%-23s %5.0f steps/s (%.0f-%.0f), with prefetch %5.0f (%.0f-%.0f)  ratio %.2f  CPU a step %.0f and %.0f us\n",
+        name, without, side[0].rate[0], side[0].rate[TURNS - 1], with, side[1].rate[0], side[1].rate[TURNS - 1],
+        with / without, side[0].cpu_us[TURNS / 2], side[1].cpu_us[TURNS / 2]);
     if (memcmp(side[0].params, side[1].params, model_size(side[0].model) * sizeof(float)) != 0)
         return err_set(e, ERR_INTERNAL, "prefetch changed what was learned");
     return 0;
@@ -197,14 +198,18 @@ static int run(const char *dir, int64_t steps, struct err *e)
         return -1;
     printf("training with Adam, batch %d, %ld processors\n", BATCH, sysconf(_SC_NPROCESSORS_ONLN));
     if (measure("csv.gz, 60 columns", "{\"format\": \"csv\", \"files\": \"t.csv.gz\"}", dir,
-                "{\"inputShape\": [60], \"layers\": [" DENSE("128", "relu") "," DENSE("64", "relu") "," DENSE("10", "softmax") "]}",
+                "{\"inputShape\": [60], \"layers\": [" DENSE("128", "relu") "," DENSE("64", "relu") "," DENSE(
+                    "10", "softmax") "]}",
                 steps, e) < 0)
         return -1;
-    return measure("tfrecord.gz, 784 bytes",
-                   "{\"format\": \"tfrecord\", \"files\": \"t.tfrecord.gz\", \"columns\": ["
-                   "{\"name\": \"image\", \"type\": \"bytes\", \"shape\": [784]}, {\"name\": \"label\", \"type\": \"int64\"}]}", dir,
-                   "{\"inputShape\": [784], \"layers\": [{\"Rescaling\": {\"scale\": 0.00392156862745098}},"
-                   DENSE("128", "relu") "," DENSE("10", "softmax") "]}", steps, e);
+    return measure(
+        "tfrecord.gz, 784 bytes",
+        "{\"format\": \"tfrecord\", \"files\": \"t.tfrecord.gz\", \"columns\": ["
+        "{\"name\": \"image\", \"type\": \"bytes\", \"shape\": [784]}, {\"name\": \"label\", \"type\": \"int64\"}]}",
+        dir,
+        "{\"inputShape\": [784], \"layers\": [{\"Rescaling\": {\"scale\": 0.00392156862745098}}," DENSE(
+            "128", "relu") "," DENSE("10", "softmax") "]}",
+        steps, e);
 }
 
 int main(int argc, char **argv)

@@ -3,8 +3,8 @@
  *
  *     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE build/release/bench/bench_step [seconds a turn]
  *
- * Then the same model behind a Rescaling: 64 rows of bytes copied and given to exec as they are, against the same rows made
- * floats first. Prints the medians of 9 turns each and their ratio; fails when two did not learn the same.
+ * Then the same model behind a Rescaling: 64 rows of bytes copied and given to exec as they are, against the same rows
+ * made floats first. Prints the medians of 9 turns each and their ratio; fails when two did not learn the same.
  */
 #include <math.h>
 #include <stdio.h>
@@ -129,7 +129,9 @@ struct ours {
     struct opt_state state;
 };
 
-#define MLP "{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}}, {\"Dense\": {\"units\": 10, \"activation\": \"softmax\"}}]}"
+#define MLP                                                                                                            \
+    "{\"Dense\": {\"units\": 128, \"activation\": \"relu\"}}, {\"Dense\": {\"units\": 10, \"activation\": "            \
+    "\"softmax\"}}]}"
 #define PLAIN_MODEL "{\"inputShape\": [784], \"layers\": [" MLP
 #define PIXEL_MODEL "{\"inputShape\": [784], \"layers\": [{\"Rescaling\": {\"scale\": 0.00392156862745098}}, " MLP
 
@@ -273,7 +275,8 @@ static int against_bare(const struct data *d, double seconds, bool *ret_same, st
     if (bare == NULL || ours_new(&side[1].ours, PLAIN_MODEL, e) < 0)
         return -1;
     memset(bare, 0, sizeof(*bare));
-    memcpy(bare->p, side[1].ours.p, model_size(side[1].ours.m) * sizeof(float)); /* same start: offsets are the same too */
+    memcpy(bare->p, side[1].ours.p,
+           model_size(side[1].ours.m) * sizeof(float)); /* same start: offsets are the same too */
     side[0].bare = bare;
     side[0].loss = &bare->loss;
     side[1].loss = &side[1].ours.loss;

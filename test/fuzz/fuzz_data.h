@@ -16,8 +16,8 @@
 static inline void fuzz_compare(const struct dataset *d, const struct batch *a, const struct batch *b)
 {
     size_t y = dataset_has_labels(d) ? shape_elements(&b->y.shape) * sizeof(float) : 0;
-    if (memcmp(a->x.data, b->x.data, shape_elements(&b->x.shape) * dtype_size(b->x.dtype)) != 0 || a->x.dtype != b->x.dtype ||
-        (y > 0 && memcmp(a->y.data, b->y.data, y) != 0))
+    if (memcmp(a->x.data, b->x.data, shape_elements(&b->x.shape) * dtype_size(b->x.dtype)) != 0 ||
+        a->x.dtype != b->x.dtype || (y > 0 && memcmp(a->y.data, b->y.data, y) != 0))
         abort();
 }
 

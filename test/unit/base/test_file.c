@@ -242,7 +242,8 @@ static bool is_ours(const char *name)
 
 START_TEST(leftovers_of_the_dead_go_and_those_of_the_living_stay)
 {
-    static const char *const stay[] = { "ours.tmp.1", "ours.tmp.x.0", "ours.tmp.1.", "ours.tmp.1.0x", ".tmp.1.0", "theirs.tmp.1.0" };
+    static const char *const stay[] = { "ours.tmp.1",    "ours.tmp.x.0", "ours.tmp.1.",
+                                        "ours.tmp.1.0x", ".tmp.1.0",     "theirs.tmp.1.0" };
     struct err e = { 0 };
     AUTO(file_out) *living = NULL;
     AUTO_FINI(strlist) names = { 0 };

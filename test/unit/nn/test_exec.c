@@ -570,7 +570,8 @@ static void take_told(void *user, size_t from, double loss)
 START_TEST(gradients_are_complete_when_they_are_told_to_be)
 {
     struct model *m = build("{\"inputShape\":[6],\"layers\":[{\"Dense\":{\"units\":5,\"kernel_regularizer\":\"l2\"}},"
-                            "{\"BatchNormalization\":{}},{\"Dropout\":{\"rate\":0.5}},{\"Dense\":{\"units\":3,\"bias_regularizer\":\"l2\"}}]}",
+                            "{\"BatchNormalization\":{}},{\"Dropout\":{\"rate\":0.5}},{\"Dense\":{\"units\":3,\"bias_"
+                            "regularizer\":\"l2\"}}]}",
                             "{\"optimizer\":\"sgd\",\"loss\":\"mse\"}");
     size_t size = model_size(m);
     AUTO(exec) *x = make_exec(m, 4, 1);

@@ -23,10 +23,18 @@ static inline void leader_open(struct leader *l, struct ps_fixture *ps, const ch
     struct err e = { 0 };
     *l = (struct leader){ .result = -2 };
     l->params = ps_params_as(ps, "chief-0", JOB_UID, (uint64_t)(uintptr_t)l);
-    struct chief_config config = { .job = ps->job.job, .model = ps->job.model, .layout = ps->job.layout,
-                                   .placement = ps->placement, .train = ps->job.train, .validation = ps->job.validation,
-                                   .space = ps->job.space, .params = l->params, .output_dir = output, .job_uid = JOB_UID,
-                                   .incarnation = (uint64_t)(uintptr_t)l, .workers_wanted = 1 };
+    struct chief_config config = { .job = ps->job.job,
+                                   .model = ps->job.model,
+                                   .layout = ps->job.layout,
+                                   .placement = ps->placement,
+                                   .train = ps->job.train,
+                                   .validation = ps->job.validation,
+                                   .space = ps->job.space,
+                                   .params = l->params,
+                                   .output_dir = output,
+                                   .job_uid = JOB_UID,
+                                   .incarnation = (uint64_t)(uintptr_t)l,
+                                   .workers_wanted = 1 };
     ck_ok_e(chief_new(&config, &l->chief, &e));
 }
 
@@ -66,14 +74,28 @@ static inline void worker_thread(void *user)
     AUTO(coord) *coord = coord_new_local(chief_coordinator(w->leader->chief));
     AUTO(params) *params = ps_params(w->ps, "worker-0", JOB_UID);
     AUTO(member) *m = NULL;
-    struct member_config config = { .coord = coord, .width = metrics_width(j->model), .max_wait_ms = WAIT_MS,
-                                    .identity = { .job_uid = JOB_UID, .sender = "worker-0", .incarnation = 11,
-                                                  .role = ROLE_WORKER, .space = j->space, .shuffle_version = SHUFFLE_VERSION,
-                                                  .layout_hash = layout_register_hash(j->layout, j->model), .ps_count = PS_COUNT, .address = "" } };
+    struct member_config config = { .coord = coord,
+                                    .width = metrics_width(j->model),
+                                    .max_wait_ms = WAIT_MS,
+                                    .identity = { .job_uid = JOB_UID,
+                                                  .sender = "worker-0",
+                                                  .incarnation = 11,
+                                                  .role = ROLE_WORKER,
+                                                  .space = j->space,
+                                                  .shuffle_version = SHUFFLE_VERSION,
+                                                  .layout_hash = layout_register_hash(j->layout, j->model),
+                                                  .ps_count = PS_COUNT,
+                                                  .address = "" } };
     if (member_start(&config, &m, &w->error) < 0)
         return;
-    struct session_config session = { .model = j->model, .dataset = j->train, .space = &j->space, .params = params, .member = m,
-                                      .name = "worker-0", .max_wait_ms = WAIT_MS, .overlap = true };
+    struct session_config session = { .model = j->model,
+                                      .dataset = j->train,
+                                      .space = &j->space,
+                                      .params = params,
+                                      .member = m,
+                                      .name = "worker-0",
+                                      .max_wait_ms = WAIT_MS,
+                                      .overlap = true };
     w->result = session_run(&session, &w->stats, &w->error);
     member_leave(m, "done");
 }

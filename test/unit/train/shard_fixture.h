@@ -75,7 +75,8 @@ static inline struct bytes_in cut(struct cut_bytes *c, const void *data, size_t 
 
 static const struct shard_caller CHIEF = { .job_uid = UID, .sender = "chief-0", .generation = 1 };
 
-static inline void restore_from(struct shard *s, const struct shard_caller *who, const struct segment_spec *spec, const float *vector)
+static inline void restore_from(struct shard *s, const struct shard_caller *who, const struct segment_spec *spec,
+                                const float *vector)
 {
     struct cut_bytes c;
     struct bytes_in in = cut(&c, vector + spec->offset, spec->count * sizeof(float), NULL, 0);

@@ -1,5 +1,5 @@
-/* Features of uint8 stay bytes until exec converts and scales them in one pass. Whatever reads a batch must get the bits
- * that the same numbers give when the file holds them as float32. */
+/* Features of uint8 stay bytes until exec converts and scales them in one pass. Whatever reads a batch must get the
+ * bits that the same numbers give when the file holds them as float32. */
 #include "data/data_help.h"
 
 #include "base/rng.h"
@@ -122,7 +122,8 @@ START_TEST(training_gives_the_bits_that_floats_give)
 {
     struct world w = world_open(MODELS[_i]);
     size_t size = model_size(w.model) * sizeof(float), width = metrics_width(w.model);
-    auto_free float *p1 = vector_of(w.model), *p2 = vector_of(w.model), *g1 = vector_of(w.model), *g2 = vector_of(w.model);
+    auto_free float *p1 = vector_of(w.model), *p2 = vector_of(w.model), *g1 = vector_of(w.model),
+                    *g2 = vector_of(w.model);
     auto_free double *s1 = xcalloc(width, sizeof(double)), *s2 = xcalloc(width, sizeof(double));
     double loss1, loss2;
     ck_assert_int_eq((int)train(&w, w.bytes, p1, g1, &loss1, s1), DT_UINT8);

@@ -390,8 +390,12 @@ START_TEST(a_damaged_one_makes_way_for_the_older_one)
     static const struct {
         const char *ending;
         void (*damage)(const char *path);
-    } cases[] = { { "index", flip_first }, { "index", cut_short }, { "index", delete },
-                  { "data-00000-of-00001", flip_first }, { "data-00000-of-00001", cut_short }, { "data-00000-of-00001", delete } };
+    } cases[] = { { "index", flip_first },
+                  { "index", cut_short },
+                  { "index", delete },
+                  { "data-00000-of-00001", flip_first },
+                  { "data-00000-of-00001", cut_short },
+                  { "data-00000-of-00001", delete } };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct world w;
         struct err e = { 0 };
@@ -407,7 +411,9 @@ START_TEST(a_damaged_one_makes_way_for_the_older_one)
         cases[i].damage(newer);
         ck_ok_e(open_whole(&w, &c, &damaged, &e));
         ck_assert_int_eq(checkpoint_step(c), 3);
-        ck_assert_msg(strstr(damaged, "model.ckpt-4 cannot be used: ") != NULL && strstr(damaged, "model.ckpt-3") == NULL, "%s", damaged);
+        ck_assert_msg(strstr(damaged, "model.ckpt-4 cannot be used: ") != NULL &&
+                          strstr(damaged, "model.ckpt-3") == NULL,
+                      "%s", damaged);
         checkpoint_free(TAKE(c));
         cases[i].damage(older);
         auto_free char *untouched = NULL;

@@ -266,7 +266,8 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
-    auto_free char *command = xasprintf("rm -rf %s/checkpoints %s/generation* %s/uid", ps.job.dir, ps.job.dir, ps.job.dir);
+    auto_free char *command =
+        xasprintf("rm -rf %s/checkpoints %s/generation* %s/uid", ps.job.dir, ps.job.dir, ps.job.dir);
     ck_assert_int_eq(system(command), 0);
     ck_ok_e(output_prepare(ps.job.dir, NULL, &e));
     ck_ok_e(chief_save(l.chief, &e));
@@ -301,8 +302,9 @@ END_TEST
 /* Whoever takes over removes what its killed predecessor left half written, and nothing else. */
 START_TEST(leftovers_of_killed_saves_go)
 {
-    static const char *const left[] = { "checkpoints/model.ckpt-40.data-00000-of-00001.tmp.1.0", "checkpoints/checkpoint.tmp.22.1",
-                                        "checkpoints/model.ckpt-40.index.tmp.1.0", "history.json.tmp.1.0", "generation.4.tmp.9.0" };
+    static const char *const left[] = { "checkpoints/model.ckpt-40.data-00000-of-00001.tmp.1.0",
+                                        "checkpoints/checkpoint.tmp.22.1", "checkpoints/model.ckpt-40.index.tmp.1.0",
+                                        "history.json.tmp.1.0", "generation.4.tmp.9.0" };
     static const char *const others[] = { "notes.tmp.1.0", "checkpoints/best.tmp.1.0" };
     struct ps_fixture ps;
     struct leader l;

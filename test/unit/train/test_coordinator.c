@@ -164,7 +164,8 @@ static void observe(struct desk *d, int64_t low, int64_t begun)
     coordinator_observe(d->c, &done, begun);
 }
 
-static int64_t lend(struct desk *d, const char *name, uint64_t incarnation, struct ordinal_ranges held, int64_t want, int64_t now)
+static int64_t lend(struct desk *d, const char *name, uint64_t incarnation, struct ordinal_ranges held, int64_t want,
+                    int64_t now)
 {
     struct coord_request q = from(COORD_LEASE, name, incarnation);
     q.held = held;
@@ -175,7 +176,8 @@ static int64_t lend(struct desk *d, const char *name, uint64_t incarnation, stru
 
 static int64_t lend_to(struct desk *d, int worker, const int64_t *held, size_t n)
 {
-    return lend(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker, (struct ordinal_ranges){ .r = held, .n = n }, 8, 1);
+    return lend(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker,
+                (struct ordinal_ranges){ .r = held, .n = n }, 8, 1);
 }
 
 START_TEST(leases_shrink_towards_the_limit_and_end_there)
@@ -195,7 +197,8 @@ START_TEST(leases_shrink_towards_the_limit_and_end_there)
     }
     int64_t sum = 0;
     for (int i = 0; i < n; i++) {
-        ck_assert_msg(i == 0 || sizes[i] <= sizes[i - 1], "lease %d has %lld after %lld", i, (long long)sizes[i], (long long)sizes[i - 1]);
+        ck_assert_msg(i == 0 || sizes[i] <= sizes[i - 1], "lease %d has %lld after %lld", i, (long long)sizes[i],
+                      (long long)sizes[i - 1]);
         sum += sizes[i];
     }
     ck_assert_int_eq(sum, 16); /* nothing of the next epoch */

@@ -92,7 +92,8 @@ static void want_history(struct world *w, int64_t entries)
     const char *key;
     json_t *list;
     json_object_foreach(h, key, list)
-        ck_assert_msg((int64_t)json_array_size(list) == entries, "%s has %zu entries, not %lld", key, json_array_size(list), (long long)entries);
+        ck_assert_msg((int64_t)json_array_size(list) == entries, "%s has %zu entries, not %lld", key,
+                      json_array_size(list), (long long)entries);
 }
 
 static double val_loss(struct world *w, int64_t epoch)
@@ -372,7 +373,8 @@ START_TEST(a_signal_whose_checkpoint_fails_says_so)
     stop_request();
     thread_join(&w.l.thread);
     ck_assert_int_eq(w.l.result, -1);
-    ck_assert_msg(err_exit_code(&w.l.error) == 138 && strstr(w.l.error.msg, "stopped by a signal, and the last checkpoint was not saved: ") != NULL,
+    ck_assert_msg(err_exit_code(&w.l.error) == 138 &&
+                      strstr(w.l.error.msg, "stopped by a signal, and the last checkpoint was not saved: ") != NULL,
                   "%s", w.l.error.msg);
     leader_close(&w.l);
     ps_close(&w.ps);

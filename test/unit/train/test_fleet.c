@@ -168,8 +168,8 @@ START_TEST(a_second_chief_of_one_generation_is_refused)
     bring_up(&w, 3);
     AUTO(params) *params = ps_params_as(&w.ps, "chief-0", JOB_UID, 10);
     AUTO(fleet) *second = fleet_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), JOB_UID);
-    ck_fails(fleet_bring_up(second, 3, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e), ERR_FENCED,
-             "from another chief");
+    ck_fails(fleet_bring_up(second, 3, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
+             ERR_FENCED, "from another chief");
     ck_fails(params_adopt(params, 0, PS_CALL_MS, &e), ERR_FENCED, "belongs to another chief");
     AUTO_FINI(fleet_view) theirs = { 0 };
     fleet_look(second, LOOK_MS, &theirs);

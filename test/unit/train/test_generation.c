@@ -81,7 +81,8 @@ START_TEST(one_after_the_other)
     struct generation b = take(&NONE, 0xb2, 41);
     ck_assert_uint_eq(b.number, 42);
     want_file(42, 0xb2);
-    ck_assert(there("generation.42") && !there("generation.2") && !there("generation.1")); /* only its own claim is left */
+    ck_assert(there("generation.42") && !there("generation.2") &&
+              !there("generation.1")); /* only its own claim is left */
     ck_fenced(generation_claim(dir, &a, 0xa1, 0, &a, &e), "generation 42 has begun under another chief");
     want_file(42, 0xb2);
 }
@@ -98,7 +99,9 @@ END_TEST
 
 START_TEST(other_content_is_refused_with_the_file)
 {
-    static const char *const bad[] = { "many\n", "", "1 2 3\n", "-4\n", "5 x\n", "5 00000000000000001\n", "99999999999999999999 1\n" };
+    static const char *const bad[] = {
+        "many\n", "", "1 2 3\n", "-4\n", "5 x\n", "5 00000000000000001\n", "99999999999999999999 1\n"
+    };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct generation g;
         struct err e = { 0 };

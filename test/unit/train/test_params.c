@@ -398,7 +398,8 @@ START_TEST(a_late_push_has_its_own_gradient)
     ck_assert_uint_eq(shard_service_shared(late), shared);
     hold_push(&w, shared, true);
     ck_fails(params_push(p, 1, ones, 100, &result, &e), ERR_TIMEOUT, "ps-0");
-    ck_ok_e(params_push_start(p, 2, hundreds, false, CALL_MS, &e)); /* its gradient is laid out: the late one must not see it */
+    ck_ok_e(params_push_start(p, 2, hundreds, false, CALL_MS,
+                              &e)); /* its gradient is laid out: the late one must not see it */
     hold_push(&w, shared, false);
     ck_ok_e(params_push_finish(p, &result, &e));
     ck_ok_e(params_push(p, 1, ones, CALL_MS, &result, &e)); /* whether it had been applied or not */

@@ -153,7 +153,8 @@ START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
     while (events_reader_next(r, &event, &e) == 1)
         if (event.kind == EVENT_SCALAR) {
             found++;
-            ck_assert_msg(event.step == (str_eq(event.tag, "loss") ? JOB_BATCHES : 0), "%s at %lld", event.tag, (long long)event.step);
+            ck_assert_msg(event.step == (str_eq(event.tag, "loss") ? JOB_BATCHES : 0), "%s at %lld", event.tag,
+                          (long long)event.step);
         }
     ck_assert_int_eq(found, 2);
     world_close(&w);
@@ -208,7 +209,8 @@ START_TEST(lists_of_an_older_release_become_equally_long)
 {
     struct world w;
     world_open(&w, -1, 0);
-    json_auto_t *kept = json_pack("{s:[i,i,i], s:[f,f,f], s:[f]}", "epoch", 0, 1, 2, "loss", 3.0, 2.0, 1.0, "val_loss", 4.0);
+    json_auto_t *kept =
+        json_pack("{s:[i,i,i], s:[f,f,f], s:[f]}", "epoch", 0, 1, 2, "loss", 3.0, 2.0, 1.0, "val_loss", 4.0);
     open_again(&w, kept, 3);
     json_auto_t *now = recorder_to_json(w.recorder);
     want_lengths(now, 3);

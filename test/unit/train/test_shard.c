@@ -89,8 +89,8 @@ START_TEST(a_life)
     ck_ok_e(shard_finish(s, &CHIEF, &e));
     ck_ok_e(shard_finish(s, &CHIEF, &e));
     ck_fails(push(s, 1, ALL, 1, grads, sizeof(grads), &duplicate, &e), ERR_REFUSED, "the job has finished");
-    ck_fails(shard_init(s, &(struct shard_caller){ UID, "chief-0", 9, 0 }, SGD, l->segments, l->n, l->hash, &e), ERR_REFUSED,
-             "the job has finished");
+    ck_fails(shard_init(s, &(struct shard_caller){ UID, "chief-0", 9, 0 }, SGD, l->segments, l->n, l->hash, &e),
+             ERR_REFUSED, "the job has finished");
     struct shard_info info;
     shard_describe(s, &info);
     ck_assert_int_eq(info.state, SHARD_FINISHED);
@@ -729,7 +729,8 @@ static void check_fenced(struct shard *s, const struct layout *l, const struct s
     ck_fails(shard_init(s, who, SGD, l->segments, l->n, l->hash, &e), ERR_FENCED, "belongs to another chief");
     ck_fails(shard_init(s, who, COUNTING, l->segments, 1, 7, &e), ERR_FENCED, "belongs to another chief");
     ck_fails(shard_adopt(s, who, &e), ERR_FENCED, "belongs to another chief");
-    ck_fails(shard_restore(s, who, l->segments[0].id, false, 0, &none, &in, &e), ERR_FENCED, "belongs to another chief");
+    ck_fails(shard_restore(s, who, l->segments[0].id, false, 0, &none, &in, &e), ERR_FENCED,
+             "belongs to another chief");
     ck_fails(shard_serve(s, who, &e), ERR_FENCED, "belongs to another chief");
     ck_fails(shard_snapshot(s, who, 0, &snapshot, &e), ERR_FENCED, "belongs to another chief");
     ck_fails(shard_finish(s, who, &e), ERR_FENCED, "belongs to another chief");
@@ -739,7 +740,8 @@ START_TEST(a_generation_belongs_to_the_chief_that_named_it)
 {
     AUTO(layout) *l = small_layout();
     AUTO(shard) *s = shard_new(11);
-    struct shard_caller first = { .job_uid = UID, .sender = "chief-0", .generation = 1, .incarnation = 5 }, second = first;
+    struct shard_caller first = { .job_uid = UID, .sender = "chief-0", .generation = 1, .incarnation = 5 },
+                        second = first;
     float vector[80] = { 0 }, grads[PUSHED] = { 0 };
     bool duplicate;
     struct err e;
