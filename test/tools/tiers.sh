@@ -55,12 +55,13 @@ tier_chart() {
     test/chart/run.sh && on_control_plane test/chart/cel.sh
 }
 tier_operator() { build release all build/release/test/operator/kube_try && cluster_programs kube && on_control_plane test/operator/run.sh; }
-# The operator of each sanitized build, while it and the API server are killed.
+# The operator of each sanitized build, while it and the API server are killed: a control plane of its own, so that what other
+# tests installed and removed is not in the way of the garbage collector.
 tier_soak() {
     local flavour
     for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
         build "$flavour" "build/$flavour/bin/trainyard-operator" && cluster_programs || return 1
-        sanitized "$flavour" soak on_control_plane test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || return 1
+        TRAINYARD_CLUSTER=soak sanitized "$flavour" soak test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || return 1
     done
 }
 tier_e2e() { build release all && cluster_programs images && test/e2e/run.sh; }
