@@ -1,13 +1,16 @@
 # The images: `make images` builds both. They hold the programs, the shared libraries these need, and nothing else: no shell,
-# no package manager. They run as user 65532 and never write to their root file system.
-FROM debian:bookworm-slim AS packages
-COPY test/tools/deps.sh /src/test/tools/deps.sh
-RUN /src/test/tools/deps.sh && apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null && rm -rf /var/lib/apt/lists/*
+# no package manager. They run as user 65532 and never write to their root file system. /var/lib/dpkg/status.d and
+# /usr/share/sbom say what is in them.
+# The base is pinned by digest; IMAGE_BASE of deploy/images.sh names another, such as a mirror's or a newer one.
+ARG BASE=debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716
+FROM ${BASE} AS packages
+COPY make/deps.sh /src/make/deps.sh
+RUN /src/make/deps.sh && apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null && rm -rf /var/lib/apt/lists/*
 
 FROM packages AS build
 WORKDIR /src
 COPY Makefile ./
-COPY test/tools/*.mk test/tools/
+COPY make/*.mk make/
 COPY lib lib
 COPY ps ps
 COPY worker worker

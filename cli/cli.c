@@ -33,9 +33,11 @@ void command_list(const struct command *table, size_t n, struct buf *out)
 int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max, struct err *e)
 {
     if (args->n < min)
-        return err_set(e, ERR_INPUT, "%s needs %s; see %s --help", p->name, min == 1 ? "an argument" : "more arguments", p->name);
+        return err_set(e, ERR_INPUT, "%s needs %s; see %s --help", p->name, min == 1 ? "an argument" : "more arguments",
+                       p->name);
     if (args->n > max)
-        return err_set(e, ERR_INPUT, "%s does not take the argument '%s'; see %s --help", p->name, args->items[max], p->name);
+        return err_set(e, ERR_INPUT, "%s does not take the argument '%s'; see %s --help", p->name, args->items[max],
+                       p->name);
     return 0;
 }
 
@@ -70,7 +72,8 @@ void cli_replicas(const struct job *job, struct buf *out)
         const struct replica_spec *spec = &job->replicas[r];
         if (!spec->present)
             continue;
-        buf_printf(out, "%s%d %s%s", any ? ", " : "", spec->count, role_name(r), spec->count != 1 && r != ROLE_PS ? "s" : "");
+        buf_printf(out, "%s%d %s%s", any ? ", " : "", spec->count, role_name(r),
+                   spec->count != 1 && r != ROLE_PS ? "s" : "");
         any = true;
     }
     if (!any)

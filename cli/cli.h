@@ -13,7 +13,8 @@ struct command {
     const char *help;
 };
 
-command_fn run_command, validate_command, show_command, export_command, wait_command, version_command;
+command_fn run_command, validate_command, show_command, export_command, evaluate_command, predict_command;
+command_fn wait_command, version_command;
 command_fn show_checkpoint_command, show_events_command, show_model_command, show_cluster_command;
 
 /* The row of that name, or ERR_INPUT with a suggestion. `what` is "command", "thing to show". */
@@ -22,7 +23,8 @@ MUST_USE int command_find(const struct command *table, size_t n, const char *wha
 void command_list(const struct command *table, size_t n, struct buf *out);
 
 /* ERR_INPUT "trainyard run needs a JOB" unless there are min..max arguments. */
-MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max, struct err *e);
+MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max,
+                           struct err *e);
 /* Writes to standard output and reports a failure (a full disk behind a redirection). */
 MUST_USE int cli_print(const struct buf *text, struct err *e);
 

@@ -24,8 +24,18 @@ void command_arguments(const struct launch *launch, const char *program, int htt
 {
     char port[16];
     str_fmt(port, sizeof(port), "%d", http_port);
-    const char *const words[] = { program, "--job", launch->job_file, "--data-dir", launch->data_dir, "--output-dir",
-                                  launch->output_dir, "--http-port", port, "--log-level", launch->log_level, "--log-format",
+    const char *const words[] = { program,
+                                  "--job",
+                                  launch->job_file,
+                                  "--data-dir",
+                                  launch->data_dir,
+                                  "--output-dir",
+                                  launch->output_dir,
+                                  "--http-port",
+                                  port,
+                                  "--log-level",
+                                  launch->log_level,
+                                  "--log-format",
                                   launch->log_format };
     for (size_t i = 0; i < COUNT_OF(words); i++)
         strlist_add(argv, words[i]);

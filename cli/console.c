@@ -10,15 +10,15 @@
 static const char RESET[] = "\033[0m", ERASE_LINE[] = "\r\033[K";
 static const char RED[] = "\033[31m", YELLOW[] = "\033[33m";
 /* one for each replica in turn; not red and yellow, which mean something */
-static const char *const PALETTE[] = { "\033[36m", "\033[32m", "\033[35m", "\033[34m", "\033[96m", "\033[92m", "\033[95m", "\033[94m" };
+static const char *const PALETTE[] = { "\033[36m", "\033[32m", "\033[35m", "\033[34m",
+                                       "\033[96m", "\033[92m", "\033[95m", "\033[94m" };
 
 struct console console_for(bool is_terminal, const char *no_color, const char *term, size_t columns, bool json)
 {
     bool plain = (no_color != NULL && no_color[0] != '\0') || str_eq(term, "dumb");
-    return (struct console){ .terminal = is_terminal && !plain && !json,
-                             .json = json,
-                             .width = columns >= 20 ? columns : 80,
-                             .bar = BUF_INIT };
+    return (struct console){
+        .terminal = is_terminal && !plain && !json, .json = json, .width = columns >= 20 ? columns : 80, .bar = BUF_INIT
+    };
 }
 
 struct console console_open(bool json)

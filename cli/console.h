@@ -6,21 +6,21 @@
 #ifndef TRAINYARD_CLI_CONSOLE_H
 #define TRAINYARD_CLI_CONSOLE_H
 
-#include "base/log.h"
 #include "base/buf.h"
+#include "base/log.h"
 
 struct console {
     bool terminal, json;
-    size_t width;       /* columns */
-    struct buf bar;     /* shown now below the lines; empty: none */
+    size_t width;   /* columns */
+    struct buf bar; /* shown now below the lines; empty: none */
 };
 
 /* What a terminal is like, from what the caller found out. */
 struct console console_for(bool is_terminal, const char *no_color, const char *term, size_t columns, bool json);
-struct console console_open(bool json); /* of this process's stderr */
+struct console console_open(bool json);  /* of this process's stderr */
 void console_measure(struct console *c); /* the window may have another width by now */
 void console_fini(struct console *c);
-DEFINE_AUTO_FINI(console, console_fini)
+DEFINE_AUTO_FINI(console, console_fini);
 
 /* A line of replica i (its colour), written as "[name] text". */
 void console_line(struct console *c, size_t i, const char *name, const char *text);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* Binary16 (IEEE 754): 1 sign, 5 exponent, 10 fraction bits. */
 static double half(uint16_t h)
 {
@@ -23,11 +25,11 @@ static double bfloat(uint16_t h)
     return (double)f;
 }
 
-#define AT(type)                                                                                   \
-    (__extension__({                                                                               \
-        type v_;                                                                                   \
-        memcpy(&v_, (const char *)data + i * sizeof(v_), sizeof(v_));                              \
-        v_;                                                                                        \
+#define AT(type)                                                                                                       \
+    (__extension__({                                                                                                   \
+        type v_;                                                                                                       \
+        memcpy(&v_, (const char *)data + i * sizeof(v_), sizeof(v_));                                                  \
+        v_;                                                                                                            \
     }))
 
 double element_number(enum dtype dtype, const void *data, size_t i)
@@ -72,6 +74,7 @@ double element_number(enum dtype dtype, const void *data, size_t i)
 
 void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
 {
+    char number[32];
     switch (dtype) {
     case DT_INT64:
         buf_printf(out, "%" PRId64, AT(int64_t));
@@ -83,26 +86,30 @@ void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
         buf_str(out, AT(uint8_t) != 0 ? "true" : "false");
         break;
     case DT_DOUBLE:
-        buf_printf(out, "%.17g", AT(double));
+        buf_str(out, str_double(AT(double), number));
         break;
     case DT_COMPLEX64:
-        buf_printf(out, "(%.9g%+.9gj)", element_number(DT_FLOAT, data, 2 * i), element_number(DT_FLOAT, data, 2 * i + 1));
+        buf_printf(out, "(%.9g%+.9gj)", element_number(DT_FLOAT, data, 2 * i),
+                   element_number(DT_FLOAT, data, 2 * i + 1));
         break;
     case DT_COMPLEX128:
-        buf_printf(out, "(%.17g%+.17gj)", element_number(DT_DOUBLE, data, 2 * i), element_number(DT_DOUBLE, data, 2 * i + 1));
+        buf_printf(out, "(%.17g%+.17gj)", element_number(DT_DOUBLE, data, 2 * i),
+                   element_number(DT_DOUBLE, data, 2 * i + 1));
         break;
     case DT_HALF:
     case DT_BFLOAT16:
         buf_printf(out, "%.5g", element_number(dtype, data, i));
         break;
     case DT_FLOAT:
+        buf_str(out, str_float(AT(float), number));
+        break;
     case DT_INT8:
     case DT_INT16:
     case DT_INT32:
     case DT_UINT8:
     case DT_UINT16:
     case DT_UINT32:
-        buf_printf(out, dtype == DT_FLOAT ? "%.9g" : "%.0f", element_number(dtype, data, i));
+        buf_printf(out, "%.0f", element_number(dtype, data, i));
         break;
     case DT_STRING:
     default:

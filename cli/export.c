@@ -3,16 +3,18 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "checkpoint_path.h"
+#include "chief/checkpoint_path.h"
 #include "cli.h"
+#include "export_keras.h"
 #include "tensors.h"
-#include "train/bundle.h"
+#include "tfio/bundle.h"
 
 /* Parallel to enum tensor_type. */
 static const enum dtype DTYPE_OF[TENSOR_TYPES] = {
-    [TENSOR_F32] = DT_FLOAT,  [TENSOR_F64] = DT_DOUBLE, [TENSOR_I8] = DT_INT8,      [TENSOR_I16] = DT_INT16, [TENSOR_I32] = DT_INT32,
-    [TENSOR_I64] = DT_INT64,  [TENSOR_U8] = DT_UINT8,   [TENSOR_U16] = DT_UINT16,   [TENSOR_U32] = DT_UINT32,
-    [TENSOR_U64] = DT_UINT64, [TENSOR_F16] = DT_HALF,   [TENSOR_BF16] = DT_BFLOAT16, [TENSOR_BOOL] = DT_BOOL,
+    [TENSOR_F32] = DT_FLOAT,  [TENSOR_F64] = DT_DOUBLE, [TENSOR_I8] = DT_INT8,  [TENSOR_I16] = DT_INT16,
+    [TENSOR_I32] = DT_INT32,  [TENSOR_I64] = DT_INT64,  [TENSOR_U8] = DT_UINT8, [TENSOR_U16] = DT_UINT16,
+    [TENSOR_U32] = DT_UINT32, [TENSOR_U64] = DT_UINT64, [TENSOR_F16] = DT_HALF, [TENSOR_BF16] = DT_BFLOAT16,
+    [TENSOR_BOOL] = DT_BOOL,
 };
 
 static bool exportable(const struct bundle_entry *t, enum tensor_type *ret)
@@ -26,23 +28,6 @@ static bool exportable(const struct bundle_entry *t, enum tensor_type *ret)
     return false;
 }
 
-/* A slot of an optimizer is named after its variable: "dense/kernel/Adam_1". Counters stand alone. */
-static bool is_bookkeeping(const struct bundle *b, const char *name)
-{
-    static const char *const COUNTERS[] = { "global_step", "beta1_power", "beta2_power" };
-    const char *slash = strrchr(name, '/');
-
-    for (size_t i = 0; i < COUNT_OF(COUNTERS); i++)
-        if (str_eq(name, COUNTERS[i]))
-            return true;
-    if (str_starts(name, "_trainyard/"))
-        return true;
-    if (slash == NULL)
-        return false;
-    auto_free char *variable = xstrndup(name, (size_t)(slash - name));
-    return bundle_find(b, variable) != NULL;
-}
-
 struct chosen { /* what of the bundle is exported */
     struct bundle *bundle;
     struct tensor_entry *entries;
@@ -50,13 +35,6 @@ struct chosen { /* what of the bundle is exported */
     size_t n;
     char step[32];
 };
-
-static void chosen_fini(struct chosen *c)
-{
-    free(c->entries);
-    free(c->from);
-}
-DEFINE_AUTO_FINI(chosen, chosen_fini)
 
 static int choose(struct bundle *b, bool all, struct chosen *c, struct err *e)
 {
@@ -69,7 +47,7 @@ static int choose(struct bundle *b, bool all, struct chosen *c, struct err *e)
     for (size_t i = 0; i < bundle_count(b); i++) {
         const struct bundle_entry *t = bundle_entry(b, i);
         struct tensor_entry *to = &c->entries[c->n];
-        if (!exportable(t, &to->type) || (!all && is_bookkeeping(b, t->name)))
+        if (!exportable(t, &to->type) || (!all && bundle_is_bookkeeping(b, t->name)))
             continue;
         to->name = t->name;
         to->rank = t->shape.rank;
@@ -103,38 +81,128 @@ static int to_stdout(void *user UNUSED, const void *data, size_t n, struct err *
     return 0;
 }
 
-typedef int writer_fn(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
+struct export_job {
+    const char *file; /* where to */
+    const char *prefix;
+    struct bundle *bundle;
+    bool all;
+    struct chosen chosen;
+};
+
+static void export_job_fini(struct export_job *j)
+{
+    free(j->chosen.entries);
+    free(j->chosen.from);
+}
+DEFINE_AUTO_FINI(export_job, export_job_fini);
+
+static int write_tensors(struct export_job *j, const struct tensor_sink *sink, struct err *e,
+                         int (*write)(const struct tensor_source *, const struct tensor_sink *, struct err *))
+{
+    const char *step = j->chosen.step[0] != '\0' ? j->chosen.step : NULL;
+    struct tensor_source source = {
+        .entries = j->chosen.entries, .n = j->chosen.n, .read = read_chosen, .user = &j->chosen, .step = step
+    };
+    return write(&source, sink, e);
+}
+
+static int write_safetensors(struct export_job *j, const struct tensor_sink *sink, struct err *e)
+{
+    return write_tensors(j, sink, e, safetensors_write);
+}
+
+static int write_npz(struct export_job *j, const struct tensor_sink *sink, struct err *e)
+{
+    return write_tensors(j, sink, e, npz_write);
+}
+
+static int write_keras(struct export_job *j, const struct tensor_sink *sink, struct err *e)
+{
+    return keras_archive_write(j->bundle, j->prefix, sink, e);
+}
+
+static int write_weights(struct export_job *j, const struct tensor_sink *sink, struct err *e)
+{
+    return keras_weights_write(j->bundle, j->prefix, sink, e);
+}
+
+static const struct format {
+    const char *name; /* the extension without its dot */
+    int (*write)(struct export_job *j, const struct tensor_sink *sink, struct err *e);
+    bool keras; /* the model's variables and nothing else */
+} FORMATS[] = {
+    { "safetensors", write_safetensors, false },
+    { "npz", write_npz, false },
+    { "keras", write_keras, true },
+    { "weights.h5", write_weights, true },
+};
+#define FORMAT_NAMES "safetensors, npz, keras or weights.h5"
+
+/* The format whose extension the file has; NULL: none. */
+static const struct format *format_of_file(const char *file)
+{
+    for (size_t i = 0; i < COUNT_OF(FORMATS); i++) {
+        auto_free char *extension = xasprintf(".%s", FORMATS[i].name);
+        if (str_ends(file, extension))
+            return &FORMATS[i];
+    }
+    return NULL;
+}
+
+static int format_by_name(const char *name, const struct format **ret, struct err *e)
+{
+    const char *names[COUNT_OF(FORMATS)];
+    char hint[64];
+
+    for (size_t i = 0; i < COUNT_OF(FORMATS); i++) {
+        names[i] = FORMATS[i].name;
+        if (str_eq(name, names[i])) {
+            *ret = &FORMATS[i];
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INPUT, "--format: '%s' is not known; it must be " FORMAT_NAMES "%s", name,
+                   str_did_you_mean(name, names, COUNT_OF(FORMATS), hint, sizeof(hint)));
+}
 
 /* Bytes of a model do a terminal no good. */
-static int check_output(const char *file, const char *format, struct err *e)
+static int check_output(const char *file, const struct format *f, struct err *e)
 {
     if (!str_eq(file, "-") || isatty(STDOUT_FILENO) != 1)
         return 0;
-    return err_set(e, ERR_INPUT, "standard output is a terminal, and %s is binary; write it into a file (-o model.%s) or a pipe",
-                   format, format);
+    return err_set(e, ERR_INPUT,
+                   "standard output is a terminal, and %s is binary; write it into a file (-o model.%s) or a pipe",
+                   f->name, f->name);
 }
 
-static int pick_writer(const char *format, const char *file, writer_fn **ret, struct err *e)
+/* A file is never written in another format than its name says. */
+static int pick_format(const char *name, const char *file, const struct format **ret, struct err *e)
 {
-    static const char *const FORMATS[] = { "safetensors", "npz" };
-    char hint[64];
+    const struct format *by_file = format_of_file(file), *f = by_file;
 
-    if (format == NULL)
-        format = str_ends(file, ".npz") ? "npz" : "safetensors";
-    if (!str_eq(format, FORMATS[0]) && !str_eq(format, FORMATS[1]))
-        return err_set(e, ERR_INPUT, "--format: '%s' is not known; it must be safetensors or npz%s", format,
-                       str_did_you_mean(format, FORMATS, COUNT_OF(FORMATS), hint, sizeof(hint)));
-    *ret = str_eq(format, FORMATS[1]) ? npz_write : safetensors_write;
-    return check_output(file, format, e);
+    if (name != NULL && format_by_name(name, &f, e) < 0)
+        return -1;
+    if (by_file != NULL && f != by_file)
+        return err_set(e, ERR_INPUT,
+                       "%s would be a file of %s, not %s; leave --format out or give the file another extension", file,
+                       by_file->name, f->name);
+    const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file, *dot = strrchr(base, '.');
+    if (f == NULL && dot != NULL && dot != base)
+        return err_set(e, ERR_INPUT,
+                       "-o %s: '%s' is not known; the extension must be .safetensors, .npz, .keras or .weights.h5",
+                       file, dot);
+    *ret = f != NULL ? f : &FORMATS[0];
+    return check_output(file, *ret, e);
 }
 
-static int write_out(const struct tensor_source *source, writer_fn *write, const char *file, struct err *e)
+static int write_out(struct export_job *j, const struct format *f, struct err *e)
 {
     AUTO(file_out) *out = NULL;
 
-    if (str_eq(file, "-"))
-        return write(source, &(struct tensor_sink){ .write = to_stdout }, e);
-    if (file_out_open(file, &out, e) < 0 || write(source, &(struct tensor_sink){ .write = to_file, .user = out }, e) < 0)
+    if (str_eq(j->file, "-"))
+        return f->write(j, &(struct tensor_sink){ .write = to_stdout }, e);
+    if (file_out_open(j->file, &out, e) < 0 ||
+        f->write(j, &(struct tensor_sink){ .write = to_file, .user = out }, e) < 0)
         return -1;
     return file_out_commit(out, e);
 }
@@ -153,26 +221,42 @@ static int tell(const char *prefix, const struct chosen *c, const char *file, st
     return cli_print(&text, e);
 }
 
+static int run_export(const struct format *f, const char *path, struct export_job *j, struct err *e)
+{
+    auto_free char *prefix = NULL;
+    AUTO(bundle) *b = NULL;
+
+    if (f->keras && j->all)
+        return err_set(
+            e, ERR_INPUT,
+            "--all: a %s file holds the model's variables only; the optimizer's slots go into safetensors or npz",
+            f->name);
+    if (checkpoint_path(path, &prefix, e) < 0 || bundle_open(prefix, &b, e) < 0 || choose(b, j->all, &j->chosen, e) < 0)
+        return -1;
+    j->prefix = prefix;
+    j->bundle = b;
+    return write_out(j, f, e) < 0 ? -1 : tell(prefix, &j->chosen, j->file, e);
+}
+
 int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
 {
     static const struct opt_program PROGRAM = {
         .name = "trainyard export",
         .usage = "[flags] PATH -o FILE",
-        .about = "Writes the variables of a checkpoint as safetensors or npz. PATH is an output folder or a checkpoints folder (its "
-                 "newest checkpoint), or a checkpoint's prefix. The file appears whole or not at all.",
+        .about =
+            "Writes the variables of a checkpoint as safetensors or npz, or the model as Keras saves it (.keras, "
+            ".weights.h5). PATH is an output folder (its result), a checkpoints folder (its newest checkpoint), or a "
+            "checkpoint's prefix. The extension of FILE says the format. The file appears whole or not at all.",
     };
     AUTO_FINI(strlist) args = { 0 };
-    AUTO(bundle) *b = NULL;
-    AUTO_FINI(chosen) chosen = { 0 };
-    auto_free char *prefix = NULL;
-    const char *file = NULL, *format = NULL;
-    bool all = false;
-    writer_fn *write;
+    AUTO_FINI(export_job) j = { 0 };
+    const char *name = NULL;
+    const struct format *format = NULL;
     enum opt_result result;
     struct opt opts[] = {
-        OPT_STR("output", NULL, "FILE", &file, "where to, - for standard output"),
-        OPT_STR("format", NULL, "FORMAT", &format, "safetensors (default) or npz (default for a FILE that ends so)"),
-        OPT_BOOL("all", &all, "also the optimizer's slots and counters"),
+        OPT_STR("output", NULL, "FILE", &j.file, "where to, - for standard output"),
+        OPT_STR("format", NULL, "FORMAT", &name, FORMAT_NAMES ": for a FILE without such an extension (safetensors)"),
+        OPT_BOOL("all", &j.all, "also the optimizer's slots and counters"),
         OPT_END,
     };
     opts[0].short_name = 'o';
@@ -183,14 +267,9 @@ int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         return 0;
     if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0)
         return -1;
-    if (file == NULL)
+    if (j.file == NULL)
         return err_set(e, ERR_INPUT, "%s needs -o FILE (- for standard output)", PROGRAM.name);
-    if (pick_writer(format, file, &write, e) < 0 || checkpoint_path(args.items[0], &prefix, e) < 0 ||
-        bundle_open(prefix, &b, e) < 0 || choose(b, all, &chosen, e) < 0)
+    if (pick_format(name, j.file, &format, e) < 0)
         return -1;
-    struct tensor_source source = { .entries = chosen.entries, .n = chosen.n, .read = read_chosen, .user = &chosen,
-                                    .step = chosen.step[0] != '\0' ? chosen.step : NULL };
-    if (write_out(&source, write, file, e) < 0)
-        return -1;
-    return tell(prefix, &chosen, file, e);
+    return run_export(format, args.items[0], &j, e);
 }

@@ -19,7 +19,9 @@ static void hang_up(struct http_get *g)
 
 enum http_get_result http_get_start(struct http_get *g, int port, const char *path, int64_t now, int64_t timeout_ms)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
     hang_up(g);
     buf_clear(&g->answer);
@@ -46,7 +48,8 @@ struct pollfd http_get_poll(const struct http_get *g)
 static bool send_request(struct http_get *g)
 {
     char request[160];
-    str_fmt(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n", g->path);
+    str_fmt(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n",
+            g->path);
     size_t n = strlen(request);
     g->sent = send(g->fd, request, n, MSG_NOSIGNAL) == (ssize_t)n;
     return g->sent;

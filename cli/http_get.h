@@ -9,13 +9,16 @@
 #include "base/buf.h"
 
 struct http_get {
-    int fd;             /* -1: idle */
+    int fd; /* -1: idle */
     bool sent;
     char path[64];
     struct buf answer;
     int64_t deadline;
 };
-#define HTTP_GET_INIT { .fd = -1, .answer = BUF_INIT }
+#define HTTP_GET_INIT                                                                                                  \
+    {                                                                                                                  \
+        .fd = -1, .answer = BUF_INIT                                                                                   \
+    }
 
 enum http_get_result { HTTP_GET_PENDING, HTTP_GET_DONE, HTTP_GET_FAILED };
 
@@ -27,7 +30,7 @@ struct pollfd http_get_poll(const struct http_get *g);
  * DONE only for status 200. */
 enum http_get_result http_get_step(struct http_get *g, int64_t now, const char **ret_body, size_t *ret_size);
 void http_get_fini(struct http_get *g);
-DEFINE_AUTO_FINI(http_get, http_get_fini)
+DEFINE_AUTO_FINI(http_get, http_get_fini);
 
 /* Body of a whole HTTP/1.x answer with status 200, or NULL. */
 const char *http_get_body(const char *answer, size_t n, size_t *ret_size);

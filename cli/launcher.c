@@ -33,10 +33,10 @@ struct launcher {
     struct supervisor *supervisor;
     struct process *processes;
     size_t n, chief;
-    struct cluster cluster;           /* empty in single-machine mode */
-    char *programs[2];                /* for ps, for all others */
+    struct cluster cluster; /* empty in single-machine mode */
+    char *programs[2];      /* for ps, for all others */
     struct console console;
-    int child_events;                 /* signalfd of SIGCHLD */
+    int child_events; /* signalfd of SIGCHLD */
     int seen_stops;
     struct http_get get;
     int64_t ask_at;
@@ -110,7 +110,8 @@ static void take_line(void *user, const char *line)
         console_line(&l->console, u->i, name, line);
     } else if (kind == LINE_EPOCH) {
         AUTO_FINI(buf) bar = BUF_INIT;
-        progress_epoch_line(text, &bar);
+        console_measure(&l->console);
+        progress_epoch_line(text, l->console.width, &bar);
         console_bar_keep(&l->console, bar.data);
         l->has_progress = false; /* what was asked before is old now */
     }
@@ -142,7 +143,7 @@ static void take_progress(struct launcher *l, const char *body, size_t n, int64_
         return;
     /* a full bar was drawn already, from the chief's own line */
     l->has_progress = l->progress.epoch_total == 0 || l->progress.epoch_done < l->progress.epoch_total;
-    pace_note(&l->pace, l->progress.done, now);
+    pace_note(&l->pace, &l->progress, now);
     draw_bar(l);
 }
 
@@ -283,7 +284,8 @@ int launcher_check(const struct job *job, struct err *e)
     free(programs[0]);
     free(programs[1]);
     if (rc == 0 && replicas_of(job) > 0 && !wants(job, ROLE_CHIEF) && !wants(job, ROLE_WORKER))
-        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train", job->file);
+        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train",
+                       job->file);
     return rc;
 }
 
@@ -329,6 +331,7 @@ static struct supervisor_config limits_of(const struct job *job)
     bool evaluator = wants(job, ROLE_EVALUATOR);
     return (struct supervisor_config){
         .backoff_limit = job->run_policy.backoff_limit,
+        .restart_all = job->run_policy.restart_scope == SCOPE_JOB,
         .active_deadline_ms = ms_of((double)job->run_policy.active_deadline_seconds),
         .stop_grace_ms = ms_of(job->limits.stop_grace_seconds),
         .end_grace_ms = END_GRACE_MS + (evaluator ? ms_of(job->limits.evaluation_grace_seconds) : 0),
@@ -348,7 +351,7 @@ static void launcher_fini(struct launcher *l)
     http_get_fini(&l->get);
     fd_close(l->child_events);
 }
-DEFINE_AUTO_FINI(launcher, launcher_fini)
+DEFINE_AUTO_FINI(launcher, launcher_fini);
 
 int launcher_run(const struct launch *launch, struct launch_end *ret, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* launcher - runs the replicas of a job as processes of this machine: starts, watches, restarts, stops them
+/* launcher - runs the replicas of a job as local processes: starts, watches, restarts, stops them
  * (supervise.h decides), shows their lines and the progress (console.h, progress.h).
  *
  * One thread, one poll(2). Blocks until the job is over. Needs stop_install() before.
@@ -9,7 +9,7 @@
 #include "job/job.h"
 
 struct launch {
-    const struct job *job;            /* borrowed, as all */
+    const struct job *job; /* borrowed, as all */
     const char *job_file, *data_dir, *output_dir, *uid;
     const char *log_level, *log_format;
     bool json;
@@ -17,8 +17,8 @@ struct launch {
 /* What can be known before anything is made: that somebody would train, and that the programs are there. */
 MUST_USE int launcher_check(const struct job *job, struct err *e);
 struct launch_end {
-    int exit_code;                    /* the job's */
-    char reason[ERR_TEXT_MAX];        /* why it failed, or "" */
+    int exit_code;             /* the job's */
+    char reason[ERR_TEXT_MAX]; /* why it failed, or "" */
 };
 /* -1: it could not be begun at all; nothing runs then. */
 MUST_USE int launcher_run(const struct launch *launch, struct launch_end *ret, struct err *e);

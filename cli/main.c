@@ -11,6 +11,8 @@ static const struct command COMMANDS[] = {
     { "validate", validate_command, "check manifests: every field, shape and name, without training" },
     { "show", show_command, "look at a checkpoint, event files, a model or the cluster" },
     { "export", export_command, "write the newest checkpoint's variables as safetensors or npz" },
+    { "evaluate", evaluate_command, "loss and metrics of a run's model on other data" },
+    { "predict", predict_command, "outputs of a run's model for new examples, as CSV, JSON lines or npy" },
     { "wait", wait_command, "do nothing, so that a pod stays for kubectl exec" },
     { "version", version_command, "print the version" },
 };
@@ -21,8 +23,9 @@ static int help(struct err *e)
     buf_str(&text, "Usage: trainyard COMMAND [flags] [arguments]\n\n"
                    "Trains Keras-shaped models with parameter servers, from one manifest.\n\nCommands:\n");
     command_list(COMMANDS, COUNT_OF(COMMANDS), &text);
-    buf_str(&text, "\n`trainyard COMMAND --help` tells more. Exit codes: 0 finished; 2 bad input; 3 training diverged;\n"
-                   "138 a peer or storage was lost; 143 stopped after saving.\n");
+    buf_str(&text,
+            "\n`trainyard COMMAND --help` tells more. Exit codes: 0 finished; 2 bad input; 3 training diverged;\n"
+            "138 a peer or storage was lost; 143 stopped after saving.\n");
     return cli_print(&text, e);
 }
 

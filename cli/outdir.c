@@ -7,25 +7,30 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "chief/output.h"
 
 enum { SMALL_FILE = 1 << 20, OLD_MAX = 10000 };
 
-int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_seen *seen, enum outdir_plan *ret,
-                  struct err *e)
+int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_seen *seen, enum rerun need,
+                  enum outdir_plan *ret, struct err *e)
 {
     if (wish == OUTDIR_FRESH && seen->present && !seen->empty && !seen->ours)
-        return err_set(e, ERR_INPUT, "--fresh: %s was not made by trainyard run; move it away yourself or use another --output-dir",
+        return err_set(e, ERR_INPUT,
+                       "--fresh: %s was not made by trainyard run; move it away yourself or use another --output-dir",
                        path);
     if (wish == OUTDIR_RESUME && !seen->ours && !seen->checkpoints)
-        return err_set(e, ERR_INPUT, "--resume: there is no run in %s to go on with", path);
+        return err_set(e, ERR_INPUT, "%s holds no run to continue (--resume, --rebase)", path);
 
     if (wish == OUTDIR_FRESH)
         *ret = seen->ours ? OUTDIR_MOVE : OUTDIR_NEW;
     else if (seen->finished)
-        *ret = wish == OUTDIR_RESUME ? OUTDIR_REOPEN : OUTDIR_DONE;
+        *ret = wish == OUTDIR_RESUME || need >= RERUN_RESUME ? OUTDIR_REOPEN : OUTDIR_DONE;
+    else if (need >= RERUN_REBASE) /* processes of the earlier life must not be taken for those of this one */
+        *ret = OUTDIR_REOPEN;
     else
         *ret = seen->ours || seen->checkpoints ? OUTDIR_CONTINUE : OUTDIR_NEW;
     return 0;
@@ -50,8 +55,20 @@ static int look(const char *path, struct outdir_seen *ret, struct err *e)
     ret->empty = names.n == 0;
     ret->ours = has(path, "uid");
     ret->checkpoints = has(path, "checkpoints/checkpoint");
-    ret->finished = has(path, "finished");
     return 0;
+}
+
+/* `finished` counts for the life that the folder is in, which wrote it. */
+static int look_at_end(struct outdir *o, struct err *e)
+{
+    auto_free char *uid = NULL;
+    if (!o->seen.ours)
+        return 0;
+    if (output_uid(o->path, &uid, e) < 0)
+        return -1;
+    int finished = output_finished(o->path, uid, &o->finished_step, e);
+    o->seen.finished = finished > 0;
+    return finished < 0 ? -1 : 0;
 }
 
 static json_t *read_json(const char *dir, const char *name)
@@ -89,8 +106,8 @@ static int new_uid(char out[40], struct err *e)
         return err_errno(e, ERR_IO, "random numbers for a uid");
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* RFC 9562, version 4 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-    str_fmt(out, 40, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5],
-            b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    str_fmt(out, 40, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
+            b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
     return 0;
 }
 
@@ -100,18 +117,32 @@ static int read_uid(const char *file, char out[40], struct err *e)
     if (file_read(file, 256, &text, e) < 0)
         return -1;
     text.data[strcspn(text.data, " \r\n")] = '\0';
+    if (text.data[0] != '\0' && job_check_uid(text.data, e) < 0)
+        return err_wrap(e, "%s", file);
     str_fmt(out, 40, "%s", text.data);
     return 0;
 }
 
-/* The lock is the kernel's: it goes when this process goes, however it goes. */
-static int lock(struct outdir *o, const char *file, struct err *e)
+static int in_use(const char *path, struct err *e)
 {
-    o->lock = open(file, O_RDONLY | O_CLOEXEC);
-    if (o->lock < 0)
-        return file_error(file, e);
-    if (flock(o->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return err_set(e, ERR_INPUT, "another trainyard run is using %s", o->path);
+    return err_set(e, ERR_INPUT, "another trainyard run is using %s", path);
+}
+
+/* The lock is the kernel's: it goes when this process goes, however it goes. It is on the folder, which no run
+ * replaces; one that was renamed before the lock was had (--fresh of another launcher) is not the folder of that name
+ * any more. A file system that cannot lock a folder (NFS) does without. */
+static int lock(struct outdir *o, struct err *e)
+{
+    struct stat held, named;
+    auto_close int fd = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &held) < 0)
+        return file_error(o->path, e);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return in_use(o->path, e);
+    if (stat(o->path, &named) < 0 || named.st_ino != held.st_ino || named.st_dev != held.st_dev)
+        return in_use(o->path, e);
+    fd_close(o->lock); /* of a folder that was moved away */
+    o->lock = TAKE_FD(fd);
     return 0;
 }
 
@@ -120,11 +151,12 @@ static int settle_uid(struct outdir *o, const char *job_uid, struct err *e)
     auto_free char *file = path_join(o->path, "uid");
     auto_free char *finished = path_join(o->path, "finished");
 
-    if (file_exists(file) && (lock(o, file, e) < 0 || read_uid(file, o->uid, e) < 0))
+    if (file_exists(file) && read_uid(file, o->uid, e) < 0)
         return -1;
     if (o->plan == OUTDIR_CONTINUE && o->uid[0] != '\0')
         return 0;
-    if (job_uid[0] != '\0')
+    bool another = !str_eq(job_uid, o->uid); /* a new life */
+    if (job_uid[0] != '\0' && another)
         str_fmt(o->uid, sizeof(o->uid), "%s", job_uid);
     else if (new_uid(o->uid, e) < 0)
         return -1;
@@ -133,43 +165,46 @@ static int settle_uid(struct outdir *o, const char *job_uid, struct err *e)
 
     AUTO_FINI(buf) text = BUF_INIT;
     buf_printf(&text, "%s\n", o->uid);
-    if (file_write(file, text.data, text.len, e) < 0)
-        return -1;
-    fd_close(TAKE_FD(o->lock)); /* of the file that was replaced */
-    return lock(o, file, e);
+    return file_write(file, text.data, text.len, e);
 }
 
-int outdir_plan(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e)
+int outdir_open(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e)
 {
-    AUTO_FINI(outdir) o = { .lock = -1 };
-    struct outdir_seen seen;
+    AUTO_FINI(outdir) o = { .lock = -1, .path = xstrdup(path), .wish = wish };
+    enum outdir_plan ignored;
 
-    if (look(path, &seen, e) < 0 || outdir_decide(path, wish, &seen, &o.plan, e) < 0)
+    if (file_exists(path) && !file_is_dir(path))
+        return err_set(e, ERR_INPUT, "output folder: %s is not a folder", path);
+    if (file_exists(path) && lock(&o, e) < 0)
         return -1;
-    if (o.plan == OUTDIR_DONE) {
-        json_auto_t *finished = read_json(path, "finished");
-        o.finished_step = json_integer_value(json_object_get(finished, "step"));
-    }
-    o.path = xstrdup(path);
+    if (look(path, &o.seen, e) < 0 || look_at_end(&o, e) < 0 ||
+        outdir_decide(path, wish, &o.seen, RERUN_FREE, &ignored, e) < 0)
+        return -1;
     *ret = o;
     o = (struct outdir){ .lock = -1 };
     return 0;
 }
 
-/* The old run must not be in use, also when it is only moved. */
-static int check_unused(struct outdir *o, struct err *e)
+int outdir_plan(struct outdir *o, enum rerun need, struct err *e)
 {
-    auto_free char *file = path_join(o->path, "uid");
-    int rc = lock(o, file, e);
-    fd_close(TAKE_FD(o->lock));
-    return rc;
+    return outdir_decide(o->path, o->wish, &o->seen, need, &o->plan, e);
+}
+
+/* A folder that this launcher made, or that another one made at the same moment and perhaps has used already. */
+static int enter(struct outdir *o, struct err *e)
+{
+    struct outdir_seen seen;
+    if (dir_make(o->path, e) < 0 || lock(o, e) < 0 || look(o->path, &seen, e) < 0)
+        return -1;
+    return seen.ours ? in_use(o->path, e) : 0;
 }
 
 int outdir_make(struct outdir *o, const char *job_uid, struct err *e)
 {
-    if (o->plan == OUTDIR_MOVE && (check_unused(o, e) < 0 || move_aside(o->path, &o->moved_to, e) < 0))
+    if (o->plan == OUTDIR_MOVE && move_aside(o->path, &o->moved_to, e) < 0)
         return -1;
-    if (dir_make(o->path, e) < 0 || settle_uid(o, job_uid, e) < 0)
+    bool held = o->lock >= 0 && o->plan != OUTDIR_MOVE;
+    if ((!held && enter(o, e) < 0) || settle_uid(o, job_uid, e) < 0)
         return err_wrap(e, "output folder");
     return 0;
 }
@@ -216,11 +251,27 @@ static json_t *last_of_history(const json_t *history)
     return last;
 }
 
+/* What callbacks did: which checkpoint is the result when it is not the newest one, and which epoch was the last. */
+static void add_result(const char *path, const json_t *history, struct buf *out)
+{
+    const char *checkpoint = json_string_value(json_object_get(history, "checkpoint"));
+    const json_t *best = json_object_get(history, "best_epoch"), *stopped = json_object_get(history, "stopped_epoch");
+    if (stopped != NULL)
+        buf_printf(out, "  %-12s after epoch %lld, by a callback\n", "ended",
+                   (long long)json_integer_value(stopped) + 1);
+    if (checkpoint != NULL)
+        buf_printf(out, "  %-12s %s/checkpoints/%s, of epoch %lld\n", "result", path, checkpoint,
+                   (long long)json_integer_value(best) + 1);
+}
+
 void outdir_summary(const char *path, struct buf *out)
 {
     static const struct {
         const char *name, *what;
-    } FILES[] = { { "checkpoints", "checkpoints" }, { "summaries", "summaries" }, { "history.json", "history" }, { "model.json", "model" } };
+    } FILES[] = { { "checkpoints", "checkpoints" },
+                  { "summaries", "summaries" },
+                  { "history.json", "history" },
+                  { "model.json", "model" } };
     json_auto_t *history = read_json(path, "history.json");
     json_auto_t *last = last_of_history(json_object_get(history, "history"));
     const json_t *final = json_object_get(history, "final");
@@ -229,6 +280,7 @@ void outdir_summary(const char *path, struct buf *out)
         add_metrics(final, out);
     else if (json_object_size(last) > 0)
         add_metrics(last, out);
+    add_result(path, history, out);
     for (size_t i = 0; i < COUNT_OF(FILES); i++)
         if (has(path, FILES[i].name))
             buf_printf(out, "  %-12s %s/%s\n", FILES[i].what, path, FILES[i].name);

@@ -1,48 +1,55 @@
 /* outdir - the output folder of `trainyard run` before and after the replicas run: whose it is, whether it begins
- * again or goes on, and what is said about it at the end. (What the chief writes: train/output.h.)
+ * again or goes on, and what is said about it at the end. (What the chief writes: chief/output.h.)
  *
- *     <output>/uid        the job's uid: kept when a run is resumed; locked (flock) while a launcher uses it
+ * The folder itself is locked (flock) while a launcher uses it, from before it looks until it ends.
+ *
+ *     <output>/uid        the job's uid: kept when a run is resumed
  *     <output>/job.yaml   the job as it runs, --set and --replicas applied
  */
 #ifndef TRAINYARD_CLI_OUTDIR_H
 #define TRAINYARD_CLI_OUTDIR_H
 
 #include "job/job.h"
+#include "job/rerun.h"
 
 enum outdir_wish { OUTDIR_ANY, OUTDIR_RESUME, OUTDIR_FRESH };
 
 struct outdir_seen {
-    bool present, ours;  /* a folder with a uid file of a trainyard run */
+    bool present, ours; /* a folder with a uid file of a trainyard run */
     bool empty;
-    bool checkpoints;    /* something to resume from */
+    bool checkpoints; /* something to resume from */
     bool finished;
 };
 enum outdir_plan {
-    OUTDIR_NEW,          /* nothing there to go on with */
-    OUTDIR_CONTINUE,     /* same life of the job */
-    OUTDIR_REOPEN,       /* it had finished: go on from its last checkpoint as a new life */
-    OUTDIR_MOVE,         /* move it aside, then as OUTDIR_NEW */
-    OUTDIR_DONE          /* finished already: nothing to do */
+    OUTDIR_NEW,      /* nothing there to continue */
+    OUTDIR_CONTINUE, /* same life of the job */
+    OUTDIR_REOPEN,   /* it had finished, or gets other batches: go on from its last checkpoint as a new life */
+    OUTDIR_MOVE,     /* move it aside, then as OUTDIR_NEW */
+    OUTDIR_DONE      /* finished already: nothing to do */
 };
-/* Pure. ERR_INPUT when the wish cannot be had. */
-MUST_USE int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_seen *seen, enum outdir_plan *ret,
-                           struct err *e);
+/* Pure. ERR_INPUT when the wish cannot be had. need: what the job changes of the earlier run, all of it allowed. */
+MUST_USE int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_seen *seen, enum rerun need,
+                           enum outdir_plan *ret, struct err *e);
 
 struct outdir {
     char *path;
+    enum outdir_wish wish;
+    struct outdir_seen seen;
     char uid[40];
     enum outdir_plan plan;
-    char *moved_to;      /* OUTDIR_MOVE: where the old one is */
+    char *moved_to;        /* OUTDIR_MOVE: where the old one is */
     int64_t finished_step; /* OUTDIR_DONE */
-    int lock;            /* descriptor */
+    int lock;              /* descriptor of the folder; -1: there was none */
 };
-/* Looks and decides; changes nothing. */
-MUST_USE int outdir_plan(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e);
+/* Locks the folder, if there is one, and looks; changes nothing. ERR_INPUT when another launcher uses it. */
+MUST_USE int outdir_open(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e);
+/* Decides; changes nothing. */
+MUST_USE int outdir_plan(struct outdir *o, enum rerun need, struct err *e);
 /* Does what was decided (not for OUTDIR_DONE): moves, makes, locks. The uid is the job's own or a new random one.
  * ERR_INPUT when another launcher uses the folder. */
 MUST_USE int outdir_make(struct outdir *o, const char *job_uid, struct err *e);
 void outdir_fini(struct outdir *o);
-DEFINE_AUTO_FINI(outdir, outdir_fini)
+DEFINE_AUTO_FINI(outdir, outdir_fini);
 
 /* Final metrics and where the files are, for people; from what the chief left in the folder. */
 void outdir_summary(const char *path, struct buf *out);

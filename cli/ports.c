@@ -32,6 +32,7 @@ int ports_find(size_t n, uint64_t seed, int *ret, struct err *e)
     for (size_t i = 0; i < found; i++)
         fd_close(held[i]);
     if (found < n)
-        return err_set(e, ERR_IO, "%zu free ports are needed, %zu found between %d and %d", n, found, PORT_FIRST, PORT_LAST);
+        return err_set(e, ERR_IO, "%zu free ports are needed, %zu found between %d and %d", n, found, PORT_FIRST,
+                       PORT_LAST);
     return 0;
 }

@@ -58,6 +58,7 @@ int progress_parse(const char *body, size_t n, struct progress *ret, struct err 
     p.epoch_total = whole(v, "epoch_batches_total");
     p.done = whole(v, "batches_done");
     p.total = whole(v, "batches_total");
+    p.looked = real(json_object_get(v, "last_update_time")) > 0;
     p.workers = whole(v, "workers");
     p.examples_per_second = real(json_object_get(v, "examples_per_second"));
     add_metric(&p, "loss", json_object_get(v, "loss"));
@@ -71,10 +72,15 @@ int progress_parse(const char *body, size_t n, struct progress *ret, struct err 
 }
 
 enum { PACE_MIN_MS = 100, PACE_STILL_MS = 3000 }; /* the chief itself looks once a second only */
-static const double PACE_SECONDS = 3; /* time constant of the smoothing */
+static const double PACE_SECONDS = 3;             /* time constant of the smoothing */
 
-void pace_note(struct pace *p, int64_t done, int64_t now_ms)
+void pace_note(struct pace *p, const struct progress *seen, int64_t now_ms)
 {
+    int64_t done = seen->done;
+    if (!seen->looked) { /* a chief that starts */
+        *p = (struct pace){ 0 };
+        return;
+    }
     if (p->at_ms == 0 || done < p->done) { /* first, or rolled back */
         *p = (struct pace){ .at_ms = now_ms, .done = done };
         return;
@@ -112,13 +118,22 @@ static PRINTF_LIKE(3, 4) bool part(struct buf *out, size_t width, const char *fm
     return true;
 }
 
+static const char *time_for(int64_t batches, const struct pace *pace, char out[32])
+{
+    double seconds = (double)MAX(batches, 0) / pace->per_second;
+    return str_duration(seconds < 1 ? seconds : ceil(seconds), out);
+}
+
+/* Of the epoch, and of the job when more than this epoch is left. */
 static void add_eta(const struct progress *p, const struct pace *pace, size_t width, struct buf *out)
 {
-    char left[32];
+    char epoch[32], job[32];
+    int64_t epoch_left = p->epoch_total - p->epoch_done, job_left = p->total - p->done;
     if (pace->per_second <= 0)
         return;
-    double seconds = (double)(p->epoch_total - p->epoch_done) / pace->per_second;
-    part(out, width, "  ETA %s", str_duration(seconds < 1 ? seconds : ceil(seconds), left));
+    time_for(epoch_left, pace, epoch);
+    if (job_left <= epoch_left || !part(out, width, "  ETA %s, job %s", epoch, time_for(job_left, pace, job)))
+        part(out, width, "  ETA %s", epoch);
 }
 
 /* Everything behind the bar. */
@@ -143,7 +158,8 @@ void progress_bar(const struct progress *p, const struct pace *pace, bool finish
     AUTO_FINI(buf) line = BUF_INIT, facts = BUF_INIT;
 
     if (p->epoch_total <= 0) { /* nothing is trained yet */
-        part(&line, width, "%s%s%s", p->state[0] != '\0' ? p->state : "starting", p->message[0] != '\0' ? ": " : "", p->message);
+        part(&line, width, "%s%s%s", p->state[0] != '\0' ? p->state : "starting", p->message[0] != '\0' ? ": " : "",
+             p->message);
         buf_add(out, line.data, line.len);
         return;
     }
@@ -173,9 +189,13 @@ enum line_kind progress_line_kind(const char *text)
     return LINE_SHOW;
 }
 
-void progress_epoch_line(const char *text, struct buf *out)
+void progress_epoch_line(const char *text, size_t width, struct buf *out)
 {
+    static const char *const BARS[] = { " [====================] 100% ", " [==========] 100% ", " [=====] 100% " };
     int end = 0, cut = 0;
     sscanf(text, "epoch %*d/%*d%n done%n", &end, &cut);
-    buf_printf(out, "E%.*s [====================] 100%% %s", end - 1, text + 1, text + cut);
+    size_t room = (size_t)end + strlen(text + cut), i = 0;
+    while (i < COUNT_OF(BARS) && room + strlen(BARS[i]) > width)
+        i++;
+    buf_printf(out, "E%.*s%s%s", end - 1, text + 1, i < COUNT_OF(BARS) ? BARS[i] : " ", text + cut);
 }

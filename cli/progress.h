@@ -1,6 +1,6 @@
 /* progress - what the chief's GET /progress says, and the bar that is made of it. Pure: time is a parameter.
  *
- *     Epoch 2/5 [=========>..........] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 1.2 s
+ *     Epoch 2/5 [=========>..........] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 1 s, job 4 s
  */
 #ifndef TRAINYARD_CLI_PROGRESS_H
 #define TRAINYARD_CLI_PROGRESS_H
@@ -11,12 +11,13 @@ enum { PROGRESS_METRICS_MAX = 8 };
 
 struct progress {
     char state[24], message[200];
-    int64_t step, epoch, epochs;      /* epoch from 1; epochs 0: not known (steps are given) */
-    int64_t epoch_done, epoch_total;  /* batches of this epoch */
-    int64_t done, total;              /* batches of the job */
+    int64_t step, epoch, epochs;     /* epoch from 1; epochs 0: not known (steps are given) */
+    int64_t epoch_done, epoch_total; /* batches of this epoch */
+    int64_t done, total;             /* batches of the job */
+    bool looked;                     /* the chief has seen what is done; before, done means nothing */
     double examples_per_second;
     int64_t workers;
-    size_t nmetrics;                  /* loss first */
+    size_t nmetrics; /* loss first */
     struct {
         char name[32];
         double value;
@@ -31,7 +32,8 @@ struct pace {
     int64_t at_ms, done;
     double per_second; /* 0: not known yet */
 };
-void pace_note(struct pace *p, int64_t done, int64_t now_ms);
+/* The batches of an earlier life are no speed: begins when the chief has looked. */
+void pace_note(struct pace *p, const struct progress *seen, int64_t now_ms);
 
 /* One line of at most `width` columns: parts that do not fit are left out, least important first.
  * finished: the epoch is over (full bar, no ETA). */
@@ -40,7 +42,8 @@ void progress_bar(const struct progress *p, const struct pace *pace, bool finish
 /* What the terminal does with a line of the chief while the bar says the same. */
 enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };
 enum line_kind progress_line_kind(const char *text);
-/* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3" */
-void progress_epoch_line(const char *text, struct buf *out);
+/* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3"; the bar
+ * is as long as `width` columns allow, and gone when it does not fit. */
+void progress_epoch_line(const char *text, size_t width, struct buf *out);
 
 #endif

@@ -5,15 +5,18 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "chief/earlier.h"
+#include "chief/weights.h"
 #include "cli.h"
-#include "data/dataset.h"
+#include "data/job_data.h"
 #include "launcher.h"
-#include "nn/model.h"
+#include "nn/callback.h"
+#include "nn/class_weight.h"
 #include "outdir.h"
 
 struct run {
     const char *job_path, *output_dir, *data_dir, *log_level, *log_format;
-    bool resume, fresh;
+    bool resume, rebase, fresh;
     struct strlist sets, replicas, args;
     enum log_format format;
 };
@@ -24,19 +27,25 @@ static void run_fini(struct run *r)
     strlist_fini(&r->replicas);
     strlist_fini(&r->args);
 }
-DEFINE_AUTO_FINI(run, run_fini)
+DEFINE_AUTO_FINI(run, run_fini);
 
 static int parse(struct run *r, int argc, char **argv, enum opt_result *result, struct err *e)
 {
     const struct opt opts[] = {
         OPT_SECTION("Job"),
-        OPT_LIST("replicas", "ROLE=N,...", &r->replicas, "so many replicas of ps, worker, chief or evaluator, as in ps=2,worker=4"),
+        OPT_LIST("replicas", "ROLE=N,...", &r->replicas,
+                 "so many replicas of ps, worker, chief or evaluator, as in ps=2,worker=4"),
         OPT_LIST("set", "PATH=VALUE", &r->sets, "a field below spec, as in fit.epochs=1"),
         OPT_SECTION("Files"),
         OPT_STR("data-dir", NULL, "DIR", &r->data_dir, "where the data files are (default: the manifest's folder)"),
         OPT_STR("output-dir", NULL, "DIR", &r->output_dir, "checkpoints, summaries, model (default: ./runs/NAME)"),
-        OPT_BOOL("resume", &r->resume, "go on with the run in the output folder; it is an error when there is none. "
-                                       "Without this flag an interrupted run is resumed too, a finished one is not touched"),
+        OPT_BOOL("resume", &r->resume,
+                 "continue the run in the output folder, also when it has finished or the optimizer's "
+                 "hyperparameters differ; it is an error if the folder holds no run. Without this flag an interrupted "
+                 "run is "
+                 "resumed too, a finished one is not touched"),
+        OPT_BOOL("rebase", &r->rebase,
+                 "as --resume, also with other training data, batch size or seed: from the next epoch on"),
         OPT_BOOL("fresh", &r->fresh, "begin again; what an earlier run left is renamed to NAME.old-1, NAME.old-2, ..."),
         OPT_SECTION("Log"),
         OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &r->log_level, "debug, info (default), warning or error"),
@@ -46,11 +55,12 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
     static const struct opt_program PROGRAM = {
         .name = "trainyard run",
         .usage = "[flags] JOB",
-        .about = "Trains a job on this machine. The replicas that its manifest asks for run as processes on loopback ports; "
-                 "those that die are started again by their restartPolicy. Ctrl-C saves a checkpoint and stops; a second one "
-                 "stops at once. JOB is a YAML or JSON file, or - for standard input.",
+        .about = "Trains a job on this machine. The replicas that its manifest asks for run as processes on loopback "
+                 "ports; those that die are started again by their restartPolicy. Ctrl-C saves a checkpoint and stops; "
+                 "a second one stops at once. JOB is a YAML or JSON file, or - for standard input.",
         .epilog = "Exit codes: 0 finished; 2 bad input; 3 training diverged; 138 peer or storage lost; 143 stopped.\n"
-                  "TRAINYARD_BIN_DIR names the folder of trainyard-ps and trainyard-worker (default: this program's, then PATH).",
+                  "TRAINYARD_BIN_DIR names the folder of trainyard-ps and trainyard-worker (default: this program's, "
+                  "then PATH).",
     };
     enum log_level level;
 
@@ -62,8 +72,8 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
         return 0;
     if (cli_arguments(&PROGRAM, &r->args, 1, 1, e) < 0)
         return -1;
-    if (r->resume && r->fresh)
-        return err_set(e, ERR_INPUT, "--resume and --fresh contradict each other");
+    if ((r->resume || r->rebase) && r->fresh)
+        return err_set(e, ERR_INPUT, "--%s and --fresh contradict each other", r->rebase ? "rebase" : "resume");
     if (log_level_parse(r->log_level, &level, e) < 0 || log_format_parse(r->log_format, &r->format, e) < 0)
         return -1;
     log_setup(level, r->format, r->format == LOG_JSON ? "launcher" : NULL);
@@ -81,45 +91,92 @@ static int load(const struct run *r, struct job **ret, struct err *e)
             return -1;
     for (size_t i = 0; i < r->sets.n; i++)
         strlist_add(&sets, r->sets.items[i]);
+    if (r->resume) /* the chief judges by the manifest, as on a cluster */
+        strlist_add(&sets, "fit.resume=true");
+    if (r->rebase)
+        strlist_add(&sets, "fit.rebase=true");
     if (job_load_with(r->job_path, &sets, &job, e) < 0)
         return -1;
     if (!job->has_model)
-        return err_set(e, ERR_INPUT, "%s: job '%s' has no model; replicas that bring their own image run on a cluster only",
+        return err_set(e, ERR_INPUT,
+                       "%s: job '%s' has no model; replicas that bring their own image run on a cluster only",
                        job->file, job->name);
     *ret = TAKE(job);
     return 0;
 }
 
 /* Opens the data as the replicas will: a fault is said once and with its place in the user's own file, and an index
- * that must be made is made once, not by every replica. */
+ * that must be made is made once, not by every replica. Gives the batches that the job would train. */
 static int check_data(const struct job *job, const struct model *model, const char *data_dir, const char *output_dir,
-                      struct err *e)
+                      struct ordinal_space *ret, struct err *e)
 {
-    const struct data_spec *specs[] = { &job->train, &job->validation };
+    AUTO_FINI(job_data) data = { .train = NULL };
     auto_free char *cache = path_join(output_dir, "cache");
 
     if (dir_check(data_dir, e) < 0)
         return err_wrap(e, "data folder (--data-dir)");
-    for (size_t i = 0; i < COUNT_OF(specs); i++) {
-        AUTO(dataset) *d = NULL;
-        struct err cause = { 0 };
-        if (!specs[i]->present)
-            continue;
-        if (dataset_open(specs[i], data_dir, cache, &d, e) < 0)
-            return -1;
-        if (model_check_data(model, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
-                             dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
-            return node_error(&specs[i]->node, e, "%s", cause.msg);
-    }
+    if (job_data_open_train(job, model, data_dir, cache, &data, e) < 0 ||
+        job_data_open_validation(job, model, data_dir, cache, &data, e) < 0)
+        return -1;
+    *ret = data.space;
     return 0;
 }
 
-/* The job as it runs, for the replicas and for whoever looks at the folder later. */
-static int write_job(const struct job *job, const char *path, struct err *e)
+/* The chief will read them; here a fault is said before anything is made. */
+static int check_weights(const struct job *job, const struct model *model, const char *data_dir, struct err *e)
 {
-    AUTO_FINI(buf) text = BUF_INIT;
-    yaml_emit(job->doc, &text);
-    return file_write(path, text.data, text.len, e);
+    AUTO_FINI(buf) report = BUF_INIT;
+    auto_free void *vector = NULL;
+    if (job->fit.initial_weights == NULL)
+        return 0;
+    auto_free char *path = path_join(data_dir, job->fit.initial_weights);
+    if (mem_alloc(model_size(model) * sizeof(float), "initial weights", &vector, e) < 0 ||
+        weights_load(path, model, vector, &report, e) < 0)
+        return err_wrap(e, "fit.initialWeights");
+    return 0;
+}
+
+/* ---- the earlier run in the output folder ---- */
+
+static int refuse(const char *dir, const struct earlier *was, enum rerun allowed, struct err *e)
+{
+    AUTO_FINI(buf) differs = BUF_INIT;
+    enum rerun need = rerun_need(&was->changes);
+    rerun_text(&was->changes, allowed, &differs);
+    return err_set(e, ERR_INPUT, "%s holds a%s run with other settings: %s; %s--fresh starts from scratch", dir,
+                   was->finished ? " finished" : "n interrupted", differs.data,
+                   need == RERUN_RESUME   ? "--resume continues with the new ones, "
+                   : need == RERUN_REBASE ? "--rebase continues with the new ones from the next epoch, "
+                                          : "");
+}
+
+/* Judges the run that is there by the rules of a chief, before anything is changed. *ret: what the job changes. */
+static int judge(const struct job *job, const struct model *model, const char *data_dir,
+                 const struct ordinal_space *space, const char *dir, enum rerun *ret, struct err *e)
+{
+    AUTO(layout) *layout = layout_new(model);
+    AUTO(checkpoint) *newest = NULL;
+    AUTO_FINI(earlier) was = { 0 };
+    AUTO_FINI(buf) taken = BUF_INIT;
+    const struct earlier_job now = {
+        .job = job, .model = model, .layout = layout, .space = space, .data_dir = data_dir
+    };
+    auto_free char *checkpoints = path_join(dir, "checkpoints"), *damaged = NULL;
+    enum rerun allowed = earlier_allowed(job);
+    struct rebase rebase = { 0 };
+    struct earlier_length length;
+    if (checkpoint_open_whole(checkpoints, &newest, &damaged, e) < 0 || earlier_read(dir, &now, newest, &was, e) < 0)
+        return -1;
+    *ret = rerun_need(&was.changes);
+    if (*ret > allowed)
+        return refuse(dir, &was, allowed, e);
+    if (newest != NULL &&
+        (earlier_check(&now, newest, &rebase, e) < 0 || earlier_length(&now, newest, &rebase, &length, e) < 0))
+        return -1;
+    rerun_text(&was.changes, RERUN_FREE, &taken);
+    if (taken.len > 0)
+        log_info("going on with %s: %s", dir, taken.data);
+    return 0;
 }
 
 static void announce(const struct job *job, const struct model *model, const struct outdir *out)
@@ -131,13 +188,14 @@ static void announce(const struct job *job, const struct model *model, const str
         log_info("the earlier run is now %s", out->moved_to);
     cli_replicas(job, &replicas);
     log_info("%s %s: %s, %s parameters, output in %s",
-             out->plan == OUTDIR_CONTINUE || out->plan == OUTDIR_REOPEN ? "resuming" : "running", job->name, replicas.data,
-             cli_count(model_params(model), params), out->path);
+             out->plan == OUTDIR_CONTINUE || out->plan == OUTDIR_REOPEN ? "resuming" : "running", job->name,
+             replicas.data, cli_count(model_params(model), params), out->path);
     if (job->run_policy.suspend)
         log_info("runPolicy.suspend: a cluster would wait; here the job runs");
 }
 
-static int tell_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds, struct err *e)
+static int tell_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds,
+                    struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     char time[32];
@@ -146,10 +204,11 @@ static int tell_end(const struct job *job, const struct outdir *out, const struc
         buf_printf(&text, "%s finished in %s\n", job->name, str_duration(seconds, time));
         outdir_summary(out->path, &text);
     } else if (end->exit_code == 143) {
-        buf_printf(&text, "%s stopped after %s; the same command goes on with it\n", job->name, str_duration(seconds, time));
+        buf_printf(&text, "%s stopped after %s; the same command continues it\n", job->name,
+                   str_duration(seconds, time));
     } else {
-        buf_printf(&text, "%s failed after %s with exit code %d%s%s\n", job->name, str_duration(seconds, time), end->exit_code,
-                   end->reason[0] != '\0' ? ": " : "", end->reason);
+        buf_printf(&text, "%s failed after %s with exit code %d%s%s\n", job->name, str_duration(seconds, time),
+                   end->exit_code, end->reason[0] != '\0' ? ": " : "", end->reason);
     }
     return cli_print(&text, e);
 }
@@ -157,8 +216,10 @@ static int tell_end(const struct job *job, const struct outdir *out, const struc
 static int tell_done(const struct job *job, const struct outdir *out, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    buf_printf(&text, "%s has finished already, at step %lld; --fresh begins again, --resume goes on (with more epochs)\n",
-               job->name, (long long)out->finished_step);
+    buf_printf(
+        &text,
+        "%s has finished already, at step %lld; --fresh starts from scratch, --resume continues (with more epochs)\n",
+        job->name, (long long)out->finished_step);
     outdir_summary(out->path, &text);
     return cli_print(&text, e);
 }
@@ -180,23 +241,37 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
         return -1;
     auto_free char *data_dir = r.data_dir != NULL ? xstrdup(r.data_dir) : path_dir(r.job_path);
     auto_free char *output_dir = r.output_dir != NULL ? xstrdup(r.output_dir) : path_join("runs", job->name);
-    if (model_build(&job->model, &job->compile, data_dir, &model, e) < 0)
+    if (model_build(&job->model, &job->compile, data_dir, &model, e) < 0 ||
+        callbacks_check(&job->callbacks, model, job_evaluates(job), e) < 0 ||
+        class_weights_check(&job->class_weight, model, e) < 0)
         return -1;
-    enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume ? OUTDIR_RESUME : OUTDIR_ANY;
-    if (outdir_plan(output_dir, wish, &out, e) < 0)
+    enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume || r.rebase ? OUTDIR_RESUME : OUTDIR_ANY;
+    struct ordinal_space space = { 0 };
+    enum rerun need = RERUN_FREE;
+    if (outdir_open(output_dir, wish, &out, e) < 0 || launcher_check(job, e) < 0 ||
+        check_data(job, model, data_dir, output_dir, &space, e) < 0)
+        return -1;
+    bool earlier = !r.fresh && (out.seen.ours || out.seen.checkpoints);
+    if ((earlier && judge(job, model, data_dir, &space, output_dir, &need, e) < 0) || outdir_plan(&out, need, e) < 0)
         return -1;
     if (out.plan == OUTDIR_DONE)
         return tell_done(job, &out, e);
-    if (launcher_check(job, e) < 0 || check_data(job, model, data_dir, output_dir, e) < 0 ||
-        outdir_make(&out, job->uid, e) < 0)
+    if (!(earlier && out.seen.checkpoints) && check_weights(job, model, data_dir, e) < 0)
         return -1;
 
     auto_free char *job_file = path_join(output_dir, "job.yaml");
-    if (write_job(job, job_file, e) < 0 || stop_install(e) < 0)
+    if (stop_install(e) < 0 || outdir_make(&out, job->uid, e) < 0 ||
+        earlier_write_job(output_dir, job, data_dir, e) < 0)
         return -1;
     announce(job, model, &out);
-    struct launch launch = { .job = job, .job_file = job_file, .data_dir = data_dir, .output_dir = output_dir, .uid = out.uid,
-                             .log_level = r.log_level, .log_format = r.log_format, .json = r.format == LOG_JSON };
+    struct launch launch = { .job = job,
+                             .job_file = job_file,
+                             .data_dir = data_dir,
+                             .output_dir = output_dir,
+                             .uid = out.uid,
+                             .log_level = r.log_level,
+                             .log_format = r.log_format,
+                             .json = r.format == LOG_JSON };
     struct launch_end end;
     if (launcher_run(&launch, &end, e) < 0)
         return -1;

@@ -64,7 +64,8 @@ int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *
     static const struct opt_program PROGRAM = {
         .name = "trainyard show model",
         .usage = "[flags] FILE",
-        .about = "Prints the model of a TrainJob manifest, or of a file with Keras's Model.to_json(), as model.summary() does.",
+        .about = "Prints the model of a TrainJob manifest, or of a file with Keras's Model.to_json(), as "
+                 "model.summary() does.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
@@ -103,11 +104,13 @@ static void describe_cluster(const struct cluster *c, struct buf *out)
     }
     const char *chief = cluster_chief_address(c);
     buf_printf(out, "this task   %s%s\n", cluster_task_name(c, name), cluster_is_chief(c) ? " (hosts the chief)" : "");
-    buf_printf(out, "chief at    %s\n", chief != NULL ? chief : "nowhere: the cluster has neither a chief nor a worker 0");
+    buf_printf(out, "chief at    %s\n",
+               chief != NULL ? chief : "nowhere: the cluster has neither a chief nor a worker 0");
     for (enum role r = ROLE_PS; r < ROLE_COUNT; r++)
         for (size_t i = 0; i < c->hosts[r].n; i++)
             if (c->hosts[r].items[i] != NULL)
-                buf_printf(out, "%s-%-*zu%s\n", role_name(r), (int)(11 - strlen(role_name(r))), i, c->hosts[r].items[i]);
+                buf_printf(out, "%s-%-*zu%s\n", role_name(r), (int)(11 - strlen(role_name(r))), i,
+                           c->hosts[r].items[i]);
 }
 
 int show_cluster_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
@@ -115,8 +118,9 @@ int show_cluster_command(int argc, char **argv, int *ret_exit UNUSED, struct err
     static const struct opt_program PROGRAM = {
         .name = "trainyard show cluster",
         .usage = "[flags]",
-        .about = "Prints which task a replica started here would be, and who its peers are: from these flags, else from the "
-                 "environment's JOB_NAME, TASK_INDEX, PS_HOSTS, WORKER_HOSTS, CHIEF_HOST, else from TF_CONFIG.",
+        .about =
+            "Prints which task a replica started here would be, and who its peers are: from these flags, else from the "
+            "environment's JOB_NAME, TASK_INDEX, PS_HOSTS, WORKER_HOSTS, CHIEF_HOST, else from TF_CONFIG.",
     };
     struct cluster_input flags = { 0 }, env = cluster_env();
     AUTO_FINI(cluster) cluster = { 0 };

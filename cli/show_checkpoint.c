@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "checkpoint_path.h"
+#include "chief/checkpoint_path.h"
 #include "cli.h"
 #include "element.h"
-#include "train/bundle.h"
+#include "tfio/bundle.h"
 
 enum { ELEMENTS_SHOWN = 1000, COLUMN_MAX = 72, TEXT_SHOWN = 64 << 10 };
 
@@ -117,8 +117,9 @@ int show_checkpoint_command(int argc, char **argv, int *ret_exit UNUSED, struct 
     static const struct opt_program PROGRAM = {
         .name = "trainyard show checkpoint",
         .usage = "[flags] PATH",
-        .about = "Lists the tensors of a checkpoint (TensorFlow's V2 format, written by Trainyard or TensorFlow) and verifies their "
-                 "checksums. PATH is an output folder or a checkpoints folder (its newest checkpoint), or a checkpoint's prefix.",
+        .about = "Lists the tensors of a checkpoint (TensorFlow's V2 format, written by Trainyard or TensorFlow) and "
+                 "verifies their checksums. PATH is an output folder (the job's result), a checkpoints folder (its "
+                 "newest checkpoint), or a checkpoint's prefix.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;

@@ -4,9 +4,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "cli.h"
-#include "train/curves.h"
-#include "train/events.h"
+#include "curves.h"
+#include "tfio/events.h"
 
 struct tag_row { /* one tag of one run */
     enum event_kind kind;
@@ -28,10 +29,13 @@ static void tag_table_fini(struct tag_table *t)
     }
     strmap_free(t->index);
 }
-DEFINE_AUTO_FINI(tag_table, tag_table_fini)
+DEFINE_AUTO_FINI(tag_table, tag_table_fini);
 
-static const char *const KINDS[] = { [EVENT_SCALAR] = "scalar", [EVENT_HISTOGRAM] = "histogram", [EVENT_TEXT] = "text",
-                                     [EVENT_SESSION] = "session", [EVENT_OTHER] = "other" };
+static const char *const KINDS[] = { [EVENT_SCALAR] = "scalar",
+                                     [EVENT_HISTOGRAM] = "histogram",
+                                     [EVENT_TEXT] = "text",
+                                     [EVENT_SESSION] = "session",
+                                     [EVENT_OTHER] = "other" };
 
 static void note(struct tag_table *t, const char *run, const struct event *event)
 {
@@ -40,8 +44,11 @@ static void note(struct tag_table *t, const char *run, const struct event *event
 
     if (row == NULL) {
         row = xcalloc(1, sizeof(*row));
-        *row = (struct tag_row){ .kind = event->kind, .tag = xstrdup(event->tag), .first_step = event->step,
-                                 .min = (double)INFINITY, .max = -(double)INFINITY };
+        *row = (struct tag_row){ .kind = event->kind,
+                                 .tag = xstrdup(event->tag),
+                                 .first_step = event->step,
+                                 .min = (double)INFINITY,
+                                 .max = -(double)INFINITY };
         str_fmt(row->run, sizeof(row->run), "%s", run);
         strmap_set(t->index, key, row);
     }
@@ -54,21 +61,36 @@ static void note(struct tag_table *t, const char *run, const struct event *event
 
 static void print_point(const char *run, const struct event *event, struct buf *out)
 {
+    char number[32];
     if (event->kind == EVENT_SCALAR)
-        buf_printf(out, "%s\t%s\t%lld\t%.9g\n", run, event->tag, (long long)event->step, event->value);
+        buf_printf(out, "%s\t%s\t%lld\t%s\n", run, event->tag, (long long)event->step,
+                   str_float((float)event->value, number));
     else if (event->kind == EVENT_HISTOGRAM)
-        buf_printf(out, "%s\t%s\t%lld\t%.0f values in %zu buckets\n", run, event->tag, (long long)event->step, event->value,
-                   event->nbuckets);
+        buf_printf(out, "%s\t%s\t%lld\t%.0f values in %zu buckets\n", run, event->tag, (long long)event->step,
+                   event->value, event->nbuckets);
     else
         buf_printf(out, "%s\t%s\t%lld\t%s\n", run, event->tag, (long long)event->step, event->text);
 }
 
-/* Points of the tag when one is given, else the table's rows. */
-static int read_all(const char *path, const char *tag, struct tag_table *table, struct buf *out, struct err *e)
+/* What the runs of a path are called beside those of others: "runs/a" also for runs/a/ and runs/a/summaries. */
+static char *name_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    const size_t tail = strlen("/summaries");
+    if (n > tail && strncmp(path + n - tail, "/summaries", tail) == 0)
+        n -= tail;
+    return xstrndup(path, n);
+}
+
+/* Points of the tag when one is given, else the table's rows. name: in front of the runs, or NULL. */
+static int read_all(const char *path, const char *name, const char *tag, struct tag_table *table, struct buf *out,
+                    struct err *e)
 {
     AUTO(events_reader) *reader = NULL;
     struct event event;
-    char run[128];
+    char run[128], own[128];
     bool any = false;
 
     if (events_reader_open(path, &reader, e) < 0)
@@ -85,7 +107,8 @@ static int read_all(const char *path, const char *tag, struct tag_table *table, 
         }
         if (event.kind == EVENT_OTHER || (event.kind == EVENT_SESSION && tag == NULL))
             continue;
-        events_reader_run(reader, &event, run, sizeof(run));
+        events_reader_run(reader, &event, own, sizeof(own));
+        str_fmt(run, sizeof(run), "%s%s%s", name != NULL ? name : "", name != NULL ? "/" : "", own);
         if (tag == NULL)
             note(table, run, &event);
         else if (strstr(event.tag, tag) != NULL)
@@ -102,8 +125,8 @@ static void print_table(const struct tag_table *t, struct buf *out)
         run_width = MAX(run_width, (int)MIN(strlen(row->run), 40));
         tag_width = MAX(tag_width, (int)MIN(strlen(row->tag), 60));
     }
-    buf_printf(out, "%-*s  %-*s  %-9s %6s  %-17s %12s %12s %12s\n", run_width, "RUN", tag_width, "TAG", "KIND", "POINTS", "STEPS",
-               "LAST", "MIN", "MAX");
+    buf_printf(out, "%-*s  %-*s  %-9s %6s  %-17s %12s %12s %12s\n", run_width, "RUN", tag_width, "TAG", "KIND",
+               "POINTS", "STEPS", "LAST", "MIN", "MAX");
     for (size_t i = 0; i < strmap_size(t->index); i++) {
         const struct tag_row *row = strmap_value(t->index, i);
         char steps[48];
@@ -116,16 +139,30 @@ static void print_table(const struct tag_table *t, struct buf *out)
     }
 }
 
-static int plot(const char *path, const char *file, const struct curves_look *look, struct buf *out, struct err *e)
+static int load_series(const struct strlist *paths, struct series_set *ret, struct err *e)
 {
-    AUTO_FINI(series_set) series = SERIES_SET_INIT;
     AUTO_FINI(strlist) warnings = { 0 };
-    AUTO_FINI(buf) svg = BUF_INIT;
 
-    if (series_load(path, &series, &warnings, e) < 0)
-        return -1;
+    for (size_t i = 0; i < paths->n; i++) {
+        AUTO_FINI(series_set) series = SERIES_SET_INIT;
+        auto_free char *name = name_of(paths->items[i]);
+        if (series_load(paths->items[i], paths->n == 1 ? ret : &series, &warnings, e) < 0)
+            return -1;
+        series_merge(ret, name, &series);
+    }
     for (size_t i = 0; i < warnings.n; i++)
         log_warning("%s", warnings.items[i]);
+    return 0;
+}
+
+static int plot(const struct strlist *paths, const char *file, const struct svg_options *look, struct buf *out,
+                struct err *e)
+{
+    AUTO_FINI(series_set) series = SERIES_SET_INIT;
+    AUTO_FINI(buf) svg = BUF_INIT;
+
+    if (load_series(paths, &series, e) < 0)
+        return -1;
     curves_svg(&series, look, &svg);
     if (str_eq(file, "-")) {
         buf_add(out, svg.data, svg.len);
@@ -133,7 +170,20 @@ static int plot(const char *path, const char *file, const struct curves_look *lo
     }
     if (file_write(file, svg.data, svg.len, e) < 0)
         return -1;
-    buf_printf(out, "curves of %s drawn into %s\n", path, file);
+    buf_str(out, "curves of");
+    for (size_t i = 0; i < paths->n; i++)
+        buf_printf(out, " %s", paths->items[i]);
+    buf_printf(out, " drawn into %s\n", file);
+    return 0;
+}
+
+static int list(const struct strlist *paths, const char *tag, struct tag_table *table, struct buf *out, struct err *e)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        auto_free char *name = paths->n > 1 ? name_of(paths->items[i]) : NULL;
+        if (read_all(paths->items[i], name, tag, table, out, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -141,20 +191,23 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
 {
     static const struct opt_program PROGRAM = {
         .name = "trainyard show events",
-        .usage = "[flags] PATH",
-        .about = "Shows TensorBoard event files: PATH is one of them, or a folder that is searched with its subfolders. Without "
-                 "flags a line for each run and tag; with --tag every point; with --plot a picture of the scalars.",
+        .usage = "[flags] PATH...",
+        .about = "Shows TensorBoard event files: PATH is one of them, or a folder that is searched with its "
+                 "subfolders. Without flags a line for each run and tag; with --tag every point; with --plot a picture "
+                 "of the scalars. Several PATHs are shown beside each other, as runs of one picture.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
     AUTO_FINI(tag_table) table = { .index = strmap_new() };
-    struct curves_look look = curves_look_default();
+    struct svg_options look = svg_options_default();
     const char *file = NULL, *smoothing = NULL;
     enum opt_result result;
     const struct opt opts[] = {
         OPT_STR("tag", NULL, "TEXT", &look.tag, "only tags that contain this text"),
         OPT_STR("plot", NULL, "FILE", &file, "draw the curves into this SVG file, - for standard output"),
-        OPT_STR("smoothing", NULL, "X", &smoothing, "of the drawn curves, 0 to 0.99, as TensorBoard's slider (default 0.6)"),
+        OPT_STR(
+            "smoothing", NULL, "X", &smoothing,
+            "of the drawn curves, 0 to 0.99, as TensorBoard's slider (default: 0.6 for lines of 20 points or more)"),
         OPT_STR("title", NULL, "TEXT", &look.title, "above the picture"),
         OPT_END,
     };
@@ -163,17 +216,17 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
         return -1;
     if (result == OPT_DONE)
         return 0;
-    if (cli_arguments(&PROGRAM, &args, 1, 1, e) < 0)
+    if (cli_arguments(&PROGRAM, &args, 1, SIZE_MAX, e) < 0)
         return -1;
     if (smoothing != NULL && str_f64(smoothing, &look.smoothing, e) < 0)
         return err_wrap(e, "--smoothing");
-    if (!(look.smoothing >= 0 && look.smoothing < 1))
+    if (smoothing != NULL && !(look.smoothing >= 0 && look.smoothing < 1))
         return err_set(e, ERR_INPUT, "--smoothing: %s is out of range; it must be at least 0 and below 1", smoothing);
     if (file != NULL) {
-        if (plot(args.items[0], file, &look, &text, e) < 0)
+        if (plot(&args, file, &look, &text, e) < 0)
             return -1;
     } else {
-        if (read_all(args.items[0], look.tag, &table, &text, e) < 0)
+        if (list(&args, look.tag, &table, &text, e) < 0)
             return -1;
         if (look.tag == NULL)
             print_table(&table, &text);

@@ -9,7 +9,7 @@
 
 enum phase {
     PHASE_RUN,
-    PHASE_END,          /* the chief ended well, the others leave by themselves */
+    PHASE_END, /* the chief ended well, the others leave by themselves */
     PHASE_STOP_CHIEF,
     PHASE_STOP_WORKERS,
     PHASE_STOP_PS,
@@ -26,10 +26,12 @@ struct supervisor {
     size_t n;
     enum phase phase;
     int64_t phase_deadline;
-    bool group_killed;      /* of this phase */
-    int64_t insist_at;      /* when the group is asked again; INT64_MAX: it was */
+    bool group_killed; /* of this phase */
+    int64_t insist_at; /* when the group is asked again; INT64_MAX: it was */
     bool user_stop;
-    int64_t deadline;       /* of the job; INT64_MAX: none */
+    bool again;       /* it stops to start all replicas again */
+    int64_t again_ms; /* how long after the last one's end */
+    int64_t deadline; /* of the job; INT64_MAX: none */
     int64_t restarts;
     int exit_code;
     char reason[ERR_TEXT_MAX];
@@ -55,11 +57,14 @@ void supervisor_free(struct supervisor *s)
     free(s);
 }
 
-void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy, bool decides)
+void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy,
+                    bool decides)
 {
     s->replicas = xrealloc(s->replicas, (s->n + 1) * sizeof(s->replicas[0]));
     struct replica *r = &s->replicas[s->n++];
-    *r = (struct replica){ .role = role, .index = index, .policy = policy, .decides = decides, .delay_ms = RESTART_DELAY_MS };
+    *r = (struct replica){
+        .role = role, .index = index, .policy = policy, .decides = decides, .delay_ms = RESTART_DELAY_MS
+    };
     if (name != NULL)
         str_fmt(r->name, sizeof(r->name), "%s", name);
     else
@@ -99,8 +104,11 @@ const char *supervise_exit_text(int exit_code, char out[64])
 
 /* ---- phases ---- */
 
-static bool in_group(const struct replica *r, enum phase phase)
+/* An evaluator has no part in a restart of all others. */
+static bool in_group(const struct supervisor *s, const struct replica *r, enum phase phase)
 {
+    if (s->again && r->role == ROLE_EVALUATOR)
+        return false;
     switch (phase) {
     case PHASE_STOP_CHIEF:
         return r->decides;
@@ -123,7 +131,7 @@ static size_t running(const struct supervisor *s, enum phase phase, struct buf *
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct replica *r = &s->replicas[i];
-        if (r->state != REPLICA_RUNNING || !in_group(r, phase))
+        if (r->state != REPLICA_RUNNING || !in_group(s, r, phase))
             continue;
         if (ret_names != NULL)
             buf_printf(ret_names, "%s%s", n > 0 ? ", " : "", r->name);
@@ -135,7 +143,7 @@ static size_t running(const struct supervisor *s, enum phase phase, struct buf *
 static void signal_group(struct supervisor *s, int signal)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->replicas[i].state == REPLICA_RUNNING && in_group(&s->replicas[i], s->phase))
+        if (s->replicas[i].state == REPLICA_RUNNING && in_group(s, &s->replicas[i], s->phase))
             s->ops.signal(s->user, i, signal);
 }
 
@@ -164,7 +172,7 @@ static void enter(struct supervisor *s, enum phase phase, int64_t now)
     s->group_killed = false;
     s->phase_deadline = phase == PHASE_OVER ? INT64_MAX : now + phase_ms(s, phase);
     s->insist_at = phase == PHASE_STOP_WORKERS || phase == PHASE_STOP_PS ? now + INSIST_MS : INT64_MAX;
-    for (size_t i = 0; i < s->n; i++) /* nobody is started any more */
+    for (size_t i = 0; i < s->n && !s->again; i++) /* nobody is started any more */
         if (s->replicas[i].state == REPLICA_WAITING)
             s->replicas[i].state = REPLICA_ENDED;
 
@@ -174,9 +182,21 @@ static void enter(struct supervisor *s, enum phase phase, int64_t now)
         signal_group(s, SIGTERM);
 }
 
+/* The replicas have ended that are to be started together. */
+static void start_all(struct supervisor *s, int64_t now)
+{
+    s->again = false;
+    s->phase = PHASE_RUN;
+    s->phase_deadline = s->insist_at = INT64_MAX;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->replicas[i].state == REPLICA_WAITING && s->replicas[i].role != ROLE_EVALUATOR)
+            s->replicas[i].start_at = now + s->again_ms;
+}
+
 static void fail(struct supervisor *s, int exit_code, int64_t now, const char *reason)
 {
     s->exit_code = exit_code;
+    s->again = false;
     str_fmt(s->reason, sizeof(s->reason), "%s", reason);
     say(s, LOG_ERROR, "%s", reason);
     enter(s, PHASE_STOP_CHIEF, now);
@@ -203,6 +223,8 @@ static void phase_late(struct supervisor *s, int64_t now)
         enter(s, PHASE_STOP_WORKERS, now);
     } else if (s->phase == PHASE_KILL) {
         say(s, LOG_ERROR, "%s cannot be killed", names.data);
+        s->exit_code = s->again ? 138 : s->exit_code;
+        s->again = false;
         enter(s, PHASE_OVER, now);
     } else if (!s->group_killed) {
         say(s, LOG_WARNING, "%s did not stop within %s, killing", names.data,
@@ -219,31 +241,57 @@ static void advance(struct supervisor *s, int64_t now)
 {
     while (s->phase >= PHASE_STOP_CHIEF && s->phase < PHASE_STOP_PS && running(s, s->phase, NULL) == 0)
         enter(s, s->phase + 1, now);
-    if (s->phase != PHASE_RUN && s->phase != PHASE_OVER && running(s, PHASE_KILL, NULL) == 0)
+    if (s->phase == PHASE_RUN || s->phase == PHASE_OVER || running(s, PHASE_KILL, NULL) > 0)
+        return;
+    if (s->again)
+        start_all(s, now);
+    else
         enter(s, PHASE_OVER, now);
 }
 
 /* ---- events ---- */
 
+/* The others that run are stopped first, in the order of the end. */
+static void restart_all(struct supervisor *s, int64_t delay_ms, int64_t now)
+{
+    s->again = true;
+    s->again_ms = delay_ms;
+    enter(s, PHASE_STOP_CHIEF, now);
+}
+
 static void restart(struct supervisor *s, struct replica *r, int exit_code, int64_t now)
 {
     char how[64], delay[32];
+    bool all = s->config.restart_all && r->role != ROLE_EVALUATOR;
 
     if (now - r->started_at >= RESTART_FORGET_MS) /* it had been well for a while */
         r->delay_ms = RESTART_DELAY_MS;
-    if (exit_code == EXIT_STOPPED && !r->decides) /* the chief may be ending the job: it has the word first */
+    if (exit_code == EXIT_STOPPED && !r->decides && !all) /* the chief may be ending the job: it has the word first */
         r->delay_ms = MAX(r->delay_ms, STOPPED_DELAY_MS);
     s->restarts++;
     r->restarts++;
     r->state = REPLICA_WAITING;
     r->start_at = now + r->delay_ms;
-    say(s, LOG_WARNING, "%s %s; starting it again in %s (restart %" PRId64 " of at most %" PRId64 ")", r->name,
-        supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay), s->restarts,
-        s->config.backoff_limit);
+    if (all)
+        say(s, LOG_WARNING, "%s %s; restarting all replicas (restart %" PRId64 " of at most %" PRId64 ")", r->name,
+            supervise_exit_text(exit_code, how), s->restarts, s->config.backoff_limit);
+    else
+        say(s, LOG_WARNING, "%s %s; starting it again in %s (restart %" PRId64 " of at most %" PRId64 ")", r->name,
+            supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay), s->restarts,
+            s->config.backoff_limit);
+    if (all)
+        restart_all(s, r->delay_ms, now);
     r->delay_ms = MIN(r->delay_ms * 2, RESTART_DELAY_MAX_MS);
 }
 
-static void exited_while_running(struct supervisor *s, struct replica *r, int exit_code, const char *last_words, int64_t now)
+/* Bad input, or diverged: nobody is started again after it. */
+static bool is_final(int exit_code)
+{
+    return exit_code == 2 || exit_code == 3;
+}
+
+static void exited_while_running(struct supervisor *s, struct replica *r, int exit_code, const char *last_words,
+                                 int64_t now)
 {
     char how[64], reason[ERR_TEXT_MAX];
 
@@ -251,7 +299,7 @@ static void exited_while_running(struct supervisor *s, struct replica *r, int ex
         enter(s, PHASE_END, now);
         return;
     }
-    bool wanted = restart_wanted(r->policy, exit_code) && exit_code != 2 && exit_code != 3;
+    bool wanted = restart_wanted(r->policy, exit_code) && !is_final(exit_code);
     if (!wanted && exit_code == 0)
         return;
     if (wanted && s->restarts < s->config.backoff_limit) {
@@ -260,8 +308,8 @@ static void exited_while_running(struct supervisor *s, struct replica *r, int ex
     }
     supervise_exit_text(exit_code, how);
     if (wanted)
-        str_fmt(reason, sizeof(reason), "%s %s, and %" PRId64 " restarts were made (runPolicy.backoffLimit)", r->name, how,
-                s->restarts);
+        str_fmt(reason, sizeof(reason), "%s %s, and %" PRId64 " restarts were made (runPolicy.backoffLimit)", r->name,
+                how, s->restarts);
     else if (last_words[0] != '\0')
         str_fmt(reason, sizeof(reason), "%s %s: %s", r->name, how, last_words);
     else
@@ -269,12 +317,30 @@ static void exited_while_running(struct supervisor *s, struct replica *r, int ex
     fail(s, exit_code != 0 ? exit_code : 138, now, reason);
 }
 
+/* Of those that a restart of all stops, and of an evaluator meanwhile. */
+static void exited_to_start_again(struct supervisor *s, struct replica *r, int exit_code, const char *last_words,
+                                  int64_t now)
+{
+    if (r->role == ROLE_EVALUATOR || is_final(exit_code)) {
+        exited_while_running(s, r, exit_code, last_words, now);
+    } else if (exit_code != 0) {
+        r->state = REPLICA_WAITING;
+        r->start_at = INT64_MAX;
+        r->restarts++;
+    } else if (r->decides) { /* it was at the end */
+        s->again = false;
+        enter(s, PHASE_END, now);
+    }
+}
+
 void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now)
 {
     struct replica *r = &s->replicas[i];
 
     r->state = REPLICA_ENDED;
-    if (s->phase == PHASE_RUN)
+    if (s->again)
+        exited_to_start_again(s, r, exit_code, last_words, now);
+    else if (s->phase == PHASE_RUN)
         exited_while_running(s, r, exit_code, last_words, now);
     else if (s->user_stop && r->decides && s->phase == PHASE_STOP_CHIEF && !s->group_killed)
         s->exit_code = exit_code; /* 143: saved; 0: it was at the end anyway; else it could not save */
@@ -285,14 +351,16 @@ void supervisor_stop(struct supervisor *s, int count, int64_t now)
 {
     char text[32];
 
-    if (s->phase == PHASE_OVER || s->phase == PHASE_KILL)
+    if (s->phase == PHASE_OVER || (s->phase == PHASE_KILL && !s->again))
         return;
+    bool again = s->again;
+    s->again = false;
     if (count >= 2) {
         say(s, LOG_WARNING, "stopping at once");
         enter(s, PHASE_KILL, now);
     } else if (s->phase == PHASE_END) {
         enter(s, PHASE_STOP_WORKERS, now);
-    } else if (s->phase == PHASE_RUN) {
+    } else if (s->phase == PHASE_RUN || again) {
         AUTO_FINI(buf) names = BUF_INIT;
         s->user_stop = true;
         s->exit_code = 143;
@@ -319,7 +387,7 @@ static void start_due(struct supervisor *s, int64_t now)
 
 void supervisor_tick(struct supervisor *s, int64_t now)
 {
-    if (s->phase == PHASE_RUN && now >= s->deadline)
+    if ((s->phase == PHASE_RUN || s->again) && now >= s->deadline)
         fail(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds");
     if (s->phase == PHASE_RUN)
         start_due(s, now);
@@ -333,7 +401,7 @@ void supervisor_tick(struct supervisor *s, int64_t now)
 int64_t supervisor_next(const struct supervisor *s)
 {
     if (s->phase != PHASE_RUN)
-        return MIN(s->phase_deadline, s->insist_at);
+        return MIN(MIN(s->phase_deadline, s->insist_at), s->again ? s->deadline : INT64_MAX);
     int64_t next = s->deadline;
     for (size_t i = 0; i < s->n; i++)
         if (s->replicas[i].state == REPLICA_WAITING)
@@ -348,7 +416,7 @@ bool supervisor_over(const struct supervisor *s)
 
 bool supervisor_stopping(const struct supervisor *s)
 {
-    return s->phase != PHASE_RUN;
+    return s->phase != PHASE_RUN && !s->again;
 }
 
 int supervisor_exit_code(const struct supervisor *s)

@@ -6,6 +6,9 @@
  * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that
  * dies is started again by its restart policy after 10 ms, doubled each time up to 10 s; more than backoff_limit
  * restarts of the job, exit codes 2 and 3, and ends that the policy does not repeat fail the job.
+ * With restart_all (runPolicy.restartScope Job) all others but the evaluator are stopped then, and all are started
+ * together when the last of them has ended; that is one restart. Who ended well before has nothing to do again, and the
+ * chief's exit code 0 is the end of the job still.
  * Stopping is chief first (it saves a checkpoint), then workers and evaluators, then ps. These are asked a second time
  * after half a second, since without a chief there is nothing left to wait for. Each group has a bounded time, then it
  * is killed.
@@ -27,19 +30,20 @@ struct supervisor_ops {
 
 struct supervisor_config {
     int64_t backoff_limit;
-    int64_t active_deadline_ms;  /* 0: none */
-    int64_t stop_grace_ms;       /* the chief's time to save */
-    int64_t end_grace_ms;        /* the others' time to leave after the chief's end */
+    bool restart_all;
+    int64_t active_deadline_ms; /* 0: none */
+    int64_t stop_grace_ms;      /* the chief's time to save */
+    int64_t end_grace_ms;       /* the others' time to leave after the chief's end */
 };
 
 enum replica_state { REPLICA_WAITING, REPLICA_RUNNING, REPLICA_ENDED };
 struct replica {
     enum role role;
     int index;
-    char name[32];               /* "worker-3" */
+    char name[32]; /* "worker-3" */
     enum restart_policy policy;
     enum replica_state state;
-    bool decides;                /* its end with exit code 0 is the end of the job */
+    bool decides; /* its end with exit code 0 is the end of the job */
     int64_t start_at, started_at, delay_ms;
     int restarts;
 };
@@ -48,9 +52,10 @@ struct supervisor;
 struct supervisor *supervisor_new(const struct supervisor_config *config, const struct supervisor_ops *ops, void *user,
                                   int64_t now);
 void supervisor_free(struct supervisor *s);
-DEFINE_AUTO(supervisor, supervisor_free)
+DEFINE_AUTO(supervisor, supervisor_free);
 /* Add all before the first tick. name NULL: "worker-3". */
-void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy, bool decides);
+void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy,
+                    bool decides);
 size_t supervisor_count(const struct supervisor *s);
 const struct replica *supervisor_replica(const struct supervisor *s, size_t i);
 
@@ -63,9 +68,9 @@ void supervisor_tick(struct supervisor *s, int64_t now);
 /* When tick must be called again at the latest; INT64_MAX when only an event can change anything. */
 int64_t supervisor_next(const struct supervisor *s);
 
-bool supervisor_over(const struct supervisor *s);       /* nothing runs and nothing will */
+bool supervisor_over(const struct supervisor *s); /* nothing runs and nothing will */
 bool supervisor_stopping(const struct supervisor *s);
-int supervisor_exit_code(const struct supervisor *s);   /* of the job; meaningful when over */
+int supervisor_exit_code(const struct supervisor *s);      /* of the job; meaningful when over */
 const char *supervisor_reason(const struct supervisor *s); /* why the job failed, or "" */
 
 /* "was killed by signal 9 (Killed)", "ended with exit code 2". */

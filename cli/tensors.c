@@ -5,15 +5,16 @@
 
 #include "base/str.h"
 #include "codec/json.h"
+#include "zip_write.h"
 
 static const struct {
     size_t size;
     const char *safetensors, *numpy; /* names of the type in each format; NULL: it has none */
 } TYPES[TENSOR_TYPES] = {
-    [TENSOR_F32] = { 4, "F32", "<f4" }, [TENSOR_F64] = { 8, "F64", "<f8" }, [TENSOR_I8] = { 1, "I8", "|i1" },
-    [TENSOR_I16] = { 2, "I16", "<i2" }, [TENSOR_I32] = { 4, "I32", "<i4" }, [TENSOR_I64] = { 8, "I64", "<i8" },
-    [TENSOR_U8] = { 1, "U8", "|u1" },   [TENSOR_U16] = { 2, "U16", "<u2" }, [TENSOR_U32] = { 4, "U32", "<u4" },
-    [TENSOR_U64] = { 8, "U64", "<u8" }, [TENSOR_F16] = { 2, "F16", "<f2" }, [TENSOR_BF16] = { 2, "BF16", NULL },
+    [TENSOR_F32] = { 4, "F32", "<f4" },   [TENSOR_F64] = { 8, "F64", "<f8" }, [TENSOR_I8] = { 1, "I8", "|i1" },
+    [TENSOR_I16] = { 2, "I16", "<i2" },   [TENSOR_I32] = { 4, "I32", "<i4" }, [TENSOR_I64] = { 8, "I64", "<i8" },
+    [TENSOR_U8] = { 1, "U8", "|u1" },     [TENSOR_U16] = { 2, "U16", "<u2" }, [TENSOR_U32] = { 4, "U32", "<u4" },
+    [TENSOR_U64] = { 8, "U64", "<u8" },   [TENSOR_F16] = { 2, "F16", "<f2" }, [TENSOR_BF16] = { 2, "BF16", NULL },
     [TENSOR_BOOL] = { 1, "BOOL", "|b1" },
 };
 
@@ -25,7 +26,8 @@ static int put(const struct tensor_sink *sink, const struct buf *b, struct err *
 static int read_entry(const struct tensor_source *source, size_t i, void **ret, struct err *e)
 {
     auto_free void *data = NULL;
-    if (mem_alloc(source->entries[i].bytes, source->entries[i].name, &data, e) < 0 || source->read(source->user, i, data, e) < 0)
+    if (mem_alloc(source->entries[i].bytes, source->entries[i].name, &data, e) < 0 ||
+        source->read(source->user, i, data, e) < 0)
         return -1;
     *ret = TAKE(data);
     return 0;
@@ -58,14 +60,15 @@ static json_t *header_of(const struct tensor_source *source, const size_t *order
     size_t offset = 0;
 
     if (source->step != NULL)
-        json_object_set_new(header, "__metadata__", json_pack("{s:s, s:s}", "format", "trainyard", "step", source->step));
+        json_object_set_new(header, "__metadata__",
+                            json_pack("{s:s, s:s}", "format", "trainyard", "step", source->step));
     for (size_t k = 0; k < source->n; k++) {
         const struct tensor_entry *t = &source->entries[order[k]];
         json_t *shape = json_array();
         for (int d = 0; d < t->rank; d++)
             json_array_append_new(shape, json_integer(t->dims[d]));
-        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", TYPES[t->type].safetensors, "shape", shape, "data_offsets",
-                                  (json_int_t)offset, (json_int_t)(offset + t->bytes));
+        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", TYPES[t->type].safetensors, "shape", shape,
+                                  "data_offsets", (json_int_t)offset, (json_int_t)(offset + t->bytes));
         json_object_set_new(header, t->name, entry);
         offset += t->bytes;
     }
@@ -86,7 +89,8 @@ int safetensors_write(const struct tensor_source *source, const struct tensor_si
         return -1;
     for (size_t k = 0; k < source->n; k++) {
         auto_free void *data = NULL;
-        if (read_entry(source, order[k], &data, e) < 0 || sink->write(sink->user, data, source->entries[order[k]].bytes, e) < 0)
+        if (read_entry(source, order[k], &data, e) < 0 ||
+            sink->write(sink->user, data, source->entries[order[k]].bytes, e) < 0)
             return -1;
     }
     return 0;
@@ -94,23 +98,8 @@ int safetensors_write(const struct tensor_source *source, const struct tensor_si
 
 /* ---- npz: a zip (PKWARE APPNOTE) of NAME.npy members, method 0 ---- */
 
-/* CRC-32 of ISO 3309, reflected polynomial EDB88320, a nibble at a time. */
-static uint32_t crc32_of(uint32_t crc, const void *data, size_t n)
-{
-    static const uint32_t TABLE[16] = { 0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-                                        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c };
-    const unsigned char *p = data;
-    crc = ~crc;
-    for (size_t i = 0; i < n; i++) {
-        crc = TABLE[(crc ^ p[i]) & 15] ^ (crc >> 4);
-        crc = TABLE[(crc ^ (uint32_t)(p[i] >> 4)) & 15] ^ (crc >> 4);
-    }
-    return ~crc;
-}
-
 /* numpy.lib.format, version 1.0: magic, u16le length, a Python dict, spaces and \n up to a multiple of 64. */
-static void npy_header(const struct tensor_entry *t, struct buf *out)
+void npy_header(const struct tensor_entry *t, struct buf *out)
 {
     AUTO_FINI(buf) dict = BUF_INIT;
 
@@ -126,75 +115,29 @@ static void npy_header(const struct tensor_entry *t, struct buf *out)
     buf_add(out, dict.data, dict.len);
 }
 
-/* Fields that a member's own header and its entry in the directory share. */
-static void zip_common(struct buf *out, uint32_t crc, uint32_t size, size_t name_len)
-{
-    buf_u16le(out, 20); /* version needed: 2.0 */
-    buf_u16le(out, 0);  /* flags */
-    buf_u16le(out, 0);  /* stored */
-    buf_u16le(out, 0);  /* time 00:00 */
-    buf_u16le(out, 33); /* date 1980-01-01: the same input gives the same bytes */
-    buf_u32le(out, crc);
-    buf_u32le(out, size);
-    buf_u32le(out, size);
-    buf_u16le(out, (uint16_t)name_len);
-    buf_u16le(out, 0); /* extra */
-}
-
-static int npz_member(const struct tensor_source *source, size_t i, const struct tensor_sink *sink, uint64_t *offset,
-                      struct buf *directory, struct err *e)
+static int npz_member(const struct tensor_source *source, size_t i, struct zip_writer *zip, struct err *e)
 {
     const struct tensor_entry *t = &source->entries[i];
-    AUTO_FINI(buf) header = BUF_INIT, out = BUF_INIT;
+    AUTO_FINI(buf) header = BUF_INIT;
     auto_free void *data = NULL;
     auto_free char *name = xasprintf("%s.npy", t->name);
 
     if (TYPES[t->type].numpy == NULL)
         return err_set(e, ERR_INPUT, "%s: numpy has no %s; export as safetensors", t->name, TYPES[t->type].safetensors);
-    npy_header(t, &header);
-    if (t->bytes > UINT32_MAX - (1 << 20) || *offset + t->bytes > UINT32_MAX - (1 << 20))
+    if (t->bytes > UINT32_MAX)
         return err_set(e, ERR_INPUT, "more than 4 GiB do not fit into an npz; export as safetensors");
+    npy_header(t, &header);
     if (read_entry(source, i, &data, e) < 0)
         return -1;
-
-    uint32_t crc = crc32_of(crc32_of(0, header.data, header.len), data, t->bytes);
-    uint32_t size = (uint32_t)(header.len + t->bytes);
-    buf_add(&out, "PK\3\4", 4);
-    zip_common(&out, crc, size, strlen(name));
-    buf_str(&out, name);
-    buf_add(&out, header.data, header.len);
-    if (put(sink, &out, e) < 0 || sink->write(sink->user, data, t->bytes, e) < 0)
-        return -1;
-
-    buf_add(directory, "PK\1\2", 4);
-    buf_u16le(directory, 20); /* made by */
-    zip_common(directory, crc, size, strlen(name));
-    buf_u16le(directory, 0); /* comment */
-    buf_u16le(directory, 0); /* disk */
-    buf_u16le(directory, 0); /* internal attributes */
-    buf_u32le(directory, 0); /* external attributes */
-    buf_u32le(directory, (uint32_t)*offset);
-    buf_str(directory, name);
-    *offset += out.len + t->bytes;
-    return 0;
+    return zip_add(zip, name, &header, data, t->bytes, e) < 0 ? err_wrap(e, "npz; export as safetensors") : 0;
 }
 
 int npz_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e)
 {
-    AUTO_FINI(buf) directory = BUF_INIT;
-    uint64_t offset = 0;
+    AUTO_FINI(zip_writer) zip = ZIP_WRITER(sink);
 
-    if (source->n > 65534)
-        return err_set(e, ERR_INPUT, "more than 65534 tensors do not fit into an npz; export as safetensors");
     for (size_t i = 0; i < source->n; i++)
-        if (npz_member(source, i, sink, &offset, &directory, e) < 0)
+        if (npz_member(source, i, &zip, e) < 0)
             return -1;
-    uint32_t size = (uint32_t)directory.len;
-    buf_add(&directory, "PK\5\6\0\0\0\0", 8);
-    buf_u16le(&directory, (uint16_t)source->n);
-    buf_u16le(&directory, (uint16_t)source->n);
-    buf_u32le(&directory, size);
-    buf_u32le(&directory, (uint32_t)offset);
-    buf_u16le(&directory, 0); /* comment */
-    return put(sink, &directory, e);
+    return zip_finish(&zip, e);
 }

@@ -6,8 +6,22 @@
 
 #include "base/buf.h"
 
-enum tensor_type { TENSOR_F32, TENSOR_F64, TENSOR_I8, TENSOR_I16, TENSOR_I32, TENSOR_I64, TENSOR_U8, TENSOR_U16, TENSOR_U32,
-                   TENSOR_U64, TENSOR_F16, TENSOR_BF16, TENSOR_BOOL, TENSOR_TYPES };
+enum tensor_type {
+    TENSOR_F32,
+    TENSOR_F64,
+    TENSOR_I8,
+    TENSOR_I16,
+    TENSOR_I32,
+    TENSOR_I64,
+    TENSOR_U8,
+    TENSOR_U16,
+    TENSOR_U32,
+    TENSOR_U64,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_BOOL,
+    TENSOR_TYPES
+};
 enum { TENSOR_RANK_MAX = 8 };
 
 struct tensor_entry {
@@ -23,7 +37,7 @@ struct tensor_source {
     /* Fills entries[i].bytes bytes, little endian, C order. */
     int (*read)(void *user, size_t i, void *ret, struct err *e);
     void *user;
-    const char *step;   /* kept as metadata: the training step, or NULL */
+    const char *step; /* kept as metadata: the training step, or NULL */
 };
 struct tensor_sink {
     int (*write)(void *user, const void *data, size_t n, struct err *e);
@@ -31,6 +45,8 @@ struct tensor_sink {
 };
 
 MUST_USE int safetensors_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
+/* The header of a .npy file of this tensor. */
+void npy_header(const struct tensor_entry *t, struct buf *out);
 /* Less than 4 GiB a tensor and in all (no ZIP64); bfloat16 has no numpy type: both are ERR_INPUT. */
 MUST_USE int npz_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
 

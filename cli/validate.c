@@ -1,10 +1,16 @@
 /* trainyard validate FILE...: judges manifests without running anything. */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "cli.h"
-#include "nn/model.h"
+#include "data/job_data.h"
+#include "nn/callback.h"
+#include "nn/class_weight.h"
 
-static void describe(const char *file, const struct job *job, const struct model *model, struct buf *out)
+static void describe(const char *file, const struct job *job, const struct model *model, const char *data,
+                     struct buf *out)
 {
     char params[32];
     buf_printf(out, "%s: ok (TrainJob %s, ", file, job->name);
@@ -15,21 +21,72 @@ static void describe(const char *file, const struct job *job, const struct model
         buf_printf(out, ", %lld epoch%s", (long long)job->fit.epochs, job->fit.epochs == 1 ? "" : "s");
     else if (job->fit.steps > 0)
         buf_printf(out, ", %lld steps", (long long)job->fit.steps);
-    buf_str(out, ")\n");
+    buf_printf(out, "%s)\n", data);
 }
 
-static int validate(const char *file, const struct strlist *sets, const char *data_dir, struct buf *out, struct err *e)
+/* Each data set of the job: opened as a worker does it, and compared with the model. `out`: how large they are. */
+static void judge_data(const struct job *job, const struct model *model, const char *data_dir, const char *cache,
+                       struct strlist *faults, struct buf *out)
+{
+    static __typeof__(&job_data_open_train) const OPEN[] = { job_data_open_train, job_data_open_validation };
+    AUTO_FINI(job_data) data = { .train = NULL };
+
+    for (size_t i = 0; i < COUNT_OF(OPEN); i++) {
+        struct err why = { 0 };
+        if (OPEN[i](job, model, data_dir, cache, &data, &why) < 0 && !strlist_has(faults, why.msg))
+            strlist_add(faults, why.msg);
+    }
+    if (faults->n == 0)
+        buf_printf(out, ", %lld examples, %lld for validation", (long long)dataset_size(data.train),
+                   data.validation != NULL ? (long long)dataset_size(data.validation) : 0);
+}
+
+/* -1: at least one fault was added. */
+static int validate(const char *file, const struct strlist *sets, const char *data_dir, const char *cache,
+                    struct strlist *faults, struct buf *out)
 {
     AUTO(job) *job = NULL;
     AUTO(model) *model = NULL;
+    AUTO_FINI(buf) data = BUF_INIT;
+    struct err why = { 0 };
     auto_free char *base = data_dir != NULL ? xstrdup(data_dir) : path_dir(file);
 
-    if (job_load_with(file, sets, &job, e) < 0)
+    int result = job_load_all(file, sets, faults, &job, &why);
+    if (result == 0 && job->has_model)
+        result = model_build(&job->model, &job->compile, base, &model, &why);
+    if (result == 0 && model != NULL)
+        result = callbacks_check(&job->callbacks, model, job_evaluates(job), &why);
+    if (result < 0 && !strlist_has(faults, why.msg))
+        strlist_add(faults, why.msg);
+    if (model != NULL && class_weights_check(&job->class_weight, model, &why) < 0 && !strlist_has(faults, why.msg))
+        strlist_add(faults, why.msg);
+    if (faults->n == 0 && data_dir != NULL && model != NULL)
+        judge_data(job, model, data_dir, cache, faults, &data);
+    if (faults->n > 0)
         return -1;
-    if (job->has_model && model_build(&job->model, &job->compile, base, &model, e) < 0)
-        return -1;
-    describe(file, job, model, out);
+    describe(file, job, model, data.data != NULL ? data.data : "", out);
     return 0;
+}
+
+/* Gzip files are unpacked into a folder of its own, which goes afterwards. */
+static char *temporary_folder(void)
+{
+    const char *given = getenv("TMPDIR");
+    auto_free char *path =
+        xasprintf("%s/trainyard-validate.XXXXXX", given != NULL && given[0] != '\0' ? given : "/tmp");
+    return mkdtemp(path) != NULL ? TAKE(path) : NULL;
+}
+
+static void remove_folder(const char *path)
+{
+    AUTO_FINI(strlist) names = { 0 };
+    if (path == NULL || dir_list(path, &names, NULL) < 0)
+        return;
+    for (size_t i = 0; i < names.n; i++) {
+        auto_free char *file = path_join(path, names.items[i]);
+        (void)!file_remove(file, NULL);
+    }
+    rmdir(path);
 }
 
 int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
@@ -37,8 +94,9 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
     static const struct opt_program PROGRAM = {
         .name = "trainyard validate",
         .usage = "[flags] FILE...",
-        .about = "Checks TrainJob manifests: every key, type and range, the model's layers and shapes, loss, metrics and "
-                 "optimizer. Faults are named with file, line and column. Data files are not read.",
+        .about =
+            "Checks TrainJob manifests: every key, type and range, the model's layers and shapes, loss, metrics and "
+            "optimizer. All faults are named, with file, line and column. With --data-dir the data files are read too.",
         .epilog = "Exit codes: 0 all are good; 2 at least one is not.",
     };
     AUTO_FINI(strlist) sets = { 0 }, files = { 0 };
@@ -47,7 +105,8 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
     enum opt_result result;
     const struct opt opts[] = {
         OPT_LIST("set", "PATH=VALUE", &sets, "a field below spec, as in fit.epochs=1"),
-        OPT_STR("data-dir", NULL, "DIR", &data_dir, "where a kerasFile is looked for (default: the manifest's folder)"),
+        OPT_STR("data-dir", NULL, "DIR", &data_dir,
+                "read the data too, which is there; a kerasFile as well (default: the manifest's folder)"),
         OPT_END,
     };
 
@@ -57,12 +116,14 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
         return 0;
     if (cli_arguments(&PROGRAM, &files, 1, SIZE_MAX, e) < 0)
         return -1;
+    auto_free char *cache = data_dir != NULL ? temporary_folder() : NULL;
     for (size_t i = 0; i < files.n; i++) {
-        struct err bad = { 0 };
-        if (validate(files.items[i], &sets, data_dir, &text, &bad) < 0) {
-            log_error("%s", bad.msg);
+        AUTO_FINI(strlist) faults = { 0 };
+        if (validate(files.items[i], &sets, data_dir, cache, &faults, &text) < 0)
             *ret_exit = 2;
-        }
+        for (size_t k = 0; k < faults.n; k++)
+            log_error("%s", faults.items[k]);
     }
+    remove_folder(cache);
     return cli_print(&text, e);
 }

@@ -4,6 +4,7 @@
 #   IMAGE_REGISTRY   what stands before /operator and /trainer     (trainyard)
 #   IMAGE_TAG        the tag                                       (the version)
 #   IMAGE_TOOL       docker, podman or buildah                     (the first that works)
+#   IMAGE_BASE       the image to build on                         (Debian 12, by the digest in the Dockerfile)
 #   IMAGE_FLAGS      further flags of its build command
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,7 +46,7 @@ for target in "${@:-operator trainer}"; do
         image=$registry/$name:$tag
         started=$SECONDS
         # shellcheck disable=SC2086 # lists of words
-        "$tool" build $layers ${IMAGE_FLAGS:-} --target "$name" -t "$image" .
+        "$tool" build $layers ${IMAGE_FLAGS:-} ${IMAGE_BASE:+--build-arg BASE="$IMAGE_BASE"} --target "$name" -t "$image" .
         printf '%s: %s unpacked, built by %s in %s s\n' "$image" "$(size_of "$image")" "$tool" $((SECONDS - started))
     done
 done

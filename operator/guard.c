@@ -7,9 +7,9 @@
 #include "base/str.h"
 #include "kube/reflector.h"
 
-#define OTHER_LEASE "1ca428e5.training-operator.kubeflow.org"
+#define OTHER_LEASE   "1ca428e5.training-operator.kubeflow.org"
 #define OTHER_WEBHOOK "validator.training-operator.kubeflow.org"
-enum { LEASE_DEFAULT_S = 15, LOOK_AGAIN_MS = 1000 };
+enum { LEASE_DEFAULT_S = 15, RETRY_MS = 1000 };
 
 struct guard {
     struct loop *loop;
@@ -17,10 +17,10 @@ struct guard {
     struct timer expiry;
     void (*on_change)(void *user, const char *why);
     void *user;
-    char renewed[64];            /* the lease's renewTime as last seen */
+    char renewed[64]; /* the lease's renewTime as last seen */
     char holder[200], lease_ns[64];
-    int64_t alive_until_ms;      /* by our clock; 0: no lease */
-    int64_t blind_ms;            /* from then on what may not be listed counts as absent */
+    int64_t alive_until_ms; /* by our clock; 0: no lease */
+    int64_t blind_ms;       /* from then on what may not be listed counts as absent */
     bool webhook, told, told_other, lease_done, webhook_done;
 };
 
@@ -44,13 +44,13 @@ static void tell(struct guard *g)
     bool alive = g->alive_until_ms > clock_ms();
     bool seen = looked_at(g, g->lease_done, g->leases) && looked_at(g, g->webhook_done, g->webhooks);
     if (alive)
-        str_fmt(why, sizeof why, "training-operator holds its Lease %s/%s (%s)", g->lease_ns, OTHER_LEASE, g->holder);
+        str_fmt(why, sizeof(why), "training-operator holds its Lease %s/%s (%s)", g->lease_ns, OTHER_LEASE, g->holder);
     else if (g->webhook)
-        str_fmt(why, sizeof why, "training-operator's ValidatingWebhookConfiguration %s is installed", OTHER_WEBHOOK);
+        str_fmt(why, sizeof(why), "training-operator's ValidatingWebhookConfiguration %s is installed", OTHER_WEBHOOK);
     if (alive)
         timer_set(g->loop, &g->expiry, g->alive_until_ms + 1, on_expiry, g);
     else if (!seen) /* nobody tells of a refusal */
-        timer_set(g->loop, &g->expiry, MAX(g->blind_ms, clock_ms() + LOOK_AGAIN_MS), on_expiry, g);
+        timer_set(g->loop, &g->expiry, MAX(g->blind_ms, clock_ms() + RETRY_MS), on_expiry, g);
     bool other = why[0] != '\0';
     if ((!seen && !other) || (g->told && other == g->told_other))
         return;
@@ -59,8 +59,8 @@ static void tell(struct guard *g)
     g->on_change(g->user, other ? why : NULL);
 }
 
-/* A renewal counts from the moment it is seen: clocks of other machines are not trusted. A lease that was given away has
- * no holder. The first sight of one says only that it was alive some time: it counts for its duration, too. */
+/* A renewal counts from the moment it is seen: clocks of other machines are not trusted. A lease that was given away
+ * has no holder. The first sight of one says only that it was alive some time: it counts for its duration, too. */
 static void on_lease(void *user, const json_t *object)
 {
     struct guard *g = user;
@@ -71,9 +71,9 @@ static void on_lease(void *user, const json_t *object)
     if (holder == NULL || holder[0] == '\0') {
         g->alive_until_ms = 0;
     } else if (renewed != NULL && !str_eq(renewed, g->renewed)) {
-        str_fmt(g->renewed, sizeof g->renewed, "%s", renewed);
-        str_fmt(g->holder, sizeof g->holder, "%s", holder);
-        str_fmt(g->lease_ns, sizeof g->lease_ns, "%s", json_string_value(json_at(object, "metadata.namespace")));
+        str_fmt(g->renewed, sizeof(g->renewed), "%s", renewed);
+        str_fmt(g->holder, sizeof(g->holder), "%s", holder);
+        str_fmt(g->lease_ns, sizeof(g->lease_ns), "%s", json_string_value(json_at(object, "metadata.namespace")));
         g->alive_until_ms = clock_ms() + (seconds > 0 && seconds < 3600 ? seconds : LEASE_DEFAULT_S) * 1000;
     }
     tell(g);
@@ -113,34 +113,43 @@ static void webhooks_synced(void *user)
     tell(user);
 }
 
-static void each_lease(void *user, void (*one)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+static void each_lease(void *user, void (*one)(void *reflector, const char *ns, const char *name, const char *uid),
+                       void *reflector)
 {
     const struct guard *g = user;
     if (g->alive_until_ms != 0)
         one(reflector, g->lease_ns, OTHER_LEASE, NULL);
 }
 
-static void each_webhook(void *user, void (*one)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+static void each_webhook(void *user, void (*one)(void *reflector, const char *ns, const char *name, const char *uid),
+                         void *reflector)
 {
     if (((const struct guard *)user)->webhook)
         one(reflector, "", OTHER_WEBHOOK, NULL);
 }
 
-struct guard *guard_new(struct kube_client *k, int64_t patience_ms, void (*on_change)(void *user, const char *why), void *user)
+struct guard *guard_new(struct kube_client *k, int64_t patience_ms, void (*on_change)(void *user, const char *why),
+                        void *user)
 {
-    struct guard *g = xcalloc(1, sizeof *g);
-    const struct reflector_spec leases = { .resource = { "coordination.k8s.io", "v1", "leases", "Lease" }, .name = "training-operator-lease",
+    struct guard *g = xcalloc(1, sizeof(*g));
+    const struct reflector_spec leases = { .resource = { "coordination.k8s.io", "v1", "leases", "Lease" },
+                                           .name = "training-operator-lease",
                                            .field_selector = "metadata.name=" OTHER_LEASE };
-    const struct reflector_spec webhooks = {
-        .resource = { "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration" },
-        .name = "training-operator-webhook", .field_selector = "metadata.name=" OTHER_WEBHOOK, .metadata_only = true };
+    const struct reflector_spec webhooks = { .resource = { "admissionregistration.k8s.io", "v1",
+                                                           "validatingwebhookconfigurations",
+                                                           "ValidatingWebhookConfiguration" },
+                                             .name = "training-operator-webhook",
+                                             .field_selector = "metadata.name=" OTHER_WEBHOOK,
+                                             .metadata_only = true };
     g->loop = kube_client_loop(k);
     g->on_change = on_change;
     g->user = user;
     g->blind_ms = clock_ms() + patience_ms;
     timer_set(g->loop, &g->expiry, g->blind_ms, on_expiry, g);
-    g->leases = reflector_new(k, &leases, &(struct reflector_user){ on_lease, lease_gone, each_lease, leases_synced, g });
-    g->webhooks = reflector_new(k, &webhooks, &(struct reflector_user){ on_webhook, webhook_gone, each_webhook, webhooks_synced, g });
+    g->leases =
+        reflector_new(k, &leases, &(struct reflector_user){ on_lease, lease_gone, each_lease, leases_synced, g });
+    g->webhooks = reflector_new(k, &webhooks,
+                                &(struct reflector_user){ on_webhook, webhook_gone, each_webhook, webhooks_synced, g });
     return g;
 }
 

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/stop.h"
 #include "control/controller.h"
+#include "control/dispatch.h"
 #include "guard.h"
 #include "kube/events.h"
 #include "kube/lease.h"
@@ -22,22 +24,23 @@ struct operator
     struct loop *loop;
     struct kube_config *config;
     struct kube_client *client;
+    struct dispatch *dispatch;
     struct registry *registry;
     struct elector *elector;
     struct guard *guard;
     struct events *events;
-    struct events *told[3];          /* what is still to be told when the work has ended */
-    size_t ntold, unfinished;        /* unfinished: tellings and the handing over of the lease */
+    struct events *told[3];   /* what is still to be told when the work has ended */
+    size_t ntold, unfinished; /* unfinished: tellings and the handing over of the lease */
     struct controller *trainjobs, *tfjobs;
     struct http_server *metrics, *health;
     struct gauge *leading, *tfjob_active;
     struct timer beat;
     char identity[300], user_agent[64];
     bool leads, sees_leader, stopping;
-    int64_t cpu_ms;                  /* at the last beat */
-    int resting;                     /* beats in a row without work */
-    struct err failure;              /* why it ends, when not by a signal */
-    atomic_llong beat_ms;            /* for the probes, which are asked from another thread */
+    int64_t cpu_ms;       /* at the last beat */
+    int resting;          /* beats in a row without work */
+    struct err failure;   /* why it ends, when not by a signal */
+    atomic_llong beat_ms; /* for the probes, which are asked from another thread */
     atomic_bool ready;
 };
 
@@ -45,7 +48,7 @@ struct operator
 
 static int healthz(void *user, struct buf *body, const char **content_type)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     (void)content_type;
     int64_t silent = clock_ms() - atomic_load(&op->beat_ms);
     if (silent <= WEDGED_MS) {
@@ -58,7 +61,7 @@ static int healthz(void *user, struct buf *body, const char **content_type)
 
 static int readyz(void *user, struct buf *body, const char **content_type)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     bool ready = atomic_load(&op->ready);
     (void)content_type;
     buf_str(body, ready ? "ok\n" : "reading the cluster's state\n");
@@ -66,7 +69,7 @@ static int readyz(void *user, struct buf *body, const char **content_type)
 }
 
 /* A burst of jobs leaves holes behind that nobody needs when it is over. */
-static void rest(struct operator *op)
+static void rest(struct operator* op)
 {
     int64_t cpu_ms = clock_cpu_ns() / 1000000;
     op->resting = cpu_ms - op->cpu_ms > BEAT_MS / 100 ? 0 : op->resting + 1;
@@ -77,8 +80,9 @@ static void rest(struct operator *op)
 
 static void on_beat(void *user)
 {
-    struct operator *op = user;
-    bool synced = (op->trainjobs == NULL || controller_synced(op->trainjobs)) && (op->tfjobs == NULL || controller_synced(op->tfjobs));
+    struct operator* op = user;
+    bool synced = (op->trainjobs == NULL || controller_synced(op->trainjobs)) &&
+                  (op->tfjobs == NULL || controller_synced(op->tfjobs));
     atomic_store(&op->beat_ms, clock_ms());
     atomic_store(&op->ready, !op->stopping && (op->leads ? synced : op->sees_leader));
     if (op->stopping && stop_count() > 1) /* in a hurry: the lease runs out by itself */
@@ -87,7 +91,7 @@ static void on_beat(void *user)
     timer_set(op->loop, &op->beat, clock_ms() + BEAT_MS, on_beat, op);
 }
 
-static int open_servers(struct operator *op, struct err *e)
+static int open_servers(struct operator* op, struct err *e)
 {
     const struct http_route metrics[] = { http_metrics_route(op->registry) };
     const struct http_route health[] = { { "/healthz", healthz, op }, { "/readyz", readyz, op } };
@@ -100,29 +104,42 @@ static int open_servers(struct operator *op, struct err *e)
 
 /* ---- controllers ---- */
 
-static struct controller_settings settings(const struct operator *op, bool tfjob)
+static struct controller_settings settings(const struct operator* op, bool tfjob)
 {
     const struct options *o = op->options;
     bool volcano = str_eq(o->gang_scheduler, "volcano");
     int64_t force_s = tfjob ? o->tfjob_force_delete_s : o->force_delete_s;
     return (struct controller_settings){
-        .plan = { .network_policy = o->network_policy && !tfjob, .gang = o->gang_scheduler[0] != '\0', .gang_waits = volcano,
+        .plan = { .network_policy = o->network_policy && !tfjob,
+                  .gang = o->gang_scheduler[0] != '\0',
+                  .gang_waits = volcano,
                   .force_delete_ms = force_s * 1000 },
-        .build = { .trainer_image = o->trainer_image, .pull_policy = o->pull_policy, .tensorboard_image = o->tensorboard_image,
-                   .cluster_domain = o->cluster_domain, .gang_scheduler = o->gang_scheduler, .operator_ns = kube_client_namespace(op->client),
-                   .scraper_namespaces = &o->scraper_namespaces, .lost_after_s = o->force_delete_s > 0 ? SETTLE_S : 0 },
+        .build = { .trainer_image = o->trainer_image,
+                   .pull_policy = o->pull_policy,
+                   .tensorboard_image = o->tensorboard_image,
+                   .cluster_domain = o->cluster_domain,
+                   .gang_scheduler = o->gang_scheduler,
+                   .operator_ns = kube_client_namespace(op->client),
+                   .scraper_namespaces = &o->scraper_namespaces,
+                   .leave_user = !o->assign_user,
+                   .architecture = str_eq(o->architecture, "any") ? "" : o->architecture,
+                   .lost_after_s = o->force_delete_s > 0 ? SETTLE_S : 0 },
         .namespaces = &o->namespaces,
         .default_clean = tfjob ? o->tfjob_clean : CLEAN_RUNNING,
         .workers = (int)o->workers,
         .progress_ms = o->progress_s * 1000,
         .instance = o->pod_name != NULL ? o->pod_name : op->identity,
         .registry = op->registry,
+        .dispatch = op->dispatch,
     };
 }
 
-static void tell_people(struct operator *op, bool warning, const char *reason, const char *note)
+static void tell_people(struct operator* op, bool warning, const char *reason, const char *note)
 {
-    const struct event_object self = { .api_version = "v1", .kind = "Pod", .ns = op->options->pod_ns, .name = op->options->pod_name,
+    const struct event_object self = { .api_version = "v1",
+                                       .kind = "Pod",
+                                       .ns = op->options->pod_ns,
+                                       .name = op->options->pod_name,
                                        .uid = op->options->pod_uid };
     log_msg(warning ? LOG_WARNING : LOG_INFO, "%s", note);
     if (self.name != NULL && self.ns != NULL && self.uid != NULL)
@@ -131,9 +148,10 @@ static void tell_people(struct operator *op, bool warning, const char *reason, c
 
 static void on_guard(void *user, const char *why)
 {
-    struct operator *op = user;
-    auto_free char *note = why != NULL ? xasprintf("TFJobs are left alone: %s. Remove training-operator and they are taken over", why)
-                                       : xstrdup("no training-operator is at work: TFJobs are looked after");
+    struct operator* op = user;
+    auto_free char *note =
+        why != NULL ? xasprintf("TFJobs are left alone: %s. Remove training-operator and they are taken over", why)
+                    : xstrdup("no training-operator is at work: TFJobs are looked after");
     if (why != NULL) {
         controller_free(TAKE(op->tfjobs));
     } else if (op->tfjobs == NULL) {
@@ -146,7 +164,7 @@ static void on_guard(void *user, const char *why)
 
 static void on_leading(void *user)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     op->leads = true;
     gauge_set(op->leading, 1);
     log_info("%s leads", op->identity);
@@ -161,7 +179,7 @@ static void on_leading(void *user)
 
 static void on_leader(void *user, const char *identity)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     op->sees_leader = true;
     if (!op->leads)
         log_info("%s leads; this one waits", identity);
@@ -169,7 +187,7 @@ static void on_leader(void *user, const char *identity)
 
 /* ---- the end ---- */
 
-static void stop_work(struct operator *op)
+static void stop_work(struct operator* op)
 {
     op->stopping = true;
     atomic_store(&op->ready, false);
@@ -184,7 +202,7 @@ static void stop_work(struct operator *op)
 
 static void on_lost(void *user, const char *why)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     stop_work(op);
     err_put(&op->failure, ERR_LOST, "leadership is lost: %s", why);
     loop_stop(op->loop);
@@ -192,14 +210,14 @@ static void on_lost(void *user, const char *why)
 
 static void one_finished(void *user)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     if (--op->unfinished == 0)
         loop_stop(op->loop);
 }
 
 static void on_signal(void *user)
 {
-    struct operator *op = user;
+    struct operator* op = user;
     log_info("stopping");
     loop_watch_fd(op->loop, stop_fd(), NULL, NULL);
     stop_work(op);
@@ -212,7 +230,7 @@ static void on_signal(void *user)
         events_flush(op->told[i], TELL_MS, one_finished, op);
 }
 
-static void operator_fini(struct operator *op)
+static void operator_fini(struct operator* op)
 {
     http_server_free(op->metrics);
     http_server_free(op->health);
@@ -223,6 +241,7 @@ static void operator_fini(struct operator *op)
     for (size_t i = 0; i < op->ntold; i++)
         events_free(op->told[i]);
     elector_free(op->elector);
+    dispatch_free(op->dispatch);
     kube_client_free(op->client);
     kube_config_free(op->config);
     if (op->loop != NULL)
@@ -230,49 +249,59 @@ static void operator_fini(struct operator *op)
     loop_free(op->loop);
     registry_free(op->registry);
 }
-DEFINE_AUTO_FINI(operator, operator_fini)
+DEFINE_AUTO_FINI(operator, operator_fini);
 
 /* ---- the beginning ---- */
 
-static void name_ourselves(struct operator *op)
+static void name_ourselves(struct operator* op)
 {
     char host[200] = "operator";
     uint32_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         random = (uint32_t)clock_ns();
-    gethostname(host, sizeof host - 1);
-    str_fmt(op->identity, sizeof op->identity, "%s_%08x", op->options->pod_name != NULL ? op->options->pod_name : host, random);
-    str_fmt(op->user_agent, sizeof op->user_agent, "trainyard-operator/%s", TRAINYARD_VERSION);
+    gethostname(host, sizeof(host) - 1);
+    str_fmt(op->identity, sizeof(op->identity), "%s_%08x", op->options->pod_name != NULL ? op->options->pod_name : host,
+            random);
+    str_fmt(op->user_agent, sizeof(op->user_agent), "trainyard-operator/%s", TRAINYARD_VERSION);
 }
 
-static int connect_to_server(struct operator *op, struct err *e)
+static int connect_to_server(struct operator* op, struct err *e)
 {
     const struct options *o = op->options;
     if (kube_config_load(o->kubeconfig, o->context, &op->config, e) < 0)
         return -1;
-    op->client = kube_client_new(op->loop, op->config, &(struct kube_settings){
-        .qps = (double)o->qps, .burst = (int)(o->burst > 0 ? o->burst : 2 * o->qps), .user_agent = op->user_agent,
-        .field_manager = "trainyard-operator", .registry = op->registry });
+    op->client = kube_client_new(op->loop, op->config,
+                                 &(struct kube_settings){ .qps = (double)o->qps,
+                                                          .burst = (int)(o->burst > 0 ? o->burst : 2 * o->qps),
+                                                          .user_agent = op->user_agent,
+                                                          .field_manager = "trainyard-operator",
+                                                          .registry = op->registry });
+    op->dispatch = dispatch_new(op->client);
     AUTO_FINI(buf) where = BUF_INIT;
     for (size_t i = 0; i < o->namespaces.n; i++)
         buf_printf(&where, "%s %s", i == 0 ? "of" : ",", o->namespaces.items[i]);
-    log_info("trainyard-operator %s %s: API server %s, jobs %s", TRAINYARD_VERSION, op->identity, kube_config_server(op->config),
-             where.len > 0 ? where.data : "of all namespaces");
+    log_info("trainyard-operator %s %s: API server %s, jobs %s", TRAINYARD_VERSION, op->identity,
+             kube_config_server(op->config), where.len > 0 ? where.data : "of all namespaces");
     return 0;
 }
 
-static void start_leading(struct operator *op)
+static void start_leading(struct operator* op)
 {
     const struct options *o = op->options;
-    op->leading = registry_gauge(op->registry, "leader_election_master_status", "1: this operator leads.", LABELS({ "name", o->lease_name }));
-    op->tfjob_active = registry_gauge(op->registry, "trainyard_operator_tfjob_controller_active",
-                                      "1: TFJobs are looked after; 0: not, for training-operator is at work or by --no-tfjob.", NULL);
+    op->leading = registry_gauge(op->registry, "leader_election_master_status", "1: this operator leads.",
+                                 LABELS({ "name", o->lease_name }));
+    op->tfjob_active =
+        registry_gauge(op->registry, "trainyard_operator_tfjob_controller_active",
+                       "1: TFJobs are looked after; 0: not, for training-operator is at work or by --no-tfjob.", NULL);
     if (!o->leader_elect) {
         on_leading(op);
         return;
     }
-    const struct lease_settings s = { .ns = o->lease_ns != NULL ? o->lease_ns : kube_client_namespace(op->client), .name = o->lease_name,
-                                      .identity = op->identity, .duration_s = (int)o->lease_s, .renew_s = (int)MAX(o->lease_s * 2 / 3, 2),
+    const struct lease_settings s = { .ns = o->lease_ns != NULL ? o->lease_ns : kube_client_namespace(op->client),
+                                      .name = o->lease_name,
+                                      .identity = op->identity,
+                                      .duration_s = (int)o->lease_s,
+                                      .renew_s = (int)MAX(o->lease_s * 2 / 3, 2),
                                       .retry_s = (int)MAX(o->lease_s * 2 / 15, 1) };
     op->elector = elector_new(op->client, &s, &(struct elector_user){ on_leading, on_lost, on_leader, op });
 }
@@ -282,6 +311,7 @@ static int run(const struct options *o, struct err *e)
     AUTO_FINI(operator) op = { .options = o };
     if (stop_install(e) < 0)
         return -1;
+    file_raise_limit();
     name_ourselves(&op);
     op.loop = loop_new();
     op.registry = registry_new();

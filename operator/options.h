@@ -13,6 +13,8 @@ struct options { /* strings point into argv and the environment */
     bool leader_elect;
     const char *lease_name, *lease_ns;
     int64_t lease_s;
+    bool assign_user;
+    const char *architecture;
     const char *trainer_image, *pull_policy, *tensorboard_image, *gang_scheduler, *cluster_domain;
     bool trainjob, tfjob, network_policy;
     int64_t force_delete_s, tfjob_force_delete_s, progress_s;
@@ -24,7 +26,7 @@ struct options { /* strings point into argv and the environment */
     const char *pod_name, *pod_ns, *pod_uid; /* POD_NAME, POD_NAMESPACE, POD_UID; may be NULL */
 };
 void options_fini(struct options *o);
-DEFINE_AUTO_FINI(options, options_fini)
+DEFINE_AUTO_FINI(options, options_fini);
 MUST_USE int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e);
 
 #endif

@@ -59,22 +59,30 @@ static void end(struct selftest *t)
         loop_stop(t->loop);
         return;
     }
-    json_auto_t *options = kube_delete_options(NULL, -1);
+    json_auto_t *options = kube_delete_options(NULL, 0, -1);
     kube_path(&path, &KIND_TRAINJOB.resource, t->ns, t->name, NULL);
-    kube_send(t->client, &(struct kube_request){ .verb = KUBE_DELETE, .urgency = KUBE_NORMAL, .path = path.data, .body = options,
-                                                 .timeout_ms = 5000, .retry_ms = -1, .done = on_deleted, .user = t });
+    kube_send(t->client, &(struct kube_request){ .verb = KUBE_DELETE,
+                                                 .urgency = KUBE_NORMAL,
+                                                 .path = path.data,
+                                                 .body = options,
+                                                 .timeout_ms = 5000,
+                                                 .retry_ms = -1,
+                                                 .done = on_deleted,
+                                                 .user = t });
 }
 
 static void look(void *user);
 
 static void say(struct selftest *t, const json_t *job)
 {
-    const char *state = json_string_value(json_at(job, "status.state")), *ready = json_string_value(json_at(job, "status.ready"));
+    const char *state = json_string_value(json_at(job, "status.state")),
+               *ready = json_string_value(json_at(job, "status.ready"));
     char line[64];
-    str_fmt(line, sizeof line, "%s, ready %s", state != NULL ? state : "waiting for the operator", ready != NULL ? ready : "0");
+    str_fmt(line, sizeof(line), "%s, ready %s", state != NULL ? state : "waiting for the operator",
+            ready != NULL ? ready : "0");
     if (!str_eq(line, t->state))
         log_info("%s/%s: %s", t->ns, t->name, line);
-    str_fmt(t->state, sizeof t->state, "%s", line);
+    str_fmt(t->state, sizeof(t->state), "%s", line);
 }
 
 static void on_job(void *user, const struct kube_answer *a)
@@ -109,8 +117,13 @@ static void look(void *user)
         return;
     }
     kube_path(&path, &KIND_TRAINJOB.resource, t->ns, t->name, NULL);
-    kube_send(t->client, &(struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .timeout_ms = 5000,
-                                                 .retry_ms = -1, .done = on_job, .user = t });
+    kube_send(t->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                 .urgency = KUBE_NORMAL,
+                                                 .path = path.data,
+                                                 .timeout_ms = 5000,
+                                                 .retry_ms = -1,
+                                                 .done = on_job,
+                                                 .user = t });
 }
 
 static void on_created(void *user, const struct kube_answer *a)
@@ -138,13 +151,17 @@ static int begin(struct selftest *t, struct err *e)
     AUTO_FINI(buf) path = BUF_INIT;
     json_auto_t *job = NULL;
     struct source *source = NULL;
-    if (yaml_parse(MANIFEST, sizeof MANIFEST - 1, "selftest", &job, &source, e) < 0)
+    if (yaml_parse(MANIFEST, sizeof(MANIFEST) - 1, "selftest", &job, &source, e) < 0)
         return -1;
     source_free(source);
     json_object_set_new(json_object_get(job, "metadata"), "name", json_string(t->name));
     kube_path(&path, &KIND_TRAINJOB.resource, t->ns, NULL, NULL);
-    kube_send(t->client, &(struct kube_request){ .verb = KUBE_CREATE, .urgency = KUBE_NORMAL, .path = path.data, .body = job,
-                                                 .done = on_created, .user = t });
+    kube_send(t->client, &(struct kube_request){ .verb = KUBE_CREATE,
+                                                 .urgency = KUBE_NORMAL,
+                                                 .path = path.data,
+                                                 .body = job,
+                                                 .done = on_created,
+                                                 .user = t });
     return 0;
 }
 
@@ -154,10 +171,14 @@ static int run(const char *kubeconfig, const char *ns, int64_t timeout_s, struct
     AUTO(loop) *loop = loop_new();
     if (stop_install(e) < 0 || kube_config_load(kubeconfig, NULL, &config, e) < 0)
         return -1;
-    AUTO(kube_client) *client = kube_client_new(loop, config, &(struct kube_settings){ .user_agent = "trainyard-selftest", .field_manager = "trainyard-selftest" });
-    struct selftest t = { .loop = loop, .client = client, .ns = ns != NULL ? ns : kube_client_namespace(client),
+    AUTO(kube_client) *client = kube_client_new(
+        loop, config,
+        &(struct kube_settings){ .user_agent = "trainyard-selftest", .field_manager = "trainyard-selftest" });
+    struct selftest t = { .loop = loop,
+                          .client = client,
+                          .ns = ns != NULL ? ns : kube_client_namespace(client),
                           .deadline_ms = clock_ms() + timeout_s * 1000 };
-    str_fmt(t.name, sizeof t.name, "trainyard-selftest-%x", (unsigned)(clock_ns() ^ getpid()) & 0xffffff);
+    str_fmt(t.name, sizeof(t.name), "trainyard-selftest-%x", (unsigned)(clock_ns() ^ getpid()) & 0xffffff);
     loop_watch_fd(loop, stop_fd(), on_signal, &t);
     if (begin(&t, e) < 0 || loop_run(loop, e) < 0)
         return -1;
@@ -172,15 +193,20 @@ int selftest_main(int argc, char **argv)
     struct err e = { .code = ERR_NONE };
     AUTO_FINI(strlist) args = { 0 };
     const struct opt table[] = {
-        OPT_STR("kubeconfig", "KUBECONFIG", "FILE", &kubeconfig, "how to reach the API server (default: the pod's account, or ~/.kube/config)"),
+        OPT_STR("kubeconfig", "KUBECONFIG", "FILE", &kubeconfig,
+                "how to reach the API server (default: the pod's account, or ~/.kube/config)"),
         OPT_STR("namespace", NULL, "NAMESPACE", &ns, "where the job is made (default: the account's)"),
         OPT_INT("timeout-seconds", NULL, "N", &timeout_s, 1, 86400, "how long it may take (default 300)"),
         OPT_END,
     };
-    const struct opt_program program = { .name = "trainyard-operator selftest", .usage = "[flags]",
-                                         .about = "Trains a small TrainJob on the cluster, to see that all parts work together, and deletes it." };
+    const struct opt_program program = {
+        .name = "trainyard-operator selftest",
+        .usage = "[flags]",
+        .about = "Trains a small TrainJob on the cluster, to see that all parts work together, and deletes it."
+    };
     log_setup(LOG_INFO, LOG_TEXT, "selftest");
-    if (opt_parse(&program, table, argc, argv, &args, &parsed, &e) < 0 || (parsed == OPT_OK && run(kubeconfig, ns, timeout_s, &e) < 0)) {
+    if (opt_parse(&program, table, argc, argv, &args, &parsed, &e) < 0 ||
+        (parsed == OPT_OK && run(kubeconfig, ns, timeout_s, &e) < 0)) {
         log_error("%s", e.msg);
         return err_exit_code(&e);
     }

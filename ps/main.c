@@ -1,4 +1,4 @@
-/* trainyard-ps: a shard (lib/train/shard.h) behind gRPC. Waits for the chief to initialise it, serves, and ends with
+/* trainyard-ps: a shard (lib/shard/shard.h) behind gRPC. Waits for the chief to initialise it, serves, and ends with
  * the job, or some time after a signal so that the chief can save what it holds. */
 #include <poll.h>
 #include <string.h>
@@ -7,11 +7,13 @@
 
 #include "base/clock.h"
 #include "base/stop.h"
+#include "net/address.h"
 #include "options.h"
 #include "pages.h"
+#include "params/shard_service.h"
+#include "params/wire.h"
+#include "ps_life.h"
 #include "rpc/rpc.h"
-#include "train/ps_life.h"
-#include "train/shard_service.h"
 
 enum { LOOK_MS = 50, THREADS_LEAST = 2, THREADS_MOST = 8 };
 static const double DEFAULT_MAX_WAIT_S = 7200; /* fit.maxWaitSeconds' default */
@@ -35,7 +37,7 @@ static void ps_fini(struct ps *p)
     shard_free(p->shard);
     cluster_fini(&p->cluster);
 }
-DEFINE_AUTO_FINI(ps, ps_fini)
+DEFINE_AUTO_FINI(ps, ps_fini);
 
 /* ---- who and where ---- */
 
@@ -45,10 +47,12 @@ static int open_cluster(struct ps *p, struct err *e)
     if (cluster_resolve(&p->options->common.cluster, &env, &p->cluster, e) < 0)
         return -1;
     if (!p->cluster.configured && p->options->common.listen == NULL)
-        return err_set(e, ERR_INPUT, "a ps needs its place in the cluster: TF_CONFIG, or JOB_NAME, TASK_INDEX, PS_HOSTS "
-                                     "and WORKER_HOSTS, or the flags of these names (or --listen)");
+        return err_set(e, ERR_INPUT,
+                       "a ps needs its place in the cluster: TF_CONFIG, or JOB_NAME, TASK_INDEX, PS_HOSTS and "
+                       "WORKER_HOSTS, or the flags of these names (or --listen)");
     if (p->cluster.configured && p->cluster.role != ROLE_PS)
-        return err_set(e, ERR_INPUT, "trainyard-ps is for role ps, not %s (trainyard-worker is)", role_name(p->cluster.role));
+        return err_set(e, ERR_INPUT, "trainyard-ps is for role ps, not %s (trainyard-worker is)",
+                       role_name(p->cluster.role));
     if (p->cluster.configured)
         cluster_task_name(&p->cluster, p->name);
     else
@@ -56,21 +60,17 @@ static int open_cluster(struct ps *p, struct err *e)
     return 0;
 }
 
-static bool is_loopback(const char *host)
+static const char *own_entry(const struct ps *p)
 {
-    return str_starts(host, "127.") || str_starts(host, "localhost:") || str_starts(host, "[::1]");
+    return p->cluster.hosts[ROLE_PS].items[p->cluster.index];
 }
 
-/* A loopback entry of the cluster spec stays on loopback; all else listens on every interface. */
 static void choose_address(struct ps *p)
 {
-    if (p->options->common.listen != NULL) {
+    if (p->options->common.listen != NULL)
         str_fmt(p->address, sizeof(p->address), "%s", p->options->common.listen);
-        return;
-    }
-    const char *own = p->cluster.hosts[ROLE_PS].items[p->cluster.index], *colon = strrchr(own, ':');
-    str_fmt(p->address, sizeof(p->address), "%s%s", is_loopback(own) ? "127.0.0.1" : "0.0.0.0",
-            colon != NULL ? colon : ":2222");
+    else
+        address_to_listen_on(own_entry(p), 0, p->address, sizeof(p->address));
 }
 
 static int open_pages(struct ps *p, struct err *e)
@@ -81,7 +81,7 @@ static int open_pages(struct ps *p, struct err *e)
     if (p->options->common.http_port == 0)
         return 0;
     str_fmt(address, sizeof(address), "%.*s:%lld", host, p->address, (long long)p->options->common.http_port);
-    return pages_open(address, p->name, p->shard, p->service, &p->pages, e);
+    return pages_open(address, p->name, p->shard, p->service, p->server, &p->pages, e);
 }
 
 /* ---- starting ---- */
@@ -112,6 +112,7 @@ static int threads(const struct options *o)
 static int ps_open(struct ps *p, struct err *e)
 {
     struct rpc_method methods[SHARD_METHODS];
+    const struct rpc_server_options rpc = { .threads = threads(p->options), .payload_max = WIRE_PAYLOAD_MAX };
     if (open_cluster(p, e) < 0)
         return -1;
     log_setup(p->options->common.level, p->options->common.format, p->name);
@@ -120,12 +121,13 @@ static int ps_open(struct ps *p, struct err *e)
     choose_address(p);
     p->shard = shard_new(random_incarnation());
     if (strlen(p->options->job_uid) >= SHARD_UID_MAX)
-        return err_set(e, ERR_INPUT, "--job-uid has %zu characters, at most %d", strlen(p->options->job_uid), SHARD_UID_MAX - 1);
+        return err_set(e, ERR_INPUT, "--job-uid has %zu characters, at most %d", strlen(p->options->job_uid),
+                       SHARD_UID_MAX - 1);
     shard_set_job(p->shard, p->options->job_uid);
     p->service = shard_service_new(p->shard);
     shard_service_share(p->service, p->options->share);
     shard_service_methods(p->service, methods);
-    if (rpc_server_start(p->address, methods, COUNT_OF(methods), threads(p->options), &p->server, e) < 0)
+    if (rpc_server_start(p->address, methods, COUNT_OF(methods), &rpc, &p->server, e) < 0)
         return -1;
     return open_pages(p, e);
 }
@@ -134,9 +136,9 @@ static void say_hello(const struct ps *p)
 {
     char memory[32];
     const char *uid = p->options->job_uid;
-    log_info("trainyard-ps %s %s: %s, port %d, %d threads, %s resident%s%s; waiting for the chief", TRAINYARD_VERSION,
-             p->name, p->address, rpc_server_port(p->server), threads(p->options), str_bytes(mem_resident(), memory),
-             uid[0] != '\0' ? ", job " : "", uid);
+    log_info("trainyard-ps %s on port %d; waiting for the chief", TRAINYARD_VERSION, rpc_server_port(p->server));
+    log_debug("address %s, %d threads, %s resident, job %s", p->address, threads(p->options),
+              str_bytes(mem_resident(), memory), uid[0] != '\0' ? uid : "not known yet");
 }
 
 /* ---- serving ---- */
@@ -150,9 +152,14 @@ static struct ps_seen look(const struct ps *p)
     if (shard_measure(p->shard, (struct shard_part){ 0 }, &sizes, &ignored) < 0)
         sizes.segments = 0;
     return (struct ps_seen){
-        .now_ms = clock_ms(), .heard_ms = shard_service_heard_ms(p->service), .state = info.state,
-        .generation = info.generation, .segments = sizes.segments, .bytes = shard_bytes(p->shard),
-        .signals = stop_count(), .saved = shard_saved(p->shard),
+        .now_ms = clock_ms(),
+        .heard_ms = shard_service_heard_ms(p->service),
+        .state = info.state,
+        .generation = info.generation,
+        .segments = sizes.segments,
+        .bytes = shard_bytes(p->shard),
+        .signals = stop_count(),
+        .saved = shard_saved(p->shard),
     };
 }
 
@@ -168,7 +175,7 @@ static int serve(struct ps *p, struct err *e)
     char line[240];
     for (;;) {
         struct ps_seen seen = look(p);
-        switch (ps_look(&p->life, &seen, line)) {
+        switch (ps_poll(&p->life, &seen, line)) {
         case PS_LIFE_ON:
             break;
         case PS_LIFE_LEAVE:

@@ -6,9 +6,9 @@
 
 struct options {
     struct replica_options common;
-    const char *job_uid;           /* "": the first Init decides */
-    int64_t threads;               /* 0: by the number of cores */
-    bool share;                    /* memory with workers of this host */
+    const char *job_uid; /* "": the first Init decides */
+    int64_t threads;     /* 0: by the number of cores */
+    bool share;          /* memory with workers of this host */
 };
 
 MUST_USE int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e);

@@ -3,9 +3,12 @@
 #include "codec/json.h"
 #include "net/http.h"
 #include "net/registry.h"
-#include "train/ps_life.h"
+#include "ps_life.h"
+
+enum { SELF_MS = 1000 };
 
 struct pages {
+    const struct rpc_server *rpc;
     struct shard *shard;
     const char *name;
     struct registry *registry;
@@ -82,9 +85,10 @@ static void add_metrics(struct pages *p)
         metric_fn *read;
     } TABLE[] = {
         { "trainyard_ps_pushes_total", "Gradients applied.", registry_counter_fn, read_pushes },
-        { "trainyard_ps_duplicates_total", "Gradients that had been applied before.", registry_counter_fn, read_duplicates },
-        { "trainyard_ps_staleness_total", "Sum of the staleness, in updates, of the gradients applied.", registry_counter_fn,
-          read_staleness },
+        { "trainyard_ps_duplicates_total", "Gradients that had been applied before.", registry_counter_fn,
+          read_duplicates },
+        { "trainyard_ps_staleness_total", "Sum of the staleness, in updates, of the gradients applied.",
+          registry_counter_fn, read_staleness },
         { "trainyard_ps_staleness_max", "Largest staleness of a gradient.", registry_gauge_fn, read_staleness_max },
         { "trainyard_ps_apply_seconds_total", "Time in the optimizer and waiting for segments.", registry_counter_fn,
           read_apply_seconds },
@@ -113,6 +117,11 @@ static int show_ready(void *user, struct buf *body, const char **content_type)
     const struct pages *p = user;
     enum shard_state state = brief(p->shard).state;
     (void)content_type;
+    struct err e = { .msg = "" };
+    if (rpc_server_answers(p->rpc, SELF_MS, &e) < 0) {
+        buf_printf(body, "its own port does not answer: %s\n", e.msg);
+        return 503;
+    }
     buf_printf(body, "%s\n", shard_state_name(state));
     return state == SHARD_TERMINATING || state == SHARD_FINISHED ? 503 : 200;
 }
@@ -122,22 +131,23 @@ static int show_progress(void *user, struct buf *body, const char **content_type
     const struct pages *p = user;
     AUTO_FINI(shard_info) info = { 0 };
     shard_describe(p->shard, &info);
-    json_auto_t *v = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "replica", p->name, "state",
-                               shard_state_name(info.state), "job_uid", info.job_uid, "generation",
-                               (json_int_t)info.generation, "step", (json_int_t)info.version_min, "batches",
-                               (json_int_t)applied_count(&info.applied), "pushes", (json_int_t)info.pushes, "duplicates",
-                               (json_int_t)info.duplicates, "parameter_bytes", (json_int_t)shard_bytes(p->shard));
+    json_auto_t *v = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "replica", p->name, "state", shard_state_name(info.state),
+        "job_uid", info.job_uid, "generation", (json_int_t)info.generation, "step", (json_int_t)info.version_min,
+        "batches", (json_int_t)applied_count(&info.applied), "pushes", (json_int_t)info.pushes, "duplicates",
+        (json_int_t)info.duplicates, "parameter_bytes", (json_int_t)shard_bytes(p->shard));
     json_emit_pretty(v, body);
     *content_type = "application/json";
     return 200;
 }
 
 int pages_open(const char *address, const char *name, struct shard *shard, struct shard_service *service,
-               struct pages **ret, struct err *e)
+               const struct rpc_server *server, struct pages **ret, struct err *e)
 {
     AUTO(pages) *p = xcalloc(1, sizeof(*p));
     p->shard = shard;
     p->name = name;
+    p->rpc = server;
     p->registry = registry_new();
     add_metrics(p);
     registry_gauge_fn(p->registry, "trainyard_ps_shared_memory_workers",

@@ -3,11 +3,12 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "chief/checkpoint.h"
+#include "chief/output.h"
+#include "coord/coord.h"
 #include "roles.h"
-#include "train/checkpoint.h"
-#include "train/coord.h"
+#include "tfio/bundle.h"
 #include "train/evaluate.h"
-#include "train/output.h"
 
 enum { LOOK_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
 
@@ -19,12 +20,13 @@ struct watch {
     float *vector;
     double *values;
     const char **names;
-    int64_t step;                  /* of the last evaluation, -1: none */
+    int64_t step; /* of the last evaluation, -1: none */
+    char *seen;   /* name of the newest checkpoint that was looked at, or NULL */
     bool registered;
     enum job_state state;
     struct mutex lock;
     struct cond changed;
-    bool evaluating;               /* under the lock */
+    bool evaluating; /* under the lock */
 };
 
 static void watch_fini(struct watch *w)
@@ -34,11 +36,12 @@ static void watch_fini(struct watch *w)
     evaluator_free(w->evaluator);
     coord_free(w->coord);
     free(w->checkpoints);
+    free(w->seen);
     free(w->vector);
     free(w->values);
     free(w->names);
 }
-DEFINE_AUTO_FINI(watch, watch_fini)
+DEFINE_AUTO_FINI(watch, watch_fini);
 
 static int watch_init(struct watch *w, struct err *e)
 {
@@ -46,27 +49,33 @@ static int watch_init(struct watch *w, struct err *e)
     void *memory;
     mutex_init(&w->lock);
     cond_init(&w->changed);
-    if (r->validation == NULL)
-        return err_set(e, ERR_INPUT, "an evaluator needs data.validation");
+    if (r->data.validation == NULL)
+        return err_set(e, ERR_INPUT, "an evaluator needs data.validation or fit.validationSplit");
     w->coord = coord_new_grpc(cluster_chief_address(&r->cluster));
     w->checkpoints = output_path(r->output_dir, "checkpoints");
-    w->values = xcalloc(model_metrics(r->model), sizeof *w->values);
-    w->names = xcalloc(model_metrics(r->model), sizeof *w->names);
+    w->values = xcalloc(model_metrics(r->model), sizeof(*w->values));
+    w->names = xcalloc(model_metrics(r->model), sizeof(*w->names));
     for (size_t i = 0; i < model_metrics(r->model); i++)
         w->names[i] = model_metric_name(r->model, i);
     w->step = -1;
     if (mem_alloc(model_size(r->model) * sizeof(float), "parameters", &memory, e) < 0)
         return -1;
     w->vector = memory;
-    return evaluator_new(r->model, r->validation, r->job->fit.validation_batch_size, &w->evaluator, e);
+    return evaluator_new(r->model, r->data.validation, r->job->fit.validation_batch_size, &w->evaluator, e);
 }
 
 static struct coord_request request(const struct watch *w, enum coord_kind kind)
 {
     const struct replica *r = w->replica;
-    return (struct coord_request){ .kind = kind, .job_uid = r->job_uid, .sender = r->name, .incarnation = r->incarnation,
-                                   .role = ROLE_EVALUATOR, .index = r->cluster.index, .layout_hash = layout_register_hash(r->layout, r->model),
-                                   .address = "", .step = w->step };
+    return (struct coord_request){ .kind = kind,
+                                   .job_uid = r->job_uid,
+                                   .sender = r->name,
+                                   .incarnation = r->incarnation,
+                                   .role = ROLE_EVALUATOR,
+                                   .index = r->cluster.index,
+                                   .layout_hash = layout_register_hash(r->layout, r->model),
+                                   .address = "",
+                                   .step = w->step };
 }
 
 /* Keeps in touch with the chief; a chief that is away is asked again later. */
@@ -174,12 +183,46 @@ static int evaluate_in_touch(struct watch *w, const struct checkpoint *c, struct
     return result;
 }
 
+/* The newest one that is whole. One that is damaged costs a warning, once. */
+static int open_whole(const struct watch *w, struct checkpoint **ret, struct err *e)
+{
+    auto_free char *damaged = NULL;
+    *ret = NULL;
+    if (checkpoint_open_whole(w->checkpoints, ret, &damaged, e) < 0 && !err_is(e, ERR_INPUT))
+        return -1;
+    if (*ret == NULL) {
+        log_warning("%s", e->msg);
+        return 0;
+    }
+    if (damaged != NULL)
+        log_warning("%s; the older checkpoint %s is evaluated", damaged, checkpoint_prefix(*ret));
+    return 0;
+}
+
+/* As by a chief. *ret NULL: nothing is new, or nothing is whole. A file may be deleted while it is read: the next look
+ * finds another one. */
+static int open_newest(struct watch *w, struct checkpoint **ret, struct err *e)
+{
+    AUTO_FINI(strlist) all = { 0 };
+    auto_free char *latest = NULL;
+    *ret = NULL;
+    if (state_read(w->checkpoints, &all, &latest, e) < 0)
+        return -1;
+    if (str_eq(w->seen, latest))
+        return 0;
+    if (open_whole(w, ret, e) < 0)
+        return -1;
+    free(w->seen);
+    w->seen = TAKE(latest);
+    return 0;
+}
+
 static int evaluate_newest(struct watch *w, struct err *e)
 {
     AUTO(checkpoint) *c = NULL;
     struct err cause = { 0 };
-    if (checkpoint_open_latest(w->checkpoints, &c, &cause) < 0) {
-        log_debug("%s", cause.msg); /* it may be deleted under our eyes */
+    if (open_newest(w, &c, &cause) < 0) {
+        log_debug("%s", cause.msg);
         return 0;
     }
     if (c == NULL || checkpoint_step(c) == w->step)

@@ -4,32 +4,34 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "chief/chief.h"
+#include "coord/coord_service.h"
+#include "net/address.h"
 #include "roles.h"
 #include "status.h"
-#include "train/chief.h"
-#include "train/coord_service.h"
 #include "trainer.h"
 
 enum { CHIEF_RPC_THREADS = 4 };
 
 struct leader {
     struct replica *replica;
-    bool local;                    /* no ps: everything in this process */
+    bool local; /* no ps: everything in this process */
     struct shard *shard;
-    struct params *own;            /* local: the trainer's, whose vector the shard updates in place */
-    struct params *params;         /* the chief's */
+    struct params *own;    /* local: the trainer's, whose vector the shard updates in place */
+    struct params *params; /* the chief's */
     struct mutex gate;
     struct chief *chief;
     struct rpc_server *server;
     struct coord *coord;
-    struct thread thread;          /* the chief's, when this thread trains */
-    int result;                    /* of the chief */
+    struct thread thread; /* the chief's, when this thread trains */
+    int result;           /* of the chief */
     struct err error;
 };
 
 static void leader_fini(struct leader *l)
 {
     status_lead(l->replica->status, NULL);
+    status_serves(l->replica->status, NULL);
     rpc_server_free(l->server);
     coord_free(l->coord);
     chief_free(l->chief);
@@ -38,7 +40,7 @@ static void leader_fini(struct leader *l)
     shard_free(l->shard);
     mutex_fini(&l->gate);
 }
-DEFINE_AUTO_FINI(leader, leader_fini)
+DEFINE_AUTO_FINI(leader, leader_fini);
 
 static void open_params(struct leader *l)
 {
@@ -59,34 +61,43 @@ static int open_chief(struct leader *l, struct err *e)
 {
     const struct replica *r = l->replica;
     struct chief_config config = {
-        .job = r->job, .model = r->model, .layout = r->layout, .placement = r->placement, .train = r->train,
-        .validation = r->validation, .space = r->space, .params = l->params, .output_dir = r->output_dir,
-        .job_uid = r->job_uid, .incarnation = r->incarnation,
-        .workers_wanted = l->local ? 1 : (int)MAX(r->cluster.hosts[ROLE_WORKER].n, (size_t)replica_trains(r)),
-        .local = l->local, .step_gate = l->local ? &l->gate : NULL,
+        .job = r->job,
+        .model = r->model,
+        .layout = r->layout,
+        .placement = r->placement,
+        .train = r->data.train,
+        .validation = r->data.validation,
+        .space = r->data.space,
+        .params = l->params,
+        .output_dir = r->output_dir,
+        .job_uid = r->job_uid,
+        .data_dir = r->data_dir,
+        .incarnation = r->incarnation,
+        .workers_wanted = l->local ? 1 : MAX(cluster_workers(&r->cluster), (int)replica_trains(r)),
+        .local = l->local,
+        .step_gate = l->local ? &l->gate : NULL,
     };
     return chief_new(&config, &l->chief, e);
 }
 
-/* host:port of this task; loopback names stay on loopback, all else listens on every interface. */
 static void listen_address(const struct replica *r, char *out, size_t n)
 {
-    const char *own = cluster_chief_address(&r->cluster), *colon = strrchr(own, ':');
     if (r->options->common.listen != NULL)
         str_fmt(out, n, "%s", r->options->common.listen);
     else
-        str_fmt(out, n, "%s%s", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", colon != NULL ? colon : ":2222");
+        address_to_listen_on(cluster_chief_address(&r->cluster), 0, out, n);
 }
 
 static int open_service(struct leader *l, struct err *e)
 {
     struct rpc_method methods[COORD_KINDS];
     char address[128];
+    const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS };
     if (!l->replica->cluster.configured)
         return 0;
     coord_methods(chief_coordinator(l->chief), methods);
-    listen_address(l->replica, address, sizeof address);
-    return rpc_server_start(address, methods, COUNT_OF(methods), CHIEF_RPC_THREADS, &l->server, e);
+    listen_address(l->replica, address, sizeof(address));
+    return rpc_server_start(address, methods, COUNT_OF(methods), &options, &l->server, e);
 }
 
 static void chief_thread(void *user)
@@ -101,8 +112,11 @@ static void chief_thread(void *user)
  * a reason of its own (a damaged record, say), which then ends the chief too. */
 static int lead_and_train(struct leader *l, struct err *e)
 {
-    struct trainer t = { .replica = l->replica, .coord = l->coord, .params = l->own,
-                         .step_gate = l->local ? &l->gate : NULL, .stats = l->replica->stats };
+    struct trainer t = { .replica = l->replica,
+                         .coord = l->coord,
+                         .params = l->own,
+                         .step_gate = l->local ? &l->gate : NULL,
+                         .stats = l->replica->stats };
     if (thread_start(&l->thread, "chief", chief_thread, l, e) < 0)
         return -1;
     struct err own = { 0 };
@@ -133,6 +147,7 @@ int run_leader(struct replica *r, struct err *e)
         return -1;
     l.coord = coord_new_local(chief_coordinator(l.chief));
     status_lead(r->status, l.chief);
+    status_serves(r->status, l.server);
     if ((replica_trains(r) ? lead_and_train(&l, e) : chief_run(l.chief, e)) < 0)
         return -1;
     say_end(&l);

@@ -10,12 +10,18 @@
 
 static void say_hello(const struct replica *r)
 {
-    log_info("trainyard-worker %s %s: model %s, %zu parameters, %lld examples in batches of %lld, BLAS core %s", TRAINYARD_VERSION,
-             r->name, model_name(r->model), model_params(r->model), (long long)r->space.examples, (long long)r->space.batch_size,
-             gemm_core());
+    /* model and data are the same for all: the one that leads says them */
+    if (replica_leads(r))
+        log_info("trainyard-worker %s: %zu parameters, %lld examples, batch size %lld", TRAINYARD_VERSION,
+                 model_params(r->model), (long long)r->data.space.examples, (long long)r->data.space.batch_size);
+    else
+        log_info("trainyard-worker %s: BLAS core %s", TRAINYARD_VERSION, gemm_core());
+    if (replica_leads(r) && replica_trains(r))
+        log_info("BLAS core %s", gemm_core());
     const char *forced = getenv("OPENBLAS_CORETYPE");
     if (forced != NULL)
-        log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS takes the fastest kernels of this processor", forced);
+        log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS takes the fastest kernels of this processor",
+                 forced);
 }
 
 static int run(const struct options *o, struct err *e)

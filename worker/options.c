@@ -13,23 +13,29 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
     const struct opt table[] = {
         OPT_SECTION("Job"),
         OPT_STR("job", "TRAINYARD_JOB", "FILE", &o.common.job, "TrainJob manifest, YAML or JSON"),
-        OPT_STR("data-dir", "TRAINYARD_DATA_DIR", "DIR", &o.data_dir, "folder that paths in spec.data are relative to (default: the manifest's)"),
-        OPT_STR("output-dir", "TRAINYARD_OUTPUT_DIR", "DIR", &o.output_dir, "checkpoints and summaries (default: ./runs/NAME)"),
-        OPT_STR("cache-dir", "TRAINYARD_CACHE_DIR", "DIR", &o.cache_dir, "indexes and inflated files (default: OUTPUT/cache; where that cannot be written, a folder in TMPDIR or /tmp)"),
+        OPT_STR("data-dir", "TRAINYARD_DATA_DIR", "DIR", &o.data_dir,
+                "folder that paths in spec.data are relative to (default: the manifest's)"),
+        OPT_STR("output-dir", "TRAINYARD_OUTPUT_DIR", "DIR", &o.output_dir,
+                "checkpoints and summaries (default: ./runs/NAME)"),
+        OPT_STR("cache-dir", "TRAINYARD_CACHE_DIR", "DIR", &o.cache_dir,
+                "indexes and inflated files (default: OUTPUT/cache; where that cannot be written, a folder in TMPDIR "
+                "or /tmp)"),
         OPT_SECTION("Cluster (or TF_CONFIG; nothing given: single-machine training)"),
         REPLICA_CLUSTER_OPTS(&o.common, "worker, chief or evaluator"),
         OPT_SECTION("Process"),
-        OPT_STR("listen", NULL, "ADDRESS", &o.common.listen, "where the chief listens (default: its entry in the cluster spec)"),
+        OPT_STR("listen", NULL, "ADDRESS", &o.common.listen,
+                "where the chief listens (default: its entry in the cluster spec)"),
         REPLICA_PROCESS_OPTS(&o.common),
         OPT_END,
     };
     const struct opt_program program = {
         .name = "trainyard-worker",
         .usage = "--job FILE [flags]",
-        .about = "Trains a model: computes gradients as a worker, leads the job as its chief, or both. Without a cluster it "
-                 "trains on this machine alone.",
-        .epilog = "Exit codes: 0 the job has finished; 2 bad input; 3 training diverged; 138 a peer or storage was lost;\n"
-                  "143 stopped by a signal after saving.",
+        .about = "Trains a model: computes gradients as a worker, leads the job as its chief, or both. Without a "
+                 "cluster it trains on this machine alone.",
+        .epilog =
+            "Exit codes: 0 the job has finished; 2 bad input; 3 training diverged; 138 a peer or storage was lost;\n"
+            "143 stopped by a signal after saving.",
     };
     AUTO_FINI(strlist) args = { 0 };
     if (opt_parse(&program, table, argc, argv, &args, ret_result, e) < 0)

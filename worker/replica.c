@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "train/output.h"
+#include "chief/output.h"
+#include "nn/callback.h"
 
 size_t replica_ps_count(const struct replica *r)
 {
@@ -25,16 +26,17 @@ bool replica_trains(const struct replica *r)
 {
     if (!r->cluster.configured || r->cluster.role == ROLE_WORKER)
         return true;
-    return r->cluster.role == ROLE_CHIEF && (r->cluster.hosts[ROLE_WORKER].n == 0 || r->job->fit.chief_trains);
+    return r->cluster.role == ROLE_CHIEF && (cluster_workers(&r->cluster) == 0 || r->job->fit.chief_trains);
 }
 
-bool replica_on_loopback(const struct replica *r)
+const char *replica_address(const struct replica *r)
 {
-    if (!r->cluster.configured)
-        return true;
     const struct strlist *hosts = &r->cluster.hosts[r->cluster.role];
+    if (!r->cluster.configured)
+        return "localhost:2222";
     const char *own = (size_t)r->cluster.index < hosts->n ? hosts->items[r->cluster.index] : NULL;
-    return own == NULL || str_starts(own, "127.") || str_starts(own, "localhost:");
+    const char *leader = cluster_chief_address(&r->cluster); /* on loopback, or not, as this task that is not listed */
+    return own != NULL ? own : leader != NULL ? leader : "localhost:2222";
 }
 
 static int check_cluster(const struct replica *r, struct err *e)
@@ -43,10 +45,11 @@ static int check_cluster(const struct replica *r, struct err *e)
     if (!c->configured)
         return 0;
     if (c->role == ROLE_PS)
-        return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead", c->index);
+        return err_set(e, ERR_INPUT, "this is trainyard-worker, the task is ps-%d: start trainyard-ps instead",
+                       c->index);
     if (cluster_chief_address(c) == NULL)
         return err_set(e, ERR_INPUT, "the cluster has neither a chief nor a worker 0");
-    if (c->hosts[ROLE_PS].n == 0 && c->hosts[ROLE_WORKER].n + c->hosts[ROLE_CHIEF].n > 1)
+    if (c->hosts[ROLE_PS].n == 0 && cluster_workers(c) + (int)c->hosts[ROLE_CHIEF].n > 1)
         return err_set(e, ERR_INPUT, "strategy ParameterServer with several workers needs a ps in the cluster");
     return 0;
 }
@@ -60,8 +63,8 @@ static char *default_cache(const struct replica *r)
     struct stat st;
     if (home)
         return path_join(r->output_dir, "cache");
-    auto_free char *path = xasprintf("%s/trainyard-cache-%u", temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp",
-                                     (unsigned)geteuid());
+    auto_free char *path = xasprintf(
+        "%s/trainyard-cache-%u", temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp", (unsigned)geteuid());
     return lstat(path, &st) == 0 && (st.st_uid != geteuid() || !S_ISDIR(st.st_mode)) ? NULL : TAKE(path);
 }
 
@@ -82,7 +85,7 @@ static int find_uid(struct replica *r, struct err *e)
         given = r->job->uid;
     if (given[0] != 0 || !replica_leads(r)) {
         r->job_uid = xstrdup(given);
-        return 0;
+        return given[0] != 0 ? job_check_uid(given, e) : 0;
     }
     auto_free char *path = path_join(r->output_dir, "uid");
     AUTO_FINI(buf) text = BUF_INIT;
@@ -90,7 +93,7 @@ static int find_uid(struct replica *r, struct err *e)
         if (file_read(path, 4096, &text, e) < 0)
             return -1;
         r->job_uid = xstrndup(text.data, strcspn(text.data, " \r\n"));
-        return 0;
+        return job_check_uid(r->job_uid, e) < 0 ? err_wrap(e, "%s", path) : 0;
     }
     r->job_uid = xasprintf("%s-%016llx", r->job->name, (unsigned long long)r->incarnation);
     auto_free char *line = xasprintf("%s\n", r->job_uid);
@@ -102,23 +105,14 @@ static int find_uid(struct replica *r, struct err *e)
 static int open_data(struct replica *r, struct err *e)
 {
     const struct job *j = r->job;
-    if (dataset_open(&j->train, r->data_dir, r->cache_dir, &r->train, e) < 0)
-        return -1;
     bool evaluates = replica_leads(r) || r->cluster.role == ROLE_EVALUATOR;
-    if (evaluates && j->validation.present && dataset_open(&j->validation, r->data_dir, r->cache_dir, &r->validation, e) < 0)
+    if (job_data_open_train(j, r->model, r->data_dir, r->cache_dir, &r->data, e) < 0 ||
+        (evaluates && job_data_open_validation(j, r->model, r->data_dir, r->cache_dir, &r->data, e) < 0))
         return -1;
-    const struct dataset *sets[] = { r->train, r->validation };
-    const struct data_spec *specs[] = { &j->train, &j->validation };
-    for (size_t i = 0; i < COUNT_OF(sets); i++) {
-        struct err cause = { 0 };
-        if (sets[i] != NULL &&
-            model_check_data(r->model, dataset_feature_shape(sets[i]), dataset_label_shape(sets[i]), dataset_has_labels(sets[i]),
-                             dataset_integer_labels(sets[i]), dataset_label_max(sets[i]), &cause) < 0)
-            return node_error(&specs[i]->node, e, "%s", cause.msg);
-    }
-    r->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(r->train), .seed = j->fit.seed,
-                                       .examples = dataset_size(r->train), .batch_size = j->fit.batch_size,
-                                       .shuffle = j->train.shuffle };
+    if (j->fit.validation_split > 0 && replica_leads(r))
+        log_info("validationSplit %g: the first %lld examples are trained on, the last %lld evaluated",
+                 j->fit.validation_split, (long long)dataset_size(r->data.train),
+                 (long long)dataset_size(r->data.validation));
     return 0;
 }
 
@@ -126,21 +120,25 @@ int replica_open(const struct options *o, struct replica *ret, struct err *e)
 {
     AUTO_FINI(replica) r = { .options = o };
     struct cluster_input env = cluster_env();
-    if (getrandom(&r.incarnation, sizeof r.incarnation, 0) != (ssize_t)sizeof r.incarnation || r.incarnation == 0)
+    if (getrandom(&r.incarnation, sizeof(r.incarnation), 0) != (ssize_t)sizeof(r.incarnation) || r.incarnation == 0)
         r.incarnation = (uint64_t)clock_ns() | 1;
     if (cluster_resolve(&o->common.cluster, &env, &r.cluster, e) < 0)
         return -1;
     if (r.cluster.configured)
         cluster_task_name(&r.cluster, r.name);
     else
-        str_fmt(r.name, sizeof r.name, "local");
+        str_fmt(r.name, sizeof(r.name), "local");
     log_setup(o->common.level, o->common.format, r.name);
     if (job_load(o->common.job, &r.job, e) < 0)
         return -1;
     if (!r.job->has_model)
-        return err_set(e, ERR_INPUT, "%s: spec.model is missing: trainyard-worker trains the model a manifest describes", o->common.job);
+        return err_set(e, ERR_INPUT,
+                       "%s: spec.model is missing: trainyard-worker trains the model a manifest describes",
+                       o->common.job);
     if (check_cluster(&r, e) < 0 || find_folders(&r, e) < 0 ||
-        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0)
+        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 ||
+        callbacks_check(&r.job->callbacks, r.model, job_evaluates(r.job), e) < 0 ||
+        class_weights_parse(&r.job->class_weight, r.model, &r.class_weights, e) < 0)
         return -1;
     r.layout = layout_new(r.model);
     r.placement = placement_new(r.layout, r.job->strategy.placement, MAX(replica_ps_count(&r), (size_t)1));
@@ -156,10 +154,10 @@ int replica_open_data(struct replica *r, struct err *e)
 
 void replica_fini(struct replica *r)
 {
-    dataset_free(r->train);
-    dataset_free(r->validation);
+    job_data_fini(&r->data);
     placement_free(r->placement);
     layout_free(r->layout);
+    class_weights_free(r->class_weights);
     model_free(r->model);
     free(r->data_dir);
     free(r->output_dir);

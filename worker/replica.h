@@ -3,42 +3,43 @@
 #ifndef TRAINYARD_WORKER_REPLICA_H
 #define TRAINYARD_WORKER_REPLICA_H
 
-#include "data/dataset.h"
+#include "data/job_data.h"
 #include "job/cluster.h"
-#include "nn/model.h"
+#include "nn/class_weight.h"
 #include "options.h"
-#include "train/layout.h"
+#include "shard/layout.h"
 
 struct session_stats;
 struct status;
 
 struct replica {
     const struct options *options;
-    struct session_stats *stats;   /* main's, as the next one */
-    struct status *status;         /* NULL: no --http-port */
+    struct session_stats *stats; /* main's, as the next one */
+    struct status *status;       /* NULL: no --http-port */
     struct job *job;
     struct cluster cluster;
-    char name[64];                 /* "worker-3", "local" */
-    char *job_uid;                 /* "" for a worker that learns it from the chief */
+    char name[64]; /* "worker-3", "local" */
+    char *job_uid; /* "" for a worker that learns it from the chief */
     uint64_t incarnation;
     char *data_dir, *output_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
     struct model *model;
+    struct class_weights *class_weights; /* NULL: none */
     struct layout *layout;
     struct placement *placement;
-    struct dataset *train, *validation; /* validation: NULL unless this replica evaluates */
-    struct ordinal_space space;
+    struct job_data data; /* data.validation is opened by replicas that evaluate */
 };
 
 /* Who it is and what it trains; the data comes with replica_open_data. */
 MUST_USE int replica_open(const struct options *o, struct replica *ret, struct err *e);
 MUST_USE int replica_open_data(struct replica *r, struct err *e); /* also the job's uid; may take long */
 void replica_fini(struct replica *r);
-DEFINE_AUTO_FINI(replica, replica_fini)
+DEFINE_AUTO_FINI(replica, replica_fini);
 
 size_t replica_ps_count(const struct replica *r);
-bool replica_leads(const struct replica *r);   /* hosts the chief */
+bool replica_leads(const struct replica *r); /* hosts the chief */
 bool replica_trains(const struct replica *r);
-/* Its own address is on loopback, or it has none: what it serves stays on this machine. */
-bool replica_on_loopback(const struct replica *r);
+/* Its own entry in the cluster spec, borrowed. A task that is not listed gets its leader's, one without a cluster an
+ * address on loopback: what that serves stays on this machine. */
+const char *replica_address(const struct replica *r);
 
 #endif

@@ -5,15 +5,19 @@
 
 #include "base/stop.h"
 #include "base/thread.h"
+#include "net/address.h"
 #include "net/http.h"
 #include "net/registry.h"
+
+enum { SELF_MS = 1000 };
 
 struct status {
     const struct replica *replica;
     struct session_stats *stats;
-    struct mutex lock;             /* of what follows */
-    struct chief *chief;           /* NULL: a plain worker, or not yet */
-    bool ready, over;              /* over: there was a chief */
+    struct mutex lock;            /* of what follows */
+    struct chief *chief;          /* NULL: a plain worker, or not yet */
+    const struct rpc_server *rpc; /* the chief's; NULL: not here */
+    bool ready, over;             /* over: there was a chief */
     struct registry *registry;
     struct http_server *server;
 };
@@ -45,6 +49,14 @@ void status_lead(struct status *s, struct chief *chief)
     s->chief = chief;
 }
 
+void status_serves(struct status *s, const struct rpc_server *server)
+{
+    if (s == NULL)
+        return;
+    MUTEX_GUARD(&s->lock);
+    s->rpc = server;
+}
+
 /* ---- /metrics ---- */
 
 static struct chief_numbers numbers(struct status *s)
@@ -56,10 +68,10 @@ static struct chief_numbers numbers(struct status *s)
     return n;
 }
 
-#define CHIEF_NUMBER(name, field)                                                                  \
-    static double name(void *user)                                                                 \
-    {                                                                                              \
-        return (double)numbers(user).field;                                                        \
+#define CHIEF_NUMBER(name, field)                                                                                      \
+    static double name(void *user)                                                                                     \
+    {                                                                                                                  \
+        return (double)numbers(user).field;                                                                            \
     }
 CHIEF_NUMBER(global_step, step)
 CHIEF_NUMBER(batches_done, done)
@@ -94,19 +106,24 @@ static void register_metrics(struct status *s)
 {
     struct registry *r = s->registry;
     registry_add_process(r);
-    registry_counter_fn(r, "trainyard_worker_steps_total", "Batches this process computed and applied.", NULL, steps_computed, s);
-    registry_counter_fn(r, "trainyard_worker_examples_total", "Examples this process computed.", NULL, examples_computed, s);
+    registry_counter_fn(r, "trainyard_worker_steps_total", "Batches this process computed and applied.", NULL,
+                        steps_computed, s);
+    registry_counter_fn(r, "trainyard_worker_examples_total", "Examples this process computed.", NULL,
+                        examples_computed, s);
     registry_gauge_fn(r, "trainyard_worker_loss", "Loss of the last batch.", NULL, last_loss, s);
     if (!replica_leads(s->replica))
         return;
     registry_gauge_fn(r, "trainyard_global_step", "Smallest version of any segment.", NULL, global_step, s);
     registry_gauge_fn(r, "trainyard_batches_done", "Batches every segment has applied.", NULL, batches_done, s);
     registry_gauge_fn(r, "trainyard_batches", "Batches of the whole job.", NULL, batches_total, s);
-    registry_gauge_fn(r, "trainyard_examples_per_second", "Training examples a second, all workers.", NULL, examples_per_second, s);
+    registry_gauge_fn(r, "trainyard_examples_per_second", "Training examples a second, all workers.", NULL,
+                      examples_per_second, s);
     registry_gauge_fn(r, "trainyard_workers", "Workers alive.", NULL, workers, s);
     registry_gauge_fn(r, "trainyard_generation", "Generation of the job.", NULL, generation, s);
-    registry_counter_fn(r, "trainyard_ps_restored_total", "Parameter servers filled since the chief began.", NULL, restored, s);
-    registry_gauge_fn(r, "trainyard_checkpoint_step", "Step of the newest checkpoint, -1: none.", NULL, checkpoint_step_shown, s);
+    registry_counter_fn(r, "trainyard_ps_restored_total", "Parameter servers filled since the chief began.", NULL,
+                        restored, s);
+    registry_gauge_fn(r, "trainyard_checkpoint_step", "Step of the newest checkpoint, -1: none.", NULL,
+                      checkpoint_step_shown, s);
 }
 
 /* ---- pages ---- */
@@ -122,7 +139,12 @@ static int readyz(void *user, struct buf *body, const char **content_type)
 {
     struct status *s = user;
     (void)content_type;
+    struct err e = { .msg = "" };
     MUTEX_GUARD(&s->lock);
+    if (s->rpc != NULL && rpc_server_answers(s->rpc, SELF_MS, &e) < 0) {
+        buf_printf(body, "its own port does not answer: %s\n", e.msg);
+        return 503;
+    }
     const char *text = stop_count() > 0 ? "terminating" : s->ready ? "ok" : "opening the data";
     buf_printf(body, "%s\n", text);
     return str_eq(text, "ok") ? 200 : 503;
@@ -130,16 +152,18 @@ static int readyz(void *user, struct buf *body, const char **content_type)
 
 static void starting_progress(const struct status *s, struct buf *out)
 {
-    json_auto_t *v = json_pack("{s:s, s:s, s:s}", "state", "starting", "message", "opening the data", "replica", s->replica->name);
+    json_auto_t *v =
+        json_pack("{s:s, s:s, s:s}", "state", "starting", "message", "opening the data", "replica", s->replica->name);
     json_emit(v, out);
 }
 
 static void worker_progress(const struct status *s, struct buf *out)
 {
     bool trains = replica_trains(s->replica);
-    json_auto_t *v = json_pack("{s:s, s:s, s:I, s:I, s:o}", "state", trains ? "training" : "evaluating", "replica",
-                               s->replica->name, "steps", (json_int_t)atomic_load(&s->stats->steps), "last_ordinal",
-                               (json_int_t)atomic_load(&s->stats->last_ordinal), "loss", json_number(loss_of(s->stats)));
+    json_auto_t *v =
+        json_pack("{s:s, s:s, s:I, s:I, s:o}", "state", trains ? "training" : "evaluating", "replica", s->replica->name,
+                  "steps", (json_int_t)atomic_load(&s->stats->steps), "last_ordinal",
+                  (json_int_t)atomic_load(&s->stats->last_ordinal), "loss", json_number(loss_of(s->stats)));
     json_emit(v, out);
 }
 
@@ -167,14 +191,16 @@ int status_open(const struct replica *r, struct session_stats *stats, struct sta
     *ret = NULL;
     if (r->options->common.http_port == 0)
         return 0;
-    AUTO(status) *s = xcalloc(1, sizeof *s);
+    AUTO(status) *s = xcalloc(1, sizeof(*s));
     *s = (struct status){ .replica = r, .stats = stats, .registry = registry_new() };
     mutex_init(&s->lock);
     register_metrics(s);
-    const struct http_route routes[] = { http_metrics_route(s->registry), { "/healthz", healthz, s }, { "/readyz", readyz, s },
+    const struct http_route routes[] = { http_metrics_route(s->registry),
+                                         { "/healthz", healthz, s },
+                                         { "/readyz", readyz, s },
                                          { "/progress", progress, s } };
     char address[64];
-    str_fmt(address, sizeof address, "%s:%lld", replica_on_loopback(r) ? "127.0.0.1" : "0.0.0.0", (long long)r->options->common.http_port);
+    address_to_listen_on(replica_address(r), (int)r->options->common.http_port, address, sizeof(address));
     if (http_server_start(address, routes, COUNT_OF(routes), &s->server, e) < 0)
         return -1;
     *ret = TAKE(s);

@@ -1,10 +1,11 @@
-/* status - the HTTP side of a replica: /metrics /healthz /readyz /progress. It is there before the data is opened, which may
- * take minutes: until status_ready() it says "starting", and /readyz what is being done. */
+/* status - the HTTP side of a replica: /metrics /healthz /readyz /progress. It is there before the data is opened,
+ * which may take minutes: until status_ready() it says "starting", and /readyz what is being done. */
 #ifndef TRAINYARD_WORKER_STATUS_H
 #define TRAINYARD_WORKER_STATUS_H
 
+#include "chief/chief.h"
 #include "replica.h"
-#include "train/chief.h"
+#include "rpc/rpc.h"
 #include "train/session.h"
 
 struct status;
@@ -13,7 +14,9 @@ MUST_USE int status_open(const struct replica *r, struct session_stats *stats, s
 void status_ready(struct status *s);
 /* From now on /progress and /metrics are the chief's (borrowed); NULL: it goes, and /progress with it. */
 void status_lead(struct status *s, struct chief *chief);
+/* From now on /readyz asks the server's own port, too (borrowed); NULL: it goes. */
+void status_serves(struct status *s, const struct rpc_server *server);
 void status_free(struct status *s);
-DEFINE_AUTO(status, status_free)
+DEFINE_AUTO(status, status_free);
 
 #endif

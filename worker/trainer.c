@@ -1,7 +1,8 @@
 #include "trainer.h"
 
 #include "base/log.h"
-#include "nn/metrics.h"
+#include "chief/output.h"
+#include "nn/metrics/metrics.h"
 
 struct params *replica_params(const struct replica *r, const char *job_uid)
 {
@@ -11,11 +12,17 @@ struct params *replica_params(const struct replica *r, const char *job_uid)
 
 static struct coord_request identity(const struct replica *r)
 {
-    return (struct coord_request){ .kind = COORD_REGISTER, .job_uid = r->job_uid, .sender = r->name,
-                                   .incarnation = r->incarnation, .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
-                                   .index = r->cluster.index, .space = r->space, .shuffle_version = SHUFFLE_VERSION,
+    return (struct coord_request){ .kind = COORD_REGISTER,
+                                   .job_uid = r->job_uid,
+                                   .sender = r->name,
+                                   .incarnation = r->incarnation,
+                                   .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
+                                   .index = r->cluster.index,
+                                   .space = r->data.space,
+                                   .shuffle_version = SHUFFLE_VERSION,
                                    .layout_hash = layout_register_hash(r->layout, r->model),
-                                   .ps_count = (uint32_t)r->placement->nps, .address = "" };
+                                   .ps_count = (uint32_t)r->placement->nps,
+                                   .address = "" };
 }
 
 static int run_member(const struct trainer *t, struct member *m, struct err *e)
@@ -28,20 +35,39 @@ static int run_member(const struct trainer *t, struct member *m, struct err *e)
     if (t->params == NULL)
         own = replica_params(r, member_job_uid(m));
     struct session_config config = {
-        .model = r->model, .dataset = r->train, .space = &r->space, .params = t->params != NULL ? t->params : own,
-        .member = m, .name = r->name, .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
+        .model = r->model,
+        .dataset = r->data.train,
+        .space = &r->data.space,
+        .params = t->params != NULL ? t->params : own,
+        .member = m,
+        .class_weights = r->class_weights,
+        .name = r->name,
+        .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
         .asynchronous = t->params == NULL,
-        .overlap = t->params == NULL && r->job->strategy.overlap, .step_gate = t->step_gate,
+        .overlap = t->params == NULL && r->job->strategy.overlap,
+        .step_gate = t->step_gate,
     };
     return session_run(&config, t->stats, e);
+}
+
+/* A worker that comes after the end finds no chief, but what it left. */
+static bool has_finished(void *user)
+{
+    const struct replica *r = user;
+    int64_t step;
+    return output_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
 }
 
 int trainer_run(const struct trainer *t, struct err *e)
 {
     const struct replica *r = t->replica;
     AUTO(member) *m = NULL;
-    struct member_config config = { .coord = t->coord, .identity = identity(r), .width = metrics_width(r->model),
-                                    .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0) };
+    struct member_config config = { .coord = t->coord,
+                                    .identity = identity(r),
+                                    .width = metrics_width(r->model),
+                                    .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
+                                    .has_finished = has_finished,
+                                    .user = (void *)(uintptr_t)r };
     if (member_start(&config, &m, e) < 0)
         return -1;
     struct err cause = { 0 };

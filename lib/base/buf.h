@@ -16,10 +16,13 @@ struct buf {
 };
 
 extern char buf_empty[1]; /* what data points to before the first append; never written to */
-#define BUF_INIT { .data = buf_empty, .len = 0, .cap = 0 }
+#define BUF_INIT                                                                                                       \
+    {                                                                                                                  \
+        .data = buf_empty, .len = 0, .cap = 0                                                                          \
+    }
 
 void buf_fini(struct buf *b);
-DEFINE_AUTO_FINI(buf, buf_fini)
+DEFINE_AUTO_FINI(buf, buf_fini);
 void buf_clear(struct buf *b); /* len = 0, keeps the memory */
 void buf_reserve(struct buf *b, size_t more);
 void buf_add(struct buf *b, const void *data, size_t n);

@@ -17,24 +17,24 @@
 
 #include <stdbool.h>
 
-#define MUST_USE __attribute__((warn_unused_result))
+#define MUST_USE               __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* X(name, exit code) */
-#define ERR_CODES(X)                                                                \
-    X(ERR_NONE, 0)                                                                  \
-    X(ERR_INPUT, 2)        /* the user must change something; do not retry */       \
-    X(ERR_DIVERGED, 3)     /* NaN or Inf; do not retry */                           \
-    X(ERR_IO, 138)         /* storage failed; a retry may help */                   \
-    X(ERR_NOMEM, 138)                                                               \
-    X(ERR_LOST, 138)       /* a peer is unreachable, restarted or too slow; retry */\
-    X(ERR_TIMEOUT, 138)                                                             \
-    X(ERR_FENCED, 138)     /* somebody newer is in charge */                        \
-    X(ERR_NOT_READY, 138)  /* e.g. a ps before Init or Restore */                   \
-    X(ERR_REFUSED, 2)      /* the peer will never accept this */                    \
-    X(ERR_NOT_FOUND, 2)                                                             \
-    X(ERR_STOPPED, 143)    /* by a signal, after saving */                          \
-    X(ERR_INTERNAL, 138)   /* a bug of ours */
+#define ERR_CODES(X)                                                                                                   \
+    X(ERR_NONE, 0)                                                                                                     \
+    X(ERR_INPUT, 2)    /* the user must change something; do not retry */                                              \
+    X(ERR_DIVERGED, 3) /* NaN or Inf; do not retry */                                                                  \
+    X(ERR_IO, 138)     /* storage failed; a retry may help */                                                          \
+    X(ERR_NOMEM, 138)                                                                                                  \
+    X(ERR_LOST, 138) /* a peer is unreachable, restarted or too slow; retry */                                         \
+    X(ERR_TIMEOUT, 138)                                                                                                \
+    X(ERR_FENCED, 138)    /* somebody newer is in charge */                                                            \
+    X(ERR_NOT_READY, 138) /* e.g. a ps before Init or Restore */                                                       \
+    X(ERR_REFUSED, 2)     /* the peer will never accept this */                                                        \
+    X(ERR_NOT_FOUND, 2)                                                                                                \
+    X(ERR_STOPPED, 143)  /* by a signal, after saving */                                                               \
+    X(ERR_INTERNAL, 138) /* a bug of ours */
 
 enum err_code {
 #define X(name, exit_code) name,
@@ -52,7 +52,8 @@ struct err {
 /* Writes code and message into *e (when not NULL) and yields -1. */
 #define err_set(e, code, ...) (err_put((e), (code), __VA_ARGS__), -1)
 /* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND; a full disk or quota
- * (ENOSPC, EDQUOT, EFBIG) turns ERR_IO into ERR_INPUT, since only the user can make room; all else is the code given. */
+ * (ENOSPC, EDQUOT, EFBIG) turns ERR_IO into ERR_INPUT, since only the user can make room; all else is the code given.
+ */
 #define err_errno(e, code, ...) (err_put_errno((e), (code), __VA_ARGS__), -1)
 /* Puts "context: " before the message, keeps the code, yields -1. */
 #define err_wrap(e, ...) (err_prefix((e), __VA_ARGS__), -1)

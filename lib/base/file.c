@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,8 @@ int file_error(const char *path, struct err *e)
     case EPERM:
     case EROFS:
     case EISDIR:
+    case ENXIO: /* a device that is not there, a socket */
+    case ENODEV:
     case ENOTDIR:
     case ENAMETOOLONG:
     case ELOOP:
@@ -67,9 +70,35 @@ int file_error(const char *path, struct err *e)
     }
 }
 
-static int open_read(const char *path)
+int file_open(const char *path, int *ret_fd, struct err *e)
 {
-    return file_fault_hit("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    /* a pipe or a device must not be waited for; a regular file takes no notice of O_NONBLOCK */
+    auto_close int fd = file_fault_hit("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return file_error(path, e);
+    if (S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return file_error(path, e);
+    }
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INPUT, "%s: not a regular file", path);
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* What a shell makes of <(command): the end of a pipe whose other end is open already. */
+static bool is_descriptor(const char *path)
+{
+    return str_eq(path, "/dev/stdin") || str_starts(path, "/dev/fd/") || str_starts(path, "/proc/self/fd/");
+}
+
+static int open_read(const char *path, int *ret_fd, struct err *e)
+{
+    if (!is_descriptor(path))
+        return file_open(path, ret_fd, e);
+    *ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return *ret_fd < 0 ? file_error(path, e) : 0;
 }
 
 /* Reads to the end, whatever size the file says it has: pipes and /proc say 0. */
@@ -97,9 +126,11 @@ static int read_all(int fd, const char *path, size_t max, struct buf *ret, struc
 int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
 {
     bool standard_input = str_eq(path, "-");
-    auto_close int fd = standard_input ? STDIN_FILENO : open_read(path);
-    if (fd < 0)
-        return file_error(path, e);
+    auto_close int fd = STDIN_FILENO;
+    if (!standard_input && open_read(path, &fd, e) < 0) {
+        fd = -1;
+        return -1;
+    }
 
     AUTO_FINI(buf) content = BUF_INIT;
     int rc = read_all(fd, standard_input ? "standard input" : path, max, &content, e);
@@ -207,4 +238,13 @@ char *path_dir(const char *path)
     if (slash == NULL)
         return xstrdup(".");
     return slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}
+
+void file_raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)!setrlimit(RLIMIT_NOFILE, &limit); /* a lower limit is acceptable */
 }

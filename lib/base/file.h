@@ -27,7 +27,10 @@ MUST_USE int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, stru
 MUST_USE int file_append_new(const char *path, int *ret_fd, struct err *e);
 MUST_USE int fd_sync(int fd, struct err *e); /* fsync */
 
-/* Whole file as a C string; ERR_INPUT when larger than max. "-" reads standard input. */
+/* For reading. A pipe, a socket or a device is ERR_INPUT, and is never waited for. */
+MUST_USE int file_open(const char *path, int *ret_fd, struct err *e);
+/* Whole file as a C string; ERR_INPUT when larger than max, or no regular file. "-" reads standard input; /dev/stdin
+ * and /dev/fd/N may be pipes. */
 MUST_USE int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
 /* Temporary beside it, fsync, rename, fsync of the folder. Readers see the old or the new content. A link is followed;
  * devices, pipes and folders are refused. */
@@ -62,7 +65,7 @@ MUST_USE int file_out_commit(struct file_out *f, struct err *e); /* fsync, renam
 /* As file_write_new: ERR_REFUSED when there is such a file. */
 MUST_USE int file_out_commit_new(struct file_out *f, struct err *e);
 void file_out_free(struct file_out *f);
-DEFINE_AUTO(file_out, file_out_free)
+DEFINE_AUTO(file_out, file_out_free);
 
 /* Removes from a folder the temporaries of file_out that a killed process left there, of the files whose names `ours`
  * takes. One whose writer lives is left alone: a writer holds a lock on it. Where locks do not work, those of an hour
@@ -77,11 +80,14 @@ struct file_map {
 };
 MUST_USE int file_map_open(const char *path, struct file_map **ret, struct err *e);
 void file_map_free(struct file_map *m);
-DEFINE_AUTO(file_map, file_map_free)
+DEFINE_AUTO(file_map, file_map_free);
 void file_map_random(struct file_map *m); /* madvise: access will be random */
 
 /* Fault injection for tests: calls number n, n+1, ... (the first is 1) of `op` ("write", "fsync",
  * "rename", "link", "open") fail with `error`. `op` must live on. Off by default; NULL switches it off. */
 void file_fault(const char *op, int n, int error);
+
+/* Raises the soft limit of open files to the hard one: a server has a descriptor for each connection. */
+void file_raise_limit(void);
 
 #endif

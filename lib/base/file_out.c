@@ -214,12 +214,14 @@ static const unsigned char nothing[1];
 
 int file_map_open(const char *path, struct file_map **ret, struct err *e)
 {
-    auto_close int fd = file_fault_hit("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    auto_close int fd = -1;
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return file_error(path, e);
-    if (!S_ISREG(st.st_mode))
+    if (file_is_dir(path))
         return err_set(e, ERR_INPUT, "%s: not a regular file", path);
+    if (file_open(path, &fd, e) < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return file_error(path, e);
 
     AUTO(file_map) *m = xcalloc(1, sizeof(*m));
     m->path = xstrdup(path);

@@ -107,10 +107,15 @@ static void add_text(struct buf *b, const char *s)
 
 static void add_number(struct buf *b, const struct log_field *f, bool json)
 {
-    if (isfinite(f->d))
-        buf_printf(b, "%.*g", json ? 17 : f->digits, f->d);
+    char number[32];
+    if (!isfinite(f->d) && json)
+        buf_printf(b, "\"%s\"", isnan(f->d) ? "NaN" : f->d > 0 ? "Infinity" : "-Infinity");
+    else if (!isfinite(f->d)) /* as Keras */
+        buf_str(b, isnan(f->d) ? "nan" : f->d > 0 ? "inf" : "-inf");
+    else if (json)
+        buf_str(b, str_double(f->d, number));
     else
-        buf_printf(b, json ? "\"%s\"" : "%s", isnan(f->d) ? "NaN" : f->d > 0 ? "Infinity" : "-Infinity");
+        buf_printf(b, "%.*g", f->digits, f->d);
 }
 
 static void add_value(struct buf *b, const struct log_field *f, bool json)

@@ -18,8 +18,8 @@ struct map {
 };
 
 void map_fini(struct map *m); /* values are not freed */
-DEFINE_AUTO_FINI(map, map_fini)
-void *map_get(const struct map *m, const char *key); /* NULL: not there */
+DEFINE_AUTO_FINI(map, map_fini);
+void *map_get(const struct map *m, const char *key);        /* NULL: not there */
 void *map_put(struct map *m, const char *key, void *value); /* the value it replaces, or NULL */
 void *map_remove(struct map *m, const char *key);
 /* for (size_t i = 0; (slot = map_next(&m, &i)) != NULL;) */

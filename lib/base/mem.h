@@ -23,26 +23,28 @@
 #include "base/err.h"
 
 /* Defines AUTO(name) for `struct name`, freed by free_fn. Put it next to the type's prototypes. */
-#define DEFINE_AUTO(name, free_fn)                                                                 \
-    static inline void name##_auto_(struct name **p)                                               \
-    {                                                                                              \
-        free_fn(*p);                                                                               \
-    }
+#define DEFINE_AUTO(name, free_fn)                                                                                     \
+    static inline void name##_auto_(struct name **p)                                                                   \
+    {                                                                                                                  \
+        free_fn(*p);                                                                                                   \
+    }                                                                                                                  \
+    struct mem_wants_semicolon_ /* without one ctags takes what follows for a part of this */
 #define AUTO(name) __attribute__((cleanup(name##_auto_))) struct name
 
 /* Defines AUTO_FINI(name) for an embedded `struct name`, released by fini_fn(&x). */
-#define DEFINE_AUTO_FINI(name, fini_fn)                                                            \
-    static inline void name##_auto_fini_(struct name *p)                                           \
-    {                                                                                              \
-        fini_fn(p);                                                                                \
-    }
+#define DEFINE_AUTO_FINI(name, fini_fn)                                                                                \
+    static inline void name##_auto_fini_(struct name *p)                                                               \
+    {                                                                                                                  \
+        fini_fn(p);                                                                                                    \
+    }                                                                                                                  \
+    struct mem_wants_semicolon_
 #define AUTO_FINI(name) __attribute__((cleanup(name##_auto_fini_))) struct name
 
-#define TAKE(p)                                                                                    \
-    (__extension__({                                                                               \
-        __typeof__(p) take_ = (p);                                                                 \
-        (p) = NULL;                                                                                \
-        take_;                                                                                     \
+#define TAKE(p)                                                                                                        \
+    (__extension__({                                                                                                   \
+        __typeof__(p) take_ = (p);                                                                                     \
+        (p) = NULL;                                                                                                    \
+        take_;                                                                                                         \
     }))
 
 static inline void auto_free_(void *p)
@@ -58,17 +60,17 @@ static inline void auto_close_(int *fd)
 }
 /* auto_close int fd = -1; closes it at the end of the scope and keeps errno. Hand over with TAKE_FD. */
 #define auto_close __attribute__((cleanup(auto_close_)))
-#define TAKE_FD(fd)                                                                                \
-    (__extension__({                                                                               \
-        int take_ = (fd);                                                                          \
-        (fd) = -1;                                                                                 \
-        take_;                                                                                     \
+#define TAKE_FD(fd)                                                                                                    \
+    (__extension__({                                                                                                   \
+        int take_ = (fd);                                                                                              \
+        (fd) = -1;                                                                                                     \
+        take_;                                                                                                         \
     }))
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
-#define UNUSED __attribute__((unused))
+#define MIN(a, b)       ((a) < (b) ? (a) : (b))
+#define MAX(a, b)       ((a) > (b) ? (a) : (b))
+#define UNUSED          __attribute__((unused))
 
 /* Abort with a message when memory is out. Memory is zeroed by xcalloc only. */
 void *xmalloc(size_t bytes) __attribute__((malloc, returns_nonnull, alloc_size(1)));
@@ -89,7 +91,8 @@ MUST_USE int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e
 
 /* Asks the allocator to keep freed memory (page faults are dear): call once, first thing in main(). */
 void mem_keep_pages(void);
-/* Gives memory that is free inside the process back to the system; some milliseconds. For when work has come to rest. */
+/* Gives memory that is free inside the process back to the system; some milliseconds. For when work has come to rest.
+ */
 void mem_give_back(void);
 /* Resident set size of this process in bytes (VmRSS), 0 when unknown. */
 size_t mem_resident(void);

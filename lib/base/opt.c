@@ -42,7 +42,8 @@ static int unknown(const struct opt *opts, const char *name, struct err *e)
     const char *nearest = str_nearest(name, names, n);
     if (nearest != NULL)
         str_fmt(hint, sizeof(hint), "; did you mean '--%s'?", nearest);
-    return err_set(e, ERR_INPUT, "flag '--%s' is not known%s", name, hint[0] != '\0' ? hint : "; --help lists them all");
+    return err_set(e, ERR_INPUT, "flag '--%s' is not known%s", name,
+                   hint[0] != '\0' ? hint : "; --help lists them all");
 }
 
 /* `from` names where the text came from in messages: "--task-index" or "TASK_INDEX". */
@@ -167,8 +168,8 @@ static bool asked_about(const struct opt_program *p, const struct opt *opts, con
     return true;
 }
 
-int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, char **argv,
-              struct strlist *ret_args, enum opt_result *ret, struct err *e)
+int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, char **argv, struct strlist *ret_args,
+              enum opt_result *ret, struct err *e)
 {
     struct cursor c = { .opts = opts, .argc = argc, .argv = argv };
 

@@ -24,18 +24,37 @@ enum opt_kind { OPT_KIND_END, OPT_KIND_SECTION, OPT_KIND_STR, OPT_KIND_LIST, OPT
 
 struct opt {
     enum opt_kind kind;
-    char short_name;       /* 0: none */
+    char short_name; /* 0: none */
     const char *name, *env, *arg, *help;
-    void *dest;            /* const char **, struct strlist *, int64_t *, bool * */
+    void *dest; /* const char **, struct strlist *, int64_t *, bool * */
     int64_t min, max;
-    bool *ret_given;       /* optional: set when the user gave it */
+    bool *ret_given; /* optional: set when the user gave it */
 };
-#define OPT_SECTION(title) { .kind = OPT_KIND_SECTION, .name = (title) }
-#define OPT_STR(n, env_, arg_, dest_, help_) { .kind = OPT_KIND_STR, .name = (n), .env = (env_), .arg = (arg_), .dest = (dest_), .help = (help_) }
-#define OPT_LIST(n, arg_, dest_, help_) { .kind = OPT_KIND_LIST, .name = (n), .arg = (arg_), .dest = (dest_), .help = (help_) }
-#define OPT_INT(n, env_, arg_, dest_, min_, max_, help_) { .kind = OPT_KIND_INT, .name = (n), .env = (env_), .arg = (arg_), .dest = (dest_), .min = (min_), .max = (max_), .help = (help_) }
-#define OPT_BOOL(n, dest_, help_) { .kind = OPT_KIND_BOOL, .name = (n), .dest = (dest_), .help = (help_) }
-#define OPT_END { .kind = OPT_KIND_END }
+#define OPT_SECTION(title)                                                                                             \
+    {                                                                                                                  \
+        .kind = OPT_KIND_SECTION, .name = (title)                                                                      \
+    }
+#define OPT_STR(n, env_, arg_, dest_, help_)                                                                           \
+    {                                                                                                                  \
+        .kind = OPT_KIND_STR, .name = (n), .env = (env_), .arg = (arg_), .dest = (dest_), .help = (help_)              \
+    }
+#define OPT_LIST(n, arg_, dest_, help_)                                                                                \
+    {                                                                                                                  \
+        .kind = OPT_KIND_LIST, .name = (n), .arg = (arg_), .dest = (dest_), .help = (help_)                            \
+    }
+#define OPT_INT(n, env_, arg_, dest_, min_, max_, help_)                                                               \
+    {                                                                                                                  \
+        .kind = OPT_KIND_INT, .name = (n), .env = (env_), .arg = (arg_), .dest = (dest_), .min = (min_),               \
+        .max = (max_), .help = (help_)                                                                                 \
+    }
+#define OPT_BOOL(n, dest_, help_)                                                                                      \
+    {                                                                                                                  \
+        .kind = OPT_KIND_BOOL, .name = (n), .dest = (dest_), .help = (help_)                                           \
+    }
+#define OPT_END                                                                                                        \
+    {                                                                                                                  \
+        .kind = OPT_KIND_END                                                                                           \
+    }
 
 struct opt_program {
     const char *name, *usage, *about; /* "trainyard-ps", "[flags]", one or two sentences */

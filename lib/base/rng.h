@@ -27,8 +27,8 @@ struct rng {
 struct rng rng_at(uint64_t seed, enum rng_stream stream, uint64_t a, uint32_t b);
 uint32_t rng_u32(struct rng *r);
 uint64_t rng_u64(struct rng *r);
-float rng_uniform(struct rng *r);  /* [0, 1), 24 bits */
-double rng_normal(struct rng *r);  /* mean 0, standard deviation 1 (Box-Muller) */
+float rng_uniform(struct rng *r);              /* [0, 1), 24 bits */
+double rng_normal(struct rng *r);              /* mean 0, standard deviation 1 (Box-Muller) */
 uint64_t rng_below(struct rng *r, uint64_t n); /* [0, n), unbiased */
 
 /* 64-bit mixing hash of bytes (fingerprints, maps); not for adversaries. Stable across releases. */

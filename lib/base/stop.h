@@ -11,8 +11,8 @@
 #include "base/err.h"
 
 MUST_USE int stop_install(struct err *e);
-int stop_count(void);  /* signals so far */
-int stop_fd(void);     /* readable after the first signal; never read it */
+int stop_count(void);    /* signals so far */
+int stop_fd(void);       /* readable after the first signal; never read it */
 void stop_request(void); /* as if a signal had come (tests, in-process shutdown) */
 
 #endif

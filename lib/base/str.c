@@ -121,8 +121,7 @@ const char *str_nearest(const char *word, const char *const names[], size_t n)
     return nearest;
 }
 
-const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out,
-                             size_t out_size)
+const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out, size_t out_size)
 {
     const char *nearest = str_nearest(word, names, n);
     if (nearest == NULL)
@@ -183,6 +182,32 @@ const char *str_duration(double seconds, char out[32])
     else if (s < 86400)
         str_fmt(out, 32, s / 60 % 60 != 0 ? "%" PRId64 " h %" PRId64 " min" : "%" PRId64 " h", s / 3600, s / 60 % 60);
     else
-        str_fmt(out, 32, s / 3600 % 24 != 0 ? "%" PRId64 " d %" PRId64 " h" : "%" PRId64 " d", s / 86400, s / 3600 % 24);
+        str_fmt(out, 32, s / 3600 % 24 != 0 ? "%" PRId64 " d %" PRId64 " h" : "%" PRId64 " d", s / 86400,
+                s / 3600 % 24);
     return out;
+}
+
+/* "%.15g" and "%.6g" drop trailing zeros, so fewer need not be tried: 60, not 6e+01. */
+const char *str_double(double v, char out[32])
+{
+    int digits = 15;
+    do
+        str_fmt(out, 32, "%.*g", digits, v);
+    while (++digits <= 17 && strtod(out, NULL) != v);
+    return out;
+}
+
+const char *str_float(float v, char out[32])
+{
+    int digits = 6;
+    do
+        str_fmt(out, 32, "%.*g", digits, (double)v);
+    while (++digits <= 9 && strtof(out, NULL) != v);
+    return out;
+}
+
+double str_float_decimal(float v)
+{
+    char text[32];
+    return strtod(str_float(v, text), NULL);
 }

@@ -22,14 +22,17 @@ MUST_USE int str_bool(const char *s, bool *ret, struct err *e); /* true false ye
  * up; swapped neighbours count once), or NULL. names[] may hold NULL entries. */
 const char *str_nearest(const char *word, const char *const names[], size_t n);
 /* "; did you mean 'Adam'?" or "" - for the end of an error message. Writes into out (cut to n). */
-const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out,
-                             size_t out_size);
+const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out, size_t out_size);
 
 /* snprintf that always terminates and reports whether all of it fitted. */
 bool str_fmt(char *out, size_t n, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* "1.5 MiB", "812 B"; "2 h 3 min", "42 s", "180 ms". Buffers of 32 bytes are enough. */
 const char *str_bytes(uint64_t bytes, char out[32]);
 const char *str_duration(double seconds, char out[32]);
+/* A number with the fewest digits that read back as the same one: 0.905, not 0.9049999713897705. */
+const char *str_double(double v, char out[32]);
+const char *str_float(float v, char out[32]);
+double str_float_decimal(float v); /* the double that str_double() writes as str_float() writes v */
 
 /* strlist - an owned list of owned strings. */
 struct strlist {
@@ -37,7 +40,7 @@ struct strlist {
     size_t n, cap;
 };
 void strlist_fini(struct strlist *l);
-DEFINE_AUTO_FINI(strlist, strlist_fini)
+DEFINE_AUTO_FINI(strlist, strlist_fini);
 void strlist_add(struct strlist *l, const char *s);
 void strlist_split(struct strlist *l, const char *s, char separator); /* trims spaces, drops empty */
 bool strlist_has(const struct strlist *l, const char *s);
@@ -46,7 +49,7 @@ bool strlist_has(const struct strlist *l, const char *s);
 struct strmap;
 struct strmap *strmap_new(void);
 void strmap_free(struct strmap *m);
-DEFINE_AUTO(strmap, strmap_free)
+DEFINE_AUTO(strmap, strmap_free);
 void strmap_set(struct strmap *m, const char *key, void *value);
 void *strmap_get(const struct strmap *m, const char *key); /* NULL when absent */
 size_t strmap_size(const struct strmap *m);

@@ -89,8 +89,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-int thread_start(struct thread *t, const char *name, void (*fn)(void *user), void *user,
-                 struct err *e)
+int thread_start(struct thread *t, const char *name, void (*fn)(void *user), void *user, struct err *e)
 {
     struct start *start = xcalloc(1, sizeof(*start));
     snprintf(start->name, sizeof(start->name), "%s", name);

@@ -33,11 +33,9 @@ static inline struct mutex *mutex_locked_(struct mutex *m)
     return m;
 }
 #define MUTEX_GUARD_CAT2_(a, b) a##b
-#define MUTEX_GUARD_CAT_(a, b) MUTEX_GUARD_CAT2_(a, b)
-#define MUTEX_GUARD(m)                                                                             \
-    __attribute__((cleanup(mutex_guard_), unused)) struct mutex *MUTEX_GUARD_CAT_(guard_,          \
-                                                                                  __LINE__) =      \
-        mutex_locked_(m)
+#define MUTEX_GUARD_CAT_(a, b)  MUTEX_GUARD_CAT2_(a, b)
+#define MUTEX_GUARD(m)                                                                                                 \
+    __attribute__((cleanup(mutex_guard_), unused)) struct mutex *MUTEX_GUARD_CAT_(guard_, __LINE__) = mutex_locked_(m)
 
 void cond_init(struct cond *c);
 void cond_fini(struct cond *c);
@@ -52,8 +50,7 @@ struct thread {
     pthread_t id;
     bool started;
 };
-MUST_USE int thread_start(struct thread *t, const char *name, void (*fn)(void *user), void *user,
-                          struct err *e);
+MUST_USE int thread_start(struct thread *t, const char *name, void (*fn)(void *user), void *user, struct err *e);
 void thread_join(struct thread *t); /* no-op when not started */
 
 #endif

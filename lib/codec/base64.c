@@ -26,7 +26,7 @@ static int take(struct quad *q, char c, size_t at, struct err *e)
     if (c == '=' && q->digits + q->padding >= 2)
         q->padding++;
     else if (d < 0 || q->padding > 0)
-        return err_set(e, ERR_INPUT, "byte %zu is no base64", at + 1);
+        return err_set(e, ERR_INPUT, "byte %zu is not valid base64", at + 1);
     else
         q->digits++;
     q->bits = q->bits << 6 | (unsigned)(c == '=' ? 0 : d);
@@ -48,7 +48,7 @@ static int decode(const char *text, size_t n, struct buf *out, struct err *e)
         if (q.digits + q.padding < 4)
             continue;
         if ((q.padding > 0 && (q.bits & 0xff) != 0) || (q.padding > 1 && (q.bits & 0xffff) != 0))
-            return err_set(e, ERR_INPUT, "byte %zu is no end of base64", i + 1);
+            return err_set(e, ERR_INPUT, "byte %zu is not a valid end of base64", i + 1);
         for (int k = 0; k < 3 - q.padding; k++)
             buf_char(out, (char)(unsigned char)(q.bits >> (16 - 8 * k) & 0xff));
         over = q.padding > 0;

@@ -14,11 +14,13 @@ int json_depth(const json_t *v)
     const char *key;
     json_t *item;
 
-    json_array_foreach (v, i, item) {
+    json_array_foreach(v, i, item)
+    {
         depth = json_depth(item);
         deepest = MAX(deepest, depth);
     }
-    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
         depth = json_depth(item);
         deepest = MAX(deepest, depth);
     }
@@ -62,13 +64,8 @@ static int emit_chunk(const char *data, size_t n, void *user)
 
 static void emit_real(double v, struct buf *out)
 {
-    char text[40];
-    int digits = 15; /* "%.15g" drops trailing zeros, so fewer need not be tried: 60, not 6e+01 */
-    do
-        snprintf(text, sizeof(text), "%.*g", digits, v);
-    while (++digits <= 17 && strtod(text, NULL) != v);
-
-    buf_str(out, text);
+    char text[32];
+    buf_str(out, str_double(v, text));
     if (strpbrk(text, ".e") == NULL) /* it shall be read as a real again */
         buf_str(out, ".0");
 }
@@ -120,7 +117,8 @@ static void emit_object(const json_t *v, int level, struct buf *out)
     json_t *item;
 
     buf_char(out, '{');
-    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
         buf_str(out, separator);
         new_line(out, inside);
         emit_key(key, out);
@@ -140,7 +138,8 @@ static void emit_array(const json_t *v, int level, struct buf *out)
     json_t *item;
 
     buf_char(out, '[');
-    json_array_foreach (v, i, item) {
+    json_array_foreach(v, i, item)
+    {
         if (i > 0)
             buf_char(out, ',');
         new_line(out, inside);

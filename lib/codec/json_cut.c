@@ -149,7 +149,8 @@ static bool cut_element(struct cutter *c, const struct ways *w)
     return cut_value(c, &inside);
 }
 
-static bool cut_all(struct cutter *c, const struct ways *w, bool (*one)(struct cutter *c, const struct ways *w), char last)
+static bool cut_all(struct cutter *c, const struct ways *w, bool (*one)(struct cutter *c, const struct ways *w),
+                    char last)
 {
     c->p++;
     skip_space(c);

@@ -1,4 +1,5 @@
-/* json_cut - leaves members out of a JSON text before it is parsed, for those who look at a few fields of large objects.
+/* json_cut - leaves members out of a JSON text before it is parsed, for those who look at a few fields of large
+ * objects.
  *
  * A pod as the API server sends it is 5 kB, more than half of them managedFields and a spec its reader wrote itself. To
  * look over a byte costs 1/20 of parsing it.
@@ -11,10 +12,10 @@
 
 enum { JSON_CUTS_MAX = 16 };
 
-/* Appends text to out without the members that `paths` (at most JSON_CUTS_MAX) name: names joined by dots, "*" for every
- * element of a list, as in "items.*.metadata.managedFields"; names with dots or escapes are never found. What is kept is
- * not changed, what is cut is not judged. A text that is no JSON on the way there is appended whole: the parser will say
- * what is wrong with it. */
+/* Appends text to out without the members that `paths` (at most JSON_CUTS_MAX) name: names joined by dots, "*" for
+ * every element of a list, as in "items.*.metadata.managedFields"; names with dots or escapes are never found. What is
+ * kept is not changed, what is cut is not judged. A text that is no JSON on the way there is appended whole: the parser
+ * will say what is wrong with it. */
 void json_cut(const char *text, size_t n, const struct strlist *paths, struct buf *out);
 
 #endif

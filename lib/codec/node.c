@@ -22,14 +22,14 @@ bool node_present(const struct node *n)
 
 struct node node_get(const struct node *n, const char *key)
 {
-    struct node member = { .v = json_object_get(n->v, key), .src = n->src };
+    struct node member = { .v = json_object_get(n->v, key), .src = n->src, .lenient = n->lenient };
     str_fmt(member.path, sizeof(member.path), "%s%s%s", n->path, n->path[0] != '\0' ? "." : "", key);
     return member;
 }
 
 struct node node_item(const struct node *n, size_t i)
 {
-    struct node item = { .v = json_array_get(n->v, i), .src = n->src };
+    struct node item = { .v = json_array_get(n->v, i), .src = n->src, .lenient = n->lenient };
     str_fmt(item.path, sizeof(item.path), "%s[%zu]", n->path, i);
     return item;
 }
@@ -83,8 +83,8 @@ static void put_place(const struct source *src, const char *about, bool key, str
         return;
     const char *origin = source_origin(src, about);
     buf_str(out, origin != NULL ? origin : source_name(src));
-    bool known = origin == NULL && (key ? source_find_key(src, about, &line, &column)
-                                        : source_find(src, about, &line, &column));
+    bool known =
+        origin == NULL && (key ? source_find_key(src, about, &line, &column) : source_find(src, about, &line, &column));
     if (known)
         buf_printf(out, ":%d:%d", line, column);
     buf_str(out, ": ");
@@ -99,6 +99,7 @@ static int PRINTF_LIKE(5, 0)
     if (n->path[0] != '\0')
         buf_printf(&text, "%s: ", n->path);
     buf_vprintf(&text, fmt, ap);
+    source_fault(n->src, text.data);
     return err_set(e, ERR_INPUT, "%s", text.data);
 }
 
@@ -121,19 +122,6 @@ int node_key_error(const struct node *n, const char *key, struct err *e, const c
     return r;
 }
 
-/* "; did you mean 'x'?", else "; it must be a, b or c" when those are few. */
-static void suggest(const char *word, const char *const names[], size_t n, struct buf *out)
-{
-    char text[ERR_TEXT_MAX];
-    if (*str_did_you_mean(word, names, n, text, sizeof(text)) != '\0' || n == 0 || n > LISTED_MAX) {
-        buf_str(out, text);
-        return;
-    }
-    buf_str(out, "; it must be ");
-    for (size_t i = 0; i < n; i++)
-        buf_printf(out, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
-}
-
 static bool is_one_of(const char *word, const char *const names[], size_t n, size_t *ret)
 {
     for (size_t i = 0; i < n; i++) {
@@ -145,22 +133,61 @@ static bool is_one_of(const char *word, const char *const names[], size_t n, siz
     return false;
 }
 
+/* What people write who come from older releases of Keras, or from other libraries. */
+static const char *meant(const char *word, const char *const names[], size_t n)
+{
+    static const struct {
+        const char *word, *name;
+    } MEANT[] = { { "lr", "learning_rate" }, { "decay", "weight_decay" }, { "eps", "epsilon" },
+                  { "betas", "beta_1" },     { "bs", "batchSize" },       { "nb_epoch", "epochs" },
+                  { "batch", "batchSize" },  { "dim", "units" },          { "rho_1", "rho" },
+                  { "act", "activation" } };
+    size_t at;
+
+    for (size_t i = 0; i < COUNT_OF(MEANT); i++)
+        if (str_eq(word, MEANT[i].word) && is_one_of(MEANT[i].name, names, n, &at))
+            return MEANT[i].name;
+    return NULL;
+}
+
+/* "; did you mean 'x'?", else "; it must be a, b or c" when those are few. */
+static void suggest(const char *word, const char *const names[], size_t n, struct buf *out)
+{
+    char text[ERR_TEXT_MAX];
+    const char *name = meant(word, names, n);
+    if (name != NULL) {
+        buf_printf(out, "; did you mean '%s'?", name);
+        return;
+    }
+    if (*str_did_you_mean(word, names, n, text, sizeof(text)) != '\0' || n == 0 || n > LISTED_MAX) {
+        buf_str(out, text);
+        return;
+    }
+    buf_str(out, "; it must be ");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+}
+
 int node_only(const struct node *n, const char *const keys[], size_t nkeys, struct err *e)
 {
     const char *key;
     json_t *item;
     size_t i;
+    int result = 0;
 
     if (node_object(n, e) < 0)
         return -1;
-    json_object_foreach ((json_t *)(uintptr_t)n->v, key, item) {
+    json_object_foreach((json_t *)(uintptr_t)n->v, key, item)
+    {
         AUTO_FINI(buf) cure = BUF_INIT;
-        if (is_one_of(key, keys, nkeys, &i))
+        if (is_one_of(key, keys, nkeys, &i) || (n->lenient && json_is_null(item)))
             continue;
         suggest(key, keys, nkeys, &cure);
-        return node_key_error(n, key, e, "key '%s' is not known%s", key, cure.data);
+        result = node_key_error(n, key, e, "key '%s' is not known%s", key, cure.data);
+        if (!node_collects(n))
+            break;
     }
-    return 0;
+    return result;
 }
 
 /* ---- values ---- */
@@ -288,21 +315,29 @@ static int take_config(const struct node *config, const char *name, struct node 
     return 0;
 }
 
+/* A name alone. */
+static int take_word(const struct node *n, const json_t *word, const char **ret_name, struct node *ret_config)
+{
+    *ret_name = json_string_value(word);
+    *ret_config = *n;
+    ret_config->v = NULL;
+    return 0;
+}
+
 int node_named(const struct node *n, const char **ret_name, struct node *ret_config, struct err *e)
 {
     struct node class_name = node_get(n, "class_name"), name = node_get(n, "name"), config;
 
-    if (json_is_string(n->v)) {
-        *ret_name = json_string_value(n->v);
-        *ret_config = (struct node){ .src = n->src };
-        memcpy(ret_config->path, n->path, sizeof(n->path));
-        return 0;
-    }
+    if (json_is_string(n->v))
+        return take_word(n, n->v, ret_name, ret_config);
     if (!json_is_object(n->v))
         return wrong_type(n, "a name, or a map", e);
     if (json_is_string(class_name.v)) {
         *ret_name = json_string_value(class_name.v);
         config = node_get(n, "config");
+        if (str_eq(*ret_name, "function") && json_is_string(config.v))
+            return take_word(n, config.v, ret_name, ret_config);
+        config.lenient = true;
         return take_config(&config, *ret_name, ret_config, e);
     }
     if (json_is_string(name.v)) {

@@ -19,10 +19,18 @@ struct node {
     const json_t *v; /* NULL: absent */
     const struct source *src;
     char path[NODE_PATH_MAX];
+    /* Written by Keras, which gets new keys with every release: node_only() passes over unknown keys that are null,
+     * Python's None. What is inside such a node inherits it. */
+    bool lenient;
 };
 
 struct node node_root(const json_t *v, const struct source *src);
-bool node_present(const struct node *n); /* not absent and not null */
+/* All faults are wanted: go on behind one. */
+static inline bool node_collects(const struct node *n)
+{
+    return source_collects(n->src);
+}
+bool node_present(const struct node *n);                     /* not absent and not null */
 struct node node_get(const struct node *n, const char *key); /* v NULL when absent or n is no object */
 struct node node_item(const struct node *n, size_t i);
 size_t node_size(const struct node *n); /* of an object or array, else 0 */
@@ -39,21 +47,23 @@ MUST_USE int node_only(const struct node *n, const char *const keys[], size_t nk
 
 MUST_USE int node_object(const struct node *n, struct err *e); /* must be an object */
 MUST_USE int node_array(const struct node *n, struct err *e);
-MUST_USE int node_str(const struct node *n, const char **ret, struct err *e); /* borrowed */
+MUST_USE int node_str(const struct node *n, const char **ret, struct err *e);                       /* borrowed */
 MUST_USE int node_i64(const struct node *n, int64_t min, int64_t max, int64_t *ret, struct err *e); /* 3.0 is 3 */
 MUST_USE int node_f64(const struct node *n, double *ret, struct err *e); /* also "1e-3" written without a dot */
 MUST_USE int node_bool(const struct node *n, bool *ret, struct err *e);
 /* One of the names, exactly; error lists or suggests. *ret_index is its place in names[]. */
-MUST_USE int node_enum(const struct node *n, const char *const names[], size_t nnames, size_t *ret_index, struct err *e);
+MUST_USE int node_enum(const struct node *n, const char *const names[], size_t nnames, size_t *ret_index,
+                       struct err *e);
 
 MUST_USE int node_str_or(const struct node *n, const char *key, const char *fallback, const char **ret, struct err *e);
-MUST_USE int node_i64_or(const struct node *n, const char *key, int64_t fallback, int64_t min, int64_t max, int64_t *ret,
-                         struct err *e);
+MUST_USE int node_i64_or(const struct node *n, const char *key, int64_t fallback, int64_t min, int64_t max,
+                         int64_t *ret, struct err *e);
 MUST_USE int node_bool_or(const struct node *n, const char *key, bool fallback, bool *ret, struct err *e);
 
 /* "Keras lets this be a name or a map": accepts  "Adam",  {Adam: {learning_rate: 0.1}},
  * {class_name: Adam, config: {...}} and {name: Adam, learning_rate: 0.1}. *ret_config is the map of
- * arguments (v NULL when there are none); in the last form it is n itself, its `name` included. */
+ * arguments (v NULL when there are none), lenient in the second form; in the last form it is n itself, its `name`
+ * included. {class_name: function, config: relu}, as Keras writes a function, is the name relu. */
 MUST_USE int node_named(const struct node *n, const char **ret_name, struct node *ret_config, struct err *e);
 
 #endif

@@ -22,8 +22,8 @@ void pb_raw_varint(struct buf *b, uint64_t v);
 struct pb_field {
     uint32_t number;
     enum { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 } type;
-    uint64_t u;           /* varint, fixed32, fixed64 as bits */
-    const void *data;     /* PB_BYTES: points into the message */
+    uint64_t u;       /* varint, fixed32, fixed64 as bits */
+    const void *data; /* PB_BYTES: points into the message */
     size_t size;
 };
 /* 1: a field; 0: end of the message; -1: malformed. */

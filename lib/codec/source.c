@@ -13,6 +13,7 @@ struct source {
     char *name;
     struct strmap *places;  /* path -> struct noted */
     struct strmap *origins; /* path -> char *, what overrode it */
+    struct strlist *faults; /* not owned; NULL: they are not collected */
 };
 
 struct source *source_new(const char *name)
@@ -36,6 +37,22 @@ void source_free(struct source *s)
     strmap_free(s->origins);
     free(s->name);
     free(s);
+}
+
+void source_collect(struct source *s, struct strlist *faults)
+{
+    s->faults = faults;
+}
+
+bool source_collects(const struct source *s)
+{
+    return s != NULL && s->faults != NULL && s->faults->n < FAULTS_MAX;
+}
+
+void source_fault(const struct source *s, const char *text)
+{
+    if (source_collects(s) && !strlist_has(s->faults, text))
+        strlist_add(s->faults, text);
 }
 
 const char *source_name(const struct source *s)

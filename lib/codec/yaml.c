@@ -1,6 +1,7 @@
 #include "codec/yaml.h"
 
 #include <ctype.h>
+#include <string.h>
 #include <yaml.h>
 
 #include "codec/yaml_value.h"
@@ -75,6 +76,20 @@ static bool read_as_json(const struct yaml_parse *p, struct document *d)
     return true;
 }
 
+/* libyaml compares each of these with all before it. Tags are refused anyway, so nobody needs many. */
+enum { TAG_DIRECTIVES_MAX = 100 };
+
+static bool many_tag_directives(const char *text, size_t n)
+{
+    const char *end = text + n;
+    int count = 0;
+
+    for (const char *p = text; count <= TAG_DIRECTIVES_MAX && (p = memmem(p, (size_t)(end - p), "%TAG", 4)) != NULL;
+         p++)
+        count += p == text || p[-1] == '\n' || p[-1] == '\r';
+    return count > TAG_DIRECTIVES_MAX;
+}
+
 static int read_all(const char *text, size_t n, const char *name, document_fn *each, void *user, struct err *e)
 {
     yaml_parser_t lib;
@@ -84,6 +99,8 @@ static int read_all(const char *text, size_t n, const char *name, document_fn *e
     struct document d = { .v = NULL };
     size_t documents;
 
+    if (many_tag_directives(text, n))
+        return err_set(e, ERR_INPUT, "%s: has more than %d %%TAG directives", name, TAG_DIRECTIVES_MAX);
     if (!yaml_parser_initialize(&lib))
         return err_set(e, ERR_NOMEM, "%s: no memory to read it", name);
     yaml_parser_set_input_string(&lib, (const unsigned char *)text, n);

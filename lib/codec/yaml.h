@@ -8,13 +8,14 @@
 #ifndef TRAINYARD_CODEC_YAML_H
 #define TRAINYARD_CODEC_YAML_H
 
+#include "base/str.h"
 #include "codec/json.h"
 
 /* source - where the values of one document stood: JSON path -> line and column (from 1). */
 struct source;
 struct source *source_new(const char *name); /* no places known: messages carry the name and path only */
 void source_free(struct source *s);
-DEFINE_AUTO(source, source_free)
+DEFINE_AUTO(source, source_free);
 const char *source_name(const struct source *s);
 /* Place of the value at the path (or of its nearest known ancestor); false when nothing is known. */
 bool source_find(const struct source *s, const char *path, int *ret_line, int *ret_column);
@@ -25,6 +26,13 @@ bool source_find_key(const struct source *s, const char *path, int *ret_line, in
 void source_override(struct source *s, const char *path, const char *origin);
 /* The origin that overrides the path, or NULL. */
 const char *source_origin(const struct source *s, const char *path);
+
+/* From now on each node_error() about this document is added to the list too (FAULTS_MAX, each once), and the readers
+ * of tables go on behind one: their result is -1 as ever. For who shows a person all that is wrong at once. */
+enum { FAULTS_MAX = 100 };
+void source_collect(struct source *s, struct strlist *faults);
+bool source_collects(const struct source *s);                /* false for NULL, and once there are FAULTS_MAX */
+void source_fault(const struct source *s, const char *text); /* for codec/node.c */
 
 /* First document of the text whose top is a mapping. Multi-document files: yaml_parse_all. */
 MUST_USE int yaml_parse(const char *text, size_t n, const char *name, json_t **ret, struct source **ret_source,

@@ -43,8 +43,7 @@ static void emit_list(yaml_emitter_t *out, const json_t *v)
 
     yaml_sequence_start_event_initialize(&ev, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
     yaml_emitter_emit(out, &ev);
-    json_array_foreach (v, i, item)
-        emit_value(out, item);
+    json_array_foreach(v, i, item) emit_value(out, item);
     yaml_sequence_end_event_initialize(&ev);
     yaml_emitter_emit(out, &ev);
 }
@@ -57,7 +56,8 @@ static void emit_map(yaml_emitter_t *out, const json_t *v)
 
     yaml_mapping_start_event_initialize(&ev, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
     yaml_emitter_emit(out, &ev);
-    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
         bool plain = yaml_plain_is_safe(key) && strchr(key, '\n') == NULL;
         emit_text(out, key, plain ? YAML_PLAIN_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
         emit_value(out, item);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "codec/node.h"
 #include "codec/yaml_plain.h"
 
 /* What aliases and merges may copy, in bytes (a value counts VALUE_COST): "a billion laughs" ends here. */
@@ -65,6 +66,14 @@ static void path_add_key(struct yaml_parse *p, const char *key)
     buf_printf(&p->path, "%s%s", p->path.len > 0 ? "." : "", key);
 }
 
+/* Paths that are too long to be looked for are not noted; that also keeps the cost of a value apart from the length of
+ * its path. */
+static void note(struct yaml_parse *p, struct place value, struct place key)
+{
+    if (p->path.len < NODE_PATH_MAX)
+        source_note(p->src, p->path.data, value, key);
+}
+
 static void path_cut(struct yaml_parse *p, size_t n)
 {
     if (n < p->path.len)
@@ -78,12 +87,14 @@ static size_t cost_of(const json_t *v, size_t limit)
     const char *key;
     json_t *item;
 
-    json_array_foreach (v, i, item) {
+    json_array_foreach(v, i, item)
+    {
         if (cost >= limit)
             break;
         cost += cost_of(item, limit - cost);
     }
-    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
         if (cost >= limit)
             break;
         cost += strlen(key) + cost_of(item, limit - cost);
@@ -152,7 +163,7 @@ static int read_sequence(struct yaml_parse *p, json_t **ret, struct err *e)
         if (p->event->type == YAML_SEQUENCE_END_EVENT)
             break;
         buf_printf(&p->path, "[%zu]", json_array_size(list));
-        source_note(p->src, p->path.data, yaml_here(p), yaml_here(p));
+        note(p, yaml_here(p), yaml_here(p));
         if (yaml_read_value(p, &item, e) < 0)
             return -1;
         json_array_append_new(list, item);
@@ -202,7 +213,7 @@ static int read_member(struct yaml_parse *p, struct mapping *m, struct err *e)
         return -1;
     struct place value_at = yaml_here(p);
     path_add_key(p, key);
-    source_note(p->src, p->path.data, value_at, key_at);
+    note(p, value_at, key_at);
     if (yaml_read_value(p, &v, e) < 0)
         return -1;
     if (merge) {
@@ -223,14 +234,15 @@ static int merge_one(struct yaml_parse *p, struct mapping *m, json_t *from, stru
 
     if (!json_is_object(from))
         return error_at(p, m->merged, e, "'<<' merges a map or a list of maps");
-    json_object_foreach (from, key, item) {
+    json_object_foreach(from, key, item)
+    {
         if (json_object_get(m->object, key) != NULL)
             continue;
         if (expand(p, item, m->merged, &copy, e) < 0)
             return -1;
         json_object_set_new(m->object, key, copy);
         path_add_key(p, key);
-        source_note(p->src, p->path.data, m->merged, m->merged);
+        note(p, m->merged, m->merged);
         path_cut(p, path);
     }
     return 0;
@@ -245,9 +257,7 @@ static int merge_all(struct yaml_parse *p, struct mapping *m, struct err *e)
         return 0;
     if (!json_is_array(m->merge))
         return merge_one(p, m, m->merge, e);
-    json_array_foreach (m->merge, i, from)
-        if (merge_one(p, m, from, e) < 0)
-            return -1;
+    json_array_foreach(m->merge, i, from) if (merge_one(p, m, from, e) < 0) return -1;
     return 0;
 }
 

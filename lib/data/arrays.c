@@ -1,21 +1,22 @@
 #include "data/arrays.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/rng.h"
 #include "data/convert.h"
-#include "data/files.h"
+#include "data/npz.h"
 
 enum { LABEL_PASS_MAX = 64 << 20 }; /* bytes of labels that are cheap to look through at open */
 enum { CACHE_LINE = 64, ROWS_AHEAD = 2 };
 
 struct arrays {
     struct records records;
-    struct data_file x_file, y_file;
-    struct array x, y;
-    convert_floats *x_floats, *y_floats;
+    struct data_file x_file, y_file, w_file;
+    struct array x, y, w;
+    convert_floats *x_floats, *y_floats, *w_floats;
     size_t x_count, y_count;   /* elements an example */
     size_t x_stride, y_stride; /* bytes an example */
 };
@@ -35,11 +36,21 @@ int array_check_size(const struct array *a, size_t header_bytes, size_t n, const
     return 0;
 }
 
+int array_floats(const struct array *a, float *ret, struct err *e)
+{
+    convert_floats *convert = convert_to_floats(a->dtype, a->swap);
+    if (convert == NULL)
+        return err_set(e, ERR_INPUT, "its elements are of type %s; they must be real numbers", dtype_name(a->dtype));
+    convert(a->data, ret, shape_elements(&a->shape));
+    return 0;
+}
+
 static void arrays_free(struct records *r)
 {
     struct arrays *a = (struct arrays *)r;
     data_file_fini(&a->x_file);
     data_file_fini(&a->y_file);
+    data_file_fini(&a->w_file);
     free(a);
 }
 
@@ -74,6 +85,18 @@ static int check_labels(const struct arrays *a, const int64_t *which, size_t n, 
     return 0;
 }
 
+static int read_weights(const struct arrays *a, const int64_t *which, size_t n, float *w, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *src = a->w.data + (size_t)which[i] * dtype_size(a->w.dtype);
+        a->w_floats(src, w + i, 1);
+        if (!(w[i] >= 0 && w[i] <= FLT_MAX))
+            return err_set(e, ERR_INPUT, "%s: record %lld, byte %zu: a weight must be finite and 0 or more, not %g",
+                           a->w_file.path, (long long)which[i], (size_t)(src - a->w_file.map->data), (double)w[i]);
+    }
+    return 0;
+}
+
 /* Bytes are copied as they are: exec converts and scales them in one pass. */
 static void read_row(const struct arrays *a, int64_t record, void *x, size_t row)
 {
@@ -84,7 +107,8 @@ static void read_row(const struct arrays *a, int64_t record, void *x, size_t row
         a->x_floats(src, (float *)x + row * a->x_count, a->x_count);
 }
 
-static int arrays_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e)
+static int arrays_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w,
+                       struct err *e)
 {
     const struct arrays *a = (const struct arrays *)r;
     bool unseen = r->integer_labels && r->label_max < 0 && dtype_size(a->y.dtype) >= 4;
@@ -98,7 +122,7 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
     }
     if (r->has_labels)
         read_labels(a, which, n, y);
-    return 0;
+    return r->has_weights ? read_weights(a, which, n, w, e) : 0;
 }
 
 static const struct records_ops ARRAYS_OPS = { .free = arrays_free, .read = arrays_read };
@@ -117,12 +141,22 @@ static void advise(const struct data_file *f)
         file_map_random(f->map);
 }
 
-static int open_array(const struct data_place *at, const char *key, const char *path, struct data_file *file,
+static int open_array(const struct data_place *at, const char *key, const char *name, struct data_file *file,
                       struct array *ret, struct err *e)
 {
     __typeof__(&idx_parse) parse = at->spec->format == DATA_IDX ? idx_parse : npy_parse;
-    if (data_file_open(at, key, path, file, e) < 0 ||
-        parse(file->map->data, file->map->size, file->path, ret, e) < 0)
+    const void *bytes;
+    size_t n;
+    if (at->spec->format == DATA_NPZ) {
+        if (npz_open(at, key, name, file, &bytes, &n, e) < 0)
+            return -1;
+    } else {
+        if (data_file_open(at, key, name, file, e) < 0)
+            return -1;
+        bytes = file->map->data;
+        n = file->map->size;
+    }
+    if (parse(bytes, n, file->path, ret, e) < 0)
         return -1;
     if (convert_to_floats(ret->dtype, ret->swap) == NULL)
         return err_set(e, ERR_INPUT, "%s: %s elements cannot be read", file->path, dtype_name(ret->dtype));
@@ -133,7 +167,8 @@ static int open_array(const struct data_place *at, const char *key, const char *
 static int open_features(const struct data_place *at, struct arrays *a, struct err *e)
 {
     if (at->spec->features == NULL)
-        return data_error(at, "features", e, "is missing: the file with the examples");
+        return data_error(at, "features", e, "is missing: the %s with the examples",
+                          at->spec->format == DATA_NPZ ? "array" : "file");
     if (open_array(at, "features", at->spec->features, &a->x_file, &a->x, e) < 0)
         return -1;
     if (a->x.shape.dim[0] < 1)
@@ -191,6 +226,28 @@ static int open_labels(const struct data_place *at, struct arrays *a, struct err
     return survey_labels(a, e);
 }
 
+static int open_weights(const struct data_place *at, struct arrays *a, struct err *e)
+{
+    struct records *r = &a->records;
+    char shape[128];
+    if (open_array(at, "sampleWeight", at->spec->sample_weight, &a->w_file, &a->w, e) < 0)
+        return -1;
+    struct shape one = example_shape(&a->w);
+    if (shape_elements(&one) != 1)
+        return err_set(e, ERR_INPUT, "%s: has shape %s; weights are one number for each example", a->w_file.path,
+                       shape_text(&a->w.shape, shape));
+    if (a->w.shape.dim[0] != r->n)
+        return err_set(e, ERR_INPUT, "%s: %lld weights, but %s has %lld examples", a->w_file.path,
+                       (long long)a->w.shape.dim[0], a->x_file.path, (long long)r->n);
+    r->has_weights = true;
+    a->w_floats = convert_to_floats(a->w.dtype, a->w.swap);
+    bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= LABEL_PASS_MAX; /* else they are judged when they are read */
+    for (int64_t i = 0; cheap && i < r->n; i++)
+        if (read_weights(a, &i, 1, &(float){ 0 }, e) < 0)
+            return -1;
+    return 0;
+}
+
 int arrays_open(const struct data_place *at, struct records **ret, struct err *e)
 {
     struct arrays *a = xcalloc(1, sizeof(*a));
@@ -201,9 +258,12 @@ int arrays_open(const struct data_place *at, struct records **ret, struct err *e
 
     if (open_features(at, a, e) < 0)
         return -1;
-    if (at->spec->labels != NULL && open_labels(at, a, e) < 0)
+    if ((at->spec->labels != NULL && open_labels(at, a, e) < 0) ||
+        (at->spec->sample_weight != NULL && open_weights(at, a, e) < 0))
         return -1;
     r->fingerprint = hash64_mix(a->x_file.fingerprint, r->has_labels ? a->y_file.fingerprint : 0);
+    if (r->has_weights)
+        r->fingerprint = hash64_mix(r->fingerprint, a->w_file.fingerprint);
     *ret = TAKE(r);
     return 0;
 }

@@ -7,14 +7,17 @@
 struct array {
     const unsigned char *data; /* points into the file's bytes */
     enum dtype dtype;
-    bool swap;                 /* elements are of the other byte order */
-    struct shape shape;        /* rank at least 1; the first dimension counts examples */
+    bool swap;          /* elements are of the other byte order */
+    struct shape shape; /* rank at least 1; the first dimension counts examples */
 };
 
 /* The array that the bytes of a whole file hold. `name` is for messages. Sizes are checked against the bytes there
  * are. idx: http://yann.lecun.com/exdb/mnist; npy: numpy/lib/format.py, versions 1 to 3, C order. */
 MUST_USE int idx_parse(const void *data, size_t n, const char *name, struct array *ret, struct err *e);
 MUST_USE int npy_parse(const void *data, size_t n, const char *name, struct array *ret, struct err *e);
+
+/* All elements as floats; ERR_INPUT for a type that is not a real number. */
+MUST_USE int array_floats(const struct array *a, float *ret, struct err *e);
 
 /* Checks that header_bytes and the array are exactly the n bytes of the file. */
 MUST_USE int array_check_size(const struct array *a, size_t header_bytes, size_t n, const char *name, struct err *e);

@@ -12,6 +12,7 @@ void columns_fini(struct columns *c)
         strmap_free(c->c[i].vocabulary);
     }
     free(c->c);
+    strmap_free(c->by_name);
     *c = (struct columns){ .c = NULL };
 }
 
@@ -76,14 +77,31 @@ static int read_default(const struct node *n, struct column *c, struct err *e)
     if (node_f64(&value, &c->fallback, e) < 0)
         return -1;
     if (c->type == COLUMN_INT && c->fallback != floor(c->fallback))
-        return node_error(&value, e, "%g is no whole number, and column '%s' is int", c->fallback, c->name);
+        return node_error(&value, e, "default %g is not an integer, but column '%s' has type int", c->fallback,
+                          c->name);
+    return 0;
+}
+
+static int read_encoding(const struct node *n, struct column *c, struct err *e)
+{
+    static const char *const ENCODINGS[] = { "one_hot", "int" };
+    struct node encoding = node_get(n, "encoding");
+    size_t i;
+    if (!node_present(&encoding))
+        return 0;
+    if (c->type != COLUMN_CATEGORY)
+        return node_key_error(n, "encoding", e, "is for columns of type category");
+    if (node_enum(&encoding, ENCODINGS, COUNT_OF(ENCODINGS), &i, e) < 0)
+        return -1;
+    c->encoded = true;
+    c->one_hot = i == 0;
     return 0;
 }
 
 /* Type, words and default that the job gives a column. */
 static int read_csv_column(const struct node *n, struct column *c, struct err *e)
 {
-    static const char *const KEYS[] = { "name", "type", "vocabulary", "default" };
+    static const char *const KEYS[] = { "name", "type", "vocabulary", "encoding", "default" };
     static const char *const TYPES[] = { "float", "int", "category" }; /* as enum column_type */
     size_t type = COLUMN_FLOAT;
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
@@ -96,15 +114,19 @@ static int read_csv_column(const struct node *n, struct column *c, struct err *e
         return -1;
     if (c->type != COLUMN_CATEGORY && node_present(&words))
         return node_key_error(n, "vocabulary", e, "is for columns of type category");
-    return read_default(n, c, e);
+    return read_encoding(n, c, e) < 0 ? -1 : read_default(n, c, e);
 }
 
 static int64_t find_column(const struct columns *c, const char *name)
 {
-    for (size_t i = 0; i < c->n; i++)
-        if (str_eq(c->c[i].name, name))
-            return (int64_t)i;
-    return -1;
+    return (int64_t)(intptr_t)strmap_get(c->by_name, name) - 1;
+}
+
+/* The first of a name is found by it. */
+static void index_name(struct columns *c, size_t i)
+{
+    if (find_column(c, c->c[i].name) < 0)
+        strmap_set(c->by_name, c->c[i].name, (void *)(intptr_t)(i + 1));
 }
 
 /* "; did you mean 'age'?" */
@@ -119,24 +141,59 @@ static const char *nearest_column(const struct columns *c, const char *name, cha
 }
 
 /* A name, else an index; from -1 on it counts from the end. */
-static int find_label(const struct data_place *at, struct columns *c, struct err *e)
+static int find_named(const struct data_place *at, const struct columns *c, const char *key, const char *label,
+                      int64_t *ret, struct err *e)
 {
-    const char *label = at->spec->label;
     char hint[128];
     int64_t index;
-    c->label = -1;
-    if (label == NULL || label[0] == '\0')
-        return 0;
-    c->label = find_column(c, label);
-    if (c->label >= 0)
+    *ret = find_column(c, label);
+    if (*ret >= 0)
         return 0;
     if (str_i64(label, INT32_MIN, INT32_MAX, &index, NULL) < 0)
-        return data_error(at, "label", e, "no column is named '%s'%s", label,
-                          nearest_column(c, label, hint, sizeof(hint)));
-    c->label = index < 0 ? index + (int64_t)c->n : index;
-    if (c->label < 0 || c->label >= (int64_t)c->n)
-        return data_error(at, "label", e, "there is no column %s, the data has %zu (0 is the first, -1 the last)",
-                          label, c->n);
+        return data_error(at, key, e, "no column is named '%s'%s", label, nearest_column(c, label, hint, sizeof(hint)));
+    *ret = index < 0 ? index + (int64_t)c->n : index;
+    if (*ret < 0 || *ret >= (int64_t)c->n)
+        return data_error(at, key, e, "column %s does not exist: the data has %zu (0 is the first, -1 the last)", label,
+                          c->n);
+    return 0;
+}
+
+static int find_labels(const struct data_place *at, struct columns *c, struct err *e)
+{
+    const struct strlist *labels = &at->spec->label;
+    c->label = -1;
+    for (size_t i = 0; i < labels->n; i++) {
+        int64_t which;
+        if (find_named(at, c, "label", labels->items[i], &which, e) < 0)
+            return -1;
+        struct column *column = &c->c[which];
+        if (column->is_label)
+            return data_error(at, "label", e, "column '%s' is named twice", column->name);
+        column->is_label = true;
+        column->used = true;
+        column->place = c->labels;
+        if (size_add(c->labels, column->count, &c->labels, e) < 0)
+            return -1;
+        c->label = i == 0 ? which : c->label;
+        c->n_labels++;
+    }
+    return 0;
+}
+
+static int find_weight(const struct data_place *at, struct columns *c, struct err *e)
+{
+    int64_t which;
+    if (at->spec->sample_weight == NULL)
+        return 0;
+    if (find_named(at, c, "sampleWeight", at->spec->sample_weight, &which, e) < 0)
+        return -1;
+    struct column *column = &c->c[which];
+    if (column->is_label)
+        return data_error(at, "sampleWeight", e,
+                          "column '%s' is the label; 'label' says which column is, by default the last one",
+                          column->name);
+    column->is_weight = column->used = true;
+    c->weighted = true;
     return 0;
 }
 
@@ -171,13 +228,42 @@ static int describe_column(const struct node *n, struct columns *c, struct err *
     column->described = true;
     if (read_csv_column(n, column, e) < 0)
         return -1;
-    return which != c->label ? add_feature(c, column, e) : 0;
+    if (column->is_weight && column->type == COLUMN_CATEGORY)
+        return node_error(n, e, "column '%s' is the weight of examples and must be a number, not a category", name);
+    if (column->is_weight)
+        return 0;
+    if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY)
+        return node_error(n, e, "column '%s' is a label beside others, and several label columns are numbers", name);
+    if (column->is_label)
+        return column->encoded ? node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'") : 0;
+    column->count = column->one_hot ? strmap_size(column->vocabulary) : 1;
+    return add_feature(c, column, e);
+}
+
+/* As data_spec_check_encodings() says it, of a job whose label is a number. */
+static int check_encodings(const struct data_place *at, const struct columns *c, struct err *e)
+{
+    const struct column *first = NULL;
+    size_t as_words = c->features;
+    for (size_t i = 0; i < c->n && !at->spec->categories_are_int; i++) {
+        const struct column *one = &c->c[i];
+        if (one->type != COLUMN_CATEGORY || one->encoded || one->is_label || one->is_weight)
+            continue;
+        first = first != NULL ? first : one;
+        as_words += strmap_size(one->vocabulary) - 1;
+    }
+    if (first == NULL)
+        return 0;
+    return data_error(at, "columns", e,
+                      "column '%s' is a category and a feature, so it states its encoding: 'encoding: one_hot' (the "
+                      "model's input is then [%zu]) or 'encoding: int' ([%zu])",
+                      first->name, as_words, c->features);
 }
 
 static int choose_columns(const struct data_place *at, struct columns *c, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
-    if (find_label(at, c, e) < 0 || (node_present(columns) && node_array(columns, e) < 0))
+    if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0 || (node_present(columns) && node_array(columns, e) < 0))
         return -1;
     for (size_t i = 0; i < node_size(columns); i++) {
         struct node item = node_item(columns, i);
@@ -186,19 +272,18 @@ static int choose_columns(const struct data_place *at, struct columns *c, struct
     }
     bool all = c->features == 0;
     for (size_t i = 0; all && i < c->n; i++)
-        if ((int64_t)i != c->label && add_feature(c, &c->c[i], e) < 0)
+        if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
             return -1;
-    if (c->label >= 0)
-        c->c[c->label].used = true;
-    return some_features(at, c, e);
+    return check_encodings(at, c, e) < 0 ? -1 : some_features(at, c, e);
 }
 
 int columns_of_names(const struct data_place *at, const struct strlist *names, struct columns *ret, struct err *e)
 {
-    AUTO_FINI(columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)), .n = names->n };
+    AUTO_FINI(columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)), .n = names->n, .by_name = strmap_new() };
     for (size_t i = 0; i < names->n; i++) {
         c.c[i].name = xstrdup(names->items[i]);
         c.c[i].count = 1;
+        index_name(&c, i);
     }
     if (choose_columns(at, &c, e) < 0)
         return -1;
@@ -247,11 +332,15 @@ static int read_feature(const struct node *n, struct column *c, struct err *e)
 
 static int place_features(const struct data_place *at, struct columns *c, struct err *e)
 {
-    if (find_label(at, c, e) < 0)
+    if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0)
         return -1;
     for (size_t i = 0; i < c->n; i++)
-        if ((int64_t)i != c->label && add_feature(c, &c->c[i], e) < 0)
+        if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
             return -1;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->c[i].is_weight && (c->c[i].count != 1 || c->c[i].type == COLUMN_BYTES))
+            return data_error(at, "sampleWeight", e, "feature '%s' must be one number: type float or int64, no shape",
+                              c->c[i].name);
     return some_features(at, c, e);
 }
 
@@ -260,22 +349,21 @@ int columns_of_spec(const struct data_place *at, struct columns *ret, struct err
     const struct node *columns = &at->spec->columns;
     size_t n = node_size(columns);
     if (!node_present(columns) || n == 0)
-        return data_error(at, "columns", e, "tfrecord needs the names and types of its features: "
+        return data_error(at, "columns", e,
+                          "tfrecord needs the names and types of its features: "
                           "columns: [{name: image, type: float, shape: [28, 28]}, ...]");
     if (node_array(columns, e) < 0)
         return -1;
 
-    AUTO_FINI(columns) c = { .c = xcalloc(n, sizeof(*c.c)) };
+    AUTO_FINI(columns) c = { .c = xcalloc(n, sizeof(*c.c)), .by_name = strmap_new() };
     for (size_t i = 0; i < n; i++) {
         struct node item = node_item(columns, i);
         c.n = i + 1;
         if (node_object(&item, e) < 0 || read_feature(&item, &c.c[i], e) < 0)
             return -1;
-        c.n = i; /* find_column looks at those before it */
-        bool twice = find_column(&c, c.c[i].name) >= 0;
-        c.n = i + 1;
-        if (twice)
+        if (find_column(&c, c.c[i].name) >= 0)
             return node_error(&item, e, "feature '%s' is described twice", c.c[i].name);
+        index_name(&c, i);
     }
     if (place_features(at, &c, e) < 0)
         return -1;
@@ -288,6 +376,8 @@ static uint64_t column_hash(const struct column *c)
 {
     uint64_t h = hash64(c->name, strlen(c->name), (uint64_t)c->type * 4 + (c->used ? 2 : 0) + c->has_default);
     h = hash64_mix(h, c->place);
+    if (c->one_hot)
+        h = hash64_mix(h, c->count);
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));
     for (int i = 0; i < c->shape.rank; i++)
         h = hash64_mix(h, (uint64_t)c->shape.dim[i]);
@@ -303,5 +393,11 @@ uint64_t columns_hash(const struct columns *c)
     uint64_t h = hash64_mix(c->n, (uint64_t)c->label);
     for (size_t i = 0; i < c->n; i++)
         h = hash64_mix(h, column_hash(&c->c[i]));
+    for (size_t i = 0; c->n_labels > 1 && i < c->n; i++)
+        if (c->c[i].is_label)
+            h = hash64_mix(h, i);
+    for (size_t i = 0; c->weighted && i < c->n; i++)
+        if (c->c[i].is_weight)
+            h = hash64_mix(h, ~(uint64_t)i);
     return h;
 }

@@ -18,25 +18,32 @@ enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES };
 struct column {
     char *name;
     enum column_type type;
-    bool described;             /* by the job */
-    bool used;                  /* as a feature or the label; else passed over */
-    size_t place;               /* of a feature's first number within an example */
-    struct strmap *vocabulary;  /* category: word -> its number + 1 */
+    bool described; /* by the job */
+    bool used;      /* as a feature, a label or the weight; else passed over */
+    bool is_label, is_weight;
+    size_t place;              /* of its first number within the example's features, or within its labels */
+    struct strmap *vocabulary; /* category: word -> its number + 1 */
+    bool one_hot,
+        encoded; /* category: count numbers, of which the word's is 1, else its number; encoded: the job says which */
     bool has_default;
     double fallback;
-    struct shape shape;         /* tfrecord */
-    size_t count;               /* numbers an example; 1 in csv */
+    struct shape shape; /* tfrecord */
+    size_t count;       /* numbers an example; in csv 1, but for one_hot */
 };
 
 enum { COLUMNS_MAX = 1 << 20, VOCABULARY_WORD_MAX = 255 };
 struct columns {
     struct column *c;
     size_t n;
-    int64_t label;              /* its place in c, -1: none */
-    size_t features;            /* numbers an example, without the label's */
+    struct strmap *by_name; /* name -> its place in c + 1 */
+    int64_t label;          /* the place in c of the only or first label, -1: none */
+    size_t n_labels;        /* columns that are labels; of several all are numbers */
+    size_t labels;          /* numbers of an example's labels */
+    bool weighted;          /* one of them is the weight of an example */
+    size_t features;        /* numbers an example, without the labels' */
 };
 void columns_fini(struct columns *c);
-DEFINE_AUTO_FINI(columns, columns_fini)
+DEFINE_AUTO_FINI(columns, columns_fini);
 
 /* csv: the names are given, the job may describe some of them. */
 MUST_USE int columns_of_names(const struct data_place *at, const struct strlist *names, struct columns *ret,

@@ -26,6 +26,11 @@ static inline float float_bits(uint32_t u)
     return f;
 }
 
+static inline float bfloat_bits(uint16_t b)
+{
+    return float_bits((uint32_t)b << 16);
+}
+
 static inline float double_bits(uint64_t u)
 {
     double d;
@@ -35,14 +40,14 @@ static inline float double_bits(uint64_t u)
 
 #define AS_IS(v) (v)
 /* name, unsigned type of the same size, byte order, what the bits mean */
-#define CONVERT(name, bits, order, meaning)                                                        \
-    KERNEL static void name(const unsigned char *restrict src, float *restrict dst, size_t n)      \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                           \
-            bits v;                                                                                \
-            memcpy(&v, src + i * sizeof(v), sizeof(v));                                            \
-            dst[i] = (float)meaning(order(v));                                                     \
-        }                                                                                          \
+#define CONVERT(name, bits, order, meaning)                                                                            \
+    KERNEL static void name(const unsigned char *restrict src, float *restrict dst, size_t n)                          \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            bits v;                                                                                                    \
+            memcpy(&v, src + i * sizeof(v), sizeof(v));                                                                \
+            dst[i] = (float)meaning(order(v));                                                                         \
+        }                                                                                                              \
     }
 CONVERT(from_u8, uint8_t, AS_IS, AS_IS)
 CONVERT(from_i8, uint8_t, AS_IS, (int8_t))
@@ -60,6 +65,8 @@ CONVERT(from_i64, uint64_t, AS_IS, (int64_t))
 CONVERT(from_i64_swap, uint64_t, __builtin_bswap64, (int64_t))
 CONVERT(from_half, uint16_t, AS_IS, half_bits)
 CONVERT(from_half_swap, uint16_t, __builtin_bswap16, half_bits)
+CONVERT(from_bfloat, uint16_t, AS_IS, bfloat_bits)
+CONVERT(from_bfloat_swap, uint16_t, __builtin_bswap16, bfloat_bits)
 CONVERT(from_float_swap, uint32_t, __builtin_bswap32, float_bits)
 CONVERT(from_double, uint64_t, AS_IS, double_bits)
 CONVERT(from_double_swap, uint64_t, __builtin_bswap64, double_bits)
@@ -83,6 +90,7 @@ static const struct {
     [DT_UINT64] = { from_u64, from_u64_swap },
     [DT_INT64] = { from_i64, from_i64_swap },
     [DT_HALF] = { from_half, from_half_swap },
+    [DT_BFLOAT16] = { from_bfloat, from_bfloat_swap },
     [DT_FLOAT] = { from_float, from_float_swap },
     [DT_DOUBLE] = { from_double, from_double_swap },
 };
@@ -99,8 +107,8 @@ static const struct {
     uint8_t bytes;
     bool is_signed;
 } INTS[] = {
-    [DT_UINT8] = { 1, false }, [DT_BOOL] = { 1, false },   [DT_INT8] = { 1, true },
-    [DT_UINT16] = { 2, false }, [DT_INT16] = { 2, true },  [DT_UINT32] = { 4, false },
+    [DT_UINT8] = { 1, false },  [DT_BOOL] = { 1, false },   [DT_INT8] = { 1, true },
+    [DT_UINT16] = { 2, false }, [DT_INT16] = { 2, true },   [DT_UINT32] = { 4, false },
     [DT_INT32] = { 4, true },   [DT_UINT64] = { 8, false }, [DT_INT64] = { 8, true },
 };
 

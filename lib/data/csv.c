@@ -20,7 +20,7 @@ struct csv {
     struct strlist names;
     struct columns columns;
     struct indexed indexed;
-    float *scratch;              /* features of the record that the pass looks at */
+    float *scratch; /* features of the record that the pass looks at, and behind them its labels */
 };
 
 static void csv_free(struct records *r)
@@ -59,8 +59,9 @@ static const unsigned char *start_of(const struct data_file *f)
 
 static int quote_error(const struct data_file *f, const unsigned char *p, enum text_result r, struct err *e)
 {
-    return error_at(f, p, e, "%s", r == TEXT_OPEN_QUOTE ? "this quote is never closed"
-                                                        : "a closing quote must be the end of its field");
+    return error_at(f, p, e, "%s",
+                    r == TEXT_OPEN_QUOTE ? "this quote is never closed"
+                                         : "a closing quote must be the end of its field");
 }
 
 /* ---- the header ---- */
@@ -169,8 +170,7 @@ static int take_value(const struct column *c, const struct data_file *f, const u
         v = text_copy(&field, word, sizeof(word)) ? (double)column_word(c, word) : -1;
         if (v < 0)
             return bad_value(c, f, at, &field, e);
-    } else if (!text_number(&field, &v) || fabs(v) > (double)FLT_MAX ||
-               (c->type == COLUMN_INT && v != floor(v))) {
+    } else if (!text_number(&field, &v) || fabs(v) > (double)FLT_MAX || (c->type == COLUMN_INT && v != floor(v))) {
         return bad_value(c, f, at, &field, e);
     }
     *ret = v;
@@ -189,9 +189,26 @@ static int wrong_count(const struct csv *c, const struct data_file *f, const uns
                    c->columns.n, c->header ? " as in the header" : " as in the first line");
 }
 
-/* The record at *p, which is not blank: features to x, the label to *label. */
-static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, float *x,
-                       double *label, struct err *e)
+static void put_feature(const struct column *column, double v, float *x)
+{
+    if (!column->one_hot) {
+        x[column->place] = (float)v;
+        return;
+    }
+    memset(x + column->place, 0, column->count * sizeof(*x));
+    x[column->place + (size_t)v] = 1;
+}
+
+static int bad_weight(const struct column *c, const struct data_file *f, const unsigned char *at, double v,
+                      struct err *e)
+{
+    return error_at(f, at, e, "column '%s': the weight of an example must be 0 or more, not %g", c->name, v);
+}
+
+/* The record at *p, which is not blank: features to x, several labels to y, the only one to *label, the weight to *w.
+ */
+static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, float *x, float *y,
+                       double *label, float *w, struct err *e)
 {
     const unsigned char *record = *p, *end = end_of(f);
     enum text_result more = TEXT_MORE;
@@ -209,10 +226,16 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
             continue;
         if (take_value(column, f, at, &field, &v, e) < 0)
             return -1;
-        if ((int64_t)i == c->columns.label)
+        if (column->is_weight && !(v >= 0))
+            return bad_weight(column, f, at, v, e);
+        if (column->is_weight)
+            *w = (float)v;
+        else if (column->is_label && c->columns.n_labels > 1)
+            y[column->place] = (float)v;
+        else if (column->is_label)
             *label = v;
         else
-            x[column->place] = (float)v;
+            put_feature(column, v, x);
     }
     return more == TEXT_MORE ? wrong_count(c, f, record, e) : 0;
 }
@@ -222,12 +245,15 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number UNUS
 {
     const struct csv *c = user;
     double label = 0;
+    float weight;
     *p = text_record(*p, end_of(f));
     if (*p == end_of(f))
         return 0;
     const unsigned char *record = *p;
-    if (take_record(c, f, p, c->scratch, &label, e) < 0)
+    if (take_record(c, f, p, c->scratch, c->scratch + c->columns.features, &label, &weight, e) < 0)
         return -1;
+    if (c->columns.n_labels > 1)
+        return 1;
     bool fits = label == floor(label) && label >= INT32_MIN && label <= INT32_MAX;
     if (!fits && c->columns.label >= 0 && c->columns.c[c->columns.label].type == COLUMN_INT)
         return error_at(f, record, e, "label %.0f does not fit 32 bits", label);
@@ -246,24 +272,24 @@ static int csv_skip(const void *user, const struct data_file *f, int64_t number 
 }
 
 static int csv_decode(const void *user, const struct data_file *f, int64_t number UNUSED, const unsigned char **p,
-                      float *x, void *y, struct err *e)
+                      float *x, void *y, float *w, struct err *e)
 {
     const struct csv *c = user;
     double label = 0;
     *p = text_record(*p, end_of(f));
-    if (take_record(c, f, p, x, &label, e) < 0)
+    if (take_record(c, f, p, x, y, &label, w, e) < 0)
         return -1;
     if (c->records.integer_labels)
         *(int32_t *)y = (int32_t)label;
-    else if (c->records.has_labels)
+    else if (c->columns.n_labels == 1)
         *(float *)y = (float)label;
     return 0;
 }
 
-static int csv_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e)
+static int csv_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w, struct err *e)
 {
     const struct csv *c = (const struct csv *)r;
-    return indexed_read(&c->indexed, which, n, x, c->columns.features, y, r->has_labels ? 1 : 0, e);
+    return indexed_read(&c->indexed, which, n, x, c->columns.features, y, c->columns.labels, w, e);
 }
 
 static const struct records_ops CSV_OPS = { .free = csv_free, .read = csv_read };
@@ -281,7 +307,7 @@ static int open_columns(struct csv *c, const struct data_files *files, struct er
         columns_of_names(c->at, &c->names, &c->columns, e) < 0)
         return -1;
     void *scratch;
-    if (mem_alloc(c->columns.features * sizeof(float), "a CSV record", &scratch, e) < 0)
+    if (mem_alloc((c->columns.features + c->columns.labels) * sizeof(float), "a CSV record", &scratch, e) < 0)
         return -1;
     c->scratch = scratch;
     return 0;
@@ -293,10 +319,15 @@ static void describe(struct csv *c, uint64_t options)
     r->n = c->indexed.n;
     r->x = shape_of(1, (int64_t[]){ (int64_t)c->columns.features });
     r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
+    r->has_weights = c->columns.weighted;
     if (c->columns.label < 0)
         return;
     const struct column *label = &c->columns.c[c->columns.label];
     r->has_labels = true;
+    if (c->columns.n_labels > 1) {
+        r->y = shape_of(1, (int64_t[]){ (int64_t)c->columns.labels });
+        return;
+    }
     r->integer_labels = label->described ? label->type != COLUMN_FLOAT : c->indexed.notes.labels_whole;
     r->label_max = r->integer_labels ? c->indexed.notes.label_max : -1;
     r->y = r->integer_labels ? shape_of(0, NULL) : shape_of(1, (int64_t[]){ 1 });

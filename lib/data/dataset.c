@@ -1,31 +1,42 @@
 #include "data/dataset.h"
 
+#include <math.h>
+
 #include "base/rng.h"
 #include "data/open.h"
 #include "data/records.h"
 
-struct dataset {
+struct content { /* what the parts of a data set share */
     struct records *records;
+    int users;
+};
+
+struct dataset {
+    struct content *content;
+    int64_t first, n; /* of its records */
     uint64_t fingerprint;
 };
 
 static int (*const OPEN[])(const struct data_place *at, struct records **ret, struct err *e) = {
-    [DATA_IDX] = arrays_open,
-    [DATA_NPY] = arrays_open,
-    [DATA_CSV] = csv_open,
-    [DATA_TFRECORD] = tfrecord_open,
+    [DATA_IDX] = arrays_open,        [DATA_NPY] = arrays_open, [DATA_CSV] = csv_open,
+    [DATA_TFRECORD] = tfrecord_open, [DATA_NPZ] = arrays_open,
 };
 
 int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir, struct dataset **ret,
                  struct err *e)
 {
     struct data_place at = { .spec = spec, .base_dir = base_dir, .cache_dir = cache_dir };
-    AUTO(dataset) *d = xcalloc(1, sizeof(*d));
+    AUTO(records) *r = NULL;
 
-    if (OPEN[spec->format](&at, &d->records, e) < 0)
+    if (OPEN[spec->format](&at, &r, e) < 0)
         return -1;
-    d->fingerprint = hash64_mix(d->records->fingerprint, (uint64_t)spec->format);
-    *ret = TAKE(d);
+    struct dataset *d = xcalloc(1, sizeof(*d));
+    d->n = r->n;
+    d->fingerprint = hash64_mix(r->fingerprint, (uint64_t)spec->format);
+    d->content = xcalloc(1, sizeof(*d->content));
+    d->content->users = 1;
+    d->content->records = TAKE(r);
+    *ret = d;
     return 0;
 }
 
@@ -33,18 +44,45 @@ void dataset_free(struct dataset *d)
 {
     if (d == NULL)
         return;
-    records_free(d->records);
+    if (--d->content->users == 0) {
+        records_free(d->content->records);
+        free(d->content);
+    }
     free(d);
+}
+
+int dataset_split(struct dataset *d, double fraction, struct dataset **ret, struct err *e)
+{
+    int64_t kept = (int64_t)floor((double)d->n * (1.0 - fraction)); /* in doubles, as Keras computes it */
+    if (kept < 1 || kept >= d->n)
+        return err_set(e, ERR_INPUT,
+                       "of %lld example%s, %g for validation leaves none %s: bring more data, or choose another "
+                       "fraction",
+                       (long long)d->n, d->n == 1 ? "" : "s", fraction, kept < 1 ? "to train on" : "for validation");
+    struct dataset *rest = xcalloc(1, sizeof(*rest));
+    *rest = (struct dataset){ .content = d->content,
+                              .first = d->first + kept,
+                              .n = d->n - kept,
+                              .fingerprint = hash64_mix(d->fingerprint, (uint64_t)(d->first + kept)) };
+    d->content->users++;
+    d->n = kept;
+    *ret = rest;
+    return 0;
 }
 
 const struct records *dataset_records(const struct dataset *d)
 {
-    return d->records;
+    return d->content->records;
+}
+
+int64_t dataset_first(const struct dataset *d)
+{
+    return d->first;
 }
 
 int64_t dataset_size(const struct dataset *d)
 {
-    return d->records->n;
+    return d->n;
 }
 
 uint64_t dataset_fingerprint(const struct dataset *d)
@@ -54,25 +92,25 @@ uint64_t dataset_fingerprint(const struct dataset *d)
 
 const struct shape *dataset_feature_shape(const struct dataset *d)
 {
-    return &d->records->x;
+    return &d->content->records->x;
 }
 
 bool dataset_has_labels(const struct dataset *d)
 {
-    return d->records->has_labels;
+    return d->content->records->has_labels;
 }
 
 bool dataset_integer_labels(const struct dataset *d)
 {
-    return d->records->integer_labels;
+    return d->content->records->integer_labels;
 }
 
 const struct shape *dataset_label_shape(const struct dataset *d)
 {
-    return &d->records->y;
+    return &d->content->records->y;
 }
 
 int64_t dataset_label_max(const struct dataset *d)
 {
-    return d->records->label_max;
+    return d->content->records->label_max;
 }

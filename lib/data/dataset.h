@@ -1,11 +1,11 @@
 /* dataset - examples on disk: opened once, immutable, read by any number of threads.
  *
  * Files are mapped, never read into memory whole; arrays are never held twice. Formats without random access
- * (gzip) are inflated once into the cache folder and mapped from there; formats with records of unknown length
- * (CSV, TFRecord) get an index pass, cached too, with progress in the log.
+ * (gzip, zlib, compressed npz) are inflated once into the cache folder and mapped from there; formats with records of
+ * unknown length (CSV, TFRecord) get an index pass, cached too, with progress in the log.
  *
  * Order (design invariant 2): which examples a batch holds is a pure function of (fingerprint, seed, epoch,
- * position). A keyed Feistel permutation over all examples where access is random (idx, npy); over blocks of
+ * position). A keyed Feistel permutation over all examples where access is random (idx, npy, npz); over blocks of
  * records, then within a window of blocks, where it is not.
  */
 #ifndef TRAINYARD_DATA_DATASET_H
@@ -21,7 +21,12 @@ struct dataset;
 MUST_USE int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,
                           struct dataset **ret, struct err *e);
 void dataset_free(struct dataset *d);
-DEFINE_AUTO(dataset, dataset_free)
+DEFINE_AUTO(dataset, dataset_free);
+
+/* Cuts its last examples off, as Keras's validation_split: d keeps the first int(n * (1 - fraction)), *ret has the
+ * others. Both read the same files, which are closed with the second of them; what the whole was named by, d is. One
+ * thread. Without place: ERR_INPUT when one of the two would be empty. */
+MUST_USE int dataset_split(struct dataset *d, double fraction, struct dataset **ret, struct err *e);
 
 int64_t dataset_size(const struct dataset *d); /* examples */
 /* Identity of the content: names, sizes, headers and sampled bytes of the files, format and column options.
@@ -48,7 +53,7 @@ int64_t ordinal_space_batches(const struct ordinal_space *s); /* per epoch: ceil
 struct loader;
 MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e);
 void loader_free(struct loader *l);
-DEFINE_AUTO(loader, loader_free)
+DEFINE_AUTO(loader, loader_free);
 /* ordinal = epoch * batches_per_epoch + index. The batch's memory is valid until the next-but-one call.
  * Features of a uint8 file stay uint8, all others are float. A damaged record is ERR_INPUT naming file and place. */
 MUST_USE int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e);

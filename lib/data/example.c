@@ -8,10 +8,15 @@
 enum { FIELD_BYTES_LIST = 1, FIELD_FLOAT_LIST = 2, FIELD_INT64_LIST = 3, NAME_SHOWN = 80 };
 
 static const char *const LIST_NAMES[] = {
-    [0] = "empty", [FIELD_BYTES_LIST] = "bytes", [FIELD_FLOAT_LIST] = "float", [FIELD_INT64_LIST] = "int64",
+    [0] = "empty",
+    [FIELD_BYTES_LIST] = "bytes",
+    [FIELD_FLOAT_LIST] = "float",
+    [FIELD_INT64_LIST] = "int64",
 };
 static const uint32_t LIST_OF[] = {
-    [COLUMN_FLOAT] = FIELD_FLOAT_LIST, [COLUMN_INT] = FIELD_INT64_LIST, [COLUMN_BYTES] = FIELD_BYTES_LIST,
+    [COLUMN_FLOAT] = FIELD_FLOAT_LIST,
+    [COLUMN_INT] = FIELD_INT64_LIST,
+    [COLUMN_BYTES] = FIELD_BYTES_LIST,
 };
 
 static int malformed(struct err *e)
@@ -29,9 +34,9 @@ static int wrong_size(const struct column *c, size_t n, struct err *e)
 /* Where the numbers of one feature go. */
 struct target {
     const struct column *column;
-    float *floats;   /* column->count of them, or NULL: */
+    float *floats; /* column->count of them, or NULL: */
     int32_t *label;
-    size_t n;        /* numbers seen; those beyond the count are only counted */
+    size_t n; /* numbers seen; those beyond the count are only counted */
 };
 
 static int put_int(struct target *t, int64_t v, struct err *e)
@@ -98,6 +103,19 @@ static int take_float_list(struct reader *r, struct target *t, struct err *e)
     return rc < 0 ? malformed(e) : 0;
 }
 
+/* What tf.io.encode_png and its like wrote, by its first bytes; NULL: none of them. */
+static const char *encoded_image(const void *data, size_t n)
+{
+    static const struct {
+        const char *name, *magic;
+        size_t n;
+    } FORMATS[] = { { "PNG", "\x89PNG", 4 }, { "JPEG", "\xff\xd8\xff", 3 }, { "GIF", "GIF8", 4 } };
+    for (size_t i = 0; i < COUNT_OF(FORMATS); i++)
+        if (n >= FORMATS[i].n && memcmp(data, FORMATS[i].magic, FORMATS[i].n) == 0)
+            return FORMATS[i].name;
+    return NULL;
+}
+
 /* One value whose bytes are the numbers (what tf.io.decode_raw reads as uint8). */
 static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
 {
@@ -107,6 +125,12 @@ static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
         if (f.number != 1 || f.type != PB_BYTES)
             continue;
         t->n += f.size;
+        const char *image = t->n != t->column->count ? encoded_image(f.data, f.size) : NULL;
+        if (image != NULL)
+            return err_set(e, ERR_INPUT,
+                           "feature '%s' holds a %s image, which is not decoded here; write its pixels: "
+                           "tf.io.decode_image(...).numpy().tobytes()",
+                           t->column->name, image);
         if (t->n != t->column->count)
             continue;
         if (t->floats != NULL)
@@ -120,7 +144,8 @@ static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
 static int take_feature(const void *data, size_t n, struct target *t, struct err *e)
 {
     static int (*const TAKE_LIST[])(struct reader *, struct target *, struct err *) = {
-        [FIELD_BYTES_LIST] = take_bytes_list, [FIELD_FLOAT_LIST] = take_float_list,
+        [FIELD_BYTES_LIST] = take_bytes_list,
+        [FIELD_FLOAT_LIST] = take_float_list,
         [FIELD_INT64_LIST] = take_int64_list,
     };
     struct reader r = reader_of(data, n);
@@ -146,21 +171,22 @@ static int take_feature(const void *data, size_t n, struct target *t, struct err
 
 struct decoding {
     const struct example_plan *plan;
-    float *x;
+    float *x, *w;
     void *y;
     uint64_t seen[EXAMPLE_FEATURES_MAX / 64];
-    size_t next;  /* the column that probably comes next: files repeat their order */
+    size_t next; /* the column that probably comes next: files repeat their order */
 };
 
 static struct target target_of(const struct decoding *d, size_t column)
 {
     const struct example_plan *plan = d->plan;
-    bool label = (int64_t)column == plan->columns->label;
     struct target t = { .column = &plan->columns->c[column] };
-    if (label && plan->integer_label)
+    if (t.column->is_label && plan->integer_label)
         t.label = d->y;
+    else if (t.column->is_weight)
+        t.floats = d->w;
     else
-        t.floats = label ? d->y : d->x + t.column->place;
+        t.floats = (t.column->is_label ? (float *)d->y : d->x) + t.column->place;
     return t;
 }
 
@@ -234,9 +260,10 @@ static int fill_missing(struct decoding *d, struct err *e)
     return 0;
 }
 
-int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, struct err *e)
+int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, float *w,
+                   struct err *e)
 {
-    struct decoding d = { .plan = plan, .x = x, .y = y };
+    struct decoding d = { .plan = plan, .x = x, .y = y, .w = w };
     struct reader r = reader_of(data, n);
     struct pb_field f;
     int rc;

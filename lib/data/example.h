@@ -16,9 +16,10 @@ struct example_plan {
     const struct columns *columns; /* at most EXAMPLE_FEATURES_MAX */
     bool integer_label;            /* y is int32_t, else float */
 };
-/* Features that no column names are passed over. x has columns->features floats; y what the label counts.
+/* Features that no column names are passed over. x has columns->features floats; y what the label counts; w one float
+ * when the columns are weighted.
  * Errors name the feature, not the file. */
-MUST_USE int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y,
+MUST_USE int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, float *w,
                             struct err *e);
 
 #endif

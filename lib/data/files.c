@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
-#include "data/gzip.h"
 #include "data/unpack.h"
 
 enum { SAMPLE_WHOLE = 512 << 10, SAMPLE_EDGE = 64 << 10, SAMPLE_PIECE = 4 << 10, SAMPLES = 64 };
@@ -69,33 +68,52 @@ static uint64_t modified_at(const char *path)
     return hash64_mix((uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec);
 }
 
+/* Seen from the content, whatever the name. Anything may begin like zlib, so only what is not a record of the format
+ * counts as it: TensorFlow writes TFRecord files that way. */
+static bool find_packing(const struct data_place *at, const struct file_map *map, enum packing *ret)
+{
+    if (gzip_is(map->data, map->size)) {
+        *ret = PACKED_GZIP;
+        return true;
+    }
+    *ret = PACKED_ZLIB;
+    return at->spec->format == DATA_TFRECORD && zlib_is(map->data, map->size) && !tfrecord_is(map->data, map->size);
+}
+
 /* Maps the file at `path`, or what is packed in it. */
 static int open_found(const struct data_place *at, const char *path, struct data_file *ret, struct err *e)
 {
     AUTO(file_map) *map = NULL;
     AUTO(file_map) *content = NULL;
+    enum packing how;
     if (file_map_open(path, &map, e) < 0)
         return -1;
 
     auto_free char *name = xstrdup(base_name(path));
-    if (gzip_is(map->data, map->size)) {
-        if (str_ends(name, ".gz"))
+    if (find_packing(at, map, &how)) {
+        if (how == PACKED_GZIP && str_ends(name, ".gz"))
             name[strlen(name) - 3] = '\0';
-        uint64_t key = data_fingerprint(map->data, map->size);
-        if (unpack_gzip(at, map, name, key, &content, e) < 0)
+        struct packed packed = { .how = how,
+                                 .data = map->data,
+                                 .n = map->size,
+                                 .path = path,
+                                 .what = packing_name(how),
+                                 .name = name,
+                                 .key = data_fingerprint(map->data, map->size) };
+        if (unpack_cached(at, &packed, &content, e) < 0)
             return -1;
     } else {
         content = TAKE(map);
     }
     uint64_t fingerprint = hash64(name, strlen(name), data_fingerprint(content->data, content->size));
-    *ret = (struct data_file){ .path = xstrdup(path), .fingerprint = fingerprint,
+    *ret = (struct data_file){ .path = xstrdup(path),
+                               .fingerprint = fingerprint,
                                .cache_key = hash64_mix(fingerprint, modified_at(path)) };
     ret->map = TAKE(content);
     return 0;
 }
 
-int data_file_open(const struct data_place *at, const char *key, const char *name, struct data_file *ret,
-                   struct err *e)
+int data_file_open(const struct data_place *at, const char *key, const char *name, struct data_file *ret, struct err *e)
 {
     auto_free char *path = path_join(at->base_dir, name);
     auto_free char *packed = xasprintf("%s.gz", path);
@@ -160,8 +178,10 @@ static int find_files(const struct data_place *at, struct strlist *ret, struct e
         else
             find_matches(at, patterns->items[i], ret);
         if (ret->n == before)
-            return data_error(at, "files", e, "no file matches '%s' in the data folder '%s' (--data-dir says where "
-                              "it is)", patterns->items[i], at->base_dir);
+            return data_error(at, "files", e,
+                              "no file matches '%s' in the data folder '%s' (--data-dir says where "
+                              "it is)",
+                              patterns->items[i], at->base_dir);
     }
     if (ret->n == 0)
         return data_error(at, "files", e, "names no file");

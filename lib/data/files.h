@@ -11,10 +11,10 @@
 #include "data/records.h"
 
 struct data_file {
-    struct file_map *map;   /* of the content: of the unpacked file in the cache when the file is gzip */
-    char *path;             /* as it was found; for messages */
-    uint64_t fingerprint;   /* name without folder and .gz, size, sampled bytes */
-    uint64_t cache_key;     /* fingerprint and modification time: names what is derived from the content */
+    struct file_map *map; /* of the content: of the unpacked file in the cache when the file is gzip */
+    char *path;           /* as it was found; for messages */
+    uint64_t fingerprint; /* name without folder and .gz, size, sampled bytes */
+    uint64_t cache_key;   /* fingerprint and modification time: names what is derived from the content */
 };
 void data_file_fini(struct data_file *f);
 

@@ -5,7 +5,21 @@
 
 #include "base/mem.h"
 
-enum { PIECE = 256 << 10, GZIP_WINDOW = 15 + 16 }; /* 15: largest window; 16: gzip header, not zlib's */
+enum { PIECE = 256 << 10 };
+
+static const struct {
+    const char *name;
+    int window; /* zlib's: 15 is the largest; 16 more: a gzip header; below 0: no header */
+} PACKINGS[] = {
+    [PACKED_GZIP] = { "gzip", MAX_WBITS + 16 },
+    [PACKED_ZLIB] = { "zlib", MAX_WBITS },
+    [PACKED_DEFLATE] = { "deflate", -MAX_WBITS },
+};
+
+const char *packing_name(enum packing how)
+{
+    return PACKINGS[how].name;
+}
 
 bool gzip_is(const void *data, size_t n)
 {
@@ -13,10 +27,17 @@ bool gzip_is(const void *data, size_t n)
     return n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == 8; /* 8: deflate, the only method there is */
 }
 
+bool zlib_is(const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    return n >= 2 && (p[0] & 15) == 8 && p[0] >> 4 <= 7 && (p[1] & 32) == 0 && (p[0] << 8 | p[1]) % 31 == 0;
+}
+
 struct unpack {
+    enum packing how;
     z_stream z;
     const unsigned char *data;
-    size_t n, fed;            /* bytes given to zlib */
+    size_t n, fed; /* bytes given to zlib */
     const char *name;
     unsigned char *piece;
 };
@@ -28,7 +49,7 @@ static size_t taken(const struct unpack *u)
 
 static int damaged(const struct unpack *u, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "%s: damaged gzip data near byte %zu: %s", u->name, taken(u),
+    return err_set(e, ERR_INPUT, "%s: damaged %s data near byte %zu: %s", u->name, packing_name(u->how), taken(u),
                    u->z.msg != NULL ? u->z.msg : "no valid header");
 }
 
@@ -41,7 +62,7 @@ static void feed(struct unpack *u)
 }
 
 /* One member, up to its checked end. */
-static int unpack_member(struct unpack *u, gzip_sink *sink, void *user, struct err *e)
+static int unpack_member(struct unpack *u, unpack_sink *sink, void *user, struct err *e)
 {
     for (;;) {
         if (u->z.avail_in == 0)
@@ -57,31 +78,40 @@ static int unpack_member(struct unpack *u, gzip_sink *sink, void *user, struct e
         if (rc == Z_STREAM_END)
             return 0;
         if (got == 0 && u->z.avail_in == 0 && u->fed == u->n)
-            return err_set(e, ERR_INPUT, "%s: the gzip data ends too early, at byte %zu: copy the file again",
-                           u->name, u->n);
+            return err_set(e, ERR_INPUT, "%s: the %s data ends too early, at byte %zu: copy the file again", u->name,
+                           packing_name(u->how), u->n);
     }
 }
 
-static int unpack_all(struct unpack *u, gzip_sink *sink, void *user, struct err *e)
+static int unpack_all(struct unpack *u, unpack_sink *sink, void *user, struct err *e)
 {
     do {
-        if (!gzip_is(u->data + taken(u), u->n - taken(u)))
+        if (u->how == PACKED_GZIP && !gzip_is(u->data + taken(u), u->n - taken(u)))
             return err_set(e, ERR_INPUT, "%s: byte %zu is not the start of gzip data", u->name, taken(u));
         if (unpack_member(u, sink, user, e) < 0)
             return -1;
         inflateReset(&u->z);
-    } while (taken(u) < u->n);
+    } while (u->how == PACKED_GZIP && taken(u) < u->n);
+    if (taken(u) < u->n)
+        return err_set(e, ERR_INPUT, "%s: the %s data ends at byte %zu, and something stands behind it", u->name,
+                       packing_name(u->how), taken(u));
     return 0;
 }
 
-int gzip_unpack(const void *data, size_t n, const char *name, gzip_sink *sink, void *user, struct err *e)
+int unpack_pieces(enum packing how, const void *data, size_t n, const char *name, unpack_sink *sink, void *user,
+                  struct err *e)
 {
     auto_free unsigned char *piece = xmalloc(PIECE);
-    struct unpack u = { .data = data, .n = n, .name = name, .piece = piece };
+    struct unpack u = { .how = how, .data = data, .n = n, .name = name, .piece = piece };
 
-    if (inflateInit2(&u.z, GZIP_WINDOW) != Z_OK)
+    if (inflateInit2(&u.z, PACKINGS[how].window) != Z_OK)
         return err_set(e, ERR_NOMEM, "%s: no memory to unpack it", name);
     int rc = unpack_all(&u, sink, user, e);
     inflateEnd(&u.z);
     return rc;
+}
+
+uint32_t unpack_crc(uint32_t crc, const void *data, size_t n)
+{
+    return (uint32_t)crc32_z(crc, data, n);
 }

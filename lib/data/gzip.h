@@ -1,4 +1,5 @@
-/* gzip - gzip files (RFC 1952, any number of members), unpacked in one pass. gzip.c is the only user of zlib. */
+/* gzip - compressed bytes, unpacked in one pass: gzip (RFC 1952, any number of members), zlib (RFC 1950) and the bare
+ * deflate (RFC 1951) that zip archives hold. */
 #ifndef TRAINYARD_DATA_GZIP_H
 #define TRAINYARD_DATA_GZIP_H
 
@@ -8,11 +9,17 @@
 
 #include "base/err.h"
 
-bool gzip_is(const void *data, size_t n); /* begins like one */
+enum packing { PACKED_GZIP, PACKED_ZLIB, PACKED_DEFLATE };
+const char *packing_name(enum packing how);
 
-/* Hands the content over in pieces. Checks lengths and CRCs; ERR_INPUT names `name` and the offset in the packed
- * file. A failing sink ends it with the sink's error. */
-typedef int gzip_sink(void *user, const void *data, size_t n, struct err *e);
-MUST_USE int gzip_unpack(const void *data, size_t n, const char *name, gzip_sink *sink, void *user, struct err *e);
+bool gzip_is(const void *data, size_t n); /* begins like one */
+bool zlib_is(const void *data, size_t n); /* its first two bytes are a valid header; so are those of much else */
+
+/* Hands the content over in pieces. Checks what the format has of lengths and checksums; ERR_INPUT names `name` and the
+ * offset in the packed bytes. A failing sink ends it with the sink's error. */
+typedef int unpack_sink(void *user, const void *data, size_t n, struct err *e);
+MUST_USE int unpack_pieces(enum packing how, const void *data, size_t n, const char *name, unpack_sink *sink,
+                           void *user, struct err *e);
+uint32_t unpack_crc(uint32_t crc, const void *data, size_t n); /* CRC-32 so far (0: of nothing), with n bytes more */
 
 #endif

@@ -1,4 +1,4 @@
-/* An index in the cache folder: a header, then the places. A file that is not whole is no index: it is made anew. */
+/* An index in the cache folder: a header, then the places. A file that is not whole is ignored and made again. */
 #include <string.h>
 
 #include "codec/crc32c.h"
@@ -55,7 +55,8 @@ int record_index_load(const char *path, uint64_t key, size_t size, struct record
     const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 40 bytes into a page: aligned */
     if (!places_ok(place, place_count(h.n), size))
         return -1;
-    *ret = (struct record_index){ .n = h.n, .offset = place,
+    *ret = (struct record_index){ .n = h.n,
+                                  .offset = place,
                                   .notes = { .label_max = h.label_max, .labels_whole = h.labels_whole != 0 } };
     ret->map = TAKE(map);
     return 0;
@@ -64,8 +65,9 @@ int record_index_load(const char *path, uint64_t key, size_t size, struct record
 int record_index_save(const char *path, uint64_t key, const struct record_index *x, struct err *e)
 {
     size_t bytes = place_count(x->n) * sizeof(uint64_t);
-    struct index_header h = { .key = key, .n = x->n, .label_max = x->notes.label_max,
-                              .labels_whole = x->notes.labels_whole };
+    struct index_header h = {
+        .key = key, .n = x->n, .label_max = x->notes.label_max, .labels_whole = x->notes.labels_whole
+    };
     memcpy(h.magic, INDEX_MAGIC, sizeof(h.magic));
     h.crc = crc_of(h, x->offset, bytes);
 

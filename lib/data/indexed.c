@@ -132,7 +132,7 @@ static int seek(const struct indexed *ix, const struct indexed_file *f, int64_t 
 }
 
 int indexed_read(const struct indexed *ix, const int64_t *which, size_t n, float *x, size_t x_count, void *y,
-                 size_t y_count, struct err *e)
+                 size_t y_count, float *w, struct err *e)
 {
     const unsigned char *p = NULL;
     int64_t next = -1; /* the record that p stands at */
@@ -142,7 +142,7 @@ int indexed_read(const struct indexed *ix, const int64_t *which, size_t n, float
         if ((which[i] != next || at == 0) && seek(ix, f, at, &p, e) < 0)
             return -1;
         void *label = y_count > 0 ? (char *)y + i * y_count * sizeof(float) : NULL;
-        if (ix->ops->decode(ix->user, &f->file, at, &p, x + i * x_count, label, e) < 0)
+        if (ix->ops->decode(ix->user, &f->file, at, &p, x + i * x_count, label, w != NULL ? w + i : NULL, e) < 0)
             return -1;
         next = which[i] + 1;
     }

@@ -13,14 +13,14 @@ enum { INDEX_STRIDE = 16 };
 
 /* What the pass found out besides the places; kept in the cache with them. */
 struct index_notes {
-    int64_t label_max;    /* -1: unknown */
-    bool labels_whole;    /* every label is a whole number that fits 32 bits */
+    int64_t label_max; /* -1: unknown */
+    bool labels_whole; /* every label is a whole number that fits 32 bits */
 };
 
 struct record_index {
     int64_t n;
     struct index_notes notes;
-    const uint64_t *offset;  /* of records 0, INDEX_STRIDE, 2 INDEX_STRIDE, ...; in map or in own */
+    const uint64_t *offset; /* of records 0, INDEX_STRIDE, 2 INDEX_STRIDE, ...; in map or in own */
     struct file_map *map;
     uint64_t *own;
 };
@@ -33,7 +33,7 @@ MUST_USE int record_index_save(const char *path, uint64_t key, const struct reco
 struct indexed_file {
     struct data_file file;
     struct record_index index;
-    int64_t first;           /* number of its first record within the data set */
+    int64_t first; /* number of its first record within the data set */
 };
 
 /* What a format knows. user is its reader; p moves from the start of a record to the start of the next; record
@@ -46,9 +46,9 @@ struct indexed_ops {
                   struct index_notes *notes, struct err *e);
     /* Steps over a record that the pass has seen. */
     int (*skip)(const void *user, const struct data_file *f, int64_t record, const unsigned char **p, struct err *e);
-    /* One record to a row of x and of y. */
+    /* One record to a row of x and of y, its weight to w. */
     int (*decode)(const void *user, const struct data_file *f, int64_t record, const unsigned char **p, float *x,
-                  void *y, struct err *e);
+                  void *y, float *w, struct err *e);
 };
 
 struct indexed {
@@ -56,7 +56,7 @@ struct indexed {
     void *user;
     struct indexed_file *file;
     size_t n_files;
-    int64_t n;               /* records */
+    int64_t n;                /* records */
     struct index_notes notes; /* over all files */
 };
 /* Opens spec.files and their indexes. `options` hashes everything that changes what the pass finds. */
@@ -65,8 +65,8 @@ MUST_USE int indexed_open(const struct data_place *at, const struct indexed_ops 
 void indexed_fini(struct indexed *ix);
 uint64_t indexed_fingerprint(const struct indexed *ix);
 
-/* records_ops.read for them: rows of x_count floats and of y_count 4-byte labels. */
+/* records_ops.read for them: rows of x_count floats and of y_count 4-byte labels; w NULL: no weights. */
 MUST_USE int indexed_read(const struct indexed *ix, const int64_t *which, size_t n, float *x, size_t x_count, void *y,
-                          size_t y_count, struct err *e);
+                          size_t y_count, float *w, struct err *e);
 
 #endif

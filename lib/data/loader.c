@@ -12,6 +12,7 @@ enum { SLOTS = 3 };
 struct slot {
     void *x;
     void *y;
+    void *w; /* NULL: no weights */
 };
 
 /* Where all processors are busy the thread that parses waits for one, and its owner for the thread. So of TRIALS hinted
@@ -22,25 +23,26 @@ enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_BUSY, AHEAD_DONE };
 
 struct loader {
     const struct records *records;
+    int64_t first; /* record of the first example */
     struct ordinal_space space;
     int64_t batches;
-    struct order order;        /* used by the thread while AHEAD_BUSY, else by the owner */
-    int64_t *which;            /* same */
-    size_t x_count, y_count;   /* elements an example */
+    struct order order;      /* used by the thread while AHEAD_BUSY, else by the owner */
+    int64_t *which;          /* same */
+    size_t x_count, y_count; /* elements an example */
     struct slot slot[SLOTS];
-    unsigned slots;            /* of them in use */
-    unsigned current;          /* slot of the last batch returned */
+    unsigned slots;   /* of them in use */
+    unsigned current; /* slot of the last batch returned */
 
-    struct thread thread;      /* started by the first hint that pays */
-    struct mutex lock;         /* guards all below */
+    struct thread thread; /* started by the first hint that pays */
+    struct mutex lock;    /* guards all below */
     struct cond changed;
     bool stop;
-    enum ahead_state ahead;    /* the batch for slot current + 1 */
+    enum ahead_state ahead; /* the batch for slot current + 1 */
     int64_t ahead_ordinal;
     int ahead_rc;
     struct err ahead_err;
-    int64_t ahead_ns;          /* processor time it took */
-    int64_t saved_ns;          /* by the trials so far */
+    int64_t ahead_ns; /* processor time it took */
+    int64_t saved_ns; /* by the trials so far */
     unsigned trials, pause;
 };
 
@@ -57,6 +59,8 @@ static int make_slot(const struct loader *l, struct slot *s, struct err *e)
         size_mul(rows, l->y_count, &y_bytes, e) < 0 || size_mul(y_bytes, sizeof(float), &y_bytes, e) < 0)
         return err_wrap(e, "batch of %zu", rows);
     if (mem_alloc(x_bytes, "a batch", &s->x, e) < 0)
+        return -1;
+    if (l->records->has_weights && mem_alloc(rows * sizeof(float), "the weights of a batch", &s->w, e) < 0)
         return -1;
     return l->y_count > 0 ? mem_alloc(y_bytes, "the labels of a batch", &s->y, e) : 0;
 }
@@ -77,15 +81,16 @@ static int make_buffers(struct loader *l, struct err *e)
 int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e)
 {
     const struct records *r = dataset_records(d);
-    if (space->batch_size < 1 || space->examples != r->n)
+    if (space->batch_size < 1 || space->examples != dataset_size(d))
         return err_set(e, ERR_INPUT, "batches of %lld out of %lld examples, the data has %lld",
-                       (long long)space->batch_size, (long long)space->examples, (long long)r->n);
+                       (long long)space->batch_size, (long long)space->examples, (long long)dataset_size(d));
 
     AUTO(loader) *l = xcalloc(1, sizeof(*l));
     l->records = r;
+    l->first = dataset_first(d);
     l->space = *space;
     l->batches = ordinal_space_batches(space);
-    l->order = order_of(r->n, r->random_access, space->shuffle, space->seed);
+    l->order = order_of(space->examples, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);
     l->y_count = label_count(r);
     l->slots = r->random_access ? SLOTS - 1 : SLOTS;
@@ -109,6 +114,7 @@ void loader_free(struct loader *l)
     for (unsigned i = 0; i < SLOTS; i++) {
         free(l->slot[i].x);
         free(l->slot[i].y);
+        free(l->slot[i].w);
     }
     free(l->which);
     cond_fini(&l->changed);
@@ -129,7 +135,9 @@ static int fill(struct loader *l, int64_t ordinal, struct slot *s, struct err *e
     int64_t epoch, position;
     size_t n = batch_range(l, ordinal, &epoch, &position);
     order_records(&l->order, epoch, position, n, l->which);
-    return l->records->ops->read(l->records, l->which, n, s->x, s->y, e);
+    for (size_t i = 0; i < n; i++)
+        l->which[i] += l->first;
+    return l->records->ops->read(l->records, l->which, n, s->x, s->y, s->w, e);
 }
 
 static int64_t thread_ns(void)
@@ -246,6 +254,7 @@ int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err 
     b.n = batch_range(l, ordinal, &b.epoch, &b.position);
     b.x = rows_of(r->x_type, b.n, &r->x, l->slot[next].x);
     b.y = rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b.n, &r->y, l->slot[next].y);
+    b.weight = l->slot[next].w;
     *ret = b;
     return 0;
 }

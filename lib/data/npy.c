@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "data/arrays.h"
+#include "data/zip.h"
 
 enum { HEADER_MAX = 1 << 20, DESCR_MAX = 64 };
 
@@ -110,9 +111,9 @@ static const struct {
     const char *name;
     enum dtype dtype;
 } NPY_TYPES[] = {
-    { "b1", DT_BOOL },   { "i1", DT_INT8 },   { "i2", DT_INT16 },  { "i4", DT_INT32 },
-    { "i8", DT_INT64 },  { "u1", DT_UINT8 },  { "u2", DT_UINT16 }, { "u4", DT_UINT32 },
-    { "u8", DT_UINT64 }, { "f2", DT_HALF },   { "f4", DT_FLOAT },  { "f8", DT_DOUBLE },
+    { "b1", DT_BOOL },   { "i1", DT_INT8 },  { "i2", DT_INT16 },  { "i4", DT_INT32 },
+    { "i8", DT_INT64 },  { "u1", DT_UINT8 }, { "u2", DT_UINT16 }, { "u4", DT_UINT32 },
+    { "u8", DT_UINT64 }, { "f2", DT_HALF },  { "f4", DT_FLOAT },  { "f8", DT_DOUBLE },
 };
 
 static int parse_type(const char *descr, const char *name, struct array *a, struct err *e)
@@ -134,8 +135,10 @@ static int take_header(struct reader *r, const char *name, struct dict *ret, str
     const void *magic, *text;
     uint8_t major, minor, low, high;
     uint32_t length;
+    bool archive = zip_is(r->p, reader_left(r));
     if (reader_bytes(r, sizeof(MAGIC), &magic) < 0 || memcmp(magic, MAGIC, sizeof(MAGIC)) != 0)
-        return err_set(e, ERR_INPUT, "%s: does not begin like an NPY file (93 NUMPY)", name);
+        return err_set(e, ERR_INPUT, "%s: does not begin like an NPY file (93 NUMPY)%s", name,
+                       archive ? "; it is an archive, such as numpy.savez writes (format: npz)" : "");
     if (reader_u8(r, &major) < 0 || reader_u8(r, &minor) < 0)
         return err_set(e, ERR_INPUT, "%s: ends within its header", name);
     if (major < 1 || major > 3)
@@ -162,8 +165,10 @@ int npy_parse(const void *data, size_t n, const char *name, struct array *ret, s
     if (take_header(&r, name, &d, e) < 0)
         return -1;
     if (!take_dict(&d))
-        return err_set(e, ERR_INPUT, "%s: its header cannot be read from byte %td on (structured types and more than "
-                       "%d dimensions cannot be read)", name, d.p - (const char *)data, SHAPE_MAX_RANK);
+        return err_set(e, ERR_INPUT,
+                       "%s: its header cannot be read from byte %td on (structured types and more than "
+                       "%d dimensions cannot be read)",
+                       name, d.p - (const char *)data, SHAPE_MAX_RANK);
     if (parse_type(d.descr, name, &a, e) < 0)
         return -1;
     if (d.fortran && d.shape.rank > 1)

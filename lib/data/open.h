@@ -6,5 +6,6 @@
 #include "data/records.h"
 
 const struct records *dataset_records(const struct dataset *d);
+int64_t dataset_first(const struct dataset *d); /* its first example among the records */
 
 #endif

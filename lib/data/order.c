@@ -5,8 +5,9 @@
 
 struct order order_of(int64_t n, bool random_access, bool shuffle, uint64_t seed)
 {
-    return (struct order){ .n = n, .seed = seed, .shuffle = shuffle, .random_access = random_access, .epoch = -1,
-                           .window = -1 };
+    return (struct order){
+        .n = n, .seed = seed, .shuffle = shuffle, .random_access = random_access, .epoch = -1, .window = -1
+    };
 }
 
 static int64_t block_count(const struct order *o)
@@ -54,8 +55,8 @@ static void enter_window(struct order *o, int64_t window)
     int64_t end = MIN((window + 1) * ORDER_WINDOW, block_count(o));
     o->window = window;
     o->window_first = block_first(o, window * ORDER_WINDOW);
-    o->within = perm_of(block_first(o, end) - o->window_first,
-                        hash64_mix(epoch_key(o, o->epoch), (uint64_t)window + 1));
+    o->within =
+        perm_of(block_first(o, end) - o->window_first, hash64_mix(epoch_key(o, o->epoch), (uint64_t)window + 1));
 }
 
 static int64_t windowed(struct order *o, int64_t position)

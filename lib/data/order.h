@@ -23,11 +23,11 @@ struct order {
     int64_t n;
     uint64_t seed;
     bool shuffle, random_access;
-    int64_t epoch;             /* the one that `perm` is for; -1: none */
-    struct perm perm;          /* of records, or of blocks */
-    int64_t short_at;          /* where the short last block stands among the permuted ones */
-    int64_t window;            /* the one that `within` is for; -1: none */
-    int64_t window_first;      /* position of its first record */
+    int64_t epoch;        /* the one that `perm` is for; -1: none */
+    struct perm perm;     /* of records, or of blocks */
+    int64_t short_at;     /* where the short last block stands among the permuted ones */
+    int64_t window;       /* the one that `within` is for; -1: none */
+    int64_t window_first; /* position of its first record */
     struct perm within;
 };
 struct order order_of(int64_t n, bool random_access, bool shuffle, uint64_t seed);

@@ -1,6 +1,6 @@
 /* records - the seam between formats and the rest of lib/data: examples in the order of their files.
  *
- * A reader (arrays.c for idx and npy, csv.c, tfrecord.c) makes one of these; dataset.c and loader.c know
+ * A reader (arrays.c for idx, npy and npz, csv.c, tfrecord.c) makes one of these; dataset.c and loader.c know
  * nothing else of it. Immutable once open: read() may be called by any number of threads.
  * test/unit/data/test_formats.c runs one suite over every reader.
  */
@@ -12,21 +12,23 @@
 
 struct records {
     const struct records_ops *ops;
-    int64_t n;                 /* examples, at least one */
-    bool random_access;        /* every record costs the same; else they are parsed, best in the order of the files */
-    struct shape x, y;         /* of one example */
-    enum dtype x_type;         /* what read() writes to x: DT_FLOAT, or DT_UINT8 where the file holds that */
+    int64_t n;          /* examples, at least one */
+    bool random_access; /* every record costs the same; else they are parsed, best in the order of the files */
+    struct shape x, y;  /* of one example */
+    enum dtype x_type;  /* what read() writes to x: DT_FLOAT, or DT_UINT8 where the file holds that */
     bool has_labels;
-    bool integer_labels;       /* y is () and read() writes int32_t, else float */
-    int64_t label_max;         /* largest integer label, -1 when unknown */
-    uint64_t fingerprint;      /* of names and contents of the files and of the options that change values */
+    bool integer_labels; /* y is () and read() writes int32_t, else float */
+    bool has_weights;
+    int64_t label_max;    /* largest integer label, -1 when unknown */
+    uint64_t fingerprint; /* of names and contents of the files and of the options that change values */
 };
 
 struct records_ops {
     void (*free)(struct records *r); /* accepts half-built ones */
-    /* Records which[0..n) in this order to rows of x (of x_type) and of y (int32_t or float; ignored without
-     * labels). A damaged record is ERR_INPUT naming file and place. */
-    int (*read)(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e);
+    /* Records which[0..n) in this order to rows of x (of x_type), of y (int32_t or float; ignored without
+     * labels), and their weights to w (ignored without weights). A damaged record, or a weight that is negative or not
+     * finite, is ERR_INPUT naming file and place. */
+    int (*read)(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w, struct err *e);
 };
 
 static inline void records_free(struct records *r)
@@ -34,15 +36,16 @@ static inline void records_free(struct records *r)
     if (r != NULL)
         r->ops->free(r);
 }
-DEFINE_AUTO(records, records_free)
+DEFINE_AUTO(records, records_free);
 
 /* Where a data set is opened: what every reader is given. */
 struct data_place {
     const struct data_spec *spec;
     const char *base_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
 };
-MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx and npy */
+MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx, npy, npz */
 MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);
 MUST_USE int tfrecord_open(const struct data_place *at, struct records **ret, struct err *e);
+bool tfrecord_is(const void *data, size_t n); /* begins with the length of a record and its CRC */
 
 #endif

@@ -30,8 +30,7 @@ static void tfrecord_free(struct records *r)
 
 static int error_at(const struct data_file *f, int64_t record, const unsigned char *p, struct err *e, const char *what)
 {
-    return err_set(e, ERR_INPUT, "%s: record %lld at byte %td: %s", f->path, (long long)record, p - f->map->data,
-                   what);
+    return err_set(e, ERR_INPUT, "%s: record %lld at byte %td: %s", f->path, (long long)record, p - f->map->data, what);
 }
 
 static uint32_t load_u32(const unsigned char *p)
@@ -39,6 +38,12 @@ static uint32_t load_u32(const unsigned char *p)
     uint32_t v;
     memcpy(&v, p, sizeof(v));
     return v;
+}
+
+bool tfrecord_is(const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    return n >= RECORD_HEAD && crc32c_mask(crc32c(0, p, sizeof(uint64_t))) == load_u32(p + sizeof(uint64_t));
 }
 
 /* The message of the record at *p, its CRC not looked at yet. */
@@ -50,8 +55,9 @@ static int take_record(const struct data_file *f, int64_t record, const unsigned
     if (left < RECORD_HEAD)
         return error_at(f, record, *p, e, "the file ends within the record, copy it again");
     memcpy(&length, *p, sizeof(length));
-    if (crc32c_mask(crc32c(0, *p, sizeof(length))) != load_u32(*p + sizeof(length)))
-        return error_at(f, record, *p, e, "its length is damaged (the CRC-32C differs), or this is no TFRecord file");
+    if (!tfrecord_is(*p, left))
+        return error_at(f, record, *p, e,
+                        "its length is damaged (the CRC-32C differs), or this is not a TFRecord file");
     left -= RECORD_HEAD;
     if (left < RECORD_TAIL || length > left - RECORD_TAIL)
         return error_at(f, record, *p, e, "the file ends within the record, copy it again");
@@ -84,7 +90,7 @@ static int tfrecord_survey(void *user, const struct data_file *f, int64_t record
 }
 
 static int tfrecord_decode(const void *user, const struct data_file *f, int64_t record, const unsigned char **p,
-                           float *x, void *y, struct err *e)
+                           float *x, void *y, float *w, struct err *e)
 {
     const struct tfrecord *t = user;
     const unsigned char *start = *p, *message;
@@ -93,15 +99,19 @@ static int tfrecord_decode(const void *user, const struct data_file *f, int64_t 
         return -1;
     if (crc32c_mask(crc32c(0, message, size)) != load_u32(message + size))
         return error_at(f, record, start, e, "its content is damaged (the CRC-32C differs)");
-    if (example_decode(&t->plan, message, size, x, y, e) < 0)
+    if (example_decode(&t->plan, message, size, x, y, w, e) < 0)
         return err_wrap(e, "%s: record %lld at byte %td", f->path, (long long)record, start - f->map->data);
+    if (t->columns.weighted && !(*w >= 0 && *w <= FLT_MAX))
+        return err_set(e, ERR_INPUT, "%s: record %lld at byte %td: its weight must be finite and 0 or more, not %g",
+                       f->path, (long long)record, start - f->map->data, (double)*w);
     return 0;
 }
 
-static int tfrecord_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, struct err *e)
+static int tfrecord_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w,
+                         struct err *e)
 {
     const struct tfrecord *t = (const struct tfrecord *)r;
-    return indexed_read(&t->indexed, which, n, x, t->columns.features, y, t->label_count, e);
+    return indexed_read(&t->indexed, which, n, x, t->columns.features, y, t->label_count, w, e);
 }
 
 static const struct records_ops TFRECORD_OPS = { .free = tfrecord_free, .read = tfrecord_read };
@@ -116,7 +126,7 @@ static void describe_features(struct tfrecord *t)
     r->x = shape_of(1, (int64_t[]){ (int64_t)t->columns.features });
     for (size_t i = 0; i < t->columns.n; i++) {
         const struct column *c = &t->columns.c[i];
-        if ((int64_t)i != t->columns.label && c->count == t->columns.features && c->shape.rank > 0)
+        if (!c->is_label && !c->is_weight && c->count == t->columns.features && c->shape.rank > 0)
             r->x = c->shape;
     }
 }
@@ -128,9 +138,13 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
         return 0;
     const struct column *c = &t->columns.c[t->columns.label];
     r->has_labels = true;
-    r->integer_labels = c->type != COLUMN_FLOAT && c->count == 1;
-    r->y = r->integer_labels ? shape_of(0, NULL) : c->shape.rank > 0 ? c->shape : shape_of(1, (int64_t[]){ 1 });
-    t->label_count = c->count;
+    r->integer_labels = t->columns.n_labels == 1 && c->type != COLUMN_FLOAT && c->count == 1;
+    if (r->integer_labels)
+        r->y = shape_of(0, NULL);
+    else
+        r->y = t->columns.n_labels == 1 && c->shape.rank > 0 ? c->shape
+                                                             : shape_of(1, (int64_t[]){ (int64_t)t->columns.labels });
+    t->label_count = t->columns.labels;
     t->plan.integer_label = r->integer_labels;
     if (r->integer_labels && c->has_default && (c->fallback < INT32_MIN || c->fallback > INT32_MAX))
         return data_error(at, "columns", e, "default %.0f of the label does not fit 32 bits", c->fallback);
@@ -139,12 +153,36 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
 
 static int check_columns(const struct data_place *at, const struct columns *c, struct err *e)
 {
+    if (c->features > INT32_MAX || c->labels > INT32_MAX) /* as for a layer's output */
+        return data_error(at, "columns", e, "an example of %zu numbers is too large", MAX(c->features, c->labels));
     if (c->n > EXAMPLE_FEATURES_MAX)
         return data_error(at, "columns", e, "%zu features, at most %d", c->n, EXAMPLE_FEATURES_MAX);
     for (size_t i = 0; i < c->n; i++)
         if (c->c[i].has_default && !(fabs(c->c[i].fallback) <= (double)FLT_MAX))
-            return data_error(at, "columns", e, "the default of '%s' is no number", c->c[i].name);
+            return data_error(at, "columns", e, "the default of '%s' is not a number", c->c[i].name);
     return 0;
+}
+
+/* Memory for an example is taken only when the first record can hold one: each number takes a byte at least. */
+static int check_first_size(const struct data_place *at, const struct tfrecord *t, struct err *e)
+{
+    const struct data_file *f = NULL;
+    for (size_t i = 0; f == NULL && i < t->indexed.n_files; i++)
+        if (t->indexed.file[i].index.n > 0)
+            f = &t->indexed.file[i].file;
+    const unsigned char *p = f != NULL ? f->map->data : NULL, *message;
+    size_t wanted = 0, size;
+    for (size_t i = 0; i < t->columns.n; i++) {
+        const struct column *c = &t->columns.c[i];
+        if (!c->has_default && size_add(wanted, c->count, &wanted, NULL) < 0)
+            wanted = SIZE_MAX;
+    }
+    if (f == NULL || take_record(f, 0, &p, &message, &size, e) < 0)
+        return f == NULL ? 0 : -1;
+    if (wanted <= size)
+        return 0;
+    return data_error(at, "columns", e, "their shapes want %zu numbers, but record 0 of %s has %zu bytes", wanted,
+                      f->path, size);
 }
 
 /* The first record shows whether names, types and shapes are those of the files. */
@@ -156,7 +194,7 @@ static int try_first(const struct tfrecord *t, struct err *e)
     if (size_mul(t->columns.features, sizeof(float), &x_bytes, e) < 0 || mem_alloc(x_bytes, "an example", &x, e) < 0 ||
         size_mul(t->label_count, sizeof(float), &y_bytes, e) < 0 || mem_alloc(y_bytes, "a label", &y, e) < 0)
         return -1;
-    return tfrecord_read(&t->records, &(int64_t){ 0 }, 1, x, y, e);
+    return tfrecord_read(&t->records, &(int64_t){ 0 }, 1, x, y, &(float){ 0 }, e);
 }
 
 static int open_files(const struct data_place *at, struct tfrecord *t, struct err *e)
@@ -170,7 +208,7 @@ static int open_files(const struct data_place *at, struct tfrecord *t, struct er
         return -1;
     t->records.n = t->indexed.n;
     t->records.fingerprint = hash64_mix(indexed_fingerprint(&t->indexed), columns_hash(&t->columns));
-    return try_first(t, e);
+    return check_first_size(at, t, e) < 0 ? -1 : try_first(t, e);
 }
 
 int tfrecord_open(const struct data_place *at, struct records **ret, struct err *e)
@@ -184,6 +222,7 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     if (columns_of_spec(at, &t->columns, e) < 0 || check_columns(at, &t->columns, e) < 0)
         return -1;
     t->plan.columns = &t->columns;
+    r->has_weights = t->columns.weighted;
     describe_features(t);
     if (describe_label(at, t, e) < 0 || open_files(at, t, e) < 0)
         return -1;

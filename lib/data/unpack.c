@@ -1,4 +1,5 @@
-/* A gzip file of the user, unpacked once into the cache folder and mapped from there. */
+/* A compressed file of the user, or a member of an archive, unpacked once into the cache folder and mapped from there.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,23 +8,63 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "data/gzip.h"
 #include "data/unpack.h"
 
 enum { POLL_MS = 20, SAY_EVERY_MS = 10000, WAIT_MAX_MS = 1800000 };
 
-static int write_piece(void *user, const void *data, size_t n, struct err *e)
+/* Data sets shrink to a hundredth at the very most; what becomes more is damaged, or made to fill a disk. */
+enum { RATIO_MAX = 100, ALWAYS_MAX = 256 << 20 };
+
+struct unpacking {
+    struct file_out *out;
+    const char *name;
+    uint64_t left, max;
+    bool sized;
+    uint32_t crc;
+};
+
+static int too_large(const char *name, uint64_t max, struct err *e)
 {
-    struct file_out *out = user;
-    return file_out_write(out, data, n, e);
+    char text[32];
+    return err_set(e, ERR_INPUT,
+                   "%s: becomes more than %s when it is unpacked; if that is right, say how much it may be with "
+                   "maxUnpackedBytes",
+                   name, str_bytes(max, text));
 }
 
-static int unpack_to(const struct file_map *packed, const char *path, struct err *e)
+static int write_piece(void *user, const void *data, size_t n, struct err *e)
+{
+    struct unpacking *u = user;
+    if (n > u->left)
+        return too_large(u->name, u->max, e);
+    u->left -= n;
+    if (u->sized)
+        u->crc = unpack_crc(u->crc, data, n);
+    return file_out_write(u->out, data, n, e);
+}
+
+static uint64_t unpacked_max(const struct data_place *at, const struct packed *p)
+{
+    if (at->spec->max_unpacked > 0)
+        return (uint64_t)at->spec->max_unpacked;
+    return MAX((uint64_t)MIN(p->n, SIZE_MAX / RATIO_MAX) * RATIO_MAX, (uint64_t)ALWAYS_MAX);
+}
+
+static int unpack_to(const struct data_place *at, const struct packed *p, const char *path, struct err *e)
 {
     AUTO(file_out) *out = NULL;
-    if (file_out_open(path, &out, e) < 0 ||
-        gzip_unpack(packed->data, packed->size, packed->path, write_piece, out, e) < 0)
+    uint64_t max = unpacked_max(at, p);
+    if (p->sized && p->size > max)
+        return too_large(p->path, max, e);
+    if (file_out_open(path, &out, e) < 0)
         return -1;
+    struct unpacking u = { .out = out, .name = p->path, .left = max, .max = max, .sized = p->sized };
+    if (unpack_pieces(p->how, p->data, p->n, p->path, write_piece, &u, e) < 0)
+        return -1;
+    if (p->sized && (max - u.left != p->size || u.crc != p->crc))
+        return err_set(e, ERR_INPUT, "%s: damaged: %s", p->path,
+                       max - u.left != p->size ? "it does not unpack to the size that the archive says"
+                                               : "its checksum is wrong");
     return file_out_commit(out, e);
 }
 
@@ -44,13 +85,12 @@ static void wait_for_lock(int fd, const char *path)
     }
 }
 
-int unpack_gzip(const struct data_place *at, const struct file_map *packed, const char *name, uint64_t key,
-                struct file_map **ret, struct err *e)
+int unpack_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e)
 {
     if (at->cache_dir == NULL)
-        return err_set(e, ERR_INPUT, "%s: is gzip, and there is no cache folder to unpack it into", packed->path);
+        return err_set(e, ERR_INPUT, "%s: is %s, and no cache folder is set to unpack it into", p->path, p->what);
 
-    auto_free char *path = cache_path(at, name, key, "raw");
+    auto_free char *path = cache_path(at, p->name, p->key, "raw");
     if (!file_exists(path)) {
         auto_free char *lock_path = xasprintf("%s.lock", path);
         if (dir_make(at->cache_dir, e) < 0)
@@ -58,7 +98,7 @@ int unpack_gzip(const struct data_place *at, const struct file_map *packed, cons
         auto_close int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (lock >= 0)
             wait_for_lock(lock, path);
-        if (!file_exists(path) && unpack_to(packed, path, e) < 0)
+        if (!file_exists(path) && unpack_to(at, p, path, e) < 0)
             return -1;
         unlink(lock_path); /* a waiter that still holds the old one finds the file */
     }

@@ -1,12 +1,25 @@
-/* unpack - inside of data/files.h: gzip files in the cache folder. */
+/* unpack - inside of data/files.h: compressed files and members in the cache folder. */
 #ifndef TRAINYARD_DATA_UNPACK_H
 #define TRAINYARD_DATA_UNPACK_H
 
 #include "data/files.h"
+#include "data/gzip.h"
 
-/* Maps the unpacked content of `packed`; `name` and `key` name it in the cache. Any number of processes may do so
- * at once: one unpacks, the others wait for it. */
-MUST_USE int unpack_gzip(const struct data_place *at, const struct file_map *packed, const char *name, uint64_t key,
-                         struct file_map **ret, struct err *e);
+struct packed {
+    enum packing how;
+    const void *data;
+    size_t n;
+    const char *path; /* for messages */
+    const char *what; /* "gzip": for messages */
+    const char *name; /* with key, of what it holds in the cache */
+    uint64_t key;
+    bool sized; /* what it must become is known: */
+    uint64_t size;
+    uint32_t crc;
+};
+
+/* Maps the unpacked content. Any number of processes may do so at once: one unpacks, the others wait for it. What it
+ * may become is bounded: spec.maxUnpackedBytes, else by its size. */
+MUST_USE int unpack_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e);
 
 #endif

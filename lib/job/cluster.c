@@ -32,12 +32,12 @@ static struct setting pick(const char *name, const char *flag, const char *env)
 static struct family family_of(const struct cluster_input *flags, const struct cluster_input *env)
 {
     struct family f = { .s = {
-        [JOB_NAME] = pick("job_name", flags->job_name, env->job_name),
-        [TASK_INDEX] = pick("task_index", flags->task_index, env->task_index),
-        [PS_HOSTS] = pick("ps_hosts", flags->ps_hosts, env->ps_hosts),
-        [WORKER_HOSTS] = pick("worker_hosts", flags->worker_hosts, env->worker_hosts),
-        [CHIEF_HOST] = pick("chief_host", flags->chief_host, env->chief_host),
-    } };
+                            [JOB_NAME] = pick("job_name", flags->job_name, env->job_name),
+                            [TASK_INDEX] = pick("task_index", flags->task_index, env->task_index),
+                            [PS_HOSTS] = pick("ps_hosts", flags->ps_hosts, env->ps_hosts),
+                            [WORKER_HOSTS] = pick("worker_hosts", flags->worker_hosts, env->worker_hosts),
+                            [CHIEF_HOST] = pick("chief_host", flags->chief_host, env->chief_host),
+                        } };
     for (int i = 0; i < SETTINGS; i++)
         f.any |= f.s[i].value != NULL;
     return f;
@@ -158,35 +158,48 @@ static int check_duplicates(const struct cluster *c, struct err *e)
     return result;
 }
 
+/* The short form of TF_CONFIG: the ps, who leads, and how many workers there are. */
+static bool lists_leader_only(const struct cluster *c)
+{
+    size_t chiefs = c->hosts[ROLE_CHIEF].n, workers = c->hosts[ROLE_WORKER].n;
+    return c->workers > 0 && c->hosts[ROLE_PS].n > 0 && chiefs + workers == 1;
+}
+
 /* An evaluator stands beside the cluster and need not be listed. */
-static int check_task(const struct cluster *c, struct err *e)
+static int check_task(const struct cluster *c, bool may_be_short, struct err *e)
 {
     const struct strlist *mine = &c->hosts[c->role];
     const char *name = role_name(c->role);
 
     if (c->role == ROLE_EVALUATOR && mine->n == 0)
         return 0;
+    if (may_be_short && c->role == ROLE_WORKER && lists_leader_only(c))
+        return 0;
     if (mine->n == 0)
         return err_set(e, ERR_INPUT, "%s is not a valid task_type in the cluster: it has no %s", name, name);
     if ((size_t)c->index >= mine->n)
-        return err_set(e, ERR_INPUT, "%d is not a valid task_id for task_type %s in the cluster: it has %zu of them "
-                       "(0 to %zu)", c->index, name, mine->n, mine->n - 1);
+        return err_set(e, ERR_INPUT,
+                       "%d is not a valid task_id for task_type %s in the cluster: it has %zu of them "
+                       "(0 to %zu)",
+                       c->index, name, mine->n, mine->n - 1);
     if (mine->items[c->index] == NULL)
         return err_set(e, ERR_INPUT, "%d is not a valid task_id for task_type %s in the cluster: it has no address",
                        c->index, name);
     return 0;
 }
 
-static int check_cluster(const struct cluster *c, struct err *e)
+static int check_cluster(const struct cluster *c, bool may_be_short, struct err *e)
 {
     if (!c->configured)
         return 0;
     if (c->hosts[ROLE_CHIEF].n > 1)
-        return err_set(e, ERR_INPUT, "The \"cluster\" must have only one \"chief\" node, not %zu", c->hosts[ROLE_CHIEF].n);
-    if (check_task(c, e) < 0 || check_duplicates(c, e) < 0)
+        return err_set(e, ERR_INPUT, "The \"cluster\" must have only one \"chief\" node, not %zu",
+                       c->hosts[ROLE_CHIEF].n);
+    if (check_task(c, may_be_short, e) < 0 || check_duplicates(c, e) < 0)
         return -1;
     if (c->role != ROLE_PS && cluster_chief_address(c) == NULL)
-        return err_set(e, ERR_INPUT, "The \"cluster\" must have one \"chief\" node, or a worker 0 that takes its place");
+        return err_set(e, ERR_INPUT,
+                       "The \"cluster\" must have one \"chief\" node, or a worker 0 that takes its place");
     return 0;
 }
 
@@ -199,15 +212,16 @@ static int resolve(const struct cluster_input *flags, const struct cluster_input
 
     c->role = ROLE_WORKER;
     if (family.any)
-        return read_family(&family, c, e) < 0 ? -1 : check_cluster(c, e);
+        return read_family(&family, c, e) < 0 ? -1 : check_cluster(c, false, e);
     if (tf_config.value == NULL)
         return 0;
     if (tf_config_parse(tf_config.value, c, e) < 0)
         return -1;
-    return check_cluster(c, e) < 0 ? err_wrap(e, "TF_CONFIG") : 0;
+    return check_cluster(c, true, e) < 0 ? err_wrap(e, "TF_CONFIG") : 0;
 }
 
-int cluster_resolve(const struct cluster_input *flags, const struct cluster_input *env, struct cluster *ret, struct err *e)
+int cluster_resolve(const struct cluster_input *flags, const struct cluster_input *env, struct cluster *ret,
+                    struct err *e)
 {
     AUTO_FINI(cluster) c = { .configured = false };
 
@@ -221,9 +235,12 @@ int cluster_resolve(const struct cluster_input *flags, const struct cluster_inpu
 struct cluster_input cluster_env(void)
 {
     return (struct cluster_input){
-        .tf_config = getenv("TF_CONFIG"),       .job_name = getenv("JOB_NAME"),
-        .task_index = getenv("TASK_INDEX"),     .ps_hosts = getenv("PS_HOSTS"),
-        .worker_hosts = getenv("WORKER_HOSTS"), .chief_host = getenv("CHIEF_HOST"),
+        .tf_config = getenv("TF_CONFIG"),
+        .job_name = getenv("JOB_NAME"),
+        .task_index = getenv("TASK_INDEX"),
+        .ps_hosts = getenv("PS_HOSTS"),
+        .worker_hosts = getenv("WORKER_HOSTS"),
+        .chief_host = getenv("CHIEF_HOST"),
     };
 }
 
@@ -245,6 +262,11 @@ bool cluster_is_chief(const struct cluster *c)
     if (!c->configured || c->role == ROLE_CHIEF)
         return true;
     return c->role == ROLE_WORKER && c->index == 0 && c->hosts[ROLE_CHIEF].n == 0;
+}
+
+int cluster_workers(const struct cluster *c)
+{
+    return c->workers > 0 ? c->workers : (int)c->hosts[ROLE_WORKER].n;
 }
 
 const char *cluster_task_name(const struct cluster *c, char out[64])

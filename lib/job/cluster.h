@@ -8,8 +8,10 @@
  * given). Nothing given, or TF_CONFIG without a cluster: configured = false (single-machine training;
  * role worker, index 0).
  *
- * What comes out is checked: addresses are host:port and differ, the task is in the cluster (an evaluator
- * need not be), there is at most one chief, and everybody but a ps has one to report to.
+ * What comes out is checked: addresses are host:port and differ, the task is in the cluster, there is at
+ * most one chief, and everybody but a ps has one to report to. An evaluator need not be in the cluster. A
+ * worker need not be either when TF_CONFIG lists only whom it must find: the ps, and the chief or the
+ * worker 0 that leads. So TF_CONFIG stays short however many workers there are.
  */
 #ifndef TRAINYARD_JOB_CLUSTER_H
 #define TRAINYARD_JOB_CLUSTER_H
@@ -18,11 +20,12 @@
 
 struct cluster {
     bool configured;
-    struct strlist hosts[ROLE_COUNT];  /* "host:port" by task index; a sparse entry is NULL */
-    enum role role;                    /* this task */
+    struct strlist hosts[ROLE_COUNT]; /* "host:port" by task index; a sparse entry is NULL */
+    enum role role;                   /* this task */
     int index;
-    bool listed[ROLE_COUNT];           /* TF_CONFIG names the role also when it has no hosts, as [] */
-    bool master;                       /* the chief is called "master", TFJob's old name of it, in TF_CONFIG */
+    bool listed[ROLE_COUNT]; /* TF_CONFIG names the role also when it has no hosts, as [] */
+    int workers;             /* how many there are, when not all of them are listed; 0: as many as are listed */
+    bool master;             /* the chief is called "master", TFJob's old name of it, in TF_CONFIG */
 };
 
 struct cluster_input { /* NULL: not given */
@@ -35,12 +38,16 @@ MUST_USE int cluster_resolve(const struct cluster_input *flags, const struct clu
 /* What getenv() says. */
 struct cluster_input cluster_env(void);
 void cluster_fini(struct cluster *c);
-DEFINE_AUTO_FINI(cluster, cluster_fini)
+DEFINE_AUTO_FINI(cluster, cluster_fini);
 
 /* TF_CONFIG text for a task: {"cluster":{...},"task":{"type":...,"index":...},"environment":"cloud"},
  * byte for byte as training-operator writes it (keys sorted as Go does; c->master: "master" instead of "chief").
- * A cluster whose workers have gaps is written in the sparse form. xmalloc'ed. */
+ * A cluster whose workers have gaps is written in the sparse form. c->workers > 0 is added as "workers". xmalloc'ed. */
 char *cluster_to_tf_config(const struct cluster *c, enum role role, int index);
+/* The same around the text of the "cluster" object, or around what stands for it. */
+char *cluster_to_tf_config_around(const struct cluster *c, const char *cluster, enum role role, int index);
+/* The "cluster" object alone; lists are dense. xmalloc'ed. */
+char *cluster_to_json(const struct cluster *c);
 /* The sparse form, of TFJob's enableDynamicWorker: a task knows itself and the ps, so that workers can come and go.
  * A worker gets {"cluster":{"worker":{"1":"..."},"ps":[all]},"task":...}, a ps {"cluster":{"worker":{},"ps":[all]},...}
  * (training-operator gives a ps only its own address, with which an index above 0 is out of range), a chief or an
@@ -51,6 +58,18 @@ char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int i
  * the cluster has neither. */
 const char *cluster_chief_address(const struct cluster *c);
 bool cluster_is_chief(const struct cluster *c); /* this task hosts the chief component */
+int cluster_workers(const struct cluster *c);
 const char *cluster_task_name(const struct cluster *c, char out[64]); /* "worker-3" */
+
+/* How large is TF_CONFIG when it lists so many replicas? Linux starts no program with more than 128 KiB in one
+ * variable. */
+struct cluster_names {
+    const char *job, *ns, *domain; /* domain "": none */
+    bool service_per_replica;      /* TFJob: NAME-ROLE-I.NS.svc; TrainJob: NAME-ROLE-I.NAME.NS.svc */
+    int replicas[ROLE_COUNT];      /* those that are listed */
+};
+enum { TF_CONFIG_MAX = 128 * 1024 - (int)sizeof("TF_CONFIG=") };
+/* NULL: it is not too large. Else what is wrong, for people; xmalloc'ed. */
+char *cluster_too_large(const struct cluster_names *n);
 
 #endif

@@ -6,34 +6,50 @@
 
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
-static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord" };
+static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
 static const char *const CSV_TYPES[] = { "float", "int", "category" };
+static const char *const ENCODINGS[] = { "one_hot", "int" };
 static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes" };
 
 static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
       .nworking = COUNT_OF(FORMATS), .required = true,
       .help = "Any of them may be compressed with gzip; that is seen from the content." },
-    { "features", FIELD_STRING, DEST(features), .type_text = "path",
-      .help = "idx, npy: the file of examples. Paths are relative to the data folder." },
-    { "labels", FIELD_STRING, DEST(labels), .type_text = "path", .help = "idx, npy: the file of labels." },
+    { "features", FIELD_STRING, DEST(features), .type_text = "path or name",
+      .help = "idx, npy: the file of examples; npz: the name of their array, such as `x_train`. Paths are relative to "
+              "the data folder." },
+    { "labels", FIELD_STRING, DEST(labels), .type_text = "path or name",
+      .help = "idx, npy: the file of labels; npz: the name of their array." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
-      .help = "csv, tfrecord: the files, in this order; `*` and `?` match names." },
+      .help =
+          "csv, tfrecord: the files, in this order; `*` and `?` match names. npz: the archive of arrays, one file." },
     { "header", FIELD_BOOL, DEST(header), .fallback = "true", .help = "csv: the first line names the columns." },
     { "delimiter", FIELD_OWN, .type_text = "one character", .fallback_text = "`,`",
       .help = "csv: between two columns." },
     { "columns", FIELD_LIST, DEST(columns), .type_text = "list of columns", .fallback_text = "all columns, as numbers",
       .help = "Which columns are features, in this order. csv: `{name: age, type: float}`; types are float, int, "
-              "category (with a `vocabulary`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; types are "
-              "float, int64, bytes. `default` is what a missing value counts as." },
-    { "label", FIELD_OWN, .type_text = "name or number", .fallback_text = "the last column; tfrecord: `label`",
-      .help = "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's "
-              "name." },
+              "category (with a `vocabulary`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or `int`, the "
+              "word's number). tfrecord: `{name: image, type: float, shape: [28, 28]}`; types are float, int64, bytes. "
+              "`default` is what a missing value counts as." },
+    { "label", FIELD_OWN, .type_text = "name or number, or a list of them",
+      .fallback_text = "the last column; tfrecord: `label`",
+      .help =
+          "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's "
+          "name. Of a list, such as `[price, rent]`, the label of an example is all these numbers, in this order." },
+    { "sampleWeight", FIELD_OWN, .type_text = "name, number or path",
+      .help =
+          "Keras's `sample_weight`: how much each example counts in the loss and in `compile.weightedMetrics`. csv: a "
+          "column, by name or by number; tfrecord: a feature, one number, that `columns` lists; idx, npy: a file with "
+          "a number for each example; npz: an array of the file. 0 or more." },
+    { "maxUnpackedBytes", FIELD_INT, DEST(max_unpacked), .min = 1, .max = INT64_MAX,
+      .fallback_text = "100 times its size, but at least 256 MiB",
+      .help = "How large one compressed file, or array of an npz file, may become when it is unpacked into the cache "
+              "folder." },
     { "shuffle", FIELD_BOOL, DEST(shuffle), .fallback_text = "true for train, false for validation",
       .help = "A new order in every epoch, named by `fit.seed`." },
 };
-const struct field_table DATA_FIELDS = { "spec.data.train, spec.data.validation", "One data set.", ROWS,
-                                         COUNT_OF(ROWS), data_spec_check };
+const struct field_table DATA_FIELDS = { "spec.data.train, spec.data.validation", "One data set.", ROWS, COUNT_OF(ROWS),
+                                         data_spec_check };
 
 /* ---- columns ---- */
 
@@ -42,6 +58,8 @@ static const struct field CSV_COLUMN[] = {
     { "type", FIELD_CHOICE, .names = CSV_TYPES, .nnames = COUNT_OF(CSV_TYPES), .nworking = COUNT_OF(CSV_TYPES),
       .help = "" },
     { "vocabulary", FIELD_LIST, .help = "" },
+    { "encoding", FIELD_CHOICE, .names = ENCODINGS, .nnames = COUNT_OF(ENCODINGS), .nworking = COUNT_OF(ENCODINGS),
+      .help = "" },
     { "default", FIELD_ANY, .help = "" },
 };
 static const struct field TFRECORD_COLUMN[] = {
@@ -54,6 +72,25 @@ static const struct field TFRECORD_COLUMN[] = {
 static const struct field_table CSV_COLUMN_FIELDS = { "", "", CSV_COLUMN, COUNT_OF(CSV_COLUMN), .check = NULL };
 static const struct field_table TFRECORD_COLUMN_FIELDS = { "", "", TFRECORD_COLUMN, COUNT_OF(TFRECORD_COLUMN),
                                                            .check = NULL };
+
+static bool is_label(const struct data_spec *d, const char *name)
+{
+    return name != NULL && d->label_names != NULL && strmap_get(d->label_names, name) != NULL;
+}
+
+/* A category that is a feature says how it becomes numbers; the label is always a class number. */
+static int check_encoding(const struct data_spec *d, const struct node *column, bool category, struct err *e)
+{
+    struct node encoding = node_get(column, "encoding"), name = node_get(column, "name");
+
+    if (!node_present(&encoding))
+        return 0;
+    if (!category)
+        return node_error(&encoding, e, "only a column of type category has an encoding");
+    if (is_label(d, json_string_value(name.v)))
+        return node_error(&encoding, e, "the label is a class number; remove 'encoding'");
+    return 0;
+}
 
 static int check_columns(const struct data_spec *d, struct err *e)
 {
@@ -69,8 +106,52 @@ static int check_columns(const struct data_spec *d, struct err *e)
             return node_error(&column, e, "a category needs its 'vocabulary', a list of its values");
         if (!category && node_present(&vocabulary))
             return node_error(&vocabulary, e, "only a column of type category has a vocabulary");
+        if (category && d->label.n > 1 && is_label(d, json_string_value(json_object_get(column.v, "name"))))
+            return node_error(&type, e,
+                              "is a label beside others, and several label columns are numbers; write numbers into the "
+                              "file, or name it alone as the label");
+        if (check_encoding(d, &column, category, e) < 0)
+            return -1;
     }
     return 0;
+}
+
+static bool label_is_number(const struct data_spec *d)
+{
+    int64_t index;
+    for (size_t i = 0; i < d->label.n; i++)
+        if (str_i64(d->label.items[i], INT32_MIN, INT32_MAX, &index, NULL) == 0)
+            return true;
+    return false;
+}
+
+int data_spec_check_encodings(const struct data_spec *d, struct err *e)
+{
+    const struct node *columns = &d->columns;
+    struct node first = { .v = NULL };
+    size_t words = 0, as_int = 0;
+
+    /* which column a number means is known once the file is open: lib/data/columns.c judges those */
+    if (d->format != DATA_CSV || d->categories_are_int || label_is_number(d))
+        return 0;
+    for (size_t i = 0; i < node_size(columns); i++) {
+        struct node column = node_item(columns, i), vocabulary = node_get(&column, "vocabulary"),
+                    encoding = node_get(&column, "encoding");
+        const char *name = json_string_value(json_object_get(column.v, "name"));
+        if (is_label(d, name) || (name != NULL && str_eq(name, d->sample_weight)))
+            continue;
+        as_int += str_eq(json_string_value(encoding.v), "one_hot") ? node_size(&vocabulary) : 1;
+        if (!node_present(&vocabulary) || node_present(&encoding))
+            continue;
+        words += node_size(&vocabulary) - 1;
+        first = first.v == NULL ? column : first;
+    }
+    if (first.v == NULL)
+        return 0;
+    return node_error(&first, e,
+                      "is a category and a feature, so it states its encoding: 'encoding: one_hot' (the model's input "
+                      "is then [%zu]) or 'encoding: int' ([%zu])",
+                      as_int + words, as_int);
 }
 
 /* ---- values of more than one type ---- */
@@ -109,19 +190,70 @@ static int read_delimiter(struct data_spec *d, const struct node *n, struct err 
     return 0;
 }
 
+static void put_label(struct data_spec *d, const char *name)
+{
+    if (d->label_names == NULL)
+        d->label_names = strmap_new();
+    strlist_add(&d->label, name);
+    strmap_set(d->label_names, name, d);
+}
+
+/* A name, or the number of a column. */
+static int add_label(struct data_spec *d, const struct node *n, struct err *e)
+{
+    char text[32];
+    const char *name = text;
+    if (json_is_integer(n->v))
+        str_fmt(text, sizeof(text), "%" PRId64, (int64_t)json_integer_value(n->v));
+    else if (node_str(n, &name, e) < 0)
+        return -1;
+    if (is_label(d, name))
+        return node_error(n, e, "label '%s' is named twice", name);
+    if (name[0] != '\0')
+        put_label(d, name);
+    return 0;
+}
+
 static int read_label(struct data_spec *d, const struct node *n, struct err *e)
 {
     struct node label = node_get(n, "label");
+    const char *fallback = d->format == DATA_CSV ? "-1" : d->format == DATA_TFRECORD ? "label" : NULL;
 
-    if (json_is_integer(label.v)) {
-        char text[32];
-        str_fmt(text, sizeof(text), "%" PRId64, (int64_t)json_integer_value(label.v));
-        strlist_add(&d->texts, text);
-        d->label = d->texts.items[0];
+    if (!node_present(&label) && fallback != NULL)
+        put_label(d, fallback);
+    if (!node_present(&label))
+        return 0;
+    if (!json_is_array(label.v))
+        return add_label(d, &label, e);
+    for (size_t i = 0; i < node_size(&label); i++) {
+        struct node item = node_item(&label, i);
+        if (add_label(d, &item, e) < 0)
+            return -1;
+        if (d->label.n != i + 1)
+            return node_error(&item, e, "is empty; a list names columns");
+    }
+    return d->label.n > 0 ? 0 : node_error(&label, e, "names no column; for data without labels write label: \"\"");
+}
+
+static int read_sample_weight(struct data_spec *d, const struct node *n, struct err *e)
+{
+    struct node weight = node_get(n, "sampleWeight");
+    const char *name;
+
+    if (!node_present(&weight))
+        return 0;
+    if (json_is_integer(weight.v) && d->format == DATA_CSV) {
+        d->sample_weight = xasprintf("%" PRId64, (int64_t)json_integer_value(weight.v));
         return 0;
     }
-    const char *fallback = d->format == DATA_CSV ? "-1" : d->format == DATA_TFRECORD ? "label" : NULL;
-    return node_str_or(n, "label", fallback, &d->label, e);
+    if (node_str(&weight, &name, e) < 0)
+        return -1;
+    if (name[0] == '\0')
+        return node_error(&weight, e, "is empty");
+    if (is_label(d, name))
+        return node_error(&weight, e, "'%.60s' is the label already", name);
+    d->sample_weight = xstrdup(name);
+    return 0;
 }
 
 /* ---- which fields go with which format ---- */
@@ -130,20 +262,31 @@ static const struct {
     const char *key;
     unsigned formats; /* bit set of enum data_format */
 } BELONGS[] = {
-    { "features", 1u << DATA_IDX | 1u << DATA_NPY }, { "labels", 1u << DATA_IDX | 1u << DATA_NPY },
-    { "files", 1u << DATA_CSV | 1u << DATA_TFRECORD }, { "header", 1u << DATA_CSV },
-    { "delimiter", 1u << DATA_CSV }, { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "features", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
+    { "labels", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
+    { "files", 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ },
+    { "header", 1u << DATA_CSV },
+    { "delimiter", 1u << DATA_CSV },
+    { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "label", 1u << DATA_CSV | 1u << DATA_TFRECORD },
 };
+
+static bool takes(const struct data_spec *d, const char *key)
+{
+    size_t i = 0;
+    while (!str_eq(BELONGS[i].key, key))
+        i++;
+    return (BELONGS[i].formats >> d->format & 1) != 0;
+}
 
 static int check_belongs(const struct data_spec *d, const struct node *n, struct err *e)
 {
     for (size_t i = 0; i < COUNT_OF(BELONGS); i++) {
         struct node value = node_get(n, BELONGS[i].key);
         if (node_present(&value) && (BELONGS[i].formats >> d->format & 1) == 0)
-            return node_key_error(n, BELONGS[i].key, e, "'%s' does not go with format %s%s", BELONGS[i].key,
-                                  FORMATS[d->format],
-                                  strcmp(BELONGS[i].key, "files") == 0 ? "; its files are 'features' and 'labels'" : "");
+            return node_key_error(
+                n, BELONGS[i].key, e, "'%s' does not go with format %s%s", BELONGS[i].key, FORMATS[d->format],
+                strcmp(BELONGS[i].key, "files") == 0 ? "; its files are 'features' and 'labels'" : "");
     }
     return 0;
 }
@@ -151,17 +294,21 @@ static int check_belongs(const struct data_spec *d, const struct node *n, struct
 int data_spec_check(void *base, const struct node *n, struct err *e)
 {
     struct data_spec *d = base;
-    bool by_files = d->format == DATA_CSV || d->format == DATA_TFRECORD;
+    bool by_files = takes(d, "files"), by_features = takes(d, "features");
 
     d->present = true;
     d->node = *n;
     if (check_belongs(d, n, e) < 0)
         return -1;
-    if (by_files ? !json_object_get(n->v, "files") : d->features == NULL)
-        return node_error(n, e, "'%s' is missing", by_files ? "files" : "features");
+    if (by_files && !json_object_get(n->v, "files"))
+        return node_error(n, e, "'files' is missing");
+    if (by_features && d->features == NULL)
+        return node_error(n, e, "'features' is missing%s",
+                          by_files ? ": the name of an array in the file, such as x_train" : "");
     if (d->format == DATA_TFRECORD && node_size(&d->columns) == 0)
         return node_error(n, e, "'columns' is missing: which features of a record are read, and their shapes");
-    if (read_files(d, n, e) < 0 || read_delimiter(d, n, e) < 0 || read_label(d, n, e) < 0)
+    if (read_files(d, n, e) < 0 || read_delimiter(d, n, e) < 0 || read_label(d, n, e) < 0 ||
+        read_sample_weight(d, n, e) < 0)
         return -1;
     return check_columns(d, e);
 }
@@ -169,5 +316,7 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
 void data_spec_fini(struct data_spec *d)
 {
     strlist_fini(&d->files);
-    strlist_fini(&d->texts);
+    strlist_fini(&d->label);
+    strmap_free(d->label_names);
+    free(d->sample_weight);
 }

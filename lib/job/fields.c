@@ -1,5 +1,6 @@
 #include "job/fields.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { KEYS_MAX = 32 }; /* of one table */
@@ -37,8 +38,8 @@ static int read_number(const struct field *f, const struct node *n, void *base, 
         return -1;
     if (f->above_min ? !(v > min) : !(v >= min))
         return node_error(n, e, "must be %s %g", f->above_min ? "more than" : "at least", min);
-    if (f->max != INT64_MAX && v > (double)f->max)
-        return node_error(n, e, "must be at most %g", (double)f->max);
+    if (f->max != INT64_MAX && (f->below_max ? !(v < (double)f->max) : v > (double)f->max))
+        return node_error(n, e, "must be %s %g", f->below_max ? "less than" : "at most", (double)f->max);
     put(f, base, &v, sizeof(v));
     return 0;
 }
@@ -96,6 +97,8 @@ static int read_list(const struct field *f, const struct node *n, void *base, st
 {
     if (node_array(n, e) < 0)
         return -1;
+    if (f->max > 0 && node_size(n) > (size_t)f->max)
+        return node_error(n, e, "has %zu items, at most %" PRId64, node_size(n), f->max);
     put(f, base, n, sizeof(*n));
     return 0;
 }
@@ -118,10 +121,9 @@ static int read_own(const struct field *f UNUSED, const struct node *n UNUSED, v
 
 typedef int read_fn(const struct field *f, const struct node *n, void *base, struct err *e);
 static read_fn *const READ[] = {
-    [FIELD_INT] = read_int,       [FIELD_NUMBER] = read_number, [FIELD_BOOL] = read_bool,
-    [FIELD_STRING] = read_string, [FIELD_CHOICE] = read_choice, [FIELD_MAP] = read_map,
-    [FIELD_LIST] = read_list,     [FIELD_ANY] = read_any,       [FIELD_TABLE] = read_table,
-    [FIELD_OWN] = read_own,
+    [FIELD_INT] = read_int,       [FIELD_NUMBER] = read_number, [FIELD_BOOL] = read_bool, [FIELD_STRING] = read_string,
+    [FIELD_CHOICE] = read_choice, [FIELD_MAP] = read_map,       [FIELD_LIST] = read_list, [FIELD_ANY] = read_any,
+    [FIELD_TABLE] = read_table,   [FIELD_OWN] = read_own,
 };
 
 /* The default goes the way of a value in a manifest, so that both mean the same. Tables and unit tests hold only
@@ -169,10 +171,12 @@ int fields_read(const struct field_table *t, const struct node *n, void *base, s
 
     for (size_t i = 0; i < nkeys; i++)
         keys[i] = t->rows[i].key;
-    if (n->v != NULL && node_only(n, keys, nkeys, e) < 0)
+    if (n->v != NULL && node_object(n, e) < 0)
         return -1;
-    for (size_t i = 0; i < nkeys; i++)
-        if (read_field(&t->rows[i], n, base, e) < 0)
-            return -1;
+    bool failed = n->v != NULL && node_only(n, keys, nkeys, e) < 0;
+    for (size_t i = 0; i < nkeys && (!failed || node_collects(n)); i++)
+        failed |= read_field(&t->rows[i], n, base, e) < 0;
+    if (failed)
+        return -1;
     return n->v != NULL && t->check != NULL ? t->check(base, n, e) : 0;
 }

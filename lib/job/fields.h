@@ -8,6 +8,7 @@
 #define TRAINYARD_JOB_FIELDS_H
 
 #include "job/job.h"
+#include "job/rerun.h"
 
 enum field_kind {
     FIELD_INT,    /* int64_t, uint64_t or int */
@@ -26,23 +27,26 @@ struct field_table;
 struct field {
     const char *key;
     enum field_kind kind;
-    bool required;              /* when its map is given */
-    bool above_min;             /* FIELD_NUMBER: min itself is out of range */
-    bool alias;                 /* FIELD_TABLE: fills what another row fills; absent, it leaves that alone */
-    size_t offset, size;        /* of what it fills; size 0: nothing */
-    int64_t min, max;           /* FIELD_INT, FIELD_NUMBER; max INT64_MAX: no limit */
-    const char *fallback;       /* value when absent, as in a manifest; NULL: zero, NULL, false */
-    const char *fallback_text;  /* for the manual, when the default is no constant */
-    const char *type_text;      /* for the manual, instead of the kind's name */
-    const char *const *names;   /* FIELD_CHOICE */
-    size_t nnames, nworking;    /* names from nworking on come with a later release */
+    bool required;        /* when its map is given */
+    bool above_min;       /* FIELD_NUMBER: min itself is out of range */
+    bool below_max;       /* FIELD_NUMBER: so is max */
+    bool alias;           /* FIELD_TABLE: fills what another row fills; absent, it leaves that alone */
+    size_t offset, size;  /* of what it fills; size 0: nothing */
+    int64_t min, max;     /* FIELD_INT, FIELD_NUMBER; max INT64_MAX: no limit. FIELD_LIST: max items, 0: no limit */
+    const char *fallback; /* value when absent, as in a manifest; NULL: zero, NULL, false */
+    const char *fallback_text; /* for the manual, when the default is no constant */
+    const char *type_text;     /* for the manual, instead of the kind's name */
+    const char *const *names;  /* FIELD_CHOICE */
+    size_t nnames, nworking;   /* names from nworking on come with a later release */
     const struct field_table *table;
-    const char *help;           /* one line */
+    const char *help; /* one line */
+    enum rerun rerun; /* when an earlier run in the output folder has another value; each field of spec needs one,
+                       * its own or that of a row above */
 };
 
 struct field_table {
-    const char *title;          /* "spec.fit" */
-    const char *about;          /* for the manual: Markdown */
+    const char *title; /* "spec.fit" */
+    const char *about; /* for the manual: Markdown */
     const struct field *rows;
     size_t nrows;
     /* Called after the rows when the map is given: what needs more than one field, or more than a row can say. */
@@ -56,6 +60,8 @@ extern const struct field_table JOB_FIELDS;  /* base: struct job */
 extern const struct field_table DATA_FIELDS; /* base: struct data_spec */
 
 /* data_spec.c: the check of DATA_FIELDS, and release of what it made. */
+/* A category column that is a feature states its encoding, unless the model takes categories' numbers. */
+MUST_USE int data_spec_check_encodings(const struct data_spec *d, struct err *e);
 int data_spec_check(void *base, const struct node *n, struct err *e);
 void data_spec_fini(struct data_spec *d);
 

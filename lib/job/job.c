@@ -7,7 +7,7 @@
 #include "job/fields.h"
 
 #define API_VERSION "trainyard.dev/v1alpha1"
-#define KIND "TrainJob"
+#define KIND        "TrainJob"
 enum { MANIFEST_MAX = 4 << 20 };
 
 static const char *member_str(const json_t *v, const char *key)
@@ -29,7 +29,8 @@ static int not_a_train_job(const json_t *v, const struct source *src, struct err
     const char *word = json_string_value(kind.v);
 
     if (kind.v == NULL)
-        return node_error(&top, e, "'kind' is missing; a job begins with 'apiVersion: " API_VERSION "', 'kind: " KIND "'");
+        return node_error(&top, e,
+                          "'kind' is missing; a job begins with 'apiVersion: " API_VERSION "', 'kind: " KIND "'");
     if (word == NULL)
         return node_error(&kind, e, "must be the string '" KIND "', not %s", node_type(&kind));
     if (strcmp(word, "TFJob") == 0)
@@ -50,7 +51,8 @@ static int check_api_version(const json_t *v, const struct source *src, struct e
     if (node_str(&version, &text, e) < 0)
         return -1;
     if (str_starts(text, "trainer.kubeflow.org/"))
-        return node_error(&version, e, "this is a TrainJob of Kubeflow Trainer; Trainyard's have apiVersion " API_VERSION);
+        return node_error(&version, e,
+                          "this is a TrainJob of Kubeflow Trainer; Trainyard's have apiVersion " API_VERSION);
     if (strcmp(text, API_VERSION) != 0)
         return node_error(&version, e, "'%.80s' is not supported; it must be " API_VERSION, text);
     return 0;
@@ -112,6 +114,28 @@ int job_load_with(const char *path, const struct strlist *sets, struct job **ret
     return parse(text.data, text.len, strcmp(path, "-") == 0 ? "standard input" : path, sets, ret, e);
 }
 
+int job_load_all(const char *path, const struct strlist *sets, struct strlist *faults, struct job **ret, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(job) *j = xcalloc(1, sizeof(*j));
+    struct err ignored;
+
+    if (file_read(path, MANIFEST_MAX, &text, e) < 0)
+        return err_wrap(e, "job file");
+    j->file = xstrdup(strcmp(path, "-") == 0 ? "standard input" : path);
+    if (read_document(text.data, text.len, j->file, j, e) < 0 || apply_sets(j, sets, e) < 0)
+        return -1;
+    source_collect(j->source, faults);
+    if (judge(j, &ignored) < 0) { /* the model is looked at all the same */
+        struct node top = node_root(j->doc, j->source), spec = node_get(&top, "spec");
+        j->model = node_get(&spec, "model");
+        j->compile = node_get(&spec, "compile");
+        j->has_model = json_is_object(j->model.v);
+    }
+    *ret = TAKE(j);
+    return 0;
+}
+
 int job_load(const char *path, struct job **ret, struct err *e)
 {
     return job_load_with(path, NULL, ret, e);
@@ -157,6 +181,11 @@ int job_from_value(const json_t *doc, const char *name, struct job **ret, struct
         return -1;
     *ret = TAKE(j);
     return 0;
+}
+
+bool job_evaluates(const struct job *j)
+{
+    return j->validation.present || j->fit.validation_split > 0;
 }
 
 void job_free(struct job *j)

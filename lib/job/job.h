@@ -11,19 +11,19 @@
 #include "codec/node.h"
 
 /* X(enum, lower-case name in flags and logs, TrainJob/TFJob key) */
-#define ROLES(X)                                                                                   \
-    X(ROLE_PS, "ps", "PS")                                                                         \
-    X(ROLE_WORKER, "worker", "Worker")                                                             \
-    X(ROLE_CHIEF, "chief", "Chief")                                                                \
+#define ROLES(X)                                                                                                       \
+    X(ROLE_PS, "ps", "PS")                                                                                             \
+    X(ROLE_WORKER, "worker", "Worker")                                                                                 \
+    X(ROLE_CHIEF, "chief", "Chief")                                                                                    \
     X(ROLE_EVALUATOR, "evaluator", "Evaluator")
 enum role {
 #define X(id, name, key) id,
     ROLES(X)
 #undef X
-    ROLE_COUNT
+        ROLE_COUNT
 };
-const char *role_name(enum role r);     /* "ps" */
-const char *role_key(enum role r);      /* "PS" */
+const char *role_name(enum role r);                                    /* "ps" */
+const char *role_key(enum role r);                                     /* "PS" */
 MUST_USE int role_parse(const char *s, enum role *ret, struct err *e); /* also "master" = chief */
 
 enum restart_policy { RESTART_EXIT_CODE, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_NEVER };
@@ -32,24 +32,35 @@ const char *restart_policy_name(enum restart_policy p); /* "ExitCode", ... */
  * from 128 (and death by signal: code 128+n) retryable. */
 bool restart_wanted(enum restart_policy p, int exit_code);
 
-enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD };
+/* Layers of one model. The operator judges a spec in the thread that keeps its leadership, so what a spec costs is
+ * bounded. */
+enum { MODEL_LAYERS_MAX = 5000 };
+
+enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
 
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
  *   idx, npy:  features and labels are files (labels may be NULL: no labels)
+ *   npz:       files is one archive; features and labels are the names of arrays in it
  *   csv:       files; header, delimiter, columns, label
- *   tfrecord:  files; columns name the features of a tf.Example that are read, label the one that is the label */
+ *   tfrecord:  files; columns name the features of a tf.Example that are read, label those that are the label */
 struct data_spec {
     bool present;
     enum data_format format;
     const char *features, *labels;
-    struct strlist files;         /* csv, tfrecord: glob patterns allowed */
-    bool header;                  /* csv: first line names the columns (default true) */
-    char delimiter;               /* csv: default ',' */
-    struct node columns;          /* csv: optional [{name, type: float|int|category, vocabulary: [..]}]; tfrecord: [{name, type: float|int64|bytes, shape}] */
-    const char *label;            /* csv: column name or index ("-1" = last, the default); tfrecord: feature name */
-    bool shuffle;                 /* default true for train */
-    struct strlist texts;         /* storage of label when it was written as a number */
-    struct node node;             /* the whole map, for messages */
+    struct strlist files; /* csv, tfrecord, npz: glob patterns allowed */
+    bool header;          /* csv: first line names the columns (default true) */
+    char delimiter;       /* csv: default ',' */
+    struct node columns;  /* csv: optional [{name, type: float|int|category, vocabulary: [..], encoding: one_hot|int}];
+                             tfrecord: [{name, type: float|int64|bytes, shape}] */
+    struct strlist label; /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
+                             Of several the label is all their numbers, in this order; n 0: none */
+    struct strmap *label_names; /* the same, to be found by name; NULL: none */
+    char *sample_weight; /* NULL: all examples count the same. idx, npy: a file; npz: an array; csv: name or index of a
+                            column; tfrecord: a feature. Owned */
+    bool shuffle;        /* default true for train */
+    bool categories_are_int; /* the model takes a category's number: a feature column need not state its encoding */
+    int64_t max_unpacked;    /* bytes that a compressed file may become; 0: data/unpack.h says */
+    struct node node;        /* the whole map, for messages */
 };
 
 /* STRATEGY_SINGLE is also what a manifest means that names no strategy and no PS: such a job runs as one process, but
@@ -58,55 +69,62 @@ enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE };
 enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
 enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
 
+enum restart_scope { SCOPE_REPLICA, SCOPE_JOB };
 enum stall_policy { STALL_NOTIFY, STALL_RESTART, STALL_FAIL };
 enum clean_pod_policy { CLEAN_RUNNING, CLEAN_ALL, CLEAN_NONE };
 
 struct replica_spec {
     bool present;
-    int count;                    /* 0 when not present; default 1 */
+    int count; /* 0 when not present; default 1 */
     enum restart_policy restart;
     struct node node;
 };
 
 struct job {
-    json_t *doc;                  /* the whole object, owned; the nodes below point into it */
-    struct source *source;        /* owned */
-    char *file;                   /* name for messages */
-    const char *name, *uid;       /* metadata; uid "" when there is none (a laptop run makes one) */
-    bool has_model;               /* false: replicas bring their own image (a TFJob with better manners) */
-    struct node model;            /* spec.model */
-    struct node compile;          /* spec.compile: optimizer, loss, metrics */
+    json_t *doc;            /* the whole object, owned; the nodes below point into it */
+    struct source *source;  /* owned */
+    char *file;             /* name for messages */
+    const char *name, *uid; /* metadata; uid "" when there is none (a laptop run makes one) */
+    const char *managed_by; /* spec.managedBy; NULL: not given */
+    bool has_model;         /* false: replicas bring their own image (a TFJob with better manners) */
+    struct node model;      /* spec.model */
+    struct node compile;    /* spec.compile: optimizer, loss, metrics */
     struct data_spec train, validation;
     struct {
-        int64_t epochs;           /* 0: not given; exactly one of epochs and steps is > 0 */
-        int64_t steps;            /* StopAtStep: global step to stop at */
-        int64_t batch_size;       /* default 32, as Keras */
-        uint64_t seed;            /* default 0 */
+        int64_t epochs;     /* 0: not given; exactly one of epochs and steps is > 0 */
+        int64_t steps;      /* StopAtStep: global step to stop at */
+        int64_t batch_size; /* default 32, as Keras */
+        uint64_t seed;      /* default 0 */
         bool has_seed;
+        const char *initial_weights; /* NULL: variables begin as their initializers say */
         bool chief_trains;
-        int64_t log_every_steps;  /* default 100 */
+        bool resume, rebase;           /* what may be done with an earlier run in the output folder */
+        int64_t log_every_steps;       /* default 100 */
         int64_t validation_batch_size; /* default batch_size */
+        double validation_split;       /* fraction of data.train that is kept for evaluation; 0: none */
     } fit;
+    struct node callbacks;    /* spec.fit.callbacks, a list; nn/callback.h judges it */
+    struct node class_weight; /* spec.fit.classWeight, a map; nn/class_weight.h judges it */
     struct {
         enum strategy name;
         enum updates updates;
         enum placement_kind placement;
-        bool overlap;             /* compute the next batch while a push is in flight; default false */
+        bool overlap; /* compute the next batch while a push is in flight; default false */
     } strategy;
     struct {
-        double every_seconds;     /* default 600; 0 when steps are given */
-        int64_t every_steps;      /* 0: by time */
-        int64_t keep;             /* default 5 */
+        double every_seconds; /* default 600; 0 when steps are given */
+        int64_t every_steps;  /* 0: by time */
+        int64_t keep;         /* default 5 */
     } checkpoint;
     struct {
-        int64_t every_steps;      /* default 100; 0: by time */
+        int64_t every_steps; /* default 100; 0: by time */
         double every_seconds;
-        bool histograms;          /* weight histograms, default true */
-        const char *directory;    /* in the output folder, default "summaries" */
+        bool histograms;       /* weight histograms, default true */
+        const char *directory; /* in the output folder, default "summaries" */
     } summaries;
     struct {
-        double max_wait_seconds;  /* default 7200 */
-        double stop_grace_seconds; /* default 120 */
+        double max_wait_seconds;         /* default 7200 */
+        double stop_grace_seconds;       /* default 120 */
         double evaluation_grace_seconds; /* default 300 */
     } limits;
     struct replica_spec replicas[ROLE_COUNT];
@@ -115,17 +133,18 @@ struct job {
     } storage;
     struct {
         enum clean_pod_policy clean_pod_policy;
-        int64_t backoff_limit;    /* default 6 */
+        int64_t backoff_limit; /* default 6 */
+        enum restart_scope restart_scope;
         int64_t active_deadline_seconds; /* 0: none */
         bool has_ttl;
         int64_t ttl_seconds_after_finished; /* with has_ttl; 0: at once */
-        int64_t stall_seconds;    /* 0: nobody looks for stalls */
+        int64_t stall_seconds;              /* 0: nobody looks for stalls */
         enum stall_policy stall_policy;
         bool suspend;
-        const char *managed_by;   /* NULL: us */
+        const char *managed_by; /* NULL: us */
         struct {
             bool present;
-            int64_t min_available; /* 0: all replicas */
+            int64_t min_available;              /* 0: all replicas */
             const char *queue, *priority_class; /* NULL: not given */
             struct node min_resources;
             int64_t schedule_timeout_seconds; /* 0: not given */
@@ -133,8 +152,8 @@ struct job {
     } run_policy;
     struct {
         bool present;
-        const char *image;        /* NULL: the operator's choice */
-        struct node resources;    /* v NULL: the operator's choice */
+        const char *image;     /* NULL: the operator's choice */
+        struct node resources; /* v NULL: the operator's choice */
     } tensorboard;
 };
 
@@ -143,17 +162,35 @@ struct job {
  * with a sentence that says so). With several documents in the text the first TrainJob is taken. */
 MUST_USE int job_parse(const char *text, size_t n, const char *name, struct job **ret, struct err *e);
 MUST_USE int job_load(const char *path, struct job **ret, struct err *e); /* "-": standard input */
-/* As job_load, then `sets` ("fit.epochs=1", "replicaSpecs.Worker.replicas=4", "compile.optimizer.Adam.learning_rate=0.01";
- * paths are below spec; values parse as YAML scalars) are applied before the checks. Errors name the --set. */
+/* As job_load, then `sets` ("fit.epochs=1", "replicaSpecs.Worker.replicas=4",
+ * "compile.optimizer.Adam.learning_rate=0.01"; paths are below spec; values parse as YAML scalars) are applied before
+ * the checks. Errors name the --set. */
 MUST_USE int job_load_with(const char *path, const struct strlist *sets, struct job **ret, struct err *e);
+/* As job_load_with, for a person: all faults are added to `faults`, not the first alone, and with some of them there is
+ * a job to judge the model of, for more. -1: not even that. Faults about model and compile are added while the list
+ * lives. */
+MUST_USE int job_load_all(const char *path, const struct strlist *sets, struct strlist *faults, struct job **ret,
+                          struct err *e);
 /* Judges an object as the API server holds it: all that job_parse judges, no lines in the messages, which begin with
  * `name` ("digits: spec.fit.epochs: must be ..."). Of metadata only name, namespace, uid, labels and annotations are
  * looked at, status not at all; what is kept is copied, and doc is neither changed nor held. */
 MUST_USE int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e);
 void job_free(struct job *j);
-DEFINE_AUTO(job, job_free)
+DEFINE_AUTO(job, job_free);
+
+/* What training begins with of a spec as the API server holds it: model, compile, data, fit, strategy, checkpoint and
+ * summaries, without nulls and without defaults that are spelled out. Two specs that mean the same are equal, so a
+ * default that a CRD fills in changes nothing. New reference. */
+json_t *job_meaning(const json_t *spec);
+
+bool job_evaluates(const struct job *j); /* there is validation data: a set of its own, or a part of data.train */
 
 /* Kubernetes object name rules: RFC 1123 label, at most 63 minus the longest replica suffix. */
 MUST_USE int job_check_name(const char *name, struct err *e);
+/* Name of another object, such as a claim: an RFC 1123 subdomain. */
+bool job_is_object_name(const char *name);
+/* A job's uid, from wherever it came: 1 to 128 letters, digits, '-', '_' and '.'. It stands in JSON, in messages and in
+ * paths. */
+MUST_USE int job_check_uid(const char *uid, struct err *e);
 
 #endif

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "job/cluster.h"
 #include "job/fields.h"
 
 /* The node at a path of keys below the top, "spec.fit.seed"; v NULL when absent. */
@@ -35,27 +36,57 @@ int job_check_name(const char *name, struct err *e)
     if (n == 0)
         return err_set(e, ERR_INPUT, "the name is empty");
     if (n > NAME_MAX_LEN)
-        return err_set(e, ERR_INPUT, "'%.20s...' has %zu characters; at most %d, so that its replicas' names fit", name, n,
-                       NAME_MAX_LEN);
+        return err_set(e, ERR_INPUT, "'%.20s...' has %zu characters; at most %d, so that its replicas' names fit", name,
+                       n, NAME_MAX_LEN);
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)name[i];
         if (!islower(c) && !isdigit(c) && c != '-')
-            return err_set(e, ERR_INPUT, "'%s' is no name of a job: only a-z, 0-9 and '-'", name);
+            return err_set(e, ERR_INPUT, "'%s' is not a valid job name: only a-z, 0-9 and '-'", name);
     }
     if (!islower((unsigned char)name[0]) || name[n - 1] == '-')
-        return err_set(e, ERR_INPUT, "'%s' is no name of a job: it begins with a letter and does not end with '-'", name);
+        return err_set(e, ERR_INPUT, "'%s' is not a valid job name: it begins with a letter and does not end with '-'",
+                       name);
+    return 0;
+}
+
+bool job_is_object_name(const char *name)
+{
+    enum { SUBDOMAIN_MAX = 253 };
+    size_t n = strlen(name);
+    bool begins = true; /* a part */
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool edge = begins || i + 1 == n || name[i + 1] == '.';
+        if (!islower(c) && !isdigit(c) && (edge || (c != '-' && c != '.')))
+            return false;
+        begins = c == '.';
+    }
+    return n > 0 && n <= SUBDOMAIN_MAX;
+}
+
+int job_check_uid(const char *uid, struct err *e)
+{
+    static const char GOOD[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+    enum { UID_MAX_LEN = 128 };
+    size_t n = strlen(uid);
+
+    if (n == 0 || n > UID_MAX_LEN || strspn(uid, GOOD) != n)
+        return err_set(e, ERR_INPUT, "the job's uid must be 1 to %d letters, digits, '-', '_' and '.'", UID_MAX_LEN);
     return 0;
 }
 
 static int check_name(struct job *j, struct err *e)
 {
-    struct node name = at(j, "metadata.name");
+    struct node name = at(j, "metadata.name"), uid = at(j, "metadata.uid");
     struct err why = { .code = ERR_NONE };
 
     if (job_check_name(j->name, &why) < 0)
         return node_error(&name, e, "%s", why.msg);
     if (j->uid == NULL)
         j->uid = "";
+    if (j->uid[0] != '\0' && job_check_uid(j->uid, &why) < 0)
+        return node_error(&uid, e, "%s", why.msg);
     return 0;
 }
 
@@ -76,12 +107,15 @@ static int refuse_device(const struct node *device, struct err *e)
     if (node_str(device, &text, e) < 0)
         return -1;
     if (is_about(text, "gpu") || is_about(text, "tpu"))
-        return node_error(device, e, "'%.60s': GPUs come with a later release; this one computes on CPUs; remove 'device'",
-                          text);
+        return node_error(device, e,
+                          "'%.60s': GPUs come with a later release; this one computes on CPUs; remove 'device'", text);
     if (str_starts(text, "ps:") || str_starts(text, "worker:") || str_starts(text, "/job:") || is_about(text, "cpu"))
-        return node_error(device, e, "'%.60s': placing a layer by hand comes with a later release; this one places "
-                                     "variables by spec.strategy.placement; remove 'device'", text);
-    return node_error(device, e, "'%.60s' is no device; one looks like ps:1, worker:3 or /job:ps/task:1", text);
+        return node_error(device, e,
+                          "'%.60s': placing a layer by hand comes with a later release; this one places "
+                          "variables by spec.strategy.placement; remove 'device'",
+                          text);
+    return node_error(device, e, "'%.60s' is not a valid device; use a name like ps:1, worker:3 or /job:ps/task:1",
+                      text);
 }
 
 /* Beside a layer's name or among its arguments. */
@@ -89,12 +123,16 @@ static int refuse_devices(const struct job *j, struct err *e)
 {
     struct node layers = at(j, "spec.model.layers");
 
+    const char *key;
+    json_t *value;
+
     for (size_t i = 0; json_is_array(layers.v) && i < node_size(&layers); i++) {
         struct node layer = node_item(&layers, i), beside = node_get(&layer, "device");
         if (refuse_device(&beside, e) < 0)
             return -1;
-        for (size_t k = 0; json_is_object(layer.v) && k < node_size(&layer); k++) {
-            struct node arguments = node_get(&layer, node_key(&layer, k)), inside = node_get(&arguments, "device");
+        json_object_foreach((json_t *)(uintptr_t)layer.v, key, value)
+        {
+            struct node arguments = node_get(&layer, key), inside = node_get(&arguments, "device");
             if (refuse_device(&inside, e) < 0)
                 return -1;
         }
@@ -128,7 +166,8 @@ static int check_own_images(const struct job *j, struct err *e)
             continue;
         any = true;
         if (!has_image(&j->replicas[r]))
-            return node_error(&spec, e, "'model' is missing, and %s brings no image of its own", role_key((enum role)r));
+            return node_error(&spec, e, "'model' is missing, and %s brings no image of its own",
+                              role_key((enum role)r));
     }
     return any ? 0 : node_error(&spec, e, "'model' is missing");
 }
@@ -151,6 +190,23 @@ static int check_model(struct job *j, struct err *e)
     return refuse_devices(j, e);
 }
 
+/* The first layer looks numbers of words up, so that columns of words are numbers. */
+static bool takes_categories(const struct job *j)
+{
+    struct node layers = at(j, "spec.model.layers"), first = node_item(&layers, 0);
+    return json_object_get(first.v, "Embedding") != NULL || json_object_get(first.v, "CategoryEncoding") != NULL;
+}
+
+static int check_encodings(struct job *j, struct err *e)
+{
+    if (!j->has_model)
+        return 0;
+    j->train.categories_are_int = j->validation.categories_are_int = takes_categories(j);
+    if (data_spec_check_encodings(&j->train, e) < 0)
+        return -1;
+    return j->validation.present ? data_spec_check_encodings(&j->validation, e) : 0;
+}
+
 /* ---- fit, checkpoint, summaries ---- */
 
 /* Two fields that exclude each other are both given; the one that a flag brought is named. */
@@ -168,18 +224,45 @@ static int not_both(const struct job *j, const char *first, const char *second, 
 
 static int check_fit(struct job *j, struct err *e)
 {
-    struct node fit = at(j, "spec.fit");
+    struct node fit = at(j, "spec.fit"), split = at(j, "spec.fit.validationSplit");
 
     j->fit.has_seed = given(j, "spec.fit.seed");
     if (j->fit.validation_batch_size == 0)
         j->fit.validation_batch_size = j->fit.batch_size;
     if (!given(j, "spec.data.train.shuffle"))
         j->train.shuffle = true;
+    if (j->fit.validation_split > 0 && j->validation.present)
+        return node_error(&split, e, "there is data.validation already; remove one of them");
     if (j->fit.epochs > 0 && j->fit.steps > 0)
         return not_both(j, "spec.fit.epochs", "spec.fit.steps", e);
     if (j->has_model && j->fit.epochs == 0 && j->fit.steps == 0)
         return node_error(&fit, e, "'epochs' is missing (or 'steps': the global step to stop at)");
     return 0;
+}
+
+/* The output folder is all that a job may write to: not what lies beside it on the volume. */
+static bool stays_inside(const char *path)
+{
+    if (path[0] == '/')
+        return false;
+    for (const char *part = path;; part++) {
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0'))
+            return false;
+        if ((part = strchr(part, '/')) == NULL)
+            return true;
+    }
+}
+
+static int check_summaries(struct job *j, struct err *e)
+{
+    struct node directory = at(j, "spec.summaries.directory");
+
+    if (stays_inside(j->summaries.directory))
+        return 0;
+    return node_error(
+        &directory, e,
+        "'%.80s' must be a folder within the output folder: a path without '..' that does not begin with '/'",
+        j->summaries.directory);
 }
 
 static int check_intervals(struct job *j, struct err *e)
@@ -228,9 +311,11 @@ static int check_single(const struct job *j, int trainers, struct err *e)
     if (j->strategy.overlap)
         return node_error(&overlap, e, "strategy Single has no pushes to overlap with; remove 'overlap'");
     if (j->replicas[ROLE_PS].count > 0)
-        return node_error(&j->replicas[ROLE_PS].node, e, "strategy Single has no parameter servers; remove PS, or the strategy");
+        return node_error(&j->replicas[ROLE_PS].node, e,
+                          "strategy Single has no parameter servers; remove PS, or the strategy");
     if (trainers > 1)
-        return node_error(&specs, e, "%d processes train, but no PS holds the variables; add 'PS: {replicas: 1}'", trainers);
+        return node_error(&specs, e, "%d processes train, but no PS holds the variables; add 'PS: {replicas: 1}'",
+                          trainers);
     if (node_present(&specs) && trainers == 0)
         return node_error(&specs, e, "nobody trains; add 'Worker: {replicas: 1}'");
     return 0;
@@ -257,9 +342,35 @@ static int check_replicas(struct job *j, struct err *e)
 static int check_volume(const struct node *volume, struct err *e)
 {
     static const char *const KINDS[] = {
-        "persistentVolumeClaim", "emptyDir", "hostPath", "nfs", "csi", "ephemeral", "configMap", "secret", "projected", "downwardAPI",
-        "image", "iscsi", "fc", "rbd", "cephfs", "glusterfs", "cinder", "flexVolume", "flocker", "quobyte", "scaleIO", "storageos",
-        "awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "gitRepo", "photonPersistentDisk", "portworxVolume",
+        "persistentVolumeClaim",
+        "emptyDir",
+        "hostPath",
+        "nfs",
+        "csi",
+        "ephemeral",
+        "configMap",
+        "secret",
+        "projected",
+        "downwardAPI",
+        "image",
+        "iscsi",
+        "fc",
+        "rbd",
+        "cephfs",
+        "glusterfs",
+        "cinder",
+        "flexVolume",
+        "flocker",
+        "quobyte",
+        "scaleIO",
+        "storageos",
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "gcePersistentDisk",
+        "gitRepo",
+        "photonPersistentDisk",
+        "portworxVolume",
         "vsphereVolume",
     };
     static const char *const CLAIM[] = { "claimName", "readOnly" };
@@ -272,13 +383,25 @@ static int check_volume(const struct node *volume, struct err *e)
     if (node_size(volume) != 1)
         return node_error(volume, e, "one volume is wanted, as in 'persistentVolumeClaim: {claimName: NAME}'");
     if (node_only(volume, KINDS, COUNT_OF(KINDS), e) < 0)
-        return strstr(e->msg, "did you mean") != NULL ? -1 :
-            node_error(volume, e, "'%s' is no kind of volume; write 'persistentVolumeClaim: {claimName: NAME}'", node_key(volume, 0));
+        return strstr(e->msg, "did you mean") != NULL
+                   ? -1
+                   : node_error(volume, e, "unknown volume type '%s'; write 'persistentVolumeClaim: {claimName: NAME}'",
+                                node_key(volume, 0));
     if (claim.v == NULL)
         return 0;
     if (node_object(&claim, e) < 0 || node_only(&claim, CLAIM, COUNT_OF(CLAIM), e) < 0)
         return -1;
-    return name.v != NULL ? 0 : node_error(&claim, e, "'claimName' is missing");
+    const char *text;
+    if (name.v == NULL)
+        return node_error(&claim, e, "'claimName' is missing");
+    if (node_str(&name, &text, e) < 0)
+        return -1;
+    if (!job_is_object_name(text))
+        return node_error(
+            &name, e,
+            "'%.80s' is not the name of a claim: a-z, 0-9, '-' and '.', and it begins and ends with a letter or digit",
+            text);
+    return 0;
 }
 
 /* What is within metadata and spec the API server judges when it is to make the pod. */
@@ -294,27 +417,80 @@ static int check_templates(const struct job *j, struct err *e)
     return 0;
 }
 
+/* The operator finds its pods by these. */
+static int check_pod_labels(const struct job *j, struct err *e)
+{
+    struct node labels = at(j, "spec.podDefaults.labels");
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)(uintptr_t)labels.v, key, v)
+    {
+        struct node label = node_get(&labels, key);
+        if (str_starts(key, "trainyard.dev/"))
+            return node_error(&label, e, "labels 'trainyard.dev/...' are the operator's; remove it");
+    }
+    return 0;
+}
+
+/* Of a job with a model TF_CONFIG lists the ps and the leader, else everybody. The domain of the cluster is not known
+ * here. */
+static int check_addresses(const struct job *j, struct err *e)
+{
+    struct node ns = at(j, "metadata.namespace"), specs = at(j, "spec.replicaSpecs");
+    const char *given = json_string_value(ns.v);
+    struct cluster_names n = { .job = j->name, .ns = given != NULL ? given : "default", .domain = "" };
+
+    for (int r = 0; r < ROLE_COUNT; r++)
+        n.replicas[r] = !j->has_model || r == ROLE_PS ? j->replicas[r].count : MIN(j->replicas[r].count, 1);
+    auto_free char *text = cluster_too_large(&n);
+    return text != NULL ? node_error(&specs, e, "%s", text) : 0;
+}
+
+/* Always means again after success too: with that a restart of all would have no end. */
+static int check_restart_scope(const struct job *j, struct err *e)
+{
+    for (int r = 0; j->run_policy.restart_scope == SCOPE_JOB && r < ROLE_COUNT; r++) {
+        struct node policy = node_get(&j->replicas[r].node, "restartPolicy");
+        if (j->replicas[r].present && r != ROLE_EVALUATOR && j->replicas[r].restart == RESTART_ALWAYS)
+            return node_error(&policy, e, "with 'runPolicy.restartScope: Job' it cannot be Always; use OnFailure");
+    }
+    return 0;
+}
+
 static int check_cluster_fields(struct job *j, struct err *e)
 {
     struct node policy = at(j, "spec.runPolicy.stallPolicy"), tensorboard = at(j, "spec.tensorboard");
     struct node data = at(j, "spec.storage.data"), output = at(j, "spec.storage.output");
+    struct node manager = at(j, "spec.managedBy");
     struct node output_read_only = at(j, "spec.storage.output.persistentVolumeClaim.readOnly");
 
     j->run_policy.has_ttl = given(j, "spec.runPolicy.ttlSecondsAfterFinished");
     if (j->run_policy.stall_policy != STALL_NOTIFY && j->run_policy.stall_seconds == 0)
         return node_error(&policy, e, "without 'stallSeconds' no job is called stalled; add it");
+    if (j->managed_by != NULL && j->run_policy.managed_by != NULL && !str_eq(j->managed_by, j->run_policy.managed_by))
+        return node_error(&manager, e, "differs from 'runPolicy.managedBy' (%s); remove one of them",
+                          j->run_policy.managed_by);
     if (j->tensorboard.present && j->storage.output.v == NULL)
         return node_error(&tensorboard, e, "TensorBoard reads the output volume, but 'storage.output' is missing");
-    if (check_volume(&data, e) < 0 || check_volume(&output, e) < 0)
+    if (check_restart_scope(j, e) < 0)
+        return -1;
+    if (check_pod_labels(j, e) < 0 || check_volume(&data, e) < 0 || check_volume(&output, e) < 0)
         return -1;
     if (json_is_true(output_read_only.v))
         return node_error(&output_read_only, e, "the output is written to; remove it");
-    return check_templates(j, e);
+    return check_addresses(j, e) < 0 ? -1 : check_templates(j, e);
 }
 
 int job_check(struct job *j, struct err *e)
 {
-    if (check_name(j, e) < 0 || check_model(j, e) < 0 || check_fit(j, e) < 0 || check_intervals(j, e) < 0)
-        return -1;
-    return check_replicas(j, e) < 0 ? -1 : check_cluster_fields(j, e);
+    static int (*const CHECKS[])(struct job *, struct err *) = {
+        check_name,      check_model,     check_encodings, check_fit,
+        check_intervals, check_summaries, check_replicas,  check_cluster_fields,
+    };
+    bool failed = false;
+
+    for (size_t i = 0; i < COUNT_OF(CHECKS) && (!failed || source_collects(j->source)); i++)
+        failed |= CHECKS[i](j, e) < 0;
+    return failed ? -1 : 0;
 }

@@ -3,11 +3,11 @@
 #include "job/fields.h"
 
 #define DEST(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
-#define ROWS(array) .rows = (array), .nrows = COUNT_OF(array)
-#define NAMES(array) .names = (array), .nnames = COUNT_OF(array), .nworking = COUNT_OF(array)
-#define NO_MAX INT64_MAX
+#define ROWS(array)        .rows = (array), .nrows = COUNT_OF(array)
+#define NAMES(array)       .names = (array), .nnames = COUNT_OF(array), .nworking = COUNT_OF(array)
+#define NO_MAX             INT64_MAX
 
-enum { REPLICAS_MAX = 10000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX = 1000000000 };
+enum { REPLICAS_MAX = 5000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX = 1000000000 };
 #define STEPS_MAX INT64_C(1000000000000000) /* far from where sums and products with it overflow */
 
 /* ---- model and compile: their values are judged by lib/nn ---- */
@@ -17,34 +17,44 @@ static const struct field MODEL[] = {
     { "inputShape", FIELD_LIST, .type_text = "list of numbers",
       .help = "Shape of one example, without the batch: `[28, 28]`. Wanted with `layers`, unless they begin with an "
               "`InputLayer`." },
-    { "layers", FIELD_LIST, .type_text = "list of layers",
-      .help = "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's." },
+    { "layers", FIELD_LIST, .max = MODEL_LAYERS_MAX, .type_text = "list of layers",
+      .help =
+          "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's. At most 5000." },
     { "keras", FIELD_ANY, .type_text = "map or JSON text",
-      .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3, Sequential." },
-    { "kerasFile", FIELD_STRING, .type_text = "path", .help = "Instead of `layers`: a file with such JSON, in the data folder as all paths." },
+      .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3: Sequential, or functional without "
+              "branches; at most 5000 layers too." },
+    { "kerasFile", FIELD_STRING, .type_text = "path",
+      .help = "Instead of `layers`: a file with such JSON, in the data folder as all paths." },
 };
-static const struct field_table MODEL_FIELDS = { "spec.model",
-    "The network. Without `model` every replica brings its own image and is only started and watched.",
-    ROWS(MODEL), .check = NULL };
+static const struct field_table MODEL_FIELDS = {
+    "spec.model", "The network. Without `model` every replica brings its own image and is only started and watched.",
+    ROWS(MODEL), .check = NULL
+};
 
 static const struct field COMPILE[] = {
     { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as Keras",
-      .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`." },
+      .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`.", .rerun = RERUN_RESUME },
     { "loss", FIELD_ANY, .type_text = "name or map", .required = true,
-      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`." },
-    { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "What is measured beside the loss." },
+      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`.",
+      .rerun = RERUN_FRESH },
+    { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "What is measured beside the loss.",
+      .rerun = RERUN_FRESH },
+    { "weightedMetrics", FIELD_ANY, .type_text = "list of names or maps", .rerun = RERUN_FRESH,
+      .help = "Keras's `weighted_metrics`: metrics in which examples count by their weight (`fit.classWeight`, "
+              "`sampleWeight`). One whose name is taken is called `weighted_NAME`." },
 };
-static const struct field_table COMPILE_FIELDS = { "spec.compile",
-    "Arguments of Keras's `Model.compile`. Fields that Keras lets be a name or a map are so here.",
-    ROWS(COMPILE), .check = NULL };
+static const struct field_table COMPILE_FIELDS = {
+    "spec.compile", "Arguments of Keras's `Model.compile`. Fields that Keras lets be a name or a map are so here.",
+    ROWS(COMPILE), .check = NULL
+};
 
 /* ---- data ---- */
 
 static const struct field DATA[] = {
     { "train", FIELD_TABLE, DEST(struct job, train), .table = &DATA_FIELDS, .required = true,
-      .help = "What the model is trained on." },
+      .help = "What the model is trained on.", .rerun = RERUN_REBASE },
     { "validation", FIELD_TABLE, DEST(struct job, validation), .table = &DATA_FIELDS,
-      .help = "What it is evaluated on after every epoch and at the end." },
+      .help = "What it is evaluated on after every epoch and at the end.", .rerun = RERUN_RESUME },
 };
 static const struct field_table DATA_SETS = { "spec.data", "Data sets.", ROWS(DATA), .check = NULL };
 
@@ -52,35 +62,67 @@ static const struct field_table DATA_SETS = { "spec.data", "Data sets.", ROWS(DA
 
 static const struct field FIT[] = {
     { "epochs", FIELD_INT, DEST(struct job, fit.epochs), .min = 1, .max = EPOCHS_MAX,
-      .help = "Passes over the training data. Give this or `steps`." },
+      .help = "Passes over the training data. Give this or `steps`.", .rerun = RERUN_LONGER },
     { "steps", FIELD_INT, DEST(struct job, fit.steps), .min = 1, .max = STEPS_MAX,
-      .help = "The global step to stop at (TensorFlow's StopAtStepHook)." },
+      .help = "The global step to stop at (TensorFlow's StopAtStepHook).", .rerun = RERUN_LONGER },
     { "batchSize", FIELD_INT, DEST(struct job, fit.batch_size), .min = 1, .max = BATCH_MAX, .fallback = "32",
-      .help = "Examples in one update." },
+      .help = "Examples in one update.", .rerun = RERUN_REBASE },
     { "validationBatchSize", FIELD_INT, DEST(struct job, fit.validation_batch_size), .min = 1, .max = BATCH_MAX,
-      .fallback_text = "`batchSize`", .help = "Examples in one batch of evaluation; does not change its result." },
+      .fallback_text = "`batchSize`", .help = "Examples in one batch of evaluation; does not change its result.",
+      .rerun = RERUN_FREE },
+    { "validationSplit", FIELD_NUMBER, DEST(struct job, fit.validation_split), .above_min = true, .below_max = true,
+      .max = 1,
+      .help =
+          "Instead of `data.validation`: this fraction of `data.train`, its last examples in the order of the files, "
+          "is kept for evaluation and not trained on; Keras's `validation_split`.",
+      .rerun = RERUN_REBASE },
     { "seed", FIELD_INT, DEST(struct job, fit.seed), .min = 0, .max = INT64_MAX - 1, .fallback = "0",
-      .help = "Names every random draw: initial values, order of examples, dropout." },
+      .help = "Names every random draw: initial values, order of examples, dropout.", .rerun = RERUN_REBASE },
+    { "initialWeights", FIELD_STRING, DEST(struct job, fit.initial_weights), .type_text = "path",
+      .help = "Variables begin with the values of this file or folder, in the data folder as all paths: a run's "
+              "folder, a TensorFlow checkpoint, safetensors, npz, Keras's `.weights.h5` or `.keras`. They are matched "
+              "by name; the log says which. Only values are read, and only when the job has no checkpoint of its own. "
+              "[keras.md](keras.md#beginning-with-trained-weights)",
+      .rerun = RERUN_FRESH },
     { "chiefTrains", FIELD_BOOL, DEST(struct job, fit.chief_trains), .fallback = "false",
-      .help = "The chief computes batches too. It always does when there is no worker." },
+      .help = "The chief computes batches too. It always does so in a job without workers.", .rerun = RERUN_FREE },
     { "logEverySteps", FIELD_INT, DEST(struct job, fit.log_every_steps), .min = 1, .max = STEPS_MAX, .fallback = "100",
-      .help = "Steps between two lines of progress in the log." },
+      .help = "Steps between two lines of progress in the log.", .rerun = RERUN_FREE },
+    { "resume", FIELD_BOOL, DEST(struct job, fit.resume), .fallback = "false", .rerun = RERUN_FREE,
+      .help = "Continue the run in the output folder although it has finished, or with other "
+              "hyperparameters of the optimizer (`trainyard run --resume`)." },
+    { "rebase", FIELD_BOOL, DEST(struct job, fit.rebase), .fallback = "false", .rerun = RERUN_FREE,
+      .help = "As `resume`, also with other training data, `batchSize` or `seed`, which hold from the next epoch "
+              "(`trainyard run --rebase`)." },
+    { "callbacks", FIELD_LIST, DEST(struct job, callbacks), .type_text = "list of names or maps", .rerun = RERUN_RESUME,
+      .help = "Keras's callbacks, at most 16: `- EarlyStopping: {monitor: val_loss, patience: 3, restore_best_weights: "
+              "true}`, `ReduceLROnPlateau`, `ModelCheckpoint` (layers.md, Callbacks). Price: at the end of every epoch "
+              "workers wait until all batches are applied and the decision is saved in a checkpoint; when a callback "
+              "reads `val_...` they also wait for the evaluation, which otherwise runs beside the next epoch." },
+    { "classWeight", FIELD_MAP, DEST(struct job, class_weight), .type_text = "map of class number to number",
+      .rerun = RERUN_FRESH,
+      .help =
+          "Keras's `class_weight`: `{0: 1.0, 1: 5.0}`. The loss of a training example is multiplied by the weight of "
+          "its class, and divided by the number of examples as ever; classes that are not named weigh 1. "
+          "Evaluations do not know them. For sparse and categorical losses, and labels 0 and 1 of a single output." },
     { "maxWaitSeconds", FIELD_NUMBER, DEST(struct job, limits.max_wait_seconds), .above_min = true, .max = NO_MAX,
       .fallback = "7200",
       .help = "How long a replica waits for the others without progress, and the chief at the end for storage, before "
-              "it gives up with exit code 138." },
+              "it gives up with exit code 138.",
+      .rerun = RERUN_FREE },
     { "stopGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.stop_grace_seconds), .max = NO_MAX, .fallback = "120",
-      .help = "How long a stopped replica may take to save and leave." },
+      .help = "How long a stopped replica may take to save and leave.", .rerun = RERUN_FREE },
     { "evaluationGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.evaluation_grace_seconds), .max = NO_MAX,
-      .fallback = "300", .help = "How long the chief waits at the end for an evaluator's last result." },
+      .fallback = "300", .help = "How long the chief waits at the end for an evaluator's last result.",
+      .rerun = RERUN_FREE },
 };
 static const struct field_table FIT_FIELDS = { "spec.fit", "How long and in what portions to train.", ROWS(FIT),
                                                .check = NULL };
 
 /* ---- strategy ---- */
 
-static const char *const STRATEGIES[] = { "ParameterServer", "Single", "MultiWorkerMirrored", "Mirrored", "Hogwild",
-                                          "Pipeline" };
+static const char *const STRATEGIES[] = { "ParameterServer", "Single",  "MultiWorkerMirrored",
+                                          "Mirrored",        "Hogwild", "Pipeline" };
 static const char *const UPDATES[] = { "async", "sync", "bounded" };
 static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
 static const struct field STRATEGY[] = {
@@ -110,9 +152,12 @@ static const struct field CHECKPOINT[] = {
     { "keep", FIELD_INT, DEST(struct job, checkpoint.keep), .min = 1, .max = KEEP_MAX, .fallback = "5",
       .help = "How many are kept; older ones are deleted." },
 };
-static const struct field_table CHECKPOINT_FIELDS = { "spec.checkpoint",
+static const struct field_table CHECKPOINT_FIELDS = {
+    "spec.checkpoint",
     "Checkpoints in TensorFlow's format, under `checkpoints/` of the output. One is also written at the end and before "
-    "a replica leaves on SIGTERM.", ROWS(CHECKPOINT), .check = NULL };
+    "a replica leaves on SIGTERM.",
+    ROWS(CHECKPOINT), .check = NULL
+};
 
 static const struct field SUMMARIES[] = {
     { "everySteps", FIELD_INT, DEST(struct job, summaries.every_steps), .min = 1, .max = STEPS_MAX,
@@ -122,7 +167,7 @@ static const struct field SUMMARIES[] = {
     { "histograms", FIELD_BOOL, DEST(struct job, summaries.histograms), .fallback = "true",
       .help = "Histograms of the weights too." },
     { "directory", FIELD_STRING, DEST(struct job, summaries.directory), .type_text = "path", .fallback = "summaries",
-      .help = "Where they go, in the output folder." },
+      .help = "Where they go: a folder within the output folder." },
 };
 static const struct field_table SUMMARIES_FIELDS = { "spec.summaries", "Event files that TensorBoard reads.",
                                                      ROWS(SUMMARIES), .check = NULL };
@@ -132,7 +177,8 @@ static const struct field_table SUMMARIES_FIELDS = { "spec.summaries", "Event fi
 static const char *const RESTART_POLICIES[] = { "ExitCode", "OnFailure", "Always", "Never" };
 static const struct field REPLICA[] = {
     { "replicas", FIELD_INT, DEST(struct replica_spec, count), .min = 0, .max = REPLICAS_MAX, .fallback = "1",
-      .help = "How many. At most 1 Chief and 1 Evaluator." },
+      .help = "How many. At most 1 Chief and 1 Evaluator. Without `spec.model` TF_CONFIG lists all replicas of the "
+              "job, in 128 KiB at most: 1,500 to 3,500 with usual names, 600 with the longest." },
     { "restartPolicy", FIELD_CHOICE, DEST(struct replica_spec, restart), NAMES(RESTART_POLICIES),
       .fallback = "ExitCode",
       .help = "When one that ended is started again. ExitCode: when its exit code is 128 or more, or a signal ended "
@@ -156,30 +202,60 @@ static int replica_check(void *base, const struct node *n, struct err *e)
 }
 
 #define ROLE_ROW(name, role, alias_, help_)                                                                            \
-    { name, FIELD_TABLE, DEST(struct job, replicas[role]), .alias = (alias_), .table = &REPLICA_FIELDS, .help = (help_) }
+    {                                                                                                                  \
+        name, FIELD_TABLE, DEST(struct job, replicas[role]), .alias = (alias_), .table = &REPLICA_FIELDS,              \
+                                                             .help = (help_)                                           \
+    }
 static const struct field ROLES_ROWS[] = {
-    ROLE_ROW("Chief", ROLE_CHIEF, false, "Initialises, checkpoints, evaluates, ends the job. Without one worker 0 does it."),
+    ROLE_ROW("Chief", ROLE_CHIEF, false,
+             "Initialises, checkpoints, evaluates, ends the job. Without one worker 0 does it."),
     ROLE_ROW("Master", ROLE_CHIEF, true, "TFJob's old name of Chief."),
     ROLE_ROW("PS", ROLE_PS, false, "Hold the variables and apply the optimizer."),
     ROLE_ROW("Worker", ROLE_WORKER, false, "Compute the gradients."),
     ROLE_ROW("Evaluator", ROLE_EVALUATOR, false, "Evaluates checkpoints beside the training."),
 };
 static const struct field_table ROLES_FIELDS = { "spec.replicaSpecs",
-    "The processes. Without it the job is one process.", ROWS(ROLES_ROWS), .check = NULL };
+                                                 "The processes. Without it the job is one process.", ROWS(ROLES_ROWS),
+                                                 .check = NULL };
 
 /* ---- what concerns a cluster only ---- */
 
 static const struct field STORAGE[] = {
     { "data", FIELD_MAP, DEST(struct job, storage.data), .type_text = "VolumeSource",
-      .fallback_text = "the example data in the image", .help = "Mounted at `/data`; paths in `spec.data` are relative to it." },
+      .fallback_text = "the example data in the image",
+      .help = "Mounted at `/data`; paths in `spec.data` are relative to it." },
     { "output", FIELD_MAP, DEST(struct job, storage.output), .type_text = "VolumeSource",
       .fallback_text = "the pod's own, lost with it", .help = "Mounted at `/logs`." },
 };
-static const struct field_table STORAGE_FIELDS = { "spec.storage",
+static const struct field_table STORAGE_FIELDS = {
+    "spec.storage",
     "Volumes, on a cluster: `{persistentVolumeClaim: {claimName: mnist-data}}`. `trainyard run` takes `--data-dir` and "
-    "`--output-dir` instead.", ROWS(STORAGE), .check = NULL };
+    "`--output-dir` instead.",
+    ROWS(STORAGE), .check = NULL
+};
+
+static const struct field POD_DEFAULTS[] = {
+    { "labels", FIELD_MAP, .help = "Labels that the pods get beside their own." },
+    { "annotations", FIELD_MAP, .help = "Annotations, as `sidecar.istio.io/inject: \"false\"`." },
+    { "imagePullSecrets", FIELD_LIST, .type_text = "list of `{name: ...}`", .help = "Secrets of the registries." },
+    { "nodeSelector", FIELD_MAP, .help = "Labels of the nodes that are wanted." },
+    { "tolerations", FIELD_LIST, .type_text = "list of Toleration", .help = "Taints that are put up with." },
+    { "priorityClassName", FIELD_STRING, .help = "A PriorityClass." },
+    { "serviceAccountName", FIELD_STRING, .fallback_text = "the namespace's `default`",
+      .help = "A ServiceAccount. Its token is not mounted unless a template asks for it." },
+    { "assignUser", FIELD_BOOL, .fallback_text = "`true`, unless the operator says otherwise",
+      .help = "Pods run as user and group 65532. `false` leaves runAsUser, runAsGroup and fsGroup out, so that the "
+              "platform chooses them, as OpenShift does." },
+};
+static const struct field_table POD_DEFAULTS_FIELDS = {
+    "spec.podDefaults",
+    "What all pods of the job have, TensorBoard's too, said once. Maps and lists are added to those of a template, "
+    "other values fill what it leaves open; where both say something the template's is kept.",
+    ROWS(POD_DEFAULTS), .check = NULL
+};
 
 static const char *const CLEAN_POD_POLICIES[] = { "Running", "All", "None" };
+static const char *const RESTART_SCOPES[] = { "Replica", "Job" };
 static const char *const STALL_POLICIES[] = { "Notify", "Restart", "Fail" };
 
 static const struct field SCHEDULING[] = {
@@ -194,9 +270,11 @@ static const struct field SCHEDULING[] = {
       .max = INT32_MAX, .help = "scheduler-plugins: how long a group may wait." },
 };
 static int scheduling_check(void *base, const struct node *n, struct err *e);
-static const struct field_table SCHEDULING_FIELDS = { "spec.runPolicy.schedulingPolicy",
+static const struct field_table SCHEDULING_FIELDS = {
+    "spec.runPolicy.schedulingPolicy",
     "Gang scheduling: the pods of the job start together or not at all, where the cluster has a scheduler for that.",
-    ROWS(SCHEDULING), .check = scheduling_check };
+    ROWS(SCHEDULING), .check = scheduling_check
+};
 
 static int scheduling_check(void *base, const struct node *n UNUSED, struct err *e UNUSED)
 {
@@ -205,24 +283,34 @@ static int scheduling_check(void *base, const struct node *n UNUSED, struct err 
 }
 
 static const struct field RUN_POLICY[] = {
-    { "cleanPodPolicy", FIELD_CHOICE, DEST(struct job, run_policy.clean_pod_policy), NAMES(CLEAN_POD_POLICIES), .fallback = "Running",
-      .help = "Which pods are deleted when the job has ended." },
+    { "cleanPodPolicy", FIELD_CHOICE, DEST(struct job, run_policy.clean_pod_policy), NAMES(CLEAN_POD_POLICIES),
+      .fallback = "Running", .help = "Which pods are deleted when the job has ended." },
     { "backoffLimit", FIELD_INT, DEST(struct job, run_policy.backoff_limit), .min = 0, .max = INT32_MAX,
-      .fallback = "6", .help = "Restarts before the job fails: on a cluster those since the last progress, not of pods that were "
-                                "drained or evicted; in `trainyard run` all." },
-    { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1,
-      .max = NO_MAX, .help = "How long the job may run. `trainyard run` obeys it too." },
+      .fallback = "6",
+      .help = "Restarts before the job fails: on a cluster those since the last progress, not of pods that were "
+              "drained or evicted; in `trainyard run` all." },
+    { "restartScope", FIELD_CHOICE, DEST(struct job, run_policy.restart_scope), NAMES(RESTART_SCOPES),
+      .fallback = "Replica",
+      .help =
+          "What is restarted when a replica fails and is to be restarted by its restartPolicy: `Replica`, that one; "
+          "`Job`, all replicas but Evaluator and TensorBoard, which count as one restart. `Job` is for programs "
+          "whose set of processes is fixed, such as all-reduce over MPI or Gloo. It cannot be changed, and no "
+          "restartPolicy is then `Always`." },
+    { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1, .max = NO_MAX,
+      .help = "How long the job may run. `trainyard run` obeys it too." },
     { "ttlSecondsAfterFinished", FIELD_INT, DEST(struct job, run_policy.ttl_seconds_after_finished), .min = 0,
       .max = INT32_MAX, .help = "When an ended job is deleted." },
     { "stallSeconds", FIELD_INT, DEST(struct job, run_policy.stall_seconds), .min = 1, .max = INT32_MAX,
       .help = "A running job without a new step for so long is called stalled, on a cluster." },
-    { "stallPolicy", FIELD_CHOICE, DEST(struct job, run_policy.stall_policy), NAMES(STALL_POLICIES), .fallback = "Notify",
-      .help = "What is done about a stalled job: it is said in its conditions and events, its pods are started again, or it fails." },
-    { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false",
-      .help = "No pods while true." },
+    { "stallPolicy", FIELD_CHOICE, DEST(struct job, run_policy.stall_policy), NAMES(STALL_POLICIES),
+      .fallback = "Notify",
+      .help = "What is done about a stalled job: it is said in its conditions and events, its pods are started again, "
+              "or it fails." },
+    { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false", .help = "No pods while true." },
     { "schedulingPolicy", FIELD_TABLE, .table = &SCHEDULING_FIELDS, .help = "Gang scheduling, as TFJob's." },
     { "managedBy", FIELD_STRING, DEST(struct job, run_policy.managed_by), .fallback_text = "the operator",
-      .help = "The controller in charge: another's name leaves the job to it; the operator's is `trainyard.dev/trainjob-controller`." },
+      .help = "The controller in charge: another's name leaves the job to it; the operator's is "
+              "`trainyard.dev/trainjob-controller`." },
 };
 static const struct field_table RUN_POLICY_FIELDS = { "spec.runPolicy", "The life of the job.", ROWS(RUN_POLICY),
                                                       .check = NULL };
@@ -235,8 +323,9 @@ static const struct field TENSORBOARD[] = {
 };
 static int tensorboard_check(void *base, const struct node *n, struct err *e);
 static const struct field_table TENSORBOARD_FIELDS = { "spec.tensorboard",
-    "A TensorBoard beside the job, on a cluster: port 6006 of the service NAME-tensorboard. It reads the output volume.",
-    ROWS(TENSORBOARD), .check = tensorboard_check };
+                                                       "A TensorBoard beside the job, on a cluster: port 6006 of the "
+                                                       "service NAME-tensorboard. It reads the output volume.",
+                                                       ROWS(TENSORBOARD), .check = tensorboard_check };
 
 static int tensorboard_check(void *base, const struct node *n UNUSED, struct err *e UNUSED)
 {
@@ -267,20 +356,25 @@ static const struct field METADATA[] = {
 static const struct field_table METADATA_FIELDS = { "metadata", "Names the job.", ROWS(METADATA), .check = NULL };
 
 #define WITH_MODEL "**required** with `model`"
-#define SPEC_TABLE(key, table_, fallback, help_)                                                                       \
-    { key, FIELD_TABLE, .table = (table_), .fallback_text = (fallback), .help = (help_) }
+#define SPEC_TABLE(key, table_, fallback, rule, help_)                                                                 \
+    {                                                                                                                  \
+        key, FIELD_TABLE, .table = (table_), .fallback_text = (fallback), .rerun = (rule), .help = (help_)             \
+    }
 static const struct field SPEC[] = {
-    SPEC_TABLE("model", &MODEL_FIELDS, NULL, "The network."),
-    SPEC_TABLE("compile", &COMPILE_FIELDS, WITH_MODEL, "Optimizer, loss, metrics."),
-    SPEC_TABLE("data", &DATA_SETS, WITH_MODEL, "What it learns from."),
-    SPEC_TABLE("fit", &FIT_FIELDS, WITH_MODEL, "Epochs, batch size, seed."),
-    SPEC_TABLE("strategy", &STRATEGY_FIELDS, NULL, "How replicas train together."),
-    SPEC_TABLE("checkpoint", &CHECKPOINT_FIELDS, NULL, "When to save."),
-    SPEC_TABLE("summaries", &SUMMARIES_FIELDS, NULL, "What TensorBoard shows."),
-    SPEC_TABLE("storage", &STORAGE_FIELDS, NULL, "Volumes, on a cluster."),
-    SPEC_TABLE("replicaSpecs", &ROLES_FIELDS, NULL, "The processes."),
-    SPEC_TABLE("runPolicy", &RUN_POLICY_FIELDS, NULL, "Restarts, deadline, cleaning up."),
-    SPEC_TABLE("tensorboard", &TENSORBOARD_FIELDS, NULL, "A TensorBoard beside the job, on a cluster."),
+    SPEC_TABLE("model", &MODEL_FIELDS, NULL, RERUN_FRESH, "The network."),
+    SPEC_TABLE("compile", &COMPILE_FIELDS, WITH_MODEL, RERUN_UNSAID, "Optimizer, loss, metrics."),
+    SPEC_TABLE("data", &DATA_SETS, WITH_MODEL, RERUN_UNSAID, "What it learns from."),
+    SPEC_TABLE("fit", &FIT_FIELDS, WITH_MODEL, RERUN_UNSAID, "Epochs, batch size, seed."),
+    SPEC_TABLE("strategy", &STRATEGY_FIELDS, NULL, RERUN_FREE, "How replicas train together."),
+    SPEC_TABLE("checkpoint", &CHECKPOINT_FIELDS, NULL, RERUN_FREE, "When to save."),
+    SPEC_TABLE("summaries", &SUMMARIES_FIELDS, NULL, RERUN_FREE, "What TensorBoard shows."),
+    SPEC_TABLE("storage", &STORAGE_FIELDS, NULL, RERUN_FREE, "Volumes, on a cluster."),
+    SPEC_TABLE("replicaSpecs", &ROLES_FIELDS, NULL, RERUN_FREE, "The processes."),
+    SPEC_TABLE("podDefaults", &POD_DEFAULTS_FIELDS, NULL, RERUN_FREE, "What all pods have, said once, on a cluster."),
+    SPEC_TABLE("runPolicy", &RUN_POLICY_FIELDS, NULL, RERUN_FREE, "Restarts, deadline, cleaning up."),
+    { "managedBy", FIELD_STRING, DEST(struct job, managed_by), .rerun = RERUN_FREE,
+      .help = "The same as `runPolicy.managedBy`, where batch/v1 Job has it." },
+    SPEC_TABLE("tensorboard", &TENSORBOARD_FIELDS, NULL, RERUN_FREE, "A TensorBoard beside the job, on a cluster."),
 };
 static const struct field_table SPEC_FIELDS = { "spec", "What to train, and how.", ROWS(SPEC), .check = NULL };
 

@@ -9,8 +9,10 @@ static const char HEAD[] =
     "\n"
     "<!-- Written from the tables in lib/job (make docs). Change those, not this page. -->\n"
     "\n"
-    "One file describes a training job: what `trainyard run FILE` runs on this machine and `kubectl apply -f FILE` on a\n"
-    "cluster. `trainyard validate FILE` checks it and names line, column and field of what is wrong. YAML and JSON are\n"
+    "One file describes a training job: what `trainyard run FILE` runs on this machine and `kubectl apply -f FILE` on "
+    "a\n"
+    "cluster. `trainyard validate FILE` checks it and names line, column and field of what is wrong. YAML and JSON "
+    "are\n"
     "both read; of several documents in a file the first TrainJob is taken. A key that is not in these tables is an\n"
     "error, so that a misspelt one is never silently ignored.\n"
     "\n"
@@ -26,7 +28,8 @@ static const char HEAD[] =
     "      - Flatten: {}\n"
     "      - Dense: {units: 128, activation: relu}\n"
     "      - Dense: {units: 10, activation: softmax}\n"
-    "  compile: {optimizer: {Adam: {learning_rate: 0.001}}, loss: sparse_categorical_crossentropy, metrics: [accuracy]}\n"
+    "  compile: {optimizer: {Adam: {learning_rate: 0.001}}, loss: sparse_categorical_crossentropy, metrics: "
+    "[accuracy]}\n"
     "  data:\n"
     "    train: {format: idx, features: train-images-idx3-ubyte, labels: train-labels-idx1-ubyte}\n"
     "    validation: {format: idx, features: t10k-images-idx3-ubyte, labels: t10k-labels-idx1-ubyte}\n"
@@ -38,15 +41,16 @@ static const char HEAD[] =
     "    Worker: {replicas: 2}\n"
     "```\n"
     "\n"
-    "`--set fit.epochs=1` replaces one value below `spec`; `--set model.layers[2].Dense.units=64` reaches into lists, and\n"
-    "`--set fit.epochs=null` takes a value away. A value is read as YAML. Names of layers, losses, metrics, optimizers and\n"
+    "`--set fit.epochs=1` replaces one value below `spec`; `--set model.layers[2].Dense.units=64` reaches into lists, "
+    "and\n"
+    "`--set fit.epochs=null` takes a value away. A value is read as YAML. Names of layers, losses, metrics, optimizers "
+    "and\n"
     "their arguments are Keras's.\n";
 
 static const char *const TYPES[] = {
-    [FIELD_INT] = "whole number", [FIELD_NUMBER] = "number", [FIELD_BOOL] = "true or false",
-    [FIELD_STRING] = "string",    [FIELD_CHOICE] = "choice", [FIELD_MAP] = "map",
-    [FIELD_LIST] = "list",        [FIELD_ANY] = "any",       [FIELD_TABLE] = "map",
-    [FIELD_OWN] = "any",
+    [FIELD_INT] = "whole number", [FIELD_NUMBER] = "number", [FIELD_BOOL] = "true or false", [FIELD_STRING] = "string",
+    [FIELD_CHOICE] = "choice",    [FIELD_MAP] = "map",       [FIELD_LIST] = "list",          [FIELD_ANY] = "any",
+    [FIELD_TABLE] = "map",        [FIELD_OWN] = "any",
 };
 
 static void put_names(const struct field *f, size_t from, size_t to, struct buf *out)
@@ -63,6 +67,8 @@ static void put_range(const struct field *f, struct buf *out)
         buf_printf(out, ", %" PRId64 " to %" PRId64, f->min, f->max);
     else
         buf_printf(out, " >= %" PRId64, f->min);
+    if (f->below_max)
+        buf_printf(out, ", < %" PRId64, f->max);
 }
 
 static void put_type(const struct field *f, struct buf *out)

@@ -4,7 +4,8 @@
 
 static bool wanted(const char *key)
 {
-    static const char *const OPERATORS[] = { "storage", "runPolicy", "tensorboard", "replicaSpecs", "strategy" };
+    static const char *const OPERATORS[] = { "storage",     "podDefaults",  "runPolicy", "managedBy",
+                                             "tensorboard", "replicaSpecs", "strategy" };
 
     for (size_t i = 0; i < COUNT_OF(OPERATORS); i++)
         if (str_eq(key, OPERATORS[i]))
@@ -58,12 +59,11 @@ json_t *job_replica_file(const json_t *doc)
     json_t *spec = json_object();
     const char *key;
 
-    json_object_foreach (from, key, v)
-        if (wanted(key))
-            json_object_set_new(spec, key, json_deep_copy(v));
+    json_object_foreach(from, key, v) if (wanted(key)) json_object_set_new(spec, key, json_deep_copy(v));
     json_object_set_new(spec, "strategy", strategy(json_object_get(from, "strategy"), specs));
     if (json_is_object(specs))
         json_object_set_new(spec, "replicaSpecs", roles(specs));
     return json_pack("{s:O, s:O, s:o, s:o}", "apiVersion", json_object_get(doc, "apiVersion"), "kind",
-                     json_object_get(doc, "kind"), "metadata", metadata(json_object_get(doc, "metadata")), "spec", spec);
+                     json_object_get(doc, "kind"), "metadata", metadata(json_object_get(doc, "metadata")), "spec",
+                     spec);
 }

@@ -10,7 +10,8 @@ int replica_options_finish(struct replica_options *o, const char *program, const
 {
     if (args->n > 0)
         return err_set(e, ERR_INPUT, "unexpected argument '%s': %s takes only flags", args->items[0], program);
-    return log_level_parse(o->log_level, &o->level, e) < 0 || log_format_parse(o->log_format, &o->format, e) < 0 ? -1 : 0;
+    return log_level_parse(o->log_level, &o->level, e) < 0 || log_format_parse(o->log_format, &o->format, e) < 0 ? -1
+                                                                                                                 : 0;
 }
 
 /* The file is the container runtime's, mounted into the pod: it cannot be replaced, only written to. */
@@ -33,7 +34,8 @@ static const char *largest(json_t *object)
     size_t most = 0;
     json_t *v;
 
-    json_object_foreach (object, key, v) {
+    json_object_foreach(object, key, v)
+    {
         buf_clear(&text);
         buf_str(&text, key);
         json_emit(v, &text);

@@ -11,39 +11,43 @@
 #include "job/cluster.h"
 
 struct replica_options {
-    struct cluster_input cluster;  /* --job-name and the others */
-    const char *job;               /* file, or NULL */
-    const char *listen;            /* gRPC address; NULL: from the cluster spec */
-    int64_t http_port;             /* 0: none */
+    struct cluster_input cluster; /* --job-name and the others */
+    const char *job;              /* file, or NULL */
+    const char *listen;           /* gRPC address; NULL: from the cluster spec */
+    int64_t http_port;            /* 0: none */
     const char *tls_dir;
-    const char *termination_log;   /* file, or NULL */
+    const char *termination_log; /* file, or NULL */
     const char *log_level, *log_format;
     enum log_level level;
     enum log_format format;
 };
-#define REPLICA_OPTIONS_INIT { .log_level = "info", .log_format = "text" }
+#define REPLICA_OPTIONS_INIT                                                                                           \
+    {                                                                                                                  \
+        .log_level = "info", .log_format = "text"                                                                      \
+    }
 
 #define REPLICA_CLUSTER_OPTS(o, roles)                                                                                 \
     OPT_STR("job-name", NULL, "ROLE", &(o)->cluster.job_name, roles "; environment JOB_NAME"),                         \
-    OPT_STR("task-index", NULL, "N", &(o)->cluster.task_index, "index within the role; environment TASK_INDEX"),       \
-    OPT_STR("ps-hosts", NULL, "HOSTS", &(o)->cluster.ps_hosts, "host:port,...; environment PS_HOSTS"),                 \
-    OPT_STR("worker-hosts", NULL, "HOSTS", &(o)->cluster.worker_hosts, "host:port,...; environment WORKER_HOSTS"),     \
-    OPT_STR("chief-host", NULL, "HOST", &(o)->cluster.chief_host, "host:port; environment CHIEF_HOST"),                \
-    OPT_STR("tls-dir", NULL, "DIR", &(o)->tls_dir, "reserved for certificates (ca.crt, tls.crt, tls.key)")
+        OPT_STR("task-index", NULL, "N", &(o)->cluster.task_index, "index within the role; environment TASK_INDEX"),   \
+        OPT_STR("ps-hosts", NULL, "HOSTS", &(o)->cluster.ps_hosts, "host:port,...; environment PS_HOSTS"),             \
+        OPT_STR("worker-hosts", NULL, "HOSTS", &(o)->cluster.worker_hosts, "host:port,...; environment WORKER_HOSTS"), \
+        OPT_STR("chief-host", NULL, "HOST", &(o)->cluster.chief_host, "host:port; environment CHIEF_HOST"),            \
+        OPT_STR("tls-dir", NULL, "DIR", &(o)->tls_dir, "reserved for certificates (ca.crt, tls.crt, tls.key)")
 
 #define REPLICA_PROCESS_OPTS(o)                                                                                        \
     OPT_INT("http-port", "TRAINYARD_HTTP_PORT", "PORT", &(o)->http_port, 0, 65535,                                     \
             "/metrics /healthz /readyz /progress; 0: none"),                                                           \
-    OPT_STR("termination-log", "TRAINYARD_TERMINATION_LOG", "FILE", &(o)->termination_log,                             \
-            "the last word: the error, or the chief's final /progress"),                                               \
-    OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &(o)->log_level, "debug, info, warning or error"),            \
-    OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &(o)->log_format, "text or json")
+        OPT_STR("termination-log", "TRAINYARD_TERMINATION_LOG", "FILE", &(o)->termination_log,                         \
+                "the last word: the error, or the chief's final /progress"),                                           \
+        OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &(o)->log_level, "debug, info, warning or error"),        \
+        OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &(o)->log_format, "text or json")
 
 /* After opt_parse: no argument is left, level and format are words that are known. `program` is for the message. */
-MUST_USE int replica_options_finish(struct replica_options *o, const char *program, const struct strlist *args, struct err *e);
+MUST_USE int replica_options_finish(struct replica_options *o, const char *program, const struct strlist *args,
+                                    struct err *e);
 
-/* How a replica ends: says the error, once, writes "error: ..." into the termination log, and gives the exit code. A stop
- * by a signal is no error. e NULL: all is well. options NULL: they could not be read. */
+/* How a replica ends: says the error, once, writes "error: ..." into the termination log, and gives the exit code. A
+ * stop by a signal is no error. e NULL: all is well. options NULL: they could not be read. */
 int replica_end(const struct replica_options *options, const struct err *e);
 
 /* The last word of a replica, for who looks after it (a pod's terminationMessagePath): written in place, without a

@@ -4,7 +4,7 @@ static const char *const NAMES[] = {
 #define X(id, name, key) name,
     ROLES(X)
 #undef X
-    "master",
+        "master",
 };
 static const char *const KEYS[] = {
 #define X(id, name, key) key,

@@ -19,13 +19,14 @@ static int item_index(const json_t *list, const char *name, const char *set, siz
 {
     int64_t i, n = (int64_t)json_array_size(list);
     if (str_i64(name, 0, n - 1, &i, NULL) < 0)
-        return err_set(e, ERR_INPUT, "--set %s: '%s' is no item of the list; it has %lld", set, name, (long long)n);
+        return err_set(e, ERR_INPUT, "--set %s: '%s' is not an index of the list; it has %lld", set, name,
+                       (long long)n);
     *ret = (size_t)i;
     return 0;
 }
 
-/* The value in `parent` at `name`, ready to have members: made when absent, and a name such as `optimizer: Adam` becomes
- * `optimizer: {Adam: {}}` when the next name is that one. */
+/* The value in `parent` at `name`, ready to have members: made when absent, and a name such as `optimizer: Adam`
+ * becomes `optimizer: {Adam: {}}` when the next name is that one. */
 static int descend(json_t *parent, const char *name, const char *next, const char *set, json_t **ret, bool *ret_made,
                    struct err *e)
 {
@@ -44,7 +45,8 @@ static int descend(json_t *parent, const char *name, const char *next, const cha
     *ret_made = child == NULL || json_is_null(child) || expand;
     if (*ret_made) {
         child = expand ? json_pack("{s:{}}", next) : json_object();
-        if ((json_is_array(parent) ? json_array_set_new(parent, i, child) : json_object_set_new(parent, name, child)) < 0)
+        if ((json_is_array(parent) ? json_array_set_new(parent, i, child) : json_object_set_new(parent, name, child)) <
+            0)
             return err_set(e, ERR_INPUT, "--set %s: the name is not UTF-8", set);
     }
     if (!json_is_object(child) && !json_is_array(child))
@@ -67,6 +69,10 @@ static int put(json_t *parent, const char *name, const char *set, json_t *v, str
     json_auto_t *value = v;
     size_t i;
 
+    if (!json_is_array(parent) && json_is_null(value) && json_is_object(json_object_get(parent, name))) {
+        json_object_del(parent, name); /* a map of null would be an empty one, which may be wrong by itself */
+        return 0;
+    }
     if (!json_is_array(parent)) {
         if (json_object_set(parent, name, value) < 0)
             return err_set(e, ERR_INPUT, "--set %s: the name is not UTF-8", set);
@@ -103,23 +109,29 @@ int set_apply(json_t *doc, struct source *src, const char *set, struct err *e)
     char *rest = names, *name = next_name(&rest), *next;
     json_t *parent = json_object_get(doc, "spec"), *value;
 
+    bool noted = false;
+
     /* "spec." in front is what the manifest says, too */
     if (name != NULL && strcmp(name, "spec") == 0)
         name = next_name(&rest);
     if (name == NULL || !json_is_object(parent))
         return err_set(e, ERR_INPUT, "--set %s: must be path=value below spec, such as fit.epochs=1", set);
     buf_str(&path, "spec");
-    for (; (next = next_name(&rest)) != NULL; name = next) {
+    for (int depth = 2; (next = next_name(&rest)) != NULL; name = next, depth++) {
         bool made;
+        if (depth >= JSON_DEPTH_MAX)
+            return err_set(e, ERR_INPUT, "--set %.40s...: more than %d names", set, JSON_DEPTH_MAX);
         path_add(&path, parent, name);
         if (descend(parent, name, next, set, &parent, &made, e) < 0)
             return -1;
-        if (made)
+        if (made && !noted) /* what is below it comes from there too */
             source_override(src, path.data, origin);
+        noted = noted || made;
     }
     path_add(&path, parent, name);
     if (parse_value(equals + 1, set, &value, e) < 0 || put(parent, name, set, value, e) < 0)
         return -1;
-    source_override(src, path.data, origin);
+    if (!noted)
+        source_override(src, path.data, origin);
     return 0;
 }

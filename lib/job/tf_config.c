@@ -26,12 +26,15 @@ static int read_host(const struct node *n, struct strlist *hosts, size_t index, 
 /* {"1": "host:port"}: a task that knows only some of its peers (TFJob's enableDynamicWorker). */
 static int read_sparse(const struct node *n, struct strlist *hosts, struct err *e)
 {
-    for (size_t i = 0; i < node_size(n); i++) {
-        const char *key = node_key(n, i);
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)n->v, key, value)
+    {
         struct node host = node_get(n, key);
         int64_t index;
         if (str_i64(key, 0, TASKS_MAX - 1, &index, NULL) < 0)
-            return node_error(n, e, "'%.60s' is no task index", key);
+            return node_error(n, e, "'%.60s' is not a valid task index", key);
         if ((size_t)index < hosts->n && hosts->items[index] != NULL)
             return node_error(n, e, "task index %" PRId64 " is given twice", index);
         if (read_host(&host, hosts, (size_t)index, e) < 0)
@@ -106,6 +109,16 @@ static int read_task(const struct node *top, struct cluster *c, struct err *e)
     return read_index(&index, &c->index, e);
 }
 
+/* How many there are, beside a cluster that lists only those whom a worker must find. */
+static int read_workers(const struct node *top, struct cluster *c, struct err *e)
+{
+    int64_t n;
+    if (node_i64_or(top, "workers", 0, 0, TASKS_MAX, &n, e) < 0)
+        return -1;
+    c->workers = (int)n;
+    return 0;
+}
+
 /* Without a cluster a task may only be what a single machine is. */
 static int check_local(const struct node *top, struct err *e)
 {
@@ -135,7 +148,7 @@ static int read_config(const struct node *top, struct cluster *c, struct err *e)
     for (size_t i = 0; i < node_size(&cluster); i++)
         if (read_role(&cluster, node_key(&cluster, i), c, e) < 0)
             return -1;
-    return read_task(top, c, e);
+    return read_task(top, c, e) < 0 || read_workers(top, c, e) < 0 ? -1 : 0;
 }
 
 int tf_config_parse(const char *text, struct cluster *ret, struct err *e)
@@ -213,7 +226,7 @@ static void put_cluster(const struct cluster *c, struct buf *out)
     const enum role *sorted = c->master ? WITH_MASTER : SORTED;
     const char *separator = "";
 
-    buf_str(out, "{\"cluster\":{");
+    buf_char(out, '{');
     for (size_t i = 0; i < COUNT_OF(SORTED); i++) {
         if (c->hosts[sorted[i]].n == 0 && !c->listed[sorted[i]])
             continue;
@@ -224,18 +237,44 @@ static void put_cluster(const struct cluster *c, struct buf *out)
     buf_char(out, '}');
 }
 
-char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
+char *cluster_to_json(const struct cluster *c)
 {
     AUTO_FINI(buf) out = BUF_INIT;
-    bool dynamic = is_sparse(&c->hosts[ROLE_WORKER]);
 
-    if (dynamic)
-        put_dynamic(&c->hosts[ROLE_WORKER], &c->hosts[ROLE_PS], &out);
-    else
-        put_cluster(c, &out);
-    put_task(c, role, index, &out);
-    buf_str(&out, dynamic ? "}" : ",\"environment\":\"cloud\"}");
+    put_cluster(c, &out);
     return buf_detach(&out);
+}
+
+char *cluster_to_tf_config_around(const struct cluster *c, const char *cluster, enum role role, int index)
+{
+    AUTO_FINI(buf) out = BUF_INIT;
+
+    buf_str(&out, "{\"cluster\":");
+    buf_str(&out, cluster);
+    put_task(c, role, index, &out);
+    buf_str(&out, ",\"environment\":\"cloud\"");
+    if (c->workers > 0)
+        buf_printf(&out, ",\"workers\":%d", c->workers);
+    buf_char(&out, '}');
+    return buf_detach(&out);
+}
+
+static char *sparse_tf_config(const struct cluster *c, enum role role, int index)
+{
+    AUTO_FINI(buf) out = BUF_INIT;
+
+    put_dynamic(&c->hosts[ROLE_WORKER], &c->hosts[ROLE_PS], &out);
+    put_task(c, role, index, &out);
+    buf_char(&out, '}');
+    return buf_detach(&out);
+}
+
+char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
+{
+    if (is_sparse(&c->hosts[ROLE_WORKER]))
+        return sparse_tf_config(c, role, index);
+    auto_free char *cluster = cluster_to_json(c);
+    return cluster_to_tf_config_around(c, cluster, role, index);
 }
 
 char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index)

@@ -1,7 +1,8 @@
 /* http - a small HTTP/1.1 server for what people and probes ask a replica: /metrics, /healthz, /readyz, /progress.
  *
- * It has one thread of its own, 32 connections at most, and answers GET and HEAD. Unknown paths get 404 with the list
- * of those there are. Not for data: answers are built in memory, and one slow handler holds up the next.
+ * It has threads of its own and answers GET and HEAD. Unknown paths get 404 with the list of those there are. Not for
+ * data: answers are built in memory, and one slow handler holds up the next. It has 64 connections at most, 16 of one
+ * client, and 10 s for a request: slow clients have to leave, so that a probe is always served (net/guests.h).
  */
 #ifndef TRAINYARD_NET_HTTP_H
 #define TRAINYARD_NET_HTTP_H
@@ -23,7 +24,7 @@ MUST_USE int http_server_start(const char *address, const struct http_route *rou
                                struct http_server **ret, struct err *e);
 int http_server_port(const struct http_server *s);
 void http_server_free(struct http_server *s); /* closes all connections, joins the thread */
-DEFINE_AUTO(http_server, http_server_free)
+DEFINE_AUTO(http_server, http_server_free);
 
 /* The route that shows a registry (its user). */
 struct registry;

@@ -102,8 +102,8 @@ static void must(bool good, const char *name, const char *what)
 
 static bool name_is_valid(const char *s, bool colon)
 {
-    const char *first = colon ? "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:" :
-                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    const char *first = colon ? "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:"
+                              : "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     if (s[0] == '\0' || strchr(first, s[0]) == NULL)
         return false;
     for (; *s != '\0'; s++)
@@ -211,8 +211,8 @@ void registry_counter_fn(struct registry *r, const char *name, const char *help,
     c->m.user = user;
 }
 
-struct histogram *registry_histogram(struct registry *r, const char *name, const char *help,
-                                     const struct label *labels, const double *bounds, size_t nbounds)
+struct histogram *registry_histogram(struct registry *r, const char *name, const char *help, const struct label *labels,
+                                     const double *bounds, size_t nbounds)
 {
     MUTEX_GUARD(&r->lock);
     struct histogram *h =
@@ -277,7 +277,8 @@ static void put_line(struct buf *b, const struct family *f, const char *suffix, 
                      const char *extra, double v)
 {
     bool both = m->labels[0] != '\0' && extra[0] != '\0', any = m->labels[0] != '\0' || extra[0] != '\0';
-    buf_printf(b, "%s%s%s%s%s%s%s ", f->name, suffix, any ? "{" : "", m->labels, both ? "," : "", extra, any ? "}" : "");
+    buf_printf(b, "%s%s%s%s%s%s%s ", f->name, suffix, any ? "{" : "", m->labels, both ? "," : "", extra,
+               any ? "}" : "");
     put_value(b, v);
     buf_char(b, '\n');
 }
@@ -353,5 +354,6 @@ void registry_add_process(struct registry *r)
     gauge_set(registry_gauge(r, "process_start_time_seconds", "When the process began, seconds since the epoch.", NULL),
               clock_wall());
     gauge_set(registry_gauge(r, "trainyard_build_info", "1; the version is the label.",
-                             LABELS({ "version", TRAINYARD_VERSION })), 1);
+                             LABELS({ "version", TRAINYARD_VERSION })),
+              1);
 }

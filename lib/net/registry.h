@@ -19,7 +19,7 @@
 struct registry;
 struct registry *registry_new(void);
 void registry_free(struct registry *r);
-DEFINE_AUTO(registry, registry_free)
+DEFINE_AUTO(registry, registry_free);
 /* Appends all metrics, families in the order they were made. */
 void registry_emit(struct registry *r, struct buf *out);
 #define REGISTRY_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
@@ -53,8 +53,8 @@ void registry_counter_fn(struct registry *r, const char *name, const char *help,
 
 /* Counts of values by upper bound (ascending, without +Inf), their sum and number. */
 struct histogram;
-struct histogram *registry_histogram(struct registry *r, const char *name, const char *help,
-                                     const struct label *labels, const double *bounds, size_t nbounds);
+struct histogram *registry_histogram(struct registry *r, const char *name, const char *help, const struct label *labels,
+                                     const double *bounds, size_t nbounds);
 void histogram_observe(struct histogram *h, double v); /* NaN counts beyond all bounds */
 
 /* What every process has: process_cpu_seconds_total, process_resident_memory_bytes, process_start_time_seconds,

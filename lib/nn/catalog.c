@@ -9,8 +9,8 @@
 static bool in_range(enum arg_range range, double v)
 {
     switch (range) {
-#define X(name, condition, text)                                                                   \
-    case name:                                                                                     \
+#define X(name, condition, text)                                                                                       \
+    case name:                                                                                                         \
         return condition;
         ARG_RANGES(X)
 #undef X
@@ -49,14 +49,14 @@ static int unknown(const struct catalog *c, const struct node *at, const char *w
     size_t n = c->count * KIND_NAMES_MAX, also = 0;
     while (c->also != NULL && c->also[also] != NULL)
         also++;
-    auto_free const char **names = xcalloc(n + also, sizeof *names);
+    auto_free const char **names = xcalloc(n + also, sizeof(*names));
     for (size_t i = 0; i < c->count; i++)
-        memcpy(names + i * KIND_NAMES_MAX, catalog_row(c, i)->names, sizeof catalog_row(c, i)->names);
+        memcpy(names + i * KIND_NAMES_MAX, catalog_row(c, i)->names, sizeof(catalog_row)(c, i)->names);
     for (size_t i = 0; i < also; i++)
         names[n++] = c->also[i];
     char hint[160];
     return node_error(at, e, "%s '%s' is not known%s", c->what, word,
-                      str_did_you_mean(word, names, n, hint, sizeof hint));
+                      str_did_you_mean(word, names, n, hint, sizeof(hint)));
 }
 
 int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,
@@ -163,18 +163,19 @@ int args_parse(const struct kind *k, const struct node *config, double *ret_valu
         names[i] = k->args[i].name;
     names[k->nargs] = "name"; /* every Keras object has these two */
     names[k->nargs + 1] = "dtype";
-    if (node_present(config) && (node_object(config, e) < 0 || node_only(config, names, k->nargs + 2, e) < 0))
+    if (node_present(config) && node_object(config, e) < 0)
         return -1;
-    for (size_t i = 0; i < k->nargs; i++) {
+    bool failed = node_present(config) && node_only(config, names, k->nargs + 2, e) < 0;
+    for (size_t i = 0; i < k->nargs && (!failed || node_collects(config)); i++) {
         struct node n = node_get(config, names[i]);
-        if (!node_present(&n)) {
-            if (k->args[i].required)
-                return node_error(config, e, "%s needs '%s'", k->names[0], names[i]);
-        } else if (arg_parse(&k->args[i], &n, &values[i], e) < 0) {
-            return -1;
-        }
+        if (!node_present(&n) && k->args[i].required)
+            failed |= node_error(config, e, "%s needs '%s'", k->names[0], names[i]) < 0;
+        else if (node_present(&n))
+            failed |= arg_parse(&k->args[i], &n, &values[i], e) < 0;
     }
-    memcpy(ret_values, values, k->nargs * sizeof *values);
+    if (failed)
+        return -1;
+    memcpy(ret_values, values, k->nargs * sizeof(*values));
     return 0;
 }
 
@@ -182,6 +183,8 @@ static json_t *arg_config(const struct arg *a, double v)
 {
     if (a->kind == ARG_FLAG)
         return json_boolean(v != 0);
+    if (a->kind == ARG_UNSUPPORTED && a->text != NULL)
+        return a->text[0] == '0' ? json_integer(0) : json_false();
     if (a->kind == ARG_UNSUPPORTED || isnan(v))
         return json_null();
     if (a->kind == ARG_CHOICE)

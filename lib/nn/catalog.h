@@ -17,7 +17,7 @@
 
 #include "codec/node.h"
 
-enum { KIND_NAMES_MAX = 6, KIND_ARGS_MAX = 24 };
+enum { KIND_NAMES_MAX = 6, KIND_ARGS_MAX = 32 };
 
 enum arg_kind {
     ARG_NUMBER,
@@ -30,14 +30,14 @@ enum arg_kind {
 };
 
 /* X(name, condition on v, text) */
-#define ARG_RANGES(X)                                                                              \
-    X(ARG_ANY, v == v, "a number")                                                                 \
-    X(ARG_POSITIVE, v > 0, "greater than 0")                                                       \
-    X(ARG_NOT_NEGATIVE, v >= 0, "0 or greater")                                                    \
-    X(ARG_NOT_POSITIVE, v <= 0, "0 or less")                                                       \
-    X(ARG_UNIT, v >= 0 && v <= 1, "between 0 and 1")                                               \
-    X(ARG_DECAY, v >= 0 && v < 1, "at least 0 and less than 1")                                    \
-    X(ARG_AT_LEAST_ONE, v >= 1, "1 or greater")                                                    \
+#define ARG_RANGES(X)                                                                                                  \
+    X(ARG_ANY, v == v, "a number")                                                                                     \
+    X(ARG_POSITIVE, v > 0, "greater than 0")                                                                           \
+    X(ARG_NOT_NEGATIVE, v >= 0, "0 or greater")                                                                        \
+    X(ARG_NOT_POSITIVE, v <= 0, "0 or less")                                                                           \
+    X(ARG_UNIT, v >= 0 && v <= 1, "between 0 and 1")                                                                   \
+    X(ARG_DECAY, v >= 0 && v < 1, "at least 0 and less than 1")                                                        \
+    X(ARG_AT_LEAST_ONE, v >= 1, "1 or greater")                                                                        \
     X(ARG_AT_LEAST_TWO, v >= 2, "2 or greater")
 enum arg_range {
 #define X(name, condition, text) name,
@@ -54,19 +54,39 @@ struct arg {
     enum arg_range range;
     bool required;
     const char *const *choices; /* NULL-terminated, for ARG_CHOICE */
-    const char *text;           /* ARG_OTHER: its default for the docs */
+    const char *text;           /* ARG_OTHER: its default for the docs; ARG_UNSUPPORTED: "False", "0" or NULL, None */
 };
-#define ARG_OF(name_, kind_, fallback_, range_)                                                    \
-    { .name = (name_), .kind = (kind_), .fallback = (fallback_), .range = (range_) }
-#define ARG_NEEDED(name_, kind_, range_)                                                           \
-    { .name = (name_), .kind = (kind_), .fallback = ARG_NONE, .range = (range_), .required = true }
-#define ARG_ONE_OF(name_, choices_)                                                                \
-    { .name = (name_), .kind = ARG_CHOICE, .choices = (choices_) }
-#define ARG_SKIP(name_) { .name = (name_), .kind = ARG_IGNORED }
-#define ARG_REFUSE(name_) { .name = (name_), .kind = ARG_UNSUPPORTED }
-#define ARG_OWN(name_, text_) { .name = (name_), .kind = ARG_OTHER, .text = (text_) }
+#define ARG_OF(name_, kind_, fallback_, range_)                                                                        \
+    {                                                                                                                  \
+        .name = (name_), .kind = (kind_), .fallback = (fallback_), .range = (range_)                                   \
+    }
+#define ARG_NEEDED(name_, kind_, range_)                                                                               \
+    {                                                                                                                  \
+        .name = (name_), .kind = (kind_), .fallback = ARG_NONE, .range = (range_), .required = true                    \
+    }
+#define ARG_ONE_OF(name_, choices_)                                                                                    \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_CHOICE, .choices = (choices_)                                                     \
+    }
+#define ARG_SKIP(name_)                                                                                                \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_IGNORED                                                                           \
+    }
+#define ARG_REFUSE(name_)                                                                                              \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_UNSUPPORTED                                                                       \
+    }
+/* Keras's default is not None but `text_`, which its from_config() wants to see. */
+#define ARG_REFUSE_BUT(name_, text_)                                                                                   \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_UNSUPPORTED, .text = (text_)                                                      \
+    }
+#define ARG_OWN(name_, text_)                                                                                          \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_OTHER, .text = (text_)                                                            \
+    }
 
-struct kind { /* first member of every row */
+struct kind {                          /* first member of every row */
     const char *names[KIND_NAMES_MAX]; /* [0] the class, then what Keras accepts for it */
     const struct arg *args;
     size_t nargs;
@@ -74,16 +94,17 @@ struct kind { /* first member of every row */
 };
 
 struct catalog {
-    const char *what, *plural;  /* "optimizer", "Optimizers" */
+    const char *what, *plural; /* "optimizer", "Optimizers" */
     const void *rows;
-    size_t count, size;         /* rows, bytes a row */
-    const char *const *later;   /* NULL-terminated: in Keras, not here yet */
-    const char *const *also;    /* NULL-terminated: names that the owner resolves first, for suggestions */
-    bool any_case;              /* Keras lower-cases the name first (optimizers) */
+    size_t count, size;       /* rows, bytes a row */
+    const char *const *later; /* NULL-terminated: in Keras, not here yet */
+    const char *const *also;  /* NULL-terminated: names that the owner resolves first, for suggestions */
+    bool any_case;            /* Keras lower-cases the name first (optimizers) */
 };
-#define CATALOG_ROWS(table) .rows = (table), .count = COUNT_OF(table), .size = sizeof (table)[0]
+#define CATALOG_ROWS(table) .rows = (table), .count = COUNT_OF(table), .size = sizeof(table)[0]
 
-extern const struct catalog OPTIMIZERS, SCHEDULES, LOSSES, METRICS, ACTIVATION_KINDS, INITIALIZERS, REGULARIZERS;
+extern const struct catalog OPTIMIZERS, SCHEDULES, LOSSES, METRICS, ACTIVATION_KINDS, INITIALIZERS, REGULARIZERS,
+    CALLBACKS;
 
 const struct kind *catalog_row(const struct catalog *c, size_t i);
 /* The row called `word`; a placed error at `at` for a stranger. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nn/exec_impl.h"
-#include "nn/layer_rows.h"
+#include "nn/layers/layer_rows.h"
 #include "tensor/gemm.h"
 #include "tensor/kernel.h"
 
@@ -79,10 +79,10 @@ static void plan_buffers(struct exec *x, struct plan *p)
     const struct model *m = x->m;
     size_t widest = 0, at;
     float *base = x->memory;
-#define PLACE(field, floats)                                                                       \
-    do {                                                                                           \
-        at = plan_take(p, (floats));                                                               \
-        (field) = base != NULL ? base + at : NULL;                                                 \
+#define PLACE(field, floats)                                                                                           \
+    do {                                                                                                               \
+        at = plan_take(p, (floats));                                                                                   \
+        (field) = base != NULL ? base + at : NULL;                                                                     \
     } while (0)
 
     PLACE(x->input, x->rescale != NONE ? 0 : batch_floats(x, &m->input));
@@ -218,8 +218,8 @@ static const float *forward_step(struct exec *x, struct step *s, const float *in
 }
 
 /* Through the first `layers` layers. logits: the last activation is left to the loss. */
-static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b,
-                            size_t layers, bool logits)
+static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b, size_t layers,
+                            bool logits)
 {
     size_t first;
     const float *at = input_of(x, b, &first);
@@ -236,6 +236,11 @@ static const float *forward(struct exec *x, const float *params, float *grads, c
 const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t layers)
 {
     return forward(x, params, NULL, b, layers, false);
+}
+
+const float *exec_predict(struct exec *x, const float *params, const struct batch *b)
+{
+    return forward(x, params, NULL, b, x->m->nlayers, false);
 }
 
 /* ---- loss ---- */
@@ -266,8 +271,8 @@ static const float *row_weights(struct exec *x, const float *weight, size_t n, s
 }
 
 struct result {
-    const float *pred;
-    double loss; /* mean over the batch, without regularisation */
+    const float *pred, *weight; /* weight: of the rows */
+    double loss;                /* mean over the batch, without regularisation */
 };
 
 /* Loss of the batch and, with d_pred, its gradient at the end of the network (fused: at the logits).
@@ -280,13 +285,13 @@ static struct result judge(struct exec *x, const float *out, const struct batch 
     size_t cols = output_cols(m), rows = b->n * shape_elements(&m->output) / cols;
     float scale = 1.0F / (float)rows;
     const float *weight = row_weights(x, b->weight, b->n, rows);
-    struct result r = { .pred = out };
+    struct result r = { .pred = out, .weight = weight };
 
     if (x->fused) {
         const float *logits = last->op->tail == TAIL_INPUT ? last->ctx.x : last->y;
         r.pred = last->y;
-        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->y, weight, rows,
-                                 cols, scale, d_pred);
+        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->y, weight, rows, cols, scale,
+                                 d_pred);
     } else {
         r.loss = loss_eval(m->loss, y->data, out, weight, rows, cols, scale, d_pred);
     }
@@ -315,7 +320,7 @@ struct backward {
     double loss;
     exec_ready_fn *ready; /* NULL: nobody asks */
     void *user;
-    size_t from;          /* gradients from here on are complete */
+    size_t from; /* gradients from here on are complete */
 };
 
 /* Regularisation of the layer's variables; then they are complete, and those of all layers behind it. */
@@ -382,7 +387,7 @@ void exec_train(struct exec *x, const float *params, const struct batch *b, floa
              &(struct backward){
                  .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .from = SIZE_MAX });
     if (acc != NULL)
-        metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, b->weight, b->n);
+        metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
     *ret_loss = loss;
 }
 
@@ -392,7 +397,7 @@ void exec_evaluate(struct exec *x, const float *params, const struct batch *b, d
     const float *out = forward(x, params, NULL, b, x->m->nlayers, x->fused);
     struct result r = judge(x, out, b, &y, NULL);
     double loss = r.loss + regularization(x, params);
-    metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, b->weight, b->n);
+    metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
 }
 
 bool all_finite(const float *v, size_t n)

@@ -5,25 +5,25 @@
 #ifndef TRAINYARD_NN_EXEC_H
 #define TRAINYARD_NN_EXEC_H
 
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 #include "nn/model.h"
 
 /* One batch as the data library hands it out. */
 struct batch {
-    size_t n;                 /* examples; the last batch of an epoch may be short */
-    int64_t ordinal;          /* its name; -1 for evaluation */
-    int64_t epoch, position;  /* position of its first example within the epoch (names the random draws) */
-    struct tensor x; /* DT_FLOAT [n, features...]; or DT_UINT8 (pixels): made floats on the way, in one pass
-                        with a Rescaling that stands first; a quarter of the memory traffic */
-    struct tensor y; /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...]; data NULL: none. Integer
-                        labels of a loss that is not sparse are made floats on the way */
-    const float *weight;      /* [n] or NULL */
+    size_t n;                /* examples; the last batch of an epoch may be short */
+    int64_t ordinal;         /* its name; -1 for evaluation */
+    int64_t epoch, position; /* position of its first example within the epoch (names the random draws) */
+    struct tensor x;         /* DT_FLOAT [n, features...]; or DT_UINT8 (pixels): made floats on the way, in one pass
+                                with a Rescaling that stands first; a quarter of the memory traffic */
+    struct tensor y;         /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...]; data NULL: none. Integer
+                                labels of a loss that is not sparse are made floats on the way */
+    const float *weight;     /* [n] or NULL */
 };
 
 struct exec;
 MUST_USE int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec **ret, struct err *e);
 void exec_free(struct exec *x);
-DEFINE_AUTO(exec, exec_free)
+DEFINE_AUTO(exec, exec_free);
 
 /* b->n is at most max_batch in all of these calls.
  * One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
@@ -36,6 +36,8 @@ typedef void exec_ready_fn(void *user, size_t from, double loss);
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 exec_ready_fn *ready, void *user, double *ret_loss);
 
+/* Forward in inference mode: b->n outputs of the last layer, valid until the next call. Labels are not looked at. */
+const float *exec_predict(struct exec *x, const float *params, const struct batch *b);
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);
 
@@ -44,7 +46,7 @@ void exec_evaluate(struct exec *x, const float *params, const struct batch *b, d
 struct adapt;
 struct adapt *adapt_new(const struct model *m);
 void adapt_free(struct adapt *a);
-DEFINE_AUTO(adapt, adapt_free)
+DEFINE_AUTO(adapt, adapt_free);
 void adapt_add(struct adapt *a, struct exec *x, const float *params, const struct batch *b);
 void adapt_finish(struct adapt *a, float *values);
 

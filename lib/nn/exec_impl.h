@@ -4,7 +4,7 @@
 
 #include "nn/exec.h"
 #include "nn/model_impl.h"
-#include "nn/op.h"
+#include "nn/ops/op.h"
 
 /* Forward in inference mode through the first `layers` layers; what comes out of them. */
 const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t layers);

@@ -8,8 +8,8 @@
 /* How a named form reads its arguments: which fields of struct initializer they are, or which they fix. */
 struct initializer_row {
     struct kind k;
-    struct initializer form;        /* what the name alone fixes */
-    const char *a, *b;              /* arguments that become a and b; NULL: as the form says */
+    struct initializer form; /* what the name alone fixes */
+    const char *a, *b;       /* arguments that become a and b; NULL: as the form says */
 };
 
 static const char *const MODES[] = { "fan_in", "fan_out", "fan_avg", NULL };
@@ -29,41 +29,59 @@ static const struct arg SEED_ARGS[] = { SEED, AXES };
 static const struct arg ORTHOGONAL_ARGS[] = { GAIN, SEED };
 static const struct arg IDENTITY_ARGS[] = { GAIN };
 
-#define NO_ARGS(about, ...) { { __VA_ARGS__ }, NULL, 0, about }
-#define KIND(table, about, ...) { { __VA_ARGS__ }, table, COUNT_OF(table), about }
-#define FAN(s, m, d) { .kind = INIT_VARIANCE_SCALING, .scale = (s), .mode = (m), .distribution = (d) }
+#define NO_ARGS(about, ...)                                                                                            \
+    {                                                                                                                  \
+        { __VA_ARGS__ }, NULL, 0, about                                                                                \
+    }
+#define KIND(table, about, ...)                                                                                        \
+    {                                                                                                                  \
+        { __VA_ARGS__ }, table, COUNT_OF(table), about                                                                 \
+    }
+#define FAN(s, m, d)                                                                                                   \
+    {                                                                                                                  \
+        .kind = INIT_VARIANCE_SCALING, .scale = (s), .mode = (m), .distribution = (d)                                  \
+    }
 static const struct initializer_row ROWS[] = {
-    { NO_ARGS("0", "Zeros", "zeros", "zero"),
-      { .kind = INIT_ZEROS }, NULL, NULL },
-    { NO_ARGS("1", "Ones", "ones", "one"),
-      { .kind = INIT_CONSTANT, .a = 1 }, NULL, NULL },
-    { KIND(CONSTANT_ARGS, "value", "Constant", "constant"),
-      { .kind = INIT_CONSTANT }, "value", NULL },
+    { NO_ARGS("0", "Zeros", "zeros", "zero"), { .kind = INIT_ZEROS }, NULL, NULL },
+    { NO_ARGS("1", "Ones", "ones", "one"), { .kind = INIT_CONSTANT, .a = 1 }, NULL, NULL },
+    { KIND(CONSTANT_ARGS, "value", "Constant", "constant"), { .kind = INIT_CONSTANT }, "value", NULL },
     { KIND(UNIFORM_ARGS, "uniform in [minval, maxval)", "RandomUniform", "random_uniform", "uniform"),
-      { .kind = INIT_UNIFORM }, "minval", "maxval" },
+      { .kind = INIT_UNIFORM },
+      "minval",
+      "maxval" },
     { KIND(NORMAL_ARGS, "normal", "RandomNormal", "random_normal", "normal"),
-      { .kind = INIT_NORMAL }, "mean", "stddev" },
+      { .kind = INIT_NORMAL },
+      "mean",
+      "stddev" },
     { KIND(NORMAL_ARGS, "normal, redrawn beyond two deviations", "TruncatedNormal", "truncated_normal"),
-      { .kind = INIT_TRUNCATED_NORMAL }, "mean", "stddev" },
+      { .kind = INIT_TRUNCATED_NORMAL },
+      "mean",
+      "stddev" },
     { KIND(SCALING_ARGS, "variance scale / fan", "VarianceScaling", "variance_scaling"),
-      { .kind = INIT_VARIANCE_SCALING }, NULL, NULL },
+      { .kind = INIT_VARIANCE_SCALING },
+      NULL,
+      NULL },
     { KIND(SEED_ARGS, "uniform within sqrt(6 / (fan_in + fan_out))", "GlorotUniform", "glorot_uniform"),
       FAN(1, FAN_AVG, DIST_UNIFORM), NULL, NULL },
     { KIND(SEED_ARGS, "truncated normal, variance 2 / (fan_in + fan_out)", "GlorotNormal", "glorot_normal"),
       FAN(1, FAN_AVG, DIST_TRUNCATED_NORMAL), NULL, NULL },
-    { KIND(SEED_ARGS, "uniform within sqrt(6 / fan_in)", "HeUniform", "he_uniform"),
-      FAN(2, FAN_IN, DIST_UNIFORM), NULL, NULL },
+    { KIND(SEED_ARGS, "uniform within sqrt(6 / fan_in)", "HeUniform", "he_uniform"), FAN(2, FAN_IN, DIST_UNIFORM), NULL,
+      NULL },
     { KIND(SEED_ARGS, "truncated normal, variance 2 / fan_in", "HeNormal", "he_normal"),
       FAN(2, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
-    { KIND(SEED_ARGS, "uniform within sqrt(3 / fan_in)", "LecunUniform", "lecun_uniform"),
-      FAN(1, FAN_IN, DIST_UNIFORM), NULL, NULL },
+    { KIND(SEED_ARGS, "uniform within sqrt(3 / fan_in)", "LecunUniform", "lecun_uniform"), FAN(1, FAN_IN, DIST_UNIFORM),
+      NULL, NULL },
     { KIND(SEED_ARGS, "truncated normal, variance 1 / fan_in", "LecunNormal", "lecun_normal"),
       FAN(1, FAN_IN, DIST_TRUNCATED_NORMAL), NULL, NULL },
     { KIND(ORTHOGONAL_ARGS, "gain times a matrix with orthonormal rows or columns", "Orthogonal", "orthogonal",
            "OrthogonalInitializer"),
-      { .kind = INIT_ORTHOGONAL }, "gain", NULL },
+      { .kind = INIT_ORTHOGONAL },
+      "gain",
+      NULL },
     { KIND(IDENTITY_ARGS, "gain on the diagonal of a matrix", "Identity", "identity", "IdentityInitializer"),
-      { .kind = INIT_IDENTITY }, "gain", NULL },
+      { .kind = INIT_IDENTITY },
+      "gain",
+      NULL },
 };
 static const char *const LATER[] = { "STFT", "stft", NULL };
 const struct catalog INITIALIZERS = {
@@ -195,7 +213,7 @@ static void draw_orthogonal(const struct initializer *i, const struct shape *s, 
         return;
     size_t cols = (size_t)s->dim[s->rank - 1], rows = n / cols;
     size_t vectors = MIN(rows, cols), length = MAX(rows, cols);
-    auto_free double *m = xcalloc(n, sizeof *m);
+    auto_free double *m = xcalloc(n, sizeof(*m));
     for (size_t j = 0; j < n; j++)
         m[j] = rng_normal(r);
     orthonormalise(m, vectors, length);
@@ -207,7 +225,7 @@ static void draw_orthogonal(const struct initializer *i, const struct shape *s, 
 static void fill_identity(const struct shape *s, double gain, float *out)
 {
     size_t rows = (size_t)s->dim[0], cols = (size_t)s->dim[1];
-    memset(out, 0, rows * cols * sizeof *out);
+    memset(out, 0, rows * cols * sizeof(*out));
     for (size_t i = 0; i < MIN(rows, cols); i++)
         out[i * cols + i] = (float)gain;
 }
@@ -222,7 +240,7 @@ void initializer_draw(const struct initializer *i, const struct shape *s, struct
     const size_t n = shape_elements(s);
     switch (i->kind) {
     case INIT_ZEROS:
-        memset(out, 0, n * sizeof *out);
+        memset(out, 0, n * sizeof(*out));
         break;
     case INIT_CONSTANT:
         for (size_t j = 0; j < n; j++)

@@ -12,20 +12,20 @@
 
 enum initializer_kind {
     INIT_ZEROS,
-    INIT_CONSTANT, /* Ones too: value 1 */
-    INIT_UNIFORM,  /* [a, b) */
-    INIT_NORMAL,   /* mean a, standard deviation b */
+    INIT_CONSTANT,         /* Ones too: value 1 */
+    INIT_UNIFORM,          /* [a, b) */
+    INIT_NORMAL,           /* mean a, standard deviation b */
     INIT_TRUNCATED_NORMAL, /* mean a, deviation b, redrawn beyond two deviations */
     INIT_VARIANCE_SCALING,
     INIT_ORTHOGONAL, /* gain a */
     INIT_IDENTITY    /* gain a */
 };
 
-struct initializer { /* zero is Zeros */
+struct initializer {        /* zero is Zeros */
     const char *class_name; /* Keras's, static: "GlorotUniform"; NULL means "Zeros" */
     enum initializer_kind kind;
     double a, b;
-    double scale;                                    /* VARIANCE_SCALING and its named forms */
+    double scale; /* VARIANCE_SCALING and its named forms */
     enum { FAN_IN, FAN_OUT, FAN_AVG } mode;
     enum { DIST_TRUNCATED_NORMAL, DIST_UNTRUNCATED_NORMAL, DIST_UNIFORM } distribution;
     bool has_seed; /* the manifest fixed a seed: drawn from it instead of the model's */

@@ -13,8 +13,7 @@ int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct
     if (batch) {
         struct node first = node_item(n, 0);
         if (node_present(&first))
-            return node_error(&first, e,
-                              "a fixed batch size is not supported here: write null, and set fit.batchSize");
+            return node_error(&first, e, "a fixed batch size is not supported here: write null, and set fit.batchSize");
     }
     for (size_t i = skip; i < node_size(n); i++) {
         struct node item = node_item(n, i);

@@ -3,15 +3,16 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "nn/layer.h"
-#include "nn/optimizer.h"
+#include "nn/layers/layer.h"
+#include "nn/optimizers/optimizer.h"
 
 static const char INTRO[] =
     "# Layers, losses, optimizers and the rest\n"
     "\n"
     "<!-- Written from the tables in lib/nn (make docs). Change those, not this page. -->\n"
     "\n"
-    "What `spec.model` and `spec.compile` can name. Names, arguments, defaults and formulas are Keras's. Each thing is\n"
+    "What `spec.model` and `spec.compile` can name. Names, arguments, defaults and formulas are Keras's. Each thing "
+    "is\n"
     "written in whichever of these forms is handy:\n"
     "\n"
     "```yaml\n"
@@ -35,20 +36,30 @@ struct section {
 static const struct section SECTIONS[] = {
     { &LAYER_KINDS, "Shapes are those of one example, without the batch." },
     { &ACTIVATION_KINDS, "For `activation` of a layer, and for the layer Activation." },
-    { &INITIALIZERS, "Fans: (in, out) of a matrix, times the receptive field of a convolution. Drawn from Philox by the "
-                     "job's seed and the variable's place, so that any process draws the same." },
+    { &INITIALIZERS, "Fans: (in, out) of a matrix, times the receptive field of a convolution. Drawn from Philox by "
+                     "the job's seed and the variable's place, so that any process draws the same." },
     { &REGULARIZERS, "Added to the loss." },
     { &LOSSES, "The loss of a batch is the mean over its examples (`sum_over_batch_size`; weighted examples divide by "
                "their number). Means and sums below are over the last axis. p is clipped to 1e-7 and 1 - 1e-7 where "
                "a logarithm is taken; after a softmax or sigmoid layer the loss is computed from its input, as in "
                "Keras." },
-    { &METRICS, "`accuracy` (`acc`) is sparse_categorical_accuracy for a sparse loss, binary_accuracy for an output of "
-                "size 1, categorical_accuracy otherwise; `crossentropy` (`ce`) in the same way. A metric without an own "
-                "`name` has the second name of its row. Like Keras's `metrics`, they do not weight examples." },
+    { &METRICS,
+      "`accuracy` (`acc`) is sparse_categorical_accuracy for a sparse loss, binary_accuracy for an output of "
+      "size 1, categorical_accuracy otherwise; `crossentropy` (`ce`) in the same way. A metric without an "
+      "own `name` has the second name of its row. In `compile.metrics` all examples count the same, as in Keras; in "
+      "`compile.weightedMetrics` they count by their weight." },
     { &OPTIMIZERS, "Names are taken in any case. `learning_rate` is a number or a schedule. `weight_decay` takes "
                    "w lr weight_decay off every weight before the step; gradients are clipped by the worker that "
                    "computed them." },
     { &SCHEDULES, "For `learning_rate`; t is the number of updates applied before." },
+    { &CALLBACKS,
+      "For `spec.fit.callbacks`, a list. The chief decides at the end of each epoch, before the next one begins. "
+      "`monitor` is `loss` or a metric's name, with `val_` that of the evaluation; epochs count from 0, as in Keras. "
+      "`verbose` is taken and ignored, for decisions are always logged, and so is `save_weights_only`. "
+      "[docs/manifest.md](manifest.md#specfit) has what waiting for a decision costs. After a kill -9 of the chief "
+      "`loss` and the other training metrics of that epoch come from the batches whose reports survive "
+      "([formats.md](formats.md#historyjson)), and a callback that reads one which is not known does not decide; "
+      "`val_...` does not depend on that." },
 };
 
 /* Whether all rows, or all but one, take this argument, and the first with this default: then it is told once. */
@@ -161,8 +172,9 @@ static void add_slots(struct buf *out)
         "{\"Lion\": {}}",
     };
     AUTO(source) *source = source_new("manual");
-    buf_str(out, "\nSlots in checkpoints have TensorFlow 1's names: those of `dense/kernel` are `dense/kernel/Adam`, ...\n"
-                 "\n| optimizer | slots, in the order of the formula | beside them |\n|---|---|---|\n");
+    buf_str(out,
+            "\nSlots in checkpoints have TensorFlow 1's names: those of `dense/kernel` are `dense/kernel/Adam`, ...\n"
+            "\n| optimizer | slots, in the order of the formula | beside them |\n|---|---|---|\n");
     for (size_t i = 0; i < COUNT_OF(FORMS); i++) {
         AUTO(optimizer) *o = NULL;
         json_auto_t *v = NULL;

@@ -98,38 +98,50 @@ static int check_adapted(const struct model *m, const struct node *at, struct er
 
 /* ---- compile ---- */
 
-static int read_compile(struct model *m, const struct node *n, struct err *e)
+/* with_output false: the layers are wrong, and all that is wanted is what else is (-1 in any case). */
+static int read_compile(struct model *m, const struct node *n, bool with_output, struct err *e)
 {
-    static const char *const KEYS[] = { "optimizer", "loss", "metrics" };
-    struct node optimizer = node_get(n, "optimizer"), loss = node_get(n, "loss"),
-                metrics = node_get(n, "metrics");
+    static const char *const KEYS[] = { "optimizer", "loss", "metrics", "weightedMetrics" };
+    struct node optimizer = node_get(n, "optimizer"), loss = node_get(n, "loss"), metrics = node_get(n, "metrics"),
+                weighted = node_get(n, "weightedMetrics");
     struct err why = { 0 };
 
-    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
+    bool failed = node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
+    if (failed && !node_collects(n))
         return -1;
     json_auto_t *rmsprop = json_string("rmsprop"); /* Keras's default */
     if (!node_present(&loss))
         return node_error(n, e, "loss is missing");
     if (!node_present(&optimizer))
         optimizer.v = rmsprop;
-    if (optimizer_parse(&optimizer, &m->optimizer, e) < 0 || loss_parse(&loss, &m->loss, e) < 0)
+    failed |= optimizer_parse(&optimizer, &m->optimizer, e) < 0;
+    if (failed && !node_collects(n))
+        return -1;
+    failed |= loss_parse(&loss, &m->loss, e) < 0;
+    if (failed || !with_output) /* the rest needs the model's output */
         return -1;
     if (loss_check(m->loss, &m->output, &why) < 0)
         return node_error(&loss, e, "%s", why.msg);
-    return metric_list_parse(&metrics, m->loss, &m->output, &m->metrics, e);
+    return metric_list_parse(&metrics, m->loss, &m->output, &m->metrics, e) < 0
+               ? -1
+               : metric_list_add_weighted(m->metrics, &weighted, m->loss, &m->output, e);
 }
 
 int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
                 struct err *e)
 {
     AUTO(model) *m = xcalloc(1, sizeof(*m));
-    if (model_read(m, model, base_dir, e) < 0)
+    if (model_read(m, model, base_dir, e) < 0) {
+        struct err more;
+        if (node_collects(model) && compile != NULL && node_present(compile))
+            (void)!read_compile(m, compile, false, &more);
         return -1;
+    }
     if (lay_out(m, e) < 0)
         return err_wrap(e, "%s", model->path);
     if (check_adapted(m, model, e) < 0)
         return -1;
-    if (compile != NULL && node_present(compile) && read_compile(m, compile, e) < 0)
+    if (compile != NULL && node_present(compile) && read_compile(m, compile, true, e) < 0)
         return -1;
     *ret = TAKE(m);
     return 0;
@@ -162,6 +174,11 @@ const struct optimizer *model_optimizer(const struct model *m)
     return m->optimizer;
 }
 
+const struct shape *model_output(const struct model *m)
+{
+    return &m->output;
+}
+
 const char *model_name(const struct model *m)
 {
     return m->name;
@@ -184,6 +201,19 @@ size_t model_metrics(const struct model *m)
 const char *model_metric_name(const struct model *m, size_t i)
 {
     return i == 0 ? "loss" : metric_list_name(m->metrics, i - 1);
+}
+
+int model_metric_find(const struct model *m, const char *name)
+{
+    if (strcmp(name, "loss") == 0)
+        return 0;
+    int i = m->metrics != NULL ? metric_list_find(m->metrics, name) : -1;
+    return i < 0 ? -1 : i + 1;
+}
+
+enum better model_metric_better(const struct model *m, size_t i)
+{
+    return i == 0 ? BETTER_DOWN : metric_list_better(m->metrics, i - 1);
 }
 
 void model_init(const struct model *m, uint64_t seed, float *ret_values)

@@ -10,21 +10,21 @@
 #define TRAINYARD_NN_MODEL_H
 
 #include "codec/node.h"
-#include "nn/metric_list.h"
-#include "nn/optimizer.h"
+#include "nn/metrics/metric_list.h"
+#include "nn/optimizers/optimizer.h"
 #include "tensor/tensor.h"
 
 enum variable_kind {
-    VAR_TRAINABLE,  /* updated by the optimizer from gradients */
-    VAR_MOVING,     /* moving average of batch statistics: v = v*momentum + batch*(1-momentum) */
-    VAR_CONST       /* set at Init (Normalization's mean and variance), never updated */
+    VAR_TRAINABLE, /* updated by the optimizer from gradients */
+    VAR_MOVING,    /* moving average of batch statistics: v = v*momentum + batch*(1-momentum) */
+    VAR_CONST      /* set at Init (Normalization's mean and variance), never updated */
 };
 struct variable {
-    const char *name;            /* "dense/kernel", Keras/TF1 names */
+    const char *name; /* "dense/kernel", Keras/TF1 names */
     struct shape shape;
-    size_t offset, count;        /* floats in the parameter vector */
+    size_t offset, count; /* floats in the parameter vector */
     enum variable_kind kind;
-    float momentum;              /* VAR_MOVING */
+    float momentum; /* VAR_MOVING */
     int layer;
 };
 
@@ -34,23 +34,27 @@ struct model;
  * spec.compile. Keras files are read relative to base_dir. Every fault is a placed ERR_INPUT: unknown layer
  * or argument (with suggestion), impossible shape (says both shapes), layer of a later release (says so).
  * compile may be absent (v NULL): then loss, metrics and optimizer are NULL/0 and only the layers can be used. */
-MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir,
-                         struct model **ret, struct err *e);
+MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
+                         struct err *e);
 void model_free(struct model *m);
-DEFINE_AUTO(model, model_free)
+DEFINE_AUTO(model, model_free);
 
-size_t model_size(const struct model *m);          /* floats in the parameter vector, gaps included */
-size_t model_params(const struct model *m);        /* Keras's count_params: without gaps */
+size_t model_size(const struct model *m);   /* floats in the parameter vector, gaps included */
+size_t model_params(const struct model *m); /* Keras's count_params: without gaps */
 size_t model_variables(const struct model *m);
 const struct variable *model_variable(const struct model *m, size_t i);
 const struct optimizer *model_optimizer(const struct model *m);
 const char *model_name(const struct model *m);
-bool model_wants_adapt(const struct model *m); /* a Normalization layer without mean/variance */
+const struct shape *model_output(const struct model *m); /* of one example */
+bool model_wants_adapt(const struct model *m);           /* a Normalization layer without mean/variance */
 
 /* Loss and metrics by name, for logs and summaries: "loss", "accuracy", "mean_squared_error", ... in the
- * order of the result vector (nn/metrics.h). Index 0 is always "loss". */
+ * order of the result vector (nn/metrics/metrics.h). Index 0 is always "loss". */
 size_t model_metrics(const struct model *m);
 const char *model_metric_name(const struct model *m, size_t i);
+/* By its name or its class's ("mae" for mean_absolute_error); -1: it is not measured. */
+int model_metric_find(const struct model *m, const char *name);
+enum better model_metric_better(const struct model *m, size_t i);
 
 /* Shape of one example's label that the loss wants given the model's output: sparse_* -> () integer;
  * others -> the output shape. What the data offers is checked against it with model_check_data. */

@@ -19,12 +19,11 @@ static int check_features(const struct model *m, const struct shape *features, s
     char have[128], want[128];
     if (shape_fits(features, &m->input))
         return 0;
-    const char *cure =
-        shape_elements(features) == shape_elements(&m->input)
-            ? "; they hold as many numbers: set inputShape to the data's, and add a Flatten or Reshape"
-            : "";
-    return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s",
-                   shape_text(&m->input, want), shape_text(features, have), cure);
+    const char *cure = shape_elements(features) == shape_elements(&m->input)
+                           ? "; they hold as many numbers: set inputShape to the data's, and add a Flatten or Reshape"
+                           : "";
+    return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s", shape_text(&m->input, want),
+                   shape_text(features, have), cure);
 }
 
 static int check_classes(const struct model *m, const struct shape *labels, bool integer, int64_t label_max,
@@ -40,12 +39,12 @@ static int check_classes(const struct model *m, const struct shape *labels, bool
                        "categorical_crossentropy",
                        loss_name(m->loss));
     if (!shape_fits(labels, &rows))
-        return err_set(e, ERR_INPUT, "loss %s wants labels of shape %s, a label of the data is %s",
-                       loss_name(m->loss), shape_text(&rows, want), shape_text(labels, have));
+        return err_set(e, ERR_INPUT, "loss %s wants labels of shape %s, a label of the data is %s", loss_name(m->loss),
+                       shape_text(&rows, want), shape_text(labels, have));
     if (label_max >= classes)
         return err_set(e, ERR_INPUT,
-                       "the data have label %" PRId64 ", but the model's output has %" PRId64
-                       " classes (0 to %" PRId64 ")",
+                       "the data have label %" PRId64 ", but the model's output has %" PRId64 " classes (0 to %" PRId64
+                       ")",
                        label_max, classes, classes - 1);
     return 0;
 }
@@ -55,14 +54,13 @@ static int check_values(const struct model *m, const struct shape *labels, bool 
     char have[128], want[128];
     if (shape_fits(labels, &m->output))
         return 0;
-    const char *cure =
-        integer && labels->rank == 0 ? "; for class numbers use sparse_categorical_crossentropy" : "";
-    return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s%s",
-                   shape_text(&m->output, want), shape_text(labels, have), cure);
+    const char *cure = integer && labels->rank == 0 ? "; for class numbers use sparse_categorical_crossentropy" : "";
+    return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s%s", shape_text(&m->output, want),
+                   shape_text(labels, have), cure);
 }
 
-int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels,
-                     bool has_labels, bool integer_labels, int64_t label_max, struct err *e)
+int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels, bool has_labels,
+                     bool integer_labels, int64_t label_max, struct err *e)
 {
     if (check_features(m, features, e) < 0)
         return -1;

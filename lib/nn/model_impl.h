@@ -2,11 +2,12 @@
 #ifndef TRAINYARD_NN_MODEL_IMPL_H
 #define TRAINYARD_NN_MODEL_IMPL_H
 
-#include "nn/layer.h"
-#include "nn/loss.h"
+#include "job/job.h"
+#include "nn/layers/layer.h"
+#include "nn/losses/loss.h"
 #include "nn/model.h"
 
-enum { MODEL_LAYERS_MAX = 10000, VARIABLE_ALIGN = 16 };
+enum { VARIABLE_ALIGN = 16 };
 
 struct model_var { /* beside the public struct variable */
     struct variable v;
@@ -16,7 +17,7 @@ struct model_var { /* beside the public struct variable */
 
 struct model {
     char *name;
-    char *input_name;  /* of the InputLayer, for Keras's JSON */
+    char *input_name; /* of the InputLayer, for Keras's JSON */
     struct shape input, output;
     struct layer *layers; /* InputLayer is not among them */
     size_t nlayers, cap;

@@ -1,9 +1,11 @@
 /* Reads spec.model: the short form, or Keras's JSON (inline, as text, or in a file). */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/str.h"
 #include "codec/yaml.h"
+#include "nn/functional.h"
 #include "nn/model_impl.h"
 
 enum { KERAS_FILE_MAX = 64 << 20 };
@@ -13,18 +15,23 @@ struct reading { /* one model being read */
     bool has_input;
     struct shape at; /* output of the last layer so far */
     struct strmap *names;
+    bool failed;             /* shapes are not known any more; what can be said of a layer alone is (source_collect) */
+    struct strmap *numbered; /* base of an automatic name -> the number to try next */
 };
 
 /* ---- one layer ---- */
 
-/* "dense", "dense_1", ...: the first that is free, as Keras counts. */
-static char *automatic_name(const struct reading *r, const char *base)
+/* "dense", "dense_1", ...: the first that is free, as Keras counts. Names are never given back, so the search goes on
+ * where it ended for this base: n layers cost n steps. */
+static char *automatic_name(struct reading *r, const char *base)
 {
-    char *name = xstrdup(base);
-    for (int i = 1; strmap_get(r->names, name) != NULL; i++) {
+    intptr_t i = (intptr_t)strmap_get(r->numbered, base);
+    char *name = i == 0 ? xstrdup(base) : xasprintf("%s_%" PRIdPTR, base, i);
+    while (strmap_get(r->names, name) != NULL) {
         free(name);
-        name = xasprintf("%s_%d", base, i);
+        name = xasprintf("%s_%" PRIdPTR, base, ++i);
     }
+    strmap_set(r->numbered, base, (void *)(i + 1));
     return name;
 }
 
@@ -45,8 +52,8 @@ static int take_name(struct reading *r, const struct node *config, const char *b
         if (node_str(&given, &name, e) < 0)
             return -1;
         if (!is_good_name(name))
-            return node_error(
-                &given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100", name);
+            return node_error(&given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100",
+                              name);
         if (strmap_get(r->names, name) != NULL)
             return node_error(&given, e, "two layers are named '%s'", name);
     }
@@ -92,9 +99,8 @@ static int set_input(struct reading *r, const struct node *at, const struct shap
 /* InputLayer: only the first, and not kept as a layer. */
 static int read_input_layer(struct reading *r, const struct node *at, const struct node *config, struct err *e)
 {
-    static const char *const KEYS[] = { "name",        "dtype",     "batch_shape", "batch_input_shape",
-                                        "input_shape", "shape",     "sparse",      "ragged",
-                                        "optional",    "trainable", "batch_size" };
+    static const char *const KEYS[] = { "name",   "dtype",  "batch_shape", "batch_input_shape", "input_shape", "shape",
+                                        "sparse", "ragged", "optional",    "trainable",         "batch_size" };
     static const char *const REFUSED[] = { "sparse", "ragged", "optional", "batch_size" };
     struct shape s = { 0 };
     bool found;
@@ -134,8 +140,7 @@ static int check_output(const struct layer *l, const struct node *at, struct err
     char text[128];
     size_t count;
     if (shape_count(&l->out, &count, NULL) < 0 || count > INT32_MAX)
-        return node_error(at, e, "the output of '%s', shape %s, is too large", l->name,
-                          shape_text(&l->out, text));
+        return node_error(at, e, "the output of '%s', shape %s, is too large", l->name, shape_text(&l->out, text));
     return 0;
 }
 
@@ -146,9 +151,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     struct shape s = { 0 };
     bool found;
 
-    if (args_parse(&l->row->k, config, l->arg, e) < 0 ||
-        take_name(r, config, l->row->auto_name, &l->name, e) < 0 || check_dtype(config, e) < 0 ||
-        input_shape_of_layer(config, &found, &s, e) < 0)
+    if (args_parse(&l->row->k, config, l->arg, e) < 0 || take_name(r, config, l->row->auto_name, &l->name, e) < 0 ||
+        check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
         return -1;
     if (found && r->m->nlayers > 1)
         return node_error(place, e, "only the first layer may say the input's shape");
@@ -168,8 +172,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
 
 static int read_layer(struct reading *r, const struct node *at, struct err *e)
 {
-    static const char *const KERAS_KEYS[] = { "module",          "class_name",   "config",
-                                              "registered_name", "build_config", "name" };
+    static const char *const KERAS_KEYS[] = { "module",       "class_name", "config",       "registered_name",
+                                              "build_config", "name",       "inbound_nodes" };
     struct node config, class_name = node_get(at, "class_name"), registered = node_get(at, "registered_name");
     struct node own_name = node_get(at, "name");
     const struct kind *kind;
@@ -182,30 +186,41 @@ static int read_layer(struct reading *r, const struct node *at, struct err *e)
     if (node_present(&class_name) && node_only(at, KERAS_KEYS, COUNT_OF(KERAS_KEYS), e) < 0)
         return -1;
     if (node_present(&registered) && !str_eq(json_string_value(registered.v), name))
-        return node_error(&registered, e, "layers of one's own classes are not supported");
+        return node_error(&registered, e, "custom layer classes are not supported");
     if (str_eq(name, "InputLayer"))
         return read_input_layer(r, at, &config, e);
     if (r->m->nlayers >= MODEL_LAYERS_MAX)
         return node_error(at, e, "more than %d layers", MODEL_LAYERS_MAX);
+    if (str_eq(name, "Sequential") || str_eq(name, "Functional") || str_eq(name, "Model"))
+        return node_error(
+            at, e, "a model within a model is not supported yet: put the layers of the inner one here, in its place");
     if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
         return -1;
+    if (r->failed) {
+        double values[KIND_ARGS_MAX];
+        return args_parse(kind, &config, values, e);
+    }
     struct layer *l = new_layer(r->m);
     l->row = (const struct layer_row *)(const void *)kind;
     l->id = (enum layer_id)(l->row - layer_rows);
     return build_layer(r, l, at, &config, e);
 }
 
-static int read_layers(struct reading *r, const struct node *layers, struct err *e)
+/* order: of the items, or NULL for that of the list. */
+static int read_layers(struct reading *r, const struct node *layers, const size_t *order, struct err *e)
 {
     if (node_array(layers, e) < 0)
         return -1;
     for (size_t i = 0; i < node_size(layers); i++) {
-        struct node item = node_item(layers, i);
-        if (read_layer(r, &item, e) < 0)
+        struct node item = node_item(layers, order != NULL ? order[i] : i);
+        r->failed |= read_layer(r, &item, e) < 0;
+        if (r->failed && !node_collects(layers))
             return -1;
     }
+    if (r->failed)
+        return -1;
     if (r->m->nlayers == 0)
-        return node_error(layers, e, "there are no layers");
+        return node_error(layers, e, "the list of layers is empty");
     r->m->output = r->at;
     return 0;
 }
@@ -231,37 +246,61 @@ static int check_trainable(const struct node *config, struct err *e)
     return 0;
 }
 
-/* {"class_name": "Sequential", "config": {...}}: the config is a map, or in the oldest files the list of
- * layers. */
-static int read_keras(struct reading *r, const struct node *n, struct err *e)
+static int read_keras_config(struct reading *r, const struct node *config, struct err *e)
 {
-    static const char *const KEYS[] = { "module",       "class_name",     "config",        "registered_name",
-                                        "build_config", "compile_config", "keras_version", "backend" };
-    static const char *const CONFIG_KEYS[] = { "name", "trainable", "dtype", "layers", "build_input_shape" };
-    struct node class_name = node_get(n, "class_name"), config = node_get(n, "config"), layers;
-    const char *name;
+    static const char *const KEYS[] = { "name",         "trainable",    "dtype", "layers", "build_input_shape",
+                                        "input_layers", "output_layers" };
+    if (node_only(config, KEYS, COUNT_OF(KEYS), e) < 0 || check_dtype(config, e) < 0 || check_trainable(config, e) < 0)
+        return -1;
+    return read_model_name(r, config, e);
+}
 
-    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0 || node_str(&class_name, &name, e) < 0)
+/* Model(inputs, outputs) */
+static int read_functional(struct reading *r, const struct node *config, struct err *e)
+{
+    struct node layers = node_get(config, "layers");
+    auto_free size_t *order = NULL;
+    size_t n;
+    if (read_keras_config(r, config, e) < 0 || functional_chain(config, &order, &n, e) < 0)
         return -1;
-    if (str_eq(name, "Functional") || str_eq(name, "Model"))
-        return node_error(&class_name, e, "%s models are not supported yet, only Sequential", name);
-    if (!str_eq(name, "Sequential"))
-        return node_error(&class_name, e, "'%.60s' is not a model that can be read; only Sequential", name);
-    layers = json_is_array(config.v) ? config : node_get(&config, "layers");
-    if (json_is_array(config.v)) {
+    return read_layers(r, &layers, order, e);
+}
+
+/* The config is a map, or in the oldest files the list of layers. */
+static int read_sequential(struct reading *r, const struct node *config, struct err *e)
+{
+    struct node layers = json_is_array(config->v) ? *config : node_get(config, "layers");
+    if (json_is_array(config->v))
         r->m->name = xstrdup("sequential");
-    } else if (node_only(&config, CONFIG_KEYS, COUNT_OF(CONFIG_KEYS), e) < 0 || check_dtype(&config, e) < 0 ||
-               check_trainable(&config, e) < 0 || read_model_name(r, &config, e) < 0) {
+    else if (read_keras_config(r, config, e) < 0)
         return -1;
-    }
-    struct node built = node_get(&config, "build_input_shape");
+    struct node built = node_get(config, "build_input_shape");
     struct node first = node_item(&layers, 0), first_class = node_get(&first, "class_name");
     bool has_input_layer = str_eq(json_string_value(first_class.v), "InputLayer");
     struct shape s = { 0 };
     if (node_present(&built) && !has_input_layer &&
         (input_shape_read(&built, true, &s, e) < 0 || set_input(r, &built, &s, e) < 0))
         return -1;
-    return read_layers(r, &layers, e);
+    return read_layers(r, &layers, NULL, e);
+}
+
+/* {"class_name": "Sequential", "config": {...}} */
+static int read_keras(struct reading *r, struct node n, struct err *e)
+{
+    static const char *const KEYS[] = { "module",       "class_name",     "config",        "registered_name",
+                                        "build_config", "compile_config", "keras_version", "backend" };
+    struct node class_name = node_get(&n, "class_name");
+    const char *name;
+
+    n.lenient = true;
+    struct node config = node_get(&n, "config");
+    if (node_only(&n, KEYS, COUNT_OF(KEYS), e) < 0 || node_str(&class_name, &name, e) < 0)
+        return -1;
+    if (str_eq(name, "Functional") || str_eq(name, "Model"))
+        return read_functional(r, &config, e);
+    if (str_eq(name, "Sequential"))
+        return read_sequential(r, &config, e);
+    return node_error(&class_name, e, "'%.60s' is not a model that can be read; only Sequential and Functional", name);
 }
 
 /* Text from the manifest or a file: read with the places of its values, so that errors name line and column. */
@@ -272,7 +311,7 @@ static int read_keras_text(struct reading *r, const char *text, size_t n, const 
     if (yaml_parse(text, n, name, &doc, &source, e) < 0)
         return -1;
     struct node root = node_root(doc, source);
-    return read_keras(r, &root, e);
+    return read_keras(r, root, e);
 }
 
 static int read_keras_file(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
@@ -303,7 +342,7 @@ static int read_short(struct reading *r, const struct node *n, struct err *e)
     struct shape s = { 0 };
     if (node_present(&input) && (input_shape_read(&input, false, &s, e) < 0 || set_input(r, &input, &s, e) < 0))
         return -1;
-    return read_model_name(r, n, e) < 0 ? -1 : read_layers(r, &layers, e);
+    return read_model_name(r, n, e) < 0 ? -1 : read_layers(r, &layers, NULL, e);
 }
 
 static int read_any(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
@@ -319,12 +358,11 @@ static int read_any(struct reading *r, const struct node *n, const char *base_di
     if (node_present(&layers))
         return read_short(r, n, e);
     if (node_size(n) != 1)
-        return node_error(n, e, "beside %s nothing else can be said",
-                          node_present(&keras) ? "keras" : "kerasFile");
+        return node_error(n, e, "beside %s nothing else can be said", node_present(&keras) ? "keras" : "kerasFile");
     if (node_present(&file))
         return read_keras_file(r, &file, base_dir, e);
     if (!json_is_string(keras.v))
-        return read_keras(r, &keras, e);
+        return read_keras(r, keras, e);
     auto_free char *name =
         xasprintf("%s%s%s", n->src != NULL ? source_name(n->src) : "", n->src != NULL ? ": " : "", keras.path);
     return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), name, e);
@@ -333,7 +371,8 @@ static int read_any(struct reading *r, const struct node *n, const char *base_di
 int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e)
 {
     AUTO(strmap) *names = strmap_new();
-    struct reading r = { .m = m, .names = names };
+    AUTO(strmap) *numbered = strmap_new();
+    struct reading r = { .m = m, .names = names, .numbered = numbered };
     if (read_any(&r, n, base_dir, e) < 0)
         return -1;
     if (m->input_name == NULL)

@@ -1,5 +1,6 @@
 #include "nn/regularizer.h"
 
+#include "base/str.h"
 #include "nn/catalog.h"
 #include "tensor/kernel.h"
 
@@ -63,8 +64,8 @@ json_t *regularizer_json(const struct regularizer *r)
         return json_null();
     json_t *config = json_object();
     if (r->class_name[1] == '1')
-        json_object_set_new(config, "l1", json_real((double)r->l1));
+        json_object_set_new(config, "l1", json_real(str_float_decimal(r->l1)));
     if (strcmp(r->class_name, "L1") != 0)
-        json_object_set_new(config, "l2", json_real((double)r->l2));
+        json_object_set_new(config, "l2", json_real(str_float_decimal(r->l2)));
     return kind_serialized("keras.regularizers", r->class_name, config);
 }

@@ -39,6 +39,7 @@ struct rpc_lane {
 
 struct rpc_channel {
     char *target;
+    size_t receive_max;
     int lanes;
     struct mutex lock; /* of what follows */
     struct rpc_call *idle;
@@ -48,10 +49,12 @@ struct rpc_channel {
 
 enum { IDLE_MAX = 64, REOPEN_MS = 500 };
 
-static grpc_channel *lane_open(const char *target)
+static grpc_channel *lane_open(const char *target, size_t receive_max)
 {
+    grpc_arg args[RPC_CHANNEL_ARGS_MAX];
+    grpc_channel_args list = rpc_channel_args(receive_max, args);
     grpc_channel_credentials *credentials = rpc_channel_credentials();
-    grpc_channel *lane = grpc_channel_create(target, credentials, &RPC_CHANNEL_ARGS);
+    grpc_channel *lane = grpc_channel_create(target, credentials, &list);
     grpc_channel_credentials_release(credentials);
     return lane;
 }
@@ -62,9 +65,10 @@ struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel
     struct rpc_channel *c = xcalloc(1, sizeof(*c) + (size_t)lanes * sizeof(c->lane[0]));
     c->target = xstrdup(target);
     c->lanes = lanes;
+    c->receive_max = rpc_receive_max(options != NULL ? options->payload_max : 0);
     mutex_init(&c->lock);
     for (int i = 0; i < lanes; i++)
-        c->lane[i] = (struct rpc_lane){ .channel = lane_open(target), .opened_ms = clock_ms() };
+        c->lane[i] = (struct rpc_lane){ .channel = lane_open(target, c->receive_max), .opened_ms = clock_ms() };
     return c;
 }
 
@@ -144,7 +148,8 @@ static void run_batch(struct rpc_call *k, grpc_byte_buffer *request)
         { .op = GRPC_OP_RECV_INITIAL_METADATA, .data.recv_initial_metadata.recv_initial_metadata = &k->initial },
         { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &k->answer },
         { .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
-          .data.recv_status_on_client = { .trailing_metadata = &k->trailing, .status = &k->status,
+          .data.recv_status_on_client = { .trailing_metadata = &k->trailing,
+                                          .status = &k->status,
                                           .status_details = &k->details } },
     };
     if (grpc_call_start_batch(k->call, ops, COUNT_OF(ops), k, NULL) != GRPC_CALL_OK)
@@ -173,8 +178,8 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
     grpc_byte_buffer *request = NULL;
     if (rpc_bytes_of(head, head_size, pieces, npieces, piece_returned, k, &request, &k->early) < 0)
         return k;
-    gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                         gpr_time_from_millis(deadline_ms_from_now, GPR_TIMESPAN));
+    gpr_timespec deadline =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(deadline_ms_from_now, GPR_TIMESPAN));
     {
         MUTEX_GUARD(&c->lock);
         k->via = c->lane[k->lane].channel;
@@ -186,9 +191,10 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
     return k;
 }
 
-/* The peer could not be reached. gRPC asks for a name that is not known ever more seldom, up to every two minutes, without
- * a setting for it, and a replica that was restarted somewhere else is such a name for a while: the lane is opened anew,
- * which asks at once. Not more often than REOPEN_MS, so that a caller that tries again and again does no harm. */
+/* The peer could not be reached. gRPC asks for a name that is not known ever more seldom, up to every two minutes,
+ * without a setting for it, and a replica that was restarted somewhere else is such a name for a while: the lane is
+ * opened anew, which asks at once. Not more often than REOPEN_MS, so that a caller that tries again and again does no
+ * harm. */
 static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
 {
     grpc_channel *old = NULL;
@@ -199,7 +205,7 @@ static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
         if (l->channel != via || now - l->opened_ms < REOPEN_MS)
             return;
         old = l->channel;
-        *l = (struct rpc_lane){ .channel = lane_open(c->target), .opened_ms = now };
+        *l = (struct rpc_lane){ .channel = lane_open(c->target, c->receive_max), .opened_ms = now };
     }
     grpc_channel_destroy(old); /* its other calls go on to their end */
 }
@@ -247,8 +253,9 @@ static void wait_for_pieces(struct rpc_call *k)
 {
     char nothing;
     while (atomic_load(&k->borrowed) > 0)
-        grpc_completion_queue_pluck(k->queue, &nothing, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                                                   gpr_time_from_millis(5, GPR_TIMESPAN)), NULL);
+        grpc_completion_queue_pluck(k->queue, &nothing,
+                                    gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(5, GPR_TIMESPAN)),
+                                    NULL);
 }
 
 int rpc_wait(struct rpc_call *k, struct rpc_message **ret, struct err *e)

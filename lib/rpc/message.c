@@ -10,8 +10,9 @@ struct rpc_message {
     grpc_byte_buffer *bytes; /* what the spans point into, or */
     void *copy;
     const void *head;
-    void *head_copy;         /* when it did not lie in one piece */
+    void *head_copy; /* when it did not lie in one piece */
     size_t head_size, payload_size;
+    uint64_t caller;
     struct rpc_span *payload; /* into spans */
     size_t npayload, n;
     struct rpc_span spans[];
@@ -91,9 +92,11 @@ int rpc_message_take(grpc_byte_buffer *bytes, struct rpc_message **ret, struct e
     const grpc_slice_buffer *slices = &bytes->data.raw.slice_buffer;
     AUTO(rpc_message) *m = message_new(slices->count);
     m->bytes = bytes;
+    if (bytes->data.raw.compression != GRPC_COMPRESS_NONE)
+        return err_set(e, ERR_INPUT, "compressed messages are not taken: send it without compression");
     for (size_t i = 0; i < m->n; i++)
-        m->spans[i] = (struct rpc_span){ GRPC_SLICE_START_PTR(slices->slices[i]),
-                                         GRPC_SLICE_LENGTH(slices->slices[i]) };
+        m->spans[i] =
+            (struct rpc_span){ GRPC_SLICE_START_PTR(slices->slices[i]), GRPC_SLICE_LENGTH(slices->slices[i]) };
     if (split(m, e) < 0)
         return -1;
     *ret = TAKE(m);
@@ -123,6 +126,16 @@ void rpc_message_free(struct rpc_message *m)
     free(m->head_copy);
     free(m->copy);
     free(m);
+}
+
+void rpc_message_set_caller(struct rpc_message *m, uint64_t caller)
+{
+    m->caller = caller;
+}
+
+uint64_t rpc_message_caller(const struct rpc_message *m)
+{
+    return m->caller;
 }
 
 const void *rpc_message_head(const struct rpc_message *m, size_t *ret_size)
@@ -198,7 +211,7 @@ int rpc_bytes_of(const void *head, size_t head_size, const struct rpc_piece *pie
             done(done_user);
         else
             grpc_slice_buffer_add_indexed(slices, grpc_slice_new_with_user_data((void *)(uintptr_t)pieces[i].data,
-                                                                        pieces[i].size, done, done_user));
+                                                                                pieces[i].size, done, done_user));
     }
     if (!fits) {
         grpc_byte_buffer_destroy(bytes);

@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 
+#include "base/file.h"
 #include "base/log.h"
 
 /* gRPC's own messages are for people who look into it. */
@@ -18,6 +19,7 @@ void rpc_init(void)
      * computes and nobody waits for a call; names are looked up as every other program on the host does it. */
     setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100", 0);
     setenv("GRPC_DNS_RESOLVER", "native", 0);
+    file_raise_limit();
     grpc_init();
 }
 

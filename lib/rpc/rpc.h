@@ -15,8 +15,8 @@
 enum { RPC_PAYLOAD_FIELD = 15 };
 
 /* Call rpc_init once in main before anything else here and before there are threads (it sets environment variables
- * gRPC has no other knob for); never fork() without exec() after it. rpc_shutdown at the end, after all channels and
- * servers are gone. */
+ * gRPC has no other knob for, and raises the limit of open files); never fork() without exec() after it. rpc_shutdown
+ * at the end, after all channels and servers are gone. */
 void rpc_init(void);
 void rpc_shutdown(void);
 
@@ -38,21 +38,25 @@ size_t rpc_message_payload_size(const struct rpc_message *m);
 int rpc_message_next(const struct rpc_message *m, size_t *pos, const void **ret, size_t *ret_size);
 /* Copies payload bytes [offset, offset+n) out; false when beyond the end. */
 bool rpc_message_copy(const struct rpc_message *m, size_t offset, void *out, size_t n);
-/* A message of one's own bytes (copied), as if it had been received: for tests of handlers. */
+/* A message of the caller's bytes (copied), as if it had been received: for tests of handlers. */
 MUST_USE int rpc_message_of(const void *data, size_t n, struct rpc_message **ret, struct err *e);
+/* Which client sent it, for limits: the same for all calls of one address, and of one connection on loopback; 0: not
+ * known. It is no proof of who the client is. */
+uint64_t rpc_message_caller(const struct rpc_message *m);
 void rpc_message_free(struct rpc_message *m);
-DEFINE_AUTO(rpc_message, rpc_message_free)
+DEFINE_AUTO(rpc_message, rpc_message_free);
 
 /* ---- client ---- */
 struct rpc_channel; /* one TCP connection (or `lanes` of them) to one peer; connects lazily, reconnects by itself,
                        re-resolves names within 1 s, also one that was not known for long */
 struct rpc_channel_options {
-    int lanes;               /* parallel connections for bulk; default 1 */
+    int lanes;          /* parallel connections for bulk; default 1 */
+    size_t payload_max; /* an answer with more bytes of payload is an error */
 };
 /* target "host:port" (dns), "127.0.0.1:2222". Never blocks. */
 struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel_options *options);
 void rpc_channel_free(struct rpc_channel *c);
-DEFINE_AUTO(rpc_channel, rpc_channel_free)
+DEFINE_AUTO(rpc_channel, rpc_channel_free);
 const char *rpc_channel_target(const struct rpc_channel *c);
 
 /* method "/trainyard.v1.Parameters/Push". Started calls run in parallel; each must be finished by rpc_wait.
@@ -72,30 +76,40 @@ MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *he
                        struct rpc_message **ret, struct err *e);
 
 /* ---- server ---- */
-struct rpc_reply { /* filled by a handler */
-    struct buf head;                 /* packed response without its payload */
-    struct rpc_piece pieces[64];     /* payload, in order; done() is called when the bytes have left or cannot leave any
-                                        more, also when the handler fails, at the latest in rpc_server_free */
+struct rpc_reply {               /* filled by a handler */
+    struct buf head;             /* packed response without its payload */
+    struct rpc_piece pieces[64]; /* payload, in order; done() is called when the bytes have left or cannot leave any
+                                    more, also when the handler fails, at the latest in rpc_server_free */
     size_t npieces;
 };
 struct rpc_method {
-    const char *path;                /* "/trainyard.v1.Parameters/Push" */
+    const char *path; /* "/trainyard.v1.Parameters/Push" */
     /* Runs on one of the server's threads, several at once; may block for a while (other threads go on), but may not
      * wait for another call to come: after some short calls of a method the next one may hold up those behind it. The
      * message is borrowed. Error codes and messages travel to the client. */
     int (*handle)(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e);
     void *user;
+    bool bulk; /* requests or answers carry payload: a slow link has more time for them, and their caller is known */
+};
+struct rpc_server_options {
+    int threads;        /* that serve; at least 1 */
+    size_t payload_max; /* a request with more bytes of payload is refused */
+    /* How long a request may take to come in, and an answer to be read; 0: 30 s, and 300 s for bulk methods. What takes
+     * longer is cancelled, whatever deadline its caller has, so that nobody holds memory of the server for ever. */
+    int64_t call_ms, bulk_ms;
 };
 struct rpc_server;
 /* address "0.0.0.0:2222", "127.0.0.1:0" (any free port). A port in use is ERR_INPUT: "port 2222 is in use ...".
- * Also serves grpc.health.v1.Health/Check. threads >= 1. */
-MUST_USE int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods, int threads,
-                              struct rpc_server **ret, struct err *e);
+ * Also serves grpc.health.v1.Health/Check. */
+MUST_USE int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods,
+                              const struct rpc_server_options *options, struct rpc_server **ret, struct err *e);
 int rpc_server_port(const struct rpc_server *s);
+/* Does its own port take a new connection and answer? ERR_LOST or ERR_TIMEOUT. Not from a handler. */
+MUST_USE int rpc_server_answers(const struct rpc_server *s, int64_t deadline_ms, struct err *e);
 void rpc_server_set_serving(struct rpc_server *s, bool serving); /* health */
-/* Stops accepting, lets running calls finish for up to 5 s, cancels the rest, waits for handlers still running, joins the
- * threads. Not from a handler. */
+/* Stops accepting, lets running calls finish for up to 5 s, cancels the rest, waits for handlers still running, joins
+ * the threads. Not from a handler. */
 void rpc_server_free(struct rpc_server *s);
-DEFINE_AUTO(rpc_server, rpc_server_free)
+DEFINE_AUTO(rpc_server, rpc_server_free);
 
 #endif

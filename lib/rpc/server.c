@@ -1,29 +1,38 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
+#include <grpc/support/alloc.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "net/address.h"
+#include "rpc/accept.h"
+#include "rpc/caller.h"
 #include "rpc/health.h"
 #include "rpc/message.h"
 #include "rpc/settings.h"
 #include "rpc/status.h"
+#include "rpc/watch.h"
 
 enum {
-    REQUESTS_AHEAD = 16,    /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
+    REQUESTS_AHEAD = 16,     /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
     STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
-    SHORT_NS = 60 * 1000,  /* see keeps_turn */
-    WAITED_NS = 20 * 1000,  /* a request that lay ready is there sooner */
+    SHORT_NS = 60 * 1000,    /* see keeps_turn */
+    WAITED_NS = 20 * 1000,   /* a request that lay ready is there sooner */
     SHORT_RUNS = 8,
+    CALL_MS = 30 * 1000, /* see rpc_server_options */
+    BULK_MS = 300 * 1000,
+    WATCH_MS = 1000,
 };
 
 struct rpc_server {
     grpc_server *server;
     grpc_completion_queue *queue; /* shared: any free thread takes the next call, so one that blocks holds up none */
     int port;
+    char *self;                 /* its own address, for rpc_server_answers */
     struct rpc_method *methods; /* the caller's and Health/Check */
     void **handles;             /* gRPC's, by method */
     atomic_int *short_runs;     /* by method: calls one after the other that were short */
@@ -31,7 +40,10 @@ struct rpc_server {
     struct health health;
     struct thread *threads;
     int nthreads;
-    struct mutex turn;          /* whoever holds it looks at the queue */
+    struct watch watch;
+    int64_t call_ms, bulk_ms; /* for a request to come in, and for an answer to be read */
+    size_t receive_max;
+    struct mutex turn; /* whoever holds it looks at the queue */
     struct mutex lock;
     struct cond stopped;
     bool is_stopped;
@@ -41,8 +53,9 @@ struct rpc_server {
 
 /* A call from its request to the end of its answer. It is the tag of both. stage is atomic only so that
  * ThreadSanitizer, which cannot look into gRPC, sees one thread hand the call to the next. */
-enum stage { ASKED, ANSWERED };
+enum stage { ASKED, READING, ANSWERED };
 struct incoming {
+    struct watched watched;
     _Atomic(enum stage) stage;
     struct rpc_server *server;
     size_t method; /* nmethods: one that nobody registered */
@@ -56,6 +69,7 @@ struct incoming {
 
 static void incoming_free(struct incoming *in)
 {
+    watch_remove(&in->server->watch, &in->watched);
     if (in->call != NULL)
         grpc_call_unref(in->call);
     if (in->request != NULL)
@@ -83,9 +97,31 @@ static void ask(struct rpc_server *s, size_t method)
         rc = grpc_server_request_call(s->server, &in->call, &in->details, &in->metadata, s->queue, s->queue, in);
     else
         rc = grpc_server_request_registered_call(s->server, s->handles[method], &in->call, &in->deadline, &in->metadata,
-                                                 &in->request, s->queue, s->queue, in);
+                                                 NULL, s->queue, s->queue, in);
     if (rc != GRPC_CALL_OK)
         incoming_free(in); /* the server is stopping */
+}
+
+/* From now on the caller has so long; a handler that runs has no limit. */
+static void begin_wait(struct incoming *in)
+{
+    const struct rpc_server *s = in->server;
+    bool bulk = in->method < s->nmethods && s->methods[in->method].bulk;
+    watch_until(&in->watched, clock_ms() + (bulk ? s->bulk_ms : s->call_ms));
+}
+
+/* ---- reading ---- */
+
+/* The call has come, its message has not. gRPC could hand over both at once, but nobody could then end a call whose
+ * message never comes. When the message came with the call, this costs a turn of the queue and no waiting. */
+static void read_request(struct incoming *in)
+{
+    grpc_op ops[] = { { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &in->request } };
+    begin_wait(in);
+    watch_add(&in->server->watch, &in->watched, in->call);
+    atomic_store(&in->stage, READING);
+    if (grpc_call_start_batch(in->call, ops, COUNT_OF(ops), in, NULL) != GRPC_CALL_OK)
+        abort(); /* wrong ops: a bug of ours */
 }
 
 /* ---- answering ---- */
@@ -98,12 +134,15 @@ static void answer(struct incoming *in, grpc_byte_buffer *message, grpc_status_c
     grpc_op ops[4] = {
         { .op = GRPC_OP_SEND_INITIAL_METADATA },
         { .op = GRPC_OP_SEND_STATUS_FROM_SERVER,
-          .data.send_status_from_server = { .status = status, .status_details = e != NULL ? &text : NULL,
-                                            .trailing_metadata_count = e != NULL, .trailing_metadata = &name } },
+          .data.send_status_from_server = { .status = status,
+                                            .status_details = e != NULL ? &text : NULL,
+                                            .trailing_metadata_count = e != NULL,
+                                            .trailing_metadata = &name } },
         { .op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &in->was_cancelled },
         { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message },
     };
     grpc_call *call = in->call;
+    begin_wait(in);
     atomic_store(&in->stage, ANSWERED);
     if (grpc_call_start_batch(call, ops, message != NULL ? 4 : 3, in, NULL) != GRPC_CALL_OK)
         abort(); /* wrong ops: a bug of ours */
@@ -116,6 +155,14 @@ static void refuse_unknown(struct incoming *in)
     struct err e;
     err_put(&e, ERR_REFUSED, "no method %s here", method);
     answer(in, NULL, GRPC_STATUS_UNIMPLEMENTED, &e);
+}
+
+/* Its message was too long, or broke off; then nobody hears this. */
+static void refuse_broken(struct incoming *in)
+{
+    struct err e;
+    err_put(&e, ERR_INPUT, "the request did not arrive whole, or has more than %zu bytes", in->server->receive_max);
+    answer(in, NULL, rpc_status_of(e.code), &e);
 }
 
 static void reply_drop(struct rpc_reply *reply)
@@ -152,12 +199,21 @@ static void lend_pieces(struct rpc_server *s, struct rpc_reply *reply)
     atomic_fetch_add(&s->borrowed, reply->npieces);
 }
 
+static void note_caller(const struct incoming *in, struct rpc_message *request)
+{
+    char *peer = grpc_call_get_peer(in->call);
+    rpc_message_set_caller(request, rpc_caller(peer));
+    gpr_free(peer);
+}
+
 static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
 {
     const struct rpc_method *method = &in->server->methods[in->method];
     AUTO(rpc_message) *request = NULL;
     if (rpc_message_take(TAKE(in->request), &request, e) < 0)
         return err_wrap(e, "request %s", method->path);
+    if (method->bulk)
+        note_caller(in, request);
     struct rpc_reply reply;
     reply.head = (struct buf)BUF_INIT;
     reply.npieces = 0;
@@ -174,6 +230,7 @@ static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
 
 static void serve(struct incoming *in)
 {
+    watch_until(&in->watched, 0);
     if (in->method == in->server->nmethods) {
         refuse_unknown(in);
         return;
@@ -190,6 +247,30 @@ static void serve(struct incoming *in)
 
 /* ---- the threads ---- */
 
+/* What was begun for a call has ended. True: its request is there. */
+static bool take_event(struct incoming *in, bool success)
+{
+    enum stage stage = atomic_load(&in->stage);
+    if (stage == READING && success)
+        return true;
+    if (stage == READING) {
+        refuse_broken(in);
+        return false;
+    }
+    if (stage == ANSWERED || !success) {
+        incoming_free(in);
+        return false;
+    }
+    struct rpc_server *s = in->server;
+    size_t method = in->method;
+    if (method < s->nmethods)
+        read_request(in);
+    else
+        watch_add(&s->watch, &in->watched, in->call);
+    ask(s, method);
+    return method == s->nmethods;
+}
+
 /* Waits for a request; NULL: the queue was shut down. */
 static struct incoming *next_request(struct rpc_server *s)
 {
@@ -204,9 +285,8 @@ static struct incoming *next_request(struct rpc_server *s)
             continue;
         }
         struct incoming *in = event.tag;
-        if (atomic_load(&in->stage) != ANSWERED && event.success)
+        if (take_event(in, event.success != 0))
             return in;
-        incoming_free(in);
     }
 }
 
@@ -240,7 +320,6 @@ static void serve_loop(void *user)
         struct incoming *in = next_request(s);
         if (in == NULL)
             break;
-        ask(s, in->method);
         turn = keeps_turn(s, in, clock_ns() - begun > WAITED_NS);
         if (!turn)
             mutex_unlock(&s->turn);
@@ -257,10 +336,16 @@ static int open_port(struct rpc_server *s, const char *address, struct err *e)
     if (address_parse(address, &parsed, e) < 0)
         return -1;
     grpc_server_credentials *credentials = rpc_server_credentials();
-    s->port = grpc_server_add_http2_port(s->server, address, credentials);
+    /* gRPC does not know ":port"; its [::] takes IPv4 too, and is 0.0.0.0 where the kernel has no IPv6. */
+    auto_free char *where = *parsed.host == '\0' ? xasprintf("[::]%s", address) : xstrdup(address);
+    s->port = grpc_server_add_http2_port(s->server, where, credentials);
     grpc_server_credentials_release(credentials);
-    if (s->port > 0)
+    if (s->port > 0) {
+        bool all = parsed.host[0] == '\0' || str_eq(parsed.host, "0.0.0.0") || str_eq(parsed.host, "::");
+        const char *host = all ? "127.0.0.1" : parsed.host;
+        s->self = xasprintf(strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d", host, s->port);
         return 0;
+    }
     if (address_check(address, e) < 0) /* gRPC does not say why */
         return -1;
     return err_set(e, ERR_INPUT, "cannot listen on '%s'", address);
@@ -278,8 +363,7 @@ static void register_methods(struct rpc_server *s, const struct rpc_method *meth
     s->health.methods = s->methods;
     s->health.nmethods = s->nmethods;
     for (size_t i = 0; i < s->nmethods; i++) {
-        s->handles[i] = grpc_server_register_method(s->server, s->methods[i].path, NULL,
-                                                    GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
+        s->handles[i] = grpc_server_register_method(s->server, s->methods[i].path, NULL, GRPC_SRM_PAYLOAD_NONE, 0);
         if (s->handles[i] == NULL)
             abort(); /* the same path twice: a bug of ours */
     }
@@ -287,6 +371,8 @@ static void register_methods(struct rpc_server *s, const struct rpc_method *meth
 
 static int start_threads(struct rpc_server *s, int threads, struct err *e)
 {
+    if (!s->watch.thread.started && watch_start(&s->watch, MIN((int64_t)WATCH_MS, s->call_ms), e) < 0)
+        return -1;
     s->threads = xcalloc((size_t)threads, sizeof(*s->threads));
     for (; s->nthreads < threads; s->nthreads++)
         if (thread_start(&s->threads[s->nthreads], "rpc", serve_loop, s, e) < 0)
@@ -294,21 +380,33 @@ static int start_threads(struct rpc_server *s, int threads, struct err *e)
     return 0;
 }
 
-int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods, int threads,
-                     struct rpc_server **ret, struct err *e)
+static grpc_server *make_server(size_t receive_max)
+{
+    grpc_arg args[RPC_SERVER_ARGS_MAX];
+    grpc_channel_args list = rpc_server_args(receive_max, args);
+    return grpc_server_create(&list, NULL);
+}
+
+int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods,
+                     const struct rpc_server_options *options, struct rpc_server **ret, struct err *e)
 {
     AUTO(rpc_server) *s = xcalloc(1, sizeof(*s));
+    accept_keep_spare();
+    s->call_ms = options->call_ms > 0 ? options->call_ms : CALL_MS;
+    s->bulk_ms = options->bulk_ms > 0 ? options->bulk_ms : BULK_MS;
+    s->receive_max = rpc_receive_max(options->payload_max);
+    watch_init(&s->watch);
     mutex_init(&s->turn);
     mutex_init(&s->lock);
     cond_init(&s->stopped);
     atomic_init(&s->health.serving, true);
-    s->server = grpc_server_create(&RPC_SERVER_ARGS, NULL);
+    s->server = make_server(s->receive_max);
     s->queue = grpc_completion_queue_create_for_next(NULL);
     grpc_server_register_completion_queue(s->server, s->queue, NULL);
     register_methods(s, methods, nmethods);
     int rc = open_port(s, address, e);
     grpc_server_start(s->server); /* also after a failure: only a started server can be stopped */
-    if (rc < 0 || start_threads(s, MAX(threads, 1), e) < 0)
+    if (rc < 0 || start_threads(s, MAX(options->threads, 1), e) < 0)
         return -1;
     for (size_t i = 0; i <= s->nmethods; i++)
         for (int j = 0; j < REQUESTS_AHEAD; j++)
@@ -320,6 +418,13 @@ int rpc_server_start(const char *address, const struct rpc_method *methods, size
 int rpc_server_port(const struct rpc_server *s)
 {
     return s->port;
+}
+
+int rpc_server_answers(const struct rpc_server *s, int64_t deadline_ms, struct err *e)
+{
+    AUTO(rpc_channel) *c = rpc_channel_new(s->self, NULL);
+    AUTO(rpc_message) *m = NULL;
+    return rpc_unary(c, "/grpc.health.v1.Health/Check", NULL, 0, NULL, 0, deadline_ms, &m, e);
 }
 
 void rpc_server_set_serving(struct rpc_server *s, bool serving)
@@ -364,6 +469,7 @@ void rpc_server_free(struct rpc_server *s)
     grpc_completion_queue_destroy(s->queue);
     while (atomic_load(&s->borrowed) > 0) /* connections close in the background */
         clock_sleep_ms(1);
+    watch_fini(&s->watch);
     cond_fini(&s->stopped);
     mutex_fini(&s->lock);
     mutex_fini(&s->turn);
@@ -371,5 +477,6 @@ void rpc_server_free(struct rpc_server *s)
     free(s->methods);
     free(s->handles);
     free(s->short_runs);
+    free(s->self);
     free(s);
 }

@@ -2,53 +2,86 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "rpc/split.h"
 
 /* grpc_arg wants char *, and only reads it. */
-#define ARG(name, number)                                                                          \
-    {                                                                                              \
-        .type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)(name), .value.integer = (number)      \
+#define ARG(name, number)                                                                                              \
+    {                                                                                                                  \
+        .type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)(name), .value.integer = (number)                          \
     }
 
 /* Bytes: large frames and reads, so that a tensor is a few pieces and not hundreds, and a window that lets a model of
  * ordinary size go without waiting for leave (test/bench/bench_rpc.c: a pull of 407,080 bytes falls from 155 us to 89).
- * A frame has at most 1 MiB, since a ping waits behind the frames that were handed to the connection before it. */
-#define BULK_ARGS                                                                                  \
-    ARG(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1), ARG(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1),       \
-        ARG(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20), ARG(GRPC_ARG_TCP_READ_CHUNK_SIZE, 512 << 10),\
-        ARG(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20), ARG(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20)
+ * A frame has at most 1 MiB, since a ping waits behind the frames that were handed to the connection before it.
+ * Nothing is compressed, and what a peer compressed is refused: a few kB must not become the size of the limit. */
+#define BULK_ARGS                                                                                                      \
+    ARG(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1), ARG(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0),                        \
+        ARG(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0), ARG(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20),                \
+        ARG(GRPC_ARG_TCP_READ_CHUNK_SIZE, 512 << 10), ARG(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20),                  \
+        ARG(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20)
 
 /* Liveness: a peer is pinged every 5 s, and dead when it has not answered for 20 s: noticed within 25 s. The answer of
  * one behind a slow link may come late, since pings wait behind some MiB of bulk in the same connection. Pings go on
  * between calls, and the server does not take them for an attack. */
-#define ALIVE_ARGS                                                                                 \
-    ARG(GRPC_ARG_KEEPALIVE_TIME_MS, 5000), ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),               \
-        ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),                                           \
-        ARG(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0)
+#define ALIVE_ARGS                                                                                                     \
+    ARG(GRPC_ARG_KEEPALIVE_TIME_MS, 5000), ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),                                  \
+        ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1), ARG(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0)
 
-static grpc_arg channel_args[] = {
+static const grpc_arg CHANNEL_ARGS[] = {
     BULK_ARGS,
     ALIVE_ARGS,
-    ARG(GRPC_ARG_ENABLE_RETRIES, 0),                    /* a retry is the caller's: it knows what is safe to repeat */
-    ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),         /* a lane is a connection of its own */
+    ARG(GRPC_ARG_ENABLE_RETRIES, 0),            /* a retry is the caller's: it knows what is safe to repeat */
+    ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* a lane is a connection of its own */
     ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50),
     ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000),
-    ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000),       /* despite its name: how long one attempt to connect may take */
+    ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000), /* despite its name: how long one attempt to connect may take */
     ARG(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000), /* a restarted pod has a new address */
     ARG(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
     ARG(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
 };
-const grpc_channel_args RPC_CHANNEL_ARGS = { COUNT_OF(channel_args), channel_args };
 
-static grpc_arg server_args[] = {
+/* Limits of what one peer may have open. A worker has a few calls at a time on a connection (WINDOW in
+ * params/params_grpc.c); others wait at the caller. A connection without calls is closed, and opened again by the next
+ * call of an honest caller. */
+enum { STREAMS_MAX = 32, IDLE_MS = 300 * 1000, HANDSHAKE_MS = 20 * 1000 };
+static const grpc_arg SERVER_ARGS[] = {
     BULK_ARGS,
     ALIVE_ARGS,
     ARG(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000),
     ARG(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0),
-    ARG(GRPC_ARG_ALLOW_REUSEPORT, 0),                   /* a port in use is an error, not a coin to toss */
+    ARG(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a port in use is an error, not a coin to toss */
+    ARG(GRPC_ARG_MAX_CONCURRENT_STREAMS, STREAMS_MAX),
+    ARG(GRPC_ARG_MAX_CONNECTION_IDLE_MS, IDLE_MS),
+    ARG(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS),
 };
-const grpc_channel_args RPC_SERVER_ARGS = { COUNT_OF(server_args), server_args };
+
+size_t rpc_receive_max(size_t payload_max)
+{
+    return MIN(payload_max, (size_t)INT_MAX - RPC_HEAD_MAX) + RPC_HEAD_MAX;
+}
+
+static grpc_channel_args with_limit(const grpc_arg *fixed, size_t n, size_t receive_max, grpc_arg *args)
+{
+    const grpc_arg limit = ARG(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)receive_max);
+    memcpy(args, fixed, n * sizeof(*fixed));
+    args[n] = limit;
+    return (grpc_channel_args){ n + 1, args };
+}
+
+grpc_channel_args rpc_channel_args(size_t receive_max, grpc_arg args[RPC_CHANNEL_ARGS_MAX])
+{
+    _Static_assert(COUNT_OF(CHANNEL_ARGS) < RPC_CHANNEL_ARGS_MAX, "room for the limit");
+    return with_limit(CHANNEL_ARGS, COUNT_OF(CHANNEL_ARGS), receive_max, args);
+}
+
+grpc_channel_args rpc_server_args(size_t receive_max, grpc_arg args[RPC_SERVER_ARGS_MAX])
+{
+    _Static_assert(COUNT_OF(SERVER_ARGS) < RPC_SERVER_ARGS_MAX, "room for the limit");
+    return with_limit(SERVER_ARGS, COUNT_OF(SERVER_ARGS), receive_max, args);
+}
 
 grpc_channel_credentials *rpc_channel_credentials(void)
 {

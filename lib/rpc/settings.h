@@ -5,8 +5,12 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 
-extern const grpc_channel_args RPC_CHANNEL_ARGS;
-extern const grpc_channel_args RPC_SERVER_ARGS;
+enum { RPC_CHANNEL_ARGS_MAX = 32, RPC_SERVER_ARGS_MAX = 32 };
+/* Bytes of a message whose payload has at most payload_max. */
+size_t rpc_receive_max(size_t payload_max);
+/* Fills args, which must live as long as the result. */
+grpc_channel_args rpc_channel_args(size_t receive_max, grpc_arg args[RPC_CHANNEL_ARGS_MAX]);
+grpc_channel_args rpc_server_args(size_t receive_max, grpc_arg args[RPC_SERVER_ARGS_MAX]);
 
 /* The one place where credentials come in. The caller releases them. */
 grpc_channel_credentials *rpc_channel_credentials(void);

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum { RPC_HEAD_MAX = 64 << 20 }; /* a head is parsed into memory, so it is bounded; a payload is not */
+enum { RPC_HEAD_MAX = 16 << 20 }; /* a head is parsed into memory, so it is bounded; a payload is not */
 
 struct rpc_span { /* a run of received bytes */
     const unsigned char *data;
@@ -19,10 +19,10 @@ struct rpc_span { /* a run of received bytes */
 
 /* Where the payload field lies, as offsets from the start of the message. */
 struct rpc_split {
-    size_t field;          /* of its tag: the head goes up to here ... */
-    size_t payload;        /* of its first byte */
-    size_t end;            /* behind its last byte: ... and on from here (fields that newer peers send behind it) */
-    size_t total;          /* of the message */
+    size_t field;   /* of its tag: the head goes up to here ... */
+    size_t payload; /* of its first byte */
+    size_t end;     /* behind its last byte: ... and on from here (fields that newer peers send behind it) */
+    size_t total;   /* of the message */
 };
 /* Without a payload field all but total are total, or: field == payload == end == total.
  * ERR_INPUT: cut off, wrong wire types, a second payload, or a head above RPC_HEAD_MAX. */

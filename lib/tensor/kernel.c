@@ -84,18 +84,18 @@ static inline double fold(const float lane[KERNEL_LANES])
 }
 
 /* Sums f(x[i]) of at most BLOCK elements. */
-#define BLOCK_SUM(name, f)                                                                         \
-    static KERNEL double name(const float *restrict x, size_t n)                                   \
-    {                                                                                              \
-        float lane[KERNEL_LANES] = { 0 };                                                          \
-        size_t i = 0;                                                                              \
-        for (; i + KERNEL_LANES <= n; i += KERNEL_LANES) {                                         \
-            for (size_t k = 0; k < KERNEL_LANES; k++)                                              \
-                lane[k] += f(x[i + k]);                                                            \
-        }                                                                                          \
-        for (size_t k = 0; i + k < n; k++)                                                         \
-            lane[k] += f(x[i + k]);                                                                \
-        return fold(lane);                                                                         \
+#define BLOCK_SUM(name, f)                                                                                             \
+    static KERNEL double name(const float *restrict x, size_t n)                                                       \
+    {                                                                                                                  \
+        float lane[KERNEL_LANES] = { 0 };                                                                              \
+        size_t i = 0;                                                                                                  \
+        for (; i + KERNEL_LANES <= n; i += KERNEL_LANES) {                                                             \
+            for (size_t k = 0; k < KERNEL_LANES; k++)                                                                  \
+                lane[k] += f(x[i + k]);                                                                                \
+        }                                                                                                              \
+        for (size_t k = 0; i + k < n; k++)                                                                             \
+            lane[k] += f(x[i + k]);                                                                                    \
+        return fold(lane);                                                                                             \
     }
 
 static inline float square(float v)
@@ -124,21 +124,31 @@ double kernel_sum_squares(const float *x, size_t n)
 }
 
 /* A float is NaN or Inf when all bits of its exponent are set. */
-static KERNEL uint32_t count_strange(const float *restrict x, size_t n)
+static KERNEL uint32_t count_strange(const unsigned char *restrict x, size_t n)
 {
     uint32_t strange = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
-        memcpy(&bits, x + i, sizeof(bits));
+        memcpy(&bits, x + i * sizeof(bits), sizeof(bits));
         strange += (bits & 0x7F800000U) == 0x7F800000U;
     }
     return strange;
 }
 
-bool kernel_all_finite(const float *x, size_t n)
+size_t kernel_argmax(const float *x, size_t n)
 {
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
+bool kernel_all_finite(const void *x, size_t n)
+{
+    const unsigned char *bytes = x;
     for (size_t i = 0; i < n; i += BLOCK) {
-        if (count_strange(x + i, n - i < BLOCK ? n - i : BLOCK) > 0)
+        if (count_strange(bytes + i * sizeof(float), n - i < BLOCK ? n - i : BLOCK) > 0)
             return false;
     }
     return true;

@@ -54,8 +54,9 @@ void kernel_relu_backward(const float *y, const float *dy, float *dx, size_t n);
 /* Sums in float lanes of blocks of 4096, blocks in double. */
 double kernel_sum_abs(const float *x, size_t n);
 double kernel_sum_squares(const float *x, size_t n);
-/* No NaN and no Inf among them; true for n 0. */
-bool kernel_all_finite(const float *x, size_t n);
+/* No NaN and no Inf among n floats, at any address; true for n 0. */
+bool kernel_all_finite(const void *x, size_t n);
+size_t kernel_argmax(const float *x, size_t n); /* of equal ones the first; n >= 1 */
 
 /* ---- functions of one float that vectorise inside a KERNEL loop (about 2 ulp) ----
  * Argument reduction x = k ln2 + r, |r| <= ln2/2, then the Taylor series of e^r - 1, whose 8th term is

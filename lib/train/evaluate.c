@@ -10,13 +10,15 @@ struct evaluator {
     double *sums;
 };
 
-int evaluator_new(const struct model *m, const struct dataset *d, int64_t batch_size, struct evaluator **ret, struct err *e)
+int evaluator_new(const struct model *m, const struct dataset *d, int64_t batch_size, struct evaluator **ret,
+                  struct err *e)
 {
-    AUTO(evaluator) *v = xcalloc(1, sizeof *v);
+    AUTO(evaluator) *v = xcalloc(1, sizeof(*v));
     v->m = m;
-    v->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(d), .examples = dataset_size(d),
-                                       .batch_size = batch_size, .shuffle = false };
-    v->sums = xcalloc(metrics_width(m), sizeof *v->sums);
+    v->space = (struct ordinal_space){
+        .fingerprint = dataset_fingerprint(d), .examples = dataset_size(d), .batch_size = batch_size, .shuffle = false
+    };
+    v->sums = xcalloc(metrics_width(m), sizeof(*v->sums));
     if (exec_new(m, ordinal_space_rows(&v->space), 0, &v->exec, e) < 0 || loader_new(d, &v->space, &v->loader, e) < 0)
         return -1;
     *ret = TAKE(v);
@@ -33,9 +35,10 @@ void evaluator_free(struct evaluator *v)
     free(v);
 }
 
-int evaluator_run(struct evaluator *v, const float *params, bool (*stop)(void *user), void *user, double *ret, struct err *e)
+int evaluator_run(struct evaluator *v, const float *params, bool (*stop)(void *user), void *user, double *ret,
+                  struct err *e)
 {
-    memset(v->sums, 0, metrics_width(v->m) * sizeof *v->sums);
+    memset(v->sums, 0, metrics_width(v->m) * sizeof(*v->sums));
     int64_t batches = ordinal_space_batches(&v->space);
     for (int64_t i = 0; i < batches; i++) {
         struct batch b;

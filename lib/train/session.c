@@ -8,13 +8,13 @@
 #include "base/log.h"
 #include "base/stop.h"
 
-/* PUSH_MS: of each message, beside the time of its bytes (train/params.h). A signal ends a pull or push that has taken
+/* PUSH_MS: of each message, beside the time of its bytes (params/params.h). A signal ends a pull or push that has taken
  * LEAVE_MS; a shorter one is brought to its end. */
 enum { PUSH_MS = 30000, RETRY_MS = 50, EXPLAIN_MS = 5000, LEAVE_MS = 5000 };
 
 /* One batch on its way: its gradient stays until every ps has it. */
 struct step {
-    float *grads;    /* of params_gradients */
+    float *grads; /* of params_gradients */
     double *sums;
     int64_t ordinal; /* -1: none */
     uint64_t compute_ns, data_ns, network_ns, wait_ns;
@@ -25,11 +25,12 @@ struct session {
     struct session_stats *stats;
     struct exec *exec;
     struct loader *loader;
-    size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
+    size_t *offsets, *counts, nvars;     /* of trainable variables, for clipping */
     struct step steps[PARAMS_GRADIENTS]; /* computed now, and in flight */
     int current;
-    struct batch ahead;              /* read while a push was in flight; ordinal -1: none */
-    int64_t explained_ms;            /* when a long pull or push was explained last */
+    float *weights;       /* of the examples of a batch, where classes have some */
+    struct batch ahead;   /* read while a push was in flight; ordinal -1: none */
+    int64_t explained_ms; /* when a long pull or push was explained last */
 };
 
 static void session_fini(struct session *s)
@@ -38,15 +39,16 @@ static void session_fini(struct session *s)
     loader_free(s->loader);
     free(s->offsets);
     free(s->counts);
+    free(s->weights);
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
         free(s->steps[i].sums);
 }
-DEFINE_AUTO_FINI(session, session_fini)
+DEFINE_AUTO_FINI(session, session_fini);
 
 static void clip_table(struct session *s, const struct model *m)
 {
-    s->offsets = xcalloc(model_variables(m) + 1, sizeof *s->offsets);
-    s->counts = xcalloc(model_variables(m) + 1, sizeof *s->counts);
+    s->offsets = xcalloc(model_variables(m) + 1, sizeof(*s->offsets));
+    s->counts = xcalloc(model_variables(m) + 1, sizeof(*s->counts));
     for (size_t i = 0; i < model_variables(m); i++) {
         const struct variable *v = model_variable(m, i);
         if (v->kind != VAR_TRAINABLE)
@@ -65,6 +67,8 @@ static int session_init(struct session *s, struct err *e)
         return -1;
     clip_table(s, m);
     s->ahead.ordinal = -1;
+    if (c->class_weights != NULL)
+        s->weights = xcalloc(ordinal_space_rows(c->space), sizeof(*s->weights));
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
         s->steps[i] = (struct step){ .ordinal = -1, .sums = xcalloc(metrics_width(m), sizeof(double)) };
     return 0;
@@ -157,12 +161,20 @@ static int pull(struct session *s, struct err *e)
     return 0;
 }
 
+/* A ps refused the gradient, which was finite here: the chief has to hear of it. */
+static int refused(struct session *s, const struct step *step, const struct err *cause, struct err *e)
+{
+    if (err_is(cause, ERR_DIVERGED))
+        member_diverged(s->config->member, step->ordinal);
+    return err_set(e, cause->code, "%s", cause->msg);
+}
+
 static int push_again(struct session *s, struct step *step, struct err *cause, struct push_result *ret, struct err *e)
 {
     struct patience patience = { 0 };
     do {
         if (wait_for_ps(s, &patience, cause) < 0)
-            return err_set(e, cause->code, "%s", cause->msg);
+            return refused(s, step, cause, e);
     } while (params_push(s->config->params, step->ordinal, step->grads, PUSH_MS, ret, cause) < 0);
     patience_over(s, &patience);
     return 0;
@@ -173,10 +185,13 @@ static int push_again(struct session *s, struct step *step, struct err *cause, s
 static void hand_in(struct session *s, struct step *step, const struct push_result *pushed)
 {
     int64_t staleness = MAX(pushed->staleness, 0);
-    member_done(s->config->member,
-                &(struct member_step){ .ordinal = step->ordinal, .sums = step->sums, .compute_ns = step->compute_ns,
-                                       .network_ns = step->network_ns, .data_ns = step->data_ns, .wait_ns = step->wait_ns,
-                                       .staleness = (uint64_t)staleness });
+    member_done(s->config->member, &(struct member_step){ .ordinal = step->ordinal,
+                                                          .sums = step->sums,
+                                                          .compute_ns = step->compute_ns,
+                                                          .network_ns = step->network_ns,
+                                                          .data_ns = step->data_ns,
+                                                          .wait_ns = step->wait_ns,
+                                                          .staleness = (uint64_t)staleness });
     step->ordinal = -1;
 }
 
@@ -209,8 +224,8 @@ const char *session_divergence_cure(bool asynchronous, bool overlap)
 struct early {
     struct session *s;
     struct step *step;
-    size_t sent;   /* floats from here on were given to params_push_early */
-    bool finite;   /* so far */
+    size_t sent; /* floats from here on were given to params_push_early */
+    bool finite; /* so far */
 };
 
 /* A part that is not finite ends it: what was sent stays applied, nothing more is sent. */
@@ -266,19 +281,27 @@ static int take_batch(struct session *s, int64_t ordinal, struct batch *ret, str
     return 0;
 }
 
+static void weigh(struct session *s, struct batch *b)
+{
+    if (s->weights == NULL)
+        return;
+    class_weights_of(s->config->class_weights, b, s->weights);
+    b->weight = s->weights;
+}
+
 static int compute(struct session *s, struct step *step, struct err *e)
 {
     const struct session_config *c = s->config;
     struct batch batch;
     int64_t t0 = clock_ns();
-    if (take_batch(s, step->ordinal, &batch, e) < 0 ||
-        params_gradients(c->params, s->current, &step->grads, e) < 0)
+    if (take_batch(s, step->ordinal, &batch, e) < 0 || params_gradients(c->params, s->current, &step->grads, e) < 0)
         return -1;
     if (loader_prefetches(s->loader))
         loader_hint(s->loader, member_peek(c->member));
+    weigh(s, &batch);
     int64_t t1 = clock_ns();
     double loss;
-    memset(step->sums, 0, metrics_width(c->model) * sizeof *step->sums);
+    memset(step->sums, 0, metrics_width(c->model) * sizeof(*step->sums));
     params_mark(c->params);
     bool finite = backpropagate(s, step, &batch, &loss);
     step->data_ns = (uint64_t)(t1 - t0);

@@ -9,27 +9,28 @@
 #define TRAINYARD_TRAIN_SESSION_H
 
 #include "base/thread.h"
-#include "nn/exec.h"
-#include "train/member.h"
-#include "train/params.h"
+#include "coord/member.h"
+#include "nn/class_weight.h"
+#include "params/params.h"
 
 struct session_config {
-    const struct model *model;       /* all borrowed */
+    const struct model *model; /* all borrowed */
     const struct dataset *dataset;
     const struct ordinal_space *space;
     struct params *params;
     struct member *member;
-    const char *name;                /* "worker-3" */
-    int64_t max_wait_ms;             /* without a ps */
-    bool asynchronous;               /* other workers may update the variables between a pull and a push */
-    bool overlap;                    /* compute the next batch while a push is in flight; never with local params */
-    struct mutex *step_gate;         /* NULL, or locked around each update (a chief of this process holds it while it
-                                        takes a snapshot between two steps) */
+    const struct class_weights *class_weights; /* NULL: none */
+    const char *name;                          /* "worker-3" */
+    int64_t max_wait_ms;                       /* without a ps */
+    bool asynchronous;                         /* other workers may update the variables between a pull and a push */
+    bool overlap;            /* compute the next batch while a push is in flight; never with local params */
+    struct mutex *step_gate; /* NULL, or locked around each update (a chief of this process holds it while it
+                                takes a snapshot between two steps) */
 };
 
 struct session_stats { /* for /metrics and /progress; read by other threads (relaxed) */
     _Atomic int64_t steps, examples;
-    _Atomic double loss;             /* of the last batch */
+    _Atomic double loss; /* of the last batch */
     _Atomic int64_t last_ordinal;
 };
 

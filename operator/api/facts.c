@@ -14,18 +14,41 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-static const char *label(const struct job_kind *k, const json_t *object, const char *name)
+/* A member of metadata.labels; prefix "": the name is whole. */
+static const char *label_of(const json_t *metadata, const char *prefix, const char *name)
 {
     char key[LABEL_KEY_MAX];
 
-    if (!str_fmt(key, sizeof(key), "%s%s", k->label_prefix, name))
+    if (!str_fmt(key, sizeof(key), "%s%s", prefix, name))
         return NULL;
-    return text_of(json_object_get(json_object_get(object, "metadata"), "labels"), key);
+    return text_of(json_object_get(metadata, "labels"), key);
+}
+
+static const char *label(const struct job_kind *k, const json_t *object, const char *name)
+{
+    return label_of(json_object_get(object, "metadata"), k->label_prefix, name);
+}
+
+/* Name of the job of this kind that controls it; NULL: none does. */
+static const char *owner_name(const struct job_kind *k, const json_t *object)
+{
+    const json_t *owner;
+    size_t i, n = strlen(k->resource.group);
+
+    json_array_foreach(json_object_get(json_object_get(object, "metadata"), "ownerReferences"), i, owner)
+    {
+        const char *group = text_of(owner, "apiVersion");
+        if (json_is_true(json_object_get(owner, "controller")) && str_eq(text_of(owner, "kind"), k->resource.kind) &&
+            group != NULL && strncmp(group, k->resource.group, n) == 0 && group[n] == '/')
+            return text_of(owner, "name");
+    }
+    return NULL;
 }
 
 const char *pod_job_name(const struct job_kind *k, const json_t *object)
 {
-    return label(k, object, "job-name");
+    const char *owner = owner_name(k, object);
+    return owner != NULL ? owner : label(k, object, "job-name");
 }
 
 /* ---- what pods and services share ---- */
@@ -59,10 +82,64 @@ const char *facts_owner_uid(const json_t *metadata)
     const json_t *owner;
     size_t i;
 
-    json_array_foreach(json_object_get(metadata, "ownerReferences"), i, owner)
-        if (json_is_true(json_object_get(owner, "controller")))
-            return text_of(owner, "uid");
+    json_array_foreach(json_object_get(metadata, "ownerReferences"), i,
+                       owner) if (json_is_true(json_object_get(owner, "controller"))) return text_of(owner, "uid");
     return NULL;
+}
+
+/* "digits-worker-3" of job "digits" */
+static int read_name(const char *name, const char *job, enum role *ret_role, int *ret_index)
+{
+    size_t n = strlen(job);
+    const char *dash = name != NULL ? strrchr(name, '-') : NULL;
+    enum role r;
+    int i;
+
+    if (dash == NULL || strncmp(name, job, n) != 0 || name[n] != '-' || dash <= name + n)
+        return -1;
+    auto_free char *role = xstrndup(name + n + 1, (size_t)(dash - name) - n - 1);
+    if (read_role(role, &r) < 0 || read_index(dash + 1, &i) < 0)
+        return -1;
+    *ret_role = r;
+    *ret_index = i;
+    return 0;
+}
+
+/* Which replica it is of. ret_right: its labels say the same, and are those by which it is watched. */
+static int read_place(const struct job_kind *k, const json_t *object, enum role *ret_role, int *ret_index,
+                      bool *ret_right)
+{
+    const char *job = owner_name(k, object), *name = text_of(json_object_get(object, "metadata"), "name");
+    enum role by_label = ROLE_COUNT;
+    int index = -1;
+
+    bool labelled = read_role(label(k, object, "replica-type"), &by_label) == 0 &&
+                    read_index(label(k, object, "replica-index"), &index) == 0;
+    if (job == NULL || read_name(name, job, ret_role, ret_index) < 0) {
+        if (!labelled)
+            return -1;
+        *ret_role = by_label;
+        *ret_index = index;
+    }
+    *ret_right = labelled && by_label == *ret_role && index == *ret_index &&
+                 str_eq(label(k, object, "operator-name"), k->controller) &&
+                 (job == NULL || str_eq(label(k, object, "job-name"), job));
+    return 0;
+}
+
+int64_t facts_version(const json_t *metadata)
+{
+    const char *version = text_of(metadata, "resourceVersion");
+    int64_t n;
+    return version != NULL && str_i64(version, 0, INT64_MAX, &n, NULL) == 0 ? n : 0;
+}
+
+bool facts_are_labelled(const struct job_kind *k, const json_t *metadata, const char *job)
+{
+    const char *by = k->own_processes ? label_of(metadata, "", "app.kubernetes.io/managed-by")
+                                      : label_of(metadata, k->label_prefix, "operator-name");
+    return job != NULL && str_eq(by, k->own_processes ? "trainyard-operator" : k->controller) &&
+           str_eq(label_of(metadata, k->label_prefix, "job-name"), job);
 }
 
 static char *copy_or_null(const char *s)
@@ -74,7 +151,7 @@ static char *copy_or_null(const char *s)
 
 struct why {
     const char *reason, *message;
-    bool last_words;   /* the message's end says more than its beginning */
+    bool last_words; /* the message's end says more than its beginning */
 };
 
 static bool continues(char c)
@@ -136,19 +213,22 @@ static const json_t *ended(const json_t *container)
 struct containers {
     const json_t *init, *main; /* lists of statuses */
     const json_t *trainer;     /* the one that trains, by its name, else the first; NULL: no status yet */
+    bool named;                /* by its name */
 };
 
 static struct containers containers_of(const struct job_kind *k, const json_t *status)
 {
-    struct containers c = { json_object_get(status, "initContainerStatuses"), json_object_get(status, "containerStatuses"),
-                            NULL };
+    struct containers c = { json_object_get(status, "initContainerStatuses"),
+                            json_object_get(status, "containerStatuses"), NULL, false };
     const json_t *one;
     size_t i;
 
     c.trainer = json_array_get(c.main, 0);
-    json_array_foreach(c.main, i, one)
-        if (str_eq(text_of(one, "name"), k->container))
-            c.trainer = one;
+    json_array_foreach(c.main, i, one) if (str_eq(text_of(one, "name"), k->container))
+    {
+        c.trainer = one;
+        c.named = true;
+    }
     return c;
 }
 
@@ -158,9 +238,7 @@ static const json_t *first_failed(const json_t *list)
     const json_t *one;
     size_t i;
 
-    json_array_foreach(list, i, one)
-        if (ended(one) != NULL && exit_code_of(ended(one)) > 0)
-            return one;
+    json_array_foreach(list, i, one) if (ended(one) != NULL && exit_code_of(ended(one)) > 0) return one;
     return NULL;
 }
 
@@ -183,7 +261,8 @@ static const json_t *stuck_in(const json_t *list)
     const json_t *one;
     size_t i;
 
-    json_array_foreach(list, i, one) {
+    json_array_foreach(list, i, one)
+    {
         const json_t *waiting = state(one, "state", "waiting");
         if (waiting != NULL && !usual_wait(text_of(waiting, "reason")))
             return one;
@@ -191,15 +270,37 @@ static const json_t *stuck_in(const json_t *list)
     return NULL;
 }
 
-static int restart_count(const json_t *list)
+/* An init container that runs beside the others and that the kubelet restarts whatever its exit code. */
+static bool is_native_sidecar(const json_t *spec, const char *name)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(spec, "initContainers"), i,
+                       one) if (name != NULL && str_eq(text_of(one, "name"),
+                                                       name)) return str_eq(text_of(one, "restartPolicy"), "Always");
+    return false;
+}
+
+static int restart_count(const json_t *spec, const json_t *list)
 {
     const json_t *one;
     json_int_t sum = 0;
     size_t i;
 
-    json_array_foreach(list, i, one)
-        sum += MAX(json_integer_value(json_object_get(one, "restartCount")), 0);
+    json_array_foreach(list, i, one) if (!is_native_sidecar(spec, text_of(one, "name"))) sum +=
+        MAX(json_integer_value(json_object_get(one, "restartCount")), 0);
     return (int)MIN(sum, INT32_MAX / 2);
+}
+
+/* Another container of the list than `except` has not ended. */
+static bool others_run(const json_t *list, const json_t *except)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one) if (one != except && state(one, "state", "terminated") == NULL) return true;
+    return false;
 }
 
 /* ---- conditions ---- */
@@ -209,10 +310,20 @@ static const json_t *condition(const json_t *status, const char *type, const cha
     const json_t *one;
     size_t i;
 
-    json_array_foreach(json_object_get(status, "conditions"), i, one)
-        if (str_eq(text_of(one, "type"), type))
-            return str_eq(text_of(one, "status"), value) ? one : NULL;
+    json_array_foreach(json_object_get(status, "conditions"), i,
+                       one) if (str_eq(text_of(one, "type"), type)) return str_eq(text_of(one, "status"), value)
+        ? one
+        : NULL;
     return NULL;
+}
+
+/* Ended before anybody began to take the pod away: its exit code is its own. */
+static bool ended_undisturbed(const json_t *status, const json_t *terminated)
+{
+    const json_t *disrupted = condition(status, "DisruptionTarget", "True");
+    if (disrupted != NULL)
+        return time_parse(text_of(terminated, "finishedAt")) < time_parse(text_of(disrupted, "lastTransitionTime"));
+    return text_of(status, "reason") == NULL;
 }
 
 static struct why why_from(const json_t *o)
@@ -229,7 +340,7 @@ static struct why why_waiting(const json_t *container)
     return words != NULL && words[0] != '\0' ? (struct why){ w.reason, words, true } : w;
 }
 
-/* The most telling cause: what befell the whole pod, then what its containers say, then why it is nowhere yet. */
+/* Most specific cause first: pod-level condition, then container state, then scheduling. */
 static struct why find_why(const json_t *status, const struct containers *c, const json_t *end, enum pod_phase phase)
 {
     const json_t *disrupted = condition(status, "DisruptionTarget", "True");
@@ -259,18 +370,45 @@ static struct why find_why(const json_t *status, const struct containers *c, con
 
 static enum pod_phase phase_of(const char *s)
 {
-    static const char *const PHASES[] = { [POD_PENDING] = "Pending", [POD_RUNNING] = "Running",
-                                          [POD_SUCCEEDED] = "Succeeded", [POD_FAILED] = "Failed" };
+    static const char *const PHASES[] = {
+        [POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded", [POD_FAILED] = "Failed"
+    };
     for (size_t i = 0; s != NULL && i < COUNT_OF(PHASES); i++)
         if (strcmp(s, PHASES[i]) == 0)
             return (enum pod_phase)i;
     return s == NULL || s[0] == '\0' ? POD_PENDING : POD_UNKNOWN;
 }
 
+/* How the training container ended, if the kubelet will never start it again; else NULL. */
+static const json_t *final_end(const json_t *spec, const struct containers *c)
+{
+    const char *policy = text_of(spec, "restartPolicy");
+    const json_t *end = c->named ? state(c->trainer, "state", "terminated") : NULL;
+    int code = exit_code_of(end);
+
+    return code >= 0 && (str_eq(policy, "Never") || (str_eq(policy, "OnFailure") && code == 0)) ? end : NULL;
+}
+
+/* The training container decides. Without sidecars that is what the kubelet says, when all is cleaned up. */
+static enum pod_phase decide(const json_t *spec, const json_t *status, const struct containers *c, enum pod_phase phase)
+{
+    const json_t *end = final_end(spec, c);
+    bool well = end != NULL && exit_code_of(end) == 0 && ended_undisturbed(status, end);
+
+    if (end == NULL || phase == POD_SUCCEEDED)
+        return phase;
+    if (phase == POD_FAILED) /* a sidecar failed */
+        return well ? POD_SUCCEEDED : POD_FAILED;
+    if (!others_run(c->main, c->trainer) && !others_run(c->init, NULL))
+        return phase;
+    if (exit_code_of(end) == 0)
+        return well ? POD_SUCCEEDED : phase;
+    return POD_FAILED;
+}
+
 static void read_metadata(const json_t *metadata, struct pod_facts *p)
 {
     const char *restarts = text_of(json_object_get(metadata, "annotations"), RESTARTS_ANNOTATION);
-    const char *version = text_of(metadata, "resourceVersion");
     int64_t n;
 
     p->name = copy_or_null(text_of(metadata, "name"));
@@ -278,8 +416,7 @@ static void read_metadata(const json_t *metadata, struct pod_facts *p)
     p->owner_uid = copy_or_null(facts_owner_uid(metadata));
     p->created_ms = time_parse(text_of(metadata, "creationTimestamp"));
     p->gone_by_ms = time_parse(text_of(metadata, "deletionTimestamp"));
-    if (version != NULL && str_i64(version, 0, INT64_MAX, &n, NULL) == 0)
-        p->version = n;
+    p->version = facts_version(metadata);
     if (restarts != NULL && str_i64(restarts, 0, INT32_MAX / 2, &n, NULL) == 0)
         p->restarts = (int)n;
 }
@@ -287,18 +424,36 @@ static void read_metadata(const json_t *metadata, struct pod_facts *p)
 /* "in container 'fetch': <its words>", for the pod's exit code is not the trainer's */
 static char *words_in(const json_t *container, const char *words)
 {
-    return xasprintf("in container '%s'%s%s", text_of(container, "name"), words != NULL ? ": " : "", words != NULL ? words : "");
+    return xasprintf("in container '%s'%s%s", text_of(container, "name"), words != NULL ? ": " : "",
+                     words != NULL ? words : "");
 }
 
-static void read_status(const struct job_kind *k, const json_t *status, struct pod_facts *p)
+/* The finalizer that keeps the object of a pod that has left. The kubelet confirms the end of all containers, and the
+ * API server deletes a pod that has ended or has no node, with a grace of 0. */
+static char *hold_of(const json_t *metadata, enum pod_phase phase)
 {
-    struct containers c = containers_of(k, status);
+    const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");
+    bool left =
+        phase == POD_SUCCEEDED || phase == POD_FAILED || (json_is_integer(grace) && json_integer_value(grace) == 0);
 
-    p->phase = phase_of(text_of(status, "phase"));
+    if (text_of(metadata, "deletionTimestamp") == NULL || !left)
+        return NULL;
+    return copy_or_null(json_string_value(json_array_get(json_object_get(metadata, "finalizers"), 0)));
+}
+
+static void read_status(const struct job_kind *k, const json_t *pod, struct pod_facts *p)
+{
+    const json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status");
+    struct containers c = containers_of(k, status);
+    enum pod_phase phase = phase_of(text_of(status, "phase"));
+
+    p->phase = decide(spec, status, &c, phase);
+    p->held_by = hold_of(json_object_get(pod, "metadata"), phase);
+    p->lingers = p->phase != phase && phase != POD_FAILED && others_run(c.main, c.trainer);
     p->ready = condition(status, "Ready", "True") != NULL;
     p->disrupted = condition(status, "DisruptionTarget", "True") != NULL;
     p->started_ms = time_parse(text_of(status, "startTime"));
-    p->container_restarts = restart_count(c.init) + restart_count(c.main);
+    p->container_restarts = restart_count(spec, c.init) + restart_count(spec, c.main);
     p->ip = copy_or_null(text_of(status, "podIP"));
 
     const json_t *speaker = decisive(&c, p->phase), *end = ended(speaker);
@@ -313,17 +468,20 @@ static void read_status(const struct job_kind *k, const json_t *status, struct p
     }
 }
 
-const char *const POD_FACTS_UNREAD[] = { "spec.containers", "spec.initContainers", "spec.volumes", "spec.tolerations",
-                                         "spec.affinity", NULL };
+const char *const POD_FACTS_UNREAD[] = { "spec.containers", "spec.volumes", "spec.tolerations", "spec.affinity", NULL };
 
 int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret)
 {
     struct pod_facts p = { .exit_code = -1 };
+    bool right;
 
-    if (read_role(label(k, pod, "replica-type"), &p.role) < 0 || read_index(label(k, pod, "replica-index"), &p.index) < 0)
+    if (read_place(k, pod, &p.role, &p.index, &right) < 0)
         return -1;
     read_metadata(json_object_get(pod, "metadata"), &p);
-    read_status(k, json_object_get(pod, "status"), &p);
+    p.mislabelled = !right && owner_name(k, pod) != NULL;
+    if (p.owner_uid == NULL && k->own_processes)
+        p.made_for = copy_or_null(label(k, pod, "job-uid"));
+    read_status(k, pod, &p);
     p.node = copy_or_null(text_of(json_object_get(pod, "spec"), "nodeName"));
     *ret = p;
     return 0;
@@ -334,10 +492,12 @@ void pod_facts_fini(struct pod_facts *p)
     free(p->name);
     free(p->uid);
     free(p->owner_uid);
+    free(p->made_for);
     free(p->reason);
     free(p->message);
     free(p->node);
     free(p->ip);
+    free(p->held_by);
     *p = (struct pod_facts){ .exit_code = -1 };
 }
 
@@ -356,6 +516,8 @@ int service_facts_parse(const struct job_kind *k, const json_t *service, struct 
     s.name = copy_or_null(text_of(metadata, "name"));
     s.uid = copy_or_null(text_of(metadata, "uid"));
     s.owner_uid = copy_or_null(facts_owner_uid(metadata));
+    s.version = facts_version(metadata);
+    s.labelled = facts_are_labelled(k, metadata, pod_job_name(k, service));
     *ret = s;
     return 0;
 }

@@ -8,63 +8,84 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 
 struct pod_facts {
     char *name, *uid;
-    char *owner_uid;           /* of its controller; NULL: an orphan */
+    char *owner_uid; /* of its controller; NULL: an orphan */
+    char *made_for;  /* an orphan's: uid of the TrainJob it was made for, by its label; NULL: nobody knows */
     enum role role;
     int index;
-    bool creating;             /* our create is on its way; nothing else is known */
-    bool deleting;             /* our delete is on its way */
+    bool creating;    /* our create is on its way; nothing else is known */
+    bool deleting;    /* our delete is on its way */
+    bool patching;    /* our patch is on its way */
+    bool mislabelled; /* a job of ours controls it, but its labels are not those it was made with */
     bool ready;
-    bool disrupted;            /* condition DisruptionTarget: drained, evicted, preempted, its node lost */
-    enum pod_phase phase;
-    int64_t version;           /* resourceVersion */
+    bool disrupted;       /* condition DisruptionTarget: drained, evicted, preempted, its node lost */
+    enum pod_phase phase; /* as the training container decides: its final end is the pod's, also while sidecars run */
+    bool lingers;         /* it has ended in that way, and a sidecar would run on for ever */
+    int64_t version;      /* resourceVersion */
     int64_t created_ms, started_ms;
-    int64_t ended_ms;          /* when what exit_code is of ended; 0: nothing did */
-    int64_t gone_by_ms;        /* deletionTimestamp (which includes the grace); 0: not being deleted */
-    int exit_code;             /* of the training container; -1: it has not ended, or nobody knows. While the kubelet waits
-                                * with the next start (CrashLoopBackOff), of its last end. In a pod that failed though
-                                * this container did not: of the first one that failed, init containers first */
-    int container_restarts;    /* by the kubelet, all containers */
-    int restarts;              /* our annotation: re-creations of this index before this pod */
-    char *reason;              /* OOMKilled, Evicted, ImagePullBackOff, Unschedulable, DeletionByTaintManager, ...; NULL */
-    char *message;             /* for people, cut to 500 bytes: last words of the container (their end is kept), why it
-                                * waits, what befell the pod; NULL */
-    char *node, *ip;           /* NULL while it has none */
+    int64_t ended_ms;       /* when what exit_code is of ended; 0: nothing did */
+    int64_t gone_by_ms;     /* deletionTimestamp (which includes the grace); 0: not being deleted */
+    char *held_by;          /* being deleted, it has ended (or never ran), and this finalizer keeps its object; NULL */
+    int exit_code;          /* of the training container; -1: it has not ended, or nobody knows. While the kubelet waits
+                             * with the next start (CrashLoopBackOff), of its last end. In a pod that failed though
+                             * this container did not: of the first one that failed, init containers first */
+    int container_restarts; /* by the kubelet, all containers but native sidecars */
+    int restarts;           /* our annotation: re-creations of this index before this pod */
+    char *reason;           /* OOMKilled, Evicted, ImagePullBackOff, Unschedulable, DeletionByTaintManager, ...; NULL */
+    char *message;          /* for people, cut to 500 bytes: last words of the container (their end is kept), why it
+                             * waits, what befell the pod; NULL */
+    char *node, *ip;        /* NULL while it has none */
 };
 
-/* Reads a pod, some 3 us. -1 when its labels do not name a role and an index of kind k: it is none of ours. The strings
+/* Reads a pod, some 3 us. -1 when nothing names a role and an index of kind k: it is none of ours. Of a pod that a job
+ * controls the name says which replica it is, of an orphan its labels. The strings
  * are allocated one by one, so a pod that is only known to be on its way can be put together by hand. A pod that
- * succeeded has no reason and no message; one that failed has always a reason ("Unknown" when nobody gave one). */
+ * succeeded has no reason and no message; one that failed has always a reason ("Unknown" when nobody gave one).
+ *
+ * The end of the training container is final when the pod's restartPolicy is Never, or OnFailure and it exited with 0;
+ * it is never final under Always. A pod of one container keeps the phase that the kubelet gives it. */
 int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret);
-/* What it does not look at and most of a pod is: a watch may leave these members out (struct reflector_spec). NULL-ended. */
+/* What it does not look at and most of a pod is: a watch may leave these members out (struct reflector_spec).
+ * NULL-ended. */
 extern const char *const POD_FACTS_UNREAD[];
 /* uid of the owner that controls an object with this metadata, borrowed; NULL: it has none. */
 const char *facts_owner_uid(const json_t *metadata);
-/* Name of the job it belongs to by its labels, borrowed from the object; NULL: none. */
+/* Its resourceVersion; 0: it has none. */
+int64_t facts_version(const json_t *metadata);
+/* Its labels say that we made it for the job of that name. An object of the job's that nobody controls is adopted only
+ * with these. A TFJob's are those by which training-operator selects. */
+bool facts_are_labelled(const struct job_kind *k, const json_t *metadata, const char *job);
+/* Name of the job it belongs to, borrowed from the object: of the job of this kind that controls it, whatever its
+ * labels say; else by its labels. NULL: none. */
 const char *pod_job_name(const struct job_kind *k, const json_t *object);
 /* Words for people: at most max bytes, whole characters, no blanks at the end, "..." where something was cut; NULL when
  * nothing is left. */
 char *facts_cut(const char *s, size_t max, bool keep_end);
 void pod_facts_fini(struct pod_facts *p);
-DEFINE_AUTO_FINI(pod_facts, pod_facts_fini)
+DEFINE_AUTO_FINI(pod_facts, pod_facts_fini);
 
 struct service_facts {
     char *name, *uid, *owner_uid;
     enum role role;
-    int index;                 /* -1: the job's one service */
+    int index;       /* -1: the job's one service */
+    int64_t version; /* resourceVersion */
     bool creating, deleting;
+    bool patching; /* our patch is on its way */
+    bool labelled; /* facts_are_labelled() */
 };
-/* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one. */
+/* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one.
+ */
 int service_facts_parse(const struct job_kind *k, const json_t *service, struct service_facts *ret);
 /* TensorBoard's one, which service_facts_parse() refuses; service as there. */
 bool service_is_board(const struct job_kind *k, const json_t *service);
 void service_facts_fini(struct service_facts *s);
-DEFINE_AUTO_FINI(service_facts, service_facts_fini)
+DEFINE_AUTO_FINI(service_facts, service_facts_fini);
 
 /* What spec.storage's claims allow, once asked. */
 struct claim_facts {
     char *name;
     bool found, read_write_many, read_write_once, read_write_once_pod, read_only_many;
-    int refused; /* nobody knows whether it is there: the HTTP status of the answer, -1 without one; 0: it is, or is not */
+    int refused; /* nobody knows whether it is there: the HTTP status of the answer, -1 without one; 0: it is, or is not
+                  */
 };
 
 #endif

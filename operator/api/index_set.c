@@ -34,8 +34,8 @@ bool index_set_has(const struct index_set *s, int index)
 
 static void range_insert(struct index_set *s, size_t at, int first, int last)
 {
-    s->ranges = xrealloc(s->ranges, (s->n + 1) * sizeof *s->ranges);
-    memmove(s->ranges + at + 1, s->ranges + at, (s->n - at) * sizeof *s->ranges);
+    s->ranges = xrealloc(s->ranges, (s->n + 1) * sizeof(*s->ranges));
+    memmove(s->ranges + at + 1, s->ranges + at, (s->n - at) * sizeof(*s->ranges));
     s->ranges[at].first = first;
     s->ranges[at].last = last;
     s->n++;
@@ -44,7 +44,7 @@ static void range_insert(struct index_set *s, size_t at, int first, int last)
 static void range_join_next(struct index_set *s, size_t at)
 {
     s->ranges[at].last = s->ranges[at + 1].last;
-    memmove(s->ranges + at + 1, s->ranges + at + 2, (s->n - at - 2) * sizeof *s->ranges);
+    memmove(s->ranges + at + 1, s->ranges + at + 2, (s->n - at - 2) * sizeof(*s->ranges));
     s->n--;
 }
 
@@ -64,6 +64,21 @@ bool index_set_add(struct index_set *s, int index)
     } else {
         range_insert(s, at, index, index);
     }
+    return true;
+}
+
+bool index_set_remove(struct index_set *s, int index)
+{
+    size_t at = range_at(s, index);
+    if (!index_set_has(s, index))
+        return false;
+    int first = s->ranges[at].first, last = s->ranges[at].last;
+    memmove(s->ranges + at, s->ranges + at + 1, (s->n - at - 1) * sizeof(*s->ranges));
+    s->n--;
+    if (last > index)
+        range_insert(s, at, index + 1, last);
+    if (first < index)
+        range_insert(s, at, first, index - 1);
     return true;
 }
 
@@ -114,7 +129,7 @@ int index_set_parse(const char *text, struct index_set *ret, struct err *e)
 
     for (const char *p = text; *p != '\0'; p += *p == ',') {
         if (!take_range(&p, &first, &last) || (*p != ',' && *p != '\0') || s.n >= ITEMS_MAX)
-            return err_set(e, ERR_INPUT, "'%.40s' is no list of indexes such as 0-2,5", text);
+            return err_set(e, ERR_INPUT, "'%.40s' is not a list of indexes such as 0-2,5", text);
         if (s.n > 0 && s.ranges[s.n - 1].last >= first)
             return err_set(e, ERR_INPUT, "'%.40s': the indexes are not in order", text);
         if (s.n > 0 && s.ranges[s.n - 1].last + 1 == first)
@@ -152,8 +167,8 @@ void index_counts_set(struct index_counts *c, int index, int count)
 {
     size_t at = count_at(c, index);
     if (at == c->n || c->items[at].index != index) {
-        c->items = xrealloc(c->items, (c->n + 1) * sizeof *c->items);
-        memmove(c->items + at + 1, c->items + at, (c->n - at) * sizeof *c->items);
+        c->items = xrealloc(c->items, (c->n + 1) * sizeof(*c->items));
+        memmove(c->items + at + 1, c->items + at, (c->n - at) * sizeof(*c->items));
         c->n++;
     }
     c->items[at].index = index;
@@ -170,7 +185,10 @@ void index_counts_parse(const char *text, struct index_counts *ret)
 {
     int index, count;
     for (const char *p = text; *p != '\0'; p += *p == ',') {
-        if (!take_index(&p, &index) || *p++ != ':' || !take_index(&p, &count) || (*p != ',' && *p != '\0') || ret->n >= ITEMS_MAX)
+        if (!take_index(&p, &index) || *p++ != ':' || !take_index(&p, &count) || (*p != ',' && *p != '\0') ||
+            ret->n >= ITEMS_MAX)
+            return;
+        if (ret->n > 0 && index <= ret->items[ret->n - 1].index) /* it was not written by index_counts_emit() */
             return;
         index_counts_set(ret, index, count);
     }

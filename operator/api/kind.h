@@ -7,20 +7,20 @@
 #include "kube/client.h"
 
 struct job_kind {
-    struct kube_resource resource;  /* { "kubeflow.org", "v1", "tfjobs", "TFJob" } */
-    const char *api_version;        /* "kubeflow.org/v1" */
-    const char *controller;         /* "tfjob-controller": label operator-name, source of events */
-    const char *framework;          /* label of metrics: "tensorflow", "trainyard" */
-    const char *label_prefix;       /* "training.kubeflow.org/", "trainyard.dev/" */
-    const char *replica_specs;      /* key in spec: "tfReplicaSpecs", "replicaSpecs" */
-    const char *container;          /* the one that trains: "tensorflow", "trainer" */
-    enum restart_policy restart;    /* defaults */
+    struct kube_resource resource; /* { "kubeflow.org", "v1", "tfjobs", "TFJob" } */
+    const char *api_version;       /* "kubeflow.org/v1" */
+    const char *controller;        /* "tfjob-controller": label operator-name, source of events */
+    const char *framework;         /* label of metrics: "tensorflow", "trainyard" */
+    const char *label_prefix;      /* "training.kubeflow.org/", "trainyard.dev/" */
+    const char *replica_specs;     /* key in spec: "tfReplicaSpecs", "replicaSpecs" */
+    const char *container;         /* the one that trains: "tensorflow", "trainer" */
+    enum restart_policy restart;   /* defaults */
     enum clean_pod_policy clean;
-    int64_t backoff_limit;          /* -1: none */
-    bool any_case;                  /* role keys may be written in any case */
-    bool service_per_replica;       /* else one for the job */
-    bool disruptions_count;         /* drained, evicted and lost pods count as restarts */
-    bool own_processes;             /* our binaries unless a template says otherwise: job file, /progress, order of leaving */
+    int64_t backoff_limit;    /* -1: none */
+    bool any_case;            /* role keys may be written in any case */
+    bool service_per_replica; /* else one for the job */
+    bool disruptions_count;   /* drained, evicted and lost pods count as restarts */
+    bool own_processes;       /* our binaries unless a template says otherwise: job file, /progress, order of leaving */
 };
 extern const struct job_kind KIND_TRAINJOB, KIND_TFJOB;
 

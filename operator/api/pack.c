@@ -9,33 +9,35 @@ enum { WINDOW_BITS = 13, MEMORY_LEVEL = 6, LEVEL = 6 };
 
 /* What comes often stands at the end, where references to it are short. */
 static const char DICTIONARY[] =
-    "\"annotations\":{},\"labels\":{\"kueue.x-k8s.io/queue-name\":\"successPolicy\":\"AllWorkers\",\"enableDynamicWorker\":"
-    "true,\"schedulingPolicy\":{\"minAvailable\":,\"queue\":\"default\",\"priorityClass\":\"keras\":{\"class_name\":"
-    "\"Sequential\",\"config\":{\"name\":\"sequential\",\"trainable\":true,\"dtype\":\"float32\",\"kernel_initializer\":"
-    "{\"class_name\":\"GlorotUniform\",\"config\":{\"seed\":null}},\"bias_initializer\":{\"class_name\":\"Zeros\","
-    "\"nodeSelector\":{\"tolerations\":[{\"key\":\"\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}],\"affinity\":{"
-    "\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":1000,\"fsGroup\":\"serviceAccountName\":\"imagePullSecrets\":"
-    "[{\"name\":\"imagePullPolicy\":\"IfNotPresent\",\"volumes\":[{\"name\":\"data\",\"configMap\":{\"name\":\"secret\":{"
-    "\"emptyDir\":{}}],\"volumeMounts\":[{\"name\":\"data\",\"mountPath\":\"/data\",\"readOnly\":true}],\"envFrom\":"
-    "\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\"}}\"env\":[{\"name\":\"\",\"value\":\"\"},{\"name\":\""
-    "\"command\":[\"python\",\"/var/tf_mnist/mnist_with_summaries.py\",\"sh\",\"-c\",\"args\":[\"--\"resources\":{"
-    "\"limits\":{\"cpu\":\"1\",\"memory\":\"2Gi\",\"nvidia.com/gpu\":1},\"requests\":{\"cpu\":\"500m\",\"memory\":"
-    "\"512Mi\"}},\"ports\":[{\"containerPort\":2222,\"name\":\"tfjob-port\",\"protocol\":\"TCP\"}]"
-    "\"model\":{\"inputShape\":[28,28],\"layers\":[{\"Rescaling\":{\"scale\":0.00392156862745098}},{\"Flatten\":{}},"
-    "{\"Dropout\":{\"rate\":0.5}},{\"BatchNormalization\":{}},{\"Dense\":{\"units\":128,\"activation\":\"relu\"}},{\"Dense\":"
-    "{\"units\":10,\"activation\":\"softmax\"}}]},\"compile\":{\"optimizer\":{\"Adam\":{\"learning_rate\":0.001}},\"loss\":"
-    "\"sparse_categorical_crossentropy\",\"metrics\":[\"accuracy\"]},\"data\":{\"train\":{\"format\":\"idx\",\"features\":"
-    "\"train-images-idx3-ubyte\",\"labels\":\"train-labels-idx1-ubyte\"},\"validation\":{\"format\":\"idx\",\"features\":"
-    "\"t10k-images-idx3-ubyte\",\"labels\":\"t10k-labels-idx1-ubyte\"}},\"fit\":{\"epochs\":5,\"batchSize\":64,\"seed\":7},"
-    "\"strategy\":{\"name\":\"ParameterServer\",\"updates\":\"async\"},\"checkpoint\":{\"everySeconds\":600,\"keep\":5},"
-    "\"summaries\":{\"everySteps\":100},\"storage\":{\"data\":{\"persistentVolumeClaim\":{\"claimName\":\"mnist-data\"}},"
-    "\"output\":{\"persistentVolumeClaim\":{\"claimName\":\"mnist-out\"}}},\"tensorboard\":{},"
-    "\"runPolicy\":{\"cleanPodPolicy\":\"Running\",\"backoffLimit\":6,\"activeDeadlineSeconds\":86400,"
-    "\"ttlSecondsAfterFinished\":3600,\"suspend\":false},"
-    "\"tfReplicaSpecs\":{\"Chief\":{\"replicas\":1,\"restartPolicy\":\"OnFailure\",\"Never\",\"ExitCode\",\"template\":"
-    "{\"metadata\":{\"spec\":{\"containers\":[{\"name\":\"tensorflow\",\"image\":\"\"replicaSpecs\":{\"Chief\":{},\"PS\":{"
-    "\"replicas\":1},\"Worker\":{\"replicas\":2,\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":"
-    "{\"metadata\":{\"name\":\"\",\"namespace\":\"default\",\"uid\":\"\"},\"spec\":{";
+    "\"annotations\":{},\"labels\":{\"kueue.x-k8s.io/"
+    "queue-name\":\"successPolicy\":\"AllWorkers\",\"enableDynamicWorker\":true,\"schedulingPolicy\":{\"minAvailable\":"
+    ",\"queue\":\"default\",\"priorityClass\":\"keras\":{\"class_name\":\"Sequential\",\"config\":{\"name\":"
+    "\"sequential\",\"trainable\":true,\"dtype\":\"float32\",\"kernel_initializer\":{\"class_name\":\"GlorotUniform\","
+    "\"config\":{\"seed\":null}},\"bias_initializer\":{\"class_name\":\"Zeros\",\"nodeSelector\":{\"tolerations\":[{"
+    "\"key\":\"\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}],\"affinity\":{\"securityContext\":{"
+    "\"runAsNonRoot\":true,\"runAsUser\":1000,\"fsGroup\":\"serviceAccountName\":\"imagePullSecrets\":[{\"name\":"
+    "\"imagePullPolicy\":\"IfNotPresent\",\"volumes\":[{\"name\":\"data\",\"configMap\":{\"name\":\"secret\":{"
+    "\"emptyDir\":{}}],\"volumeMounts\":[{\"name\":\"data\",\"mountPath\":\"/"
+    "data\",\"readOnly\":true}],\"envFrom\":\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\"}}\"env\":[{"
+    "\"name\":\"\",\"value\":\"\"},{\"name\":\"\"command\":[\"python\",\"/var/tf_mnist/"
+    "mnist_with_summaries.py\",\"sh\",\"-c\",\"args\":[\"--\"resources\":{\"limits\":{\"cpu\":\"1\",\"memory\":\"2Gi\","
+    "\"nvidia.com/"
+    "gpu\":1},\"requests\":{\"cpu\":\"500m\",\"memory\":\"512Mi\"}},\"ports\":[{\"containerPort\":2222,\"name\":"
+    "\"tfjob-port\",\"protocol\":\"TCP\"}]\"model\":{\"inputShape\":[28,28],\"layers\":[{\"Rescaling\":{\"scale\":0."
+    "00392156862745098}},{\"Flatten\":{}},{\"Dropout\":{\"rate\":0.5}},{\"BatchNormalization\":{}},{\"Dense\":{"
+    "\"units\":128,\"activation\":\"relu\"}},{\"Dense\":{\"units\":10,\"activation\":\"softmax\"}}]},\"compile\":{"
+    "\"optimizer\":{\"Adam\":{\"learning_rate\":0.001}},\"loss\":\"sparse_categorical_crossentropy\",\"metrics\":["
+    "\"accuracy\"]},\"data\":{\"train\":{\"format\":\"idx\",\"features\":\"train-images-idx3-ubyte\",\"labels\":"
+    "\"train-labels-idx1-ubyte\"},\"validation\":{\"format\":\"idx\",\"features\":\"t10k-images-idx3-ubyte\","
+    "\"labels\":\"t10k-labels-idx1-ubyte\"}},\"fit\":{\"epochs\":5,\"batchSize\":64,\"seed\":7},\"strategy\":{\"name\":"
+    "\"ParameterServer\",\"updates\":\"async\"},\"checkpoint\":{\"everySeconds\":600,\"keep\":5},\"summaries\":{"
+    "\"everySteps\":100},\"storage\":{\"data\":{\"persistentVolumeClaim\":{\"claimName\":\"mnist-data\"}},\"output\":{"
+    "\"persistentVolumeClaim\":{\"claimName\":\"mnist-out\"}}},\"tensorboard\":{},\"runPolicy\":{\"cleanPodPolicy\":"
+    "\"Running\",\"backoffLimit\":6,\"activeDeadlineSeconds\":86400,\"ttlSecondsAfterFinished\":3600,\"suspend\":false}"
+    ",\"tfReplicaSpecs\":{\"Chief\":{\"replicas\":1,\"restartPolicy\":\"OnFailure\",\"Never\",\"ExitCode\","
+    "\"template\":{\"metadata\":{\"spec\":{\"containers\":[{\"name\":\"tensorflow\",\"image\":\"\"replicaSpecs\":{"
+    "\"Chief\":{},\"PS\":{\"replicas\":1},\"Worker\":{\"replicas\":2,\"template\":{\"spec\":{\"containers\":[{\"name\":"
+    "\"trainer\",\"image\":{\"metadata\":{\"name\":\"\",\"namespace\":\"default\",\"uid\":\"\"},\"spec\":{";
 
 /* zlib's memory, which never fails, as everywhere for sizes that we chose. */
 static voidpf take_memory(voidpf user UNUSED, uInt count, uInt size)
@@ -50,8 +52,12 @@ static void give_memory(voidpf user UNUSED, voidpf p)
 
 static z_stream stream_of(const void *in, size_t nin, void *out, size_t nout)
 {
-    return (z_stream){ .zalloc = take_memory, .zfree = give_memory, .next_in = (Bytef *)(uintptr_t)in, .avail_in = (uInt)nin,
-                       .next_out = out, .avail_out = (uInt)nout };
+    return (z_stream){ .zalloc = take_memory,
+                       .zfree = give_memory,
+                       .next_in = (Bytef *)(uintptr_t)in,
+                       .avail_in = (uInt)nin,
+                       .next_out = out,
+                       .avail_out = (uInt)nout };
 }
 
 /* Bytes written; 0 when they are no fewer than n. */

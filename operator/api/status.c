@@ -3,10 +3,16 @@
 #include "api/status_internal.h"
 
 static const char *const NAMES[COND_COUNT] = {
-    [COND_CREATED] = "Created",     [COND_RUNNING] = "Running",     [COND_RESTARTING] = "Restarting",
-    [COND_SUCCEEDED] = "Succeeded", [COND_FAILED] = "Failed",       [COND_SUSPENDED] = "Suspended",
-    [COND_STALLED] = "Stalled",     [COND_REFUSED] = "SpecChangeRefused",
+    [COND_CREATED] = "Created",
+    [COND_RUNNING] = "Running",
+    [COND_RESTARTING] = "Restarting",
+    [COND_SUCCEEDED] = "Succeeded",
+    [COND_FAILED] = "Failed",
+    [COND_SUSPENDED] = "Suspended",
+    [COND_STALLED] = "Stalled",
+    [COND_REFUSED] = "SpecChangeRefused",
     [COND_REPLICA_FAILURE] = "ReplicaFailure",
+    [COND_BOARD_FAILURE] = "TensorBoardFailure",
 };
 
 const char *condition_name(enum condition_type t)
@@ -16,7 +22,7 @@ const char *condition_name(enum condition_type t)
 
 bool condition_is_aside(enum condition_type t)
 {
-    return t == COND_REFUSED || t == COND_REPLICA_FAILURE;
+    return t == COND_REFUSED || t == COND_REPLICA_FAILURE || t == COND_BOARD_FAILURE;
 }
 
 /* ---- ownership ---- */
@@ -33,6 +39,7 @@ void job_status_fini(struct job_status *s)
     for (size_t i = 0; i < s->nconds; i++)
         condition_fini(&s->conds[i]);
     free(s->conds);
+    json_decref(s->foreign);
     for (int r = 0; r < ROLE_COUNT; r++) {
         index_set_fini(&s->roles[r].completed);
         free(s->roles[r].again.items);
@@ -44,19 +51,21 @@ void job_status_fini(struct job_status *s)
 void job_status_copy(const struct job_status *s, struct job_status *ret)
 {
     *ret = *s;
-    ret->conds = s->nconds > 0 ? xmemdup(s->conds, s->nconds * sizeof *s->conds) : NULL;
+    ret->conds = s->nconds > 0 ? xmemdup(s->conds, s->nconds * sizeof(*s->conds)) : NULL;
     for (size_t i = 0; i < s->nconds; i++) {
         ret->conds[i].reason = xstrdup(s->conds[i].reason);
         ret->conds[i].message = xstrdup(s->conds[i].message);
     }
+    json_incref(ret->foreign);
     for (int r = 0; r < ROLE_COUNT; r++) {
         const struct role_status *role = &s->roles[r];
         if (role->completed.n > 0)
-            ret->roles[r].completed.ranges = xmemdup(role->completed.ranges, role->completed.n * sizeof *role->completed.ranges);
+            ret->roles[r].completed.ranges =
+                xmemdup(role->completed.ranges, role->completed.n * sizeof(*role->completed.ranges));
         else
             ret->roles[r].completed.ranges = NULL;
         ret->roles[r].again.items =
-            role->again.n > 0 ? xmemdup(role->again.items, role->again.n * sizeof *role->again.items) : NULL;
+            role->again.n > 0 ? xmemdup(role->again.items, role->again.n * sizeof(*role->again.items)) : NULL;
     }
     if (s->progress.metrics != NULL)
         ret->progress.metrics = xstrdup(s->progress.metrics);
@@ -92,15 +101,15 @@ bool job_status_finished(const struct job_status *s)
 static struct condition take_out(struct job_status *s, size_t at)
 {
     struct condition c = s->conds[at];
-    memmove(s->conds + at, s->conds + at + 1, (s->nconds - at - 1) * sizeof *s->conds);
+    memmove(s->conds + at, s->conds + at + 1, (s->nconds - at - 1) * sizeof(*s->conds));
     s->nconds--;
     return c;
 }
 
 void job_status_put(struct job_status *s, size_t at, struct condition c)
 {
-    s->conds = xrealloc(s->conds, (s->nconds + 1) * sizeof *s->conds);
-    memmove(s->conds + at + 1, s->conds + at, (s->nconds - at) * sizeof *s->conds);
+    s->conds = xrealloc(s->conds, (s->nconds + 1) * sizeof(*s->conds));
+    memmove(s->conds + at + 1, s->conds + at, (s->nconds - at) * sizeof(*s->conds));
     s->conds[at] = c;
     s->nconds++;
 }
@@ -159,8 +168,13 @@ bool job_status_set(struct job_status *s, enum condition_type t, bool is_true, c
     if (there && s->conds[at].is_true == is_true && (str_eq(s->conds[at].reason, reason) || t == COND_FAILED))
         return set_message(&s->conds[at], message, generation, now_ms);
 
-    struct condition fresh = { .type = t, .is_true = is_true, .reason = xstrdup(reason), .message = xstrdup(message),
-                               .updated_ms = now_ms, .changed_ms = now_ms, .generation = generation };
+    struct condition fresh = { .type = t,
+                               .is_true = is_true,
+                               .reason = xstrdup(reason),
+                               .message = xstrdup(message),
+                               .updated_ms = now_ms,
+                               .changed_ms = now_ms,
+                               .generation = generation };
     if (there) {
         struct condition old = take_out(s, at);
         if (old.is_true == is_true)

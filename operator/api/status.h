@@ -6,85 +6,104 @@
  * Stalled false; after Failed nothing changes but its own message; the same status, reason and message again is no
  * change, another message alone changes in place. SpecChangeRefused stands first, so that it is never taken for the
  * latest news; so does ReplicaFailure, which is there while the API server refuses what the job's replicas need, and is
- * taken away afterwards, as ReplicaSet has it.
+ * taken away afterwards, as ReplicaSet has it; and TensorBoardFailure, the same of TensorBoard.
  */
 #ifndef TRAINYARD_API_STATUS_H
 #define TRAINYARD_API_STATUS_H
 
 #include "api/kind.h"
 
-enum condition_type { COND_CREATED, COND_RUNNING, COND_RESTARTING, COND_SUCCEEDED, COND_FAILED, COND_SUSPENDED, COND_STALLED,
-                      COND_REFUSED /* SpecChangeRefused: the spec was changed in a way that is not followed */,
-                      COND_REPLICA_FAILURE /* ReplicaFailure: a replica cannot be created */, COND_COUNT };
+enum condition_type {
+    COND_CREATED,
+    COND_RUNNING,
+    COND_RESTARTING,
+    COND_SUCCEEDED,
+    COND_FAILED,
+    COND_SUSPENDED,
+    COND_STALLED,
+    COND_REFUSED /* SpecChangeRefused: the spec was changed in a way that is not followed */,
+    COND_REPLICA_FAILURE /* ReplicaFailure: a replica cannot be created */,
+    COND_BOARD_FAILURE /* TensorBoardFailure: TensorBoard cannot be created */,
+    COND_COUNT
+};
 const char *condition_name(enum condition_type t); /* "Created" */
 bool condition_is_aside(enum condition_type t);    /* stands first and is never what the job is doing */
 
 struct condition {
     enum condition_type type;
     bool is_true;
-    char *reason, *message;      /* owned */
+    char *reason, *message; /* owned */
     int64_t updated_ms, changed_ms, generation;
 };
 
 /* Sorted disjoint ranges of indexes, "0-2,5" as batch/v1 Job writes completedIndexes. */
 struct index_set {
-    struct { int first, last; } *ranges;
+    struct {
+        int first, last;
+    } * ranges;
     size_t n;
 };
 void index_set_fini(struct index_set *s);
-DEFINE_AUTO_FINI(index_set, index_set_fini)
+DEFINE_AUTO_FINI(index_set, index_set_fini);
 bool index_set_has(const struct index_set *s, int index);
-bool index_set_add(struct index_set *s, int index); /* true: it was not there */
+bool index_set_add(struct index_set *s, int index);    /* true: it was not there */
+bool index_set_remove(struct index_set *s, int index); /* true: it was there */
 int index_set_count(const struct index_set *s);
 void index_set_emit(const struct index_set *s, struct buf *out);
 MUST_USE int index_set_parse(const char *text, struct index_set *ret, struct err *e);
 
 /* How often each index was made again, sorted by index: "0:1,5:3". An index that is not there never was. */
 struct index_counts {
-    struct { int index, count; } *items;
+    struct {
+        int index, count;
+    } * items;
     size_t n;
 };
 int index_counts_get(const struct index_counts *c, int index); /* 0: not there */
 void index_counts_set(struct index_counts *c, int index, int count);
 
 struct role_status {
-    int active, succeeded, failed;   /* pods by phase, as TFJob counts them; succeeded includes completed indexes */
-    struct index_set completed;      /* never run again */
-    struct index_counts again;       /* re-creations of each index; pods carry the same number as an annotation */
-    int64_t restarts;                /* re-creations by us, all */
-    int64_t counted;                 /* of these and of kubelet's restarts of pods that are gone: what backoffLimit counts
-                                      * (TrainJob: since the last progress; kubelet's restarts of present pods before it
-                                      * are taken off, so it may be negative) */
+    int active, succeeded, failed; /* pods by phase, as TFJob counts them; succeeded includes completed indexes */
+    struct index_set completed;    /* never run again */
+    struct index_counts again;     /* re-creations of each index; pods carry the same number as an annotation */
+    int64_t restarts;              /* re-creations by us, all */
+    int64_t counted;               /* of these and of kubelet's restarts of pods that are gone: what backoffLimit counts
+                                    * (TrainJob: since the last progress; kubelet's restarts of present pods before it
+                                    * are taken off, so it may be negative) */
 };
 
-struct progress {                    /* what the chief says of itself */
+struct progress { /* what the chief says of itself */
     bool present;
     int64_t step, epoch, epochs, last_checkpoint_step;
-    int64_t highest_step;            /* the plan's: the step goes back when what was learnt is lost */
-    char loss[32];                   /* text: "0.1433", "NaN" */
+    int64_t percent, remaining_s; /* remaining_s 0: nothing remains, or nobody knows */
+    int64_t highest_step;         /* the plan's: the step goes back when what was learnt is lost */
+    char loss[32];                /* text: "0.1433", "NaN" */
     double examples_per_second;
-    char *metrics;                   /* JSON text of {"accuracy": "0.95"}, owned, or NULL */
-    int64_t updated_ms;              /* when step last changed */
+    char *metrics;      /* JSON text of {"accuracy": "0.95"}, owned, or NULL */
+    int64_t updated_ms; /* when step last changed */
 };
 
 struct job_status {
-    struct condition *conds;         /* in the order they are shown */
+    struct condition *conds; /* in the order they are shown */
     size_t nconds;
+    json_t *foreign; /* conditions of types that are not ours, as their writers left them; a reference; NULL: none */
     struct role_status roles[ROLE_COUNT];
     struct progress progress;
-    char state[16];                  /* Created, Running, Restarting, Suspended, Stalled, Succeeded, Failed: the latest true condition */
-    char ready[24];                  /* "3/4" */
-    char spec_hash[20];              /* of what the model began with; "" before the start */
+    char state[16]; /* Created, Running, Restarting, Suspended, Stalled, Succeeded, Failed: the latest true condition */
+    char ready[24]; /* "3/4" */
+    char spec_hash[20]; /* of what the model began with; "" before the start */
     int64_t start_ms, completion_ms, observed_generation;
-    bool master;                     /* the chief is spelled Master */
-    char job[64];                    /* the job's name, for selectors: the plan sets it, it is not read back */
+    bool master;  /* the chief is spelled Master */
+    char job[64]; /* the job's name, for selectors: the plan sets it, it is not read back */
 };
 
 void job_status_fini(struct job_status *s);
-DEFINE_AUTO_FINI(job_status, job_status_fini)
+DEFINE_AUTO_FINI(job_status, job_status_fini);
 void job_status_copy(const struct job_status *s, struct job_status *ret); /* deep; ret is overwritten, not freed */
 /* Lenient: what it does not understand it leaves out (the object may be another controller's). */
 void job_status_parse(const json_t *status, struct job_status *ret);
+/* The conditions of others as this status has them, in place of those known before. */
+void job_status_see_foreign(struct job_status *s, const json_t *status);
 bool job_status_is(const struct job_status *s, enum condition_type t); /* present and true */
 const struct condition *job_status_find(const struct job_status *s, enum condition_type t);
 /* Sets a condition by the rules above; true: something changed. */
@@ -95,14 +114,19 @@ bool job_status_finished(const struct job_status *s); /* Succeeded or Failed */
 
 /* What differs, of what would be written: STATUS_* together; 0: nothing. */
 enum { STATUS_CONDITIONS = 1, STATUS_PROGRESS = 2, STATUS_REST = 4 };
+/* An index was made again more often in b than in a. */
+bool job_status_counts_differ(const struct job_status *a, const struct job_status *b);
 unsigned job_status_differs(const struct job_status *a, const struct job_status *b);
-/* What the API server has is not what was written. A CRD of training-operator's keeps only what its TFJobs have: without a
- * state and an observedGeneration the rest of ours is not missed. */
+/* What the API server has is not what was written. A CRD of training-operator's keeps only what its TFJobs have:
+ * without a state and an observedGeneration the rest of ours is not missed. */
 bool job_status_lacks(const struct job_status *has, const struct job_status *written);
 
 /* The body of a merge patch of /status that turns `was` into `is`, or NULL when they are the same. New reference.
- * Lists are written whole. With uid in metadata, so that it never lands on another life of the name. Keys of TFJob's
- * schema for a TFJob, ours added. A role's entry carries the selector of its pods. */
-json_t *job_status_patch(const struct job_kind *k, const char *uid, const struct job_status *was, const struct job_status *is);
+ * Lists are written whole, foreign conditions first, so that the latest of ours stays the last; version > 0: a patch
+ * with conditions is for that resourceVersion alone, for what others have written since would be lost. With uid in
+ * metadata, so that it never lands on another life of the name. Keys of TFJob's schema for a TFJob, ours added. A
+ * role's entry carries the selector of its pods. */
+json_t *job_status_patch(const struct job_kind *k, const char *uid, int64_t version, const struct job_status *was,
+                         const struct job_status *is);
 
 #endif

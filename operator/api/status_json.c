@@ -39,15 +39,34 @@ static void parse_condition(const json_t *v, struct job_status *ret)
     enum condition_type type;
     if (!condition_type_of(text_at(v, "type"), &type) || job_status_find(ret, type) != NULL)
         return;
-    job_status_put(ret, ret->nconds, (struct condition){
-        .type = type,
-        .is_true = str_eq(text_at(v, "status"), "True"),
-        .reason = xstrdup(text_at(v, "reason")),
-        .message = xstrdup(text_at(v, "message")),
-        .updated_ms = time_parse(text_at(v, "lastUpdateTime")),
-        .changed_ms = time_parse(text_at(v, "lastTransitionTime")),
-        .generation = number_at(v, "observedGeneration"),
-    });
+    job_status_put(ret, ret->nconds,
+                   (struct condition){
+                       .type = type,
+                       .is_true = str_eq(text_at(v, "status"), "True"),
+                       .reason = xstrdup(text_at(v, "reason")),
+                       .message = xstrdup(text_at(v, "message")),
+                       .updated_ms = time_parse(text_at(v, "lastUpdateTime")),
+                       .changed_ms = time_parse(text_at(v, "lastTransitionTime")),
+                       .generation = number_at(v, "observedGeneration"),
+                   });
+}
+
+void job_status_see_foreign(struct job_status *s, const json_t *status)
+{
+    enum condition_type ours;
+    json_t *v;
+    size_t i;
+
+    json_decref(s->foreign);
+    s->foreign = NULL;
+    json_array_foreach(json_object_get(status, "conditions"), i, v)
+    {
+        if (text_at(v, "type")[0] == '\0' || condition_type_of(text_at(v, "type"), &ours))
+            continue;
+        if (s->foreign == NULL)
+            s->foreign = json_array();
+        json_array_append_new(s->foreign, json_deep_copy(v));
+    }
 }
 
 static void parse_role(const json_t *v, struct role_status *ret)
@@ -85,8 +104,10 @@ static void parse_progress(const json_t *v, struct progress *ret)
     ret->epoch = number_at(v, "epoch");
     ret->epochs = number_at(v, "epochs");
     ret->last_checkpoint_step = number_at(v, "lastCheckpointStep");
+    ret->percent = number_at(v, "percent");
+    ret->remaining_s = number_at(v, "remainingSeconds");
     ret->highest_step = MAX(number_at(v, "highestStep"), ret->step);
-    str_fmt(ret->loss, sizeof ret->loss, "%s", text_at(v, "loss"));
+    str_fmt(ret->loss, sizeof(ret->loss), "%s", text_at(v, "loss"));
     ret->examples_per_second = json_number_value(json_object_get(v, "examplesPerSecond"));
     ret->updated_ms = time_parse(text_at(v, "lastUpdateTime"));
     if (json_is_object(metrics)) {
@@ -102,14 +123,16 @@ void job_status_parse(const json_t *status, struct job_status *ret)
     json_t *v;
 
     *ret = (struct job_status){ 0 };
-    json_array_foreach (json_object_get(status, "conditions"), i, v) {
+    json_array_foreach(json_object_get(status, "conditions"), i, v)
+    {
         parse_condition(v, ret);
     }
+    job_status_see_foreign(ret, status);
     parse_roles(json_object_get(status, "replicaStatuses"), ret);
     parse_progress(json_object_get(status, "progress"), &ret->progress);
-    str_fmt(ret->state, sizeof ret->state, "%s", text_at(status, "state"));
-    str_fmt(ret->ready, sizeof ret->ready, "%s", text_at(status, "ready"));
-    str_fmt(ret->spec_hash, sizeof ret->spec_hash, "%s", text_at(status, "specHash"));
+    str_fmt(ret->state, sizeof(ret->state), "%s", text_at(status, "state"));
+    str_fmt(ret->ready, sizeof(ret->ready), "%s", text_at(status, "ready"));
+    str_fmt(ret->spec_hash, sizeof(ret->spec_hash), "%s", text_at(status, "specHash"));
     ret->start_ms = time_parse(text_at(status, "startTime"));
     ret->completion_ms = time_parse(text_at(status, "completionTime"));
     ret->observed_generation = number_at(status, "observedGeneration");
@@ -144,9 +167,9 @@ static json_t *condition_value(const struct condition *c)
     return v;
 }
 
-static json_t *conditions_value(const struct job_status *s)
+static json_t *conditions_value(const struct job_status *s, const json_t *foreign)
 {
-    json_t *list = json_array();
+    json_t *list = foreign != NULL ? json_copy((json_t *)(uintptr_t)foreign) : json_array();
     for (size_t i = 0; i < s->nconds; i++)
         json_array_append_new(list, condition_value(&s->conds[i]));
     return list;
@@ -171,7 +194,8 @@ static json_t *selector_value(const struct job_kind *k, const struct job_status 
     if (s->job[0] == '\0')
         return json_null();
     const char *p = k->label_prefix, *role = r == ROLE_CHIEF && s->master ? "master" : role_name(r);
-    auto_free char *text = xasprintf("%soperator-name=%s,%sjob-name=%s,%sreplica-type=%s", p, k->controller, p, s->job, p, role);
+    auto_free char *text =
+        xasprintf("%soperator-name=%s,%sjob-name=%s,%sreplica-type=%s", p, k->controller, p, s->job, p, role);
     return json_string(text);
 }
 
@@ -197,8 +221,11 @@ static json_t *progress_value(const struct progress *p)
     json_object_set_new(v, "step", json_integer(p->step));
     json_object_set_new(v, "epoch", json_integer(p->epoch));
     json_object_set_new(v, "epochs", p->epochs == 0 ? json_null() : json_integer(p->epochs));
+    json_object_set_new(v, "percent", json_integer(p->percent));
+    json_object_set_new(v, "remainingSeconds", p->remaining_s == 0 ? json_null() : json_integer(p->remaining_s));
     json_object_set_new(v, "loss", text_value(p->loss));
-    json_object_set_new(v, "examplesPerSecond", isfinite(p->examples_per_second) ? json_real(p->examples_per_second) : json_null());
+    json_object_set_new(v, "examplesPerSecond",
+                        isfinite(p->examples_per_second) ? json_real(p->examples_per_second) : json_null());
     json_object_set_new(v, "lastCheckpointStep", json_integer(p->last_checkpoint_step));
     json_object_set_new(v, "highestStep", p->highest_step > p->step ? json_integer(p->highest_step) : json_null());
     json_object_set_new(v, "lastUpdateTime", time_value(p->updated_ms));
@@ -220,12 +247,14 @@ static json_t *members(json_t *was, json_t *is)
 {
     json_t *patch = json_object(), *v;
     const char *key;
-    json_object_foreach (is, key, v) {
+    json_object_foreach(is, key, v)
+    {
         const json_t *old = json_object_get(was, key);
         if (!json_equal(old, v) && !(old == NULL && json_is_null(v)))
             json_object_set(patch, key, v);
     }
-    json_object_foreach (was, key, v) {
+    json_object_foreach(was, key, v)
+    {
         if (json_object_get(is, key) == NULL)
             json_object_set_new(patch, key, json_null());
     }
@@ -260,18 +289,24 @@ static json_t *progress_patch(const struct progress *was, const struct progress 
     /* metrics are written whole: a name that went must not stay */
     json_t *old = json_object_get(before, "metrics"), *new = json_object_get(after, "metrics"), *v;
     const char *key;
-    json_object_foreach (old, key, v) {
+    json_object_foreach(old, key, v)
+    {
         if (json_is_object(new) && json_object_get(new, key) == NULL)
             json_object_set_new(new, key, json_null());
     }
     return members(before, after);
 }
 
-json_t *job_status_patch(const struct job_kind *k, const char *uid, const struct job_status *was, const struct job_status *is)
+json_t *job_status_patch(const struct job_kind *k, const char *uid, int64_t version, const struct job_status *was,
+                         const struct job_status *is)
 {
-    json_auto_t *status = json_object();
+    json_auto_t *status = json_object(), *metadata = json_pack("{s:s}", "uid", uid);
+    char text[24];
 
-    differ(status, "conditions", conditions_value(was), conditions_value(is));
+    differ(status, "conditions", conditions_value(was, is->foreign), conditions_value(is, is->foreign));
+    if (version > 0 && json_object_get(status, "conditions") != NULL &&
+        str_fmt(text, sizeof(text), "%lld", (long long)version))
+        json_object_set_new(metadata, "resourceVersion", json_string(text));
     put(status, "replicaStatuses", roles_patch(k, was, is));
     put(status, "progress", progress_patch(&was->progress, &is->progress));
     differ(status, "state", text_value(was->state), text_value(is->state));
@@ -282,5 +317,5 @@ json_t *job_status_patch(const struct job_kind *k, const char *uid, const struct
     differ(status, "observedGeneration", json_integer(was->observed_generation), json_integer(is->observed_generation));
     if (json_object_size(status) == 0)
         return NULL;
-    return json_pack("{s:{s:s}, s:O}", "metadata", "uid", uid, "status", status);
+    return json_pack("{s:O, s:O}", "metadata", metadata, "status", status);
 }

@@ -6,7 +6,12 @@
 
 #include "base/mem.h"
 
-enum { MS_PER_S = 1000, S_PER_DAY = 86400, DAYS_TO_1970 = 719468 /* from March 1st of year 0 */, DAYS_PER_ERA = 146097 };
+enum {
+    MS_PER_S = 1000,
+    S_PER_DAY = 86400,
+    DAYS_TO_1970 = 719468 /* from March 1st of year 0 */,
+    DAYS_PER_ERA = 146097
+};
 
 /* ---- days, by the proleptic Gregorian calendar; years begin in March, so that the leap day is the last ---- */
 

@@ -6,6 +6,6 @@
 
 /* "2026-03-04T05:06:07Z", with or without a fraction and an offset; 0 for NULL or what is no time. */
 int64_t time_parse(const char *s);
-const char *time_text(int64_t ms, char out[32]);       /* whole seconds, as metav1.Time */
+const char *time_text(int64_t ms, char out[32]); /* whole seconds, as metav1.Time */
 
 #endif

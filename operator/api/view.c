@@ -16,19 +16,14 @@ static int hash_bytes(const char *data, size_t n, void *user)
     return 0;
 }
 
+/* "m:" tells it from those of releases that hashed the text. */
 static void hash_spec(const json_t *spec, char out[20])
 {
-    static const char *const KEYS[] = { "model", "compile", "data", "fit", "strategy", "checkpoint", "summaries" };
     uint64_t h = UINT64_C(0xcbf29ce484222325);
+    json_auto_t *meaning = job_meaning(spec);
 
-    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
-        const json_t *v = json_object_get(spec, KEYS[i]);
-        if (v == NULL || json_is_null(v))
-            continue;
-        hash_bytes(KEYS[i], strlen(KEYS[i]) + 1, &h);
-        json_dump_callback(v, hash_bytes, &h, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-    }
-    str_fmt(out, 20, "%016" PRIx64, h);
+    json_dump_callback(meaning, hash_bytes, &h, JSON_COMPACT | JSON_SORT_KEYS);
+    str_fmt(out, 20, "m:%016" PRIx64, h);
 }
 
 /* ---- the spec, packed ---- */
@@ -68,7 +63,8 @@ static json_t *spec_to_keep(const struct job_view *v, const json_t *spec)
     if (!v->kind->any_case || !json_is_object(roles))
         return keep;
     json_t *renamed = json_object();
-    json_object_foreach(roles, key, role) {
+    json_object_foreach(roles, key, role)
+    {
         int r = view_role_of(v->kind, key, &master);
         json_object_set(renamed, r < 0 ? key : master ? "Master" : role_key((enum role)r), role);
     }

@@ -9,22 +9,23 @@
 #include "api/kind.h"
 
 struct role_view {
-    bool present;            /* a TrainJob without replicaSpecs is one process: it has one worker */
-    int replicas;            /* 0 when not present */
+    bool present; /* a TrainJob without replicaSpecs is one process: it has one worker */
+    int replicas; /* 0 when not present */
     enum restart_policy restart;
-    int port;                /* of the container port called tfjob-port; 2222 */
-    int grace_s;             /* terminationGracePeriodSeconds of the template; -1: not given */
+    int port;    /* of the container port called tfjob-port; 2222 */
+    int grace_s; /* terminationGracePeriodSeconds of the template; -1: not given */
 };
 
-struct gang_view {           /* runPolicy.schedulingPolicy */
-    int min_available;       /* 0: all replicas */
+struct gang_view {                /* runPolicy.schedulingPolicy */
+    int min_available;            /* 0: all replicas */
     char *queue, *priority_class; /* owned, may be NULL */
-    int timeout_s;           /* 0: none */
+    int timeout_s;                /* 0: none */
 };
 
-struct claim_view {          /* a PersistentVolumeClaim that replicas mount */
+struct claim_view { /* a PersistentVolumeClaim that replicas mount */
     char *name;
-    bool chief, workers;     /* who mounts it (chief: also evaluator and TensorBoard; without one its part is the workers') */
+    bool chief,
+        workers; /* who mounts it (chief: also evaluator and TensorBoard; without one its part is the workers') */
 };
 enum { CLAIMS_MAX = 8 };
 
@@ -32,43 +33,51 @@ struct job_view {
     const struct job_kind *kind;
     char *ns, *name, *uid;
     int64_t generation, created_ms;
-    bool deleting;           /* deletionTimestamp is set */
-    bool has_model;          /* TrainJob with spec.model: our binaries train it */
+    bool deleting;  /* deletionTimestamp is set */
+    bool has_model; /* TrainJob with spec.model: our binaries train it */
     struct role_view roles[ROLE_COUNT];
-    bool master;             /* the chief is spelled Master */
-    bool all_workers;        /* successPolicy AllWorkers */
-    bool dynamic;            /* enableDynamicWorker */
-    bool managed_elsewhere;  /* managedBy names another controller */
+    bool too_large;           /* its replicas cannot be told of each other */
+    int accepted[ROLE_COUNT]; /* with too_large: replicas before that, -1: not known */
+    bool master;              /* the chief is spelled Master */
+    bool all_workers;         /* successPolicy AllWorkers */
+    bool dynamic;             /* enableDynamicWorker */
+    bool managed_elsewhere;   /* managedBy names another controller */
     bool suspend;
     enum clean_pod_policy clean;
     int64_t ttl_s, deadline_s, backoff_limit, stall_s; /* -1: none */
     enum stall_policy stall;
+    enum restart_scope scope; /* SCOPE_JOB: of a TrainJob only */
     struct gang_view gang;
     bool tensorboard;
     struct claim_view *claims; /* at most CLAIMS_MAX; owned */
     size_t nclaims;
-    char spec_hash[20];      /* of model, compile, data, fit, strategy, checkpoint, summaries; "" without model */
-    char *invalid;           /* why this spec cannot be run, in words for people; NULL: it can. Owned */
-    void *packed;            /* spec and what pods take over of metadata, deflated; owned */
+    char spec_hash[20]; /* of the meaning of model, compile, data, fit, strategy, checkpoint, summaries (job_meaning());
+                           "" without model */
+    char *invalid;      /* why this spec cannot be run, in words for people; NULL: it can. Owned */
+    void *packed;       /* spec and what pods take over of metadata, deflated; owned */
     uint32_t packed_len, spec_len;
-    bool whole;              /* nothing was left out of packed: job_view_shrink() was not called */
+    bool whole; /* nothing was left out of packed: job_view_shrink() was not called */
 };
 
 /* Reads an object of the API server. Never fails: what is wrong with the spec is in `invalid` ("spec.compile.optimizer:
  * 'Adamm' is not known; did you mean 'Adam'?", the words of `trainyard validate`), the rest is then as good as can be.
- * A kerasFile is not judged, for it lies on a volume that only the replicas see. default_clean: of TFJobs, by flag.
- * Costs some 100 us for a model of four layers; a caller skips it while generation and deletionTimestamp are as before. */
-void job_view_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean, struct job_view *ret);
+ * The verdict that the status holds for this generation is taken over; a job that is being deleted, or is another
+ * controller's, is not judged. A kerasFile is not judged, for it lies on a volume that only the replicas see.
+ * default_clean: of TFJobs, by flag. Costs some 100 us for a model of four layers; a caller skips it while generation
+ * and deletionTimestamp are as before. */
+void job_view_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
+                    struct job_view *ret);
 void job_view_fini(struct job_view *v);
-DEFINE_AUTO_FINI(job_view, job_view_fini)
-/* {"metadata": {name, namespace, uid, annotations, labels}, "spec": {...}}: a new reference, unpacked anew at each call (some
- * 20 us a kB). Keys of roles are in CamelCase, as job_view_role_key() gives them. kubectl's note of what was last applied is
- * left out. */
+DEFINE_AUTO_FINI(job_view, job_view_fini);
+/* {"metadata": {name, namespace, uid, annotations, labels}, "spec": {...}}: a new reference, unpacked anew at each call
+ * (some 20 us a kB). Keys of roles are in CamelCase, as job_view_role_key() gives them. kubectl's note of what was last
+ * applied is left out. */
 json_t *job_view_spec(const struct job_view *v);
-/* Packs the spec again without model, compile and data; nothing happens to a spec that has none or was shrunk before. */
+/* Packs the spec again without model, compile and data; nothing happens to a spec that has none or was shrunk before.
+ */
 void job_view_shrink(struct job_view *v);
 
-int job_view_replicas(const struct job_view *v);           /* of all roles */
+int job_view_replicas(const struct job_view *v); /* of all roles */
 /* The role whose end decides: chief when there is one, else worker. */
 enum role job_view_leader(const struct job_view *v);
 /* "chief", or "master" when it is spelled so; TFJob spelling "Chief", "Master", "PS". */

@@ -1,16 +1,28 @@
-/* What makes a spec impossible to run, in words for people. A TrainJob is judged as `trainyard validate` does it; a TFJob
- * by what training-operator's webhook refused and what would hang or end at once (an older CRD may let it through). */
+/* What makes a spec impossible to run, in words for people. A TrainJob is judged as `trainyard validate` does it; a
+ * TFJob by what training-operator's webhook refused and what would hang or end at once (an older CRD may let it
+ * through). */
 #include <ctype.h>
 #include <string.h>
 
+#include "api/status.h"
 #include "api/view_internal.h"
-#include "nn/loss.h"
+#include "nn/callback.h"
+#include "nn/class_weight.h"
+#include "nn/losses/loss.h"
 #include "nn/model.h"
 
 enum { DNS_LABEL_MAX = 63 };
 #define SOURCE "TrainJob" /* what messages of lib/job begin with here; taken off again */
 
 /* ---- TrainJob ---- */
+
+/* model NULL: it is not known here. */
+static int judge_fit(const struct job *j, const struct model *model, struct err *e)
+{
+    return callbacks_check(&j->callbacks, model, job_evaluates(j), e) < 0
+               ? -1
+               : class_weights_check(&j->class_weight, model, e);
+}
 
 /* A kerasFile lies on a volume that only the replicas see: of such a model the rest is judged. */
 static int judge_without_model(const struct job *j, struct err *e)
@@ -21,7 +33,9 @@ static int judge_without_model(const struct job *j, struct err *e)
 
     if (node_present(&about_optimizer) && optimizer_parse(&about_optimizer, &optimizer, e) < 0)
         return -1;
-    return loss_parse(&about_loss, &loss, e);
+    if (loss_parse(&about_loss, &loss, e) < 0)
+        return -1;
+    return judge_fit(j, NULL, e);
 }
 
 static int judge_model(const struct job *j, struct err *e)
@@ -31,7 +45,9 @@ static int judge_model(const struct job *j, struct err *e)
 
     if (node_present(&file) && node_size(&j->model) == 1)
         return judge_without_model(j, e);
-    return model_build(&j->model, &j->compile, "", &model, e);
+    if (model_build(&j->model, &j->compile, "", &model, e) < 0)
+        return -1;
+    return judge_fit(j, model, e);
 }
 
 static int judge_as_validate(const json_t *object, struct err *e)
@@ -76,7 +92,8 @@ static void judge_trainers(struct reading *r)
     struct node count = node_get(&r->role[chief->present ? ROLE_CHIEF : ROLE_WORKER], "replicas");
 
     if (!chief->present && !worker->present)
-        node_error(&r->roles, reading_fault(r), "nobody trains, so the job could never succeed; add 'Worker' or 'Chief'");
+        node_error(&r->roles, reading_fault(r),
+                   "nobody trains, so the job could never succeed; add 'Worker' or 'Chief'");
     else if (r->v->kind->own_processes ? chief->replicas + worker->replicas == 0
                                        : (chief->present ? chief : worker)->replicas == 0)
         node_error(&count, reading_fault(r), "must be at least 1, for this role's end is the job's end");
@@ -103,8 +120,11 @@ static void judge_name(struct reading *r)
     char longest[128] = "", replica[128];
 
     if (!is_dns_label(v->name)) {
-        node_error(&name, reading_fault(r), "'%.80s' is no name of a job: it is made of a-z, 0-9 and '-', begins with a "
-                                            "letter and does not end with '-'", v->name);
+        node_error(
+            &name, reading_fault(r),
+            "'%.80s' is not a valid job name: it is made of a-z, 0-9 and '-', begins with a letter and does not end "
+            "with '-'",
+            v->name);
         return;
     }
     for (int role = 0; role < ROLE_COUNT; role++) {
@@ -115,8 +135,9 @@ static void judge_name(struct reading *r)
             str_fmt(longest, sizeof(longest), "%s", replica);
     }
     if (MAX(strlen(longest), strlen(v->name)) > DNS_LABEL_MAX)
-        node_error(&name, reading_fault(r), "is too long: replica '%s' would have a name of %zu characters, at most %d are "
-                                            "possible", longest, strlen(longest), DNS_LABEL_MAX);
+        node_error(&name, reading_fault(r),
+                   "is too long: replica '%s' would have a name of %zu characters, at most %d are possible", longest,
+                   strlen(longest), DNS_LABEL_MAX);
 }
 
 static void judge_container(struct reading *r, const struct node *n)
@@ -176,8 +197,27 @@ static void judge_train_job(struct reading *r)
     judge_trainers(r);
 }
 
+/* The status holds the verdict on a generation: that the plan went on with it, or the condition InvalidSpec. So an
+ * operator that starts, or takes over, judges only what is new. A change that was refused is judged again, for the
+ * message's sake. */
+static bool was_judged(struct reading *r)
+{
+    AUTO_FINI(job_status) st = { 0 };
+
+    job_status_parse(json_object_get(r->object, "status"), &st);
+    const struct condition *failed = job_status_find(&st, COND_FAILED);
+    if (r->v->generation == 0 || st.observed_generation != r->v->generation || st.nconds == 0 ||
+        job_status_is(&st, COND_REFUSED))
+        return false;
+    if (failed != NULL && failed->is_true && str_eq(failed->reason, "InvalidSpec"))
+        err_put(reading_fault(r), ERR_INPUT, "%s", failed->message);
+    return true;
+}
+
 void view_judge(struct reading *r)
 {
+    if (r->v->deleting || r->v->managed_elsewhere || (r->v->kind->own_processes && was_judged(r)))
+        return;
     if (r->v->kind->own_processes)
         judge_train_job(r);
     else

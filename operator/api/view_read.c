@@ -5,13 +5,14 @@
 #include "api/time.h"
 #include "api/view_internal.h"
 
-enum { REPLICAS_MAX = 10000, PORT_DEFAULT = 2222, PORT_MAX = 65535 };
+enum { REPLICAS_MAX = 5000, PORT_DEFAULT = 2222, PORT_MAX = 65535 };
 #define PORT_NAME "tfjob-port"
-#define MASTER "Master"
+#define MASTER    "Master"
 
 /* ---- values, or their defaults ---- */
 
-static int64_t number(struct reading *r, const struct node *n, const char *key, int64_t fallback, int64_t min, int64_t max)
+static int64_t number(struct reading *r, const struct node *n, const char *key, int64_t fallback, int64_t min,
+                      int64_t max)
 {
     int64_t v;
     return node_i64_or(n, key, fallback, min, max, &v, reading_fault(r)) < 0 ? fallback : v;
@@ -133,8 +134,9 @@ static void read_role_key(struct reading *r, const char *key)
     if (role < 0) {
         unknown_role(r, key);
     } else if (r->v->roles[role].present) {
-        node_error(&n, reading_fault(r), role == ROLE_CHIEF ? "Chief and Master are the same role; give one of them"
-                                                            : "the same role is given twice, in different spelling");
+        node_error(&n, reading_fault(r),
+                   role == ROLE_CHIEF ? "Chief and Master are the same role; give one of them"
+                                      : "the same role is given twice, in different spelling");
     } else if (node_present(&n) || r->v->kind->any_case) {
         read_role(r, (enum role)role, &n);
         r->v->master = r->v->master || master;
@@ -147,11 +149,11 @@ static void read_roles(struct reading *r)
     const char *key;
     json_t *one;
 
-    json_object_foreach((json_t *)(uintptr_t)r->roles.v, key, one)
-        read_role_key(r, key);
+    json_object_foreach((json_t *)(uintptr_t)r->roles.v, key, one) read_role_key(r, key);
     if (!node_present(&r->roles) && r->v->kind->own_processes)
-        r->v->roles[ROLE_WORKER] = (struct role_view){ .present = true, .replicas = 1, .restart = r->v->kind->restart,
-                                                       .port = PORT_DEFAULT, .grace_s = -1 };
+        r->v->roles[ROLE_WORKER] = (struct role_view){
+            .present = true, .replicas = 1, .restart = r->v->kind->restart, .port = PORT_DEFAULT, .grace_s = -1
+        };
 }
 
 /* ---- run policy ---- */
@@ -176,7 +178,8 @@ static bool is_ours(const struct job_kind *k, const char *managed_by)
 
 static void read_policy(struct reading *r, enum clean_pod_policy default_clean)
 {
-    static const char *const CLEAN[] = { "Running", "All", "None" }, *const STALL[] = { "Notify", "Restart", "Fail" };
+    static const char *const CLEAN[] = { "Running", "All", "None" }, *const STALL[] = { "Notify", "Restart", "Fail" },
+                             *const SCOPE[] = { "Replica", "Job" };
     struct job_view *v = r->v;
     const struct node *n = &r->policy;
 
@@ -186,8 +189,11 @@ static void read_policy(struct reading *r, enum clean_pod_policy default_clean)
     v->backoff_limit = number(r, n, "backoffLimit", v->kind->backoff_limit, 0, INT32_MAX);
     v->stall_s = number(r, n, "stallSeconds", -1, 1, INT32_MAX);
     v->stall = (enum stall_policy)choice(r, n, "stallPolicy", STALL, COUNT_OF(STALL), STALL_NOTIFY);
+    if (v->kind->own_processes)
+        v->scope = (enum restart_scope)choice(r, n, "restartScope", SCOPE, COUNT_OF(SCOPE), SCOPE_REPLICA);
     v->suspend = flag(r, n, "suspend");
-    v->managed_elsewhere = !is_ours(v->kind, text(r, n, "managedBy"));
+    v->managed_elsewhere = !is_ours(v->kind, text(r, n, "managedBy")) ||
+                           (v->kind->own_processes && !is_ours(v->kind, text(r, &r->spec, "managedBy")));
     read_gang(r);
 }
 
@@ -201,14 +207,14 @@ static void add_claim(struct reading *r, const char *volume, bool chief, bool wo
     struct job_view *v = r->v;
     size_t i = 0;
 
-    if (name == NULL)
+    if (name == NULL || !job_is_object_name(name)) /* it becomes part of a path of the API */
         return;
     while (i < v->nclaims && strcmp(v->claims[i].name, name) != 0)
         i++;
     if (i == CLAIMS_MAX)
         return;
     if (i == v->nclaims) {
-        v->claims = xrealloc(v->claims, (i + 1) * sizeof *v->claims);
+        v->claims = xrealloc(v->claims, (i + 1) * sizeof(*v->claims));
         v->claims[v->nclaims++] = (struct claim_view){ .name = xstrdup(name) };
     }
     v->claims[i].chief |= chief;
@@ -235,7 +241,8 @@ static void read_metadata(struct reading *r)
     struct job_view *v = r->v;
     const json_t *m = r->metadata.v;
     const char *ns = json_string_value(json_object_get(m, "namespace")),
-               *name = json_string_value(json_object_get(m, "name")), *uid = json_string_value(json_object_get(m, "uid"));
+               *name = json_string_value(json_object_get(m, "name")),
+               *uid = json_string_value(json_object_get(m, "uid"));
 
     v->ns = xstrdup(ns != NULL ? ns : "");
     v->name = xstrdup(name != NULL ? name : "");

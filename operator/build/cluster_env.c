@@ -9,17 +9,30 @@ static void put_address(const struct pod_build *p, enum role r, int index, struc
     bool own_service = v->kind->service_per_replica;
     char name[128], address[512];
 
-    str_fmt(address, sizeof(address), "%s%s%s.%s.svc%s%s:%d", job_view_pod_name(v, r, index, name), own_service ? "" : ".",
-            own_service ? "" : v->name, v->ns, *domain != '\0' ? "." : "", domain, v->roles[r].port);
+    str_fmt(address, sizeof(address), "%s%s%s.%s.svc%s%s:%d", job_view_pod_name(v, r, index, name),
+            own_service ? "" : ".", own_service ? "" : v->name, v->ns, *domain != '\0' ? "." : "", domain,
+            v->roles[r].port);
     strlist_add(hosts, address);
+}
+
+/* Our own programs get the addresses of those whom each of them must find, the ps and the leader: they tell the chief
+ * of themselves. */
+static bool is_listed(const struct job_view *v, enum role r, int index)
+{
+    return !v->has_model || r == ROLE_PS || leads(v, r, index);
 }
 
 static void cluster_of(const struct pod_build *p, struct cluster *c)
 {
-    *c = (struct cluster){ .configured = true, .role = p->role, .index = p->index, .master = p->v->master };
+    const struct job_view *v = p->v;
+    *c = (struct cluster){ .configured = true,
+                           .role = p->role,
+                           .index = p->index,
+                           .master = v->master,
+                           .workers = v->has_model ? v->roles[ROLE_WORKER].replicas : 0 };
     for (int r = 0; r < ROLE_COUNT; r++) {
-        c->listed[r] = p->v->roles[r].present && !p->v->kind->own_processes; /* training-operator writes [] */
-        for (int i = 0; i < p->v->roles[r].replicas; i++)
+        c->listed[r] = v->roles[r].present && !v->kind->own_processes; /* training-operator writes [] */
+        for (int i = 0; i < v->roles[r].replicas && is_listed(v, (enum role)r, i); i++)
             put_address(p, (enum role)r, i, &c->hosts[r]);
     }
 }
@@ -35,33 +48,104 @@ void put_env(json_t *container, const char *name, const char *value)
         add_env(container, name, value);
 }
 
-static void put_hosts(json_t *container, const char *name, const struct strlist *hosts)
+/* Its value is in the job's ConfigMap. */
+static void add_env_from(const struct pod_build *p, const char *name, const char *key)
+{
+    char config[128];
+    json_array_append_new(array_in(p->container, "env"),
+                          json_pack("{s:s, s:{s:{s:s, s:s}}}", "name", name, "valueFrom", "configMapKeyRef", "name",
+                                    build_config_name(p->v, config), "key", key));
+}
+
+static char *hosts_text(const struct strlist *hosts)
 {
     AUTO_FINI(buf) text = BUF_INIT;
 
     for (size_t i = 0; i < hosts->n; i++)
         buf_printf(&text, "%s%s", i > 0 ? "," : "", hosts->items[i]);
-    if (hosts->n > 0)
-        put_env(container, name, text.data);
+    return buf_detach(&text);
 }
 
-/* The family speaks of parameter servers: without them it would be half given. */
+static const struct {
+    enum role role;
+    const char *name, *key;
+} FAMILY[] = { { ROLE_PS, "PS_HOSTS", "ps-hosts" },
+               { ROLE_WORKER, "WORKER_HOSTS", "worker-hosts" },
+               { ROLE_CHIEF, "CHIEF_HOST", "chief-host" } };
+
+/* A TrainJob's pods take their peers' addresses from its ConfigMap, which has them once; a TFJob has no ConfigMap. */
+static void put_hosts(struct pod_build *p, const char *name, const char *key, const struct strlist *hosts)
+{
+
+    if (hosts->n == 0 || named_in(json_object_get(p->container, "env"), name) != NULL)
+        return;
+    auto_free char *text = hosts_text(hosts);
+    if (p->v->kind->own_processes)
+        add_env_from(p, name, key);
+    else
+        add_env(p->container, name, text);
+}
+
+/* For programs that do not read TF_CONFIG; ours do. The family speaks of parameter servers: without them it would be
+ * half given. */
 static void put_family(struct pod_build *p, const struct cluster *c)
 {
     char index[16];
 
-    if (c->hosts[ROLE_PS].n == 0)
+    if (p->v->has_model || c->hosts[ROLE_PS].n == 0)
         return;
     str_fmt(index, sizeof(index), "%d", p->index);
     put_env(p->container, "JOB_NAME", job_view_role(p->v, p->role));
     put_env(p->container, "TASK_INDEX", index);
-    put_hosts(p->container, "PS_HOSTS", &c->hosts[ROLE_PS]);
-    put_hosts(p->container, "WORKER_HOSTS", &c->hosts[ROLE_WORKER]);
-    put_hosts(p->container, "CHIEF_HOST", &c->hosts[ROLE_CHIEF]);
+    for (size_t i = 0; i < COUNT_OF(FAMILY); i++)
+        put_hosts(p, FAMILY[i].name, FAMILY[i].key, &c->hosts[FAMILY[i].role]);
 }
 
-/* A TF_CONFIG that the template has stays where it is, and ours comes after it: the last one counts. TFJob's rule is that
- * the container must have the name; a TrainJob's may be the first one. */
+/* The kubelet puts the value of CLUSTER_VARIABLE in its place. */
+#define CLUSTER_VARIABLE "TRAINYARD_CLUSTER"
+
+static char *tf_config_of(struct pod_build *p, const struct cluster *c)
+{
+    if (p->v->dynamic)
+        return cluster_to_sparse_tf_config(c, p->role, p->index);
+    if (p->v->has_model || !p->v->kind->own_processes)
+        return cluster_to_tf_config(c, p->role, p->index);
+    add_env_from(p, CLUSTER_VARIABLE, "cluster");
+    return cluster_to_tf_config_around(c, "$(" CLUSTER_VARIABLE ")", p->role, p->index);
+}
+
+json_t *cluster_data(const struct job_view *v, const struct build_settings *s)
+{
+    struct pod_build p = { .v = v, .s = s };
+    AUTO_FINI(cluster) c = { .configured = false };
+
+    cluster_of(&p, &c);
+    auto_free char *cluster = cluster_to_json(&c);
+    json_t *data = json_pack("{s:s}", "cluster", cluster);
+    for (size_t i = 0; i < COUNT_OF(FAMILY); i++) {
+        auto_free char *text = hosts_text(&c.hosts[FAMILY[i].role]);
+        if (c.hosts[FAMILY[i].role].n > 0)
+            json_object_set_new(data, FAMILY[i].key, json_string(text));
+    }
+    return data;
+}
+
+char *build_cluster_fault(const struct job_view *v, const struct build_settings *s)
+{
+    struct cluster_names n = { .job = v->name,
+                               .ns = v->ns,
+                               .domain = s->cluster_domain != NULL ? s->cluster_domain : "",
+                               .service_per_replica = v->kind->service_per_replica };
+
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (int i = 0; i < v->roles[r].replicas && is_listed(v, (enum role)r, i); i++)
+            n.replicas[r]++;
+    auto_free char *text = cluster_too_large(&n);
+    return text != NULL ? xasprintf("spec.%s: %s", v->kind->replica_specs, text) : NULL;
+}
+
+/* A TF_CONFIG that the template has stays where it is, and ours comes after it: the last one counts. TFJob's rule is
+ * that the container must have the name; a TrainJob's may be the first one. */
 void pod_cluster_env(struct pod_build *p)
 {
     const json_t *named = named_in(json_object_get(p->pod_spec, "containers"), p->v->kind->container);
@@ -70,8 +154,7 @@ void pod_cluster_env(struct pod_build *p)
     if (p->container == NULL || alone(p->v) || (named == NULL && !p->v->kind->own_processes))
         return;
     cluster_of(p, &c);
-    auto_free char *text = p->v->dynamic ? cluster_to_sparse_tf_config(&c, p->role, p->index)
-                                         : cluster_to_tf_config(&c, p->role, p->index);
+    auto_free char *text = tf_config_of(p, &c);
     add_env(p->container, "TF_CONFIG", text);
     put_family(p, &c);
 }

@@ -2,24 +2,38 @@
 #include "build/parts.h"
 #include "job/replica_file.h"
 
-json_t *build_config(const struct job_view *v, const json_t *spec)
+bool build_needs_config(const struct job_view *v)
+{
+    return v->kind->own_processes && (v->has_model || !alone(v));
+}
+
+/* The job file; NULL when the model was left out of the spec. */
+static json_t *job_data(const struct job_view *v, const json_t *spec)
 {
     json_auto_t *doc = NULL, *file = NULL;
-    json_t *labels, *config;
     AUTO_FINI(buf) text = BUF_INIT;
-    char name[128];
 
-    if (!v->has_model || !has(json_object_get(spec, "spec"), "model"))
+    if (!has(json_object_get(spec, "spec"), "model"))
         return NULL;
-    doc = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", v->kind->api_version, "kind", v->kind->resource.kind, "metadata",
-                    json_object_get(spec, "metadata"), "spec", json_object_get(spec, "spec"));
+    doc = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", v->kind->api_version, "kind", v->kind->resource.kind,
+                    "metadata", json_object_get(spec, "metadata"), "spec", json_object_get(spec, "spec"));
     file = job_replica_file(doc);
     json_emit(file, &text);
     buf_char(&text, '\n');
+    return json_pack("{s:s}", "job.yaml", text.data);
+}
+
+json_t *build_config(const struct job_view *v, const json_t *spec, const struct build_settings *s)
+{
+    json_t *labels, *config, *data;
+    char name[128];
+
+    if (!build_needs_config(v) || (data = v->has_model ? job_data(v, spec) : cluster_data(v, s)) == NULL)
+        return NULL;
     labels = job_labels(v);
     put_app_labels(labels);
     config = object_head(v, "v1", "ConfigMap", build_config_name(v, name), labels);
-    json_object_set_new(config, "data", json_pack("{s:s}", "job.yaml", text.data));
+    json_object_set_new(config, "data", data);
     return config;
 }
 
@@ -44,10 +58,11 @@ json_t *build_network_policy(const struct job_view *v, const struct build_settin
         if (!str_eq(s->scraper_namespaces->items[i], s->operator_ns))
             json_array_append_new(readers, namespace_peer(s->scraper_namespaces->items[i]));
     if (json_array_size(readers) > 0) /* an empty `from` would let everybody in */
-        json_array_append_new(ingress, json_pack("{s:O, s:[{s:s, s:i}]}", "from", readers, "ports", "protocol", "TCP", "port",
-                                                 HTTP_PORT));
+        json_array_append_new(ingress, json_pack("{s:O, s:[{s:s, s:i}]}", "from", readers, "ports", "protocol", "TCP",
+                                                 "port", HTTP_PORT));
     json_decref(readers);
-    json_object_set_new(policy, "spec", json_pack("{s:{s:o}, s:[s], s:o}", "podSelector", "matchLabels", job_labels(v),
-                                                  "policyTypes", "Ingress", "ingress", ingress));
+    json_object_set_new(policy, "spec",
+                        json_pack("{s:{s:o}, s:[s], s:o}", "podSelector", "matchLabels", job_labels(v), "policyTypes",
+                                  "Ingress", "ingress", ingress));
     return policy;
 }

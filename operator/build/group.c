@@ -37,23 +37,24 @@ static void add_container(struct sums *s, const json_t *container, int times)
     json_t *resources = json_object_get(container, "resources"), *quantity;
     const char *name;
 
-    json_object_foreach (json_object_get(resources, has(resources, "requests") ? "requests" : "limits"), name, quantity)
+    json_object_foreach(json_object_get(resources, has(resources, "requests") ? "requests" : "limits"), name, quantity)
         add(s, name, quantity, times);
 }
 
-static void add_role(struct sums *s, const struct job_view *v, const json_t *spec, const struct build_settings *settings,
-                     enum role r, int pods)
+static void add_role(struct sums *s, const struct job_view *v, const json_t *spec,
+                     const struct build_settings *settings, enum role r, int pods)
 {
     json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, settings, NULL);
     const json_t *container;
     size_t i;
 
-    json_array_foreach (json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
+    json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
         add_container(s, container, pods);
 }
 
 /* The first min_member pods, the leading roles first. NULL: they ask for nothing, or for what is no quantity. */
-static json_t *min_resources(const struct job_view *v, const json_t *spec, const struct build_settings *settings, int min_member)
+static json_t *min_resources(const struct job_view *v, const json_t *spec, const struct build_settings *settings,
+                             int min_member)
 {
     static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
     AUTO(strmap) *map = strmap_new();
@@ -99,7 +100,8 @@ static int members_of(const struct job_view *v, int completed)
 json_t *build_pod_group(const struct job_view *v, const json_t *spec, int completed, const struct build_settings *s)
 {
     const struct kube_resource *resource = build_pod_group_resource(s);
-    const json_t *policy = json_object_get(json_object_get(json_object_get(spec, "spec"), "runPolicy"), "schedulingPolicy");
+    const json_t *policy =
+        json_object_get(json_object_get(json_object_get(spec, "spec"), "runPolicy"), "schedulingPolicy");
     json_t *given = json_object_get(policy, "minResources"), *group, *out, *notes = annotations(spec);
     int members = members_of(v, completed);
     char api_version[64];

@@ -35,9 +35,7 @@ json_t *named_in(const json_t *array, const char *name)
     size_t i;
     json_t *v;
 
-    json_array_foreach (array, i, v)
-        if (str_eq(json_string_value(json_object_get(v, "name")), name))
-            return v;
+    json_array_foreach(array, i, v) if (str_eq(json_string_value(json_object_get(v, "name")), name)) return v;
     return NULL;
 }
 
@@ -107,19 +105,21 @@ void put_app_labels(json_t *labels)
 
 json_t *build_owner(const struct job_view *v)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b}", "apiVersion", v->kind->api_version, "kind", v->kind->resource.kind,
-                     "name", v->name, "uid", v->uid, "controller", 1, "blockOwnerDeletion", 1);
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b}", "apiVersion", v->kind->api_version, "kind",
+                     v->kind->resource.kind, "name", v->name, "uid", v->uid, "controller", 1, "blockOwnerDeletion", 1);
 }
 
-json_t *object_head(const struct job_view *v, const char *api_version, const char *kind, const char *name, json_t *labels)
+json_t *object_head(const struct job_view *v, const char *api_version, const char *kind, const char *name,
+                    json_t *labels)
 {
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:[o]}}", "apiVersion", api_version, "kind", kind, "metadata", "name",
-                     name, "namespace", v->ns, "labels", labels, "ownerReferences", build_owner(v));
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:[o]}}", "apiVersion", api_version, "kind", kind, "metadata",
+                     "name", name, "namespace", v->ns, "labels", labels, "ownerReferences", build_owner(v));
 }
 
-json_t *build_adoption(const struct job_view *v, const char *uid)
+json_t *build_adoption(const struct job_view *v, const char *uid, int64_t version)
 {
-    return json_pack("{s:{s:s, s:[o]}}", "metadata", "uid", uid, "ownerReferences", build_owner(v));
+    return json_pack("{s:{s:s, s:o, s:[o]}}", "metadata", "uid", uid, "resourceVersion",
+                     json_sprintf("%lld", (long long)version), "ownerReferences", build_owner(v));
 }
 
 const char *build_config_name(const struct job_view *v, char out[128])

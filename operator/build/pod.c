@@ -17,28 +17,47 @@ static void take_over(const json_t *from, json_t *to)
             json_object_set_new(to, KEYS[i], json_deep_copy(json_object_get(from, KEYS[i])));
 }
 
+/* job-uid says for which life of the job a pod was made, also when nobody controls it any more. */
+static json_t *pod_labels(const struct job_view *v, enum role r, int index)
+{
+    json_t *labels = replica_labels(v, r, index);
+
+    if (leads(v, r, index))
+        put_label(labels, v, "job-role", "master");
+    if (v->kind->own_processes)
+        put_label(labels, v, "job-uid", v->uid);
+    return labels;
+}
+
+json_t *build_labels(const struct job_view *v, enum role r, int index, const char *uid, int64_t version)
+{
+    return json_pack("{s:{s:s, s:o, s:o}}", "metadata", "uid", uid, "resourceVersion",
+                     json_sprintf("%lld", (long long)version), "labels", pod_labels(v, r, index));
+}
+
 static void put_labels(struct pod_build *p)
 {
-    json_t *labels = object_in(p->metadata, "labels"), *ours = replica_labels(p->v, p->role, p->index);
+    json_t *labels = object_in(p->metadata, "labels"), *ours = pod_labels(p->v, p->role, p->index);
 
-    if (leads(p->v, p->role, p->index))
-        put_label(ours, p->v, "job-role", "master");
     json_object_update(labels, ours);
     json_decref(ours);
     if (p->v->kind->own_processes)
         put_app_labels(labels);
 }
 
-/* The operator is the one that restarts by exit code: the kubelet would do it whatever the code. */
+/* The operator is the one that restarts by exit code, for the kubelet would do it whatever the code; and the one that
+ * restarts all replicas, for the kubelet would restart one alone. */
 static void put_restart_policy(struct pod_build *p, struct buf *warn)
 {
     enum restart_policy policy = p->v->roles[p->role].restart;
+    bool by_operator = policy == RESTART_EXIT_CODE ||
+                       (policy == RESTART_ON_FAILURE && p->v->scope == SCOPE_JOB && p->role != ROLE_EVALUATOR);
 
     if (has(p->pod_spec, "restartPolicy"))
         warn_line(warn, "SetPodTemplateRestartPolicy",
                   "Restart policy in pod template overridden by restart policy in replica spec");
     json_object_set_new(p->pod_spec, "restartPolicy",
-                        json_string(restart_policy_name(policy == RESTART_EXIT_CODE ? RESTART_NEVER : policy)));
+                        json_string(restart_policy_name(by_operator ? RESTART_NEVER : policy)));
 }
 
 static void put_gang(struct pod_build *p, struct buf *warn)
@@ -92,14 +111,16 @@ static void put_address(struct pod_build *p, const char *name)
 static struct pod_build begin(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
                               const struct build_settings *s)
 {
-    const json_t *template = json_object_get(replica_in(v, spec, r), "template"), *from = json_object_get(template, "spec");
+    const json_t *template = json_object_get(replica_in(v, spec, r), "template"),
+                 *from = json_object_get(template, "spec");
     struct pod_build p = { .v = v, .spec = spec, .s = s, .role = r, .index = index };
     char name[128], count[16];
 
     p.metadata = json_pack("{s:s, s:s, s:[o]}", "name", job_view_pod_name(v, r, index, name), "namespace", v->ns,
                            "ownerReferences", build_owner(v));
     p.pod_spec = json_is_object(from) ? json_deep_copy(from) : json_object();
-    p.pod = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", p.metadata, "spec", p.pod_spec);
+    p.pod = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", p.metadata, "spec",
+                      p.pod_spec);
     take_over(json_object_get(template, "metadata"), p.metadata);
     str_fmt(count, sizeof(count), "%d", restarts);
     if (restarts > 0)
@@ -116,7 +137,8 @@ static void warn_of_output(const struct pod_build *p, struct buf *warn)
     const json_t *volume = named_in(json_object_get(p->pod_spec, "volumes"), "trainyard-output");
 
     if (leads(p->v, p->role, p->index) && storage_in(p->spec, "output") == NULL && has(volume, "emptyDir"))
-        warn_line(warn, "NoOutputVolume", "checkpoints, summaries and the model go with this pod: spec.storage.output names no volume");
+        warn_line(warn, "NoOutputVolume",
+                  "checkpoints, summaries and the model go with this pod: spec.storage.output names no volume");
 }
 
 json_t *build_pod(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,

@@ -6,12 +6,16 @@
 
 static const struct suffix {
     const char *text;
-    double milli;      /* what 1 of it is */
+    double milli; /* what 1 of it is */
     bool binary;
 } SUFFIXES[] = {
-    { "", 1e3, false }, { "n", 1e-6, false }, { "u", 1e-3, false }, { "m", 1, false }, { "k", 1e6, false },
-    { "M", 1e9, false }, { "G", 1e12, false }, { "T", 1e15, false }, { "P", 1e18, false }, { "E", 1e21, false },
-    { "Ki", 0x1p10 * 1e3, true }, { "Mi", 0x1p20 * 1e3, true }, { "Gi", 0x1p30 * 1e3, true }, { "Ti", 0x1p40 * 1e3, true },
+    { "", 1e3, false },           { "n", 1e-6, false },
+    { "u", 1e-3, false },         { "m", 1, false },
+    { "k", 1e6, false },          { "M", 1e9, false },
+    { "G", 1e12, false },         { "T", 1e15, false },
+    { "P", 1e18, false },         { "E", 1e21, false },
+    { "Ki", 0x1p10 * 1e3, true }, { "Mi", 0x1p20 * 1e3, true },
+    { "Gi", 0x1p30 * 1e3, true }, { "Ti", 0x1p40 * 1e3, true },
     { "Pi", 0x1p50 * 1e3, true }, { "Ei", 0x1p60 * 1e3, true },
 };
 

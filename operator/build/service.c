@@ -7,8 +7,9 @@
  * other to become so. */
 static json_t *headless(json_t *head, json_t *selector, json_t *ports)
 {
-    json_object_set_new(head, "spec", json_pack("{s:s, s:o, s:b, s:o}", "clusterIP", "None", "selector", selector,
-                                                "publishNotReadyAddresses", 1, "ports", ports));
+    json_object_set_new(head, "spec",
+                        json_pack("{s:s, s:o, s:b, s:o}", "clusterIP", "None", "selector", selector,
+                                  "publishNotReadyAddresses", 1, "ports", ports));
     return head;
 }
 
@@ -50,7 +51,8 @@ static json_t *named_ports(const struct job_view *v, const json_t *spec, enum ro
     size_t i;
 
     put_port(ports, TFJOB_PORT, v->roles[r].port);
-    json_array_foreach (json_object_get(container, "ports"), i, p) {
+    json_array_foreach(json_object_get(container, "ports"), i, p)
+    {
         const char *name = json_string_value(json_object_get(p, "name"));
         const json_t *number = json_object_get(p, "containerPort");
         if (name != NULL && json_is_integer(number))

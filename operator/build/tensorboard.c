@@ -1,5 +1,5 @@
 /* TensorBoard beside a job: one pod that reads the output volume. Its labels lack operator-name, so that nobody takes
- * it for a replica; its service has it, so that an operator that starts anew sees what an earlier one made. */
+ * it for a replica; its service has it, so that an operator that restarts sees what an earlier one made. */
 #include "build/parts.h"
 
 static json_t *board_labels(const struct job_view *v)
@@ -31,19 +31,22 @@ static json_t *board_container(const struct job_view *v, const json_t *spec, con
     if (image == NULL && s->pull_policy != NULL && *s->pull_policy != '\0')
         json_object_set_new(c, "imagePullPolicy", json_string(s->pull_policy));
     json_object_set_new(c, "command", json_pack("[s]", "tensorboard"));
-    json_object_set_new(c, "args", json_pack("[s, s, s, s, s, o]", "--logdir", folder, "--host", "0.0.0.0", "--port",
-                                             json_sprintf("%d", TENSORBOARD_PORT)));
+    json_object_set_new(c, "args",
+                        json_pack("[s, s, s, s, o]", "--logdir", folder, "--bind_all", "--port",
+                                  json_sprintf("%d", TENSORBOARD_PORT))); /* --bind_all: IPv4 and IPv6 */
     put_env(c, "TMPDIR", "/tmp");
     put_env(c, "HOME", "/tmp");
     json_object_set_new(c, "ports", json_pack("[{s:s, s:i}]", "name", "http", "containerPort", TENSORBOARD_PORT));
-    json_object_set_new(c, "readinessProbe", json_pack("{s:{s:s, s:i}, s:i}", "httpGet", "path", "/", "port",
-                                                       TENSORBOARD_PORT, "periodSeconds", 5));
+    json_object_set_new(
+        c, "readinessProbe",
+        json_pack("{s:{s:s, s:i}, s:i}", "httpGet", "path", "/", "port", TENSORBOARD_PORT, "periodSeconds", 5));
     if (has(board, "resources"))
         json_object_set_new(c, "resources", json_deep_copy(json_object_get(board, "resources")));
     fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "256Mi"));
     secure_container(c);
-    json_object_set_new(c, "volumeMounts", json_pack("[{s:s, s:s, s:b}, {s:s, s:s}]", "name", "trainyard-output", "mountPath",
-                                                     "/logs", "readOnly", 1, "name", "trainyard-tmp", "mountPath", "/tmp"));
+    json_object_set_new(c, "volumeMounts",
+                        json_pack("[{s:s, s:s, s:b}, {s:s, s:s}]", "name", "trainyard-output", "mountPath", "/logs",
+                                  "readOnly", 1, "name", "trainyard-tmp", "mountPath", "/tmp"));
     return c;
 }
 
@@ -59,22 +62,25 @@ static json_t *board_volumes(const json_t *spec)
     return json_pack("[o, {s:s, s:{}}]", first, "name", "trainyard-tmp", "emptyDir");
 }
 
-json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const struct claim_facts *claims, size_t nclaims,
-                          const struct build_settings *s)
+json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const struct claim_facts *claims,
+                          size_t nclaims, const struct build_settings *s)
 {
-    json_t *metadata = json_pack("{s:o}", "labels", board_labels(v)), *pod_spec, *container = board_container(v, spec, s), *head;
+    json_t *metadata = json_pack("{s:o}", "labels", board_labels(v)), *pod_spec,
+           *container = board_container(v, spec, s), *head;
     char name[128];
 
     pod_spec = json_pack("{s:[o], s:b, s:b, s:o}", "containers", container, "automountServiceAccountToken", 0,
                          "enableServiceLinks", 0, "volumes", board_volumes(spec));
-    secure_pod(pod_spec, container);
+    job_pod_defaults(spec, metadata, pod_spec);
+    secure_pod(pod_spec, container, spec, s);
     put_app_labels(json_object_get(metadata, "labels"));
     board_claims(v, spec, claims, nclaims, metadata, pod_spec);
     head = object_head(v, "apps/v1", "Deployment", build_tensorboard_name(v, name), board_labels(v));
     put_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
-    json_object_set_new(head, "spec", json_pack("{s:i, s:{s:s}, s:i, s:{s:o}, s:{s:o, s:o}}", "replicas", 1, "strategy", "type",
-                                                "Recreate", "revisionHistoryLimit", 1, "selector", "matchLabels",
-                                                board_labels(v), "template", "metadata", metadata, "spec", pod_spec));
+    json_object_set_new(head, "spec",
+                        json_pack("{s:i, s:{s:s}, s:i, s:{s:o}, s:{s:o, s:o}}", "replicas", 1, "strategy", "type",
+                                  "Recreate", "revisionHistoryLimit", 1, "selector", "matchLabels", board_labels(v),
+                                  "template", "metadata", metadata, "spec", pod_spec));
     return head;
 }
 
@@ -86,7 +92,8 @@ json_t *build_tensorboard_service(const struct job_view *v)
     json_t *labels = json_object_get(json_object_get(head, "metadata"), "labels");
     put_app_labels(labels);
     put_label(labels, v, "operator-name", v->kind->controller);
-    json_object_set_new(head, "spec", json_pack("{s:o, s:[{s:s, s:i}]}", "selector", board_labels(v), "ports", "name", "http",
-                                                "port", TENSORBOARD_PORT));
+    json_object_set_new(head, "spec",
+                        json_pack("{s:o, s:[{s:s, s:i}]}", "selector", board_labels(v), "ports", "name", "http", "port",
+                                  TENSORBOARD_PORT));
     return head;
 }

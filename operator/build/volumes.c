@@ -60,9 +60,7 @@ static bool is_mounted(const json_t *container, const char *path)
     const json_t *mounts = json_object_get(container, "volumeMounts"), *m;
     size_t i;
 
-    json_array_foreach (mounts, i, m)
-        if (str_eq(json_string_value(json_object_get(m, "mountPath")), path))
-            return true;
+    json_array_foreach(mounts, i, m) if (str_eq(json_string_value(json_object_get(m, "mountPath")), path)) return true;
     return false;
 }
 
@@ -72,9 +70,9 @@ static const char *volume_of_claim(const json_t *volumes, const json_t *source)
     const json_t *claim = json_object_get(source, "persistentVolumeClaim"), *v;
     size_t i;
 
-    json_array_foreach (volumes, i, v)
-        if (claim != NULL && json_equal(json_object_get(v, "persistentVolumeClaim"), claim))
-            return json_string_value(json_object_get(v, "name"));
+    json_array_foreach(volumes, i,
+                       v) if (claim != NULL && json_equal(json_object_get(v, "persistentVolumeClaim"),
+                                                          claim)) return json_string_value(json_object_get(v, "name"));
     return NULL;
 }
 
@@ -130,7 +128,9 @@ static struct users users_of(const struct job_view *v, const json_t *spec, const
     return (struct users){
         .chiefs = (data || output) && chief_leads ? v->roles[ROLE_CHIEF].replicas : 0,
         .evaluators = data || output ? v->roles[ROLE_EVALUATOR].replicas : 0,
-        .workers = data ? workers : output ? leading : 0,
+        .workers = data     ? workers
+                   : output ? leading
+                            : 0,
         .boards = output && v->tensorboard,
     };
 }
@@ -220,8 +220,9 @@ char *build_claims_fault(const struct job_view *v, const struct claim_facts *cla
         if (!claims[i].found || !claims[i].read_write_once_pod || user_count(&u) <= 1)
             continue;
         name_users(v, &u, &who);
-        return xasprintf("claim %s is ReadWriteOncePod, but %s mount it; use one that is ReadWriteMany, or ReadWriteOnce "
-                         "to have them all on one node", claims[i].name, who.data);
+        return xasprintf("claim %s is ReadWriteOncePod, but %s mount it; use one that is ReadWriteMany, or "
+                         "ReadWriteOnce to have them all on one node",
+                         claims[i].name, who.data);
     }
     return NULL;
 }

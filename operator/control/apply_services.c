@@ -1,48 +1,86 @@
-/* Services: made and deleted, with the same care as pods. */
+/* Services: made, adopted and deleted, with the same care as pods. */
 #include "base/str.h"
 #include "control/apply_internal.h"
 
-enum { FOREIGN_RETRY_MS = 2000 };
-
-static void on_service_created(struct task *t, struct record *r, const struct kube_answer *a)
+static json_t *service_build(struct context *x, const struct action *a)
 {
-    if (r == NULL)
-        return;
-    struct service_facts *s = record_service(r, t->name);
-    if (kube_ok(a)) {
-        AUTO(service_facts) *made = xcalloc(1, sizeof *made);
-        if (s != NULL && s->creating && service_facts_parse(t->c->kind, a->body, made) == 0) /* else the watch was faster */
-            record_put_service(r, TAKE(made));
-        counter_add(t->c->meters.services_created, 1);
-        apply_made(t, r, true);
-    } else {
-        record_drop_ghost_service(r, t->name, NULL); /* when it exists, the watch will tell */
-        if (str_eq(a->reason, "AlreadyExists") && r->makes.failures == 0)
-            apply_block(t->c, r, ACT_CREATE_SERVICE, FOREIGN_RETRY_MS);
-        else
-            apply_not_made(t, r, a);
-    }
-    controller_wake(t->c, r);
+    return build_service(&x->r->view, apply_spec(x), a->role, a->index);
 }
+
+static void take_service(struct task *t, struct record *r, const json_t *object)
+{
+    AUTO(service_facts) *is = xcalloc(1, sizeof(*is));
+    if (service_facts_parse(t->c->kind, object, is) == 0)
+        record_put_service(r, TAKE(is));
+}
+
+static void service_over(struct task *t, struct record *r, const json_t *object)
+{
+    struct service_facts *s = record_service(r, t->name);
+    if (object == NULL) {
+        if (s != NULL)
+            s->patching = false;
+        record_drop_expected_service(r, t->name, NULL);
+        return;
+    }
+    if (s != NULL && (s->creating || s->patching)) /* else the watch was faster */
+        take_service(t, r, object);
+    if (t->action.kind == ACT_CREATE_SERVICE)
+        counter_add(t->c->metrics.services_created, 1);
+}
+
+static const struct child SERVICE = { .resource = &SERVICES,
+                                      .adopts = true,
+                                      .follows = true,
+                                      .rules = { .whole = { "spec.selector" } },
+                                      .build = service_build,
+                                      .over = service_over };
 
 void apply_create_service(struct context *x, const struct action *a)
 {
     struct record *r = x->r;
-    json_auto_t *service = build_service(&r->view, apply_spec(x), a->role, a->index);
-    const char *name = json_string_value(json_at(service, "metadata.name"));
-    if (name == NULL || record_service(r, name) != NULL)
+    char name[128];
+    const char *its = a->index < 0 ? r->view.name : job_view_pod_name(&r->view, a->role, a->index, name);
+    if (record_service(r, its) != NULL || !apply_may_send(x, a->kind))
         return;
-    struct service_facts *ghost = xcalloc(1, sizeof *ghost);
-    *ghost = (struct service_facts){ .name = xstrdup(name), .owner_uid = xstrdup(r->view.uid), .role = a->role, .index = a->index, .creating = true };
-    record_put_service(r, ghost);
-    apply_send(x, a, KUBE_CREATE, &SERVICES, name, service, on_service_created);
+    struct service_facts *expectation = xcalloc(1, sizeof(*expectation));
+    *expectation = (struct service_facts){
+        .name = xstrdup(its), .owner_uid = xstrdup(r->view.uid), .role = a->role, .index = a->index, .creating = true
+    };
+    record_put_service(r, expectation);
+    child_ensure(x, a, &SERVICE);
+}
+
+void apply_adopt_service(struct context *x, const struct action *a)
+{
+    struct service_facts *s = record_service(x->r, a->name);
+    if (s == NULL || s->owner_uid != NULL || s->patching || !apply_may_send(x, a->kind))
+        return;
+    s->patching = true;
+    child_adopt(x, a, &SERVICE);
+}
+
+/* It was changed since we looked, or another one has its name. */
+static void on_service_found(struct task *t, struct record *r, const struct kube_answer *a)
+{
+    if (r == NULL)
+        return;
+    if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), t->object_uid))
+        take_service(t, r, a->body);
+    else
+        record_remove_service(r, t->name, t->object_uid);
+    controller_wake(t->c, r);
 }
 
 static void on_service_deleted(struct task *t, struct record *r, const struct kube_answer *a)
 {
     if (r == NULL)
         return;
-    if (kube_ok(a) || a->status == 404 || a->status == 409) {
+    if (a->status == 409) {
+        apply_get(t, r, &SERVICES, true, on_service_found);
+        return;
+    }
+    if (kube_ok(a) || a->status == 404) {
         record_remove_service(r, t->name, t->object_uid);
         if (kube_ok(a)) {
             r->deletes = (struct pause){ 0 };
@@ -60,7 +98,7 @@ static void on_service_deleted(struct task *t, struct record *r, const struct ku
 void apply_delete_service(struct context *x, const struct action *a)
 {
     struct service_facts *s = record_service(x->r, a->name);
-    if (s == NULL || s->creating || s->deleting)
+    if (s == NULL || s->creating || s->deleting || !apply_may_send(x, a->kind))
         return;
     s->deleting = true;
     apply_delete(x, a, &SERVICES, on_service_deleted);

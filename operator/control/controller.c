@@ -8,9 +8,9 @@
 
 enum { POLLS_AT_ONCE = 16, CLAIMS_AGAIN_MS = 4000, ENSURE_AGAIN_MS = 60000, ASK_AGAIN_MS = 1000 };
 
-int64_t controller_now(void)
+int64_t controller_now(const struct controller *c)
 {
-    return (int64_t)(clock_wall() * 1000);
+    return kube_client_time(c->client);
 }
 
 void controller_wake(struct controller *c, const struct record *r)
@@ -22,23 +22,46 @@ void controller_wake(struct controller *c, const struct record *r)
 void controller_event(struct controller *c, const struct record *r, bool warning, const char *reason, const char *about,
                       const char *note)
 {
-    const struct event_object o = { .api_version = c->kind->api_version, .kind = c->kind->resource.kind, .ns = r->view.ns,
-                                    .name = r->view.name, .uid = r->view.uid };
+    const struct event_object o = { .api_version = c->kind->api_version,
+                                    .kind = c->kind->resource.kind,
+                                    .ns = r->view.ns,
+                                    .name = r->view.name,
+                                    .uid = r->view.uid };
     events_record(c->events, &o, warning ? EVENT_WARNING : EVENT_NORMAL, reason, about, note);
 }
 
 /* ---- one look at one job ---- */
 
+static bool is_ours(const struct record *r, const struct beside *b)
+{
+    return b->uid != NULL && str_eq(b->owner_uid, r->view.uid);
+}
+
+/* The watch tells that the job file is there. That it has today's addresses only an answer tells. */
+static bool has_job_file(const struct record *r)
+{
+    return r->config_ensured || (r->view.has_model && is_ours(r, &r->config));
+}
+
 static struct observed observe(const struct record *r)
 {
     return (struct observed){
-        .pods = (const struct pod_facts *const *)r->pods, .npods = r->npods,
-        .services = (const struct service_facts *const *)r->services, .nservices = r->nservices,
-        .claims = r->claims, .claims_known = r->claims_known, .claims_fault = r->claims_fault,
-        .config_ensured = r->config_ensured, .policy_ensured = r->policy_ensured, .board_ensured = r->board_ensured,
+        .pods = (const struct pod_facts *const *)r->pods,
+        .npods = r->npods,
+        .services = (const struct service_facts *const *)r->services,
+        .nservices = r->nservices,
+        .claims = r->claims,
+        .claims_known = r->claims_known,
+        .claims_fault = r->claims_fault,
+        .config_ensured = has_job_file(r),
+        .policy_ensured = r->policy_ensured || is_ours(r, &r->policy),
+        .board_ensured = r->board_ensured,
         .board_found = r->board_found,
-        .group = r->group, .refused = r->refused.name != NULL ? &r->refused : NULL,
-        .progress = r->progress, .progress_ms = r->progress_ms,
+        .group = r->group,
+        .refused = r->refused.name != NULL ? &r->refused : NULL,
+        .board_refused = r->board_refused.name != NULL ? &r->board_refused : NULL,
+        .progress = r->progress,
+        .progress_ms = r->progress_ms,
     };
 }
 
@@ -60,15 +83,18 @@ static void say_events(struct controller *c, const struct record *r, const struc
     for (size_t i = 0; i < p->nevents; i++) {
         const struct plan_event *ev = &p->events[i];
         controller_event(c, r, ev->warning, ev->reason, ev->about, ev->note);
-        log_msg(ev->warning ? LOG_WARNING : LOG_INFO, "%s %s: %s: %s", c->kind->resource.kind, r->key, ev->reason, ev->note);
+        log_msg(ev->warning ? LOG_WARNING : LOG_INFO, "%s %s: %s: %s", c->kind->resource.kind, r->key, ev->reason,
+                ev->note);
     }
 }
 
-static void count_changes(const struct controller *c, const struct record *r, const struct job_status *is, int restarted)
+static void count_changes(const struct controller *c, const struct record *r, const struct job_status *is,
+                          int restarted)
 {
-    static const struct { enum condition_type type; const char *what; } COUNTED[] = {
-        { COND_CREATED, "created" }, { COND_SUCCEEDED, "successful" }, { COND_FAILED, "failed" }
-    };
+    static const struct {
+        enum condition_type type;
+        const char *what;
+    } COUNTED[] = { { COND_CREATED, "created" }, { COND_SUCCEEDED, "successful" }, { COND_FAILED, "failed" } };
     for (size_t i = 0; i < COUNT_OF(COUNTED); i++)
         if (job_status_is(is, COUNTED[i].type) && !job_status_is(&r->status, COUNTED[i].type))
             meters_job(c, r, COUNTED[i].what, 1);
@@ -79,11 +105,12 @@ static void count_changes(const struct controller *c, const struct record *r, co
 static void log_state(const struct controller *c, const struct record *r, const struct job_status *is)
 {
     if (!str_eq(is->state, r->status.state))
-        log_info("%s %s: %s%s%s", c->kind->resource.kind, r->key, is->state, is->ready[0] != '\0' ? ", ready " : "", is->ready);
+        log_info("%s %s: %s%s%s", c->kind->resource.kind, r->key, is->state, is->ready[0] != '\0' ? ", ready " : "",
+                 is->ready);
 }
 
-/* The status as decided; what the server has is kept until it has taken the new one. News for people are told at once, even
- * when what was to be told before was refused. */
+/* The status as decided; what the server has is kept until it has taken the new one. News for people are told at once,
+ * even when what was to be told before was refused. */
 static void take_status(struct controller *c, struct record *r, struct plan *p)
 {
     unsigned differs = job_status_differs(&r->status, &p->status);
@@ -95,13 +122,13 @@ static void take_status(struct controller *c, struct record *r, struct plan *p)
     log_state(c, r, &p->status);
     if (r->acked == NULL) {
         r->changed_ms = clock_ms();
-        r->acked = xmalloc(sizeof *r->acked);
+        r->acked = xmalloc(sizeof(*r->acked));
         *r->acked = r->status;
     } else {
         job_status_fini(&r->status);
     }
     r->status = p->status;
-    memset(&p->status, 0, sizeof p->status);
+    memset(&p->status, 0, sizeof(p->status));
 }
 
 static void set_poll(struct controller *c, struct record *r, bool poll)
@@ -121,21 +148,24 @@ static void work(void *user, const char *key);
 static void on_turn(void *user)
 {
     struct record *r = user;
-    r->begun = true;
+    r->begun = r->granted = true;
     work(r->controller, r->key);
 }
 
-/* Jobs begin one after the other, as fast as the API server takes what they make: what a thousand jobs are still to make
- * is not kept, and does not stand before the end of one that runs. */
-static bool may_act(struct controller *c, struct record *r, const struct plan *p)
+/* Jobs send what they have to send in turns (control/fair.h), as fast as the API server takes it: what a thousand jobs,
+ * or a job of a thousand replicas, are still to make is not kept, and does not stand before what another job needs. */
+static void act(struct controller *c, struct record *r, const struct plan *p)
 {
-    if (r->begun || p->nactions == 0 || r->npods + r->nservices > 0)
-        return true;
-    r->begun = !kube_turn_waits(&r->begin) && kube_has_room(c->client);
+    bool begun = r->begun || r->npods + r->nservices > 0;
+    bool granted = r->granted || (p->nactions > 0 && dispatch_has_room(c->dispatch));
+    r->granted = false;
+    r->begun = begun || granted;
+    bool more = r->begun ? apply_plan(c, r, p, granted) : p->nactions > 0;
     r->controller = c;
-    if (!r->begun)
-        kube_turn_wait(c->client, &r->begin, KUBE_NORMAL, on_turn, r);
-    return r->begun;
+    if (more)
+        dispatch_wait(c->dispatch, &r->turn, on_turn, r);
+    else
+        dispatch_leave(&r->turn);
 }
 
 static bool all_wait(const struct record *r)
@@ -155,8 +185,8 @@ static bool one_is_being_made(const struct record *r)
 }
 
 /* Suspended and resumed before anybody looked, as by a queue that sends it elsewhere: pods that wait were made for the
- * templates before that, so the suspension is made up for. Who is being made cannot be deleted yet: its answer brings the
- * next look. A job of which anything runs goes on as it is. */
+ * templates before that, so the suspension is made up for. Who is being made cannot be deleted yet: its answer brings
+ * the next look. A job of which anything runs goes on as it is. */
 static bool makes_up(struct controller *c, struct record *r)
 {
     bool now = r->resumed_unseen && all_wait(r);
@@ -171,6 +201,7 @@ static void look(struct controller *c, struct record *r, int64_t now, struct pla
     struct observed seen = observe(r);
     bool suspend = r->view.suspend;
     r->view.suspend |= makes_up(c, r);
+    plan_keep_size(&r->view, &r->status, &seen);
     plan_job(&r->view, &r->status, &seen, &c->settings.plan, now, ret);
     r->view.suspend = suspend;
 }
@@ -178,19 +209,20 @@ static void look(struct controller *c, struct record *r, int64_t now, struct pla
 static void reconcile(struct controller *c, struct record *r)
 {
     AUTO_FINI(plan) p = { 0 };
-    int64_t now = controller_now();
+    int64_t now = controller_now(c);
     doubt(r);
     look(c, r, now, &p);
     take_status(c, r, &p);
-    if (may_act(c, r, &p))
-        apply_plan(c, r, &p);
+    meters_state(c, r, r->status.state);
+    act(c, r, &p);
     say_events(c, r, &p);
     writer_write(c, r);
     set_poll(c, r, p.poll);
     if (p.next_ms > 0)
         queue_add_at(c->queue, r->key, clock_ms() + MAX(p.next_ms - now, 1));
-    if (r->makes.until_ms > clock_ms())
-        queue_add_at(c->queue, r->key, r->makes.until_ms);
+    for (int i = 0; i < MAKE_KINDS; i++)
+        if (r->makes[i].until_ms > clock_ms())
+            queue_add_at(c->queue, r->key, r->makes[i].until_ms);
     if (r->deletes.until_ms > clock_ms())
         queue_add_at(c->queue, r->key, r->deletes.until_ms);
 }
@@ -200,10 +232,14 @@ static void reconcile(struct controller *c, struct record *r)
 static bool sees(const struct controller *c, const struct record *r)
 {
     const struct strlist *namespaces = c->settings.namespaces;
-    for (size_t i = 0; i + 2 < c->nreflectors; i += 3) {
-        const char *ns = namespaces->n > 0 ? namespaces->items[i / 3] : NULL;
-        if (ns == NULL || str_eq(ns, r->view.ns))
-            return reflector_synced(c->reflectors[i + 1]) && reflector_synced(c->reflectors[i + 2]);
+    for (size_t i = 0; i + c->in_namespace <= c->nreflectors; i += c->in_namespace) {
+        const char *ns = namespaces->n > 0 ? namespaces->items[i / c->in_namespace] : NULL;
+        if (ns != NULL && !str_eq(ns, r->view.ns))
+            continue;
+        bool all = reflector_synced(c->reflectors[i + 1]) && reflector_synced(c->reflectors[i + 2]);
+        for (size_t k = 3; k < c->in_namespace; k++) /* without these it looks for itself */
+            all = all && (reflector_synced(c->reflectors[i + k]) || reflector_trouble(c->reflectors[i + k]) != NULL);
+        return all;
     }
     return false;
 }
@@ -215,15 +251,16 @@ static void on_job_asked(struct task *t, struct record *r, const struct kube_ans
     if (r == NULL)
         return;
     const json_t *meta = json_object_get(a->body, "metadata");
-    bool gone = a->status == 404 || (kube_ok(a) && (!str_eq(json_string_value(json_object_get(meta, "uid")), r->view.uid) ||
-                                                    json_object_get(meta, "deletionTimestamp") != NULL));
+    bool gone =
+        a->status == 404 || (kube_ok(a) && (!str_eq(json_string_value(json_object_get(meta, "uid")), r->view.uid) ||
+                                            json_object_get(meta, "deletionTimestamp") != NULL));
     r->asked = false;
     r->unsure = gone;
     queue_add_at(t->c->queue, r->key, clock_ms() + (gone ? ASK_AGAIN_MS : 0)); /* soon the watch will tell */
 }
 
-/* Children were found to be gone by a list, after a gap in the watch. The list of jobs may come later than theirs, so the
- * job itself may be gone, and then nothing is made in its place: who has that name now would find it in its way. */
+/* Children were found to be gone by a list, after a gap in the watch. The list of jobs may come later than theirs, so
+ * the job itself may be gone, and then nothing is made in its place: who has that name now would find it in its way. */
 static bool is_there(struct controller *c, struct record *r)
 {
     AUTO_FINI(buf) path = BUF_INIT;
@@ -233,7 +270,10 @@ static bool is_there(struct controller *c, struct record *r)
         return false;
     r->asked = true;
     kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, NULL);
-    task_send(c, r, NULL, (struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .metadata_only = true }, on_job_asked);
+    task_send(
+        c, r, NULL,
+        (struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .metadata_only = true },
+        on_job_asked);
     return false;
 }
 
@@ -245,8 +285,8 @@ static void work(void *user, const char *key)
         return;
     int64_t started = clock_ns();
     reconcile(c, r);
-    counter_add(c->meters.reconciles, 1);
-    histogram_observe(c->meters.time, (double)(clock_ns() - started) * 1e-9);
+    counter_add(c->metrics.reconciles, 1);
+    histogram_observe(c->metrics.time, (double)(clock_ns() - started) * 1e-9);
 }
 
 /* ---- its life ---- */
@@ -259,15 +299,18 @@ bool controller_synced(const struct controller *c)
     return true;
 }
 
-struct controller *controller_new(struct kube_client *k, const struct job_kind *kind, const struct controller_settings *s)
+struct controller *controller_new(struct kube_client *k, const struct job_kind *kind,
+                                  const struct controller_settings *s)
 {
-    struct controller *c = xcalloc(1, sizeof *c);
+    struct controller *c = xcalloc(1, sizeof(*c));
     c->client = k;
     c->loop = kube_client_loop(k);
     c->kind = kind;
     c->settings = *s;
+    c->dispatch = s->dispatch;
     c->queue = queue_new(c->loop, kind->resource.plural, s->workers, work, c, s->registry);
-    c->polls = queue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
+    c->polls =
+        queue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
     c->http = http_new(c->loop, NULL, false, POLLS_AT_ONCE);
     c->events = events_new(k, kind->controller, s->instance);
     meters_init(c);
@@ -288,7 +331,7 @@ struct events *controller_end(struct controller *c)
     queue_free(c->polls);
     queue_free(c->queue);
     store_fini(&c->store);
-    gauge_set(c->meters.jobs, 0);
+    gauge_set(c->metrics.jobs, 0);
     free(c);
     return told;
 }

@@ -9,10 +9,11 @@
 #define TRAINYARD_CONTROL_CONTROLLER_H
 
 #include "build/objects.h"
-#include "control/plan.h"
 #include "net/registry.h"
+#include "plan/plan.h"
 
-struct controller_settings {             /* strings and lists must outlive the controller */
+struct dispatch;
+struct controller_settings { /* strings, lists and the dispatch must outlive the controller */
     struct plan_settings plan;
     struct build_settings build;
     const struct strlist *namespaces;    /* empty: all */
@@ -21,14 +22,16 @@ struct controller_settings {             /* strings and lists must outlive the c
     int64_t progress_ms;                 /* between two looks at a chief's /progress, at least */
     const char *instance;                /* name of this operator, for events */
     struct registry *registry;
+    struct dispatch *dispatch; /* turns to send requests: one for all controllers */
 };
 
 struct controller;
-struct controller *controller_new(struct kube_client *k, const struct job_kind *kind, const struct controller_settings *s);
+struct controller *controller_new(struct kube_client *k, const struct job_kind *kind,
+                                  const struct controller_settings *s);
 void controller_free(struct controller *c);
 /* Frees it too, and gives what it had to tell: events_flush() them, events_free() them. */
 struct events *controller_end(struct controller *c);
-DEFINE_AUTO(controller, controller_free)
+DEFINE_AUTO(controller, controller_free);
 /* All lists have been read once (a kind that is not installed counts as read). */
 bool controller_synced(const struct controller *c);
 

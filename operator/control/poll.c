@@ -30,16 +30,16 @@ static void poll_free(struct poll *p)
 static void ask_again(struct controller *c, const struct record *r)
 {
     int64_t most = MAX(c->settings.progress_ms, (int64_t)c->polled * 1000 / POLLS_A_SECOND);
-    int64_t age = controller_now() - r->status.start_ms;
+    int64_t age = controller_now(c) - r->status.start_ms;
     queue_add_at(c->polls, r->key, clock_ms() + MIN(most, MAX(POLL_FIRST_MS, age)));
 }
 
-static void take(struct record *r, struct progress *heard)
+static void take(const struct controller *c, struct record *r, struct progress *heard)
 {
     progress_fini(&r->progress);
     r->progress = *heard;
     heard->metrics = NULL;
-    r->progress_ms = controller_now();
+    r->progress_ms = controller_now(c);
 }
 
 static void on_answer(void *user, const struct http_answer *a)
@@ -51,10 +51,11 @@ static void on_answer(void *user, const struct http_answer *a)
     if (r != NULL && r->known && str_eq(r->view.uid, p->uid)) {
         r->polling = false;
         if (a->status == 200 && progress_parse(a->body, a->len, &heard) == 0) {
-            take(r, &heard);
+            take(c, r, &heard);
             controller_wake(c, r);
         } else {
-            log_debug("%s %s: no progress: %s", c->kind->resource.kind, r->key, a->status == 0 ? a->err->msg : "not understood");
+            log_debug("%s %s: no progress: %s", c->kind->resource.kind, r->key,
+                      a->status == 0 ? a->err->msg : "not understood");
         }
         if (r->poll)
             ask_again(c, r);
@@ -72,8 +73,8 @@ static const struct pod_facts *leader_pod(const struct record *r)
 {
     enum role leader = job_view_leader(&r->view);
     for (size_t i = 0; i < r->npods; i++)
-        if (r->pods[i]->role == leader && r->pods[i]->index == 0 && r->pods[i]->phase == POD_RUNNING && is_address(r->pods[i]->ip) &&
-            str_eq(r->pods[i]->owner_uid, r->view.uid))
+        if (r->pods[i]->role == leader && r->pods[i]->index == 0 && r->pods[i]->phase == POD_RUNNING &&
+            is_address(r->pods[i]->ip) && str_eq(r->pods[i]->owner_uid, r->view.uid))
             return r->pods[i];
     return NULL;
 }
@@ -89,15 +90,22 @@ void poll_work(void *user, const char *key)
         ask_again(c, r);
         return;
     }
-    auto_free char *url = xasprintf(strchr(pod->ip, ':') != NULL ? "http://[%s]:%d/progress" : "http://%s:%d/progress", pod->ip, POLL_PORT);
-    struct poll *p = xcalloc(1, sizeof *p);
-    *p = (struct poll){ .c = c, .key = xstrdup(key), .uid = xstrdup(r->view.uid), .next = c->asking, .link = &c->asking };
+    auto_free char *url = xasprintf(strchr(pod->ip, ':') != NULL ? "http://[%s]:%d/progress" : "http://%s:%d/progress",
+                                    pod->ip, POLL_PORT);
+    struct poll *p = xcalloc(1, sizeof(*p));
+    *p = (struct poll){
+        .c = c, .key = xstrdup(key), .uid = xstrdup(r->view.uid), .next = c->asking, .link = &c->asking
+    };
     if (p->next != NULL)
         p->next->link = &p->next;
     c->asking = p;
     r->polling = true;
-    p->call = http_start(c->http, &(struct http_transfer){ .method = "GET", .url = url, .timeout_ms = POLL_TIMEOUT_MS,
-                                                           .max_body = PROGRESS_MAX, .on_done = on_answer, .user = p });
+    p->call = http_start(c->http, &(struct http_transfer){ .method = "GET",
+                                                           .url = url,
+                                                           .timeout_ms = POLL_TIMEOUT_MS,
+                                                           .max_body = PROGRESS_MAX,
+                                                           .on_done = on_answer,
+                                                           .user = p });
 }
 
 void poll_cancel_all(struct controller *c)

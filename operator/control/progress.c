@@ -11,7 +11,7 @@ void progress_fini(struct progress *p)
     p->metrics = NULL;
 }
 
-enum { METRICS_MAX = 32, METRIC_NAME_MAX = 64 };
+enum { METRICS_MAX = 32, METRIC_NAME_MAX = 64, REMAINING_MAX_S = 10 * 365 * 86400 };
 static const double MOST = 9e18; /* what an int64 holds */
 
 /* Of a page that anybody may have written. */
@@ -56,10 +56,12 @@ static char *metrics_text(const json_t *metrics)
     json_auto_t *out = json_object();
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)metrics, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)metrics, key, value)
+    {
         char number[32];
         number_text(value, number);
-        if (!str_eq(key, "loss") && number[0] != '\0' && strlen(key) <= METRIC_NAME_MAX && json_object_size(out) < METRICS_MAX)
+        if (!str_eq(key, "loss") && number[0] != '\0' && strlen(key) <= METRIC_NAME_MAX &&
+            json_object_size(out) < METRICS_MAX)
             json_object_set_new(out, key, json_string(number));
     }
     if (json_object_size(out) == 0)
@@ -71,9 +73,15 @@ static char *metrics_text(const json_t *metrics)
 int progress_parse(const char *text, size_t n, struct progress *ret)
 {
     json_auto_t *v = NULL;
-    if (n > PROGRESS_MAX || json_parse(text, n, "progress", &v, NULL) < 0 || !json_is_integer(json_object_get(v, "step")))
+    if (n > PROGRESS_MAX || json_parse(text, n, "progress", &v, NULL) < 0 ||
+        !json_is_integer(json_object_get(v, "step")))
         return -1;
-    *ret = (struct progress){ .present = true, .step = integer(v, "step"), .epoch = integer(v, "epoch"), .epochs = integer(v, "epochs"),
+    *ret = (struct progress){ .present = true,
+                              .percent = MIN(integer(v, "percent"), 100),
+                              .remaining_s = MIN(integer(v, "remaining_seconds"), REMAINING_MAX_S),
+                              .step = integer(v, "step"),
+                              .epoch = integer(v, "epoch"),
+                              .epochs = integer(v, "epochs"),
                               .last_checkpoint_step = integer(v, "last_checkpoint_step"),
                               .examples_per_second = rate_of(json_object_get(v, "examples_per_second")) };
     if (ret->step > 0) /* before the first step there is none, which is no NaN */
@@ -86,7 +94,8 @@ int progress_of_pod(const struct job_kind *k, const json_t *pod, struct progress
 {
     const json_t *list = json_at(pod, "status.containerStatuses"), *one;
     size_t i;
-    json_array_foreach((json_t *)(uintptr_t)list, i, one) {
+    json_array_foreach((json_t *)(uintptr_t)list, i, one)
+    {
         const json_t *ended = json_at(one, "state.terminated");
         const char *words = json_string_value(json_object_get(ended, "message"));
         bool ours = str_eq(json_string_value(json_object_get(one, "name")), k->container) || json_array_size(list) == 1;

@@ -11,6 +11,6 @@ MUST_USE int progress_parse(const char *text, size_t n, struct progress *ret);
 /* The same of a pod's object: the last words of the container that trains, when it ended well. -1: it left none. */
 MUST_USE int progress_of_pod(const struct job_kind *k, const json_t *pod, struct progress *ret);
 void progress_fini(struct progress *p);
-DEFINE_AUTO_FINI(progress, progress_fini)
+DEFINE_AUTO_FINI(progress, progress_fini);
 
 #endif

@@ -43,17 +43,31 @@ void record_drop_status(struct job_status **s)
 
 void record_forget_job(struct record *r)
 {
-    struct record kept = { .key = r->key, .pods = r->pods, .npods = r->npods, .services = r->services, .nservices = r->nservices };
+    struct record kept = { .key = r->key,
+                           .pods = r->pods,
+                           .npods = r->npods,
+                           .services = r->services,
+                           .nservices = r->nservices,
+                           .config = r->config,
+                           .policy = r->policy };
     forget_claims(r);
     record_drop_status(&r->acked);
     record_drop_status(&r->seen);
-    kube_turn_clear(&r->begin);
+    dispatch_leave(&r->turn);
     kube_turn_clear(&r->tell);
     free(r->progress.metrics);
     refusal_fini(&r->refused);
+    refusal_fini(&r->board_refused);
     job_status_fini(&r->status);
     job_view_fini(&r->view);
     *r = kept;
+}
+
+void beside_fini(struct beside *b)
+{
+    free(b->uid);
+    free(b->owner_uid);
+    *b = (struct beside){ NULL, NULL };
 }
 
 static void record_free(struct record *r)
@@ -65,6 +79,8 @@ static void record_free(struct record *r)
         service_facts_free(r->services[i]);
     free(r->pods);
     free(r->services);
+    beside_fini(&r->config);
+    beside_fini(&r->policy);
     free(r->key);
     free(r);
 }
@@ -103,7 +119,8 @@ bool record_put_pod(struct record *r, struct pod_facts *p)
 bool record_remove_pod(struct record *r, const char *name, const char *uid)
 {
     size_t i = find_pod(r, name);
-    if (i == r->npods || (uid != NULL && (r->pods[i]->creating || (r->pods[i]->uid != NULL && !str_eq(r->pods[i]->uid, uid)))))
+    if (i == r->npods ||
+        (uid != NULL && (r->pods[i]->creating || (r->pods[i]->uid != NULL && !str_eq(r->pods[i]->uid, uid)))))
         return false;
     pod_facts_free(r->pods[i]);
     r->pods[i] = r->pods[--r->npods];
@@ -139,21 +156,22 @@ void record_put_service(struct record *r, struct service_facts *s)
 bool record_remove_service(struct record *r, const char *name, const char *uid)
 {
     size_t i = find_service(r, name);
-    if (i == r->nservices || (uid != NULL && (r->services[i]->creating || (r->services[i]->uid != NULL && !str_eq(r->services[i]->uid, uid)))))
+    if (i == r->nservices || (uid != NULL && (r->services[i]->creating ||
+                                              (r->services[i]->uid != NULL && !str_eq(r->services[i]->uid, uid)))))
         return false;
     service_facts_free(r->services[i]);
     r->services[i] = r->services[--r->nservices];
     return true;
 }
 
-void record_drop_ghost_pod(struct record *r, const char *name, const char *owner)
+void record_drop_expected_pod(struct record *r, const char *name, const char *owner)
 {
     const struct pod_facts *p = record_pod(r, name);
     if (p != NULL && p->creating && (owner == NULL || str_eq(p->owner_uid, owner)))
         record_remove_pod(r, name, NULL);
 }
 
-void record_drop_ghost_service(struct record *r, const char *name, const char *owner)
+void record_drop_expected_service(struct record *r, const char *name, const char *owner)
 {
     const struct service_facts *s = record_service(r, name);
     if (s != NULL && s->creating && (owner == NULL || str_eq(s->owner_uid, owner)))
@@ -172,7 +190,7 @@ struct record *store_get(struct store *s, const char *ns, const char *name)
     char key[512];
     struct record *r = map_get(&s->records, record_key(ns, name, key));
     if (r == NULL) {
-        r = xcalloc(1, sizeof *r);
+        r = xcalloc(1, sizeof(*r));
         r->key = xstrdup(key);
         map_put(&s->records, key, r);
     }
@@ -187,7 +205,7 @@ void store_remove(struct store *s, struct record *r)
 
 void store_drop_if_empty(struct store *s, struct record *r)
 {
-    if (!r->known && r->npods == 0 && r->nservices == 0)
+    if (!r->known && r->npods == 0 && r->nservices == 0 && r->config.uid == NULL && r->policy.uid == NULL)
         store_remove(s, r);
 }
 

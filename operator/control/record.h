@@ -7,53 +7,81 @@
 #define TRAINYARD_CONTROL_RECORD_H
 
 #include "base/map.h"
-#include "control/plan.h"
+#include "control/dispatch.h"
+#include "control/pace.h"
+#include "plan/plan.h"
 
-/* Requests of a kind failed: none before. Times ending in _ms are clock_ms() here, so that no clock that is set moves them,
- * but for progress_ms, which the plan compares with others' times. */
+/* Requests of a kind failed: none before. Times ending in _ms are clock_ms() here, so that no clock that is set moves
+ * them, but for progress_ms, which the plan compares with others' times. */
 struct pause {
-    int failures;                     /* rounds in a row */
+    int failures; /* rounds in a row */
     int64_t until_ms;
 };
+
+/* What the API server refuses is refused by kind: a quota of services does not keep pods from being created. */
+enum make_kind { MAKE_PODS, MAKE_SERVICES, MAKE_OTHERS, MAKE_KINDS };
+/* The replica whose object was refused last. */
+struct cursor {
+    bool set;
+    enum role role;
+    int index;
+};
+
+/* An object of the job's as the watch told it last; uid NULL: it is not there. */
+struct beside {
+    char *uid, *owner_uid;
+};
+void beside_fini(struct beside *b);
 
 struct controller;
 struct record {
     char *key;
-    bool known;                       /* the job's object has been seen: view and status count */
+    int metered; /* 1 + the state that meters_state() counted it in; 0: none */
+    bool known;  /* the job's object has been seen: view and status count */
     struct job_view view;
-    struct job_status status;         /* as decided */
-    struct job_status *acked;         /* as the API server has it; NULL: the same */
-    int64_t changed_ms;               /* since when it is not */
-    struct job_status *seen;          /* as the watch told last, if it lacks something; NULL: it does not */
+    struct job_status status; /* as decided */
+    struct job_status *acked; /* as the API server has it; NULL: the same */
+    int64_t version;          /* resourceVersion of the object that status.foreign is of; 0: not known */
+    int conflicts;            /* status patches in a row that came too late for that version */
+    int64_t changed_ms;       /* since when it is not */
+    struct job_status *seen;  /* as the watch told last, if it lacks something; NULL: it does not */
     int64_t seen_ms;
-    int rewrites;                     /* what others took away was written again so often */
-    bool writing;                     /* a status patch is on its way */
-    bool resumed_unseen;              /* it was suspended and resumed between two looks */
-    bool unsure, asked;               /* the end of a child went unseen, and so may the job's; the API server was asked */
-    bool begun;                       /* it may make what it needs: its turn to begin has come */
-    struct kube_turn begin, tell;     /* to make things; to write its status */
-    struct controller *controller;    /* whose turns these are */
+    int rewrites;                  /* what others took away was written again so often */
+    bool writing;                  /* a status patch is on its way */
+    bool writing_counts;           /* with counts of restarts that were not there before */
+    bool held;                     /* something waits until such counts are written */
+    bool resumed_unseen;           /* it was suspended and resumed between two looks */
+    bool unsure, asked;            /* the end of a child went unseen, and so may the job's; the API server was asked */
+    bool begun, granted;           /* it may make what it needs: its first turn has come; it is its turn */
+    struct dispatch_job turn;      /* to send what its plan asks for */
+    struct kube_turn tell;         /* to write its status */
+    struct controller *controller; /* whose turns these are */
     struct pod_facts **pods;
     size_t npods;
     struct service_facts **services;
     size_t nservices;
-    struct claim_facts *claims;       /* view.nclaims of them, or NULL */
+    struct claim_facts *claims; /* view.nclaims of them, or NULL */
     char *claims_fault;
-    size_t claims_asked;              /* answers that are still to come */
-    size_t claims_round;              /* which asking they belong to: those of an earlier spec do not count */
+    size_t claims_asked; /* answers that are still to come */
+    size_t claims_round; /* which asking they belong to: those of an earlier spec do not count */
     int64_t claims_ms;
     bool claims_known;
-    bool config_ensured, policy_ensured, board_ensured;
-    bool board_found;                 /* its service was seen, whoever made it */
+    struct beside config, policy;                       /* the job file and the NetworkPolicy */
+    bool config_ensured, policy_ensured, board_ensured; /* an answer said so */
+    bool board_found;                                   /* its service was seen, whoever made it */
     bool config_asked, policy_asked, board_asked, group_asked;
     int64_t ensured_ms;
     enum group_phase group;
-    int64_t group_ms;                 /* when its phase was last asked for */
+    int64_t group_ms; /* when its phase was last asked for */
     struct progress progress;
     int64_t progress_ms, progress_written_ms;
     bool poll, polling;
-    struct pause makes, deletes, tells; /* of requests the API server refused; tells: the status */
-    struct refusal refused;           /* what is told of them; the same one until it is made */
+    int64_t label_after_ms;        /* labels of its pods are put back then at the earliest */
+    struct pace makes[MAKE_KINDS]; /* what it creates */
+    struct cursor refused_last[MAKE_KINDS];
+    struct pause deletes, tells;  /* of requests the API server refused; tells: the status */
+    struct refusal refused;       /* what is told of them; the same one until it is made */
+    struct refusal board_refused; /* the same of TensorBoard, without which the job runs */
 };
 
 struct store {
@@ -81,12 +109,12 @@ struct service_facts *record_service(const struct record *r, const char *name);
 void record_put_service(struct record *r, struct service_facts *s);
 bool record_remove_service(struct record *r, const char *name, const char *uid);
 /* What a create put there before its answer; not what the watch has told since. owner NULL: any job's. */
-void record_drop_ghost_pod(struct record *r, const char *name, const char *owner);
-void record_drop_ghost_service(struct record *r, const char *name, const char *owner);
+void record_drop_expected_pod(struct record *r, const char *name, const char *owner);
+void record_drop_expected_service(struct record *r, const char *name, const char *owner);
 
 void pod_facts_free(struct pod_facts *p);
-DEFINE_AUTO(pod_facts, pod_facts_free)
+DEFINE_AUTO(pod_facts, pod_facts_free);
 void service_facts_free(struct service_facts *s);
-DEFINE_AUTO(service_facts, service_facts_free)
+DEFINE_AUTO(service_facts, service_facts_free);
 
 #endif

@@ -24,14 +24,15 @@ enum {
 #define PARTIAL(kind) "Accept: application/json;as=" kind ";g=meta.k8s.io;v=v1,application/json"
 
 static const struct {
-    const char *method, *type, *query; /* query: beside fieldManager; NULL: neither */
+    const char *method, *type;
+    bool manager; /* the query names the field manager */
 } VERBS[] = {
-    [KUBE_GET] = { "GET", NULL, NULL },
-    [KUBE_CREATE] = { "POST", "Content-Type: application/json", "" },
-    [KUBE_MERGE_PATCH] = { "PATCH", "Content-Type: application/merge-patch+json", "" },
-    [KUBE_APPLY] = { "PATCH", "Content-Type: application/apply-patch+yaml", "&force=true" },
-    [KUBE_DELETE] = { "DELETE", "Content-Type: application/json", NULL },
-    [KUBE_UPDATE] = { "PUT", "Content-Type: application/json", "" },
+    [KUBE_GET] = { "GET", NULL, false },
+    [KUBE_CREATE] = { "POST", "Content-Type: application/json", true },
+    [KUBE_MERGE_PATCH] = { "PATCH", "Content-Type: application/merge-patch+json", true },
+    [KUBE_STRATEGIC_PATCH] = { "PATCH", "Content-Type: application/strategic-merge-patch+json", true },
+    [KUBE_DELETE] = { "DELETE", "Content-Type: application/json", false },
+    [KUBE_UPDATE] = { "PUT", "Content-Type: application/json", true },
 };
 
 /* ---- lists of calls ---- */
@@ -203,7 +204,11 @@ static void finish(struct kube_call *c, const struct http_answer *a)
 {
     json_auto_t *body = NULL;
     char words[WORDS_MAX];
-    struct kube_answer answer = { .status = a->status, .reason = "", .message = "", .err = a->err,
+    struct kube_answer answer = { .status = a->status,
+                                  .reason = "",
+                                  .message = "",
+                                  .err = a->err,
+                                  .warnings = a->warnings != NULL ? a->warnings : "",
                                   .retry_after_s = MIN(a->retry_after_s, RETRY_AFTER_MAX_S) };
 
     if (!c->unread || !kube_ok(&answer))
@@ -265,7 +270,8 @@ static bool tries_again(struct kube_call *c, const struct http_answer *a, int64_
 static void mind_the_room(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
 {
     if (is_limited(c) && window_answer(&k->window, status, k->limited, c->began_ms, now_ms))
-        log_debug("API server %s has no room (429): %d requests at once", kube_config_server(k->config), window_size(&k->window));
+        log_debug("API server %s has no room (429): %d requests at once", kube_config_server(k->config),
+                  window_size(&k->window));
 }
 
 static void on_answer(void *user, const struct http_answer *a)
@@ -280,6 +286,8 @@ static void on_answer(void *user, const struct http_answer *a)
     if (!c->stream)
         client_metrics_duration(k->metrics, VERBS[c->verb].method, now_ms - c->began_ms);
     mind_the_room(k, c, a->status, now_ms);
+    if (!c->stream && a->date_ms > 0)
+        server_time_hear(&k->time, a->date_ms, c->began_ms, now_ms);
     if (!tries_again(c, a, now_ms)) {
         if (a->status == 0 && !err_is(a->err, ERR_STOPPED)) {
             struct err e = *a->err;
@@ -384,7 +392,8 @@ static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
     c->busy = true;
     int authorized = authorize(k, c, now_ms, &e);
     c->busy = false;
-    if (c->place == OVER) { /* other certificates, so all that ran has failed: somebody who was told cancelled this one */
+    if (c->place ==
+        OVER) { /* other certificates, so all that ran has failed: somebody who was told cancelled this one */
         put_back(c);
         return;
     }
@@ -437,14 +446,11 @@ static void pump(struct kube_client *k)
 static struct kube_call *enqueue(struct kube_call *c, const char *path, void *user)
 {
     struct kube_client *k = c->k;
-    const char *query = VERBS[c->verb].query;
 
     buf_str(&c->url, kube_config_server(k->config));
     buf_str(&c->url, path);
-    if (query != NULL && k->manager != NULL) {
+    if (VERBS[c->verb].manager && k->manager != NULL)
         kube_query(&c->url, "fieldManager", k->manager);
-        buf_str(&c->url, query);
-    }
     c->user = user;
     c->queued_ms = clock_ms();
     if (!c->stream)
@@ -499,6 +505,11 @@ void kube_cancel(struct kube_call *c)
         client_pump_soon(k);
 }
 
+size_t kube_call_bytes(const struct kube_call *c)
+{
+    return c->body.len;
+}
+
 size_t kube_pending(const struct kube_client *k, enum kube_urgency urgency)
 {
     return k->pending[urgency];
@@ -514,7 +525,8 @@ struct kube_client *kube_client_new(struct loop *l, struct kube_config *config, 
     k->loop = l;
     k->config = config;
     k->window = window_of(s->at_once > 0 ? s->at_once : AT_ONCE);
-    k->http = http_new(l, kube_config_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
+    k->http =
+        http_new(l, kube_config_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
     k->tls_version = kube_config_tls_version(config);
     k->metrics = client_metrics_new(s->registry, server);
     k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;
@@ -522,6 +534,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kube_config *config, 
     k->authorization = (struct buf)BUF_INIT;
     k->bucket = bucket_of(s->qps, s->burst, clock_ms());
     k->random = hash64_mix((uint64_t)clock_ns(), (uint64_t)(uintptr_t)k);
+    k->time = server_time_of((int64_t)(clock_wall() * 1000), clock_ms());
     k->renewed_ms = INT64_MIN;
     return k;
 }
@@ -566,6 +579,11 @@ void kube_client_free(struct kube_client *k)
 struct loop *kube_client_loop(const struct kube_client *k)
 {
     return k->loop;
+}
+
+int64_t kube_client_time(const struct kube_client *k)
+{
+    return server_time_at(&k->time, clock_ms());
 }
 
 const char *kube_client_namespace(const struct kube_client *k)

@@ -1,12 +1,13 @@
 /* client - requests to the API server: paths, verbs, retries, rate limit. Knows no particular kind of object.
  *
- * Requests go out at once, many over one HTTP/2 connection, up to `at_once`; a server that has no room (429) halves that, and
- * each round of answers gives one back. The rest waits: urgent ones go first, those that can wait get a small share of what
- * goes out while others are under way, a larger one once they have waited long. Who has much to send takes a turn instead of
- * sending: what waits then costs no memory, and says the newest. A token bucket (qps, burst; qps 0: none, the server's own
- * API priority and fairness decides) counts everything but watches and leases. 429 and 503 with Retry-After, and connections
- * that break before an answer, are tried again by the client with growing pauses for `retry_ms`, since every request here is
- * safe to repeat: creates have a name, deletes a uid, patches say the whole truth. Everything else is the caller's to judge.
+ * Requests go out at once, many over one HTTP/2 connection, up to `at_once`; a server that has no room (429) halves
+ * that, and each round of answers gives one back. The rest waits: urgent ones go first, those that can wait get a small
+ * share of what goes out while others are under way, a larger one once they have waited long. Who has much to send
+ * takes a turn instead of sending: what waits then costs no memory, and says the newest. A token bucket (qps, burst;
+ * qps 0: none, the server's own API priority and fairness decides) counts everything but watches and leases. 429 and
+ * 503 with Retry-After, and connections that break before an answer, are tried again by the client with growing pauses
+ * for `retry_ms`, since every request here is safe to repeat: creates have a name, deletes a uid, patches say the whole
+ * truth. Everything else is the caller's to judge.
  */
 #ifndef TRAINYARD_KUBE_CLIENT_H
 #define TRAINYARD_KUBE_CLIENT_H
@@ -28,14 +29,14 @@ void kube_query(struct buf *path, const char *key, const char *value);
 
 enum kube_verb {
     KUBE_GET,
-    KUBE_CREATE,      /* POST */
-    KUBE_MERGE_PATCH, /* PATCH application/merge-patch+json */
-    KUBE_APPLY,       /* PATCH application/apply-patch+yaml, force, as the client's field manager: create or update */
-    KUBE_DELETE,      /* body: DeleteOptions, kube_delete_options() */
-    KUBE_UPDATE       /* PUT, only for leases: guarded by their resourceVersion */
+    KUBE_CREATE,          /* POST */
+    KUBE_MERGE_PATCH,     /* PATCH application/merge-patch+json */
+    KUBE_STRATEGIC_PATCH, /* PATCH application/strategic-merge-patch+json: lists are merged; kinds of Kubernetes only */
+    KUBE_DELETE,          /* body: DeleteOptions, kube_delete_options() */
+    KUBE_UPDATE           /* PUT, only for leases: guarded by their resourceVersion */
 };
 enum kube_urgency {
-    KUBE_URGENT,     /* leases: without limits */
+    KUBE_URGENT, /* leases: without limits */
     KUBE_NORMAL,
     KUBE_RELAXED,    /* a status that others will follow: one of 32 while many normal ones run, one of 4 after 30 s */
     KUBE_BACKGROUND, /* events: one of 64 while others run, one of 16 after 60 s, at most eight at once */
@@ -43,12 +44,13 @@ enum kube_urgency {
 };
 
 struct kube_answer {
-    int status;             /* HTTP; 0: none came, and err says why */
-    json_t *body;           /* borrowed; NULL when there was none, it was no JSON, or the request is `unread` and went well */
-    const char *reason;     /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
-    const char *message;    /* for people: Status.message, or what went wrong */
-    const struct err *err;  /* when status is 0 */
-    double retry_after_s;   /* what the server asks for, a minute at most; 0: nothing */
+    int status;   /* HTTP; 0: none came, and err says why */
+    json_t *body; /* borrowed; NULL when there was none, it was no JSON, or the request is `unread` and went well */
+    const char *reason;    /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
+    const char *message;   /* for people: Status.message, or what went wrong */
+    const struct err *err; /* when status is 0 */
+    const char *warnings;  /* of the server, a line each: "unknown field \"spec.x\""; "" */
+    double retry_after_s;  /* what the server asks for, a minute at most; 0: nothing */
 };
 static inline bool kube_ok(const struct kube_answer *a)
 {
@@ -58,13 +60,13 @@ static inline bool kube_ok(const struct kube_answer *a)
 struct kube_request {
     enum kube_verb verb;
     enum kube_urgency urgency;
-    const char *path;      /* copied */
-    const json_t *body;    /* borrowed during the call; NULL: none */
-    bool metadata_only;    /* the answer as PartialObjectMetadata */
-    bool unread;           /* done() looks at the body of failures only: else it is not parsed (a third of a request's cost) */
+    const char *path;   /* copied */
+    const json_t *body; /* borrowed during the call; NULL: none */
+    bool metadata_only; /* the answer as PartialObjectMetadata */
+    bool unread; /* done() looks at the body of failures only: else it is not parsed (a third of a request's cost) */
     const struct strlist *cut; /* members done() does not look at (codec/json_cut.h), borrowed until then; NULL: none */
-    int64_t timeout_ms;    /* of one try; 0: 30 s */
-    int64_t retry_ms;      /* how long to go on trying; 0: 60 s; -1: one try */
+    int64_t timeout_ms;        /* of one try; 0: 30 s */
+    int64_t retry_ms;          /* how long to go on trying; 0: 60 s; -1: one try */
     void (*done)(void *user, const struct kube_answer *a); /* once, unless cancelled; never from within kube_send */
     void *user;
 };
@@ -82,17 +84,20 @@ struct kube_call;
 /* Borrows the config. */
 struct kube_client *kube_client_new(struct loop *l, struct kube_config *c, const struct kube_settings *s);
 void kube_client_free(struct kube_client *k); /* cancels all */
-DEFINE_AUTO(kube_client, kube_client_free)
+DEFINE_AUTO(kube_client, kube_client_free);
 struct loop *kube_client_loop(const struct kube_client *k);
+/* Milliseconds since 1970 by the API server's clock. */
+int64_t kube_client_time(const struct kube_client *k);
 const char *kube_client_namespace(const struct kube_client *k);
 struct kube_call *kube_send(struct kube_client *k, const struct kube_request *r);
-void kube_cancel(struct kube_call *c); /* NULL is fine */
+void kube_cancel(struct kube_call *c);             /* NULL is fine */
+size_t kube_call_bytes(const struct kube_call *c); /* of its body */
 /* Requests sent or waiting, watches not counted. */
 size_t kube_pending(const struct kube_client *k, enum kube_urgency urgency);
 
 /* A place in the line of those who have something to send. It lives in its owner's structure and is zero before its
- * first use. When a request of that urgency would go out at once, and none waits that was sent before, fn is called, once:
- * it makes up its requests and sends them. */
+ * first use. When a request of that urgency would go out at once, and none waits that was sent before, fn is called,
+ * once: it makes up its requests and sends them. */
 struct kube_turn {
     struct kube_turn *prev, *next;
     struct kube_line *line; /* NULL: it does not wait */
@@ -101,12 +106,9 @@ struct kube_turn {
     void *user;
 };
 /* One that waits keeps its place. */
-void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgency urgency, void (*fn)(void *user), void *user);
+void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgency urgency, void (*fn)(void *user),
+                    void *user);
 void kube_turn_clear(struct kube_turn *t);
-static inline bool kube_turn_waits(const struct kube_turn *t)
-{
-    return t->line != NULL;
-}
 /* A normal request would go out at once. */
 bool kube_has_room(const struct kube_client *k);
 
@@ -115,14 +117,15 @@ struct kube_stream {
     const char *path;
     bool metadata_only;
     int64_t silence_ms;
-    bool (*on_line)(void *user, const char *line, size_t n);    /* false ends the stream */
-    void (*on_end)(void *user, const struct kube_answer *a);    /* status 200: it ended as it should */
+    bool (*on_line)(void *user, const char *line, size_t n); /* false ends the stream */
+    void (*on_end)(void *user, const struct kube_answer *a); /* status 200: it ended as it should */
     void *user;
 };
 struct kube_call *kube_watch(struct kube_client *k, const struct kube_stream *s);
 
-/* New reference: {"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":..}};
- * grace_s < 0: the object's own; uid NULL: whichever has the name. */
-json_t *kube_delete_options(const char *uid, int grace_s);
+/* New reference:
+ * {"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":..}}; version > 0:
+ * only while the object's resourceVersion is that; grace_s < 0: the object's own; uid NULL: whichever has the name. */
+json_t *kube_delete_options(const char *uid, int64_t version, int grace_s);
 
 #endif

@@ -3,6 +3,7 @@
 #define TRAINYARD_KUBE_CLIENT_CALLS_H
 
 #include "kube/client_internal.h"
+#include "kube/server_time.h"
 
 enum place { WAITING, RUNNING, PAUSED, OVER };
 
@@ -44,6 +45,7 @@ struct kube_client {
     struct list waiting[KUBE_URGENCIES], running, paused, spare;
     struct kube_line turns[KUBE_URGENCIES];
     struct share share;
+    struct server_time time;
     struct timer pump;
     unsigned tls_version;
     int64_t renewed_ms; /* when the token was last asked for anew */
@@ -52,7 +54,8 @@ struct kube_client {
     bool dead; /* freed by one of them */
 };
 
-/* The next that may go; NULL and the time when there may be one (0: when another ends). Gives turns to those whose time it is. */
+/* The next that may go; NULL and the time when there may be one (0: when another ends). Gives turns to those whose time
+ * it is. */
 struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *ret_wait);
 /* Looks what may go, at the next round of the loop. */
 void client_pump_soon(struct kube_client *k);

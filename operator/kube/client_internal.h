@@ -13,9 +13,9 @@ struct bucket bucket_of(double qps, int burst, int64_t now_ms);
 /* 0: one was taken. Else the milliseconds until there is one; ask again then. */
 int64_t bucket_take(struct bucket *b, int64_t now_ms);
 
-/* How many requests may run at once: as many as are wanted until the server has no room for them (429). Then half of what
- * ran, once for all that were sent together; from there one more for each whole round of answers, as TCP does it (RFC 5681).
- * Else the refused would come back together, be refused again and wait longer each time. */
+/* How many requests may run at once: as many as are wanted until the server has no room for them (429). Then half of
+ * what ran, once for all that were sent together; from there one more for each whole round of answers, as TCP does it
+ * (RFC 5681). Else the refused would come back together, be refused again and wait longer each time. */
 struct window {
     double size;
     int most;
@@ -31,7 +31,8 @@ struct share {
     int running[KUBE_URGENCIES];
     int passed[KUBE_URGENCIES]; /* more urgent ones that went while some of this urgency waited, since the last of it */
 };
-/* waited_ms: of the first of each urgency, -1: none waits. KUBE_URGENCIES: nobody may go before one that runs has ended. */
+/* waited_ms: of the first of each urgency, -1: none waits. KUBE_URGENCIES: nobody may go before one that runs has
+ * ended. */
 enum kube_urgency share_next(const struct share *s, const int64_t waited_ms[KUBE_URGENCIES]);
 void share_took(struct share *s, enum kube_urgency u, const int64_t waited_ms[KUBE_URGENCIES]);
 
@@ -56,7 +57,7 @@ bool kube_path_is_list(const char *path);
 struct client_metrics;
 struct client_metrics *client_metrics_new(struct registry *r, const char *server);
 void client_metrics_free(struct client_metrics *m);
-DEFINE_AUTO(client_metrics, client_metrics_free)
+DEFINE_AUTO(client_metrics, client_metrics_free);
 void client_metrics_request(struct client_metrics *m, const char *method, int status);
 void client_metrics_duration(struct client_metrics *m, const char *method, int64_t ms);
 void client_metrics_waited(struct client_metrics *m, const char *method, int64_t ms);

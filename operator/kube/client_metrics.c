@@ -66,7 +66,8 @@ void client_metrics_request(struct client_metrics *m, const char *method, int st
     struct counter **c = &m->codes[i].by_method[which];
     if (*c == NULL) {
         snprintf(code, sizeof(code), status == 0 ? "<error>" : "%d", status);
-        *c = registry_counter(m->registry, "rest_client_requests_total", "Requests to the API server, by code, method and host.",
+        *c = registry_counter(m->registry, "rest_client_requests_total",
+                              "Requests to the API server, by code, method and host.",
                               LABELS({ "code", code }, { "method", METHOD_NAMES[which] }, { "host", m->host }));
     }
     counter_add(*c, 1);

@@ -46,12 +46,16 @@ void kube_query(struct buf *path, const char *key, const char *value)
     escaped(path, value);
 }
 
-json_t *kube_delete_options(const char *uid, int grace_s)
+json_t *kube_delete_options(const char *uid, int64_t version, int grace_s)
 {
-    json_t *o = json_pack("{s:s, s:s, s:s}", "apiVersion", "v1", "kind", "DeleteOptions", "propagationPolicy", "Background");
+    json_t *o =
+        json_pack("{s:s, s:s, s:s}", "apiVersion", "v1", "kind", "DeleteOptions", "propagationPolicy", "Background");
 
     if (uid != NULL)
         json_object_set_new(o, "preconditions", json_pack("{s:s}", "uid", uid));
+    if (uid != NULL && version > 0)
+        json_object_set_new(json_object_get(o, "preconditions"), "resourceVersion",
+                            json_sprintf("%lld", (long long)version));
     if (grace_s >= 0)
         json_object_set_new(o, "gracePeriodSeconds", json_integer(grace_s));
     return o;

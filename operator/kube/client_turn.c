@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 
-/* As long as no more than `beside` more urgent ones run (the server has then time to spare), at most `most` at once (0: any
- * number); else one of `many` of them, or of `few` once the first has waited for so long. */
+/* As long as no more than `beside` more urgent ones run (the server has then time to spare), at most `most` at once (0:
+ * any number); else one of `many` of them, or of `few` once the first has waited for so long. */
 static const struct {
     int beside, most, many, few;
     int64_t long_ms;
@@ -88,7 +88,8 @@ void line_give(struct kube_line *l)
 /* ---- the next ---- */
 
 /* Whose turn it is, and how long the first of each urgency has waited. */
-static enum kube_urgency next_urgency(const struct kube_client *k, int64_t now_ms, int64_t ret_waited_ms[KUBE_URGENCIES])
+static enum kube_urgency next_urgency(const struct kube_client *k, int64_t now_ms,
+                                      int64_t ret_waited_ms[KUBE_URGENCIES])
 {
     for (int u = 0; u < KUBE_URGENCIES; u++) {
         const struct kube_call *c = k->waiting[u].first;
@@ -124,7 +125,8 @@ struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *re
 
 /* ---- the contract ---- */
 
-void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgency urgency, void (*fn)(void *user), void *user)
+void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgency urgency, void (*fn)(void *user),
+                    void *user)
 {
     line_add(&k->turns[urgency], t, clock_ms(), fn, user);
     client_pump_soon(k);
@@ -132,5 +134,6 @@ void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgenc
 
 bool kube_has_room(const struct kube_client *k)
 {
-    return k->limited < window_size(&k->window) && k->waiting[KUBE_NORMAL].first == NULL && k->turns[KUBE_NORMAL].first == NULL;
+    return k->limited < window_size(&k->window) && k->waiting[KUBE_NORMAL].first == NULL &&
+           k->turns[KUBE_NORMAL].first == NULL;
 }

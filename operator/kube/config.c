@@ -11,7 +11,7 @@
 enum {
     CONFIG_MAX = 4 << 20,
     TOKEN_MAX = 1 << 20,
-    LOOK_AGAIN_MS = 60000,
+    RETRY_MS = 60000,
     PLUGIN_LIMIT_MS = 10000,
     PLUGIN_PAUSE_MS = 5000, /* a plugin that failed is left alone for so long */
     PLUGIN_AGAIN_MS = 1000, /* one whose credential is over at once is not asked for each request */
@@ -25,7 +25,7 @@ static int token_check(const char *token, struct err *e)
 {
     for (const char *p = token; *p != '\0'; p++)
         if (*p <= ' ' || *p > '~')
-            return err_set(e, ERR_INPUT, "byte %zu of the token cannot stand in a token", (size_t)(p - token) + 1);
+            return err_set(e, ERR_INPUT, "invalid character at byte %zu of the bearer token", (size_t)(p - token) + 1);
     return 0;
 }
 
@@ -52,7 +52,7 @@ static int token_of_file(struct kube_config *c, int64_t now_ms, bool refused, st
 {
     struct err why = { .code = ERR_NONE };
 
-    if (c->asked && !refused && now_ms < c->asked_ms + LOOK_AGAIN_MS)
+    if (c->asked && !refused && now_ms < c->asked_ms + RETRY_MS)
         return 0;
     if (read_token(c, now_ms, &why) == 0)
         return 0;
@@ -74,7 +74,8 @@ static void keep(struct kube_config *c, struct exec_credential *got, int64_t now
 {
     double left_s = got->expires - clock_wall();
 
-    c->expires_ms = got->expires <= 0 || left_s > 1e9 ? INT64_MAX : now_ms + (int64_t)(fmax(left_s, 0) * 1000) - EARLY_MS;
+    c->expires_ms =
+        got->expires <= 0 || left_s > 1e9 ? INT64_MAX : now_ms + (int64_t)(fmax(left_s, 0) * 1000) - EARLY_MS;
     free(c->token);
     c->token = TAKE(got->token);
     if (str_eq(c->cert, got->cert) && str_eq(c->key, got->key))
@@ -144,7 +145,8 @@ static int load_file(const char *path, const char *context, struct kube_config *
     return 0;
 }
 
-int kube_config_in_cluster(const char *account, const char *host, const char *port, struct kube_config **ret, struct err *e)
+int kube_config_in_cluster(const char *account, const char *host, const char *port, struct kube_config **ret,
+                           struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     AUTO(kube_config) *c = xcalloc(1, sizeof(*c));
@@ -197,7 +199,9 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
     auto_free char *usual = xasprintf("%s/.kube/config", home != NULL ? home : "");
     if (file_exists(usual))
         return load_file(usual, context, ret, e);
-    return err_set(e, ERR_INPUT, "no API server is known: there is no --kubeconfig, no KUBECONFIG, no %s, and this is no pod", usual);
+    return err_set(e, ERR_INPUT,
+                   "cannot find the API server: no --kubeconfig, no KUBECONFIG, no %s, and not running in a pod",
+                   usual);
 }
 
 /* ---- what it says ---- */

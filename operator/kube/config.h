@@ -1,9 +1,10 @@
 /* config - where the API server is and who we are: a kubeconfig as kubectl reads it, or the pod's own account.
  *
- * Understood of a kubeconfig: clusters {server, certificate-authority[-data], insecure-skip-tls-verify, tls-server-name},
- * users {client-certificate[-data], client-key[-data], token, tokenFile, exec (client.authentication.k8s.io/v1 and
- * v1beta1, with its env and expiry)}, contexts {cluster, user, namespace}. What it does not understand (auth-provider,
- * username, proxy-url, impersonation) is an error that says so. Relative file names are relative to the kubeconfig.
+ * Understood of a kubeconfig: clusters {server, certificate-authority[-data], insecure-skip-tls-verify,
+ * tls-server-name}, users {client-certificate[-data], client-key[-data], token, tokenFile, exec
+ * (client.authentication.k8s.io/v1 and v1beta1, with its env and expiry)}, contexts {cluster, user, namespace}. What it
+ * does not understand (auth-provider, username, proxy-url, impersonation) is an error that says so. Relative file names
+ * are relative to the kubeconfig.
  *
  * Secrets that change (a token file, an exec plugin's token) are read again: kube_config_token() looks at most once a
  * minute, or at once when the server has answered 401. An exec plugin may block up to 10 s.
@@ -18,7 +19,7 @@ struct kube_config;
  * (KUBERNETES_SERVICE_HOST and the files of the service account). In a pod without KUBECONFIG: in-cluster first. */
 MUST_USE int kube_config_load(const char *path, const char *context, struct kube_config **ret, struct err *e);
 void kube_config_free(struct kube_config *c);
-DEFINE_AUTO(kube_config, kube_config_free)
+DEFINE_AUTO(kube_config, kube_config_free);
 
 const char *kube_config_server(const struct kube_config *c);    /* "https://10.96.0.1:443", no slash at its end */
 const char *kube_config_namespace(const struct kube_config *c); /* of the context or the account; "default" */

@@ -51,12 +51,13 @@ static int time_parse(const char *s, double *ret, struct err *e)
         p += 1 + strspn(p + 1, "0123456789");
     struct tm zone = { .tm_gmtoff = 0 };
     if (p == NULL || (p = strptime(p, "%z", &zone)) == NULL || *p != '\0')
-        return err_set(e, ERR_INPUT, "expirationTimestamp '%s' is no time", s);
+        return err_set(e, ERR_INPUT, "expirationTimestamp '%s' is not a valid time", s);
     *ret = (double)(timegm(&t) - zone.tm_gmtoff);
     return 0;
 }
 
-int exec_credential_parse(const char *text, size_t n, const char *api_version, struct exec_credential *ret, struct err *e)
+int exec_credential_parse(const char *text, size_t n, const char *api_version, struct exec_credential *ret,
+                          struct err *e)
 {
     json_auto_t *v = NULL;
     AUTO_FINI(exec_credential) c = { .token = NULL };

@@ -25,9 +25,11 @@ struct exec_credential { /* owned; NULL: not given */
     double expires; /* seconds since the epoch; 0: never */
 };
 void exec_credential_fini(struct exec_credential *c);
-DEFINE_AUTO_FINI(exec_credential, exec_credential_fini)
+DEFINE_AUTO_FINI(exec_credential, exec_credential_fini);
 /* info: the ExecCredential for KUBERNETES_EXEC_INFO. */
-MUST_USE int exec_run(const struct exec_spec *s, const char *info, int64_t limit_ms, struct exec_credential *ret, struct err *e);
-MUST_USE int exec_credential_parse(const char *text, size_t n, const char *api_version, struct exec_credential *ret, struct err *e);
+MUST_USE int exec_run(const struct exec_spec *s, const char *info, int64_t limit_ms, struct exec_credential *ret,
+                      struct err *e);
+MUST_USE int exec_credential_parse(const char *text, size_t n, const char *api_version, struct exec_credential *ret,
+                                   struct err *e);
 
 #endif

@@ -38,7 +38,8 @@ static int refuse(const struct node *n, const char *const keys[], size_t nkeys, 
 }
 
 /* The entry `name` of the list `list`, below `below`. */
-static int named(const struct node *root, const char *list, const char *name, const char *below, struct node *ret, struct err *e)
+static int named(const struct node *root, const char *list, const char *name, const char *below, struct node *ret,
+                 struct err *e)
 {
     struct node all = node_get(root, list);
 
@@ -92,7 +93,7 @@ static int pem(const struct node *n, const char *folder, const char *key, char *
         return 0;
     }
     if (strlen(text.data) != text.len || strstr(text.data, "-----BEGIN ") == NULL)
-        return node_error(n, e, "%s is no PEM text", key);
+        return node_error(n, e, "%s is not PEM text", key);
     *ret = buf_detach(&text);
     return 0;
 }
@@ -108,13 +109,19 @@ static int cluster(const struct node *n, const char *folder, struct kube_config 
     if (c->server == NULL)
         return node_error(n, e, "has no server");
     if (!str_starts(c->server, "https://") && !str_starts(c->server, "http://"))
-        return node_key_error(n, "server", e, "'%s' is no URL with https:// or http://", c->server);
+        return node_key_error(n, "server", e, "'%s' is not a URL with https:// or http://", c->server);
     for (size_t len = strlen(c->server); len > 0 && c->server[len - 1] == '/';)
         c->server[--len] = '\0';
     if (copy_str(n, "tls-server-name", &c->server_name, e) < 0 ||
         node_bool_or(n, "insecure-skip-tls-verify", false, &c->insecure, e) < 0)
         return -1;
-    return pem(n, folder, "certificate-authority", &c->ca, e);
+    if (pem(n, folder, "certificate-authority", &c->ca, e) < 0)
+        return -1;
+    if (c->insecure && c->ca != NULL)
+        return node_key_error(
+            n, "insecure-skip-tls-verify", e,
+            "does not go with a certificate-authority: one says not to check the server, the other how; remove one");
+    return 0;
 }
 
 static int exec_env(const struct node *exec, struct strlist *ret, struct err *e)
@@ -161,8 +168,8 @@ static int plugin(const struct node *n, const char *folder, struct kube_config *
         return 0;
     if (node_object(&exec, e) < 0 || node_enum(&version, VERSIONS, COUNT_OF(VERSIONS), &which, e) < 0 ||
         copy_str(&exec, "command", &s->command, e) < 0 || copy_str(&exec, "installHint", &s->install_hint, e) < 0 ||
-        node_bool_or(&exec, "provideClusterInfo", false, &s->cluster_info, e) < 0 || exec_args(&exec, &s->args, e) < 0 ||
-        exec_env(&exec, &s->env, e) < 0)
+        node_bool_or(&exec, "provideClusterInfo", false, &s->cluster_info, e) < 0 ||
+        exec_args(&exec, &s->args, e) < 0 || exec_env(&exec, &s->env, e) < 0)
         return -1;
     if (s->command == NULL)
         return node_error(&exec, e, "has no command");
@@ -173,7 +180,8 @@ static int plugin(const struct node *n, const char *folder, struct kube_config *
 
 static int user(const struct node *n, const char *folder, struct kube_config *c, struct err *e)
 {
-    static const char *const STRANGE[] = { "auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra" };
+    static const char *const STRANGE[] = { "auth-provider", "username",  "password",     "as",
+                                           "as-uid",        "as-groups", "as-user-extra" };
     auto_free char *token_file = NULL;
 
     if (refuse(n, STRANGE, COUNT_OF(STRANGE), e) < 0 || pem(n, folder, "client-certificate", &c->cert, e) < 0 ||
@@ -189,8 +197,8 @@ static int user(const struct node *n, const char *folder, struct kube_config *c,
 
 static void info_for_plugin(struct kube_config *c)
 {
-    json_auto_t *info = json_pack("{s:s, s:s, s:{s:b}}", "apiVersion", c->exec.api_version, "kind", "ExecCredential", "spec",
-                                  "interactive", 0);
+    json_auto_t *info = json_pack("{s:s, s:s, s:{s:b}}", "apiVersion", c->exec.api_version, "kind", "ExecCredential",
+                                  "spec", "interactive", 0);
     AUTO_FINI(buf) text = BUF_INIT;
 
     if (c->exec.cluster_info) {
@@ -216,11 +224,13 @@ static int whole(const struct node *root, const char *folder, const char *contex
         return -1;
     if (*context == '\0')
         return node_error(root, e, "has no current-context, and none was asked for");
-    if (named(root, "contexts", context, "context", &at, e) < 0 || node_str_or(&at, "cluster", "", &cluster_name, e) < 0 ||
-        node_str_or(&at, "user", "", &user_name, e) < 0 || copy_str(&at, "namespace", &c->ns, e) < 0 ||
+    if (named(root, "contexts", context, "context", &at, e) < 0 ||
+        node_str_or(&at, "cluster", "", &cluster_name, e) < 0 || node_str_or(&at, "user", "", &user_name, e) < 0 ||
+        copy_str(&at, "namespace", &c->ns, e) < 0 ||
         named(root, "clusters", cluster_name, "cluster", &of_cluster, e) < 0 || cluster(&of_cluster, folder, c, e) < 0)
         return -1;
-    if (*user_name != '\0' && (named(root, "users", user_name, "user", &of_user, e) < 0 || user(&of_user, folder, c, e) < 0))
+    if (*user_name != '\0' &&
+        (named(root, "users", user_name, "user", &of_user, e) < 0 || user(&of_user, folder, c, e) < 0))
         return -1;
     if (c->ns == NULL)
         c->ns = xstrdup("default");

@@ -53,7 +53,7 @@ static enum event_outcome outcome_of(struct events *ev, const struct series *s, 
     if (a->status == 404 && s->created)
         return EVENT_GONE;
     bool ending = a->status == 404 || strstr(a->message, "being terminated") != NULL;
-    log_msg(ending || ev->warned ? LOG_DEBUG : LOG_WARNING, "an event about %s %s/%s (%s) could not be told: %s",
+    log_msg(ending || ev->warned ? LOG_DEBUG : LOG_WARNING, "an event about %s %s/%s (%s) could not be posted: %s",
             s->subject->kind, s->subject->ns, s->subject->name, s->text, a->message);
     ev->warned = ev->warned || !ending;
     return EVENT_FAILED;
@@ -119,7 +119,7 @@ static void on_timer(void *user)
 
 struct events *events_new(struct kube_client *k, const char *component, const char *instance)
 {
-    struct events *ev = xcalloc(1, sizeof *ev);
+    struct events *ev = xcalloc(1, sizeof(*ev));
 
     ev->client = k;
     ev->loop = kube_client_loop(k);

@@ -2,8 +2,8 @@
  *
  * One series an (object, reason, about): the first event is created, those that follow within ten minutes raise its
  * count and change its note and lastTimestamp by a patch. Events go out as background requests, a second after they
- * were recorded; while others are under way they have a small share. At most 25 series an object and then one in five minutes
- * (client-go's spam filter), at most 32,768 wait (some 300 bytes each); what is more is dropped.
+ * were recorded; while others are under way they have a small share. At most 25 series an object and then one in five
+ * minutes (client-go's spam filter), at most 32,768 wait (some 300 bytes each); what is more is dropped.
  */
 #ifndef TRAINYARD_KUBE_EVENTS_H
 #define TRAINYARD_KUBE_EVENTS_H
@@ -20,14 +20,14 @@ struct registry;
 /* component: "tfjob-controller", source.component; instance: the pod's name. */
 struct events *events_new(struct kube_client *k, const char *component, const char *instance);
 void events_free(struct events *ev);
-DEFINE_AUTO(events, events_free)
+DEFINE_AUTO(events, events_free);
 /* about: what distinguishes series of one reason ("Worker"), or "". The note is cut to 1 kB. */
 void events_record(struct events *ev, const struct event_object *about_object, enum event_type type, const char *reason,
                    const char *about, const char *note);
 /* The object is gone: what is still to be told of it is told, then nothing of it is kept. */
 void events_forget(struct events *ev, const char *uid);
-/* The end is near: what waits is sent at once. done() is called once, from the loop, when nothing waits any more or after max_ms;
- * what was refused is not tried again. Nothing may be recorded from here on. */
+/* The end is near: what waits is sent at once. done() is called once, from the loop, when nothing waits any more or
+ * after max_ms; what was refused is not tried again. Nothing may be recorded from here on. */
 void events_flush(struct events *ev, int64_t max_ms, void (*done)(void *user), void *user);
 size_t events_waiting(const struct events *ev);
 

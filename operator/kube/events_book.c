@@ -33,11 +33,12 @@ static const char *keep(char **at, const char *s)
 
 static struct event_subject *subject_new(const struct event_object *o, int64_t now_ms)
 {
-    const char *const words[] = { or_empty(o->api_version), or_empty(o->kind), or_empty(o->ns), or_empty(o->name), or_empty(o->uid) };
+    const char *const words[] = { or_empty(o->api_version), or_empty(o->kind), or_empty(o->ns), or_empty(o->name),
+                                  or_empty(o->uid) };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         n += strlen(words[i]) + 1;
-    struct event_subject *t = xcalloc(1, sizeof *t + n);
+    struct event_subject *t = xcalloc(1, sizeof(*t) + n);
     char *at = t->text;
     t->tokens = EVENT_BURST;
     t->refilled_ms = now_ms;
@@ -102,7 +103,7 @@ static void unlink_series(struct series *s)
     *at = s->next;
 }
 
-/* An object without series is forgotten, unless it is short of tokens while it lives: it may not begin anew. */
+/* An object without series is forgotten, unless it is short of tokens while it lives: it may not be reset. */
 static void forget_idle(struct event_book *b, struct event_subject *t)
 {
     if (t->first != NULL || (!t->gone && t->tokens < TOKENS_TO_FORGET))
@@ -160,7 +161,8 @@ static struct series *series_find(const struct event_subject *t, enum event_type
                                   const char *about, int64_t now_ms)
 {
     for (struct series *s = t->first; s != NULL; s = s->next)
-        if (s->type == type && !is_over(s, now_ms) && strcmp(s->text, reason) == 0 && strcmp(s->text + s->about, about) == 0)
+        if (s->type == type && !is_over(s, now_ms) && strcmp(s->text, reason) == 0 &&
+            strcmp(s->text + s->about, about) == 0)
             return s;
     return NULL;
 }
@@ -173,7 +175,7 @@ static struct series *series_begin(struct event_book *b, struct event_subject *t
         return NULL;
     t->tokens--;
     size_t nreason = strnlen(reason, WORDS_MAX) + 1, nabout = strnlen(about, WORDS_MAX) + 1;
-    struct series *s = xcalloc(1, sizeof *s + nreason + nabout);
+    struct series *s = xcalloc(1, sizeof(*s) + nreason + nabout);
     s->subject = t;
     s->next = t->first;
     s->type = type;
@@ -286,19 +288,20 @@ static json_t *seconds(double wall)
 
 static json_t *reference_of(const struct event_subject *t)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "apiVersion", t->api_version, "kind", t->kind, "namespace", t->ns,
-                     "name", t->name, "uid", t->uid, "resourceVersion", or_empty(t->version));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "apiVersion", t->api_version, "kind", t->kind, "namespace",
+                     t->ns, "name", t->name, "uid", t->uid, "resourceVersion", or_empty(t->version));
 }
 
 json_t *event_create_body(const struct series *s, const char *component, const char *instance)
 {
     const char *type = s->type == EVENT_WARNING ? "Warning" : "Normal";
     char name[EVENT_NAME_MAX];
-    return json_pack("{s:s, s:s, s:{s:s, s:s}, s:o, s:s, s:s, s:s, s:{s:s}, s:s, s:s, s:o, s:o, s:i}", "apiVersion", "v1",
-                     "kind", "Event", "metadata", "name", event_name(s, name), "namespace", event_namespace(s->subject),
-                     "involvedObject", reference_of(s->subject), "type", type, "reason", s->text, "message", s->note,
-                     "source", "component", component, "reportingComponent", component, "reportingInstance", instance,
-                     "firstTimestamp", seconds(s->first_wall), "lastTimestamp", seconds(s->last_wall), "count", s->count);
+    return json_pack("{s:s, s:s, s:{s:s, s:s}, s:o, s:s, s:s, s:s, s:{s:s}, s:s, s:s, s:o, s:o, s:i}", "apiVersion",
+                     "v1", "kind", "Event", "metadata", "name", event_name(s, name), "namespace",
+                     event_namespace(s->subject), "involvedObject", reference_of(s->subject), "type", type, "reason",
+                     s->text, "message", s->note, "source", "component", component, "reportingComponent", component,
+                     "reportingInstance", instance, "firstTimestamp", seconds(s->first_wall), "lastTimestamp",
+                     seconds(s->last_wall), "count", s->count);
 }
 
 json_t *event_patch_body(const struct series *s)

@@ -6,11 +6,11 @@
 #include "kube/events.h"
 
 enum {
-    EVENT_DELAY_MS = 1000,          /* from record to request */
-    EVENT_PACE_MAX_MS = 30 * 1000,  /* the longest pause between two patches of a series that goes on */
-    EVENT_SERIES_MS = 600 * 1000,   /* a series ends so long after its last event */
-    EVENT_BURST = 25,               /* series of one object at once */
-    EVENT_REFILL_MS = 300 * 1000,   /* and then one in this time */
+    EVENT_DELAY_MS = 1000,         /* from record to request */
+    EVENT_PACE_MAX_MS = 30 * 1000, /* the longest pause between two patches of a series that goes on */
+    EVENT_SERIES_MS = 600 * 1000,  /* a series ends so long after its last event */
+    EVENT_BURST = 25,              /* series of one object at once */
+    EVENT_REFILL_MS = 300 * 1000,  /* and then one in this time */
     EVENT_NOTE_MAX = 1024,
     EVENT_WAITING_MAX = 32768, /* some 300 bytes each */
 };
@@ -25,21 +25,21 @@ enum series_state {
 /* Thousands of them may wait, and are kept for ten minutes after. */
 struct series {
     struct event_subject *subject;
-    struct series *next;                   /* of its subject */
-    struct series *due_prev, *due_next;    /* in line */
+    struct series *next;                /* of its subject */
+    struct series *due_prev, *due_next; /* in line */
     struct events *events;
     struct timer timer;
     struct kube_call *call;
-    int64_t last_ms, due_ms;               /* our clock */
+    int64_t last_ms, due_ms; /* our clock */
     double first_wall, last_wall;
-    int64_t name_ns;                       /* in the name of its Event; 0 before the first try */
-    char *note;                            /* NULL while it is told completely */
+    int64_t name_ns; /* in the name of its Event; 0 before the first try */
+    char *note;      /* NULL while it is told completely */
     int count, patches;
     enum event_type type;
     enum series_state state;
-    bool created, again;                   /* the server has it; more came while it was being sent */
-    uint16_t about;                        /* where it begins in text */
-    char text[];                           /* reason, about */
+    bool created, again; /* the server has it; more came while it was being sent */
+    uint16_t about;      /* where it begins in text */
+    char text[];         /* reason, about */
 };
 
 /* An object that events were recorded about. */
@@ -50,7 +50,7 @@ struct event_subject {
     bool gone;
     char *version;
     const char *api_version, *kind, *ns, *name, *uid;
-    char text[];                           /* these five */
+    char text[]; /* these five */
 };
 
 struct event_book {
@@ -71,11 +71,13 @@ bool event_book_sent(struct event_book *b, struct series *s, enum event_outcome 
 /* Ends a series, or an object with all its series; the caller has taken timers and calls away. */
 void event_book_end(struct event_book *b, struct series *s, int64_t now_ms);
 struct event_subject *event_book_find(const struct event_book *b, const char *uid);
-/* The object is gone: what was told is forgotten now (the caller has cleared the timers of those), what was not once it is told. */
+/* The object is gone: what was told is forgotten now (the caller has cleared the timers of those), what was not once it
+ * is told. */
 void event_book_gone(struct event_book *b, struct event_subject *o);
 void event_book_fini(struct event_book *b);
 
-/* "digits.17d3a1b2c3d4e5f6": the object's name and the time in nanoseconds, as client-go names them. Once it was sending. */
+/* "digits.17d3a1b2c3d4e5f6": the object's name and the time in nanoseconds, as client-go names them. Once it was
+ * sending. */
 enum { EVENT_NAME_MAX = 254 };
 const char *event_name(const struct series *s, char out[EVENT_NAME_MAX]);
 /* New references: the Event to create, and the merge patch that raises its count. */

@@ -139,7 +139,8 @@ static void heard(struct http_call *c)
 static bool streams(const struct http_call *c)
 {
     long status = 0;
-    return c->t.on_data != NULL && curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status == 200;
+    return c->t.on_data != NULL && curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+           status == 200;
 }
 
 static size_t curl_write(char *data, size_t size, size_t n, void *user)
@@ -181,7 +182,7 @@ static struct http_call *take_handle(struct http *h)
         return c;
     }
     c = xcalloc(1, sizeof(*c));
-    c->head = c->to = c->sent = c->body = (struct buf)BUF_INIT;
+    c->head = c->to = c->sent = c->body = c->warnings = (struct buf)BUF_INIT;
     c->http = h;
     c->easy = http_easy_new(c, curl_write, curl_header);
     return c;
@@ -194,6 +195,7 @@ static void call_free(struct http_call *c)
     buf_fini(&c->to);
     buf_fini(&c->sent);
     buf_fini(&c->body);
+    buf_fini(&c->warnings);
     free(c);
 }
 
@@ -315,11 +317,16 @@ static void tell(struct http_call *c, const struct http_answer *a)
 static const struct {
     CURLcode result;
     enum err_code code;
-} RESULTS[] = { /* all else is ERR_LOST */
-    { CURLE_OPERATION_TIMEDOUT, ERR_TIMEOUT },     { CURLE_OUT_OF_MEMORY, ERR_NOMEM },
-    { CURLE_PEER_FAILED_VERIFICATION, ERR_INPUT }, { CURLE_SSL_CERTPROBLEM, ERR_INPUT },
-    { CURLE_SSL_CACERT_BADFILE, ERR_INPUT },       { CURLE_SSL_ISSUER_ERROR, ERR_INPUT },
-    { CURLE_URL_MALFORMAT, ERR_INPUT },            { CURLE_UNSUPPORTED_PROTOCOL, ERR_INPUT },
+} RESULTS[] = {
+    /* all else is ERR_LOST */
+    { CURLE_OPERATION_TIMEDOUT, ERR_TIMEOUT },
+    { CURLE_OUT_OF_MEMORY, ERR_NOMEM },
+    { CURLE_PEER_FAILED_VERIFICATION, ERR_INPUT },
+    { CURLE_SSL_CERTPROBLEM, ERR_INPUT },
+    { CURLE_SSL_CACERT_BADFILE, ERR_INPUT },
+    { CURLE_SSL_ISSUER_ERROR, ERR_INPUT },
+    { CURLE_URL_MALFORMAT, ERR_INPUT },
+    { CURLE_UNSUPPORTED_PROTOCOL, ERR_INPUT },
     { CURLE_BAD_CONTENT_ENCODING, ERR_INPUT },
 };
 
@@ -334,7 +341,6 @@ static enum err_code code_of(CURLcode result)
 static void finish(struct http_call *c, CURLcode result)
 {
     long status = 0;
-    curl_off_t retry_after = 0;
     const char *body = c->t.on_data != NULL && streams(c) ? "" : c->body.data;
 
     if (c->too_large) {
@@ -346,12 +352,10 @@ static void finish(struct http_call *c, CURLcode result)
         return;
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &retry_after);
+    struct http_answer answer = { .status = (int)status, .body = body, .len = *body != '\0' ? c->body.len : 0 };
+    http_read_headers(c, &answer);
     detach(c);
-    tell(c, &(struct http_answer){ .status = (int)status,
-                                   .body = body,
-                                   .len = *body != '\0' ? c->body.len : 0,
-                                   .retry_after_s = (double)MAX(retry_after, 0) });
+    tell(c, &answer);
 }
 
 static void deliver(struct http *h)

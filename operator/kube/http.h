@@ -6,8 +6,8 @@
  * transfers end with ERR_LOST, and the next opens a new one.
  *
  * Errors: ERR_TIMEOUT, ERR_LOST (no connection, or it broke: try again), ERR_INPUT (the server's certificate, a
- * longer answer than max_body). Redirects are not followed, and no proxy is used. A header "Accept-Encoding: gzip" means
- * that the answer may come packed; on_data and on_done see it unpacked.
+ * longer answer than max_body). Redirects are not followed, and no proxy is used. A header "Accept-Encoding: gzip"
+ * means that the answer may come packed; on_data and on_done see it unpacked.
  */
 #ifndef TRAINYARD_KUBE_HTTP_H
 #define TRAINYARD_KUBE_HTTP_H
@@ -22,10 +22,12 @@ struct http_tls { /* NULL: not given. PEM texts */
 };
 
 struct http_answer {
-    int status;           /* 0: no answer came, and err says why */
-    const char *body;     /* whole body, ends with a 0 byte; "" when on_data took it */
+    int status;       /* 0: no answer came, and err says why */
+    const char *body; /* whole body, ends with a 0 byte; "" when on_data took it */
     size_t len;
     double retry_after_s; /* of the header; 0 when there is none */
+    int64_t date_ms;      /* of the header, in whole seconds; 0 when there is none */
+    const char *warnings; /* texts of the headers "Warning: 299", a line each; "" when there is none */
     const struct err *err;
 };
 
@@ -34,9 +36,9 @@ struct http_transfer {
     const char *const *headers; /* "Accept: application/json", ended by NULL; at most 7 */
     const char *body;           /* NULL: none; copied */
     size_t body_len;
-    int64_t timeout_ms;         /* whole transfer; 0: no limit (a watch) */
-    int64_t silence_ms;         /* no byte for so long ends it; 0: no limit */
-    size_t max_body;            /* a longer answer is an error */
+    int64_t timeout_ms; /* whole transfer; 0: no limit (a watch) */
+    int64_t silence_ms; /* no byte for so long ends it; 0: no limit */
+    size_t max_body;    /* a longer answer is an error */
     /* false ends the transfer (status 0, ERR_STOPPED). NULL: the body is collected. Only called for status 200. */
     bool (*on_data)(void *user, const char *data, size_t n);
     void (*on_done)(void *user, const struct http_answer *a); /* once, unless cancelled; may start and cancel others */
@@ -45,10 +47,11 @@ struct http_transfer {
 
 struct http;
 struct http_call;
-/* tls is copied; NULL: plain HTTP or the system's certificates. at_once: transfers running at one time, others queue; 0: any number. */
+/* tls is copied; NULL: plain HTTP or the system's certificates. at_once: transfers running at one time, others queue;
+ * 0: any number. */
 struct http *http_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once);
 void http_free(struct http *h); /* cancels what runs */
-DEFINE_AUTO(http, http_free)
+DEFINE_AUTO(http, http_free);
 /* Other certificates from now on. What runs ends with ERR_LOST, and new connections are made. */
 void http_set_tls(struct http *h, const struct http_tls *tls);
 struct http_call *http_start(struct http *h, const struct http_transfer *t);

@@ -11,9 +11,10 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
-    KEEPALIVE_S = 15,         /* an idle connection is asked after so long, every 5 s */
+    WARNINGS_MAX = 16,         /* read of one answer */
+    KEEPALIVE_S = 15,          /* an idle connection is asked after so long, every 5 s */
     UNACKNOWLEDGED_MS = 20000, /* what was sent and not acknowledged for so long ends the connection */
-    IN_BUFFER = 8192,         /* of each handle, and there are dozens: curl's own are 16 and 64 kB */
+    IN_BUFFER = 8192,          /* of each handle, and there are dozens: curl's own are 16 and 64 kB */
     OUT_BUFFER = 16384,
 };
 
@@ -70,8 +71,7 @@ CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                     h->http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, h->http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, h->http2 ? 1L : 0L);
     return easy;
 }
@@ -143,4 +143,37 @@ void http_set_request(struct http_call *c, const struct http_transfer *t)
     set_headers(c, t->headers);
     set_body(c, t);
     set_url(c, t->url);
+}
+
+/* ---- headers of answers ---- */
+
+/* RFC 9111's form: 299 - "text", with \" and \\ in the text. Other codes are about caches. */
+static void read_warning(const char *value, struct buf *out)
+{
+    const char *text = strchr(value, '"');
+
+    if (!str_starts(value, "299 ") || text == NULL)
+        return;
+    if (out->len > 0)
+        buf_char(out, '\n');
+    for (text++; *text != '\0' && *text != '"'; text++) {
+        text += text[0] == '\\' && text[1] != '\0';
+        buf_char(out, *text == '\n' ? ' ' : *text);
+    }
+}
+
+void http_read_headers(struct http_call *c, struct http_answer *ret)
+{
+    struct curl_header *h;
+    curl_off_t retry_after = 0;
+
+    curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &retry_after);
+    ret->retry_after_s = (double)MAX(retry_after, 0);
+    if (curl_easy_header(c->easy, "Date", 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+        ret->date_ms = MAX((int64_t)curl_getdate(h->value, NULL), 0) * 1000;
+    buf_clear(&c->warnings);
+    for (size_t i = 0; i < WARNINGS_MAX && curl_easy_header(c->easy, "Warning", i, CURLH_HEADER, -1, &h) == CURLHE_OK;
+         i++)
+        read_warning(h->value, &c->warnings);
+    ret->warnings = c->warnings.data;
 }

@@ -17,13 +17,13 @@ struct http_call {
     struct http_call *prev, *next; /* in the list of its state: queued, running or spare */
     struct http_call *next_fresh;
     enum state state;
-    bool fresh;     /* in the list of those that have data for on_data */
-    bool busy;      /* its on_data is being called */
-    bool attached;  /* curl has it */
+    bool fresh;    /* in the list of those that have data for on_data */
+    bool busy;     /* its on_data is being called */
+    bool attached; /* curl has it */
     bool too_large, unpack;
     unsigned set_of_connections, tls_version; /* of the http when it began, and when its handle was set */
     struct http_transfer t;                   /* without what was borrowed */
-    struct buf head, to, sent, body;
+    struct buf head, to, sent, body, warnings;
     struct curl_slist headers[HTTP_HEADERS_MAX], to_list;
     struct timer timer;
     int64_t began_ms, heard_ms;
@@ -60,6 +60,8 @@ struct http {
 CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header);
 void http_set_tls_of(struct http_call *c);
 /* Method, URL, headers and body, copied where curl does not. */
+/* The headers of the answer that has come, into what is told of it. */
+void http_read_headers(struct http_call *c, struct http_answer *ret);
 void http_set_request(struct http_call *c, const struct http_transfer *t);
 
 #endif

@@ -85,7 +85,7 @@ static int64_t pause_ms(const struct elector *el)
     return pause + (int64_t)(random % (uint64_t)(pause * 6 / 5));
 }
 
-static void look_later(struct elector *el)
+static void requeue(struct elector *el)
 {
     int64_t now = clock_ms(), pause = pause_ms(el);
     int64_t due = el->holding ? now + pause : lease_next_ms(&el->settings, &el->seen, pause, now);
@@ -124,14 +124,14 @@ static void failed(struct elector *el, const struct kube_answer *a)
     if (!el->failing || el->holding)
         log_warning("lease %s/%s: %s; trying again", el->ns, el->name, a->message);
     el->failing = true;
-    look_later(el);
+    requeue(el);
 }
 
 static void tell_leader(struct elector *el)
 {
     if (el->seen.holder[0] == '\0' || strcmp(el->seen.holder, el->told) == 0)
         return;
-    snprintf(el->told, sizeof el->told, "%s", el->seen.holder);
+    snprintf(el->told, sizeof(el->told), "%s", el->seen.holder);
     if (el->user.on_leader != NULL)
         el->user.on_leader(el->user.user, el->told);
 }
@@ -140,15 +140,15 @@ static void lose_to(struct elector *el)
 {
     char why[600];
     if (clock_ms() - el->renewed_ms >= (int64_t)el->settings.renew_s * 1000)
-        snprintf(why, sizeof why, "it could not be renewed for %d s", el->settings.renew_s);
+        snprintf(why, sizeof(why), "it could not be renewed for %d s", el->settings.renew_s);
     else
-        snprintf(why, sizeof why, "%s holds it now", el->seen.holder);
+        snprintf(why, sizeof(why), "%s holds it now", el->seen.holder);
     lose(el, why);
 }
 
 static void act(struct elector *el)
 {
-    switch (lease_look(&el->settings, &el->seen, el->holding, el->renewed_ms, clock_ms())) {
+    switch (lease_next(&el->settings, &el->seen, el->holding, el->renewed_ms, clock_ms())) {
     case LEASE_CREATE:
         write_lease(el, KUBE_CREATE);
         return;
@@ -160,7 +160,7 @@ static void act(struct elector *el)
         lose_to(el);
         return;
     case LEASE_WAIT:
-        look_later(el);
+        requeue(el);
         tell_leader(el);
         return;
     }
@@ -220,7 +220,7 @@ static void written(struct elector *el, const struct kube_answer *a)
     el->holding = true;
     el->renewed_ms = el->sent_ms;
     timer_set(el->loop, &el->limit, el->renewed_ms + (int64_t)el->settings.renew_s * 1000, on_limit, el);
-    look_later(el);
+    requeue(el);
     if (first)
         el->user.on_leading(el->user.user);
 }
@@ -244,7 +244,7 @@ static void on_written(void *user, const struct kube_answer *a)
 
 struct elector *elector_new(struct kube_client *k, const struct lease_settings *s, const struct elector_user *u)
 {
-    struct elector *el = xcalloc(1, sizeof *el);
+    struct elector *el = xcalloc(1, sizeof(*el));
 
     el->client = k;
     el->loop = kube_client_loop(k);

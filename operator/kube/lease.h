@@ -1,7 +1,7 @@
 /* lease - leader election by a coordination.k8s.io/v1 Lease, with client-go's rules and numbers.
  *
  * Lease 15 s, renew every 2 s, give up after 10 s without success; a lease is over when its record has not changed for
- * its duration by OUR clock. lease_look() is pure and decides; struct elector acts. Losing it is final: the program
+ * its duration by OUR clock. lease_next() is pure and decides; struct elector acts. Losing it is final: the program
  * ends, so that two leaders never write. Stopping gives it away at once (holderIdentity "").
  */
 #ifndef TRAINYARD_KUBE_LEASE_H
@@ -23,7 +23,7 @@ struct lease_record {
 };
 enum lease_step { LEASE_WAIT, LEASE_CREATE, LEASE_TAKE, LEASE_RENEW, LEASE_LOST };
 /* holding: we hold it, last renewed at renewed_ms. */
-enum lease_step lease_look(const struct lease_settings *s, const struct lease_record *seen, bool holding,
+enum lease_step lease_next(const struct lease_settings *s, const struct lease_record *seen, bool holding,
                            int64_t renewed_ms, int64_t now_ms);
 
 struct elector_user {
@@ -37,6 +37,6 @@ struct elector *elector_new(struct kube_client *k, const struct lease_settings *
 /* Gives the lease away (when held) and calls done, within 2 s at most. */
 void elector_release(struct elector *el, void (*done)(void *user), void *user);
 void elector_free(struct elector *el);
-DEFINE_AUTO(elector, elector_free)
+DEFINE_AUTO(elector, elector_free);
 
 #endif

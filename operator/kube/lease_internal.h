@@ -10,6 +10,7 @@ void lease_see(struct lease_record *seen, const json_t *object, int64_t now_ms);
  * nobody. wall: seconds since the epoch. */
 json_t *lease_body(const struct lease_settings *s, const json_t *object, bool release, double wall);
 /* When to look next: in `pause_ms`, or as soon as the lease that was seen is over. */
-int64_t lease_next_ms(const struct lease_settings *s, const struct lease_record *seen, int64_t pause_ms, int64_t now_ms);
+int64_t lease_next_ms(const struct lease_settings *s, const struct lease_record *seen, int64_t pause_ms,
+                      int64_t now_ms);
 
 #endif

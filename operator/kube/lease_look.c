@@ -11,7 +11,7 @@ static int64_t over_at_ms(const struct lease_settings *s, const struct lease_rec
     return seen->changed_ms + duration_s * 1000;
 }
 
-enum lease_step lease_look(const struct lease_settings *s, const struct lease_record *seen, bool holding,
+enum lease_step lease_next(const struct lease_settings *s, const struct lease_record *seen, bool holding,
                            int64_t renewed_ms, int64_t now_ms)
 {
     bool free_now = seen->holder[0] == '\0';
@@ -52,11 +52,13 @@ static int number_of(const json_t *object, const char *key)
 void lease_see(struct lease_record *seen, const json_t *object, int64_t now_ms)
 {
     const json_t *spec = json_object_get(object, "spec");
-    struct lease_record now = { .exists = object != NULL, .duration_s = number_of(spec, "leaseDurationSeconds"),
-                                .transitions = number_of(spec, "leaseTransitions"), .changed_ms = now_ms };
+    struct lease_record now = { .exists = object != NULL,
+                                .duration_s = number_of(spec, "leaseDurationSeconds"),
+                                .transitions = number_of(spec, "leaseTransitions"),
+                                .changed_ms = now_ms };
 
-    snprintf(now.holder, sizeof now.holder, "%s", text_of(spec, "holderIdentity"));
-    snprintf(now.version, sizeof now.version, "%s", text_of(json_object_get(object, "metadata"), "resourceVersion"));
+    snprintf(now.holder, sizeof(now.holder), "%s", text_of(spec, "holderIdentity"));
+    snprintf(now.version, sizeof(now.version), "%s", text_of(json_object_get(object, "metadata"), "resourceVersion"));
     if (now.exists && seen->exists && strcmp(now.version, seen->version) == 0)
         now.changed_ms = seen->changed_ms;
     *seen = now;

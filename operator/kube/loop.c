@@ -127,12 +127,14 @@ static void run_timers(struct loop *l, int64_t now_ms)
 
 static uint32_t to_epoll(int wanted)
 {
-    return ((wanted & LOOP_READ) != 0 ? (uint32_t)EPOLLIN : 0U) | ((wanted & LOOP_WRITE) != 0 ? (uint32_t)EPOLLOUT : 0U);
+    return ((wanted & LOOP_READ) != 0 ? (uint32_t)EPOLLIN : 0U) |
+           ((wanted & LOOP_WRITE) != 0 ? (uint32_t)EPOLLOUT : 0U);
 }
 
 static int from_epoll(uint32_t events)
 {
-    int ready = ((events & (uint32_t)EPOLLIN) != 0 ? LOOP_READ : 0) | ((events & (uint32_t)EPOLLOUT) != 0 ? LOOP_WRITE : 0);
+    int ready =
+        ((events & (uint32_t)EPOLLIN) != 0 ? LOOP_READ : 0) | ((events & (uint32_t)EPOLLOUT) != 0 ? LOOP_WRITE : 0);
     return (events & (uint32_t)(EPOLLERR | EPOLLHUP)) != 0 ? LOOP_READ | LOOP_WRITE : ready;
 }
 

@@ -15,7 +15,7 @@
 struct loop;
 struct loop *loop_new(void);
 void loop_free(struct loop *l); /* everything that hangs on it must be gone */
-DEFINE_AUTO(loop, loop_free)
+DEFINE_AUTO(loop, loop_free);
 
 /* Runs until loop_stop(). ERR_INTERNAL when the HTTP library fails. */
 MUST_USE int loop_run(struct loop *l, struct err *e);

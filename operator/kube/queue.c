@@ -17,7 +17,7 @@ struct item {
     char key[];
 };
 
-struct meters {
+struct controller_metrics {
     struct counter *adds, *retries;
     struct gauge *depth;
     struct histogram *queued, *worked;
@@ -36,7 +36,7 @@ struct queue {
     struct timer run;
     char *name;
     struct registry *registry;
-    struct meters meters;
+    struct controller_metrics metrics;
     _Atomic int64_t started_ns; /* of the work at hand, for the scraping thread; 0: none */
 };
 
@@ -51,17 +51,18 @@ static double unfinished_s(void *user)
 
 static void ask_about(struct registry *r, const char *name, struct queue *q)
 {
-    registry_gauge_fn(r, "workqueue_unfinished_work_seconds", "Seconds of work that is in progress and not yet observed.",
-                      LABELS({ "name", name }), unfinished_s, q);
-    registry_gauge_fn(r, "workqueue_longest_running_processor_seconds", "Seconds the longest running work takes by now.",
-                      LABELS({ "name", name }), unfinished_s, q);
+    registry_gauge_fn(r, "workqueue_unfinished_work_seconds",
+                      "Seconds of work that is in progress and not yet observed.", LABELS({ "name", name }),
+                      unfinished_s, q);
+    registry_gauge_fn(r, "workqueue_longest_running_processor_seconds",
+                      "Seconds the longest running work takes by now.", LABELS({ "name", name }), unfinished_s, q);
 }
 
 static void meters_init(struct queue *q, struct registry *r)
 {
     static const double BOUNDS[] = { 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000 };
     const struct label *labels = LABELS({ "name", q->name });
-    struct meters *m = &q->meters;
+    struct controller_metrics *m = &q->metrics;
 
     q->registry = r;
     m->depth = registry_gauge(r, "workqueue_depth", "Keys that are ready.", labels);
@@ -77,7 +78,7 @@ static void meters_init(struct queue *q, struct registry *r)
 static void meter_depth(struct queue *q)
 {
     if (q->registry != NULL)
-        gauge_set(q->meters.depth, (double)q->ready);
+        gauge_set(q->metrics.depth, (double)q->ready);
 }
 
 /* ---- the ready ones ---- */
@@ -96,7 +97,7 @@ static void push(struct queue *q, struct item *it)
     q->last = it;
     q->ready++;
     if (q->registry != NULL)
-        counter_add(q->meters.adds, 1);
+        counter_add(q->metrics.adds, 1);
     meter_depth(q);
     if (!timer_is_set(&q->run) && q->working == NULL)
         timer_set(q->loop, &q->run, clock_ms(), run, q);
@@ -121,7 +122,7 @@ static struct item *item_of(struct queue *q, const char *key)
     if (it != NULL)
         return it;
     size_t n = strlen(key) + 1;
-    it = xcalloc(1, sizeof *it + n);
+    it = xcalloc(1, sizeof(*it) + n);
     it->q = q;
     memcpy(it->key, key, n);
     map_put(&q->items, it->key, it);
@@ -155,14 +156,14 @@ static bool work_on(struct queue *q, struct item *it)
     int64_t started_ns = clock_ns();
 
     unlink_ready(q, it);
-    observe(q, q->meters.queued, it->ready_ns, started_ns);
+    observe(q, q->metrics.queued, it->ready_ns, started_ns);
     atomic_store_explicit(&q->started_ns, started_ns, memory_order_relaxed);
     q->working = it;
     q->dropped = false;
     q->work(q->user, it->key);
     q->working = NULL;
     atomic_store_explicit(&q->started_ns, 0, memory_order_relaxed);
-    observe(q, q->meters.worked, started_ns, clock_ns());
+    observe(q, q->metrics.worked, started_ns, clock_ns());
     if (q->dropped)
         item_free(q, it);
     else if (!q->freed)
@@ -194,7 +195,7 @@ static void on_due(void *user)
 struct queue *queue_new(struct loop *l, const char *name, int at_once, void (*work)(void *user, const char *key),
                         void *user, struct registry *r)
 {
-    struct queue *q = xcalloc(1, sizeof *q);
+    struct queue *q = xcalloc(1, sizeof(*q));
 
     q->loop = l;
     q->name = xstrdup(name);
@@ -236,7 +237,7 @@ void queue_add_at(struct queue *q, const char *key, int64_t due_ms)
     struct item *it = item_of(q, key);
 
     if (q->registry != NULL)
-        counter_add(q->meters.retries, 1);
+        counter_add(q->metrics.retries, 1);
     if (due_ms <= clock_ms())
         push(q, it);
     else if (!timer_is_set(&it->later) || due_ms < it->later.due_ms)

@@ -11,15 +11,16 @@
 
 struct registry;
 struct queue;
-/* work() is called from the loop for each key, one after the other, at most `at_once` keys between two rounds of I/O. */
+/* work() is called from the loop for each key, one after the other, at most `at_once` keys between two rounds of I/O.
+ */
 struct queue *queue_new(struct loop *l, const char *name, int at_once, void (*work)(void *user, const char *key),
                         void *user, struct registry *r);
 void queue_free(struct queue *q);
-DEFINE_AUTO(queue, queue_free)
+DEFINE_AUTO(queue, queue_free);
 void queue_add(struct queue *q, const char *key);
 /* Keeps the earlier of two times. */
 void queue_add_at(struct queue *q, const char *key, int64_t due_ms);
-void queue_drop(struct queue *q, const char *key);   /* the object is gone: nothing of it is kept */
-size_t queue_length(const struct queue *q);          /* ready now */
+void queue_drop(struct queue *q, const char *key); /* the object is gone: nothing of it is kept */
+size_t queue_length(const struct queue *q);        /* ready now */
 
 #endif

@@ -68,10 +68,11 @@ static void say_missing(struct reflector *r, int status, const char *why)
     const char *dot = r->resource.group[0] != '\0' ? "." : "";
 
     free(r->trouble);
-    r->trouble = status == 404 ? xasprintf("the kind %s%s%s is not installed in the cluster (404); it is looked for now and then",
-                                           r->resource.plural, dot, r->resource.group)
-                               : xasprintf("%s%s%s may not be listed (%d): %s; it is tried now and then", r->resource.plural,
-                                           dot, r->resource.group, status, why);
+    r->trouble = status == 404
+                     ? xasprintf("the kind %s%s%s is not installed in the cluster (404); it is looked for now and then",
+                                 r->resource.plural, dot, r->resource.group)
+                     : xasprintf("%s%s%s may not be listed (%d): %s; it is tried now and then", r->resource.plural, dot,
+                                 r->resource.group, status, why);
     if (r->said != status)
         log_warning("%s", r->trouble);
     r->said = status;
@@ -124,7 +125,7 @@ static void stale_add(void *reflector, const char *ns, const char *name, const c
     if (r->ns != NULL && !str_eq(ns, r->ns)) /* another one watches that namespace */
         return;
     auto_free char *key = stale_key(ns, name);
-    struct stale *s = xcalloc(1, sizeof *s);
+    struct stale *s = xcalloc(1, sizeof(*s));
 
     *s = (struct stale){ xstrdup(ns != NULL ? ns : ""), xstrdup(name), xstrdup(uid != NULL ? uid : "") };
     stale_free(map_put(&r->stale, key, s));
@@ -222,7 +223,8 @@ static void take_page(struct reflector *r, const struct list_page *page)
     size_t i;
     const json_t *item;
 
-    json_array_foreach (page->items, i, item) {
+    json_array_foreach(page->items, i, item)
+    {
         struct object_names names = object_names_of(item);
         stale_named(r, &names);
         tell_object(r, item);
@@ -270,7 +272,7 @@ static void list(void *user)
         r->end = (struct reflector_end){ 0 };
         r->began_ms = clock_ms();
     }
-    str_fmt(limit, sizeof limit, "%d", REFLECTOR_PAGE);
+    str_fmt(limit, sizeof(limit), "%d", REFLECTOR_PAGE);
     kube_path(&path, &r->resource, r->ns, NULL, NULL);
     kube_query(&path, "limit", limit);
     if (r->next != NULL)
@@ -364,7 +366,7 @@ static void watch(void *user)
     char seconds[16];
     int timeout_s = r->watch_s > 0 ? r->watch_s : WATCH_MIN_S + (int)(chance(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
 
-    str_fmt(seconds, sizeof seconds, "%d", timeout_s);
+    str_fmt(seconds, sizeof(seconds), "%d", timeout_s);
     kube_path(&path, &r->resource, r->ns, NULL, NULL);
     kube_query(&path, "watch", "true");
     kube_query(&path, "resourceVersion", r->version);
@@ -396,9 +398,10 @@ static void add_cut(struct reflector *r, const char *path)
     strlist_add(&r->page_cuts, of_page);
 }
 
-struct reflector *reflector_new(struct kube_client *k, const struct reflector_spec *spec, const struct reflector_user *user)
+struct reflector *reflector_new(struct kube_client *k, const struct reflector_spec *spec,
+                                const struct reflector_user *user)
 {
-    struct reflector *r = xcalloc(1, sizeof *r);
+    struct reflector *r = xcalloc(1, sizeof(*r));
 
     r->client = k;
     r->loop = kube_client_loop(k);

@@ -21,7 +21,8 @@ struct reflector_user {
     /* An object is gone. `last` is its last state, or NULL when the watch missed its end (found by a relist). */
     void (*on_gone)(void *user, const char *ns, const char *name, const char *uid, const json_t *last);
     /* Calls back for each object the user has, for a relist to compare with. */
-    void (*each)(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector);
+    void (*each)(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid),
+                 void *reflector);
     /* After each complete list; the first time the cache may be trusted. */
     void (*on_synced)(void *user);
     void *user;
@@ -29,18 +30,19 @@ struct reflector_user {
 
 struct reflector_spec {
     struct kube_resource resource;
-    const char *ns;             /* NULL: all namespaces */
+    const char *ns;                              /* NULL: all namespaces */
     const char *label_selector, *field_selector; /* NULL: all */
-    const char *const *cut;     /* NULL: none. NULL-ended, at most 15: members on_object() and on_gone() do not look at,
-                                 * as "spec.volumes": they are not parsed. metadata.managedFields never comes */
+    const char *const *cut; /* NULL: none. NULL-ended, at most 15: members on_object() and on_gone() do not look at,
+                             * as "spec.volumes": they are not parsed. metadata.managedFields never comes */
     bool metadata_only;
-    const char *name;           /* in logs and metrics: "pods" */
+    const char *name; /* in logs and metrics: "pods" */
 };
 
 struct reflector;
-struct reflector *reflector_new(struct kube_client *k, const struct reflector_spec *spec, const struct reflector_user *user);
+struct reflector *reflector_new(struct kube_client *k, const struct reflector_spec *spec,
+                                const struct reflector_user *user);
 void reflector_free(struct reflector *r);
-DEFINE_AUTO(reflector, reflector_free)
+DEFINE_AUTO(reflector, reflector_free);
 bool reflector_synced(const struct reflector *r);
 /* When a LIST answered 404 (the kind is not installed) or 403: what people need to know; NULL while all is well. It
  * goes on trying. */

@@ -8,12 +8,12 @@ enum {
     WATCH_LINE_MAX = 16 << 20,
     WATCH_MIN_S = 300,
     WATCH_MAX_S = 600,
-    WATCH_GRACE_S = 120,          /* of silence beyond the time that was asked for */
+    WATCH_GRACE_S = 120, /* of silence beyond the time that was asked for */
     PAUSE_FIRST_MS = 800,
     PAUSE_MAX_MS = 30 * 1000,
-    HEALTHY_MS = 120 * 1000,      /* so long without a failure: pauses are short again */
-    SHORT_WATCH_MS = 1000,        /* a watch that ends sooner without an event has failed */
-    FUTILE_MAX = 5                /* failures in the middle of a stream without an event between them: list again */
+    HEALTHY_MS = 120 * 1000, /* so long without a failure: pauses are short again */
+    SHORT_WATCH_MS = 1000,   /* a watch that ends sooner without an event has failed */
+    FUTILE_MAX = 5           /* failures in the middle of a stream without an event between them: list again */
 };
 
 /* ---- a line of a watch ---- */
@@ -22,13 +22,13 @@ enum watch_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WA
 struct watch_event {
     enum watch_type type;
     json_t *root;
-    json_t *object;                          /* the rest is borrowed from root */
-    const char *ns, *name, *uid, *version;   /* "" when there is none */
-    int code;                                /* of an ERROR */
-    const char *reason, *message;            /* of an ERROR */
+    json_t *object;                        /* the rest is borrowed from root */
+    const char *ns, *name, *uid, *version; /* "" when there is none */
+    int code;                              /* of an ERROR */
+    const char *reason, *message;          /* of an ERROR */
 };
 void watch_event_fini(struct watch_event *w);
-DEFINE_AUTO_FINI(watch_event, watch_event_fini)
+DEFINE_AUTO_FINI(watch_event, watch_event_fini);
 /* ERR_INPUT when the line is no JSON object, or no event that says what it must. A type that is not known is
  * WATCH_STRANGE. */
 MUST_USE int watch_parse(const char *line, size_t n, struct watch_event *ret, struct err *e);
@@ -59,13 +59,13 @@ int64_t backoff_next(struct backoff *b, int64_t now_ms, double chance);
 /* ---- what follows an end ---- */
 
 struct reflector_end {
-    bool watching;       /* it was a watch; else a list */
-    bool partial;        /* a list that had come to a later page */
-    int status;          /* of HTTP, or of the ERROR event or the broken line within a watch */
-    bool in_stream;      /* the status came as an event */
-    int events;          /* of this watch */
-    int64_t lived_ms;    /* of this watch */
-    int futile;          /* failures within streams since the last event, this one included */
+    bool watching;    /* it was a watch; else a list */
+    bool partial;     /* a list that had come to a later page */
+    int status;       /* of HTTP, or of the ERROR event or the broken line within a watch */
+    bool in_stream;   /* the status came as an event */
+    int events;       /* of this watch */
+    int64_t lived_ms; /* of this watch */
+    int futile;       /* failures within streams since the last event, this one included */
 };
 enum reflector_act { REFLECTOR_WATCH, REFLECTOR_LIST };
 enum reflector_pause { PAUSE_NONE, PAUSE_NONE_ONCE /* at once the first time, then as a failure */, PAUSE_FAILURE };
@@ -78,6 +78,6 @@ struct reflector_next reflector_decide(const struct reflector_end *end);
 /* ---- for a test with a real API server, which sends a bookmark two seconds before a watch ends ---- */
 
 void reflector_watch_for(struct reflector *r, int seconds); /* from the next watch on */
-const char *reflector_version(const struct reflector *r);   /* where the next watch goes on; NULL before the first list */
+const char *reflector_version(const struct reflector *r); /* where the next watch goes on; NULL before the first list */
 
 #endif

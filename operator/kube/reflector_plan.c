@@ -77,7 +77,7 @@ int list_page_read(const json_t *body, struct list_page *ret, struct err *e)
     const char *version = text_of(meta, "resourceVersion");
 
     if (!json_is_array(items) && !json_is_null(items)) /* Go writes an empty list as null */
-        return err_set(e, ERR_INPUT, "the answer is no list");
+        return err_set(e, ERR_INPUT, "the answer is not a list");
     if (version[0] == '\0')
         return err_set(e, ERR_INPUT, "a list without resourceVersion");
     *ret = (struct list_page){ items, version, text_of(meta, "continue") };

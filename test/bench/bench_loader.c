@@ -86,8 +86,10 @@ static int run(int argc, char **argv, const char *dir, struct err *e)
         idx.features = argv[1];
         idx.labels = argv[2];
     }
-    char *files[] = { csv };
-    struct data_spec table = { .format = DATA_CSV, .files = { .items = files, .n = 1 }, .header = true, .label = "-1" };
+    char last_column[] = "-1", *files[] = { csv }, *last[] = { last_column };
+    struct data_spec table = {
+        .format = DATA_CSV, .files = { .items = files, .n = 1 }, .header = true, .label = { .items = last, .n = 1 }
+    };
     if (measure("idx, uint8", &idx, dir, e) < 0 || measure("csv, 10 columns, index pass", &table, dir, e) < 0)
         return -1;
     return measure("csv, 10 columns, cached", &table, dir, e);

@@ -19,12 +19,13 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/thread.h"
+#include "params/params.h"
+#include "params/shard_service.h"
+#include "params/wire.h"
 #include "rpc/rpc.h"
-#include "train/params.h"
-#include "train/shard_service.h"
 
 enum { BULK = 64 << 20, CALL_MS = 60000, ROUNDS_MAX = 1 << 20, WORKERS_MAX = 4 };
-#define UID "bench"
+#define UID  "bench"
 #define ADAM "{\"Adam\":{}}"
 
 static char *raw_memory; /* BULK bytes in each process */
@@ -49,8 +50,11 @@ static struct layout *layout_with(const int64_t (*shapes)[2], size_t n)
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         size_t count = (size_t)(shapes[i][0] * shapes[i][1]);
-        v[i] = (struct variable){ .name = NAMES[i], .shape = { 2, { shapes[i][0], shapes[i][1] } }, .offset = at,
-                                  .count = count, .kind = VAR_TRAINABLE };
+        v[i] = (struct variable){ .name = NAMES[i],
+                                  .shape = { 2, { shapes[i][0], shapes[i][1] } },
+                                  .offset = at,
+                                  .count = count,
+                                  .kind = VAR_TRAINABLE };
         list[i] = &v[i];
         at += (count + 15) / 16 * 16;
     }
@@ -83,7 +87,8 @@ enum { TINY, MNIST, LARGE, NMODELS };
 static void move_all(int fd, bool out)
 {
     for (size_t done = 0; done < BULK;) {
-        ssize_t n = out ? send(fd, raw_memory + done, BULK - done, MSG_NOSIGNAL) : recv(fd, raw_memory + done, BULK - done, 0);
+        ssize_t n =
+            out ? send(fd, raw_memory + done, BULK - done, MSG_NOSIGNAL) : recv(fd, raw_memory + done, BULK - done, 0);
         if (n <= 0)
             _exit(1);
         done += (size_t)n;
@@ -127,7 +132,11 @@ static void ps_main(int ports_fd)
         struct rpc_method methods[SHARD_METHODS];
         struct rpc_server *server = NULL;
         shard_service_methods(shard_service_new(shard_new(1 + i)), methods);
-        must(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS, server_threads, &server, &e), &e);
+        must(
+            rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
+                             &(struct rpc_server_options){ .threads = server_threads, .payload_max = WIRE_PAYLOAD_MAX },
+                             &server, &e),
+            &e);
         ports[i] = rpc_server_port(server);
     }
     int fd = raw_listen(&ports[NMODELS]);
@@ -164,7 +173,8 @@ static double median(int64_t *ns, size_t n)
     return (double)ns[n / 2];
 }
 
-struct member { /* a worker, with what it needs */
+struct member {
+    char name[32]; /* a worker, with what it needs */
     struct layout *layout;
     struct placement *placement;
     struct params *params;
@@ -174,13 +184,16 @@ struct member { /* a worker, with what it needs */
     struct thread thread;
 };
 
-static void member_open(struct member *m, int model)
+/* Workers have names of their own: a ps shares memory with one process of a name. */
+static void member_open(struct member *m, int model, int worker)
 {
     char host[32];
     snprintf(host, sizeof(host), "127.0.0.1:%d", ports[model]);
+    snprintf(m->name, sizeof(m->name), "bench-%d", worker);
     m->layout = MODELS[model]();
     m->placement = placement_new(m->layout, PLACEMENT_GREEDY, 1);
-    m->params = params_new_grpc(m->layout, m->placement, (char *[]){ host }, &(struct params_identity){ UID, "bench-0", 1 });
+    m->params =
+        params_new_grpc(m->layout, m->placement, (char *[]){ host }, &(struct params_identity){ UID, m->name, 1 });
     m->grads = xcalloc(m->layout->vector, sizeof(float));
     for (size_t i = 0; i < m->layout->vector; i++)
         m->grads[i] = (float)(i % 17) / 1000;
@@ -228,8 +241,8 @@ static void push_loop(void *user)
 static void report(const char *name, int64_t *ns, size_t n, size_t all, double cpu)
 {
     double p50 = median(ns, n);
-    printf("%-44s %8.0f a second  p50 %7.1f us  p99 %7.1f us  CPU %6.1f us each\n", name, (double)all / seconds, p50 / 1e3,
-           (double)ns[n * 99 / 100] / 1e3, cpu / (double)all * 1e6);
+    printf("%-44s %8.0f a second  p50 %7.1f us  p99 %7.1f us  CPU %6.1f us each\n", name, (double)all / seconds,
+           p50 / 1e3, (double)ns[n * 99 / 100] / 1e3, cpu / (double)all * 1e6);
     fflush(stdout);
 }
 
@@ -239,7 +252,7 @@ static void pushes(const char *name, int model, int workers)
     struct err e;
     size_t all = 0;
     for (int i = 0; i < workers; i++) {
-        member_open(&m[i], model);
+        member_open(&m[i], model, i);
         m[i].first = ordinals[model] + i;
         m[i].stride = workers;
         must(params_pull(m[i].params, CALL_MS, &e), &e);
@@ -261,7 +274,7 @@ static void pulls(const char *name, int model)
 {
     struct member m = { 0 };
     struct err e;
-    member_open(&m, model);
+    member_open(&m, model, 0);
     must(params_pull(m.params, CALL_MS, &e), &e);
     double cpu = cpu_now();
     int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
@@ -280,7 +293,8 @@ static void pulls(const char *name, int model)
 static int raw_connect(int port)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in a = { .sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
@@ -313,13 +327,15 @@ static void bulk(const char *name, bool push)
     size_t n = 0;
     double cpu = 0;
     int fd = raw_connect(ports[NMODELS]);
-    member_open(&m, LARGE);
+    member_open(&m, LARGE, 0);
     must(params_pull(m.params, CALL_MS, &e), &e);
     raw_round(fd, push);
     for (int64_t end = clock_ns() + (int64_t)(4 * seconds * 1e9); clock_ns() < end && n < COUNT_OF(ours); n++) {
         double c0 = cpu_now();
         int64_t t0 = clock_ns();
-        must(push ? params_push(m.params, ordinals[LARGE]++, m.grads, CALL_MS, &r, &e) : params_pull(m.params, CALL_MS, &e), &e);
+        must(push ? params_push(m.params, ordinals[LARGE]++, m.grads, CALL_MS, &r, &e)
+                  : params_pull(m.params, CALL_MS, &e),
+             &e);
         int64_t t1 = clock_ns();
         cpu += cpu_now() - c0;
         raw_round(fd, push);
@@ -378,8 +394,8 @@ static void local(void)
     int64_t begun = clock_ns();
     for (; clock_ns() - begun < (int64_t)(seconds * 5e8); n++)
         must(params_push(p, n, grads, CALL_MS, &r, &e), &e);
-    printf("%-44s %8.1f us  optimizer alone %.1f us\n", "push in one process, MNIST", (double)(clock_ns() - begun) / (double)n / 1e3,
-           alone);
+    printf("%-44s %8.1f us  optimizer alone %.1f us\n", "push in one process, MNIST",
+           (double)(clock_ns() - begun) / (double)n / 1e3, alone);
 }
 
 /* ---- main ---- */
@@ -407,7 +423,9 @@ static void read_flags(int argc, char **argv)
         OPT_INT("threads", NULL, "N", &threads, 1, 64, "of the ps (2)"),
         OPT_END,
     };
-    const struct opt_program program = { .name = "bench_params", .usage = "[flags]", .about = "Costs of pull and push." };
+    const struct opt_program program = { .name = "bench_params",
+                                         .usage = "[flags]",
+                                         .about = "Costs of pull and push." };
     must(opt_parse(&program, opts, argc, argv, &args, &result, &e), &e);
     if (result == OPT_DONE)
         exit(0);
@@ -426,7 +444,7 @@ int main(int argc, char **argv)
     rpc_init();
     for (int i = 0; i < NMODELS; i++) {
         struct member chief = { 0 };
-        member_open(&chief, i);
+        member_open(&chief, i, 0);
         bring_up(chief.params, chief.layout);
         member_close(&chief);
     }

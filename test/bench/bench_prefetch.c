@@ -183,7 +183,9 @@ static int measure(const char *name, const char *spec, const char *dir, const ch
     if (open_spec(spec, dir, &d, e) < 0)
         return -1;
     int rc = trainer_init(&side[0], d, model, e) < 0 || trainer_init(&side[1], d, model, e) < 0 ||
-             contest(name, side, steps, e) < 0 ? -1 : 0;
+                     contest(name, side, steps, e) < 0
+                 ? -1
+                 : 0;
     trainer_fini(&side[0]);
     trainer_fini(&side[1]);
     return rc;

@@ -107,9 +107,10 @@ static void server_main(int ports_fd, int threads)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     mem_keep_pages();
     rpc_init();
-    struct rpc_method methods[] = { { "/bench.Bench/Exchange", exchange, NULL } };
+    struct rpc_method methods[] = { { .path = "/bench.Bench/Exchange", .handle = exchange, .bulk = true } };
     struct rpc_server *s = NULL;
-    must(rpc_server_start("127.0.0.1:0", methods, 1, threads, &s, &e), &e);
+    const struct rpc_server_options options = { .threads = threads, .payload_max = BULK };
+    must(rpc_server_start("127.0.0.1:0", methods, 1, &options, &s, &e), &e);
     ports[0] = rpc_server_port(s);
     int fd = raw_listen(&ports[1]);
     must(thread_start(&raw, "raw", raw_loop, &fd, &e), &e);
@@ -194,8 +195,11 @@ static void latency(const char *target, const char *name, int n, size_t push, si
     struct err e;
     struct client clients[LANES_MAX] = { 0 };
     for (int i = 0; i < n; i++) {
-        clients[i] = (struct client){ .channel = rpc_channel_new(target, NULL), .push = push, .pull = pull,
-                                      .ns = xcalloc(ROUNDS_MAX, sizeof(int64_t)) };
+        clients[i] =
+            (struct client){ .channel = rpc_channel_new(target, &(struct rpc_channel_options){ .payload_max = BULK }),
+                             .push = push,
+                             .pull = pull,
+                             .ns = xcalloc(ROUNDS_MAX, sizeof(int64_t)) };
     }
     int64_t t0 = clock_ns();
     double cpu0 = cpu_now();
@@ -251,7 +255,8 @@ static double median(int64_t *ns, size_t n)
 static void bulk(const char *target, int raw, int lanes, size_t chunk, bool push, char *copy_to)
 {
     static int64_t rpc_ns[1000], raw_ns[1000];
-    AUTO(rpc_channel) *c = rpc_channel_new(target, &(struct rpc_channel_options){ .lanes = lanes });
+    AUTO(rpc_channel) *c =
+        rpc_channel_new(target, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = BULK });
     double cpu = 0, raw_cpu = 0;
     size_t n = 0;
     for (int i = 0; i < 3; i++) {
@@ -272,14 +277,15 @@ static void bulk(const char *target, int raw, int lanes, size_t chunk, bool push
     }
     double ours = BULK / median(rpc_ns, n), tcp = BULK / median(raw_ns, n), gb = (double)n * BULK / 1e9;
     printf("%s 64 MiB, %d lanes x %4zu KiB%-10s %5.2f GB/s  raw TCP %5.2f GB/s  ratio %.2f  CPU %.2f s/GB (raw %.2f)\n",
-           push ? "push" : "pull", lanes, chunk >> 10, copy_to != NULL ? ", copied" : "", ours, tcp, ours / tcp, cpu / gb,
-           raw_cpu / gb);
+           push ? "push" : "pull", lanes, chunk >> 10, copy_to != NULL ? ", copied" : "", ours, tcp, ours / tcp,
+           cpu / gb, raw_cpu / gb);
 }
 
 static int raw_connect(int port)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in a = { .sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
@@ -304,7 +310,7 @@ static void bulks(const char *target, int raw_port)
         int lanes;
         size_t chunk;
         bool copied;
-    } CASES[] = { { 1, BULK, false }, { 1, 4 << 20, false }, { 2, 4 << 20, false }, { 4, 1 << 20, false },
+    } CASES[] = { { 1, BULK, false },    { 1, 4 << 20, false }, { 2, 4 << 20, false }, { 4, 1 << 20, false },
                   { 4, 2 << 20, false }, { 4, 4 << 20, false }, { 4, 4 << 20, true } };
     static char destination[BULK];
     memset(destination, 1, sizeof(destination));
@@ -332,7 +338,8 @@ static void read_settings(int argc, char **argv, struct settings *ret)
         OPT_STR("only", NULL, "PART", &ret->only, "latency or bulk"),
         OPT_END,
     };
-    const struct opt_program program = { .name = "bench_rpc", .usage = "[flags]",
+    const struct opt_program program = { .name = "bench_rpc",
+                                         .usage = "[flags]",
                                          .about = "What a call of lib/rpc costs, against one raw TCP connection." };
     AUTO_FINI(strlist) args = { 0 };
     enum opt_result result = OPT_OK;

@@ -168,9 +168,7 @@ static void ours_free(struct ours *o)
 
 static void ours_step(struct ours *o, enum dtype type, void *x, int32_t *y)
 {
-    struct batch b = { .n = BATCH,
-                       .x = { type, { 2, { BATCH, IN } }, x },
-                       .y = { DT_INT32, { 1, { BATCH } }, y } };
+    struct batch b = { .n = BATCH, .x = { type, { 2, { BATCH, IN } }, x }, .y = { DT_INT32, { 1, { BATCH } }, y } };
     struct opt_step step;
     exec_train(o->x, o->p, &b, o->g, o->acc, NULL, NULL, &o->loss);
     optimizer_begin(model_optimizer(o->m), &o->state, &step);
@@ -185,7 +183,7 @@ struct side { /* takes a step with the batch that begins at example `at` of its 
     double *loss;
     struct bare *bare;
     struct ours ours;
-    void *batch;            /* a copy of the rows */
+    void *batch; /* a copy of the rows */
     double rate[TURNS], first_loss;
     size_t next;
 };

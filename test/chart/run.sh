@@ -34,10 +34,10 @@ test_generated_files_are_current() {
     current() { # FILE COMMAND...
         "${@:2}" | cmp -s - "$1" || problem "$1 is not what its source says; run 'make docs'"
     }
-    current deploy/crd/trainyard.dev_trainjobs.yaml "$tools/crd" spec test/tools/crd/trainjob.yaml
+    current deploy/crd/trainyard.dev_trainjobs.yaml "$tools/crd" spec tools/crd/trainjob.yaml
     current $templates/trainjobs.yaml "$tools/crd" chart deploy/crd/trainyard.dev_trainjobs.yaml .Values.crds.enabled
     current $templates/tfjobs.yaml "$tools/crd" chart deploy/crd/kubeflow.org_tfjobs.yaml .Values.tfjob.installCRD
-    test/tools/values_table.sh charts/trainyard/values.yaml >"$scratch/table"
+    tools/values_table.sh charts/trainyard/values.yaml >"$scratch/table"
     awk '/^<!-- end of values/ {exit} on && NF; /^<!-- values:/ {on = 1}' charts/trainyard/README.md | cmp -s - "$scratch/table" ||
         problem "charts/trainyard/README.md does not list the values as they are; run 'make docs'"
 }
@@ -79,7 +79,7 @@ test_schema_and_values_have_the_same_keys() {
         "objects of the schema that let unknown keys pass"
     while read -r line; do
         [ -n "$line" ] && problem "a value without a comment: $line"
-    done < <(test/tools/values_table.sh charts/trainyard/values.yaml | grep '|  |$')
+    done < <(tools/values_table.sh charts/trainyard/values.yaml | grep '|  |$')
 }
 
 test_bad_values_are_refused() {
@@ -121,7 +121,7 @@ test_default_objects() {
     same "$(look default 'map("\(.kind)/\(.metadata.name)") | sort')" "$(jq -nc '[
         "ClusterRole/t-trainyard", "ClusterRole/t-trainyard-edit", "ClusterRole/t-trainyard-guard", "ClusterRole/t-trainyard-view",
         "ClusterRoleBinding/t-trainyard", "ClusterRoleBinding/t-trainyard-guard", "CustomResourceDefinition/tfjobs.kubeflow.org",
-        "CustomResourceDefinition/trainjobs.trainyard.dev", "Deployment/t-trainyard", "Pod/t-trainyard-selftest", "Role/t-trainyard-leader",
+        "CustomResourceDefinition/trainjobs.trainyard.dev", "Deployment/t-trainyard", "NetworkPolicy/t-trainyard", "Pod/t-trainyard-selftest", "Role/t-trainyard-leader",
         "Role/t-trainyard-selftest", "RoleBinding/t-trainyard-leader", "RoleBinding/t-trainyard-selftest", "Service/t-trainyard-metrics",
         "ServiceAccount/t-trainyard", "ServiceAccount/t-trainyard-selftest"]')" "objects"
     same "$(look default 'map(select(.metadata.labels["app.kubernetes.io/name"] != "trainyard" or .metadata.labels["app.kubernetes.io/managed-by"] != "Helm" or .metadata.labels["helm.sh/chart"] != "trainyard-0.1.0")) | map(.metadata.name)')" \
@@ -146,6 +146,8 @@ test_chart_and_deploy_agree() {
     done
     local process='.[] | select(.kind == "Deployment") | .spec.template.spec | [.securityContext, .terminationGracePeriodSeconds, .automountServiceAccountToken, (.containers[0] | .image, .imagePullPolicy, .env, .ports, .livenessProbe, .readinessProbe, .securityContext, .resources)]'
     same "$(jq -cS "$process" "$scratch/default.json")" "$(jq -cS "$process" "$scratch/deploy.json")" "the operator's pod"
+    local policy='.[] | select(.kind == "NetworkPolicy") | .spec | del(.podSelector)'
+    same "$(jq -cS "$policy" "$scratch/default.json")" "$(jq -cS "$policy" "$scratch/deploy.json")" "the operator's NetworkPolicy"
     # Flags of deploy/ are defaults of the chart.
     same "$(jq -nc --slurpfile a "$scratch/deploy.json" --slurpfile b "$scratch/default.json" 'def args: map(select(.kind == "Deployment"))[0].spec.template.spec.containers[0].args | map(sub("=tns$"; "=trainyard-system")); ($a[0] | args) - ($b[0] | args)')" "[]" "flags of deploy/operator.yaml that the chart does not give"
     # Every file of deploy/ is in the kustomization.
@@ -232,18 +234,29 @@ test_flags_are_known() {
     done
 }
 
-# The dashboard is JSON, its panels do not overlap, and shows metrics that exist.
-test_dashboard() {
-    local file=charts/trainyard/dashboards/trainyard.json metric name
-    jq -e '.panels | length > 10' "$file" >/dev/null || problem "$file has no panels"
-    same "$(jq -c '[.panels[] | .gridPos | select(.x + .w > 24)] | length' "$file")" 0 "panels beyond the edge"
-    same "$(jq -c '[.panels[].gridPos | "\(.x),\(.y)"] | length - (unique | length)' "$file")" 0 "panels in one place"
-    for metric in $(jq -r '.. | .expr? // empty' "$file" | grep -oE '\b(trainyard|training_operator|controller_runtime|workqueue|rest_client|process)_[a-z_]+' | sort -u); do
+metrics_exist() { # EXPRESSION...
+    local metric name
+    for metric in $(grep -ohE '\b(trainyard|training_operator|controller_runtime|workqueue|rest_client|process|leader_election)_[a-z_]+' <<<"$*" | sort -u); do
         [[ $metric =~ ^trainyard_dev_ ]] && continue # a label of pods
         name=${metric%_bucket}
         [[ $name =~ ^training_operator_jobs_.*_total$ ]] && name='training_operator_jobs_%s_total'
         grep -rqF "\"$name\"" lib worker operator --include='*.c' || problem "no program has the metric $metric"
     done
+}
+
+test_alerts() {
+    need_helm && render rules --set metrics.prometheusRule.enabled=true || return
+    metrics_exist "$(look rules '.[] | select(.kind == "PrometheusRule") | .spec.groups[].rules[].expr')"
+    grep -q '{{ $labels.job_namespace }}' "$scratch/rules.yaml" || problem "the alert does not name the namespace"
+}
+
+# The dashboard is JSON, its panels do not overlap, and shows metrics that exist.
+test_dashboard() {
+    local file=charts/trainyard/dashboards/trainyard.json
+    jq -e '.panels | length > 10' "$file" >/dev/null || problem "$file has no panels"
+    same "$(jq -c '[.panels[] | .gridPos | select(.x + .w > 24)] | length' "$file")" 0 "panels beyond the edge"
+    same "$(jq -c '[.panels[].gridPos | "\(.x),\(.y)"] | length - (unique | length)' "$file")" 0 "panels in one place"
+    metrics_exist "$(jq -r '.. | .expr? // empty' "$file")"
 }
 
 # The overlay of docs/operating.md reaches everything that says where the operator lives or whose images run.

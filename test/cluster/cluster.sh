@@ -84,7 +84,7 @@ command_env() {
 command=${1:-}
 [ $# = 0 ] || shift
 case $command in
-packages) "$HERE/../tools/deps.sh" --cluster ;;
+packages) "$HERE/../../make/deps.sh" --cluster ;;
 build) build_parts "$@" ;;
 up) command_up "$@" ;;
 down) command_down "$@" ;;

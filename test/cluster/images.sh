@@ -2,7 +2,7 @@
 # Images without a registry: the base from Debian's packages, built by buildah as root, exported as archives, imported
 # into the node's containerd. Sourced by cluster.sh.
 IMAGES=$CACHE/images
-BASE=docker.io/library/debian:bookworm-slim # what "FROM debian:bookworm-slim" means
+BASE=docker.io/library/debian:bookworm-slim # made here of Debian's packages, so it has not the digest of the Dockerfile
 
 # buildah's storage is the cache's own, so that it neither sees nor leaves anything in the machine's.
 images_environment() {
@@ -75,7 +75,7 @@ project_images() { # TARGET...
     local target tag image
     tag=${IMAGE_TAG:-$(sed -n 's/^const char TRAINYARD_VERSION\[\] = "\(.*\)";/\1/p' "$HERE/../../lib/base/opt.c")}
     for target; do
-        IMAGE_TOOL=buildah IMAGE_TAG=$tag IMAGE_REGISTRY=trainyard \
+        IMAGE_TOOL=buildah IMAGE_TAG=$tag IMAGE_REGISTRY=trainyard IMAGE_BASE=$BASE \
             IMAGE_FLAGS="--pull-never --signature-policy $CACHE/buildah/policy.json" "$HERE/../../deploy/images.sh" "$target"
         image=trainyard/$target:$tag
         export_image "docker.io/$image" "docker.io/$image" "$(archive_of "$image")"

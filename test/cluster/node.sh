@@ -6,7 +6,7 @@ OWNER=$CACHE/node # holds the name of the instance whose node it is
 node_possible() {
     local other
     [ "$(id -u)" = 0 ] || skip "a real node needs root: containers, a bridge, packet filter rules"
-    "$HERE/../tools/deps.sh" --cluster
+    "$HERE/../../make/deps.sh" --cluster
     other=$(cat "$OWNER" 2>/dev/null || true)
     if [ -n "$other" ] && [ "$other" != "$INSTANCE" ]; then
         [ ! -d "$CACHE/run/$other" ] || fail "instance $other has the real node; TRAINYARD_CLUSTER=$other $0 down"

@@ -39,8 +39,8 @@ test_b1_digits_as_in_the_readme() {
     want_success 180 digits
     want 180 trainjob digits .status.progress.step 1000
     k get trainjobs >"$dir/table"
-    want_line '^NAME +STATE +READY +STEP +LOSS +EXAMPLES/S +AGE' "$dir/table"
-    want_line '^digits +Succeeded +[0-9]+/4 +1000 +0\.[0-9]+' "$dir/table"
+    want_line '^NAME +STATE +READY +PROGRESS +STEP +LOSS +EXAMPLES/S +AGE' "$dir/table"
+    want_line '^digits +Succeeded +[0-9]+/4 +100 +1000 +0\.[0-9]+' "$dir/table"
     want 180 pod digits-ps-0 .status.phase Succeeded # by itself, for the job has finished
     want 180 pod digits-worker-1 .status.phase Succeeded
     at_least "$(value trainjob digits '.status.progress.metrics.accuracy')" 0.9 "training accuracy"

@@ -32,9 +32,9 @@ struct connection {
     size_t sent;
     const struct rule *delayed; /* answers at due_ms */
     int64_t due_ms;
-    size_t request;             /* the last one it brought */
-    bool waits;                 /* a request is being answered: nothing is read */
-    bool stream, closing;       /* closing: once all is sent */
+    size_t request;       /* the last one it brought */
+    bool waits;           /* a request is being answered: nothing is read */
+    bool stream, closing; /* closing: once all is sent */
 };
 
 struct fake_api {
@@ -173,8 +173,8 @@ static void put_answer(struct fake_api *f, struct connection *c, const struct fa
 
 static void answer(struct fake_api *f, struct connection *c, const struct rule *one)
 {
-    static const char NONE[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"NotFound\","
-                               "\"message\":\"no answer was given for this request\",\"code\":404}";
+    static const char NONE[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
+                               "\"NotFound\",\"message\":\"no answer was given for this request\",\"code\":404}";
 
     c->delayed = NULL;
     if (one == NULL)
@@ -443,10 +443,11 @@ struct kube_config *fake_api_config(const struct fake_api *f, const char *token)
     AUTO_FINI(buf) text = BUF_INIT;
     int fd = mkstemp(path);
 
-    buf_printf(&text,
-               "apiVersion: v1\nkind: Config\ncurrent-context: fake\ncontexts:\n- name: fake\n  context: {cluster: fake, "
-               "user: fake}\nclusters:\n- name: fake\n  cluster: {server: \"%s\"}\nusers:\n- name: fake\n  user: {%s%s}\n",
-               f->url, token != NULL ? "token: " : "", token != NULL ? token : "");
+    buf_printf(
+        &text,
+        "apiVersion: v1\nkind: Config\ncurrent-context: fake\ncontexts:\n- name: fake\n  context: {cluster: fake, "
+        "user: fake}\nclusters:\n- name: fake\n  cluster: {server: \"%s\"}\nusers:\n- name: fake\n  user: {%s%s}\n",
+        f->url, token != NULL ? "token: " : "", token != NULL ? token : "");
     must(fd >= 0 && write(fd, text.data, text.len) == (ssize_t)text.len);
     fd_close(fd);
     if (kube_config_load(path, NULL, &c, &e) < 0)
@@ -458,7 +459,8 @@ struct kube_config *fake_api_config(const struct fake_api *f, const char *token)
 
 /* ---- what came ---- */
 
-static struct fake_request *nth(struct fake_api *f, const char *method, const char *pattern, size_t i, size_t *ret_count)
+static struct fake_request *nth(struct fake_api *f, const char *method, const char *pattern, size_t i,
+                                size_t *ret_count)
 {
     *ret_count = 0;
     for (size_t j = 0; j < f->nrequests; j++)

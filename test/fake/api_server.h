@@ -1,8 +1,8 @@
 /* api_server - a scripted API server for unit tests: plain HTTP/1.1 on 127.0.0.1, in a thread of its own.
  *
  *     AUTO(fake_api) *api = fake_api_new();
- *     fake_api_on(api, "GET", "/api/v1/pods?*", &(struct fake_answer){ .status = 429, .headers = "Retry-After: 1\r\n", .times = 1 });
- *     fake_api_on(api, "GET", "/api/v1/pods?*", &(struct fake_answer){ .body = "{\"items\":[]}" });
+ *     fake_api_on(api, "GET", "/api/v1/pods?*", &(struct fake_answer){ .status = 429, .headers = "Retry-After: 1\r\n",
+ * .times = 1 }); fake_api_on(api, "GET", "/api/v1/pods?*", &(struct fake_answer){ .body = "{\"items\":[]}" });
  *     AUTO(kube_config) *config = fake_api_config(api);
  *     ...
  *     fake_api_wait(api, loop, "GET", "/api/v1/pods?*", 2); // turns the loop until two such requests have come
@@ -21,12 +21,12 @@
 #include "base/buf.h"
 #include "kube/config.h"
 
-struct fake_request { /* valid until fake_api_free() */
+struct fake_request {          /* valid until fake_api_free() */
     const char *method, *path; /* path with query */
     const char *headers;       /* lines as sent, each with \r\n */
     const char *body;          /* "" */
     size_t body_len;
-    int connection;            /* which one brought it, from 0 */
+    int connection; /* which one brought it, from 0 */
 };
 
 struct fake_answer {
@@ -48,7 +48,7 @@ struct fake_answer {
 struct fake_api;
 struct fake_api *fake_api_new(void);
 void fake_api_free(struct fake_api *f);
-DEFINE_AUTO(fake_api, fake_api_free)
+DEFINE_AUTO(fake_api, fake_api_free);
 const char *fake_api_url(const struct fake_api *f); /* "http://127.0.0.1:PORT" */
 /* A configuration for it, namespace "default", with the bearer token when it is not NULL. Free it after its clients. */
 struct kube_config *fake_api_config(const struct fake_api *f, const char *token);
@@ -65,13 +65,13 @@ const char *fake_header(const struct fake_request *r, const char *name, char out
 
 /* Writes to all open answers whose request matches and gives their number. A line of a watch ends with \n. */
 size_t fake_api_push(struct fake_api *f, const char *pattern, const char *text);
-size_t fake_api_end(struct fake_api *f, const char *pattern);   /* ends them as a server does */
-size_t fake_api_break(struct fake_api *f, const char *pattern); /* closes their connections */
+size_t fake_api_end(struct fake_api *f, const char *pattern);     /* ends them as a server does */
+size_t fake_api_break(struct fake_api *f, const char *pattern);   /* closes their connections */
 size_t fake_api_streams(struct fake_api *f, const char *pattern); /* open now */
 
-void fake_api_freeze(struct fake_api *f, bool frozen); /* as SIGSTOP: connections stay, nothing is read nor written */
+void fake_api_freeze(struct fake_api *f, bool frozen);  /* as SIGSTOP: connections stay, nothing is read nor written */
 void fake_api_refuse(struct fake_api *f, bool refused); /* as a server that is down: closes all, accepts none */
-int fake_api_connections(struct fake_api *f);          /* accepted so far */
+int fake_api_connections(struct fake_api *f);           /* accepted so far */
 
 /* Turns the loop until n requests match, or `ready` says yes; aborts with what came after 20 s. */
 void fake_api_wait(struct fake_api *f, struct loop *l, const char *method, const char *pattern, size_t n);

@@ -2,7 +2,7 @@
  * consistent in itself. */
 #include <stdlib.h>
 
-#include "train/bundle_index.h"
+#include "tfio/bundle_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

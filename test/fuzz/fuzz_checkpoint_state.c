@@ -1,7 +1,7 @@
 /* Any bytes as a `checkpoint` file. */
 #include <stdlib.h>
 
-#include "train/bundle_state.h"
+#include "tfio/bundle_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

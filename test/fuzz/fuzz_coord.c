@@ -1,21 +1,23 @@
-/* fuzz_coord - what the chief's desk makes of any calls, one after the other: [method][size, 2 bytes little-endian]
- * [WorkerRequest]..., and what a worker makes of any answer. Whatever comes, nothing is done by a worker's word. */
+/* fuzz_coord - what the chief's coordinator makes of any calls, one after the other: [method][size, 2 bytes
+ * little-endian] [WorkerRequest]..., and what a worker makes of any answer. Whatever comes, nothing is done by a
+ * worker's word. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/yaml.h"
-#include "train/coord_service.h"
+#include "coord/coord_service.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct model *make_model(void)
 {
-    static const char text[] = "{model: {inputShape: [1], layers: [{Dense: {units: 1}}]}, compile: {optimizer: SGD, loss: mse}}";
+    static const char text[] =
+        "{model: {inputShape: [1], layers: [{Dense: {units: 1}}]}, compile: {optimizer: SGD, loss: mse}}";
     json_auto_t *doc = NULL;
     AUTO(source) *src = NULL;
     struct model *m = NULL;
     struct err e;
-    if (yaml_parse(text, sizeof text - 1, "fuzz", &doc, &src, &e) < 0)
+    if (yaml_parse(text, sizeof(text) - 1, "fuzz", &doc, &src, &e) < 0)
         abort();
     struct node root = node_root(doc, src), model = node_get(&root, "model"), compile = node_get(&root, "compile");
     if (model_build(&model, &compile, ".", &m, &e) < 0)
@@ -42,24 +44,29 @@ static void call(const struct rpc_method *method, const uint8_t *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(model) *m = make_model();
-    AUTO(coordinator) *desk = coordinator_new(&(struct coordinator_config){
-        .model = m, .job_uid = "u", .incarnation = 1, .batches_per_epoch = 10, .total = 1000, .window = 7, .lease_ms = 1000,
-        .heartbeat_ms = 100 });
+    AUTO(coordinator) *coord = coordinator_new(&(struct coordinator_config){ .model = m,
+                                                                             .job_uid = "u",
+                                                                             .incarnation = 1,
+                                                                             .batches_per_epoch = 10,
+                                                                             .total = 1000,
+                                                                             .window = 7,
+                                                                             .lease_ms = 1000,
+                                                                             .heartbeat_ms = 100 });
     struct rpc_method methods[COORD_KINDS];
     struct coord_reply answer;
     struct coordinator_view view;
 
     (void)!coord_unpack_reply(data, size, &answer, NULL);
-    coord_methods(desk, methods);
-    coordinator_set(desk, JOB_TRAINING, 1, "");
+    coord_methods(coord, methods);
+    coordinator_set(coord, JOB_TRAINING, 1, "");
     while (size >= 3) {
         size_t n = MIN((size_t)data[1] | (size_t)data[2] << 8, size - 3);
         call(&methods[data[0] % COORD_KINDS], data + 3, n);
         data += 3 + n;
         size -= 3 + n;
     }
-    coordinator_tick(desk, INT64_MAX / 2);
-    coordinator_view(desk, &view);
+    coordinator_tick(coord, INT64_MAX / 2);
+    coordinator_view(coord, &view);
     if (view.done != 0)
         abort();
     return 0;

@@ -8,8 +8,9 @@ static const char *const SPECS[] = {
     "{format: csv, files: t, header: false}",
     "{format: csv, files: t, header: false, delimiter: ';', label: 0}",
     "{format: csv, files: t, label: ''}",
-    ("{format: csv, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r']},"
-     " {name: b, type: int, default: 3}, {name: c, default: 0.5}]}"),
+    "{format: csv, files: t, label: '', sampleWeight: -1}",
+    ("{format: csv, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r'], encoding: "
+     "one_hot}, {name: b, type: int, default: 3}, {name: c, default: 0.5}]}"),
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/events_value.h"
+#include "tfio/events_value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-/* Any bytes as a gzip file. */
+/* Any bytes as gzip, as zlib and as bare deflate data. */
 #include <stdlib.h>
 
 #include "data/gzip.h"
@@ -19,9 +19,12 @@ static int count(void *user, const void *data, size_t n, struct err *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct err e = { .code = ERR_NONE };
-    size_t total = 0;
-    if (gzip_unpack(data, size, "fuzz", count, &total, &e) < 0 && (e.code != ERR_INPUT || e.msg[0] == '\0'))
-        abort();
+    for (int how = PACKED_GZIP; how <= PACKED_DEFLATE; how++) {
+        struct err e = { .code = ERR_NONE };
+        size_t total = 0;
+        if (unpack_pieces((enum packing)how, data, size, "fuzz", count, &total, &e) < 0 &&
+            (e.code != ERR_INPUT || e.msg[0] == '\0'))
+            abort();
+    }
     return 0;
 }

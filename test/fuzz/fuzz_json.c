@@ -13,9 +13,7 @@ static void drop(json_t *v, const char *path)
     size_t n = strcspn(path, "."), i;
     json_t *item;
 
-    json_array_foreach (v, i, item)
-        if (strncmp(path, "*", n) == 0 && path[n] == '.')
-            drop(item, path + n + 1);
+    json_array_foreach(v, i, item) if (strncmp(path, "*", n) == 0 && path[n] == '.') drop(item, path + n + 1);
     auto_free char *name = xstrndup(path, n);
     if (path[n] == '\0')
         json_object_del(v, name);

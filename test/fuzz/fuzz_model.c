@@ -30,9 +30,7 @@ static void compute(const struct model *m)
     auto_free float *params = xcalloc(model_size(m) + 1, sizeof(float)),
                     *grads = xcalloc(model_size(m) + 1, sizeof(float));
     auto_free float *input = xcalloc(2 * in, sizeof(float)), *labels = xcalloc(2 * out, sizeof(float));
-    struct batch b = { .n = 2,
-                       .x = { .dtype = DT_FLOAT, .data = input },
-                       .y = { .dtype = DT_FLOAT, .data = labels } };
+    struct batch b = { .n = 2, .x = { .dtype = DT_FLOAT, .data = input }, .y = { .dtype = DT_FLOAT, .data = labels } };
     double loss;
 
     model_init(m, 1, params);
@@ -65,8 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (yaml_parse((const char *)data, size, "fuzz", &doc, &source, &e) < 0)
         return 0;
-    struct node root = node_root(doc, source), model = node_get(&root, "model"),
-                compile = node_get(&root, "compile");
+    struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
     if (node_get(&model, "kerasFile").v != NULL) /* no files */
         return 0;
     if (model_build(&model, &compile, "/nowhere", &m, &e) < 0) {

@@ -1,11 +1,12 @@
-/* A job and its pods as the API server may send them ({"job": {...}, "pods": [...]}): read, planned for at several times,
- * all its objects built, its status written and read again. Schemas let much through, and TFJob's lets nearly everything. */
+/* A job and its pods as the API server may send them ({"job": {...}, "pods": [...]}): read, planned for at several
+ * times, all its objects built, its status written and read again. Schemas let much through, and TFJob's lets nearly
+ * everything. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "build/objects.h"
-#include "control/plan.h"
+#include "plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,10 +33,21 @@ static void build_all(const struct job_view *v, const struct claim_facts *claims
 {
     struct strlist none = { 0 };
     const struct build_settings settings[] = {
-        { .trainer_image = "i", .pull_policy = "", .tensorboard_image = "t", .cluster_domain = "", .gang_scheduler = "", .operator_ns = "o",
+        { .trainer_image = "i",
+          .pull_policy = "",
+          .tensorboard_image = "t",
+          .cluster_domain = "",
+          .gang_scheduler = "",
+          .operator_ns = "o",
           .scraper_namespaces = &none },
-        { .trainer_image = "i", .pull_policy = "Always", .tensorboard_image = "t", .cluster_domain = "cluster.local", .gang_scheduler = "volcano",
-          .operator_ns = "o", .scraper_namespaces = &none, .lost_after_s = 30 },
+        { .trainer_image = "i",
+          .pull_policy = "Always",
+          .tensorboard_image = "t",
+          .cluster_domain = "cluster.local",
+          .gang_scheduler = "volcano",
+          .operator_ns = "o",
+          .scraper_namespaces = &none,
+          .lost_after_s = 30 },
     };
     json_auto_t *spec = job_view_spec(v);
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
@@ -53,30 +65,32 @@ static void build_all(const struct job_view *v, const struct claim_facts *claims
         for (int done = 0; s->gang_scheduler[0] != '\0' && done <= 3; done += 3)
             built(build_pod_group(v, spec, done, s));
         if (v->kind->own_processes) {
-            built(build_config(v, spec));
+            built(build_config(v, spec, s));
             built(build_network_policy(v, s));
             built(build_tensorboard(v, spec, claims, claims != NULL ? v->nclaims : 0, s));
             built(build_tensorboard_service(v));
         }
     }
-    built(build_adoption(v, "u"));
+    built(build_adoption(v, "u", 1));
 }
 
 static void plan_all(const struct job_view *v, struct observed *o, const json_t *status)
 {
     static const int64_t TIMES[] = { 1767225600000, 1767225601000, 1767225600000 + 86400000, INT64_C(253402300800000) };
-    const struct plan_settings s = { .network_policy = true, .gang = true, .gang_waits = true, .force_delete_ms = 60000 };
+    const struct plan_settings s = {
+        .network_policy = true, .gang = true, .gang_waits = true, .force_delete_ms = 60000
+    };
     AUTO_FINI(job_status) at = { 0 }, none = { 0 };
     job_status_parse(status, &at);
     for (size_t i = 0; i < COUNT_OF(TIMES); i++) {
         AUTO_FINI(plan) p = { 0 };
         plan_job(v, &at, o, &s, TIMES[i], &p);
         must(p.next_ms == 0 || p.next_ms > TIMES[i]); /* else the operator would look without end */
-        built(job_status_patch(v->kind, "u", &at, &p.status));
-        built(job_status_patch(v->kind, "u", &none, &p.status));
+        built(job_status_patch(v->kind, "u", 0, &at, &p.status));
+        built(job_status_patch(v->kind, "u", 0, &none, &p.status));
         job_status_fini(&at);
         at = p.status;
-        memset(&p.status, 0, sizeof p.status);
+        memset(&p.status, 0, sizeof(p.status));
         o->group = GROUP_ADMITTED;
         o->config_ensured = o->policy_ensured = o->claims_known = true;
     }
@@ -94,14 +108,15 @@ static void one(const struct job_kind *k, const json_t *job, const json_t *pods)
 
     job_view_parse(k, job, CLEAN_NONE, &v);
     must(v.name != NULL && v.ns != NULL && v.uid != NULL && v.nclaims <= CLAIMS_MAX);
-    json_array_foreach((json_t *)(uintptr_t)pods, i, pod)
-        if (o.npods < PODS_MAX && pod_facts_parse(k, pod, &facts[o.npods]) == 0) {
-            list[o.npods] = &facts[o.npods];
-            if (facts[o.npods].name != NULL)
-                o.npods++;
-            else
-                pod_facts_fini(&facts[o.npods]);
-        }
+    json_array_foreach((json_t *)(uintptr_t)pods, i,
+                       pod) if (o.npods < PODS_MAX && pod_facts_parse(k, pod, &facts[o.npods]) == 0)
+    {
+        list[o.npods] = &facts[o.npods];
+        if (facts[o.npods].name != NULL)
+            o.npods++;
+        else
+            pod_facts_fini(&facts[o.npods]);
+    }
     for (i = 0; i < v.nclaims; i++)
         claims[i] = (struct claim_facts){ .name = v.claims[i].name, .found = true, .read_write_once = true };
     plan_all(&v, &o, json_object_get(job, "status"));

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/shard_service.h"
-#include "train/wire.h"
+#include "params/shard_service.h"
+#include "params/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char SPEC[] = "{format: tfrecord, files: t, columns: [{name: x, type: float, shape: [2]},"
+static const char SPEC[] = "{format: tfrecord, files: t, sampleWeight: w, columns: [{name: w, type: float, default: 1},"
+                           " {name: x, type: float, shape: [2]},"
                            " {name: i, type: int64, default: 1}, {name: img, type: bytes, shape: [2, 2], default: 0},"
                            " {name: label, type: int64}]}";
 

@@ -48,7 +48,8 @@ static void page(const char *text, size_t n)
     if (json_parse(text, n, "page", &v, &e) < 0 || list_page_read(v, &page, &e) < 0)
         return;
     must(page.version[0] != '\0' && page.next != NULL);
-    json_array_foreach (page.items, i, item) {
+    json_array_foreach(page.items, i, item)
+    {
         struct object_names o = object_names_of(item);
         must(o.ns != NULL && o.name != NULL && o.uid != NULL && o.version != NULL);
     }

@@ -48,7 +48,7 @@ one() { # X: what went wrong is said on standard output
     fi
     [ "$seconds" = 0 ] && return
     mkdir -p "$found"
-    options="-max_total_time=$seconds -max_len=4096 -print_final_stats=1"
+    options="-max_total_time=$seconds -max_len=65536 -print_final_stats=1"
     dictionary "$1" >"$logs/$1.dict"
     [ -s "$logs/$1.dict" ] && options="$options -dict=$logs/$1.dict"
     folders=$(find "$here/corpus/$1" "$here/regression/$1" -maxdepth 0 2>/dev/null)

@@ -119,6 +119,20 @@ test_damaged_checkpoint() { # the older whole one is used; without one, all that
     want_count 10000
 }
 
+test_damaged_checkpoint_and_evaluator() { # it evaluates the older whole one, and goes on watching
+    local job saved evaluator
+    killed_after_two_saves
+    damage "${saved[-1]}"
+    trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" --job-name evaluator --task-index 0 \
+        --chief-host "127.0.0.1:$(free_port)" --ps-hosts 127.0.0.1:1 --worker-hosts 127.0.0.1:2 >"$dir/out" 2>&1 &
+    evaluator=$!
+    wait_for 60 grep -q "evaluated step ${saved[-2]##*-} loss" "$dir/out"
+    want_line "${saved[-1]} cannot be used: .*; the older checkpoint .*${saved[-2]} is evaluated"
+    kill -0 $evaluator || problem "the evaluator ended"
+    kill -TERM $evaluator
+    ends 143 "the evaluator" $evaluator
+}
+
 test_damaged_checkpoints() {
     local job saved name
     killed_after_two_saves

@@ -119,11 +119,27 @@ test_all_stop_in_order() { # the chief, then the workers, then the ps: nobody wa
     at_most $((SECONDS - began)) 15 "the time to stop all"
 }
 
+test_ipv6() { # a cluster without IPv4: one ps listens on its own address, the other on all, as a pod's does
+    [ -e /proc/net/if_inet6 ] && grep -q '^0*1 ' /proc/net/if_inet6 || { skip_reason="this machine has no IPv6 loopback"; return; }
+    local replicas=() ports=() http i entries job=$digits
+    for i in 0 1 2; do ports+=("$(free_port)"); done
+    http=$(free_port)
+    entries=(--ps-hosts "[::1]:${ports[0]},[::1]:${ports[1]}" --worker-hosts "[::1]:${ports[2]}")
+    trainyard-ps --job "$digits" --job-name ps --task-index 0 "${entries[@]}" >"$dir/ps-0" 2>&1 &
+    replicas+=($!)
+    trainyard-ps --job "$digits" --job-name ps --task-index 1 "${entries[@]}" --listen ":${ports[1]}" --http-port "$http" >"$dir/ps-1" 2>&1 &
+    replicas+=($!)
+    wait_for 60 curl -sfg -o /dev/null "http://[::1]:$http/healthz"
+    curl -sf -o /dev/null "http://127.0.0.1:$http/healthz" || problem "what listens on all addresses does not answer IPv4"
+    reaches 0.9 alone --job-name worker --task-index 0 "${entries[@]}"
+    for i in "${replicas[@]}"; do wait "$i" || problem "a ps failed"; done
+}
+
 test_export_to_standard_output() { # as a helper pod does it: byte for byte what a file holds
     local format
     single_job 's/epochs: *[0-9]+/epochs: 1/'
     want_exit 0 alone || return
-    for format in safetensors npz; do
+    for format in safetensors npz keras weights.h5; do
         trainyard export "$dir/run" -o "$dir/model.$format" >/dev/null || problem "export as $format"
         trainyard export "$dir/run" -o - --format $format 2>"$dir/err" | cat >"$dir/piped"
         cmp "$dir/model.$format" "$dir/piped" || problem "$format differs on standard output"
@@ -135,6 +151,41 @@ test_export_to_standard_output() { # as a helper pod does it: byte for byte what
     fi
     want_exit 2 script -qec "trainyard export '$dir/run' -o -" /dev/null
     want_line 'standard output is a terminal, and safetensors is binary; write it into a file \(-o model.safetensors\) or a pipe'
+}
+
+# value FILE NAME: checksum of a variable of a checkpoint
+value() { trainyard show checkpoint --tensor "$2" "$1" | cksum; }
+
+test_transfer_learning() { # a trained layer is frozen, a new head learns on it; the file is read once
+    local from format
+    want_exit 0 run --set fit.epochs=3 || return
+    mv "$dir/run" "$dir/first"
+    for format in keras weights.h5 npz safetensors; do
+        trainyard export "$dir/first" -o "$dir/first.$format" >/dev/null || problem "export as $format"
+    done
+    sed -e 's/units: 64, activation: relu/units: 64, activation: relu, trainable: false/; s/{units: 10,/{units: 10, name: head,/' "$digits" \
+        >"$dir/job.yaml"
+    for from in first first/checkpoints first.keras first.weights.h5 first.npz first.safetensors; do
+        rm -rf "$dir/run"
+        want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=2 \
+            --set "fit.initialWeights=$dir/$from" || return
+        want_line "initial weights from .*$from: 2 of 4 variables: dense/kernel, dense/bias"
+        want_line 'not in the file, trained from scratch: head/kernel, head/bias'
+        [ "$(value "$dir/run" dense/kernel | cut -d' ' -f1)" = "$(value "$dir/first" dense/kernel | cut -d' ' -f1)" ] ||
+            problem "$from: the frozen layer has other values"
+        at_least "$(final "$dir/run" accuracy)" 0.8 "accuracy with $from"
+    done
+    # its own checkpoint comes before the file, which may be gone
+    rm "$dir/first.safetensors"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=3 --resume \
+        --set "fit.initialWeights=$dir/$from" || return
+    want_no_line 'initial weights from'
+    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/new" --set "fit.initialWeights=$dir/$from"
+    want_line 'fit.initialWeights: no checkpoint .*first.safetensors'
+    [ -e "$dir/new" ] && problem "an output folder was made for a job that cannot run"
+    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=4 --resume \
+        --set "fit.initialWeights=$dir/first.npz"
+    want_line 'fit.initialWeights is .*, was .*; --fresh starts from scratch'
 }
 
 test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against never stopped
@@ -163,7 +214,7 @@ test_resume_refuses_what_changed() {
     rm "$dir/run/finished"
     sed -i 's/batchSize: *[0-9]*/batchSize: 48/' "$dir/job.yaml"
     want_exit 2 alone
-    want_line 'fit.batchSize is 48, checkpoint .* was made with'
+    want_line 'fit.batchSize is 48, was 30; set fit.rebase: true'
     single_job 's/epochs: *[0-9]+/epochs: 1/; s/seed: *[0-9]+/seed: 4711/'
     want_exit 2 alone
     want_line 'fit.seed is 4711'
@@ -293,11 +344,9 @@ replica_file() { # of $dir/job.yaml
     sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' -e '/^  storage:/,/^  [a-z]/{/^  storage:/d;/^    /d}' "$dir/job.yaml"
     sed -i 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
 }
-tf_config() { # ROLE INDEX WORKERS
-    local list="" i
-    for ((i = 0; i < $3; i++)); do list="$list${list:+,}\"127.0.0.1:$((i + 1))\""; done
-    printf '{"cluster":{"chief":["127.0.0.1:%s"],"ps":["127.0.0.1:%s"],"worker":[%s]},"task":{"type":"%s","index":%s},"environment":"cloud"}' \
-        "$chief_port" "$ps_port" "$list" "$1" "$2"
+tf_config() { # ROLE INDEX WORKERS: only whom each must find is listed
+    printf '{"cluster":{"chief":["127.0.0.1:%s"],"ps":["127.0.0.1:%s"]},"task":{"type":"%s","index":%s},"environment":"cloud","workers":%s}' \
+        "$chief_port" "$ps_port" "$1" "$2" "$3"
 }
 replica() { # ROLE INDEX WORKERS [FLAG...]; for &
     local program=trainyard-worker config
@@ -411,18 +460,22 @@ test_http() {
 
 test_http_before_the_data() { # a pod whose data takes long to open is alive, and says what it does
     counting_job 5
-    sed -i 's/features: [^,]*/features: slow/; /^  replicaSpecs:/,$d' "$dir/job.yaml"
-    mkdir "$dir/slow" && cp -r "$data/digits" "$dir/slow"
-    mkfifo "$dir/slow/slow" # opening it waits for who writes
-    local port
+    sed -i 's/features: [^,]*train-images[^,]*/features: slow/; /^  replicaSpecs:/,$d' "$dir/job.yaml"
+    mkdir "$dir/slow" && cp -r "$data/digits" "$dir/slow" && gzip -c "$data/digits/train-images-idx3-ubyte" >"$dir/slow/slow.gz"
+    local port lock raw
     port=$(free_port)
-    trainyard-worker --job "$dir/job.yaml" --data-dir "$dir/slow" --output-dir "$dir/run" --http-port "$port" >"$dir/out" 2>&1 &
+    export TRAINYARD_CACHE_DIR=$dir/cache
+    want_exit 0 trainyard-worker --job "$dir/job.yaml" --data-dir "$dir/slow" --output-dir "$dir/first"
+    raw=$(compgen -G "$dir/cache/slow-*.raw") && rm "$raw"
+    exec {lock}>"$raw.lock" && flock "$lock" # as another process that unpacks the file, and takes long
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$dir/slow" --output-dir "$dir/run" --http-port "$port" {lock}>&- >"$dir/out" 2>&1 &
     local pid=$!
     wait_for 60 http "$port" healthz >"$dir/healthz"
     wait_for 60 sh -c "curl -sf http://127.0.0.1:$port/progress | tee '$dir/progress' | grep -q '\"state\":\"starting\",\"message\":\"opening the data\"'"
     http "$port" readyz && problem "/readyz is 200 before the data is open"
-    kill -9 $pid
-    wait $pid 2>/dev/null
+    exec {lock}>&-
+    wait "$pid" || problem "the job failed once its data was there"
+    unset TRAINYARD_CACHE_DIR
 }
 
 test_json_logs() {
@@ -493,6 +546,26 @@ test_killed_chief_keeps_the_history() {
     want_count $((400 * batches))
 }
 
+# restartScope Job: a killed worker takes ps, chief and the other worker with it; they go on from the checkpoint together.
+test_killed_worker_restarts_all() {
+    counting_job 400
+    sed -i 's/runPolicy: {/runPolicy: {restartScope: Job, /' "$dir/job.yaml"
+    local pid before after
+    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    pid=$!
+    wait_for 60 has_entries 10
+    before=$(pgrep -P $pid | sort)
+    kill -9 "$(pgrep -f -- "trainyard-worker.*$dir/run" | while read -r p; do
+        tr '\0' '\n' <"/proc/$p/environ" | grep -q '"type":"worker","index":1' && echo "$p"
+    done)"
+    others_run() { after=$(pgrep -P $pid | sort); [ "$(wc -w <<<"$after")" = "$(wc -w <<<"$before")" ] && [ -z "$(comm -12 <(echo "$before") <(echo "$after"))" ]; }
+    wait_for 60 others_run || problem "of the processes $(tr '\n' ' ' <<<"$before")there are still $(comm -12 <(echo "$before") <(pgrep -P $pid | sort) | tr '\n' ' ')"
+    wait $pid || problem "the job failed"
+    want_line 'worker-1 was killed by signal 9 \(Killed\); restarting all replicas \(restart 1 of at most 100000\)'
+    [ "$(grep -c 'restarting all replicas' "$dir/out")" = 1 ] || problem "$(grep -c 'restarting all replicas' "$dir/out") restarts"
+    want_count $((400 * batches))
+}
+
 lost_ps_at_the_end() { # SIGNAL
     counting_job 1
     long_validation 120000 "$dir/data"
@@ -559,14 +632,15 @@ test_evaluator_has_its_grace() { # its evaluation takes longer than a silent mem
     long_validation $((13 * 100000 * 1000 / (($(date +%s%N) - began) / 1000000))) "$dir/long" # some 13 s of this machine
     long_validation 50 "$dir/short" # of the others
     replica_file
-    local ps chief evaluator pid
-    ps_port=$(free_port) chief_port=$(free_port)
+    local ps chief evaluator pid evaluator_http
+    ps_port=$(free_port) chief_port=$(free_port) evaluator_http=$(free_port)
     data=$dir/short replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
     data=$dir/short replica chief 0 1 >"$dir/out" 2>&1 &
     chief=$!
-    data=$dir/long replica evaluator 0 1 >"$dir/evaluator" 2>&1 &
+    data=$dir/long replica evaluator 0 1 --http-port "$evaluator_http" >"$dir/evaluator" 2>&1 &
     evaluator=$!
+    wait_for 60 http "$evaluator_http" readyz >/dev/null # the job itself is over in a moment
     data=$dir/short replica worker 0 1 >"$dir/worker" 2>&1 &
     began=$SECONDS
     for pid in "$chief" "$evaluator" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
@@ -574,21 +648,46 @@ test_evaluator_has_its_grace() { # its evaluation takes longer than a silent mem
     want_line "the evaluator has reported step $((2 * batches))"
 }
 
+test_many_small_layers_on_one_ps() { # the message that tells a ps its segments is large for its bytes
+    {
+        sed '/^    layers:/,/^  compile:/{/^    layers:/!{/^  compile:/!d}}; /^  compile:/,$d' "$digits"
+        echo "      - Flatten"
+        for _ in {1..2000}; do echo "      - Dense: {units: 1}"; done
+        echo "      - Dense: {units: 10, activation: softmax}"
+        sed -n '/^  compile:/,$p' "$digits"
+    } >"$dir/job.yaml"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=null --set fit.steps=5 || return
+    want_line 'serving: generation 1, [0-9]+ segments'
+}
+
 test_readme_everyday_commands() { # each one as README has it; the job of the manifest is digits in place of mnist
     sed 's/name: digits/name: mnist/' "$digits" >"$dir/job.yaml"
     ln -s "$data/digits" "$dir/digits"
+    cp "$data/digits/validation-images-idx3-ubyte" "$dir/new-images"
+    cp "$data/digits/validation-labels-idx1-ubyte" "$dir/new-labels"
     local command count=0
     while IFS= read -r command; do
         count=$((count + 1))
         (cd "$dir" && eval "$command") >"$dir/out" 2>&1 || { problem "fails: $command"; tail -n 5 "$dir/out"; }
     done < <(sed -n '/^## Everyday commands/,/^## /s/^    \(trainyard .*\)/\1/p' "$root/README.md")
     [ $count -ge 7 ] || problem "README has $count everyday commands"
-    want_file "$dir/mnist.safetensors"
+    want_file "$dir/mnist.keras"
+    want_file "$dir/predictions.csv"
 }
 
 # shellcheck source=test/integration/slow.sh
 . "$root/test/integration/slow.sh"
 # shellcheck source=test/integration/one_chief.sh
 . "$root/test/integration/one_chief.sh"
+# shellcheck source=test/integration/rerun.sh
+. "$root/test/integration/rerun.sh"
+# shellcheck source=test/integration/predict.sh
+. "$root/test/integration/predict.sh"
+# shellcheck source=test/integration/fit.sh
+. "$root/test/integration/fit.sh"
+# shellcheck source=test/integration/callbacks.sh
+. "$root/test/integration/callbacks.sh"
+# shellcheck source=test/integration/look.sh
+. "$root/test/integration/look.sh"
 [ "${1:-}" = quick ] && set -- quick_
 run_tests "$@"

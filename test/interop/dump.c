@@ -1,5 +1,5 @@
-/* dump OUT - what our readers say of an output folder, one line a thing, tab-separated; check.py prints the same lines with
- * TensorFlow's and TensorBoard's readers.
+/* dump OUT - what our readers say of an output folder, one line a thing, tab-separated; check.py prints the same lines
+ * with TensorFlow's and TensorBoard's readers.
  *
  *     checkpoint <name> <"latest" or "">
  *     tensor <checkpoint> <name> <type> <shape> <crc32 of the bytes; strings joined by NUL>
@@ -14,9 +14,9 @@
 #include <zlib.h>
 
 #include "base/file.h"
-#include "train/bundle.h"
-#include "train/curves.h"
-#include "train/events.h"
+#include "cli/curves.h"
+#include "tfio/bundle.h"
+#include "tfio/events.h"
 
 static int read_bytes(struct bundle *b, const struct bundle_entry *entry, struct buf *ret, struct err *e)
 {
@@ -80,8 +80,9 @@ static void dump_event(const char *run, const struct event *ev)
         printf("scalar\t%s\t%s\t%lld\t%.6f\t%.8g\n", run, ev->tag, (long long)ev->step, ev->wall, ev->value);
         break;
     case EVENT_HISTOGRAM:
-        printf("histogram\t%s\t%s\t%lld\t%.0f\t%zu\t%.8g\t%.8g\n", run, ev->tag, (long long)ev->step, ev->value, ev->nbuckets,
-               ev->nbuckets > 0 ? ev->buckets[0].left : 0, ev->nbuckets > 0 ? ev->buckets[ev->nbuckets - 1].right : 0);
+        printf("histogram\t%s\t%s\t%lld\t%.0f\t%zu\t%.8g\t%.8g\n", run, ev->tag, (long long)ev->step, ev->value,
+               ev->nbuckets, ev->nbuckets > 0 ? ev->buckets[0].left : 0,
+               ev->nbuckets > 0 ? ev->buckets[ev->nbuckets - 1].right : 0);
         break;
     case EVENT_TEXT:
         printf("text\t%s\t%s\t%lld\t%08lx\n", run, ev->tag, (long long)ev->step, crc_of(ev->text, strlen(ev->text)));
@@ -115,8 +116,8 @@ static int dump_curves(const char *dir, struct err *e)
         return -1;
     for (size_t i = 0; i < s.n; i++)
         if (s.items[i].n > 0)
-            printf("curve\t%s\t%s\t%zu\t%.0f\t%.0f\n", s.items[i].run, s.items[i].tag, s.items[i].n, s.items[i].steps[0],
-                   s.items[i].steps[s.items[i].n - 1]);
+            printf("curve\t%s\t%s\t%zu\t%.0f\t%.0f\n", s.items[i].run, s.items[i].tag, s.items[i].n,
+                   s.items[i].steps[0], s.items[i].steps[s.items[i].n - 1]);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* make_files OUT - an output folder as a training job leaves it, with everything our writers can write: for TensorFlow and
- * TensorBoard to read (check.py). */
+/* make_files OUT - an output folder as a training job leaves it, with everything our writers can write: for TensorFlow
+ * and TensorBoard to read (check.py). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "train/bundle.h"
-#include "train/events.h"
+#include "tfio/bundle.h"
+#include "tfio/events.h"
 
 static int add_random(struct bundle_writer *w, const char *name, enum dtype dtype, struct shape shape, struct err *e)
 {
@@ -31,8 +31,9 @@ static int add_random(struct bundle_writer *w, const char *name, enum dtype dtyp
 /* A training job's tensors, every element type, odd shapes, and so many names that the index has several blocks. */
 static int write_tensors(struct bundle_writer *w, int64_t step, struct err *e)
 {
-    static const enum dtype TYPES[] = { DT_FLOAT, DT_DOUBLE, DT_INT32, DT_UINT8, DT_INT16, DT_INT8, DT_COMPLEX64, DT_INT64, DT_BOOL,
-                                        DT_BFLOAT16, DT_UINT16, DT_COMPLEX128, DT_HALF, DT_UINT32, DT_UINT64 };
+    static const enum dtype TYPES[] = { DT_FLOAT,  DT_DOUBLE,     DT_INT32, DT_UINT8,  DT_INT16,
+                                        DT_INT8,   DT_COMPLEX64,  DT_INT64, DT_BOOL,   DT_BFLOAT16,
+                                        DT_UINT16, DT_COMPLEX128, DT_HALF,  DT_UINT32, DT_UINT64 };
     static const char *const STRINGS[] = { "{\"step\": 7}", "", "two\nlines and a \xe2\x82\xac" };
     static const size_t LENGTHS[] = { 11, 0, 19 };
     const struct shape scalar = { .rank = 0 }, three = shape_of(1, (int64_t[]){ 3 });
@@ -78,8 +79,8 @@ static int write_run(const char *out, const char *run, struct err *e)
 {
     static const char *const METRICS[] = { "loss" };
     auto_free char *dir = path_join(out, run);
-    json_auto_t *hparams = json_pack("{s:f,s:s,s:b,s:i,s:{s:i}}", "learning_rate", 0.001, "optimizer", "Adam", "shuffle", 1,
-                                     "batch_size", 64, "schedule", "decay_steps", 10);
+    json_auto_t *hparams = json_pack("{s:f,s:s,s:b,s:i,s:{s:i}}", "learning_rate", 0.001, "optimizer", "Adam",
+                                     "shuffle", 1, "batch_size", 64, "schedule", "decay_steps", 10);
     AUTO(events_writer) *w = NULL;
     enum { N = 4000 };
     float values[N];
@@ -97,7 +98,8 @@ static int write_run(const char *out, const char *run, struct err *e)
             (step % 500 == 0 && events_histogram(w, now + step, step, "dense/kernel", values, N, e) < 0))
             return -1;
     }
-    if (events_histogram(w, now, 0, "nothing", NULL, 0, e) < 0 || events_histogram(w, now, 0, "one", values, 1, e) < 0 ||
+    if (events_histogram(w, now, 0, "nothing", NULL, 0, e) < 0 ||
+        events_histogram(w, now, 0, "one", values, 1, e) < 0 ||
         events_text(w, now, 0, "job", "| key | value |\n|---|---|\n| a | b |", e) < 0 ||
         events_session(w, now, EVENTS_CHECKPOINT, 1000, "model.ckpt-1000", NULL, e) < 0 ||
         events_session(w, now, EVENTS_STOP, 1000, NULL, "finished", e) < 0 || events_hparams_end(w, now, true, e) < 0)

@@ -1,23 +1,20 @@
 #!/bin/sh
 # run.sh BUILD [OUTPUT]: TensorFlow and TensorBoard read what our writers wrote, and a training job's output folder when one is
-# named, and must see what our readers see. Makes a venv (INTEROP_VENV, default build/interop-venv; needs PyPI once).
+# named, and must see what our readers see; models that the newest Keras and tf-keras write survive our reader and writer.
+# Makes a venv (INTEROP_VENV, default build/interop-venv; needs PyPI once).
 set -eu
 build=${1:?usage: run.sh BUILD [OUTPUT]}
 here=$(dirname "$0")
 venv=${INTEROP_VENV:-build/interop-venv}
 bin=$build/interop
 
-mkdir -p "$bin"
-for program in make_files dump; do
-    # shellcheck disable=SC2046 # a list of words
-    ${CC:-cc} -std=gnu17 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Ilib -o "$bin/$program" "$here/$program.c" "$build/libtrain.a" "$build/libtensor.a" \
-        "$build/libcodec.a" "$build/libbase.a" $(pkg-config --libs jansson yaml-0.1 zlib) -lm -lpthread
-done
+make --no-print-directory -s BUILD="$build" "$bin/make_files" "$bin/dump" "$bin/keras_json" "$bin/keras_model"
 
-if ! "$venv/bin/python" -c 'import tensorflow, tensorboard' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import tensorflow, tensorboard, tf_keras, h5py' 2>/dev/null; then
     python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet tensorflow-cpu==2.21.0 tensorboard
+    "$venv/bin/pip" install --quiet tensorflow-cpu==2.21.0 tf-keras==2.21.0 tensorboard h5py
 fi
+"$venv/bin/pip" install --quiet --upgrade keras || echo "SKIP the newest Keras could not be fetched; this is the one installed before"
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -27,3 +24,8 @@ if [ $# -gt 1 ]; then
     echo "$2:"
     "$venv/bin/python" "$here/check.py" "$bin/dump" "$2"
 fi
+for keras in keras tf_keras; do
+    "$venv/bin/python" "$here/keras_json.py" "$keras" "$bin/keras_json" docs/layers.md
+done
+"$venv/bin/python" "$here/keras_export.py" "$build/bin/trainyard" "$bin/keras_model"
+"$venv/bin/python" "$here/keras_fit.py" test/data/keras_fit

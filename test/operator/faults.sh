@@ -2,7 +2,6 @@
 # API server itself. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of and for the libraries
 
-audit_log=$("$cluster" env | sed -n 's/^export KUBECONFIG=//p' | xargs -r dirname)/audit.log
 # requests VERB RESOURCE: how many of this namespace succeeded; of one that died while it asked, not all are written down
 requests() {
     grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -rs --arg v "$1" --arg r "$2" '[.[] | select(.verb == $v and .objectRef.resource == $r and .responseStatus.code < 300)] | length'
@@ -76,6 +75,31 @@ alone_operator_killed_at_random_moments() {
     sleep 2
     k get tfjobs,pods -o json | jq -S '.items | map([.kind, .metadata.name, .metadata.resourceVersion])' >"$dir/after"
     cmp -s "$dir/before" "$dir/after" || problem "a new operator changed jobs that had ended"
+}
+
+# All workers fail, three times, and the operator is killed while it makes them again: no restart is lost or counted twice.
+alone_operator_killed_while_it_restarts() {
+    new_namespace counted
+    own_flags=(--no-leader-elect --namespace "$ns")
+    start_operator "${own_flags[@]}"
+    tfjob tf '' Worker=12:ExitCode | k apply -f - >/dev/null
+    wait_for 60 made_again 0
+    local round i pods
+    for round in 1 2 3; do
+        mapfile -t pods < <(k get pods -o name)
+        k patch "${pods[@]}" --subresource=status --type=merge -p "{\"status\":{\"phase\":\"Failed\",\"containerStatuses\":[{\"name\":\"tensorflow\",
+            \"ready\":false,\"restartCount\":0,\"image\":\"i\",\"imageID\":\"i\",\"state\":{\"terminated\":{\"exitCode\":137,\"reason\":\"Error\",\"finishedAt\":\"$(now)\"}}}]}}" >/dev/null &
+        for ((i = 0; i < 5; i++)); do
+            sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
+            crash_operator
+        done
+        wait_for 60 made_again "$round"
+    done
+    want 60 tfjob tf .status.replicaStatuses.Worker.restarts 36
+    want 60 tfjob tf .status.replicaStatuses.Worker.restartsByIndex "$(for ((i = 0; i < 12; i++)); do echo "$i:3"; done | paste -sd,)"
+}
+made_again() { # TIMES: all 12
+    [ "$(k get pods -o json | jq --arg n "$1" '[.items[] | select(.status.phase == "Pending" and (.metadata.annotations["trainyard.dev/restarts"] // "0") == $n)] | length')" = 12 ]
 }
 
 # The API client below the operator, by itself: each verb, all over one connection, a watch, bookmarks, a token, a server that

@@ -1,26 +1,6 @@
 # Gang schedulers: their PodGroup, and pods that wait for it. Their controllers are not there; the test plays them.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 
-gang_crds() {
-    kubectl apply -f "$root/test/data/crds/$1" >/dev/null
-    kubectl wait --for=condition=Established --timeout=120s "crd/$2" >/dev/null || problem "CRD $2"
-    # what the chart grants when it is told the scheduler's name
-    kubectl apply -f - >/dev/null <<'END'
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: trainyard-gang}
-rules:
-- {apiGroups: [scheduling.volcano.sh], resources: [podgroups], verbs: [create, get, patch, delete]}
-- {apiGroups: [scheduling.x-k8s.io], resources: [podgroups], verbs: [create, patch, delete]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: trainyard-gang}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: trainyard-gang}
-subjects: [{kind: ServiceAccount, name: trainyard, namespace: trainyard-system}]
-END
-    wait_for 60 operator_may create "$2" # a role counts a moment after it was made
-}
 gang_job() {
     tfjob tf "$1" PS=1 Worker=2 | sed 's/^metadata: .*/metadata: {name: tf, annotations: {team: vision}}/; s/image: example\/test-server/image: i, resources: {requests: {cpu: 500m, memory: 1Gi}}/'
 }

@@ -1,10 +1,10 @@
 /* The API client against a real API server: kube_try KUBECONFIG FOLDER [CREATES [PID]]
  *
  * Creates, reads, patches, applies and deletes a ConfigMap; creates CREATES (500) at once and counts the connections;
- * follows a watch of 100 changes; sees a reflector's place move by the server's bookmarks; looks with the token of a service
- * account. With the server's PID it stops that for two seconds (SIGSTOP) and sees that the client leaves the dead connection.
- * FOLDER takes files. Prints what was done and the CPU time a create takes; ends with 1 when something was not as it should
- * be. Run by faults.sh. */
+ * follows a watch of 100 changes; sees a reflector's place move by the server's bookmarks; looks with the token of a
+ * service account. With the server's PID it stops that for two seconds (SIGSTOP) and sees that the client leaves the
+ * dead connection. FOLDER takes files. Prints what was done and the CPU time a create takes; ends with 1 when something
+ * was not as it should be. Run by faults.sh. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static void turn(struct kube_client *k)
     }
 }
 
-static void ask(struct kube_client *k, enum kube_verb verb, const struct kube_resource *r, const char *ns, const char *name,
-                const char *sub, json_t *body, struct one *o)
+static void ask(struct kube_client *k, enum kube_verb verb, const struct kube_resource *r, const char *ns,
+                const char *name, const char *sub, json_t *body, struct one *o)
 {
     AUTO_FINI(buf) path = BUF_INIT;
 
@@ -81,8 +81,8 @@ static void expect(struct one *o, int status, const char *what)
 
 static json_t *config_map(const char *name, const char *value)
 {
-    return json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata", "name", name,
-                     "labels", "try", "yes", "data", "value", value);
+    return json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+                     "name", name, "labels", "try", "yes", "data", "value", value);
 }
 
 static const char *value_of(const struct one *o)
@@ -97,21 +97,26 @@ static void verbs(struct kube_client *k)
 
     ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("one", "created"), &o);
     expect(&o, 201, "create");
-    must(strcmp(json_string_value(json_at(o.body, "metadata.managedFields.0.manager")), "try") == 0, "the field manager is ours");
+    must(strcmp(json_string_value(json_at(o.body, "metadata.managedFields.0.manager")), "try") == 0,
+         "the field manager is ours");
     ask(k, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("one", "again"), &o);
     expect(&o, 409, "create again");
     must(strcmp(o.reason, "AlreadyExists") == 0, "the reason says AlreadyExists");
     ask(k, KUBE_MERGE_PATCH, &CONFIG_MAPS, NS, "one", NULL, json_pack("{s:{s:s}}", "data", "value", "patched"), &o);
     expect(&o, 200, "merge patch");
     must(strcmp(value_of(&o), "patched") == 0, "the patch is seen");
-    ask(k, KUBE_APPLY, &CONFIG_MAPS, NS, "one", NULL, config_map("one", "applied"), &o);
-    expect(&o, 200, "apply to one that is there");
-    ask(k, KUBE_APPLY, &CONFIG_MAPS, NS, "two", NULL, config_map("two", "applied"), &o);
-    expect(&o, 201, "apply to one that is not");
+    ask(k, KUBE_STRATEGIC_PATCH, &CONFIG_MAPS, NS, "one", NULL,
+        json_pack("{s:{s:s}, s:{s:s}}", "metadata", "resourceVersion", "1", "data", "value", "stale"), &o);
+    expect(&o, 409, "patch of another version");
+    ask(k, KUBE_STRATEGIC_PATCH, &CONFIG_MAPS, NS, "one", NULL, json_pack("{s:{s:s}}", "data", "value", "merged"), &o);
+    expect(&o, 200, "strategic merge patch");
     ask(k, KUBE_GET, &CONFIG_MAPS, NS, "one", NULL, NULL, &o);
     expect(&o, 200, "get");
-    must(strcmp(value_of(&o), "applied") == 0, "the value is what was applied");
-    ask(k, KUBE_DELETE, &CONFIG_MAPS, NS, "one", NULL, kube_delete_options("no-such-uid", -1), &o);
+    must(strcmp(value_of(&o), "merged") == 0, "the value is what was patched");
+    auto_free char *uid = xstrdup(json_string_value(json_at(o.body, "metadata.uid")));
+    ask(k, KUBE_DELETE, &CONFIG_MAPS, NS, "one", NULL, kube_delete_options(uid, 1, -1), &o);
+    expect(&o, 409, "delete of another version");
+    ask(k, KUBE_DELETE, &CONFIG_MAPS, NS, "one", NULL, kube_delete_options("no-such-uid", 0, -1), &o);
     expect(&o, 409, "delete with another uid");
     ask(k, KUBE_DELETE, &CONFIG_MAPS, NS, "one", NULL, NULL, &o);
     expect(&o, 200, "delete");
@@ -147,8 +152,13 @@ static void many_creates(struct kube_client *k, int n)
         char name[32];
         str_fmt(name, sizeof(name), "many-%d", i);
         json_auto_t *body = config_map(name, "x");
-        kube_send(k, &(struct kube_request){ .verb = KUBE_CREATE, .path = path.data, .body = body, .metadata_only = true,
-                                             .urgency = KUBE_NORMAL, .done = many_done, .user = &m });
+        kube_send(k, &(struct kube_request){ .verb = KUBE_CREATE,
+                                             .path = path.data,
+                                             .body = body,
+                                             .metadata_only = true,
+                                             .urgency = KUBE_NORMAL,
+                                             .done = many_done,
+                                             .user = &m });
     }
     while (m.waits > 0)
         turn(k);
@@ -164,7 +174,8 @@ static int connections(void)
     for (int fd = 0; fd < 1024; fd++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof(peer);
-        n += getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
+        n += getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
+             (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
     }
     return n;
 }
@@ -182,7 +193,8 @@ static void list(struct kube_client *k)
         turn(k);
     expect(&o, 200, "list of metadata");
     must(json_array_size(json_object_get(o.body, "items")) == 100, "a page has 100");
-    must(strcmp(json_string_value(json_object_get(o.body, "kind")), "PartialObjectMetadataList") == 0, "of metadata only");
+    must(strcmp(json_string_value(json_object_get(o.body, "kind")), "PartialObjectMetadataList") == 0,
+         "of metadata only");
     json_decref(o.body);
 }
 
@@ -203,7 +215,8 @@ static bool watch_line(void *user, const char *line, size_t n)
         return true;
     }
     const char *name = json_string_value(json_at(v, "object.metadata.name"));
-    w->events += name != NULL && strcmp(name, "seen") == 0; /* a new namespace gets its kube-root-ca.crt at some time, too */
+    w->events +=
+        name != NULL && strcmp(name, "seen") == 0; /* a new namespace gets its kube-root-ca.crt at some time, too */
     return true;
 }
 
@@ -224,8 +237,9 @@ static void watch(struct kube_client *k)
     kube_path(&path, &CONFIG_MAPS, NS, NULL, NULL);
     kube_query(&path, "watch", "1");
     kube_query(&path, "resourceVersion", json_string_value(json_at(o.body, "metadata.resourceVersion")));
-    struct kube_call *stream = kube_watch(k, &(struct kube_stream){ .path = path.data, .silence_ms = 60000, .on_line = watch_line,
-                                                                    .on_end = watch_end, .user = &w });
+    struct kube_call *stream = kube_watch(
+        k, &(struct kube_stream){
+               .path = path.data, .silence_ms = 60000, .on_line = watch_line, .on_end = watch_end, .user = &w });
     int64_t cpu = clock_cpu_ns();
     for (int i = 0; i < 100; i++) {
         char value[16];
@@ -234,7 +248,8 @@ static void watch(struct kube_client *k)
     }
     while (w.events < 100 && w.ended == 0)
         turn(k);
-    printf("100 patches one after the other and their events: %.1f us CPU each\n", (double)(clock_cpu_ns() - cpu) / 1e3 / 100);
+    printf("100 patches one after the other and their events: %.1f us CPU each\n",
+           (double)(clock_cpu_ns() - cpu) / 1e3 / 100);
     must(w.events == 100 && w.ended == 0, "100 changes are told");
     kube_cancel(stream);
     json_decref(o.body);
@@ -257,7 +272,8 @@ static void told_gone(void *user, const char *ns, const char *name, const char *
     (void)user, (void)ns, (void)name, (void)uid, (void)last;
 }
 
-static void told_each(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+static void told_each(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid),
+                      void *reflector)
 {
     (void)user, (void)tell, (void)reflector;
 }
@@ -277,20 +293,24 @@ static int gets(struct registry *registry)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     registry_emit(registry, &text);
-    const char *line = strstr(text.data, "rest_client_requests_total{code=\"200\",method=\"GET\""), *value = line != NULL ? strchr(line, '}') : NULL;
+    const char *line = strstr(text.data, "rest_client_requests_total{code=\"200\",method=\"GET\""),
+               *value = line != NULL ? strchr(line, '}') : NULL;
     return value != NULL ? atoi(value + 1) : 0;
 }
 
-/* Nothing happens to what a reflector watches, much to others of its kind: the server's bookmark, two seconds before the
- * watch ends, says how far they are, and the next watch goes on from there. Without it the place would grow old, until
- * the server no longer knew it (410) and all had to be listed again. */
+/* Nothing happens to what a reflector watches, much to others of its kind: the server's bookmark, two seconds before
+ * the watch ends, says how far they are, and the next watch goes on from there. Without it the place would grow old,
+ * until the server no longer knew it (410) and all had to be listed again. */
 static void bookmarks(struct kube_client *k, struct registry *registry)
 {
-    const struct reflector_spec spec = { .resource = CONFIG_MAPS, .ns = NS, .label_selector = "marked=yes", .name = "marked" };
+    const struct reflector_spec spec = {
+        .resource = CONFIG_MAPS, .ns = NS, .label_selector = "marked=yes", .name = "marked"
+    };
     struct told t = { .objects = 0 };
     struct one o = { .over = false };
     int64_t began = clock_ms();
-    AUTO(reflector) *r = reflector_new(k, &spec, &(struct reflector_user){ told_object, told_gone, told_each, told_list, &t });
+    AUTO(reflector) *r =
+        reflector_new(k, &spec, &(struct reflector_user){ told_object, told_gone, told_each, told_list, &t });
 
     reflector_watch_for(r, 5);
     while (!reflector_synced(r))
@@ -329,11 +349,13 @@ static void token_client(struct loop *l, struct kube_client *k, struct kube_conf
     AUTO_FINI(buf) path = BUF_INIT;
 
     ask(k, KUBE_CREATE, &ACCOUNTS, NS, NULL, NULL,
-        json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "ServiceAccount", "metadata", "name", "trier"), &o);
+        json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "ServiceAccount", "metadata", "name", "trier"),
+        &o);
     ask(k, KUBE_CREATE, &ROLE_BINDINGS, NS, NULL, NULL,
-        json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s}, s:[{s:s, s:s, s:s}]}", "apiVersion", "rbac.authorization.k8s.io/v1", "kind",
-                  "RoleBinding", "metadata", "name", "trier", "roleRef", "apiGroup", "rbac.authorization.k8s.io", "kind",
-                  "ClusterRole", "name", "view", "subjects", "kind", "ServiceAccount", "name", "trier", "namespace", NS),
+        json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s}, s:[{s:s, s:s, s:s}]}", "apiVersion",
+                  "rbac.authorization.k8s.io/v1", "kind", "RoleBinding", "metadata", "name", "trier", "roleRef",
+                  "apiGroup", "rbac.authorization.k8s.io", "kind", "ClusterRole", "name", "view", "subjects", "kind",
+                  "ServiceAccount", "name", "trier", "namespace", NS),
         &o);
     expect(&o, 201, "a role for the service account");
     ask(k, KUBE_CREATE, &ACCOUNTS, NS, "trier", "token",
@@ -347,9 +369,9 @@ static void token_client(struct loop *l, struct kube_client *k, struct kube_conf
     FILE *c = fopen(ca_path.data, "w");
     must(c != NULL && fputs(kube_config_tls(admin)->ca, c) >= 0 && fclose(c) == 0, "the authority in a file");
     fprintf(f,
-            "{\"current-context\":\"x\",\"contexts\":[{\"name\":\"x\",\"context\":{\"cluster\":\"x\",\"user\":\"x\",\"namespace\":\"" NS
-            "\"}}],\"clusters\":[{\"name\":\"x\",\"cluster\":{\"server\":\"%s\",\"certificate-authority\":\"ca.crt\"}}],\"users\":"
-            "[{\"name\":\"x\",\"user\":{\"token\":\"%s\"}}]}",
+            "{\"current-context\":\"x\",\"contexts\":[{\"name\":\"x\",\"context\":{\"cluster\":\"x\",\"user\":\"x\","
+            "\"namespace\":\"" NS "\"}}],\"clusters\":[{\"name\":\"x\",\"cluster\":{\"server\":\"%s\",\"certificate-"
+            "authority\":\"ca.crt\"}}],\"users\":[{\"name\":\"x\",\"user\":{\"token\":\"%s\"}}]}",
             kube_config_server(admin), json_string_value(json_at(o.body, "status.token")));
     fclose(f);
     must(kube_config_load(path.data, NULL, &config, &e) == 0, "that kubeconfig is understood");
@@ -375,8 +397,9 @@ static void stopped(struct kube_client *k, pid_t server)
     kube_path(&path, &CONFIG_MAPS, NS, "seen", NULL);
     kube_path(&watched, &CONFIG_MAPS, NS, NULL, NULL);
     kube_query(&watched, "watch", "1");
-    kube_watch(k, &(struct kube_stream){ .path = watched.data, .silence_ms = 60000, .on_line = watch_line, .on_end = watch_end,
-                                         .user = &w });
+    kube_watch(k,
+               &(struct kube_stream){
+                   .path = watched.data, .silence_ms = 60000, .on_line = watch_line, .on_end = watch_end, .user = &w });
     while (w.events == 0)
         turn(k);
     must(kill(server, SIGSTOP) == 0, "the server stands still");
@@ -410,8 +433,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", argc < 3 ? "kube_try KUBECONFIG FOLDER [CREATES [PID]]" : e.msg);
         return 2;
     }
-    AUTO(kube_client) *k = kube_client_new(l, config, &(struct kube_settings){ .user_agent = "kube_try/0", .field_manager = "try",
-                                                                               .registry = registry });
+    AUTO(kube_client) *k = kube_client_new(
+        l, config, &(struct kube_settings){ .user_agent = "kube_try/0", .field_manager = "try", .registry = registry });
     ask(k, KUBE_CREATE, &NAMESPACES, NULL, NULL, NULL,
         json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "Namespace", "metadata", "name", NS), &o);
     expect(&o, 201, "a namespace");
@@ -426,7 +449,8 @@ int main(int argc, char **argv)
     if (argc > 4)
         stopped(k, (pid_t)atoi(argv[4]));
     registry_emit(registry, &metrics);
-    must(strstr(metrics.data, "rest_client_requests_total{code=\"201\",method=\"POST\"") != NULL, "requests are counted");
+    must(strstr(metrics.data, "rest_client_requests_total{code=\"201\",method=\"POST\"") != NULL,
+         "requests are counted");
     ask(k, KUBE_DELETE, &NAMESPACES, NULL, NS, NULL, NULL, &o);
     expect(&o, 200, "the namespace goes");
     json_decref(o.body);

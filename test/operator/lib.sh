@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
 cluster=$root/test/cluster/cluster.sh
 export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-operator}
+audit_log=$("$cluster" env | sed -n 's/^export KUBECONFIG=//p' | xargs -r dirname)/audit.log
 
 # ---- the cluster and the operator ----
 
@@ -56,14 +57,14 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: trainyard-system}
 current-context: c
 END
 }
-# start_operator [FLAGS...]: its pid is $operator, its log $dir/operator.log, its metrics on port $metrics. A port may have
+# start_operator [FLAGS...], with the library $preload if there is one, and the limits of prlimit's flags $limits: its pid is $operator, its log $dir/operator.log, its metrics on port $metrics. A port may have
 # been taken since it was found free: then the next one.
 start_operator() {
     local end
     for _ in 1 2 3 4 5; do
         end=$((SECONDS + 120))
         metrics=$(free_port) health=$(free_port)
-        KUBECONFIG=$scratch/operator.kubeconfig trainyard-operator --progress-seconds 1 --metrics-bind-address "127.0.0.1:$metrics" \
+        KUBECONFIG=$scratch/operator.kubeconfig LD_PRELOAD=${preload:-} ASAN_OPTIONS=${ASAN_OPTIONS:-}${preload:+:verify_asan_link_order=0} ${limits:+prlimit $limits} trainyard-operator --progress-seconds 1 --metrics-bind-address "127.0.0.1:$metrics" \
             --health-probe-bind-address "127.0.0.1:$health" "$@" >>"$dir/operator.log" 2>&1 &
         operator=$!
         operators+=("$operator")
@@ -145,6 +146,33 @@ tfjob() { # NAME RUN_POLICY ROLE=REPLICAS[:RESTART_POLICY]...   on stdout
     done
 }
 
+# ---- gang schedulers: their kinds, and the right to make them ----
+
+gang_crds() {
+    kubectl apply -f "$root/test/data/crds/$1" >/dev/null
+    kubectl wait --for=condition=Established --timeout=120s "crd/$2" >/dev/null || problem "CRD $2"
+    # what the chart grants when it is told the scheduler's name
+    kubectl apply -f - >/dev/null <<'END'
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: trainyard-gang}
+rules:
+- {apiGroups: [scheduling.volcano.sh], resources: [podgroups], verbs: [create, get, patch, delete]}
+- {apiGroups: [scheduling.x-k8s.io], resources: [podgroups], verbs: [create, get, patch, delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: trainyard-gang}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: trainyard-gang}
+subjects: [{kind: ServiceAccount, name: trainyard, namespace: trainyard-system}]
+END
+    wait_for 60 operator_may create "$2" # a role counts a moment after it was made
+}
+drop_gangs() {
+    kubectl delete clusterrole,clusterrolebinding trainyard-gang --ignore-not-found >/dev/null
+    kubectl delete -f "$root/test/data/crds" --ignore-not-found >/dev/null
+}
+
 # ---- what the kubelet would do ----
 
 set_status() { k patch pod "$1" --subresource=status --type=merge -p "$2" >/dev/null || problem "pod $1 cannot be patched"; }
@@ -170,6 +198,12 @@ restarted() {
         \"containerStatuses\":[{\"name\":\"$(container "$1")\",\"ready\":true,\"restartCount\":$2,\"image\":\"i\",\"imageID\":\"i\",\"state\":{\"running\":{\"startedAt\":\"$(now)\"}}}]}}"
 }
 evicted() { set_status "$1" '{"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory.","conditions":[{"type":"DisruptionTarget","status":"True","reason":"TerminationByKubelet"}]}}'; }
+
+# bind_to_node POD: on a node that does not answer, for there is none; so its deletion takes the grace it has
+bind_to_node() {
+    kubectl create --raw "/api/v1/namespaces/$ns/pods/$1/binding" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"$1\"},\"target\":{\"kind\":\"Node\",\"name\":\"gone\"}}" ||
+        problem "pod $1 cannot be bound"
+}
 
 env_of() { value pod "$1" ".spec.containers[${3:-0}].env // [] | map(select(.name == \"$2\")) | .[0].value"; } # POD NAME [CONTAINER]
 uid_of() { value "$1" "$2" .metadata.uid; }

@@ -99,6 +99,42 @@ test_backoff_limit() {
     same "$(value tfjob tf '.status.conditions[-1].message')" "Job tf has failed because it has reached the specified backoff limit" "the message"
 }
 
+only_pod_is() { [ "$(k get pods -o name)" = "pod/$1" ]; }
+
+# restartScope Job: one failure restarts all replicas and counts once, also when the operator is killed in the middle. None is made
+# before the last of the old ones has gone, here a ps that a finalizer keeps.
+test_restart_of_all_replicas() {
+    begin
+    sed 's/^spec:$/spec:\n  runPolicy: {restartScope: Job}/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
+    local all="digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1" pod
+    want_pods 60 "$all"
+    running $all
+    want_condition 60 trainjob digits Running "True TrainJobRunning"
+    declare -A uid
+    for pod in $all; do uid[$pod]=$(uid_of pod "$pod"); done
+    k patch pod digits-ps-0 --type=merge -p '{"metadata":{"finalizers":["test.trainyard.dev/holds"]}}' >/dev/null
+    failed digits-worker-1 137 OOMKilled
+    crash_operator
+    want_pods 60 ''
+    want 60 trainjob digits '.status.conditions[-1].message | sub("; waiting for .*"; "")' "restarting all replicas: digits-worker-1 exited with code 137 (OOMKilled)"
+    want 60 trainjob digits '.status.conditions[-1].message | test("waiting for ")' true
+    crash_operator
+    want_pods 1 ''
+    wait_for 120 only_pod_is digits-ps-0 # the others end when the API server deletes them, which knows no node of theirs
+    k patch pod digits-ps-0 --type=merge -p '{"metadata":{"finalizers":null}}' >/dev/null
+    want_pods 60 "$all"
+    for pod in $all; do
+        [ "$(uid_of pod "$pod")" != "${uid[$pod]}" ] || problem "$pod is the old one"
+        same "$(value pod "$pod" '.metadata.annotations["trainyard.dev/restarts"]')" 1 "how often $pod was made again"
+    done
+    running $all
+    want_condition 60 trainjob digits Running "True TrainJobRunning"
+    same "$(value trainjob digits '[.status.replicaStatuses[].countedRestarts // 0] | add')" 1 "restarts that count"
+    same "$(value trainjob digits '[.status.replicaStatuses[].restarts // 0] | add')" 4 "replicas that were made again"
+    [ "$(events_count digits TrainJobRestarting)" -le 1 ] || problem "the restart was told twice" # the event may die with its operator
+    never_failed trainjob digits
+}
+
 # The kubelet does not answer: the pod stays as one that terminates. TrainJobs replace it, TFJobs only when told to.
 test_lost_node() {
     begin --force-delete-seconds 2
@@ -111,8 +147,8 @@ test_lost_node() {
     uid=$(uid_of pod digits-worker-1)
     tf=$(uid_of pod tf-worker-0)
     # Bound, or the API server would delete them itself; not before, for pods of a node that is unknown live 40 s.
-    bind_to_lost_node digits-worker-1
-    bind_to_lost_node tf-worker-0
+    bind_to_node digits-worker-1
+    bind_to_node tf-worker-0
     k delete pod digits-worker-1 tf-worker-0 --wait=false >/dev/null
     another_pod 60 digits-worker-1 "$uid"
     want_event 60 digits NodeLost 'pod digits-worker-1 .* node gone does not answer; deleted by force'
@@ -120,11 +156,6 @@ test_lost_node() {
     never_failed tfjob tf
     want_event 60 tf NodeNotResponding 'tf-worker-0'
     same "$(uid_of pod tf-worker-0)" "$tf" "a TFJob's pod on a node that does not answer"
-}
-
-bind_to_lost_node() { # POD
-    kubectl create --raw "/api/v1/namespaces/$ns/pods/$1/binding" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"$1\"},\"target\":{\"kind\":\"Node\",\"name\":\"gone\"}}" ||
-        problem "pod $1 cannot be bound"
 }
 
 # Seconds that a job took must not depend on who watched it.

@@ -6,16 +6,15 @@
 # shellcheck disable=SC2154 # variables of the libraries
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
-for part in tfjob restarts suspend gang trainjob upgrade guard faults; do
+for part in tfjob sidecars status restarts suspend gang trainjob upgrade guard faults; do
     # shellcheck source=/dev/null
     . "$root/test/operator/$part.sh"
 done
 cluster_up
 run_several "${BESIDE:-4}" test_ "$@"
 run_several 1 alone_ "$@"
-if [ "${KEEP:-0}" = 1 ]; then # others may follow: what gang.sh gave the operator is taken back
-    kubectl delete clusterrole,clusterrolebinding trainyard-gang --ignore-not-found >/dev/null
-    kubectl delete -f "$root/test/data/crds" --ignore-not-found >/dev/null
+if [ "${KEEP:-0}" = 1 ]; then # others may follow
+    drop_gangs
 else
     "$cluster" down --purge
 fi

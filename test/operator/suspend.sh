@@ -1,7 +1,7 @@
 # Suspension, jobs of other managers, and what Kueue relies on. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 
-# Suspended time is not active time: the deadline begins anew.
+# Suspended time is not active time: the deadline is reset.
 test_suspend_stops_the_clock() {
     begin
     tfjob tf '' Worker=1 | k apply -f - >/dev/null
@@ -22,6 +22,26 @@ test_suspend_stops_the_clock() {
     took=$(value tfjob tf '((.status.completionTime | fromdate) - (.status.startTime | fromdate))')
     at_least "$took" 5 "seconds to a deadline of 5"
     on_time "$took" 6 "seconds to a deadline of 5"
+}
+
+# The kubelet has confirmed the end, and somebody else's finalizer keeps the object: it has left.
+test_suspend_with_a_finalizer() {
+    begin
+    tfjob tf '' Chief=1 Worker=1 | sed '/Chief/,/Worker/s/template: {/template: {metadata: {finalizers: [example.com\/look]}, /' | k apply -f - >/dev/null
+    want_pods 60 "tf-chief-0 tf-worker-0"
+    bind_to_node tf-chief-0
+    running tf-chief-0 tf-worker-0
+    want_condition 60 tfjob tf Running "True TFJobRunning"
+    set_job tfjob tf '{"spec":{"runPolicy":{"suspend":true}}}'
+    want_pods 60 ""
+    k delete pod tf-chief-0 --grace-period=0 --force --wait=false >/dev/null 2>&1 # as the kubelet does at the end
+    want 60 tfjob tf '.status.conditions | map(select(.type == "Suspended")) | .[0].message' \
+        "TFJob tf is suspended; pod tf-chief-0 has ended, but the finalizer example.com/look keeps it"
+    want_event 60 tf PodKeptByFinalizer 'the finalizer example.com/look keeps it'
+    want_services 60 ""
+    k patch pod tf-chief-0 --type=merge -p '{"metadata":{"finalizers":null}}' >/dev/null
+    want 60 tfjob tf '.status.conditions | map(select(.type == "Suspended")) | .[0].message' "TFJob tf is suspended."
+    same "$(events_count tf NodeLost)" 0 "NodeLost events"
 }
 
 test_managed_by_another() {

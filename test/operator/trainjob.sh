@@ -9,6 +9,9 @@ test_trainjob_invalid_spec_is_named() {
     want_line "^spec.compile.optimizer: optimizer 'Adamm' is not known; did you mean 'Adam'" "$dir/message"
     want_pods 1 ""
     [ "$(k get trainjobs --no-headers | awk '{print $2}')" = Failed ] || problem "kubectl get: $(k get trainjobs)"
+    k apply -f "$root/deploy/examples/digits.yaml" >/dev/null # mended
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
+    is trainjob digits '.status | "\(.state) \(.completionTime)"' "Created null" || problem "it is $(value trainjob digits .status.state)"
 }
 
 test_trainjob_life() {
@@ -22,10 +25,10 @@ test_trainjob_life() {
     running digits-chief-0 digits-ps-0 digits-worker-0
     want 60 trainjob digits .status.ready 3/4
     want_condition 60 trainjob digits Running "True TrainJobRunning"
-    ended digits-chief-0 Succeeded 0 Completed '{\"state\":\"finished\",\"step\":1000,\"epoch\":20,\"epochs\":20,\"loss\":0.05,\"metrics\":{\"loss\":0.05,\"accuracy\":0.98},\"examples_per_second\":5000,\"last_checkpoint_step\":1000}'
+    ended digits-chief-0 Succeeded 0 Completed '{\"state\":\"finished\",\"step\":1000,\"epoch\":20,\"epochs\":20,\"percent\":100,\"loss\":0.05,\"metrics\":{\"loss\":0.05,\"accuracy\":0.98},\"examples_per_second\":5000,\"last_checkpoint_step\":1000}'
     want_condition 60 trainjob digits Succeeded "True TrainJobSucceeded"
     want 60 trainjob digits .status.progress.step 1000
-    [ "$(k get trainjobs --no-headers | awk '{print $2, $4, $5}')" = "Succeeded 1000 0.05" ] || problem "kubectl get: $(k get trainjobs)"
+    [ "$(k get trainjobs --no-headers | awk '{print $2, $4, $5, $6}')" = "Succeeded 100 1000 0.05" ] || problem "kubectl get: $(k get trainjobs)"
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0" # the worker that has not begun is not waited for
 }
 
@@ -219,6 +222,9 @@ test_metrics() {
     eventually 60 3 metric 'training_operator_succeeded_service_creation_total{framework="tensorflow"}'
     same "$(metric 'trainyard_operator_tfjob_controller_active')" 1 "the TFJob controller"
     same "$(metric 'trainyard_operator_jobs{kind="TFJob"}')" 3 "jobs known"
+    for what in Restarting=1 Succeeded=1 Failed=1 Running=0; do
+        eventually 60 "${what#*=}" metric "trainyard_operator_jobs_by_state{kind=\"TFJob\",state=\"${what%=*}\"}"
+    done
     curl -fs "http://127.0.0.1:$metrics/metrics" >"$dir/metrics"
     local name
     for name in controller_runtime_reconcile_total controller_runtime_reconcile_time_seconds_bucket controller_runtime_max_concurrent_reconciles \
@@ -241,7 +247,7 @@ test_trainjob_progress_and_stall() {
     command -v python3 >/dev/null || { skip_reason="python3 is not here"; return; }
     local ip=127.77.$((BASHPID % 250 + 1)).1 server
     mkdir "$dir/www"
-    tell_step() { echo "{\"state\":\"training\",\"step\":$1,\"epoch\":2,\"epochs\":20,\"loss\":$2,\"metrics\":{\"loss\":$2},\"examples_per_second\":4821.7,\"last_checkpoint_step\":0}" >"$dir/www/next" && mv "$dir/www/next" "$dir/www/progress"; }
+    tell_step() { echo "{\"state\":\"training\",\"step\":$1,\"epoch\":2,\"epochs\":20,\"percent\":40,\"remaining_seconds\":75,\"loss\":$2,\"metrics\":{\"loss\":$2},\"examples_per_second\":4821.7,\"last_checkpoint_step\":0}" >"$dir/www/next" && mv "$dir/www/next" "$dir/www/progress"; }
     tell_step 100 0.5
     python3 -m http.server 8080 --bind "$ip" --directory "$dir/www" >/dev/null 2>&1 &
     server=$!
@@ -251,7 +257,10 @@ test_trainjob_progress_and_stall() {
     running digits-chief-0
     set_status digits-chief-0 "{\"status\":{\"podIP\":\"$ip\",\"podIPs\":[{\"ip\":\"$ip\"}]}}"
     want 60 trainjob digits .status.progress.step 100
-    same "$(k get tyj --no-headers | awk '{print $1, $2, $4, $5, $6}')" "digits Running 100 0.5 4822" "kubectl get"
+    want 60 trainjob digits '.status.progress | "\(.percent) \(.remainingSeconds)"' "40 75"
+    kubectl -n "$ns" get trainjob digits >"$dir/columns"
+    want_line '^NAME +STATE +READY +PROGRESS +STEP ' "$dir/columns"
+    same "$(k get tyj --no-headers | awk '{print $1, $2, $4, $5, $6, $7}')" "digits Running 40 100 0.5 4822" "kubectl get"
     tell_step 200 0.25
     want 60 trainjob digits '.status.progress | "\(.step) \(.loss)"' "200 0.25"
     want_condition 60 trainjob digits Stalled "True NoProgress" # no step for 10 s

@@ -5,7 +5,8 @@
  *     GET /env          the whole environment as a JSON object
  *     GET /exit?exitCode=N    answers, then exits with N (0 without it)
  *
- * One thread, one request at a time, each bounded by IO_SECONDS; statically linked, so that its image is this file alone.
+ * One thread, one request at a time, each bounded by IO_SECONDS; statically linked, so that its image is this file
+ * alone.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -40,7 +41,8 @@ struct server {
 
 static int parse_options(int argc, char **argv, struct options *o, enum opt_result *ret, struct err *e)
 {
-    const struct opt_program program = { .name = "test_server", .usage = "[flags]",
+    const struct opt_program program = { .name = "test_server",
+                                         .usage = "[flags]",
                                          .about = "Tells what a replica was given, and ends as it is told." };
     const struct opt opts[] = {
         OPT_INT("port", "TEST_PORT", "N", &o->port, 0, UINT16_MAX, "where to listen (2222; 0: any)"),
@@ -60,12 +62,15 @@ static int parse_options(int argc, char **argv, struct options *o, enum opt_resu
 
 static int listen_on(struct server *s, int64_t port, struct err *e)
 {
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY), .sin_port = htons((uint16_t)port) };
-    socklen_t n = sizeof a;
+    struct sockaddr_in a = { .sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_ANY),
+                             .sin_port = htons((uint16_t)port) };
+    socklen_t n = sizeof(a);
     int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 ||
-        listen(fd, SOMAXCONN) < 0 || getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+        bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, SOMAXCONN) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
         int result = err_errno(e, ERR_INPUT, "port %lld", (long long)port);
         if (fd >= 0)
             close(fd);
@@ -176,14 +181,15 @@ static void serve(struct server *s, int fd)
     AUTO_FINI(buf) body = BUF_INIT;
     AUTO_FINI(buf) reply = BUF_INIT;
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    if (read_request(fd, request, sizeof request) < 0 || sscanf(request, "GET %4095s HTTP/", target) != 1)
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    if (read_request(fd, request, sizeof(request)) < 0 || sscanf(request, "GET %4095s HTTP/", target) != 1)
         return;
     int status = answer(s, target, &body);
     log_info("GET %s: %d", target, status);
     buf_printf(&reply, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", status,
-               status == 200 ? "OK" : "Not Found", str_eq(target, "/env") ? "application/json" : "text/plain", body.len);
+               status == 200 ? "OK" : "Not Found", str_eq(target, "/env") ? "application/json" : "text/plain",
+               body.len);
     buf_add(&reply, body.data, body.len);
     send_all(fd, &reply);
     shutdown(fd, SHUT_WR);
@@ -232,7 +238,8 @@ int main(int argc, char **argv)
     struct err e = { .code = ERR_NONE };
     int result = 0;
 
-    if (parse_options(argc, argv, &o, &parsed, &e) < 0 || (parsed == OPT_OK && (stop_install(&e) < 0 || open_server(&s, &e) < 0))) {
+    if (parse_options(argc, argv, &o, &parsed, &e) < 0 ||
+        (parsed == OPT_OK && (stop_install(&e) < 0 || open_server(&s, &e) < 0))) {
         log_error("%s", e.msg);
         result = err_exit_code(&e);
     } else if (parsed == OPT_OK) {

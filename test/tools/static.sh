@@ -14,13 +14,15 @@ downward() { # PARENT ALSO FOLDER...
     for folder; do
         seen=$seen$folder'|'
         verdict "$parent/$folder includes what stands below it" \
-            "$(grep -nE '^#include "[a-z]+/' "$parent/$folder"/*.[ch] 2>/dev/null | grep -vE "\"(${seen%|}$also)/")"
+            "$(grep -nE '^#include "[a-z]+/' "$parent/$folder"/*.[ch] "$parent/$folder"/*/*.[ch] 2>/dev/null | grep -vE "\"(${seen%|}$also)/")"
     done
 }
-downward lib '' base codec job net tensor nn data rpc train
-# The operator's rooms; of lib/ they use what needs no gRPC and no BLAS.
-downward operator '|base|codec|job|net|nn' kube api build control
-verdict "operator includes what only replicas need" "$(grep -nE '^#include "(tensor|data|rpc|train)/' operator/*.[ch] operator/*/*.[ch] 2>/dev/null)"
+downward lib '' base codec job net tensor nn tfio data rpc shard params coord train chief
+# The operator's folders; of lib/ they use what needs no gRPC and no BLAS.
+downward operator '|base|codec|job|net|nn' kube api build plan control
+verdict "operator includes what only replicas need" "$(grep -nE '^#include "(tensor|tfio|data|rpc|shard|params|coord|train|chief)/' operator/*.[ch] operator/*/*.[ch] 2>/dev/null)"
+verdict "the pure plan includes what acts" "$(grep -nE '#include "(kube|build|control)/' operator/plan/*.[ch])"
+verdict "event files and bundles need the model" "$(grep -nE '#include "(job|net|nn)/' lib/tfio/*.[ch])"
 verdict "operator and ps include each other" "$(grep -nE '#include "(\.\./)?(ps|operator)/' ps/*.[ch] 2>/dev/null)"
 
 # Third-party headers stay behind one file (or folder).
@@ -31,6 +33,7 @@ only cblas.h 'lib/tensor/gemm.c'
 only microhttpd.h 'lib/net/http.c'
 only 'grpc/' 'lib/rpc/'
 only zlib.h 'lib/data/[a-z_]*\.c|operator/api/pack.c'
+only hdf5.h 'cli/h5_write.c'
 only curl/ 'operator/kube/http(_easy\.c|_internal\.h|\.c)'
 
 # Every header compiles alone; those that generated ones are included in need these.
@@ -40,6 +43,11 @@ for header in $(git ls-files 'lib/*.h' 'ps/*.h' 'worker/*.h' 'cli/*.h' 'operator
     # shellcheck disable=SC2086 # a list of words
     verdict "$header does not compile alone" "$(gcc $flags "$header" 2>&1 | grep -v 'pragma once')"
 done
+
+# Layout: one tool, one file of settings. A string that the tool cannot break may still be too long.
+# shellcheck disable=SC2046 # a list of files
+verdict "not laid out by .clang-format (make fmt)" "$(clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') 2>&1 | grep -a 'error:' | cut -d: -f1 | sort | uniq -c)"
+verdict "a line is over 120 columns" "$(git ls-files '*.c' '*.h' | xargs awk 'length > 120 { print FILENAME ":" FNR }')"
 
 # Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).
 for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'operator/*.[ch]'); do
@@ -52,9 +60,11 @@ done
 # Functions that only tests call: either a program uses them or they go.
 verdict "no program calls this function (test/tools/unused.sh)" "$(test/tools/unused.sh 2>&1)"
 
+verdict "released programs and images (test/tools/release.sh)" "$(test/tools/release.sh 2>&1)"
+
 # Functions that are easy to misuse.
 verdict "banned function" "$(grep -nE '\b(strcpy|strcat|strncpy|sprintf|vsprintf|strtok|gets|atoi|atof|alloca)\(' -r lib ps worker cli operator --include='*.[ch]' | grep -vE '^\S+:\s*(\*|//)')"
-verdict "exit() in a library" "$(grep -nE '\b_?exit\(' lib/*/*.c)"
+verdict "exit() in a library" "$(grep -nE '\b_?exit\(' lib/*/*.c lib/*/*/*.c)"
 
 if command -v shellcheck >/dev/null; then
     verdict "shellcheck" "$(git ls-files '*.sh' .ci/run | xargs shellcheck -x -S warning 2>&1)"
@@ -63,8 +73,9 @@ else
 fi
 # Leaks, double frees and use after free along all paths; gcc understands the cleanup attribute. Its NULL checks do not
 # know that a call that returned 0 filled its result, and are off.
+read -ra hdf5 <<<"$(pkg-config --cflags-only-I hdf5)"
 analyse() { git ls-files 'lib/*.c' 'ps/*.c' 'worker/*.c' 'cli/*.c' 'operator/*.c' | xargs -P "${JOBS:-2}" -n 1 gcc -std=gnu17 -D_GNU_SOURCE -O1 \
-    -Ilib -Ioperator -I. -Ibuild/release/gen -c -o /dev/null -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-null-argument 2>&1; }
+    -Ilib -Ioperator -I. -Ibuild/release/gen "${hdf5[@]}" -c -o /dev/null -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-null-argument 2>&1; }
 verdict "gcc -fanalyzer" "$(analyse)"
 
 if command -v cppcheck >/dev/null; then # it does not know the cleanup attribute, so leaks are not its subject

@@ -22,6 +22,7 @@ unit_of() { # FLAVOUR: build and run
 tier_static() { build release all && test/tools/static.sh; } # the build makes headers that others include
 # shellcheck disable=SC2046 # a list of words
 tier_clang() { build clang all $(unit_programs clang) && echo "1 passed, 0 failed, 0 skipped"; }
+tier_arm64() { build arm64 objects && echo "1 passed, 0 failed, 0 skipped"; } # compiled, for its libraries are not here
 tier_unit() { unit_of release; }
 # sanitized FLAVOUR NAME SCRIPT [ARG]...: real programs of a sanitized build. What the sanitizers find is in a file each, for
 # a replica that dies of it is started again.
@@ -55,6 +56,9 @@ tier_chart() {
     test/chart/run.sh && on_control_plane test/chart/cel.sh
 }
 tier_operator() { build release all build/release/test/operator/kube_try && cluster_programs kube && on_control_plane test/operator/run.sh; }
+tier_attack() {
+    build release all build/release/attack/hostile_rpc && test/attack/runtime.sh && cluster_programs kube && on_control_plane test/attack/operator.sh
+}
 # The operator of each sanitized build, while it and the API server are killed: a control plane of its own, so that what other
 # tests installed and removed is not in the way of the garbage collector.
 tier_soak() {
@@ -68,10 +72,10 @@ tier_e2e() { build release all && cluster_programs images && test/e2e/run.sh; }
 
 # One lane computes, the other mostly waits: for processes, time-outs, pods. Only the second one has the cluster, and begins with
 # it as soon as its programs are there; those of the operator's tests come first. A lane that has done its own tiers takes what the other has not begun, from its end.
-all="static unit clang integration bad converge fault chart operator e2e soak fuzz asan tsan"
-computing="static unit clang asan tsan fuzz converge"
+all="static unit clang arm64 integration bad converge fault chart operator attack e2e soak fuzz asan tsan"
+computing="static unit clang arm64 asan tsan fuzz converge"
 waiting="integration bad fault"
-on_cluster="operator chart e2e soak"
+on_cluster="operator attack chart e2e soak"
 backwards() { tr ' ' '\n' <<<"$*" | tac; }
 all_computing() { echo $computing; backwards $waiting; }
 all_waiting() {

@@ -99,29 +99,29 @@ seccompProfile: {type: RuntimeDefault}
   verbs: [create, get, list, watch, delete, patch]
 - apiGroups: [""]
   resources: [services]
-  verbs: [create, list, watch, delete{{ if .Values.trainjob.enabled }}, patch{{ end }}]
+  verbs: [create, get, list, watch, delete, patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
 {{- if .Values.trainjob.enabled }}
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [create, get]
+  verbs: [create, get, list, watch, patch]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get]
 - apiGroups: [apps]
   resources: [deployments]
-  verbs: [create, patch, delete]
+  verbs: [create, get, patch, delete]
 {{- if .Values.networkPolicy.jobs }}
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [create, get]
+  verbs: [create, get, list, watch, patch]
 {{- end }}
 {{- end }}
 {{- with .Values.gangScheduler }}
 - apiGroups: [{{ ternary "scheduling.volcano.sh" "scheduling.x-k8s.io" (eq . "volcano") }}]
   resources: [podgroups]
-  verbs: [create, {{ if eq . "volcano" }}get, {{ end }}patch, delete]
+  verbs: [create, get, patch, delete]
 {{- end }}
 {{- end }}

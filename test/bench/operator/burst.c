@@ -1,12 +1,12 @@
 /* burst - how long an operator takes to make the pods of many jobs, and what it spends on it.
  *
- *     burst --jobs 1000 --kind TFJob --pid OPERATOR      applies the jobs and measures what the operator with this process id does
- *     burst --bare --kind TFJob                          stands in for the operator until it is killed: makes the same objects,
- *                                                        as fast as the API server takes them, and nothing else: the limit
- *                                                        the operator is measured against
+ *     burst --jobs 1000 --kind TFJob --pid OPERATOR      applies the jobs and measures what the operator with this
+ * process id does burst --bare --kind TFJob                          stands in for the operator until it is killed:
+ * makes the same objects, as fast as the API server takes them, and nothing else: the limit the operator is measured
+ * against
  *
- * Both hold the watches an operator has (jobs, pods, services). Each job has 1 chief, 1 ps and 2 workers. The last line of
- * a measurement is JSON.
+ * Both hold the watches an operator has (jobs, pods, services). Each job has 1 chief, 1 ps and 2 workers. The last line
+ * of a measurement is JSON.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,14 +40,15 @@ struct burst {
     struct loop *loop;
     struct kube_client *client;
     struct reflector *jobs_watch, *pods_watch, *services_watch;
-    struct map jobs, pods;         /* by name: struct one; struct one of the pod's job */
-    struct map begun;              /* by the bare client: names of jobs */
+    struct map jobs, pods; /* by name: struct one; struct one of the pod's job */
+    struct map begun;      /* by the bare client: names of jobs */
     int64_t sent, acked, failed, running, succeeded;
     int64_t wanted_pods;
     int64_t first_ms, last_apply_ms, last_pod_ms, running_ms, succeeded_ms, finished_ms;
 };
 
-static const struct kube_resource PODS_R = { "", "v1", "pods", "Pod" }, SERVICES_R = { "", "v1", "services", "Service" };
+static const struct kube_resource PODS_R = { "", "v1", "pods", "Pod" },
+                                  SERVICES_R = { "", "v1", "services", "Service" };
 
 /* ---- applying ---- */
 
@@ -56,10 +57,13 @@ static json_t *manifest(const struct burst *b, const char *name)
     static const char *const ROLES_OF_JOB[] = { "Chief", "PS", "Worker" };
     json_t *roles = json_object();
     for (size_t i = 0; i < COUNT_OF(ROLES_OF_JOB); i++)
-        json_object_set_new(roles, ROLES_OF_JOB[i], json_pack("{s:i, s:s, s:{s:{s:[{s:s, s:s}]}}}", "replicas", i == 2 ? 2 : 1, "restartPolicy", "Never",
-            "template", "spec", "containers", "name", b->kind->container, "image", "example/none"));
-    return json_pack("{s:s, s:s, s:{s:s}, s:{s:o, s:{s:s}}}", "apiVersion", b->kind->api_version, "kind", b->kind->resource.kind, "metadata",
-                     "name", name, "spec", b->kind->replica_specs, roles, "runPolicy", "cleanPodPolicy", "None");
+        json_object_set_new(roles, ROLES_OF_JOB[i],
+                            json_pack("{s:i, s:s, s:{s:{s:[{s:s, s:s}]}}}", "replicas", i == 2 ? 2 : 1, "restartPolicy",
+                                      "Never", "template", "spec", "containers", "name", b->kind->container, "image",
+                                      "example/none"));
+    return json_pack("{s:s, s:s, s:{s:s}, s:{s:o, s:{s:s}}}", "apiVersion", b->kind->api_version, "kind",
+                     b->kind->resource.kind, "metadata", "name", name, "spec", b->kind->replica_specs, roles,
+                     "runPolicy", "cleanPodPolicy", "None");
 }
 
 static void apply_next(struct burst *b);
@@ -80,13 +84,18 @@ static void apply_one(struct burst *b, int64_t i)
 {
     char name[128];
     AUTO_FINI(buf) path = BUF_INIT;
-    str_fmt(name, sizeof name, "%s-%lld", b->flags.prefix, (long long)i);
-    struct one *o = xcalloc(1, sizeof *o);
+    str_fmt(name, sizeof(name), "%s-%lld", b->flags.prefix, (long long)i);
+    struct one *o = xcalloc(1, sizeof(*o));
     o->applied_ms = clock_ms();
     map_put(&b->jobs, name, o);
     json_auto_t *job = manifest(b, name);
     kube_path(&path, &b->kind->resource, b->flags.ns, NULL, NULL);
-    kube_send(b->client, &(struct kube_request){ .verb = KUBE_CREATE, .urgency = KUBE_NORMAL, .path = path.data, .body = job, .done = on_applied, .user = b });
+    kube_send(b->client, &(struct kube_request){ .verb = KUBE_CREATE,
+                                                 .urgency = KUBE_NORMAL,
+                                                 .path = path.data,
+                                                 .body = job,
+                                                 .done = on_applied,
+                                                 .user = b });
 }
 
 static void apply_next(struct burst *b)
@@ -109,15 +118,25 @@ static void make(struct burst *b, const struct kube_resource *r, json_t *object)
     AUTO_FINI(buf) path = BUF_INIT;
     json_auto_t *owned = object;
     kube_path(&path, r, b->flags.ns, NULL, NULL);
-    kube_send(b->client, &(struct kube_request){ .verb = KUBE_CREATE, .urgency = KUBE_NORMAL, .path = path.data, .body = owned, .done = on_made, .user = b });
+    kube_send(b->client, &(struct kube_request){ .verb = KUBE_CREATE,
+                                                 .urgency = KUBE_NORMAL,
+                                                 .path = path.data,
+                                                 .body = owned,
+                                                 .done = on_made,
+                                                 .user = b });
 }
 
 static void make_all(struct burst *b, const json_t *object)
 {
     AUTO_FINI(job_view) v = { 0 };
     AUTO_FINI(strlist) none = { 0 };
-    const struct build_settings s = { .trainer_image = "example/none", .pull_policy = "", .tensorboard_image = "", .cluster_domain = "",
-                                      .gang_scheduler = "", .operator_ns = "default", .scraper_namespaces = &none };
+    const struct build_settings s = { .trainer_image = "example/none",
+                                      .pull_policy = "",
+                                      .tensorboard_image = "",
+                                      .cluster_domain = "",
+                                      .gang_scheduler = "",
+                                      .operator_ns = "default",
+                                      .scraper_namespaces = &none };
     job_view_parse(b->kind, object, CLEAN_NONE, &v);
     json_auto_t *spec = job_view_spec(&v);
     if (!b->kind->service_per_replica) {
@@ -169,8 +188,9 @@ static void on_pod(void *user, const json_t *object)
 {
     struct burst *b = user;
     char label[100];
-    str_fmt(label, sizeof label, "%sjob-name", b->kind->label_prefix);
-    const char *job = json_string_value(json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), label));
+    str_fmt(label, sizeof(label), "%sjob-name", b->kind->label_prefix);
+    const char *job =
+        json_string_value(json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), label));
     struct one *o = job != NULL ? map_get(&b->jobs, job) : NULL;
     if (o == NULL)
         return;
@@ -200,7 +220,8 @@ static void ignore_gone(void *user, const char *ns, const char *name, const char
 {
     (void)user, (void)ns, (void)name, (void)uid, (void)last;
 }
-static void ignore_each(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid), void *reflector)
+static void ignore_each(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid),
+                        void *reflector)
 {
     (void)user, (void)tell, (void)reflector;
 }
@@ -212,12 +233,15 @@ static void ignore_synced(void *user)
 static void watch(struct burst *b)
 {
     const char *ns = b->flags.ns;
-    b->jobs_watch = reflector_new(b->client, &(struct reflector_spec){ .resource = b->kind->resource, .ns = ns, .name = "jobs" },
-                                  &(struct reflector_user){ on_job, ignore_gone, ignore_each, ignore_synced, b });
+    b->jobs_watch =
+        reflector_new(b->client, &(struct reflector_spec){ .resource = b->kind->resource, .ns = ns, .name = "jobs" },
+                      &(struct reflector_user){ on_job, ignore_gone, ignore_each, ignore_synced, b });
     b->pods_watch = reflector_new(b->client, &(struct reflector_spec){ .resource = PODS_R, .ns = ns, .name = "pods" },
                                   &(struct reflector_user){ on_pod, ignore_gone, ignore_each, ignore_synced, b });
-    b->services_watch = reflector_new(b->client, &(struct reflector_spec){ .resource = SERVICES_R, .ns = ns, .metadata_only = true, .name = "services" },
-                                      &(struct reflector_user){ ignore_object, ignore_gone, ignore_each, ignore_synced, b });
+    b->services_watch = reflector_new(
+        b->client,
+        &(struct reflector_spec){ .resource = SERVICES_R, .ns = ns, .metadata_only = true, .name = "services" },
+        &(struct reflector_user){ ignore_object, ignore_gone, ignore_each, ignore_synced, b });
 }
 
 /* Turns the loop until the condition holds; false after LIMIT_MS. */
@@ -297,7 +321,8 @@ static void run_idle(struct burst *b, json_t *out)
     turn_for(b, b->flags.idle_s * 1000);
     stamp(out, "idle_to");
     json_object_set_new(out, "idle_rss_mb", json_real(look(b->flags.pid).rss_mb));
-    json_object_set_new(out, "idle_cpu_ms_a_second", json_real((look(b->flags.pid).cpu_ms - before.cpu_ms) / (double)b->flags.idle_s));
+    json_object_set_new(out, "idle_cpu_ms_a_second",
+                        json_real((look(b->flags.pid).cpu_ms - before.cpu_ms) / (double)b->flags.idle_s));
 }
 
 static void run_burst(struct burst *b, json_t *out)
@@ -336,7 +361,7 @@ static void run_singles(struct burst *b, json_t *out)
         took[n++] = b->last_pod_ms - began;
         turn_for(b, 200);
     }
-    qsort(took, n, sizeof took[0], by_time);
+    qsort(took, n, sizeof(took[0]), by_time);
     json_object_set_new(out, "singles", json_integer((json_int_t)n));
     if (n > 0) {
         json_object_set_new(out, "single_p50_ms", json_integer(took[n / 2]));
@@ -360,15 +385,22 @@ static void run_finish(struct burst *b, json_t *out)
     for (int64_t i = 0; i < total; i++) {
         char name[128];
         AUTO_FINI(buf) path = BUF_INIT;
-        str_fmt(name, sizeof name, "%s-%lld-chief-0", b->flags.prefix, (long long)i);
+        str_fmt(name, sizeof(name), "%s-%lld-chief-0", b->flags.prefix, (long long)i);
         kube_path(&path, &PODS_R, b->flags.ns, name, NULL);
-        kube_send(b->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH, .urgency = KUBE_NORMAL, .path = path.data, .body = patch,
-                                                     .metadata_only = true, .done = on_patched, .user = b });
+        kube_send(b->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                     .urgency = KUBE_NORMAL,
+                                                     .path = path.data,
+                                                     .body = patch,
+                                                     .metadata_only = true,
+                                                     .done = on_patched,
+                                                     .user = b });
     }
     bool all = TURN_UNTIL(b, b->succeeded >= total);
     json_object_set_new(out, "all_succeeded", json_boolean(all));
-    json_object_set_new(out, "succeeded_after_last_chief_s", json_real((double)(b->succeeded_ms - b->finished_ms) / 1000));
-    json_object_set_new(out, "finish_cpu_ms_a_job", json_real((look(b->flags.pid).cpu_ms - before.cpu_ms) / (double)MAX(total, 1)));
+    json_object_set_new(out, "succeeded_after_last_chief_s",
+                        json_real((double)(b->succeeded_ms - b->finished_ms) / 1000));
+    json_object_set_new(out, "finish_cpu_ms_a_job",
+                        json_real((look(b->flags.pid).cpu_ms - before.cpu_ms) / (double)MAX(total, 1)));
 }
 
 static int run(struct burst *b, struct err *e)
@@ -379,11 +411,13 @@ static int run(struct burst *b, struct err *e)
     AUTO_FINI(buf) line = BUF_INIT;
     if (kube_config_load(b->flags.kubeconfig, NULL, &config, e) < 0)
         return -1;
-    AUTO(kube_client) *client = kube_client_new(loop, config, &(struct kube_settings){ .user_agent = "bench", .field_manager = "bench", .at_once = 64 });
+    AUTO(kube_client) *client = kube_client_new(
+        loop, config, &(struct kube_settings){ .user_agent = "bench", .field_manager = "bench", .at_once = 64 });
     b->loop = loop;
     b->client = client;
     watch(b);
-    if (!TURN_UNTIL(b, reflector_synced(b->jobs_watch) && reflector_synced(b->pods_watch) && reflector_synced(b->services_watch)))
+    if (!TURN_UNTIL(b, reflector_synced(b->jobs_watch) && reflector_synced(b->pods_watch) &&
+                           reflector_synced(b->services_watch)))
         return err_set(e, ERR_TIMEOUT, "the watches do not begin");
     if (b->flags.bare) {
         printf("watching\n");
@@ -424,7 +458,9 @@ int main(int argc, char **argv)
         OPT_BOOL("finish", &b.flags.finish, "end all chiefs and wait for Succeeded"),
         OPT_END,
     };
-    const struct opt_program program = { .name = "burst", .usage = "[flags]", .about = "Measures an operator with many jobs at once." };
+    const struct opt_program program = { .name = "burst",
+                                         .usage = "[flags]",
+                                         .about = "Measures an operator with many jobs at once." };
     if (opt_parse(&program, table, argc, argv, &args, &parsed, &e) == 0 && parsed == OPT_OK) {
         b.kind = str_eq(b.flags.kind, "TrainJob") ? &KIND_TRAINJOB : &KIND_TFJOB;
         if (run(&b, &e) == 0)

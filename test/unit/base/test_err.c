@@ -89,8 +89,9 @@ START_TEST(every_code_has_its_exit_code)
     static const struct {
         enum err_code code;
         int exit_code;
-    } WANT[] = { { ERR_NONE, 0 },     { ERR_INPUT, 2 },     { ERR_DIVERGED, 3 },    { ERR_IO, 138 },      { ERR_LOST, 138 },
-                 { ERR_FENCED, 138 }, { ERR_REFUSED, 2 },   { ERR_NOT_FOUND, 2 },   { ERR_STOPPED, 143 }, { ERR_INTERNAL, 138 } };
+    } WANT[] = { { ERR_NONE, 0 },      { ERR_INPUT, 2 },     { ERR_DIVERGED, 3 }, { ERR_IO, 138 },
+                 { ERR_LOST, 138 },    { ERR_FENCED, 138 },  { ERR_REFUSED, 2 },  { ERR_NOT_FOUND, 2 },
+                 { ERR_STOPPED, 143 }, { ERR_INTERNAL, 138 } };
     for (size_t i = 0; i < sizeof(WANT) / sizeof(WANT[0]); i++) {
         struct err e = { .code = WANT[i].code };
         ck_assert_int_eq(err_exit_code(&e), WANT[i].exit_code);

@@ -51,7 +51,7 @@ START_TEST(fields_in_text)
                (struct log_field[]){ LOG_INT("step", 1400), LOG_NUM("loss", 0.14332), LOG_STR("who", "worker-1") });
     log_fields(LOG_DEBUG, "saved", 2, (struct log_field[]){ LOG_NUM("loss", NAN), LOG_STR("none", NULL) });
     ck_assert_str_eq(captured(),
-                     "[worker-1] step 1400 loss 0.1433 who worker-1\n[worker-1] debug: saved loss NaN none \n");
+                     "[worker-1] step 1400 loss 0.1433 who worker-1\n[worker-1] debug: saved loss nan none \n");
 }
 END_TEST
 

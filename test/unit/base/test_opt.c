@@ -9,7 +9,8 @@
 static const struct opt_program PROGRAM = {
     .name = "trainyard-test",
     .usage = "[flags] FILE...",
-    .about = "Does nothing at all, but says so at a length that makes this sentence wrap at the right margin of the text.",
+    .about =
+        "Does nothing at all, but says so at a length that makes this sentence wrap at the right margin of the text.",
     .epilog = "Exit codes: 0 finished; 2 bad input.",
 };
 
@@ -28,7 +29,8 @@ static void table(struct values *v, struct opt out[TABLE])
         OPT_INT("task-index", "TEST_TASK_INDEX", "N", &v->task_index, 0, 1000, "index within the role"),
         OPT_INT("a-port-with-a-very-long-name", NULL, "PORT", &v->port, 1, 65535, "where it listens"),
         OPT_SECTION("Run"),
-        OPT_BOOL("fresh", &v->fresh, "move what an earlier run left out of the way and begin again; the old files are kept beside"),
+        OPT_BOOL("fresh", &v->fresh,
+                 "move what an earlier run left out of the way and begin again; the old files are kept beside"),
         OPT_LIST("set", "KEY=VALUE", &v->sets, "change a field of the job"),
         OPT_END,
     };

@@ -18,10 +18,20 @@ static const struct {
     bool good;
     int64_t value;
 } WHOLE[] = {
-    { "0", true, 0 },        { "-5", true, -5 },      { "100", true, 100 },  { "+7", true, 7 },
-    { "101", false, 0 },     { "-6", false, 0 },      { "", false, 0 },      { " 1", false, 0 },
-    { "1 ", false, 0 },      { "1x", false, 0 },      { "1.0", false, 0 },   { "0x10", false, 0 },
-    { "99999999999999999999", false, 0 }, { "-", false, 0 },
+    { "0", true, 0 },
+    { "-5", true, -5 },
+    { "100", true, 100 },
+    { "+7", true, 7 },
+    { "101", false, 0 },
+    { "-6", false, 0 },
+    { "", false, 0 },
+    { " 1", false, 0 },
+    { "1 ", false, 0 },
+    { "1x", false, 0 },
+    { "1.0", false, 0 },
+    { "0x10", false, 0 },
+    { "99999999999999999999", false, 0 },
+    { "-", false, 0 },
 };
 START_TEST(whole_numbers)
 {
@@ -62,14 +72,26 @@ START_TEST(real_numbers_and_truth)
 }
 END_TEST
 
-static const char *const OPTIMIZERS[] = { "SGD", "Adam", "AdamW", NULL, "RMSprop", "Adagrad", "Adadelta", "Nadam", "Ftrl" };
+static const char *const OPTIMIZERS[] = { "SGD",     "Adam",     "AdamW", NULL,  "RMSprop",
+                                          "Adagrad", "Adadelta", "Nadam", "Ftrl" };
 static const struct {
     const char *word, *want;
 } MISSPELT[] = {
-    { "Adamm", "Adam" },     { "adam", "Adam" },   { "RMSProp", "RMSprop" }, { "rmsprob", "RMSprop" },
-    { "AdaGrad", "Adagrad" }, { "sgd", "SGD" },     { "Adadelte", "Adadelta" }, { "Lion", NULL },
-    { "", NULL },            { "x", NULL },        { "qqqqqq", NULL },       { "Flrt", "Ftrl" },
-    { "sdg", "SGD" },        { "sg", "SGD" },    { "Ftlr", "Ftrl" },
+    { "Adamm", "Adam" },
+    { "adam", "Adam" },
+    { "RMSProp", "RMSprop" },
+    { "rmsprob", "RMSprop" },
+    { "AdaGrad", "Adagrad" },
+    { "sgd", "SGD" },
+    { "Adadelte", "Adadelta" },
+    { "Lion", NULL },
+    { "", NULL },
+    { "x", NULL },
+    { "qqqqqq", NULL },
+    { "Flrt", "Ftrl" },
+    { "sdg", "SGD" },
+    { "sg", "SGD" },
+    { "Ftlr", "Ftrl" },
     { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL },
 };
 START_TEST(misspelt_words_find_their_neighbour)
@@ -103,8 +125,8 @@ END_TEST
 static const struct {
     uint64_t bytes;
     const char *text;
-} BYTES[] = { { 0, "0 B" },           { 812, "812 B" },         { 1023, "1023 B" },          { 1024, "1.0 KiB" },
-              { 1572864, "1.5 MiB" }, { 1048575, "1.0 MiB" },   { UINT64_MAX, "16.0 EiB" },  { 1 << 30, "1.0 GiB" } };
+} BYTES[] = { { 0, "0 B" },           { 812, "812 B" },       { 1023, "1023 B" },         { 1024, "1.0 KiB" },
+              { 1572864, "1.5 MiB" }, { 1048575, "1.0 MiB" }, { UINT64_MAX, "16.0 EiB" }, { 1 << 30, "1.0 GiB" } };
 START_TEST(bytes_for_people)
 {
     char out[32];
@@ -115,14 +137,45 @@ END_TEST
 static const struct {
     double seconds;
     const char *text;
-} DURATIONS[] = { { 0, "0 ms" },         { 0.18, "180 ms" },     { 0.9999, "1 s" },          { 1.5, "1.5 s" },
-                  { 42, "42 s" },        { 59.9, "1 min" },      { 60, "1 min" },            { 125, "2 min 5 s" },
-                  { 7380, "2 h 3 min" }, { 86400 * 3, "3 d" },   { 90000, "1 d 1 h" },       { (double)NAN, "?" },
+} DURATIONS[] = { { 0, "0 ms" },         { 0.18, "180 ms" },       { 0.9999, "1 s" },    { 1.5, "1.5 s" },
+                  { 42, "42 s" },        { 59.9, "1 min" },        { 60, "1 min" },      { 125, "2 min 5 s" },
+                  { 7380, "2 h 3 min" }, { 86400 * 3, "3 d" },     { 90000, "1 d 1 h" }, { (double)NAN, "?" },
                   { -1, "?" },           { (double)INFINITY, "?" } };
 START_TEST(durations_for_people)
 {
     char out[32];
     ck_assert_str_eq(str_duration(DURATIONS[_i].seconds, out), DURATIONS[_i].text);
+}
+END_TEST
+
+static const struct {
+    float v;
+    const char *text;
+} FLOATS[] = { { 0.905f, "0.905" },
+               { 0.1f, "0.1" },
+               { 1, "1" },
+               { 60, "60" },
+               { -0.0f, "-0" },
+               { 1e-45f, "1.4013e-45" },
+               { 16777216, "16777216" },
+               { 0.00018561725f, "0.00018561725" },
+               { 1018.95447f, "1018.95447" } };
+START_TEST(floats_have_the_fewest_digits)
+{
+    char text[32];
+    ck_assert_str_eq(str_float(FLOATS[_i].v, text), FLOATS[_i].text);
+    ck_assert(strtof(text, NULL) == FLOATS[_i].v);
+    ck_assert(str_float_decimal(FLOATS[_i].v) == strtod(FLOATS[_i].text, NULL));
+}
+END_TEST
+
+START_TEST(doubles_have_the_fewest_digits)
+{
+    char text[32];
+    ck_assert_str_eq(str_double(0.905, text), "0.905");
+    ck_assert_str_eq(str_double((double)0.905f, text), "0.9049999713897705");
+    ck_assert_str_eq(str_double(1.0 / 3, text), "0.3333333333333333");
+    ck_assert_str_eq(str_double(0.1 + 0.2, text), "0.30000000000000004");
 }
 END_TEST
 
@@ -175,6 +228,8 @@ Suite *test_suite(void)
     tcase_add_test(t, formatting_says_when_it_was_cut);
     tcase_add_loop_test(t, bytes_for_people, 0, COUNT_OF(BYTES));
     tcase_add_loop_test(t, durations_for_people, 0, COUNT_OF(DURATIONS));
+    tcase_add_loop_test(t, floats_have_the_fewest_digits, 0, COUNT_OF(FLOATS));
+    tcase_add_test(t, doubles_have_the_fewest_digits);
     tcase_add_test(t, lists_split_and_find);
     tcase_add_test(t, maps_keep_order_and_replace);
     suite_add_tcase(s, t);

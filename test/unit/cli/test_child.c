@@ -1,5 +1,5 @@
-#include "cli/child.h"
 #include "check_main.h"
+#include "cli/child.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,12 +1,14 @@
-#include "cli/cli.h"
 #include "check_main.h"
+#include "cli/cli.h"
 
 #include <string.h>
 
 static const struct {
     uint64_t n;
     const char *text;
-} COUNTS[] = { { 0, "0" }, { 999, "999" }, { 1000, "1,000" }, { 101770, "101,770" }, { UINT64_MAX, "18,446,744,073,709,551,615" } };
+} COUNTS[] = {
+    { 0, "0" }, { 999, "999" }, { 1000, "1,000" }, { 101770, "101,770" }, { UINT64_MAX, "18,446,744,073,709,551,615" }
+};
 START_TEST(counts_for_people)
 {
     char out[32];

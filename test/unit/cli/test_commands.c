@@ -1,6 +1,6 @@
 /* The commands that print, as a person runs them: arguments in, text and exit code out. */
-#include "cli/cli.h"
 #include "check_main.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,8 @@ static void assert_golden(const char *name)
 
 static void setup(void)
 {
-    static const char *const VARIABLES[] = { "TF_CONFIG", "JOB_NAME", "TASK_INDEX", "PS_HOSTS", "WORKER_HOSTS", "CHIEF_HOST" };
+    static const char *const VARIABLES[] = { "TF_CONFIG", "JOB_NAME",     "TASK_INDEX",
+                                             "PS_HOSTS",  "WORKER_HOSTS", "CHIEF_HOST" };
     for (size_t i = 0; i < COUNT_OF(VARIABLES); i++)
         unsetenv(VARIABLES[i]);
     out = (struct buf)BUF_INIT;
@@ -97,10 +98,12 @@ END_TEST
 START_TEST(a_tensor_is_shown)
 {
     run_ok(show_command, "show checkpoint --tensor f32 " TF "ckpt_types/t");
-    ck_assert_str_eq(out.data, "f32  float32 (2, 3)\n  min 0  max 5  mean 2.5  standard deviation 1.70783\n0 1 2\n3 4 5\n");
+    ck_assert_str_eq(out.data,
+                     "f32  float32 (2, 3)\n  min 0  max 5  mean 2.5  standard deviation 1.70783\n0 1 2\n3 4 5\n");
     run_ok(show_command, "show checkpoint --tensor empty " TF "ckpt_types/t");
     ck_assert_str_eq(out.data, "empty  float32 (0, 3)\n\n");
-    run_bad(show_command, "show checkpoint --tensor dense/kernal " TF "ckpt_tf1", "no tensor 'dense/kernal'; did you mean 'dense/kernel'?");
+    run_bad(show_command, "show checkpoint --tensor dense/kernal " TF "ckpt_tf1",
+            "no tensor 'dense/kernal'; did you mean 'dense/kernel'?");
 }
 END_TEST
 
@@ -108,7 +111,7 @@ START_TEST(no_checkpoint_no_list)
 {
     run_bad(show_command, "show checkpoint test/data/cli", "test/data/cli: no checkpoint is there");
     run_bad(show_command, "show checkpoint nowhere/model.ckpt-1", "no checkpoint nowhere/model.ckpt-1 (no such folder");
-    run_bad(show_command, "show checkpoint test/data/cli/mnist.yaml", "mnist.yaml is no TensorFlow V2 checkpoint");
+    run_bad(show_command, "show checkpoint test/data/cli/mnist.yaml", "mnist.yaml is not a TensorFlow V2 checkpoint");
     run_bad(show_command, "show checkpoint", "trainyard show checkpoint needs an argument");
     run_bad(show_command, "show chekpoint x", "thing to show 'chekpoint' is not known; did you mean 'checkpoint'?");
 }
@@ -139,6 +142,39 @@ START_TEST(an_export_that_fails_leaves_nothing)
     run_bad(export_command, "export " TF "ckpt_tf1", "needs -o FILE");
     run_bad(export_command, "export " TF "ckpt_tf1 -o x --format zip", "--format: 'zip' is not known");
     run_bad(export_command, "export " TF "ckpt_tf1 -o /dev/null", "/dev/null: not a regular file");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o model.onnx",
+            "-o model.onnx: '.onnx' is not known; the extension must be .safetensors, .npz, .keras or .weights.h5");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o model.h5", "'.h5' is not known");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras --format npz",
+            "model.keras would be a file of keras, not npz");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras --all",
+            "--all: a keras file holds the model's variables only");
+    run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras",
+            "/../model.json: no such file; it says which layers");
+    ck_assert(!file_exists("model.keras") && !file_exists("model.onnx"));
+}
+END_TEST
+
+/* What Keras makes of these files is seen by make interop. */
+START_TEST(an_export_for_keras)
+{
+    static const char *const NAMES[] = { "keras", "weights.h5" };
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
+        auto_free char *file = xasprintf("/tmp/trainyard-test-%d.%s", (int)getpid(), NAMES[i]);
+        auto_free char *line = xasprintf("export test/data/cli/run -o %s", file);
+        AUTO_FINI(buf) first = BUF_INIT, again = BUF_INIT;
+        run_ok(export_command, line);
+        ck_assert_ptr_nonnull(
+            strstr(out.data, ": 10 tensors, 112 B, from test/data/cli/run/checkpoints/model.ckpt-1\n"));
+        ck_ok_e(file_read(file, 1 << 20, &first, &e));
+        run_ok(export_command, line);
+        ck_ok_e(file_read(file, 1 << 20, &again, &e));
+        ck_assert_uint_eq(first.len, again.len); /* the same model gives the same bytes */
+        ck_assert_mem_eq(first.data, again.data, first.len);
+        ck_assert_ptr_nonnull(memmem(first.data, first.len, "\x89HDF\r\n\x1a\n", 8));
+        ck_assert_ptr_nonnull(memmem(first.data, first.len, "batch_normalization", 19));
+        ck_ok_e(file_remove(file, &e));
+    }
 }
 END_TEST
 
@@ -161,7 +197,9 @@ START_TEST(manifests_are_judged)
 {
     int code;
     run_ok(validate_command, "validate test/data/cli/mnist.yaml");
-    ck_assert_str_eq(out.data, "test/data/cli/mnist.yaml: ok (TrainJob mnist, 101,770 parameters, 1 ps, 2 workers, 1 chief, 5 epochs)\n");
+    ck_assert_str_eq(
+        out.data,
+        "test/data/cli/mnist.yaml: ok (TrainJob mnist, 101,770 parameters, 1 ps, 2 workers, 1 chief, 5 epochs)\n");
     run_ok(validate_command, "validate --set fit.epochs=1 --set replicaSpecs.PS.replicas=3 test/data/cli/mnist.yaml");
     ck_assert_ptr_nonnull(strstr(out.data, "3 ps, 2 workers, 1 chief, 1 epoch)"));
     ck_assert_int_eq(run(validate_command, "validate nowhere.yaml test/data/cli/mnist.yaml", &code), 0);
@@ -186,8 +224,9 @@ START_TEST(a_cluster_is_shown)
     run_ok(show_command, "show cluster");
     ck_assert_ptr_nonnull(strstr(out.data, "Running single-machine training"));
     run_ok(show_command, "show cluster --job-name=worker --task-index=0 --ps-hosts=p:1,q:2 --worker-hosts=a:1,b:2");
-    ck_assert_str_eq(out.data, "this task   worker-0 (hosts the chief)\nchief at    a:1\nps-0        p:1\nps-1        q:2\n"
-                               "worker-0    a:1\nworker-1    b:2\n");
+    ck_assert_str_eq(out.data,
+                     "this task   worker-0 (hosts the chief)\nchief at    a:1\nps-0        p:1\nps-1        q:2\n"
+                     "worker-0    a:1\nworker-1    b:2\n");
     setenv("TF_CONFIG", "{\"cluster\":{\"worker\":[\"a:1\"]},\"task\":{\"type\":\"worker\",\"index\":7}}", 1);
     run_bad(show_command, "show cluster", "7");
 }
@@ -210,6 +249,7 @@ Suite *test_suite(void)
     tcase_add_test(t, no_checkpoint_no_list);
     tcase_add_test(t, an_export_leaves_slots_and_counters_out);
     tcase_add_test(t, an_export_that_fails_leaves_nothing);
+    tcase_add_test(t, an_export_for_keras);
     tcase_add_test(t, events_are_listed);
     tcase_add_test(t, manifests_are_judged);
     tcase_add_test(t, a_model_is_shown);

@@ -1,5 +1,5 @@
-#include "cli/console.h"
 #include "check_main.h"
+#include "cli/console.h"
 
 #include <string.h>
 
@@ -21,8 +21,8 @@ static const struct {
 };
 START_TEST(colours_are_for_terminals)
 {
-    struct console c = console_for(TERMINALS[_i].is_terminal, TERMINALS[_i].no_color, TERMINALS[_i].term, TERMINALS[_i].columns,
-                                   TERMINALS[_i].json);
+    struct console c = console_for(TERMINALS[_i].is_terminal, TERMINALS[_i].no_color, TERMINALS[_i].term,
+                                   TERMINALS[_i].columns, TERMINALS[_i].json);
     ck_assert_int_eq(c.terminal, TERMINALS[_i].want);
     ck_assert_uint_eq(c.width, TERMINALS[_i].width);
 }
@@ -57,7 +57,7 @@ START_TEST(the_chiefs_routine_lines_become_bars)
     ck_assert_int_eq(progress_line_kind("epoch 2/5 done loss 0.1"), LINE_EPOCH);
     ck_assert_int_eq(progress_line_kind("epoch 2/5 is late"), LINE_SHOW);
     ck_assert_int_eq(progress_line_kind("saved checkpoint"), LINE_SHOW);
-    progress_epoch_line("epoch 2/5 done loss 0.1 val_loss 0.2", &out);
+    progress_epoch_line("epoch 2/5 done loss 0.1 val_loss 0.2", 80, &out);
     ck_assert_str_eq(out.data, "Epoch 2/5 [====================] 100%  loss 0.1 val_loss 0.2");
 }
 END_TEST

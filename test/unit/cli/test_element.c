@@ -1,5 +1,5 @@
-#include "cli/element.h"
 #include "check_main.h"
+#include "cli/element.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,8 +14,8 @@ static const struct {
     const char *text;
     double number;
 } CASES[] = {
-    { DT_FLOAT, "\x00\x00\x80\x3f\xcd\xcc\xcc\x3d", 1, "0.100000001", 0.10000000149011612 },
-    { DT_DOUBLE, "\x9a\x99\x99\x99\x99\x99\xb9\x3f", 0, "0.10000000000000001", 0.1 },
+    { DT_FLOAT, "\x00\x00\x80\x3f\xcd\xcc\xcc\x3d", 1, "0.1", 0.10000000149011612 },
+    { DT_DOUBLE, "\x9a\x99\x99\x99\x99\x99\xb9\x3f", 0, "0.1", 0.1 },
     { DT_INT8, "\x01\xff", 1, "-1", -1 },
     { DT_INT16, "\xd4\xfe", 0, "-300", -300 },
     { DT_INT32, "\xff\xff\xff\xff", 0, "-1", -1 },

@@ -1,6 +1,6 @@
 /* The launcher with test/fake's shell scripts in place of the replicas: real processes, pipes and signals. */
-#include "cli/launcher.h"
 #include "check_main.h"
+#include "cli/launcher.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,13 +14,12 @@
 #include "base/file.h"
 #include "base/stop.h"
 
-static const char CLUSTER_JOB[] =
-    "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: fake}\n"
-    "spec:\n  model: {inputShape: [2], layers: [{Dense: {units: 1}}]}\n"
-    "  compile: {optimizer: SGD, loss: mean_squared_error}\n"
-    "  data: {train: {format: npy, features: x.npy, labels: y.npy}}\n  fit: {epochs: 1}\n"
-    "  runPolicy: {backoffLimit: 3}\n"
-    "  replicaSpecs: {Chief: {}, PS: {replicas: 1}, Worker: {replicas: 2}}\n";
+static const char CLUSTER_JOB[] = "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: fake}\n"
+                                  "spec:\n  model: {inputShape: [2], layers: [{Dense: {units: 1}}]}\n"
+                                  "  compile: {optimizer: SGD, loss: mean_squared_error}\n"
+                                  "  data: {train: {format: npy, features: x.npy, labels: y.npy}}\n  fit: {epochs: 1}\n"
+                                  "  runPolicy: {backoffLimit: 3}\n"
+                                  "  replicaSpecs: {Chief: {}, PS: {replicas: 1}, Worker: {replicas: 2}}\n";
 
 /* Everything a run wrote, and how it ended. */
 struct run {
@@ -41,7 +40,11 @@ static __attribute__((noreturn)) void launch(const char *yaml, const char *const
     setenv("TRAINYARD_BIN_DIR", "test/fake", 1);
     for (size_t i = 0; i < n; i++)
         setenv(env[i][0], env[i][1], 1);
-    struct launch l = { .job_file = "job.yaml", .data_dir = "data", .output_dir = "out", .uid = "u-1", .log_level = "info",
+    struct launch l = { .job_file = "job.yaml",
+                        .data_dir = "data",
+                        .output_dir = "out",
+                        .uid = "u-1",
+                        .log_level = "info",
                         .log_format = "text" };
     if (job_parse(yaml, strlen(yaml), "job.yaml", &job, &e) < 0 || stop_install(&e) < 0)
         _exit(98);
@@ -102,17 +105,18 @@ static void teardown(void)
     buf_fini(&run.text);
 }
 
-#define BEGIN(yaml, ...)                                                                           \
-    do {                                                                                           \
-        static const char *const env_[][2] = { __VA_ARGS__ };                                      \
-        begin(yaml, env_, COUNT_OF(env_));                                                         \
+#define BEGIN(yaml, ...)                                                                                               \
+    do {                                                                                                               \
+        static const char *const env_[][2] = { __VA_ARGS__ };                                                          \
+        begin(yaml, env_, COUNT_OF(env_));                                                                             \
     } while (0)
 #define SERVE "trap 'echo saved >&2; exit 143' TERM; echo up; while :; do sleep 0.01; done"
 
 START_TEST(a_job_runs_and_ends)
 {
     BEGIN(CLUSTER_JOB, { "FAKE_ps_0", "sleep 0.05" }, { "FAKE_worker_0", "echo \"$@\"" },
-          { "FAKE_worker_1", "echo uid $TRAINYARD_JOB_UID threads $OPENBLAS_NUM_THREADS name=$JOB_NAME.; echo $TF_CONFIG" },
+          { "FAKE_worker_1",
+            "echo uid $TRAINYARD_JOB_UID threads $OPENBLAS_NUM_THREADS name=$JOB_NAME.; echo $TF_CONFIG" },
           { "FAKE_chief_0", "echo 'step 5 loss 0.5' >&2; sleep 0.02; exit 0" }, { "JOB_NAME", "left over" });
     finish();
     ck_assert_int_eq(run.code, 0);
@@ -139,11 +143,14 @@ START_TEST(a_replica_that_dies_comes_back)
 {
     auto_free char *file = xasprintf("/tmp/trainyard-test-%d", (int)getpid());
     auto_free char *script = xasprintf("if [ -e %s ]; then rm %s; exit 0; fi; touch %s; kill -9 $$", file, file, file);
-    const char *const env[][2] = { { "FAKE_chief_0", script }, { "FAKE_ps_0", "" }, { "FAKE_worker_0", "" }, { "FAKE_worker_1", "" } };
+    const char *const env[][2] = {
+        { "FAKE_chief_0", script }, { "FAKE_ps_0", "" }, { "FAKE_worker_0", "" }, { "FAKE_worker_1", "" }
+    };
     begin(CLUSTER_JOB, env, COUNT_OF(env));
     finish();
     ck_assert_int_eq(run.code, 0);
-    assert_said("warning: chief-0 was killed by signal 9 (Killed); starting it again in 10 ms (restart 1 of at most 3)\n");
+    assert_said(
+        "warning: chief-0 was killed by signal 9 (Killed); starting it again in 10 ms (restart 1 of at most 3)\n");
 }
 END_TEST
 
@@ -159,7 +166,8 @@ END_TEST
 
 START_TEST(its_reason_is_found_in_json_too)
 {
-    BEGIN(CLUSTER_JOB, { "FAKE_JSON", "1" }, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", SERVE }, { "FAKE_chief_0", SERVE },
+    BEGIN(CLUSTER_JOB, { "FAKE_JSON", "1" }, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", SERVE },
+          { "FAKE_chief_0", SERVE },
           { "FAKE_worker_1", "echo '{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}' >&2; exit 2" });
     finish();
     ck_assert_int_eq(run.code, 2);
@@ -171,7 +179,8 @@ END_TEST
 
 START_TEST(restarts_have_a_limit)
 {
-    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", "exit 138" }, { "FAKE_chief_0", SERVE }, { "FAKE_worker_1", SERVE });
+    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", "exit 138" }, { "FAKE_chief_0", SERVE },
+          { "FAKE_worker_1", SERVE });
     finish();
     ck_assert_int_eq(run.code, 138);
     assert_said("3 restarts were made (runPolicy.backoffLimit)");
@@ -180,8 +189,10 @@ END_TEST
 
 START_TEST(a_signal_stops_the_chief_first)
 {
-    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", SERVE }, { "FAKE_worker_1", SERVE }, { "FAKE_chief_0", SERVE });
-    ck_assert(read_until("[chief-0] up") && read_until("[ps-0] up") && read_until("[worker-0] up") && read_until("[worker-1] up"));
+    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", SERVE }, { "FAKE_worker_0", SERVE }, { "FAKE_worker_1", SERVE },
+          { "FAKE_chief_0", SERVE });
+    ck_assert(read_until("[chief-0] up") && read_until("[ps-0] up") && read_until("[worker-0] up") &&
+              read_until("[worker-1] up"));
     kill(run.pid, SIGINT);
     finish();
     ck_assert_int_eq(run.code, 143);
@@ -226,7 +237,8 @@ START_TEST(no_process_is_left_behind_when_it_is_killed)
 {
     static const char script[] = "echo \"at pid $$ .\"; while :; do sleep 0.01; done";
     pid_t pids[4];
-    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", script }, { "FAKE_worker_0", script }, { "FAKE_worker_1", script }, { "FAKE_chief_0", script });
+    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", script }, { "FAKE_worker_0", script }, { "FAKE_worker_1", script },
+          { "FAKE_chief_0", script });
     static const char *const names[] = { "[ps-0] at", "[worker-0] at", "[worker-1] at", "[chief-0] at" };
     for (size_t i = 0; i < COUNT_OF(names); i++)
         ck_assert(read_until(names[i]));

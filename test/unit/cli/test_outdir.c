@@ -1,5 +1,5 @@
-#include "cli/outdir.h"
 #include "check_main.h"
+#include "cli/outdir.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,28 +11,36 @@ static const struct {
     struct outdir_seen seen;
     enum outdir_wish wish;
     int plan;
+    enum rerun need;
 } CASES[] = {
-    { { .empty = true }, OUTDIR_ANY, OUTDIR_NEW },
-    { { .empty = true }, OUTDIR_FRESH, OUTDIR_NEW },
-    { { .empty = true }, OUTDIR_RESUME, -1 },
-    { { .present = true, .ours = true }, OUTDIR_ANY, OUTDIR_CONTINUE },
-    { { .present = true, .ours = true }, OUTDIR_RESUME, OUTDIR_CONTINUE },
-    { { .present = true, .ours = true }, OUTDIR_FRESH, OUTDIR_MOVE },
-    { { .present = true, .ours = true, .finished = true }, OUTDIR_ANY, OUTDIR_DONE },
-    { { .present = true, .ours = true, .finished = true }, OUTDIR_RESUME, OUTDIR_REOPEN },
-    { { .present = true, .ours = true, .finished = true }, OUTDIR_FRESH, OUTDIR_MOVE },
-    { { .present = true }, OUTDIR_ANY, OUTDIR_NEW },   /* a folder with other things in it */
-    { { .present = true }, OUTDIR_FRESH, -1 },         /* which is never moved */
-    { { .present = true, .empty = true }, OUTDIR_FRESH, OUTDIR_NEW },
-    { { .present = true, .checkpoints = true }, OUTDIR_ANY, OUTDIR_CONTINUE }, /* brought home from a cluster */
-    { { .present = true, .checkpoints = true }, OUTDIR_RESUME, OUTDIR_CONTINUE },
-    { { .present = true, .checkpoints = true }, OUTDIR_FRESH, -1 },
+    { { .empty = true }, OUTDIR_ANY, OUTDIR_NEW, RERUN_FREE },
+    { { .empty = true }, OUTDIR_FRESH, OUTDIR_NEW, RERUN_FREE },
+    { { .empty = true }, OUTDIR_RESUME, -1, RERUN_FREE },
+    { { .present = true, .ours = true }, OUTDIR_ANY, OUTDIR_CONTINUE, RERUN_FREE },
+    { { .present = true, .ours = true }, OUTDIR_RESUME, OUTDIR_CONTINUE, RERUN_FREE },
+    { { .present = true, .ours = true }, OUTDIR_FRESH, OUTDIR_MOVE, RERUN_FREE },
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_ANY, OUTDIR_DONE, RERUN_FREE },
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_RESUME, OUTDIR_REOPEN, RERUN_FREE },
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_FRESH, OUTDIR_MOVE, RERUN_FREE },
+    { { .present = true }, OUTDIR_ANY, OUTDIR_NEW, RERUN_FREE }, /* a folder with other things in it */
+    { { .present = true }, OUTDIR_FRESH, -1, RERUN_FREE },       /* which is never moved */
+    { { .present = true, .empty = true }, OUTDIR_FRESH, OUTDIR_NEW, RERUN_FREE },
+    { { .present = true, .checkpoints = true },
+      OUTDIR_ANY,
+      OUTDIR_CONTINUE,
+      RERUN_FREE }, /* brought home from a cluster */
+    { { .present = true, .checkpoints = true }, OUTDIR_RESUME, OUTDIR_CONTINUE, RERUN_FREE },
+    { { .present = true, .checkpoints = true }, OUTDIR_FRESH, -1, RERUN_FREE },
+    /* what the job changes, and may */
+    { { .present = true, .ours = true }, OUTDIR_ANY, OUTDIR_CONTINUE, RERUN_RESUME },
+    { { .present = true, .ours = true }, OUTDIR_RESUME, OUTDIR_REOPEN, RERUN_REBASE }, /* other batches: another life */
+    { { .present = true, .ours = true, .finished = true }, OUTDIR_ANY, OUTDIR_REOPEN, RERUN_RESUME },
 };
 START_TEST(what_is_done_with_a_folder)
 {
     struct err e = { 0 };
     enum outdir_plan plan = OUTDIR_NEW;
-    int rc = outdir_decide("runs/x", CASES[_i].wish, &CASES[_i].seen, &plan, &e);
+    int rc = outdir_decide("runs/x", CASES[_i].wish, &CASES[_i].seen, CASES[_i].need, &plan, &e);
     if (CASES[_i].plan < 0) {
         ck_assert_int_eq(rc, -1);
         ck_assert(err_is(&e, ERR_INPUT));
@@ -70,7 +78,7 @@ static void put(const char *name, const char *text)
 
 static int open_it(enum outdir_wish wish, struct outdir *ret, struct err *e)
 {
-    if (outdir_plan(path, wish, ret, e) < 0)
+    if (outdir_open(path, wish, ret, e) < 0 || outdir_plan(ret, RERUN_FREE, e) < 0)
         return -1;
     return ret->plan == OUTDIR_DONE ? 0 : outdir_make(ret, "", e);
 }
@@ -99,7 +107,14 @@ START_TEST(the_uid_is_one_life)
         ck_assert_int_eq(o.plan, OUTDIR_CONTINUE);
         ck_assert_str_eq(o.uid, first);
     }
-    put("finished", "{\"uid\":\"x\",\"step\":77}");
+    put("finished", "{\"uid\":\"x\",\"step\":77}"); /* of another life: the run goes on */
+    {
+        AUTO_FINI(outdir) o = { .lock = -1 };
+        ck_ok_e(open_it(OUTDIR_ANY, &o, &e));
+        ck_assert_int_eq(o.plan, OUTDIR_CONTINUE);
+    }
+    auto_free char *end = xasprintf("{\"uid\":\"%s\",\"step\":77}", first);
+    put("finished", end);
     {
         AUTO_FINI(outdir) o = { .lock = -1 };
         ck_ok_e(open_it(OUTDIR_ANY, &o, &e));
@@ -128,6 +143,47 @@ START_TEST(a_fresh_start_keeps_the_old)
 }
 END_TEST
 
+START_TEST(the_lock_is_on_the_folder)
+{
+    struct err e = { 0 };
+    auto_free char *aside = xasprintf("%s.aside", path);
+    {
+        AUTO_FINI(outdir) first = { .lock = -1 }, second = { .lock = -1 }, late = { .lock = -1 };
+        ck_ok_e(outdir_open(path, OUTDIR_ANY, &first, &e)); /* both see that there is none */
+        ck_ok_e(outdir_open(path, OUTDIR_ANY, &second, &e));
+        ck_ok_e(outdir_plan(&first, RERUN_FREE, &e));
+        ck_ok_e(outdir_plan(&second, RERUN_FREE, &e));
+        ck_ok_e(outdir_make(&first, "", &e));
+        ck_assert_int_eq(outdir_make(&second, "", &e), -1);
+        ck_assert_int_eq(outdir_open(path, OUTDIR_FRESH, &late, &e), -1);
+        /* also after the files in it were replaced */
+        put("uid", "another\n");
+        ck_assert_int_eq(outdir_open(path, OUTDIR_ANY, &late, &e), -1);
+        ck_assert_ptr_nonnull(strstr(e.msg, "another trainyard run is using"));
+    }
+    AUTO_FINI(outdir) held = { .lock = -1 }, other = { .lock = -1 };
+    ck_ok_e(outdir_open(path, OUTDIR_ANY, &held, &e));
+    ck_ok_e(file_rename(path, aside, &e)); /* by hand: the new folder of that name is free */
+    ck_ok_e(dir_make(path, &e));
+    ck_ok_e(outdir_open(path, OUTDIR_ANY, &other, &e));
+}
+END_TEST
+
+/* Both saw no folder; the second one comes when the first has used it and is gone. */
+START_TEST(a_used_folder_is_not_taken_for_a_new_one)
+{
+    struct err e = { 0 };
+    AUTO_FINI(outdir) late = { .lock = -1 };
+    ck_ok_e(outdir_open(path, OUTDIR_ANY, &late, &e));
+    ck_ok_e(outdir_plan(&late, RERUN_FREE, &e));
+    {
+        AUTO_FINI(outdir) first = { .lock = -1 };
+        ck_ok_e(open_it(OUTDIR_ANY, &first, &e));
+    }
+    ck_assert_int_eq(outdir_make(&late, "", &e), -1);
+}
+END_TEST
+
 START_TEST(the_end_is_told)
 {
     struct err e = { 0 };
@@ -135,7 +191,8 @@ START_TEST(the_end_is_told)
     ck_ok_e(dir_make(path, &e));
     outdir_summary(path, &text);
     ck_assert_str_eq(text.data, "");
-    put("history.json", "{\"history\":{\"epoch\":[0,1],\"loss\":[0.5,0.25]},\"step\":9,\"final\":{\"loss\":0.0762,\"accuracy\":0.97809}}");
+    put("history.json", "{\"history\":{\"epoch\":[0,1],\"loss\":[0.5,0.25]},\"step\":9,\"final\":{\"loss\":0.0762,"
+                        "\"accuracy\":0.97809}}");
     outdir_summary(path, &text);
     auto_free char *want = xasprintf("  loss 0.0762, accuracy 0.9781\n  history      %s/history.json\n", path);
     ck_assert_str_eq(text.data, want);
@@ -156,6 +213,8 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, the_uid_is_one_life);
     tcase_add_test(t, a_fresh_start_keeps_the_old);
+    tcase_add_test(t, the_lock_is_on_the_folder);
+    tcase_add_test(t, a_used_folder_is_not_taken_for_a_new_one);
     tcase_add_test(t, the_end_is_told);
     suite_add_tcase(s, t);
     return s;

@@ -1,13 +1,14 @@
-#include "cli/progress.h"
 #include "check_main.h"
+#include "cli/progress.h"
 
 #include <math.h>
 #include <string.h>
 
 static const char ANSWER[] =
-    "{\"state\":\"training\",\"message\":\"\",\"step\":1388,\"epoch\":2,\"epochs\":5,\"batches_done\":1388,\"batches_total\":4690,"
-    "\"epoch_batches_done\":450,\"epoch_batches_total\":938,\"loss\":0.14334,\"metrics\":{\"loss\":0.14334,\"accuracy\":0.9581},"
-    "\"examples_per_second\":48210.4,\"workers\":2,\"a_stranger\":[1,2]}";
+    "{\"state\":\"training\",\"message\":\"\",\"step\":1388,\"epoch\":2,\"epochs\":5,\"batches_done\":1388,\"batches_"
+    "total\":4690,\"epoch_batches_done\":450,\"epoch_batches_total\":938,\"loss\":0.14334,\"metrics\":{\"loss\":0."
+    "14334,\"accuracy\":0.9581},\"examples_per_second\":48210.4,\"last_update_time\":1795372477.5,\"workers\":2,\"a_"
+    "stranger\":[1,2]}";
 
 static struct progress parsed(const char *text)
 {
@@ -55,9 +56,12 @@ static const struct {
     bool finished;
     const char *line;
 } BARS[] = {
-    { 200, false, "Epoch 2/5 [==============>...............] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 5 s" },
+    { 200, false,
+      "Epoch 2/5 [==============>...............] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 5 s, job 34 "
+      "s" },
     { 200, true, "Epoch 2/5 [==============================] 938/938  loss 0.1433  accuracy 0.9581  48210 ex/s" },
-    { 79, false, "Epoch 2/5 [==>...] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 5 s" },
+    { 79, false, "Epoch 2/5 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 5 s, job 34 s" },
+    { 70, false, "Epoch 2/5 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 5 s" },
     { 60, false, "Epoch 2/5 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s" },
     { 30, false, "Epoch 2/5 450/938  loss 0.1433" },
     { 5, false, "" },
@@ -83,24 +87,67 @@ START_TEST(before_the_first_batch_it_says_what_is_waited_for)
 }
 END_TEST
 
+static void note(struct pace *p, int64_t done, int64_t now_ms)
+{
+    struct progress seen = { .looked = true, .done = done };
+    pace_note(p, &seen, now_ms);
+}
+
 START_TEST(pace_follows_the_speed)
 {
     struct pace p = { 0 };
-    pace_note(&p, 0, 1000);
+    note(&p, 0, 1000);
     ck_assert(p.per_second <= 0);
-    pace_note(&p, 5, 1010); /* too soon to tell */
+    note(&p, 5, 1010); /* too soon to tell */
     ck_assert(p.per_second <= 0);
-    pace_note(&p, 100, 2000);
+    note(&p, 100, 2000);
     ck_assert_double_eq_tol(p.per_second, 100, 1e-9);
     for (int i = 1; i <= 100; i++)
-        pace_note(&p, 100 + 40 * i, 2000 + 200 * i);
+        note(&p, 100 + 40 * i, 2000 + 200 * i);
     ck_assert_double_eq_tol(p.per_second, 200, 1);
-    pace_note(&p, 4100, 22500); /* no news is no standstill */
+    note(&p, 4100, 22500); /* no news is no standstill */
     ck_assert_double_eq_tol(p.per_second, 200, 1);
-    pace_note(&p, 4100, 32000); /* but this is one */
+    note(&p, 4100, 32000); /* but this is one */
     ck_assert(p.per_second < 50);
-    pace_note(&p, 50, 100000); /* rolled back: begins anew */
+    note(&p, 50, 100000); /* rolled back: begins anew */
     ck_assert(p.per_second <= 0);
+}
+END_TEST
+
+START_TEST(what_was_done_before_is_no_speed)
+{
+    struct pace p = { 0 };
+    struct progress starting = { .done = 0 };
+    pace_note(&p, &starting, 1000); /* the chief has not looked: 0 of a run that resumes */
+    note(&p, 4000000, 1200);
+    ck_assert(p.per_second <= 0);
+    note(&p, 4000100, 2200);
+    ck_assert_double_eq_tol(p.per_second, 100, 1e-9);
+    pace_note(&p, &starting, 3000); /* a new chief */
+    note(&p, 4000200, 9000);
+    ck_assert(p.per_second <= 0);
+}
+END_TEST
+
+/* columns, line of the chief */
+static const struct {
+    size_t width;
+    const char *text, *line;
+} EPOCHS[] = {
+    { 120, "epoch 2/5 done loss 0.2 val_loss 0.3", "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3" },
+    { 80, "epoch 2/5 done loss 0.3517 accuracy 0.8956 val_loss 0.1281 val_accuracy 0.9609",
+      "Epoch 2/5  loss 0.3517 accuracy 0.8956 val_loss 0.1281 val_accuracy 0.9609" },
+    { 80, "epoch 2/5 done loss 0.3517 val_loss 0.1281 mae 0.12",
+      "Epoch 2/5 [====================] 100%  loss 0.3517 val_loss 0.1281 mae 0.12" },
+    { 70, "epoch 2/5 done loss 0.3517 val_loss 0.1281 mae 0.12",
+      "Epoch 2/5 [==========] 100%  loss 0.3517 val_loss 0.1281 mae 0.12" },
+};
+START_TEST(the_line_of_an_epoch_fits_the_terminal)
+{
+    AUTO_FINI(buf) out = BUF_INIT;
+    progress_epoch_line(EPOCHS[_i].text, EPOCHS[_i].width, &out);
+    ck_assert_str_eq(out.data, EPOCHS[_i].line);
+    ck_assert_uint_le(out.len, EPOCHS[_i].width);
 }
 END_TEST
 
@@ -113,6 +160,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, a_bar_fits_its_terminal, 0, COUNT_OF(BARS));
     tcase_add_test(t, before_the_first_batch_it_says_what_is_waited_for);
     tcase_add_test(t, pace_follows_the_speed);
+    tcase_add_test(t, what_was_done_before_is_no_speed);
+    tcase_add_loop_test(t, the_line_of_an_epoch_fits_the_terminal, 0, COUNT_OF(EPOCHS));
     suite_add_tcase(s, t);
     return s;
 }

@@ -1,36 +1,36 @@
-#include "cli/supervise.h"
 #include "check_main.h"
+#include "cli/supervise.h"
 
 #include <string.h>
 
 #include "base/str.h"
 
 /* A job whose life is written down: "+worker-0" started, "-15 chief-0" signalled, "! ..." said. */
-struct story {
+struct scenario {
     struct supervisor *s;
     struct buf log;
     bool start_fails;
 };
-static struct story st;
+static struct scenario st;
 
 static bool on_start(void *user, size_t i)
 {
-    struct story *story = user;
-    buf_printf(&story->log, "+%s ", supervisor_replica(story->s, i)->name);
-    return !story->start_fails;
+    struct scenario *scenario = user;
+    buf_printf(&scenario->log, "+%s ", supervisor_replica(scenario->s, i)->name);
+    return !scenario->start_fails;
 }
 
 static void on_signal(void *user, size_t i, int signal)
 {
-    struct story *story = user;
-    buf_printf(&story->log, "-%d %s ", signal, supervisor_replica(story->s, i)->name);
+    struct scenario *scenario = user;
+    buf_printf(&scenario->log, "-%d %s ", signal, supervisor_replica(scenario->s, i)->name);
 }
 
 static void on_say(void *user, enum log_level level, const char *text)
 {
-    struct story *story = user;
+    struct scenario *scenario = user;
     if (level >= LOG_WARNING)
-        buf_printf(&story->log, "! %s ", text);
+        buf_printf(&scenario->log, "! %s ", text);
 }
 
 static const struct supervisor_ops OPS = { on_start, on_signal, on_say };
@@ -38,8 +38,10 @@ enum { PS0, WORKER0, WORKER1, CHIEF0 };
 
 static void begin(bool chief, enum restart_policy policy, int64_t backoff_limit, int64_t deadline_ms)
 {
-    struct supervisor_config config = { .backoff_limit = backoff_limit, .active_deadline_ms = deadline_ms,
-                                        .stop_grace_ms = 120000, .end_grace_ms = 10000 };
+    struct supervisor_config config = { .backoff_limit = backoff_limit,
+                                        .active_deadline_ms = deadline_ms,
+                                        .stop_grace_ms = 120000,
+                                        .end_grace_ms = 10000 };
     st.s = supervisor_new(&config, &OPS, &st, 0);
     supervisor_add(st.s, ROLE_PS, 0, NULL, policy, false);
     supervisor_add(st.s, ROLE_WORKER, 0, NULL, policy, !chief);
@@ -51,7 +53,7 @@ static void begin(bool chief, enum restart_policy policy, int64_t backoff_limit,
 
 static void setup(void)
 {
-    st = (struct story){ .log = BUF_INIT };
+    st = (struct scenario){ .log = BUF_INIT };
 }
 
 static void teardown(void)
@@ -189,10 +191,12 @@ static const struct {
     int exit_code;
     bool again, fails;
 } ENDS[] = {
-    { RESTART_EXIT_CODE, 0, false, false },  { RESTART_EXIT_CODE, 1, false, true },   { RESTART_EXIT_CODE, 2, false, true },
-    { RESTART_EXIT_CODE, 3, false, true },   { RESTART_EXIT_CODE, 127, false, true }, { RESTART_EXIT_CODE, 138, true, false },
-    { RESTART_EXIT_CODE, 143, true, false }, { RESTART_ON_FAILURE, 1, true, false },  { RESTART_ON_FAILURE, 2, false, true },
-    { RESTART_ON_FAILURE, 0, false, false }, { RESTART_ALWAYS, 0, true, false },      { RESTART_ALWAYS, 3, false, true },
+    { RESTART_EXIT_CODE, 0, false, false },  { RESTART_EXIT_CODE, 1, false, true },
+    { RESTART_EXIT_CODE, 2, false, true },   { RESTART_EXIT_CODE, 3, false, true },
+    { RESTART_EXIT_CODE, 127, false, true }, { RESTART_EXIT_CODE, 138, true, false },
+    { RESTART_EXIT_CODE, 143, true, false }, { RESTART_ON_FAILURE, 1, true, false },
+    { RESTART_ON_FAILURE, 2, false, true },  { RESTART_ON_FAILURE, 0, false, false },
+    { RESTART_ALWAYS, 0, true, false },      { RESTART_ALWAYS, 3, false, true },
     { RESTART_NEVER, 137, false, true },     { RESTART_NEVER, 0, false, false },
 };
 START_TEST(policies)
@@ -291,6 +295,128 @@ START_TEST(a_start_that_fails_is_tried_again)
 }
 END_TEST
 
+/* The same with restartScope Job and an evaluator: */
+enum { EVALUATOR0 = CHIEF0 + 1 };
+static void begin_together(int64_t backoff_limit, int64_t deadline_ms)
+{
+    struct supervisor_config config = { .backoff_limit = backoff_limit,
+                                        .restart_all = true,
+                                        .active_deadline_ms = deadline_ms,
+                                        .stop_grace_ms = 120000,
+                                        .end_grace_ms = 10000 };
+    st.s = supervisor_new(&config, &OPS, &st, 0);
+    supervisor_add(st.s, ROLE_PS, 0, NULL, RESTART_EXIT_CODE, false);
+    supervisor_add(st.s, ROLE_WORKER, 0, NULL, RESTART_EXIT_CODE, false);
+    supervisor_add(st.s, ROLE_WORKER, 1, NULL, RESTART_EXIT_CODE, false);
+    supervisor_add(st.s, ROLE_CHIEF, 0, NULL, RESTART_EXIT_CODE, true);
+    supervisor_add(st.s, ROLE_EVALUATOR, 0, NULL, RESTART_EXIT_CODE, false);
+    supervisor_tick(st.s, 0);
+    buf_clear(&st.log);
+}
+
+START_TEST(one_failure_restarts_all)
+{
+    begin_together(1, 0);
+    supervisor_exited(st.s, WORKER1, 137, "", 100);
+    assert_log(
+        "! worker-1 was killed by signal 9 (Killed); restarting all replicas (restart 1 of at most 1) -15 chief-0 ");
+    ck_assert(!supervisor_stopping(st.s));
+    supervisor_exited(st.s, PS0, 138, "", 110); /* of the restart, so it starts no other and does not count */
+    supervisor_exited(st.s, CHIEF0, 143, "", 200);
+    assert_log("-15 worker-0 ");
+    supervisor_tick(st.s, 700); /* without a chief it waits for nothing */
+    assert_log("-15 worker-0 ");
+    supervisor_tick(st.s, 60000);
+    assert_log("! worker-0 did not stop within 10 s, killing -9 worker-0 ");
+    supervisor_exited(st.s, WORKER0, 137, "", 60001);
+    assert_log("");
+    ck_assert_int_eq(supervisor_next(st.s), 60001 + RESTART_DELAY_MS);
+    supervisor_tick(st.s, 60001 + RESTART_DELAY_MS);
+    assert_log("+ps-0 +worker-0 +worker-1 +chief-0 ");
+    supervisor_exited(st.s, WORKER0, 138, "", 60500); /* one more than the limit */
+    assert_log("! worker-0 ended with exit code 138, and 1 restarts were made (runPolicy.backoffLimit) -15 chief-0 ");
+    ck_assert(supervisor_stopping(st.s));
+}
+END_TEST
+
+START_TEST(an_evaluator_is_restarted_alone)
+{
+    begin_together(6, 0);
+    supervisor_exited(st.s, EVALUATOR0, 137, "", 100);
+    assert_log("! evaluator-0 was killed by signal 9 (Killed); starting it again in 10 ms (restart 1 of at most 6) ");
+    supervisor_tick(st.s, 110);
+    assert_log("+evaluator-0 ");
+    supervisor_exited(st.s, CHIEF0, 137, "", 200);
+    assert_log(
+        "! chief-0 was killed by signal 9 (Killed); restarting all replicas (restart 2 of at most 6) -15 worker-0 "
+        "-15 worker-1 ");
+    supervisor_exited(st.s, EVALUATOR0, 137, "", 210); /* meanwhile: it comes back with the others */
+    assert_log("! evaluator-0 was killed by signal 9 (Killed); starting it again in 20 ms (restart 3 of at most 6) ");
+    supervisor_exited(st.s, WORKER0, 143, "", 300);
+    supervisor_exited(st.s, WORKER1, 143, "", 300);
+    supervisor_exited(st.s, PS0, 143, "", 301);
+    assert_log("-15 ps-0 ");
+    supervisor_tick(st.s, 400);
+    assert_log("+ps-0 +worker-0 +worker-1 +chief-0 +evaluator-0 ");
+}
+END_TEST
+
+START_TEST(a_job_at_its_end_is_not_restarted)
+{
+    begin_together(6, 0);
+    supervisor_exited(st.s, WORKER0, 0, "", 90); /* it has finished, so it has nothing to do again */
+    supervisor_exited(st.s, WORKER1, 137, "", 100);
+    buf_clear(&st.log);
+    supervisor_exited(st.s, CHIEF0, 0, "", 110);
+    ck_assert(supervisor_stopping(st.s));
+    supervisor_exited(st.s, PS0, 0, "", 120);
+    supervisor_exited(st.s, EVALUATOR0, 0, "", 130);
+    assert_log("");
+    assert_over(0);
+}
+END_TEST
+
+START_TEST(who_has_finished_is_not_started_again)
+{
+    begin_together(6, 0);
+    supervisor_exited(st.s, WORKER0, 0, "", 90);
+    supervisor_exited(st.s, WORKER1, 137, "", 100);
+    supervisor_exited(st.s, CHIEF0, 143, "", 110);
+    supervisor_exited(st.s, PS0, 143, "", 120);
+    buf_clear(&st.log);
+    supervisor_tick(st.s, 130);
+    assert_log("+ps-0 +worker-1 +chief-0 ");
+}
+END_TEST
+
+START_TEST(a_restart_of_all_ends_with_the_job)
+{
+    begin_together(6, 5000);
+    supervisor_exited(st.s, WORKER1, 137, "", 100);
+    buf_clear(&st.log);
+    if (_i == 0) { /* the chief diverged */
+        supervisor_exited(st.s, CHIEF0, 3, "loss is NaN", 110);
+        assert_log("! chief-0 ended with exit code 3: loss is NaN -15 worker-0 -15 evaluator-0 ");
+        ck_assert_int_eq(supervisor_exit_code(st.s), 3);
+    } else if (_i == 1) {
+        ck_assert_int_eq(supervisor_next(st.s), 5000);
+        supervisor_tick(st.s, 5000);
+        assert_log("! the job ran longer than runPolicy.activeDeadlineSeconds -15 chief-0 ");
+        ck_assert_int_eq(supervisor_exit_code(st.s), 138);
+    } else { /* Ctrl-C */
+        supervisor_stop(st.s, 1, 110);
+        assert_log("-15 chief-0 ");
+        supervisor_exited(st.s, CHIEF0, 143, "", 120);
+        assert_log("-15 worker-0 -15 evaluator-0 ");
+        ck_assert_int_eq(supervisor_exit_code(st.s), 143);
+    }
+    for (size_t i = 0; i < 5; i++)
+        if (supervisor_replica(st.s, i)->state == REPLICA_RUNNING)
+            supervisor_exited(st.s, i, 143, "", 6000);
+    ck_assert(supervisor_over(st.s));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("supervise");
@@ -309,6 +435,11 @@ Suite *test_suite(void)
     tcase_add_test(t, a_job_that_was_done_when_stopped_is_done);
     tcase_add_test(t, a_deadline_ends_it);
     tcase_add_test(t, a_start_that_fails_is_tried_again);
+    tcase_add_test(t, one_failure_restarts_all);
+    tcase_add_test(t, an_evaluator_is_restarted_alone);
+    tcase_add_test(t, a_job_at_its_end_is_not_restarted);
+    tcase_add_test(t, who_has_finished_is_not_started_again);
+    tcase_add_loop_test(t, a_restart_of_all_ends_with_the_job, 0, 3);
     suite_add_tcase(s, t);
     return s;
 }

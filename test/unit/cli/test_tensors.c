@@ -1,5 +1,5 @@
-#include "cli/tensors.h"
 #include "check_main.h"
+#include "cli/tensors.h"
 
 #include <string.h>
 
@@ -23,7 +23,9 @@ static int read_entry(void *user, size_t i, void *ret, struct err *e)
     memcpy(ret, DATA[i], ENTRIES[i].bytes);
     return 0;
 }
-static const struct tensor_source SOURCE = { .entries = ENTRIES, .n = COUNT_OF(ENTRIES), .read = read_entry, .step = "42" };
+static const struct tensor_source SOURCE = {
+    .entries = ENTRIES, .n = COUNT_OF(ENTRIES), .read = read_entry, .step = "42"
+};
 
 static int into_buf(void *user, const void *data, size_t n, struct err *e)
 {
@@ -80,7 +82,9 @@ START_TEST(what_npz_cannot_hold_is_said)
     AUTO_FINI(buf) out = BUF_INIT;
     struct tensor_sink sink = { into_buf, &out };
     struct tensor_entry half = { .name = "x", .type = TENSOR_BF16, .rank = 1, .dims = { 1 }, .bytes = 2 };
-    struct tensor_entry large = { .name = "x", .type = TENSOR_F32, .rank = 1, .dims = { 1LL << 30 }, .bytes = 1ULL << 32 };
+    struct tensor_entry large = {
+        .name = "x", .type = TENSOR_F32, .rank = 1, .dims = { 1LL << 30 }, .bytes = 1ULL << 32
+    };
     struct tensor_source source = { .entries = &half, .n = 1, .read = read_entry };
     ck_assert_int_eq(npz_write(&source, &sink, &e), -1);
     ck_assert_str_eq(e.msg, "x: numpy has no BF16; export as safetensors");

@@ -36,15 +36,15 @@ START_TEST(bad_texts)
         { "Zg", "the base64 is cut off" },
         { "Zg=", "the base64 is cut off" },
         { "Z", "the base64 is cut off" },
-        { "=", "byte 1 is no base64" },
-        { "Z===", "byte 2 is no base64" },
+        { "=", "byte 1 is not valid base64" },
+        { "Z===", "byte 2 is not valid base64" },
         { "Zg==Zg==", "byte 5 follows the end of the base64" },
-        { "Zg=v", "byte 4 is no base64" },
-        { "Zm9*", "byte 4 is no base64" },
-        { "Zm 9", "byte 3 is no base64" },
-        { "Zm-_", "byte 3 is no base64" },
-        { "Zh==", "byte 4 is no end of base64" },
-        { "Zm9=", "byte 4 is no end of base64" },
+        { "Zg=v", "byte 4 is not valid base64" },
+        { "Zm9*", "byte 4 is not valid base64" },
+        { "Zm 9", "byte 3 is not valid base64" },
+        { "Zm-_", "byte 3 is not valid base64" },
+        { "Zh==", "byte 4 is not a valid end of base64" },
+        { "Zm9=", "byte 4 is not a valid end of base64" },
     };
 
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {

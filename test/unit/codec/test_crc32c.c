@@ -39,7 +39,8 @@ START_TEST(fast_and_portable_agree_however_the_bytes_are_cut)
     for (size_t i = 0; i < SIZE; i++)
         data[i] = (unsigned char)rng_u32(&r);
     for (int i = 0; i < 200; i++) {
-        size_t begin = rng_below(&r, 9), n = i < 20 ? (size_t)i : rng_below(&r, SIZE - begin), cut = rng_below(&r, n + 1);
+        size_t begin = rng_below(&r, 9), n = i < 20 ? (size_t)i : rng_below(&r, SIZE - begin),
+               cut = rng_below(&r, n + 1);
         uint32_t want = crc32c_portable(0, data + begin, n);
         ck_assert_uint_eq(crc32c(0, data + begin, n), want);
         ck_assert_uint_eq(crc32c(crc32c(0, data + begin, cut), data + begin + cut, n - cut), want);

@@ -16,9 +16,19 @@ static json_t *parsed(const char *text)
 START_TEST(writes_what_it_read)
 {
     static const char *const TEXTS[] = {
-        "{\"b\":1,\"a\":[1,2.5,true,null,\"x\\n\\u0001\xc3\xa9\"],\"c\":{}}", "[]",       "\"x\"", "-9223372036854775808",
-        "{\"q\\\"\\\\\\t\":\"\\\"\"}", "[\"\\\\\",\"\\u001F \x7f/\",\"\",false]",
-        "0.1",  "1e-7",    "1e+300",  "-0.0", "3.0", "0.30000000000000004", "1.7976931348623157e+308",
+        "{\"b\":1,\"a\":[1,2.5,true,null,\"x\\n\\u0001\xc3\xa9\"],\"c\":{}}",
+        "[]",
+        "\"x\"",
+        "-9223372036854775808",
+        "{\"q\\\"\\\\\\t\":\"\\\"\"}",
+        "[\"\\\\\",\"\\u001F \x7f/\",\"\",false]",
+        "0.1",
+        "1e-7",
+        "1e+300",
+        "-0.0",
+        "3.0",
+        "0.30000000000000004",
+        "1.7976931348623157e+308",
     };
 
     for (size_t i = 0; i < COUNT_OF(TEXTS); i++) {
@@ -89,7 +99,7 @@ START_TEST(what_a_server_keeps_is_taken_as_it_is)
     AUTO_FINI(buf) deep = BUF_INIT;
     json_auto_t *v = NULL, *d = NULL;
     static const char ODD[] = "{\"a\": \"x\\u0000y\", \"b\": 1, \"b\": 2}";
-    ck_ok_e(json_parse_any(ODD, sizeof ODD - 1, "answer", &v, &e));
+    ck_ok_e(json_parse_any(ODD, sizeof(ODD) - 1, "answer", &v, &e));
     ck_assert_int_eq(json_integer_value(json_object_get(v, "b")), 2);
     for (int i = 0; i < 1000; i++)
         buf_str(&deep, "{\"a\":");
@@ -118,7 +128,10 @@ START_TEST(numbers_that_json_lacks_are_strings)
     static const struct {
         double v;
         const char *text;
-    } CASES[] = { { 0.5, "0.5" }, { (double)NAN, "\"NaN\"" }, { (double)INFINITY, "\"Infinity\"" }, { -(double)INFINITY, "\"-Infinity\"" } };
+    } CASES[] = { { 0.5, "0.5" },
+                  { (double)NAN, "\"NaN\"" },
+                  { (double)INFINITY, "\"Infinity\"" },
+                  { -(double)INFINITY, "\"-Infinity\"" } };
 
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         json_auto_t *v = json_number(CASES[i].v);

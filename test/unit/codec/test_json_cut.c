@@ -16,7 +16,8 @@ static const struct {
     { "a.b", "{\"a\":[{\"b\":1}]}", "{\"a\":[{\"b\":1}]}" },
     { "a.*.b", "{\"a\":[{\"b\":1,\"c\":[1]}, {}, 7, {\"b\":{}}]}", "{\"a\":[{\"c\":[1]}, {}, 7, {}]}" },
     { "*.b", "[{\"b\":-1.5e3,\"c\":true},null]", "[{\"c\":true},null]" },
-    { "a", "{\"b\":\"\\\"a\\\":1,\\\\\",\"a\":\"\\\\\\\"}\"}", "{\"b\":\"\\\"a\\\":1,\\\\\"}" }, /* quotes and backslashes */
+    { "a", "{\"b\":\"\\\"a\\\":1,\\\\\",\"a\":\"\\\\\\\"}\"}",
+      "{\"b\":\"\\\"a\\\":1,\\\\\"}" }, /* quotes and backslashes */
     { "a", "{\"ab\":1,\"A\":2,\"\\u0061\":3}", "{\"ab\":1,\"A\":2,\"\\u0061\":3}" },
     { "a.b", "{\"a\":7}", "{\"a\":7}" },
     { "a", "\"a\"", "\"a\"" },
@@ -52,7 +53,7 @@ START_TEST(nothing_behind_the_text_is_read)
     static const char TEXT[] = "{\"a\":1}\"b\":2}";
 
     strlist_add(&paths, "a");
-    for (size_t n = 0; n <= sizeof TEXT - 1; n++) {
+    for (size_t n = 0; n <= sizeof(TEXT) - 1; n++) {
         auto_free char *exact = xmemdup(TEXT, MAX(n, 1)); /* AddressSanitizer watches its end */
         buf_clear(&out);
         json_cut(exact, n, &paths, &out);

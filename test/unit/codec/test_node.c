@@ -77,12 +77,12 @@ START_TEST(values_come_with_their_types)
 }
 END_TEST
 
-#define ck_error(call, text)                                                                       \
-    do {                                                                                           \
-        struct err e = { .code = ERR_NONE };                                                       \
-        ck_assert_int_eq((call), -1);                                                              \
-        ck_assert_int_eq(e.code, ERR_INPUT);                                                       \
-        ck_assert_str_eq(e.msg, text);                                                             \
+#define ck_error(call, text)                                                                                           \
+    do {                                                                                                               \
+        struct err e = { .code = ERR_NONE };                                                                           \
+        ck_assert_int_eq((call), -1);                                                                                  \
+        ck_assert_int_eq(e.code, ERR_INPUT);                                                                           \
+        ck_assert_str_eq(e.msg, text);                                                                                 \
     } while (0)
 
 START_TEST(errors_say_where_and_what_would_be_right)
@@ -90,7 +90,8 @@ START_TEST(errors_say_where_and_what_would_be_right)
     static const char *const OPTIMIZERS[] = { "SGD", "Adam" };
     static const char *const KEYS[] = { "kind", "specs" };
     struct node root = node_root(doc, src), fit = at("spec", "fit"), optimizer = at("spec", "optimizer");
-    struct node shuffle = at("spec", "shuffle"), absent = at("spec", "absent"), kind = at("kind", NULL), list = at("spec", "layers");
+    struct node shuffle = at("spec", "shuffle"), absent = at("spec", "absent"), kind = at("kind", NULL),
+                list = at("spec", "layers");
     struct node bad = node_get(&fit, "bad");
     size_t index;
     int64_t i;
@@ -104,7 +105,8 @@ START_TEST(errors_say_where_and_what_would_be_right)
              "mnist.yaml:1:7: kind: 'TrainJob' is not known; it must be SGD or Adam");
     ck_error(node_only(&root, KEYS, 2, &e), "mnist.yaml:2:1: key 'spec' is not known; did you mean 'specs'?");
     ck_error(node_i64_or(&fit, "epochs", 1, 10, 20, &i, &e), "mnist.yaml:4:17: spec.fit.epochs: must be 10 to 20");
-    ck_error(node_i64_or(&fit, "epochs", 1, 10, INT64_MAX, &i, &e), "mnist.yaml:4:17: spec.fit.epochs: must be at least 10");
+    ck_error(node_i64_or(&fit, "epochs", 1, 10, INT64_MAX, &i, &e),
+             "mnist.yaml:4:17: spec.fit.epochs: must be at least 10");
     ck_error(node_i64_or(&fit, "half", 1, 1, 9, &i, &e),
              "mnist.yaml:4:48: spec.fit.half: must be a whole number, not 2.5");
     ck_error(node_f64(&bad, &d, &e), "mnist.yaml:4:58: spec.fit.bad: must be a number, not the string 'text'");
@@ -130,9 +132,12 @@ START_TEST(a_name_or_a_map_is_read_in_every_spelling)
         size_t layer;
         const char *name, *path, *key; /* of the arguments; key is one that they have, NULL: no arguments */
     } FORMS[] = {
-        { 0, "Dense", "spec.layers[0].Dense", "units" },  { 1, "Flatten", "spec.layers[1].Flatten", NULL },
-        { 2, "relu", "spec.layers[2]", NULL },            { 3, "ReLU", "spec.layers[3].config", "a" },
-        { 4, "Adam", "spec.layers[4]", "learning_rate" }, { 5, "GELU", "spec.layers[5].config", NULL },
+        { 0, "Dense", "spec.layers[0].Dense", "units" },
+        { 1, "Flatten", "spec.layers[1].Flatten", NULL },
+        { 2, "relu", "spec.layers[2]", NULL },
+        { 3, "ReLU", "spec.layers[3].config", "a" },
+        { 4, "Adam", "spec.layers[4]", "learning_rate" },
+        { 5, "GELU", "spec.layers[5].config", NULL },
     };
 
     for (size_t i = 0; i < COUNT_OF(FORMS); i++) {

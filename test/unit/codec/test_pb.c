@@ -35,7 +35,9 @@ END_TEST
 /* SummaryMetadata of a scalar as TensorFlow writes it: Value{tag "accuracy", plugin "scalars"}. */
 START_TEST(bytes_are_those_of_protobuf)
 {
-    static const unsigned char WANT[] = { 0x0a, 8, 'a', 'c', 'c', 'u', 'r', 'a', 'c', 'y', 0x15, 0xa4, 0x70, 0x7d, 0x3f };
+    static const unsigned char WANT[] = {
+        0x0a, 8, 'a', 'c', 'c', 'u', 'r', 'a', 'c', 'y', 0x15, 0xa4, 0x70, 0x7d, 0x3f
+    };
     AUTO_FINI(buf) b = BUF_INIT;
 
     pb_put_str(&b, 1, "accuracy");

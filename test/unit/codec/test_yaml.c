@@ -56,9 +56,7 @@ static void check_valid(const char *name)
         json_emit_pretty(got, &text);
         ck_abort_msg("%s: reads as\n%s", name, text.data);
     }
-    json_array_foreach (got, i, document)
-        if (json_is_object(document))
-            check_round_trip(document);
+    json_array_foreach(got, i, document) if (json_is_object(document)) check_round_trip(document);
 }
 
 static void check_invalid(const char *name)
@@ -134,7 +132,8 @@ START_TEST(remembers_where_every_value_stood)
     ck_ok_e(yaml_parse(MANIFEST, strlen(MANIFEST), "mnist.yaml", &v, &src, &e));
     for (size_t i = 0; i < COUNT_OF(PLACES); i++) {
         ck_assert(source_find(src, PLACES[i].path, &line, &column));
-        ck_assert_msg(line == PLACES[i].line && column == PLACES[i].column, "%s at %d:%d", PLACES[i].path, line, column);
+        ck_assert_msg(line == PLACES[i].line && column == PLACES[i].column, "%s at %d:%d", PLACES[i].path, line,
+                      column);
         ck_assert(source_find_key(src, PLACES[i].path, &line, &column));
         ck_assert_msg(line == PLACES[i].key_line && column == PLACES[i].key_column, "key of %s at %d:%d",
                       PLACES[i].path, line, column);

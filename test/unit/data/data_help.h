@@ -16,6 +16,7 @@
 #include "data/dataset.h"
 #include "job/fields.h"
 #include "put_example.h"
+#include "put_zip.h"
 
 /* ---- a temporary folder ---- */
 
@@ -40,7 +41,7 @@ static inline void folder_fini(struct folder *f)
 {
     nftw(f->path, folder_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
-DEFINE_AUTO_FINI(folder, folder_fini)
+DEFINE_AUTO_FINI(folder, folder_fini);
 
 static inline void put_file(const struct folder *f, const char *name, const void *data, size_t n)
 {
@@ -58,6 +59,15 @@ static inline void put_gzip(const struct folder *f, const char *name, const void
     gzclose(z);
 }
 
+/* As TFRecordOptions(compression_type="ZLIB") writes it. */
+static inline void put_zlib(const struct folder *f, const char *name, const void *data, size_t n)
+{
+    uLongf size = compressBound(n);
+    auto_free unsigned char *out = xmalloc(size);
+    ck_assert_int_eq(compress(out, &size, data, n), Z_OK);
+    put_file(f, name, out, size);
+}
+
 /* ---- a spec, as a manifest says it ---- */
 
 struct parsed_spec {
@@ -72,7 +82,7 @@ static inline void parsed_spec_fini(struct parsed_spec *p)
     source_free(p->source);
     json_decref(p->doc);
 }
-DEFINE_AUTO_FINI(parsed_spec, parsed_spec_fini)
+DEFINE_AUTO_FINI(parsed_spec, parsed_spec_fini);
 
 static inline int parse_spec(const char *yaml, struct parsed_spec *ret, struct err *e)
 {
@@ -92,8 +102,11 @@ static inline int open_yaml(const char *yaml, const char *base, const char *cach
 
 static inline struct ordinal_space space_of(const struct dataset *d, int64_t batch_size, bool shuffle)
 {
-    return (struct ordinal_space){ .fingerprint = dataset_fingerprint(d), .seed = 5, .examples = dataset_size(d),
-                                   .batch_size = batch_size, .shuffle = shuffle };
+    return (struct ordinal_space){ .fingerprint = dataset_fingerprint(d),
+                                   .seed = 5,
+                                   .examples = dataset_size(d),
+                                   .batch_size = batch_size,
+                                   .shuffle = shuffle };
 }
 
 /* ---- the same examples in every format: WIDTH floats with few digits, and a class number ---- */

@@ -18,7 +18,7 @@ static void place_fini(struct place *p)
 {
     folder_fini(&p->folder);
 }
-DEFINE_AUTO_FINI(place, place_fini)
+DEFINE_AUTO_FINI(place, place_fini);
 
 static struct place place_new(void)
 {
@@ -154,7 +154,7 @@ START_TEST(gzip_needs_a_cache_and_says_so)
     ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, cache, &d, &e), -1);
     ck_assert_msg(strstr(e.msg, "cache folder") != NULL, "%s", e.msg);
     ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, NULL, &d, &e), -1);
-    ck_assert_msg(strstr(e.msg, "t.csv.gz: is gzip, and there is no cache folder") != NULL, "%s", e.msg);
+    ck_assert_msg(strstr(e.msg, "t.csv.gz: is gzip, and no cache folder is set") != NULL, "%s", e.msg);
 }
 END_TEST
 
@@ -332,6 +332,45 @@ START_TEST(a_damaged_record_is_told_with_and_without_a_hint)
 }
 END_TEST
 
+static void put_npz(const struct place *p, int64_t n, bool deflated, bool more)
+{
+    AUTO_FINI(buf) x = BUF_INIT;
+    AUTO_FINI(buf) y = BUF_INIT;
+    AUTO_FINI(buf) archive = BUF_INIT;
+    struct zip_out z = { .out = &archive };
+    make_npy(n, &x, &y);
+    if (more)
+        put_zip_member(&z, "other.npy", y.data, y.len, deflated);
+    put_zip_member(&z, "x.npy", x.data, x.len, deflated);
+    put_zip_end(&z);
+    put_file(&p->folder, "t.npz", archive.data, archive.len);
+}
+
+/* Not of how they are packed, nor of what else the file holds. */
+START_TEST(the_identity_of_an_npz_file_is_that_of_the_array)
+{
+    static const char SPEC[] = "format: npz\nfiles: t.npz\nfeatures: x\n";
+    AUTO_FINI(place) p = place_new();
+    put_npz(&p, 50, false, false);
+    uint64_t stored = fingerprint_of(&p, SPEC);
+    put_npz(&p, 50, true, true);
+    ck_assert_uint_eq(fingerprint_of(&p, SPEC), stored);
+    put_npz(&p, 51, true, true);
+    ck_assert_uint_ne(fingerprint_of(&p, SPEC), stored);
+}
+END_TEST
+
+START_TEST(the_identity_holds_the_order_of_the_labels)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b,c\n1,2,3\n4,5,6\n");
+    uint64_t two = fingerprint_of(&p, "format: csv\nfiles: t.csv\nlabel: [a, b]\n");
+    ck_assert_uint_ne(fingerprint_of(&p, "format: csv\nfiles: t.csv\nlabel: [b, a]\n"), two);
+    ck_assert_uint_ne(fingerprint_of(&p, "format: csv\nfiles: t.csv\nlabel: [a, c]\n"), two);
+    ck_assert_uint_ne(fingerprint_of(&p, "format: csv\nfiles: t.csv\nlabel: a\n"), two);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("data/cache");
@@ -343,6 +382,8 @@ Suite *test_suite(void)
     tcase_add_test(t, a_damaged_index_is_made_anew);
     tcase_add_test(t, without_a_writable_cache_the_index_stays_in_memory);
     tcase_add_test(t, gzip_needs_a_cache_and_says_so);
+    tcase_add_test(t, the_identity_of_an_npz_file_is_that_of_the_array);
+    tcase_add_test(t, the_identity_holds_the_order_of_the_labels);
     tcase_add_test(t, a_full_disk_leaves_nothing_half_unpacked);
     tcase_add_test(t, many_processes_open_the_same_gzip_file);
     tcase_add_test(t, fingerprint_changes_with_content_name_and_options);

@@ -2,7 +2,7 @@
  * holds, in order, or `error` what is said about it. A new case needs no code. */
 #include "data_help.h"
 
-#define VALID "test/data/data/valid"
+#define VALID   "test/data/data/valid"
 #define INVALID "test/data/data/invalid"
 
 static char *case_dir(const char *root, int i)
@@ -42,6 +42,8 @@ static void render_row(const struct batch *b, size_t i, struct buf *out)
             buf_printf(out, " -> %d", ((int32_t *)b->y.data)[i]);
         else
             buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y.data)[i * y_count + j]);
+    if (b->weight != NULL)
+        buf_printf(out, " x %.9g", (double)b->weight[i]);
     buf_char(out, '\n');
 }
 

@@ -81,10 +81,22 @@ START_TEST(half_nan_stays_nan)
 }
 END_TEST
 
+/* The upper half of a float32. */
+START_TEST(bfloat16_of_weights)
+{
+    float v[2] = { 0 };
+    convert_to_floats(DT_BFLOAT16, false)((const unsigned char *)"\xc0\x3f\x00\xc1", v, 2);
+    ck_assert_double_eq((double)v[0], 1.5);
+    ck_assert_double_eq((double)v[1], -8);
+    convert_to_floats(DT_BFLOAT16, true)((const unsigned char *)"\x3f\xc0", v, 1);
+    ck_assert_double_eq((double)v[0], 1.5);
+}
+END_TEST
+
 START_TEST(strings_and_strangers_cannot_be_read)
 {
     ck_assert(convert_to_floats(DT_STRING, false) == NULL);
-    ck_assert(convert_to_floats(DT_BFLOAT16, false) == NULL);
+    ck_assert(convert_to_floats(DT_COMPLEX64, false) == NULL);
     ck_assert(!convert_is_integer(DT_FLOAT));
     ck_assert(!convert_is_integer(DT_STRING));
     ck_assert(convert_is_integer(DT_BOOL));
@@ -99,6 +111,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, every_type_becomes_the_number_it_is, 0, COUNT_OF(VALUES));
     tcase_add_test(t, integers_stay_integers);
     tcase_add_test(t, half_nan_stays_nan);
+    tcase_add_test(t, bfloat16_of_weights);
     tcase_add_test(t, strings_and_strangers_cannot_be_read);
     return s;
 }

@@ -3,6 +3,8 @@
 
 enum { N = 17000 }; /* more than one window of the shuffle */
 
+typedef void put_fn(const struct folder *f, const char *name, const void *data, size_t n);
+
 static void put_arrays(const struct folder *f, void (*make)(int64_t, struct buf *, struct buf *), bool gzip)
 {
     AUTO_FINI(buf) x = BUF_INIT;
@@ -12,16 +14,31 @@ static void put_arrays(const struct folder *f, void (*make)(int64_t, struct buf 
     (gzip ? put_gzip : put_file)(f, gzip ? "y.gz" : "y", y.data, y.len);
 }
 
+static void put_npz_as(const struct folder *f, bool deflated)
+{
+    AUTO_FINI(buf) x = BUF_INIT;
+    AUTO_FINI(buf) y = BUF_INIT;
+    AUTO_FINI(buf) archive = BUF_INIT;
+    struct zip_out z = { .out = &archive };
+    make_npy(N, &x, &y);
+    put_zip_member(&z, "y_train.npy", y.data, y.len, deflated);
+    put_zip_member(&z, "x_test.npy", "", 0, deflated);
+    put_zip_member(&z, "x_train.npy", x.data, x.len, deflated);
+    put_zip_end(&z);
+    put_file(f, "t.npz", archive.data, archive.len);
+}
+
 /* One small, one empty but for its header, one large. */
-static void put_three(const struct folder *f, void (*make)(int64_t, int64_t, struct buf *), bool gzip)
+static void put_three(const struct folder *f, void (*make)(int64_t, int64_t, struct buf *), put_fn *put,
+                      const char *suffix)
 {
     static const int64_t CUTS[] = { 0, 7, 7, N };
     for (int i = 0; i < 3; i++) {
         AUTO_FINI(buf) b = BUF_INIT;
         char name[32];
         make(CUTS[i], CUTS[i + 1] - CUTS[i], &b);
-        snprintf(name, sizeof(name), "part-%d%s", i, gzip ? ".gz" : "");
-        (gzip ? put_gzip : put_file)(f, name, b.data, b.len);
+        snprintf(name, sizeof(name), "part-%d%s", i, suffix);
+        put(f, name, b.data, b.len);
     }
 }
 
@@ -39,23 +56,37 @@ static void put_npy(const struct folder *f)
 }
 static void put_csv(const struct folder *f)
 {
-    put_three(f, make_csv, false);
+    put_three(f, make_csv, put_file, "");
 }
 static void put_csv_gzip(const struct folder *f)
 {
-    put_three(f, make_csv, true);
+    put_three(f, make_csv, put_gzip, ".gz");
 }
 static void put_tfrecord(const struct folder *f)
 {
-    put_three(f, make_tfrecord, false);
+    put_three(f, make_tfrecord, put_file, "");
 }
 static void put_tfrecord_gzip(const struct folder *f)
 {
-    put_three(f, make_tfrecord, true);
+    put_three(f, make_tfrecord, put_gzip, ".gz");
+}
+static void put_tfrecord_zlib(const struct folder *f)
+{
+    put_three(f, make_tfrecord, put_zlib, "");
+}
+static void put_npz(const struct folder *f)
+{
+    put_npz_as(f, false);
+}
+static void put_npz_compressed(const struct folder *f)
+{
+    put_npz_as(f, true);
 }
 
-#define TFRECORD_SPEC "format: tfrecord\nfiles: part-*\n" \
-                      "columns: [{name: x, type: float, shape: [3]}, {name: label, type: int64}]\n"
+#define NPZ_SPEC "format: npz\nfiles: t.npz\nfeatures: x_train\nlabels: y_train\n"
+#define TFRECORD_SPEC                                                                                                  \
+    "format: tfrecord\nfiles: part-*\n"                                                                                \
+    "columns: [{name: x, type: float, shape: [3]}, {name: label, type: int64}]\n"
 static const struct {
     const char *name;
     void (*put)(const struct folder *f);
@@ -68,6 +99,9 @@ static const struct {
     { "csv.gz", put_csv_gzip, "format: csv\nfiles: [part-0, part-1.gz, part-2*]\nlabel: 2\n" },
     { "tfrecord", put_tfrecord, TFRECORD_SPEC },
     { "tfrecord.gz", put_tfrecord_gzip, TFRECORD_SPEC },
+    { "tfrecord zlib", put_tfrecord_zlib, TFRECORD_SPEC },
+    { "npz", put_npz, NPZ_SPEC },
+    { "npz compressed", put_npz_compressed, NPZ_SPEC },
 };
 
 struct opened {
@@ -81,7 +115,7 @@ static void opened_fini(struct opened *o)
     dataset_free(o->d);
     folder_fini(&o->folder);
 }
-DEFINE_AUTO_FINI(opened, opened_fini)
+DEFINE_AUTO_FINI(opened, opened_fini);
 
 static struct opened open_format(int i)
 {

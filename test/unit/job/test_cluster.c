@@ -25,10 +25,26 @@ START_TEST(tf_config_has_the_training_operators_bytes)
     hosts(&c.hosts[ROLE_EVALUATOR], "J-evaluator", 1);
     hosts(&c.hosts[ROLE_CHIEF], "J-chief", 1);
     auto_free char *text = cluster_to_tf_config(&c, ROLE_WORKER, 1);
-    ck_assert_str_eq(text,
-                     "{\"cluster\":{\"chief\":[\"J-chief-0.NS.svc:2222\"],\"evaluator\":[\"J-evaluator-0.NS.svc:2222\"],"
-                     "\"ps\":[\"J-ps-0.NS.svc:2222\"],\"worker\":[\"J-worker-0.NS.svc:2222\",\"J-worker-1.NS.svc:2222\"]},"
-                     "\"task\":{\"type\":\"worker\",\"index\":1},\"environment\":\"cloud\"}");
+    ck_assert_str_eq(text, "{\"cluster\":{\"chief\":[\"J-chief-0.NS.svc:2222\"],\"evaluator\":[\"J-evaluator-0.NS.svc:"
+                           "2222\"],\"ps\":[\"J-ps-0.NS.svc:2222\"],\"worker\":[\"J-worker-0.NS.svc:2222\",\"J-worker-"
+                           "1.NS.svc:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1},\"environment\":\"cloud\"}");
+}
+END_TEST
+
+START_TEST(workers_that_are_not_listed_are_counted)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(cluster) c = { .configured = true, .workers = 3000 };
+    AUTO_FINI(cluster) read = { .configured = false };
+    hosts(&c.hosts[ROLE_CHIEF], "J-chief", 1);
+    hosts(&c.hosts[ROLE_PS], "J-ps", 1);
+    auto_free char *text = cluster_to_tf_config(&c, ROLE_WORKER, 2999);
+    ck_assert_str_eq(text, "{\"cluster\":{\"chief\":[\"J-chief-0.NS.svc:2222\"],\"ps\":[\"J-ps-0.NS.svc:2222\"]},"
+                           "\"task\":{\"type\":\"worker\",\"index\":2999},\"environment\":\"cloud\",\"workers\":3000}");
+    struct cluster_input env = { .tf_config = text };
+    ck_ok_e(cluster_resolve(&NOTHING, &env, &read, &e));
+    ck_assert(read.role == ROLE_WORKER && read.index == 2999 && cluster_workers(&read) == 3000 &&
+              !cluster_is_chief(&read));
 }
 END_TEST
 
@@ -43,8 +59,8 @@ START_TEST(roles_without_replicas_are_left_out)
 }
 END_TEST
 
-static const char DYNAMIC[] = "{\"cluster\":{\"worker\":{\"1\":\"J-worker-1.NS.svc:2222\"},\"ps\":[\"J-ps-0.NS.svc:2222\","
-                              "\"J-ps-1.NS.svc:2222\"]},\"task\":{\"type\":\"ps\",\"index\":1}}";
+static const char DYNAMIC[] = "{\"cluster\":{\"worker\":{\"1\":\"J-worker-1.NS.svc:2222\"},\"ps\":[\"J-ps-0.NS.svc:"
+                              "2222\",\"J-ps-1.NS.svc:2222\"]},\"task\":{\"type\":\"ps\",\"index\":1}}";
 
 START_TEST(a_sparse_cluster_is_written_as_it_was_read)
 {
@@ -82,10 +98,12 @@ static const struct {
     int index;
     const char *text;
 } SPARSE[] = {
-    { ROLE_WORKER, 1, "{\"cluster\":{\"worker\":{\"1\":\"J-worker-1.NS.svc:2222\"},\"ps\":[\"J-ps-0.NS.svc:2222\","
-                      "\"J-ps-1.NS.svc:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1}}" },
-    { ROLE_PS, 1, "{\"cluster\":{\"worker\":{},\"ps\":[\"J-ps-0.NS.svc:2222\",\"J-ps-1.NS.svc:2222\"]},"
-                  "\"task\":{\"type\":\"ps\",\"index\":1}}" },
+    { ROLE_WORKER, 1,
+      "{\"cluster\":{\"worker\":{\"1\":\"J-worker-1.NS.svc:2222\"},\"ps\":[\"J-ps-0.NS.svc:2222\","
+      "\"J-ps-1.NS.svc:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1}}" },
+    { ROLE_PS, 1,
+      "{\"cluster\":{\"worker\":{},\"ps\":[\"J-ps-0.NS.svc:2222\",\"J-ps-1.NS.svc:2222\"]},"
+      "\"task\":{\"type\":\"ps\",\"index\":1}}" },
     { ROLE_CHIEF, 0, "{\"cluster\":{\"worker\":{},\"ps\":[]},\"task\":{\"type\":\"chief\",\"index\":0}}" },
     { ROLE_EVALUATOR, 0, "{\"cluster\":{\"worker\":{},\"ps\":[]},\"task\":{\"type\":\"evaluator\",\"index\":0}}" },
 };
@@ -107,42 +125,95 @@ static const struct {
     const char *task, *chief; /* NULL task: nothing is configured */
     size_t count[ROLE_COUNT]; /* ps, worker, chief, evaluator */
     bool is_chief;
+    int workers; /* 0: as many as are listed */
 } GOOD[] = {
     { .task = NULL, .is_chief = true },
     { .env = { .tf_config = "" }, .task = NULL, .is_chief = true },
     { .env = { .tf_config = "{}" }, .task = NULL, .is_chief = true },
-    { .env = { .tf_config = "{\"environment\":\"cloud\",\"task\":{\"type\":\"worker\",\"index\":0}}" }, .task = NULL,
+    { .env = { .tf_config = "{\"environment\":\"cloud\",\"task\":{\"type\":\"worker\",\"index\":0}}" },
+      .task = NULL,
       .is_chief = true },
     { .env = { .tf_config = "{\"cluster\":{}}" }, .task = NULL, .is_chief = true },
     { .env = { .job_name = "", .task_index = "", .ps_hosts = "" }, .task = NULL, .is_chief = true },
     { .env = { .tf_config = "{\"cluster\":{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"],\"worker\":[\"a:1\",\"b:1\"]},"
                             "\"task\":{\"type\":\"worker\",\"index\":1},\"environment\":\"cloud\"}" },
-      .task = "worker-1", .chief = "c:1", .count = { 1, 2, 1, 0 } },
+      .task = "worker-1",
+      .chief = "c:1",
+      .count = { 1, 2, 1, 0 } },
     { .env = { .tf_config = "{\"cluster\":{\"master\":[\"c:1\"],\"ps\":[\"p:1\"],\"worker\":[\"a:1\"]},"
                             "\"task\":{\"type\":\"master\",\"index\":0}}" },
-      .task = "chief-0", .chief = "c:1", .count = { 1, 1, 1, 0 }, .is_chief = true },
+      .task = "chief-0",
+      .chief = "c:1",
+      .count = { 1, 1, 1, 0 },
+      .is_chief = true },
     { .env = { .tf_config = "{\"cluster\":{\"ps\":[\"p:1\"],\"worker\":[\"a:1\",\"b:1\"]},"
                             "\"task\":{\"type\":\"worker\",\"index\":\"0\"}}" },
-      .task = "worker-0", .chief = "a:1", .count = { 1, 2, 0, 0 }, .is_chief = true },
+      .task = "worker-0",
+      .chief = "a:1",
+      .count = { 1, 2, 0, 0 },
+      .is_chief = true },
     { .env = { .tf_config = "{\"cluster\":{\"ps\":[\"p:1\"],\"worker\":[\"a:1\"]},"
                             "\"task\":{\"type\":\"evaluator\",\"index\":0}}" },
-      .task = "evaluator-0", .chief = "a:1", .count = { 1, 1, 0, 0 } },
+      .task = "evaluator-0",
+      .chief = "a:1",
+      .count = { 1, 1, 0, 0 } },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":{\"2\":\"w:1\"},\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]},"
                             "\"task\":{\"type\":\"worker\",\"index\":2}}" },
-      .task = "worker-2", .chief = "c:1", .count = { 1, 3, 1, 0 } },
+      .task = "worker-2",
+      .chief = "c:1",
+      .count = { 1, 3, 1, 0 } },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":{},\"ps\":[\"p:1\"]},\"task\":{\"type\":\"ps\",\"index\":0}}" },
-      .task = "ps-0", .chief = NULL, .count = { 1, 0, 0, 0 } },
+      .task = "ps-0",
+      .chief = NULL,
+      .count = { 1, 0, 0, 0 } },
     { .env = { .job_name = "worker", .task_index = "1", .ps_hosts = "p:1", .worker_hosts = "a:1, b:1" },
-      .task = "worker-1", .chief = "a:1", .count = { 1, 2, 0, 0 } },
+      .task = "worker-1",
+      .chief = "a:1",
+      .count = { 1, 2, 0, 0 } },
     { .env = { .job_name = "chief", .task_index = "0", .ps_hosts = "p:1,q:1", .chief_host = "[::1]:2222" },
-      .task = "chief-0", .chief = "[::1]:2222", .count = { 2, 0, 1, 0 }, .is_chief = true },
+      .task = "chief-0",
+      .chief = "[::1]:2222",
+      .count = { 2, 0, 1, 0 },
+      .is_chief = true },
     { .env = { .job_name = "ps", .task_index = "0", .ps_hosts = "p:1", .chief_host = "c:1" },
-      .task = "ps-0", .chief = "c:1", .count = { 1, 0, 1, 0 } },
+      .task = "ps-0",
+      .chief = "c:1",
+      .count = { 1, 0, 1, 0 } },
     /* flags win over the environment, setting by setting; the family wins over TF_CONFIG */
     { .flags = { .job_name = "worker", .task_index = "0" },
       .env = { .job_name = "ps", .task_index = "7", .ps_hosts = "p:1", .worker_hosts = "a:1", .tf_config = "nonsense" },
-      .task = "worker-0", .chief = "a:1", .count = { 1, 1, 0, 0 }, .is_chief = true },
+      .task = "worker-0",
+      .chief = "a:1",
+      .count = { 1, 1, 0, 0 },
+      .is_chief = true },
     { .flags = { .tf_config = "{}" }, .env = { .tf_config = "nonsense" }, .task = NULL, .is_chief = true },
+    /* only whom a worker must find */
+    { .env = { .tf_config = "{\"cluster\":{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]},\"task\":{\"type\":\"worker\","
+                            "\"index\":2999},\"environment\":\"cloud\",\"workers\":3000}" },
+      .task = "worker-2999",
+      .chief = "c:1",
+      .count = { 1, 0, 1, 0 },
+      .workers = 3000 },
+    { .env = { .tf_config = "{\"cluster\":{\"ps\":[\"p:1\",\"q:1\"],\"worker\":[\"a:1\"]},"
+                            "\"task\":{\"type\":\"worker\",\"index\":7},\"workers\":8}" },
+      .task = "worker-7",
+      .chief = "a:1",
+      .count = { 2, 1, 0, 0 },
+      .workers = 8 },
+    { .env = { .tf_config = "{\"cluster\":{\"ps\":[\"p:1\"],\"worker\":[\"a:1\"]},\"task\":{\"type\":\"worker\","
+                            "\"index\":0},\"workers\":3}" },
+      .task = "worker-0",
+      .chief = "a:1",
+      .count = { 1, 1, 0, 0 },
+      .is_chief = true,
+      .workers = 3 },
+    { .env = { .tf_config = "{\"cluster\":{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]},\"task\":{\"type\":\"chief\","
+                            "\"index\":0},\"workers\":3}" },
+      .task = "chief-0",
+      .chief = "c:1",
+      .count = { 1, 0, 1, 0 },
+      .is_chief = true,
+      .workers = 3 },
 };
 START_TEST(accepts)
 {
@@ -157,6 +228,7 @@ START_TEST(accepts)
     ck_assert_int_eq(cluster_is_chief(&c), GOOD[_i].is_chief);
     for (int r = 0; r < ROLE_COUNT; r++)
         ck_assert_uint_eq(c.hosts[r].n, GOOD[_i].count[r]);
+    ck_assert_int_eq(cluster_workers(&c), GOOD[_i].workers > 0 ? GOOD[_i].workers : (int)c.hosts[ROLE_WORKER].n);
 }
 END_TEST
 
@@ -171,11 +243,11 @@ static const struct {
       .error = "Must specify an explicit `job_name` (--job-name, or JOB_NAME in the environment), since TASK_INDEX is "
                "given in the environment" },
     { .flags = { .job_name = "worker" },
-      .error = "Must specify an explicit `task_index` (--task-index, or TASK_INDEX in the environment), since --job-name "
-               "is given" },
+      .error = "Must specify an explicit `task_index` (--task-index, or TASK_INDEX in the environment), since "
+               "--job-name is given" },
     { .env = { .job_name = "worker", .task_index = "0", .worker_hosts = "a:1" },
-      .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), since JOB_NAME is given "
-               "in the environment" },
+      .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), since JOB_NAME is "
+               "given in the environment" },
     { .env = { .job_name = "worker", .task_index = "0", .ps_hosts = "p:1", .chief_host = "c:1" },
       .error = "Must specify an explicit `worker_hosts` (--worker-hosts, or WORKER_HOSTS in the environment), since "
                "JOB_NAME is given in the environment" },
@@ -183,8 +255,8 @@ static const struct {
       .error = "Must specify an explicit `worker_hosts` (--worker-hosts, or WORKER_HOSTS in the environment), since "
                "JOB_NAME is given in the environment" },
     { .env = { .job_name = "chief", .task_index = "0", .ps_hosts = "p:1", .worker_hosts = "a:1" },
-      .error = "Must specify an explicit `chief_host` (--chief-host, or CHIEF_HOST in the environment), since JOB_NAME is "
-               "given in the environment" },
+      .error = "Must specify an explicit `chief_host` (--chief-host, or CHIEF_HOST in the environment), since JOB_NAME "
+               "is given in the environment" },
     { .flags = { .job_name = "wroker", .task_index = "0", .ps_hosts = "p:1", .worker_hosts = "a:1" },
       .error = "--job-name: role 'wroker' is not known; did you mean 'worker'?" },
     { .env = { .job_name = "worker", .task_index = "one", .ps_hosts = "p:1", .worker_hosts = "a:1" },
@@ -222,6 +294,17 @@ static const struct {
       .error = "TF_CONFIG: task.index: must be a whole number" },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":[\"a:1\"]},\"task\":{\"type\":\"worker\",\"index\":1}}" },
       .error = "TF_CONFIG: 1 is not a valid task_id for task_type worker in the cluster: it has 1 of them (0 to 0)" },
+    { .env = { .tf_config = "{\"cluster\":{\"worker\":[\"a:1\",\"b:1\"],\"ps\":[\"p:1\"]},\"task\":{\"type\":"
+                            "\"worker\",\"index\":2}}" },
+      .error = "TF_CONFIG: 2 is not a valid task_id for task_type worker in the cluster: it has 2 of them (0 to 1)" },
+    { .env = { .tf_config = "{\"cluster\":{\"ps\":[\"p:1\",\"q:1\"],\"worker\":[\"a:1\"]},"
+                            "\"task\":{\"type\":\"worker\",\"index\":7}}" },
+      .error = "TF_CONFIG: 7 is not a valid task_id for task_type worker in the cluster: it has 1 of them (0 to 0)" },
+    { .env = { .tf_config =
+                   "{\"cluster\":{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]},\"task\":{\"type\":\"ps\",\"index\":1}}" },
+      .error = "TF_CONFIG: 1 is not a valid task_id for task_type ps in the cluster: it has 1 of them (0 to 0)" },
+    { .env = { .tf_config = "{\"cluster\":{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]}," TASK ",\"workers\":-1}" },
+      .error = "TF_CONFIG: workers: must be 0 to 100000" },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":[\"a:1\"]},\"task\":{\"type\":\"ps\",\"index\":0}}" },
       .error = "TF_CONFIG: ps is not a valid task_type in the cluster: it has no ps" },
     { .env = { .tf_config = "{\"task\":{\"type\":\"ps\",\"index\":0}}" },
@@ -237,7 +320,7 @@ static const struct {
     { .env = { .tf_config = "{\"cluster\":{\"worker\":[\"a\"]}," TASK "}" },
       .error = "TF_CONFIG: cluster.worker[0]: 'a' has no port; it must be host:port, such as localhost:2222" },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":{\"one\":\"a:1\"}}," TASK "}" },
-      .error = "TF_CONFIG: cluster.worker: 'one' is no task index" },
+      .error = "TF_CONFIG: cluster.worker: 'one' is not a valid task index" },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":{\"0\":\"a:1\",\"00\":\"b:1\"}}," TASK "}" },
       .error = "TF_CONFIG: cluster.worker: task index 0 is given twice" },
     { .env = { .tf_config = "{\"cluster\":{\"worker\":{\"1\":\"a:1\"},\"ps\":[\"p:1\"]}," TASK "}" },
@@ -288,6 +371,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("cluster");
     TCase *t = tcase_create("cluster");
     tcase_add_test(t, tf_config_has_the_training_operators_bytes);
+    tcase_add_test(t, workers_that_are_not_listed_are_counted);
     tcase_add_test(t, roles_without_replicas_are_left_out);
     tcase_add_test(t, a_sparse_cluster_is_written_as_it_was_read);
     tcase_add_test(t, a_chief_that_is_called_master_is_written_as_it_was_read);

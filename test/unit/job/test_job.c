@@ -18,9 +18,22 @@ static json_t *text_or_null(const char *s)
     return s != NULL ? json_string(s) : json_null();
 }
 
+/* The only label as a text, several as a list. */
+static json_t *label_json(const struct data_spec *d)
+{
+    json_t *list = json_array();
+    if (d->label.n <= 1) {
+        json_decref(list);
+        return text_or_null(d->label.n > 0 ? d->label.items[0] : NULL);
+    }
+    for (size_t i = 0; i < d->label.n; i++)
+        json_array_append_new(list, json_string(d->label.items[i]));
+    return list;
+}
+
 static json_t *data_json(const struct data_spec *d)
 {
-    static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord" };
+    static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
     json_t *files = json_array();
     char delimiter[2] = { d->delimiter, '\0' };
 
@@ -32,8 +45,8 @@ static json_t *data_json(const struct data_spec *d)
         json_array_append_new(files, json_string(d->files.items[i]));
     return json_pack("{s:s, s:o, s:o, s:o, s:b, s:s, s:I, s:o, s:b}", "format", FORMATS[d->format], "features",
                      text_or_null(d->features), "labels", text_or_null(d->labels), "files", files, "header", d->header,
-                     "delimiter", delimiter, "columns", (json_int_t)node_size(&d->columns), "label",
-                     text_or_null(d->label), "shuffle", d->shuffle);
+                     "delimiter", delimiter, "columns", (json_int_t)node_size(&d->columns), "label", label_json(d),
+                     "shuffle", d->shuffle);
 }
 
 static json_t *fit_json(const struct job *j)
@@ -69,14 +82,16 @@ static json_t *node_json(const struct node *n)
 static json_t *run_policy_json(const struct job *j)
 {
     static const char *const STALLS[] = { "Notify", "Restart", "Fail" }, *const CLEANS[] = { "Running", "All", "None" };
-    json_t *v = json_pack("{s:s, s:I, s:I, s:o, s:[I, s], s:b, s:o}", "cleanPodPolicy",
-                          CLEANS[j->run_policy.clean_pod_policy], "backoffLimit",
-                          (json_int_t)j->run_policy.backoff_limit, "activeDeadlineSeconds",
-                          (json_int_t)j->run_policy.active_deadline_seconds, "ttlSecondsAfterFinished",
-                          j->run_policy.has_ttl ? json_integer(j->run_policy.ttl_seconds_after_finished) : json_null(),
-                          "stall", (json_int_t)j->run_policy.stall_seconds, STALLS[j->run_policy.stall_policy],
-                          "suspend", j->run_policy.suspend, "managedBy", text_or_null(j->run_policy.managed_by));
+    json_t *v =
+        json_pack("{s:s, s:I, s:I, s:o, s:[I, s], s:b, s:o}", "cleanPodPolicy", CLEANS[j->run_policy.clean_pod_policy],
+                  "backoffLimit", (json_int_t)j->run_policy.backoff_limit, "activeDeadlineSeconds",
+                  (json_int_t)j->run_policy.active_deadline_seconds, "ttlSecondsAfterFinished",
+                  j->run_policy.has_ttl ? json_integer(j->run_policy.ttl_seconds_after_finished) : json_null(), "stall",
+                  (json_int_t)j->run_policy.stall_seconds, STALLS[j->run_policy.stall_policy], "suspend",
+                  j->run_policy.suspend, "managedBy", text_or_null(j->run_policy.managed_by));
 
+    if (j->run_policy.restart_scope == SCOPE_JOB)
+        json_object_set_new(v, "restartScope", json_string("Job"));
     if (j->run_policy.scheduling.present)
         json_object_set_new(v, "schedulingPolicy",
                             json_pack("[I, o, o, o, I]", (json_int_t)j->run_policy.scheduling.min_available,
@@ -91,23 +106,26 @@ static json_t *job_json(const struct job *j)
 {
     static const char *const STRATEGIES[] = { "ParameterServer", "Single" };
     static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
-    json_t *v = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "name", j->name, "uid", j->uid, "model", j->has_model, "train",
-                          data_json(&j->train), "validation", data_json(&j->validation), "fit", fit_json(j));
+    json_t *v = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "name", j->name, "uid", j->uid, "model", j->has_model,
+                          "train", data_json(&j->train), "validation", data_json(&j->validation), "fit", fit_json(j));
 
-    json_object_set_new(v, "strategy", json_pack("[s, i, s, b]", STRATEGIES[j->strategy.name], (int)j->strategy.updates,
-                                                 PLACEMENTS[j->strategy.placement], (int)j->strategy.overlap));
-    json_object_set_new(v, "checkpoint", json_pack("{s:f, s:I, s:I}", "everySeconds", j->checkpoint.every_seconds,
-                                                   "everySteps", (json_int_t)j->checkpoint.every_steps, "keep",
-                                                   (json_int_t)j->checkpoint.keep));
-    json_object_set_new(v, "summaries", json_pack("{s:f, s:I, s:b, s:s}", "everySeconds", j->summaries.every_seconds,
-                                                  "everySteps", (json_int_t)j->summaries.every_steps, "histograms",
-                                                  j->summaries.histograms, "directory", j->summaries.directory));
+    json_object_set_new(v, "strategy",
+                        json_pack("[s, i, s, b]", STRATEGIES[j->strategy.name], (int)j->strategy.updates,
+                                  PLACEMENTS[j->strategy.placement], (int)j->strategy.overlap));
+    json_object_set_new(v, "checkpoint",
+                        json_pack("{s:f, s:I, s:I}", "everySeconds", j->checkpoint.every_seconds, "everySteps",
+                                  (json_int_t)j->checkpoint.every_steps, "keep", (json_int_t)j->checkpoint.keep));
+    json_object_set_new(v, "summaries",
+                        json_pack("{s:f, s:I, s:b, s:s}", "everySeconds", j->summaries.every_seconds, "everySteps",
+                                  (json_int_t)j->summaries.every_steps, "histograms", j->summaries.histograms,
+                                  "directory", j->summaries.directory));
     json_object_set_new(v, "replicas", replicas_json(j));
     json_object_set_new(v, "runPolicy", run_policy_json(j));
     json_object_set_new(v, "storage", json_pack("[o, o]", node_json(&j->storage.data), node_json(&j->storage.output)));
     if (j->tensorboard.present)
-        json_object_set_new(v, "tensorboard", json_pack("[o, o]", text_or_null(j->tensorboard.image),
-                                                        node_json(&j->tensorboard.resources)));
+        json_object_set_new(
+            v, "tensorboard",
+            json_pack("[o, o]", text_or_null(j->tensorboard.image), node_json(&j->tensorboard.resources)));
     return v;
 }
 
@@ -226,8 +244,8 @@ START_TEST(a_set_is_named_by_those_who_judge_its_value)
     rate = node_get(&rate, "Adam");
     rate = node_get(&rate, "learning_rate");
     ck_assert_int_eq(node_error(&rate, &e, "is bad"), -1);
-    ck_assert_str_eq(e.msg, "--set compile.optimizer.Adam.learning_rate=fast: spec.compile.optimizer.Adam.learning_rate: "
-                            "is bad");
+    ck_assert_str_eq(
+        e.msg, "--set compile.optimizer.Adam.learning_rate=fast: spec.compile.optimizer.Adam.learning_rate: is bad");
 }
 END_TEST
 
@@ -311,12 +329,14 @@ END_TEST
 
 START_TEST(messages_about_an_object_begin_with_its_name)
 {
-    static const struct { const char *name, *error; } CASES_[] = {
+    static const struct {
+        const char *name, *error;
+    } CASES_[] = {
         { "epochs_text", "digits: spec.fit.epochs: must be a whole number, not the string '2'" },
         { "model_key", "digits: spec.model: key 'inputshape' is not known; did you mean 'inputShape'?" },
         { "epochs_and_steps", "digits: spec.fit.steps: give epochs or steps, not both" },
-        { "api_version_kubeflow", "digits: apiVersion: this is a TrainJob of Kubeflow Trainer; Trainyard's have apiVersion "
-                                  "trainyard.dev/v1alpha1" },
+        { "api_version_kubeflow", "digits: apiVersion: this is a TrainJob of Kubeflow Trainer; Trainyard's have "
+                                  "apiVersion trainyard.dev/v1alpha1" },
         { "spec_missing", "digits: 'spec' is missing" },
     };
     for (size_t i = 0; i < COUNT_OF(CASES_); i++) {
@@ -333,11 +353,13 @@ START_TEST(what_is_no_object_is_refused_as_one)
 {
     struct err e = { .code = ERR_NONE };
     AUTO(job) *j = NULL;
-    json_auto_t *list = json_array(), *deep = json_pack("{s:s, s:s, s:{s:s}, s:{}}", "apiVersion", "trainyard.dev/v1alpha1",
-                                                        "kind", "TrainJob", "metadata", "name", "a", "spec");
+    json_auto_t *list = json_array(),
+                *deep = json_pack("{s:s, s:s, s:{s:s}, s:{}}", "apiVersion", "trainyard.dev/v1alpha1", "kind",
+                                  "TrainJob", "metadata", "name", "a", "spec");
     json_t *at = json_object_get(deep, "spec");
     ck_assert_int_eq(job_from_value(list, "a", &j, &e), -1);
-    ck_assert_str_eq(e.msg, "a: 'kind' is missing; a job begins with 'apiVersion: trainyard.dev/v1alpha1', 'kind: TrainJob'");
+    ck_assert_str_eq(e.msg,
+                     "a: 'kind' is missing; a job begins with 'apiVersion: trainyard.dev/v1alpha1', 'kind: TrainJob'");
     for (int i = 0; i < 100; i++) {
         json_object_set_new(at, "model", json_object());
         at = json_object_get(at, "model");

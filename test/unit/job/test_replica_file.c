@@ -6,15 +6,16 @@
 #include "job/job.h"
 #include "job/replica_file.h"
 
-static const char HEAD[] = "apiVersion: trainyard.dev/v1alpha1\n"
-                           "kind: TrainJob\n"
-                           "metadata: {name: digits, namespace: vision, uid: 0c5f, labels: {a: b}, resourceVersion: \"7\"}\n"
-                           "status: {state: Running}\n"
-                           "spec:\n"
-                           "  model: {inputShape: [4], layers: [{Dense: {units: 1}}]}\n"
-                           "  compile: {loss: mse}\n"
-                           "  data: {train: {format: csv, files: a.csv}}\n"
-                           "  fit: {epochs: 3, maxWaitSeconds: 60}\n";
+static const char HEAD[] =
+    "apiVersion: trainyard.dev/v1alpha1\n"
+    "kind: TrainJob\n"
+    "metadata: {name: digits, namespace: vision, uid: 0c5f, labels: {a: b}, resourceVersion: \"7\"}\n"
+    "status: {state: Running}\n"
+    "spec:\n"
+    "  model: {inputShape: [4], layers: [{Dense: {units: 1}}]}\n"
+    "  compile: {loss: mse}\n"
+    "  data: {train: {format: csv, files: a.csv}}\n"
+    "  fit: {epochs: 3, maxWaitSeconds: 60}\n";
 
 static json_t *file_of(const char *rest)
 {
@@ -42,11 +43,12 @@ static void text_of(const json_t *v, struct buf *out)
 
 START_TEST(it_holds_what_a_replica_needs_and_nothing_else)
 {
-    json_auto_t *file = file_of("  storage: {output: {emptyDir: {}}}\n"
-                                "  tensorboard: {}\n"
-                                "  runPolicy: {suspend: true}\n"
-                                "  checkpoint: {keep: 2}\n"
-                                "  replicaSpecs: {Chief: {}, PS: {replicas: 2, template: {spec: {}}}, Worker: {replicas: 3}}\n");
+    json_auto_t *file =
+        file_of("  storage: {output: {emptyDir: {}}}\n"
+                "  tensorboard: {}\n"
+                "  runPolicy: {suspend: true}\n"
+                "  checkpoint: {keep: 2}\n"
+                "  replicaSpecs: {Chief: {}, PS: {replicas: 2, template: {spec: {}}}, Worker: {replicas: 3}}\n");
     AUTO_FINI(buf) text = BUF_INIT;
     text_of(file, &text);
     ck_assert_str_eq(text.data,
@@ -62,8 +64,9 @@ END_TEST
 
 START_TEST(a_replica_reads_it)
 {
-    json_auto_t *file = file_of("  strategy: {placement: round_robin}\n"
-                                "  replicaSpecs: {Master: {}, PS: {replicas: 2}, Worker: {replicas: 3}, Evaluator: {}}\n");
+    json_auto_t *file =
+        file_of("  strategy: {placement: round_robin}\n"
+                "  replicaSpecs: {Master: {}, PS: {replicas: 2}, Worker: {replicas: 3}, Evaluator: {}}\n");
     AUTO(job) *j = read_back(file);
     ck_assert_str_eq(j->name, "digits");
     ck_assert_str_eq(j->uid, "0c5f");
@@ -114,8 +117,11 @@ END_TEST
 /* What a replica trains is what the manifest says. */
 static void check_same(const struct job *a, const struct job *b, const char *name)
 {
-    ck_assert_msg(json_equal(a->model.v, b->model.v) && json_equal(a->compile.v, b->compile.v), "%s: another model", name);
+    ck_assert_msg(json_equal(a->model.v, b->model.v) && json_equal(a->compile.v, b->compile.v), "%s: another model",
+                  name);
     ck_assert_msg(memcmp(&a->fit, &b->fit, sizeof(a->fit)) == 0, "%s: another fit", name);
+    ck_assert_msg((a->callbacks.v == NULL && b->callbacks.v == NULL) || json_equal(a->callbacks.v, b->callbacks.v),
+                  "%s: other callbacks", name);
     ck_assert_msg(memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0, "%s: other waits", name);
     ck_assert_msg(memcmp(&a->strategy, &b->strategy, sizeof(a->strategy)) == 0, "%s: another strategy", name);
     ck_assert_msg(memcmp(&a->checkpoint, &b->checkpoint, sizeof(a->checkpoint)) == 0, "%s: other checkpoints", name);

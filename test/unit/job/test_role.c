@@ -42,10 +42,10 @@ static const struct {
     int code;
     bool wanted;
 } RESTARTS[] = {
-    { RESTART_EXIT_CODE, 0, false },  { RESTART_EXIT_CODE, 1, false },   { RESTART_EXIT_CODE, 127, false },
-    { RESTART_EXIT_CODE, 128, true }, { RESTART_EXIT_CODE, 137, true },  { RESTART_EXIT_CODE, 255, true },
-    { RESTART_ON_FAILURE, 0, false }, { RESTART_ON_FAILURE, 2, true },   { RESTART_ON_FAILURE, 143, true },
-    { RESTART_ALWAYS, 0, true },      { RESTART_ALWAYS, 2, true },       { RESTART_NEVER, 137, false },
+    { RESTART_EXIT_CODE, 0, false },  { RESTART_EXIT_CODE, 1, false },  { RESTART_EXIT_CODE, 127, false },
+    { RESTART_EXIT_CODE, 128, true }, { RESTART_EXIT_CODE, 137, true }, { RESTART_EXIT_CODE, 255, true },
+    { RESTART_ON_FAILURE, 0, false }, { RESTART_ON_FAILURE, 2, true },  { RESTART_ON_FAILURE, 143, true },
+    { RESTART_ALWAYS, 0, true },      { RESTART_ALWAYS, 2, true },      { RESTART_NEVER, 137, false },
 };
 START_TEST(a_replica_restarts_by_its_policy)
 {
@@ -64,13 +64,13 @@ static const struct {
     { "abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxy",
       "'abcdefghijklmnopqrst...' has 52 characters; at most 51, so that its replicas' names fit" },
     { "", "the name is empty" },
-    { "Mnist", "'Mnist' is no name of a job: only a-z, 0-9 and '-'" },
-    { "my_job", "'my_job' is no name of a job: only a-z, 0-9 and '-'" },
-    { "a.b", "'a.b' is no name of a job: only a-z, 0-9 and '-'" },
-    { "a/../b", "'a/../b' is no name of a job: only a-z, 0-9 and '-'" },
-    { "1st", "'1st' is no name of a job: it begins with a letter and does not end with '-'" },
-    { "-a", "'-a' is no name of a job: it begins with a letter and does not end with '-'" },
-    { "a-", "'a-' is no name of a job: it begins with a letter and does not end with '-'" },
+    { "Mnist", "'Mnist' is not a valid job name: only a-z, 0-9 and '-'" },
+    { "my_job", "'my_job' is not a valid job name: only a-z, 0-9 and '-'" },
+    { "a.b", "'a.b' is not a valid job name: only a-z, 0-9 and '-'" },
+    { "a/../b", "'a/../b' is not a valid job name: only a-z, 0-9 and '-'" },
+    { "1st", "'1st' is not a valid job name: it begins with a letter and does not end with '-'" },
+    { "-a", "'-a' is not a valid job name: it begins with a letter and does not end with '-'" },
+    { "a-", "'a-' is not a valid job name: it begins with a letter and does not end with '-'" },
 };
 START_TEST(a_name_must_do_for_kubernetes)
 {

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 
 static struct registry *registry;
@@ -52,7 +54,8 @@ static void stop(void)
 static int say(const char *bytes)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)http_server_port(server)),
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)http_server_port(server)),
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     ck_assert_int_eq(send(fd, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
@@ -158,25 +161,29 @@ START_TEST(a_port_in_use_is_bad_input)
 }
 END_TEST
 
-/* text, host (NULL: refused), port */
-static const struct {
-    const char *text, *host;
-    unsigned port;
-} ADDRESSES[] = {
-    { "127.0.0.1:2222", "127.0.0.1", 2222 }, { "[::1]:80", "::1", 80 }, { "ps-0.mnist:0", "ps-0.mnist", 0 },
-    { "", NULL, 0 }, { "host", NULL, 0 }, { "host:", NULL, 0 }, { ":80", NULL, 0 }, { "h:65536", NULL, 0 },
-    { "h:-1", NULL, 0 }, { "h:80x", NULL, 0 },
-};
-START_TEST(addresses)
+/* As many of one client, with unfinished requests, as would fill every place. */
+START_TEST(slow_clients_do_not_keep_others_out)
 {
-    struct err e;
-    AUTO_FINI(address) a = { 0 };
-    int rc = address_parse(ADDRESSES[_i].text, &a, &e);
-    ck_assert_int_eq(rc, ADDRESSES[_i].host != NULL ? 0 : -1);
-    if (rc == 0) {
-        ck_assert_str_eq(a.host, ADDRESSES[_i].host);
-        ck_assert_uint_eq(a.port, ADDRESSES[_i].port);
-    }
+    int slow[200];
+    AUTO_FINI(buf) answer = BUF_INIT;
+    for (size_t i = 0; i < COUNT_OF(slow); i++)
+        slow[i] = say("GET /progress HTTP/1.1\r\nHost:");
+    ck_assert_int_eq(get("/progress", &answer), 200);
+    char c;
+    ck_assert_int_le(recv(slow[0], &c, 1, 0), 0); /* the oldest had to leave */
+    for (size_t i = 0; i < COUNT_OF(slow); i++)
+        close(slow[i]);
+}
+END_TEST
+
+/* One that is never idle: a byte every now and then. */
+START_TEST(a_request_has_a_deadline)
+{
+    auto_close int fd = say("GET /progress HTTP/1.1\r\nX:");
+    int64_t until = clock_ms() + 60000;
+    while (send(fd, "x", 1, MSG_NOSIGNAL) == 1 && clock_ms() < until)
+        clock_sleep_ms(200);
+    ck_assert_int_lt(clock_ms(), until);
 }
 END_TEST
 
@@ -184,16 +191,15 @@ Suite *test_suite(void)
 {
     Suite *s = suite_create("http");
     TCase *t = tcase_create("http");
-    tcase_set_timeout(t, 20);
+    tcase_set_timeout(t, 90);
     tcase_add_checked_fixture(t, start, stop);
     tcase_add_loop_test(t, pages_are_served, 0, COUNT_OF(PAGES));
     tcase_add_test(t, head_has_no_body_and_post_is_refused);
     tcase_add_loop_test(t, nonsense_does_no_harm, 0, COUNT_OF(NONSENSE));
     tcase_add_test(t, several_may_ask_at_once);
+    tcase_add_test(t, slow_clients_do_not_keep_others_out);
+    tcase_add_test(t, a_request_has_a_deadline);
     tcase_add_test(t, a_port_in_use_is_bad_input);
-    suite_add_tcase(s, t);
-    t = tcase_create("address");
-    tcase_add_loop_test(t, addresses, 0, COUNT_OF(ADDRESSES));
     suite_add_tcase(s, t);
     return s;
 }

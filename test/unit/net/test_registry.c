@@ -15,7 +15,8 @@ START_TEST(the_text_is_prometheus_format)
 {
     AUTO(registry) *r = registry_new();
     counter_add(registry_counter(r, "a_total", "Back\\slash\nand line.", NULL), 3);
-    counter_add(registry_counter_scaled(r, "b_seconds_total", "B.", LABELS({ "what", "net\"work\n\\" }), 1e-9), 1500000000);
+    counter_add(registry_counter_scaled(r, "b_seconds_total", "B.", LABELS({ "what", "net\"work\n\\" }), 1e-9),
+                1500000000);
     gauge_set(registry_gauge(r, "c", "C.", LABELS({ "role", "worker" }, { "index", "3" })), -0.25);
     gauge_set(registry_gauge(r, "c", "ignored", NULL), (double)NAN);
     registry_gauge_fn(r, "d", "D.", NULL, seven, NULL);

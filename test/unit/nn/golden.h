@@ -12,8 +12,8 @@
 
 /* check's own macros for floats promote to double, which our warnings forbid to do unsaid. */
 #define ck_float_near(a, b, tolerance) ck_assert_double_eq_tol((double)(a), (double)(b), (tolerance))
-#define ck_float_eq(a, b) ck_assert_double_eq((double)(a), (double)(b))
-#define ck_float_ne(a, b) ck_assert_double_ne((double)(a), (double)(b))
+#define ck_float_eq(a, b)              ck_assert_double_eq((double)(a), (double)(b))
+#define ck_float_ne(a, b)              ck_assert_double_ne((double)(a), (double)(b))
 
 static inline json_t *golden_read(const char *path)
 {

@@ -49,8 +49,8 @@ static inline struct node named_node(const json_t *v)
 }
 
 #define ck_message_has(e, text) ck_assert_msg(strstr((e).msg, (text)) != NULL, "'%s' lacks '%s'", (e).msg, (text))
-#define ck_near(got, want, allowed)                                                                \
-    ck_assert_msg(fabs((double)(got) - (double)(want)) <= (allowed), "%s is %.9g, not %.9g", #got, (double)(got),  \
+#define ck_near(got, want, allowed)                                                                                    \
+    ck_assert_msg(fabs((double)(got) - (double)(want)) <= (allowed), "%s is %.9g, not %.9g", #got, (double)(got),      \
                   (double)(want))
 
 #endif

@@ -6,25 +6,24 @@
 
 #include "../check_main.h"
 #include "nn/model_impl.h"
-#include "nn/op.h"
+#include "nn/ops/op.h"
 
 struct op_run {
     struct model *m;
     struct op_ctx c;
     const struct op_row *op;
-    size_t in, out;             /* elements of all examples */
+    size_t in, out; /* elements of all examples */
     float *params, *grads;
     float *x, *y, *dy, *dx, *scratch;
 };
 
 /* A model of one layer: class with arguments (JSON text) on an input of shape `in`, for n examples. Parameters
  * have their initial values; x is zero. */
-static inline void op_run_init(struct op_run *r, const char *class_name, json_t *args, struct shape in,
-                               size_t n, bool training)
+static inline void op_run_init(struct op_run *r, const char *class_name, json_t *args, struct shape in, size_t n,
+                               bool training)
 {
     struct err e = { 0 };
-    json_auto_t *doc =
-        json_pack("{s:o, s:[{s:O}]}", "inputShape", shape_json(&in, false), "layers", class_name, args);
+    json_auto_t *doc = json_pack("{s:o, s:[{s:O}]}", "inputShape", shape_json(&in, false), "layers", class_name, args);
     struct node node = node_root(doc, NULL);
 
     memset(r, 0, sizeof(*r));

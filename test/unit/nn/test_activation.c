@@ -105,13 +105,13 @@ START_TEST(in_place_is_the_same)
     const struct activation a = activation_of((enum activation_kind)_i);
     float x[CELLS], y[CELLS], dy[CELLS], dx[CELLS], at[CELLS];
     fill(x, dy);
-    memcpy(at, x, sizeof x);
+    memcpy(at, x, sizeof(x));
     activation_forward(&a, x, y, ROWS, COLS);
     activation_forward(&a, at, at, ROWS, COLS);
-    ck_assert_mem_eq(at, y, sizeof y);
+    ck_assert_mem_eq(at, y, sizeof(y));
     activation_backward(&a, x, y, dy, dx, ROWS, COLS);
     activation_backward(&a, x, y, dy, dy, ROWS, COLS);
-    ck_assert_mem_eq(dx, dy, sizeof dx);
+    ck_assert_mem_eq(dx, dy, sizeof(dx));
 }
 END_TEST
 

@@ -65,7 +65,8 @@ static void each_weight(json_t *weights, const struct model *m, float *params, c
 {
     const char *key;
     const json_t *tensor;
-    json_object_foreach (weights, key, tensor) {
+    json_object_foreach(weights, key, tensor)
+    {
         const struct variable *v = model_variable(m, strtoul(key, NULL, 10));
         ck_assert_uint_eq(golden_count(tensor), v->count);
         if (check != NULL)
@@ -88,15 +89,13 @@ static char *compile_of(const json_t *c)
 static void golden_run(const json_t *c)
 {
     auto_free char *compile = compile_of(c);
-    AUTO(model) *m =
-        build("{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": \"relu\"}},"
-              "{\"Dense\": {\"units\": 3}}]}",
-              compile);
+    AUTO(model) *m = build("{\"inputShape\": [8], \"layers\": [{\"Dense\": {\"units\": 5, \"activation\": \"relu\"}},"
+                           "{\"Dense\": {\"units\": 3}}]}",
+                           compile);
     const json_t *losses = json_object_get(c, "losses"), *after = json_object_get(c, "after");
     const struct optimizer *o = model_optimizer(m);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m));
-    auto_free float *slots = zeros(OPTIMIZER_MAX_SLOTS * model_size(m)),
-                    *in = golden_floats(json_object_get(c, "x"));
+    auto_free float *slots = zeros(OPTIMIZER_MAX_SLOTS * model_size(m)), *in = golden_floats(json_object_get(c, "x"));
     float *slot[OPTIMIZER_MAX_SLOTS] = { slots, slots + model_size(m), slots + 2 * model_size(m) };
     int32_t labels[4];
     AUTO(exec) *x = make_exec(m, 4, 0);
@@ -131,8 +130,7 @@ START_TEST(golden_runs)
     const json_t *cases = json_object_get(file, "cases"), *c;
     size_t i;
     ck_assert_uint_eq(json_array_size(cases), 4);
-    json_array_foreach (cases, i, c)
-        golden_run(c);
+    json_array_foreach(cases, i, c) golden_run(c);
 }
 END_TEST
 
@@ -219,7 +217,7 @@ START_TEST(first_loss_is_ln_classes)
     exec_evaluate(x, params, &b, acc);
     metrics_result(m, acc, result);
     ck_assert_double_eq_tol(result[0], log(10), 1e-6);
-    ck_assert_double_eq(acc[1], 8); /* examples */
+    ck_assert_double_eq(acc[1], 8);                  /* examples */
     ck_assert_double_eq_tol(result[1], 0.25, 1e-12); /* all ties: argmax says class 0, 2 of 8 are it */
 }
 END_TEST
@@ -274,8 +272,7 @@ END_TEST
 START_TEST(rows_share_the_weight_of_their_example)
 {
     AUTO(model) *m = build(
-        "{\"inputShape\": [2, 3], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}",
-        SPARSE);
+        "{\"inputShape\": [2, 3], \"layers\": [{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}", SPARSE);
     AUTO(exec) *x = make_exec(m, 2, 0);
     auto_free float *params = zeros(model_size(m)), *grads = zeros(model_size(m)), *in = zeros(12);
     const float weight[] = { 2, 0.5F };
@@ -283,10 +280,9 @@ START_TEST(rows_share_the_weight_of_their_example)
 
     model_init(m, 1, params);
     draw(in, 12, 1);
-    struct batch b = { .n = 2,
-                       .x = { DT_FLOAT, { 3, { 2, 2, 3 } }, in },
-                       .y = { DT_INT32, { 2, { 2, 2 } }, CLASSES },
-                       .weight = weight };
+    struct batch b = {
+        .n = 2, .x = { DT_FLOAT, { 3, { 2, 2, 3 } }, in }, .y = { DT_INT32, { 2, { 2, 2 } }, CLASSES }, .weight = weight
+    };
     exec_train(x, params, &b, grads, NULL, NULL, NULL, &both);
     for (size_t i = 0; i < 2; i++) {
         b = (struct batch){ .n = 1,
@@ -454,8 +450,7 @@ START_TEST(frozen_layers_get_zeros)
     double loss;
 
     model_init(m, 1, params);
-    const struct variable *frozen = variable_named(m, "dense/kernel"),
-                          *moving = variable_named(m, "dense_1/kernel");
+    const struct variable *frozen = variable_named(m, "dense/kernel"), *moving = variable_named(m, "dense_1/kernel");
     ck_assert_int_eq(frozen->kind, VAR_CONST);
     ck_assert_uint_eq(moving->offset, 0); /* trainable ones first */
     for (size_t i = 0; i < model_size(m); i++)
@@ -552,7 +547,7 @@ END_TEST
 
 struct told {
     const float *grads;
-    float *seen;      /* as they were when they were told to be complete */
+    float *seen; /* as they were when they were told to be complete */
     size_t from[8], n, end;
     double loss;
 };

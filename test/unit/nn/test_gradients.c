@@ -12,8 +12,14 @@ struct gradient_case {
     bool training;
 };
 
-#define VECTOR { .rank = 1, .dim = { 5 } }
-#define IMAGE { .rank = 3, .dim = { 3, 2, 4 } }
+#define VECTOR                                                                                                         \
+    {                                                                                                                  \
+        .rank = 1, .dim = { 5 }                                                                                        \
+    }
+#define IMAGE                                                                                                          \
+    {                                                                                                                  \
+        .rank = 3, .dim = { 3, 2, 4 }                                                                                  \
+    }
 
 static const struct gradient_case CASES[] = {
     { LAYER_DENSE, "{\"units\": 3, \"activation\": \"tanh\"}", VECTOR, true },
@@ -62,8 +68,8 @@ static double objective(struct op_run *r, const float *upstream)
     return total;
 }
 
-static void check_difference(struct op_run *r, const float *upstream, float *at, double analytic,
-                             const char *what, size_t i)
+static void check_difference(struct op_run *r, const float *upstream, float *at, double analytic, const char *what,
+                             size_t i)
 {
     float saved = *at;
     *at = saved + STEP;
@@ -73,8 +79,7 @@ static void check_difference(struct op_run *r, const float *upstream, float *at,
     *at = saved;
     double numeric = (above - below) / (2 * (double)STEP);
     ck_assert_msg(fabs(numeric - analytic) <= 3e-3 * fmax(1, fabs(numeric)),
-                  "%s %s[%zu]: difference %.6g, backward %.6g", r->c.l->row->k.names[0], what, i, numeric,
-                  analytic);
+                  "%s %s[%zu]: difference %.6g, backward %.6g", r->c.l->row->k.names[0], what, i, numeric, analytic);
 }
 
 static void check_case(const struct gradient_case *c)

@@ -28,7 +28,7 @@ static void refused(const char *text, const char *message)
 static float *draw(const struct initializer *i, const struct shape *s, uint64_t seed)
 {
     struct rng r = rng_at(seed, RNG_INIT, 0, 0);
-    float *v = xcalloc(shape_elements(s), sizeof *v);
+    float *v = xcalloc(shape_elements(s), sizeof(*v));
     initializer_draw(i, s, &r, v);
     return v;
 }
@@ -97,12 +97,12 @@ START_TEST(the_seed_decides_everything)
         const struct initializer i = parse(text);
         auto_free float *a = draw(&i, &s, 5), *b = draw(&i, &s, 5), *c = draw(&i, &s, 6);
         const bool fixed = i.kind == INIT_ZEROS || i.kind == INIT_CONSTANT || i.kind == INIT_IDENTITY;
-        ck_assert_mem_eq(a, b, 64 * sizeof *a);
-        ck_assert_msg((memcmp(a, c, 64 * sizeof *a) == 0) == fixed, "%s", text);
+        ck_assert_mem_eq(a, b, 64 * sizeof(*a));
+        ck_assert_msg((memcmp(a, c, 64 * sizeof(*a)) == 0) == fixed, "%s", text);
     }
     const struct initializer own = parse("{\"GlorotUniform\": {\"seed\": 3}}");
     auto_free float *a = draw(&own, &s, 5), *b = draw(&own, &s, 6);
-    ck_assert_mem_eq(a, b, 64 * sizeof *a);
+    ck_assert_mem_eq(a, b, 64 * sizeof(*a));
 }
 END_TEST
 
@@ -132,7 +132,8 @@ static void check_orthogonal(int64_t rows, int64_t cols)
         for (int64_t q = 0; q <= p; q++) {
             double dot = 0;
             for (int64_t k = 0; k < length; k++)
-                dot += (double)(tall ? v[k * cols + p] : v[p * cols + k]) * (double)(tall ? v[k * cols + q] : v[q * cols + k]);
+                dot += (double)(tall ? v[k * cols + p] : v[p * cols + k]) *
+                       (double)(tall ? v[k * cols + q] : v[q * cols + k]);
             ck_near(dot, p == q ? 4 : 0, 1e-5);
         }
     }

@@ -16,8 +16,8 @@ static struct model *build(json_t *model, json_t *compile, const char *base_dir)
 
 static json_t *adam(void)
 {
-    return json_pack("{s:s, s:s, s:[s]}", "optimizer", "Adam", "loss", "sparse_categorical_crossentropy",
-                     "metrics", "accuracy");
+    return json_pack("{s:s, s:s, s:[s]}", "optimizer", "Adam", "loss", "sparse_categorical_crossentropy", "metrics",
+                     "accuracy");
 }
 
 static void check_golden_model(const struct model *m)
@@ -91,8 +91,7 @@ START_TEST(compile_config)
     ck_assert_str_eq(json_string_value(json_at(got, "compile_config.optimizer.class_name")), "Adam");
     for (size_t i = 0; i < COUNT_OF(ARGS); i++) {
         auto_free char *path = xasprintf("compile_config.optimizer.config.%s", ARGS[i]);
-        ck_assert_double_eq_tol(json_number_value(json_at(got, path)), json_number_value(json_at(keras, path)),
-                                1e-9);
+        ck_assert_double_eq_tol(json_number_value(json_at(got, path)), json_number_value(json_at(keras, path)), 1e-9);
     }
 }
 END_TEST
@@ -112,8 +111,8 @@ START_TEST(round_trip)
         " {\"ReLU\": {\"max_value\": 6, \"negative_slope\": 0.1}}, \"LeakyReLU\", {\"ELU\": {\"alpha\": 0.5}},"
         " {\"Activation\": {\"activation\": \"tanh\"}}, \"Softmax\"]";
     json_auto_t *layers = json_loads(LAYERS_TEXT, 0, NULL);
-    AUTO(model) *m = build(
-        json_pack("{s:[i, i], s:O, s:s}", "inputShape", 3, 4, "layers", layers, "name", "mine"), NULL, ".");
+    AUTO(model) *m =
+        build(json_pack("{s:[i, i], s:O, s:s}", "inputShape", 3, 4, "layers", layers, "name", "mine"), NULL, ".");
     json_auto_t *first = model_to_json(m);
     AUTO(model) *again = build(json_pack("{s:O}", "keras", first), NULL, ".");
     json_auto_t *second = model_to_json(again);
@@ -154,6 +153,57 @@ START_TEST(old_spellings)
 }
 END_TEST
 
+/* Written by Keras 3.15: BatchNormalization has renorm_clipping: null, and layers serve as activations. */
+START_TEST(newest_keras)
+{
+    AUTO(model) *m = build(json_pack("{s:s}", "kerasFile", "sequential.json"), NULL, "test/data/nn/keras3_15");
+    ck_assert_uint_eq(m->nlayers, 5);
+    ck_assert_int_eq(m->layers[0].activation.kind, ACT_RELU);
+    ck_float_eq(m->layers[0].activation.max_value, 6);
+    ck_assert_int_eq(m->layers[2].activation.kind, ACT_LEAKY_RELU);
+    ck_float_eq(m->layers[2].activation.negative_slope, 0.3F); /* the layer's default, not the function's 0.2 */
+    ck_assert_int_eq(m->layers[4].activation.kind, ACT_SOFTMAX);
+
+    json_auto_t *json = model_to_json(m); /* what it writes keeps the arguments */
+    ck_assert_str_eq(json_string_value(json_at(json, "config.layers.1.config.activation.class_name")), "ReLU");
+    ck_assert_double_eq(json_number_value(json_at(json, "config.layers.1.config.activation.config.max_value")), 6);
+    ck_assert_str_eq(json_string_value(json_at(json, "config.layers.5.config.activation")), "softmax");
+    AUTO(model) *again = build(json_pack("{s:O}", "keras", json), NULL, ".");
+    ck_float_eq(again->layers[2].activation.negative_slope, 0.3F);
+}
+END_TEST
+
+/* Model(inputs, outputs) without branches is the Sequential model of the same layers. */
+START_TEST(functional_chain_of_keras)
+{
+    static const char *const DIRS[] = { "test/data/nn/keras3_15", "test/data/nn/tf_keras" };
+    for (size_t i = 0; i < COUNT_OF(DIRS); i++) {
+        AUTO(model) *m = build(json_pack("{s:s}", "kerasFile", "functional.json"), adam(), DIRS[i]);
+        ck_assert_str_eq(model_name(m), "chain");
+        ck_assert_uint_eq(m->nlayers, 3);
+        ck_assert_str_eq(model_variable(m, 0)->name, "a/kernel");
+        ck_assert_str_eq(model_variable(m, 3)->name, "b/bias");
+        ck_assert_int_eq(m->input.dim[0], 4);
+        json_auto_t *json = model_to_json(m);
+        ck_assert_str_eq(json_string_value(json_at(json, "class_name")), "Sequential");
+        ck_assert_str_eq(json_string_value(json_at(json, "config.layers.0.config.name")), "pixels");
+    }
+}
+END_TEST
+
+/* The layers stand in the file in any order; their calls say which follows which. */
+START_TEST(functional_layers_out_of_order)
+{
+    json_auto_t *file = golden_read("test/data/nn/tf_keras/functional.json");
+    json_t *layers = json_at(file, "config.layers"), *last = json_incref(json_array_get(layers, 3));
+    json_array_remove(layers, 3);
+    json_array_insert_new(layers, 0, last);
+    AUTO(model) *m = build(json_pack("{s:O}", "keras", file), NULL, ".");
+    ck_assert_str_eq(m->layers[0].name, "a");
+    ck_assert_str_eq(m->layers[2].name, "b");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/keras_json");
@@ -164,6 +214,9 @@ Suite *test_suite(void)
     tcase_add_test(t, compile_config);
     tcase_add_test(t, round_trip);
     tcase_add_test(t, old_spellings);
+    tcase_add_test(t, newest_keras);
+    tcase_add_test(t, functional_chain_of_keras);
+    tcase_add_test(t, functional_layers_out_of_order);
     suite_add_tcase(s, t);
     return s;
 }

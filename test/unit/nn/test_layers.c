@@ -32,7 +32,8 @@ static void check_state(const json_t *c, struct op_run *r)
 {
     const json_t *want;
     const char *name;
-    json_object_foreach (json_object_get(c, "state_after"), name, want) {
+    json_object_foreach(json_object_get(c, "state_after"), name, want)
+    {
         const struct variable *v = variable_of(r, name);
         ck_assert_int_eq(v->kind, VAR_MOVING);
         for (size_t i = 0; i < v->count; i++) { /* what a ps does with the batch statistic */
@@ -54,8 +55,7 @@ static bool wants_training(const json_t *c)
 
 static void run_case(const json_t *c)
 {
-    const json_t *config = json_object_get(c, "config"),
-                 *input = json_array_get(json_object_get(c, "inputs"), 0), *w;
+    const json_t *config = json_object_get(c, "config"), *input = json_array_get(json_object_get(c, "inputs"), 0), *w;
     json_auto_t *args = arguments(config);
     struct shape whole = golden_shape(input, 0);
     const char *name;
@@ -65,14 +65,13 @@ static void run_case(const json_t *c)
                 (size_t)whole.dim[0], wants_training(c));
     load(r.x, input);
     load(r.dy, json_object_get(c, "upstream"));
-    json_object_foreach (json_object_get(c, "weights"), name, w)
-        load(r.params + variable_of(&r, name)->offset, w);
+    json_object_foreach(json_object_get(c, "weights"), name, w) load(r.params + variable_of(&r, name)->offset, w);
 
     op_run_forward(&r);
     golden_check(c, "output", json_object_get(c, "output"), r.y);
     op_run_backward(&r);
     golden_check(c, "grad_inputs", json_array_get(json_object_get(c, "grad_inputs"), 0), r.dx);
-    json_object_foreach (json_object_get(c, "grad_weights"), name, w)
+    json_object_foreach(json_object_get(c, "grad_weights"), name, w)
         golden_check(c, name, w, r.grads + variable_of(&r, name)->offset);
     check_state(c, &r);
     op_run_fini(&r);
@@ -84,8 +83,7 @@ START_TEST(golden_layers)
     const json_t *cases = json_object_get(file, "cases"), *c;
     size_t i;
     ck_assert_uint_ge(json_array_size(cases), 20);
-    json_array_foreach (cases, i, c)
-        run_case(c);
+    json_array_foreach(cases, i, c) run_case(c);
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 #include "check_main.h"
-#include "nn/loss.h"
+#include "nn/losses/loss.h"
 
 #include "base/rng.h"
 #include "nn/catalog.h"
@@ -61,8 +61,7 @@ START_TEST(every_golden_loss_and_gradient_is_keras)
     json_auto_t *file = golden_read("test/data/nn/losses.json");
     size_t i;
     const json_t *c;
-    json_array_foreach(json_object_get(file, "cases"), i, c)
-        run_case(c);
+    json_array_foreach(json_object_get(file, "cases"), i, c) run_case(c);
     ck_assert_uint_eq(i, 48);
 }
 END_TEST
@@ -85,7 +84,8 @@ static void fill(struct data *d, const struct loss *l)
 {
     struct rng r = rng_at(3, RNG_TEST, 0, 0);
     const bool number = strstr("mean_squared_error mean_absolute_error mean_absolute_percentage_error huber log_cosh "
-                               "cosine_similarity hinge squared_hinge categorical_hinge", loss_name(l)) != NULL;
+                               "cosine_similarity hinge squared_hinge categorical_hinge",
+                               loss_name(l)) != NULL;
     const bool logits = number || of_logits(l);
     const bool signs = strstr(loss_name(l), "hinge") != NULL && strcmp(loss_name(l), "categorical_hinge") != 0;
     for (size_t i = 0; i < ROWS; i++) {
@@ -113,7 +113,7 @@ static void check_gradient(const struct loss *l)
     float g[CELLS], moved[CELLS];
     fill(&d, l);
     loss_eval(l, loss_sparse(l) ? (const void *)d.label : d.t, d.p, d.w, ROWS, COLS, 0.25F, g);
-    memcpy(moved, d.p, sizeof moved);
+    memcpy(moved, d.p, sizeof(moved));
     for (size_t i = 0; i < CELLS; i++) {
         const float h = 1e-2F;
         double slope[2];
@@ -127,8 +127,8 @@ static void check_gradient(const struct loss *l)
         moved[i] = d.p[i];
         const double want = (4 * slope[1] - slope[0]) / 3, allowed = 4e-3 * fmax(1, fabs(want));
         ck_assert_msg(fabs(want - (double)g[i]) <= allowed || fabs(slope[0] - slope[1]) > allowed,
-                      "%s%s: d[%zu] is %.6g, differences say %.6g", loss_name(l), of_logits(l) ? " of logits" : "",
-                      i, (double)g[i], want);
+                      "%s%s: d[%zu] is %.6g, differences say %.6g", loss_name(l), of_logits(l) ? " of logits" : "", i,
+                      (double)g[i], want);
     }
 }
 
@@ -148,8 +148,9 @@ START_TEST(gradients_are_the_slopes_of_the_values)
             const bool logits = (form & 1) != 0, smoothed = (form & 2) != 0;
             if ((logits && !has_arg(k, "from_logits")) || (smoothed && !has_arg(k, "label_smoothing")))
                 continue;
-            auto_free char *text = xasprintf("{\"%s\": {%s%s%s}}", k->names[0], logits ? "\"from_logits\": true" : "",
-                                             logits && smoothed ? ", " : "", smoothed ? "\"label_smoothing\": 0.1" : "");
+            auto_free char *text =
+                xasprintf("{\"%s\": {%s%s%s}}", k->names[0], logits ? "\"from_logits\": true" : "",
+                          logits && smoothed ? ", " : "", smoothed ? "\"label_smoothing\": 0.1" : "");
             AUTO(loss) *l = parse(text);
             check_gradient(l);
         }
@@ -195,7 +196,7 @@ static void check_fused(const char *text, const char *logits_text, enum activati
     }
     const double in_place = loss_eval_fused(l, &a, t, d.p, d.p, d.w, ROWS, COLS, 0.5F, g);
     ck_near(in_place, want, 1e-6);
-    ck_assert_mem_eq(d.p, y, sizeof y);
+    ck_assert_mem_eq(d.p, y, sizeof(y));
     const double probabilities = loss_eval(l, t, want_y, d.w, ROWS, COLS, 1, NULL);
     ck_near(probabilities, want, 1e-4);
 }

@@ -1,8 +1,8 @@
 #include "check_main.h"
-#include "nn/metrics.h"
+#include "nn/metrics/metrics.h"
 
 #include "base/rng.h"
-#include "nn/metric_impl.h"
+#include "nn/metrics/metric_impl.h"
 #include "nn/named.h"
 
 /* ---- golden values, through the list of metrics: the weighted ones too ---- */
@@ -64,17 +64,20 @@ static void run_case(const json_t *c, size_t which)
     const json_t *pred = json_object_get(c, "y_pred"), *truth = json_object_get(c, "y_true");
     const struct shape shape = golden_shape(pred, 0), output = golden_shape(pred, 1);
     const size_t rows = (size_t)shape.dim[0], cols = shape.rank > 1 ? (size_t)shape.dim[1] : 1;
-    ck_ok_e(metric_list_parse(&n, loss, &output, &l, &e));
+    const bool weighted = json_object_get(c, "sample_weight") != NULL;
+    const struct node none = { .v = NULL };
+    ck_ok_e(metric_list_parse(weighted ? &none : &n, loss, &output, &l, &e));
+    ck_ok_e(metric_list_add_weighted(l, weighted ? &n : &none, loss, &output, &e));
     auto_free float *p = golden_floats(pred), *t = golden_floats(truth);
     auto_free float *w = golden_floats(json_object_get(c, "sample_weight"));
     auto_free int32_t *label = named_ints(truth);
-    auto_free double *acc = xcalloc(l->width, sizeof *acc);
+    auto_free double *acc = xcalloc(l->width, sizeof(*acc));
     for (size_t half = 0; half < 2; half++) {
         const size_t at = half * rows / 2;
         struct metric_batch b = { .p = p + at * cols, .rows = rows / 2, .cols = cols };
         b.label = loss_sparse(loss) ? label + at : NULL;
         b.t = loss_sparse(loss) ? NULL : t + at * cols;
-        b.w = json_object_get(c, "sample_weight") != NULL ? w + at : NULL;
+        b.w = weighted ? w + at : NULL;
         double result = 0;
         metric_list_add(l, acc, &b);
         metric_list_result(l, acc, &result);
@@ -87,7 +90,8 @@ START_TEST(every_golden_metric_is_keras)
     json_auto_t *file = golden_read("test/data/nn/metrics.json");
     size_t i, ran = 0;
     const json_t *c;
-    json_array_foreach(json_object_get(file, "cases"), i, c) {
+    json_array_foreach(json_object_get(file, "cases"), i, c)
+    {
         size_t which = find(named_case(c));
         if (which != SIZE_MAX) {
             run_case(c, which);
@@ -121,7 +125,8 @@ START_TEST(accuracy_is_what_loss_and_output_make_of_it)
         { "\"acc\"", "categorical_crossentropy", "CategoricalAccuracy", "acc", 10 },
         { "[\"accuracy\"]", "binary_crossentropy", "BinaryAccuracy", "accuracy", 1 },
         { "[\"accuracy\"]", "binary_crossentropy", "CategoricalAccuracy", "accuracy", 3 },
-        { "[\"crossentropy\"]", "sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", "crossentropy", 10 },
+        { "[\"crossentropy\"]", "sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", "crossentropy",
+          10 },
         { "[\"mse\"]", "mse", "MeanSquaredError", "mean_squared_error", 1 },
         { "[{\"AUC\": {\"name\": \"area\"}}]", "bce", "AUC", "area", 1 },
         { "[{\"class_name\": \"AUC\", \"config\": {\"name\": \"area\"}}]", "bce", "AUC", "area", 1 },
@@ -134,12 +139,65 @@ START_TEST(accuracy_is_what_loss_and_output_make_of_it)
         ck_assert_uint_eq(metric_list_size(l), 1);
         ck_assert_str_eq(l->items[0].row->k.names[0], CASES[i].row);
         ck_assert_str_eq(metric_list_name(l, 0), CASES[i].name);
-        json_auto_t *config = metric_list_json(l);
+        json_auto_t *config = metric_list_json(l, false);
         auto_free char *text = json_dumps(config, 0);
         AUTO(metric_list) *again = NULL;
         ck_ok_e(parse_list(text, CASES[i].loss, CASES[i].classes, &again, &e));
         ck_assert_str_eq(metric_list_name(again, 0), CASES[i].name);
     }
+}
+END_TEST
+
+/* metrics, weighted metrics -> the names of all, or what is wrong */
+START_TEST(a_weighted_metric_gives_way_to_a_name_that_is_taken)
+{
+    static const struct {
+        const char *plain, *weighted, *names, *error;
+    } CASES[] = {
+        { "[\"acc\", \"mse\"]", "[\"acc\", \"mae\"]", "acc mean_squared_error weighted_acc mean_absolute_error", NULL },
+        { "[\"acc\"]", "null", "acc", NULL },
+        { "null", "\"acc\"", "acc", NULL },
+        { "[\"mse\"]", "[{\"MeanSquaredError\": {\"name\": \"w\"}}]", "mean_squared_error w", NULL },
+        { "[\"mse\"]", "[\"mse\", \"mse\"]", NULL, "there is a metric named 'weighted_mean_squared_error' already" },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        struct err e = { 0 };
+        AUTO(metric_list) *l = NULL;
+        AUTO(loss) *loss = loss_named("categorical_crossentropy");
+        AUTO_FINI(buf) names = BUF_INIT;
+        json_auto_t *v = named_json(CASES[i].weighted);
+        struct node n = named_node(v);
+        const struct shape output = shape_of(1, (int64_t[]){ 3 });
+        ck_ok_e(parse_list(CASES[i].plain, "categorical_crossentropy", 3, &l, &e));
+        int rc = metric_list_add_weighted(l, &n, loss, &output, &e);
+        ck_assert_int_eq(rc, CASES[i].error != NULL ? -1 : 0);
+        if (CASES[i].error != NULL) {
+            ck_assert_msg(strstr(e.msg, CASES[i].error) != NULL, "%s", e.msg);
+            continue;
+        }
+        for (size_t k = 0; k < metric_list_size(l); k++)
+            buf_printf(&names, "%s%s", k > 0 ? " " : "", metric_list_name(l, k));
+        ck_assert_str_eq(names.data, CASES[i].names);
+    }
+}
+END_TEST
+
+START_TEST(weighted_metrics_are_weighted_in_the_config)
+{
+    struct err e = { 0 };
+    AUTO(metric_list) *l = NULL;
+    AUTO(loss) *loss = loss_named("categorical_crossentropy");
+    json_auto_t *v = named_json("[\"acc\", {\"AUC\": {}}]");
+    struct node n = named_node(v);
+    const struct shape output = shape_of(1, (int64_t[]){ 3 });
+    ck_ok_e(parse_list("[\"acc\"]", "categorical_crossentropy", 3, &l, &e));
+    json_auto_t *none = metric_list_json(l, true);
+    ck_assert(json_is_null(none));
+    ck_ok_e(metric_list_add_weighted(l, &n, loss, &output, &e));
+    json_auto_t *plain = metric_list_json(l, false), *weighted = metric_list_json(l, true);
+    ck_assert_uint_eq(json_array_size(plain), 1);
+    ck_assert_str_eq(json_string_value(json_array_get(weighted, 0)), "acc"); /* Keras prefixes it again */
+    ck_assert_str_eq(json_string_value(json_at(weighted, "1.config.name")), "auc");
 }
 END_TEST
 
@@ -210,7 +268,7 @@ START_TEST(batches_add_up_in_any_order_and_cut)
     ck_near(cut[1], N, 0);
     metrics_result(m, whole, a);
     metrics_result(m, cut, b);
-    ck_assert_mem_eq(a, b, sizeof a);
+    ck_assert_mem_eq(a, b, sizeof(a));
     ck_near(a[0], 2.5, 0);
     ck_assert(a[1] > 0.1 && a[1] < 0.6 && a[2] > a[1]);
 }
@@ -230,7 +288,7 @@ START_TEST(a_diverged_model_does_not_break_the_counts)
     AUTO(model) *m = model_of("1", "{\"optimizer\": \"sgd\", \"loss\": \"bce\","
                                    " \"metrics\": [\"AUC\", \"Precision\", \"accuracy\", \"bce\"]}");
     float p[4] = { NAN, HUGE_VALF, -HUGE_VALF, 1e30F }, t[4] = { 0, 1, 0, 1 };
-    auto_free double *acc = xcalloc(metrics_width(m), sizeof *acc);
+    auto_free double *acc = xcalloc(metrics_width(m), sizeof(*acc));
     double result[5];
     struct tensor y = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 4, 1 }), .data = t };
     metrics_add(m, acc, (double)NAN, &y, p, NULL, 4);
@@ -247,6 +305,8 @@ Suite *test_suite(void)
     tcase_add_test(t, every_golden_metric_is_keras);
     tcase_add_test(t, accuracy_is_what_loss_and_output_make_of_it);
     tcase_add_test(t, bad_input_names_the_fault);
+    tcase_add_test(t, a_weighted_metric_gives_way_to_a_name_that_is_taken);
+    tcase_add_test(t, weighted_metrics_are_weighted_in_the_config);
     tcase_add_test(t, batches_add_up_in_any_order_and_cut);
     tcase_add_test(t, no_examples_no_numbers);
     tcase_add_test(t, a_diverged_model_does_not_break_the_counts);

@@ -15,8 +15,7 @@ static int try_build(const char *text, const char *name, const char *base_dir, s
     AUTO(source) *source = NULL;
     if (yaml_parse(text, strlen(text), name, &doc, &source, e) < 0)
         return -1;
-    struct node root = node_root(doc, source), model = node_get(&root, "model"),
-                compile = node_get(&root, "compile");
+    struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
     return model_build(&model, node_present(&compile) ? &compile : NULL, base_dir, ret, e);
 }
 
@@ -28,16 +27,15 @@ static struct model *build(const char *text)
     return m;
 }
 
-static const char MNIST[] =
-    "model:\n"
-    "  inputShape: [28, 28]\n"
-    "  layers:\n"
-    "    - Rescaling: {scale: 0.00392156862745098}\n"
-    "    - Flatten\n"
-    "    - Dense: {units: 128, activation: relu}\n"
-    "    - BatchNormalization\n"
-    "    - Dense: {units: 10, activation: softmax}\n"
-    "compile: {optimizer: Adam, loss: sparse_categorical_crossentropy, metrics: [accuracy]}\n";
+static const char MNIST[] = "model:\n"
+                            "  inputShape: [28, 28]\n"
+                            "  layers:\n"
+                            "    - Rescaling: {scale: 0.00392156862745098}\n"
+                            "    - Flatten\n"
+                            "    - Dense: {units: 128, activation: relu}\n"
+                            "    - BatchNormalization\n"
+                            "    - Dense: {units: 10, activation: softmax}\n"
+                            "compile: {optimizer: Adam, loss: sparse_categorical_crossentropy, metrics: [accuracy]}\n";
 
 START_TEST(layout)
 {
@@ -133,8 +131,7 @@ START_TEST(shapes)
         { "[{Reshape: {target_shape: [6, -1]}}]", "(6, 4)" },
         { "[{Reshape: {target_shape: [-1]}}, {Reshape: {target_shape: [2, 12]}}]", "(2, 12)" },
         { "[{Dense: {units: 7}}]", "(2, 3, 7)" },
-        { "[{Dropout: {rate: 0.5}}, {Activation: {activation: relu}}, ReLU, Softmax, LeakyReLU, ELU]",
-          "(2, 3, 4)" },
+        { "[{Dropout: {rate: 0.5}}, {Activation: {activation: relu}}, ReLU, Softmax, LeakyReLU, ELU]", "(2, 3, 4)" },
         { "[Normalization, BatchNormalization, {Rescaling: {scale: 2}}]", "(2, 3, 4)" },
         { "[{class_name: Dense, config: {units: 2}}]", "(2, 3, 2)" },
     };
@@ -158,8 +155,20 @@ struct offer {
     const char *error; /* NULL: fits */
 };
 
-#define PIXELS { 2, { 28, 28 } }
-#define NUMBER { 0, { 0 } }
+#define PIXELS                                                                                                         \
+    {                                                                                                                  \
+        2,                                                                                                             \
+        {                                                                                                              \
+            28, 28                                                                                                     \
+        }                                                                                                              \
+    }
+#define NUMBER                                                                                                         \
+    {                                                                                                                  \
+        0,                                                                                                             \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
 static const struct offer OFFERS[] = {
     { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, NULL },
     { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 1 } }, true, -1, NULL },
@@ -194,7 +203,8 @@ START_TEST(data_fit)
 {
     const struct offer *o = &OFFERS[_i];
     auto_free char *text = xasprintf("model: {inputShape: [28, 28], layers: [Flatten, {Dense: {units: %s}}]}\n"
-                                     "compile: {optimizer: SGD, loss: %s}", o->units, o->loss);
+                                     "compile: {optimizer: SGD, loss: %s}",
+                                     o->units, o->loss);
     AUTO(model) *m = build(text);
     struct err e = { 0 };
     int rc = model_check_data(m, &o->features, &o->labels, true, o->integer, o->label_max, &e);
@@ -250,8 +260,7 @@ START_TEST(invalid)
         struct err got = { 0 };
         ck_assert_msg(try_build(text.data, "spec.yaml", dir, &m, &got) < 0, "%s is accepted", names.items[i]);
         want.data[strcspn(want.data, "\n")] = '\0';
-        ck_assert_msg(strcmp(got.msg, want.data) == 0, "%s:\n got %s\nwant %s", names.items[i], got.msg,
-                      want.data);
+        ck_assert_msg(strcmp(got.msg, want.data) == 0, "%s:\n got %s\nwant %s", names.items[i], got.msg, want.data);
         ck_assert_int_eq(err_exit_code(&got), 2);
     }
 }

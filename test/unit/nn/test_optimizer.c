@@ -1,5 +1,5 @@
 #include "check_main.h"
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 
 #include "base/rng.h"
 #include "nn/named.h"
@@ -52,7 +52,7 @@ static void load(float *to, const struct params *p, const json_t *tensors)
 {
     for (size_t i = 0; i < p->nvars; i++) {
         auto_free float *v = golden_floats(json_array_get(tensors, i));
-        memcpy(to + p->offset[i], v, p->count[i] * sizeof *v);
+        memcpy(to + p->offset[i], v, p->count[i] * sizeof(*v));
     }
 }
 
@@ -125,7 +125,8 @@ static void run_case(const json_t *c)
         load(p.g, &p, json_array_get(json_object_get(c, "grads"), k));
         step(o, &state, &p);
         for (size_t v = 0; v < p.nvars; v++)
-            golden_check(c, "variable", json_array_get(json_array_get(json_object_get(c, "after"), k), v), p.w + p.offset[v]);
+            golden_check(c, "variable", json_array_get(json_array_get(json_object_get(c, "after"), k), v),
+                         p.w + p.offset[v]);
     }
     check_slots(o, &p, c);
     const json_t *product = json_at(c, "slots.variable");
@@ -139,7 +140,8 @@ START_TEST(every_golden_optimizer_moves_as_keras)
     json_auto_t *file = golden_read("test/data/nn/optimizers.json");
     size_t i, ran = 0;
     const json_t *c;
-    json_array_foreach(json_object_get(file, "cases"), i, c) {
+    json_array_foreach(json_object_get(file, "cases"), i, c)
+    {
         if (strncmp(named_case(c), "sparse_", 7) == 0 || json_is_true(json_at(c, "config.use_ema")))
             continue;
         run_case(c);
@@ -187,8 +189,8 @@ static void vectors_init(struct vectors *v, const struct optimizer *o, float *g)
     }
 }
 
-static void apply_range(const struct optimizer *o, const struct opt_step *s, struct vectors *v, size_t at, const void *g,
-                        size_t n)
+static void apply_range(const struct optimizer *o, const struct opt_step *s, struct vectors *v, size_t at,
+                        const void *g, size_t n)
 {
     float *slots[] = { v->slot[0] + at, v->slot[1] + at, v->slot[2] + at };
     optimizer_apply(o, s, v->w + at, slots, g, n);
@@ -198,13 +200,13 @@ START_TEST(the_cut_into_ranges_and_the_address_of_the_gradient_do_not_matter)
 {
     static struct vectors whole, cut;
     static float g[N];
-    static unsigned char wire[sizeof g + 3];
+    static unsigned char wire[sizeof(g) + 3];
     AUTO(optimizer) *o = parse(VARIANTS[_i]);
     struct opt_state state = { 0 };
     struct rng r = rng_at(8, RNG_TEST, 0, 0);
     vectors_init(&whole, o, g);
     cut = whole;
-    memcpy(wire + 3, g, sizeof g);
+    memcpy(wire + 3, g, sizeof(g));
     for (int k = 0; k < 3; k++) {
         struct opt_step s;
         optimizer_begin(o, &state, &s);
@@ -212,22 +214,35 @@ START_TEST(the_cut_into_ranges_and_the_address_of_the_gradient_do_not_matter)
         for (size_t at = 0, n; at < N; at += n) {
             n = 1 + rng_below(&r, 70);
             n = MIN(n, N - at);
-            apply_range(o, &s, &cut, at, wire + 3 + at * sizeof *g, n);
+            apply_range(o, &s, &cut, at, wire + 3 + at * sizeof(*g), n);
         }
         optimizer_end(o, &state);
     }
-    ck_assert_mem_eq(&whole, &cut, sizeof whole);
+    ck_assert_mem_eq(&whole, &cut, sizeof(whole));
 }
 END_TEST
 
 /* Baseline, AVX2, AVX-512, gcc and clang all give these (the fingerprint of weights and slots after 3 steps);
  * Ftrl with a power needs powf of the C library, so it has none. */
 static const uint64_t BITS[COUNT_OF(VARIANTS)] = {
-    0xf36c2de6ca49cf40, 0x4d4c9805205c1a44, 0x2417422738d5b305, 0x81c40d2ff47cacca,
-    0x06ae7bdc4154d4fa, 0xcca0cc3a55cfb8b7, 0xd7b2810e6b7e58e9, 0x5baa180709cdc930,
-    0xcc2a98d831e54b0a, 0x9b15305d50ea2ece, 0x54552950b982c434, 0xc4010dacab96f11a,
-    0xd18c155cf7e59f09, 0xa7aeb7618d0b0afe, 0x9e32f18cc7ff8892, 0x7056af94ebb092a5,
-    0, 0x0fc1882f641694a5,
+    0xf36c2de6ca49cf40,
+    0x4d4c9805205c1a44,
+    0x2417422738d5b305,
+    0x81c40d2ff47cacca,
+    0x06ae7bdc4154d4fa,
+    0xcca0cc3a55cfb8b7,
+    0xd7b2810e6b7e58e9,
+    0x5baa180709cdc930,
+    0xcc2a98d831e54b0a,
+    0x9b15305d50ea2ece,
+    0x54552950b982c434,
+    0xc4010dacab96f11a,
+    0xd18c155cf7e59f09,
+    0xa7aeb7618d0b0afe,
+    0x9e32f18cc7ff8892,
+    0x7056af94ebb092a5,
+    0,
+    0x0fc1882f641694a5,
 };
 
 START_TEST(every_cpu_and_compiler_gives_the_same_bits)
@@ -243,7 +258,7 @@ START_TEST(every_cpu_and_compiler_gives_the_same_bits)
         apply_range(o, &s, &v, 0, g, N);
         optimizer_end(o, &state);
     }
-    const uint64_t got = hash64(&v, sizeof v, 0);
+    const uint64_t got = hash64(&v, sizeof(v), 0);
     ck_assert_msg(BITS[_i] == 0 || got == BITS[_i], "%s: 0x%016llx", VARIANTS[_i], (unsigned long long)got);
 }
 END_TEST
@@ -298,7 +313,7 @@ START_TEST(what_config_says_reads_back_to_the_same_optimizer)
     apply_range(o, &s, &a, 0, g, N);
     optimizer_begin(again, &state, &s);
     apply_range(again, &s, &b, 0, g, N);
-    ck_assert_mem_eq(&a, &b, sizeof a);
+    ck_assert_mem_eq(&a, &b, sizeof(a));
 }
 END_TEST
 
@@ -404,7 +419,8 @@ START_TEST(bad_input_names_the_fault)
     refused("{\"Adam\": {\"learning_rate\": -1}}", "learning_rate: must be 0 or greater and a 32-bit float, not -1");
     refused("{\"Adam\": {\"beta_1\": 1}}", "beta_1: must be at least 0 and less than 1, not 1");
     refused("{\"Adam\": {\"epsilon\": \"small\"}}", "epsilon");
-    refused("{\"SGD\": {\"clipnorm\": 1, \"clipvalue\": 1}}", "only one of 'clipnorm', 'clipvalue' and 'global_clipnorm'");
+    refused("{\"SGD\": {\"clipnorm\": 1, \"clipvalue\": 1}}",
+            "only one of 'clipnorm', 'clipvalue' and 'global_clipnorm'");
     refused("{\"SGD\": {\"use_ema\": true}}", "'use_ema' is not supported yet");
     refused("{\"SGD\": {\"nesterov\": \"maybe\"}}", "nesterov");
     refused("{\"SGD\": {\"learning_rate\": {\"CosineDecai\": {}}}}", "did you mean 'CosineDecay'?");
@@ -418,7 +434,8 @@ END_TEST
 START_TEST(keras_spellings_are_taken)
 {
     static const char *const TEXTS[] = {
-        "\"ADAM\"", "{\"name\": \"adam\", \"learning_rate\": 0.5}",
+        "\"ADAM\"",
+        "{\"name\": \"adam\", \"learning_rate\": 0.5}",
         "{\"module\": \"keras.optimizers\", \"class_name\": \"Adam\", \"config\": {\"name\": \"adam\","
         " \"learning_rate\": 0.5, \"use_ema\": false, \"ema_momentum\": 0.99, \"weight_decay\": null,"
         " \"loss_scale_factor\": null, \"gradient_accumulation_steps\": null}, \"registered_name\": null}",

@@ -3,7 +3,7 @@
  * are added first, then only the touched rows move (Adam alone moves every row).
  * Not comparable: RMSProp (its first rms is 1, Keras's 0) and the Proximal family (Keras has none). */
 #include "check_main.h"
-#include "nn/optimizer.h"
+#include "nn/optimizers/optimizer.h"
 
 #include "nn/named.h"
 
@@ -54,7 +54,8 @@ struct var {
     size_t n;
 };
 
-static void apply(const struct optimizer *o, const struct opt_step *s, struct var *v, size_t at, const float *g, size_t n)
+static void apply(const struct optimizer *o, const struct opt_step *s, struct var *v, size_t at, const float *g,
+                  size_t n)
 {
     float *slots[] = { v->slot[0] + at, v->slot[1] + at, v->slot[2] + at };
     optimizer_apply(o, s, v->w + at, slots, g, n);
@@ -110,7 +111,8 @@ START_TEST(tensorflow_1_moves_the_same_way)
     json_auto_t *file = golden_read("test/data/nn/optimizers_tf1.json");
     size_t i, ran = 0;
     const json_t *c;
-    json_array_foreach(json_object_get(file, "cases"), i, c) {
+    json_array_foreach(json_object_get(file, "cases"), i, c)
+    {
         size_t same = find(c);
         if (same == SIZE_MAX)
             continue;

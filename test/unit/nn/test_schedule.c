@@ -1,5 +1,5 @@
 #include "check_main.h"
-#include "nn/schedule.h"
+#include "nn/optimizers/schedule.h"
 
 #include "nn/named.h"
 
@@ -29,7 +29,8 @@ START_TEST(every_golden_schedule_gives_keras_rates)
     json_auto_t *file = golden_read("test/data/nn/schedules.json");
     size_t i;
     const json_t *c;
-    json_array_foreach(json_object_get(file, "cases"), i, c) {
+    json_array_foreach(json_object_get(file, "cases"), i, c)
+    {
         struct err e = { 0 };
         AUTO(schedule) *s = NULL;
         json_auto_t *object = named_object(json_object_get(c, "config"));
@@ -59,8 +60,8 @@ START_TEST(the_far_end_stays_sane)
     ck_assert_double_eq(schedule_at(cosine, 1LL << 40), 0);
     AUTO(schedule) *poly = parse("{\"PolynomialDecay\": {\"initial_learning_rate\": 0.1, \"decay_steps\": 10}}");
     ck_assert_double_eq_tol(schedule_at(poly, 1LL << 40), 0.0001, 1e-12);
-    AUTO(schedule) *restarts = parse(
-        "{\"CosineDecayRestarts\": {\"initial_learning_rate\": 0.1, \"first_decay_steps\": 10, \"t_mul\": 1}}");
+    AUTO(schedule) *restarts =
+        parse("{\"CosineDecayRestarts\": {\"initial_learning_rate\": 0.1, \"first_decay_steps\": 10, \"t_mul\": 1}}");
     ck_assert_double_eq_tol(schedule_at(restarts, 1000000), 0.1, 1e-9);
 }
 END_TEST
@@ -88,7 +89,8 @@ START_TEST(bad_input_names_the_fault)
     refused("{\"ExponentialDecay\": {\"initial_learning_rate\": 0.1}}", "ExponentialDecay needs 'decay_steps'");
     refused("{\"CosineDecay\": {\"initial_learning_rate\": 0.1, \"decay_steps\": 0}}", "must be greater than 0, not 0");
     refused("{\"CosineDecay\": {\"initial_learning_rate\": 0.1, \"decay_step\": 5}}", "decay_step");
-    refused("{\"PiecewiseConstantDecay\": {\"boundaries\": [1], \"values\": [1]}}", "1 boundaries need 2 values, not 1");
+    refused("{\"PiecewiseConstantDecay\": {\"boundaries\": [1], \"values\": [1]}}",
+            "1 boundaries need 2 values, not 1");
     refused("{\"PiecewiseConstantDecay\": {\"boundaries\": [2, 1], \"values\": [1, 2, 3]}}", "must increase");
     refused("{\"PiecewiseConstantDecay\": {\"values\": [1]}}", "needs 'boundaries'");
 }

@@ -8,12 +8,13 @@
 #include "guard.h"
 #include "test/fake/api_server.h"
 
-#define EMPTY "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
-#define LEASES "*/leases[?]"
+#define EMPTY    "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
+#define LEASES   "*/leases[?]"
 #define WEBHOOKS "*/validatingwebhookconfigurations[?]"
-#define NAME "1ca428e5.training-operator.kubeflow.org"
+#define NAME     "1ca428e5.training-operator.kubeflow.org"
 #define LEASE(version, holder, renewed)                                                                                \
-    "{\"metadata\":{\"namespace\":\"kubeflow\",\"name\":\"" NAME "\",\"uid\":\"1\",\"resourceVersion\":\"" version "\"},"          \
+    "{\"metadata\":{\"namespace\":\"kubeflow\",\"name\":\"" NAME "\",\"uid\":\"1\",\"resourceVersion\":\"" version     \
+    "\"},"                                                                                                             \
     "\"spec\":{\"holderIdentity\":\"" holder "\",\"renewTime\":\"" renewed "\",\"leaseDurationSeconds\":1}}"
 #define LIST(item) "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[" item "]}"
 
@@ -31,7 +32,7 @@ static void on_change(void *user, const char *why)
 {
     struct world *w = user;
     w->told++;
-    str_fmt(w->why, sizeof w->why, "%s", why != NULL ? why : "");
+    str_fmt(w->why, sizeof(w->why), "%s", why != NULL ? why : "");
 }
 
 static void on(struct world *w, const char *pattern, struct fake_answer a)
@@ -56,7 +57,7 @@ static void world_fini(struct world *w)
     loop_free(w->loop);
     fake_api_free(w->api);
 }
-DEFINE_AUTO_FINI(world, world_fini)
+DEFINE_AUTO_FINI(world, world_fini);
 
 struct times {
     const struct world *w;
@@ -114,13 +115,16 @@ END_TEST
 START_TEST(a_webhook_counts_while_it_is_there)
 {
     START();
-    on(&w, WEBHOOKS "limit=*", (struct fake_answer){ .body = LIST("{\"metadata\":{\"name\":\"validator.training-operator.kubeflow.org\",\"uid\":\"1\",\"resourceVersion\":\"4\"}}") });
+    on(&w, WEBHOOKS "limit=*",
+       (struct fake_answer){ .body = LIST("{\"metadata\":{\"name\":\"validator.training-operator.kubeflow.org\","
+                                          "\"uid\":\"1\",\"resourceVersion\":\"4\"}}") });
     w.guard = guard_new(w.client, 40000, on_change, &w);
     wait_told(&w, 1);
     ck_assert_msg(strstr(w.why, "ValidatingWebhookConfiguration") != NULL, "%s", w.why);
     fake_api_wait(w.api, w.loop, "GET", WEBHOOKS "watch=true*", 1);
-    while (fake_api_push(w.api, WEBHOOKS "watch=true*", "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"name\":\"validator.training-operator.kubeflow.org\","
-                                                        "\"uid\":\"1\",\"resourceVersion\":\"10\"}}}\n") == 0)
+    while (fake_api_push(w.api, WEBHOOKS "watch=true*",
+                         "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"name\":\"validator.training-operator."
+                         "kubeflow.org\",\"uid\":\"1\",\"resourceVersion\":\"10\"}}}\n") == 0)
         ck_assert_int_eq(loop_turn(w.loop, 5, NULL), 0);
     wait_told(&w, 2);
     ck_assert_str_eq(w.why, "");
@@ -131,7 +135,10 @@ END_TEST
 START_TEST(a_refusal_counts_when_it_lasts)
 {
     START();
-    on(&w, LEASES "limit=*", (struct fake_answer){ .status = 403, .delay_ms = 100, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}" });
+    on(&w, LEASES "limit=*",
+       (struct fake_answer){ .status = 403,
+                             .delay_ms = 100,
+                             .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}" });
     int64_t began = clock_ms();
     w.guard = guard_new(w.client, 600, on_change, &w);
     wait_told(&w, 1);

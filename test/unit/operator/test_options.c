@@ -38,8 +38,9 @@ START_TEST(lists_and_switches)
 {
     AUTO_FINI(options) o = { 0 };
     struct err e = { .code = ERR_NONE };
-    ck_ok_e(parse((const char *const[]){ "--namespace=a", "--namespace=b", "--no-tfjob", "--no-leader-elect", "--tfjob-clean-pod-policy=All",
-                                         "--scraper-namespace=m", NULL }, &o, &e));
+    ck_ok_e(parse((const char *const[]){ "--namespace=a", "--namespace=b", "--no-tfjob", "--no-leader-elect",
+                                         "--tfjob-clean-pod-policy=All", "--scraper-namespace=m", NULL },
+                  &o, &e));
     ck_assert_uint_eq(o.namespaces.n, 2);
     ck_assert(!o.tfjob && !o.leader_elect);
     ck_assert_int_eq(o.tfjob_clean, CLEAN_ALL);

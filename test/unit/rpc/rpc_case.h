@@ -16,6 +16,7 @@
 #include "check_main.h"
 #include "rpc/rpc.h"
 
+enum { CASE_PAYLOAD_MAX = 64 << 20 };
 struct rpc_case {
     struct rpc_server *server;
     struct rpc_channel *channel;
@@ -23,8 +24,8 @@ struct rpc_case {
     struct mutex lock;
     struct cond changed;
     bool released;
-    int blocked;              /* handlers that wait in Block */
-    atomic_int pieces_done;   /* done() calls of Echo's answers */
+    int blocked;            /* handlers that wait in Block */
+    atomic_int pieces_done; /* done() calls of Echo's answers */
 };
 
 static inline void case_piece_done(void *user)
@@ -87,12 +88,13 @@ static inline void case_wait_blocked(struct rpc_case *c, int n)
 static inline void case_serve(struct rpc_case *c, const char *address, int threads)
 {
     struct err e;
+    const struct rpc_server_options options = { .threads = threads, .payload_max = CASE_PAYLOAD_MAX };
     const struct rpc_method methods[] = {
-        { "/t.T/Echo", case_echo, c },
-        { "/t.T/Fail", case_fail, c },
-        { "/t.T/Block", case_block, c },
+        { .path = "/t.T/Echo", .handle = case_echo, .user = c, .bulk = true },
+        { .path = "/t.T/Fail", .handle = case_fail, .user = c },
+        { .path = "/t.T/Block", .handle = case_block, .user = c },
     };
-    ck_ok_e(rpc_server_start(address, methods, COUNT_OF(methods), threads, &c->server, &e));
+    ck_ok_e(rpc_server_start(address, methods, COUNT_OF(methods), &options, &c->server, &e));
 }
 
 static inline void case_start(struct rpc_case *c, int threads, int lanes)
@@ -103,7 +105,8 @@ static inline void case_start(struct rpc_case *c, int threads, int lanes)
     cond_init(&c->changed);
     case_serve(c, "127.0.0.1:0", threads);
     snprintf(c->target, sizeof(c->target), "127.0.0.1:%d", rpc_server_port(c->server));
-    c->channel = rpc_channel_new(c->target, &(struct rpc_channel_options){ .lanes = lanes });
+    c->channel =
+        rpc_channel_new(c->target, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = CASE_PAYLOAD_MAX });
 }
 
 static inline void case_stop(struct rpc_case *c)

@@ -1,6 +1,5 @@
 #include "rpc_case.h"
 
-
 static struct rpc_case c;
 
 static void start(void)

@@ -51,12 +51,13 @@ START_TEST(a_port_in_use_is_bad_input)
 {
     struct err e;
     struct rpc_server *second = NULL;
-    ck_assert_int_eq(rpc_server_start(c.target, NULL, 0, 1, &second, &e), -1);
+    ck_assert_int_eq(rpc_server_start(c.target, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &second, &e),
+                     -1);
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
     char wild[32];
     snprintf(wild, sizeof(wild), "0.0.0.0:%d", rpc_server_port(c.server));
-    ck_assert_int_eq(rpc_server_start(wild, NULL, 0, 1, &second, &e), -1);
+    ck_assert_int_eq(rpc_server_start(wild, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &second, &e), -1);
     ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
 }
 END_TEST
@@ -66,7 +67,7 @@ START_TEST(a_bad_address_is_bad_input)
 {
     struct err e = { .msg = "" };
     struct rpc_server *s = NULL;
-    ck_assert_int_eq(rpc_server_start(BAD[_i], NULL, 0, 1, &s, &e), -1);
+    ck_assert_int_eq(rpc_server_start(BAD[_i], NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &s, &e), -1);
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_msg(strstr(e.msg, BAD[_i]) != NULL, "%s", e.msg);
 }

@@ -24,8 +24,7 @@ static float *transposed(const float *a, size_t rows, size_t cols)
     return t;
 }
 
-static void check(const float *got, const float *a, const float *b, const float *before, size_t m, size_t n,
-                  size_t k)
+static void check(const float *got, const float *a, const float *b, const float *before, size_t m, size_t n, size_t k)
 {
     for (size_t i = 0; i < m; i++) {
         for (size_t j = 0; j < n; j++) {

@@ -39,8 +39,7 @@ END_TEST
 
 START_TEST(impossible_shapes_are_refused)
 {
-    struct shape huge = shape_of(3, (int64_t[]){ INT64_MAX, INT64_MAX, 2 }),
-                 negative = shape_of(1, (int64_t[]){ -3 });
+    struct shape huge = shape_of(3, (int64_t[]){ INT64_MAX, INT64_MAX, 2 }), negative = shape_of(1, (int64_t[]){ -3 });
     struct shape deep = { .rank = SHAPE_MAX_RANK + 1 };
     struct err e = { 0 };
     size_t n;

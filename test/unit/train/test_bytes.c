@@ -8,7 +8,7 @@
 #include "train/evaluate.h"
 
 enum { EXAMPLES = 90, PIXELS = 25, BATCH = 32 };
-#define TAIL "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}"
+#define TAIL  "{\"Dense\": {\"units\": 4, \"activation\": \"softmax\"}}]}"
 #define INPUT "{\"inputShape\": [5, 5], \"layers\": ["
 static const char *const MODELS[] = {
     INPUT "{\"Rescaling\": {\"scale\": 0.00392156862745098}}, {\"Flatten\": {}}," TAIL,

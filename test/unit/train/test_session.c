@@ -1,13 +1,13 @@
-#include "job_fixture.h"
+#include "shard/job_fixture.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "train/coordinator.h"
-#include "train/fleet.h"
-#include "train/params_internal.h"
+#include "coord/coordinator.h"
+#include "params/params_internal.h"
+#include "params/ps_set.h"
 #include "train/session.h"
 
 enum { WAIT_MS = 10000 };
@@ -18,7 +18,7 @@ struct world {
     struct shard *shard;
     struct params *params, *chief;
     struct placement *placement;
-    struct coordinator *desk;
+    struct coordinator *coordinator;
     struct coord *coord;
     struct member *member;
     struct session_stats stats;
@@ -43,8 +43,8 @@ static void serve(struct world *w)
 {
     struct err e = { 0 };
     int restored;
-    AUTO(fleet) *f = fleet_new(w->chief, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID);
-    ck_ok_e(fleet_bring_up(f, 1, &(struct segment_source){ .read = constant, .user = &w->value }, &restored, &e));
+    AUTO(ps_set) *f = ps_set_new(w->chief, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID);
+    ck_ok_e(ps_set_initialise(f, 1, &(struct segment_source){ .read = constant, .user = &w->value }, &restored, &e));
 }
 
 static void world_open(struct world *w, const char *optimizer, int epochs)
@@ -57,16 +57,31 @@ static void world_open(struct world *w, const char *optimizer, int epochs)
     w->chief = params_new_local(w->job.layout, w->shard, &id);
     w->placement = placement_new(w->job.layout, PLACEMENT_GREEDY, 1);
     serve(w);
-    w->desk = coordinator_new(&(struct coordinator_config){
-        .model = w->job.model, .job_uid = JOB_UID, .incarnation = 1, .space = w->job.space, .layout_hash = w->job.layout->hash,
-        .ps_count = 1, .batches_per_epoch = JOB_BATCHES, .total = epochs * JOB_BATCHES, .lease_ms = 10000, .heartbeat_ms = 5000 });
-    coordinator_set(w->desk, JOB_TRAINING, 1, "");
-    coordinator_open(w->desk, INT64_MAX);
-    w->coord = coord_new_local(w->desk);
-    struct member_config config = { .coord = w->coord, .width = metrics_width(w->job.model), .max_wait_ms = WAIT_MS,
-                                    .identity = { .job_uid = JOB_UID, .sender = "local", .incarnation = 1, .role = ROLE_WORKER,
-                                                  .space = w->job.space, .shuffle_version = SHUFFLE_VERSION,
-                                                  .layout_hash = w->job.layout->hash, .ps_count = 1, .address = "" } };
+    w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->job.model,
+                                                                   .job_uid = JOB_UID,
+                                                                   .incarnation = 1,
+                                                                   .space = w->job.space,
+                                                                   .layout_hash = w->job.layout->hash,
+                                                                   .ps_count = 1,
+                                                                   .batches_per_epoch = JOB_BATCHES,
+                                                                   .total = epochs * JOB_BATCHES,
+                                                                   .lease_ms = 10000,
+                                                                   .heartbeat_ms = 5000 });
+    coordinator_set(w->coordinator, JOB_TRAINING, 1, "");
+    coordinator_open(w->coordinator, INT64_MAX);
+    w->coord = coord_new_local(w->coordinator);
+    struct member_config config = { .coord = w->coord,
+                                    .width = metrics_width(w->job.model),
+                                    .max_wait_ms = WAIT_MS,
+                                    .identity = { .job_uid = JOB_UID,
+                                                  .sender = "local",
+                                                  .incarnation = 1,
+                                                  .role = ROLE_WORKER,
+                                                  .space = w->job.space,
+                                                  .shuffle_version = SHUFFLE_VERSION,
+                                                  .layout_hash = w->job.layout->hash,
+                                                  .ps_count = 1,
+                                                  .address = "" } };
     ck_ok_e(member_start(&config, &w->member, &e));
 }
 
@@ -74,7 +89,7 @@ static void world_close(struct world *w)
 {
     member_free(w->member);
     coord_free(w->coord);
-    coordinator_free(w->desk);
+    coordinator_free(w->coordinator);
     params_free(w->chief);
     params_free(w->params);
     shard_free(w->shard);
@@ -84,8 +99,13 @@ static void world_close(struct world *w)
 
 static int run(struct world *w, struct err *e)
 {
-    struct session_config config = { .model = w->job.model, .dataset = w->job.train, .space = &w->job.space, .params = w->params,
-                                     .member = w->member, .name = "local", .overlap = w->overlap,
+    struct session_config config = { .model = w->job.model,
+                                     .dataset = w->job.train,
+                                     .space = &w->job.space,
+                                     .params = w->params,
+                                     .member = w->member,
+                                     .name = "local",
+                                     .overlap = w->overlap,
                                      .max_wait_ms = w->max_wait_ms != 0 ? w->max_wait_ms : WAIT_MS };
     return session_run(&config, &w->stats, e);
 }
@@ -112,16 +132,16 @@ static void watch(void *user)
     struct coordinator_view v = { 0 };
     while (!v.finished && !v.diverged && v.members >= 0) {
         AUTO_FINI(shard_info) info = { 0 };
-        coordinator_wait(w->desk, clock_ms() + 1);
+        coordinator_wait(w->coordinator, clock_ms() + 1);
         int64_t begun = clock_ms();
         shard_describe(w->shard, &info);
-        coordinator_observe(w->desk, &info.applied, begun);
-        coordinator_view(w->desk, &v);
+        coordinator_observe(w->coordinator, &info.applied, begun);
+        coordinator_view(w->coordinator, &v);
     }
     for (int64_t until = clock_ms() + WAIT_MS / 10;
          !w->parsed_ahead && clock_ms() < until;) /* it takes its name when it runs */
         w->parsed_ahead = has_thread("loader");
-    coordinator_set(w->desk, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
+    coordinator_set(w->coordinator, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
 }
 
 static int run_watched(struct world *w, struct err *e)
@@ -275,7 +295,8 @@ START_TEST(a_shard_that_finished_tells_of_the_end)
     world_open(&w, COUNTING_OPTIMIZER, 1);
     for (int64_t end = clock_ms() + WAIT_MS; !member_has_work(w.member) && clock_ms() < end;)
         clock_sleep_ms(1);
-    coordinator_set(w.desk, JOB_FINISHED, 1, ""); /* somebody else computed these batches; we have not heard of it */
+    coordinator_set(w.coordinator, JOB_FINISHED, 1,
+                    ""); /* somebody else computed these batches; we have not heard of it */
     ck_ok_e(params_finish(w.chief, 0, 10, WAIT_MS, &e));
     ck_fails(run(&w, &e), ERR_STOPPED, "the job has finished");
     ck_assert(member_finished(w.member));

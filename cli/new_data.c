@@ -1,0 +1,174 @@
+#include "new_data.h"
+
+#include <string.h>
+
+/* ---- the data set ---- */
+
+static bool is_npz(const json_t *data)
+{
+    return str_eq(json_string_value(json_object_get(data, "format")), "npz");
+}
+
+static bool is_arrays(const json_t *data)
+{
+    const char *format = json_string_value(json_object_get(data, "format"));
+    return str_eq(format, "idx") || str_eq(format, "npy") || is_npz(data);
+}
+
+/* What is to be read is said whole with --data, else by the run's own data set. */
+static int pattern(const json_t *doc, const struct new_data *ask, json_t **ret, struct err *e)
+{
+    AUTO(source) *source = NULL;
+    const json_t *own = json_at(doc, "spec.data.validation");
+    if (ask->data != NULL) {
+        json_auto_t *v = NULL;
+        if (yaml_parse(ask->data, strlen(ask->data), "--data", &v, &source, e) < 0)
+            return -1;
+        if (!json_is_object(v))
+            return err_set(e, ERR_INPUT,
+                           "--data must be a map as in spec.data, such as '{format: csv, files: new.csv}'");
+        *ret = json_incref(v);
+        return 0;
+    }
+    if (ask->files->n == 0 && own == NULL && json_at(doc, "spec.fit.validationSplit") == NULL)
+        return err_set(e, ERR_INPUT, "the run has no data.validation: name the files to read, or give --data");
+    if (own == NULL)
+        own = json_at(doc, "spec.data.train");
+    *ret = json_deep_copy(own);
+    return *ret != NULL ? 0 : err_set(e, ERR_INPUT, "the run's job has no data: give --data");
+}
+
+static int put_files(json_t *data, const struct new_data *ask, struct err *e)
+{
+    if (ask->files->n == 0)
+        return 0;
+    if (is_arrays(data) && ask->files->n > 1)
+        return is_npz(data) ? err_set(e, ERR_INPUT, "the run's data are arrays of an npz file: name one such file")
+                            : err_set(e, ERR_INPUT, "the run's data are arrays: name one file of features%s",
+                                      ask->wants_labels ? " and --labels FILE" : "");
+    if (is_npz(data)) { /* its arrays have the names that they have in the run's file */
+        json_object_set_new(data, "files", json_string(ask->files->items[0]));
+        return 0;
+    }
+    if (is_arrays(data)) {
+        json_object_set_new(data, "features", json_string(ask->files->items[0]));
+        json_object_del(data, "labels"); /* they were of the other file */
+        json_object_del(data, "sampleWeight");
+        return 0;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < ask->files->n; i++)
+        json_array_append_new(list, json_string(ask->files->items[i]));
+    json_object_set_new(data, "files", list);
+    return 0;
+}
+
+/* What the run's data set says, or what a flag says instead. */
+static int put_array(json_t *data, const char *key, const char *flag, const char *name, struct err *e)
+{
+    if (name == NULL)
+        return 0;
+    if (!is_arrays(data))
+        return err_set(e, ERR_INPUT, "%s is for idx, npy and npz; of csv and tfrecord the %s is a column", flag,
+                       str_eq(key, "labels") ? "label" : "weight");
+    json_object_set_new(data, key, json_string(name));
+    return 0;
+}
+
+static bool names_label(const json_t *data, const char *column)
+{
+    const json_t *label = json_object_get(data, "label");
+    if (label == NULL)
+        return str_eq(column, "label"); /* tfrecord's own */
+    for (size_t i = 0; i < json_array_size(label); i++)
+        if (column != NULL && str_eq(column, json_string_value(json_array_get(label, i))))
+            return true;
+    return column != NULL && str_eq(column, json_string_value(label));
+}
+
+static void without_column(json_t *data, bool (*named)(const json_t *data, const char *column))
+{
+    json_t *columns = json_object_get(data, "columns");
+    for (size_t i = json_array_size(columns); i > 0; i--)
+        if (named(data, json_string_value(json_object_get(json_array_get(columns, i - 1), "name"))))
+            json_array_remove(columns, i - 1);
+    if (columns != NULL && json_array_size(columns) == 0)
+        json_object_del(data, "columns");
+}
+
+static bool names_weight(const json_t *data, const char *column)
+{
+    const char *weight = json_string_value(json_object_get(data, "sampleWeight"));
+    return weight != NULL && column != NULL && str_eq(column, weight);
+}
+
+static void without_weight(json_t *data)
+{
+    without_column(data, names_weight);
+    json_object_del(data, "sampleWeight");
+}
+
+/* Takes the columns of labels out of what is read. */
+static void without_label(json_t *data)
+{
+    json_object_del(data, "labels");
+    if (is_arrays(data))
+        return;
+    without_column(data, names_label);
+    json_object_set_new(data, "label", json_string(""));
+}
+
+int new_data_job(const json_t *doc, const struct new_data *ask, unsigned drop, json_t **ret, struct err *e)
+{
+    json_auto_t *copy = json_deep_copy(doc);
+    json_t *data = NULL, *sets = json_at(copy, "spec.data");
+    if (pattern(doc, ask, &data, e) < 0)
+        return -1;
+    json_object_set_new(sets, "validation", data);
+    json_object_del(json_at(copy, "spec.fit"), "validationSplit");
+    if (put_files(data, ask, e) < 0 || put_array(data, "labels", "--labels", ask->labels, e) < 0 ||
+        put_array(data, "sampleWeight", "--sample-weight", ask->weights, e) < 0)
+        return -1;
+    if ((drop & DROP_LABEL) != 0)
+        without_label(data);
+    if ((drop & DROP_WEIGHT) != 0)
+        without_weight(data);
+    *ret = json_incref(copy);
+    return 0;
+}
+
+/* ---- opening ---- */
+
+static int open_as(const struct job *run, const struct model *m, const struct new_data *ask, unsigned drop,
+                   const char *data_dir, const char *cache_dir, struct dataset **ret, struct err *e)
+{
+    json_auto_t *doc = NULL;
+    AUTO(job) *job = NULL;
+    AUTO(dataset) *d = NULL, *rest = NULL;
+    struct err cause = { 0 };
+    bool part = run->fit.validation_split > 0 && ask->data == NULL && ask->files->n == 0; /* of data.train */
+    if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0 ||
+        dataset_open(&job->validation, data_dir, cache_dir, &d, e) < 0)
+        return -1;
+    if (model_check_data(m, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
+                         dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
+        return err_set(e, cause.code, "the data do not fit the run's model: %s", cause.msg);
+    if (part && job_data_split(run, d, &rest, e) < 0)
+        return -1;
+    *ret = part ? TAKE(rest) : TAKE(d);
+    return 0;
+}
+
+int new_data_open(const struct job *run, const struct model *m, const struct new_data *ask, const char *data_dir,
+                  const char *cache_dir, struct dataset **ret, struct err *e)
+{
+    /* columns of labels and weights may be there, and would be features too many */
+    static const unsigned OTHERS[] = { 0, DROP_LABEL, DROP_WEIGHT };
+    struct err ignored = { 0 };
+    if (ask->wants_labels)
+        return open_as(run, m, ask, 0, data_dir, cache_dir, ret, e);
+    int rc = open_as(run, m, ask, DROP_LABEL | DROP_WEIGHT, data_dir, cache_dir, ret, e);
+    for (size_t i = 0; rc < 0 && i < COUNT_OF(OTHERS); i++)
+        rc = open_as(run, m, ask, OTHERS[i], data_dir, cache_dir, ret, &ignored);
+    return rc;
+}

@@ -1,0 +1,313 @@
+/* trainyard evaluate RUN, trainyard predict RUN: a run's model on other data. Both read the run and change nothing in
+ * it. */
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/stop.h"
+#include "chief/checkpoint.h"
+#include "chief/checkpoint_path.h"
+#include "chief/earlier.h"
+#include "cli.h"
+#include "new_data.h"
+#include "predictions.h"
+#include "train/evaluate.h"
+
+enum { PIECE = 1 << 16 };
+
+struct ask { /* what both commands have in common */
+    const char *run, *job_file, *checkpoint, *data_dir, *cache_dir;
+    struct new_data data;
+    struct strlist args, files;
+    int64_t batch_size;
+    int input; /* standard input as a file, or -1 */
+};
+
+static void ask_fini(struct ask *a)
+{
+    strlist_fini(&a->args);
+    strlist_fini(&a->files);
+    fd_close(a->input);
+}
+DEFINE_AUTO_FINI(ask, ask_fini);
+
+struct loaded {
+    struct job *job;
+    struct model *model;
+    struct dataset *data;
+    float *vector;
+    char *prefix;
+    int64_t step, batch_size;
+};
+
+static void loaded_fini(struct loaded *l)
+{
+    dataset_free(l->data);
+    model_free(l->model);
+    job_free(l->job);
+    free(l->vector);
+    free(l->prefix);
+}
+DEFINE_AUTO_FINI(loaded, loaded_fini);
+
+/* ---- what is read ---- */
+
+/* Files are mapped, so standard input is kept in memory first. */
+static int take_input(struct ask *a, struct err *e)
+{
+    auto_free char *piece = xmalloc(PIECE);
+    ssize_t n;
+    a->input = memfd_create("standard input", MFD_CLOEXEC);
+    if (a->input < 0)
+        return err_errno(e, ERR_IO, "memfd_create");
+    while ((n = read(STDIN_FILENO, piece, PIECE)) > 0)
+        if (fd_write(a->input, piece, (size_t)n, e) < 0)
+            return err_wrap(e, "standard input");
+    return n < 0 ? err_errno(e, ERR_IO, "standard input") : 0;
+}
+
+static int take_files(struct ask *a, struct err *e)
+{
+    for (size_t i = 1; i < a->args.n; i++) {
+        const char *name = a->args.items[i];
+        if (!str_eq(name, "-")) {
+            strlist_add(&a->files, name);
+            continue;
+        }
+        if (a->input >= 0)
+            return err_set(e, ERR_INPUT, "standard input (-) can be read once");
+        if (take_input(a, e) < 0)
+            return -1;
+        auto_free char *path = xasprintf("/proc/self/fd/%d", a->input);
+        strlist_add(&a->files, path);
+    }
+    a->run = a->args.items[0];
+    a->data.files = &a->files;
+    return 0;
+}
+
+static int read_job(const struct ask *a, struct job **ret, struct err *e)
+{
+    AUTO(job) *job = NULL;
+    if (a->job_file != NULL ? job_load(a->job_file, &job, e) < 0 : earlier_read_job(a->run, &job, e) < 0)
+        return -1;
+    if (job == NULL)
+        return err_set(e, ERR_INPUT, "%s has no job.yaml: name a run's output folder, or give the manifest with --job",
+                       a->run);
+    if (!job->has_model)
+        return err_set(e, ERR_INPUT, "%s: spec.model is missing", job->file);
+    *ret = TAKE(job);
+    return 0;
+}
+
+static int read_values(const struct ask *a, struct loaded *l, struct err *e)
+{
+    AUTO(checkpoint) *c = NULL;
+    void *memory;
+    if (checkpoint_path(a->checkpoint != NULL ? a->checkpoint : a->run, &l->prefix, e) < 0 ||
+        checkpoint_open(l->prefix, &c, e) < 0 ||
+        mem_alloc(model_size(l->model) * sizeof(float), "the model's values", &memory, e) < 0)
+        return -1;
+    l->vector = memory;
+    l->step = checkpoint_step(c);
+    return checkpoint_values(c, l->model, l->vector, e);
+}
+
+/* Indexes and unpacked files must not go into the run. NULL: kept in memory. */
+static char *cache_folder(const struct ask *a)
+{
+    const char *temporary = getenv("TMPDIR");
+    struct stat st;
+    if (a->cache_dir != NULL)
+        return xstrdup(a->cache_dir);
+    auto_free char *path = xasprintf(
+        "%s/trainyard-cache-%u", temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp", (unsigned)geteuid());
+    return lstat(path, &st) == 0 && (st.st_uid != geteuid() || !S_ISDIR(st.st_mode)) ? NULL : TAKE(path);
+}
+
+static int load(const struct ask *a, struct loaded *ret, struct err *e)
+{
+    AUTO_FINI(loaded) l = { 0 };
+    auto_free char *cache = cache_folder(a);
+    const char *data_dir = a->data_dir != NULL ? a->data_dir : ".";
+    const struct node nothing = { 0 };
+    if (read_job(a, &l.job, e) < 0)
+        return -1;
+    const struct node *compile = a->data.wants_labels ? &l.job->compile : &nothing;
+    if (model_build(&l.job->model, compile, data_dir, &l.model, e) < 0 || read_values(a, &l, e) < 0 ||
+        new_data_open(l.job, l.model, &a->data, data_dir, cache, &l.data, e) < 0)
+        return -1;
+    l.batch_size = a->batch_size > 0 ? a->batch_size : l.job->fit.validation_batch_size;
+    *ret = l;
+    l = (struct loaded){ 0 };
+    return 0;
+}
+
+static bool interrupted(void *user UNUSED)
+{
+    return stop_count() > 0;
+}
+
+/* ---- evaluate ---- */
+
+static int print_result(const struct loaded *l, const double *values, bool json, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = json_object();
+    for (size_t i = 0; i < model_metrics(l->model); i++) {
+        const char *name = model_metric_name(l->model, i);
+        buf_printf(&text, "%s%s %.4g", i > 0 ? ", " : "", name, values[i]);
+        json_object_set_new(v, name, json_number(values[i]));
+    }
+    buf_printf(&text, " (%lld examples, %s)\n", (long long)dataset_size(l->data), l->prefix);
+    if (!json)
+        return cli_print(&text, e);
+    json_object_set_new(v, "examples", json_integer(dataset_size(l->data)));
+    json_object_set_new(v, "step", json_integer(l->step));
+    json_object_set_new(v, "checkpoint", json_string(l->prefix));
+    buf_clear(&text);
+    json_emit(v, &text);
+    buf_char(&text, '\n');
+    return cli_print(&text, e);
+}
+
+static int evaluate(const struct loaded *l, bool json, struct err *e)
+{
+    AUTO(evaluator) *v = NULL;
+    auto_free double *values = xcalloc(model_metrics(l->model), sizeof(*values));
+    if (evaluator_new(l->model, l->data, l->batch_size, &v, e) < 0 ||
+        evaluator_run(v, l->vector, interrupted, NULL, values, e) < 0)
+        return -1;
+    return print_result(l, values, json, e);
+}
+
+#define COMMON_OPTS(a)                                                                                                 \
+    OPT_STR("data", NULL, "MAP", &(a).data.data, "what to read, as in spec.data: '{format: csv, files: new.csv}'"),    \
+        OPT_STR("data-dir", NULL, "DIR", &(a).data_dir,                                                                \
+                "what the names of data files are relative to (default: here)"),                                       \
+        OPT_STR("checkpoint", NULL, "PATH", &(a).checkpoint, "another checkpoint than the run's result"),              \
+        OPT_STR("job", NULL, "FILE", &(a).job_file, "the manifest (default: RUN/job.yaml)"),                           \
+        OPT_INT("batch-size", NULL, "N", &(a).batch_size, 1, 1 << 24,                                                  \
+                "examples at a time; does not change the result"),                                                     \
+        OPT_STR("cache-dir", NULL, "DIR", &(a).cache_dir,                                                              \
+                "indexes and inflated files (default: a folder in TMPDIR or /tmp)")
+
+int evaluate_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
+{
+    static const struct opt_program PROGRAM = {
+        .name = "trainyard evaluate",
+        .usage = "[flags] RUN [FILE...]",
+        .about =
+            "Loss and metrics of a run's model, as Keras's Model.evaluate. RUN is an output folder. Without FILE "
+            "it reads the run's validation data; FILE stands for its files: the features of idx and npy, the "
+            "archive of npz, the files of csv and tfrecord, or - for standard input. Nothing in the run is changed.",
+    };
+    AUTO_FINI(ask) a = { .input = -1, .data = { .wants_labels = true } };
+    AUTO_FINI(loaded) l = { 0 };
+    bool json = false;
+    enum opt_result result;
+    const struct opt opts[] = {
+        OPT_STR("labels", NULL, "FILE", &a.data.labels,
+                "idx, npy: the labels of FILE; npz: the name of their array in it"),
+        OPT_STR("sample-weight", NULL, "FILE", &a.data.weights,
+                "idx, npy: how much each example of FILE counts; npz: the name of that array in it"),
+        OPT_BOOL("json", &json, "one JSON object"),
+        COMMON_OPTS(a),
+        OPT_END,
+    };
+    if (opt_parse(&PROGRAM, opts, argc, argv, &a.args, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || stop_install(e) < 0 || take_files(&a, e) < 0 ||
+        load(&a, &l, e) < 0)
+        return -1;
+    return evaluate(&l, json, e);
+}
+
+/* ---- predict ---- */
+
+static int write_all(const struct loaded *l, const struct predictions *p, struct err *e)
+{
+    AUTO(exec) *x = NULL;
+    AUTO(loader) *loader = NULL;
+    const struct ordinal_space space = { .fingerprint = dataset_fingerprint(l->data),
+                                         .examples = p->examples,
+                                         .batch_size = l->batch_size };
+    if (exec_new(l->model, ordinal_space_rows(&space), 0, &x, e) < 0 || loader_new(l->data, &space, &loader, e) < 0 ||
+        predictions_begin(p, e) < 0)
+        return -1;
+    for (int64_t i = 0, n = ordinal_space_batches(&space); i < n; i++) {
+        struct batch b;
+        if (stop_count() > 0)
+            return err_set(e, ERR_STOPPED, "stopped by a signal");
+        if (loader_get(loader, i, &b, e) < 0)
+            return -1;
+        loader_hint(loader, i + 1 < n ? i + 1 : -1);
+        if (predictions_write(p, exec_predict(x, l->vector, &b), b.n, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int to_file(void *user, const void *data, size_t n, struct err *e)
+{
+    return file_out_write(user, data, n, e);
+}
+
+static int to_stdout(void *user UNUSED, const void *data, size_t n, struct err *e)
+{
+    return fd_write(STDOUT_FILENO, data, n, e) < 0 ? err_wrap(e, "standard output") : 0;
+}
+
+static int predict(const struct loaded *l, const char *file, enum prediction_format format, struct err *e)
+{
+    AUTO(file_out) *out = NULL;
+    struct tensor_sink sink = { .write = to_stdout };
+    struct predictions p = {
+        .format = format, .shape = *model_output(l->model), .examples = dataset_size(l->data), .sink = &sink
+    };
+    if (str_eq(file, "-"))
+        return write_all(l, &p, e);
+    if (file_out_open(file, &out, e) < 0)
+        return -1;
+    sink = (struct tensor_sink){ .write = to_file, .user = out };
+    return write_all(l, &p, e) < 0 ? -1 : file_out_commit(out, e);
+}
+
+int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
+{
+    static const struct opt_program PROGRAM = {
+        .name = "trainyard predict",
+        .usage = "[flags] RUN [FILE...]",
+        .about = "Outputs of a run's model for each example, in the order of the files, as Keras's Model.predict. RUN "
+                 "is an output folder. FILE stands for the files of the run's data set: the features of idx and npy, "
+                 "the archive of npz, the files of csv and tfrecord, with or without the label's column, or - for "
+                 "standard input. Without FILE it reads the run's validation data. Nothing in the run is changed.",
+    };
+    AUTO_FINI(ask) a = { .input = -1 };
+    AUTO_FINI(loaded) l = { 0 };
+    const char *file = "-", *name = NULL;
+    enum prediction_format format;
+    enum opt_result result;
+    struct opt opts[] = {
+        OPT_STR("output", NULL, "FILE", &file,
+                "where to (default: -, standard output); it appears whole or not at all"),
+        OPT_STR("format", NULL, "FORMAT", &name, PREDICTION_NAMES ": (default: by the extension of FILE, else csv)"),
+        COMMON_OPTS(a),
+        OPT_END,
+    };
+    opts[0].short_name = 'o';
+    if (opt_parse(&PROGRAM, opts, argc, argv, &a.args, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || prediction_format(name, file, &format, e) < 0 ||
+        stop_install(e) < 0 || take_files(&a, e) < 0 || load(&a, &l, e) < 0)
+        return -1;
+    if (format == PREDICTION_NPY && str_eq(file, "-") && isatty(STDOUT_FILENO) == 1)
+        return err_set(e, ERR_INPUT,
+                       "standard output is a terminal, and npy is binary; write it into a file (-o predictions.npy)");
+    return predict(&l, file, format, e);
+}

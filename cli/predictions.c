@@ -1,0 +1,118 @@
+#include "predictions.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static const char *const NAMES[] = { [PREDICTION_CSV] = "csv", [PREDICTION_JSONL] = "jsonl", [PREDICTION_NPY] = "npy" };
+
+int prediction_format(const char *name, const char *file, enum prediction_format *ret, struct err *e)
+{
+    const char *slash = strrchr(file, '/'), *base = slash != NULL ? slash + 1 : file, *dot = strrchr(base, '.');
+    bool has_extension = dot != NULL && dot != base;
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
+        if (!str_eq(name != NULL ? name : has_extension ? dot + 1 : "csv", NAMES[i]))
+            continue;
+        *ret = (enum prediction_format)i;
+        return 0;
+    }
+    if (name != NULL)
+        return err_set(e, ERR_INPUT, "--format: '%s' is not known; it must be " PREDICTION_NAMES, name);
+    return err_set(e, ERR_INPUT,
+                   "-o %s: '%s' is not known; the extension must be .csv, .jsonl or .npy, or give --format", file, dot);
+}
+
+static int put(const struct predictions *p, const struct buf *text, struct err *e)
+{
+    return p->sink->write(p->sink->user, text->data, text->len, e);
+}
+
+static void put_number(float v, bool json, struct buf *out)
+{
+    char text[32];
+    if (!isfinite(v)) {
+        const char *name = isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity";
+        buf_printf(out, json ? "\"%s\"" : "%s", name);
+        return;
+    }
+    buf_str(out, str_float(v, text));
+}
+
+static void csv_header(const struct predictions *p, struct buf *out)
+{
+    size_t width = shape_elements(&p->shape);
+    if (width == 1)
+        buf_str(out, "prediction");
+    for (size_t i = 0; width != 1 && i < width; i++)
+        buf_printf(out, "%sprediction_%zu", i > 0 ? "," : "", i);
+    buf_char(out, '\n');
+}
+
+int predictions_begin(const struct predictions *p, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (p->format == PREDICTION_JSONL)
+        return 0;
+    if (p->format == PREDICTION_CSV) {
+        csv_header(p, &text);
+        return put(p, &text, e);
+    }
+    struct tensor_entry t = { .name = "predictions", .type = TENSOR_F32, .rank = p->shape.rank + 1 };
+    if (t.rank > TENSOR_RANK_MAX)
+        return err_set(e, ERR_INPUT, "an output of %d dimensions does not fit into npy; use csv or jsonl",
+                       p->shape.rank);
+    t.dims[0] = p->examples;
+    for (int d = 0; d < p->shape.rank; d++)
+        t.dims[d + 1] = p->shape.dim[d];
+    npy_header(&t, &text);
+    return put(p, &text, e);
+}
+
+/* The values of dimensions d and up, as nested lists; returns what is behind them. */
+static const float *put_nested(const struct shape *s, int d, const float *at, struct buf *out)
+{
+    if (d == s->rank) {
+        put_number(*at, true, out);
+        return at + 1;
+    }
+    buf_char(out, '[');
+    for (int64_t i = 0; i < s->dim[d]; i++) {
+        if (i > 0)
+            buf_char(out, ',');
+        at = put_nested(s, d + 1, at, out);
+    }
+    buf_char(out, ']');
+    return at;
+}
+
+static void put_example(const struct predictions *p, const float *values, struct buf *out)
+{
+    size_t width = shape_elements(&p->shape);
+    if (p->format == PREDICTION_JSONL) {
+        /* (1,) is one number, as people mean it */
+        const struct shape scalar = { .rank = 0 };
+        buf_str(out, "{\"prediction\":");
+        put_nested(width == 1 ? &scalar : &p->shape, 0, values, out);
+        buf_str(out, "}\n");
+        return;
+    }
+    for (size_t i = 0; i < width; i++) {
+        if (i > 0)
+            buf_char(out, ',');
+        put_number(values[i], false, out);
+    }
+    buf_char(out, '\n');
+}
+
+int predictions_write(const struct predictions *p, const float *values, size_t n, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    size_t width = shape_elements(&p->shape);
+    if (p->format == PREDICTION_NPY) /* little endian, as this processor */
+        return p->sink->write(p->sink->user, values, n * width * sizeof(*values), e);
+    for (size_t i = 0; i < n; i++)
+        put_example(p, values + i * width, &text);
+    return put(p, &text, e);
+}

@@ -1,0 +1,26 @@
+/* predictions - outputs of a model as CSV, JSON lines or npy, one example after the other. Pure but for the sink. */
+#ifndef TRAINYARD_CLI_PREDICTIONS_H
+#define TRAINYARD_CLI_PREDICTIONS_H
+
+#include "tensor/tensor.h"
+#include "tensors.h"
+
+enum prediction_format { PREDICTION_CSV, PREDICTION_JSONL, PREDICTION_NPY };
+#define PREDICTION_NAMES "csv, jsonl or npy"
+
+/* By name; NULL: by the extension of the file, csv when it has none of these. */
+MUST_USE int prediction_format(const char *name, const char *file, enum prediction_format *ret, struct err *e);
+
+struct predictions {
+    enum prediction_format format;
+    struct shape shape; /* of one example's output */
+    int64_t examples;   /* in all; npy says so in its header */
+    const struct tensor_sink *sink;
+};
+/* csv: "prediction" or "prediction_0,prediction_1,..." in C order; npy: its header; jsonl: nothing. */
+MUST_USE int predictions_begin(const struct predictions *p, struct err *e);
+/* values: n outputs. jsonl: {"prediction": NUMBER or nested lists}. Numbers are the shortest that read back as the same
+ * float32. */
+MUST_USE int predictions_write(const struct predictions *p, const float *values, size_t n, struct err *e);
+
+#endif

@@ -1,0 +1,73 @@
+/* checkpoint - saves and restores all that training is: values, optimizer slots, versions, applied sets, metric sums,
+ * seed and data identity, as a TensorFlow V2 checkpoint (bundle.h) that tf.train.load_checkpoint reads.
+ *
+ * Names: a variable's own; a slot is "<variable>/<optimizer's slot name>" as TensorFlow 1 had it; global_step (int64);
+ * beta1_power and the like; and `_trainyard/state`, a string scalar holding JSON: what TensorFlow has no tensor for.
+ * Order of writing: data, index, fsync, then the `checkpoint` file, so a crash at any moment leaves the older one. A
+ * prefix that exists is never written again.
+ */
+#ifndef TRAINYARD_CHIEF_CHECKPOINT_H
+#define TRAINYARD_CHIEF_CHECKPOINT_H
+
+#include "data/dataset.h"
+#include "params/ps_set.h"
+
+/* ---- saving ---- */
+
+struct checkpoint_save {
+    const char *dir;                  /* <output>/checkpoints */
+    int64_t keep;                     /* how many stay; older ones are deleted afterwards */
+    int64_t keep_step;                /* one that must stay although old (an evaluator reads it), or -1 */
+    const struct strlist *keep_names; /* names of others, as `complete` leaves them; NULL: none */
+    const struct model *model;
+    const struct layout *layout;
+    /* Snapshot of one segment, asked in layout order. */
+    int (*snapshot)(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e);
+    /* After the last segment: adds to `state` what must know of every batch the segments hold, or the checkpoint's
+     * name. NULL: nothing. */
+    void (*complete)(void *user, const char *prefix, json_t *state);
+    /* Asked before the files are written out, and again before they are published: -1 gives the checkpoint up (fenced).
+     * NULL: none. */
+    int (*confirm)(void *user, struct err *e);
+    void *user;
+    json_t *state; /* object; "segments" and "step" are added to it */
+};
+/* Name and global_step are what it holds: the smallest version of a segment as its snapshot has it. *ret_prefix:
+ * xmalloc'ed path of the checkpoint, model.ckpt-<step>. */
+MUST_USE int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix, struct err *e);
+
+/* ---- restoring ---- */
+
+struct checkpoint;
+/* The newest one that is whole (*ret NULL: the folder has none): every checksum is right. Those that the `checkpoint`
+ * file names are tried from the newest to the oldest. *ret_damaged: xmalloc'ed; what is wrong with the newer ones, NULL
+ * when nothing is. ERR_INPUT naming all of them when none is whole; storage that fails is an error, and no reason to
+ * take an older one. */
+MUST_USE int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e);
+MUST_USE int checkpoint_open(const char *prefix, struct checkpoint **ret, struct err *e);
+MUST_USE int checkpoint_verify(const char *prefix, struct err *e); /* it is there, and every checksum is right */
+void checkpoint_free(struct checkpoint *c);
+DEFINE_AUTO(checkpoint, checkpoint_free);
+int64_t checkpoint_step(const struct checkpoint *c);
+const char *checkpoint_prefix(const struct checkpoint *c);
+/* The state JSON; v NULL when the checkpoint was not written by Trainyard. */
+struct node checkpoint_state(const struct checkpoint *c);
+
+/* Refuses (ERR_INPUT naming the field) when model, optimizer, data, batch size or seed are not those it was made with.
+ * space NULL: data, batch size and seed may be others (rebase.h). */
+MUST_USE int checkpoint_check(const struct checkpoint *c, const struct model *m, const struct layout *l,
+                              const struct ordinal_space *space, struct err *e);
+/* A ps set's segment source (`user` is a struct checkpoint_source); call checkpoint_check before, which verifies CRCs.
+ */
+struct checkpoint_source {
+    const struct checkpoint *checkpoint;
+    const struct model *model;
+};
+MUST_USE int checkpoint_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots,
+                                int64_t *ret_version, struct applied *ret_applied, struct err *e);
+/* The intersection of the segments' applied sets: which batches are done. */
+MUST_USE int checkpoint_done(const struct checkpoint *c, const struct layout *l, struct applied *ret, struct err *e);
+/* Values of all variables into a parameter vector (evaluation, export); slots are not read. Checks names and shapes. */
+MUST_USE int checkpoint_values(const struct checkpoint *c, const struct model *m, float *vector, struct err *e);
+
+#endif

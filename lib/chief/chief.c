@@ -1,0 +1,448 @@
+#include "chief/chief.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "chief/chief_internal.h"
+#include "chief/output.h"
+
+enum {
+    POLL_MAX_MS = 1000, /* at most; POLL_PS_MS a ps, so that few ps are looked at more often */
+    POLL_PS_MS = 250,
+    POLL_FIRST_MS = 50, /* early looks, so that the first lines come soon; how long one waits before there is a job */
+    POLL_CALL_MS = 2000,
+    LEASE_MS = 10000,
+    HEARTBEAT_MS = 1000,
+    EXPLAIN_MS = 5000,
+    EXPLAIN_MOST_MS = 60000,
+    FAREWELL_MS = 2000, /* for workers to hear why the job failed */
+};
+
+struct coordinator *chief_coordinator(struct chief *c)
+{
+    return c->coordinator;
+}
+
+static void open_coordinator(struct chief *c)
+{
+    const struct chief_config *k = &c->config;
+    int64_t window = k->job->summaries.every_seconds > 0 ? 0 : k->job->summaries.every_steps;
+    c->coordinator =
+        coordinator_new(&(struct coordinator_config){ .model = k->model,
+                                                      .job_uid = k->job_uid,
+                                                      .incarnation = k->incarnation,
+                                                      .space = k->space,
+                                                      .layout_hash = layout_register_hash(k->layout, k->model),
+                                                      .ps_count = (uint32_t)k->placement->nps,
+                                                      .batches_per_epoch = c->batches_per_epoch,
+                                                      .total = c->total,
+                                                      .window = window,
+                                                      .lease_ms = LEASE_MS,
+                                                      .heartbeat_ms = HEARTBEAT_MS });
+}
+
+static int recorder_open(struct chief *c, const struct checkpoint *ck, struct err *e)
+{
+    struct recorder_config config = { .job = c->config.job,
+                                      .model = c->config.model,
+                                      .output_dir = c->config.output_dir,
+                                      .job_uid = c->config.job_uid,
+                                      .batches_per_epoch = c->batches_per_epoch,
+                                      .total = c->total,
+                                      .space = c->config.space,
+                                      .step_offset = c->step_offset,
+                                      .workers_wanted = c->config.workers_wanted,
+                                      .rates = &c->decisions.now.rates };
+    return recorder_new(&config, ck != NULL ? checkpoint_step(ck) : -1, &c->recorder, e);
+}
+
+int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)
+{
+    AUTO(chief) *c = xcalloc(1, sizeof(*c));
+    AUTO(checkpoint) *ck = NULL;
+    struct rebase rebase = { 0 };
+    c->config = *config;
+    c->checkpoints = output_path(config->output_dir, "checkpoints");
+    c->batches_per_epoch = ordinal_space_batches(&config->space);
+    c->saved_step = c->final_step = -1;
+    atomic_store(&c->checkpoint_step, -1);
+    c->final = xcalloc(model_metrics(config->model), sizeof(*c->final));
+    c->evaluation.values = xcalloc(model_metrics(config->model), sizeof(*c->evaluation.values));
+    /* refused before this run makes its first file */
+    if (output_check_access(config->output_dir, e) < 0 || chief_find_checkpoint(c, true, &ck, e) < 0 ||
+        chief_judge_rerun(c, ck, &rebase, e) < 0)
+        return -1;
+    c->ps_set =
+        ps_set_new(config->params, config->layout, config->placement, model_optimizer(config->model), config->job_uid);
+    open_coordinator(c);
+    if (chief_callbacks_open(c, e) < 0)
+        return -1;
+    if (output_prepare(config->output_dir, config->job->summaries.directory, e) < 0 || recorder_open(c, ck, e) < 0 ||
+        (ck != NULL && chief_adopt_checkpoint(c, ck, &rebase, e) < 0))
+        return -1;
+    if (config->validation != NULL &&
+        evaluator_new(config->model, config->validation, config->job->fit.validation_batch_size, &c->evaluator, e) < 0)
+        return -1;
+    *ret = TAKE(c);
+    return 0;
+}
+
+void chief_free(struct chief *c)
+{
+    if (c == NULL)
+        return;
+    chief_evaluation_stop(c);
+    chief_callbacks_fini(c);
+    evaluator_free(c->evaluator);
+    recorder_free(c->recorder);
+    coordinator_free(c->coordinator);
+    ps_set_free(c->ps_set);
+    free(c->checkpoints);
+    free(c->saved_name);
+    free(c->final);
+    free(c->evaluation.values);
+    free(c);
+}
+
+/* ---- what the loop decides ---- */
+
+static bool checkpoint_due(const struct chief *c, int64_t step, int64_t now_ms)
+{
+    int64_t every = c->config.job->checkpoint.every_steps;
+    if (c->saved_step < 0)
+        return true;
+    if (step == c->saved_step)
+        return false;
+    if (every > 0)
+        return step / every > c->saved_step / every;
+    double seconds = c->config.job->checkpoint.every_seconds;
+    return seconds > 0 && (double)(now_ms - c->saved_ms) >= seconds * 1000.0;
+}
+
+static int check_coordinator(const struct chief *c, const struct coordinator_view *coord, struct err *e)
+{
+    if (coord->diverged && coord->diverged_what[0] != '\0')
+        return err_set(e, ERR_DIVERGED, "training diverged: %s reports %s for batch %lld (epoch %lld); %s",
+                       coord->diverged_by, coord->diverged_what, (long long)coord->diverged_ordinal,
+                       (long long)(coord->diverged_ordinal / c->batches_per_epoch) + 1, chief_divergence_cure(c));
+    if (coord->diverged)
+        return err_set(e, ERR_DIVERGED,
+                       "training diverged: %s got a loss or gradient that is not finite at batch %lld (epoch %lld); %s",
+                       coord->diverged_by, (long long)coord->diverged_ordinal,
+                       (long long)(coord->diverged_ordinal / c->batches_per_epoch) + 1, chief_divergence_cure(c));
+    if (coord->poisoned >= 0) {
+        int64_t position = coord->poisoned % c->batches_per_epoch * c->config.space.batch_size;
+        return err_set(e, ERR_INPUT,
+                       "%d workers died on batch %lld (epoch %lld, examples %lld to %lld of its order) of data.train",
+                       LEDGER_DEATHS_MAX, (long long)coord->poisoned,
+                       (long long)(coord->poisoned / c->batches_per_epoch) + 1, (long long)position,
+                       (long long)MIN(position + c->config.space.batch_size, c->config.space.examples) - 1);
+    }
+    if (c->superseded.code != ERR_NONE) /* seen when a checkpoint was due */
+        return err_set(e, c->superseded.code, "%s", c->superseded.msg);
+    return 0;
+}
+
+/* A worker says that it knows a newer generation. Its word alone ends nothing: the file decides. */
+static int check_rumour(struct chief *c, const struct coordinator_view *coord, struct err *e)
+{
+    struct err cause = { 0 };
+    if (coord->highest_generation <= c->generation || chief_confirm_file(c, false, &cause) == 0 ||
+        !err_is(&cause, ERR_FENCED))
+        return 0;
+    return err_set(e, cause.code, "%s", cause.msg);
+}
+
+/* ---- what the loop does ---- */
+
+/* Saves with every push fenced off, so that nothing is trained that the checkpoint does not hold. The workers are not
+ * sent home: a chief that is moved to another machine comes back, and who wants all to stop stops them, too. */
+static int stop_and_save(struct chief *c, struct err *e)
+{
+    AUTO_FINI(ps_set_view) ps_set = { 0 };
+    struct err cause = { 0 };
+    recorder_state(c->recorder, "stopping", "saving a checkpoint");
+    coordinator_set(c->coordinator, c->config.local ? JOB_STOPPING : JOB_STARTING, c->generation,
+                    "the chief, which saves a checkpoint and leaves, to come back");
+    if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
+        ps_set_fence(c->ps_set, c->generation);
+    ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
+    chief_await_reports(c, applied_count(&ps_set.done));
+    int saved = chief_save(c, &cause);
+    chief_evaluation_stop(c);
+    struct err ignored;
+    (void)!recorder_save_history(c->recorder, clock_ms(), true, &ignored);
+    if (saved < 0)
+        return err_set(e, chief_blames_storage(c, &cause) ? ERR_IO : cause.code,
+                       "stopped by a signal, and the last checkpoint was not saved: %s", cause.msg);
+    log_info("checkpoint of step %lld saved", (long long)c->saved_step);
+    return err_set(e, ERR_STOPPED, "stopped by a signal");
+}
+
+/* A ps is gone: says so, gives it time. */
+static int wait_for_ps_set(struct chief *c, const struct ps_set_view *ps_set, struct err *e)
+{
+    int64_t now = clock_ms();
+    if (c->away_since_ms == 0) {
+        c->away_since_ms = now;
+        c->explained_ms = 0;
+    }
+    if ((double)(now - c->away_since_ms) > c->config.job->limits.max_wait_seconds * 1000.0)
+        return err_set(e, ERR_LOST, "%s", ps_set->message);
+    recorder_state(c->recorder, "waiting", ps_set->message);
+    if (now - c->explained_ms >= EXPLAIN_MS) {
+        c->explained_ms = now;
+        log_info("waiting %lld s for %s", (long long)(now - c->away_since_ms) / 1000, ps_set->message);
+    }
+    return 0;
+}
+
+static void ps_set_is_back(struct chief *c)
+{
+    if (c->away_since_ms == 0)
+        return;
+    log_info("all ps answer again after %.1f s", (double)(clock_ms() - c->away_since_ms) / 1000.0);
+    c->away_since_ms = 0;
+    recorder_state(c->recorder, "training", "");
+}
+
+/* Nobody trains: workers that were never started, or all that were there are gone. Said less often as time goes. */
+static void say_alone(struct chief *c, const struct coordinator_view *coord, int64_t now_ms)
+{
+    if (coord->workers > 0 || coord->done_low >= c->limit || coord->finished) {
+        c->alone_since_ms = 0;
+        return;
+    }
+    if (c->alone_since_ms == 0)
+        c->alone_since_ms = c->alone_said_ms = now_ms;
+    if (now_ms - c->alone_said_ms < MIN(MAX(c->alone_said_ms - c->alone_since_ms, EXPLAIN_MS), EXPLAIN_MOST_MS))
+        return;
+    c->alone_said_ms = now_ms;
+    log_info("no worker connected for %lld s; waiting", (long long)(now_ms - c->alone_since_ms) / 1000);
+}
+
+/* A ps was lost in the middle of something, or a signal came: the next look, or the loop, deals with it. */
+static int passing(int result, const struct err *e)
+{
+    return result < 0 && (chief_worth_waiting(e) || err_is(e, ERR_STOPPED)) ? 0 : result;
+}
+
+static int save_if_due(struct chief *c, const struct ps_set_view *ps_set, int64_t now_ms, struct err *e)
+{
+    bool leaving = ps_set->condition == PS_SET_TERMINATING;
+    c->saved_leaving = c->saved_leaving && leaving;
+    if (c->saved_step < 0) /* the first one shows whether the storage works */
+        return passing(chief_save(c, e), e);
+    if ((!leaving || c->saved_leaving) && !checkpoint_due(c, ps_set->step, now_ms))
+        return 0;
+    bool saved;
+    if (chief_save_or_warn(c, &saved, e) < 0)
+        return -1;
+    c->saved_leaving = saved && leaving;
+    return 0;
+}
+
+static void open_next(struct chief *c, int64_t over, int64_t done_low)
+{
+    c->limit = chief_next_limit(c, over, done_low);
+    coordinator_open(c->coordinator, c->limit);
+}
+
+/* The checkpoint of a decision comes soon: one before it is wanted only of a ps that leaves, and as the first. */
+static bool decides_soon(const struct chief *c, const struct ps_set_view *ps_set)
+{
+    return c->decision_wait.since_ms != 0 && c->saved_step >= 0 && ps_set->condition != PS_SET_TERMINATING;
+}
+
+/* What the workers wait for comes first, then what runs beside the training. Single machine: a checkpoint that is due
+ * falls between two steps. */
+static int pass_epochs(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+                       int64_t now_ms, struct err *e)
+{
+    struct epoch_values values;
+    int64_t over = chief_epochs_over(c, coord->done_low);
+    int taken = chief_take_values(c, over, &values, e);
+    if (taken < 0)
+        return passing(-1, e);
+    if (taken > 0 && !c->config.local)
+        open_next(c, over, coord->done_low);
+    if (taken > 0 && chief_record_epochs(c, over, &values, e) < 0)
+        return -1;
+    int decided = taken > 0 ? chief_decide(c, e) : 0;
+    if (decided < 0)
+        return passing(-1, e);
+    if (!decides_soon(c, ps_set) && save_if_due(c, ps_set, now_ms, e) < 0)
+        return -1;
+    if (decided > 0)
+        open_next(c, over, coord->done_low);
+    return 0;
+}
+
+/* Epochs that the ps do not hold are trained, and recorded, again. */
+static int begin_records(struct chief *c, const struct ps_set_view *ps_set, int64_t now_ms, struct err *e)
+{
+    c->trained_ms = c->done_ms = now_ms;
+    c->first_step = ps_set->step;
+    c->recorded_epochs = recorder_resume(c->recorder, chief_epochs_over(c, ps_set->done.low), c->coordinator);
+    chief_callbacks_begin(c, ps_set->step);
+    return recorder_begin(c->recorder, c->begin_step >= 0 ? c->begin_step : ps_set->step + 1, e);
+}
+
+static void note_progress(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+                          int64_t now_ms)
+{
+    struct err e = { 0 };
+    if (coord->done != atomic_load(&c->done))
+        c->done_ms = now_ms;
+    c->apply_ns = ps_set->apply_ns;
+    atomic_store(&c->step, ps_set->step);
+    atomic_store(&c->done, coord->done);
+    recorder_poll(c->recorder, ps_set, coord, c->coordinator, now_ms);
+    if (recorder_save_history(c->recorder, now_ms, false, &e) < 0)
+        log_debug("%s", e.msg);
+}
+
+/* A callback has ended training, and every ps holds all until then. */
+static bool stop_reached(const struct chief *c, const struct coordinator_view *coord)
+{
+    return chief_stopped(c) && coord->done_low >= chief_decided_end(c);
+}
+
+static int after_poll(struct chief *c, const struct ps_set_view *ps_set, struct err *e)
+{
+    struct coordinator_view coord;
+    int64_t now = clock_ms();
+    coordinator_observe(c->coordinator, &ps_set->done, ps_set->begun_ms);
+    coordinator_tick(c->coordinator, now);
+    coordinator_view(c->coordinator, &coord);
+    say_alone(c, &coord, now);
+    if (c->trained_ms == 0 && begin_records(c, ps_set, now, e) < 0)
+        return -1;
+    note_progress(c, ps_set, &coord, now);
+    if (chief_evaluation_take(c, e) < 0)
+        return -1;
+    if (!coord.finished && !coord.stop_requested && !stop_reached(c, &coord) &&
+        pass_epochs(c, ps_set, &coord, now, e) < 0)
+        return -1;
+    c->looked = true;
+    return 0;
+}
+
+static int look(struct chief *c, struct err *e)
+{
+    AUTO_FINI(ps_set_view) ps_set = { 0 };
+    c->looked = false;
+    ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
+    if (chief_confirm_ps_set(c, &ps_set, e) < 0)
+        return -1;
+    switch (ps_set.condition) {
+    case PS_SET_UNREACHABLE:
+        return wait_for_ps_set(c, &ps_set, e);
+    case PS_SET_NEEDS_RESTORE:
+        log_info("%s: restoring it", ps_set.message);
+        ps_set_is_back(c);
+        return chief_bring_up(c, ps_set.highest_generation, e);
+    case PS_SET_TERMINATING:
+    case PS_SET_READY:
+    default:
+        ps_set_is_back(c);
+        return after_poll(c, &ps_set, e);
+    }
+}
+
+/* Ends training for another reason than success. */
+static int abandon(struct chief *c, struct err *e)
+{
+    if (e->code == ERR_DIVERGED || e->code == ERR_INPUT) {
+        coordinator_set(c->coordinator, JOB_STOPPING, c->generation, e->msg);
+        recorder_state(c->recorder, "failed", e->msg);
+        struct err ignored;
+        const struct output_end end = { .step = atomic_load(&c->step), .stopped_epoch = -1 };
+        (void)!recorder_finish(c->recorder, &end, c->coordinator, NULL, &ignored);
+        chief_await_leave(c, FAREWELL_MS);
+    }
+    return -1;
+}
+
+/* What workers hold they finish first. */
+static void lend_no_more(struct chief *c, const struct coordinator_view *coord)
+{
+    log_info("stop requested by %s", coord->stop_reason);
+    c->limit = 0;
+    coordinator_open(c->coordinator, 0);
+    coordinator_waits_for(c->coordinator, "the chief to end the job, as was asked");
+}
+
+static int lead(struct chief *c, struct err *e)
+{
+    int64_t pause = POLL_FIRST_MS;
+    for (;;) {
+        struct coordinator_view coord;
+        if (stop_count() > 0)
+            return stop_and_save(c, e);
+        coordinator_view(c->coordinator, &coord);
+        if (check_coordinator(c, &coord, e) < 0 || check_rumour(c, &coord, e) < 0 || look(c, e) < 0)
+            return -1;
+        coordinator_view(c->coordinator, &coord);
+        if (coord.stop_requested && !coord.finished && c->limit > 0)
+            lend_no_more(c, &coord);
+        bool ended = coord.finished || ((coord.stop_requested || stop_reached(c, &coord)) && !coord.working);
+        if (c->looked && ended) {
+            struct err cause = { 0 };
+            bool finished;
+            if (chief_finish(c, &finished, &cause) < 0 && passing(-1, &cause) < 0)
+                return err_set(e, cause.code, "%s", cause.msg);
+            if (finished)
+                return 0;
+            if (cause.code != ERR_NONE)
+                log_info("cannot finish yet: %s; retrying", cause.msg);
+        }
+        coordinator_wait(c->coordinator, clock_ms() + (coord.settling ? 1 : pause));
+        pause = MIN(2 * pause, MIN((int64_t)ps_set_size(c->ps_set) * POLL_PS_MS, POLL_MAX_MS));
+    }
+}
+
+/* The newest one that a ps knows which answers now: the volume may have been lost. */
+static uint64_t generation_seen(const struct chief *c)
+{
+    AUTO_FINI(ps_set_view) ps_set = { 0 };
+    ps_set_poll(c->ps_set, POLL_FIRST_MS, &ps_set);
+    return ps_set.highest_generation;
+}
+
+int chief_run(struct chief *c, struct err *e)
+{
+    int64_t step;
+    struct err failure = { 0 };
+    int finished = output_finished(c->config.output_dir, c->config.job_uid, &step, e);
+    if (finished != 0)
+        return finished < 0 ? -1 : chief_already_finished(c, step, e);
+    if (chief_bring_up(c, generation_seen(c), &failure) == 0 && lead(c, &failure) == 0)
+        return 0;
+    if (err_is(&failure, ERR_REFUSED) && output_finished(c->config.output_dir, c->config.job_uid, &step, NULL) == 1)
+        (void)err_set(&failure, ERR_FENCED, "another chief has ended the job meanwhile");
+    if (e != NULL)
+        *e = failure;
+    return abandon(c, &failure);
+}
+
+void chief_progress(struct chief *c, struct buf *out)
+{
+    recorder_progress(c->recorder, out);
+}
+
+void chief_numbers(struct chief *c, struct chief_numbers *ret)
+{
+    struct coordinator_view coord;
+    coordinator_view(c->coordinator, &coord);
+    *ret = (struct chief_numbers){ .step = atomic_load(&c->step),
+                                   .done = coord.done,
+                                   .total = coord.total,
+                                   .checkpoint_step = atomic_load(&c->checkpoint_step),
+                                   .workers = coord.workers,
+                                   .examples_per_second = recorder_examples_per_second(c->recorder),
+                                   .generation = atomic_load(&c->shown_generation),
+                                   .restored = atomic_load(&c->restored) };
+}

@@ -1,0 +1,177 @@
+/* The end of a job: the state is saved, then evaluated while the chief keeps looking at the ps, then the job is called
+ * finished. A ps that is restored meanwhile makes it begin again; storage that fails is waited for. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "chief/chief_internal.h"
+#include "chief/output.h"
+
+enum { LEAVE_MS = 5000, LINGER_MS = 1000, POLL_MS = 10, EXPLAIN_FIRST_MS = 1000 };
+
+void chief_await_leave(struct chief *c, int64_t at_most_ms)
+{
+    int64_t deadline = clock_ms() + at_most_ms;
+    struct coordinator_view coord;
+    for (coordinator_view(c->coordinator, &coord); coord.members > 0 && clock_ms() < deadline;
+         coordinator_view(c->coordinator, &coord)) {
+        coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
+        coordinator_tick(c->coordinator, clock_ms());
+    }
+}
+
+static bool is_awaited(const struct coordinator_view *coord, int64_t deadline)
+{
+    return coord->evaluating_step >= 0 && coord->members > coord->workers && clock_ms() < deadline && stop_count() == 0;
+}
+
+/* An evaluator that announced itself at the last checkpoint has its grace to report; one that fell silent is not waited
+ * for. */
+static void await_evaluation(struct chief *c)
+{
+    int64_t deadline = clock_ms() + (int64_t)(c->config.job->limits.evaluation_grace_seconds * 1000.0);
+    struct coordinator_view coord;
+    coordinator_view(c->coordinator, &coord);
+    int64_t step = coord.evaluating_step;
+    if (step >= 0)
+        log_info("waiting for the evaluator's result of step %lld", (long long)step);
+    for (; is_awaited(&coord, deadline); coordinator_view(c->coordinator, &coord)) {
+        coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
+        coordinator_tick(c->coordinator, clock_ms());
+    }
+    if (step >= 0 && coord.evaluated_step == step)
+        log_info("the evaluator has reported step %lld", (long long)step);
+    else if (step >= 0)
+        log_warning("the evaluator did not report step %lld", (long long)step);
+}
+
+void chief_end_again(struct chief *c)
+{
+    c->ending = c->end_saved = false;
+    c->final_step = -1;
+    if (c->evaluation.running && c->evaluation.final)
+        atomic_store(&c->evaluation.cancelled, true);
+}
+
+static void begin(struct chief *c)
+{
+    struct coordinator_view coord;
+    if (c->ending)
+        return;
+    c->ending = true;
+    coordinator_view(c->coordinator, &coord);
+    recorder_state(c->recorder, "finishing", "");
+    recorder_shares(c->recorder, &coord, c->apply_ns, (double)(c->done_ms - c->trained_ms) / 1000.0,
+                    atomic_load(&c->step) - c->first_step);
+}
+
+static int save(struct chief *c, struct err *e)
+{
+    struct coordinator_view coord;
+    struct epoch_values none = { 0 };
+    if (c->end_saved)
+        return 0;
+    coordinator_view(c->coordinator, &coord);
+    coordinator_waits_for(c->coordinator, "the chief to save the last checkpoint");
+    if (chief_record_epochs(c, chief_epochs_over(c, coord.done_low), &none, e) < 0 || chief_save(c, e) < 0)
+        return -1;
+    c->end_saved = true;
+    return 0;
+}
+
+/* 1: the values that were saved have been evaluated. */
+static int evaluate(struct chief *c, struct err *e)
+{
+    int64_t least, most;
+    if (c->final_step >= 0)
+        return 1;
+    if (c->evaluation.running) {
+        char text[COORDINATOR_TEXT_MAX];
+        if (c->evaluation.final)
+            str_fmt(text, sizeof(text), "the evaluation of the final model");
+        else
+            str_fmt(text, sizeof(text), "the evaluation of epoch %lld, before that of the final model",
+                    (long long)c->evaluation.epoch + 1);
+        chief_wait(c, &c->evaluation_wait, EXPLAIN_FIRST_MS, text);
+        return 0;
+    }
+    if (chief_pull(c, &least, &most, e) < 0)
+        return -1;
+    bool whole = most == chief_epoch_step(c, c->recorded_epochs - 1);
+    if (c->evaluator != NULL && chief_evaluation_begin(c, whole ? c->recorded_epochs - 1 : -1, least, true, e) < 0)
+        return -1;
+    recorder_histograms(c->recorder, least, params_vector(c->config.params));
+    if (c->evaluator == NULL)
+        c->final_step = least;
+    return c->evaluator == NULL;
+}
+
+static int write_files(struct chief *c, int64_t step, struct err *e)
+{
+    json_auto_t *model = model_to_json(c->config.model);
+    AUTO_FINI(decided) last = { .stopped = -1 };
+    size_t metrics = model_metrics(c->config.model) * sizeof(*c->final);
+    auto_free double *final = xmemdup(c->final, metrics);
+    struct output_end end = { .step = step, .stopped_epoch = -1 };
+    chief_callbacks_end(c, &last, final, &end);
+    if (output_json(c->config.output_dir, "model.json", model, e) < 0 ||
+        recorder_finish(c->recorder, &end, c->coordinator, c->evaluator != NULL ? final : NULL, e) < 0)
+        return -1;
+    if (chief_confirm(c, e) < 0) /* also when it takes long since the last checkpoint */
+        return -1;
+    return output_set_finished(c->config.output_dir, c->config.job_uid, &end, e);
+}
+
+static void say_goodbye(struct chief *c, int64_t step)
+{
+    recorder_state(c->recorder, "finished", "");
+    coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
+    chief_await_leave(c, LEAVE_MS);
+    await_evaluation(c);
+    ps_set_finish(c->ps_set, step);
+}
+
+static int go_on(struct chief *c, bool *ret, struct err *e)
+{
+    begin(c);
+    if (save(c, e) < 0)
+        return -1;
+    int evaluated = evaluate(c, e);
+    if (evaluated <= 0)
+        return evaluated;
+    chief_wait_over(c, &c->evaluation_wait);
+    if (write_files(c, c->final_step, e) < 0)
+        return -1;
+    say_goodbye(c, c->final_step);
+    *ret = true;
+    return 0;
+}
+
+int chief_finish(struct chief *c, bool *ret, struct err *e)
+{
+    struct err cause = { 0 };
+    *ret = false;
+    if (clock_ms() < c->storage_retry_ms)
+        return 0;
+    if (go_on(c, ret, &cause) < 0)
+        return chief_blames_storage(c, &cause) ? chief_await_storage(c, &cause, e)
+                                               : err_set(e, cause.code, "%s", cause.msg);
+    chief_wait_over(c, &c->storage_wait);
+    return 0;
+}
+
+int chief_already_finished(struct chief *c, int64_t step, struct err *e)
+{
+    log_info("the job finished before, at step %lld", (long long)step);
+    recorder_finished_before(c->recorder, step);
+    struct err cause = { 0 };
+    if (chief_raise_generation(c, 0, &cause) < 0) /* another one that started now tells it */
+        return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);
+    coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
+    ps_set_fence(c->ps_set, c->generation);
+    ps_set_finish(c->ps_set, step);
+    int64_t until = clock_ms() + LINGER_MS;
+    while (clock_ms() < until) /* workers that are just starting learn it, too */
+        coordinator_wait(c->coordinator, until);
+    chief_await_leave(c, LEAVE_MS);
+    return 0;
+}

@@ -1,0 +1,154 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "chief/checkpoint_state.h"
+#include "chief/chief_internal.h"
+#include "chief/output.h"
+
+enum { LOOK_MS = 2000, REPORTS_MS = 1000, POLL_MS = 10, STORAGE_RETRY_MS = 500 };
+
+static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e)
+{
+    struct chief *c = user;
+    const struct segment_spec *s = &c->config.layout->segments[segment];
+    if (ps_set_snapshot(c->ps_set, segment, ret, e) < 0)
+        return -1;
+    return chief_check_finite(c, model_variable(c->config.model, s->variable), ret->data, ret->count, ret->version, e);
+}
+
+/* Nobody newer may be in charge when files are published: neither the ps nor the volume name another chief. */
+static int confirm_generation(struct chief *c, const struct ps_set_view *view, struct err *e)
+{
+    return chief_confirm_ps_set(c, view, e) < 0 ? -1 : chief_confirm_file(c, view->condition != PS_SET_UNREACHABLE, e);
+}
+
+static int confirm(void *user, struct err *e)
+{
+    struct chief *c = user;
+    AUTO_FINI(ps_set_view) view = { 0 };
+    ps_set_poll(c->ps_set, LOOK_MS, &view);
+    if (confirm_generation(c, &view, e) < 0)
+        return -1;
+    return view.condition == PS_SET_UNREACHABLE ? err_set(e, ERR_LOST, "%s", view.message) : 0;
+}
+
+int chief_confirm(struct chief *c, struct err *e)
+{
+    return confirm(c, e);
+}
+
+static void state_add_metrics(void *user, struct epoch_metrics *t)
+{
+    json_object_set_new(user, "tally", epoch_metrics_to_json(t));
+}
+
+/* After the segments: a batch they hold was mostly reported by then, and one reported too early is counted once. */
+static void complete(void *user, const char *prefix, json_t *state)
+{
+    struct chief *c = user;
+    coordinator_metrics(c->coordinator, state_add_metrics, state);
+    chief_callbacks_save(c, prefix, state);
+}
+
+static int save_gated(struct chief *c, const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix,
+                      struct err *e)
+{
+    if (c->config.step_gate == NULL)
+        return checkpoint_save(save, ret_step, ret_prefix, e);
+    MUTEX_GUARD(c->config.step_gate);
+    return checkpoint_save(save, ret_step, ret_prefix, e);
+}
+
+int chief_save(struct chief *c, struct err *e)
+{
+    int64_t step;
+    struct coordinator_view coord;
+    coordinator_view(c->coordinator, &coord);
+    json_auto_t *state = state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
+    if (c->step_offset != 0)
+        json_object_set_new(state, "stepOffset", json_integer(c->step_offset));
+    json_object_set_new(state, "recordedEpochs", json_integer(c->recorded_epochs));
+    json_object_set_new(state, "history", recorder_to_json(c->recorder));
+    auto_free char *prefix = NULL;
+    int64_t begun = clock_ms();
+    struct checkpoint_save save = { .dir = c->checkpoints,
+                                    .keep = c->config.job->checkpoint.keep,
+                                    .keep_step = coord.evaluating_step,
+                                    .keep_names = &c->decisions.kept,
+                                    .model = c->config.model,
+                                    .layout = c->config.layout,
+                                    .snapshot = snapshot,
+                                    .complete = complete,
+                                    .confirm = confirm,
+                                    .user = c,
+                                    .state = state };
+    if (save_gated(c, &save, &step, &prefix, e) < 0)
+        return -1;
+    free(c->saved_name);
+    c->saved_name = xstrdup(strrchr(prefix, '/') + 1);
+    c->saved_step = step;
+    c->saved_ms = clock_ms();
+    atomic_store(&c->checkpoint_step, step);
+    recorder_checkpoint(c->recorder, step, prefix);
+    log_debug("checkpoint %s saved in %lld ms", prefix, (long long)(c->saved_ms - begun));
+    return 0;
+}
+
+/* Names the files, the folder, or no space on it; not another job that writes there. */
+bool chief_blames_storage(const struct chief *c, const struct err *e)
+{
+    return c->superseded.code == ERR_NONE && (err_is(e, ERR_IO) || err_is(e, ERR_INPUT) || err_is(e, ERR_NOT_FOUND));
+}
+
+/* The next one is tried on time; a folder that was deleted is made again for it. */
+int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
+{
+    struct err cause = { 0 }, ignored;
+    *ret_saved = chief_save(c, &cause) == 0;
+    if (*ret_saved)
+        return 0;
+    if (err_is(&cause, ERR_DIVERGED))
+        return err_set(e, cause.code, "%s", cause.msg);
+    log_warning("the checkpoint was not saved, will try again: %s", cause.msg);
+    c->saved_ms = clock_ms();
+    if (chief_blames_storage(c, &cause))
+        (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored);
+    return 0;
+}
+
+/* The trained model is worth waiting for; the ps keep it meanwhile, also when this chief gives up and another one
+ * comes. */
+int chief_await_storage(struct chief *c, const struct err *cause, struct err *e)
+{
+    char text[ERR_TEXT_MAX + 16];
+    struct err ignored;
+    str_fmt(text, sizeof(text), "storage: %s", cause->msg);
+    int64_t waited = chief_wait(c, &c->storage_wait, 0, text);
+    if ((double)waited > c->config.job->limits.max_wait_seconds * 1000.0)
+        return err_set(e, ERR_IO, "waited %lld s for storage %s: %s", (long long)waited / 1000,
+                       c->ending ? "at the end of the job" : "to save what callbacks decided", cause->msg);
+    (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory,
+                          &ignored); /* the folder may have been deleted */
+    c->storage_retry_ms = clock_ms() + STORAGE_RETRY_MS;
+    return 0;
+}
+
+static void count_reported(void *user, struct epoch_metrics *t)
+{
+    *(int64_t *)user = epoch_metrics_reported(t);
+}
+
+/* Before the last checkpoint: so that the metrics of the batches it holds are in it. Workers that left have reported.
+ */
+void chief_await_reports(struct chief *c, int64_t batches)
+{
+    int64_t deadline = clock_ms() + REPORTS_MS, reported = 0;
+    struct coordinator_view coord;
+    for (;; coordinator_wait(c->coordinator, clock_ms() + POLL_MS)) {
+        coordinator_metrics(c->coordinator, count_reported, &reported);
+        coordinator_view(c->coordinator, &coord);
+        if (reported >= batches || coord.members == 0 || clock_ms() >= deadline)
+            return;
+    }
+}

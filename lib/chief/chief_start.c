@@ -1,0 +1,406 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "chief/checkpoint_state.h"
+#include "chief/chief_internal.h"
+#include "chief/output.h"
+#include "chief/weights.h"
+#include "shard/generation.h"
+
+enum { RETRY_MS = 20, EXPLAIN_MS = 5000, SEEN_MS = 2000, CONFIRM_MS = 1000 };
+
+/* ---- where values come from ---- */
+
+static int initial_segment(const float *vector, const struct segment_spec *segment, float *data, bool *ret_slots,
+                           int64_t *ret_version)
+{
+    memcpy(data, vector + segment->offset, segment->count * sizeof(float));
+    *ret_slots = false;
+    *ret_version = 0;
+    return 0;
+}
+
+static int adapt(const struct chief *c, float *vector, struct err *e)
+{
+    AUTO(exec) *x = NULL;
+    AUTO(loader) *l = NULL;
+    AUTO(adapt) *a = adapt_new(c->config.model);
+    struct ordinal_space plain = c->config.space;
+    plain.shuffle = false;
+    if (exec_new(c->config.model, ordinal_space_rows(&plain), 0, &x, e) < 0 ||
+        loader_new(c->config.train, &plain, &l, e) < 0)
+        return -1;
+    log_info("adapting Normalization to %lld training examples", (long long)plain.examples);
+    for (int64_t i = 0; i < ordinal_space_batches(&plain); i++) {
+        struct batch b;
+        if (loader_get(l, i, &b, e) < 0)
+            return -1;
+        loader_hint(l, i + 1 < ordinal_space_batches(&plain) ? i + 1 : -1);
+        adapt_add(a, x, vector, &b);
+    }
+    adapt_finish(a, vector);
+    return 0;
+}
+
+/* Over the values that the initializers drew. */
+static int take_weights(const struct chief *c, float *vector, struct err *e)
+{
+    auto_free char *path = path_join(c->config.data_dir, c->config.job->fit.initial_weights);
+    AUTO_FINI(strlist) lines = { 0 };
+    AUTO_FINI(buf) report = BUF_INIT;
+    if (weights_load(path, c->config.model, vector, &report, e) < 0)
+        return err_wrap(e, "fit.initialWeights");
+    strlist_split(&lines, report.data, '\n');
+    for (size_t i = 0; i < lines.n; i++)
+        log_info("%s", lines.items[i]);
+    return 0;
+}
+
+static int initial_values(const struct chief *c, float **ret, struct err *e)
+{
+    void *memory;
+    if (mem_alloc(model_size(c->config.model) * sizeof(float), "initial values", &memory, e) < 0)
+        return -1;
+    auto_free float *vector = memory;
+    model_init(c->config.model, c->config.space.seed, vector);
+    if (model_wants_adapt(c->config.model) && adapt(c, vector, e) < 0)
+        return -1;
+    if (c->config.job->fit.initial_weights != NULL && take_weights(c, vector, e) < 0)
+        return -1;
+    *ret = TAKE(vector);
+    return 0;
+}
+
+/* ---- the checkpoint to begin with ---- */
+
+static void take_metrics(void *user, struct epoch_metrics *t)
+{
+    struct node *n = user;
+    struct err e = { 0 };
+    if (node_present(n) && epoch_metrics_from_json(t, n, &e) < 0)
+        log_warning("metrics in the checkpoint were ignored: %s", e.msg);
+}
+
+int chief_find_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct err *e)
+{
+    auto_free char *damaged = NULL;
+    if (checkpoint_open_whole(c->checkpoints, ret, &damaged, e) < 0)
+        return -1;
+    if (damaged != NULL && say)
+        log_warning("%s; the older checkpoint %s is used", damaged, checkpoint_prefix(*ret));
+    return 0;
+}
+
+int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct rebase *ret_rebase,
+                          struct err *e)
+{
+    const struct earlier_job now = chief_job(c);
+    AUTO(checkpoint) *ck = NULL;
+    if (chief_find_checkpoint(c, say, &ck, e) < 0 || (ck != NULL && earlier_check(&now, ck, ret_rebase, e) < 0))
+        return -1;
+    *ret = TAKE(ck);
+    return 0;
+}
+
+/* Which batches are done, and what was recorded of them. The metrics of an epoch that a rebase leaves out are of no
+ * use. */
+static int take_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct applied *done,
+                        struct err *e)
+{
+    struct node state = checkpoint_state(ck), tally = node_get(&state, "tally");
+    if (rebase->on) {
+        done->low = done->high = rebase->low;
+        c->recorded_epochs = rebase->epoch;
+        return 0;
+    }
+    coordinator_metrics(c->coordinator, take_metrics, &tally);
+    return checkpoint_done(ck, c->config.layout, done, e) < 0 ||
+                   node_i64_or(&state, "recordedEpochs", 0, 0, INT64_MAX, &c->recorded_epochs, e) < 0
+               ? -1
+               : 0;
+}
+
+int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct err *e)
+{
+    struct node state = checkpoint_state(ck), history = node_get(&state, "history");
+    AUTO_FINI(applied) done = APPLIED_INIT;
+    c->generation = MAX(c->generation, state_generation(&state));
+    c->saved_step = rebase->on ? -1 : checkpoint_step(ck); /* the new space is saved at once */
+    c->saved_ms = clock_ms();
+    atomic_store(&c->checkpoint_step, checkpoint_step(ck));
+    if (take_records(c, ck, rebase, &done, e) < 0)
+        return -1;
+    coordinator_observe(c->coordinator, &done, clock_ms());
+    if (recorder_from_json(c->recorder, &history, c->recorded_epochs, e) < 0 ||
+        chief_callbacks_adopt(c, &state, rebase->on, e) < 0)
+        return -1;
+    if (rebase->on)
+        log_info("rebasing %s: step %lld, other batches from epoch %lld on", checkpoint_prefix(ck),
+                 (long long)rebase->version, (long long)rebase->epoch + 1);
+    else
+        log_info("restoring %s: step %lld, %lld of %lld batches done", checkpoint_prefix(ck),
+                 (long long)checkpoint_step(ck), (long long)applied_count(&done), (long long)c->total);
+    return 0;
+}
+
+/* ---- generations ---- */
+
+/* What this process leads in; number 0 before its first one. */
+static struct generation held(const struct chief *c)
+{
+    return c->leads ? (struct generation){ .number = c->generation, .incarnation = c->config.incarnation }
+                    : (struct generation){ 0 };
+}
+
+/* Not in charge: is it a new chief of this job that is, or one of a job that was given the same volume? */
+static int superseded(struct chief *c, const struct err *why, struct err *e)
+{
+    const char *dir = c->config.output_dir;
+    auto_free char *uid = NULL;
+    if (output_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
+        (void)err_set(&c->superseded, ERR_INPUT,
+                      "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid,
+                      dir);
+    else
+        (void)err_set(&c->superseded, ERR_FENCED, "%s: a newer chief is in charge", why->msg);
+    return err_set(e, c->superseded.code, "%s", c->superseded.msg);
+}
+
+static int named_by_uid(const struct chief *c, struct err *e)
+{
+    auto_free char *owner = NULL;
+    if (output_uid(c->config.output_dir, &owner, e) < 0)
+        return -1;
+    return str_eq(owner, c->config.job_uid) ? 0 : output_set_uid(c->config.output_dir, c->config.job_uid, e);
+}
+
+/* The uid comes between claim and file: whoever loses against another job finds its uid. */
+static int take_generation(struct chief *c, uint64_t above, struct generation *ret, struct err *e)
+{
+    const struct generation mine = held(c);
+    const char *dir = c->config.output_dir;
+    if (generation_claim(dir, &mine, c->config.incarnation, above, ret, e) < 0)
+        return -1;
+    if (named_by_uid(c, e) < 0) {
+        generation_withdraw(dir, ret);
+        return -1;
+    }
+    return generation_publish(dir, &mine, ret, e);
+}
+
+/* Once it is in charge: a chief before it, which may still write, can publish nothing any more. */
+static void tidy(const struct chief *c)
+{
+    size_t removed = output_tidy(c->config.output_dir);
+    if (removed > 0)
+        log_info("removed %zu temporary files that killed saves left in %s", removed, c->config.output_dir);
+}
+
+int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
+{
+    struct generation taken;
+    struct err cause = { 0 };
+    if (take_generation(c, MAX(seen, c->generation), &taken, &cause) < 0)
+        return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+    c->generation = taken.number;
+    if (!c->leads)
+        tidy(c);
+    if (!c->leads && chief_write_job(c, e) < 0)
+        return -1;
+    c->leads = true;
+    atomic_store(&c->shown_generation, taken.number);
+    return 0;
+}
+
+int chief_confirm_file(struct chief *c, bool complete, struct err *e)
+{
+    const char *dir = c->config.output_dir;
+    const struct generation mine = held(c);
+    struct generation file;
+    struct err cause = { 0 };
+    if (generation_read(dir, &file, e) < 0)
+        return -1;
+    if (generation_eq(&file, &mine))
+        return 0;
+    if (file.number != 0)
+        (void)err_set(&cause, ERR_FENCED,
+                      "generation %llu of another chief (incarnation %016llx) has begun, this chief is of %llu",
+                      (unsigned long long)file.number, (unsigned long long)file.incarnation,
+                      (unsigned long long)c->generation);
+    else if (!complete)
+        (void)err_set(&cause, ERR_LOST, "%s has no generation file any more, and not all ps answer", dir);
+    else if (generation_put_back(dir, &mine, &cause) == 0)
+        return 0;
+    return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+}
+
+int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e)
+{
+    struct err cause = { 0 };
+    if (view->highest_generation > c->generation)
+        (void)err_set(&cause, ERR_FENCED, "a ps is at generation %llu, this chief at %llu",
+                      (unsigned long long)view->highest_generation, (unsigned long long)c->generation);
+    else if (view->other_chief != 0)
+        (void)err_set(&cause, ERR_FENCED, "a ps has generation %llu from another chief (incarnation %016llx)",
+                      (unsigned long long)c->generation, (unsigned long long)view->other_chief);
+    return cause.code == ERR_NONE ? 0 : superseded(c, &cause, e);
+}
+
+/* ---- into service ---- */
+
+/* The newest checkpoint, or initial values; opened and checked when the first ps turns out to need them. */
+struct origin {
+    struct chief *chief;
+    bool open;
+    struct checkpoint *checkpoint;
+    struct rebase rebase;
+    float *vector;
+};
+
+static void origin_fini(struct origin *o)
+{
+    checkpoint_free(o->checkpoint);
+    free(o->vector);
+}
+DEFINE_AUTO_FINI(origin, origin_fini);
+
+static int origin_open(struct origin *o, struct err *e)
+{
+    if (chief_open_checkpoint(o->chief, o->chief->began, &o->checkpoint, &o->rebase, e) < 0)
+        return -1;
+    if (o->checkpoint == NULL && initial_values(o->chief, &o->vector, e) < 0)
+        return -1;
+    o->open = true;
+    return 0;
+}
+
+static int origin_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots,
+                          int64_t *ret_version, struct applied *ret_applied, struct err *e)
+{
+    struct origin *o = user;
+    if (!o->open && origin_open(o, e) < 0)
+        return -1;
+    if (o->checkpoint == NULL)
+        return initial_segment(o->vector, segment, data, ret_slots, ret_version);
+    struct checkpoint_source from = { .checkpoint = o->checkpoint, .model = o->chief->config.model };
+    if (checkpoint_segment(&from, segment, data, ret_slots, ret_version, ret_applied, e) < 0)
+        return -1;
+    if (o->rebase.on) {
+        applied_fini(ret_applied);
+        *ret_applied = (struct applied){ .low = o->rebase.low, .high = o->rebase.low };
+        *ret_version = o->rebase.version;
+    }
+    return 0;
+}
+
+static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
+{
+    struct segment_source source = { .read = origin_segment, .user = from };
+    int restored = 0;
+    if (ps_set_initialise(c->ps_set, c->generation, &source, &restored, e) < 0 || chief_confirm_file(c, true, e) < 0)
+        return -1;
+    atomic_fetch_add(&c->restored, (uint64_t)restored);
+    bool resumed = restored > 0 && from->checkpoint != NULL, again = resumed && c->began; /* at first it was said */
+    if (!c->began)
+        c->begin_step = resumed ? (from->rebase.on ? from->rebase.version : checkpoint_step(from->checkpoint)) + 1
+                        : restored > 0 ? 0
+                                       : -1;
+    if (restored > 0 && !c->config.local)
+        log_info("%d ps %s%s%s", restored, resumed ? "restored" : "initialised", again ? " from " : "",
+                 again ? checkpoint_prefix(from->checkpoint) : "");
+    if (restored > 0) {
+        chief_end_again(c);
+        chief_decide_again(c);
+    }
+    c->began = true;
+    return 0;
+}
+
+bool chief_worth_waiting(const struct err *e)
+{
+    return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
+}
+
+/* A ps refused this chief. The file decides: when it names another one, that one is in charge. When it is our own, the
+ * ps has its generation from a volume that is gone: once, before this chief has led, it takes a higher one. */
+static int refused(struct chief *c, const struct err *cause, struct err *e)
+{
+    AUTO_FINI(ps_set_view) ps_set = { 0 };
+    if (chief_confirm_file(c, false, e) < 0)
+        return -1;
+    if (c->began || c->raised_again)
+        return err_set(e, cause->code, "%s", cause->msg);
+    c->raised_again = true;
+    ps_set_poll(c->ps_set, SEEN_MS, &ps_set);
+    return chief_raise_generation(c, ps_set.highest_generation, e);
+}
+
+static void say_starting(const struct chief *c)
+{
+    coordinator_set(c->coordinator, JOB_STARTING, c->generation,
+                    "the chief to bring the parameter servers into service");
+}
+
+/* How long it has been waiting for the ps. */
+struct waiting {
+    int64_t since_ms, explained_ms, confirmed_ms;
+};
+
+/* Says what it waits for, and sees whether another chief came meanwhile. */
+static int wait_for_ps(struct chief *c, struct waiting *w, const struct err *cause, struct err *e)
+{
+    int64_t now = clock_ms();
+    char message[240];
+    if (!chief_worth_waiting(cause) || (double)(now - w->since_ms) > c->config.job->limits.max_wait_seconds * 1000.0)
+        return err_set(e, cause->code, "%s", cause->msg);
+    if (stop_count() > 0)
+        return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
+    str_fmt(message, sizeof(message), "%s", cause->msg);
+    recorder_state(c->recorder, "waiting", message);
+    if (now - w->explained_ms >= EXPLAIN_MS) {
+        w->explained_ms = now;
+        log_info("waiting %lld s for %s", (long long)(now - w->since_ms) / 1000, message);
+    }
+    if (now - w->confirmed_ms >= CONFIRM_MS) {
+        struct err other = { 0 };
+        w->confirmed_ms = now;
+        if (chief_confirm_file(c, false, &other) < 0 && c->superseded.code != ERR_NONE)
+            return err_set(e, other.code, "%s", other.msg);
+    }
+    coordinator_wait(c->coordinator, now + RETRY_MS);
+    return 0;
+}
+
+/* What the variables of the checkpoints belong to, for whoever exports one while the job trains. It is written again at
+ * the end, so storage that fails now is waited for with the first checkpoint. */
+static void write_model(const struct chief *c)
+{
+    json_auto_t *model = model_to_json(c->config.model);
+    struct err e = { 0 };
+    if (output_json(c->config.output_dir, "model.json", model, &e) < 0)
+        log_warning("model.json: %s", e.msg);
+}
+
+int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
+{
+    struct waiting wait = { .since_ms = clock_ms(), .explained_ms = clock_ms(), .confirmed_ms = clock_ms() };
+    struct err cause = { 0 };
+    AUTO_FINI(origin) from = { .chief = c };
+    if (chief_raise_generation(c, seen, e) < 0)
+        return -1;
+    say_starting(c);
+    while (bring_up_once(c, &from, &cause) < 0) {
+        bool fenced = err_is(&cause, ERR_FENCED);
+        if ((fenced ? refused(c, &cause, e) : wait_for_ps(c, &wait, &cause, e)) < 0)
+            return -1;
+        if (fenced)
+            say_starting(c);
+    }
+    write_model(c);
+    coordinator_set(c->coordinator, JOB_TRAINING, c->generation, "");
+    recorder_state(c->recorder, "training", "");
+    return 0;
+}

@@ -1,0 +1,223 @@
+#include "chief/earlier.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "chief/checkpoint_state.h"
+#include "chief/output.h"
+
+enum { KERAS_INLINE_MAX = 1 << 20 }; /* with room to what a manifest may have */
+
+void earlier_fini(struct earlier *r)
+{
+    free(r->uid);
+    rerun_changes_fini(&r->changes);
+    *r = (struct earlier){ 0 };
+}
+
+enum rerun earlier_allowed(const struct job *job)
+{
+    return job->fit.rebase ? RERUN_REBASE : job->fit.resume ? RERUN_RESUME : RERUN_FREE;
+}
+
+/* ---- job.yaml ---- */
+
+int earlier_read_job(const char *dir, struct job **ret, struct err *e)
+{
+    auto_free char *path = output_path(dir, "job.yaml");
+    *ret = NULL;
+    return file_exists(path) ? job_load(path, ret, e) : 0;
+}
+
+/* spec.model.kerasFile is of the data folder: the run must be readable without that. */
+static json_t *inlined(const json_t *doc, const char *data_dir)
+{
+    json_t *copy = json_deep_copy(doc), *model = json_at(copy, "spec.model"), *keras = NULL;
+    const char *name = json_string_value(json_object_get(model, "kerasFile"));
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(source) *source = NULL;
+    if (name == NULL)
+        return copy;
+    auto_free char *path = path_join(data_dir, name);
+    if (file_read(path, KERAS_INLINE_MAX, &text, NULL) == 0 &&
+        yaml_parse(text.data, text.len, path, &keras, &source, NULL) == 0) {
+        json_object_set_new(model, "keras", keras);
+        json_object_del(model, "kerasFile");
+    }
+    return copy;
+}
+
+int earlier_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e)
+{
+    auto_free char *path = output_path(dir, "job.yaml");
+    AUTO_FINI(buf) text = BUF_INIT, there = BUF_INIT;
+    json_auto_t *doc = inlined(job->doc, data_dir);
+    yaml_emit(doc, &text);
+    if (file_read(path, text.len + 1, &there, NULL) == 0 && there.len == text.len &&
+        memcmp(there.data, text.data, text.len) == 0)
+        return 0;
+    return file_write(path, text.data, text.len, e);
+}
+
+/* ---- comparison ---- */
+
+static json_t *optimizer_canonical(const struct optimizer *o)
+{
+    json_t *config = optimizer_config(o), *slots = json_array();
+    for (int i = 0; i < optimizer_slots(o); i++)
+        json_array_append_new(slots, json_string(optimizer_slot_name(o, i)));
+    json_object_set_new(config, "name", json_string(optimizer_name(o)));
+    json_object_set_new(config, "slots", slots);
+    return config;
+}
+
+/* spec with model and compile as the nn library understands them: however they were written, and with all defaults. */
+static json_t *canonical(const json_t *doc, const struct model *m)
+{
+    json_t *spec = json_deep_copy(json_object_get(doc, "spec"));
+    json_auto_t *keras = model_to_json(m);
+    const json_t *compiled = json_object_get(keras, "compile_config");
+    json_t *model = json_object(), *compile = json_object();
+    json_object_set(model, "layers", json_at(keras, "config.layers"));
+    json_object_set_new(compile, "optimizer", optimizer_canonical(model_optimizer(m)));
+    json_object_set(compile, "loss", json_object_get(compiled, "loss"));
+    json_object_set(compile, "metrics", json_object_get(compiled, "metrics"));
+    json_object_set(compile, "weightedMetrics", json_object_get(compiled, "weighted_metrics"));
+    json_object_set_new(spec, "model", model);
+    json_object_set_new(spec, "compile", compile);
+    return spec;
+}
+
+static int unreadable(const char *dir, const struct err *cause, struct err *e)
+{
+    return err_set(e, ERR_INPUT,
+                   "%s/job.yaml, the job of the earlier run, cannot be compared: %s; begin again with --fresh or in "
+                   "another output folder",
+                   dir, cause->msg);
+}
+
+static int compare_jobs(const char *dir, const struct earlier_job *now, struct earlier *r, struct err *e)
+{
+    AUTO(job) *was = NULL;
+    AUTO(model) *model = NULL;
+    struct err cause = { 0 };
+    if (earlier_read_job(dir, &was, &cause) < 0)
+        return unreadable(dir, &cause, e);
+    if (was == NULL || !was->has_model)
+        return 0;
+    if (model_build(&was->model, &was->compile, now->data_dir, &model, &cause) < 0)
+        return unreadable(dir, &cause, e);
+    json_auto_t *from = canonical(was->doc, model), *to = canonical(now->job->doc, now->model);
+    rerun_compare(from, to, r->finished, &r->changes);
+    return 0;
+}
+
+/* ---- what the checkpoint knows ---- */
+
+static bool has_change(const struct rerun_changes *c, const char *path)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (str_starts(c->items[i].path, path))
+            return true;
+    return false;
+}
+
+static void add_number(struct rerun_changes *c, const char *path, uint64_t was, uint64_t now)
+{
+    char from[32], to[32];
+    if (was == now || has_change(c, path))
+        return;
+    str_fmt(from, sizeof(from), "%" PRIu64, was);
+    str_fmt(to, sizeof(to), "%" PRIu64, now);
+    rerun_add(c, path, from, to, RERUN_REBASE);
+}
+
+/* The content of the files decides, not what they are called: data that only moved is the same. */
+static void add_data(struct rerun_changes *c, const struct ordinal_space *was, const struct ordinal_space *now)
+{
+    char from[64], to[64];
+    bool same = was->fingerprint == now->fingerprint && was->examples == now->examples;
+    if (same) {
+        rerun_forget(c, "data.train");
+        rerun_forget(c, "fit.validationSplit"); /* that many examples are cut off by either */
+    }
+    if (same && was->shuffle != now->shuffle)
+        rerun_add(c, "data.train.shuffle", was->shuffle ? "true" : "false", now->shuffle ? "true" : "false",
+                  RERUN_REBASE);
+    if (same || has_change(c, "data.train") || has_change(c, "fit.validationSplit"))
+        return;
+    str_fmt(from, sizeof(from), "%" PRId64 " examples", was->examples);
+    str_fmt(to, sizeof(to), "%" PRId64 " examples%s", now->examples,
+            was->examples == now->examples ? " of another content" : "");
+    rerun_add(c, "data.train", from, to, RERUN_REBASE);
+}
+
+static void compare_space(const struct checkpoint *newest, const struct ordinal_space *now, struct rerun_changes *c)
+{
+    struct node state = checkpoint_state(newest);
+    struct ordinal_space was;
+    if (!state_space(&state, &was)) /* not ours: refused when it is checked */
+        return;
+    add_data(c, &was, now);
+    add_number(c, "fit.batchSize", (uint64_t)was.batch_size, (uint64_t)now->batch_size);
+    add_number(c, "fit.seed", was.seed, now->seed);
+}
+
+int earlier_read(const char *dir, const struct earlier_job *now, const struct checkpoint *newest, struct earlier *ret,
+                 struct err *e)
+{
+    AUTO_FINI(earlier) r = { 0 };
+    if (output_uid(dir, &r.uid, e) < 0)
+        return -1;
+    int finished = output_finished(dir, r.uid, &r.finished_step, e);
+    if (finished < 0)
+        return -1;
+    r.finished = finished > 0;
+    if (compare_jobs(dir, now, &r, e) < 0)
+        return -1;
+    if (newest != NULL)
+        compare_space(newest, now->space, &r.changes);
+    *ret = r;
+    r = (struct earlier){ 0 };
+    return 0;
+}
+
+/* ---- may it go on ---- */
+
+int earlier_check(const struct earlier_job *now, const struct checkpoint *newest, struct rebase *ret_rebase,
+                  struct err *e)
+{
+    const struct ordinal_space *space = now->job->fit.rebase ? NULL : now->space;
+    *ret_rebase = (struct rebase){ 0 };
+    if (checkpoint_check(newest, now->model, now->layout, space, e) < 0)
+        return -1;
+    return space == NULL ? rebase_plan(newest, now->layout, now->space, ret_rebase, e) : 0;
+}
+
+static int too_short(const struct earlier_job *now, const char *checkpoint, int64_t done, int64_t total, struct err *e)
+{
+    int64_t batches = ordinal_space_batches(now->space);
+    return err_set(e, ERR_INPUT,
+                   "%s ends after %" PRId64 " batches of %s, %" PRId64 " (%" PRId64
+                   " epochs) are done: set more, or start from scratch with --fresh",
+                   now->job->fit.steps > 0 ? "fit.steps" : "fit.epochs", MAX(total, 0), checkpoint, done,
+                   done / batches);
+}
+
+int earlier_length(const struct earlier_job *now, const struct checkpoint *newest, const struct rebase *rebase,
+                   struct earlier_length *ret, struct err *e)
+{
+    struct earlier_length l = { .step_offset = rebase->offset };
+    AUTO_FINI(applied) done = APPLIED_INIT;
+    if (newest != NULL && !rebase->on &&
+        (rebase_offset(newest, &l.step_offset, e) < 0 || checkpoint_done(newest, now->layout, &done, e) < 0))
+        return -1;
+    l.total = now->job->fit.steps > 0 ? now->job->fit.steps - l.step_offset
+                                      : now->job->fit.epochs * ordinal_space_batches(now->space);
+    int64_t count = rebase->on ? rebase->low : applied_count(&done);
+    if (rebase->on ? count >= l.total : count > l.total) /* of new batches there is at least one */
+        return too_short(now, checkpoint_prefix(newest), count, l.total, e);
+    *ret = l;
+    return 0;
+}

@@ -1,0 +1,501 @@
+#include "chief/recorder.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "chief/history.h"
+#include "chief/output.h"
+#include "chief/recorder_internal.h"
+#include "tfio/events.h"
+
+enum {
+    NAME_MAX_LEN = 64,
+    RATE_MS = 500, /* rates are means over at least so long */
+    RATE_FIRST_MS = 10,
+    SYNC_MS = 1000,    /* between two fsyncs of the event files */
+    HISTORY_MS = 1000, /* between two writes of history.json */
+    HISTORY_MAX = 64 << 20,
+};
+
+/* ---- summaries ---- */
+
+static void warn_once(struct recorder *r, int result, const struct err *e)
+{
+    if (result == 0 || r->warned)
+        return;
+    r->warned = true;
+    log_warning("summaries cannot be written: %s", e->msg);
+}
+
+static void scalar(struct recorder *r, struct events_writer *w, int64_t step, const char *tag, double value)
+{
+    struct err e = { 0 };
+    if (w != NULL)
+        warn_once(r, events_scalar(w, clock_wall(), step, tag, (float)value, &e), &e);
+}
+
+/* Points are in the file at once; that they survive a crash of the machine is made sure of now and then, since it may
+ * take longer than a short epoch. */
+static void sync_events(struct recorder *r, int64_t now_ms, bool at_once)
+{
+    struct err e = { 0 };
+    if (!at_once && now_ms - r->synced_ms < SYNC_MS)
+        return;
+    r->synced_ms = now_ms;
+    if (r->train != NULL)
+        warn_once(r, events_flush(r->train, &e), &e);
+    if (r->validation != NULL)
+        warn_once(r, events_flush(r->validation, &e), &e);
+}
+
+static json_t *hparams_of(const struct recorder *r)
+{
+    const struct optimizer *o = model_optimizer(r->config.model);
+    json_t *h = optimizer_config(o);
+    json_object_set_new(h, "optimizer", json_string(optimizer_name(o)));
+    json_object_set_new(h, "batch_size", json_integer(r->config.job->fit.batch_size));
+    json_object_set_new(h, "epochs", json_integer(r->config.job->fit.epochs));
+    json_object_set_new(h, "seed", json_integer((json_int_t)r->config.job->fit.seed));
+    json_object_set_new(h, "workers", json_integer(r->config.workers_wanted));
+    return h;
+}
+
+static int write_hparams(struct recorder *r, struct err *e)
+{
+    json_auto_t *h = hparams_of(r);
+    char tags[METRICS_MAX][NAME_MAX_LEN];
+    const char *names[METRICS_MAX];
+    for (size_t i = 0; i < r->nmetrics; i++) {
+        str_fmt(tags[i], sizeof(tags[i]), "epoch_%s", model_metric_name(r->config.model, i));
+        names[i] = tags[i];
+    }
+    /* Sessions of one group are one trial to TensorBoard: each run is its own, over its restarts. */
+    auto_free char *trial = xasprintf("%s %s", r->config.job->name, r->config.job_uid);
+    return events_hparams(r->train, clock_wall(), h, names, r->nmetrics, trial, e);
+}
+
+static int open_events(struct recorder *r, struct err *e)
+{
+    char host[64] = "localhost";
+    (void)!gethostname(host, sizeof(host) - 1);
+    auto_free char *summaries = output_summaries(r->config.output_dir, r->config.job->summaries.directory);
+    auto_free char *train = output_path(summaries, "train");
+    auto_free char *validation = output_path(summaries, "validation");
+    double now = clock_wall();
+    if (events_open(train, now, host, &r->train, e) < 0)
+        return -1;
+    if (job_evaluates(r->config.job) && events_open(validation, now, host, &r->validation, e) < 0)
+        return -1;
+    return 0;
+}
+
+/* Also in a job's first life: TensorBoard takes only a folder's second START and later ones for restarts. */
+int recorder_begin(struct recorder *r, int64_t step, struct err *e)
+{
+    double now = clock_wall();
+    if (events_session(r->train, now, EVENTS_START, step, NULL, NULL, e) < 0 ||
+        (r->validation != NULL && events_session(r->validation, now, EVENTS_START, step, NULL, NULL, e) < 0))
+        return -1;
+    return write_hparams(r, e);
+}
+
+int recorder_new(const struct recorder_config *config, int64_t resumed_step, struct recorder **ret, struct err *e)
+{
+    AUTO(recorder) *r = xcalloc(1, sizeof(*r));
+    r->config = *config;
+    mutex_init(&r->lock);
+    r->nmetrics = model_metrics(config->model);
+    if (r->nmetrics > METRICS_MAX)
+        return err_set(e, ERR_INPUT, "%zu metrics, at most %d", r->nmetrics, METRICS_MAX);
+    r->history = history_new(config->model, job_evaluates(config->job));
+    r->history_changed = true; /* what is there may be of another job */
+    r->logged_step = r->rate_step = MAX(resumed_step, 0);
+    r->now.checkpoint_step = resumed_step;
+    r->now.end = config->total;
+    str_fmt(r->now.state, sizeof(r->now.state), "starting");
+    for (size_t i = 0; i < METRICS_MAX; i++)
+        r->now.metrics[i] = (double)NAN;
+    if (open_events(r, e) < 0)
+        return -1;
+    *ret = TAKE(r);
+    return 0;
+}
+
+void recorder_free(struct recorder *r)
+{
+    if (r == NULL)
+        return;
+    events_free(r->train);
+    events_free(r->validation);
+    json_decref(r->history);
+    mutex_fini(&r->lock);
+    free(r);
+}
+
+/* ---- each look ---- */
+
+struct taken { /* what one visit to the epoch metrics brings home */
+    struct recorder *r;
+    int64_t epoch, window_step;
+    double epoch_metrics[METRICS_MAX], recent[METRICS_MAX], window[METRICS_MAX];
+    int64_t epoch_batches, recent_batches;
+    bool take_recent, flush;
+    int got_window;
+};
+
+static void visit_metrics(void *user, struct epoch_metrics *t)
+{
+    struct taken *x = user;
+    x->epoch_batches = epoch_metrics_of(t, x->epoch, x->epoch_metrics);
+    x->recent_batches = x->take_recent ? epoch_metrics_take_recent(t, x->recent) : epoch_metrics_recent(t, x->recent);
+}
+
+static void visit_window(void *user, struct epoch_metrics *t)
+{
+    struct taken *x = user;
+    x->got_window = epoch_metrics_take_window(t, x->flush, &x->window_step, x->window);
+}
+
+/* Of the update after t updates, which is that of batch t - step_offset but for those that overtook each other. */
+static double rate_of(const struct recorder *r, int64_t t)
+{
+    double own = optimizer_learning_rate(model_optimizer(r->config.model), t);
+    return r->config.rates != NULL ? rates_at(r->config.rates, t - r->config.step_offset, own) : own;
+}
+
+static void write_windows(struct recorder *r, struct coordinator *c, bool flush_all)
+{
+    struct taken x = { .r = r, .flush = flush_all };
+    for (;;) {
+        coordinator_metrics(c, visit_window, &x);
+        if (!x.got_window)
+            break;
+        x.window_step += r->config.step_offset;
+        for (size_t i = 0; i < r->nmetrics; i++)
+            scalar(r, r->train, x.window_step, model_metric_name(r->config.model, i), x.window[i]);
+        scalar(r, r->train, x.window_step, "learning_rate", rate_of(r, x.window_step - 1));
+        scalar(r, r->train, x.window_step, "global_step/sec", r->steps_per_second);
+        scalar(r, r->train, x.window_step, "examples/sec", r->examples_per_second);
+        scalar(r, r->train, x.window_step, "staleness", r->staleness);
+    }
+}
+
+/* Summaries by seconds instead of by steps: one point of everything since the last. */
+static void write_recent(struct recorder *r, int64_t step, const struct taken *x)
+{
+    for (size_t i = 0; i < r->nmetrics; i++)
+        scalar(r, r->train, step, model_metric_name(r->config.model, i), x->recent[i]);
+    scalar(r, r->train, step, "learning_rate", rate_of(r, MAX(step - 1, 0)));
+    scalar(r, r->train, step, "global_step/sec", r->steps_per_second);
+    scalar(r, r->train, step, "examples/sec", r->examples_per_second);
+    scalar(r, r->train, step, "staleness", r->staleness);
+}
+
+static void update_rates(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+                         int64_t now_ms)
+{
+    if (r->rate_ms == 0) {
+        r->rate_ms = now_ms;
+        r->rate_step = ps_set->step;
+        return;
+    }
+    int64_t ms = now_ms - r->rate_ms;
+    if (ms < (r->steps_per_second > 0 ? RATE_MS : RATE_FIRST_MS) || ps_set->step == r->rate_step)
+        return;
+    double rate = 1000.0 * (double)MAX(ps_set->step - r->rate_step, 0) / (double)ms;
+    double per_step = (double)r->config.space.examples / (double)r->config.batches_per_epoch;
+    uint64_t steps = coord->steps - r->rate_pushes;
+    r->steps_per_second = rate;
+    if (steps > 0)
+        r->staleness = (double)(coord->staleness_sum - r->rate_staleness) / (double)steps;
+    r->rate_ms = now_ms;
+    r->rate_step = ps_set->step;
+    r->rate_pushes = coord->steps;
+    r->rate_staleness = coord->staleness_sum;
+    MUTEX_GUARD(&r->lock);
+    r->examples_per_second = rate * per_step;
+}
+
+static void log_line(struct recorder *r, int64_t step, const struct coordinator_view *coord, const struct taken *x)
+{
+    struct log_field f[METRICS_MAX + 8];
+    int n = 0;
+    char epoch[48], workers[32];
+    str_fmt(epoch, sizeof(epoch), "%lld/%lld",
+            (long long)MIN(x->epoch + 1, r->config.job->fit.epochs > 0 ? r->config.job->fit.epochs : INT64_MAX),
+            (long long)((r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch));
+    str_fmt(workers, sizeof(workers), "%d/%d", coord->workers, MAX(r->config.workers_wanted, coord->workers));
+    f[n++] = (struct log_field)LOG_INT("step", step);
+    f[n++] = (struct log_field)LOG_STR("epoch", epoch);
+    for (size_t i = 0; i < r->nmetrics; i++)
+        f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), x->recent[i]);
+    f[n++] = (struct log_field)LOG_INT("examples/s", r->examples_per_second + 0.5);
+    f[n++] = (struct log_field){ .key = "staleness", .kind = LOG_FIELD_NUM, .d = r->staleness, .digits = 2 };
+    f[n++] = (struct log_field)LOG_STR("workers", workers);
+    log_fields(LOG_INFO, "", n, f);
+}
+
+static void update_progress(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+                            const struct taken *x)
+{
+    MUTEX_GUARD(&r->lock);
+    double now = clock_wall();
+    if (ps_set->step > r->now.step && r->now.updated > 0) /* what the first look sees is of an earlier life */
+        r->now.stepped = now;
+    r->now.step = ps_set->step;
+    r->now.done = coord->done;
+    r->now.epoch = x->epoch;
+    r->now.epoch_done = MAX(coord->done - x->epoch * r->config.batches_per_epoch, 0);
+    r->now.workers = coord->workers;
+    r->now.updated = now;
+    if (x->epoch_batches > 0)
+        memcpy(r->now.metrics, x->epoch_metrics, r->nmetrics * sizeof(double));
+}
+
+void recorder_poll(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+                   struct coordinator *c, int64_t now_ms)
+{
+    int64_t every = r->config.job->fit.log_every_steps, last = r->config.total - 1;
+    struct taken x = { .r = r, .epoch = MIN(MAX(coord->done_low - 1, 0), MAX(last, 0)) / r->config.batches_per_epoch };
+    bool crossed =
+        every > 0 && (ps_set->step / every > r->logged_step / every || (r->logged_step == 0 && ps_set->step > 0));
+    double seconds = r->config.job->summaries.every_seconds;
+    bool timed = seconds > 0 && (double)(now_ms - r->summary_ms) >= seconds * 1000.0;
+    x.take_recent = crossed || timed;
+    update_rates(r, ps_set, coord, now_ms);
+    coordinator_metrics(c, visit_metrics, &x);
+    update_progress(r, ps_set, coord, &x);
+    if (crossed && x.recent_batches > 0) {
+        log_line(r, ps_set->step, coord, &x);
+        r->logged_step = ps_set->step;
+    }
+    if (timed && x.recent_batches > 0) {
+        write_recent(r, ps_set->step, &x);
+        r->summary_ms = now_ms;
+    }
+    write_windows(r, c, false);
+    sync_events(r, now_ms, false);
+}
+
+/* ---- epochs ---- */
+
+static void log_epoch(const struct recorder *r, int64_t epoch, const double *validation)
+{
+    struct log_field f[2 * METRICS_MAX + 1];
+    char names[METRICS_MAX][NAME_MAX_LEN], text[48];
+    int n = 0;
+    str_fmt(text, sizeof(text), "epoch %lld/%lld done", (long long)epoch + 1, (long long)recorder_epochs(r));
+    for (size_t i = 0; i < r->nmetrics; i++) {
+        double train; /* not known: the reports of all its batches went with an earlier chief */
+        if (history_find(r->history, epoch, model_metric_name(r->config.model, i), &train))
+            f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), train);
+    }
+    for (size_t i = 0; validation != NULL && i < r->nmetrics; i++) {
+        str_fmt(names[i], sizeof(names[i]), "val_%s", model_metric_name(r->config.model, i));
+        f[n++] = (struct log_field)LOG_NUM(names[i], validation[i]);
+    }
+    log_fields(LOG_INFO, text, n, f);
+}
+
+static void visit_epoch(void *user, struct epoch_metrics *t)
+{
+    struct taken *x = user;
+    x->epoch_batches = epoch_metrics_of(t, x->epoch, x->epoch_metrics);
+    epoch_metrics_forget_before(t, x->epoch + 1);
+}
+
+void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c)
+{
+    struct taken x = { .r = r, .epoch = epoch };
+    coordinator_metrics(c, visit_epoch, &x);
+    history_add(r->history, epoch);
+    r->history_changed = true;
+    /* No batches: their reports went with an earlier chief. */
+    for (size_t i = 0; x.epoch_batches > 0 && i < r->nmetrics; i++) {
+        char tag[NAME_MAX_LEN + 8];
+        str_fmt(tag, sizeof(tag), "epoch_%s", model_metric_name(r->config.model, i));
+        history_set(r->history, epoch, model_metric_name(r->config.model, i), x.epoch_metrics[i]);
+        scalar(r, r->train, epoch, tag, x.epoch_metrics[i]);
+    }
+}
+
+static void record_validation(struct recorder *r, int64_t epoch, int64_t step, const double *validation)
+{
+    for (size_t i = 0; i < r->nmetrics; i++) {
+        const char *name = model_metric_name(r->config.model, i);
+        char tag[NAME_MAX_LEN + 8], val[NAME_MAX_LEN + 8];
+        str_fmt(tag, sizeof(tag), "epoch_%s", name);
+        str_fmt(val, sizeof(val), "val_%s", name);
+        history_set(r->history, epoch, val, validation[i]);
+        if (epoch >= 0)
+            scalar(r, r->validation, epoch, tag, validation[i]);
+        scalar(r, r->validation, step, name, validation[i]);
+    }
+    r->history_changed = true;
+    MUTEX_GUARD(&r->lock);
+    r->now.has_validation = true;
+    memcpy(r->now.validation, validation, r->nmetrics * sizeof(double));
+}
+
+void recorder_evaluated(struct recorder *r, int64_t epoch, int64_t step, const double *validation)
+{
+    if (validation != NULL)
+        record_validation(r, epoch, step, validation);
+    if (epoch >= 0)
+        log_epoch(r, epoch, validation);
+}
+
+void recorder_histograms(struct recorder *r, int64_t step, const float *params)
+{
+    struct err e = { 0 };
+    for (size_t i = 0; r->config.job->summaries.histograms && i < model_variables(r->config.model); i++) {
+        const struct variable *v = model_variable(r->config.model, i);
+        warn_once(r, events_histogram(r->train, clock_wall(), step, v->name, params + v->offset, v->count, &e), &e);
+    }
+}
+
+void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix)
+{
+    struct err e = { 0 };
+    warn_once(r, events_session(r->train, clock_wall(), EVENTS_CHECKPOINT, step, prefix, NULL, &e), &e);
+    MUTEX_GUARD(&r->lock);
+    r->now.checkpoint_step = step;
+}
+
+static void log_final(const struct recorder *r, const double *final)
+{
+    AUTO_FINI(buf) line = BUF_INIT;
+    for (size_t i = 0; i < r->nmetrics; i++)
+        buf_printf(&line, "%sTest %s: %.4f", i > 0 ? ", " : "", model_metric_name(r->config.model, i), final[i]);
+    log_info("%s", line.data);
+}
+
+void recorder_shares(struct recorder *r, const struct coordinator_view *coord, uint64_t apply_ns, double seconds,
+                     int64_t steps)
+{
+    (void)r;
+    double sum = (double)(coord->compute_ns + coord->network_ns + coord->data_ns + coord->wait_ns);
+    if (sum <= 0 || seconds <= 0)
+        return;
+    log_info("%lld steps in %.2f s (%.0f steps/s); workers' time: compute %.0f %%, network %.0f %% (of it apply %.0f "
+             "%%), data %.0f %%, wait %.0f %%",
+             (long long)steps, seconds, (double)steps / seconds, 100 * (double)coord->compute_ns / sum,
+             100 * (double)coord->network_ns / sum, 100 * (double)apply_ns / sum, 100 * (double)coord->data_ns / sum,
+             100 * (double)coord->wait_ns / sum);
+}
+
+/* With the lock held. */
+static int write_history(struct recorder *r, const struct output_end *end, const double *final, struct err *e)
+{
+    json_auto_t *out = json_pack("{s:O, s:I}", "history", r->history, "step", (json_int_t)end->step);
+    output_end_json(end, out);
+    if (final != NULL)
+        json_object_set_new(out, "final", recorder_metrics_json(r, final));
+    return output_json(r->config.output_dir, "history.json", out, e);
+}
+
+int recorder_finish(struct recorder *r, const struct output_end *end, struct coordinator *c, const double *final,
+                    struct err *e)
+{
+    struct err cause = { 0 };
+    if (write_history(r, end, final, e) < 0)
+        return -1;
+    r->history_changed = false;
+    write_windows(r, c, true);
+    if (final != NULL)
+        log_final(r, final);
+    warn_once(r, events_hparams_end(r->train, clock_wall(), final != NULL, &cause), &cause);
+    sync_events(r, clock_ms(), true);
+    MUTEX_GUARD(&r->lock);
+    r->now.step = end->step;
+    if (!str_eq(r->now.state, "failed"))
+        recorder_all_done(r);
+    return 0;
+}
+
+int recorder_save_history(struct recorder *r, int64_t now_ms, bool at_once, struct err *e)
+{
+    if (!r->history_changed || (!at_once && r->history_ms != 0 && now_ms - r->history_ms < HISTORY_MS))
+        return 0;
+    r->history_ms = now_ms;
+    if (at_once)
+        sync_events(r, now_ms, true);
+    const struct output_end now = { .step = r->now.step, .stopped_epoch = -1 };
+    if (write_history(r, &now, NULL, e) < 0)
+        return -1;
+    r->history_changed = false;
+    return 0;
+}
+
+bool recorder_get(const struct recorder *r, int64_t epoch, const char *name, double *ret)
+{
+    return history_find(r->history, epoch, name, ret);
+}
+
+void recorder_set(struct recorder *r, int64_t epoch, const char *name, double value)
+{
+    history_set(r->history, epoch, name, value);
+    r->history_changed = true;
+}
+
+int64_t recorder_evaluations(const struct recorder *r)
+{
+    int64_t n = history_entries(r->history);
+    double ignored;
+    while (n > 0 && !history_find(r->history, n - 1, "val_loss", &ignored))
+        n--;
+    return n;
+}
+
+json_t *recorder_to_json(const struct recorder *r)
+{
+    return json_deep_copy(r->history);
+}
+
+int recorder_from_json(struct recorder *r, const struct node *n, int64_t entries, struct err *e)
+{
+    if (history_take(r->history, n, entries, e) < 0)
+        return -1;
+    MUTEX_GUARD(&r->lock);
+    recorder_show_history(r);
+    return 0;
+}
+
+static json_t *read_history(const struct recorder *r)
+{
+    auto_free char *path = output_path(r->config.output_dir, "history.json");
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *v = NULL;
+    struct err e = { 0 };
+    if (!file_exists(path))
+        return NULL;
+    if (file_read(path, HISTORY_MAX, &text, &e) < 0 || json_parse(text.data, text.len, path, &v, &e) < 0) {
+        log_warning("the history of earlier epochs is not taken over: %s", e.msg);
+        return NULL;
+    }
+    return json_incref(json_object_get(v, "history"));
+}
+
+static void forget_sums(void *user, struct epoch_metrics *t)
+{
+    epoch_metrics_forget_before(t, *(int64_t *)user);
+}
+
+int64_t recorder_resume(struct recorder *r, int64_t most, struct coordinator *c)
+{
+    json_auto_t *found = read_history(r);
+    struct node n = node_root(found, NULL);
+    struct err ignored;
+    if (found != NULL && history_continues(found, r->history))
+        (void)!history_take(r->history, &n, history_entries(found), &ignored);
+    history_level(r->history, MIN(history_entries(r->history), most));
+    int64_t entries = history_entries(r->history);
+    coordinator_metrics(c, forget_sums, &entries);
+    MUTEX_GUARD(&r->lock);
+    recorder_show_history(r);
+    return entries;
+}

@@ -1,0 +1,257 @@
+#include "coord/ledger.h"
+
+#include <string.h>
+
+struct lease {
+    int64_t first, end; /* half-open */
+    int64_t expires_ms;
+    int64_t completed_ms; /* when its worker said it is complete; -1: in work */
+    int worker;
+};
+struct death {
+    int64_t ordinal;
+    int count;
+};
+struct ledger {
+    int64_t total;
+    struct applied done;
+    struct lease *leases; /* sorted by first, disjoint */
+    size_t n, cap;
+    struct death *deaths;
+    size_t ndeaths;
+    int64_t poisoned;
+};
+
+struct ledger *ledger_new(int64_t total)
+{
+    struct ledger *l = xcalloc(1, sizeof(*l));
+    l->total = total;
+    l->poisoned = -1;
+    return l;
+}
+
+void ledger_free(struct ledger *l)
+{
+    if (l == NULL)
+        return;
+    applied_fini(&l->done);
+    free(l->leases);
+    free(l->deaths);
+    free(l);
+}
+
+static int64_t first_undone(const struct ledger *l, int64_t from, int64_t end)
+{
+    while (from < end && applied_has(&l->done, from))
+        from++;
+    return from;
+}
+
+/* ---- the sorted table of leases ---- */
+
+static void lease_insert(struct ledger *l, struct lease lease)
+{
+    size_t at = l->n;
+    while (at > 0 && l->leases[at - 1].first > lease.first)
+        at--;
+    if (l->n == l->cap) {
+        l->cap = MAX(2 * l->cap, (size_t)16);
+        l->leases = xrealloc(l->leases, l->cap * sizeof(*l->leases));
+    }
+    memmove(l->leases + at + 1, l->leases + at, (l->n - at) * sizeof(*l->leases));
+    l->leases[at] = lease;
+    l->n++;
+}
+
+static void lease_remove(struct ledger *l, size_t at)
+{
+    memmove(l->leases + at, l->leases + at + 1, (l->n - at - 1) * sizeof(*l->leases));
+    l->n--;
+}
+
+static void death_count(struct ledger *l, int64_t ordinal)
+{
+    for (size_t i = 0; i < l->ndeaths; i++)
+        if (l->deaths[i].ordinal == ordinal) {
+            if (++l->deaths[i].count >= LEDGER_DEATHS_MAX)
+                l->poisoned = ordinal;
+            return;
+        }
+    l->deaths = xrealloc(l->deaths, (l->ndeaths + 1) * sizeof(*l->deaths));
+    l->deaths[l->ndeaths++] = (struct death){ .ordinal = ordinal, .count = 1 };
+}
+
+static void lease_lost(struct ledger *l, size_t at)
+{
+    int64_t ordinal = first_undone(l, l->leases[at].first, l->leases[at].end);
+    if (ordinal < l->leases[at].end)
+        death_count(l, ordinal);
+    lease_remove(l, at);
+}
+
+/* The lowest free range at or above `from`: not done, not leased. Empty when ret_first == ret_end. */
+static void free_range(const struct ledger *l, int64_t from, int64_t limit, int64_t *ret_first, int64_t *ret_end)
+{
+    int64_t first = MAX(from, l->done.low);
+    size_t i = 0;
+    for (;;) {
+        first = first_undone(l, first, limit);
+        while (i < l->n && l->leases[i].end <= first)
+            i++;
+        if (i == l->n || l->leases[i].first > first || first >= limit)
+            break;
+        first = l->leases[i].end;
+    }
+    int64_t end = i < l->n ? MIN(limit, l->leases[i].first) : limit;
+    *ret_first = MIN(first, limit);
+    *ret_end = MAX(*ret_first, end);
+}
+
+/* Cuts [first, end) before the next done ordinal, at most `want` long. */
+static int64_t undone_run(const struct ledger *l, int64_t first, int64_t end, int64_t want)
+{
+    end = MIN(end, first + want);
+    int64_t at = first;
+    while (at < end && !applied_has(&l->done, at))
+        at++;
+    return at;
+}
+
+int64_t ledger_lease(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t now_ms, int64_t valid_ms,
+                     int64_t *ret_first)
+{
+    int64_t first, end;
+    free_range(l, 0, MIN(limit, l->total), &first, &end);
+    end = undone_run(l, first, end, MAX(want, 1));
+    if (first >= end)
+        return 0;
+    lease_insert(
+        l, (struct lease){
+               .first = first, .end = end, .expires_ms = now_ms + valid_ms, .completed_ms = -1, .worker = worker });
+    *ret_first = first;
+    return end - first;
+}
+
+static bool any_held(const struct lease *lease, struct ordinal_ranges held)
+{
+    for (size_t i = 0; i + 1 < held.n; i += 2)
+        if (held.r[i] < lease->end && held.r[i + 1] > lease->first)
+            return true;
+    return false;
+}
+
+void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct lease *lease = &l->leases[i];
+        if (lease->worker != worker || lease->completed_ms >= 0)
+            continue;
+        if (any_held(lease, held))
+            lease->expires_ms = now_ms + valid_ms;
+        else
+            lease->completed_ms = now_ms;
+    }
+}
+
+void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms)
+{
+    for (size_t i = 0; i + 1 < held.n; i += 2) {
+        int64_t from = held.r[i], limit = MIN(held.r[i + 1], l->total), first, end;
+        for (free_range(l, from, limit, &first, &end); first < end; free_range(l, end, limit, &first, &end)) {
+            end = undone_run(l, first, end, end - first);
+            lease_insert(l, (struct lease){ .first = first,
+                                            .end = end,
+                                            .expires_ms = now_ms + valid_ms,
+                                            .completed_ms = -1,
+                                            .worker = worker });
+        }
+    }
+}
+
+void ledger_drop(struct ledger *l, int worker, bool died)
+{
+    for (size_t i = l->n; i-- > 0;) {
+        if (l->leases[i].worker != worker)
+            continue;
+        if (died && l->leases[i].completed_ms < 0)
+            lease_lost(l, i);
+        else
+            lease_remove(l, i);
+    }
+}
+
+void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired)
+{
+    int expired = 0;
+    for (size_t i = l->n; i-- > 0;)
+        if (l->leases[i].completed_ms < 0 && l->leases[i].expires_ms <= now_ms) {
+            lease_lost(l, i);
+            expired++;
+        }
+    *ret_expired = expired;
+}
+
+void ledger_observe(struct ledger *l, const struct applied *done, int64_t begun_ms)
+{
+    applied_copy(&l->done, done);
+    for (size_t i = l->n; i-- > 0;) {
+        const struct lease *lease = &l->leases[i];
+        bool judged =
+            lease->completed_ms >= 0 && lease->completed_ms < begun_ms; /* within one ms it may have begun before */
+        if (judged || first_undone(l, lease->first, lease->end) == lease->end)
+            lease_remove(l, i);
+    }
+}
+
+int64_t ledger_total(const struct ledger *l)
+{
+    return l->total;
+}
+
+int64_t ledger_done(const struct ledger *l)
+{
+    return applied_count(&l->done);
+}
+
+static bool done_below(const struct ledger *l, int64_t limit)
+{
+    return l->done.low >= MIN(limit, l->total);
+}
+
+bool ledger_finished(const struct ledger *l)
+{
+    return done_below(l, l->total);
+}
+
+int64_t ledger_free_below(const struct ledger *l, int64_t limit)
+{
+    int64_t first, end, top = MIN(limit, l->total);
+    free_range(l, 0, top, &first, &end);
+    int64_t n = top - first;
+    for (size_t i = 0; i < l->n; i++)
+        n -= MAX(MIN(l->leases[i].end, top) - MAX(l->leases[i].first, first), 0);
+    return MAX(n, 0);
+}
+
+bool ledger_leased_below(const struct ledger *l, int64_t limit)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->leases[i].completed_ms < 0 && l->leases[i].first < limit)
+            return true;
+    return false;
+}
+
+bool ledger_settling(const struct ledger *l, int64_t limit)
+{
+    return ledger_free_below(l, limit) == 0 && !ledger_leased_below(l, limit) && !done_below(l, limit);
+}
+
+const struct applied *ledger_done_set(const struct ledger *l)
+{
+    return &l->done;
+}
+
+int64_t ledger_poisoned(const struct ledger *l)
+{
+    return l->poisoned;
+}

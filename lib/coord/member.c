@@ -1,0 +1,539 @@
+#include "coord/member.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/thread.h"
+#include "nn/metrics/metrics.h"
+
+enum {
+    CALL_MS = 5000, /* deadline of a call to the chief */
+    LEAVE_MS = 1000,
+    AHEAD_MS = 100, /* work to hold in advance; with much more the others wait for it where epochs are short */
+    WANT_MIN = 4,
+    WANT_MAX = 4096,
+    IN_HAND_MAX = 4, /* ordinals the training loop may have taken and not finished */
+    QUEUE_MAX = 8,   /* ranges lent and not begun */
+    HELD_MAX = 2 * (IN_HAND_MAX + QUEUE_MAX),
+    RETRY_MS = 100,
+    STARTING_MS = 20, /* pause between calls while the chief initialises */
+    HEARTBEAT_MIN_MS = 10,
+    EXPLAIN_MS = 5000, /* say what is waited for this often */
+};
+
+/* A report under construction, and the one that is on its way. */
+struct pending {
+    int64_t *ordinals;
+    double *sums;
+    size_t n, cap;
+    uint64_t compute_ns, network_ns, data_ns, wait_ns, steps, staleness_sum;
+};
+
+struct member {
+    struct member_config config;
+    struct mutex lock;
+    struct cond changed; /* for the training loop */
+    struct cond work;    /* for the thread */
+    struct thread thread;
+    bool leaving, registered, resync, poked;
+    bool alone; /* the job has finished, and no chief is there to take leave of */
+    struct err fatal;
+    enum job_state state;
+    uint64_t generation, chief;
+    char job_uid[64], message[240], waiting[240];
+    int64_t queue[2 * QUEUE_MAX]; /* ranges lent and not taken, in order of arrival */
+    size_t nqueue;                /* ranges */
+    int64_t in_hand[IN_HAND_MAX];
+    size_t nin_hand;
+    struct pending report, sending;
+    int64_t want, lent, heartbeat_ms; /* lent: by the last lease that gave something */
+    int64_t rate_ms;                  /* when steps were counted last */
+    uint64_t rate_steps, steps;
+    int64_t diverged;
+    bool lease_empty; /* the last Lease gave nothing: wait a little */
+    int64_t lease_wait_ms;
+};
+
+/* ---- reports ---- */
+
+static void pending_fini(struct pending *p)
+{
+    free(p->ordinals);
+    free(p->sums);
+}
+
+static void pending_grow(struct pending *p, size_t n, size_t width)
+{
+    if (n <= p->cap)
+        return;
+    p->cap = MAX(n, 2 * p->cap);
+    p->ordinals = xrealloc(p->ordinals, p->cap * sizeof(*p->ordinals));
+    p->sums = xrealloc(p->sums, p->cap * width * sizeof(*p->sums));
+}
+
+/* Appends `from` to `to` and empties it. */
+static void pending_move(struct pending *to, struct pending *from, size_t width)
+{
+    pending_grow(to, to->n + from->n, width);
+    if (from->n > 0) {
+        memcpy(to->ordinals + to->n, from->ordinals, from->n * sizeof(*to->ordinals));
+        memcpy(to->sums + to->n * width, from->sums, from->n * width * sizeof(*to->sums));
+    }
+    to->n += from->n;
+    to->compute_ns += from->compute_ns;
+    to->network_ns += from->network_ns;
+    to->data_ns += from->data_ns;
+    to->wait_ns += from->wait_ns;
+    to->steps += from->steps;
+    to->staleness_sum += from->staleness_sum;
+    *from = (struct pending){ .ordinals = from->ordinals, .sums = from->sums, .cap = from->cap };
+}
+
+static struct coord_report pending_report(const struct pending *p, size_t width)
+{
+    return (struct coord_report){ .ordinals = p->ordinals,
+                                  .n = p->n,
+                                  .sums = p->sums,
+                                  .nsums = p->n * width,
+                                  .compute_ns = p->compute_ns,
+                                  .network_ns = p->network_ns,
+                                  .data_ns = p->data_ns,
+                                  .wait_ns = p->wait_ns,
+                                  .steps = p->steps,
+                                  .staleness_sum = p->staleness_sum };
+}
+
+/* ---- the thread's calls ---- */
+
+static int64_t queue_left(const struct member *m)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < m->nqueue; i++)
+        n += m->queue[2 * i + 1] - m->queue[2 * i];
+    return n;
+}
+
+static void queue_add(struct member *m, int64_t first, int64_t count)
+{
+    m->queue[2 * m->nqueue] = first;
+    m->queue[2 * m->nqueue + 1] = first + count;
+    m->nqueue++;
+}
+
+static int64_t queue_take(struct member *m)
+{
+    int64_t ordinal = m->queue[0]++;
+    if (m->queue[0] == m->queue[1])
+        memmove(m->queue, m->queue + 2, 2 * --m->nqueue * sizeof(m->queue[0]));
+    return ordinal;
+}
+
+static size_t range_insert(int64_t out[HELD_MAX], size_t n, int64_t first, int64_t end)
+{
+    size_t at = n;
+    for (; at > 0 && out[at - 2] > first; at -= 2) {
+        out[at] = out[at - 2];
+        out[at + 1] = out[at - 1];
+    }
+    out[at] = first;
+    out[at + 1] = end;
+    return n + 2;
+}
+
+/* Joins neighbours and, should a batch ever have been lent to us twice, what overlaps. */
+static size_t ranges_merge(int64_t out[HELD_MAX], size_t n)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < n; at += 2) {
+        if (to > 0 && out[at] <= out[to - 1]) {
+            out[to - 1] = MAX(out[to - 1], out[at + 1]);
+            continue;
+        }
+        out[to] = out[at];
+        out[to + 1] = out[at + 1];
+        to += 2;
+    }
+    return to;
+}
+
+/* What is held, as ascending half-open ranges. */
+static size_t held_ranges(const struct member *m, int64_t out[HELD_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->nin_hand; i++)
+        n = range_insert(out, n, m->in_hand[i], m->in_hand[i] + 1);
+    for (size_t i = 0; i < m->nqueue; i++)
+        n = range_insert(out, n, m->queue[2 * i], m->queue[2 * i + 1]);
+    return ranges_merge(out, n);
+}
+
+/* Who is lent little is near a point where all wait for the last one: it holds no more than that in advance. */
+static bool hungry(const struct member *m)
+{
+    return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->lent) / 2;
+}
+
+/* How many batches to ask for: AHEAD_MS of work at the pace of now. */
+static void want_update(struct member *m, int64_t now_ms)
+{
+    if (now_ms - m->rate_ms >= 100) {
+        double per_ms = (double)(m->steps - m->rate_steps) / (double)(now_ms - m->rate_ms);
+        if (m->rate_ms > 0)
+            m->want = MAX((int64_t)WANT_MIN, MIN((int64_t)WANT_MAX, (int64_t)(per_ms * AHEAD_MS)));
+        m->rate_ms = now_ms;
+        m->rate_steps = m->steps;
+    }
+}
+
+static enum coord_kind next_call(struct member *m, int64_t now_ms)
+{
+    if (!m->registered || m->resync)
+        return COORD_REGISTER;
+    if (m->diverged >= 0 || m->state != JOB_TRAINING)
+        return COORD_HEARTBEAT;
+    want_update(m, now_ms);
+    return hungry(m) ? COORD_LEASE : COORD_HEARTBEAT;
+}
+
+/* Takes a reply in; called with the lock held. */
+static void reply_take(struct member *m, enum coord_kind kind, const struct coord_reply *r)
+{
+    if (kind == COORD_REGISTER) {
+        m->registered = true;
+        m->resync = false;
+        m->chief = r->chief_incarnation;
+        if (m->job_uid[0] == 0) /* written once: others read it without the lock */
+            str_fmt(m->job_uid, sizeof(m->job_uid), "%s", r->job_uid);
+    } else if (r->chief_incarnation != m->chief) {
+        m->registered = false; /* a new chief: introduce ourselves, keep our leases */
+    }
+    m->state = r->state;
+    m->generation = r->generation;
+    m->heartbeat_ms = MAX(r->heartbeat_ms, HEARTBEAT_MIN_MS);
+    str_fmt(m->message, sizeof(m->message), "%s", r->message);
+    if (kind != COORD_LEASE)
+        return;
+    m->lease_empty = r->count == 0;
+    m->lease_wait_ms = MAX(r->wait_ms, 1);
+    if (r->count <= 0)
+        return;
+    queue_add(m, r->first, r->count);
+    m->lent = r->count;
+}
+
+static void error_take(struct member *m, const struct err *e)
+{
+    if (err_is(e, ERR_REFUSED) || err_is(e, ERR_FENCED) || err_is(e, ERR_INPUT))
+        m->fatal = *e;
+    else if (err_is(e, ERR_NOT_READY))
+        m->registered = false;
+    str_fmt(m->message, sizeof(m->message), "%s", e->msg);
+}
+
+/* One call. False when the chief did not answer. */
+static bool member_call(struct member *m, enum coord_kind kind, int64_t deadline_ms)
+{
+    int64_t held[HELD_MAX];
+    char waiting[sizeof(m->waiting)], uid[sizeof(m->job_uid)];
+    struct coord_request q = m->config.identity;
+    {
+        MUTEX_GUARD(&m->lock);
+        pending_move(&m->sending, &m->report, m->config.width);
+        q.kind = kind;
+        q.generation = m->generation;
+        q.held = (struct ordinal_ranges){ .r = held, .n = held_ranges(m, held) };
+        q.want = m->want;
+        q.diverged = m->diverged >= 0;
+        q.diverged_ordinal = m->diverged;
+        str_fmt(waiting, sizeof(waiting), "%s", m->waiting);
+        str_fmt(uid, sizeof(uid), "%s", m->job_uid);
+    }
+    q.job_uid = uid;
+    q.text = waiting;
+    bool carries_report = kind != COORD_REGISTER;
+    if (carries_report)
+        q.report = pending_report(&m->sending, m->config.width);
+    struct coord_reply reply;
+    struct err e = { 0 };
+    bool ok = coord_call(m->config.coord, &q, deadline_ms, &reply, &e) == 0;
+    MUTEX_GUARD(&m->lock);
+    if (ok) {
+        if (carries_report)
+            m->sending =
+                (struct pending){ .ordinals = m->sending.ordinals, .sums = m->sending.sums, .cap = m->sending.cap };
+        reply_take(m, kind, &reply);
+    } else {
+        error_take(m, &e);
+    }
+    cond_broadcast(&m->changed);
+    return ok || m->fatal.code != ERR_NONE || err_is(&e, ERR_NOT_READY);
+}
+
+/* Waits for a reason to call: little work left, a resync, divergence, leaving, or the next heartbeat. */
+static void wait_for_reason(struct member *m, int64_t called_ms)
+{
+    MUTEX_GUARD(&m->lock);
+    for (;;) {
+        int64_t now = clock_ms();
+        int64_t pause = m->heartbeat_ms;
+        if (m->state != JOB_TRAINING)
+            pause = STARTING_MS;
+        else if (hungry(m))
+            pause = m->lease_empty ? m->lease_wait_ms : 0;
+        if (m->leaving || m->resync || m->poked || !m->registered || now >= called_ms + pause)
+            break;
+        cond_wait_until(&m->work, &m->lock, called_ms + pause);
+    }
+    m->poked = false;
+}
+
+static void explain_absence(struct member *m, int64_t since_ms, int64_t *explained_ms)
+{
+    int64_t now = clock_ms();
+    MUTEX_GUARD(&m->lock);
+    if (now - since_ms > m->config.max_wait_ms) {
+        err_put(&m->fatal, ERR_LOST, "no chief for %lld s: %s", (long long)(now - since_ms) / 1000, m->message);
+        cond_broadcast(&m->changed);
+    } else if (now - *explained_ms >= EXPLAIN_MS) {
+        *explained_ms = now;
+        log_info("waiting %lld s for the chief: %s", (long long)(now - since_ms) / 1000, m->message);
+    }
+}
+
+/* The chief is gone because the job has finished, and nobody is left who would say so. */
+static bool has_ended(struct member *m)
+{
+    if (m->config.has_finished == NULL || !m->config.has_finished(m->config.user))
+        return false;
+    log_info("the job has finished");
+    MUTEX_GUARD(&m->lock);
+    m->state = JOB_FINISHED;
+    m->registered = m->alone = true;
+    cond_broadcast(&m->changed);
+    return true;
+}
+
+static void member_thread(void *user)
+{
+    struct member *m = user;
+    int64_t away_since = 0, explained = 0;
+    for (;;) {
+        enum coord_kind kind;
+        int64_t now = clock_ms();
+        {
+            MUTEX_GUARD(&m->lock);
+            if (m->leaving || m->fatal.code != ERR_NONE)
+                return;
+            kind = next_call(m, now);
+        }
+        if (member_call(m, kind, CALL_MS)) {
+            if (away_since != 0 && explained != away_since)
+                log_info("the chief is back");
+            away_since = 0;
+            wait_for_reason(m, now);
+            continue;
+        }
+        if (has_ended(m))
+            return;
+        if (away_since == 0)
+            away_since = explained = now;
+        explain_absence(m, away_since, &explained);
+        MUTEX_GUARD(&m->lock);
+        if (!m->leaving)
+            cond_wait_until(&m->work, &m->lock, clock_ms() + RETRY_MS);
+    }
+}
+
+/* ---- the training loop's side ---- */
+
+int member_start(const struct member_config *config, struct member **ret, struct err *e)
+{
+    AUTO(member) *m = xcalloc(1, sizeof(*m));
+    m->config = *config;
+    mutex_init(&m->lock);
+    cond_init(&m->changed);
+    cond_init(&m->work);
+    m->want = m->lent = 2 * WANT_MIN;
+    m->heartbeat_ms = 1000;
+    m->diverged = -1;
+    str_fmt(m->job_uid, sizeof(m->job_uid), "%s", config->identity.job_uid);
+    if (thread_start(&m->thread, "member", member_thread, m, e) < 0)
+        return -1;
+    *ret = TAKE(m);
+    return 0;
+}
+
+void member_leave(struct member *m, const char *reason)
+{
+    if (m == NULL || !m->thread.started)
+        return;
+    {
+        MUTEX_GUARD(&m->lock);
+        m->leaving = true;
+        m->nin_hand = m->nqueue = 0;
+        str_fmt(m->waiting, sizeof(m->waiting), "%s", reason);
+        cond_broadcast(&m->work);
+    }
+    thread_join(&m->thread);
+    m->thread.started = false;
+    if (m->registered && !m->alone && m->fatal.code == ERR_NONE)
+        (void)member_call(m, COORD_LEAVE, LEAVE_MS);
+}
+
+void member_free(struct member *m)
+{
+    if (m == NULL)
+        return;
+    member_leave(m, "exit");
+    pending_fini(&m->report);
+    pending_fini(&m->sending);
+    cond_fini(&m->work);
+    cond_fini(&m->changed);
+    mutex_fini(&m->lock);
+    free(m);
+}
+
+/* Waits up to 100 ms (so that signals are noticed) for a change; explains long waits. Lock held. */
+static void wait_change(struct member *m, int64_t since_ms, int64_t *explained_ms)
+{
+    int64_t now = clock_ms();
+    if (now - *explained_ms >= EXPLAIN_MS && m->message[0] != 0 && m->registered) {
+        *explained_ms = now;
+        log_info("waiting %lld s for %s", (long long)(now - since_ms) / 1000, m->message);
+    }
+    cond_wait_until(&m->changed, &m->lock, now + 100);
+}
+
+static int fatal_copy(const struct member *m, struct err *e)
+{
+    return err_set(e, m->fatal.code, "%s", m->fatal.msg);
+}
+
+int member_next(struct member *m, enum member_next *ret, int64_t *ret_ordinal, struct err *e)
+{
+    int64_t since = clock_ms(), explained = since;
+    MUTEX_GUARD(&m->lock);
+    for (;; wait_change(m, since, &explained)) {
+        if (m->fatal.code != ERR_NONE)
+            return fatal_copy(m, e);
+        if (stop_count() > 0 || m->state == JOB_STOPPING || m->diverged >= 0) {
+            *ret = MEMBER_STOPPING;
+            return 0;
+        }
+        if (m->nqueue > 0 && m->nin_hand < IN_HAND_MAX) {
+            *ret = MEMBER_ORDINAL;
+            *ret_ordinal = m->in_hand[m->nin_hand++] = queue_take(m);
+            if (hungry(m))
+                cond_signal(&m->work);
+            return 0;
+        }
+        if (m->registered && m->state == JOB_FINISHED) {
+            *ret = MEMBER_FINISHED;
+            return 0;
+        }
+    }
+}
+
+int64_t member_peek(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->nqueue > 0 ? m->queue[0] : -1;
+}
+
+bool member_has_work(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->nqueue > 0 && m->nin_hand < IN_HAND_MAX;
+}
+
+void member_done(struct member *m, const struct member_step *s)
+{
+    MUTEX_GUARD(&m->lock);
+    struct pending *p = &m->report;
+    size_t width = m->config.width;
+    pending_grow(p, MAX(p->n + 1, (size_t)64), width);
+    p->ordinals[p->n] = s->ordinal;
+    memcpy(p->sums + p->n * width, s->sums, width * sizeof(*p->sums));
+    p->n++;
+    p->steps++;
+    p->compute_ns += s->compute_ns;
+    p->network_ns += s->network_ns;
+    p->data_ns += s->data_ns;
+    p->wait_ns += s->wait_ns;
+    p->staleness_sum += s->staleness;
+    m->steps++;
+    for (size_t i = 0; i < m->nin_hand; i++)
+        if (m->in_hand[i] == s->ordinal) {
+            m->in_hand[i] = m->in_hand[--m->nin_hand];
+            break;
+        }
+    if (m->nin_hand == 0 && m->nqueue == 0) {
+        m->poked = true; /* the last of what was lent: say so at once */
+        cond_signal(&m->work);
+    }
+}
+
+void member_diverged(struct member *m, int64_t ordinal)
+{
+    MUTEX_GUARD(&m->lock);
+    m->diverged = ordinal;
+    m->poked = true;
+    cond_signal(&m->work);
+}
+
+int member_generation(struct member *m, uint64_t stale, uint64_t *ret, struct err *e)
+{
+    int64_t since = clock_ms(), explained = since;
+    MUTEX_GUARD(&m->lock);
+    for (;; wait_change(m, since, &explained)) {
+        if (m->fatal.code != ERR_NONE)
+            return fatal_copy(m, e);
+        if (stop_count() > 0 || m->state == JOB_STOPPING)
+            return err_set(e, ERR_STOPPED, "stopped while waiting for the job to train");
+        if (m->registered && m->state == JOB_FINISHED)
+            return err_set(e, ERR_STOPPED, "the job has finished");
+        if (clock_ms() - since > m->config.max_wait_ms)
+            return err_set(e, ERR_TIMEOUT, "waited %lld s for %s", (long long)(clock_ms() - since) / 1000,
+                           m->message[0] != 0 ? m->message : "the chief to begin a new generation");
+        if (m->registered && m->state == JOB_TRAINING && m->generation != stale && !m->resync) {
+            *ret = m->generation;
+            return 0;
+        }
+        m->resync |= stale != 0 && m->generation == stale;
+        cond_signal(&m->work);
+    }
+}
+
+void member_resync(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    m->resync = true;
+    cond_signal(&m->work);
+}
+
+bool member_finished(struct member *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->registered && m->state == JOB_FINISHED;
+}
+
+void member_await_stop(struct member *m)
+{
+    int64_t deadline = clock_ms() + CALL_MS;
+    MUTEX_GUARD(&m->lock);
+    while (m->state == JOB_TRAINING && m->fatal.code == ERR_NONE && cond_wait_until(&m->changed, &m->lock, deadline))
+        continue;
+}
+
+const char *member_job_uid(const struct member *m)
+{
+    return m->job_uid;
+}
+
+void member_waiting(struct member *m, const char *text)
+{
+    MUTEX_GUARD(&m->lock);
+    str_fmt(m->waiting, sizeof(m->waiting), "%s", text != NULL ? text : "");
+}

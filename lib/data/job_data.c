@@ -1,0 +1,56 @@
+#include "data/job_data.h"
+
+void job_data_fini(struct job_data *d)
+{
+    dataset_free(d->train);
+    dataset_free(d->validation);
+    *d = (struct job_data){ .train = NULL };
+}
+
+static int open_set(const struct data_spec *spec, const struct model *m, const char *base_dir, const char *cache_dir,
+                    struct dataset **ret, struct err *e)
+{
+    AUTO(dataset) *d = NULL;
+    struct err cause = { .code = ERR_NONE };
+    if (dataset_open(spec, base_dir, cache_dir, &d, e) < 0)
+        return -1;
+    if (model_check_data(m, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
+                         dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
+        return node_error(&spec->node, e, "%s", cause.msg);
+    *ret = TAKE(d);
+    return 0;
+}
+
+int job_data_split(const struct job *j, struct dataset *d, struct dataset **ret_rest, struct err *e)
+{
+    struct node n = node_root(j->doc, j->source);
+    struct err cause = { .code = ERR_NONE };
+    n = node_get(&n, "spec");
+    n = node_get(&n, "fit");
+    n = node_get(&n, "validationSplit");
+    return dataset_split(d, j->fit.validation_split, ret_rest, &cause) < 0 ? node_error(&n, e, "%s", cause.msg) : 0;
+}
+
+int job_data_open_train(const struct job *j, const struct model *m, const char *base_dir, const char *cache_dir,
+                        struct job_data *ret, struct err *e)
+{
+    AUTO_FINI(job_data) d = { .train = NULL };
+    if (open_set(&j->train, m, base_dir, cache_dir, &d.train, e) < 0 ||
+        (j->fit.validation_split > 0 && job_data_split(j, d.train, &d.validation, e) < 0))
+        return -1;
+    ret->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(d.train),
+                                         .seed = j->fit.seed,
+                                         .examples = dataset_size(d.train),
+                                         .batch_size = j->fit.batch_size,
+                                         .shuffle = j->train.shuffle };
+    ret->train = TAKE(d.train);
+    if (d.validation != NULL)
+        ret->validation = TAKE(d.validation);
+    return 0;
+}
+
+int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir, const char *cache_dir,
+                             struct job_data *ret, struct err *e)
+{
+    return j->validation.present ? open_set(&j->validation, m, base_dir, cache_dir, &ret->validation, e) : 0;
+}

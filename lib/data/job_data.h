@@ -1,0 +1,26 @@
+/* job_data - the data sets of a job: what it is trained on, what it is evaluated on, and the batches of training.
+ * Each is opened as the manifest says and compared with the model; errors stand at its place in the manifest.
+ */
+#ifndef TRAINYARD_DATA_JOB_DATA_H
+#define TRAINYARD_DATA_JOB_DATA_H
+
+#include "data/dataset.h"
+
+struct job_data {
+    struct dataset *train, *validation; /* validation NULL: none */
+    struct ordinal_space space;         /* of train */
+};
+void job_data_fini(struct job_data *d);
+DEFINE_AUTO_FINI(job_data, job_data_fini);
+
+/* data.train, its space, and with fit.validationSplit both parts of it. */
+MUST_USE int job_data_open_train(const struct job *j, const struct model *m, const char *base_dir,
+                                 const char *cache_dir, struct job_data *ret, struct err *e);
+/* data.validation, when there is one. */
+MUST_USE int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir,
+                                      const char *cache_dir, struct job_data *ret, struct err *e);
+
+/* fit.validationSplit carried out; an error stands there. */
+MUST_USE int job_data_split(const struct job *j, struct dataset *d, struct dataset **ret_rest, struct err *e);
+
+#endif

@@ -1,0 +1,28 @@
+/* keras_weights - where Keras keeps a model's variables in model.weights.h5 (keras/src/saving/saving_lib.py): a group a
+ * layer, named after its class and a number ("layers/dense_1"), never after the layer; datasets vars/0, vars/1, ... in
+ * it.
+ */
+#ifndef TRAINYARD_NN_KERAS_WEIGHTS_H
+#define TRAINYARD_NN_KERAS_WEIGHTS_H
+
+#include "nn/model.h"
+
+enum { KERAS_LAYER_VARS = 8 };
+
+struct keras_layer {
+    const char *name;                  /* the layer's own; borrowed from the model */
+    char *group;                       /* "layers/dense_1" */
+    size_t variable[KERAS_LAYER_VARS]; /* places in the model of vars/0, vars/1, ... */
+    int nvariables;
+    bool counts; /* after them an integer that nothing reads: how often Normalization was adapted */
+};
+struct keras_weights {
+    struct keras_layer *layers; /* all of the model, also those without variables */
+    size_t n;
+};
+
+struct keras_weights keras_weights_of(const struct model *m);
+void keras_weights_fini(struct keras_weights *w);
+DEFINE_AUTO_FINI(keras_weights, keras_weights_fini);
+
+#endif

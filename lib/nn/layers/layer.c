@@ -1,0 +1,90 @@
+#include "nn/layers/layer.h"
+
+#include <inttypes.h>
+
+static void add(struct layer *l, struct var_spec v)
+{
+    l->var[l->nvars++] = v;
+}
+
+void layer_add_variable(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
+                        const struct regularizer *r)
+{
+    add(l, (struct var_spec){ .name = name,
+                              .shape = shape,
+                              .kind = l->trainable ? VAR_TRAINABLE : VAR_CONST,
+                              .init = init,
+                              .regularizer = r != NULL && r->class_name != NULL ? r : NULL });
+}
+
+void layer_add_state(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
+                     enum variable_kind kind, float momentum)
+{
+    add(l, (struct var_spec){ .name = name,
+                              .shape = shape,
+                              .kind = l->trainable ? kind : VAR_CONST,
+                              .momentum = momentum,
+                              .init = init });
+}
+
+int64_t layer_channels(const struct layer *l)
+{
+    return l->in.rank > 0 ? l->in.dim[l->in.rank - 1] : 1;
+}
+
+int layer_check_axis(const struct layer *l, const struct node *config, struct err *e)
+{
+    struct node axis = node_get(config, "axis");
+    int64_t v = -1;
+    if (json_is_array(axis.v) && node_size(&axis) == 1)
+        axis = node_item(&axis, 0);
+    if (!node_present(&axis))
+        return 0;
+    if (node_i64(&axis, -SHAPE_MAX_RANK, SHAPE_MAX_RANK, &v, e) < 0)
+        return -1;
+    if (v != -1 && v != l->in.rank) /* Keras counts the batch axis */
+        return node_error(&axis, e, "only the last axis (-1) is supported yet");
+    return 0;
+}
+
+int layer_same_shape(struct layer *l, const struct node *at UNUSED, struct err *e UNUSED)
+{
+    l->out = l->in;
+    return 0;
+}
+
+bool layer_wants_adapt(const struct layer *l)
+{
+    return l->id == LAYER_NORMALIZATION && l->nvars > 0;
+}
+
+json_t *shape_json(const struct shape *s, bool batch)
+{
+    json_t *list = json_array();
+    if (batch)
+        json_array_append_new(list, json_null());
+    for (int i = 0; i < s->rank; i++)
+        json_array_append_new(list, json_integer(s->dim[i]));
+    return list;
+}
+
+json_t *layer_json(const struct layer *l)
+{
+    json_t *config = json_pack("{s:s, s:b, s:o}", "name", l->name, "trainable", (int)l->trainable, "dtype",
+                               kind_serialized("keras", "DTypePolicy", json_pack("{s:s}", "name", "float32")));
+    json_t *own = args_config(&l->row->k, l->arg);
+    json_object_update_missing(config, own);
+    json_decref(own);
+    if (l->row->config != NULL)
+        l->row->config(l, config);
+    json_t *layer = kind_serialized("keras.layers", l->row->k.names[0], config);
+    json_object_set_new(layer, "build_config", json_pack("{s:o}", "input_shape", shape_json(&l->in, true)));
+    return layer;
+}
+
+void layer_fini(struct layer *l)
+{
+    free(l->name);
+    for (size_t i = 0; i < COUNT_OF(l->values); i++)
+        free(l->values[i].v);
+}

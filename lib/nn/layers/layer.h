@@ -1,0 +1,131 @@
+/* layer - one layer of a model as its manifest describes it: arguments, shapes, variables. No kernels here.
+ *
+ * The table of layers has one row a Keras class, split in two so that the operator and `trainyard validate`
+ * link no arithmetic:
+ *     layer_rows[id] (layer_table.c): names, arguments, shape, variables, config   - judges manifests
+ *     op_rows[id]    (op.h, op_table.c): forward, backward                         - computes
+ * Adding a layer: an id below, a row in each table, its functions in layer_<x>.c and op_<x>.c, and a case in
+ * test/unit/nn/test_gradients.c (which fails for a row without one).
+ *
+ * Shapes here are of one example, without the batch axis.
+ */
+#ifndef TRAINYARD_NN_LAYERS_LAYER_H
+#define TRAINYARD_NN_LAYERS_LAYER_H
+
+#include "nn/activation.h"
+#include "nn/catalog.h"
+#include "nn/initializer.h"
+#include "nn/model.h"
+#include "nn/regularizer.h"
+
+/* X(id, Keras class) */
+#define LAYERS(X)                                                                                                      \
+    X(LAYER_DENSE, "Dense")                                                                                            \
+    X(LAYER_FLATTEN, "Flatten")                                                                                        \
+    X(LAYER_RESHAPE, "Reshape")                                                                                        \
+    X(LAYER_ACTIVATION, "Activation")                                                                                  \
+    X(LAYER_RELU, "ReLU")                                                                                              \
+    X(LAYER_LEAKY_RELU, "LeakyReLU")                                                                                   \
+    X(LAYER_ELU, "ELU")                                                                                                \
+    X(LAYER_SOFTMAX, "Softmax")                                                                                        \
+    X(LAYER_DROPOUT, "Dropout")                                                                                        \
+    X(LAYER_RESCALING, "Rescaling")                                                                                    \
+    X(LAYER_NORMALIZATION, "Normalization")                                                                            \
+    X(LAYER_BATCH_NORMALIZATION, "BatchNormalization")
+enum layer_id {
+#define X(id, name) id,
+    LAYERS(X)
+#undef X
+        LAYER_COUNT
+};
+
+/* Arguments that every layer has stand first in its table, in this order. */
+enum {
+    ARG_NAME,
+    ARG_TRAINABLE,
+    ARG_DTYPE,
+    ARG_INPUT_SHAPE,
+    ARG_BATCH_INPUT_SHAPE,
+    ARG_BATCH_SHAPE,
+    ARG_INPUT_DIM,
+    ARG_FIRST_OWN
+};
+#define LAYER_ARGS                                                                                                     \
+    [ARG_NAME] = ARG_OWN("name", "the class and a number"),                                                            \
+    [ARG_TRAINABLE] = ARG_OF("trainable", ARG_FLAG, 1, ARG_ANY), [ARG_DTYPE] = ARG_OWN("dtype", "float32"),            \
+    [ARG_INPUT_SHAPE] = ARG_OWN("input_shape", "None"),                                                                \
+    [ARG_BATCH_INPUT_SHAPE] = ARG_OWN("batch_input_shape", "None"),                                                    \
+    [ARG_BATCH_SHAPE] = ARG_OWN("batch_shape", "None"), [ARG_INPUT_DIM] = ARG_OWN("input_dim", "None")
+
+enum { LAYER_VARS_MAX = 8 };
+
+struct var_spec {
+    const char *name; /* static: "kernel" */
+    struct shape shape;
+    enum variable_kind kind;
+    float momentum;
+    const struct initializer *init;        /* into the layer */
+    const struct regularizer *regularizer; /* into the layer, or NULL */
+};
+
+struct values { /* numbers given in the manifest; v NULL: none given */
+    float *v;
+    size_t n;
+};
+
+struct layer_row;
+
+struct layer {
+    const struct layer_row *row;
+    enum layer_id id;
+    char *name;
+    bool trainable;
+    struct shape in, out;
+    double arg[KIND_ARGS_MAX]; /* by place in the row's table */
+    /* what the catalog leaves to the row: */
+    struct activation activation;
+    struct initializer init[4];
+    struct regularizer regularizer[2];
+    struct shape target;     /* Reshape */
+    struct values values[2]; /* Normalization: mean, variance */
+    /* variables, and where they stand in the model */
+    struct var_spec var[LAYER_VARS_MAX];
+    size_t var_index[LAYER_VARS_MAX];
+    int nvars;
+};
+
+struct layer_row {
+    struct kind k;
+    const char *auto_name; /* Keras's snake_case: "batch_normalization" */
+    /* Reads what the catalog leaves over (ARG_OTHER) and checks arguments against each other; may be NULL. */
+    int (*read)(struct layer *l, const struct node *config, struct err *e);
+    /* Sets l->out from l->in; complains at `at`. */
+    int (*shape)(struct layer *l, const struct node *at, struct err *e);
+    /* Adds variables with layer_add_variable; NULL: none. */
+    void (*variables)(struct layer *l);
+    /* The inverse of read: adds the ARG_OTHER arguments to Keras's config; may be NULL. */
+    void (*config)(const struct layer *l, json_t *config);
+};
+
+extern const struct layer_row layer_rows[LAYER_COUNT];
+extern const struct catalog LAYER_KINDS; /* all rows, and layers of later releases */
+
+/* For rows: a variable of the layer. Trainable ones of a frozen layer (trainable: false) become VAR_CONST. */
+void layer_add_variable(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
+                        const struct regularizer *r);
+void layer_add_state(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
+                     enum variable_kind kind, float momentum);
+/* Size of the last axis of the input; 1 for a scalar. */
+int64_t layer_channels(const struct layer *l);
+/* Only the last axis can be normalised over: -1, the last axis' number (batch is 0), or a list of it. */
+MUST_USE int layer_check_axis(const struct layer *l, const struct node *config, struct err *e);
+/* l->out = l->in */
+MUST_USE int layer_same_shape(struct layer *l, const struct node *at, struct err *e);
+/* True when the layer is a Normalization whose mean and variance come from the data. */
+bool layer_wants_adapt(const struct layer *l);
+/* {"module": "keras.layers", "class_name", "config", "registered_name", "build_config"}; new reference. */
+json_t *layer_json(const struct layer *l);
+json_t *shape_json(const struct shape *s, bool batch); /* [null, 28, 28] with batch */
+void layer_fini(struct layer *l);
+
+#endif

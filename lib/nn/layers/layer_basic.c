@@ -1,0 +1,128 @@
+/* Layers without variables: Flatten, Reshape, Dropout, Rescaling and the activations. */
+#include "base/str.h"
+#include "nn/layers/layer_rows.h"
+
+/* ---- Flatten, Reshape ---- */
+
+int flatten_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    struct node format = node_get(at, "data_format");
+    if (node_present(&format) && !str_eq(json_string_value(format.v), "channels_last"))
+        return node_error(&format, e, "only channels_last is supported");
+    l->out = shape_of(1, (int64_t[]){ (int64_t)shape_elements(&l->in) });
+    return 0;
+}
+
+void flatten_config(const struct layer *l UNUSED, json_t *config)
+{
+    json_object_set_new(config, "data_format", json_string("channels_last"));
+}
+
+int reshape_read(struct layer *l, const struct node *config, struct err *e)
+{
+    struct node target = node_get(config, "target_shape");
+    if (node_array(&target, e) < 0)
+        return -1;
+    if (node_size(&target) > SHAPE_MAX_RANK)
+        return node_error(&target, e, "%zu axes, at most %d", node_size(&target), SHAPE_MAX_RANK);
+    l->target.rank = (int)node_size(&target);
+    for (int i = 0; i < l->target.rank; i++) {
+        struct node item = node_item(&target, (size_t)i);
+        if (node_i64(&item, -1, INT32_MAX, &l->target.dim[i], e) < 0)
+            return -1;
+        if (l->target.dim[i] == 0)
+            return node_error(&item, e, "must be at least 1, or -1 for what is left");
+    }
+    return 0;
+}
+
+int reshape_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    struct shape known = { 0 };
+    int open = -1;
+    char in[128], want[128];
+    size_t have = shape_elements(&l->in), count = 0;
+
+    for (int i = 0; i < l->target.rank; i++) {
+        if (l->target.dim[i] == -1 && open >= 0)
+            return node_error(at, e, "target_shape has more than one -1");
+        if (l->target.dim[i] == -1)
+            open = i;
+        else
+            known.dim[known.rank++] = l->target.dim[i];
+    }
+    if (shape_count(&known, &count, e) < 0)
+        return -1;
+    if (open >= 0 ? have % count != 0 : have != count)
+        return node_error(at, e, "an input of shape %s (%zu elements) cannot be reshaped to %s", shape_text(&l->in, in),
+                          have, shape_text(&l->target, want));
+    l->out = l->target;
+    if (open >= 0)
+        l->out.dim[open] = (int64_t)(have / count);
+    return 0;
+}
+
+void reshape_config(const struct layer *l, json_t *config)
+{
+    json_object_set_new(config, "target_shape", shape_json(&l->target, false));
+}
+
+/* ---- activations ---- */
+
+int activation_read(struct layer *l, const struct node *config, struct err *e)
+{
+    struct node activation = node_get(config, "activation");
+    return activation_parse(&activation, &l->activation, e);
+}
+
+void activation_config(const struct layer *l, json_t *config)
+{
+    json_object_set_new(config, "activation", activation_json(&l->activation));
+}
+
+int relu_read(struct layer *l, const struct node *config UNUSED, struct err *e UNUSED)
+{
+    l->activation = activation_of(ACT_RELU);
+    if (!isnan(l->arg[RELU_MAX]))
+        l->activation.max_value = (float)l->arg[RELU_MAX];
+    l->activation.negative_slope = (float)l->arg[RELU_SLOPE];
+    l->activation.threshold = (float)l->arg[RELU_THRESHOLD];
+    return 0;
+}
+
+int leaky_relu_read(struct layer *l, const struct node *config, struct err *e)
+{
+    struct node alpha = node_get(config, "alpha");
+    if (node_present(&alpha) && node_f64(&alpha, &l->arg[SLOPE], e) < 0)
+        return -1;
+    l->activation = activation_of(ACT_LEAKY_RELU);
+    l->activation.negative_slope = (float)l->arg[SLOPE];
+    return 0;
+}
+
+int elu_read(struct layer *l, const struct node *config UNUSED, struct err *e UNUSED)
+{
+    l->activation = activation_of(ACT_ELU);
+    l->activation.negative_slope = (float)l->arg[SLOPE];
+    return 0;
+}
+
+int softmax_read(struct layer *l, const struct node *config, struct err *e)
+{
+    l->activation = activation_of(ACT_SOFTMAX);
+    return layer_check_axis(l, config, e);
+}
+
+void axis_config(const struct layer *l UNUSED, json_t *config)
+{
+    json_object_set_new(config, "axis", json_integer(-1));
+}
+
+/* ---- Dropout ---- */
+
+int dropout_read(struct layer *l, const struct node *config, struct err *e)
+{
+    if (l->arg[DROPOUT_RATE] >= 1)
+        return node_error(config, e, "rate 1 would drop everything");
+    return 0;
+}

@@ -1,0 +1,28 @@
+/* layer_rows - the functions that layer_table.c's rows are made of, and the places of arguments in its tables.
+ */
+#ifndef TRAINYARD_NN_LAYERS_LAYER_ROWS_H
+#define TRAINYARD_NN_LAYERS_LAYER_ROWS_H
+
+#include "nn/layers/layer.h"
+
+enum { DENSE_UNITS = ARG_FIRST_OWN, DENSE_USE_BIAS };
+enum { DROPOUT_RATE = ARG_FIRST_OWN, DROPOUT_SEED };
+enum { RESCALING_SCALE = ARG_FIRST_OWN, RESCALING_OFFSET };
+enum { NORMALIZATION_INVERT = ARG_FIRST_OWN };
+enum { BATCHNORM_MOMENTUM = ARG_FIRST_OWN, BATCHNORM_EPSILON, BATCHNORM_CENTER, BATCHNORM_SCALE };
+enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
+enum { SLOPE = ARG_FIRST_OWN };
+
+typedef int layer_read_fn(struct layer *l, const struct node *config, struct err *e);
+typedef int layer_shape_fn(struct layer *l, const struct node *at, struct err *e);
+typedef void layer_variables_fn(struct layer *l);
+typedef void layer_config_fn(const struct layer *l, json_t *config);
+
+layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_read, elu_read, softmax_read,
+    dropout_read, normalization_read, batch_normalization_read;
+layer_shape_fn dense_shape, flatten_shape, reshape_shape, normalization_shape, batch_normalization_shape;
+layer_variables_fn dense_variables, normalization_variables, batch_normalization_variables;
+layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
+    normalization_config, batch_normalization_config;
+
+#endif

@@ -1,0 +1,45 @@
+/* loss - Keras's losses by name: values and gradients of one batch (keras/src/losses/losses.py).
+ *
+ * Data is rows x cols: cols is the last axis of the model's output, rows = examples times the axes between
+ * (Keras reduces the last axis to one loss a row). y_true is int32 [rows] for sparse losses, else float
+ * [rows, cols]. Probabilities are clipped to [1e-7, 1 - 1e-7] as Keras does. Immutable, thread-safe, never
+ * allocates after parse.
+ */
+#ifndef TRAINYARD_NN_LOSSES_LOSS_H
+#define TRAINYARD_NN_LOSSES_LOSS_H
+
+#include "codec/node.h"
+#include "nn/activation.h"
+#include "tensor/tensor.h"
+
+struct loss;
+
+/* A name (snake_case, class name, Keras's short forms mse, mae, ...) or any map node_named() accepts
+ * (from_logits, label_smoothing, delta, ...). reduction: only sum_over_batch_size (and null/"auto"), else
+ * refused. */
+MUST_USE int loss_parse(const struct node *n, struct loss **ret, struct err *e);
+void loss_free(struct loss *l);
+DEFINE_AUTO(loss, loss_free);
+
+const char *loss_name(const struct loss *l); /* "sparse_categorical_crossentropy" */
+bool loss_sparse(const struct loss *l);      /* labels are class numbers */
+bool loss_has_classes(const struct loss *l); /* labels say which class: as its number, or one number a class */
+json_t *loss_json(const struct loss *l);     /* what Keras's compile_config holds; new reference */
+/* Whether it can judge an output of this shape (without the batch axis): sparse and categorical losses
+ * need at least 2 classes. Message without place. */
+MUST_USE int loss_check(const struct loss *l, const struct shape *output, struct err *e);
+
+/* Sum over rows of weight[i] * loss_i (weight NULL: 1). With d_pred not NULL also
+ * d_pred = d(scale * that sum) / d y_pred. A label out of [0, cols) of a sparse loss makes the row's loss NaN. */
+double loss_eval(const struct loss *l, const void *y_true, const float *y_pred, const float *weight, size_t rows,
+                 size_t cols, float scale, float *d_pred);
+
+/* Fast and exact path for softmax + (sparse) categorical crossentropy and sigmoid + binary crossentropy (as
+ * Keras, which looks through the activation at the logits): */
+bool loss_fuses(const struct loss *l, const struct activation *last);
+/* As loss_eval, but from the input of the last activation: writes y_pred = last(logits) (may be the same
+ * memory), and d_logits = d(scale * sum) / d logits when not NULL. */
+double loss_eval_fused(const struct loss *l, const struct activation *last, const void *y_true, const float *logits,
+                       float *y_pred, const float *weight, size_t rows, size_t cols, float scale, float *d_logits);
+
+#endif

@@ -1,0 +1,228 @@
+/* Normalization and BatchNormalization over the last axis: data is (rows, channels). */
+#include "nn/layers/layer_rows.h"
+#include "nn/ops/ops.h"
+#include "tensor/kernel.h"
+
+/* ---- Normalization: y = (x - mean) / max(sqrt(variance), 1e-7); invert: y = x * that + mean ---- */
+
+enum { MEAN, VARIANCE };
+static const float SMALLEST_DEVIATION = 1e-7F; /* keras.backend.epsilon() */
+
+size_t op_normalization_scratch(const struct layer *l, size_t max_n UNUSED, bool training UNUSED)
+{
+    return 2 * (size_t)layer_channels(l);
+}
+
+/* y = a x + b for each channel; a and b in scratch. */
+static void normalization_line(const struct op_ctx *c, size_t channels, float *a, float *b)
+{
+    const struct values *given = c->l->values;
+    bool invert = c->l->arg[NORMALIZATION_INVERT] != 0;
+
+    for (size_t i = 0; i < channels; i++) {
+        float mean = given[MEAN].n > 0 ? given[MEAN].v[given[MEAN].n > 1 ? i : 0] : c->w[MEAN][i];
+        float variance = given[VARIANCE].n > 0 ? given[VARIANCE].v[given[VARIANCE].n > 1 ? i : 0] : c->w[VARIANCE][i];
+        float deviation = fmaxf(sqrtf(variance), SMALLEST_DEVIATION);
+        a[i] = invert ? deviation : 1.0F / deviation;
+        b[i] = invert ? mean : -mean;
+    }
+}
+
+static KERNEL void normalize(const float *x, const float *restrict a, const float *restrict b, float *y, size_t rows,
+                             size_t channels)
+{
+    for (size_t r = 0; r < rows; r++, x += channels, y += channels) {
+        KERNEL_LOOP
+        for (size_t i = 0; i < channels; i++)
+            y[i] = (x[i] + b[i]) * a[i]; /* the difference first: no cancellation when the mean is large */
+    }
+}
+
+void op_normalization_forward(const struct op_ctx *c)
+{
+    size_t channels = op_channels(c);
+    float *a = c->scratch, *b = c->scratch + channels;
+
+    normalization_line(c, channels, a, b);
+    if (c->l->arg[NORMALIZATION_INVERT] != 0)
+        kernel_affine_rows(c->x, a, b, c->y, op_rows_of(c), channels);
+    else
+        normalize(c->x, a, b, c->y, op_rows_of(c), channels);
+}
+
+static KERNEL void scale_rows(const float *x, const float *restrict a, float *y, size_t rows, size_t channels)
+{
+    for (size_t r = 0; r < rows; r++, x += channels, y += channels) {
+        KERNEL_LOOP
+        for (size_t i = 0; i < channels; i++)
+            y[i] = a[i] * x[i];
+    }
+}
+
+void op_normalization_backward(const struct op_ctx *c)
+{
+    if (c->dx != NULL)
+        scale_rows(c->dy, c->scratch, c->dx, op_rows_of(c), op_channels(c));
+}
+
+/* ---- BatchNormalization ----
+ * training:  mean, variance (population) of the batch;  inference: the moving ones
+ *   xhat = (x - mean) / sqrt(variance + epsilon);  y = gamma xhat + beta
+ * backward in training, N rows, inv = 1/sqrt(variance + epsilon):
+ *   dbeta = sum dy;  dgamma = sum dy xhat;  dx = gamma inv (dy - dbeta/N - xhat dgamma/N)
+ * otherwise mean and inv are constants: dx = gamma inv dy. */
+
+enum { ROWS_A_BLOCK = 256 };
+enum { S_MEAN, S_INV, S_A, S_B, S_SUM, S_DBETA, S_DGAMMA, SCRATCH_ROWS };
+
+struct batchnorm { /* places of this layer's variables; NULL where it has none */
+    const float *gamma, *beta, *moving_mean, *moving_variance;
+    float *dgamma, *dbeta, *batch_mean, *batch_variance;
+    bool batch; /* normalise by the batch: training, and not frozen */
+};
+
+static struct batchnorm batchnorm_parts(const struct op_ctx *c)
+{
+    struct batchnorm p = { .batch = c->training && c->l->trainable };
+    int i = 0;
+    if (c->l->arg[BATCHNORM_SCALE] != 0) {
+        p.gamma = c->w[i];
+        p.dgamma = c->g[i++];
+    }
+    if (c->l->arg[BATCHNORM_CENTER] != 0) {
+        p.beta = c->w[i];
+        p.dbeta = c->g[i++];
+    }
+    p.moving_mean = c->w[i];
+    p.batch_mean = c->g[i++];
+    p.moving_variance = c->w[i];
+    p.batch_variance = c->g[i];
+    return p;
+}
+
+size_t op_batch_normalization_scratch(const struct layer *l, size_t max_n UNUSED, bool training UNUSED)
+{
+    return (SCRATCH_ROWS + 2) * (size_t)layer_channels(l) + 1; /* floats, then doubles of column_means */
+}
+
+static float *part(const struct op_ctx *c, int which)
+{
+    return c->scratch + (size_t)which * op_channels(c);
+}
+
+/* Sums of f over rows: in float over blocks of rows, the blocks in double. The sums in double live behind the
+ * float parts of the scratch. */
+static double *wide_sums(const struct op_ctx *c)
+{
+    uintptr_t at = (uintptr_t)(c->scratch + (SCRATCH_ROWS * op_channels(c)));
+    return (double *)((at + sizeof(double) - 1) & ~(uintptr_t)(sizeof(double) - 1));
+}
+
+static KERNEL void sum_square_differences(const float *restrict x, const float *restrict mean, float *restrict out,
+                                          size_t rows, size_t channels)
+{
+    for (size_t i = 0; i < channels; i++)
+        out[i] = 0.0F;
+    for (size_t r = 0; r < rows; r++, x += channels) {
+        for (size_t i = 0; i < channels; i++)
+            out[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
+    }
+}
+
+/* out[i] = mean over rows of x, or of (x - mean)^2 when mean is given. */
+static void column_means(const struct op_ctx *c, const float *mean, float *out)
+{
+    size_t rows = op_rows_of(c), channels = op_channels(c);
+    double *total = wide_sums(c);
+    float *block = part(c, S_SUM);
+
+    for (size_t i = 0; i < channels; i++)
+        total[i] = 0;
+    for (size_t r = 0; r < rows; r += ROWS_A_BLOCK) {
+        const float *x = c->x + r * channels;
+        size_t here = MIN(rows - r, (size_t)ROWS_A_BLOCK);
+        if (mean == NULL)
+            kernel_sum_rows(x, block, here, channels);
+        else
+            sum_square_differences(x, mean, block, here, channels);
+        for (size_t i = 0; i < channels; i++)
+            total[i] += (double)block[i];
+    }
+    for (size_t i = 0; i < channels; i++)
+        out[i] = (float)(total[i] / (double)rows);
+}
+
+void op_batch_normalization_forward(const struct op_ctx *c)
+{
+    struct batchnorm p = batchnorm_parts(c);
+    size_t channels = op_channels(c);
+    float *mean = part(c, S_MEAN), *inv = part(c, S_INV), *a = part(c, S_A), *b = part(c, S_B);
+    float epsilon = (float)c->l->arg[BATCHNORM_EPSILON];
+
+    if (p.batch) {
+        column_means(c, NULL, mean);
+        column_means(c, mean, inv); /* the variance, for now */
+        if (p.batch_mean != NULL)
+            memcpy(p.batch_mean, mean, channels * sizeof(*mean));
+        if (p.batch_variance != NULL)
+            memcpy(p.batch_variance, inv, channels * sizeof(*inv));
+    } else {
+        memcpy(mean, p.moving_mean, channels * sizeof(*mean));
+        memcpy(inv, p.moving_variance, channels * sizeof(*inv));
+    }
+    for (size_t i = 0; i < channels; i++) {
+        inv[i] = 1.0F / sqrtf(inv[i] + epsilon);
+        a[i] = inv[i] * (p.gamma != NULL ? p.gamma[i] : 1.0F);
+        b[i] = (p.beta != NULL ? p.beta[i] : 0.0F) - mean[i] * a[i];
+    }
+    kernel_affine_rows(c->x, a, b, c->y, op_rows_of(c), channels);
+}
+
+/* dbeta = sum dy, dgamma = sum dy xhat, over rows */
+static KERNEL void sum_gradients(const float *restrict x, const float *restrict dy, const float *restrict mean,
+                                 const float *restrict inv, float *restrict dbeta, float *restrict dgamma, size_t rows,
+                                 size_t channels)
+{
+    for (size_t i = 0; i < channels; i++)
+        dbeta[i] = dgamma[i] = 0.0F;
+    for (size_t r = 0; r < rows; r++, x += channels, dy += channels) {
+        for (size_t i = 0; i < channels; i++) {
+            dbeta[i] += dy[i];
+            dgamma[i] += dy[i] * ((x[i] - mean[i]) * inv[i]);
+        }
+    }
+}
+
+/* dx = a (dy - mean_dy - xhat mean_dy_xhat) */
+static KERNEL void input_gradient(const struct op_ctx *c, const float *restrict mean, const float *restrict inv,
+                                  const float *restrict a, const float *restrict dbeta, const float *restrict dgamma,
+                                  size_t rows, size_t channels)
+{
+    const float *x = c->x, *dy = c->dy;
+    float *dx = c->dx, each = 1.0F / (float)rows;
+
+    for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels) {
+        KERNEL_LOOP
+        for (size_t i = 0; i < channels; i++)
+            dx[i] = a[i] * (dy[i] - each * dbeta[i] - (x[i] - mean[i]) * inv[i] * (each * dgamma[i]));
+    }
+}
+
+void op_batch_normalization_backward(const struct op_ctx *c)
+{
+    struct batchnorm p = batchnorm_parts(c);
+    size_t rows = op_rows_of(c), channels = op_channels(c);
+    float *dbeta = part(c, S_DBETA), *dgamma = part(c, S_DGAMMA);
+
+    sum_gradients(c->x, c->dy, part(c, S_MEAN), part(c, S_INV), dbeta, dgamma, rows, channels);
+    if (p.dgamma != NULL)
+        memcpy(p.dgamma, dgamma, channels * sizeof(*dgamma));
+    if (p.dbeta != NULL)
+        memcpy(p.dbeta, dbeta, channels * sizeof(*dbeta));
+    if (c->dx == NULL)
+        return;
+    if (p.batch)
+        input_gradient(c, part(c, S_MEAN), part(c, S_INV), part(c, S_A), dbeta, dgamma, rows, channels);
+    else
+        scale_rows(c->dy, part(c, S_A), c->dx, rows, channels);
+}

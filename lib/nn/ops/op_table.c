@@ -1,0 +1,36 @@
+#include "nn/ops/ops.h"
+
+/* A layer's own softmax or relu is all one op: its arguments are in l->activation. */
+#define ACTIVATION                                                                                                     \
+    {                                                                                                                  \
+        .forward = op_activation_forward, .backward = op_activation_backward, .view = op_activation_view,              \
+        .in_place = true, .tail = TAIL_INPUT                                                                           \
+    }
+
+const struct op_row op_rows[LAYER_COUNT] = {
+    [LAYER_DENSE] = { .forward = op_dense_forward,
+                      .backward = op_dense_backward,
+                      .scratch = op_dense_scratch,
+                      .tail = TAIL_OUTPUT },
+    [LAYER_FLATTEN] = { .view = op_always_view },
+    [LAYER_RESHAPE] = { .view = op_always_view },
+    [LAYER_ACTIVATION] = ACTIVATION,
+    [LAYER_RELU] = ACTIVATION,
+    [LAYER_LEAKY_RELU] = ACTIVATION,
+    [LAYER_ELU] = ACTIVATION,
+    [LAYER_SOFTMAX] = ACTIVATION,
+    [LAYER_DROPOUT] = { .forward = op_dropout_forward,
+                        .backward = op_dropout_backward,
+                        .scratch = op_dropout_scratch,
+                        .view = op_dropout_view,
+                        .in_place = true },
+    [LAYER_RESCALING] = { .forward = op_rescaling_forward, .backward = op_rescaling_backward, .in_place = true },
+    [LAYER_NORMALIZATION] = { .forward = op_normalization_forward,
+                              .backward = op_normalization_backward,
+                              .scratch = op_normalization_scratch,
+                              .in_place = true },
+    [LAYER_BATCH_NORMALIZATION] = { .forward = op_batch_normalization_forward,
+                                    .backward = op_batch_normalization_backward,
+                                    .scratch = op_batch_normalization_scratch,
+                                    .in_place = true },
+};

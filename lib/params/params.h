@@ -1,0 +1,106 @@
+/* params - a worker's or chief's view of the parameter vector, wherever it lives: on n ps over gRPC, or in a shard
+ * of this process. One table of operations, one conformance test for both.
+ *
+ * One params object belongs to one thread. It owns the local copy of the vector (params_vector), which params_pull
+ * and params_push refresh in place. Calls to the ps go out in parallel.
+ *
+ * Every message has a deadline: deadline_ms, and beside it the time that its bytes take at PARAMS_FLOOR_BYTES_A_MS. A
+ * message has at most 4 MiB of values (SEGMENT_MAX), with slots for Restore and Snapshot. So a deadline ends a call
+ * that does not move, and not one that moves slowly. A host that is gone is noticed sooner, by the keepalive of its
+ * connection (rpc/settings.c).
+ */
+#ifndef TRAINYARD_PARAMS_PARAMS_H
+#define TRAINYARD_PARAMS_PARAMS_H
+
+#include "shard/shard.h"
+
+enum { PARAMS_GRADIENTS = 2 };
+enum { PARAMS_FLOOR_BYTES_A_MS = 64 }; /* 64 kB/s: the slowest link that deadlines allow for */
+
+struct params;
+
+struct params_identity {
+    const char *job_uid, *sender; /* borrowed for the life of the object */
+    uint64_t incarnation;
+};
+/* hosts: "host:port" of each ps. layout and placement are borrowed. */
+struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
+                               const struct params_identity *id);
+/* Everything in `shard`, which uses the vector of this object (shard_use_vector is called here). */
+struct params *params_new_local(const struct layout *l, struct shard *shard, const struct params_identity *id);
+void params_free(struct params *p);
+DEFINE_AUTO(params, params_free);
+
+/* layout->vector floats, 64-byte aligned; valid until the next call that pulls or pushes. */
+float *params_vector(struct params *p);
+/* Memory for a gradient, of the same size and alignment. A push from it copies nothing where ps and worker share
+ * memory; a push of any other memory works, too. There are PARAMS_GRADIENTS, so that one can be filled while the other
+ * is in flight. Valid, with its content, until the next call with the same `which`. */
+MUST_USE int params_gradients(struct params *p, int which, float **ret, struct err *e);
+void params_set_generation(struct params *p, uint64_t generation);
+uint64_t params_generation(const struct params *p);
+uint64_t params_incarnation(const struct params *p); /* of the caller's process */
+
+/* Fetches all values. Errors name the ps: "ps-1 (host:port): ...". ERR_LOST/ERR_TIMEOUT: unreachable; ERR_NOT_READY:
+ * wait and ask again; ERR_FENCED: register with the chief again. */
+MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
+/* The same after a pull that failed: what it fetched is kept, as long as the generation is the same and every ps the
+ * same process. The parts then are of different moments. */
+MUST_USE int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e);
+
+/* Smallest and largest version of the segments in the vector, as the last pull or push brought them: the step of the
+ * values, when they are the same. */
+void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
+
+/* Pushes the gradients of an ordinal (a vector in the model's layout) to every ps and takes the new values. After an
+ * error the same call may be repeated (with the same grads, or by another worker): ps that had it answer success.
+ * A repetition sends only what is missing, within a generation and while every ps is the same process.
+ * Acks of another generation are dropped (ERR_FENCED). */
+struct push_result {
+    bool duplicate;      /* all ps had it */
+    int64_t staleness;   /* largest over segments: version at arrival minus version seen */
+    int64_t version_min; /* over all segments, after the push */
+};
+MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms,
+                         struct push_result *ret, struct err *e);
+/* The two halves of params_push, so that a worker can do something between them: at most one push is in flight.
+ * params_push_finish writes the vector. direct: nobody reads the vector before, so that a ps that shares memory may
+ * write it at once; else it stays as it is until then. */
+MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                               struct err *e);
+MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);
+/* Sends what is complete of a gradient that is still being computed: all messages that need only floats from `from` on.
+ * Again with a lower `from` as more is complete; params_push of the same ordinal and gradient then sends the rest.
+ * Answers are looked at by params_push alone, so that the vector stays as it is until then. Does nothing where a push
+ * is one message, or none. */
+void params_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms);
+/* The vector as it is now is what the next push's gradient will be computed from: call it before computing while a push
+ * is in flight, so that staleness is counted from there. Without it the newest values are meant. */
+void params_mark(struct params *p);
+
+/* Bytes that arrived, of all pulls and pushes: while it grows between two attempts, there is progress. */
+uint64_t params_moved(const struct params *p);
+/* Called by a pull or push that takes long, between its messages: since when, and "ps-1 (host:port): 12.0 MiB of
+ * 64.0 MiB pulled". Its error ends the call. */
+typedef int params_watch_fn(void *user, int64_t since_ms, const char *progress, struct err *e);
+void params_watch(struct params *p, params_watch_fn *watch, void *user);
+
+/* ---- what the chief asks; one ps at a time, but for params_describe ---- */
+/* Asks every ps at once, so that those that are away cost one deadline together. rets and errors have one element for
+ * each ps: the answer, or, where errors[ps].code is not ERR_NONE, why there is none. */
+void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
+/* What params_init and params_adopt tell the ps from now on: the learning rates of the chief's callbacks. Borrowed, and
+ * read by each of these calls. */
+void params_set_rates(struct params *p, const struct rates *rates);
+MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+/* data: values, then slots when with_slots. */
+MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                            const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                            struct err *e);
+MUST_USE int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
+                             struct shard_snapshot *ret, struct err *e);
+MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+
+#endif

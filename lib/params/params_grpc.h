@@ -1,0 +1,125 @@
+/* params_grpc - inside of the gRPC form of params/params.h: params_grpc.c moves the vector (pull, push), in parts and
+ * on several connections when a ps holds much; params_share.c pushes to
+ * a ps of this host through shared memory; params_ask.c has what the chief asks one ps at a time. */
+#ifndef TRAINYARD_PARAMS_PARAMS_GRPC_H
+#define TRAINYARD_PARAMS_PARAMS_GRPC_H
+
+#include "params/params_internal.h"
+#include "params/slot.h"
+#include "params/wire.h"
+
+struct part {            /* some consecutive segments of a ps: one message */
+    size_t first, count; /* in peer.segments */
+    size_t pull, push;   /* bytes */
+    int lane;
+    struct rpc_piece *pieces; /* of the gradient */
+    size_t npieces;
+    struct buf head;
+    struct rpc_call *call; /* in flight by gRPC, or */
+    int slot;              /* in flight through peer.slots[slot]; -1: it is not */
+    int64_t started_ms;
+    bool done; /* in the pull or push of now */
+};
+struct peer {
+    size_t index;
+    struct rpc_channel *channel;
+    int small_lane;       /* a connection without bulk, so that small calls need not wait behind it */
+    uint64_t incarnation; /* that answered first in this generation; 0: none did */
+    const struct segment_spec **segments;
+    size_t nsegments;
+    struct versions {
+        int64_t *v; /* [nsegments] */
+        bool known;
+    } now, marked, pushed; /* of the values in the vector; as params_mark saw them; what a push was computed from */
+    struct part *parts;
+    size_t nparts;
+    size_t push;         /* bytes of all parts */
+    size_t left, window; /* parts [0, left) were not started; parts in flight at most */
+    size_t in_flight, bytes_in_flight;
+    /* A ps of this host, see params_share.c: */
+    bool may_share;
+    size_t slots_at, slot_segments; /* bytes from the start of the memory; most segments of a part */
+    int nslots;
+    struct slot *slots[SLOTS_MAX]; /* NULL: nothing is shared now */
+    uint32_t asked[SLOTS_MAX];     /* number of the newest request */
+    bool busy[SLOTS_MAX];
+    bool doubtful;          /* a request stayed without an answer: the ps may still read or write the memory */
+    uint64_t shares_with;   /* incarnation of the process that serves the slots */
+    int64_t share_after_ms; /* when to try next */
+};
+struct remote {
+    struct params p;
+    struct peer *peers; /* [p.nps] */
+    /* All parts, those of different ps interleaved, the last first: the order in which they are started. */
+    struct request {
+        struct peer *peer;
+        struct part *part;
+    } * requests;
+    size_t nrequests;
+    /* Of the pull or push of now, or the last one: */
+    int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a part, beside the time of its bytes */
+    bool unfinished;                        /* it failed, and the parts that are done need not be asked for again */
+    size_t done, total;                     /* bytes */
+    const float *grads;
+    size_t from;               /* floats below are not complete: parts with them cannot be started */
+    bool early;                /* started by push_early, and not yet by push_start */
+    struct push_result result; /* of the parts that are done */
+    bool is_marked;            /* since the last push */
+    /* Memory for ps of this host, see params_share.c: */
+    struct memory *memory;                 /* NULL: there is none; it holds p.vector */
+    struct memory *lent[PARAMS_GRADIENTS]; /* what params_gradients gave a pointer into */
+    size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at,
+        memory_size;           /* bytes; the last gradient is for a copy */
+    size_t push_from, push_to; /* where gradients and values of the push of now lie */
+};
+
+/* How long bytes may take on the slowest link that is supported. */
+static inline int64_t params_floor_ms(size_t bytes)
+{
+    return (int64_t)(bytes / PARAMS_FLOOR_BYTES_A_MS);
+}
+static inline struct remote *remote_of(struct params *p)
+{
+    return (struct remote *)(void *)p;
+}
+void remote_header(const struct params *p, Trainyard__V1__Header *ret);
+/* "ps-1 (host:port): " before what went wrong. */
+int peer_error(const struct peer *peer, struct err *e);
+/* An answer must come from this generation, and from the process that answered first in it. */
+MUST_USE int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation,
+                        struct err *e);
+
+/* Errors of a long pull or push that its watch ends. */
+MUST_USE int remote_watch(const struct remote *r, const struct peer *peer, struct err *e);
+/* An answer to a push of a part: new versions of its segments. */
+MUST_USE int remote_pushed(struct remote *r, const struct request *j, const int64_t *versions, size_t n, bool duplicate,
+                           struct err *e);
+
+/* ---- params_share.c ---- */
+void share_setup(struct remote *r); /* once the peers are there */
+/* The most that any worker of the job would offer: all ps on one host. 0: nothing. */
+size_t share_most(const struct remote *r);
+void share_fini(struct remote *r);
+int share_gradients(struct params *p, int which, float **ret, struct err *e);
+/* Before a push: offers memory to ps of this host, replaces memory that is in doubt, finds a place for gradients. */
+void share_prepare(struct remote *r, bool direct);
+static inline bool peer_shares(const struct peer *peer)
+{
+    return peer->nslots > 0 && peer->slots[0] != NULL;
+}
+void share_start(struct remote *r, const struct request *j);
+/* Blocks until the answer or the deadline. */
+MUST_USE int share_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e);
+
+int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
+void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
+int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e);
+int remote_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                    struct err *e);
+int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+
+#endif

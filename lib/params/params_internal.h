@@ -1,0 +1,51 @@
+/* params_internal - the table of operations behind params/params.h: params_grpc.c and params_local.c fill one each. */
+#ifndef TRAINYARD_PARAMS_PARAMS_INTERNAL_H
+#define TRAINYARD_PARAMS_PARAMS_INTERNAL_H
+
+#include "params/params.h"
+
+struct params_ops { /* as the functions of the header that bear their names */
+    void (*free)(struct params *p);
+    void (*forget)(struct params *p); /* a new generation begins */
+    void (*mark)(struct params *p);
+    int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
+    void (*versions)(const struct params *p, int64_t *ret_min, int64_t *ret_max);
+    int (*gradients)(struct params *p, int which, float **ret, struct err *e);
+    /* direct: nobody reads the vector until push_finish */
+    int (*push_start)(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                      struct err *e);
+    void (*push_early)(struct params *p, int64_t ordinal, const float *grads, size_t from,
+                       int64_t deadline_ms); /* or NULL */
+    int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
+    void (*describe)(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
+    int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+    int (*adopt)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+    int (*restore)(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e);
+    int (*serve)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+    int (*snapshot)(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                    struct err *e);
+    int (*finish)(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+};
+
+struct params { /* the front part of what each form allocates */
+    const struct params_ops *ops;
+    const struct layout *layout;
+    struct params_identity id;
+    size_t nps;
+    uint64_t generation;
+    const struct rates *rates; /* see params_set_rates; never NULL */
+    float *vector;
+    float *gradients[PARAMS_GRADIENTS]; /* memory of params_own_gradients */
+    bool in_flight;                     /* a push was started and not finished */
+    uint64_t moved;                     /* see params_moved */
+    params_watch_fn *watch;
+    void *watch_user;
+};
+void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
+                  const struct params_identity *id); /* vector: zeroed memory */
+void params_release(struct params *p);
+/* Memory of the process for params_gradients, made when it is asked for first. */
+MUST_USE int params_own_gradients(struct params *p, int which, float **ret, struct err *e);
+
+#endif

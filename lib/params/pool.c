@@ -1,0 +1,235 @@
+#include "params/pool.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/thread.h"
+
+struct holder {
+    uint64_t caller;
+    size_t out, bytes;
+};
+struct pool {
+    struct mutex lock;
+    struct cond given;
+    size_t bytes_out, waiting;
+    struct pool_buffer *idle[POOL_KEEP];
+    size_t nidle, out;
+    struct holder *holders; /* the callers that have something */
+    size_t nholders;
+    bool closed;
+};
+
+struct pool *pool_new(void)
+{
+    struct pool *p = xcalloc(1, sizeof(*p));
+    mutex_init(&p->lock);
+    cond_init(&p->given);
+    return p;
+}
+
+static void buffer_free(struct pool_buffer *b)
+{
+    free(b->data);
+    free(b);
+}
+
+static void destroy(struct pool *p)
+{
+    for (size_t i = 0; i < p->nidle; i++)
+        buffer_free(p->idle[i]);
+    free(p->holders);
+    cond_fini(&p->given);
+    mutex_fini(&p->lock);
+    free(p);
+}
+
+void pool_free(struct pool *p)
+{
+    if (p == NULL)
+        return;
+    mutex_lock(&p->lock);
+    p->closed = true;
+    bool last = p->out == 0;
+    mutex_unlock(&p->lock);
+    if (last)
+        destroy(p);
+}
+
+/* The smallest idle buffer that is large enough and not wastefully large. */
+static struct pool_buffer *find(struct pool *p, size_t size)
+{
+    size_t best = p->nidle;
+    for (size_t i = 0; i < p->nidle; i++) {
+        size_t have = p->idle[i]->size;
+        if (have >= size && have / 4 <= size && (best == p->nidle || have < p->idle[best]->size))
+            best = i;
+    }
+    if (best == p->nidle)
+        return NULL;
+    struct pool_buffer *b = p->idle[best];
+    p->idle[best] = p->idle[--p->nidle];
+    return b;
+}
+
+static struct holder *holder_of(struct pool *p, uint64_t caller)
+{
+    for (size_t i = 0; i < p->nholders; i++)
+        if (p->holders[i].caller == caller)
+            return &p->holders[i];
+    return NULL;
+}
+
+static void hold(struct pool *p, uint64_t caller, size_t size)
+{
+    struct holder *h = caller != 0 ? holder_of(p, caller) : NULL;
+    if (caller == 0)
+        return;
+    if (h == NULL) {
+        p->holders = xrealloc(p->holders, (p->nholders + 1) * sizeof(*p->holders));
+        h = &p->holders[p->nholders++];
+        *h = (struct holder){ .caller = caller };
+    }
+    h->out++;
+    h->bytes += size;
+}
+
+static void let_go(struct pool *p, uint64_t caller, size_t size)
+{
+    struct holder *h = caller != 0 ? holder_of(p, caller) : NULL;
+    if (h == NULL)
+        return;
+    h->bytes -= size;
+    if (--h->out == 0)
+        *h = p->holders[--p->nholders];
+}
+
+/* NULL, or whose answers leave no room for another one. */
+static const char *who_fills(struct pool *p, size_t size, const struct pool_limit *limit)
+{
+    const struct holder *h = limit->caller != 0 ? holder_of(p, limit->caller) : NULL;
+    if (p->out > 0 && (p->bytes_out > limit->budget || size > limit->budget - p->bytes_out))
+        return "their callers";
+    if (h != NULL && (h->bytes > limit->share || size > limit->share - h->bytes))
+        return "this and other callers; this one has its share";
+    return NULL;
+}
+
+/* Under the lock. Takes the bytes of a reply out of the budget. */
+static int reserve(struct pool *p, size_t size, struct pool_limit limit, struct err *e)
+{
+    int64_t until = 0;
+    char out[32];
+    bool late = false;
+    for (const char *who; (who = who_fills(p, size, &limit)) != NULL;) {
+        if (late || limit.wait_ms == 0)
+            return err_set(e, ERR_NOT_READY, "%s of answers wait to be read by %s: ask again",
+                           str_bytes(p->bytes_out, out), who);
+        until = until == 0 ? clock_ms() + limit.wait_ms : until;
+        p->waiting++;
+        late = !cond_wait_until(&p->given, &p->lock, until);
+        p->waiting--;
+    }
+    p->out++;
+    p->bytes_out += size;
+    hold(p, limit.caller, size);
+    return 0;
+}
+
+/* Under the lock. What was reserved is free again. */
+static void release(struct pool *p, size_t size, uint64_t caller)
+{
+    let_go(p, caller, size);
+    p->out--;
+    p->bytes_out -= size;
+    if (p->waiting > 0)
+        cond_broadcast(&p->given);
+}
+
+int pool_reserve(struct pool *p, size_t size, struct pool_limit limit, struct err *e)
+{
+    MUTEX_GUARD(&p->lock);
+    return reserve(p, size, limit, e);
+}
+
+void pool_release(struct pool *p, size_t size, uint64_t caller)
+{
+    mutex_lock(&p->lock);
+    release(p, size, caller);
+    bool last = p->closed && p->out == 0;
+    mutex_unlock(&p->lock);
+    if (last)
+        destroy(p);
+}
+
+static int make(struct pool *p, size_t size, uint64_t caller, struct pool_buffer **ret, struct err *e)
+{
+    void *data;
+    if (mem_alloc(size, "a reply", &data, e) < 0) {
+        pool_release(p, size, caller);
+        return -1;
+    }
+    struct pool_buffer *b = xmalloc(sizeof(*b));
+    *b = (struct pool_buffer){ .pool = p, .size = size, .data = data };
+    *ret = b;
+    return 0;
+}
+
+int pool_take(struct pool *p, size_t size, struct pool_limit limit, struct pool_buffer **ret, struct err *e)
+{
+    struct pool_buffer *b;
+    {
+        MUTEX_GUARD(&p->lock);
+        if (reserve(p, size, limit, e) < 0)
+            return -1;
+        b = find(p, size);
+    }
+    if (b == NULL && make(p, size, limit.caller, &b, e) < 0)
+        return -1;
+    b->taken = size;
+    b->caller = limit.caller;
+    *ret = b;
+    return 0;
+}
+
+/* When all places are taken the smallest makes room: a large one is dearer to make. */
+static struct pool_buffer *keep(struct pool *p, struct pool_buffer *b)
+{
+    if (p->nidle < POOL_KEEP) {
+        p->idle[p->nidle++] = b;
+        return NULL;
+    }
+    size_t smallest = 0;
+    for (size_t i = 1; i < p->nidle; i++)
+        if (p->idle[i]->size < p->idle[smallest]->size)
+            smallest = i;
+    if (p->idle[smallest]->size >= b->size)
+        return b;
+    struct pool_buffer *out = p->idle[smallest];
+    p->idle[smallest] = b;
+    return out;
+}
+
+void pool_lend(struct pool_buffer *b)
+{
+    atomic_store_explicit(&b->lent, true, memory_order_release);
+}
+
+void pool_give(void *buffer)
+{
+    struct pool_buffer *b = buffer, *surplus;
+    if (b == NULL)
+        return;
+    (void)atomic_load_explicit(&b->lent, memory_order_acquire);
+    struct pool *p = b->pool;
+    mutex_lock(&p->lock);
+    size_t taken = b->taken;
+    uint64_t caller = b->caller;
+    surplus = keep(p, b);
+    release(p, taken, caller);
+    bool last = p->closed && p->out == 0;
+    mutex_unlock(&p->lock);
+    if (surplus != NULL)
+        buffer_free(surplus);
+    if (last)
+        destroy(p);
+}

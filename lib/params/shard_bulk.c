@@ -1,0 +1,112 @@
+/* Pull and push by messages. shard_share.c has the way through memory that a worker of this host shares. */
+#include "params/shard_service_internal.h"
+
+/* How much of answers may lie here that callers have not read yet: what 16 workers have in flight, by the size of the
+ * shard (params/params_grpc.c). Half of it is for pushes alone, so that callers that pull and do not read hold up no
+ * training; a push waits a little for room before it is refused, because its gradient would have to be sent again. One
+ * caller may have a quarter of each, which is at least twice what a worker has in flight: so one that is stopped, or
+ * means harm, does not keep the others from being served. */
+enum { PART_BYTES = 4 << 20, IN_FLIGHT_BYTES = 32 << 20, CALLERS = 16, SHARES = 4, PUSH_WAIT_MS = 200 };
+
+struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t caller)
+{
+    size_t one = MIN(MAX(sizes->shard, (size_t)PART_BYTES), (size_t)IN_FLIGHT_BYTES);
+    size_t budget = one * CALLERS / (push ? 1 : 2);
+    return (struct pool_limit){
+        .budget = budget, .wait_ms = push ? PUSH_WAIT_MS : 0, .caller = caller, .share = budget / SHARES
+    };
+}
+
+/* Room for an answer in a buffer of the pool: values, then a version for each segment. It goes with the reply and comes
+ * back when its bytes have left. */
+struct room {
+    struct shard_out out; /* first: make() gets a pointer to it */
+    struct pool *pool;
+    uint64_t caller;
+    bool push, no_values; /* what is answered */
+    size_t versions_seen; /* a push must have 0, or one for each segment */
+    struct pool_buffer *buffer;
+};
+
+static int make_room(struct shard_out *out, const struct shard_sizes *sizes, struct err *e)
+{
+    struct room *room = (struct room *)(void *)out;
+    size_t size = !room->push ? sizes->pull : room->no_values ? 0 : sizes->push;
+    size_t values = (size + 7) / 8 * 8, versions, bytes;
+    if (room->versions_seen != 0 && room->versions_seen != sizes->segments)
+        return err_set(e, ERR_INPUT, "a push with %zu versions for %zu segments", room->versions_seen, sizes->segments);
+    if (size_mul(sizes->segments, sizeof(int64_t), &versions, e) < 0 || size_add(values, versions, &bytes, e) < 0 ||
+        pool_take(room->pool, bytes, answers_limit(sizes, room->push, room->caller), &room->buffer, e) < 0)
+        return -1;
+    out->values = room->no_values ? NULL : room->buffer->data;
+    out->size = size;
+    out->versions = (int64_t *)(void *)((char *)room->buffer->data + values);
+    out->nversions = sizes->segments;
+    return 0;
+}
+
+static void send_room(const struct exchange *x, struct room *room)
+{
+    struct pool_buffer *buffer = TAKE(room->buffer);
+    if (room->out.values == NULL || room->out.size == 0) {
+        pool_give(buffer);
+        return;
+    }
+    pool_lend(buffer);
+    x->reply->pieces[x->reply->npieces++] =
+        (struct rpc_piece){ .data = room->out.values, .size = room->out.size, .done = pool_give, .user = buffer };
+}
+
+static void room_fini(struct room *room)
+{
+    pool_give(room->buffer);
+}
+DEFINE_AUTO_FINI(room, room_fini);
+
+int on_pull(const struct exchange *x, struct err *e)
+{
+    const Trainyard__V1__PullRequest *q = REQUEST(x, Trainyard__V1__PullRequest);
+    struct shard_caller who = exchange_caller(q->header);
+    AUTO_FINI(room) room = { .out.make = make_room, .pool = x->pool, .caller = rpc_message_caller(x->message) };
+    if (shard_pull(x->shard, &who, (struct shard_part){ q->first, q->count }, &room.out, e) < 0)
+        return -1;
+    Trainyard__V1__PullReply r = TRAINYARD__V1__PULL_REPLY__INIT;
+    r.incarnation = exchange_incarnation(x);
+    r.generation = who.generation;
+    r.n_versions = room.out.nversions;
+    r.versions = room.out.versions;
+    wire_pack(&r.base, &x->reply->head);
+    send_room(x, &room);
+    return 0;
+}
+
+int on_push(const struct exchange *x, struct err *e)
+{
+    const Trainyard__V1__PushRequest *q = REQUEST(x, Trainyard__V1__PushRequest);
+    struct shard_caller who = exchange_caller(q->header);
+    struct wire_walk walk;
+    struct bytes_in grads = wire_payload(x->message, &walk);
+    AUTO_FINI(room)
+    room = { .out.make = make_room,
+             .pool = x->pool,
+             .caller = rpc_message_caller(x->message),
+             .push = true,
+             .no_values = q->no_values,
+             .versions_seen = q->n_versions };
+    bool duplicate;
+    if (q->element > 1)
+        return err_set(e, ERR_REFUSED, "unsupported gradient element type %u; only float32 (1) is supported",
+                       q->element);
+    if (shard_push(x->shard, &who, (struct shard_part){ q->first, q->count }, q->ordinal,
+                   q->n_versions != 0 ? q->versions : NULL, &grads, &room.out, &duplicate, e) < 0)
+        return -1;
+    Trainyard__V1__PushReply r = TRAINYARD__V1__PUSH_REPLY__INIT;
+    r.incarnation = exchange_incarnation(x);
+    r.generation = who.generation;
+    r.duplicate = duplicate;
+    r.n_versions = room.out.nversions;
+    r.versions = room.out.versions;
+    wire_pack(&r.base, &x->reply->head);
+    send_room(x, &room);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* shard_service - a shard as gRPC methods (lib/rpc/parameters.proto). Replies carry values in buffers that are used
+ * again; a push is applied straight from the received slices. Thread-safe as rpc_server needs it.
+ */
+#ifndef TRAINYARD_PARAMS_SHARD_SERVICE_H
+#define TRAINYARD_PARAMS_SHARD_SERVICE_H
+
+#include "rpc/rpc.h"
+#include "shard/shard.h"
+
+enum { SHARD_METHODS = 8 };
+
+struct shard_service;
+struct shard_service *shard_service_new(struct shard *s); /* s is borrowed */
+/* After the server is gone. */
+void shard_service_free(struct shard_service *v);
+DEFINE_AUTO(shard_service, shard_service_free);
+/* For rpc_server_start(). */
+void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
+/* Whether workers of this host may push through shared memory (params/slot.h); true at first. */
+void shard_service_share(struct shard_service *v, bool allowed);
+size_t shard_service_shared(struct shard_service *v); /* so many workers do now */
+/* When the last request came, by clock_ms(); when the service was made if none did. */
+int64_t shard_service_heard_ms(const struct shard_service *v);
+
+#endif

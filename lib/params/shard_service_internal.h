@@ -1,0 +1,55 @@
+/* shard_service_internal - what the files of the service share: shard_service.c (the table, and what the chief asks)
+ * and shard_bulk.c (pull, push), shard_share.c (pushes through shared memory). */
+#ifndef TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
+#define TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "params/pool.h"
+#include "params/region.h"
+#include "params/shard_service.h"
+#include "params/wire.h"
+
+struct method;
+struct bound { /* what rpc_method.user points to */
+    struct shard_service *service;
+    const struct method *method;
+};
+struct shard_service {
+    struct shard *shard;
+    struct pool *pool;
+    atomic_bool share;
+    atomic_size_t share_max; /* bytes that a worker may offer, by the chief's word (Init) */
+    struct mutex shares_lock;
+    struct share *shares; /* a list, under the lock; shard_share.c */
+    atomic_int_fast64_t heard_ms;
+    struct bound bound[SHARD_METHODS];
+};
+/* A request, unpacked, and where its answer goes. */
+struct exchange {
+    struct shard_service *service;
+    struct shard *shard;
+    struct pool *pool;
+    const ProtobufCMessage *request;
+    const struct rpc_message *message;
+    struct rpc_reply *reply;
+};
+/* The request as the type that its row of the table says it has. */
+#define REQUEST(x, type) ((const type *)(const void *)(x)->request)
+
+struct shard_caller exchange_caller(const Trainyard__V1__Header *h);
+static inline uint64_t exchange_incarnation(const struct exchange *x)
+{
+    return shard_incarnation(x->shard);
+}
+
+/* How much of answers may wait to be read; for a push, or for what may come again at once. caller: rpc_message_caller,
+ * or 0 for a caller that has no limit of its own (the chief). */
+struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t caller);
+int on_pull(const struct exchange *x, struct err *e);
+int on_push(const struct exchange *x, struct err *e);
+int on_attach(const struct exchange *x, struct err *e);
+void shares_free(struct shard_service *v);
+
+#endif

@@ -1,0 +1,61 @@
+/* slot - one request and its answer between two processes of a host, in memory that both have mapped (params/region.h).
+ * A push through a slot costs two futex calls instead of a gRPC call; its gradients and values lie in the same memory.
+ *
+ * The client fills `request` and `versions`, then posts `asked`. The server waits for that, fills `answer` and
+ * `versions`, then posts `answered`. One request is under way at a time. Each side owns the other fields only between
+ * the two posts, but trusts nothing it reads there: the server takes a copy of the request before it checks it. So no
+ * field is a bool: a bool that another process has set to 7 is undefined behaviour.
+ *
+ * Both are one release: a server refuses another SLOT_VERSION, and the bytes then travel through gRPC.
+ */
+#ifndef TRAINYARD_PARAMS_SLOT_H
+#define TRAINYARD_PARAMS_SLOT_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* SLOT_VERSION: to be raised when the structures below or the codes of base/err.h change. */
+enum {
+    SLOT_VERSION = 1,
+    SLOT_ALIGNMENT = 64,
+    SLOT_TEXT_MAX = 240,
+    SLOTS_MAX = 4
+}; /* SLOTS_MAX: of a worker at one ps */
+
+struct slot_request { /* of trainyard.v1.PushRequest */
+    int64_t ordinal;
+    uint64_t generation;
+    uint64_t gradients_at, values_at; /* bytes from the start of the region: vectors in the model's layout */
+    uint32_t first, count;            /* segments of the ps */
+    uint8_t knows_versions;           /* 1: versions[] holds what the gradient was computed from */
+};
+struct slot_answer { /* of trainyard.v1.PushReply, or the error */
+    uint64_t incarnation, generation;
+    int32_t code; /* enum err_code */
+    uint8_t duplicate;
+    char text[SLOT_TEXT_MAX];
+};
+struct slot {
+    alignas(SLOT_ALIGNMENT) _Atomic uint32_t asked;    /* number of the newest request; a futex */
+    _Atomic uint32_t closed;                           /* the client gave the slot up */
+    alignas(SLOT_ALIGNMENT) _Atomic uint32_t answered; /* number of the newest answer; a futex */
+    alignas(SLOT_ALIGNMENT) struct slot_request request;
+    struct slot_answer answer;
+    int64_t versions[]; /* by segment of the request: seen, then new */
+};
+
+/* Bytes of a slot for requests of up to `segments` segments, a multiple of SLOT_ALIGNMENT. */
+size_t slot_size(size_t segments);
+/* Copies what the client asks; the copy does not change any more. */
+void slot_take(const struct slot *s, struct slot_request *ret);
+/* Publishes all that was written before, and wakes who waits for `word`. */
+void slot_post(_Atomic uint32_t *word, uint32_t number);
+/* Wakes who waits for `word` without changing it. */
+void slot_wake(_Atomic uint32_t *word);
+/* Blocks until `word` is no longer `old`, or somebody wakes it, or the time is over. True: it changed. */
+bool slot_wait(_Atomic uint32_t *word, uint32_t old, int64_t timeout_ms);
+
+#endif

@@ -1,0 +1,94 @@
+#include "rpc/watch.h"
+
+#include "base/clock.h"
+
+enum { AT_ONCE = 64 };
+
+void watch_init(struct watch *w)
+{
+    mutex_init(&w->lock);
+    cond_init(&w->changed);
+}
+
+void watch_add(struct watch *w, struct watched *c, grpc_call *call)
+{
+    MUTEX_GUARD(&w->lock);
+    c->call = call;
+    c->previous = NULL;
+    c->next = w->calls;
+    if (c->next != NULL)
+        c->next->previous = c;
+    w->calls = c;
+}
+
+void watch_remove(struct watch *w, struct watched *c)
+{
+    if (c->call == NULL)
+        return;
+    MUTEX_GUARD(&w->lock);
+    *(c->previous != NULL ? &c->previous->next : &w->calls) = c->next;
+    if (c->next != NULL)
+        c->next->previous = c->previous;
+    c->call = NULL;
+}
+
+/* References to calls whose time is over; each is found once. Under the lock. */
+static size_t find_late(const struct watch *w, grpc_call *ret[AT_ONCE])
+{
+    size_t n = 0;
+    int64_t now = clock_ms();
+    for (struct watched *c = w->calls; c != NULL && n < AT_ONCE; c = c->next) {
+        int64_t until = atomic_load_explicit(&c->until_ms, memory_order_relaxed);
+        if (until == 0 || now < until)
+            continue;
+        watch_until(c, 0);
+        grpc_call_ref(c->call);
+        ret[n++] = c->call;
+    }
+    return n;
+}
+
+/* Without the lock, since gRPC gives pieces of the answer back from within. */
+static void cancel_all(grpc_call *const calls[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        grpc_call_cancel_with_status(calls[i], GRPC_STATUS_DEADLINE_EXCEEDED, "the caller was too slow", NULL);
+        grpc_call_unref(calls[i]);
+    }
+}
+
+static void watch_loop(void *user)
+{
+    struct watch *w = user;
+    mutex_lock(&w->lock);
+    while (!w->stopping) {
+        grpc_call *late[AT_ONCE];
+        size_t n = find_late(w, late);
+        if (n > 0) {
+            mutex_unlock(&w->lock);
+            cancel_all(late, n);
+            mutex_lock(&w->lock);
+        }
+        if (n < AT_ONCE && !w->stopping)
+            cond_wait_until(&w->changed, &w->lock, clock_ms() + w->every_ms);
+    }
+    mutex_unlock(&w->lock);
+}
+
+int watch_start(struct watch *w, int64_t every_ms, struct err *e)
+{
+    w->every_ms = every_ms;
+    return thread_start(&w->thread, "rpc watch", watch_loop, w, e);
+}
+
+void watch_fini(struct watch *w)
+{
+    {
+        MUTEX_GUARD(&w->lock);
+        w->stopping = true;
+        cond_broadcast(&w->changed);
+    }
+    thread_join(&w->thread);
+    cond_fini(&w->changed);
+    mutex_fini(&w->lock);
+}

@@ -1,0 +1,161 @@
+/* shard - the segments one ps holds, and everything a ps may be asked: the inside of trainyard-ps, and, called
+ * directly, of single-machine training (params/params.h has the client for both).
+ *
+ * Each segment keeps (values, slots, version, applied set) under its own lock, so pushes apply in parallel, and a
+ * snapshot takes the four together. A push of an ordinal a segment has changes nothing.
+ *
+ *     shard_init -> LOADING -> shard_restore of each segment -> shard_serve -> SERVING -> shard_finish -> FINISHED
+ *
+ * Generations (design 4a): shard_init and shard_adopt raise it and return only when no call of an older generation is
+ * inside the shard, so what such a caller sends later is fenced and never applied. Thread-safe; calls block on segment
+ * locks only, init/adopt/serve/finish also until the calls inside have left. Memory for values and slots is made
+ * once, at Init.
+ */
+#ifndef TRAINYARD_SHARD_SHARD_H
+#define TRAINYARD_SHARD_SHARD_H
+
+#include "nn/optimizers/optimizer.h"
+#include "shard/applied.h"
+#include "shard/generation.h"
+#include "shard/layout.h"
+#include "shard/rates.h"
+
+enum { SHARD_UID_MAX = 64 };
+enum shard_state { SHARD_UNINITIALISED, SHARD_LOADING, SHARD_SERVING, SHARD_TERMINATING, SHARD_FINISHED };
+
+struct shard;
+/* incarnation: random, non-zero, of this process. */
+struct shard *shard_new(uint64_t incarnation);
+/* Only this job may use it (TRAINYARD_JOB_UID); without it the first Init decides. Before any other call. */
+void shard_set_job(struct shard *s, const char *job_uid);
+void shard_free(struct shard *s);
+DEFINE_AUTO(shard, shard_free);
+
+/* Who asks. A different job_uid than the one of Init is ERR_REFUSED; an older generation than the shard's is
+ * ERR_FENCED ("generation 3 is over, this is 4"); a newer one, outside Init, Adopt and Finish, is ERR_NOT_READY, and
+ * so is whatever needs a state that is not reached. After shard_finish all is ERR_REFUSED "the job has finished".
+ *
+ * A generation belongs to the chief that named it first (Init or Adopt). What only a chief asks - Init, Adopt, Restore,
+ * Serve, Snapshot, Finish - is ERR_FENCED when another incarnation asks it in that generation. */
+struct shard_caller {
+    const char *job_uid, *sender;
+    uint64_t generation;
+    uint64_t incarnation; /* of the caller's process */
+};
+
+uint64_t shard_incarnation(const struct shard *s);
+/* May this caller pull and push now? As shard_pull and shard_push judge it. */
+MUST_USE int shard_check(struct shard *s, const struct shard_caller *who, struct err *e);
+
+struct shard_info {
+    uint64_t incarnation, generation, layout_hash;
+    uint64_t chief; /* incarnation of the chief that named the generation; 0: none did, or not known */
+    enum shard_state state;
+    struct applied applied; /* intersection over its segments; shard_info_fini */
+    int64_t version_min, version_max;
+    uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns;
+    char job_uid[SHARD_UID_MAX];
+};
+void shard_describe(struct shard *s, struct shard_info *ret);
+/* The same without applied set and versions: looks at no segment, for whoever asks often. */
+void shard_brief(struct shard *s, struct shard_info *ret);
+size_t shard_bytes(struct shard *s); /* values and slots */
+void shard_info_fini(struct shard_info *i);
+DEFINE_AUTO_FINI(shard_info, shard_info_fini);
+
+/* segments: ascending ids. The same call again, in the same generation, changes nothing. */
+MUST_USE int shard_init(struct shard *s, const struct shard_caller *who, const char *optimizer_json,
+                        const struct segment_spec *segments, size_t n, uint64_t layout_hash, struct err *e);
+/* Keeps everything and moves to who->generation; ERR_NOT_READY unless it serves. */
+MUST_USE int shard_adopt(struct shard *s, const struct shard_caller *who, struct err *e);
+
+/* The learning rates that callbacks have set: from now on a batch is applied at the rate of its ordinal. After
+ * shard_init or shard_adopt, in the same generation. */
+MUST_USE int shard_set_rates(struct shard *s, const struct shard_caller *who, const struct rates *rates, struct err *e);
+
+/* A gather view of bulk bytes: next() yields consecutive ranges (1) or the end (0); they add up to size. */
+struct bytes_in {
+    int (*next)(void *user, const void **ret, size_t *ret_size);
+    void (*again)(void *user); /* next() begins with the first range again */
+    void *user;
+    size_t size;
+};
+/* Bytes that lie in one place. */
+struct one_range {
+    const void *data;
+    size_t size;
+    bool given;
+};
+struct bytes_in one_range(struct one_range *range);
+/* Sets one segment: values, then (with_slots) each slot; without, slots get the optimizer's initial values. */
+MUST_USE int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, bool with_slots,
+                           int64_t version, const struct applied *applied, struct bytes_in *payload, struct err *e);
+MUST_USE int shard_serve(struct shard *s, const struct shard_caller *who, struct err *e);
+
+/* Some of the segments a shard holds, counted in the order of Init: large shards are pulled and pushed in parts. */
+struct shard_part {
+    size_t first, count; /* count 0: all from first on */
+};
+struct shard_sizes {
+    size_t segments;   /* in the part */
+    size_t pull, push; /* bytes: of all of them, of all but CONST ones */
+    size_t shard;      /* bytes of a pull of the whole shard */
+};
+/* All 0 before Init. ERR_INPUT when the part reaches beyond the segments. */
+MUST_USE int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *ret, struct err *e);
+
+/* Room for what comes back, of exactly the sizes of the part (else ERR_NOT_READY: it was initialised anew). */
+struct shard_out {
+    float *values;     /* NULL: not wanted */
+    size_t size;       /* bytes of values */
+    int64_t *versions; /* NULL: not wanted; else one for each segment of the part */
+    size_t nversions;
+    /* NULL, or makes the room once the caller and the part are known to be good: fills what stands above. May fail. */
+    int (*make)(struct shard_out *out, const struct shard_sizes *sizes, struct err *e);
+};
+MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
+                        struct err *e);
+/* Applies the gradient bytes of one ordinal and copies the new values of the same segments out. seen: versions the
+ * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read straight from the
+ * received ranges. *ret_duplicate: every segment had it. Exactly once holds for each segment by itself.
+ * ERR_DIVERGED: a gradient is not finite; nothing of the push was applied. */
+MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
+                        const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate,
+                        struct err *e);
+/* The same with gradients and values where they lie in vectors of the model's layout: nothing is gathered or scattered.
+ */
+struct shard_vectors {
+    const float *grads;
+    float *values; /* NULL: not wanted */
+    size_t floats; /* in each */
+    bool trusted;  /* the caller has looked: all gradients are finite */
+};
+MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part,
+                                int64_t ordinal, const int64_t *seen, const struct shard_vectors *vectors,
+                                int64_t *versions, size_t nversions, bool *ret_duplicate, struct err *e);
+
+struct shard_snapshot { /* of one segment; data: values then slots, count floats each */
+    int64_t version;
+    struct applied applied;
+    int slots;
+    size_t count;
+    float *data; /* free()d by shard_snapshot_fini */
+};
+MUST_USE int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id, struct shard_snapshot *ret,
+                            struct err *e);
+void shard_snapshot_fini(struct shard_snapshot *s);
+DEFINE_AUTO_FINI(shard_snapshot, shard_snapshot_fini);
+
+void shard_terminating(struct shard *s); /* SIGTERM came: SERVING shows as TERMINATING, all else goes on */
+/* shard_terminating was called, and the chief has a snapshot of every segment: one taken since, or one that holds
+ * all that had been applied by then. */
+bool shard_saved(struct shard *s);
+/* Any generation that is not older will do, also in a shard that never was initialised. Again: success. */
+MUST_USE int shard_finish(struct shard *s, const struct shard_caller *who, struct err *e);
+
+/* Single machine: the values live in the caller's parameter vector (model layout) instead of memory of their own, so
+ * pulling costs nothing. Call before shard_init; vector outlives the shard. shard_vector: that vector or NULL. */
+void shard_use_vector(struct shard *s, float *vector);
+float *shard_vector(const struct shard *s);
+
+#endif

@@ -1,0 +1,394 @@
+/* Pull and push: the hot path of a ps. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "shard/shard_internal.h"
+#include "tensor/kernel.h"
+
+/* ---- floats out of bytes ---- */
+
+static bool more(struct float_reader *r)
+{
+    const void *p = NULL;
+    while (r->left == 0) {
+        if (r->in->next(r->in->user, &p, &r->left) != 1)
+            return false;
+        r->p = p;
+    }
+    return true;
+}
+
+static bool fill_stash(struct float_reader *r)
+{
+    for (size_t have = 0; have < sizeof(r->stash);) {
+        if (!more(r))
+            return false;
+        size_t n = MIN(sizeof(r->stash) - have, r->left);
+        memcpy(r->stash + have, r->p, n);
+        r->p += n;
+        r->left -= n;
+        have += n;
+    }
+    return true;
+}
+
+size_t floats_next(struct float_reader *r, size_t want, const void **ret)
+{
+    if (!more(r))
+        return 0;
+    if (r->left < sizeof(float)) {
+        *ret = r->stash;
+        return fill_stash(r) ? 1 : 0;
+    }
+    size_t n = MIN(want, r->left / sizeof(float));
+    *ret = r->p;
+    r->p += n * sizeof(float);
+    r->left -= n * sizeof(float);
+    return n;
+}
+
+bool floats_skip(struct float_reader *r, size_t n)
+{
+    const void *p;
+    for (size_t done = 0, got; done < n; done += got)
+        if ((got = floats_next(r, n - done, &p)) == 0)
+            return false;
+    return true;
+}
+
+bool floats_copy(struct float_reader *r, float *out, size_t n)
+{
+    const void *p;
+    for (size_t done = 0, got; done < n; done += got) {
+        if ((got = floats_next(r, n - done, &p)) == 0)
+            return false;
+        memcpy(out + done, p, got * sizeof(float));
+    }
+    return true;
+}
+
+static int range_next(void *user, const void **ret, size_t *ret_size)
+{
+    struct one_range *r = user;
+    if (r->given || r->size == 0)
+        return 0;
+    *ret = r->data;
+    *ret_size = r->size;
+    r->given = true;
+    return 1;
+}
+
+static void range_again(void *user)
+{
+    struct one_range *r = user;
+    r->given = false;
+}
+
+struct bytes_in one_range(struct one_range *range)
+{
+    return (struct bytes_in){ .next = range_next, .again = range_again, .user = range, .size = range->size };
+}
+
+/* ---- parts ---- */
+
+static int part_end(const struct shard *s, struct shard_part part, size_t *ret, struct err *e)
+{
+    if (part.first > s->n || part.count > s->n - part.first)
+        return err_set(e, ERR_INPUT, "segments %zu to %zu of %zu", part.first, part.first + part.count, s->n);
+    *ret = part.count == 0 ? s->n : part.first + part.count;
+    return 0;
+}
+
+static struct shard_sizes sizes_of(const struct shard *s, size_t first, size_t end)
+{
+    size_t pull_from = first < s->n ? s->segments[first].pull_at : s->pull_size;
+    size_t push_from = first < s->n ? s->segments[first].push_at : s->push_size;
+    return (struct shard_sizes){
+        .segments = end - first,
+        .shard = s->pull_size,
+        .pull = (end < s->n ? s->segments[end].pull_at : s->pull_size) - pull_from,
+        .push = (end < s->n ? s->segments[end].push_at : s->push_size) - push_from,
+    };
+}
+
+int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *ret, struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end = 0;
+    *ret = (struct shard_sizes){ 0 };
+    if (s->n == 0)
+        return 0;
+    if (part_end(s, part, &end, e) < 0)
+        return -1;
+    *ret = sizes_of(s, part.first, end);
+    return 0;
+}
+
+/* Makes the room if the caller wants that, and checks what is there. */
+static int find_room(struct shard_out *out, const struct shard_sizes *sizes, size_t bytes, struct err *e)
+{
+    if (out->make != NULL && out->make(out, sizes, e) < 0)
+        return -1;
+    if ((out->values != NULL && out->size != bytes) || (out->versions != NULL && out->nversions != sizes->segments))
+        return err_set(e, ERR_NOT_READY, "the ps was initialised again during the call; retry");
+    return 0;
+}
+
+/* ---- pull ---- */
+
+int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
+               struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    struct shard_sizes sizes = sizes_of(s, part.first, end);
+    if (find_room(out, &sizes, sizes.pull, e) < 0)
+        return -1;
+    float *to = out->values;
+    for (size_t i = part.first; i < end; i++) {
+        struct segment *g = &s->segments[i];
+        MUTEX_GUARD(&g->lock);
+        if (to != NULL) {
+            memcpy(to, g->values, segment_bytes(g));
+            to += g->spec.count;
+        }
+        if (out->versions != NULL)
+            out->versions[i - part.first] = g->state.t;
+    }
+    return 0;
+}
+
+/* ---- push ---- */
+
+/* v = v m + x (1 - m); x may lie at any address */
+static void move_average(float *restrict v, const unsigned char *restrict x, float m, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float xi;
+        memcpy(&xi, x + i * sizeof(xi), sizeof(xi));
+        v[i] = v[i] * m + xi * (1 - m);
+    }
+}
+
+/* So many floats are updated, then copied out while they are in the first cache. */
+enum { CHUNK = 1024 };
+
+struct push { /* one push on its way through the segments */
+    const struct optimizer *optimizer;
+    int64_t ordinal;
+    double rate;               /* that a callback has set for the ordinal; NaN: the optimizer's own */
+    struct float_reader grads; /* .in NULL: they lie in vectors.grads */
+    struct shard_vectors vectors;
+    float *out;             /* where the next values go when they do not go to vectors.values, or NULL */
+    struct opt_state begun; /* what step was made for: segments mostly agree */
+    struct opt_step step;
+    bool has_step;
+    size_t applied; /* segments that did not have it */
+    int64_t staleness;
+};
+
+static const struct opt_step *step_for(struct push *p, const struct segment *g)
+{
+    bool same = p->has_step && p->begun.t == g->state.t && memcmp(&p->begun.aux, &g->state.aux, sizeof(double)) == 0;
+    if (!same) {
+        if (isnan(p->rate))
+            optimizer_begin(p->optimizer, &g->state, &p->step);
+        else
+            optimizer_begin_at(p->optimizer, &g->state, p->rate, &p->step);
+        p->begun = g->state;
+        p->has_step = true;
+    }
+    return &p->step;
+}
+
+static void update(struct segment *g, const struct push *p, const struct opt_step *step, size_t at, const void *x,
+                   size_t n)
+{
+    if (step == NULL) {
+        move_average(g->values + at, x, g->spec.momentum, n);
+        return;
+    }
+    float *slots[OPTIMIZER_MAX_SLOTS] = { NULL };
+    for (int i = 0; i < g->nslots; i++)
+        slots[i] = g->slots[i] + at;
+    optimizer_apply(p->optimizer, step, g->values + at, slots, x, n);
+}
+
+/* The next gradients of a segment, at most a chunk of them; 0: they ended too soon. */
+static size_t next_grads(struct push *p, const struct segment *g, size_t at, const void **ret)
+{
+    size_t want = MIN(g->spec.count - at, (size_t)CHUNK);
+    if (p->grads.in != NULL)
+        return floats_next(&p->grads, want, ret);
+    *ret = p->vectors.grads + g->spec.offset + at;
+    return want;
+}
+
+/* Where the new values of a segment go, or NULL. */
+static float *values_to(const struct push *p, const struct segment *g)
+{
+    return p->vectors.values != NULL ? p->vectors.values + g->spec.offset : p->out;
+}
+
+static int apply(struct segment *g, struct push *p, struct err *e)
+{
+    const struct opt_step *step = g->spec.kind == VAR_TRAINABLE ? step_for(p, g) : NULL;
+    float *to = values_to(p, g);
+    const void *x = NULL;
+    for (size_t at = 0, n; at < g->spec.count; at += n) {
+        n = next_grads(p, g, at, &x);
+        if (n == 0)
+            return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
+        update(g, p, step, at, x, n);
+        if (to != NULL)
+            memcpy(to + at, g->values + at, n * sizeof(float));
+    }
+    if (step != NULL)
+        optimizer_end(p->optimizer, &g->state);
+    else
+        g->state.t++;
+    return 0;
+}
+
+static int pass_over(struct segment *g, struct push *p, struct err *e)
+{
+    float *to = values_to(p, g);
+    if (p->grads.in != NULL && !floats_skip(&p->grads, g->spec.count))
+        return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
+    if (to != NULL)
+        memcpy(to, g->values, segment_bytes(g));
+    return 0;
+}
+
+static int push_segment(struct segment *g, struct push *p, const int64_t *seen, int64_t *ret_version, struct err *e)
+{
+    MUTEX_GUARD(&g->lock);
+    int64_t from = seen != NULL ? *(const volatile int64_t *)seen : -1; /* read once: a worker may write it meanwhile */
+    int fresh = applied_add(&g->applied, p->ordinal, e);
+    if (fresh < 0)
+        return -1;
+    if (fresh == 1) {
+        p->applied++;
+        g->clean = false;
+        if (from >= 0)
+            p->staleness = MAX(p->staleness, g->state.t - from);
+    }
+    if (g->spec.kind == VAR_CONST) {
+        g->state.t += fresh;
+    } else {
+        if ((fresh == 1 ? apply(g, p, e) : pass_over(g, p, e)) < 0)
+            return -1;
+        if (p->out != NULL)
+            p->out += g->spec.count;
+    }
+    if (ret_version != NULL)
+        *ret_version = g->state.t;
+    return 0;
+}
+
+/* A push in parts counts once, with its first part. */
+static void count_push(struct shard *s, const struct push *p, size_t first, int64_t begun_ns)
+{
+    uint64_t staleness = (uint64_t)p->staleness;
+    atomic_fetch_add_explicit(&s->apply_ns, (uint64_t)(clock_ns() - begun_ns), memory_order_relaxed);
+    if (first != 0)
+        return;
+    if (p->applied == 0) {
+        atomic_fetch_add_explicit(&s->duplicates, 1, memory_order_relaxed);
+        return;
+    }
+    atomic_fetch_add_explicit(&s->pushes, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->staleness_sum, staleness, memory_order_relaxed);
+    uint_fast64_t old = atomic_load_explicit(&s->staleness_max, memory_order_relaxed);
+    while (staleness > old && !atomic_compare_exchange_weak(&s->staleness_max, &old, staleness))
+        ;
+}
+
+/* Under the gate, all checked. versions: one for each segment, or NULL. */
+static int push_part(struct shard *s, struct push *p, size_t first, size_t end, const int64_t *seen, int64_t *versions,
+                     bool *ret_duplicate, struct err *e)
+{
+    int64_t begun_ns = clock_ns();
+    p->optimizer = s->optimizer;
+    p->rate = rates_at(&s->rates, p->ordinal, (double)NAN);
+    for (size_t i = first; i < end; i++) {
+        size_t at = i - first;
+        if (push_segment(&s->segments[i], p, seen != NULL ? seen + at : NULL, versions != NULL ? versions + at : NULL,
+                         e) < 0)
+            return -1;
+    }
+    count_push(s, p, first, begun_ns);
+    *ret_duplicate = p->applied == 0;
+    return 0;
+}
+
+/* ---- what may be applied ---- */
+
+static bool bytes_finite(struct bytes_in *grads, size_t floats)
+{
+    struct float_reader r = { .in = grads };
+    const void *x = NULL;
+    bool finite = true;
+    for (size_t n; floats > 0 && finite && (n = floats_next(&r, floats, &x)) > 0; floats -= n)
+        finite = kernel_all_finite(x, n);
+    grads->again(grads->user);
+    return finite;
+}
+
+static bool vectors_finite(const struct shard *s, const struct shard_vectors *v, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++) {
+        const struct segment_spec *g = &s->segments[i].spec;
+        if (g->kind != VAR_CONST && !kernel_all_finite(v->grads + g->offset, g->count))
+            return false;
+    }
+    return true;
+}
+
+/* Looks at all gradients before the first is applied: they are read again from the cache. A worker looks, too, before
+ * it sends them; this is for what is between, and for other clients. With a loss scale (float16) such a push would be
+ * answered as skipped, and its ordinal marked; here is the place for that. */
+static int judge(bool finite, int64_t ordinal, struct err *e)
+{
+    if (finite)
+        return 0;
+    return err_set(e, ERR_DIVERGED, "a gradient of batch %lld is not finite: nothing of this push was applied",
+                   (long long)ordinal);
+}
+
+int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
+               const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate, struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    struct shard_sizes sizes = sizes_of(s, part.first, end);
+    if (grads->size != sizes.push)
+        return err_set(e, ERR_INPUT, "a push of %zu bytes for segments of %zu bytes", grads->size, sizes.push);
+    if (judge(bytes_finite(grads, sizes.push / sizeof(float)), ordinal, e) < 0 ||
+        find_room(out, &sizes, sizes.push, e) < 0)
+        return -1;
+    struct push p = { .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };
+    return push_part(s, &p, part.first, end, seen, out->versions, ret_duplicate, e);
+}
+
+int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
+                       const int64_t *seen, const struct shard_vectors *vectors, int64_t *versions, size_t nversions,
+                       bool *ret_duplicate, struct err *e)
+{
+    GATE_SHARED(s);
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    if (vectors->floats < s->vector_floats || nversions != end - part.first)
+        return err_set(e, ERR_INPUT, "a push of vectors of %zu floats and %zu versions: its segments need %zu and %zu",
+                       vectors->floats, nversions, s->vector_floats, end - part.first);
+    if (judge(vectors->trusted || vectors_finite(s, vectors, part.first, end), ordinal, e) < 0)
+        return -1;
+    struct push p = { .ordinal = ordinal, .vectors = *vectors };
+    return push_part(s, &p, part.first, end, seen, versions, ret_duplicate, e);
+}

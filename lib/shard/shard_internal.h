@@ -1,0 +1,92 @@
+/* shard_internal - what the files of the shard share: shard.c (life and generations), shard_apply.c (pull, push),
+ * shard_store.c (restore, snapshot).
+ *
+ * The gate: every call that touches segments holds it shared, what changes generation, state or the segments
+ * themselves holds it exclusively. Writers come first, or a stream of pushes would keep a new chief out for ever.
+ */
+#ifndef TRAINYARD_SHARD_SHARD_INTERNAL_H
+#define TRAINYARD_SHARD_SHARD_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "shard/shard.h"
+
+struct segment {
+    struct segment_spec spec;
+    struct mutex lock;
+    /* under lock: */
+    float *values, *slots[OPTIMIZER_MAX_SLOTS];
+    struct opt_state state; /* state.t is the version */
+    struct applied applied;
+    bool restored;
+    bool clean; /* nothing was applied since the last snapshot or restore */
+    bool saved; /* it was clean at, or since, shard_terminating */
+    /* fixed: */
+    int nslots;
+    size_t pull_at, push_at; /* bytes of pull and push before this segment */
+    void *memory;
+};
+
+struct shard {
+    pthread_rwlock_t gate;
+    uint64_t incarnation;
+    float *vector;
+    /* under the gate: */
+    char job_uid[SHARD_UID_MAX];
+    uint64_t generation, layout_hash;
+    uint64_t chief;         /* incarnation of the chief that the generation belongs to */
+    enum shard_state state; /* never SHARD_TERMINATING: that is SERVING and terminating */
+    bool terminating;
+    char *optimizer_json;
+    struct optimizer *optimizer;
+    struct rates rates; /* of the chief's callbacks */
+    struct segment *segments;
+    size_t n, pull_size, push_size;
+    size_t vector_floats; /* the vector is at least as long as its segments need */
+    atomic_uint_fast64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns;
+};
+
+static inline void gate_leave_(pthread_rwlock_t **gate)
+{
+    pthread_rwlock_unlock(*gate);
+}
+static inline pthread_rwlock_t *gate_shared_(struct shard *s)
+{
+    pthread_rwlock_rdlock(&s->gate);
+    return &s->gate;
+}
+static inline pthread_rwlock_t *gate_exclusive_(struct shard *s)
+{
+    pthread_rwlock_wrlock(&s->gate);
+    return &s->gate;
+}
+#define GATE_SHARED(s)    __attribute__((cleanup(gate_leave_), unused)) pthread_rwlock_t *gate_ = gate_shared_(s)
+#define GATE_EXCLUSIVE(s) __attribute__((cleanup(gate_leave_), unused)) pthread_rwlock_t *gate_ = gate_exclusive_(s)
+
+/* All under the gate. The caller's job and generation are those of the shard, and its state is `state`. */
+MUST_USE int shard_admit(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e);
+MUST_USE int shard_find(struct shard *s, uint32_t id, struct segment **ret, struct err *e);
+/* The same for what only the chief asks: the generation must be the caller's own. */
+MUST_USE int shard_admit_chief(const struct shard *s, const struct shard_caller *who, enum shard_state state,
+                               struct err *e);
+static inline size_t segment_bytes(const struct segment *g)
+{
+    return g->spec.count * sizeof(float);
+}
+
+/* Walks bytes as floats, wherever the ranges are cut. */
+struct float_reader {
+    struct bytes_in *in;
+    const unsigned char *p;
+    size_t left;
+    unsigned char stash[sizeof(float)]; /* a float cut by the end of a range */
+};
+/* The next floats that lie together, at most want (> 0): how many, and where (any alignment; valid until the next
+ * call). 0: the bytes ended too soon. */
+size_t floats_next(struct float_reader *r, size_t want, const void **ret);
+MUST_USE bool floats_skip(struct float_reader *r, size_t n);
+MUST_USE bool floats_copy(struct float_reader *r, float *out, size_t n);
+
+#endif

@@ -1,0 +1,80 @@
+/* Segments from and to checkpoints. */
+#include <string.h>
+
+#include "shard/shard_internal.h"
+
+static const int64_t VERSION_MAX = INT64_MAX / 2; /* far below overflow */
+
+static void initial_slots(const struct shard *s, struct segment *g)
+{
+    for (int i = 0; i < g->nslots; i++) {
+        float v = optimizer_slot_init(s->optimizer, i);
+        for (size_t j = 0; j < g->spec.count; j++)
+            g->slots[i][j] = v;
+    }
+}
+
+static int load(const struct shard *s, struct segment *g, bool with_slots, struct bytes_in *payload, struct err *e)
+{
+    struct float_reader r = { .in = payload };
+    bool whole = floats_copy(&r, g->values, g->spec.count);
+    for (int i = 0; whole && with_slots && i < g->nslots; i++)
+        whole = floats_copy(&r, g->slots[i], g->spec.count);
+    if (!whole)
+        return err_set(e, ERR_INTERNAL, "a restore ended within segment %u", g->spec.id);
+    if (!with_slots)
+        initial_slots(s, g);
+    return 0;
+}
+
+int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, bool with_slots, int64_t version,
+                  const struct applied *applied, struct bytes_in *payload, struct err *e)
+{
+    GATE_SHARED(s);
+    struct segment *g;
+    if (shard_admit_chief(s, who, SHARD_LOADING, e) < 0 || shard_find(s, id, &g, e) < 0)
+        return -1;
+    if (version < 0 || version > VERSION_MAX)
+        return err_set(e, ERR_INPUT, "segment %u: version %lld is out of range", id, (long long)version);
+    size_t parts = 1 + (with_slots ? (size_t)g->nslots : 0);
+    if (payload->size != parts * segment_bytes(g))
+        return err_set(e, ERR_INPUT, "segment %u: %zu bytes instead of %zu x %zu", id, payload->size, parts,
+                       segment_bytes(g));
+
+    MUTEX_GUARD(&g->lock);
+    g->restored = false;
+    if (load(s, g, with_slots, payload, e) < 0)
+        return -1;
+    optimizer_seek(s->optimizer, version, &g->state);
+    g->state.t = version;
+    applied_copy(&g->applied, applied);
+    g->restored = g->clean = true;
+    return 0;
+}
+
+int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id, struct shard_snapshot *ret,
+                   struct err *e)
+{
+    GATE_SHARED(s);
+    struct segment *g;
+    void *memory;
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0 ||
+        mem_alloc((size_t)(1 + g->nslots) * segment_bytes(g), "a snapshot", &memory, e) < 0)
+        return -1;
+
+    MUTEX_GUARD(&g->lock);
+    *ret = (struct shard_snapshot){ .version = g->state.t, .slots = g->nslots, .count = g->spec.count, .data = memory };
+    applied_copy(&ret->applied, &g->applied);
+    memcpy(ret->data, g->values, segment_bytes(g));
+    for (int i = 0; i < g->nslots; i++)
+        memcpy(ret->data + (size_t)(i + 1) * g->spec.count, g->slots[i], segment_bytes(g));
+    g->clean = g->saved = true;
+    return 0;
+}
+
+void shard_snapshot_fini(struct shard_snapshot *s)
+{
+    applied_fini(&s->applied);
+    free(s->data);
+    *s = (struct shard_snapshot){ 0 };
+}

@@ -1,0 +1,114 @@
+# How things are built: every lib/<name>/*.c goes into $(BUILD)/lib<name>.a, *.proto in lib/rpc through
+# protoc-c, a program is all .c files of its folder, a unit test links its own layer and those above it.
+# V=1 shows whole command lines.
+Q        = $(if $(V),,@echo "  $(1)" $(2);)
+PROTOS  := $(wildcard lib/rpc/*.proto)
+GEN_C   := $(patsubst lib/rpc/%.proto,$(BUILD)/gen/rpc/%.pb-c.c,$(PROTOS))
+GEN_H   := $(GEN_C:.c=.h)
+src_of   = $(wildcard lib/$1/*.c lib/$1/*/*.c)
+obj_of   = $(patsubst %.c,$(BUILD)/obj/%.o,$1)
+LIB_A   := $(foreach l,$(LIBS),$(BUILD)/lib$l.a)
+.SECONDARY: $(GEN_C) $(GEN_H)
+# $(call above,nn) = nn and what it may use
+above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eval seen := 1))$(if $(seen),$l)))
+
+# Services are for other languages' generators: protobuf-c's stubs would be dead code, and clash with method names.
+# All at once (&:), because each file includes common.proto: one job must not rewrite what another reads.
+$(GEN_C) $(GEN_H) &: $(PROTOS)
+	@mkdir -p $(BUILD)/gen/rpc $(BUILD)/proto/rpc
+	@for p in $(PROTOS); do sed '/^service /,/^}/d' $$p > $(BUILD)/proto/rpc/$$(basename $$p); done
+	@protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(PROTOS:lib/%=$(BUILD)/proto/%)
+
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(call Q,CC  ,$<)$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
+
+# Kernels: inner loops that vectorise; see KERNEL in tensor/kernel.h.
+$(BUILD)/obj/lib/tensor/%.o $(BUILD)/obj/lib/nn/%.o $(BUILD)/obj/lib/data/convert.o: OPT += $(KERNEL_OPT)
+$(BUILD)/bench/bench_step: private OPT += $(KERNEL_OPT)
+
+$(BUILD)/obj/%.o: %.c | $(GEN_H)
+	@mkdir -p $(@D)
+	$(call Q,CC  ,$<)$(CC) $(CFLAGS_ALL) -c $< -o $@
+
+define lib_rule
+$(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(if $(filter rpc,$1),$(patsubst lib/rpc/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS)))
+	@rm -f $$@
+	@ar rcsD $$@ $$^
+endef
+$(foreach l,$(LIBS),$(eval $(call lib_rule,$l)))
+
+define program_rule
+$(BUILD)/bin/$2: $(call obj_of,$(wildcard $1/*.c)) $(LIB_A)
+	@mkdir -p $$(@D)
+	$$(call Q,LINK,$$@)$(CC) $(LDFLAGS_ALL) -o $$@ $(call obj_of,$(wildcard $1/*.c)) $(LIB_A) $$(LDLIBS_ALL)
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(firstword $(subst :, ,$p)),$(lastword $(subst :, ,$p)))))
+
+# Every source compiled, nothing linked: for an architecture whose libraries are not here.
+OBJECTS := $(call obj_of,$(foreach l,$(LIBS),$(call src_of,$l)) $(wildcard $(addsuffix /*.c,$(OPERATOR_DIRS) $(foreach p,$(PROGRAMS),$(firstword $(subst :, ,$p))))))
+objects: $(OBJECTS) $(patsubst lib/rpc/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
+.PHONY: objects
+
+# test/unit/<lib>/test_x.c links lib<lib>.a and the libraries it may use, plus test/unit/check_main.c
+define unit_rule
+$(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c test/unit/check_main.c $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
+	@mkdir -p $$(@D)
+	$$(call Q,TEST,$$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$(filter %.c,$$^) $$(filter %.a,$$^) $$(shell pkg-config --libs check) $$(LDLIBS_ALL)
+endef
+$(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
+
+# cli/ is a program, not a library: test/unit/cli/test_x.c links its objects but main, and every library
+CLI_OBJ := $(call obj_of,$(filter-out cli/main.c,$(wildcard cli/*.c)))
+$(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c test/unit/check_main.c $(CLI_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(CLI_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
+
+# ps/ likewise
+PS_OBJ := $(call obj_of,$(filter-out ps/main.c,$(wildcard ps/*.c)))
+$(BUILD)/test/unit/ps/test_%: test/unit/ps/test_%.c test/unit/check_main.c $(PS_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(PS_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
+
+# operator/ likewise, with its folders: test/unit/operator/FOLDER/test_x.c and test/bench/operator/x.c link its objects but main;
+# the unit tests also test/fake/*.c
+OPERATOR_OBJ := $(call obj_of,$(filter-out operator/main.c,$(wildcard $(addsuffix /*.c,$(OPERATOR_DIRS)))))
+$(BUILD)/bin/trainyard-operator: $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(LDFLAGS_ALL) -o $@ $(call obj_of,operator/main.c) $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+FAKE_OBJ := $(call obj_of,$(wildcard test/fake/*.c))
+$(BUILD)/test/unit/operator/%: test/unit/operator/%.c test/unit/check_main.c $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $(filter %.c,$^) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A) $(shell pkg-config --libs check) $(LDLIBS_ALL)
+$(BUILD)/test/operator/%: test/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+$(BUILD)/bench/operator/%: test/bench/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+
+# The fuzz targets of the operator's rooms link its objects.
+$(foreach x,kubeconfig operator progress watch,$(BUILD)/fuzz/fuzz_$x): $(BUILD)/fuzz/%: test/fuzz/%.c $(OPERATOR_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
+
+# tools/x.c, test/bench/bench_x.c, test/tools/x.c, test/fault/x.c, test/attack/x.c and test/fuzz/fuzz_x.c (FLAVOUR=fuzz) link everything.
+define single_rule
+$(BUILD)/$2/%: $1/%.c $(LIB_A)
+	@mkdir -p $$(@D)
+	$$(call Q,LINK,$$@)$(CC) $$(CFLAGS_ALL) -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $(LIB_A) $$(LDLIBS_ALL)
+endef
+$(foreach d,bench tools fuzz fault attack,$(eval $(call single_rule,test/$d,$d)))
+$(eval $(call single_rule,tools,tools))
+
+# test/interop/x.c: also the command line's objects, for the curves of event files.
+$(BUILD)/interop/%: test/interop/%.c $(CLI_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(CLI_OBJ) $(LIB_A) $(LDLIBS_ALL)
+
+# test/server/test_server.c is linked statically: its image holds nothing else.
+$(BUILD)/server/test_server: test/server/test_server.c $(BUILD)/libcodec.a $(BUILD)/libbase.a
+	@mkdir -p $(@D)
+	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d -static -o $@ $(filter %.c %.a,$^) -ljansson -lm -lpthread
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,332 @@
+/* hostile_rpc - a client of the replicas of a job that does what no worker does, for tests.
+ *
+ *   half-open HOST:PORT METHOD N SECONDS   N calls whose message never comes; says how many the server ended
+ *   unread HOST:PORT N SECONDS             N pulls of a whole ps that are not read, CALLS_OF_CONNECTION on a connection
+ *   pull HOST:PORT                         one pull of a whole ps, which is read
+ *   nan HOST:PORT                          a pull, then a push of NaN for a later batch
+ *   generation HOST:PORT ps|chief          Init, or Register, with generation 2^64 - 1
+ *   held HOST:PORT N                       a Heartbeat that holds N ranges
+ *   share HOST:PORT BYTES                  shared memory of that size, then slots beyond the end of a small one
+ *   connections HOST:PORT N SECONDS        N connections that say nothing
+ *
+ * Prints what was answered: "ok", or the code and the message. Ends with its parent. */
+#include <arpa/inet.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "coord/coord_service.h"
+#include "params/region.h"
+#include "params/slot.h"
+#include "params/wire.h"
+#include "rpc/coordinator.pb-c.h"
+#include "rpc/status.h"
+
+enum { CALL_MS = 10000, ANSWER_MAX = 256 << 20, CALLS_MAX = 1000, CALLS_OF_CONNECTION = 20 };
+
+static void die(const char *what)
+{
+    fprintf(stderr, "hostile_rpc: %s\n", what);
+    exit(1);
+}
+
+static int tell(int rc, const struct err *e)
+{
+    if (rc < 0)
+        printf("%s %s\n", rpc_error_name(e->code), e->msg);
+    else
+        printf("ok\n");
+    return 0;
+}
+
+/* ---- calls in form ---- */
+
+static int ask(const char *target, const char *path, const ProtobufCMessage *q, const struct rpc_piece *piece,
+               struct rpc_message **ret, struct err *e)
+{
+    AUTO(rpc_channel) *c = rpc_channel_new(target, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
+    AUTO_FINI(buf) head = BUF_INIT;
+    wire_pack(q, &head);
+    return rpc_unary(c, path, head.data, head.len, piece, piece != NULL, CALL_MS, ret, e);
+}
+
+/* What a ps tells everybody. */
+static void look(const char *target, Trainyard__V1__DescribeReply **ret)
+{
+    Trainyard__V1__DescribeRequest q = TRAINYARD__V1__DESCRIBE_REQUEST__INIT;
+    AUTO(rpc_message) *m = NULL;
+    ProtobufCMessage *answer = NULL;
+    struct err e;
+    if (ask(target, wire_method(PS_DESCRIBE), &q.base, NULL, &m, &e) < 0 ||
+        wire_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, &e) < 0)
+        die(e.msg);
+    *ret = (Trainyard__V1__DescribeReply *)(void *)answer;
+}
+
+static Trainyard__V1__Header header_of(const Trainyard__V1__DescribeReply *ps)
+{
+    Trainyard__V1__Header h;
+    trainyard__v1__header__init(&h);
+    h.job_uid = ps->job_uid;
+    h.generation = ps->generation;
+    h.sender = wire_text("worker-99");
+    h.incarnation = 99;
+    return h;
+}
+
+static int pull(const char *target)
+{
+    Trainyard__V1__DescribeReply *ps;
+    struct err e = { .msg = "" };
+    AUTO(rpc_message) *m = NULL;
+    look(target, &ps);
+    Trainyard__V1__Header h = header_of(ps);
+    Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
+    q.header = &h;
+    return tell(ask(target, wire_method(PS_PULL), &q.base, NULL, &m, &e), &e);
+}
+
+/* The first segment alone, so that its size is found by trying. */
+static int push_nan(const char *target)
+{
+    Trainyard__V1__DescribeReply *ps;
+    struct err e = { .msg = "" };
+    static float grads[SEGMENT_MAX / sizeof(float)];
+    look(target, &ps);
+    Trainyard__V1__Header h = header_of(ps);
+    Trainyard__V1__PullRequest pull = TRAINYARD__V1__PULL_REQUEST__INIT;
+    AUTO(rpc_message) *values = NULL, *m = NULL;
+    pull.header = &h;
+    pull.count = 1;
+    if (ask(target, wire_method(PS_PULL), &pull.base, NULL, &values, &e) < 0)
+        return tell(-1, &e);
+    Trainyard__V1__PushRequest q = TRAINYARD__V1__PUSH_REQUEST__INIT;
+    struct rpc_piece piece = { .data = grads, .size = rpc_message_payload_size(values) };
+    grads[piece.size / sizeof(float) - 1] = NAN;
+    q.header = &h;
+    q.count = 1;
+    q.ordinal = ps->applied->low_water + 100000;
+    return tell(ask(target, wire_method(PS_PUSH), &q.base, &piece, &m, &e), &e);
+}
+
+static int last_generation(const char *target, bool ps)
+{
+    struct err e = { .msg = "" };
+    AUTO(rpc_message) *m = NULL;
+    Trainyard__V1__Header h;
+    trainyard__v1__header__init(&h);
+    Trainyard__V1__WorkerRequest worker;
+    trainyard__v1__worker_request__init(&worker);
+    Trainyard__V1__InitRequest init;
+    trainyard__v1__init_request__init(&init);
+    Trainyard__V1__DescribeReply *known;
+    if (ps) {
+        look(target, &known);
+        h = header_of(known);
+    }
+    h.sender = wire_text("worker-0");
+    h.generation = UINT64_MAX;
+    worker.header = init.header = &h;
+    init.adopt = true;
+    return tell(ps ? ask(target, wire_method(PS_INIT), &init.base, NULL, &m, &e)
+                   : ask(target, coord_method_path(COORD_REGISTER), &worker.base, NULL, &m, &e),
+                &e);
+}
+
+static int hold(const char *target, size_t n)
+{
+    struct err e = { .msg = "" };
+    AUTO(rpc_message) *m = NULL;
+    Trainyard__V1__Header h;
+    trainyard__v1__header__init(&h);
+    Trainyard__V1__WorkerRequest q;
+    trainyard__v1__worker_request__init(&q);
+    auto_free int64_t *held = xcalloc(2 * n, sizeof(*held));
+    for (size_t i = 0; i < 2 * n; i++)
+        held[i] = 2 * (int64_t)i;
+    h.sender = wire_text("worker-0");
+    q.header = &h;
+    q.held = held;
+    q.n_held = 2 * n;
+    return tell(ask(target, coord_method_path(COORD_HEARTBEAT), &q.base, NULL, &m, &e), &e);
+}
+
+/* Memory of a worker of this host, which is sparse: it costs this process nothing. */
+static int offer(const char *target, Trainyard__V1__Header *h, size_t bytes, uint64_t slots_at)
+{
+    struct err e = { .msg = "" };
+    AUTO(region) *r = NULL;
+    AUTO(rpc_message) *m = NULL;
+    if (region_make(bytes, &r, &e) < 0)
+        die(e.msg);
+    Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
+    q.header = h;
+    q.pid = getpid();
+    q.fd = r->fd;
+    q.size = r->size;
+    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = REGION_NONCE };
+    q.slots_at = slots_at;
+    q.slots = 1;
+    q.slot_segments = 1;
+    q.slot_version = SLOT_VERSION;
+    return tell(ask(target, wire_method(PS_ATTACH), &q.base, NULL, &m, &e), &e);
+}
+
+static int share(const char *target, size_t bytes)
+{
+    Trainyard__V1__DescribeReply *ps;
+    look(target, &ps);
+    Trainyard__V1__Header h = header_of(ps);
+    offer(target, &h, bytes, REGION_START);
+    offer(target, &h, SLOT_ALIGNMENT, REGION_START + SLOT_ALIGNMENT);
+    return offer(target, &h, SLOT_ALIGNMENT, UINT64_MAX - SLOT_ALIGNMENT + 1);
+}
+
+/* ---- calls that stay open ---- */
+
+struct open_call {
+    grpc_call *call;
+    grpc_metadata_array initial, trailing;
+    grpc_status_code status;
+    grpc_slice details;
+};
+
+static grpc_channel *connect_to(const char *target)
+{
+    static char key[] = GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL;
+    grpc_arg arg = { .type = GRPC_ARG_INTEGER, .key = key, .value.integer = 1 };
+    grpc_channel_args args = { 1, &arg };
+    grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+    grpc_channel *c = grpc_channel_create(target, credentials, &args);
+    grpc_channel_credentials_release(credentials);
+    return c;
+}
+
+static void open_call(struct open_call *k, grpc_channel *c, grpc_completion_queue *queue, const char *path,
+                      grpc_byte_buffer *message)
+{
+    k->call = grpc_channel_create_call(c, NULL, GRPC_PROPAGATE_DEFAULTS, queue, grpc_slice_from_copied_string(path),
+                                       NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+    grpc_byte_buffer *copy = message != NULL ? grpc_byte_buffer_copy(message) : NULL; /* sending empties it */
+    grpc_metadata_array_init(&k->initial);
+    grpc_metadata_array_init(&k->trailing);
+    grpc_op send[] = { { .op = GRPC_OP_SEND_INITIAL_METADATA },
+                       { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = copy } };
+    grpc_op hear[] = {
+        { .op = GRPC_OP_RECV_INITIAL_METADATA, .data.recv_initial_metadata.recv_initial_metadata = &k->initial },
+        { .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+          .data.recv_status_on_client = { .trailing_metadata = &k->trailing,
+                                          .status = &k->status,
+                                          .status_details = &k->details } },
+    };
+    if (grpc_call_start_batch(k->call, send, message != NULL ? 2 : 1, NULL, NULL) != GRPC_CALL_OK ||
+        grpc_call_start_batch(k->call, hear, COUNT_OF(hear), k, NULL) != GRPC_CALL_OK)
+        die("a call cannot be begun");
+}
+
+/* Opens n calls, and counts those that the server ends within the time. */
+static int stay_open(const char *target, const char *path, grpc_byte_buffer *message, size_t n, int64_t seconds)
+{
+    static struct open_call calls[CALLS_MAX];
+    grpc_completion_queue *queue = grpc_completion_queue_create_for_next(NULL);
+    grpc_channel *channel = NULL;
+    size_t ended = 0;
+    for (size_t i = 0; i < MIN(n, (size_t)CALLS_MAX); i++) {
+        if (i % CALLS_OF_CONNECTION == 0)
+            channel = connect_to(target);
+        open_call(&calls[i], channel, queue, path, message);
+    }
+    printf("open\n");
+    fflush(stdout);
+    for (int64_t until = clock_ms() + seconds * 1000; ended < n && clock_ms() < until;) {
+        grpc_event event = grpc_completion_queue_next(
+            queue, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(100, GPR_TIMESPAN)), NULL);
+        bool one = event.type == GRPC_OP_COMPLETE && event.tag != NULL;
+        if (one && ++ended == 1) {
+            printf("the first call was refused or ended\n");
+            fflush(stdout);
+        }
+    }
+    printf("%zu of %zu calls were ended\n", ended, n);
+    fflush(stdout);
+    _exit(0); /* with all connections */
+}
+
+static int leave_unread(const char *target, size_t n, int64_t seconds)
+{
+    Trainyard__V1__DescribeReply *ps;
+    AUTO_FINI(buf) head = BUF_INIT;
+    look(target, &ps);
+    Trainyard__V1__Header h = header_of(ps);
+    Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
+    q.header = &h;
+    wire_pack(&q.base, &head);
+    grpc_slice bytes = grpc_slice_from_copied_buffer(head.data, head.len);
+    return stay_open(target, wire_method(PS_PULL), grpc_raw_byte_buffer_create(&bytes, 1), n, seconds);
+}
+
+static int be_silent(const char *target, size_t n, int64_t seconds)
+{
+    char host[32];
+    int port;
+    size_t made = 0;
+    struct rlimit limit;
+    struct sockaddr_in to = { .sin_family = AF_INET };
+    if (sscanf(target, "%31[0-9.]:%d", host, &port) != 2 || inet_pton(AF_INET, host, &to.sin_addr) != 1)
+        die("HOST:PORT");
+    to.sin_port = htons((uint16_t)port);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)!setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        made += fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0;
+    }
+    printf("%zu connections\n", made);
+    fflush(stdout);
+    clock_sleep_ms(seconds * 1000);
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *what = argv[1], *target = argv[2];
+    if (str_eq(what, "half-open") && argc == 6)
+        return stay_open(target, argv[3], NULL, strtoul(argv[4], NULL, 10), atoll(argv[5]));
+    if (str_eq(what, "unread") && argc == 5)
+        return leave_unread(target, strtoul(argv[3], NULL, 10), atoll(argv[4]));
+    if (str_eq(what, "pull") && argc == 3)
+        return pull(target);
+    if (str_eq(what, "nan") && argc == 3)
+        return push_nan(target);
+    if (str_eq(what, "generation") && argc == 4)
+        return last_generation(target, str_eq(argv[3], "ps"));
+    if (str_eq(what, "held") && argc == 4)
+        return hold(target, strtoul(argv[3], NULL, 10));
+    if (str_eq(what, "share") && argc == 4)
+        return share(target, strtoul(argv[3], NULL, 10));
+    if (str_eq(what, "connections") && argc == 5)
+        return be_silent(target, strtoul(argv[3], NULL, 10), atoll(argv[4]));
+    die("see the head of hostile_rpc.c");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        die("see the head of hostile_rpc.c");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    rpc_init();
+    return run(argc, argv);
+}

@@ -1,0 +1,19 @@
+#!/bin/bash
+# Attacks on the operator, against a real API server: huge jobs, hostile specs, objects of strangers, exhausted limits. Each test
+# is one attack. After it the operator must still serve other jobs, and what belongs to others must be untouched.
+# Tests named test_ have a namespace and an operator of their own and run beside each other; those named alone_ follow.
+# usage: operator.sh [NAME-PART]...
+# shellcheck disable=SC2154 # variables of the libraries
+# shellcheck source=test/operator/lib.sh
+. "$(dirname "$0")/../operator/lib.sh"
+for part in "$root"/test/attack/operator_*.sh; do
+    # shellcheck source=/dev/null
+    [ ! -e "$part" ] || . "$part"
+done
+cluster_up
+run_several "${BESIDE:-4}" test_ "$@"
+run_several 1 alone_ "$@"
+drop_gangs
+[ "${KEEP:-0}" = 1 ] || "$cluster" down --purge
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,186 @@
+# Attacks on limits: quotas that are too small, jobs that are too large, many at once.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables of the libraries
+
+small_trainjob() { # NAME WORKERS: its own image, a ps, a chief and workers
+    cat <<END
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: $1}
+spec:
+  replicaSpecs:
+    PS: {template: {spec: {containers: [{name: trainer, image: x, command: [x], resources: {requests: {cpu: 1m, memory: 1Mi}}}]}}}
+    Chief: {template: {spec: {containers: [{name: trainer, image: x, command: [x], resources: {requests: {cpu: 1m, memory: 1Mi}}}]}}}
+    Worker: {replicas: $2, template: {spec: {containers: [{name: trainer, image: x, command: [x], resources: {requests: {cpu: 1m, memory: 1Mi}}}]}}}
+END
+}
+
+three_pods_of() { eventually 60 "$1-chief-0 $1-ps-0 $1-worker-" names_without_index; } # whichever worker it is
+names_without_index() { names_of_pods | sed 's/worker-[0-9]*/worker-/'; }
+names_of_pods() { k get pods -o json | jq -r '[.items[] | .metadata.name] | sort | join(" ")'; }
+
+# The namespace has room for three of six pods: each time ps and chief get theirs, and the third is a worker.
+test_quota_of_three_pods() {
+    begin
+    may_be_forbidden=1
+    k create quota few --hard=pods=3 >/dev/null
+    want 60 quota few .status.hard.pods 3
+    local i
+    for i in 1 2 3 4; do
+        tfjob "tf$i" '' Worker=4 PS=1 Chief=1 | k apply -f - >/dev/null
+        three_pods_of "tf$i"
+        k delete tfjob "tf$i" >/dev/null
+        eventually 60 '' names_of_pods
+        want 60 quota few .status.used.pods 0
+        small_trainjob "tr$i" 4 | k apply -f - >/dev/null
+        three_pods_of "tr$i"
+        want_condition 60 trainjob "tr$i" ReplicaFailure 'True FailedCreate'
+        k delete trainjob "tr$i" >/dev/null
+        eventually 60 '' names_of_pods
+        want 60 quota few .status.used.pods 0
+    done
+}
+
+refused() { curl -fs "http://127.0.0.1:$metrics/metrics" | awk '/^rest_client_requests_total.*code="403".*method="POST"/ {n += $2} END {print n + 0}'; }
+# No service may be created: pods come all the same, and within twenty seconds the API server is asked some hundred times, not
+# thousands of times. The log has a line for each round. When there is room, all services come.
+test_quota_of_no_services() {
+    begin
+    may_be_forbidden=1
+    k create quota none --hard=services=0 >/dev/null
+    want 60 quota none .status.hard.services 0
+    tfjob big '' Worker=100 | k apply -f - >/dev/null
+    eventually 90 100 number_of pods
+    sleep 20 & wait $! # what is measured is what happens in that time
+    at_most "$(refused)" 120 "refused creates"
+    at_most "$(grep -c 'FailedCreateService' "$dir/operator.log")" 8 "lines in the log"
+    k delete quota none >/dev/null
+    eventually 120 100 number_of services
+}
+number_of() { k get "$1" -o name | wc -l; }
+
+test_soft_limit_of_descriptors_of_the_operator_is_raised() {
+    local limits='--nofile=64:4096'
+    begin
+    grep -q '^Max open files *4096 *4096' "/proc/$operator/limits" || problem "$(grep 'open files' "/proc/$operator/limits")"
+}
+
+# ---- large jobs ----
+
+LIMIT_KB=$((256 * 1024)) # the chart's memory limit
+# What the kernel then refuses is more of heap, threads' stacks and anonymous mappings together: the operator would end, as in its pod.
+HELD_TO="--data=$((LIMIT_KB * 1024))"
+is_held() { grep -q "^Max data size *$((LIMIT_KB * 1024)) " "/proc/$operator/limits" || problem "the operator is not held to the limit"; }
+peak_kb() { awk '/^VmHWM/ {print $2}' "/proc/$operator/status"; }
+model_job() { sed "s/name: digits}/name: $1}/; s/\(Worker: {replicas: \)[0-9]*/\1$2/; /^  storage:/d" "$root/deploy/examples/digits.yaml"; } # NAME WORKERS
+created_s() { k get pods -l trainyard.dev/job-name=large -o json | jq '[.items[].metadata.creationTimestamp | fromdate] | max - min'; }
+# number_reaches SECONDS N: pods of the namespace
+pods_reach() { wait_for "$1" number_is_at_least "$2" || problem "only $(number_of pods) of $2 pods"; }
+number_is_at_least() { [ "$(number_of pods)" -ge "$1" ]; }
+
+# bench_user: FILE with the rights of an admin, whose requests the API server's audit log keeps
+bench_user() { "$cluster" user bench-attack system:masters bench; }
+# audited RESOURCE NAME-PATTERN: when the API server had made these objects of the namespace, in ms of its clock, sorted
+audited() {
+    grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -r --arg r "$1" --arg p "$2" 'select(.verb == "create" and .objectRef.resource == $r and
+        .responseStatus.code < 300 and (.objectRef.name | test($p))) | .stageTimestamp | (.[0:19] + "Z" | fromdate) * 1000 + (.[20:23] | tonumber)' | sort -n
+}
+# What the pods of the small job waited for, in ms from the moment when the job was made: printed, not judged.
+tell_small_jobs_wait() {
+    local job pods
+    all_are_noted() { pods=$(audited pods '^small-'); [ "$(wc -l <<<"$pods")" = 3 ]; }
+    wait_for 30 all_are_noted
+    job=$(audited trainjobs '^small$' | head -n 1)
+    [ -n "$job" ] || problem "the audit log lacks the small job"
+    echo "    beside $1 workers a small job had its first pod after $(($(head -n 1 <<<"$pods") - job)) ms and all three after $(($(tail -n 1 <<<"$pods") - job)) ms"
+}
+
+# A large TrainJob is created within the operator's memory, and more than the most are refused; a small job that comes meanwhile does
+# not wait. LARGE_JOB=5000 tries the most.
+alone_a_job_of_two_thousand_pods() {
+    local limits=$HELD_TO
+    begin
+    is_held
+    model_job large 8000 | k apply -f - >"$dir/answer" 2>&1 && problem "8,000 workers are accepted"
+    want_line 'should be less than or equal to 5000' "$dir/answer"
+    bench_user >"$dir/bench.kubeconfig"
+    local before
+    before=$(peak_kb)
+    local workers=${LARGE_JOB:-2000}
+    model_job large "$workers" | k apply -f - >/dev/null
+    pods_reach 120 200
+    model_job small 1 | KUBECONFIG=$dir/bench.kubeconfig k apply -f - >/dev/null
+    wait_for 60 k get pod small-worker-0 >/dev/null || problem "the small job has no worker"
+    local waited
+    waited=$(value pod small-worker-0 '.metadata.creationTimestamp | fromdate')
+    on_time $((waited - $(value trainjob small '.metadata.creationTimestamp | fromdate'))) 2 "seconds (whole ones) that a small job waited"
+    pods_reach 300 $((workers + 5))
+    tell_small_jobs_wait "$workers"
+    at_most "$(peak_kb)" $((LIMIT_KB * 3 / 4)) "kB of memory at most"
+    kill -0 "$operator" || problem "the operator is gone"
+    echo "    $workers workers in $(created_s) s; memory $before kB, at most $(peak_kb) kB"
+    k delete trainjob large small --wait=false >/dev/null
+}
+
+# Replicas that cannot all be listed are refused with their number, and so is a TFJob that would pass the kernel's limit.
+test_too_many_to_be_listed() {
+    begin
+    tfjob a-name-of-thirty-characters-long '' Worker=4000 | k apply -f - >/dev/null
+    want_condition 60 tfjob a-name-of-thirty-characters-long Failed 'True InvalidSpec'
+    value tfjob a-name-of-thirty-characters-long '.status.conditions[-1].message' >"$dir/message"
+    want_line '^spec.tfReplicaSpecs: TF_CONFIG would list 4000 replicas in some [0-9]+ bytes, and no program can be started with more than 131061' "$dir/message"
+    small_trainjob a-name-of-thirty-characters-long 2000 | k apply -f - >/dev/null
+    want_condition 60 trainjob a-name-of-thirty-characters-long Failed 'True InvalidSpec'
+    want_pods 5 ''
+}
+
+# A running job that is scaled past that limit gets none of the new pods. It goes on with the size it had, also with another operator,
+# and what is made again is told of that size.
+test_running_jobs_are_scaled_beyond_the_list() {
+    begin
+    local tf=a-name-of-thirty-characters-long tr=another-name-of-thirty-characters workers='.spec.containers[0].env[] | select(.name == "TF_CONFIG").value | fromjson.cluster.worker | length'
+    tfjob $tf '' Worker=2:ExitCode | k apply -f - >/dev/null
+    small_trainjob $tr 2 | k apply -f - >/dev/null
+    local pods="$tf-worker-0 $tf-worker-1 $tr-chief-0 $tr-ps-0 $tr-worker-0 $tr-worker-1"
+    want_pods 60 "$pods"
+    # shellcheck disable=SC2086 # a list of names
+    running $pods
+    want_condition 60 tfjob $tf Running "True TFJobRunning"
+    want_condition 60 trainjob $tr Running "True TrainJobRunning"
+    set_job tfjob $tf '{"spec":{"tfReplicaSpecs":{"Worker":{"replicas":4000}}}}'
+    set_job trainjob $tr '{"spec":{"replicaSpecs":{"Worker":{"replicas":2000}}}}'
+    want_condition 60 tfjob $tf SpecChangeRefused "True InvalidSpec"
+    want_condition 60 trainjob $tr SpecChangeRefused "True InvalidSpec"
+    want_pods 1 "$pods"
+    local uid uid_tr
+    uid=$(uid_of pod $tf-worker-1) uid_tr=$(uid_of pod $tr-worker-1)
+    crash_operator
+    failed $tf-worker-1 137
+    failed $tr-worker-1 137
+    another_pod 60 $tf-worker-1 "$uid"
+    another_pod 60 $tr-worker-1 "$uid_tr"
+    want_pods 1 "$pods"
+    same "$(value pod $tf-worker-1 "$workers")" 2 "workers in TF_CONFIG"
+    same "$(value trainjob $tr .status.ready | sed 's/.*\///')" 4 "replicas that are wanted"
+    set_job tfjob $tf '{"spec":{"tfReplicaSpecs":{"Worker":{"replicas":3}}}}'
+    set_job trainjob $tr '{"spec":{"replicaSpecs":{"Worker":{"replicas":3}}}}'
+    want_pods 60 "$tf-worker-0 $tf-worker-1 $tf-worker-2 $tr-chief-0 $tr-ps-0 $tr-worker-0 $tr-worker-1 $tr-worker-2"
+    want_condition 60 tfjob $tf SpecChangeRefused "False SpecRestored"
+    want_condition 60 trainjob $tr SpecChangeRefused "False SpecRestored"
+}
+
+# Six jobs of many workers that bring their own image: the addresses are written once for each, and memory stays bounded.
+alone_many_large_jobs_with_their_own_image() {
+    local i limits=$HELD_TO
+    begin
+    is_held
+    for i in 1 2 3 4 5 6; do small_trainjob "own$i" 300 | k apply -f - >/dev/null; done
+    tfjob old '' PS=2 Worker=400 | k apply -f - >/dev/null
+    pods_reach 300 $((6 * 302 + 402))
+    at_most "$(peak_kb)" $((LIMIT_KB * 3 / 4)) "kB of memory at most"
+    k get pod own1-worker-7 -o json >"$dir/pod"
+    at_most "$(wc -c <"$dir/pod")" 6000 "bytes of a pod"
+    at_least "$(value configmap own1-job '.data.cluster | length')" 10000 "bytes of addresses in the ConfigMap"
+    kill -0 "$operator" || problem "the operator is gone"
+    echo "    memory at most $(peak_kb) kB"
+    k delete trainjobs,tfjobs --all --wait=false >/dev/null
+}

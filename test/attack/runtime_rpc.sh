@@ -1,0 +1,106 @@
+# Attacks on the gRPC services of a job: calls that no worker makes, while the job trains. Sourced by runtime.sh.
+# shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # dir, root, batches are lib.sh's
+
+# KiB of memory of workers that a ps has mapped.
+mapped_kib() { awk '/^[0-9a-f]+-[0-9a-f]+ .*\/memfd:trainyard/ {found = 1; next} /^[0-9a-f]+-[0-9a-f]+ / {found = 0}
+    found && /^Size:/ {sum += $2} END {print sum + 0}' "/proc/$1/smaps"; }
+peak_kib() { awk '/^VmHWM/ {print $2}' "/proc/$1/status"; } # of resident memory
+
+# A job that counts, as three processes: $ps $chief $worker, $ps_port $chief_port. The exact count is its proof.
+# ps_flag: instead of --no-shared-memory.
+attacked_job() { # EPOCHS [UNITS]
+    counting_job "$1"
+    [ $# -lt 2 ] || sed -i -e "s/units: 64,/units: $2,/" "$dir/job.yaml"
+    sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' \
+        -e 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
+    ps_port=$(free_port) chief_port=$(free_port)
+    attacked ps trainyard-ps "${ps_flag:---no-shared-memory}" >"$dir/ps" 2>&1 &
+    ps=$!
+    attacked chief trainyard-worker >"$dir/out" 2>&1 &
+    chief=$!
+    attacked worker trainyard-worker >"$dir/worker" 2>&1 &
+    worker=$!
+    wait_for 60 grep -qE "step [1-9]" "$dir/out" || { kill -9 "$ps" "$chief" "$worker"; return 1; }
+}
+attacked() { # ROLE PROGRAM [FLAG...]
+    local role=$1 program=$2
+    shift 2
+    TF_CONFIG="{\"cluster\":{\"chief\":[\"127.0.0.1:$chief_port\"],\"ps\":[\"127.0.0.1:$ps_port\"],\"worker\":[\"127.0.0.1:1\"]},\"task\":{\"type\":\"$role\",\"index\":0}}" \
+        exec "$program" --job "$dir/job.yaml" --data-dir "$root/deploy/examples" --output-dir "$dir/run" "$@"
+}
+want_whole_job() { # EPOCHS: it ends with success, and every batch was applied once
+    wait "$worker" || problem "the worker failed: $(tail -n 1 "$dir/worker")"
+    wait "$chief" || problem "the chief failed: $(tail -n 1 "$dir/out")"
+    wait "$ps" || problem "the ps failed: $(tail -n 1 "$dir/ps")"
+    want_count $(($1 * batches))
+}
+answered() { # WANTED MODE...: what the server says to a hostile call
+    hostile "${@:2}" >"$dir/answer" 2>&1
+    want_line "$1" "$dir/answer"
+}
+
+test_last_generation() { # 2^64 - 1 overflowed to 0
+    attacked_job 400
+    answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$ps_port" ps
+    answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$chief_port" chief
+    want_whole_job 400
+}
+
+test_gradient_that_is_not_finite() {
+    attacked_job 400
+    answered '^DIVERGED a gradient of batch [0-9]+ is not finite: nothing of this push was applied' nan "127.0.0.1:$ps_port"
+    want_whole_job 400
+}
+
+test_many_held_ranges() {
+    attacked_job 400
+    answered '^INPUT 88000 held ranges' held "127.0.0.1:$chief_port" 88000
+    want_whole_job 400
+}
+
+# A worker of this host offers 3 GiB to a ps of some KiB, then slots that lie beyond their memory: the ps maps nothing.
+test_shared_memory_that_is_too_large() {
+    local before ps_flag=--shared-memory
+    attacked_job 400
+    before=$(mapped_kib "$ps")
+    answered '^REFUSED [0-9]+ bytes of shared memory, this job needs [0-9]{4,6} at most' share "127.0.0.1:$ps_port" $((3 << 30))
+    [ "$(grep -c '^REFUSED the slots reach beyond the memory' "$dir/answer")" = 2 ] || problem "$(cat "$dir/answer")"
+    at_most "$(mapped_kib "$ps")" $((before + 1024)) "the most KiB that were mapped from workers"
+    want_whole_job 400
+}
+
+# 100 calls whose message never comes: others are served, and the server ends them (after 30 s).
+test_calls_without_a_message() {
+    lone_ps env
+    hostile half-open "127.0.0.1:$ps_port" /trainyard.v1.Parameters/Describe 100 60 >"$dir/half-open" &
+    wait_for 10 grep -q open "$dir/half-open"
+    [ "$(page_status "$http_port" readyz)" = 200 ] || problem "the port does not answer beside them"
+    wait $!
+    want_line '^100 of 100 calls were ended' "$dir/half-open"
+    kill -0 "$ps" || problem "the ps is gone"
+    end_ps
+}
+
+# One client does not read its answers: another one is still served at once.
+test_a_client_that_does_not_read_has_its_share() {
+    attacked_job 2 87000
+    hostile unread "127.0.0.1:$ps_port" 20 5 >"$dir/unread" &
+    wait_for 10 grep -q open "$dir/unread"
+    wait_for 10 grep -q refused "$dir/unread"
+    answered '^ok' pull "127.0.0.1:$ps_port"
+    wait $!
+    want_line '^1[0-9] of 20 calls were ended' "$dir/unread"
+    want_whole_job 2
+}
+
+# 40 pulls of 25 MiB that nobody reads: the ps keeps some answers and refuses the other pulls, and training goes on.
+test_answers_that_nobody_reads() {
+    local before
+    attacked_job 2 87000
+    before=$(peak_kib "$ps")
+    hostile unread "127.0.0.1:$ps_port" 40 5 >"$dir/unread"
+    at_most "$(peak_kib "$ps")" $((before + 400 * 1024)) "the most KiB that were resident"
+    want_line '^3[0-9] of 40 calls were ended' "$dir/unread"
+    want_whole_job 2
+}

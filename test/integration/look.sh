@@ -1,0 +1,35 @@
+# Tests of run.sh: what people see of a run. Sourced by it.
+# shellcheck shell=bash disable=SC2154 # its variables
+
+test_start_lines_are_short() { # up to the first step: 80 columns, and no fact twice
+    cd "$dir" || return
+    want_exit 0 trainyard run "$digits" --output-dir run --set fit.epochs=2
+    cd "$root" || return
+    sed -nE '/^\[chief-0\] (step|epoch) /q; p' "$dir/out" >"$dir/start"
+    want_line '^\[chief-0\] trainyard-worker [0-9.]+: 4810 parameters, 1500 examples, batch size 30$' "$dir/start"
+    want_line '^\[ps-0\] trainyard-ps [0-9.]+ on port [0-9]+; waiting for the chief$' "$dir/start"
+    want_line '^\[worker-1\] trainyard-worker [0-9.]+: BLAS core ' "$dir/start"
+    awk 'length > 80 {print; bad = 1} END {exit bad}' "$dir/start" || problem "a line has more than 80 columns"
+    [ "$(grep -c 'examples' "$dir/start")" = 1 ] || problem "the examples are said more than once"
+    grep -E '^\[([a-z]+-[0-9])\] .*\1' "$dir/start" && problem "a replica says its name twice"
+    return 0
+}
+
+test_runs_beside_each_other() { # a trial each, and one picture
+    local name
+    for name in a b; do
+        want_exit 0 trainyard run "$digits" --output-dir "$dir/$name" --set fit.epochs=2 || return
+        grep -qa "digits $(cat "$dir/$name/uid")" "$dir/$name"/summaries/train/*tfevents* || problem "$name is no trial of its own"
+    done
+    cd "$dir" || return
+    want_exit 0 trainyard show events a b/summaries/ --plot both.svg
+    for name in a/summaries b; do
+        grep -q ">$name/validation</text>" both.svg || problem "$name is not in the picture"
+    done
+    [ "$(grep -c '>epoch_loss</text>' both.svg)" = 1 ] || problem "the runs do not share a panel"
+    grep -q 'class="raw"' both.svg && problem "lines of two points are smoothed"
+    want_exit 0 trainyard show events a b --tag epoch_loss
+    want_line '^a/summaries/train.epoch_loss.1.'
+    want_line '^b/summaries/validation.epoch_loss.1.'
+    cd "$root" || return
+}

@@ -1,0 +1,128 @@
+# Tests of run.sh: evaluate and predict. Sourced by it.
+# shellcheck shell=bash disable=SC2154 # its variables
+
+listed() { find "$dir/run" -type f -exec md5sum {} + | sort; }
+
+test_evaluate_is_the_runs_own() { # the same loss as the chief computed at the end, and nothing in the run changes
+    want_exit 0 run --set fit.epochs=3 || return
+    listed >"$dir/before"
+    chmod -R a-w "$dir/run"
+    want_exit 0 trainyard evaluate "$dir/run" --data-dir "$data" --json || return
+    local loss
+    loss=$(sed -n 's/.*"loss":\([-0-9.e]*\).*/\1/p' "$dir/out")
+    [ "$loss" = "$(final "$dir/run" loss)" ] || problem "the loss is $loss, the run's own is $(final "$dir/run" loss)"
+    want_exit 0 trainyard evaluate "$dir/run" --batch-size 7 "$data/digits/validation-images-idx3-ubyte" \
+        --labels "$data/digits/validation-labels-idx1-ubyte"
+    want_line '^loss 0\.[0-9]+, accuracy 0\.[0-9]+ \(297 examples, .*model.ckpt-150\)$'
+    want_exit 0 trainyard predict "$dir/run" --data-dir "$data" -o "$dir/p.npy"
+    chmod -R u+w "$dir/run"
+    listed | cmp - "$dir/before" || problem "the run was changed"
+}
+
+test_predict_is_as_accurate_as_evaluate() { # and the three formats hold the same numbers
+    want_exit 0 run --set fit.epochs=3 || return
+    local images=$data/digits/validation-images-idx3-ubyte labels=$data/digits/validation-labels-idx1-ubyte right
+    want_exit 0 trainyard predict "$dir/run" "$images" -o "$dir/p.csv" || return
+    want_exit 0 trainyard predict "$dir/run" "$images" -o "$dir/p.jsonl" || return
+    want_exit 0 trainyard predict "$dir/run" "$images" -o "$dir/p11.csv" --batch-size 11 || return
+    want_exit 0 trainyard predict "$dir/run" --data "{format: idx, features: $images}" -o "$dir/p.npy" || return
+    trainyard predict "$dir/run" - <"$images" >"$dir/stdin.csv" || problem "standard input is not read"
+    cmp "$dir/p.csv" "$dir/stdin.csv" || problem "standard input gives other predictions"
+    sed -n '2,$p' "$dir/p.csv" >"$dir/rows"
+    sed 's/{"prediction":\[//; s/\]}//' "$dir/p.jsonl" | cmp - "$dir/rows" || problem "JSON lines differ from CSV"
+    paste -d, "$dir/p.csv" "$dir/p11.csv" | awk -F, 'NR > 1 { for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d > 1e-5 || d < -1e-5) exit 1 } } END { if (NR < 100) exit 1 }' ||
+        problem "the batch size changes predictions by more than rounding" # the BLAS adds in another order
+    tail -c +129 "$dir/p.npy" | od -An -v -w40 -t f4 | awk '{for (i = 1; i <= NF; i++) printf "%.5g%s", $i, i < NF ? "," : "\n"}' >"$dir/npy"
+    awk -F, '{for (i = 1; i <= NF; i++) printf "%.5g%s", $i, i < NF ? "," : "\n"}' "$dir/rows" | cmp - "$dir/npy" || problem "npy differs from CSV"
+    right=$(tail -c +9 "$labels" | od -An -v -w1 -t u1 | tr -d ' ' | paste -d, - "$dir/rows" |
+        awk -F, '{best = 2; for (i = 3; i <= NF; i++) if ($i > $best) best = i; n += best - 2 == $1} END {printf "%.12g", n / NR}')
+    awk -v a="$right" -v b="$(final "$dir/run" accuracy)" 'BEGIN {exit !(a - b < 1e-9 && b - a < 1e-9)}' ||
+        problem "the predictions are right in $right, the run says $(final "$dir/run" accuracy)"
+}
+
+test_predict_csv_with_and_without_labels() {
+    local csv=$data/regression/validation.csv
+    want_exit 0 trainyard run "$data/regression.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=2 || return
+    cut -d, -f1-10 "$csv" >"$dir/features.csv"
+    gzip -c "$csv" >"$dir/validation.csv.gz"
+    want_exit 0 trainyard predict "$dir/run" "$csv" -o "$dir/with.csv" || return
+    want_exit 0 trainyard predict "$dir/run" "$dir/features.csv" -o "$dir/without.csv" || return
+    want_exit 0 trainyard predict "$dir/run" "$dir/validation.csv.gz" "$dir/validation.csv.gz" -o "$dir/twice.csv" || return
+    cmp "$dir/with.csv" "$dir/without.csv" || problem "a label column changes the predictions"
+    [ "$(head -n 1 "$dir/with.csv")" = prediction ] || problem "the header is $(head -n 1 "$dir/with.csv")"
+    [ "$(wc -l <"$dir/twice.csv")" = $((2 * $(wc -l <"$csv") - 1)) ] || problem "two files give $(wc -l <"$dir/twice.csv") lines"
+    # the mean squared error of what is predicted is the loss
+    want_exit 0 trainyard evaluate "$dir/run" "$csv" --json || return
+    paste -d, "$csv" "$dir/with.csv" | awk -F, 'NR > 1 {s += ($11 - $12) ^ 2} END {print s / (NR - 1)}' >"$dir/mse"
+    awk -v a="$(cat "$dir/mse")" -v b="$(sed -n 's/.*"loss":\([-0-9.e]*\).*/\1/p' "$dir/out")" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < 1e-8 * a * a)}' ||
+        problem "predictions have the error $(cat "$dir/mse"), evaluate says $(cat "$dir/out")"
+}
+
+test_npz_is_the_same_data() { # as the idx files that it was made of: the same order, so the same loss
+    local npz=$root/test/data/data/npz/digits.npz loss
+    single_job 's/^(  fit:.*epochs: )20/\12/'
+    want_exit 0 alone || return
+    loss=$(final "$dir/run" loss)
+    awk '/^    (train|validation): / {next} {print} /^  data:/ {print "    train: {format: npz, files: digits.npz, features: x_train, labels: y_train}\n    validation: {format: npz, files: digits.npz, features: x_test, labels: y_test}"}' \
+        "$dir/job.yaml" >"$dir/npz.yaml"
+    cp "$npz" "$dir/digits.npz"
+    want_exit 0 trainyard validate "$dir/npz.yaml" --data-dir "$dir"
+    want_exit 0 trainyard-worker --job "$dir/npz.yaml" --data-dir "$dir" --output-dir "$dir/npz" || return
+    [ "$(final "$dir/npz" loss)" = "$loss" ] || problem "the loss is $(final "$dir/npz" loss), of the idx files $loss"
+    want_exit 0 trainyard evaluate "$dir/npz" --data-dir "$dir" digits.npz --json || return
+    want_line "\"loss\":$loss,"
+    want_exit 0 trainyard predict "$dir/npz" "$dir/digits.npz" -o "$dir/npz.csv" || return
+    want_exit 0 trainyard predict "$dir/npz" -o "$dir/idx.csv" \
+        --data "{format: idx, features: $data/digits/validation-images-idx3-ubyte}" || return
+    cmp "$dir/npz.csv" "$dir/idx.csv" || problem "the arrays give other predictions than the idx file"
+    want_exit 2 trainyard predict "$dir/npz" --data "{format: npz, files: $dir/digits.npz, features: x_tests}"
+    want_line "digits.npz has no array 'x_tests' \(it has x_train, y_train, x_test, y_test\); did you mean 'x_test'"
+}
+
+test_two_targets_of_csv_are_those_of_an_array() { # the same order, so the same numbers, alone and in a cluster
+    local targets=$root/test/data/data/targets format one
+    declare -A data_of=([csv]='{format: csv, files: homes.csv, label: [price, rent], shuffle: false}' \
+        [npz]='{format: npz, files: homes.npz, features: x, labels: y, shuffle: false}')
+    for format in csv npz; do
+        cat >"$dir/$format.yaml" <<EOF
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: homes}
+spec:
+  model: {inputShape: [3], layers: [Dense: {units: 2}]}
+  compile: {optimizer: {Adam: {learning_rate: 0.1}}, loss: mse, metrics: [mae]}
+  data: {train: ${data_of[$format]}, validation: ${data_of[$format]}}
+  fit: {epochs: 3, batchSize: 7, seed: 1}
+  replicaSpecs: {PS: {replicas: 1}, Worker: {replicas: 1}, Chief: {}}
+EOF
+        want_exit 0 trainyard-worker --job "$dir/$format.yaml" --data-dir "$targets" --output-dir "$dir/$format" || return
+        want_exit 0 trainyard run "$dir/$format.yaml" --data-dir "$targets" --output-dir "$dir/cluster-$format" || return
+    done
+    for one in loss mean_absolute_error; do
+        [ "$(final "$dir/csv" $one)" = "$(final "$dir/npz" $one)" ] && [ -n "$(final "$dir/csv" $one)" ] ||
+            problem "$one is $(final "$dir/csv" $one) with csv, $(final "$dir/npz" $one) with an array"
+    done
+    for format in csv npz; do
+        want_exit 0 trainyard evaluate "$dir/cluster-csv" --data-dir "$targets" --data "${data_of[$format]}" --json || return
+        want_line "\"loss\":$(final "$dir/cluster-csv" loss),"
+    done
+    want_exit 0 trainyard predict "$dir/csv" "$targets/homes.csv" -o "$dir/with.csv" || return
+    cut -d, -f2,3,5 "$targets/homes.csv" >"$dir/features.csv"
+    want_exit 0 trainyard predict "$dir/csv" "$dir/features.csv" -o "$dir/without.csv" || return
+    cmp "$dir/with.csv" "$dir/without.csv" || problem "the label columns change the predictions"
+    [ "$(head -n 1 "$dir/with.csv")" = prediction_0,prediction_1 ] || problem "the header is $(head -n 1 "$dir/with.csv")"
+    paste -d, "$targets/homes.csv" "$dir/with.csv" | awk -F, 'NR > 1 {s += ($4 - $6) ^ 2 + ($1 - $7) ^ 2} END {print s / 2 / (NR - 1)}' >"$dir/mse"
+    awk -v a="$(cat "$dir/mse")" -v b="$(final "$dir/csv" loss)" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < 1e-8 * a * a)}' ||
+        problem "predictions have the error $(cat "$dir/mse"), the run's loss is $(final "$dir/csv" loss)"
+}
+
+test_predict_needs_no_keras_file() { # the run's folder is enough
+    want_exit 0 run --set fit.epochs=1 || return
+    cp "$dir/run/model.json" "$dir/model.json"
+    mkdir "$dir/data" && cp -r "$data/digits" "$dir/model.json" "$dir/data"
+    awk '/^  model:/ {print "  model: {kerasFile: model.json}"; skip = 1; next} /^  [a-z]/ {skip = 0} !skip' "$digits" >"$dir/keras.yaml"
+    want_exit 0 trainyard run "$dir/keras.yaml" --data-dir "$dir/data" --output-dir "$dir/keras" --set fit.epochs=1 || return
+    rm "$dir/data/model.json"
+    want_exit 0 trainyard evaluate "$dir/keras" --data-dir "$dir/data"
+    want_line 'accuracy 0\.[0-9]+ \(297 examples'
+}

@@ -1,0 +1,445 @@
+#include "shard/job_fixture.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "chief/output.h"
+#include "chief/recorder.h"
+#include "tfio/events.h"
+
+enum { EPOCHS = 2, TOTAL = EPOCHS * JOB_BATCHES, LOSS = 2 };
+
+struct world {
+    struct job_fixture job;
+    struct coordinator *coordinator;
+    struct recorder *recorder;
+    double *sums;
+};
+
+static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
+{
+    struct err e = { 0 };
+    *w = (struct world){ 0 };
+    job_open(&w->job, "SGD", "epochs: 2");
+    ck_ok_e(output_prepare(w->job.dir, NULL, &e));
+    w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->job.model,
+                                                                   .job_uid = JOB_UID,
+                                                                   .incarnation = 1,
+                                                                   .space = w->job.space,
+                                                                   .batches_per_epoch = JOB_BATCHES,
+                                                                   .total = TOTAL,
+                                                                   .window = 5,
+                                                                   .lease_ms = 1000 });
+    struct recorder_config config = { .job = w->job.job,
+                                      .model = w->job.model,
+                                      .output_dir = w->job.dir,
+                                      .job_uid = "uid-1",
+                                      .batches_per_epoch = JOB_BATCHES,
+                                      .total = TOTAL,
+                                      .space = w->job.space,
+                                      .workers_wanted = 3 };
+    ck_ok_e(recorder_new(&config, resumed_step, &w->recorder, &e));
+    ck_ok_e(recorder_begin(w->recorder, begin, &e));
+    w->sums = xcalloc(metrics_width(w->job.model), sizeof(*w->sums));
+}
+
+static void world_close(struct world *w)
+{
+    recorder_free(w->recorder);
+    coordinator_free(w->coordinator);
+    free(w->sums);
+    job_close(&w->job);
+}
+
+struct reports {
+    struct world *w;
+    int64_t from, to;
+    double loss;
+};
+
+/* Batches of one example. */
+static void report(void *user, struct epoch_metrics *t)
+{
+    struct reports *r = user;
+    float truth = 0, prediction = 0;
+    struct tensor y = { .dtype = DT_FLOAT, .shape = { .rank = 2, .dim = { 1, 1 } }, .data = &truth };
+    memset(r->w->sums, 0, metrics_width(r->w->job.model) * sizeof(double));
+    metrics_add(r->w->job.model, r->w->sums, r->loss, &y, &prediction, NULL, 1);
+    for (int64_t i = r->from; i < r->to; i++)
+        epoch_metrics_add(t, i, r->w->sums);
+}
+
+/* As the chief after a look: all below `to` are done. */
+static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
+{
+    struct reports r = { w, from, to, LOSS };
+    struct ps_set_view ps_set = { .condition = PS_SET_READY, .step = to };
+    struct coordinator_view coord;
+    AUTO_FINI(applied) done = APPLIED_INIT;
+    for (int64_t i = 0; i < to; i++)
+        ck_assert_int_ge(applied_add(&done, i, NULL), 0);
+    coordinator_metrics(w->coordinator, report, &r);
+    coordinator_observe(w->coordinator, &done, now_ms);
+    coordinator_view(w->coordinator, &coord);
+    recorder_poll(w->recorder, &ps_set, &coord, w->coordinator, now_ms);
+}
+
+static json_t *json_of(const char *dir, const char *name)
+{
+    auto_free char *path = output_path(dir, name);
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_t *v = NULL;
+    ck_ok_e(file_read(path, 1 << 20, &text, &e));
+    ck_ok_e(json_parse(text.data, text.len, path, &v, &e));
+    return v;
+}
+
+static double number(const json_t *v, const char *key, size_t i)
+{
+    const json_t *list = json_object_get(v, key);
+    ck_assert_msg(json_array_size(list) > i, "%s[%zu]", key, i);
+    return json_number_value(json_array_get(list, i));
+}
+
+static void finish(struct world *w, int64_t step, const double *final)
+{
+    struct err e = { 0 };
+    ck_ok_e(recorder_finish(w->recorder, &(struct output_end){ .step = step, .stopped_epoch = -1 }, w->coordinator,
+                            final, &e));
+}
+
+static void want_lengths(const json_t *history, size_t n)
+{
+    const char *key;
+    json_t *list;
+    ck_assert_ptr_nonnull(json_object_get(history, "val_loss"));
+    json_object_foreach((json_t *)(uintptr_t)history, key, list)
+        ck_assert_msg(json_array_size(list) == n, "%s has %zu entries, not %zu", key, json_array_size(list), n);
+}
+
+START_TEST(history_has_every_epoch_and_the_end)
+{
+    static const double validation[] = { 0.5 };
+    struct world w;
+    world_open(&w, -1, 0);
+    look(&w, 0, JOB_BATCHES, 1000);
+    recorder_epoch(w.recorder, 0, w.coordinator);
+    recorder_evaluated(w.recorder, 0, -1, NULL); /* its evaluation was stopped */
+    look(&w, JOB_BATCHES, TOTAL, 2000);
+    recorder_epoch(w.recorder, 1, w.coordinator);
+    recorder_evaluated(w.recorder, 1, TOTAL, validation);
+    finish(&w, TOTAL, validation);
+    json_auto_t *v = json_of(w.job.dir, "history.json");
+    const json_t *history = json_object_get(v, "history");
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
+    ck_assert_double_eq_tol(number(history, "loss", 0), LOSS, 1e-6);
+    ck_assert_double_eq_tol(number(history, "loss", 1), LOSS, 1e-6);
+    want_lengths(history, 2);
+    ck_assert(json_is_null(json_array_get(json_object_get(history, "val_loss"), 0)));
+    ck_assert_double_eq_tol(number(history, "val_loss", 1), 0.5, 1e-6);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(v, "final"), "loss")), 0.5, 1e-6);
+    world_close(&w);
+}
+END_TEST
+
+/* An evaluation comes back when the next epoch has ended: it stands at its own. */
+START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
+{
+    static const double validation[] = { 0.5 };
+    struct world w;
+    struct event event;
+    struct err e = { 0 };
+    int found = 0;
+    world_open(&w, -1, 0);
+    look(&w, 0, TOTAL, 1000);
+    recorder_epoch(w.recorder, 0, w.coordinator);
+    recorder_epoch(w.recorder, 1, w.coordinator);
+    recorder_evaluated(w.recorder, 0, JOB_BATCHES, validation);
+    ck_ok_e(recorder_save_history(w.recorder, 1000, false, &e));
+    json_auto_t *v = json_of(w.job.dir, "history.json");
+    const json_t *history = json_object_get(v, "history");
+    want_lengths(history, 2);
+    ck_assert_double_eq_tol(number(history, "val_loss", 0), 0.5, 1e-6);
+    ck_assert(json_is_null(json_array_get(json_object_get(history, "val_loss"), 1)));
+    auto_free char *path = output_path(w.job.dir, "summaries/validation");
+    AUTO(events_reader) *r = NULL;
+    ck_ok_e(events_reader_open(path, &r, &e));
+    while (events_reader_next(r, &event, &e) == 1)
+        if (event.kind == EVENT_SCALAR) {
+            found++;
+            ck_assert_msg(event.step == (str_eq(event.tag, "loss") ? JOB_BATCHES : 0), "%s at %lld", event.tag,
+                          (long long)event.step);
+        }
+    ck_assert_int_eq(found, 2);
+    world_close(&w);
+}
+END_TEST
+
+static void open_again(struct world *w, json_t *kept, int64_t entries)
+{
+    struct err e = { 0 };
+    struct recorder_config config = { .job = w->job.job,
+                                      .model = w->job.model,
+                                      .output_dir = w->job.dir,
+                                      .job_uid = "uid-1",
+                                      .batches_per_epoch = JOB_BATCHES,
+                                      .total = TOTAL,
+                                      .space = w->job.space };
+    struct node n = node_root(kept, NULL);
+    recorder_free(TAKE(w->recorder));
+    ck_ok_e(recorder_new(&config, JOB_BATCHES, &w->recorder, &e));
+    ck_ok_e(recorder_from_json(w->recorder, &n, entries, &e));
+}
+
+/* A chief that was killed: its checkpoint knows the first epoch, history.json both, and the ps hold what they hold. */
+START_TEST(the_file_knows_more_than_the_checkpoint)
+{
+    static const double validation[] = { 0.5 };
+    static const struct {
+        int64_t most, wanted; /* epochs the ps hold; entries then */
+    } cases[] = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, -1, 0);
+    look(&w, 0, TOTAL, 1000);
+    recorder_epoch(w.recorder, 0, w.coordinator);
+    json_auto_t *kept = recorder_to_json(w.recorder);
+    recorder_evaluated(w.recorder, 0, JOB_BATCHES, validation);
+    recorder_epoch(w.recorder, 1, w.coordinator);
+    ck_ok_e(recorder_save_history(w.recorder, 1000, true, &e));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        open_again(&w, kept, 1);
+        ck_assert_int_eq(recorder_resume(w.recorder, cases[i].most, w.coordinator), cases[i].wanted);
+        json_auto_t *now = recorder_to_json(w.recorder);
+        want_lengths(now, (size_t)cases[i].wanted);
+        if (cases[i].wanted > 0)
+            ck_assert_double_eq_tol(number(now, "val_loss", 0), 0.5, 1e-6);
+    }
+    json_auto_t *other = json_pack("{s:[i], s:[f], s:[n]}", "epoch", 0, "loss", 17.0, "val_loss"); /* of another life */
+    open_again(&w, other, 1);
+    ck_assert_int_eq(recorder_resume(w.recorder, 2, w.coordinator), 1);
+    json_auto_t *now = recorder_to_json(w.recorder);
+    ck_assert_double_eq(number(now, "loss", 0), 17.0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(lists_of_an_older_release_become_equally_long)
+{
+    struct world w;
+    world_open(&w, -1, 0);
+    json_auto_t *kept =
+        json_pack("{s:[i,i,i], s:[f,f,f], s:[f]}", "epoch", 0, 1, 2, "loss", 3.0, 2.0, 1.0, "val_loss", 4.0);
+    open_again(&w, kept, 3);
+    json_auto_t *now = recorder_to_json(w.recorder);
+    want_lengths(now, 3);
+    world_close(&w);
+}
+END_TEST
+
+struct seen {
+    int losses, starts;
+    int64_t loss_steps[16], start_step;
+};
+
+static struct seen read_back(const struct world *w)
+{
+    struct seen s = { 0 };
+    struct event event;
+    struct err e = { 0 };
+    auto_free char *path = output_path(w->job.dir, "summaries/train");
+    AUTO(events_reader) *r = NULL;
+    ck_ok_e(events_reader_open(path, &r, &e));
+    while (events_reader_next(r, &event, &e) == 1) {
+        if (event.kind == EVENT_SCALAR && str_eq(event.tag, "loss")) {
+            ck_assert_double_eq_tol(event.value, LOSS, 1e-6);
+            s.loss_steps[s.losses++ % 16] = event.step;
+        }
+        if (event.kind == EVENT_SESSION && (int)event.value == EVENTS_START) {
+            s.starts++;
+            s.start_step = event.step;
+        }
+    }
+    return s;
+}
+
+START_TEST(the_curve_has_one_point_a_window)
+{
+    struct world w;
+    world_open(&w, -1, 0);
+    look(&w, 0, 7, 1000);
+    look(&w, 7, 12, 2000);
+    look(&w, 0, 12, 3000); /* reported again by another worker */
+    finish(&w, 12, NULL);
+    struct seen s = read_back(&w);
+    ck_assert_int_eq(s.losses, 3);
+    ck_assert(s.loss_steps[0] == 5 && s.loss_steps[1] == 10 && s.loss_steps[2] == 15);
+    ck_assert(s.starts == 1 && s.start_step == 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_resumed_life_takes_back_what_it_writes_again)
+{
+    struct world w;
+    world_open(&w, 10, 11);
+    look(&w, 10, 15, 1000);
+    finish(&w, 15, NULL);
+    struct seen s = read_back(&w);
+    ck_assert(s.starts == 1 && s.start_step == 11);
+    ck_assert(s.losses == 1 && s.loss_steps[0] == 15);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(what_a_checkpoint_keeps_goes_on)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, -1, 0);
+    look(&w, 0, JOB_BATCHES, 1000);
+    recorder_epoch(w.recorder, 0, w.coordinator);
+    json_auto_t *kept = recorder_to_json(w.recorder);
+    open_again(&w, kept, 1);
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_auto_t *shown = NULL;
+    recorder_progress(w.recorder, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &shown, &e));
+    ck_assert(json_equal(json_object_get(shown, "loss"), json_array_get(json_object_get(kept, "loss"), 0)));
+    look(&w, JOB_BATCHES, TOTAL, 2000);
+    recorder_epoch(w.recorder, 1, w.coordinator);
+    finish(&w, TOTAL, NULL);
+    json_auto_t *v = json_of(w.job.dir, "history.json");
+    ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(v, "history"), "loss")), 2);
+    json_auto_t *list = json_array();
+    struct node wrong = node_root(list, NULL);
+    ck_assert_int_eq(recorder_from_json(w.recorder, &wrong, 0, &e), -1);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(progress_is_json_that_adds_up)
+{
+    struct world w;
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_auto_t *v = NULL;
+    world_open(&w, -1, 0);
+    recorder_state(w.recorder, "training", "");
+    look(&w, 0, 14, 1000);
+    recorder_progress(w.recorder, &text);
+    ck_assert_msg(strstr(text.data, "\"last_step_time\":0") != NULL, "what is found is no step: %s", text.data);
+    buf_clear(&text);
+    look(&w, 0, 15, 1000);
+    recorder_checkpoint(w.recorder, 12, "model.ckpt-12");
+    recorder_progress(w.recorder, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    static const struct {
+        const char *key;
+        int64_t value;
+    } wanted[] = { { "step", 15 },
+                   { "epoch", 2 },
+                   { "epochs", EPOCHS },
+                   { "batches_done", 15 },
+                   { "batches_total", TOTAL },
+                   { "epoch_batches_done", 5 },
+                   { "epoch_batches_total", JOB_BATCHES },
+                   { "last_checkpoint_step", 12 },
+                   { "percent", 15 * 100 / TOTAL } };
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        ck_assert_msg(json_integer_value(json_object_get(v, wanted[i].key)) == wanted[i].value, "%s in %s",
+                      wanted[i].key, text.data);
+    ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "training");
+    ck_assert_double_gt(json_number_value(json_object_get(v, "last_step_time")), 1.6e9);
+    ck_assert_double_ge(json_number_value(json_object_get(v, "last_update_time")),
+                        json_number_value(json_object_get(v, "last_step_time")));
+    ck_assert_double_eq_tol(json_number_value(json_object_get(v, "loss")), LOSS, 1e-6);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(numbers_that_are_none_do_not_break_it)
+{
+    struct world w;
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_auto_t *v = NULL;
+    world_open(&w, -1, 0);
+    recorder_progress(w.recorder, &text); /* nothing was reported yet: the loss is NaN */
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "starting");
+    ck_assert_str_eq(json_string_value(json_object_get(v, "loss")), "NaN");
+    ck_assert_str_eq(json_string_value(json_object_get(v, "remaining_seconds")), "NaN");
+    recorder_epoch(w.recorder, 0, w.coordinator);
+    finish(&w, 0, NULL);
+    json_auto_t *history = json_of(w.job.dir, "history.json");
+    ck_assert(json_is_object(history));
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(an_epochs_line_says_nan_and_leaves_out_what_is_not_known)
+{
+    struct world w;
+    char text[256] = "";
+    int ends[2], saved = dup(STDERR_FILENO);
+    world_open(&w, -1, 0);
+    struct reports r = { .w = &w, .from = 0, .to = JOB_BATCHES, .loss = (double)NAN };
+    coordinator_metrics(w.coordinator, report, &r);
+    recorder_epoch(w.recorder, 0, w.coordinator);
+    recorder_epoch(w.recorder, 1, w.coordinator); /* its reports went with an earlier chief */
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    for (int64_t epoch = 0; epoch < EPOCHS; epoch++)
+        recorder_evaluated(w.recorder, epoch, -1, NULL);
+    dup2(saved, STDERR_FILENO);
+    ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
+    ck_assert_str_eq(text, "epoch 1/2 done loss nan\nepoch 2/2 done\n");
+    close(saved);
+    close(ends[0]);
+    close(ends[1]);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_job_that_finished_before_shows_its_end)
+{
+    struct world w;
+    AUTO_FINI(buf) text = BUF_INIT;
+    struct err e = { 0 };
+    json_auto_t *v = NULL, *history = json_pack("{s:[f, f], s:[f, f]}", "loss", 2.0, 0.5, "val_loss", 3.0, 0.75);
+    struct node n = node_root(history, NULL);
+    world_open(&w, -1, 0);
+    ck_ok_e(recorder_from_json(w.recorder, &n, 2, &e));
+    recorder_finished_before(w.recorder, TOTAL);
+    recorder_progress(w.recorder, &text);
+    ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
+    ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "finished");
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "batches_done")), TOTAL);
+    ck_assert_int_eq(json_integer_value(json_object_get(v, "epoch")), EPOCHS);
+    ck_assert_double_eq(json_number_value(json_object_get(v, "loss")), 0.5);
+    ck_assert_double_eq(json_number_value(json_at(v, "validation.loss")), 0.75);
+    world_close(&w);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("recorder");
+    TCase *t = tcase_create("recorder");
+    tcase_add_test(t, history_has_every_epoch_and_the_end);
+    tcase_add_test(t, an_evaluation_stands_at_its_epoch_however_late_it_comes);
+    tcase_add_test(t, the_file_knows_more_than_the_checkpoint);
+    tcase_add_test(t, lists_of_an_older_release_become_equally_long);
+    tcase_add_test(t, the_curve_has_one_point_a_window);
+    tcase_add_test(t, a_resumed_life_takes_back_what_it_writes_again);
+    tcase_add_test(t, what_a_checkpoint_keeps_goes_on);
+    tcase_add_test(t, progress_is_json_that_adds_up);
+    tcase_add_test(t, an_epochs_line_says_nan_and_leaves_out_what_is_not_known);
+    tcase_add_test(t, a_job_that_finished_before_shows_its_end);
+    tcase_add_test(t, numbers_that_are_none_do_not_break_it);
+    suite_add_tcase(s, t);
+    return s;
+}

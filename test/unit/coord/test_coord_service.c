@@ -1,0 +1,419 @@
+#include "small_model.h"
+#include <math.h>
+
+#include "coord/coord_service.h"
+
+enum { TOTAL = 1000, WIDTH_MAX = 16 };
+
+struct world {
+    struct model *model;
+    struct coordinator *coordinator;
+    struct rpc_method methods[COORD_KINDS];
+    struct coord_reply reply;
+};
+
+static void world_open(struct world *w)
+{
+    *w = (struct world){ .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->model,
+                                                                   .job_uid = "uid-1",
+                                                                   .incarnation = 0xfedcba9876543210,
+                                                                   .layout_hash = 0xffffffffffffff05,
+                                                                   .ps_count = 3,
+                                                                   .batches_per_epoch = 100,
+                                                                   .total = TOTAL,
+                                                                   .lease_ms = 10000,
+                                                                   .heartbeat_ms = 250,
+                                                                   .space = { .fingerprint = 0x8000000000000009,
+                                                                              .seed = UINT64_MAX,
+                                                                              .examples = 6400,
+                                                                              .batch_size = 64,
+                                                                              .shuffle = true } });
+    coordinator_set(w->coordinator, JOB_TRAINING, 1ULL << 63, "");
+    coordinator_open(w->coordinator, TOTAL);
+    coord_methods(w->coordinator, w->methods);
+    ck_assert_uint_le(metrics_width(w->model), WIDTH_MAX);
+}
+
+static void world_close(struct world *w)
+{
+    coordinator_free(w->coordinator);
+    model_free(w->model);
+}
+
+static struct coord_request request(enum coord_kind kind)
+{
+    return (struct coord_request){ .kind = kind,
+                                   .job_uid = "uid-1",
+                                   .sender = "worker-7",
+                                   .generation = 5,
+                                   .incarnation = 0xf000000000000001,
+                                   .role = ROLE_WORKER,
+                                   .index = 7,
+                                   .shuffle_version = SHUFFLE_VERSION,
+                                   .layout_hash = 0xffffffffffffff05,
+                                   .ps_count = 3,
+                                   .address = "127.0.0.1:1",
+                                   .want = 6,
+                                   .space = { .fingerprint = 0x8000000000000009,
+                                              .seed = UINT64_MAX,
+                                              .examples = 6400,
+                                              .batch_size = 64,
+                                              .shuffle = true } };
+}
+
+static int handle(struct world *w, enum coord_kind kind, const void *data, size_t n, struct err *e)
+{
+    AUTO(rpc_message) *m = NULL;
+    struct rpc_reply reply = { .head = BUF_INIT };
+    ck_assert_int_eq(rpc_message_of(data, n, &m, e), 0);
+    int result = w->methods[kind].handle(w->methods[kind].user, m, &reply, e);
+    if (result == 0)
+        result = coord_unpack_reply(reply.head.data, reply.head.len, &w->reply, e);
+    buf_fini(&reply.head);
+    return result;
+}
+
+/* As it goes over the wire. */
+static int send(struct world *w, const struct coord_request *q, struct err *e)
+{
+    AUTO_FINI(buf) packed = BUF_INIT;
+    coord_pack_request(q, &packed);
+    return handle(w, q->kind, packed.data, packed.len, e);
+}
+
+static void registered(struct world *w)
+{
+    struct err e = { 0 };
+    struct coord_request q = request(COORD_REGISTER);
+    ck_ok_e(send(w, &q, &e));
+}
+
+static struct coordinator_view view(struct world *w)
+{
+    struct coordinator_view v;
+    coordinator_view(w->coordinator, &v);
+    return v;
+}
+
+START_TEST(a_registration_and_its_answer_arrive_whole)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    struct coord_request q = request(COORD_REGISTER);
+    static const int64_t held[] = { 3, 5, 800, 802 };
+    q.job_uid = "";
+    q.held = (struct ordinal_ranges){ .r = held, .n = 4 };
+    ck_ok_e(send(&w, &q, &e)); /* the coordinator compares space, layout and ps: all arrived */
+    ck_assert_str_eq(w.reply.job_uid, "uid-1");
+    ck_assert_uint_eq(w.reply.generation, 1ULL << 63);
+    ck_assert_uint_eq(w.reply.chief_incarnation, 0xfedcba9876543210);
+    ck_assert_int_eq((int)w.reply.state, JOB_TRAINING);
+    ck_assert_uint_eq(w.reply.heartbeat_ms, 250);
+    ck_assert_uint_eq(view(&w).highest_generation, 5);
+    ck_assert_int_eq(view(&w).workers, 1);
+
+    q = request(COORD_LEASE);
+    q.held = (struct ordinal_ranges){ .r = held, .n = 4 };
+    ck_ok_e(send(&w, &q, &e));
+    ck_assert(w.reply.first == 0 && w.reply.count == 3 && w.reply.valid_ms == 10000); /* 3 is held */
+    world_close(&w);
+}
+END_TEST
+
+static void shift_batch(struct coord_request *q)
+{
+    q->space.batch_size++;
+}
+static void shift_seed(struct coord_request *q)
+{
+    q->space.seed--;
+}
+static void shift_examples(struct coord_request *q)
+{
+    q->space.examples++;
+}
+static void shift_fingerprint(struct coord_request *q)
+{
+    q->space.fingerprint++;
+}
+static void shift_shuffle(struct coord_request *q)
+{
+    q->space.shuffle = false;
+}
+static void shift_version(struct coord_request *q)
+{
+    q->shuffle_version++;
+}
+static void shift_layout(struct coord_request *q)
+{
+    q->layout_hash++;
+}
+static void shift_ps(struct coord_request *q)
+{
+    q->ps_count++;
+}
+static void shift_uid(struct coord_request *q)
+{
+    q->job_uid = "uid-2";
+}
+
+START_TEST(each_field_of_a_registration_counts)
+{
+    static void (*const shifts[])(struct coord_request *) = { shift_batch,       shift_seed,    shift_examples,
+                                                              shift_fingerprint, shift_shuffle, shift_version,
+                                                              shift_layout,      shift_ps,      shift_uid };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < COUNT_OF(shifts); i++) {
+        struct coord_request q = request(COORD_REGISTER);
+        struct err e = { 0 };
+        shifts[i](&q);
+        ck_assert_msg(send(&w, &q, &e) == -1 && e.code == ERR_REFUSED, "field %zu: %s", i, e.msg);
+    }
+    world_close(&w);
+}
+END_TEST
+
+static void one_epoch(void *user, struct epoch_metrics *t)
+{
+    double metrics[WIDTH_MAX];
+    *(int64_t *)user = epoch_metrics_of(t, 0, metrics);
+}
+
+START_TEST(a_report_arrives_whole)
+{
+    struct world w;
+    struct err e = { 0 };
+    int64_t batches = 0;
+    double sums[2 * WIDTH_MAX] = { 1, 2, 3 };
+    static const int64_t ordinals[] = { 4, 9 };
+    world_open(&w);
+    registered(&w);
+    struct coord_request q = request(COORD_HEARTBEAT);
+    q.report = (struct coord_report){ .ordinals = ordinals,
+                                      .n = 2,
+                                      .sums = sums,
+                                      .nsums = 2 * metrics_width(w.model),
+                                      .compute_ns = 11,
+                                      .network_ns = 12,
+                                      .data_ns = 13,
+                                      .wait_ns = 14,
+                                      .steps = 2,
+                                      .staleness_sum = 15 };
+    q.text = "ps-1 to answer";
+    q.diverged = true;
+    q.diverged_ordinal = 9;
+    ck_ok_e(send(&w, &q, &e));
+    struct coordinator_view v = view(&w);
+    ck_assert(v.compute_ns == 11 && v.network_ns == 12 && v.data_ns == 13 && v.wait_ns == 14);
+    ck_assert(v.steps == 2 && v.staleness_sum == 15);
+    ck_assert_str_eq(v.waiting, "ps-1 to answer");
+    ck_assert(v.diverged && v.diverged_ordinal == 9);
+    coordinator_metrics(w.coordinator, one_epoch, &batches);
+    ck_assert_int_eq(batches, 2);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(evaluations_and_stop_requests_arrive_whole)
+{
+    static const char *const names[] = { "loss", "accuracy" };
+    static const double values[] = { 0.25, 0.5 };
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    registered(&w);
+    struct coord_request q = request(COORD_EVALUATION);
+    q.step = 77;
+    q.announce = true;
+    ck_ok_e(send(&w, &q, &e));
+    ck_assert_int_eq(view(&w).evaluating_step, 77);
+    q.announce = false;
+    q.names = names;
+    q.values = values;
+    q.nvalues = 2;
+    ck_ok_e(send(&w, &q, &e));
+    struct coordinator_view v = view(&w);
+    ck_assert(v.evaluated_step == 77 && v.evaluating_step == -1 && v.nevaluation == 2);
+    ck_assert_str_eq(v.evaluation_names[1], "accuracy");
+    ck_assert_double_eq(v.evaluation[1], 0.5);
+    q = request(COORD_STOP);
+    q.text = "good enough";
+    ck_ok_e(send(&w, &q, &e));
+    v = view(&w);
+    ck_assert(v.stop_requested && strstr(v.stop_reason, "good enough") != NULL);
+    q = request(COORD_LEAVE);
+    ck_ok_e(send(&w, &q, &e));
+    ck_assert_int_eq(view(&w).members, 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(what_is_malformed_is_refused)
+{
+    static const int64_t odd[] = { 3 }, falling[] = { 5, 3 }, negative[] = { -2, 3 };
+    static const struct ordinal_ranges ranges[] = { { odd, 1 }, { falling, 2 }, { negative, 2 } };
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    registered(&w);
+    for (size_t i = 0; i < COUNT_OF(ranges); i++) {
+        struct coord_request q = request(COORD_HEARTBEAT);
+        q.held = ranges[i];
+        e = (struct err){ 0 };
+        ck_assert_msg(send(&w, &q, &e) == -1 && e.code == ERR_INPUT, "%zu: %s", i, e.msg);
+    }
+    e = (struct err){ 0 };
+    ck_assert(handle(&w, COORD_HEARTBEAT, "\x0a\x01\xff", 3, &e) == -1 &&
+              e.code == ERR_INPUT); /* a header that is none */
+    e = (struct err){ 0 };
+    ck_assert(handle(&w, COORD_HEARTBEAT, "", 0, &e) == -1 && e.code == ERR_INPUT); /* no header */
+    struct coord_request q = request(COORD_REGISTER);
+    q.sender = "";
+    ck_assert(send(&w, &q, &e) == -1 && e.code == ERR_INPUT);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(sums_without_ordinals_and_ordinals_without_sums_are_ignored)
+{
+    struct world w;
+    struct err e = { 0 };
+    int64_t batches = -1;
+    double sums[WIDTH_MAX] = { 1 };
+    static const int64_t ordinals[] = { 1, 2, -5, INT64_MAX };
+    world_open(&w);
+    registered(&w);
+    struct coord_request q = request(COORD_HEARTBEAT);
+    q.report = (struct coord_report){ .ordinals = ordinals, .n = 4, .sums = sums, .nsums = metrics_width(w.model) };
+    ck_ok_e(send(&w, &q, &e));
+    coordinator_metrics(w.coordinator, one_epoch, &batches);
+    ck_assert_int_eq(batches, 1);
+    world_close(&w);
+}
+END_TEST
+
+static void too_much(struct world *w, struct coord_request q, const char *words)
+{
+    struct err e = { 0 };
+    ck_assert_msg(send(w, &q, &e) == -1 && e.code == ERR_INPUT && strstr(e.msg, words) != NULL, "%s: %s", words, e.msg);
+}
+
+START_TEST(what_is_out_of_bounds_is_refused)
+{
+    static int64_t many[1 << 17];
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    registered(&w);
+    for (size_t i = 0; i < COUNT_OF(many); i++)
+        many[i] = (int64_t)i;
+    struct coord_request q = request(COORD_REGISTER);
+    q.generation = UINT64_MAX; /* one more would be 0 */
+    too_much(&w, q, "generation 18446744073709551615 is out of range");
+    q = request(COORD_HEARTBEAT);
+    q.held = (struct ordinal_ranges){ .r = many, .n = COORD_HELD_MAX + 2 };
+    too_much(&w, q, "65 held ranges");
+    q = request(COORD_HEARTBEAT);
+    q.report = (struct coord_report){ .ordinals = many, .n = COUNT_OF(many) };
+    too_much(&w, q, "131072 reported ordinals");
+    q = request(COORD_HEARTBEAT);
+    q.diverged = true;
+    q.diverged_ordinal = 1000;
+    too_much(&w, q, "names batch 1000 of a job of 1000");
+    q = request(COORD_HEARTBEAT);
+    q.text = "\xff";
+    too_much(&w, q, "not UTF-8");
+    static const char *const names[] = { "worker 7", "worker-7\n", "w\xc3\xa9", "",
+                                         "a234567890123456789012345678901234567890123456789012345678901234" };
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        q = request(COORD_REGISTER);
+        q.sender = names[i];
+        too_much(&w, q, "sender");
+    }
+    q = request(COORD_HEARTBEAT);
+    q.held = (struct ordinal_ranges){ .r = many, .n = COORD_HELD_MAX };
+    ck_ok_e(send(&w, &q, &e));
+    world_close(&w);
+}
+END_TEST
+
+/* Each takes 1 byte of text and 2 of the message. */
+START_TEST(a_message_of_many_empty_texts_is_refused)
+{
+    struct world w;
+    struct err e = { 0 };
+    static char bytes[1 << 20];
+    world_open(&w);
+    for (size_t i = 0; i < sizeof(bytes); i += 3) { /* names is field 16 */
+        if (i + 3 > sizeof(bytes))
+            break;
+        memcpy(bytes + i, "\x82\x01\x00", 3);
+    }
+    ck_assert_int_eq(handle(&w, COORD_EVALUATION, bytes, sizeof(bytes) / 3 * 3, &e), -1);
+    ck_assert_msg(e.code == ERR_INPUT && strstr(e.msg, "malformed") != NULL, "%s", e.msg);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_loss_that_is_not_finite_counts_and_ends_the_job)
+{
+    struct world w;
+    struct err e = { 0 };
+    int64_t batches = -1;
+    double sums[WIDTH_MAX] = { 0 };
+    static const int64_t ordinals[] = { 3 };
+    world_open(&w);
+    registered(&w);
+    for (size_t i = 0; i < metrics_width(w.model); i++)
+        sums[i] = 1;
+    sums[0] = (double)NAN;
+    struct coord_request q = request(COORD_HEARTBEAT);
+    q.report = (struct coord_report){ .ordinals = ordinals, .n = 1, .sums = sums, .nsums = metrics_width(w.model) };
+    ck_ok_e(send(&w, &q, &e));
+    coordinator_metrics(w.coordinator, one_epoch, &batches);
+    ck_assert_int_eq(batches, 1);
+    struct coordinator_view v = view(&w);
+    ck_assert(v.diverged && v.diverged_ordinal == 3);
+    ck_assert_str_eq(v.diverged_by, "worker-7");
+    ck_assert_msg(strstr(v.diverged_what, "loss nan") != NULL || strstr(v.diverged_what, "loss -nan") != NULL, "%s",
+                  v.diverged_what);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(an_answer_that_lends_nonsense_is_refused)
+{
+    /* WorkerReply: first is field 8, count field 9; as varints, INT64_MAX is eight ff and 7f, -1 nine ff and 01. */
+    static const char beyond[] = "\x40\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x48\x01",
+                      negative[] = "\x40\x05\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", fine[] = "\x40\x05\x48\x02";
+    struct coord_reply reply;
+    struct err e = { 0 };
+    ck_assert_int_eq(coord_unpack_reply("\xff", 1, &reply, &e), -1);
+    ck_assert_int_eq(coord_unpack_reply(beyond, sizeof(beyond) - 1, &reply, &e), -1);
+    ck_assert_int_eq(coord_unpack_reply(negative, sizeof(negative) - 1, &reply, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INTERNAL);
+    ck_ok_e(coord_unpack_reply(fine, sizeof(fine) - 1, &reply, &e));
+    ck_assert(reply.first == 5 && reply.count == 2);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("coord_service");
+    TCase *t = tcase_create("coord_service");
+    tcase_add_test(t, a_registration_and_its_answer_arrive_whole);
+    tcase_add_test(t, each_field_of_a_registration_counts);
+    tcase_add_test(t, a_report_arrives_whole);
+    tcase_add_test(t, evaluations_and_stop_requests_arrive_whole);
+    tcase_add_test(t, what_is_malformed_is_refused);
+    tcase_add_test(t, sums_without_ordinals_and_ordinals_without_sums_are_ignored);
+    tcase_add_test(t, what_is_out_of_bounds_is_refused);
+    tcase_add_test(t, a_message_of_many_empty_texts_is_refused);
+    tcase_add_test(t, a_loss_that_is_not_finite_counts_and_ends_the_job);
+    tcase_add_test(t, an_answer_that_lends_nonsense_is_refused);
+    suite_add_tcase(s, t);
+    return s;
+}

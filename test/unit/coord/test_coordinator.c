@@ -1,0 +1,320 @@
+#include "small_model.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "coord/coordinator.h"
+
+enum { TOTAL = 20, LEASE_MS = 1000 };
+
+struct coord {
+    struct model *m;
+    struct coordinator *c;
+    struct coord_reply reply;
+    struct err e;
+};
+
+static struct coord open_coordinator(int64_t limit)
+{
+    struct coord d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    d.c = coordinator_new(&(struct coordinator_config){
+        .model = d.m,
+        .job_uid = "uid-1",
+        .incarnation = 77,
+        .layout_hash = 5,
+        .ps_count = 2,
+        .batches_per_epoch = 10,
+        .total = TOTAL,
+        .lease_ms = LEASE_MS,
+        .heartbeat_ms = 100,
+        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
+    coordinator_set(d.c, JOB_TRAINING, 3, "");
+    coordinator_open(d.c, limit);
+    return d;
+}
+
+static void close_coordinator(struct coord *d)
+{
+    coordinator_free(d->c);
+    model_free(d->m);
+}
+
+static struct coord_request from(enum coord_kind kind, const char *name, uint64_t incarnation)
+{
+    return (struct coord_request){
+        .kind = kind,
+        .job_uid = "uid-1",
+        .sender = name,
+        .incarnation = incarnation,
+        .role = ROLE_WORKER,
+        .layout_hash = 5,
+        .ps_count = 2,
+        .shuffle_version = SHUFFLE_VERSION,
+        .want = 4,
+        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true }
+    };
+}
+
+static int call(struct coord *d, struct coord_request q, int64_t now)
+{
+    return coordinator_handle(d->c, &q, now, &d->reply, &d->e);
+}
+
+START_TEST(registers_and_lends)
+{
+    struct coord d = open_coordinator(TOTAL);
+    struct coord_request q = from(COORD_REGISTER, "worker-0", 1);
+    q.job_uid = ""; /* started by hand: learns it */
+    ck_assert_int_eq(call(&d, q, 0), 0);
+    ck_assert_str_eq(d.reply.job_uid, "uid-1");
+    ck_assert_uint_eq(d.reply.generation, 3);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(d.reply.first, 0);
+    ck_assert_int_eq(d.reply.count, 4);
+    close_coordinator(&d);
+}
+END_TEST
+
+static void other_batch(struct coord_request *q)
+{
+    q->space.batch_size = 32;
+}
+static void other_seed(struct coord_request *q)
+{
+    q->space.seed = 2;
+}
+static void other_data(struct coord_request *q)
+{
+    q->space.fingerprint = 10;
+}
+static void other_examples(struct coord_request *q)
+{
+    q->space.examples = 641;
+}
+static void other_model(struct coord_request *q)
+{
+    q->layout_hash = 6;
+}
+static void other_job(struct coord_request *q)
+{
+    q->job_uid = "uid-2";
+}
+static void other_ps(struct coord_request *q)
+{
+    q->ps_count = 1;
+}
+
+START_TEST(refuses_a_worker_that_differs_and_names_the_field)
+{
+    static const struct {
+        void (*change)(struct coord_request *q);
+        const char *says;
+    } cases[] = { { other_batch, "fit.batchSize" },
+                  { other_seed, "fit.seed" },
+                  { other_data, "data.train" },
+                  { other_examples, "data.train" },
+                  { other_model, "spec.model" },
+                  { other_job, "uid-2" },
+                  { other_ps, "1 ps" } };
+    struct coord d = open_coordinator(TOTAL);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct coord_request q = from(COORD_REGISTER, "worker-0", 1);
+        cases[i].change(&q);
+        ck_assert_int_eq(call(&d, q, 0), -1);
+        ck_assert_int_eq(d.e.code, ERR_REFUSED);
+        ck_assert_msg(strstr(d.e.msg, cases[i].says) != NULL, "%s", d.e.msg);
+    }
+    close_coordinator(&d);
+}
+END_TEST
+
+START_TEST(a_new_process_takes_over_the_name_and_frees_its_leases)
+{
+    struct coord d = open_coordinator(TOTAL);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 2), 10), 0);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 2), 10), 0);
+    ck_assert_int_eq(d.reply.first, 0);
+    ck_assert_int_eq(call(&d, from(COORD_HEARTBEAT, "worker-0", 1), 20), -1);
+    ck_assert_int_eq(d.e.code, ERR_FENCED);
+    close_coordinator(&d);
+}
+END_TEST
+
+START_TEST(a_silent_worker_is_gone_after_its_lease)
+{
+    struct coord d = open_coordinator(TOTAL);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), LEASE_MS), 0);
+    coordinator_tick(d.c, LEASE_MS + 1);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-1", 2), LEASE_MS + 1), 0);
+    ck_assert_int_eq(d.reply.first, 0);
+    ck_assert_int_eq(call(&d, from(COORD_HEARTBEAT, "worker-0", 1), LEASE_MS + 2), -1);
+    ck_assert_int_eq(d.e.code, ERR_NOT_READY); /* it registers again and goes on */
+    close_coordinator(&d);
+}
+END_TEST
+
+START_TEST(nothing_is_lent_before_it_is_opened_or_while_starting)
+{
+    struct coord d = open_coordinator(0);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(d.reply.count, 0);
+    coordinator_open(d.c, 3);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(d.reply.count, 3);
+    coordinator_set(d.c, JOB_STARTING, 4, "the chief to restore ps-1");
+    coordinator_open(d.c, 9);
+    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(d.reply.count, 0);
+    ck_assert_int_eq((int)d.reply.state, JOB_STARTING);
+    ck_assert_str_eq(d.reply.message, "the chief to restore ps-1");
+    close_coordinator(&d);
+}
+END_TEST
+
+static void observe(struct coord *d, int64_t low, int64_t begun)
+{
+    AUTO_FINI(applied) done = APPLIED_INIT;
+    for (int64_t i = 0; i < low; i++)
+        ck_assert_int_eq(applied_add(&done, i, NULL), 1);
+    coordinator_observe(d->c, &done, begun);
+}
+
+static int64_t lend(struct coord *d, const char *name, uint64_t incarnation, struct ordinal_ranges held, int64_t want,
+                    int64_t now)
+{
+    struct coord_request q = from(COORD_LEASE, name, incarnation);
+    q.held = held;
+    q.want = want;
+    ck_assert_int_eq(call(d, q, now), 0);
+    return d->reply.count;
+}
+
+static int64_t lend_to(struct coord *d, int worker, const int64_t *held, size_t n)
+{
+    return lend(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker,
+                (struct ordinal_ranges){ .r = held, .n = n }, 8, 1);
+}
+
+START_TEST(leases_shrink_towards_the_limit_and_end_there)
+{
+    struct coord d = open_coordinator(16);
+    int64_t sizes[TOTAL], held[2][2 * TOTAL];
+    size_t nheld[2] = { 0, 0 };
+    int n = 0;
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), 0), 0);
+    for (int64_t got; (got = lend_to(&d, n % 2, held[n % 2], nheld[n % 2])) > 0; n++) {
+        int64_t *at = held[n % 2] + nheld[n % 2];
+        sizes[n] = got;
+        at[0] = d.reply.first;
+        at[1] = d.reply.first + got;
+        nheld[n % 2] += 2;
+    }
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++) {
+        ck_assert_msg(i == 0 || sizes[i] <= sizes[i - 1], "lease %d has %lld after %lld", i, (long long)sizes[i],
+                      (long long)sizes[i - 1]);
+        sum += sizes[i];
+    }
+    ck_assert_int_eq(sum, 16); /* nothing of the next epoch */
+    ck_assert(sizes[0] == 4 && sizes[n - 1] == 1 && sizes[n - 2] == 1);
+    coordinator_open(d.c, TOTAL);
+    ck_assert_int_eq(lend_to(&d, 0, held[0], nheld[0]), 1);
+    ck_assert_int_eq(d.reply.first, 16);
+    close_coordinator(&d);
+}
+END_TEST
+
+struct waiting {
+    struct coord *coordinator;
+    struct thread thread;
+    int64_t waited_ms;
+};
+
+static void waiting_thread(void *user)
+{
+    struct waiting *w = user;
+    int64_t begun = clock_ms();
+    coordinator_wait(w->coordinator->c, begun + 20000);
+    w->waited_ms = clock_ms() - begun;
+}
+
+START_TEST(the_chief_is_woken_when_all_that_is_open_was_worked_on)
+{
+    struct coord d = open_coordinator(10);
+    struct coordinator_view view;
+    int64_t all[2] = { 0, 10 };
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
+    coordinator_wait(d.c, clock_ms()); /* the registration */
+    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ .r = all, .n = 2 }, 10, 1), 0);
+    coordinator_view(d.c, &view);
+    ck_assert(!view.settling && view.working);
+    struct waiting w = { .coordinator = &d };
+    ck_assert_int_eq(thread_start(&w.thread, "chief", waiting_thread, &w, &d.e), 0);
+    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 2), 0);
+    thread_join(&w.thread);
+    ck_assert_int_lt(w.waited_ms, 10000);
+    coordinator_view(d.c, &view);
+    ck_assert(view.settling && !view.working);
+    observe(&d, 10, 3);
+    coordinator_view(d.c, &view);
+    ck_assert(!view.settling && view.done_low == 10 && !view.finished);
+    close_coordinator(&d);
+}
+END_TEST
+
+START_TEST(workers_are_told_what_they_wait_for)
+{
+    struct coord d = open_coordinator(10);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), 0), 0);
+    ck_assert_int_eq(lend(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 0), 0);
+    ck_assert_str_eq(d.reply.message, "other workers to finish their batches");
+    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 1), 0);
+    observe(&d, 10, 2);
+    coordinator_waits_for(d.c, "the evaluation of epoch 1, before epoch 3 begins");
+    ck_assert_int_eq(lend(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 3), 0);
+    ck_assert_str_eq(d.reply.message, "the evaluation of epoch 1, before epoch 3 begins");
+    close_coordinator(&d);
+}
+END_TEST
+
+START_TEST(divergence_reaches_the_chief)
+{
+    struct coord d = open_coordinator(TOTAL);
+    struct coordinator_view view;
+    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 1), 0), 0);
+    struct coord_request q = from(COORD_HEARTBEAT, "worker-1", 1);
+    q.diverged = true;
+    q.diverged_ordinal = 12;
+    ck_assert_int_eq(call(&d, q, 1), 0);
+    coordinator_view(d.c, &view);
+    ck_assert(view.diverged);
+    ck_assert_int_eq(view.diverged_ordinal, 12);
+    ck_assert_str_eq(view.diverged_by, "worker-1");
+    close_coordinator(&d);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("coordinator");
+    TCase *t = tcase_create("coordinator");
+    tcase_add_test(t, registers_and_lends);
+    tcase_add_test(t, refuses_a_worker_that_differs_and_names_the_field);
+    tcase_add_test(t, a_new_process_takes_over_the_name_and_frees_its_leases);
+    tcase_add_test(t, a_silent_worker_is_gone_after_its_lease);
+    tcase_add_test(t, nothing_is_lent_before_it_is_opened_or_while_starting);
+    tcase_add_test(t, leases_shrink_towards_the_limit_and_end_there);
+    tcase_add_test(t, the_chief_is_woken_when_all_that_is_open_was_worked_on);
+    tcase_add_test(t, workers_are_told_what_they_wait_for);
+    tcase_add_test(t, divergence_reaches_the_chief);
+    suite_add_tcase(s, t);
+    return s;
+}

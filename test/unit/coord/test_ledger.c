@@ -1,0 +1,218 @@
+#include "check_main.h"
+#include "coord/ledger.h"
+
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+enum { VALID = 100 };
+
+static int64_t lease(struct ledger *l, int worker, int64_t want, int64_t now)
+{
+    int64_t first = -1, n = ledger_lease(l, worker, want, INT64_MAX, now, VALID, &first);
+    return n > 0 ? first : -1;
+}
+
+static void observe(struct ledger *l, int64_t low, const int64_t *ranges, size_t n, int64_t begun)
+{
+    struct applied a = APPLIED_INIT;
+    ck_assert_int_eq(applied_from(low, ranges, n, &a, NULL), 0);
+    ledger_observe(l, &a, begun);
+    applied_fini(&a);
+}
+
+START_TEST(lends_in_order_and_once)
+{
+    AUTO(ledger) *l = ledger_new(10);
+    int64_t first;
+    ck_assert_int_eq(ledger_lease(l, 1, 4, INT64_MAX, 0, VALID, &first), 4);
+    ck_assert_int_eq(first, 0);
+    ck_assert_int_eq(ledger_lease(l, 2, 4, INT64_MAX, 0, VALID, &first), 4);
+    ck_assert_int_eq(first, 4);
+    ck_assert_int_eq(ledger_lease(l, 1, 4, INT64_MAX, 0, VALID, &first), 2);
+    ck_assert_int_eq(first, 8);
+    ck_assert_int_eq(ledger_lease(l, 2, 4, INT64_MAX, 0, VALID, &first), 0);
+}
+END_TEST
+
+START_TEST(a_limit_holds_back_the_next_epoch)
+{
+    AUTO(ledger) *l = ledger_new(10);
+    int64_t first;
+    ck_assert_int_eq(ledger_lease(l, 1, 8, 5, 0, VALID, &first), 5);
+    ck_assert_int_eq(ledger_lease(l, 1, 8, 5, 0, VALID, &first), 0);
+    observe(l, 5, NULL, 0, 1);
+    ck_assert(!ledger_finished(l));
+    ck_assert_int_eq(ledger_lease(l, 1, 8, 10, 2, VALID, &first), 5);
+}
+END_TEST
+
+START_TEST(done_comes_only_from_the_segments)
+{
+    AUTO(ledger) *l = ledger_new(4);
+    lease(l, 1, 4, 0);
+    ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID); /* "complete", it says */
+    ck_assert_int_eq(ledger_done(l), 0);
+    ck_assert_int_eq(lease(l, 2, 4, 11), -1); /* not free before the segments were asked */
+    observe(l, 0, (int64_t[]){ 1, 3 }, 2, 5); /* asked before it was said: decides nothing but 1 and 2 */
+    ck_assert_int_eq(lease(l, 2, 1, 12), -1);
+    observe(l, 0, (int64_t[]){ 1, 3 }, 2, 20);
+    ck_assert_int_eq(ledger_done(l), 2);
+    ck_assert_int_eq(lease(l, 2, 4, 21), 0); /* what it claimed but did not apply is lent again */
+    ck_assert_int_eq(lease(l, 2, 4, 21), 3);
+}
+END_TEST
+
+START_TEST(an_expired_lease_is_lent_again)
+{
+    AUTO(ledger) *l = ledger_new(4);
+    int expired;
+    lease(l, 1, 2, 0);
+    ledger_renew(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 0, 2 }, .n = 2 }, 60, VALID);
+    ledger_expire(l, 120, &expired);
+    ck_assert_int_eq(expired, 0);
+    ledger_expire(l, 160, &expired);
+    ck_assert_int_eq(expired, 1);
+    ck_assert_int_eq(lease(l, 2, 4, 161), 0);
+}
+END_TEST
+
+START_TEST(a_worker_that_leaves_gives_back_without_a_death)
+{
+    AUTO(ledger) *l = ledger_new(2);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(lease(l, i, 2, 0), 0);
+        ledger_drop(l, i, false);
+    }
+    ck_assert_int_eq(ledger_poisoned(l), -1);
+}
+END_TEST
+
+START_TEST(three_deaths_on_one_batch_name_it)
+{
+    AUTO(ledger) *l = ledger_new(100);
+    observe(l, 0, (int64_t[]){ 10, 13 }, 2, 0);
+    for (int i = 0; i < LEDGER_DEATHS_MAX; i++) {
+        ck_assert_int_eq(ledger_poisoned(l), -1);
+        lease(l, i, 13, 0); /* 0..9 */
+        ck_assert_int_eq(lease(l, i, 5, 0), 13);
+        observe(l, 10, (int64_t[]){ 11, 13 }, 2, 1); /* 0..12 applied, died on 13 */
+        ledger_drop(l, i, true);
+        observe(l, 0, (int64_t[]){ 10, 13 }, 2, 2);
+    }
+    ck_assert_int_eq(ledger_poisoned(l), 13);
+}
+END_TEST
+
+START_TEST(a_restored_ps_takes_batches_back)
+{
+    AUTO(ledger) *l = ledger_new(6);
+    lease(l, 1, 6, 0);
+    observe(l, 6, NULL, 0, 1);
+    ck_assert(ledger_finished(l));
+    observe(l, 2, (int64_t[]){ 4, 5 }, 2, 2);
+    ck_assert(!ledger_finished(l));
+    ck_assert_int_eq(lease(l, 1, 9, 3), 2);
+    ck_assert_int_eq(lease(l, 1, 9, 3), 5);
+}
+END_TEST
+
+START_TEST(a_chief_that_came_back_lends_again_what_workers_hold)
+{
+    AUTO(ledger) *l = ledger_new(20);
+    observe(l, 4, NULL, 0, 0);
+    ledger_reclaim(l, 1, (struct ordinal_ranges){ .r = (int64_t[]){ 2, 6, 10, 12 }, .n = 4 }, 0, VALID);
+    ck_assert_int_eq(lease(l, 2, 99, 1), 6); /* 4, 5 are the first worker's */
+    ck_assert_int_eq(lease(l, 2, 99, 1), 12);
+    ck_assert_int_eq(lease(l, 2, 99, 1), -1);
+    ledger_drop(l, 1, false);
+    ck_assert_int_eq(lease(l, 2, 1, 1), 4);
+}
+END_TEST
+
+START_TEST(settling_is_when_only_the_segments_know_more)
+{
+    AUTO(ledger) *l = ledger_new(4);
+    ck_assert(!ledger_settling(l, 4));
+    lease(l, 1, 4, 0);
+    ck_assert(!ledger_settling(l, 4));
+    ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID);
+    ck_assert(ledger_settling(l, 4));
+    observe(l, 4, NULL, 0, 11);
+    ck_assert(!ledger_settling(l, 4));
+}
+END_TEST
+
+START_TEST(what_is_free_is_neither_lent_nor_done)
+{
+    AUTO(ledger) *l = ledger_new(20);
+    ck_assert_int_eq(ledger_free_below(l, 10), 10);
+    lease(l, 1, 4, 0);
+    lease(l, 2, 3, 0);
+    ck_assert_int_eq(ledger_free_below(l, 10), 3);
+    ledger_drop(l, 1, false); /* a hole */
+    ck_assert_int_eq(ledger_free_below(l, 10), 7);
+    observe(l, 4, NULL, 0, 1);
+    ck_assert_int_eq(ledger_free_below(l, 10), 3);
+    ck_assert_int_eq(ledger_free_below(l, 99), 13);
+    ck_assert(ledger_leased_below(l, 5) && !ledger_leased_below(l, 4));
+}
+END_TEST
+
+/* Workers that take, apply, claim, die and come back at random: every ordinal ends applied, none is lent to two at
+ * once. */
+START_TEST(storm)
+{
+    enum { TOTAL = 500, WORKERS = 5 };
+    struct rng r = rng_at(7, RNG_TEST, (uint64_t)_i, 0);
+    AUTO(ledger) *l = ledger_new(TOTAL);
+    struct applied done = APPLIED_INIT;
+    int owner[TOTAL] = { 0 }, number[WORKERS], next = 1;
+    for (int w = 0; w < WORKERS; w++)
+        number[w] = next++;
+    for (int64_t now = 0; !ledger_finished(l) && now < 200000; now++) {
+        int w = (int)rng_below(&r, WORKERS), mine = number[w], expired;
+        int64_t first, n = ledger_lease(l, number[w], 1 + (int64_t)rng_below(&r, 9), INT64_MAX, now, VALID, &first);
+        for (int64_t i = 0; i < n; i++) {
+            ck_assert_int_eq(owner[first + i], 0);
+            owner[first + i] = mine;
+        }
+        for (int64_t i = 0; i < TOTAL; i++)
+            if (owner[i] == mine && rng_below(&r, 2) == 0)
+                ck_assert_int_ge(applied_add(&done, i, NULL), 0);
+        bool dies = rng_below(&r, 4) == 0;
+        if (dies) {
+            ledger_drop(l, mine, false);
+            number[w] = next++;
+        } else
+            ledger_renew(l, mine, (struct ordinal_ranges){ 0 }, now, VALID);
+        ledger_expire(l, now, &expired);
+        ledger_observe(l, &done, now + 1);
+        for (int64_t i = 0; i < TOTAL; i++)
+            if (owner[i] == mine)
+                owner[i] = 0; /* applied, or free again */
+    }
+    ck_assert(ledger_finished(l));
+    ck_assert_int_eq(ledger_done(l), TOTAL);
+    applied_fini(&done);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("ledger");
+    TCase *t = tcase_create("ledger");
+    tcase_add_test(t, lends_in_order_and_once);
+    tcase_add_test(t, a_limit_holds_back_the_next_epoch);
+    tcase_add_test(t, done_comes_only_from_the_segments);
+    tcase_add_test(t, an_expired_lease_is_lent_again);
+    tcase_add_test(t, a_worker_that_leaves_gives_back_without_a_death);
+    tcase_add_test(t, three_deaths_on_one_batch_name_it);
+    tcase_add_test(t, a_restored_ps_takes_batches_back);
+    tcase_add_test(t, a_chief_that_came_back_lends_again_what_workers_hold);
+    tcase_add_test(t, settling_is_when_only_the_segments_know_more);
+    tcase_add_test(t, what_is_free_is_neither_lent_nor_done);
+    tcase_add_loop_test(t, storm, 0, 5);
+    suite_add_tcase(s, t);
+    return s;
+}

@@ -1,0 +1,360 @@
+#include "small_model.h"
+
+#include "base/clock.h"
+#include "coord/coordinator.h"
+#include "coord/member.h"
+#include "rpc/rpc.h"
+
+enum { TOTAL = 200, WAIT_MS = 10000 };
+
+/* A chief's coord and a worker's membership in one process. The test plays the training loop and the chief. */
+struct world {
+    struct model *model;
+    struct coordinator *coordinator;
+    struct coord *coord;
+    struct member *member;
+    double *sums;
+};
+
+static struct coordinator *new_coordinator(const struct model *m, uint64_t incarnation, int64_t batch_size)
+{
+    struct coordinator *c = coordinator_new(&(struct coordinator_config){
+        .model = m,
+        .job_uid = "uid-1",
+        .incarnation = incarnation,
+        .layout_hash = 5,
+        .ps_count = 1,
+        .batches_per_epoch = 100,
+        .total = TOTAL,
+        .lease_ms = 10000,
+        .heartbeat_ms = 20,
+        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = batch_size, .shuffle = true } });
+    coordinator_open(c, TOTAL);
+    return c;
+}
+
+static struct member_config config_of(const struct world *w)
+{
+    return (struct member_config){
+        .coord = w->coord,
+        .width = metrics_width(w->model),
+        .max_wait_ms = WAIT_MS,
+        .identity = { .job_uid = "",
+                      .sender = "worker-0",
+                      .incarnation = 11,
+                      .role = ROLE_WORKER,
+                      .layout_hash = 5,
+                      .ps_count = 1,
+                      .shuffle_version = SHUFFLE_VERSION,
+                      .address = "",
+                      .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } }
+    };
+}
+
+static void world_open(struct world *w, int64_t batch_size)
+{
+    struct err e = { 0 };
+    *w = (struct world){ .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    w->sums = xcalloc(metrics_width(w->model), sizeof(*w->sums));
+    w->coordinator = new_coordinator(w->model, 1, batch_size);
+    w->coord = coord_new_local(w->coordinator);
+    coordinator_set(w->coordinator, JOB_TRAINING, 3, "");
+    struct member_config config = config_of(w);
+    ck_ok_e(member_start(&config, &w->member, &e));
+}
+
+static void world_close(struct world *w)
+{
+    member_free(w->member);
+    coord_free(w->coord);
+    coordinator_free(w->coordinator);
+    model_free(w->model);
+    free(w->sums);
+}
+
+static int64_t next(struct world *w)
+{
+    struct err e = { 0 };
+    enum member_next what;
+    int64_t ordinal = -1;
+    ck_ok_e(member_next(w->member, &what, &ordinal, &e));
+    ck_assert_int_eq((int)what, MEMBER_ORDINAL);
+    return ordinal;
+}
+
+static void done(struct world *w, int64_t ordinal)
+{
+    member_done(w->member, &(struct member_step){ .ordinal = ordinal, .sums = w->sums });
+}
+
+/* Until `what` holds of the coordinator, bounded; -1 when it never did. */
+static int await_coordinator(struct world *w, bool (*holds)(const struct coordinator_view *v, int64_t wanted),
+                             int64_t wanted)
+{
+    struct coordinator_view v;
+    for (int64_t end = clock_ms() + WAIT_MS; clock_ms() < end; clock_sleep_ms(1)) {
+        coordinator_view(w->coordinator, &v);
+        if (holds(&v, wanted))
+            return 0;
+    }
+    return -1;
+}
+
+static bool has_steps(const struct coordinator_view *v, int64_t wanted)
+{
+    return (int64_t)v->steps == wanted;
+}
+static bool has_diverged(const struct coordinator_view *v, int64_t wanted)
+{
+    return v->diverged && v->diverged_ordinal == wanted;
+}
+static bool has_members(const struct coordinator_view *v, int64_t wanted)
+{
+    return v->members == (int)wanted;
+}
+
+static void count_epoch(void *user, struct epoch_metrics *t)
+{
+    double metrics[8];
+    *(int64_t *)user = epoch_metrics_of(t, 0, metrics);
+}
+
+START_TEST(takes_every_batch_once_in_order_and_reports_it_once)
+{
+    struct world w;
+    int64_t reported = 0;
+    world_open(&w, 64);
+    int64_t seen_ahead = 0;
+    for (int64_t i = 0; i < 100; i++) {
+        ck_assert_int_eq(next(&w), i);
+        int64_t ahead = member_peek(w.member); /* -1 where nothing more is lent yet */
+        ck_assert_int_eq(ahead, ahead < 0 ? -1 : i + 1);
+        seen_ahead += ahead >= 0;
+        done(&w, i);
+    }
+    ck_assert_int_gt(seen_ahead, 0);
+    ck_assert_int_eq(await_coordinator(&w, has_steps, 100), 0);
+    coordinator_metrics(w.coordinator, count_epoch, &reported);
+    ck_assert_int_eq(reported, 100);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(the_last_report_comes_with_leaving)
+{
+    struct world w;
+    world_open(&w, 64);
+    ck_assert_int_eq(next(&w), 0);
+    ck_assert_int_eq(next(&w), 1);
+    done(&w, 0);
+    member_leave(w.member, "test");
+    ck_assert_int_eq(await_coordinator(&w, has_steps, 1), 0);
+    ck_assert_int_eq(await_coordinator(&w, has_members, 0), 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(learns_the_job_and_its_generation)
+{
+    struct world w;
+    struct err e = { 0 };
+    uint64_t generation;
+    world_open(&w, 64);
+    ck_ok_e(member_generation(w.member, 0, &generation, &e));
+    ck_assert_uint_eq(generation, 3);
+    ck_assert_str_eq(member_job_uid(w.member), "uid-1");
+    coordinator_set(w.coordinator, JOB_TRAINING, 4, "");
+    ck_ok_e(member_generation(w.member, 3, &generation, &e)); /* a ps refused 3 */
+    ck_assert_uint_eq(generation, 4);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_refusal_is_the_end_and_says_why)
+{
+    struct world w;
+    struct err e = { 0 };
+    enum member_next what;
+    int64_t ordinal;
+    world_open(&w, 32); /* the chief's */
+    ck_assert_int_eq(member_next(w.member, &what, &ordinal, &e), -1);
+    ck_assert_int_eq(e.code, ERR_REFUSED);
+    ck_assert_msg(strstr(e.msg, "fit.batchSize") != NULL, "%s", e.msg);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(divergence_reaches_the_chief)
+{
+    struct world w;
+    struct err e = { 0 };
+    enum member_next what;
+    world_open(&w, 64);
+    int64_t ordinal = next(&w);
+    member_diverged(w.member, ordinal);
+    ck_assert_int_eq(await_coordinator(&w, has_diverged, ordinal), 0);
+    ck_ok_e(member_next(w.member, &what, &ordinal, &e));
+    ck_assert_int_eq((int)what, MEMBER_STOPPING);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(hears_of_the_end)
+{
+    struct world w;
+    struct err e = { 0 };
+    enum member_next what = MEMBER_ORDINAL;
+    int64_t ordinal;
+    world_open(&w, 64);
+    done(&w, next(&w));
+    coordinator_set(w.coordinator, JOB_FINISHED, 3, "");
+    while (what == MEMBER_ORDINAL)
+        ck_ok_e(member_next(w.member, &what, &ordinal, &e));
+    ck_assert_int_eq((int)what, MEMBER_FINISHED);
+    ck_assert(member_finished(w.member));
+    world_close(&w);
+}
+END_TEST
+
+/* ---- a chief that is replaced ---- */
+
+START_TEST(a_new_chief_lends_again_what_is_held)
+{
+    struct world w;
+    struct coord_reply reply;
+    struct err e = { 0 };
+    world_open(&w, 64);
+    for (int64_t i = 0; i < 3; i++)
+        ck_assert_int_eq(next(&w), i);  /* in hand, not done */
+    member_leave(w.member, "not told"); /* the thread is over: from here the test speaks as the worker would */
+
+    struct coordinator *second = new_coordinator(w.model, 2, 64);
+    struct coord_request q = config_of(&w).identity;
+    static const int64_t held[] = { 0, 3, 5, 9 };
+    q.kind = COORD_REGISTER;
+    q.held = (struct ordinal_ranges){ .r = held, .n = 4 };
+    coordinator_set(second, JOB_STARTING, 4, "");
+    ck_ok_e(coordinator_handle(second, &q, 0, &reply, &e));
+    coordinator_set(second, JOB_TRAINING, 4, "");
+    q.job_uid = "uid-1";
+    q.kind = COORD_LEASE;
+    q.want = 4;
+    ck_ok_e(coordinator_handle(second, &q, 1, &reply, &e));
+    ck_assert_int_eq(reply.first, 3); /* not 0: it has that */
+    ck_assert_int_eq(reply.count, 2);
+    coordinator_free(second);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_chief_that_forgot_us_is_told_who_we_are)
+{
+    struct world w;
+    struct coord_request leave = { .kind = COORD_LEAVE, .job_uid = "uid-1", .sender = "worker-0", .incarnation = 11 };
+    struct coord_reply reply;
+    struct err e = { 0 };
+    world_open(&w, 64);
+    ck_assert_int_eq(next(&w), 0);
+    ck_ok_e(coordinator_handle(w.coordinator, &leave, clock_ms(), &reply, &e)); /* as if a lease had expired */
+    ck_assert_int_eq(await_coordinator(&w, has_members, 1), 0);
+    done(&w, 0);
+    for (int64_t i = 1; i < 20; i++) {
+        ck_assert_int_eq(next(&w), i);
+        done(&w, i);
+    }
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_newer_process_of_the_name_ends_the_older)
+{
+    struct world w;
+    struct coord_request q;
+    struct coord_reply reply;
+    struct err e = { 0 };
+    enum member_next what = MEMBER_ORDINAL;
+    int64_t ordinal;
+    world_open(&w, 64);
+    done(&w, next(&w));
+    q = config_of(&w).identity;
+    q.kind = COORD_REGISTER;
+    q.incarnation = 12;
+    ck_ok_e(coordinator_handle(w.coordinator, &q, clock_ms(), &reply, &e));
+    int result = 0;
+    while (result == 0 && what == MEMBER_ORDINAL)
+        if ((result = member_next(w.member, &what, &ordinal, &e)) == 0)
+            done(&w, ordinal);
+    ck_assert_int_eq(result, -1);
+    ck_assert_int_eq(e.code, ERR_FENCED);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(no_chief_is_waited_for_so_long_and_no_longer)
+{
+    struct world w = { .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    struct err e = { 0 };
+    enum member_next what;
+    int64_t ordinal, begun = clock_ms();
+    w.sums = xcalloc(metrics_width(w.model), sizeof(*w.sums));
+    rpc_init();
+    w.coord = coord_new_grpc("127.0.0.1:1"); /* nobody there */
+    struct member_config config = config_of(&w);
+    config.max_wait_ms = 300;
+    ck_ok_e(member_start(&config, &w.member, &e));
+    ck_assert_int_eq(member_next(w.member, &what, &ordinal, &e), -1);
+    ck_assert_int_eq(e.code, ERR_LOST);
+    ck_assert_msg(strstr(e.msg, "no chief for") != NULL && strstr(e.msg, "127.0.0.1:1") != NULL, "%s", e.msg);
+    ck_assert_int_lt(clock_ms() - begun, WAIT_MS);
+    world_close(&w);
+    rpc_shutdown();
+}
+END_TEST
+
+static bool yes(void *user)
+{
+    (*(int *)user)++;
+    return true;
+}
+
+START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
+{
+    struct world w = { .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    struct err e = { 0 };
+    uint64_t generation;
+    int asked = 0;
+    rpc_init();
+    w.coord = coord_new_grpc("127.0.0.1:1"); /* nobody there */
+    struct member_config config = config_of(&w);
+    config.has_finished = yes;
+    config.user = &asked;
+    ck_ok_e(member_start(&config, &w.member, &e));
+    ck_assert_int_eq(member_generation(w.member, 0, &generation, &e), -1);
+    ck_assert_int_eq(e.code, ERR_STOPPED);
+    ck_assert_str_eq(e.msg, "the job has finished");
+    ck_assert(member_finished(w.member));
+    ck_assert_int_eq(asked, 1);
+    world_close(&w);
+    rpc_shutdown();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("member");
+    TCase *t = tcase_create("member");
+    tcase_set_timeout(t, 30);
+    tcase_add_test(t, takes_every_batch_once_in_order_and_reports_it_once);
+    tcase_add_test(t, the_last_report_comes_with_leaving);
+    tcase_add_test(t, learns_the_job_and_its_generation);
+    tcase_add_test(t, a_refusal_is_the_end_and_says_why);
+    tcase_add_test(t, divergence_reaches_the_chief);
+    tcase_add_test(t, hears_of_the_end);
+    tcase_add_test(t, a_new_chief_lends_again_what_is_held);
+    tcase_add_test(t, a_chief_that_forgot_us_is_told_who_we_are);
+    tcase_add_test(t, a_newer_process_of_the_name_ends_the_older);
+    tcase_add_test(t, no_chief_is_waited_for_so_long_and_no_longer);
+    tcase_add_test(t, who_comes_after_the_end_does_not_wait_for_a_chief);
+    suite_add_tcase(s, t);
+    return s;
+}

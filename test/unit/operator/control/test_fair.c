@@ -1,0 +1,312 @@
+/* Who may send, how much, and when again after a refusal: cases with a clock of their own. */
+#include "check_main.h"
+
+#include <string.h>
+
+#include "control/fair.h"
+#include "control/pace.h"
+#include "plan/plan.h"
+
+/* ---- whose turn it is ---- */
+
+START_TEST(the_fewest_sent_of_late_then_the_longest_wait)
+{
+    static const struct {
+        int sent[3];
+        int64_t since_ms[3]; /* -1: it does not wait */
+        int64_t now_ms;
+        int want; /* -1: nobody */
+    } CASES[] = {
+        { { 0, 0, 0 }, { -1, -1, -1 }, 10, -1 },
+        { { 9, 0, 0 }, { 5, -1, -1 }, 10, 0 },
+        { { 0, 0, 0 }, { 5, 6, 7 }, 10, 0 },
+        { { 64, 0, 0 }, { 5, 6, 7 }, 10, 1 },
+        { { 64, 3, 2 }, { 5, 6, 7 }, 10, 2 },
+        { { 3, 3, 3 }, { 5, 6, 7 }, 10, 0 },
+        { { 3, 3, 3 }, { -1, 6, 7 }, 10, 1 },
+        { { 1000, 16, 0 }, { 0, 1, 900 }, 10, 2 },
+        { { 16, 16, 0 }, { 5, 6, 7 }, 4999, 2 },
+        { { 16, 16, 0 }, { 5, 6, 7 }, 5000, 0 }, /* long ago: it counts no more */
+        { { 64, 16, 0 }, { 5, 6, -1 }, 4999, 1 },
+        { { 1000, 16, 0 }, { 5, 6, 7 }, 100000, 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        struct fair f = { .bytes = 0 };
+        struct fair_job jobs[3] = { { .waits = false } };
+        for (int j = 0; j < 3; j++) {
+            for (int k = 0; k < CASES[i].sent[j]; k++)
+                fair_count(&jobs[j], 0);
+            if (CASES[i].since_ms[j] >= 0)
+                fair_wait(&f, &jobs[j], CASES[i].since_ms[j]);
+        }
+        const struct fair_job *got = fair_next(&f, CASES[i].now_ms);
+        ck_assert_msg(got == (CASES[i].want < 0 ? NULL : &jobs[CASES[i].want]), "case %zu", i);
+    }
+}
+END_TEST
+
+START_TEST(a_job_keeps_its_place_and_may_leave)
+{
+    struct fair f = { .bytes = 0 };
+    struct fair_job a = { .waits = false }, b = { .waits = false }, c = { .waits = false };
+    fair_wait(&f, &a, 1);
+    fair_wait(&f, &b, 2);
+    fair_wait(&f, &c, 3);
+    fair_wait(&f, &a, 4);
+    ck_assert_ptr_eq(fair_next(&f, 5), &a);
+    fair_leave(&f, &b);
+    fair_leave(&f, &b);
+    fair_leave(&f, &a);
+    ck_assert_ptr_eq(fair_next(&f, 5), &c);
+    fair_leave(&f, &c);
+    ck_assert(fair_next(&f, 5) == NULL && f.first == NULL && f.last == NULL);
+}
+END_TEST
+
+START_TEST(bodies_under_way_are_bounded)
+{
+    struct fair f = { .bytes = FAIR_BYTES - 1 };
+    struct fair_job a = { .waits = false };
+    fair_wait(&f, &a, 1);
+    ck_assert_ptr_eq(fair_next(&f, 5), &a);
+    f.bytes = FAIR_BYTES;
+    ck_assert(!fair_has_room(&f));
+    ck_assert_ptr_null(fair_next(&f, 5));
+    ck_assert(!fair_goes_on(&f, 0, f.bytes));
+    f.bytes = 1000;
+    ck_assert(fair_goes_on(&f, FAIR_REQUESTS - 1, 1000));
+    ck_assert(!fair_goes_on(&f, FAIR_REQUESTS, 1000));
+    f.bytes = 1000 + FAIR_BYTES_EACH;
+    ck_assert(!fair_goes_on(&f, 1, 1000));
+    ck_assert(fair_goes_on(&f, 1, 2000)); /* others' requests ended meanwhile */
+    ck_assert(fair_goes_on(&f, 1, f.bytes + 5000));
+}
+END_TEST
+
+/* ---- a server that answers one request every few milliseconds, so many at once ---- */
+
+enum { JOBS_MAX = 1201, AT_ONCE = 64, ANSWER_MS = 5 };
+
+struct client {
+    int64_t arrives_ms;
+    int left, under_way;
+    size_t bytes; /* of each request */
+    struct fair_job fair;
+    int64_t done_ms; /* when the last was answered; 0: not yet */
+};
+struct sent {
+    struct client *of;
+};
+struct server {
+    struct fair fair;
+    struct client *clients;
+    int n;
+    struct sent queue[1024]; /* sent, in the order of sending */
+    int first, end;
+    size_t most_bytes;
+};
+
+static void take_turns(struct server *s, int64_t now)
+{
+    struct fair_job *next;
+    while (s->end - s->first < AT_ONCE && (next = fair_next(&s->fair, now)) != NULL) {
+        struct client *c = s->clients;
+        while (&c->fair != next)
+            c++;
+        fair_leave(&s->fair, next);
+        size_t then = s->fair.bytes;
+        for (int sent = 0; c->left > 0 && fair_goes_on(&s->fair, sent, then); sent++) {
+            s->queue[s->end++ % 1024] = (struct sent){ c };
+            s->fair.bytes += c->bytes;
+            s->most_bytes = MAX(s->most_bytes, s->fair.bytes);
+            c->under_way++;
+            fair_count(&c->fair, now);
+            c->left--;
+        }
+        if (c->left > 0)
+            fair_wait(&s->fair, &c->fair, now);
+    }
+}
+
+static void answer_one(struct server *s, int64_t now)
+{
+    if (s->first == s->end)
+        return;
+    struct client *c = s->queue[s->first++ % 1024].of;
+    s->fair.bytes -= c->bytes;
+    if (--c->under_way == 0 && c->left == 0)
+        c->done_ms = now;
+}
+
+static void serve(struct server *s, int64_t until_ms)
+{
+    for (int64_t now = 0; now < until_ms; now += ANSWER_MS) {
+        for (int i = 0; i < s->n; i++)
+            if (s->clients[i].arrives_ms <= now && s->clients[i].arrives_ms > now - ANSWER_MS && s->clients[i].left > 0)
+                fair_wait(&s->fair, &s->clients[i].fair, now);
+        take_turns(s, now);
+        answer_one(s, now + ANSWER_MS);
+    }
+}
+
+/* What is under way goes first: 64 and a turn's rest, 5 ms each. */
+START_TEST(a_small_job_beside_large_ones_waits_for_what_is_under_way)
+{
+    static const struct {
+        int large, workers;
+        size_t bytes;
+    } CASES[] = { { 1, 1000, 3000 },  { 1, 10000, 3000 },  { 12, 1000, 3000 },
+                  { 30, 2000, 3000 }, { 1, 1000, 160000 }, { 12, 1000, 160000 } };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        struct client clients[40] = { { .left = 0 } };
+        struct server s = { .clients = clients, .n = CASES[i].large + 1 };
+        for (int j = 0; j < CASES[i].large; j++)
+            clients[j] = (struct client){ .left = CASES[i].workers, .bytes = CASES[i].bytes };
+        clients[CASES[i].large] = (struct client){ .arrives_ms = 2000, .left = 6, .bytes = 3000 };
+        serve(&s, 10000);
+        int64_t waited = clients[CASES[i].large].done_ms - 2000;
+        ck_assert_msg(waited > 0 && waited < 500, "case %zu: the small job waited %lld ms", i, (long long)waited);
+        ck_assert_uint_lt(s.most_bytes, FAIR_BYTES + CASES[i].bytes);
+    }
+}
+END_TEST
+
+/* New small jobs come as fast as the server works: the large one goes on. */
+START_TEST(a_large_job_goes_on_beside_many_small_ones)
+{
+    struct client clients[JOBS_MAX] = { { .left = 2000, .bytes = 3000 } };
+    struct server s = { .clients = clients, .n = JOBS_MAX };
+    for (int j = 1; j < JOBS_MAX; j++)
+        clients[j] = (struct client){ .arrives_ms = (j - 1) * 25, .left = 5, .bytes = 3000 };
+    serve(&s, 30000);
+    int64_t longest = 0;
+    for (int j = 1; j < JOBS_MAX - 100; j++) {
+        ck_assert_msg(clients[j].done_ms > 0, "job %d of %d", j, JOBS_MAX);
+        longest = MAX(longest, clients[j].done_ms - clients[j].arrives_ms);
+    }
+    ck_assert_int_lt(longest, 2000);
+    ck_assert_int_le(clients[0].left, 2000 - 8 * FAIR_REQUESTS); /* four turns at first */
+}
+END_TEST
+
+/* ---- pauses and slow starts ---- */
+
+START_TEST(creates_start_slowly_after_a_refusal)
+{
+    struct pace p = { .failures = 0 };
+    int64_t now = 1000;
+    p.under_way = 500;
+    ck_assert(pace_allows(&p, now)); /* any number before that */
+    ck_assert(pace_refuse(&p, 900, now));
+    for (int i = 0; i < 499; i++)
+        ck_assert(!pace_refuse(&p, 900 + i % 90, now + i)); /* the others of that round */
+    ck_assert_int_eq(p.failures, 1);
+    pace_accept(&p, 950); /* of that round, too */
+    ck_assert_int_eq(p.at_once, 1);
+    p.under_way = 0;
+    ck_assert(!pace_allows(&p, now + 999));
+    now += 1000;
+    static const int WANT[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024 };
+    for (size_t i = 0; i < COUNT_OF(WANT); i++) {
+        for (p.under_way = 0; pace_allows(&p, now) && p.under_way < 5000;)
+            p.under_way++;
+        ck_assert_int_eq(p.under_way, WANT[i]);
+        for (; p.under_way > 0; p.under_way--)
+            pace_accept(&p, now);
+        now += 10;
+    }
+    p.under_way = 5000;
+    ck_assert(pace_allows(&p, now)); /* it is over */
+}
+END_TEST
+
+START_TEST(pauses_grow_and_end_with_the_first_that_is_accepted)
+{
+    static const int64_t WANT[] = { 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
+    struct pace p = { .failures = 0 };
+    int64_t now = 5;
+    for (size_t i = 0; i < COUNT_OF(WANT); i++) {
+        ck_assert(pace_refuse(&p, now, now + 3));
+        ck_assert(!pace_allows(&p, now + 3 + WANT[i] - 1));
+        ck_assert(pace_allows(&p, now + 3 + WANT[i]));
+        now += 3 + WANT[i];
+    }
+    pace_accept(&p, now);
+    ck_assert(pace_refuse(&p, now + 1, now + 2));
+    ck_assert(pace_allows(&p, now + 2 + WANT[0]));
+    p.under_way = 7;
+    pace_reset(&p);
+    ck_assert(pace_allows(&p, 0) && p.under_way == 7 && p.at_once == 0);
+    pace_pause(&p, 100, 5000); /* somebody else's object has the name: it says when to look again */
+    ck_assert(!pace_allows(&p, 5099) && pace_allows(&p, 5100) && p.at_once == 0);
+}
+END_TEST
+
+/* ---- the core of a job ---- */
+
+#define COUNTS(ps, chief, worker, evaluator)                                                                           \
+    {                                                                                                                  \
+        [ROLE_PS] = { .present = (ps) > 0, .replicas = (ps) },                                                         \
+        [ROLE_CHIEF] = { .present = (chief) > 0, .replicas = (chief) },                                                \
+        [ROLE_WORKER] = { .present = (worker) > 0, .replicas = (worker) }, [ROLE_EVALUATOR] = {                        \
+            .present = (evaluator) > 0,                                                                                \
+            .replicas = (evaluator)                                                                                    \
+        }                                                                                                              \
+    }
+
+START_TEST(ps_and_leader_come_before_workers)
+{
+    static const struct {
+        struct role_view roles[ROLE_COUNT];
+        enum role creating, to_create;
+        int creating_index, to_create_index; /* -1: none */
+        bool want;
+    } CASES[] = {
+        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_PS, -1, 1, true },
+        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_WORKER, 1, 0, true },
+        { COUNTS(2, 1, 4, 0), ROLE_CHIEF, ROLE_WORKER, 0, 0, true },
+        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_EVALUATOR, 0, 0, false },
+        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_WORKER, -1, 3, false },
+        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, -1, 0, true }, /* worker 0 leads */
+        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 3, true },
+        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 1, 3, false },
+        { COUNTS(0, 1, 4, 0), ROLE_WORKER, ROLE_CHIEF, 0, 0, true },
+        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false }, /* none of them can do without the others */
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        struct job_view v = { .kind = &KIND_TFJOB };
+        memcpy(v.roles, CASES[i].roles, sizeof(v.roles));
+        struct pod_facts made = { .role = ROLE_PS, .index = 0 },
+                         making = { .role = CASES[i].creating, .index = CASES[i].creating_index, .creating = true };
+        const struct pod_facts *const pods[] = { &made, &making };
+        const struct action actions[] = {
+            { .kind = ACT_CREATE_SERVICE, .role = ROLE_PS, .index = 0 },
+            { .kind = ACT_DELETE_POD, .role = ROLE_PS, .index = 0 },
+            { .kind = ACT_CREATE_POD, .role = CASES[i].to_create, .index = CASES[i].to_create_index }
+        };
+        bool got = plan_core_comes_first(&v, pods, CASES[i].creating_index >= 0 ? 2 : 1, actions,
+                                         CASES[i].to_create_index >= 0 ? 3 : 2);
+        ck_assert_msg(got == CASES[i].want, "case %zu", i);
+    }
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    const TTest *const TESTS[] = {
+        the_fewest_sent_of_late_then_the_longest_wait,
+        a_job_keeps_its_place_and_may_leave,
+        bodies_under_way_are_bounded,
+        a_small_job_beside_large_ones_waits_for_what_is_under_way,
+        a_large_job_goes_on_beside_many_small_ones,
+        creates_start_slowly_after_a_refusal,
+        pauses_grow_and_end_with_the_first_that_is_accepted,
+        ps_and_leader_come_before_workers,
+    };
+    Suite *s = suite_create("fair");
+    TCase *t = tcase_create("fair");
+    for (size_t i = 0; i < COUNT_OF(TESTS); i++)
+        tcase_add_test(t, TESTS[i]);
+    suite_add_tcase(s, t);
+    return s;
+}

@@ -1,0 +1,463 @@
+/* Transfers over plain HTTP/1.1; HTTP/2 and TLS are met by test/operator with a real API server. */
+#include "check_main.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "test/fake/api_server.h"
+
+struct got {
+    int done, status, pieces, stop_after;
+    enum err_code code;
+    char message[ERR_TEXT_MAX];
+    double retry_after_s;
+    int64_t date_ms;
+    char warnings[500];
+    struct buf body, streamed;
+    struct http *http;
+    struct http_call *call, *other;
+};
+#define GOT(h)                                                                                                         \
+    {                                                                                                                  \
+        .body = BUF_INIT, .streamed = BUF_INIT, .http = (h)                                                            \
+    }
+
+static void got_fini(struct got *g)
+{
+    buf_fini(&g->body);
+    buf_fini(&g->streamed);
+}
+DEFINE_AUTO_FINI(got, got_fini);
+
+static void on_done(void *user, const struct http_answer *a)
+{
+    struct got *g = user;
+
+    g->done++;
+    g->status = a->status;
+    g->retry_after_s = a->retry_after_s;
+    g->date_ms = a->date_ms;
+    strcpy(g->warnings, a->warnings != NULL ? a->warnings : "");
+    g->code = a->err != NULL ? a->err->code : ERR_NONE;
+    strcpy(g->message, a->err != NULL ? a->err->msg : "");
+    buf_clear(&g->body);
+    buf_add(&g->body, a->body, a->len);
+}
+
+static bool on_data(void *user, const char *data, size_t n)
+{
+    struct got *g = user;
+
+    buf_add(&g->streamed, data, n);
+    return ++g->pieces != g->stop_after;
+}
+
+static bool is_done(void *user)
+{
+    return ((struct got *)user)->done > 0;
+}
+
+static bool has_pieces(void *user)
+{
+    return ((struct got *)user)->streamed.len > 0;
+}
+
+static struct http_call *get(struct http *h, struct fake_api *api, const char *path, struct got *g,
+                             struct http_transfer t)
+{
+    AUTO_FINI(buf) url = BUF_INIT;
+
+    buf_printf(&url, "%s%s", fake_api_url(api), path);
+    t.url = url.data;
+    t.method = t.method != NULL ? t.method : "GET";
+    t.max_body = t.max_body != 0 ? t.max_body : 1 << 20;
+    t.timeout_ms = t.timeout_ms != 0 ? t.timeout_ms : t.on_data != NULL ? 0 : 10000;
+    t.on_done = on_done;
+    t.user = g;
+    return http_start(h, &t);
+}
+
+#define SETUP                                                                                                          \
+    AUTO(fake_api) *api = fake_api_new();                                                                              \
+    AUTO(loop) *l = loop_new();                                                                                        \
+    AUTO(http) *h = http_new(l, NULL, false, 4);                                                                       \
+    AUTO_FINI(got) g = GOT(h)
+
+START_TEST(method_headers_and_body_arrive_and_the_answer_comes_whole)
+{
+    SETUP;
+    static const char *const HEADERS[] = { "Accept: application/json", "Content-Type: application/merge-patch+json",
+                                           NULL };
+    struct fake_request r;
+    char value[256];
+
+    fake_api_on(api, "PATCH", "/x?a=b", &(struct fake_answer){ .status = 201, .body = "{\"n\":1}" });
+    get(h, api, "/x?a=b", &g,
+        (struct http_transfer){ .method = "PATCH", .headers = HEADERS, .body = "{\"a\":2}", .body_len = 7 });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.status, 201);
+    ck_assert_str_eq(g.body.data, "{\"n\":1}");
+    ck_assert(fake_api_request(api, "PATCH", "/x*", 0, &r));
+    ck_assert_str_eq(r.body, "{\"a\":2}");
+    ck_assert_str_eq(fake_header(&r, "content-type", value), "application/merge-patch+json");
+    ck_assert_str_eq(fake_header(&r, "accept", value), "application/json");
+    ck_assert_str_eq(fake_header(&r, "expect", value), "");
+
+    g.done = 0; /* the same handle: nothing of the last transfer may stick to it */
+    fake_api_on(api, "GET", "/y", &(struct fake_answer){ .body = "plain" });
+    get(h, api, "/y", &g, (struct http_transfer){ .method = "GET" });
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.body.data, "plain");
+    ck_assert(fake_api_request(api, "GET", "/y", 0, &r));
+    ck_assert_uint_eq(r.body_len, 0);
+    ck_assert_str_eq(fake_header(&r, "content-type", value), "");
+    ck_assert_int_eq(fake_api_connections(api), 1);
+}
+END_TEST
+
+START_TEST(retry_after_is_told)
+{
+    SETUP;
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .status = 429, .headers = "Retry-After: 7\r\n", .body = "busy" });
+    get(h, api, "/", &g, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.status, 429);
+    ck_assert(g.retry_after_s > 6.9 && g.retry_after_s < 7.1);
+    ck_assert_str_eq(g.body.data, "busy");
+}
+END_TEST
+
+START_TEST(date_and_warnings_are_told)
+{
+    SETUP;
+    fake_api_on(api, "*", "*",
+                &(struct fake_answer){
+                    .status = 201,
+                    .body = "made",
+                    .headers =
+                        "Date: Wed, 04 Mar 2026 05:06:07 GMT\r\nWarning: 299 - \"unknown field \\\"spec.x\\\"\"\r\n"
+                        "warning: 110 - \"stale\"\r\nWarning: 299 kube \"two\"\r\nWarning: 299 - no quote\r\nWarning: "
+                        "299 - \"open\\\r\n" });
+    get(h, api, "/", &g, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.date_ms, INT64_C(1772600767000));
+    ck_assert_str_eq(g.warnings, "unknown field \"spec.x\"\ntwo\nopen\\");
+    g.done = 0;
+    fake_api_on(api, "*", "/bare", &(struct fake_answer){ .body = "", .times = 1 });
+    get(h, api, "/bare", &g, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.warnings, "");
+}
+END_TEST
+
+/* How a transfer may fail, and what it is called. */
+static const struct failure {
+    const char *name;
+    struct fake_answer answer;
+    struct http_transfer t;
+    enum err_code code;
+    const char *message;
+} FAILURES[] = {
+    { "closed", { .drop = true }, { .method = NULL }, ERR_LOST, "" },
+    { "cut", { .body = "0123456789", .cut = 4 }, { .method = NULL }, ERR_LOST, "" },
+    { "late", { .silent = true }, { .timeout_ms = 80 }, ERR_TIMEOUT, "no answer within 0.1 s" },
+    { "too long", { .body = "0123456789" }, { .max_body = 9 }, ERR_INPUT, "the answer is longer than 9 bytes" },
+    { "silent stream",
+      { .open = true },
+      { .on_data = on_data, .silence_ms = 80 },
+      ERR_TIMEOUT,
+      "nothing came for 0.1 s" },
+};
+
+START_TEST(failures_say_what_they_are)
+{
+    SETUP;
+    const struct failure *f = &FAILURES[_i];
+
+    fake_api_on(api, "*", "*", &f->answer);
+    get(h, api, "/", &g, f->t);
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.status, 0);
+    ck_assert_msg(g.code == f->code, "%s: %s", f->name, g.message);
+    ck_assert_msg(strstr(g.message, f->message) != NULL && g.message[0] != '\0', "%s: %s", f->name, g.message);
+    ck_assert_int_eq(g.done, 1);
+
+    fake_api_forget(api); /* and the next goes well */
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .body = "fine" });
+    g.done = 0;
+    get(h, api, "/", &g, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.body.data, "fine");
+}
+END_TEST
+
+START_TEST(a_server_that_is_down_is_lost)
+{
+    SETUP;
+    fake_api_refuse(api, true);
+    get(h, api, "/", &g, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_LOST);
+}
+END_TEST
+
+START_TEST(a_stream_comes_in_pieces_and_ends)
+{
+    SETUP;
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .open = true, .body = "one\n" });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, has_pieces, &g);
+    ck_assert_str_eq(g.streamed.data, "one\n");
+    ck_assert_int_eq(g.done, 0);
+    ck_assert_uint_eq(fake_api_push(api, "/w", "two\n"), 1);
+    ck_assert_uint_eq(fake_api_end(api, "/w"), 1);
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.streamed.data, "one\ntwo\n");
+    ck_assert_int_eq(g.status, 200);
+    ck_assert_uint_eq(g.body.len, 0);
+}
+END_TEST
+
+START_TEST(a_broken_stream_is_lost_after_what_came)
+{
+    SETUP;
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .open = true, .body = "one\n" });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, has_pieces, &g);
+    fake_api_break(api, "/w");
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.streamed.data, "one\n");
+    ck_assert_int_eq(g.status, 0);
+    ck_assert_int_eq(g.code, ERR_LOST);
+}
+END_TEST
+
+START_TEST(a_reader_may_end_its_stream)
+{
+    SETUP;
+    g.stop_after = 1;
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .open = true, .body = "one\n" });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_STOPPED);
+}
+END_TEST
+
+/* What is no 200 is an answer as any other, also where a stream was asked for. */
+START_TEST(a_refused_stream_has_a_body)
+{
+    SETUP;
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .status = 410, .body = "gone" });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.status, 410);
+    ck_assert_str_eq(g.body.data, "gone");
+    ck_assert_int_eq(g.pieces, 0);
+}
+END_TEST
+
+/* ---- what callbacks may do ---- */
+
+static bool cancel_both(void *user, const char *data, size_t n)
+{
+    struct got *g = user;
+    (void)data;
+    (void)n;
+    g->pieces++;
+    http_cancel(g->call);
+    http_cancel(g->other);
+    return true;
+}
+
+static bool free_all(void *user, const char *data, size_t n)
+{
+    struct got *g = user;
+    (void)data;
+    (void)n;
+    buf_str(&g->streamed, "freed");
+    http_free(g->http);
+    return true;
+}
+
+START_TEST(a_callback_may_cancel_itself_and_others)
+{
+    SETUP;
+    AUTO_FINI(got) other = GOT(h);
+    AUTO_FINI(got) third = GOT(h);
+
+    fake_api_on(api, "*", "/w", &(struct fake_answer){ .open = true, .body = "one\n" });
+    fake_api_on(api, "*", "/silent", &(struct fake_answer){ .silent = true });
+    fake_api_on(api, "*", "/fine", &(struct fake_answer){ .body = "fine" });
+    g.other = get(h, api, "/silent", &other, (struct http_transfer){ .method = NULL });
+    fake_api_wait(api, l, "GET", "/silent", 1);
+    g.call = get(h, api, "/w", &g, (struct http_transfer){ .on_data = cancel_both });
+    for (g.pieces = 0; g.pieces == 0;) {
+        struct err e = { .code = ERR_NONE };
+        ck_ok_e(loop_turn(l, 100, &e));
+    }
+    get(h, api, "/fine", &third, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &third);
+    ck_assert_int_eq(g.pieces, 1);
+    ck_assert_int_eq(g.done + other.done, 0);
+}
+END_TEST
+
+START_TEST(a_callback_may_free_everything)
+{
+    AUTO(fake_api) *api = fake_api_new();
+    AUTO(loop) *l = loop_new();
+    struct http *h = http_new(l, NULL, false, 4);
+    AUTO_FINI(got) g = GOT(h);
+    AUTO_FINI(got) other = GOT(h);
+
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .open = true, .body = "one\n" });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = free_all });
+    get(h, api, "/v", &other, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, has_pieces, &g);
+    ck_assert_int_eq(g.done + other.done, 0);
+}
+END_TEST
+
+static bool change_certificates(void *user, const char *data, size_t n)
+{
+    struct got *g = user;
+    (void)data;
+    (void)n;
+    g->pieces++;
+    http_set_tls(g->http, &(struct http_tls){ .insecure = true });
+    return true;
+}
+
+/* All connections are given up, that of the stream whose data is being read as well: it ends once, and its handle is
+ * one handle afterwards. */
+START_TEST(certificates_may_change_while_data_is_read)
+{
+    SETUP;
+    AUTO_FINI(got) one = GOT(h);
+    AUTO_FINI(got) two = GOT(h);
+
+    fake_api_on(api, "*", "/w", &(struct fake_answer){ .open = true, .body = "one\n" });
+    fake_api_on(api, "*", "/fine", &(struct fake_answer){ .body = "fine", .delay_ms = 20 });
+    get(h, api, "/w", &g, (struct http_transfer){ .on_data = change_certificates });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_LOST);
+    get(h, api, "/fine", &one, (struct http_transfer){ .method = NULL });
+    get(h, api, "/fine", &two, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &one);
+    fake_until(l, is_done, &two);
+    ck_assert_str_eq(one.body.data, "fine");
+    ck_assert_str_eq(two.body.data, "fine");
+    ck_assert_int_eq(g.pieces * 100 + g.done, 101);
+}
+END_TEST
+
+/* ---- many ---- */
+
+static bool all_done(void *user)
+{
+    struct got *many = user;
+    int done = 0;
+    for (int i = 0; i < 12; i++)
+        done += many[i].done;
+    return done == 12;
+}
+
+START_TEST(no_more_than_at_once_run_and_the_rest_follows)
+{
+    AUTO(fake_api) *api = fake_api_new();
+    AUTO(loop) *l = loop_new();
+    AUTO(http) *h = http_new(l, NULL, false, 4);
+    struct got many[12];
+
+    fake_api_on(api, "*", "*", &(struct fake_answer){ .body = "fine", .delay_ms = 20 });
+    for (int i = 0; i < 12; i++) {
+        many[i] = (struct got)GOT(h);
+        get(h, api, "/", &many[i], (struct http_transfer){ .method = NULL });
+    }
+    fake_until(l, all_done, many);
+    ck_assert_int_eq(fake_api_connections(api), 4);
+    for (int i = 0; i < 12; i++) {
+        ck_assert_str_eq(many[i].body.data, "fine");
+        got_fini(&many[i]);
+    }
+}
+END_TEST
+
+/* As with a shared connection: what comes over none of them ends all, and the next finds a new one. */
+START_TEST(a_connection_over_which_nothing_comes_is_given_up)
+{
+    AUTO(fake_api) *api = fake_api_new();
+    AUTO(loop) *l = loop_new();
+    AUTO(http) *h = http_new(l, NULL, true, 4);
+    AUTO_FINI(got) stream = GOT(h);
+    AUTO_FINI(got) g = GOT(h);
+
+    fake_api_on(api, "*", "/w", &(struct fake_answer){ .open = true, .body = "one\n" });
+    fake_api_on(api, "*", "/late", &(struct fake_answer){ .silent = true });
+    get(h, api, "/w", &stream, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, has_pieces, &stream);
+    get(h, api, "/late", &g, (struct http_transfer){ .timeout_ms = 100 });
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_TIMEOUT);
+    fake_until(l, is_done, &stream);
+    ck_assert_int_eq(stream.code, ERR_LOST);
+    fake_api_on(api, "*", "/fine", &(struct fake_answer){ .body = "fine" });
+    int before = fake_api_connections(api);
+    g.done = 0;
+    get(h, api, "/fine", &g, (struct http_transfer){ .method = NULL });
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.body.data, "fine");
+    ck_assert_int_eq(fake_api_connections(api), before + 1);
+}
+END_TEST
+
+/* One slow answer is no reason to cut those that go on. */
+START_TEST(a_connection_over_which_something_comes_is_kept)
+{
+    AUTO(fake_api) *api = fake_api_new();
+    AUTO(loop) *l = loop_new();
+    AUTO(http) *h = http_new(l, NULL, true, 4);
+    AUTO_FINI(got) stream = GOT(h);
+    AUTO_FINI(got) g = GOT(h);
+
+    fake_api_on(api, "*", "/w", &(struct fake_answer){ .open = true, .body = "one\n" });
+    fake_api_on(api, "*", "/late", &(struct fake_answer){ .silent = true });
+    get(h, api, "/w", &stream, (struct http_transfer){ .on_data = on_data });
+    fake_until(l, has_pieces, &stream);
+    get(h, api, "/late", &g, (struct http_transfer){ .timeout_ms = 1000 });
+    fake_api_wait(api, l, "GET", "/late", 1);
+    for (int64_t later = clock_ms() + 50; clock_ms() < later;) { /* than it began */
+        struct err e = { .code = ERR_NONE };
+        ck_ok_e(loop_turn(l, 10, &e));
+    }
+    fake_api_push(api, "/w", "two\n");
+    fake_until(l, is_done, &g);
+    ck_assert_int_eq(g.code, ERR_TIMEOUT);
+    ck_assert_int_eq(stream.done, 0);
+    ck_assert_str_eq(stream.streamed.data, "one\ntwo\n");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("http");
+    TCase *c = tcase_create("http");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, method_headers_and_body_arrive_and_the_answer_comes_whole);
+    tcase_add_test(c, retry_after_is_told);
+    tcase_add_test(c, date_and_warnings_are_told);
+    tcase_add_loop_test(c, failures_say_what_they_are, 0, (int)COUNT_OF(FAILURES));
+    tcase_add_test(c, a_server_that_is_down_is_lost);
+    tcase_add_test(c, a_stream_comes_in_pieces_and_ends);
+    tcase_add_test(c, a_broken_stream_is_lost_after_what_came);
+    tcase_add_test(c, a_reader_may_end_its_stream);
+    tcase_add_test(c, a_refused_stream_has_a_body);
+    tcase_add_test(c, a_callback_may_cancel_itself_and_others);
+    tcase_add_test(c, a_callback_may_free_everything);
+    tcase_add_test(c, certificates_may_change_while_data_is_read);
+    tcase_add_test(c, no_more_than_at_once_run_and_the_rest_follows);
+    tcase_add_test(c, a_connection_over_which_nothing_comes_is_given_up);
+    tcase_add_test(c, a_connection_over_which_something_comes_is_kept);
+    suite_add_tcase(s, c);
+    return s;
+}

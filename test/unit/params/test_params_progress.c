@@ -1,0 +1,296 @@
+/* What a pull or push that failed has is not asked for again. */
+#include "params_fixture.h"
+
+#include "base/clock.h"
+
+/* Answers for a ps of the world, counts who asks for which part, and fails or is slow when told to. */
+enum { PARTS_MAX = 16 };
+static struct gate {
+    struct mutex lock;
+    struct rpc_method real[2]; /* Pull, Push */
+    int asked[2][PARTS_MAX];   /* by the first segment of the part */
+    int64_t fail_at;           /* the part that fails, once; -1: none */
+    int64_t slow_until_ms;
+} gate;
+
+static int through_gate(bool push, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+{
+    struct rpc_method real;
+    WIRE_AUTO *message = NULL;
+    if (wire_unpack(push ? &trainyard__v1__push_request__descriptor : &trainyard__v1__pull_request__descriptor, request,
+                    &message, e) < 0)
+        return -1;
+    uint32_t first = push ? ((const Trainyard__V1__PushRequest *)(const void *)message)->first
+                          : ((const Trainyard__V1__PullRequest *)(const void *)message)->first;
+    ck_assert_uint_lt(first, PARTS_MAX);
+    bool fails;
+    int64_t slow_until_ms;
+    {
+        MUTEX_GUARD(&gate.lock);
+        real = gate.real[push];
+        gate.asked[push][first]++;
+        fails = gate.fail_at == first;
+        if (fails)
+            gate.fail_at = -1;
+        slow_until_ms = gate.slow_until_ms;
+    }
+    clock_sleep_ms(MAX(slow_until_ms - clock_ms(), 0));
+    return fails ? err_set(e, ERR_NOT_READY, "not now") : real.handle(real.user, request, reply, e);
+}
+
+/* What the calls from now on meet; none was asked for yet. */
+static void gate_set(int64_t fail_at, int64_t slow_ms)
+{
+    MUTEX_GUARD(&gate.lock);
+    gate.fail_at = fail_at;
+    gate.slow_until_ms = clock_ms() + slow_ms;
+    memset(gate.asked, 0, sizeof(gate.asked));
+}
+
+static int gated_pull(void *user UNUSED, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+{
+    return through_gate(false, request, reply, e);
+}
+
+static int gated_push(void *user UNUSED, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+{
+    return through_gate(true, request, reply, e);
+}
+
+struct gated {
+    struct world w;
+    float *vector, *grads;
+    struct rpc_server *server;
+    char host[32];
+    struct params *p;
+};
+
+static void gate_lead_to(struct shard_service *service, struct rpc_method methods[SHARD_METHODS])
+{
+    shard_service_methods(service, methods);
+    MUTEX_GUARD(&gate.lock);
+    gate.real[0] = methods[PS_PULL];
+    gate.real[1] = methods[PS_PUSH];
+    methods[PS_PULL].handle = gated_pull;
+    methods[PS_PUSH].handle = gated_push;
+}
+
+static void gated_open(struct gated *g)
+{
+    static const struct form ONE_AFAR = { "one ps afar", 1, false };
+    struct rpc_method methods[SHARD_METHODS];
+    struct err e;
+    gate = (struct gate){ .fail_at = -1 };
+    mutex_init(&gate.lock);
+    world_open(&g->w, &ONE_AFAR, large_layout());
+    g->vector = large_vector(g->w.layout, 4099);
+    g->grads = large_vector(g->w.layout, 61);
+    bring_up(&g->w, SGD, g->vector);
+    gate_lead_to(g->w.service[0], methods);
+    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = WIRE_PAYLOAD_MAX }, &g->server,
+                             &e));
+    snprintf(g->host, sizeof(g->host), "127.0.0.1:%d", rpc_server_port(g->server));
+    const struct params_identity id = { UID, "w", 9 };
+    g->p = params_new_grpc(g->w.layout, g->w.placement, (char *[]){ g->host }, &id);
+    params_set_generation(g->p, 1);
+}
+
+static void gated_close(struct gated *g)
+{
+    params_free(g->p);
+    rpc_server_free(g->server);
+    free(g->vector);
+    free(g->grads);
+    world_close(&g->w);
+}
+
+/* Each part was asked for `want` times, but that from segment `but` on `want_but` times. Returns how many parts. */
+static int check_asked(bool push, int want, int64_t but, int want_but)
+{
+    int n = 0;
+    MUTEX_GUARD(&gate.lock);
+    for (int64_t i = 0; i < PARTS_MAX; i++) {
+        int asked = gate.asked[push][i];
+        if (asked == 0)
+            continue;
+        n++;
+        ck_assert_msg(asked == (i == but ? want_but : want), "part %lld was asked for %d times", (long long)i, asked);
+    }
+    return n;
+}
+
+START_TEST(a_pull_goes_on_where_it_failed)
+{
+    struct gated g = { 0 };
+    struct err e;
+    gated_open(&g);
+    gate_set(2, 0);
+    ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
+    uint64_t moved = params_moved(g.p);
+    ck_assert_uint_gt(moved, 0);
+    ck_ok_e(params_pull_rest(g.p, CALL_MS, &e));
+    ck_assert_uint_gt(params_moved(g.p), moved);
+    int parts = check_asked(false, 1, 2, 2);
+    ck_assert_int_ge(parts, 4);
+    check_segments(g.w.layout, params_vector(g.p), g.vector);
+    ck_ok_e(params_pull_rest(g.p, CALL_MS, &e)); /* the last one did not fail: everything, and so does a plain pull */
+    check_asked(false, 2, 2, 3);
+    gate_set(2, 0);
+    ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
+    gate_set(-1, 0);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e));
+    ck_assert_int_eq(check_asked(false, 1, -1, 0), parts);
+    gated_close(&g);
+}
+END_TEST
+
+START_TEST(a_push_goes_on_where_it_failed)
+{
+    struct gated g = { 0 };
+    struct push_result result;
+    struct err e;
+    gated_open(&g);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e));
+    gate_set(2, 0);
+    ck_fails(params_push(g.p, 7, g.grads, CALL_MS, &result, &e), ERR_NOT_READY, "not now");
+    params_mark(g.p); /* of the next one, which is computed meanwhile: part 2 is not there yet */
+    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e));
+    ck_assert_int_ge(check_asked(true, 1, 2, 2), 4);
+    ck_assert(!result.duplicate);
+    ck_assert_int_eq(result.version_min, 1);
+    ck_assert_int_eq(result.staleness, 0);
+    for (size_t i = 0; i < 4700007; i++)
+        if (i < 3000000 || i >= 3000016)
+            ck_assert(params_vector(g.p)[i] == g.vector[i] - 0.5f * g.grads[i]);
+    ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e));
+    ck_assert_int_eq(result.staleness, 1);
+    check_asked(true, 2, 2, 3);
+    ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e)); /* it had succeeded: everything again, as ever */
+    ck_assert(result.duplicate);
+    check_asked(true, 3, 2, 4);
+    gated_close(&g);
+}
+END_TEST
+
+START_TEST(another_process_is_asked_for_everything)
+{
+    struct gated g = { 0 };
+    struct rpc_method methods[SHARD_METHODS];
+    struct err e;
+    gated_open(&g);
+    gate_set(2, 0);
+    ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
+    int port = rpc_server_port(g.w.server[0]);
+    auto_free float *other = large_vector(g.w.layout, 17);
+    stop_ps(&g.w, 0);
+    start_ps(&g.w, 0, 777, port);
+    bring_up(&g.w, SGD, other);
+    gate_lead_to(g.w.service[0], methods);
+    ck_fails(params_pull_rest(g.p, CALL_MS, &e), ERR_FENCED, "restarted");
+    params_set_generation(g.p, 2);
+    params_set_generation(g.w.chief, 2);
+    ck_ok_e(params_adopt(g.w.chief, 0, CALL_MS, &e));
+    gate_set(-1, 0);
+    ck_ok_e(params_pull_rest(g.p, CALL_MS, &e));
+    ck_assert_int_ge(check_asked(false, 1, -1, 0), 4);
+    check_segments(g.w.layout, params_vector(g.p), other);
+    gated_close(&g);
+}
+END_TEST
+
+static int stop_watch(void *user, int64_t since_ms, const char *progress, struct err *e)
+{
+    str_fmt(user, 200, "%s", progress);
+    return err_set(e, ERR_STOPPED, "enough after %d s", (int)((clock_ms() - since_ms) / 1000));
+}
+
+START_TEST(a_long_pull_is_watched)
+{
+    struct gated g = { 0 };
+    struct err e;
+    char told[200] = "";
+    gated_open(&g);
+    params_watch(g.p, stop_watch, told);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e)); /* not long */
+    ck_assert_str_eq(told, "");
+    gate_set(-1, 1200);
+    ck_fails(params_pull(g.p, CALL_MS, &e), ERR_STOPPED, "enough after 1 s");
+    ck_assert_msg(str_starts(told, "ps-0 (127.0.0.1:") && strstr(told, " MiB of 17.9 MiB pulled") != NULL, "%s", told);
+    params_watch(g.p, NULL, NULL);
+    ck_ok_e(params_pull_rest(g.p, CALL_MS, &e));
+    check_segments(g.w.layout, params_vector(g.p), g.vector);
+    gated_close(&g);
+}
+END_TEST
+
+/* Versions of the segments that the ps has, as far as they are told apart: the smallest and the largest. */
+static void await_versions(struct gated *g, int64_t least, int64_t most)
+{
+    for (int64_t until = clock_ms() + CALL_MS;;) {
+        AUTO_FINI(shard_info) info = { 0 };
+        shard_describe(g->w.shard[0], &info);
+        if (info.version_min == least && info.version_max == most)
+            return;
+        ck_assert_msg(clock_ms() < until, "versions %lld to %lld", (long long)info.version_min,
+                      (long long)info.version_max);
+    }
+}
+
+/* What is complete of a gradient is applied while the rest is computed, and shows when the push is over. */
+START_TEST(a_push_begins_with_the_last_layers)
+{
+    struct gated g = { 0 };
+    struct push_result result;
+    struct err e;
+    gated_open(&g);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e));
+    const struct segment_spec *first_of_b = &g.w.layout->segments[0];
+    while (first_of_b->variable == 0)
+        first_of_b++;
+    params_push_early(g.p, 7, g.grads, first_of_b->offset, CALL_MS);
+    await_versions(&g, 0, 1);
+    ck_assert_int_eq(gate.asked[true][0], 0); /* the first layer was not sent */
+    check_segments(g.w.layout, params_vector(g.p), g.vector);
+    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e));
+    ck_assert_int_ge(check_asked(true, 1, -1, 0), 4);
+    ck_assert(!result.duplicate);
+    ck_assert_int_eq(result.version_min, 1);
+    ck_assert_int_eq(result.staleness, 0);
+    ck_ok_e(params_pull(g.w.worker, CALL_MS, &e));
+    check_segments(g.w.layout, params_vector(g.p), params_vector(g.w.worker));
+    gated_close(&g);
+}
+END_TEST
+
+START_TEST(a_push_that_was_begun_may_be_given_up)
+{
+    struct gated g = { 0 };
+    struct push_result result;
+    struct err e;
+    gated_open(&g);
+    ck_ok_e(params_pull(g.p, CALL_MS, &e));
+    params_push_early(g.p, 7, g.grads, g.w.layout->segments[1].offset, CALL_MS);
+    await_versions(&g, 0, 1);
+    ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e)); /* another ordinal */
+    await_versions(&g, 1, 2);
+    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e)); /* what it lacked, once */
+    await_versions(&g, 2, 2);
+    gated_close(&g);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("params: progress");
+    TCase *t = tcase_create("progress");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, a_pull_goes_on_where_it_failed);
+    tcase_add_test(t, a_push_goes_on_where_it_failed);
+    tcase_add_test(t, another_process_is_asked_for_everything);
+    tcase_add_test(t, a_long_pull_is_watched);
+    tcase_add_test(t, a_push_begins_with_the_last_layers);
+    tcase_add_test(t, a_push_that_was_begun_may_be_given_up);
+    suite_add_tcase(s, t);
+    return s;
+}

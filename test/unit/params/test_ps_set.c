@@ -1,0 +1,344 @@
+#include "ps_fixture.h"
+
+#include "base/thread.h"
+
+enum { LOOK_MS = 20000 };
+
+struct world {
+    struct ps_fixture ps;
+    struct params *params, *worker;
+    struct ps_set *ps_set;
+    int asked;
+    float value;
+};
+
+static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
+                    struct applied *ret_applied, struct err *e)
+{
+    struct world *w = user;
+    for (size_t i = 0; i < s->count; i++)
+        data[i] = w->value;
+    for (int64_t i = 0; i < (int64_t)w->value; i++)
+        if (applied_add(ret_applied, i, e) < 0)
+            return -1;
+    *ret_slots = false;
+    *ret_version = (int64_t)w->value;
+    w->asked++;
+    return 0;
+}
+
+static void world_open(struct world *w)
+{
+    *w = (struct world){ 0 };
+    ps_open(&w->ps, COUNTING_OPTIMIZER, "epochs: 2");
+    w->params = ps_params(&w->ps, "chief-0", JOB_UID);
+    w->worker = ps_params(&w->ps, "worker-0", JOB_UID);
+    w->ps_set = ps_set_new(w->params, w->ps.job.layout, w->ps.placement, model_optimizer(w->ps.job.model), JOB_UID);
+}
+
+static void world_close(struct world *w)
+{
+    ps_set_free(w->ps_set);
+    params_free(w->params);
+    params_free(w->worker);
+    ps_close(&w->ps);
+}
+
+/* Returns how many ps were filled. */
+static int bring_up(struct world *w, uint64_t generation)
+{
+    struct err e = { 0 };
+    int restored = -1;
+    ck_ok_e(ps_set_initialise(w->ps_set, generation, &(struct segment_source){ .read = constant, .user = w }, &restored,
+                              &e));
+    return restored;
+}
+
+static struct ps_set_view look(struct world *w)
+{
+    struct ps_set_view v;
+    ps_set_poll(w->ps_set, LOOK_MS, &v);
+    return v;
+}
+
+#define want_condition(w, wanted)                                                                                      \
+    do {                                                                                                               \
+        AUTO_FINI(ps_set_view) seen = look(w);                                                                         \
+        ck_assert_msg(seen.condition == (wanted), "%d, not %d: %s", (int)seen.condition, (int)(wanted), seen.message); \
+    } while (0)
+
+START_TEST(empty_ps_are_filled_from_the_source)
+{
+    struct world w;
+    world_open(&w);
+    want_condition(&w, PS_SET_NEEDS_RESTORE);
+    w.value = 3;
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    ck_assert_int_eq(w.asked, (int)w.ps.job.layout->n);
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert(v.condition == PS_SET_READY && v.step == 3 && applied_count(&v.done) == 3 && v.highest_generation == 1);
+    ps_want_cells(&w.ps, w.worker, 1, 3);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(ps_that_serve_keep_their_state)
+{
+    struct world w;
+    world_open(&w);
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    ps_push(&w.ps, w.worker, 1, 0, 4);
+    ck_assert_int_eq(bring_up(&w, 2), 0);
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert(v.condition == PS_SET_READY && v.step == 4 && v.done.low == 4 && v.highest_generation == 2);
+    ps_want_cells(&w.ps, w.worker, 2, 4);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(one_that_lost_its_state_is_filled_and_owed_what_it_lacks)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
+    ps_push(&w.ps, w.worker, 1, 0, 6);
+    ps_stop(&w.ps, 1);
+    want_condition(&w, PS_SET_UNREACHABLE);
+    ps_start(&w.ps, 1, 777);
+    for (int64_t end = clock_ms() + LOOK_MS; clock_ms() < end;) { /* the channel connects again by itself */
+        AUTO_FINI(ps_set_view) v = look(&w);
+        if (v.condition != PS_SET_UNREACHABLE)
+            break;
+        clock_sleep_ms(5);
+    }
+    want_condition(&w, PS_SET_NEEDS_RESTORE);
+    w.value = 2; /* the checkpoint is of step 2 */
+    ck_assert_int_eq(bring_up(&w, 2), 1);
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert(v.condition == PS_SET_READY && v.step == 2 && v.done.low == 2);
+    float grads[256] = { 0 };
+    struct push_result result;
+    params_set_generation(w.worker, 1);
+    ck_fails(params_push(w.worker, 2, grads, PS_CALL_MS, &result, &e), ERR_FENCED, "generation");
+    ps_push(&w.ps, w.worker, 2, 0, 6); /* all again: the other has them */
+    ps_want_cells(&w.ps, w.worker, 2, 6);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(one_that_terminates_is_seen)
+{
+    struct world w;
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 1);
+    shard_terminating(w.ps.shard[1]);
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert_msg(v.condition == PS_SET_TERMINATING && v.done.low == 1 && strstr(v.message, "ps-1") != NULL, "%s",
+                  v.message);
+    ps_push(&w.ps, w.worker, 1, 1, 2); /* it serves on */
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_newer_generation_is_noticed_and_not_overruled)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored;
+    world_open(&w);
+    bring_up(&w, 1);
+    AUTO(params) *newer = ps_params(&w.ps, "chief-1", JOB_UID);
+    params_set_generation(newer, 5);
+    ck_ok_e(params_adopt(newer, 0, PS_CALL_MS, &e));
+    AUTO_FINI(ps_set_view) v = look(&w);
+    ck_assert_uint_eq(v.highest_generation, 5);
+    ck_fails(ps_set_initialise(w.ps_set, 4, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
+             ERR_FENCED, "newer chief");
+    world_close(&w);
+}
+END_TEST
+
+/* Two chiefs that took the same generation: whom a ps saw first has it. */
+START_TEST(a_second_chief_of_one_generation_is_refused)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored;
+    world_open(&w);
+    bring_up(&w, 3);
+    AUTO(params) *params = ps_params_as(&w.ps, "chief-0", JOB_UID, 10);
+    AUTO(ps_set) *second =
+        ps_set_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), JOB_UID);
+    ck_fails(ps_set_initialise(second, 3, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
+             ERR_FENCED, "from another chief");
+    ck_fails(params_adopt(params, 0, PS_CALL_MS, &e), ERR_FENCED, "belongs to another chief");
+    AUTO_FINI(ps_set_view) theirs = { 0 };
+    ps_set_poll(second, LOOK_MS, &theirs);
+    ck_assert_uint_eq(theirs.other_chief, 9);
+    AUTO_FINI(ps_set_view) ours = look(&w);
+    ck_assert(ours.condition == PS_SET_READY && ours.other_chief == 0);
+    ck_ok_e(ps_set_initialise(second, 4, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e));
+    ck_assert_int_eq(restored, 0);
+    world_close(&w);
+}
+END_TEST
+
+/* A Describe that answers only when every ps that is there was asked. */
+struct together {
+    struct mutex lock;
+    struct cond all_asked;
+    int asked, wanted;
+};
+struct witness {
+    struct together *t;
+    struct rpc_method real;
+};
+
+static int describe_together(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+{
+    struct witness *w = user;
+    int64_t end = clock_ms() + 2 * (int64_t)LOOK_MS;
+    {
+        MUTEX_GUARD(&w->t->lock);
+        w->t->asked++;
+        cond_broadcast(&w->t->all_asked);
+        while (w->t->asked < w->t->wanted && cond_wait_until(&w->t->all_asked, &w->t->lock, end)) {
+        }
+    }
+    return w->real.handle(w->real.user, request, reply, e);
+}
+
+/* How many were asked since this was called last. */
+static int asked_since(struct together *t)
+{
+    MUTEX_GUARD(&t->lock);
+    int asked = t->asked;
+    t->asked = 0;
+    return asked;
+}
+
+static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, struct witness *w)
+{
+    struct rpc_method methods[SHARD_METHODS];
+    struct err e = { 0 };
+    rpc_server_free(TAKE(ps->server[i]));
+    shard_service_methods(ps->service[i], methods);
+    for (size_t m = 0; m < SHARD_METHODS; m++)
+        if (str_ends(methods[m].path, "/Describe")) {
+            *w = (struct witness){ .t = t, .real = methods[m] };
+            methods[m].handle = describe_together;
+            methods[m].user = w;
+        }
+    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = WIRE_PAYLOAD_MAX },
+                             &ps->server[i], &e));
+    str_fmt(ps->host[i], sizeof(ps->host[i]), "127.0.0.1:%d", rpc_server_port(ps->server[i]));
+}
+
+/* One after the other, the first would wait for its whole deadline, since the others are not asked meanwhile. */
+START_TEST(all_ps_are_asked_at_once)
+{
+    struct ps_fixture ps;
+    struct together t = { .wanted = PS_COUNT };
+    struct witness witnesses[PS_COUNT];
+    mutex_init(&t.lock);
+    cond_init(&t.all_asked);
+    ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
+    char *hosts[PS_COUNT + 1], nobody[] = "127.0.0.1:1"; /* a port that refuses */
+    hosts[0] = nobody;
+    for (size_t i = 0; i < PS_COUNT; i++) {
+        serve_together(&ps, i, &t, &witnesses[i]);
+        hosts[i + 1] = ps.host[i];
+    }
+    struct params_identity id = { .job_uid = JOB_UID, .sender = "chief-0", .incarnation = 9 };
+    AUTO(placement) *three = placement_new(ps.job.layout, PLACEMENT_GREEDY, PS_COUNT + 1);
+    AUTO(params) *params = params_new_grpc(ps.job.layout, three, hosts, &id);
+    struct shard_info infos[PS_COUNT + 1] = { 0 };
+    struct err errors[PS_COUNT + 1];
+    params_describe(params, LOOK_MS, infos, errors);
+    ck_assert_msg(errors[0].code == ERR_LOST && strstr(errors[0].msg, "ps-0") != NULL, "%s", errors[0].msg);
+    for (size_t i = 1; i <= PS_COUNT; i++) {
+        ck_assert_msg(errors[i].code == ERR_NONE, "%s", errors[i].msg);
+        ck_assert_uint_eq(infos[i].incarnation, 99 + i);
+        shard_info_fini(&infos[i]);
+    }
+    AUTO(ps_set) *f = ps_set_new(params, ps.job.layout, three, model_optimizer(ps.job.model), JOB_UID);
+    AUTO_FINI(ps_set_view) v = { 0 };
+    asked_since(&t);
+    ps_set_poll(f, LOOK_MS, &v);
+    ck_assert_msg(v.condition == PS_SET_UNREACHABLE && strstr(v.message, "ps-0") != NULL, "%s", v.message);
+    ck_assert_int_eq(asked_since(&t), PS_COUNT);
+    ps_set_free(TAKE(f));
+    params_free(TAKE(params));
+    ps_close(&ps);
+    cond_fini(&t.all_asked);
+    mutex_fini(&t.lock);
+}
+END_TEST
+
+START_TEST(ps_of_another_job_are_left_alone)
+{
+    struct world w;
+    struct err e = { 0 };
+    int restored;
+    world_open(&w);
+    bring_up(&w, 1);
+    AUTO(params) *params = ps_params(&w.ps, "chief-0", "job-2");
+    AUTO(ps_set) *other = ps_set_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), "job-2");
+    ck_fails(ps_set_initialise(other, 9, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
+             ERR_REFUSED, JOB_UID);
+    want_condition(&w, PS_SET_READY);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(fenced_off_pushes_change_nothing)
+{
+    struct world w;
+    struct err e = { 0 };
+    float grads[256] = { 0 };
+    struct push_result result;
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_push(&w.ps, w.worker, 1, 0, 2);
+    ps_set_fence(w.ps_set, 2);
+    ck_fails(params_push(w.worker, 2, grads, PS_CALL_MS, &result, &e), ERR_FENCED, "");
+    ps_want_cells(&w.ps, w.worker, 2, 2);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(who_answers_hears_of_the_end)
+{
+    struct world w;
+    struct shard_info info;
+    world_open(&w);
+    bring_up(&w, 1);
+    ps_stop(&w.ps, 0);
+    ck_assert_int_eq(ps_set_finish(w.ps_set, 20), 1);
+    shard_brief(w.ps.shard[1], &info);
+    ck_assert_int_eq((int)info.state, SHARD_FINISHED);
+    world_close(&w);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("ps_set");
+    TCase *t = tcase_create("ps_set");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, empty_ps_are_filled_from_the_source);
+    tcase_add_test(t, ps_that_serve_keep_their_state);
+    tcase_add_test(t, one_that_lost_its_state_is_filled_and_owed_what_it_lacks);
+    tcase_add_test(t, one_that_terminates_is_seen);
+    tcase_add_test(t, a_newer_generation_is_noticed_and_not_overruled);
+    tcase_add_test(t, a_second_chief_of_one_generation_is_refused);
+    tcase_add_test(t, all_ps_are_asked_at_once);
+    tcase_add_test(t, ps_of_another_job_are_left_alone);
+    tcase_add_test(t, fenced_off_pushes_change_nothing);
+    tcase_add_test(t, who_answers_hears_of_the_end);
+    suite_add_tcase(s, t);
+    return s;
+}

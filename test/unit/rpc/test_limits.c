@@ -1,0 +1,212 @@
+/* What a server puts up with from callers that do not play by the rules: gRPC's own calls, made by hand. */
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+
+#include "rpc_case.h"
+
+enum { CALL_MS = 200, BULK_MS = 600, PATIENCE_MS = 20000, ANSWER = 8 << 20 };
+
+struct raw { /* a client that decides itself what it sends and reads */
+    grpc_channel *channel;
+    grpc_completion_queue *queue;
+};
+struct raw_call {
+    grpc_call *call;
+    grpc_status_code status;
+    grpc_slice details;
+    grpc_metadata_array initial, trailing;
+};
+
+static char eight_mib[ANSWER];
+
+static void much_done(void *user)
+{
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static int answer_much(void *user, const struct rpc_message *q UNUSED, struct rpc_reply *r, struct err *e UNUSED)
+{
+    r->pieces[r->npieces++] = (struct rpc_piece){ eight_mib, sizeof(eight_mib), much_done, user };
+    return 0;
+}
+
+static void limited_start(struct rpc_case *c, atomic_int *done)
+{
+    struct err e;
+    struct rpc_method methods[2];
+    memset(c, 0, sizeof(*c));
+    mutex_init(&c->lock);
+    cond_init(&c->changed);
+    methods[0] = (struct rpc_method){ .path = "/t.T/Echo", .handle = case_echo, .user = c };
+    methods[1] = (struct rpc_method){ .path = "/t.T/Much", .handle = answer_much, .user = done, .bulk = true };
+    rpc_init();
+    const struct rpc_server_options options = {
+        .threads = 2, .payload_max = 1 << 20, .call_ms = CALL_MS, .bulk_ms = BULK_MS
+    };
+    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, COUNT_OF(methods), &options, &c->server, &e));
+    snprintf(c->target, sizeof(c->target), "127.0.0.1:%d", rpc_server_port(c->server));
+    c->channel = rpc_channel_new(c->target, &(struct rpc_channel_options){ .payload_max = CASE_PAYLOAD_MAX });
+}
+
+static void raw_open(struct raw *r, const char *target, grpc_compression_algorithm compression)
+{
+    static char key[] = GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM;
+    grpc_arg arg = { .type = GRPC_ARG_INTEGER, .key = key, .value.integer = (int)compression };
+    grpc_channel_args args = { 1, &arg };
+    grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+    r->channel = grpc_channel_create(target, credentials, &args);
+    grpc_channel_credentials_release(credentials);
+    r->queue = grpc_completion_queue_create_for_pluck(NULL);
+}
+
+static void raw_close(struct raw *r)
+{
+    grpc_channel_destroy(r->channel);
+    grpc_completion_queue_shutdown(r->queue);
+    grpc_completion_queue_destroy(r->queue);
+}
+
+/* Begins a call without a deadline. message NULL: it never comes. The answer is not read. */
+static void raw_begin(struct raw *r, struct raw_call *k, const char *method, grpc_byte_buffer *message)
+{
+    grpc_slice path = grpc_slice_from_static_string(method);
+    memset(k, 0, sizeof(*k));
+    grpc_metadata_array_init(&k->initial);
+    grpc_metadata_array_init(&k->trailing);
+    k->call = grpc_channel_create_call(r->channel, NULL, GRPC_PROPAGATE_DEFAULTS, r->queue, path, NULL,
+                                       gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+    grpc_op send[] = { { .op = GRPC_OP_SEND_INITIAL_METADATA },
+                       { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message } };
+    ck_assert_int_eq(grpc_call_start_batch(k->call, send, message != NULL ? 2 : 1, (char *)k + 1, NULL), GRPC_CALL_OK);
+    grpc_op status[] = {
+        { .op = GRPC_OP_RECV_INITIAL_METADATA, .data.recv_initial_metadata.recv_initial_metadata = &k->initial },
+        { .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+          .data.recv_status_on_client = { .trailing_metadata = &k->trailing,
+                                          .status = &k->status,
+                                          .status_details = &k->details } },
+    };
+    ck_assert_int_eq(grpc_call_start_batch(k->call, status, COUNT_OF(status), k, NULL), GRPC_CALL_OK);
+    if (message != NULL)
+        grpc_byte_buffer_destroy(message);
+}
+
+/* The server ends the call. */
+static grpc_status_code raw_end(struct raw *r, struct raw_call *k, struct err *ret)
+{
+    gpr_timespec until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(PATIENCE_MS, GPR_TIMESPAN));
+    ck_assert_int_eq(grpc_completion_queue_pluck(r->queue, (char *)k + 1, until, NULL).type, GRPC_OP_COMPLETE);
+    ck_assert_int_eq(grpc_completion_queue_pluck(r->queue, k, until, NULL).type, GRPC_OP_COMPLETE);
+    char *text = grpc_slice_to_c_string(k->details);
+    snprintf(ret->msg, sizeof(ret->msg), "%s", text);
+    free(text);
+    grpc_slice_unref(k->details);
+    grpc_metadata_array_destroy(&k->initial);
+    grpc_metadata_array_destroy(&k->trailing);
+    grpc_call_unref(k->call);
+    return k->status;
+}
+
+static grpc_byte_buffer *bytes_of(const void *data, size_t n)
+{
+    grpc_slice s = grpc_slice_from_copied_buffer(data, n);
+    grpc_byte_buffer *b = grpc_raw_byte_buffer_create(&s, 1);
+    grpc_slice_unref(s);
+    return b;
+}
+
+static void check_serves(struct rpc_case *c)
+{
+    struct err e;
+    ck_assert_int_eq(case_call(c->channel, "/t.T/Echo", "\x08\x01", 2, PATIENCE_MS, &e), ERR_NONE);
+}
+
+START_TEST(calls_without_a_message_are_ended)
+{
+    struct rpc_case c;
+    struct raw r;
+    struct raw_call calls[20];
+    struct err e = { .msg = "" };
+    atomic_int done = 0;
+    limited_start(&c, &done);
+    raw_open(&r, c.target, GRPC_COMPRESS_NONE);
+    for (size_t i = 0; i < COUNT_OF(calls); i++)
+        raw_begin(&r, &calls[i], i % 2 == 0 ? "/t.T/Echo" : "/t.T/Much", NULL);
+    check_serves(&c); /* nobody waits behind them */
+    for (size_t i = 0; i < COUNT_OF(calls); i++)
+        ck_assert_int_ne(raw_end(&r, &calls[i], &e), GRPC_STATUS_OK);
+    check_serves(&c);
+    raw_close(&r);
+    case_stop(&c);
+}
+END_TEST
+
+/* Its bytes are given back while the caller still holds the call open. */
+START_TEST(an_answer_that_nobody_reads_is_dropped)
+{
+    struct rpc_case c;
+    struct raw r;
+    struct raw_call call;
+    struct err e = { .msg = "" };
+    atomic_int done = 0;
+    limited_start(&c, &done);
+    raw_open(&r, c.target, GRPC_COMPRESS_NONE);
+    raw_begin(&r, &call, "/t.T/Much", bytes_of("", 0));
+    for (int64_t until = clock_ms() + PATIENCE_MS; atomic_load(&done) == 0 && clock_ms() < until;)
+        grpc_completion_queue_pluck(
+            r.queue, &e, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(10, GPR_TIMESPAN)), NULL);
+    ck_assert_int_eq(atomic_load(&done), 1);
+    grpc_call_cancel(call.call, NULL);
+    raw_end(&r, &call, &e);
+    raw_close(&r);
+    case_stop(&c);
+}
+END_TEST
+
+START_TEST(a_message_above_the_limit_is_refused)
+{
+    struct rpc_case c;
+    struct err e = { .msg = "" };
+    static char much[18 << 20];
+    AUTO(rpc_message) *m = NULL;
+    atomic_int done = 0;
+    limited_start(&c, &done);
+    const struct rpc_piece piece = { much, sizeof(much), NULL, NULL };
+    ck_assert_int_eq(rpc_unary(c.channel, "/t.T/Echo", NULL, 0, &piece, 1, PATIENCE_MS, &m, &e), -1);
+    ck_assert_msg(strstr(e.msg, "larger than max (18874373 vs. 17825792)") != NULL, "%s", e.msg);
+    check_serves(&c);
+    case_stop(&c);
+}
+END_TEST
+
+/* 1,000 times as much may hide in it. */
+START_TEST(a_compressed_message_is_refused)
+{
+    struct rpc_case c;
+    struct raw r;
+    struct raw_call call;
+    struct err e = { .msg = "" };
+    atomic_int done = 0;
+    limited_start(&c, &done);
+    raw_open(&r, c.target, GRPC_COMPRESS_GZIP);
+    raw_begin(&r, &call, "/t.T/Echo", bytes_of(eight_mib, sizeof(eight_mib)));
+    ck_assert_int_eq(raw_end(&r, &call, &e), GRPC_STATUS_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(e.msg, "compress") != NULL, "%s", e.msg);
+    check_serves(&c);
+    raw_close(&r);
+    case_stop(&c);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("limits");
+    TCase *t = tcase_create("limits");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, calls_without_a_message_are_ended);
+    tcase_add_test(t, an_answer_that_nobody_reads_is_dropped);
+    tcase_add_test(t, a_message_above_the_limit_is_refused);
+    tcase_add_test(t, a_compressed_message_is_refused);
+    suite_add_tcase(s, t);
+    return s;
+}
