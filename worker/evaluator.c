@@ -7,6 +7,7 @@
 #include "chief/output.h"
 #include "coord/coord.h"
 #include "roles.h"
+#include "status.h"
 #include "tfio/bundle.h"
 #include "train/evaluate.h"
 
@@ -92,6 +93,8 @@ static int stay_in_touch(struct watch *w, struct err *e)
         free(w->replica->job_uid);
         w->replica->job_uid = xstrdup(reply.job_uid);
     }
+    if (!w->registered)
+        status_ready(w->replica->status); /* from now on the chief waits for its results */
     w->registered = true;
     w->state = reply.state;
     return 0;
@@ -242,6 +245,7 @@ int run_evaluator(struct replica *r, struct err *e)
     AUTO_FINI(watch) w = { .replica = r };
     if (watch_init(&w, e) < 0)
         return -1;
+    status_awaits(r->status, "waiting for the chief");
     while (stop_count() == 0) {
         if (stay_in_touch(&w, e) < 0)
             return -1;

@@ -34,11 +34,11 @@ static int run(const struct options *o, struct err *e)
         return -1;
     r.stats = &stats;
     r.status = status;
-    status_ready(status);
     say_hello(&r);
-    if (replica_leads(&r))
-        return run_leader(&r, e);
-    return r.cluster.role == ROLE_EVALUATOR ? run_evaluator(&r, e) : run_worker(&r, e);
+    if (r.cluster.role == ROLE_EVALUATOR && !replica_leads(&r))
+        return run_evaluator(&r, e);
+    status_ready(status);
+    return replica_leads(&r) ? run_leader(&r, e) : run_worker(&r, e);
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@ struct status {
     struct chief *chief;          /* NULL: a plain worker, or not yet */
     const struct rpc_server *rpc; /* the chief's; NULL: not here */
     bool ready, over;             /* over: there was a chief */
+    const char *unready;          /* static: what it waits for until it is ready */
     struct registry *registry;
     struct http_server *server;
 };
@@ -30,6 +31,14 @@ void status_free(struct status *s)
     registry_free(s->registry);
     mutex_fini(&s->lock);
     free(s);
+}
+
+void status_awaits(struct status *s, const char *text)
+{
+    if (s == NULL)
+        return;
+    MUTEX_GUARD(&s->lock);
+    s->unready = text;
 }
 
 void status_ready(struct status *s)
@@ -145,7 +154,7 @@ static int readyz(void *user, struct buf *body, const char **content_type)
         buf_printf(body, "its own port does not answer: %s\n", e.msg);
         return 503;
     }
-    const char *text = stop_count() > 0 ? "terminating" : s->ready ? "ok" : "opening the data";
+    const char *text = stop_count() > 0 ? "terminating" : s->ready ? "ok" : s->unready;
     buf_printf(body, "%s\n", text);
     return str_eq(text, "ok") ? 200 : 503;
 }
@@ -153,7 +162,7 @@ static int readyz(void *user, struct buf *body, const char **content_type)
 static void starting_progress(const struct status *s, struct buf *out)
 {
     json_auto_t *v =
-        json_pack("{s:s, s:s, s:s}", "state", "starting", "message", "opening the data", "replica", s->replica->name);
+        json_pack("{s:s, s:s, s:s}", "state", "starting", "message", s->unready, "replica", s->replica->name);
     json_emit(v, out);
 }
 
@@ -192,7 +201,7 @@ int status_open(const struct replica *r, struct session_stats *stats, struct sta
     if (r->options->common.http_port == 0)
         return 0;
     AUTO(status) *s = xcalloc(1, sizeof(*s));
-    *s = (struct status){ .replica = r, .stats = stats, .registry = registry_new() };
+    *s = (struct status){ .replica = r, .stats = stats, .registry = registry_new(), .unready = "opening the data" };
     mutex_init(&s->lock);
     register_metrics(s);
     const struct http_route routes[] = { http_metrics_route(s->registry),

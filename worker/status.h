@@ -11,6 +11,8 @@
 struct status;
 /* Replica and stats are borrowed. *ret NULL when --http-port is 0; the other calls take that. */
 MUST_USE int status_open(const struct replica *r, struct session_stats *stats, struct status **ret, struct err *e);
+/* What it waits for now, before it is ready. text: static. */
+void status_awaits(struct status *s, const char *text);
 void status_ready(struct status *s);
 /* From now on /progress and /metrics are the chief's (borrowed); NULL: it goes, and /progress with it. */
 void status_lead(struct status *s, struct chief *chief);
