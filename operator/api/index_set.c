@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "api/status_internal.h"
+#include "api/job_status_internal.h"
 
 enum { INDEX_MAX = 1 << 24, ITEMS_MAX = 1 << 17 }; /* of what is read from an object */
 

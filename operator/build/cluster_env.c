@@ -4,12 +4,12 @@
 
 static void put_address(const struct pod_build *p, enum role r, int index, struct strlist *hosts)
 {
-    const struct job_view *v = p->v;
+    const struct job_spec *v = p->v;
     const char *domain = p->s->cluster_domain != NULL ? p->s->cluster_domain : "";
     bool own_service = v->kind->service_per_replica;
     char name[128], address[512];
 
-    str_fmt(address, sizeof(address), "%s%s%s.%s.svc%s%s:%d", job_view_pod_name(v, r, index, name),
+    str_fmt(address, sizeof(address), "%s%s%s.%s.svc%s%s:%d", job_spec_pod_name(v, r, index, name),
             own_service ? "" : ".", own_service ? "" : v->name, v->ns, *domain != '\0' ? "." : "", domain,
             v->roles[r].port);
     strlist_add(hosts, address);
@@ -17,14 +17,14 @@ static void put_address(const struct pod_build *p, enum role r, int index, struc
 
 /* Our own programs get the addresses of those whom each of them must find, the ps and the leader: they tell the chief
  * of themselves. */
-static bool is_listed(const struct job_view *v, enum role r, int index)
+static bool is_listed(const struct job_spec *v, enum role r, int index)
 {
     return !v->has_model || r == ROLE_PS || leads(v, r, index);
 }
 
 static void cluster_of(const struct pod_build *p, struct cluster *c)
 {
-    const struct job_view *v = p->v;
+    const struct job_spec *v = p->v;
     *c = (struct cluster){ .configured = true,
                            .role = p->role,
                            .index = p->index,
@@ -95,7 +95,7 @@ static void put_family(struct pod_build *p, const struct cluster *c)
     if (p->v->has_model || c->hosts[ROLE_PS].n == 0)
         return;
     str_fmt(index, sizeof(index), "%d", p->index);
-    put_env(p->container, "JOB_NAME", job_view_role(p->v, p->role));
+    put_env(p->container, "JOB_NAME", job_spec_role_name(p->v, p->role));
     put_env(p->container, "TASK_INDEX", index);
     for (size_t i = 0; i < COUNT_OF(FAMILY); i++)
         put_hosts(p, FAMILY[i].name, FAMILY[i].key, &c->hosts[FAMILY[i].role]);
@@ -114,7 +114,7 @@ static char *tf_config_of(struct pod_build *p, const struct cluster *c)
     return cluster_to_tf_config_around(c, "$(" CLUSTER_VARIABLE ")", p->role, p->index);
 }
 
-json_t *cluster_data(const struct job_view *v, const struct build_settings *s)
+json_t *cluster_data(const struct job_spec *v, const struct build_settings *s)
 {
     struct pod_build p = { .v = v, .s = s };
     AUTO_FINI(cluster) c = { .configured = false };
@@ -130,7 +130,7 @@ json_t *cluster_data(const struct job_view *v, const struct build_settings *s)
     return data;
 }
 
-char *build_cluster_fault(const struct job_view *v, const struct build_settings *s)
+char *build_cluster_fault(const struct job_spec *v, const struct build_settings *s)
 {
     struct cluster_names n = { .job = v->name,
                                .ns = v->ns,

@@ -2,13 +2,13 @@
 #include "build/parts.h"
 #include "job/replica_file.h"
 
-bool build_needs_config(const struct job_view *v)
+bool build_needs_config(const struct job_spec *v)
 {
     return v->kind->own_processes && (v->has_model || !alone(v));
 }
 
 /* The job file; NULL when the model was left out of the spec. */
-static json_t *job_data(const struct job_view *v, const json_t *spec)
+static json_t *job_data(const struct job_spec *v, const json_t *spec)
 {
     json_auto_t *doc = NULL, *file = NULL;
     AUTO_FINI(buf) text = BUF_INIT;
@@ -23,7 +23,7 @@ static json_t *job_data(const struct job_view *v, const json_t *spec)
     return json_pack("{s:s}", "job.yaml", text.data);
 }
 
-json_t *build_config(const struct job_view *v, const json_t *spec, const struct build_settings *s)
+json_t *build_config(const struct job_spec *v, const json_t *spec, const struct build_settings *s)
 {
     json_t *labels, *config, *data;
     char name[128];
@@ -45,7 +45,7 @@ static json_t *namespace_peer(const char *name)
 /* The job's own pods reach each other on all ports; the operator and those who collect metrics reach HTTP. Probes come
  * from the node, which no policy keeps out. Nothing is said about what pods may reach: names, storage and downloads
  * differ from cluster to cluster. TensorBoard's pods have no operator-name and stay open. */
-json_t *build_network_policy(const struct job_view *v, const struct build_settings *s)
+json_t *build_network_policy(const struct job_spec *v, const struct build_settings *s)
 {
     json_t *labels = job_labels(v), *policy, *readers = json_array(), *ingress;
 

@@ -41,7 +41,7 @@ static void add_container(struct sums *s, const json_t *container, int times)
         add(s, name, quantity, times);
 }
 
-static void add_role(struct sums *s, const struct job_view *v, const json_t *spec,
+static void add_role(struct sums *s, const struct job_spec *v, const json_t *spec,
                      const struct build_settings *settings, enum role r, int pods)
 {
     json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, settings, NULL);
@@ -53,7 +53,7 @@ static void add_role(struct sums *s, const struct job_view *v, const json_t *spe
 }
 
 /* The first min_member pods, the leading roles first. NULL: they ask for nothing, or for what is no quantity. */
-static json_t *min_resources(const struct job_view *v, const json_t *spec, const struct build_settings *settings,
+static json_t *min_resources(const struct job_spec *v, const json_t *spec, const struct build_settings *settings,
                              int min_member)
 {
     static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
@@ -91,13 +91,13 @@ static json_t *annotations(const json_t *spec)
 }
 
 /* A replica that has done its work has no pod that a scheduler could count. */
-static int members_of(const struct job_view *v, int completed)
+static int members_of(const struct job_spec *v, int completed)
 {
-    int all = job_view_replicas(v), members = v->gang.min_available > 0 ? v->gang.min_available : all;
+    int all = job_spec_replicas(v), members = v->gang.min_available > 0 ? v->gang.min_available : all;
     return completed > 0 ? MAX(MIN(members, all - completed), 1) : members;
 }
 
-json_t *build_pod_group(const struct job_view *v, const json_t *spec, int completed, const struct build_settings *s)
+json_t *build_pod_group(const struct job_spec *v, const json_t *spec, int completed, const struct build_settings *s)
 {
     const struct kube_resource *resource = build_pod_group_resource(s);
     const json_t *policy =

@@ -11,8 +11,8 @@
 #ifndef TRAINYARD_BUILD_OBJECTS_H
 #define TRAINYARD_BUILD_OBJECTS_H
 
-#include "api/facts.h"
-#include "api/view.h"
+#include "api/job_spec.h"
+#include "api/pod_info.h"
 
 struct build_settings {
     const char *trainer_image, *pull_policy; /* pull_policy "" : the cluster's */
@@ -27,31 +27,31 @@ struct build_settings {
                                * whose template has none of its own; 0: the cluster's */
 };
 
-/* One pod. spec: job_view_spec(v), unpacked once for all pods of a job. warn (may be NULL) gets what a user should
+/* One pod. spec: job_spec_json(v), unpacked once for all pods of a job. warn (may be NULL) gets what a user should
  * know, as "REASON: text" lines: SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName. */
-json_t *build_pod(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
-                  const struct claim_facts *claims, size_t nclaims, const struct build_settings *s, struct buf *warn);
+json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
+                  const struct claim_info *claims, size_t nclaims, const struct build_settings *s, struct buf *warn);
 /* index -1: the job's one service (TrainJob). */
-json_t *build_service(const struct job_view *v, const json_t *spec, enum role r, int index);
+json_t *build_service(const struct job_spec *v, const json_t *spec, enum role r, int index);
 /* A TrainJob's ConfigMap "JOB-job". With a model: the job file, key job.yaml (job/replica_file.h). Without: the
  * addresses of all replicas, keys cluster, ps-hosts, worker-hosts, chief-host, which the environment of its pods refers
  * to. NULL: it needs none. */
-json_t *build_config(const struct job_view *v, const json_t *spec, const struct build_settings *s);
-bool build_needs_config(const struct job_view *v);
+json_t *build_config(const struct job_spec *v, const json_t *spec, const struct build_settings *s);
+bool build_needs_config(const struct job_spec *v);
 /* Why its replicas cannot be told of each other: there are too many of them. NULL: they can. xmalloc'ed. */
-char *build_cluster_fault(const struct job_view *v, const struct build_settings *s);
-json_t *build_network_policy(const struct job_view *v, const struct build_settings *s);
+char *build_cluster_fault(const struct job_spec *v, const struct build_settings *s);
+json_t *build_network_policy(const struct job_spec *v, const struct build_settings *s);
 /* Volcano's or scheduler-plugins' PodGroup, by s->gang_scheduler. completed: replicas that are not run again. */
-json_t *build_pod_group(const struct job_view *v, const json_t *spec, int completed, const struct build_settings *s);
+json_t *build_pod_group(const struct job_spec *v, const json_t *spec, int completed, const struct build_settings *s);
 const struct kube_resource *build_pod_group_resource(const struct build_settings *s);
-json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const struct claim_facts *claims,
-                          size_t nclaims, const struct build_settings *s);
-json_t *build_tensorboard_service(const struct job_view *v);
+json_t *build_tensorboard(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
+                          const struct build_settings *s);
+json_t *build_tensorboard_service(const struct job_spec *v);
 /* {"metadata": {"uid", "resourceVersion", "ownerReferences"}}, a strategic merge patch: makes an orphan ours, if it is
  * still the object that was looked at. Other owners stay. */
-json_t *build_adoption(const struct job_view *v, const char *uid, int64_t version);
+json_t *build_adoption(const struct job_spec *v, const char *uid, int64_t version);
 /* {"metadata": {"uid", "resourceVersion", "labels"}}: gives a pod the labels back that it was made with. */
-json_t *build_labels(const struct job_view *v, enum role r, int index, const char *uid, int64_t version);
+json_t *build_labels(const struct job_spec *v, enum role r, int index, const char *uid, int64_t version);
 /* A merge patch that turns `current` into `object`, which one of the functions above built; only for the uid and the
  * resourceVersion of `current`. NULL: it is so already. Labels and annotations of others stay. */
 struct change_rules {
@@ -62,13 +62,13 @@ json_t *build_change(const json_t *object, const json_t *current, const struct c
 /* Makes it a strategic merge patch of the same effect, for a Service, a ConfigMap or a NetworkPolicy. NULL is fine. */
 void build_as_strategic(json_t *change);
 /* {"apiVersion", "kind", "name", "uid", "controller": true, "blockOwnerDeletion": true} */
-json_t *build_owner(const struct job_view *v);
+json_t *build_owner(const struct job_spec *v);
 
 /* Names of a job's other objects. */
-const char *build_config_name(const struct job_view *v, char out[128]);
-const char *build_tensorboard_name(const struct job_view *v, char out[128]);
+const char *build_config_name(const struct job_spec *v, char out[128]);
+const char *build_tensorboard_name(const struct job_spec *v, char out[128]);
 /* What is wrong with the claims' access modes for this job ("claim c is ReadWriteOncePod, but chief and 2 workers mount
  * it ..."), or NULL. xmalloc'ed. */
-char *build_claims_fault(const struct job_view *v, const struct claim_facts *claims, size_t nclaims);
+char *build_claims_fault(const struct job_spec *v, const struct claim_info *claims, size_t nclaims);
 
 #endif

@@ -22,31 +22,31 @@ json_t *named_in(const json_t *array, const char *name); /* the item whose "name
 
 /* ---- the job ---- */
 
-/* {"replicas", "template", ...} of a role in job_view_spec(), borrowed; NULL: the spec has none. */
-json_t *replica_in(const struct job_view *v, const json_t *spec, enum role r);
+/* {"replicas", "template", ...} of a role in job_spec_json(), borrowed; NULL: the spec has none. */
+json_t *replica_in(const struct job_spec *v, const json_t *spec, enum role r);
 json_t *storage_in(const json_t *spec, const char *which); /* "data", "output": a VolumeSource, or NULL */
 /* This pod leads the job: the chief, or worker 0 when there is none. All chiefs are meant where there are several. */
-bool leads(const struct job_view *v, enum role r, int index);
-bool alone(const struct job_view *v); /* one process: nobody to find */
+bool leads(const struct job_spec *v, enum role r, int index);
+bool alone(const struct job_spec *v); /* one process: nobody to find */
 /* The container that trains in a pod's spec: by its name, else the first. Borrowed, or NULL. */
 json_t *training_container(const struct job_kind *k, const json_t *pod_spec);
 
 /* ---- metadata ---- */
 
-void put_label(json_t *labels, const struct job_view *v, const char *name,
+void put_label(json_t *labels, const struct job_spec *v, const char *name,
                const char *value);            /* the kind's prefix + name */
-json_t *job_labels(const struct job_view *v); /* operator-name, job-name: what selects the replicas */
-json_t *replica_labels(const struct job_view *v, enum role r, int index); /* with replica-type, replica-index */
+json_t *job_labels(const struct job_spec *v); /* operator-name, job-name: what selects the replicas */
+json_t *replica_labels(const struct job_spec *v, enum role r, int index); /* with replica-type, replica-index */
 void put_app_labels(json_t *labels);                                      /* app.kubernetes.io/..., where it has none */
 /* {"apiVersion", "kind", "metadata": {"name", "namespace", "labels", "ownerReferences"}}; takes the labels. */
-json_t *object_head(const struct job_view *v, const char *api_version, const char *kind, const char *name,
+json_t *object_head(const struct job_spec *v, const char *api_version, const char *kind, const char *name,
                     json_t *labels);
 
 /* ---- pods ---- */
 
 /* A pod in the making; all borrowed from `pod`. */
 struct pod_build {
-    const struct job_view *v;
+    const struct job_spec *v;
     const json_t *spec; /* of the job */
     const struct build_settings *s;
     enum role role;
@@ -55,7 +55,7 @@ struct pod_build {
     json_t *container; /* that trains; NULL: the template has none */
 };
 /* What the ConfigMap of a TrainJob without a model says. */
-json_t *cluster_data(const struct job_view *v, const struct build_settings *s);
+json_t *cluster_data(const struct job_spec *v, const struct build_settings *s);
 /* TF_CONFIG and the JOB_NAME family. */
 void pod_cluster_env(struct pod_build *p);
 /* Adds a variable, unless the container has one of that name. */
@@ -64,8 +64,8 @@ void put_env(json_t *container, const char *name, const char *value);
 void pod_defaults(struct pod_build *p);
 void pod_volumes(struct pod_build *p);
 /* Pods that share a ReadWriteOnce claim go where it is: their label, and the wish to be with those of that label. */
-void pod_claims(struct pod_build *p, const struct claim_facts *claims, size_t nclaims);
-void board_claims(const struct job_view *v, const json_t *spec, const struct claim_facts *claims, size_t nclaims,
+void pod_claims(struct pod_build *p, const struct claim_info *claims, size_t nclaims);
+void board_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
                   json_t *metadata, json_t *pod_spec);
 /* What spec.podDefaults says for all pods of the job: adds to labels, annotations, nodeSelector, imagePullSecrets and
  * tolerations of the pod, and fills what is open of the rest. Where both say something the pod's own is kept. */

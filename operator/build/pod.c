@@ -18,7 +18,7 @@ static void take_over(const json_t *from, json_t *to)
 }
 
 /* job-uid says for which life of the job a pod was made, also when nobody controls it any more. */
-static json_t *pod_labels(const struct job_view *v, enum role r, int index)
+static json_t *pod_labels(const struct job_spec *v, enum role r, int index)
 {
     json_t *labels = replica_labels(v, r, index);
 
@@ -29,7 +29,7 @@ static json_t *pod_labels(const struct job_view *v, enum role r, int index)
     return labels;
 }
 
-json_t *build_labels(const struct job_view *v, enum role r, int index, const char *uid, int64_t version)
+json_t *build_labels(const struct job_spec *v, enum role r, int index, const char *uid, int64_t version)
 {
     return json_pack("{s:{s:s, s:o, s:o}}", "metadata", "uid", uid, "resourceVersion",
                      json_sprintf("%lld", (long long)version), "labels", pod_labels(v, r, index));
@@ -74,7 +74,7 @@ static void put_gang(struct pod_build *p, struct buf *warn)
     if (str_eq(name, "volcano")) {
         json_t *annotations = object_in(p->metadata, "annotations");
         json_object_set_new(annotations, "scheduling.k8s.io/group-name", json_string(p->v->name));
-        json_object_set_new(annotations, "volcano.sh/task-spec", json_string(job_view_role(p->v, p->role)));
+        json_object_set_new(annotations, "volcano.sh/task-spec", json_string(job_spec_role_name(p->v, p->role)));
     } else {
         json_object_set_new(object_in(p->metadata, "labels"), "scheduling.x-k8s.io/pod-group", json_string(p->v->name));
     }
@@ -108,7 +108,7 @@ static void put_address(struct pod_build *p, const char *name)
     json_object_set_new(p->pod_spec, "subdomain", json_string(p->v->name));
 }
 
-static struct pod_build begin(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
+static struct pod_build begin(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
                               const struct build_settings *s)
 {
     const json_t *template = json_object_get(replica_in(v, spec, r), "template"),
@@ -116,7 +116,7 @@ static struct pod_build begin(const struct job_view *v, const json_t *spec, enum
     struct pod_build p = { .v = v, .spec = spec, .s = s, .role = r, .index = index };
     char name[128], count[16];
 
-    p.metadata = json_pack("{s:s, s:s, s:[o]}", "name", job_view_pod_name(v, r, index, name), "namespace", v->ns,
+    p.metadata = json_pack("{s:s, s:s, s:[o]}", "name", job_spec_pod_name(v, r, index, name), "namespace", v->ns,
                            "ownerReferences", build_owner(v));
     p.pod_spec = json_is_object(from) ? json_deep_copy(from) : json_object();
     p.pod = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", p.metadata, "spec",
@@ -141,8 +141,8 @@ static void warn_of_output(const struct pod_build *p, struct buf *warn)
                   "checkpoints, summaries and the model go with this pod: spec.storage.output names no volume");
 }
 
-json_t *build_pod(const struct job_view *v, const json_t *spec, enum role r, int index, int restarts,
-                  const struct claim_facts *claims, size_t nclaims, const struct build_settings *s, struct buf *warn)
+json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
+                  const struct claim_info *claims, size_t nclaims, const struct build_settings *s, struct buf *warn)
 {
     struct pod_build p = begin(v, spec, r, index, restarts, s);
 

@@ -18,7 +18,7 @@ static json_t *port(const char *name, json_int_t number)
     return json_pack("{s:s, s:I}", "name", name, "port", number);
 }
 
-static json_t *job_service(const struct job_view *v)
+static json_t *job_service(const struct job_spec *v)
 {
     json_t *labels = job_labels(v);
 
@@ -43,7 +43,7 @@ static void put_port(json_t *ports, const char *name, json_int_t number)
     json_array_insert_new(ports, at, port(name, number));
 }
 
-static json_t *named_ports(const struct job_view *v, const json_t *spec, enum role r)
+static json_t *named_ports(const struct job_spec *v, const json_t *spec, enum role r)
 {
     const json_t *template = json_object_get(replica_in(v, spec, r), "template");
     const json_t *container = training_container(v->kind, json_object_get(template, "spec")), *p;
@@ -61,12 +61,12 @@ static json_t *named_ports(const struct job_view *v, const json_t *spec, enum ro
     return ports;
 }
 
-json_t *build_service(const struct job_view *v, const json_t *spec, enum role r, int index)
+json_t *build_service(const struct job_spec *v, const json_t *spec, enum role r, int index)
 {
     char name[128];
 
     if (index < 0)
         return job_service(v);
-    return headless(object_head(v, "v1", "Service", job_view_pod_name(v, r, index, name), replica_labels(v, r, index)),
+    return headless(object_head(v, "v1", "Service", job_spec_pod_name(v, r, index, name), replica_labels(v, r, index)),
                     replica_labels(v, r, index), named_ports(v, spec, r));
 }

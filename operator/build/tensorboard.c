@@ -2,7 +2,7 @@
  * it for a replica; its service has it, so that an operator that restarts sees what an earlier one made. */
 #include "build/parts.h"
 
-static json_t *board_labels(const struct job_view *v)
+static json_t *board_labels(const struct job_spec *v)
 {
     json_t *labels = json_object();
     put_label(labels, v, "job-name", v->name);
@@ -11,7 +11,7 @@ static json_t *board_labels(const struct job_view *v)
 }
 
 /* Where the summaries are: an image of the user's own writes them where it likes. */
-static char *log_folder(const struct job_view *v, const json_t *spec)
+static char *log_folder(const struct job_spec *v, const json_t *spec)
 {
     const json_t *summaries = json_object_get(json_object_get(spec, "spec"), "summaries");
     const char *given = json_string_value(json_object_get(summaries, "directory"));
@@ -21,7 +21,7 @@ static char *log_folder(const struct job_view *v, const json_t *spec)
     return xasprintf("/logs%s%s", *given != '\0' ? "/" : "", given);
 }
 
-static json_t *board_container(const struct job_view *v, const json_t *spec, const struct build_settings *s)
+static json_t *board_container(const struct job_spec *v, const json_t *spec, const struct build_settings *s)
 {
     const json_t *board = json_object_get(json_object_get(spec, "spec"), "tensorboard");
     const char *image = json_string_value(json_object_get(board, "image"));
@@ -62,8 +62,8 @@ static json_t *board_volumes(const json_t *spec)
     return json_pack("[o, {s:s, s:{}}]", first, "name", "trainyard-tmp", "emptyDir");
 }
 
-json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const struct claim_facts *claims,
-                          size_t nclaims, const struct build_settings *s)
+json_t *build_tensorboard(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
+                          const struct build_settings *s)
 {
     json_t *metadata = json_pack("{s:o}", "labels", board_labels(v)), *pod_spec,
            *container = board_container(v, spec, s), *head;
@@ -84,7 +84,7 @@ json_t *build_tensorboard(const struct job_view *v, const json_t *spec, const st
     return head;
 }
 
-json_t *build_tensorboard_service(const struct job_view *v)
+json_t *build_tensorboard_service(const struct job_spec *v)
 {
     char name[128];
     json_t *head = object_head(v, "v1", "Service", build_tensorboard_name(v, name), board_labels(v));

@@ -119,10 +119,10 @@ struct users {
     int chiefs, evaluators, workers, boards;
 };
 
-static struct users users_of(const struct job_view *v, const json_t *spec, const char *claim)
+static struct users users_of(const struct job_spec *v, const json_t *spec, const char *claim)
 {
     bool data = str_eq(claim_in(spec, "data"), claim), output = str_eq(claim_in(spec, "output"), claim);
-    bool chief_leads = job_view_leader(v) == ROLE_CHIEF;
+    bool chief_leads = job_spec_leader(v) == ROLE_CHIEF;
     int workers = v->roles[ROLE_WORKER].replicas, leading = chief_leads ? 0 : MIN(workers, 1);
 
     return (struct users){
@@ -140,7 +140,7 @@ static int user_count(const struct users *u)
     return u->chiefs + u->evaluators + u->workers + u->boards;
 }
 
-static const struct claim_facts *facts_of(const char *claim, const struct claim_facts *claims, size_t nclaims)
+static const struct claim_info *facts_of(const char *claim, const struct claim_info *claims, size_t nclaims)
 {
     for (size_t i = 0; claim != NULL && i < nclaims; i++)
         if (str_eq(claims[i].name, claim))
@@ -149,10 +149,10 @@ static const struct claim_facts *facts_of(const char *claim, const struct claim_
 }
 
 /* Its pods must be on one node, and there are several. */
-static bool binds(const struct job_view *v, const json_t *spec, const char *which, const struct claim_facts *claims,
+static bool binds(const struct job_spec *v, const json_t *spec, const char *which, const struct claim_info *claims,
                   size_t nclaims)
 {
-    const struct claim_facts *f = facts_of(claim_in(spec, which), claims, nclaims);
+    const struct claim_info *f = facts_of(claim_in(spec, which), claims, nclaims);
 
     if (f == NULL || !f->found || !f->read_write_once || f->read_write_many || f->read_only_many)
         return false;
@@ -161,7 +161,7 @@ static bool binds(const struct job_view *v, const json_t *spec, const char *whic
 }
 
 /* A pod counts as being with itself, so that the first one finds a place. */
-static void share_node(const struct job_view *v, json_t *metadata, json_t *pod_spec)
+static void share_node(const struct job_spec *v, json_t *metadata, json_t *pod_spec)
 {
     json_t *affinity = object_in(object_in(pod_spec, "affinity"), "podAffinity");
     json_t *terms = array_in(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
@@ -171,26 +171,26 @@ static void share_node(const struct job_view *v, json_t *metadata, json_t *pod_s
                                            "topologyKey", "kubernetes.io/hostname"));
 }
 
-void pod_claims(struct pod_build *p, const struct claim_facts *claims, size_t nclaims)
+void pod_claims(struct pod_build *p, const struct claim_info *claims, size_t nclaims)
 {
     if ((reads_data(p) && binds(p->v, p->spec, "data", claims, nclaims)) ||
         (writes_output(p) && binds(p->v, p->spec, "output", claims, nclaims)))
         share_node(p->v, p->metadata, p->pod_spec);
 }
 
-void board_claims(const struct job_view *v, const json_t *spec, const struct claim_facts *claims, size_t nclaims,
+void board_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
                   json_t *metadata, json_t *pod_spec)
 {
     if (binds(v, spec, "output", claims, nclaims))
         share_node(v, metadata, pod_spec);
 }
 
-static void name_users(const struct job_view *v, const struct users *u, struct buf *out)
+static void name_users(const struct job_spec *v, const struct users *u, struct buf *out)
 {
     const struct {
         int n;
         const char *name;
-    } all[] = { { u->chiefs, job_view_role(v, ROLE_CHIEF) },
+    } all[] = { { u->chiefs, job_spec_role_name(v, ROLE_CHIEF) },
                 { u->evaluators, "evaluator" },
                 { u->workers, "worker" },
                 { u->boards, "TensorBoard" } };
@@ -210,9 +210,9 @@ static void name_users(const struct job_view *v, const struct users *u, struct b
     }
 }
 
-char *build_claims_fault(const struct job_view *v, const struct claim_facts *claims, size_t nclaims)
+char *build_claims_fault(const struct job_spec *v, const struct claim_info *claims, size_t nclaims)
 {
-    json_auto_t *spec = job_view_spec(v);
+    json_auto_t *spec = job_spec_json(v);
 
     for (size_t i = 0; i < nclaims; i++) {
         AUTO_FINI(buf) who = BUF_INIT;

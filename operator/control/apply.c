@@ -16,7 +16,7 @@ enum { WORDS_MAX = 1000, WRITES_FAILED = 3 };
 const json_t *apply_spec(struct context *x)
 {
     if (x->spec == NULL)
-        x->spec = job_view_spec(&x->r->view);
+        x->spec = job_spec_json(&x->r->view);
     return x->spec;
 }
 
@@ -28,7 +28,7 @@ static const struct {
     [ACT_ENSURE_CONFIG] = { "ConfigMap", NULL, "FailedCreateConfigMap", true },
     [ACT_ENSURE_POLICY] = { "NetworkPolicy", NULL, "FailedCreateNetworkPolicy", true },
     [ACT_ENSURE_GROUP] = { "PodGroup", NULL, "FailedCreatePodGroup", true },
-    [ACT_ENSURE_BOARD] = { "TensorBoard", NULL, "FailedCreateTensorBoard", false },
+    [ACT_ENSURE_TENSORBOARD] = { "TensorBoard", NULL, "FailedCreateTensorBoard", false },
     [ACT_CREATE_SERVICE] = { "service", "SuccessfulCreateService", "FailedCreateService", true },
     [ACT_CREATE_POD] = { "pod", "SuccessfulCreatePod", "FailedCreatePod", true },
     [ACT_ADOPT_POD] = { "pod", NULL, "FailedAdoptPod", true },
@@ -82,7 +82,7 @@ bool apply_waits_for_counts(struct record *r, enum role role, int index)
 /* What is the job's own is of no role. */
 static const char *about(const struct task *t, const struct record *r)
 {
-    return t->action.role < ROLE_COUNT ? job_view_role_key(&r->view, t->action.role) : "";
+    return t->action.role < ROLE_COUNT ? job_spec_role_key(&r->view, t->action.role) : "";
 }
 
 static void say_failed(struct task *t, const struct record *r, const char *reason, const char *verb, const char *words)
@@ -114,7 +114,7 @@ static bool is_about(const struct refusal *f, const struct task *t)
 
 static struct refusal *refusal_of(struct record *r, const struct task *t)
 {
-    return MAKES[t->action.kind].of_replicas ? &r->refused : &r->board_refused;
+    return MAKES[t->action.kind].of_replicas ? &r->refused : &r->tensorboard_refused;
 }
 
 /* Of several that are refused one speaks for all, the same one at each try, so that what is told does not change. */
@@ -130,7 +130,7 @@ static void remember(struct record *r, const struct task *t, const char *words)
         .kind = a->kind, .role = a->role, .index = a->role < ROLE_COUNT ? a->index : -1, .name = xstrdup(t->name)
     };
     f->what = xasprintf("%s %s", MAKES[a->kind].noun, t->name);
-    f->words = facts_cut(words, WORDS_MAX, false);
+    f->words = text_truncate(words, WORDS_MAX, false);
     if (f->words == NULL)
         f->words = xstrdup("no reason was given");
 }
@@ -240,13 +240,20 @@ void apply_delete(struct context *x, const struct action *a, const struct kube_r
 /* ---- all of a plan ---- */
 
 static void (*const APPLY[])(struct context *x, const struct action *a) = {
-    [ACT_GET_CLAIMS] = apply_claims,           [ACT_ENSURE_CONFIG] = apply_config,
-    [ACT_ENSURE_POLICY] = apply_policy,        [ACT_ENSURE_GROUP] = apply_group,
-    [ACT_DELETE_GROUP] = apply_delete_group,   [ACT_ENSURE_BOARD] = apply_board,
-    [ACT_DELETE_BOARD] = apply_delete_board,   [ACT_CREATE_SERVICE] = apply_create_service,
-    [ACT_CREATE_POD] = apply_create_pod,       [ACT_DELETE_SERVICE] = apply_delete_service,
-    [ACT_DELETE_POD] = apply_delete_pod,       [ACT_ADOPT_POD] = apply_adopt_pod,
-    [ACT_ADOPT_SERVICE] = apply_adopt_service, [ACT_LABEL_POD] = apply_label_pod,
+    [ACT_GET_CLAIMS] = apply_claims,
+    [ACT_ENSURE_CONFIG] = apply_config,
+    [ACT_ENSURE_POLICY] = apply_policy,
+    [ACT_ENSURE_GROUP] = apply_group,
+    [ACT_DELETE_GROUP] = apply_delete_group,
+    [ACT_ENSURE_TENSORBOARD] = apply_board,
+    [ACT_DELETE_TENSORBOARD] = apply_delete_board,
+    [ACT_CREATE_SERVICE] = apply_create_service,
+    [ACT_CREATE_POD] = apply_create_pod,
+    [ACT_DELETE_SERVICE] = apply_delete_service,
+    [ACT_DELETE_POD] = apply_delete_pod,
+    [ACT_ADOPT_POD] = apply_adopt_pod,
+    [ACT_ADOPT_SERVICE] = apply_adopt_service,
+    [ACT_LABEL_POD] = apply_label_pod,
     [ACT_DELETE_JOB] = apply_delete_job,
 };
 
@@ -256,8 +263,8 @@ static bool needs_no_turn(enum action_kind k)
 {
     static const bool AT_ONCE[] = { [ACT_ENSURE_GROUP] = true,
                                     [ACT_DELETE_GROUP] = true,
-                                    [ACT_ENSURE_BOARD] = true,
-                                    [ACT_DELETE_BOARD] = true,
+                                    [ACT_ENSURE_TENSORBOARD] = true,
+                                    [ACT_DELETE_TENSORBOARD] = true,
                                     [ACT_DELETE_JOB] = true };
     return k < COUNT_OF(AT_ONCE) && AT_ONCE[k];
 }
@@ -333,7 +340,7 @@ bool apply_plan(struct controller *c, struct record *r, const struct plan *p, bo
     for (size_t i = 0; i < p->nactions; i++)
         x.makes_pods |= p->actions[i].kind == ACT_CREATE_POD;
     x.core_only =
-        plan_core_comes_first(&r->view, (const struct pod_facts *const *)r->pods, r->npods, p->actions, p->nactions);
+        plan_core_comes_first(&r->view, (const struct pod_info *const *)r->pods, r->npods, p->actions, p->nactions);
     apply_all(&x, p);
     apply_get_group(&x);
     json_decref(x.spec);

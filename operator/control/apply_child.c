@@ -25,7 +25,7 @@ static const struct kube_resource *resource_of(const struct child *ch, const str
 
 enum whose { OURS, ORPHAN, FORMER /* of an earlier life of this name, or on its way out: soon gone */, FOREIGN };
 
-static bool is_former(const struct job_view *v, const json_t *meta)
+static bool is_former(const struct job_spec *v, const json_t *meta)
 {
     const json_t *owner;
     size_t i;
@@ -39,14 +39,14 @@ static bool is_former(const struct job_view *v, const json_t *meta)
     return false;
 }
 
-static enum whose whose(const struct job_view *v, const struct child *ch, const json_t *meta)
+static enum whose whose(const struct job_spec *v, const struct child *ch, const json_t *meta)
 {
-    const char *owner = facts_owner_uid(meta);
+    const char *owner = object_owner_uid(meta);
     if (str_eq(owner, v->uid))
         return OURS;
     if (is_former(v, meta))
         return FORMER;
-    return owner == NULL && ch->adopts && facts_are_labelled(v->kind, meta, v->name) ? ORPHAN : FOREIGN;
+    return owner == NULL && ch->adopts && object_has_our_labels(v->kind, meta, v->name) ? ORPHAN : FOREIGN;
 }
 
 /* ---- requests ---- */
@@ -144,7 +144,8 @@ static void on_orphan(struct task *t, struct record *r, const struct kube_answer
         requeue(t, r);
         return;
     }
-    json_auto_t *patch = build_adoption(&r->view, json_string_value(json_object_get(meta, "uid")), facts_version(meta));
+    json_auto_t *patch =
+        build_adoption(&r->view, json_string_value(json_object_get(meta, "uid")), object_version(meta));
     json_auto_t *change = build_change(object, a->body, &t->child->rules);
     build_as_strategic(change);
     json_object_update_recursive(patch, change);
@@ -242,7 +243,7 @@ static void on_to_delete(struct task *t, struct record *r, const struct kube_ans
     if (r == NULL)
         return;
     const json_t *meta = json_object_get(a->body, "metadata");
-    bool ours = kube_ok(a) && str_eq(facts_owner_uid(meta), r->view.uid);
+    bool ours = kube_ok(a) && str_eq(object_owner_uid(meta), r->view.uid);
     if (!ours || json_object_get(meta, "deletionTimestamp") != NULL) {
         t->child->gone(t, r, a, false);
         controller_wake(t->c, r);
@@ -251,7 +252,7 @@ static void on_to_delete(struct task *t, struct record *r, const struct kube_ans
     struct context x = { .c = t->c, .r = r };
     struct action with_uid = t->action;
     with_uid.uid = json_string_value(json_object_get(meta, "uid"));
-    with_uid.version = facts_version(meta);
+    with_uid.version = object_version(meta);
     apply_delete(&x, &with_uid, resource_of(t->child, t->c), on_deleted);
     task_last(t->c)->child = t->child;
 }

@@ -18,7 +18,7 @@ static void on_claim(struct task *t, struct record *r, const struct kube_answer 
     if (r == NULL || r->claims == NULL || r->claims_asked == 0 || t->round != r->claims_round ||
         t->claim >= r->view.nclaims)
         return;
-    struct claim_facts *f = &r->claims[t->claim];
+    struct claim_info *f = &r->claims[t->claim];
     f->found = kube_ok(a);
     f->refused = f->found || a->status == 404 ? 0 : a->status != 0 ? a->status : -1;
     if (f->found) {

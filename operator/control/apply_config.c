@@ -18,7 +18,7 @@ static void config_over(struct task *t, struct record *r, const json_t *object)
     *(t->action.kind == ACT_ENSURE_CONFIG ? &r->config_ensured : &r->policy_ensured) = true;
     r->ensured_ms = clock_ms();
     if (t->action.kind == ACT_ENSURE_CONFIG)
-        job_view_shrink(&r->view);
+        job_spec_drop_model(&r->view);
 }
 
 static json_t *config_build(struct context *x, const struct action *a)

@@ -78,7 +78,7 @@ void apply_delete_pod(struct context *x, const struct action *a);
 void apply_adopt_pod(struct context *x, const struct action *a);
 void apply_label_pod(struct context *x, const struct action *a);
 /* The watch tells of its end, but perhaps only its labels were changed: the API server is asked. */
-void apply_ask_pod(struct controller *c, struct record *r, struct pod_facts *p);
+void apply_ask_pod(struct controller *c, struct record *r, struct pod_info *p);
 /* apply_services.c */
 void apply_create_service(struct context *x, const struct action *a);
 void apply_delete_service(struct context *x, const struct action *a);

@@ -13,7 +13,7 @@ enum { FOREIGN_RETRY_MS = 2000, LABEL_AGAIN_MS = 1000 };
  * then nothing would ever tell of it again. */
 static void take_pod(struct task *t, struct record *r, const json_t *object)
 {
-    struct pod_facts *old = record_pod(r, t->name);
+    struct pod_info *old = record_pod(r, t->name);
     const char *its_uid = json_string_value(json_at(object, "metadata.uid"));
     if (its_uid == NULL) /* no pod at all: it is asked for again */
         record_drop_expected_pod(r, t->name, NULL);
@@ -22,16 +22,16 @@ static void take_pod(struct task *t, struct record *r, const json_t *object)
     if (old->creating !=
         (t->action.kind == ACT_CREATE_POD)) /* the answer to a create has no status: the watch told more */
         return;
-    AUTO(pod_facts) *p = xcalloc(1, sizeof(*p));
-    if (pod_facts_parse(t->c->kind, object, p) < 0) { /* somebody else's under our name: no labels of ours */
-        const char *uid = facts_owner_uid(json_object_get(object, "metadata"));
-        pod_facts_fini(p);
-        *p = (struct pod_facts){ .name = xstrdup(t->name),
-                                 .uid = xstrdup(its_uid),
-                                 .owner_uid = xstrdup(uid != NULL ? uid : "nobody"),
-                                 .role = t->action.role,
-                                 .index = t->action.index,
-                                 .exit_code = -1 };
+    AUTO(pod_info) *p = xcalloc(1, sizeof(*p));
+    if (pod_info_parse(t->c->kind, object, p) < 0) { /* somebody else's under our name: no labels of ours */
+        const char *uid = object_owner_uid(json_object_get(object, "metadata"));
+        pod_info_fini(p);
+        *p = (struct pod_info){ .name = xstrdup(t->name),
+                                .uid = xstrdup(its_uid),
+                                .owner_uid = xstrdup(uid != NULL ? uid : "nobody"),
+                                .role = t->action.role,
+                                .index = t->action.index,
+                                .exit_code = -1 };
     }
     record_put_pod(r, TAKE(p));
 }
@@ -40,7 +40,7 @@ static void on_pod_found(struct task *t, struct record *r, const struct kube_ans
 {
     if (r == NULL)
         return;
-    if (kube_ok(a) && str_eq(facts_owner_uid(json_object_get(a->body, "metadata")), r->view.uid)) {
+    if (kube_ok(a) && str_eq(object_owner_uid(json_object_get(a->body, "metadata")), r->view.uid)) {
         take_pod(t, r, a->body);
         apply_made(t, r, false);
     } else { /* another's, perhaps of an earlier life of this job and soon gone: looked at again */
@@ -64,7 +64,7 @@ static void say_server_warnings(struct task *t, struct record *r, const char *wa
     for (size_t i = 0; i < lines.n; i++)
         buf_printf(&note, "%s%s", i > 0 ? "; " : "", lines.items[i]);
     log_warning("%s %s: PodTemplateWarning: %s", t->c->kind->resource.kind, r->key, note.data);
-    controller_event(t->c, r, true, "PodTemplateWarning", job_view_role_key(&r->view, t->action.role), note.data);
+    controller_event(t->c, r, true, "PodTemplateWarning", job_spec_role_key(&r->view, t->action.role), note.data);
 }
 
 static void on_pod_created(struct task *t, struct record *r, const struct kube_answer *a)
@@ -96,7 +96,7 @@ static void say_warnings(struct context *x, const struct buf *warn, enum role ro
         if (colon == NULL)
             continue;
         auto_free char *reason = xstrndup(lines.items[i], (size_t)(colon - lines.items[i]));
-        controller_event(x->c, x->r, true, reason, job_view_role_key(&x->r->view, role), colon + 2);
+        controller_event(x->c, x->r, true, reason, job_spec_role_key(&x->r->view, role), colon + 2);
     }
 }
 
@@ -106,21 +106,21 @@ void apply_create_pod(struct context *x, const struct action *a)
     char name[128];
     AUTO_FINI(buf) warn = BUF_INIT;
     struct record *r = x->r;
-    job_view_pod_name(&r->view, a->role, a->index, name);
+    job_spec_pod_name(&r->view, a->role, a->index, name);
     if (x->hold_pods || (x->core_only && !plan_is_core(&r->view, a->role, a->index)) || record_pod(r, name) != NULL ||
         apply_waits_for_counts(r, a->role, a->index) || !apply_may_send(x, a->kind))
         return;
     json_auto_t *pod = build_pod(&r->view, apply_spec(x), a->role, a->index, a->restarts, r->claims,
                                  r->claims_known ? r->view.nclaims : 0, &x->c->settings.build, &warn);
     say_warnings(x, &warn, a->role);
-    struct pod_facts *expectation = xcalloc(1, sizeof(*expectation));
-    *expectation = (struct pod_facts){ .name = xstrdup(name),
-                                       .owner_uid = xstrdup(r->view.uid),
-                                       .role = a->role,
-                                       .index = a->index,
-                                       .creating = true,
-                                       .exit_code = -1,
-                                       .restarts = a->restarts };
+    struct pod_info *expectation = xcalloc(1, sizeof(*expectation));
+    *expectation = (struct pod_info){ .name = xstrdup(name),
+                                      .owner_uid = xstrdup(r->view.uid),
+                                      .role = a->role,
+                                      .index = a->index,
+                                      .creating = true,
+                                      .exit_code = -1,
+                                      .restarts = a->restarts };
     record_put_pod(r, expectation);
     apply_send(x, a, KUBE_CREATE, &PODS, name, pod, on_pod_created);
 }
@@ -130,7 +130,7 @@ static void on_pod_read(struct task *t, struct record *r, const struct kube_answ
 {
     if (r == NULL)
         return;
-    struct pod_facts *p = record_pod(r, t->name);
+    struct pod_info *p = record_pod(r, t->name);
     bool same = kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), t->object_uid);
     if (p != NULL && str_eq(p->uid, t->object_uid))
         p->deleting = p->patching = false;
@@ -147,7 +147,7 @@ static void on_pod_deleted(struct task *t, struct record *r, const struct kube_a
 {
     if (r == NULL)
         return;
-    struct pod_facts *p = record_pod(r, t->name);
+    struct pod_info *p = record_pod(r, t->name);
     if (kube_ok(a)) {
         r->deletes = (struct pause){ 0 };
         counter_add(t->c->metrics.pods_deleted, 1);
@@ -170,7 +170,7 @@ static void on_pod_deleted(struct task *t, struct record *r, const struct kube_a
 
 void apply_delete_pod(struct context *x, const struct action *a)
 {
-    struct pod_facts *p = record_pod(x->r, a->name);
+    struct pod_info *p = record_pod(x->r, a->name);
     bool counted = p != NULL && index_counts_get(&x->r->status.roles[a->role].again, a->index) > p->restarts;
     if (p == NULL || p->creating || p->deleting || (counted && apply_waits_for_counts(x->r, a->role, a->index)) ||
         !apply_may_send(x, a->kind))
@@ -181,7 +181,7 @@ void apply_delete_pod(struct context *x, const struct action *a)
 
 static void patched(struct task *t, struct record *r)
 {
-    struct pod_facts *p = record_pod(r, t->name);
+    struct pod_info *p = record_pod(r, t->name);
     if (p != NULL && str_eq(p->uid, t->object_uid))
         p->patching = false;
 }
@@ -210,7 +210,7 @@ static void adopt(struct task *t, struct record *r, const struct kube_answer *a)
 {
     if (r == NULL)
         return;
-    struct pod_facts *p = record_pod(r, t->name);
+    struct pod_info *p = record_pod(r, t->name);
     AUTO_FINI(buf) path = BUF_INIT;
     if (p == NULL || !str_eq(p->uid, t->object_uid))
         return;
@@ -247,7 +247,7 @@ static void on_labelled(struct task *t, struct record *r, const struct kube_answ
 
 void apply_label_pod(struct context *x, const struct action *a)
 {
-    struct pod_facts *p = record_pod(x->r, a->name);
+    struct pod_info *p = record_pod(x->r, a->name);
     AUTO_FINI(buf) path = BUF_INIT;
     if (p == NULL || p->patching)
         return;
@@ -284,7 +284,7 @@ static void on_pod_asked(struct task *t, struct record *r, const struct kube_ans
     store_drop_if_empty(&t->c->store, its);
 }
 
-void apply_ask_pod(struct controller *c, struct record *r, struct pod_facts *p)
+void apply_ask_pod(struct controller *c, struct record *r, struct pod_info *p)
 {
     const struct action a = {
         .kind = ACT_LABEL_POD, .role = p->role, .index = p->index, .name = p->name, .uid = p->uid
@@ -297,7 +297,7 @@ void apply_ask_pod(struct controller *c, struct record *r, struct pod_facts *p)
 
 void apply_adopt_pod(struct context *x, const struct action *a)
 {
-    struct pod_facts *p = record_pod(x->r, a->name);
+    struct pod_info *p = record_pod(x->r, a->name);
     if (p == NULL || p->owner_uid != NULL || p->patching || !apply_may_send(x, a->kind))
         return;
     p->patching = true;

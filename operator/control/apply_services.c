@@ -9,14 +9,14 @@ static json_t *service_build(struct context *x, const struct action *a)
 
 static void take_service(struct task *t, struct record *r, const json_t *object)
 {
-    AUTO(service_facts) *is = xcalloc(1, sizeof(*is));
-    if (service_facts_parse(t->c->kind, object, is) == 0)
+    AUTO(service_info) *is = xcalloc(1, sizeof(*is));
+    if (service_info_parse(t->c->kind, object, is) == 0)
         record_put_service(r, TAKE(is));
 }
 
 static void service_over(struct task *t, struct record *r, const json_t *object)
 {
-    struct service_facts *s = record_service(r, t->name);
+    struct service_info *s = record_service(r, t->name);
     if (object == NULL) {
         if (s != NULL)
             s->patching = false;
@@ -40,11 +40,11 @@ void apply_create_service(struct context *x, const struct action *a)
 {
     struct record *r = x->r;
     char name[128];
-    const char *its = a->index < 0 ? r->view.name : job_view_pod_name(&r->view, a->role, a->index, name);
+    const char *its = a->index < 0 ? r->view.name : job_spec_pod_name(&r->view, a->role, a->index, name);
     if (record_service(r, its) != NULL || !apply_may_send(x, a->kind))
         return;
-    struct service_facts *expectation = xcalloc(1, sizeof(*expectation));
-    *expectation = (struct service_facts){
+    struct service_info *expectation = xcalloc(1, sizeof(*expectation));
+    *expectation = (struct service_info){
         .name = xstrdup(its), .owner_uid = xstrdup(r->view.uid), .role = a->role, .index = a->index, .creating = true
     };
     record_put_service(r, expectation);
@@ -53,7 +53,7 @@ void apply_create_service(struct context *x, const struct action *a)
 
 void apply_adopt_service(struct context *x, const struct action *a)
 {
-    struct service_facts *s = record_service(x->r, a->name);
+    struct service_info *s = record_service(x->r, a->name);
     if (s == NULL || s->owner_uid != NULL || s->patching || !apply_may_send(x, a->kind))
         return;
     s->patching = true;
@@ -87,7 +87,7 @@ static void on_service_deleted(struct task *t, struct record *r, const struct ku
             apply_done(t, r, "SuccessfulDeleteService", "Deleted service");
         }
     } else {
-        struct service_facts *s = record_service(r, t->name);
+        struct service_info *s = record_service(r, t->name);
         if (s != NULL && str_eq(s->uid, t->object_uid))
             s->deleting = false;
         apply_failed(t, r, "FailedDeleteService", "deleting", a);
@@ -97,7 +97,7 @@ static void on_service_deleted(struct task *t, struct record *r, const struct ku
 
 void apply_delete_service(struct context *x, const struct action *a)
 {
-    struct service_facts *s = record_service(x->r, a->name);
+    struct service_info *s = record_service(x->r, a->name);
     if (s == NULL || s->creating || s->deleting || !apply_may_send(x, a->kind))
         return;
     s->deleting = true;

@@ -7,16 +7,16 @@ static const struct child BOARD;
 static void board_over(struct task *t, struct record *r, const json_t *object)
 {
     (void)t;
-    r->board_asked = false;
-    r->board_ensured = object != NULL;
+    r->tensorboard_in_flight = false;
+    r->tensorboard_ensured = object != NULL;
 }
 
 /* The service comes first, then the Deployment. */
 static void board_service_over(struct task *t, struct record *r, const json_t *object)
 {
     struct context x = { .c = t->c, .r = r };
-    r->board_asked = object != NULL && r->view.tensorboard;
-    if (r->board_asked)
+    r->tensorboard_in_flight = object != NULL && r->view.tensorboard;
+    if (r->tensorboard_in_flight)
         child_ensure(&x, &t->action, &BOARD);
     json_decref(x.spec);
 }
@@ -39,7 +39,7 @@ static void board_gone(struct task *t, struct record *r, const struct kube_answe
     if (deleted || kube_ok(a) || a->status == 404)
         return;
     log_warning("%s %s: deleting %s: %s", t->c->kind->resource.kind, r->key, t->name, a->message);
-    r->board_ensured = true; /* it is still there */
+    r->tensorboard_ensured = true; /* it is still there */
     apply_block(t->c, r, t->action.kind, 0);
 }
 
@@ -60,9 +60,9 @@ static const struct child BOARD = { .resource = &DEPLOYMENTS,
 
 void apply_board(struct context *x, const struct action *a)
 {
-    if (x->r->board_asked || !apply_may_send(x, a->kind))
+    if (x->r->tensorboard_in_flight || !apply_may_send(x, a->kind))
         return;
-    x->r->board_asked = true;
+    x->r->tensorboard_in_flight = true;
     child_ensure(x, a, &BOARD_SERVICE);
 }
 
@@ -74,5 +74,5 @@ void apply_delete_board(struct context *x, const struct action *a)
     build_tensorboard_name(&x->r->view, name);
     child_delete(x, a, name, &BOARD);
     child_delete(x, a, name, &BOARD_SERVICE);
-    x->r->board_ensured = x->r->board_found = false;
+    x->r->tensorboard_ensured = x->r->tensorboard_found = false;
 }

@@ -46,20 +46,20 @@ static bool has_job_file(const struct record *r)
 static struct observed observe(const struct record *r)
 {
     return (struct observed){
-        .pods = (const struct pod_facts *const *)r->pods,
+        .pods = (const struct pod_info *const *)r->pods,
         .npods = r->npods,
-        .services = (const struct service_facts *const *)r->services,
+        .services = (const struct service_info *const *)r->services,
         .nservices = r->nservices,
         .claims = r->claims,
         .claims_known = r->claims_known,
         .claims_fault = r->claims_fault,
         .config_ensured = has_job_file(r),
         .policy_ensured = r->policy_ensured || is_ours(r, &r->policy),
-        .board_ensured = r->board_ensured,
-        .board_found = r->board_found,
+        .tensorboard_ensured = r->tensorboard_ensured,
+        .tensorboard_found = r->tensorboard_found,
         .group = r->group,
         .refused = r->refused.name != NULL ? &r->refused : NULL,
-        .board_refused = r->board_refused.name != NULL ? &r->board_refused : NULL,
+        .tensorboard_refused = r->tensorboard_refused.name != NULL ? &r->tensorboard_refused : NULL,
         .progress = r->progress,
         .progress_ms = r->progress_ms,
     };
@@ -74,7 +74,7 @@ static void doubt(struct record *r)
         missing |= !r->claims[i].found;
     if (missing && now - r->claims_ms >= CLAIMS_AGAIN_MS)
         r->claims_known = false;
-    if (r->npods < (size_t)job_view_replicas(&r->view) && r->ensured_ms != 0 && now - r->ensured_ms >= ENSURE_AGAIN_MS)
+    if (r->npods < (size_t)job_spec_replicas(&r->view) && r->ensured_ms != 0 && now - r->ensured_ms >= ENSURE_AGAIN_MS)
         r->config_ensured = r->policy_ensured = false;
 }
 

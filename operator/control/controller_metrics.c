@@ -23,7 +23,7 @@ void meters_init(struct controller *c)
         .jobs = registry_gauge(r, "trainyard_operator_jobs", "Jobs known.", LABELS({ "kind", c->kind->resource.kind })),
     };
     for (int i = 0; i < COND_COUNT; i++)
-        if (!condition_is_aside((enum condition_type)i)) {
+        if (!condition_is_auxiliary((enum condition_type)i)) {
             c->metrics.states[i] = registry_gauge(
                 r, "trainyard_operator_jobs_by_state", "Jobs by state.",
                 LABELS({ "kind", c->kind->resource.kind }, { "state", condition_name((enum condition_type)i) }));

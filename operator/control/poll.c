@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/controller_internal.h"
-#include "control/progress.h"
+#include "control/training_progress.h"
 
 enum { POLL_TIMEOUT_MS = 5000, POLL_PORT = 8080, POLL_FIRST_MS = 1000, POLLS_A_SECOND = 10 };
 
@@ -34,9 +34,9 @@ static void ask_again(struct controller *c, const struct record *r)
     queue_add_at(c->polls, r->key, clock_ms() + MIN(most, MAX(POLL_FIRST_MS, age)));
 }
 
-static void take(const struct controller *c, struct record *r, struct progress *heard)
+static void take(const struct controller *c, struct record *r, struct training_progress *heard)
 {
-    progress_fini(&r->progress);
+    training_progress_fini(&r->progress);
     r->progress = *heard;
     heard->metrics = NULL;
     r->progress_ms = controller_now(c);
@@ -47,10 +47,10 @@ static void on_answer(void *user, const struct http_answer *a)
     struct poll *p = user;
     struct controller *c = p->c;
     struct record *r = store_find(&c->store, p->key);
-    AUTO_FINI(progress) heard = { 0 };
+    AUTO_FINI(training_progress) heard = { 0 };
     if (r != NULL && r->known && str_eq(r->view.uid, p->uid)) {
         r->polling = false;
-        if (a->status == 200 && progress_parse(a->body, a->len, &heard) == 0) {
+        if (a->status == 200 && training_progress_parse(a->body, a->len, &heard) == 0) {
             take(c, r, &heard);
             controller_wake(c, r);
         } else {
@@ -69,9 +69,9 @@ static bool is_address(const char *ip)
     return ip != NULL && ip[0] != '\0' && ip[strspn(ip, "0123456789abcdefABCDEF.:")] == '\0';
 }
 
-static const struct pod_facts *leader_pod(const struct record *r)
+static const struct pod_info *leader_pod(const struct record *r)
 {
-    enum role leader = job_view_leader(&r->view);
+    enum role leader = job_spec_leader(&r->view);
     for (size_t i = 0; i < r->npods; i++)
         if (r->pods[i]->role == leader && r->pods[i]->index == 0 && r->pods[i]->phase == POD_RUNNING &&
             is_address(r->pods[i]->ip) && str_eq(r->pods[i]->owner_uid, r->view.uid))
@@ -85,7 +85,7 @@ void poll_work(void *user, const char *key)
     struct record *r = store_find(&c->store, key);
     if (r == NULL || !r->known || !r->poll || r->polling)
         return;
-    const struct pod_facts *pod = leader_pod(r);
+    const struct pod_info *pod = leader_pod(r);
     if (pod == NULL) {
         ask_again(c, r);
         return;

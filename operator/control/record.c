@@ -4,17 +4,17 @@
 
 #include "base/str.h"
 
-void pod_facts_free(struct pod_facts *p)
+void pod_info_free(struct pod_info *p)
 {
     if (p != NULL)
-        pod_facts_fini(p);
+        pod_info_fini(p);
     free(p);
 }
 
-void service_facts_free(struct service_facts *s)
+void service_info_free(struct service_info *s)
 {
     if (s != NULL)
-        service_facts_fini(s);
+        service_info_fini(s);
     free(s);
 }
 
@@ -57,9 +57,9 @@ void record_forget_job(struct record *r)
     kube_turn_clear(&r->tell);
     free(r->progress.metrics);
     refusal_fini(&r->refused);
-    refusal_fini(&r->board_refused);
+    refusal_fini(&r->tensorboard_refused);
     job_status_fini(&r->status);
-    job_view_fini(&r->view);
+    job_spec_fini(&r->view);
     *r = kept;
 }
 
@@ -74,9 +74,9 @@ static void record_free(struct record *r)
 {
     record_forget_job(r);
     for (size_t i = 0; i < r->npods; i++)
-        pod_facts_free(r->pods[i]);
+        pod_info_free(r->pods[i]);
     for (size_t i = 0; i < r->nservices; i++)
-        service_facts_free(r->services[i]);
+        service_info_free(r->services[i]);
     free(r->pods);
     free(r->services);
     beside_fini(&r->config);
@@ -93,25 +93,25 @@ static size_t find_pod(const struct record *r, const char *name)
     return i;
 }
 
-struct pod_facts *record_pod(const struct record *r, const char *name)
+struct pod_info *record_pod(const struct record *r, const char *name)
 {
     size_t i = find_pod(r, name);
     return i < r->npods ? r->pods[i] : NULL;
 }
 
-bool record_put_pod(struct record *r, struct pod_facts *p)
+bool record_put_pod(struct record *r, struct pod_info *p)
 {
     size_t i = find_pod(r, p->name);
     if (i == r->npods) {
-        r->pods = xrealloc(r->pods, (r->npods + 1) * sizeof(struct pod_facts *));
+        r->pods = xrealloc(r->pods, (r->npods + 1) * sizeof(struct pod_info *));
         r->pods[r->npods++] = p;
         return true;
     }
     if (str_eq(r->pods[i]->uid, p->uid) && p->version < r->pods[i]->version) {
-        pod_facts_free(p);
+        pod_info_free(p);
         return false;
     }
-    pod_facts_free(r->pods[i]);
+    pod_info_free(r->pods[i]);
     r->pods[i] = p;
     return true;
 }
@@ -122,7 +122,7 @@ bool record_remove_pod(struct record *r, const char *name, const char *uid)
     if (i == r->npods ||
         (uid != NULL && (r->pods[i]->creating || (r->pods[i]->uid != NULL && !str_eq(r->pods[i]->uid, uid)))))
         return false;
-    pod_facts_free(r->pods[i]);
+    pod_info_free(r->pods[i]);
     r->pods[i] = r->pods[--r->npods];
     return true;
 }
@@ -135,20 +135,20 @@ static size_t find_service(const struct record *r, const char *name)
     return i;
 }
 
-struct service_facts *record_service(const struct record *r, const char *name)
+struct service_info *record_service(const struct record *r, const char *name)
 {
     size_t i = find_service(r, name);
     return i < r->nservices ? r->services[i] : NULL;
 }
 
-void record_put_service(struct record *r, struct service_facts *s)
+void record_put_service(struct record *r, struct service_info *s)
 {
     size_t i = find_service(r, s->name);
     if (i == r->nservices) {
-        r->services = xrealloc(r->services, (r->nservices + 1) * sizeof(struct service_facts *));
+        r->services = xrealloc(r->services, (r->nservices + 1) * sizeof(struct service_info *));
         r->nservices++;
     } else {
-        service_facts_free(r->services[i]);
+        service_info_free(r->services[i]);
     }
     r->services[i] = s;
 }
@@ -159,21 +159,21 @@ bool record_remove_service(struct record *r, const char *name, const char *uid)
     if (i == r->nservices || (uid != NULL && (r->services[i]->creating ||
                                               (r->services[i]->uid != NULL && !str_eq(r->services[i]->uid, uid)))))
         return false;
-    service_facts_free(r->services[i]);
+    service_info_free(r->services[i]);
     r->services[i] = r->services[--r->nservices];
     return true;
 }
 
 void record_drop_expected_pod(struct record *r, const char *name, const char *owner)
 {
-    const struct pod_facts *p = record_pod(r, name);
+    const struct pod_info *p = record_pod(r, name);
     if (p != NULL && p->creating && (owner == NULL || str_eq(p->owner_uid, owner)))
         record_remove_pod(r, name, NULL);
 }
 
 void record_drop_expected_service(struct record *r, const char *name, const char *owner)
 {
-    const struct service_facts *s = record_service(r, name);
+    const struct service_info *s = record_service(r, name);
     if (s != NULL && s->creating && (owner == NULL || str_eq(s->owner_uid, owner)))
         record_remove_service(r, name, NULL);
 }

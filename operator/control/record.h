@@ -38,7 +38,7 @@ struct record {
     char *key;
     int metered; /* 1 + the state that meters_state() counted it in; 0: none */
     bool known;  /* the job's object has been seen: view and status count */
-    struct job_view view;
+    struct job_spec view;
     struct job_status status; /* as decided */
     struct job_status *acked; /* as the API server has it; NULL: the same */
     int64_t version;          /* resourceVersion of the object that status.foreign is of; 0: not known */
@@ -56,32 +56,32 @@ struct record {
     struct dispatch_job turn;      /* to send what its plan asks for */
     struct kube_turn tell;         /* to write its status */
     struct controller *controller; /* whose turns these are */
-    struct pod_facts **pods;
+    struct pod_info **pods;
     size_t npods;
-    struct service_facts **services;
+    struct service_info **services;
     size_t nservices;
-    struct claim_facts *claims; /* view.nclaims of them, or NULL */
+    struct claim_info *claims; /* view.nclaims of them, or NULL */
     char *claims_fault;
     size_t claims_asked; /* answers that are still to come */
     size_t claims_round; /* which asking they belong to: those of an earlier spec do not count */
     int64_t claims_ms;
     bool claims_known;
-    struct beside config, policy;                       /* the job file and the NetworkPolicy */
-    bool config_ensured, policy_ensured, board_ensured; /* an answer said so */
-    bool board_found;                                   /* its service was seen, whoever made it */
-    bool config_asked, policy_asked, board_asked, group_asked;
+    struct beside config, policy;                             /* the job file and the NetworkPolicy */
+    bool config_ensured, policy_ensured, tensorboard_ensured; /* an answer said so */
+    bool tensorboard_found;                                   /* its service was seen, whoever made it */
+    bool config_asked, policy_asked, tensorboard_in_flight, group_asked;
     int64_t ensured_ms;
     enum group_phase group;
     int64_t group_ms; /* when its phase was last asked for */
-    struct progress progress;
+    struct training_progress progress;
     int64_t progress_ms, progress_written_ms;
     bool poll, polling;
     int64_t label_after_ms;        /* labels of its pods are put back then at the earliest */
     struct pace makes[MAKE_KINDS]; /* what it creates */
     struct cursor refused_last[MAKE_KINDS];
-    struct pause deletes, tells;  /* of requests the API server refused; tells: the status */
-    struct refusal refused;       /* what is told of them; the same one until it is made */
-    struct refusal board_refused; /* the same of TensorBoard, without which the job runs */
+    struct pause deletes, tells;        /* of requests the API server refused; tells: the status */
+    struct refusal refused;             /* what is told of them; the same one until it is made */
+    struct refusal tensorboard_refused; /* the same of TensorBoard, without which the job runs */
 };
 
 struct store {
@@ -100,21 +100,21 @@ const char *record_key(const char *ns, const char *name, char out[512]);
 /* The job's object is gone or is another life of the name: back to an unknown job with the same pods. */
 void record_forget_job(struct record *r);
 
-struct pod_facts *record_pod(const struct record *r, const char *name);
+struct pod_info *record_pod(const struct record *r, const char *name);
 /* Takes the facts over. An older version of the same pod is left out; false then. */
-bool record_put_pod(struct record *r, struct pod_facts *p);
+bool record_put_pod(struct record *r, struct pod_info *p);
 /* uid NULL: whichever has the name; else never one that is still being made, whose uid nobody knows. */
 bool record_remove_pod(struct record *r, const char *name, const char *uid);
-struct service_facts *record_service(const struct record *r, const char *name);
-void record_put_service(struct record *r, struct service_facts *s);
+struct service_info *record_service(const struct record *r, const char *name);
+void record_put_service(struct record *r, struct service_info *s);
 bool record_remove_service(struct record *r, const char *name, const char *uid);
 /* What a create put there before its answer; not what the watch has told since. owner NULL: any job's. */
 void record_drop_expected_pod(struct record *r, const char *name, const char *owner);
 void record_drop_expected_service(struct record *r, const char *name, const char *owner);
 
-void pod_facts_free(struct pod_facts *p);
-DEFINE_AUTO(pod_facts, pod_facts_free);
-void service_facts_free(struct service_facts *s);
-DEFINE_AUTO(service_facts, service_facts_free);
+void pod_info_free(struct pod_info *p);
+DEFINE_AUTO(pod_info, pod_info_free);
+void service_info_free(struct service_info *s);
+DEFINE_AUTO(service_info, service_info_free);
 
 #endif

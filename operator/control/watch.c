@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "control/apply_internal.h"
-#include "control/progress.h"
+#include "control/training_progress.h"
 
 static const char *meta(const json_t *object, const char *key)
 {
@@ -33,8 +33,8 @@ static void read_view(struct controller *c, struct record *r, const json_t *obje
     int before[ROLE_COUNT];
     for (int i = 0; i < ROLE_COUNT; i++)
         before[i] = accepted(r, i);
-    job_view_fini(&r->view);
-    job_view_parse(c->kind, object, c->settings.default_clean, &r->view);
+    job_spec_fini(&r->view);
+    job_spec_parse(c->kind, object, c->settings.default_clean, &r->view);
     auto_free char *fault = build_cluster_fault(&r->view, &c->settings.build);
     r->view.too_large = fault != NULL;
     memcpy(r->view.accepted, before, sizeof(before));
@@ -61,8 +61,9 @@ void watch_new_spec(struct controller *c, struct record *r, const json_t *object
     r->config_ensured = r->config_ensured && r->view.has_model; /* the addresses may be others now */
     r->resumed_unseen = (r->resumed_unseen || unseen) && !r->view.suspend;
     if (r->view.has_model && r->config.uid != NULL && str_eq(r->config.owner_uid, r->view.uid))
-        job_view_shrink(&r->view);
-    r->board_ensured = r->board_ensured && !r->view.tensorboard; /* it is made as it should be now, or taken away */
+        job_spec_drop_model(&r->view);
+    r->tensorboard_ensured =
+        r->tensorboard_ensured && !r->view.tensorboard; /* it is made as it should be now, or taken away */
 }
 
 static void forget(struct controller *c, struct record *r)
@@ -129,13 +130,13 @@ static void each_job(void *user, void (*tell)(void *reflector, const char *ns, c
 /* ---- pods and services ---- */
 
 /* A leader that ended well leaves its last progress behind. */
-static void last_words(struct controller *c, struct record *r, const struct pod_facts *p, const json_t *object)
+static void last_words(struct controller *c, struct record *r, const struct pod_info *p, const json_t *object)
 {
-    AUTO_FINI(progress) words = { 0 };
-    if (!c->kind->own_processes || !r->known || p->phase != POD_SUCCEEDED || p->role != job_view_leader(&r->view) ||
-        p->index != 0 || !str_eq(p->owner_uid, r->view.uid) || progress_of_pod(c->kind, object, &words) < 0)
+    AUTO_FINI(training_progress) words = { 0 };
+    if (!c->kind->own_processes || !r->known || p->phase != POD_SUCCEEDED || p->role != job_spec_leader(&r->view) ||
+        p->index != 0 || !str_eq(p->owner_uid, r->view.uid) || training_progress_of_pod(c->kind, object, &words) < 0)
         return;
-    progress_fini(&r->progress);
+    training_progress_fini(&r->progress);
     r->progress = words;
     memset(&words, 0, sizeof(words));
     r->progress_ms = controller_now(c);
@@ -179,9 +180,9 @@ static void move_here(struct controller *c, const struct children *of, const str
 static void on_pod(void *user, const json_t *object)
 {
     struct controller *c = user;
-    const char *job = pod_job_name(c->kind, object);
-    AUTO(pod_facts) *p = xcalloc(1, sizeof(*p));
-    if (job == NULL || pod_facts_parse(c->kind, object, p) < 0)
+    const char *job = object_job_name(c->kind, object);
+    AUTO(pod_info) *p = xcalloc(1, sizeof(*p));
+    if (job == NULL || pod_info_parse(c->kind, object, p) < 0)
         return;
     struct record *r = store_get(&c->store, meta(object, "namespace"), job);
     move_here(c, &POD_CHILDREN, r, meta(object, "namespace"), p->name, p->uid);
@@ -194,7 +195,7 @@ static void found_board(struct controller *c, struct record *r, const json_t *se
 {
     if (json_object_get(json_object_get(service, "metadata"), "deletionTimestamp") != NULL)
         return;
-    r->board_found = true;
+    r->tensorboard_found = true;
     if (!r->view.tensorboard)
         controller_wake(c, r);
 }
@@ -202,17 +203,17 @@ static void found_board(struct controller *c, struct record *r, const json_t *se
 static void on_service(void *user, const json_t *object)
 {
     struct controller *c = user;
-    const char *job = pod_job_name(c->kind, object);
-    if (job != NULL && service_is_board(c->kind, object)) {
+    const char *job = object_job_name(c->kind, object);
+    if (job != NULL && service_is_tensorboard(c->kind, object)) {
         found_board(c, store_get(&c->store, meta(object, "namespace"), job), object);
         return;
     }
-    AUTO(service_facts) *s = xcalloc(1, sizeof(*s));
-    if (job == NULL || service_facts_parse(c->kind, object, s) < 0)
+    AUTO(service_info) *s = xcalloc(1, sizeof(*s));
+    if (job == NULL || service_info_parse(c->kind, object, s) < 0)
         return;
     struct record *r = store_get(&c->store, meta(object, "namespace"), job);
     move_here(c, &SERVICE_CHILDREN, r, meta(object, "namespace"), s->name, s->uid);
-    const struct service_facts *old = record_service(r, s->name);
+    const struct service_info *old = record_service(r, s->name);
     bool news = old == NULL || old->creating || !str_eq(old->uid, s->uid) || !str_eq(old->owner_uid, s->owner_uid);
     record_put_service(r, TAKE(s));
     if (news)
@@ -247,7 +248,7 @@ static const struct children POD_CHILDREN = { has_pod, record_remove_pod, tell_p
 static struct record *record_of(struct controller *c, const struct children *of, const char *ns, const char *name,
                                 const json_t *last)
 {
-    const char *job = last != NULL ? pod_job_name(c->kind, last) : NULL;
+    const char *job = last != NULL ? object_job_name(c->kind, last) : NULL;
     char key[512];
     if (job != NULL)
         return store_find(&c->store, record_key(ns, job, key));
@@ -265,7 +266,7 @@ static void gone(struct controller *c, const struct children *of, const char *ns
     store_drop_if_empty(&c->store, r);
 }
 /* One whose labels are not those we watch any more is told as deleted, too. Who was told to go has gone. */
-static bool may_be_there(const struct record *r, const struct pod_facts *p, const char *uid)
+static bool may_be_there(const struct record *r, const struct pod_info *p, const char *uid)
 {
     return r->known && !r->view.deleting && !p->creating && !p->deleting && p->gone_by_ms == 0 &&
            str_eq(p->owner_uid, r->view.uid) && (uid == NULL || str_eq(p->uid, uid));
@@ -275,7 +276,7 @@ static void pod_gone(void *user, const char *ns, const char *name, const char *u
 {
     struct controller *c = user;
     struct record *r = record_of(c, &POD_CHILDREN, ns, name, last);
-    struct pod_facts *p = r != NULL ? record_pod(r, name) : NULL;
+    struct pod_info *p = r != NULL ? record_pod(r, name) : NULL;
     if (p != NULL && may_be_there(r, p, uid)) {
         r->unsure |= last == NULL;
         apply_ask_pod(c, r, p);
@@ -289,14 +290,14 @@ static void lost_board(struct controller *c, const char *ns, const char *job)
     struct record *r = job != NULL ? store_find(&c->store, record_key(ns, job, key)) : NULL;
     if (r == NULL)
         return;
-    r->board_found = false;
+    r->tensorboard_found = false;
     store_drop_if_empty(&c->store, r);
 }
 static void service_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
 {
     struct controller *c = user;
-    if (last != NULL && service_is_board(c->kind, last)) {
-        lost_board(c, ns, pod_job_name(c->kind, last));
+    if (last != NULL && service_is_tensorboard(c->kind, last)) {
+        lost_board(c, ns, object_job_name(c->kind, last));
         return;
     }
     gone(user, &SERVICE_CHILDREN, ns, name, uid, last);
@@ -331,7 +332,7 @@ static bool job_of(const char *name, const char *suffix, char out[256])
 
 static void put_beside(struct controller *c, struct record *r, struct beside *b, bool *ensured, const json_t *object)
 {
-    const char *owner = facts_owner_uid(json_object_get(object, "metadata"));
+    const char *owner = object_owner_uid(json_object_get(object, "metadata"));
     bool ours = r->known && str_eq(owner, r->view.uid);
     beside_fini(b);
     *b = (struct beside){ xstrdup(meta(object, "uid")), owner != NULL ? xstrdup(owner) : NULL };
@@ -339,7 +340,7 @@ static void put_beside(struct controller *c, struct record *r, struct beside *b,
         controller_wake(c, r);
     *ensured = ours && (*ensured || b == &r->policy || r->view.has_model);
     if (*ensured && b == &r->config)
-        job_view_shrink(&r->view);
+        job_spec_drop_model(&r->view);
 }
 
 /* The job may be gone as well, which its own watch tells later: the API server is asked before it is made again. */
@@ -433,7 +434,7 @@ static void watch_namespace(struct controller *c, const char *ns)
     str_fmt(selector, sizeof(selector), "%soperator-name=%s", c->kind->label_prefix, c->kind->controller);
     const struct reflector_spec jobs = { .resource = c->kind->resource, .ns = ns, .name = c->kind->resource.plural };
     const struct reflector_spec pods = {
-        .resource = PODS, .ns = ns, .label_selector = selector, .cut = POD_FACTS_UNREAD, .name = "pods"
+        .resource = PODS, .ns = ns, .label_selector = selector, .cut = POD_INFO_PRUNED, .name = "pods"
     };
     const struct reflector_spec services = {
         .resource = SERVICES, .ns = ns, .label_selector = selector, .metadata_only = true, .name = "services"

@@ -35,7 +35,7 @@ static int64_t patience_ms(const struct record *r, unsigned differs)
 static bool is_final(const struct job_status *s)
 {
     for (size_t i = 0; i < s->nconds; i++)
-        if (condition_is_aside(s->conds[i].type) && s->conds[i].is_true)
+        if (condition_is_auxiliary(s->conds[i].type) && s->conds[i].is_true)
             return true;
     return job_status_finished(s) || job_status_is(s, COND_SUSPENDED);
 }
@@ -81,7 +81,7 @@ static void see_foreign(struct controller *c, struct record *r, const json_t *ob
     if (version <= r->version) /* older than the answer to our own patch, which had them */
         return;
     r->version = version;
-    job_status_see_foreign(&r->status, json_object_get(object, "status"));
+    job_status_set_foreign(&r->status, json_object_get(object, "status"));
     if (r->conflicts == 0)
         return;
     r->conflicts = 0;

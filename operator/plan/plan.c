@@ -37,13 +37,13 @@ static void see(struct reconcile *l)
 static void adopt(struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (p->owner_uid != NULL || p->creating || pod_terminating(p) || !reconcile_ours(l, p))
             continue;
         plan_adopt(l, p);
     }
     for (size_t i = 0; i < l->o->nservices; i++) {
-        const struct service_facts *s = l->o->services[i];
+        const struct service_info *s = l->o->services[i];
         if (s->owner_uid == NULL && !s->creating && !s->deleting && reconcile_our_service(l, s))
             plan_adopt_service(l, s);
     }
@@ -53,14 +53,14 @@ static void adopt(struct reconcile *l)
 static void put_labels_back(struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (p->mislabelled && !p->deleting && str_eq(p->owner_uid, l->v->uid))
             plan_label(l, p);
     }
 }
 
 /* The suspension told it to go: this one, or the one before the job was resumed. */
-static bool sent_away(const struct reconcile *l, const struct pod_facts *p)
+static bool sent_away(const struct reconcile *l, const struct pod_info *p)
 {
     const struct condition *suspended = job_status_find(l->st, COND_SUSPENDED);
     return pod_terminating(p) &&
@@ -69,7 +69,7 @@ static bool sent_away(const struct reconcile *l, const struct pod_facts *p)
 
 /* A pod that succeeded has done its work for good. A TFJob's ps has no end of its own. One that we told to go may have
  * ended well because of that, unless it is our binary, which then exits with 143. */
-static bool completes(const struct reconcile *l, const struct pod_facts *p)
+static bool completes(const struct reconcile *l, const struct pod_info *p)
 {
     if (p == NULL || p->phase != POD_SUCCEEDED || (p->role == ROLE_PS && !l->k->own_processes))
         return false;
@@ -80,7 +80,7 @@ static void record_completed(struct reconcile *l)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_facts *p = l->slots[r][i].pod;
+            const struct pod_info *p = l->slots[r][i].pod;
             if (!completes(l, p) || !index_set_add(&l->st->roles[r].completed, i) || l->k->own_processes)
                 continue;
             plan_event(l, false, "ExitedWithCode", p->role, "Pod: %s.%s exited with code %d", l->v->ns, p->name,
@@ -242,7 +242,7 @@ static void decide(struct reconcile *l)
         go_on(l);
 }
 
-void plan_job(const struct job_view *v, const struct job_status *status, const struct observed *o,
+void plan_job(const struct job_spec *v, const struct job_status *status, const struct observed *o,
               const struct plan_settings *s, int64_t now_ms, struct plan *ret)
 {
     AUTO_FINI(reconcile) l = { .v = v, .o = o, .s = s, .was = status, .now = now_ms, .p = ret, .service = NULL };

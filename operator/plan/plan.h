@@ -22,9 +22,9 @@
 #ifndef TRAINYARD_OPERATOR_PLAN_PLAN_H
 #define TRAINYARD_OPERATOR_PLAN_PLAN_H
 
-#include "api/facts.h"
-#include "api/status.h"
-#include "api/view.h"
+#include "api/job_spec.h"
+#include "api/job_status.h"
+#include "api/pod_info.h"
 
 struct plan_settings {
     bool network_policy;     /* for TrainJobs */
@@ -38,20 +38,20 @@ enum group_phase { GROUP_UNKNOWN, GROUP_ABSENT, GROUP_PENDING, GROUP_ADMITTED };
 struct refusal;
 /* What is there. Pods and services are those whose labels name this job, foreign ones too. */
 struct observed {
-    const struct pod_facts *const *pods;
+    const struct pod_info *const *pods;
     size_t npods;
-    const struct service_facts *const *services;
+    const struct service_info *const *services;
     size_t nservices;
-    const struct claim_facts *claims; /* of view->claims, same order */
+    const struct claim_info *claims; /* of spec->claims, same order */
     bool claims_known;
-    const char *claims_fault;                           /* build_claims_fault(), or NULL */
-    bool config_ensured, policy_ensured, board_ensured; /* made (or found) since this operator leads */
-    bool board_found;                                   /* TensorBoard's service is there, of whatever time */
+    const char *claims_fault;                                 /* build_claims_fault(), or NULL */
+    bool config_ensured, policy_ensured, tensorboard_ensured; /* made (or found) since this operator leads */
+    bool tensorboard_found;                                   /* TensorBoard's service is there, of whatever time */
     enum group_phase group;
     const struct refusal *refused; /* NULL: nothing was */
-    const struct refusal *board_refused;
-    struct progress progress; /* the chief's last word; not present: nothing new */
-    int64_t progress_ms;      /* when it was heard; 0: never */
+    const struct refusal *tensorboard_refused;
+    struct training_progress progress; /* the chief's last word; not present: nothing new */
+    int64_t progress_ms;               /* when it was heard; 0: never */
 };
 
 enum action_kind {
@@ -60,8 +60,8 @@ enum action_kind {
     ACT_ENSURE_POLICY,
     ACT_ENSURE_GROUP,
     ACT_DELETE_GROUP,
-    ACT_ENSURE_BOARD,
-    ACT_DELETE_BOARD,
+    ACT_ENSURE_TENSORBOARD,
+    ACT_DELETE_TENSORBOARD,
     ACT_CREATE_SERVICE, /* role, index (-1: the job's) */
     ACT_CREATE_POD,     /* role, index, restarts */
     ACT_DELETE_SERVICE, /* name, uid, version */
@@ -92,10 +92,10 @@ void refusal_fini(struct refusal *f);
 
 /* Is the replica of the job's core? That is every ps, and the leader where there is a ps or a chief: nothing trains
  * without them. */
-bool plan_is_core(const struct job_view *v, enum role r, int index);
+bool plan_is_core(const struct job_spec *v, enum role r, int index);
 /* Pods of the core are still to be accepted, so no others are created: with a quota that is too small for the whole job
  * its core gets the room. actions: of the plan; pods: those that are there, or on their way. */
-bool plan_core_comes_first(const struct job_view *v, const struct pod_facts *const *pods, size_t npods,
+bool plan_core_comes_first(const struct job_spec *v, const struct pod_info *const *pods, size_t npods,
                            const struct action *actions, size_t nactions);
 
 struct plan_event {
@@ -121,9 +121,9 @@ DEFINE_AUTO_FINI(plan, plan_fini);
 /* Of a job that runs and is now too large (v->too_large) the view gets the sizes that were accepted: those it had
  * before, when that is known, else those of the pods and services that are there. To be called before plan_job(), and
  * before anything is built. */
-void plan_keep_size(struct job_view *v, const struct job_status *st, const struct observed *o);
+void plan_keep_size(struct job_spec *v, const struct job_status *st, const struct observed *o);
 
-void plan_job(const struct job_view *v, const struct job_status *status, const struct observed *o,
+void plan_job(const struct job_spec *v, const struct job_status *status, const struct observed *o,
               const struct plan_settings *s, int64_t now_ms, struct plan *ret);
 
 /* Pause before a replica that failed n times is made again: 0, 1, 2, 4, ... 60 s after it ended. */

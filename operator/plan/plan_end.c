@@ -43,7 +43,7 @@ void plan_fail(struct reconcile *l, const char *reason, char *message, bool warn
 
 /* ---- cleaning up ---- */
 
-static bool to_be_cleaned(const struct reconcile *l, const struct pod_facts *p)
+static bool to_be_cleaned(const struct reconcile *l, const struct pod_info *p)
 {
     if (!reconcile_ours(l, p) || p->creating || pod_terminating(p))
         return false;
@@ -55,7 +55,7 @@ static int step_to_leave(const struct reconcile *l)
 {
     int step = 2;
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (reconcile_ours(l, p) && !pod_ended(p) && p->held_by == NULL)
             step = MIN(step, plan_step(l, p));
     }
@@ -73,7 +73,7 @@ static void clean_pods(struct reconcile *l)
 }
 
 /* An ended pod that stays keeps its service. */
-static bool has_staying_pod(const struct reconcile *l, const struct service_facts *s)
+static bool has_staying_pod(const struct reconcile *l, const struct service_info *s)
 {
     const struct slot *slot = reconcile_slot(l, s->role, s->index);
     return slot != NULL && slot->pod != NULL && pod_ended(slot->pod) && !pod_terminating(slot->pod) && !slot->leaving;
@@ -82,7 +82,7 @@ static bool has_staying_pod(const struct reconcile *l, const struct service_fact
 static void clean_services(struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->nservices; i++) {
-        const struct service_facts *s = l->o->services[i];
+        const struct service_info *s = l->o->services[i];
         if (s->creating || s->deleting || !reconcile_our_service(l, s))
             continue;
         if (l->v->clean == CLEAN_ALL || (s->index >= 0 && !has_staying_pod(l, s)))
@@ -92,10 +92,10 @@ static void clean_services(struct reconcile *l)
 
 /* Who begins after the leader's end finds nobody and would wait in vain. An evaluator has the last checkpoint to look
  * at. */
-static bool came_late(const struct reconcile *l, const struct pod_facts *p)
+static bool came_late(const struct reconcile *l, const struct pod_info *p)
 {
     const struct slot *slot = reconcile_slot(l, l->leader, 0);
-    const struct pod_facts *leader = slot != NULL ? slot->pod : NULL;
+    const struct pod_info *leader = slot != NULL ? slot->pod : NULL;
     if (!reconcile_ours(l, p) || p->creating || pod_terminating(p) || p->role == ROLE_EVALUATOR)
         return false;
     if (l->v->clean == CLEAN_NONE || leader == NULL || p->phase != POD_RUNNING) /* None keeps every log */
@@ -125,7 +125,7 @@ static void dismiss_late(struct reconcile *l)
 static bool any_of_ours_runs(const struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (reconcile_ours(l, p) && pod_runs(p) && !(l->now >= late_due_ms(l) && came_late(l, p)))
             return true;
     }

@@ -6,9 +6,9 @@
 
 /* An index of a role, and what stands there. */
 struct slot {
-    const struct pod_facts *pod;         /* ours, or NULL */
-    const struct service_facts *service; /* of a TFJob's replica */
-    const struct pod_facts *foreign;     /* somebody else's has the name, or NULL */
+    const struct pod_info *pod;         /* ours, or NULL */
+    const struct service_info *service; /* of a TFJob's replica */
+    const struct pod_info *foreign;     /* somebody else's has the name, or NULL */
     bool foreign_service;
     bool leaving; /* this plan deletes the pod */
 };
@@ -23,7 +23,7 @@ struct wait {
 };
 
 struct reconcile {
-    const struct job_view *v;
+    const struct job_spec *v;
     const struct job_kind *k;
     const struct observed *o;
     const struct plan_settings *s;
@@ -32,14 +32,14 @@ struct reconcile {
     struct plan *p;
     struct job_status *st; /* p->status */
     enum role leader;
-    bool own;                            /* our binaries train */
-    bool begun;                          /* pods were made before this look */
-    bool refused;                        /* the spec is not the one the job began with */
-    bool round;                          /* all replicas are restarted, by this look (plan_round.c) */
-    int was_active[ROLE_COUNT];          /* pods that ran at the last look */
-    struct slot *slots[ROLE_COUNT];      /* v->roles[].replicas of each */
-    const struct service_facts *service; /* the job's one */
-    bool foreign_service;                /* somebody else's has its name */
+    bool own;                           /* our binaries train */
+    bool begun;                         /* pods were made before this look */
+    bool refused;                       /* the spec is not the one the job began with */
+    bool round;                         /* all replicas are restarted, by this look (plan_round.c) */
+    int was_active[ROLE_COUNT];         /* pods that ran at the last look */
+    struct slot *slots[ROLE_COUNT];     /* v->roles[].replicas of each */
+    const struct service_info *service; /* the job's one */
+    bool foreign_service;               /* somebody else's has its name */
     struct wait wait;
     char *cause;        /* why it restarts; owned; NULL: it does not */
     bool cause_is_news; /* counted in this look; else it waits since an earlier one */
@@ -52,21 +52,21 @@ void reconcile_init(struct reconcile *l);
 void reconcile_fini(struct reconcile *l);
 DEFINE_AUTO_FINI(reconcile, reconcile_fini);
 extern const enum role PLAN_ROLES[ROLE_COUNT]; /* in the order they are looked at and made */
-bool reconcile_ours(const struct reconcile *l, const struct pod_facts *p);
-bool reconcile_our_service(const struct reconcile *l, const struct service_facts *s);
+bool reconcile_ours(const struct reconcile *l, const struct pod_info *p);
+bool reconcile_our_service(const struct reconcile *l, const struct service_info *s);
 int reconcile_replicas(const struct reconcile *l, enum role r);
 struct slot *reconcile_slot(const struct reconcile *l, enum role r, int index); /* NULL: not one of the wanted */
 bool reconcile_completed(const struct reconcile *l, enum role r, int index);
-bool pod_terminating(const struct pod_facts *p); /* on its way out, whoever sends it */
-bool pod_runs(const struct pod_facts *p);        /* Running and not terminating; NULL does not */
-bool pod_ended(const struct pod_facts *p);
+bool pod_terminating(const struct pod_info *p); /* on its way out, whoever sends it */
+bool pod_runs(const struct pod_info *p);        /* Running and not terminating; NULL does not */
+bool pod_ended(const struct pod_info *p);
 struct action *plan_add(struct reconcile *l, enum action_kind kind, enum role r, int index);
-void plan_adopt(struct reconcile *l, const struct pod_facts *p);
-void plan_label(struct reconcile *l, const struct pod_facts *p);
-void plan_adopt_service(struct reconcile *l, const struct service_facts *s);
+void plan_adopt(struct reconcile *l, const struct pod_info *p);
+void plan_label(struct reconcile *l, const struct pod_info *p);
+void plan_adopt_service(struct reconcile *l, const struct service_info *s);
 /* One that nobody controls is adopted first, and deleted by a later look. */
-void plan_delete(struct reconcile *l, const struct pod_facts *p, int grace_s);
-void plan_delete_service(struct reconcile *l, const struct service_facts *s);
+void plan_delete(struct reconcile *l, const struct pod_info *p, int grace_s);
+void plan_delete_service(struct reconcile *l, const struct service_info *s);
 /* Look again at `at`, if that is ahead. */
 void plan_at(struct reconcile *l, int64_t at);
 /* One event of a reason and a role in a plan; the first one says it. r ROLE_COUNT: about the job. */
@@ -89,20 +89,20 @@ void plan_clean_up(struct reconcile *l); /* a finished job: pods, services, its 
 /* plan_restart.c */
 bool plan_restarts(struct reconcile *l); /* true: the job has failed */
 /* Counts that the index is made again, once for each pod. pod NULL: it is gone. counts: for backoffLimit too. */
-bool plan_count_restart(struct reconcile *l, enum role r, int index, const struct pod_facts *pod, bool counts);
-bool plan_counted(const struct reconcile *l, const struct pod_facts *p); /* its going has been counted */
+bool plan_count_restart(struct reconcile *l, enum role r, int index, const struct pod_info *pod, bool counts);
+bool plan_counted(const struct reconcile *l, const struct pod_info *p); /* its going has been counted */
 /* The job restarts because of that (the first news of a look stands in the condition). Takes the text; news: an event.
  */
 void plan_because(struct reconcile *l, enum role r, char *text, bool news);
 /* What a Restarting condition says: `why` of our processes, else training-operator's sentence. Takes it. */
 char *plan_restarting_text(const struct reconcile *l, enum role r, char *why);
 bool plan_over_limit(const struct reconcile *l, int64_t more);
-void plan_fail_by_limit(struct reconcile *l, const struct pod_facts *last, const char *what);
+void plan_fail_by_limit(struct reconcile *l, const struct pod_info *last, const char *what);
 void plan_force(struct reconcile *l); /* pods whose node does not answer */
 /* plan_round.c */
 bool plan_is_together(const struct reconcile *l, enum role r); /* a failure of one of these restarts all of them */
 /* Of before the last restart of all: deleted, or to be deleted. */
-bool plan_is_of_before(const struct reconcile *l, const struct pod_facts *p);
+bool plan_is_of_before(const struct reconcile *l, const struct pod_info *p);
 void plan_round(struct reconcile *l); /* begins one if l->round, and goes on with one that has begun */
 bool plan_round_lasts(const struct reconcile *l);
 /* plan_progress.c */
@@ -110,7 +110,7 @@ void plan_merge_progress(struct reconcile *l);
 void plan_stall(struct reconcile *l);
 /* plan_suspend.c */
 void plan_suspend(struct reconcile *l);
-int plan_step(const struct reconcile *l, const struct pod_facts *p); /* in which step a replica leaves: 0, 1, 2 */
+int plan_step(const struct reconcile *l, const struct pod_info *p); /* in which step a replica leaves: 0, 1, 2 */
 /* plan_start.c */
 void plan_fill(struct reconcile *l); /* what is missing, what is too much */
 void plan_tensorboard(struct reconcile *l);

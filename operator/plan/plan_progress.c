@@ -10,7 +10,7 @@ static void forget_restarts(struct reconcile *l)
     for (int r = 0; r < ROLE_COUNT; r++) {
         int64_t present = 0;
         for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_facts *p = l->slots[r][i].pod;
+            const struct pod_info *p = l->slots[r][i].pod;
             if (p != NULL && index_counts_get(&l->st->roles[r].again, i) <= p->restarts)
                 present += p->container_restarts;
         }
@@ -20,8 +20,8 @@ static void forget_restarts(struct reconcile *l)
 
 void plan_merge_progress(struct reconcile *l)
 {
-    const struct progress *is = &l->o->progress;
-    struct progress *st = &l->st->progress;
+    const struct training_progress *is = &l->o->progress;
+    struct training_progress *st = &l->st->progress;
     int64_t updated_ms = st->updated_ms, highest = st->present ? st->highest_step : is->step;
 
     if (!is->present)
@@ -75,7 +75,7 @@ static void act_on_stall(struct reconcile *l, const char *text)
     } else if (l->v->stall == STALL_RESTART) {
         bool alone = l->leader == ROLE_WORKER;
         plan_because(l, ROLE_COUNT,
-                     xasprintf("restarting %s%sworkers: %s", alone ? "" : job_view_role(l->v, l->leader),
+                     xasprintf("restarting %s%sworkers: %s", alone ? "" : job_spec_role_name(l->v, l->leader),
                                alone ? "" : " and ", text),
                      true);
         restart_replicas(l, l->leader);

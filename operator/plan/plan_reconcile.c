@@ -11,10 +11,10 @@ const enum role PLAN_ROLES[ROLE_COUNT] = { ROLE_PS, ROLE_CHIEF, ROLE_WORKER, ROL
 static bool has_right_name(const struct reconcile *l, const char *name, enum role r, int index)
 {
     char right[128];
-    return str_eq(name, index < 0 ? l->v->name : job_view_pod_name(l->v, r, index, right));
+    return str_eq(name, index < 0 ? l->v->name : job_spec_pod_name(l->v, r, index, right));
 }
 
-bool reconcile_ours(const struct reconcile *l, const struct pod_facts *p)
+bool reconcile_ours(const struct reconcile *l, const struct pod_info *p)
 {
     if (p->creating)
         return true;
@@ -24,7 +24,7 @@ bool reconcile_ours(const struct reconcile *l, const struct pod_facts *p)
     return (!l->k->own_processes || str_eq(p->made_for, l->v->uid)) && has_right_name(l, p->name, p->role, p->index);
 }
 
-bool reconcile_our_service(const struct reconcile *l, const struct service_facts *s)
+bool reconcile_our_service(const struct reconcile *l, const struct service_info *s)
 {
     if (s->creating)
         return true;
@@ -47,22 +47,22 @@ bool reconcile_completed(const struct reconcile *l, enum role r, int index)
     return index_set_has(&l->st->roles[r].completed, index);
 }
 
-bool pod_terminating(const struct pod_facts *p)
+bool pod_terminating(const struct pod_info *p)
 {
     return p->deleting || p->gone_by_ms > 0;
 }
 
-bool pod_ended(const struct pod_facts *p)
+bool pod_ended(const struct pod_info *p)
 {
     return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
 }
 
-bool pod_runs(const struct pod_facts *p)
+bool pod_runs(const struct pod_info *p)
 {
     return p != NULL && p->phase == POD_RUNNING && !pod_terminating(p);
 }
 
-static void place_pod(struct reconcile *l, const struct pod_facts *p)
+static void place_pod(struct reconcile *l, const struct pod_info *p)
 {
     struct slot *slot = reconcile_slot(l, p->role, p->index);
     if (slot == NULL)
@@ -76,7 +76,7 @@ static void place_pod(struct reconcile *l, const struct pod_facts *p)
         slot->pod = p;
 }
 
-static void place_service(struct reconcile *l, const struct service_facts *s)
+static void place_service(struct reconcile *l, const struct service_info *s)
 {
     struct slot *slot = reconcile_slot(l, s->role, s->index);
     bool ours = reconcile_our_service(l, s);
@@ -110,7 +110,7 @@ void reconcile_init(struct reconcile *l)
 {
     l->k = l->v->kind;
     l->st = &l->p->status;
-    l->leader = job_view_leader(l->v);
+    l->leader = job_spec_leader(l->v);
     l->own = l->k->own_processes && l->v->has_model;
     for (int r = 0; r < ROLE_COUNT; r++) {
         l->slots[r] = xcalloc((size_t)reconcile_replicas(l, (enum role)r) + 1, sizeof(*l->slots[r]));
@@ -163,25 +163,25 @@ static struct action *plan_about(struct reconcile *l, enum action_kind kind, enu
     return a;
 }
 
-void plan_adopt(struct reconcile *l, const struct pod_facts *p)
+void plan_adopt(struct reconcile *l, const struct pod_info *p)
 {
     if (!p->patching && !adopts_already(l, ACT_ADOPT_POD, p->uid))
         plan_about(l, ACT_ADOPT_POD, p->role, p->index, p->name, p->uid, p->version);
 }
 
-void plan_label(struct reconcile *l, const struct pod_facts *p)
+void plan_label(struct reconcile *l, const struct pod_info *p)
 {
     if (!p->patching)
         plan_about(l, ACT_LABEL_POD, p->role, p->index, p->name, p->uid, p->version);
 }
 
-void plan_adopt_service(struct reconcile *l, const struct service_facts *s)
+void plan_adopt_service(struct reconcile *l, const struct service_info *s)
 {
     if (!s->patching && !adopts_already(l, ACT_ADOPT_SERVICE, s->uid))
         plan_about(l, ACT_ADOPT_SERVICE, s->role, s->index, s->name, s->uid, s->version);
 }
 
-void plan_delete(struct reconcile *l, const struct pod_facts *p, int grace_s)
+void plan_delete(struct reconcile *l, const struct pod_info *p, int grace_s)
 {
     struct slot *slot = reconcile_slot(l, p->role, p->index);
     if (p->owner_uid == NULL) {
@@ -193,7 +193,7 @@ void plan_delete(struct reconcile *l, const struct pod_facts *p, int grace_s)
         slot->leaving = true;
 }
 
-void plan_delete_service(struct reconcile *l, const struct service_facts *s)
+void plan_delete_service(struct reconcile *l, const struct service_info *s)
 {
     if (s->owner_uid == NULL)
         plan_adopt_service(l, s);
@@ -226,7 +226,7 @@ void plan_event(struct reconcile *l, bool warning, const char *reason, enum role
     va_start(ap, fmt);
     buf_vprintf(&note, fmt, ap);
     va_end(ap);
-    add_event(l->p, warning, reason, r < ROLE_COUNT ? job_view_role_key(l->v, r) : "", note.data);
+    add_event(l->p, warning, reason, r < ROLE_COUNT ? job_spec_role_key(l->v, r) : "", note.data);
 }
 
 void plan_event_about(struct reconcile *l, const char *reason, const char *about, const char *note)
@@ -258,7 +258,7 @@ const char *plan_reason(const struct reconcile *l, enum condition_type t)
         [COND_STALLED] = WITH_KIND("Stalled"),
         [COND_REFUSED] = { "SpecChangeRefused", "SpecChangeRefused" },
         [COND_REPLICA_FAILURE] = { "FailedCreate", "FailedCreate" },
-        [COND_BOARD_FAILURE] = { "FailedCreate", "FailedCreate" },
+        [COND_TENSORBOARD_FAILURE] = { "FailedCreate", "FailedCreate" },
     };
     return by_kind(l, WORDS[t]);
 }
@@ -284,5 +284,5 @@ void plan_wait(struct reconcile *l, const char *reason, enum role r, const char 
     w->key = xstrdup(key);
     w->text = more == NULL ? xstrdup(key) : xasprintf("%s: %s", key, more);
     w->note = note != NULL ? xstrdup(note) : NULL;
-    str_fmt(w->about, sizeof(w->about), "%s", r < ROLE_COUNT ? job_view_role_key(l->v, r) : "");
+    str_fmt(w->about, sizeof(w->about), "%s", r < ROLE_COUNT ? job_spec_role_key(l->v, r) : "");
 }

@@ -12,7 +12,7 @@ void refusal_fini(struct refusal *f)
 
 static bool pod_made(const struct reconcile *l, enum role r, int i)
 {
-    const struct pod_facts *p = l->slots[r][i].pod;
+    const struct pod_info *p = l->slots[r][i].pod;
     return reconcile_completed(l, r, i) || (p != NULL && !p->creating);
 }
 

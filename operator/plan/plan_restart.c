@@ -15,12 +15,12 @@ enum {
 /* training-operator's order of looks */
 static const enum role ORDER[ROLE_COUNT] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
 
-bool plan_counted(const struct reconcile *l, const struct pod_facts *p)
+bool plan_counted(const struct reconcile *l, const struct pod_info *p)
 {
     return index_counts_get(&l->st->roles[p->role].again, p->index) > p->restarts;
 }
 
-bool plan_count_restart(struct reconcile *l, enum role r, int index, const struct pod_facts *pod, bool counts)
+bool plan_count_restart(struct reconcile *l, enum role r, int index, const struct pod_info *pod, bool counts)
 {
     struct role_status *role = &l->st->roles[r];
     if (pod != NULL && plan_counted(l, pod))
@@ -47,7 +47,7 @@ void plan_because(struct reconcile *l, enum role r, char *text, bool news)
 }
 
 /* Drained, evicted, preempted, its node lost: not the replica's fault. */
-static bool disrupted(const struct pod_facts *p)
+static bool disrupted(const struct pod_info *p)
 {
     static const char *const REASONS[] = {
         "Evicted", "NodeLost", "NodeShutdown", "Shutdown", "Preempting", "Terminated"
@@ -61,7 +61,7 @@ static bool disrupted(const struct pod_facts *p)
 /* ---- how a replica ended ---- */
 
 /* "exited with code 2: <last words>" */
-static char *words_of(const struct pod_facts *p)
+static char *words_of(const struct pod_info *p)
 {
     const char *reason = p->reason != NULL ? p->reason : "", *words = p->message != NULL ? p->message : "";
     AUTO_FINI(buf) b = BUF_INIT;
@@ -81,10 +81,10 @@ char *plan_restarting_text(const struct reconcile *l, enum role r, char *why)
     if (l->k->own_processes)
         return why;
     free(why);
-    return xasprintf("job %s is restarting because %s replica(s) failed.", l->v->name, job_view_role_key(l->v, r));
+    return xasprintf("job %s is restarting because %s replica(s) failed.", l->v->name, job_spec_role_key(l->v, r));
 }
 
-static void say_exit(struct reconcile *l, const struct pod_facts *p)
+static void say_exit(struct reconcile *l, const struct pod_info *p)
 {
     if (!l->k->own_processes && p->exit_code >= 0)
         plan_event(l, false, "ExitedWithCode", p->role, "Pod: %s.%s exited with code %d", l->v->ns, p->name,
@@ -97,7 +97,7 @@ static bool failed(const struct reconcile *l, const struct slot *s, int index)
            !reconcile_completed(l, s->pod->role, index);
 }
 
-static bool retryable(const struct reconcile *l, const struct pod_facts *p)
+static bool retryable(const struct reconcile *l, const struct pod_info *p)
 {
     enum restart_policy policy = l->v->roles[p->role].restart;
     if (policy != RESTART_EXIT_CODE) /* another container may be the one that failed */
@@ -105,12 +105,12 @@ static bool retryable(const struct reconcile *l, const struct pod_facts *p)
     return disrupted(p) || p->exit_code < 0 || restart_wanted(policy, p->exit_code);
 }
 
-static bool ignored(const struct reconcile *l, const struct pod_facts *p)
+static bool ignored(const struct reconcile *l, const struct pod_info *p)
 {
     return l->v->dynamic && p->role == ROLE_WORKER && l->v->roles[ROLE_WORKER].restart == RESTART_NEVER;
 }
 
-static bool counts(const struct reconcile *l, const struct pod_facts *p)
+static bool counts(const struct reconcile *l, const struct pod_info *p)
 {
     return l->k->disruptions_count || !disrupted(p);
 }
@@ -125,9 +125,9 @@ static int failed_pods(const struct reconcile *l, enum role r)
     return n;
 }
 
-static void fail_because(struct reconcile *l, const struct pod_facts *p)
+static void fail_because(struct reconcile *l, const struct pod_info *p)
 {
-    const char *kind = l->k->resource.kind, *role = job_view_role_key(l->v, p->role);
+    const char *kind = l->k->resource.kind, *role = job_spec_role_key(l->v, p->role);
     bool by_code = l->v->roles[p->role].restart == RESTART_EXIT_CODE;
 
     say_exit(l, p);
@@ -165,7 +165,7 @@ static int64_t restarts_of_role(const struct reconcile *l, enum role r)
 {
     int64_t sum = l->st->roles[r].counted;
     for (int i = 0; i < reconcile_replicas(l, r); i++) {
-        const struct pod_facts *p = l->slots[r][i].pod;
+        const struct pod_info *p = l->slots[r][i].pod;
         if (p != NULL && !plan_counted(l, p))
             sum += p->container_restarts;
     }
@@ -183,7 +183,7 @@ bool plan_over_limit(const struct reconcile *l, int64_t more)
     return limit == 0 || l->k->own_processes ? sum > limit : sum >= limit; /* TFJob's >= is training-operator's */
 }
 
-void plan_fail_by_limit(struct reconcile *l, const struct pod_facts *last, const char *what)
+void plan_fail_by_limit(struct reconcile *l, const struct pod_info *last, const char *what)
 {
     if (!l->k->own_processes) {
         plan_fail(l, plan_reason(l, COND_FAILED),
@@ -200,12 +200,12 @@ void plan_fail_by_limit(struct reconcile *l, const struct pod_facts *last, const
 }
 
 /* The pod that speaks for the restarts: one that failed now, else the one the kubelet restarted most. */
-static const struct pod_facts *last_restarted(const struct reconcile *l)
+static const struct pod_info *last_restarted(const struct reconcile *l)
 {
-    const struct pod_facts *most = NULL;
+    const struct pod_info *most = NULL;
     for (int o = 0; o < ROLE_COUNT; o++)
         for (int i = 0; i < reconcile_replicas(l, ORDER[o]); i++) {
-            const struct pod_facts *p = l->slots[ORDER[o]][i].pod;
+            const struct pod_info *p = l->slots[ORDER[o]][i].pod;
             if (failed(l, &l->slots[ORDER[o]][i], i) && !ignored(l, p))
                 return p;
             if (p != NULL && p->container_restarts > (most != NULL ? most->container_restarts : 0))
@@ -235,7 +235,7 @@ static bool fail_by_limit(struct reconcile *l)
 {
     if (!plan_over_limit(l, pending_restarts(l)))
         return false;
-    const struct pod_facts *last = last_restarted(l);
+    const struct pod_info *last = last_restarted(l);
     if (last != NULL && last->phase == POD_FAILED)
         say_exit(l, last);
     plan_fail_by_limit(l, last, "a replica went away");
@@ -249,7 +249,7 @@ static int vanished(const struct reconcile *l, enum role r)
 {
     int seen = 0;
     for (int i = 0; i < reconcile_replicas(l, r); i++) {
-        const struct pod_facts *p = l->slots[r][i].pod;
+        const struct pod_info *p = l->slots[r][i].pod;
         if (p != NULL && !p->creating && p->phase != POD_PENDING && !plan_counted(l, p))
             seen++;
     }
@@ -275,7 +275,7 @@ static void count_vanished(struct reconcile *l, enum role r)
             continue;
         n--;
         plan_count_restart(l, r, i, NULL, l->k->disruptions_count);
-        pod_goes(l, r, job_view_pod_name(l->v, r, i, name), "is gone");
+        pod_goes(l, r, job_spec_pod_name(l->v, r, i, name), "is gone");
     }
 }
 
@@ -285,14 +285,14 @@ static void let_go(struct reconcile *l)
     for (int r = 0; r < ROLE_COUNT; r++) {
         l->was_active[r] = 0;
         for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_facts *p = l->slots[r][i].pod;
+            const struct pod_info *p = l->slots[r][i].pod;
             if (p != NULL && pod_terminating(p) && !plan_counted(l, p))
                 index_counts_set(&l->st->roles[r].again, i, p->restarts + 1);
         }
     }
 }
 
-static char *how_it_goes(const struct pod_facts *p)
+static char *how_it_goes(const struct pod_info *p)
 {
     return disrupted(p) && p->reason != NULL ? xasprintf("is taken away (%s)", p->reason) : xstrdup("is being deleted");
 }
@@ -300,7 +300,7 @@ static char *how_it_goes(const struct pod_facts *p)
 static void count_going(struct reconcile *l, enum role r)
 {
     for (int i = 0; i < reconcile_replicas(l, r); i++) {
-        const struct pod_facts *p = l->slots[r][i].pod;
+        const struct pod_info *p = l->slots[r][i].pod;
         if (p == NULL || !pod_terminating(p) || p->phase == POD_PENDING || p->phase == POD_SUCCEEDED ||
             reconcile_completed(l, r, i))
             continue;
@@ -312,14 +312,14 @@ static void count_going(struct reconcile *l, enum role r)
 
 /* ---- replicas that failed and are made again ---- */
 
-static int64_t due_ms(const struct reconcile *l, const struct pod_facts *p)
+static int64_t due_ms(const struct reconcile *l, const struct pod_info *p)
 {
     bool settled = p->started_ms > 0 && p->ended_ms - p->started_ms >= SETTLED_MS;
     int64_t ended = p->ended_ms > 0 ? p->ended_ms : p->created_ms; /* one that a node refused never began */
     return ended == 0 ? l->now : ended + plan_backoff_ms(settled ? 0 : p->restarts);
 }
 
-static void retry(struct reconcile *l, const struct pod_facts *p)
+static void retry(struct reconcile *l, const struct pod_info *p)
 {
     auto_free char *words = words_of(p);
     bool now = due_ms(l, p) <= l->now, news = now && plan_count_restart(l, p->role, p->index, p, counts(l, p));
@@ -334,16 +334,16 @@ static void retry(struct reconcile *l, const struct pod_facts *p)
 }
 
 /* Of two that failed: one that counts, then the one that ended first, for the other may have ended because of it. */
-static bool speaks_before(const struct reconcile *l, const struct pod_facts *a, const struct pod_facts *b)
+static bool speaks_before(const struct reconcile *l, const struct pod_info *a, const struct pod_info *b)
 {
     if (b == NULL || counts(l, a) != counts(l, b))
         return b == NULL || counts(l, a);
     return a->ended_ms < b->ended_ms;
 }
 
-static const struct pod_facts *first_that_failed(const struct reconcile *l)
+static const struct pod_info *first_that_failed(const struct reconcile *l)
 {
-    const struct pod_facts *first = NULL;
+    const struct pod_info *first = NULL;
     for (int o = 0; o < ROLE_COUNT; o++)
         for (int i = 0; plan_is_together(l, ORDER[o]) && i < reconcile_replicas(l, ORDER[o]); i++) {
             const struct slot *s = &l->slots[ORDER[o]][i];
@@ -355,7 +355,7 @@ static const struct pod_facts *first_that_failed(const struct reconcile *l)
 
 static void retry_all(struct reconcile *l)
 {
-    const struct pod_facts *p = first_that_failed(l);
+    const struct pod_info *p = first_that_failed(l);
     if (p == NULL)
         return;
     auto_free char *words = words_of(p);
@@ -398,7 +398,7 @@ bool plan_restarts(struct reconcile *l)
 
 /* ---- nodes that do not answer ---- */
 
-static void wait_for_node(struct reconcile *l, const struct pod_facts *p)
+static void wait_for_node(struct reconcile *l, const struct pod_info *p)
 {
     const char *node = p->node != NULL ? p->node : "unknown";
     auto_free char *key = xasprintf("%s: its node %s does not answer", p->name, node);
@@ -411,14 +411,14 @@ static void wait_for_node(struct reconcile *l, const struct pod_facts *p)
 }
 
 /* Its node has nothing to do with it, and force would change nothing. Whoever put the finalizer there takes it away. */
-static void wait_for_finalizer(struct reconcile *l, const struct pod_facts *p)
+static void wait_for_finalizer(struct reconcile *l, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s: the finalizer %s keeps its pod, which has ended", p->name, p->held_by);
     auto_free char *note = xasprintf("pod %s has ended, but the finalizer %s keeps it", p->name, p->held_by);
     plan_wait(l, "PodKeptByFinalizer", p->role, key, NULL, note);
 }
 
-static void force(struct reconcile *l, const struct pod_facts *p)
+static void force(struct reconcile *l, const struct pod_info *p)
 {
     if (p->held_by != NULL) {
         plan_at(l, p->gone_by_ms + SAY_AFTER_MS);
@@ -444,7 +444,7 @@ static void force(struct reconcile *l, const struct pod_facts *p)
 void plan_force(struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (p->gone_by_ms > 0 && !p->deleting && reconcile_ours(l, p))
             force(l, p);
     }

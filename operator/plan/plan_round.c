@@ -12,7 +12,7 @@ bool plan_is_together(const struct reconcile *l, enum role r)
     return l->v->scope == SCOPE_JOB && r != ROLE_EVALUATOR;
 }
 
-bool plan_is_of_before(const struct reconcile *l, const struct pod_facts *p)
+bool plan_is_of_before(const struct reconcile *l, const struct pod_info *p)
 {
     return plan_is_together(l, p->role) && plan_counted(l, p);
 }
@@ -26,7 +26,7 @@ static bool done_for_good(const struct reconcile *l, enum role r, int i)
 
 static void count_one(struct reconcile *l, enum role r, int i)
 {
-    const struct pod_facts *p = l->slots[r][i].pod;
+    const struct pod_info *p = l->slots[r][i].pod;
     bool completed = index_set_remove(&l->st->roles[r].completed, i);
 
     if (completed || (p != NULL && !pod_terminating(p)))
@@ -67,7 +67,7 @@ bool plan_round_lasts(const struct reconcile *l)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_facts *p = l->slots[r][i].pod;
+            const struct pod_info *p = l->slots[r][i].pod;
             if (p != NULL && plan_is_of_before(l, p) && !done_for_good(l, (enum role)r, i))
                 return true;
         }

@@ -2,28 +2,28 @@
 #include "plan/plan_internal.h"
 
 /* A pod that was told to go may be one too many; one that is counted is made again. */
-static bool stays(const struct job_status *st, const struct pod_facts *p)
+static bool stays(const struct job_status *st, const struct pod_info *p)
 {
     return !pod_terminating(p) || index_counts_get(&st->roles[p->role].again, p->index) > p->restarts;
 }
 
 /* As far as can be seen: up to the last pod, or service of a replica. */
-static void see_sizes(const struct job_view *v, const struct job_status *st, const struct observed *o,
+static void see_sizes(const struct job_spec *v, const struct job_status *st, const struct observed *o,
                       int ret[ROLE_COUNT])
 {
     for (size_t i = 0; i < o->npods; i++) {
-        const struct pod_facts *p = o->pods[i];
+        const struct pod_info *p = o->pods[i];
         if (str_eq(p->owner_uid, v->uid) && stays(st, p))
             ret[p->role] = MAX(ret[p->role], p->index + 1);
     }
     for (size_t i = 0; i < o->nservices; i++) {
-        const struct service_facts *s = o->services[i];
+        const struct service_info *s = o->services[i];
         if (str_eq(s->owner_uid, v->uid) && s->index >= 0 && !s->deleting)
             ret[s->role] = MAX(ret[s->role], s->index + 1);
     }
 }
 
-void plan_keep_size(struct job_view *v, const struct job_status *st, const struct observed *o)
+void plan_keep_size(struct job_spec *v, const struct job_status *st, const struct observed *o)
 {
     int seen[ROLE_COUNT] = { 0 }, any = 0;
 

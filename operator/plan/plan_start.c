@@ -9,7 +9,7 @@ static bool missing(const struct reconcile *l, enum role r, int i)
 }
 
 /* It works for another life of the job, or nobody knows for which: neither ours nor to be deleted. */
-static void left_behind(struct reconcile *l, const struct pod_facts *p)
+static void left_behind(struct reconcile *l, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s, which was made for another TrainJob of this name", p->name);
     auto_free char *more = xasprintf("kubectl delete pod %s -n %s removes it", p->name, l->v->ns);
@@ -19,7 +19,7 @@ static void left_behind(struct reconcile *l, const struct pod_facts *p)
     plan_set(l, COND_REPLICA_FAILURE, true, plan_reason(l, COND_REPLICA_FAILURE), note);
 }
 
-static void in_the_way(struct reconcile *l, const struct pod_facts *p)
+static void in_the_way(struct reconcile *l, const struct pod_info *p)
 {
     if (l->wait.reason != NULL)
         return;
@@ -38,7 +38,7 @@ static bool any_missing(struct reconcile *l)
     bool any = false;
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_facts *foreign = l->slots[r][i].foreign;
+            const struct pod_info *foreign = l->slots[r][i].foreign;
             if (!missing(l, (enum role)r, i))
                 continue;
             any |= foreign == NULL;
@@ -137,7 +137,7 @@ static void make_service(struct reconcile *l, enum role r, int i)
     if (s->service != NULL || reconcile_completed(l, r, i))
         return;
     if (s->foreign_service)
-        foreign_service(l, r, job_view_pod_name(l->v, r, i, name));
+        foreign_service(l, r, job_spec_pod_name(l->v, r, i, name));
     else
         plan_add(l, ACT_CREATE_SERVICE, r, i);
 }
@@ -173,13 +173,13 @@ static void make_pods(struct reconcile *l)
         str_fmt(l->st->spec_hash, sizeof(l->st->spec_hash), "%s", l->v->spec_hash);
 }
 
-bool plan_is_core(const struct job_view *v, enum role r, int index)
+bool plan_is_core(const struct job_spec *v, enum role r, int index)
 {
     bool any = v->roles[ROLE_PS].replicas > 0 || v->roles[ROLE_CHIEF].replicas > 0;
-    return r == ROLE_PS || (any && r == job_view_leader(v) && index == 0);
+    return r == ROLE_PS || (any && r == job_spec_leader(v) && index == 0);
 }
 
-bool plan_core_comes_first(const struct job_view *v, const struct pod_facts *const *pods, size_t npods,
+bool plan_core_comes_first(const struct job_spec *v, const struct pod_info *const *pods, size_t npods,
                            const struct action *actions, size_t nactions)
 {
     for (size_t i = 0; i < nactions; i++)
@@ -196,7 +196,7 @@ static void make(struct reconcile *l)
     bool pods = any_missing(l);
     if (pods && !claims_are_known(l))
         return;
-    bool config = l->k->own_processes && (l->v->has_model || job_view_replicas(l->v) > 1);
+    bool config = l->k->own_processes && (l->v->has_model || job_spec_replicas(l->v) > 1);
     if (config && !l->o->config_ensured && !l->refused)
         plan_add(l, ACT_ENSURE_CONFIG, ROLE_COUNT, -1);
     if (l->s->network_policy && l->k->own_processes && !l->o->policy_ensured)
@@ -217,12 +217,12 @@ static bool too_much(const struct reconcile *l, enum role r, int index)
 static void scale_down(struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (too_much(l, p->role, p->index) && reconcile_ours(l, p) && !p->creating && !pod_terminating(p))
             plan_delete(l, p, -1);
     }
     for (size_t i = 0; i < l->o->nservices; i++) {
-        const struct service_facts *s = l->o->services[i];
+        const struct service_info *s = l->o->services[i];
         if (s->index >= 0 && too_much(l, s->role, s->index) && reconcile_our_service(l, s) && !s->creating &&
             !s->deleting)
             plan_delete_service(l, s);
@@ -234,12 +234,12 @@ static void scale_down(struct reconcile *l)
 /* The job runs without it, so this is no ReplicaFailure. */
 static void tell_of_board(struct reconcile *l)
 {
-    const struct refusal *f = l->o->board_refused;
-    if (!l->v->tensorboard || l->o->board_ensured) {
-        job_status_drop(l->st, COND_BOARD_FAILURE);
+    const struct refusal *f = l->o->tensorboard_refused;
+    if (!l->v->tensorboard || l->o->tensorboard_ensured) {
+        job_status_drop(l->st, COND_TENSORBOARD_FAILURE);
     } else if (f != NULL) {
         auto_free char *text = xasprintf("%s: %s", f->what, f->words);
-        plan_set(l, COND_BOARD_FAILURE, true, plan_reason(l, COND_BOARD_FAILURE), text);
+        plan_set(l, COND_TENSORBOARD_FAILURE, true, plan_reason(l, COND_TENSORBOARD_FAILURE), text);
     }
 }
 
@@ -248,13 +248,13 @@ void plan_tensorboard(struct reconcile *l)
     tell_of_board(l);
     if (!l->v->tensorboard) {
         if (l->v->invalid == NULL &&
-            (l->o->board_ensured || l->o->board_found)) /* else the spec says nothing about it */
-            plan_add(l, ACT_DELETE_BOARD, ROLE_COUNT, -1);
+            (l->o->tensorboard_ensured || l->o->tensorboard_found)) /* else the spec says nothing about it */
+            plan_add(l, ACT_DELETE_TENSORBOARD, ROLE_COUNT, -1);
         return;
     }
-    if (l->v->invalid != NULL || l->o->claims_fault != NULL || l->o->board_ensured || !claims_are_known(l))
+    if (l->v->invalid != NULL || l->o->claims_fault != NULL || l->o->tensorboard_ensured || !claims_are_known(l))
         return;
-    plan_add(l, ACT_ENSURE_BOARD, ROLE_COUNT, -1);
+    plan_add(l, ACT_ENSURE_TENSORBOARD, ROLE_COUNT, -1);
 }
 
 static bool asks_for_claims(const struct reconcile *l)

@@ -78,7 +78,7 @@ static const struct {
     { "SchedulingGated", "SchedulingGated" },
 };
 
-static const char *stuck_name(const struct pod_facts *p)
+static const char *stuck_name(const struct pod_info *p)
 {
     for (size_t i = 0; p->reason != NULL && i < COUNT_OF(STUCK); i++)
         if (str_eq(p->reason, STUCK[i].reason))
@@ -87,7 +87,7 @@ static const char *stuck_name(const struct pod_facts *p)
 }
 
 /* A TFJob has training-operator's sentences. */
-static char *stuck_note(const struct reconcile *l, const struct pod_facts *p, const char *name)
+static char *stuck_note(const struct reconcile *l, const struct pod_info *p, const char *name)
 {
     bool scheduling = str_eq(name, "Unschedulable") || str_eq(name, "SchedulingGated");
     const char *words = p->message != NULL ? p->message : p->reason;
@@ -98,19 +98,19 @@ static char *stuck_note(const struct reconcile *l, const struct pod_facts *p, co
     return xasprintf("Error pod %s container %s waiting message: %s", p->name, l->k->container, words);
 }
 
-static void stuck(struct reconcile *l, const struct pod_facts *p, const char *name)
+static void stuck(struct reconcile *l, const struct pod_info *p, const char *name)
 {
     auto_free char *key = xasprintf("%s: %s", p->name, name);
     auto_free char *note = stuck_note(l, p, name);
     plan_wait(l, name, p->role, key, p->message, note);
 }
 
-static bool is_stuck(const struct pod_facts *p)
+static bool is_stuck(const struct pod_info *p)
 {
     return p != NULL && !pod_terminating(p) && !pod_ended(p) && stuck_name(p) != NULL;
 }
 
-static bool told(const char *before, const struct pod_facts *p)
+static bool told(const char *before, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s: %s", p->name, stuck_name(p));
     return before != NULL && str_starts(before, key);
@@ -119,11 +119,11 @@ static bool told(const char *before, const struct pod_facts *p)
 /* The one that was spoken of, while that is so; else the first. */
 void plan_detect_waiting(struct reconcile *l)
 {
-    const struct pod_facts *one = NULL;
+    const struct pod_info *one = NULL;
     const char *before = told_before(l);
     for (int o = 0; o < ROLE_COUNT; o++)
         for (int i = 0; i < reconcile_replicas(l, PLAN_ROLES[o]); i++) {
-            const struct pod_facts *p = l->slots[PLAN_ROLES[o]][i].pod;
+            const struct pod_info *p = l->slots[PLAN_ROLES[o]][i].pod;
             if (is_stuck(p) && (one == NULL || told(before, p)))
                 one = p;
         }
@@ -142,7 +142,7 @@ static bool leader_runs(const struct reconcile *l)
 }
 
 /* It runs, or has ended and is not made again. */
-static bool stays(const struct reconcile *l, enum role r, const struct pod_facts *p)
+static bool stays(const struct reconcile *l, enum role r, const struct pod_info *p)
 {
     if (p == NULL || pod_terminating(p))
         return false;
@@ -202,7 +202,7 @@ static void run_or_restart(struct reconcile *l)
     } else if (job_status_is(l->st, COND_RUNNING) && !runs &&
                missing >= 0) { /* not counted: it did not run at the last look */
         char name[128];
-        char *why = xasprintf("restarting %s: its pod is gone", job_view_pod_name(l->v, l->leader, missing, name));
+        char *why = xasprintf("restarting %s: its pod is gone", job_spec_pod_name(l->v, l->leader, missing, name));
         auto_free char *text = plan_restarting_text(l, l->leader, why);
         set_restarting(l, text);
     } else if (runs && (!job_status_is(l->st, COND_RESTARTING) || settled(l))) {
@@ -295,7 +295,7 @@ static int ready_of(const struct reconcile *l, enum role r)
 static const char *state_of(const struct reconcile *l)
 {
     for (size_t i = l->st->nconds; i-- > 0;)
-        if (l->st->conds[i].is_true && !condition_is_aside(l->st->conds[i].type))
+        if (l->st->conds[i].is_true && !condition_is_auxiliary(l->st->conds[i].type))
             return condition_name(l->st->conds[i].type);
     return condition_name(COND_CREATED);
 }
@@ -305,6 +305,6 @@ void plan_sum_up(struct reconcile *l)
     int ready = 0;
     for (int r = 0; r < ROLE_COUNT; r++)
         ready += ready_of(l, (enum role)r);
-    str_fmt(l->st->ready, sizeof(l->st->ready), "%d/%d", ready, job_view_replicas(l->v));
+    str_fmt(l->st->ready, sizeof(l->st->ready), "%d/%d", ready, job_spec_replicas(l->v));
     str_fmt(l->st->state, sizeof(l->st->state), "%s", state_of(l));
 }

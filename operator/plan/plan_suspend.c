@@ -3,7 +3,7 @@
 
 /* The leader saves a checkpoint first, which needs the ps; workers before ps. Who has not begun or has ended has no
  * part in it. */
-int plan_step(const struct reconcile *l, const struct pod_facts *p)
+int plan_step(const struct reconcile *l, const struct pod_info *p)
 {
     if (!l->own || pod_ended(p) || p->phase == POD_PENDING)
         return 0;
@@ -13,11 +13,11 @@ int plan_step(const struct reconcile *l, const struct pod_facts *p)
 }
 
 /* The replica that is waited for in that step, or NULL: all have left. */
-static const struct pod_facts *leave(struct reconcile *l, int step)
+static const struct pod_info *leave(struct reconcile *l, int step)
 {
-    const struct pod_facts *waited_for = NULL;
+    const struct pod_info *waited_for = NULL;
     for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_facts *p = l->o->pods[i];
+        const struct pod_info *p = l->o->pods[i];
         if (!reconcile_ours(l, p) || plan_step(l, p) != step || p->held_by != NULL)
             continue;
         if (!p->creating && !pod_terminating(p))
@@ -31,7 +31,7 @@ static const struct pod_facts *leave(struct reconcile *l, int step)
 static void drop_services(struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->nservices; i++) {
-        const struct service_facts *s = l->o->services[i];
+        const struct service_info *s = l->o->services[i];
         if (!s->creating && !s->deleting && reconcile_our_service(l, s))
             plan_delete_service(l, s);
     }
@@ -46,7 +46,7 @@ static void drop_group(struct reconcile *l)
 }
 
 /* The first pod that has left and whose object stays; NULL: none. */
-static const struct pod_facts *held(const struct reconcile *l)
+static const struct pod_info *held(const struct reconcile *l)
 {
     for (size_t i = 0; i < l->o->npods; i++)
         if (l->o->pods[i]->held_by != NULL && reconcile_ours(l, l->o->pods[i]))
@@ -54,7 +54,7 @@ static const struct pod_facts *held(const struct reconcile *l)
     return NULL;
 }
 
-static char *text_of(const struct reconcile *l, const struct pod_facts *waited_for, const struct pod_facts *kept)
+static char *text_of(const struct reconcile *l, const struct pod_info *waited_for, const struct pod_info *kept)
 {
     const char *kind = l->k->resource.kind, *name = l->v->name;
     if (kept != NULL)
@@ -87,14 +87,14 @@ static void tell(struct reconcile *l, const char *text)
 
 void plan_suspend(struct reconcile *l)
 {
-    const struct pod_facts *waited_for = NULL;
+    const struct pod_info *waited_for = NULL;
     for (int step = 0; step < 3 && waited_for == NULL; step++)
         waited_for = leave(l, step);
     if (waited_for == NULL || !l->own)
         drop_services(l);
     drop_group(l);
     plan_force(l);
-    const struct pod_facts *kept = waited_for == NULL ? held(l) : NULL;
+    const struct pod_info *kept = waited_for == NULL ? held(l) : NULL;
     const struct condition *before = job_status_find(l->was, COND_SUSPENDED);
     auto_free char *text = text_of(l, waited_for, kept);
     tell(l, text);

@@ -29,7 +29,7 @@ static void built(json_t *object)
     must(text.len > 1 && text.data[0] == '{');
 }
 
-static void build_all(const struct job_view *v, const struct claim_facts *claims)
+static void build_all(const struct job_spec *v, const struct claim_info *claims)
 {
     struct strlist none = { 0 };
     const struct build_settings settings[] = {
@@ -49,7 +49,7 @@ static void build_all(const struct job_view *v, const struct claim_facts *claims
           .scraper_namespaces = &none,
           .lost_after_s = 30 },
     };
-    json_auto_t *spec = job_view_spec(v);
+    json_auto_t *spec = job_spec_json(v);
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         const struct build_settings *s = &settings[i];
         for (int r = 0; r < ROLE_COUNT; r++)
@@ -74,7 +74,7 @@ static void build_all(const struct job_view *v, const struct claim_facts *claims
     built(build_adoption(v, "u", 1));
 }
 
-static void plan_all(const struct job_view *v, struct observed *o, const json_t *status)
+static void plan_all(const struct job_spec *v, struct observed *o, const json_t *status)
 {
     static const int64_t TIMES[] = { 1767225600000, 1767225601000, 1767225600000 + 86400000, INT64_C(253402300800000) };
     const struct plan_settings s = {
@@ -98,36 +98,36 @@ static void plan_all(const struct job_view *v, struct observed *o, const json_t 
 
 static void one(const struct job_kind *k, const json_t *job, const json_t *pods)
 {
-    AUTO_FINI(job_view) v = { 0 };
-    struct pod_facts facts[PODS_MAX];
-    const struct pod_facts *list[PODS_MAX];
-    struct claim_facts claims[CLAIMS_MAX] = { 0 };
+    AUTO_FINI(job_spec) v = { 0 };
+    struct pod_info facts[PODS_MAX];
+    const struct pod_info *list[PODS_MAX];
+    struct claim_info claims[CLAIMS_MAX] = { 0 };
     struct observed o = { .pods = list, .claims = claims };
     const json_t *pod;
     size_t i;
 
-    job_view_parse(k, job, CLEAN_NONE, &v);
+    job_spec_parse(k, job, CLEAN_NONE, &v);
     must(v.name != NULL && v.ns != NULL && v.uid != NULL && v.nclaims <= CLAIMS_MAX);
     json_array_foreach((json_t *)(uintptr_t)pods, i,
-                       pod) if (o.npods < PODS_MAX && pod_facts_parse(k, pod, &facts[o.npods]) == 0)
+                       pod) if (o.npods < PODS_MAX && pod_info_parse(k, pod, &facts[o.npods]) == 0)
     {
         list[o.npods] = &facts[o.npods];
         if (facts[o.npods].name != NULL)
             o.npods++;
         else
-            pod_facts_fini(&facts[o.npods]);
+            pod_info_fini(&facts[o.npods]);
     }
     for (i = 0; i < v.nclaims; i++)
-        claims[i] = (struct claim_facts){ .name = v.claims[i].name, .found = true, .read_write_once = true };
+        claims[i] = (struct claim_info){ .name = v.claims[i].name, .found = true, .read_write_once = true };
     plan_all(&v, &o, json_object_get(job, "status"));
     free(build_claims_fault(&v, claims, v.nclaims));
     if (v.invalid == NULL) {
         build_all(&v, claims);
-        job_view_shrink(&v);
+        job_spec_drop_model(&v);
         build_all(&v, NULL);
     }
     for (i = 0; i < o.npods; i++)
-        pod_facts_fini(&facts[i]);
+        pod_info_fini(&facts[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/progress.h"
+#include "control/training_progress.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,7 +14,7 @@ static void must(bool ok)
         abort();
 }
 
-static void heard(struct progress *p)
+static void heard(struct training_progress *p)
 {
     struct job_status was = { 0 }, is = { 0 };
     must(p->present && p->step >= 0 && p->epoch >= 0 && p->epochs >= 0 && p->last_checkpoint_step >= 0);
@@ -32,13 +32,13 @@ static void heard(struct progress *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    AUTO_FINI(progress) page = { 0 }, words = { 0 };
+    AUTO_FINI(training_progress) page = { 0 }, words = { 0 };
 
-    if (progress_parse((const char *)data, size, &page) == 0)
+    if (training_progress_parse((const char *)data, size, &page) == 0)
         heard(&page);
     json_auto_t *pod = json_pack("{s:{s:[{s:s,s:{s:{s:s%}}}]}}", "status", "containerStatuses", "name", "trainer",
                                  "state", "terminated", "message", (const char *)data, size);
-    if (pod != NULL && progress_of_pod(&KIND_TRAINJOB, pod, &words) == 0)
+    if (pod != NULL && training_progress_of_pod(&KIND_TRAINJOB, pod, &words) == 0)
         heard(&words);
     return 0;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/view.h"
+#include "api/job_spec.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -128,7 +128,7 @@ static void make(struct burst *b, const struct kube_resource *r, json_t *object)
 
 static void make_all(struct burst *b, const json_t *object)
 {
-    AUTO_FINI(job_view) v = { 0 };
+    AUTO_FINI(job_spec) v = { 0 };
     AUTO_FINI(strlist) none = { 0 };
     const struct build_settings s = { .trainer_image = "example/none",
                                       .pull_policy = "",
@@ -137,8 +137,8 @@ static void make_all(struct burst *b, const json_t *object)
                                       .gang_scheduler = "",
                                       .operator_ns = "default",
                                       .scraper_namespaces = &none };
-    job_view_parse(b->kind, object, CLEAN_NONE, &v);
-    json_auto_t *spec = job_view_spec(&v);
+    job_spec_parse(b->kind, object, CLEAN_NONE, &v);
+    json_auto_t *spec = job_spec_json(&v);
     if (!b->kind->service_per_replica) {
         static const struct kube_resource POLICIES = { "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy" };
         make(b, &POLICIES, build_network_policy(&v, &s));

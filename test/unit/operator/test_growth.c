@@ -2,11 +2,11 @@
  * not with the square of it: most of it is read in the thread that keeps the leadership. */
 #include "../growth.h"
 
-#include "api/facts.h"
-#include "api/status.h"
-#include "api/view.h"
+#include "api/job_spec.h"
+#include "api/job_status.h"
+#include "api/pod_info.h"
 #include "codec/json.h"
-#include "control/progress.h"
+#include "control/training_progress.h"
 #include "kube/config_parse.h"
 #include "kube/reflector_internal.h"
 
@@ -21,8 +21,8 @@ static json_t *object_of(const char *text, size_t len)
 static void view_of(const struct job_kind *k, const char *text, size_t len, bool valid)
 {
     json_auto_t *object = object_of(text, len);
-    AUTO_FINI(job_view) v = { 0 };
-    job_view_parse(k, object, CLEAN_NONE, &v);
+    AUTO_FINI(job_spec) v = { 0 };
+    job_spec_parse(k, object, CLEAN_NONE, &v);
     ck_assert_msg(valid == (v.invalid == NULL), "%s", v.invalid);
 }
 
@@ -115,9 +115,9 @@ static void status(size_t n, struct buf *out)
 static void read_pod(const char *text, size_t len)
 {
     json_auto_t *object = object_of(text, len);
-    struct pod_facts p;
-    ck_assert_int_eq(pod_facts_parse(&KIND_TRAINJOB, object, &p), 0);
-    pod_facts_fini(&p);
+    struct pod_info p;
+    ck_assert_int_eq(pod_info_parse(&KIND_TRAINJOB, object, &p), 0);
+    pod_info_fini(&p);
 }
 
 static void pod(size_t n, struct buf *out)
@@ -136,8 +136,8 @@ static void pod(size_t n, struct buf *out)
 
 static void read_progress(const char *text, size_t len)
 {
-    AUTO_FINI(progress) p = { 0 };
-    (void)!progress_parse(text, len, &p);
+    AUTO_FINI(training_progress) p = { 0 };
+    (void)!training_progress_parse(text, len, &p);
 }
 
 static void progress(size_t n, struct buf *out)

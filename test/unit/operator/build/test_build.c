@@ -17,11 +17,11 @@
 struct built {
     const char *path; /* of the case */
     json_t *options;
-    struct job_view view;
+    struct job_spec view;
     json_t *spec;
     struct build_settings settings;
     struct strlist scrapers, texts;
-    struct claim_facts claims[CLAIMS_MAX];
+    struct claim_info claims[CLAIMS_MAX];
     int restarts;
     struct buf warnings;
     size_t compared;
@@ -51,7 +51,7 @@ static void read_claims(struct built *b)
 {
     for (size_t i = 0; i < b->view.nclaims; i++) {
         const json_t *modes = json_object_get(option(b, "claims"), b->view.claims[i].name);
-        b->claims[i] = (struct claim_facts){
+        b->claims[i] = (struct claim_info){
             .name = b->view.claims[i].name,
             .found = modes != NULL,
             .read_write_many = is_listed(modes, "ReadWriteMany"),
@@ -71,10 +71,10 @@ static void open_case(const char *path, struct built *b)
 
     *b = (struct built){ .path = path, .warnings = BUF_INIT };
     b->options = file_exists(settings) ? api_load(settings) : json_object();
-    job_view_parse(str_eq(json_string_value(json_object_get(object, "kind")), "TFJob") ? &KIND_TFJOB : &KIND_TRAINJOB,
+    job_spec_parse(str_eq(json_string_value(json_object_get(object, "kind")), "TFJob") ? &KIND_TFJOB : &KIND_TRAINJOB,
                    object, CLEAN_NONE, &b->view);
     ck_assert_msg(b->view.invalid == NULL, "%s: %s", path, b->view.invalid);
-    b->spec = job_view_spec(&b->view);
+    b->spec = job_spec_json(&b->view);
     json_array_foreach(option(b, "scrapers"), i, v) strlist_add(&b->scrapers, json_string_value(v));
     read_claims(b);
     b->restarts = (int)json_integer_value(option(b, "restarts"));
@@ -96,7 +96,7 @@ static void close_case(struct built *b)
 {
     json_decref(b->options);
     json_decref(b->spec);
-    job_view_fini(&b->view);
+    job_spec_fini(&b->view);
     strlist_fini(&b->scrapers);
     strlist_fini(&b->texts);
     buf_fini(&b->warnings);
@@ -136,7 +136,7 @@ static void check_object(struct built *b, const char *what, json_t *object)
 
 static void check_replicas(struct built *b)
 {
-    const struct job_view *v = &b->view;
+    const struct job_spec *v = &b->view;
 
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < v->roles[r].replicas; i++) {
@@ -152,7 +152,7 @@ static void check_replicas(struct built *b)
 
 static void check_others(struct built *b)
 {
-    const struct job_view *v = &b->view;
+    const struct job_spec *v = &b->view;
     auto_free char *fault = build_claims_fault(v, b->claims, v->nclaims);
     json_t *config = build_config(v, b->spec, &b->settings);
 
@@ -255,9 +255,9 @@ START_TEST(pods_need_no_model)
 {
     struct built b;
     open_case(CASES "train_digits", &b);
-    job_view_shrink(&b.view);
+    job_spec_drop_model(&b.view);
     json_decref(b.spec);
-    b.spec = job_view_spec(&b.view);
+    b.spec = job_spec_json(&b.view);
     check_replicas(&b);
     ck_assert_ptr_null(build_config(&b.view, b.spec, &b.settings));
     close_case(&b);
@@ -469,7 +469,7 @@ START_TEST(a_job_is_built_in_no_time)
                 json_decref(build_service(&b.view, b.spec, (enum role)r, n));
             }
     us = (cpu_us() - start) / ROUNDS;
-    printf("test_build: the objects of a job of %d replicas take %.0f us\n", job_view_replicas(&b.view), us);
+    printf("test_build: the objects of a job of %d replicas take %.0f us\n", job_spec_replicas(&b.view), us);
     ck_assert_msg(us < LIMIT_US, "%.0f us", us);
     close_case(&b);
 }

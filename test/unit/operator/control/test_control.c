@@ -1206,7 +1206,7 @@ static bool board_failure_is_told(void *user)
 static bool board_failure_is_taken_back(void *user)
 {
     const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
-    return job_status_find(&r->status, COND_BOARD_FAILURE) == NULL && r->acked == NULL;
+    return job_status_find(&r->status, COND_TENSORBOARD_FAILURE) == NULL && r->acked == NULL;
 }
 
 /* Its service is refused at first: TensorBoard is there when both are. */
@@ -1227,7 +1227,7 @@ END_TEST
 static bool board_is_there(void *user)
 {
     const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
-    return r != NULL && r->board_ensured;
+    return r != NULL && r->tensorboard_ensured;
 }
 
 START_TEST(a_board_that_is_not_wanted_any_more_goes)
@@ -1390,7 +1390,7 @@ static bool t_has_progress(void *user)
 
 static bool t_has_worker_1(void *user)
 {
-    const struct pod_facts *p = record_pod(store_find(&((struct world *)user)->controller->store, "a/t"), "t-worker-1");
+    const struct pod_info *p = record_pod(store_find(&((struct world *)user)->controller->store, "a/t"), "t-worker-1");
     return p != NULL && str_eq(p->uid, "p-1");
 }
 

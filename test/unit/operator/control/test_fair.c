@@ -257,7 +257,7 @@ END_TEST
 START_TEST(ps_and_leader_come_before_workers)
 {
     static const struct {
-        struct role_view roles[ROLE_COUNT];
+        struct role_spec roles[ROLE_COUNT];
         enum role creating, to_create;
         int creating_index, to_create_index; /* -1: none */
         bool want;
@@ -274,11 +274,11 @@ START_TEST(ps_and_leader_come_before_workers)
         { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false }, /* none of them can do without the others */
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        struct job_view v = { .kind = &KIND_TFJOB };
+        struct job_spec v = { .kind = &KIND_TFJOB };
         memcpy(v.roles, CASES[i].roles, sizeof(v.roles));
-        struct pod_facts made = { .role = ROLE_PS, .index = 0 },
-                         making = { .role = CASES[i].creating, .index = CASES[i].creating_index, .creating = true };
-        const struct pod_facts *const pods[] = { &made, &making };
+        struct pod_info made = { .role = ROLE_PS, .index = 0 },
+                        making = { .role = CASES[i].creating, .index = CASES[i].creating_index, .creating = true };
+        const struct pod_info *const pods[] = { &made, &making };
         const struct action actions[] = {
             { .kind = ACT_CREATE_SERVICE, .role = ROLE_PS, .index = 0 },
             { .kind = ACT_DELETE_POD, .role = ROLE_PS, .index = 0 },

@@ -14,24 +14,24 @@ static void world_fini(struct world *w)
 }
 DEFINE_AUTO_FINI(world, world_fini);
 
-static struct pod_facts *pod(const char *name, const char *uid, int64_t version)
+static struct pod_info *pod(const char *name, const char *uid, int64_t version)
 {
-    struct pod_facts *p = xcalloc(1, sizeof(*p));
-    *p = (struct pod_facts){ .name = xstrdup(name),
-                             .uid = uid != NULL ? xstrdup(uid) : NULL,
-                             .version = version,
-                             .creating = uid == NULL,
-                             .owner_uid = xstrdup("1"),
-                             .exit_code = -1 };
+    struct pod_info *p = xcalloc(1, sizeof(*p));
+    *p = (struct pod_info){ .name = xstrdup(name),
+                            .uid = uid != NULL ? xstrdup(uid) : NULL,
+                            .version = version,
+                            .creating = uid == NULL,
+                            .owner_uid = xstrdup("1"),
+                            .exit_code = -1 };
     return p;
 }
-static struct service_facts *service(const char *name, const char *uid)
+static struct service_info *service(const char *name, const char *uid)
 {
-    struct service_facts *s = xcalloc(1, sizeof(*s));
-    *s = (struct service_facts){ .name = xstrdup(name),
-                                 .uid = uid != NULL ? xstrdup(uid) : NULL,
-                                 .creating = uid == NULL,
-                                 .owner_uid = xstrdup("1") };
+    struct service_info *s = xcalloc(1, sizeof(*s));
+    *s = (struct service_info){ .name = xstrdup(name),
+                                .uid = uid != NULL ? xstrdup(uid) : NULL,
+                                .creating = uid == NULL,
+                                .owner_uid = xstrdup("1") };
     return s;
 }
 

@@ -17,12 +17,12 @@
 enum { WORLD_MAX = 64 };
 
 struct world {
-    struct job_view view;
+    struct job_spec view;
     struct job_status status;
-    struct pod_facts pods[WORLD_MAX];
-    struct service_facts services[WORLD_MAX];
+    struct pod_info pods[WORLD_MAX];
+    struct service_info services[WORLD_MAX];
     size_t npods, nservices;
-    struct claim_facts claims[CLAIMS_MAX];
+    struct claim_info claims[CLAIMS_MAX];
     struct observed seen;
     struct refusal refused;
     struct plan_settings settings;
@@ -46,8 +46,8 @@ static inline const struct job_kind *world_kind(const json_t *job)
 
 static inline void world_job(struct world *w, const json_t *job)
 {
-    job_view_fini(&w->view);
-    job_view_parse(world_kind(job), job, CLEAN_NONE, &w->view);
+    job_spec_fini(&w->view);
+    job_spec_parse(world_kind(job), job, CLEAN_NONE, &w->view);
 }
 
 static inline void world_init(struct world *w, const json_t *job)
@@ -59,16 +59,16 @@ static inline void world_init(struct world *w, const json_t *job)
 static inline void world_fini(struct world *w)
 {
     for (size_t i = 0; i < w->npods; i++)
-        pod_facts_fini(&w->pods[i]);
+        pod_info_fini(&w->pods[i]);
     for (size_t i = 0; i < w->nservices; i++)
-        service_facts_fini(&w->services[i]);
+        service_info_fini(&w->services[i]);
     refusal_fini(&w->refused);
     job_status_fini(&w->status);
-    job_view_fini(&w->view);
+    job_spec_fini(&w->view);
 }
 DEFINE_AUTO_FINI(world, world_fini);
 
-static inline struct pod_facts *world_find(struct world *w, const char *name)
+static inline struct pod_info *world_find(struct world *w, const char *name)
 {
     for (size_t i = 0; i < w->npods; i++)
         if (str_eq(w->pods[i].name, name))
@@ -77,7 +77,7 @@ static inline struct pod_facts *world_find(struct world *w, const char *name)
 }
 
 /* The same; it must be there. */
-static inline struct pod_facts *world_pod(struct world *w, const char *name)
+static inline struct pod_info *world_pod(struct world *w, const char *name)
 {
     size_t i = 0;
     while (i < w->npods && !str_eq(w->pods[i].name, name))
@@ -87,49 +87,49 @@ static inline struct pod_facts *world_pod(struct world *w, const char *name)
 }
 
 /* A pod of that name, running and ours. */
-static inline struct pod_facts *world_add(struct world *w, const char *name)
+static inline struct pod_info *world_add(struct world *w, const char *name)
 {
     const char *dash = strrchr(name, '-'), *before = dash;
     ck_assert_msg(dash != NULL && w->npods < WORLD_MAX, "%s", name);
     while (before > name && before[-1] != '-')
         before--;
     auto_free char *role = xstrndup(before, (size_t)(dash - before));
-    struct pod_facts *p = &w->pods[w->npods++];
-    *p = (struct pod_facts){ .name = xstrdup(name),
-                             .uid = xasprintf("pod-%d", ++w->uids),
-                             .owner_uid = xstrdup(w->view.uid),
-                             .index = atoi(dash + 1),
-                             .phase = POD_RUNNING,
-                             .ready = true,
-                             .exit_code = -1,
-                             .node = xstrdup("node-1"),
-                             .ip = xstrdup("10.0.0.1") };
+    struct pod_info *p = &w->pods[w->npods++];
+    *p = (struct pod_info){ .name = xstrdup(name),
+                            .uid = xasprintf("pod-%d", ++w->uids),
+                            .owner_uid = xstrdup(w->view.uid),
+                            .index = atoi(dash + 1),
+                            .phase = POD_RUNNING,
+                            .ready = true,
+                            .exit_code = -1,
+                            .node = xstrdup("node-1"),
+                            .ip = xstrdup("10.0.0.1") };
     ck_assert_int_eq(role_parse(role, &p->role, NULL), 0);
     return p;
 }
 
-static inline void world_remove(struct world *w, struct pod_facts *p)
+static inline void world_remove(struct world *w, struct pod_info *p)
 {
-    pod_facts_fini(p);
+    pod_info_fini(p);
     *p = w->pods[--w->npods];
 }
 
-static inline struct service_facts *world_add_service(struct world *w, const char *name, enum role r, int index)
+static inline struct service_info *world_add_service(struct world *w, const char *name, enum role r, int index)
 {
     ck_assert_uint_lt(w->nservices, WORLD_MAX);
-    struct service_facts *s = &w->services[w->nservices++];
-    *s = (struct service_facts){ .name = xstrdup(name),
-                                 .uid = xasprintf("service-%d", ++w->uids),
-                                 .owner_uid = xstrdup(w->view.uid),
-                                 .role = r,
-                                 .index = index };
+    struct service_info *s = &w->services[w->nservices++];
+    *s = (struct service_info){ .name = xstrdup(name),
+                                .uid = xasprintf("service-%d", ++w->uids),
+                                .owner_uid = xstrdup(w->view.uid),
+                                .role = r,
+                                .index = index };
     return s;
 }
 
 static inline void world_look(struct world *w, const struct job_status *status, struct plan *ret)
 {
-    const struct pod_facts *pods[WORLD_MAX];
-    const struct service_facts *services[WORLD_MAX];
+    const struct pod_info *pods[WORLD_MAX];
+    const struct service_info *services[WORLD_MAX];
     struct observed o = w->seen;
 
     for (size_t i = 0; i < w->npods; i++)
@@ -159,10 +159,10 @@ static inline void world_keep_status(struct world *w, const struct job_status *i
 static inline void world_begin(struct world *w, const struct action *a)
 {
     char name[128];
-    struct pod_facts *p = a->name != NULL ? world_find(w, a->name) : NULL;
+    struct pod_info *p = a->name != NULL ? world_find(w, a->name) : NULL;
 
     if (a->kind == ACT_CREATE_POD) {
-        job_view_pod_name(&w->view, a->role, a->index, name);
+        job_spec_pod_name(&w->view, a->role, a->index, name);
         ck_assert_msg(world_find(w, name) == NULL, "%s is made though it is there", name);
         p = world_add(w, name);
         p->creating = true;
@@ -180,7 +180,7 @@ static inline void world_begin(struct world *w, const struct action *a)
             w->services[i].patching |= str_eq(w->services[i].uid, a->uid);
     } else if (a->kind == ACT_CREATE_SERVICE) {
         bool job = a->index < 0;
-        world_add_service(w, job ? w->view.name : job_view_pod_name(&w->view, a->role, a->index, name), a->role,
+        world_add_service(w, job ? w->view.name : job_spec_pod_name(&w->view, a->role, a->index, name), a->role,
                           a->index)
             ->creating = true;
     } else if (a->kind == ACT_DELETE_SERVICE) {
@@ -198,8 +198,10 @@ static inline void world_act(struct world *w, const struct plan *p)
         world_begin(w, &p->actions[i]);
         w->seen.config_ensured |= kind == ACT_ENSURE_CONFIG;
         w->seen.policy_ensured |= kind == ACT_ENSURE_POLICY;
-        w->seen.board_ensured = (w->seen.board_ensured || kind == ACT_ENSURE_BOARD) && kind != ACT_DELETE_BOARD;
-        w->seen.board_found = (w->seen.board_found || kind == ACT_ENSURE_BOARD) && kind != ACT_DELETE_BOARD;
+        w->seen.tensorboard_ensured =
+            (w->seen.tensorboard_ensured || kind == ACT_ENSURE_TENSORBOARD) && kind != ACT_DELETE_TENSORBOARD;
+        w->seen.tensorboard_found =
+            (w->seen.tensorboard_found || kind == ACT_ENSURE_TENSORBOARD) && kind != ACT_DELETE_TENSORBOARD;
         if (kind == ACT_ENSURE_GROUP)
             w->seen.group = GROUP_PENDING;
         if (kind == ACT_DELETE_GROUP)
@@ -226,7 +228,7 @@ static inline void world_settle(struct world *w)
         w->services[i].patching = false;
         if (!w->services[i].deleting)
             continue;
-        service_facts_fini(&w->services[i]);
+        service_info_fini(&w->services[i]);
         w->services[i] = w->services[--w->nservices];
     }
 }

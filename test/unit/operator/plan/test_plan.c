@@ -77,7 +77,7 @@ static enum pod_phase phase_at(const json_t *o, enum pod_phase fallback)
     return fallback;
 }
 
-static void change_pod(struct pod_facts *p, const json_t *o)
+static void change_pod(struct pod_info *p, const json_t *o)
 {
     p->phase = phase_at(o, p->phase);
     p->ready = flag_at(o, "ready", p->phase == POD_RUNNING);
@@ -106,7 +106,7 @@ static void change_pods(struct world *w, const json_t *step)
     json_t *v;
     json_object_foreach(json_object_get(step, "pods"), name, v)
     {
-        struct pod_facts *p = world_find(w, name);
+        struct pod_info *p = world_find(w, name);
         if (json_is_null(v)) {
             ck_assert_msg(p != NULL, "%s is not there", name);
             world_remove(w, p);
@@ -124,9 +124,9 @@ static void change_objects(struct world *w, const json_t *step)
     json_t *v;
     json_array_foreach(json_object_get(step, "objects"), k, v)
     {
-        struct pod_facts facts;
-        ck_assert_int_eq(pod_facts_parse(w->view.kind, v, &facts), 0);
-        struct pod_facts *old = world_find(w, facts.name);
+        struct pod_info facts;
+        ck_assert_int_eq(pod_info_parse(w->view.kind, v, &facts), 0);
+        struct pod_info *old = world_find(w, facts.name);
         if (old != NULL)
             world_remove(w, old);
         ck_assert_uint_lt(w->npods, WORLD_MAX);
@@ -145,12 +145,12 @@ static void change_services(struct world *w, const json_t *names, const char *ow
         int index = -1;
         for (int i = 0; i < ROLE_COUNT * WORLD_MAX; i++) {
             char right[128];
-            if (str_eq(job_view_pod_name(&w->view, (enum role)(i % ROLE_COUNT), i / ROLE_COUNT, right), name)) {
+            if (str_eq(job_spec_pod_name(&w->view, (enum role)(i % ROLE_COUNT), i / ROLE_COUNT, right), name)) {
                 r = (enum role)(i % ROLE_COUNT);
                 index = i / ROLE_COUNT;
             }
         }
-        struct service_facts *s = world_add_service(w, name, r, index);
+        struct service_info *s = world_add_service(w, name, r, index);
         free(s->owner_uid);
         s->owner_uid = owner != NULL ? xstrdup(owner) : NULL;
         s->labelled = true;
@@ -162,8 +162,9 @@ static void change_progress(struct world *w, const json_t *step)
     const json_t *v = json_object_get(step, "progress");
     if (v == NULL)
         return;
-    w->seen.progress =
-        (struct progress){ .present = true, .step = number_at(v, "step", 0), .epoch = number_at(v, "epoch", 0) };
+    w->seen.progress = (struct training_progress){ .present = true,
+                                                   .step = number_at(v, "step", 0),
+                                                   .epoch = number_at(v, "epoch", 0) };
     str_fmt(w->seen.progress.loss, sizeof(w->seen.progress.loss), "%s",
             text_at(v, "loss") != NULL ? text_at(v, "loss") : "");
     w->seen.progress_ms = w->now;
@@ -191,7 +192,7 @@ static void change_settings(struct world *w, const json_t *v)
  * and all pods with it. The one that is named is told. */
 static void refuse_pod(struct world *w, const char *name)
 {
-    struct pod_facts *p = world_pod(w, name);
+    struct pod_info *p = world_pod(w, name);
     ck_assert_msg(p->creating, "%s is not being made", name);
     world_remove(w, p);
 }
@@ -212,7 +213,7 @@ static void refuse(struct world *w, const json_t *v)
                                    .what = xasprintf("%s %s", pod != NULL ? "pod" : "ConfigMap", name),
                                    .words = xstrdup(text_at(v, "words")) };
     if (pod != NULL) {
-        const struct pod_facts *p = world_pod(w, pod);
+        const struct pod_info *p = world_pod(w, pod);
         w->refused.kind = ACT_CREATE_POD;
         w->refused.role = p->role;
         w->refused.index = p->index;
@@ -225,7 +226,7 @@ static void refuse(struct world *w, const json_t *v)
 }
 
 /* true: it is there; false: it is not; a number: the status of the answer */
-static void set_claim(struct claim_facts *f, const json_t *v)
+static void set_claim(struct claim_info *f, const json_t *v)
 {
     f->found = json_is_true(v);
     f->refused = (int)json_integer_value(v);
@@ -273,9 +274,9 @@ static void happen(struct world *w, json_t *job, const json_t *step)
         set_claim(&w->claims[i], json_object_get(claims, w->view.claims[i].name));
     w->seen.config_ensured = flag_at(step, "configThere", w->seen.config_ensured);
     w->seen.policy_ensured = flag_at(step, "policyThere", w->seen.policy_ensured);
-    w->seen.board_found = flag_at(step, "boardFound", w->seen.board_found);
+    w->seen.tensorboard_found = flag_at(step, "boardFound", w->seen.tensorboard_found);
     if (flag_at(step, "operatorRestarted", false))
-        w->seen.config_ensured = w->seen.policy_ensured = w->seen.board_ensured = false;
+        w->seen.config_ensured = w->seen.policy_ensured = w->seen.tensorboard_ensured = false;
 }
 
 /* ---- what was decided, as text ---- */
@@ -283,13 +284,13 @@ static void happen(struct world *w, json_t *job, const json_t *step)
 static void action_text(const struct world *w, const struct action *a, struct buf *out)
 {
     static const char *const NAMES[] = {
-        [ACT_GET_CLAIMS] = "look up claims",   [ACT_ENSURE_CONFIG] = "ensure config",
-        [ACT_ENSURE_POLICY] = "ensure policy", [ACT_ENSURE_GROUP] = "ensure group",
-        [ACT_DELETE_GROUP] = "delete group",   [ACT_ENSURE_BOARD] = "ensure board",
-        [ACT_DELETE_BOARD] = "delete board",   [ACT_CREATE_SERVICE] = "create service",
-        [ACT_CREATE_POD] = "create pod",       [ACT_DELETE_SERVICE] = "delete service",
-        [ACT_DELETE_POD] = "delete pod",       [ACT_ADOPT_POD] = "adopt pod",
-        [ACT_ADOPT_SERVICE] = "adopt service", [ACT_LABEL_POD] = "label pod",
+        [ACT_GET_CLAIMS] = "look up claims",       [ACT_ENSURE_CONFIG] = "ensure config",
+        [ACT_ENSURE_POLICY] = "ensure policy",     [ACT_ENSURE_GROUP] = "ensure group",
+        [ACT_DELETE_GROUP] = "delete group",       [ACT_ENSURE_TENSORBOARD] = "ensure board",
+        [ACT_DELETE_TENSORBOARD] = "delete board", [ACT_CREATE_SERVICE] = "create service",
+        [ACT_CREATE_POD] = "create pod",           [ACT_DELETE_SERVICE] = "delete service",
+        [ACT_DELETE_POD] = "delete pod",           [ACT_ADOPT_POD] = "adopt pod",
+        [ACT_ADOPT_SERVICE] = "adopt service",     [ACT_LABEL_POD] = "label pod",
         [ACT_DELETE_JOB] = "delete job",
     };
     char name[128];
@@ -297,7 +298,7 @@ static void action_text(const struct world *w, const struct action *a, struct bu
     if (a->name != NULL)
         buf_printf(out, " %s", a->name);
     else if (a->kind == ACT_CREATE_POD || a->kind == ACT_CREATE_SERVICE)
-        buf_printf(out, " %s", a->index < 0 ? w->view.name : job_view_pod_name(&w->view, a->role, a->index, name));
+        buf_printf(out, " %s", a->index < 0 ? w->view.name : job_spec_pod_name(&w->view, a->role, a->index, name));
     if (a->kind == ACT_CREATE_POD && a->restarts > 0)
         buf_printf(out, " restarts %d", a->restarts);
     if (a->kind == ACT_DELETE_POD && a->grace_s == 0)

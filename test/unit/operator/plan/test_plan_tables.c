@@ -110,7 +110,7 @@ static void set_phases(struct world *w, enum role r, struct count c, bool succee
     for (int i = 0; i < n; i++) {
         char name[128];
         int at = succeeded_first ? i : n - 1 - i;
-        struct pod_facts *p = world_pod(w, job_view_pod_name(&w->view, r, at, name));
+        struct pod_info *p = world_pod(w, job_spec_pod_name(&w->view, r, at, name));
         p->phase = i < c.succeeded ? POD_SUCCEEDED : i < c.succeeded + c.active ? POD_RUNNING : POD_FAILED;
         p->exit_code = p->phase == POD_SUCCEEDED ? 0 : p->phase == POD_FAILED ? 1 : -1;
         p->ready = p->phase == POD_RUNNING;
@@ -167,7 +167,7 @@ static enum outcome outcome_of(const struct world *w)
     return job_status_is(&w->status, COND_RESTARTING) ? RESTARTS : RUNS;
 }
 
-static void end_pod(struct pod_facts *p, int code, int64_t now)
+static void end_pod(struct pod_info *p, int code, int64_t now)
 {
     p->phase = code == 0 ? POD_SUCCEEDED : POD_FAILED;
     p->ready = false;
@@ -186,7 +186,7 @@ static void try_end(bool tf, const char *policy, int code, enum role r)
 
     start(&w, job);
     int index = r == ROLE_WORKER ? 1 : 0;
-    job_view_pod_name(&w.view, r, index, name);
+    job_spec_pod_name(&w.view, r, index, name);
     end_pod(world_pod(&w, name), code, w.now);
     reconcile_and_act(&w, what);
     ck_assert_msg(outcome_of(&w) == want, "%s: %s", what, w.status.state);
@@ -226,7 +226,7 @@ static void end_job(struct world *w, const char *ending)
         world_pod(w, "j-worker-0")->container_restarts = 5;
 }
 
-static bool cleaned(const char *clean, const struct pod_facts *p)
+static bool cleaned(const char *clean, const struct pod_info *p)
 {
     bool ended = p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
     return str_eq(clean, "All") || (str_eq(clean, "Running") && !ended);
@@ -249,7 +249,7 @@ static void try_clean(const char *clean, const char *ending)
     for (size_t i = 0; i < w.npods; i++)
         ck_assert_msg(w.pods[i].deleting == cleaned(clean, &w.pods[i]), "%s: %s", what, w.pods[i].name);
     for (size_t i = 0; i < w.nservices; i++) {
-        struct pod_facts *p = world_find(&w, w.services[i].name);
+        struct pod_info *p = world_find(&w, w.services[i].name);
         ck_assert_msg(w.services[i].deleting == (p != NULL && p->deleting), "%s: service %s", what, w.services[i].name);
     }
     world_settle(&w);

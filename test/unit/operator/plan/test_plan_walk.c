@@ -69,7 +69,7 @@ static void change(struct walk *k, const char *text)
 
 /* ---- what may happen ---- */
 
-static void end_pod(struct walk *k, struct pod_facts *p, int code)
+static void end_pod(struct walk *k, struct pod_info *p, int code)
 {
     p->phase = code == 0 ? POD_SUCCEEDED : POD_FAILED;
     p->exit_code = code;
@@ -79,7 +79,7 @@ static void end_pod(struct walk *k, struct pod_facts *p, int code)
 }
 
 /* As the controller has it: the first that is refused is told until it is made. */
-static void refuse(struct walk *k, struct pod_facts *p)
+static void refuse(struct walk *k, struct pod_info *p)
 {
     struct refusal *f = &k->w.refused;
     if (f->name == NULL)
@@ -92,14 +92,14 @@ static void refuse(struct walk *k, struct pod_facts *p)
     world_remove(&k->w, p);
 }
 
-static void take(struct walk *k, struct pod_facts *p)
+static void take(struct walk *k, struct pod_info *p)
 {
     p->creating = false;
     if (str_eq(k->w.refused.name, p->name))
         refusal_fini(&k->w.refused);
 }
 
-static void befall_pod(struct walk *k, struct pod_facts *p, size_t i)
+static void befall_pod(struct walk *k, struct pod_info *p, size_t i)
 {
     static const int CODES[] = { 138, 138, 143, 137, 130, 255, 0, 1 };
     if (p->creating && draw(k, 10) == 0) {
@@ -130,7 +130,7 @@ static void befall_services(struct walk *k)
         k->w.services[i].creating = false;
         if (!k->w.services[i].deleting && draw(k, 20) > 0)
             continue;
-        service_facts_fini(&k->w.services[i]);
+        service_info_fini(&k->w.services[i]);
         k->w.services[i] = k->w.services[--k->w.nservices];
     }
 }
@@ -204,7 +204,7 @@ static int64_t restarts_of(const struct job_status *s)
 static void check_meets_no_old_one(const struct walk *k, const struct action *a, const struct job_status *s)
 {
     for (size_t i = 0; i < k->w.npods && k->w.view.scope == SCOPE_JOB && a->role != ROLE_EVALUATOR; i++) {
-        const struct pod_facts *p = &k->w.pods[i];
+        const struct pod_info *p = &k->w.pods[i];
         bool wanted =
             p->index < k->w.view.roles[p->role].replicas && !index_set_has(&s->roles[p->role].completed, p->index);
         ck_assert_msg(!wanted || p->role == ROLE_EVALUATOR ||
@@ -268,7 +268,7 @@ static void be_kind(struct walk *k)
 {
     world_settle(&k->w);
     for (size_t i = k->w.npods; i-- > 0;) {
-        struct pod_facts *p = &k->w.pods[i];
+        struct pod_info *p = &k->w.pods[i];
         if (p->gone_by_ms > 0) {
             world_remove(&k->w, p);
         } else if (p->phase == POD_PENDING) {

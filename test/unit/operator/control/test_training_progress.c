@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/progress.h"
+#include "control/training_progress.h"
 
 /* What a page says, as "STEP EPOCH/EPOCHS CHECKPOINT LOSS RATE METRICS"; NULL: it is refused. */
 static const struct {
@@ -32,9 +32,9 @@ static const struct {
 };
 START_TEST(a_page_is_read_with_distrust)
 {
-    AUTO_FINI(progress) p = { 0 };
+    AUTO_FINI(training_progress) p = { 0 };
     const char *page = PAGES[_i].page;
-    int got = progress_parse(page, strlen(page), &p);
+    int got = training_progress_parse(page, strlen(page), &p);
     if (PAGES[_i].heard == NULL) {
         ck_assert_msg(got < 0, "%s", page);
         return;
@@ -60,8 +60,8 @@ static const struct {
 };
 START_TEST(how_far_a_job_is_has_bounds)
 {
-    AUTO_FINI(progress) p = { 0 };
-    ck_assert_int_eq(progress_parse(HOW_FAR[_i].page, strlen(HOW_FAR[_i].page), &p), 0);
+    AUTO_FINI(training_progress) p = { 0 };
+    ck_assert_int_eq(training_progress_parse(HOW_FAR[_i].page, strlen(HOW_FAR[_i].page), &p), 0);
     ck_assert_int_eq(p.percent, HOW_FAR[_i].percent);
     ck_assert_int_eq(p.remaining_s, HOW_FAR[_i].remaining_s);
 }
@@ -69,29 +69,29 @@ END_TEST
 
 START_TEST(a_long_or_deep_page_is_refused)
 {
-    AUTO_FINI(progress) p = { 0 };
+    AUTO_FINI(training_progress) p = { 0 };
     AUTO_FINI(buf) deep = BUF_INIT, wide = BUF_INIT;
     buf_str(&deep, "{\"step\":1,\"metrics\":");
     for (int i = 0; i < 30000; i++)
         buf_char(&deep, '[');
-    ck_assert_int_lt(progress_parse(deep.data, deep.len, &p), 0);
+    ck_assert_int_lt(training_progress_parse(deep.data, deep.len, &p), 0);
     buf_str(&wide, "{\"step\":1,\"x\":\"");
     for (int i = 0; i < PROGRESS_MAX; i++)
         buf_char(&wide, 'x');
     buf_str(&wide, "\"}");
-    ck_assert_int_lt(progress_parse(wide.data, wide.len, &p), 0);
+    ck_assert_int_lt(training_progress_parse(wide.data, wide.len, &p), 0);
 }
 END_TEST
 
 START_TEST(many_metrics_are_cut)
 {
-    AUTO_FINI(progress) p = { 0 };
+    AUTO_FINI(training_progress) p = { 0 };
     AUTO_FINI(buf) page = BUF_INIT;
     buf_str(&page, "{\"step\":1,\"metrics\":{\"m\":0");
     for (int i = 0; i < 1000; i++)
         buf_printf(&page, ",\"m%d\":%d", i, i);
     buf_str(&page, "}}");
-    ck_assert_int_eq(progress_parse(page.data, page.len, &p), 0);
+    ck_assert_int_eq(training_progress_parse(page.data, page.len, &p), 0);
     json_auto_t *metrics = json_loads(p.metrics, 0, NULL);
     ck_assert_uint_eq(json_object_size(metrics), 32);
 }
@@ -122,10 +122,10 @@ START_TEST(a_pod_leaves_its_last_words)
         { "{}", -1 },
     };
     for (size_t i = 0; i < COUNT_OF(PODS); i++) {
-        AUTO_FINI(progress) p = { 0 };
+        AUTO_FINI(training_progress) p = { 0 };
         json_auto_t *pod = json_loads(PODS[i].pod, 0, NULL);
         ck_assert_ptr_nonnull(pod);
-        int got = progress_of_pod(&KIND_TRAINJOB, pod, &p);
+        int got = training_progress_of_pod(&KIND_TRAINJOB, pod, &p);
         ck_assert_msg(got < 0 ? PODS[i].step < 0 : p.step == PODS[i].step, "%s", PODS[i].pod);
     }
 }

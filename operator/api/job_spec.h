@@ -1,14 +1,14 @@
-/* view - the facts of a TrainJob or TFJob the operator decides by, with defaults filled in.
+/* job_spec - what the operator keeps of the spec of a TrainJob or TFJob, with defaults filled in.
  *
- * The whole spec (templates, model) is kept as compressed text (view_spec()); once the replicas' job file exists the
- * model is left out of it (view_shrink()).
+ * The whole spec (templates, model) is kept as deflated text (job_spec_json()). Once the replicas' job file exists, the
+ * model is left out of it (job_spec_drop_model()).
  */
-#ifndef TRAINYARD_API_VIEW_H
-#define TRAINYARD_API_VIEW_H
+#ifndef TRAINYARD_API_JOB_SPEC_H
+#define TRAINYARD_API_JOB_SPEC_H
 
 #include "api/kind.h"
 
-struct role_view {
+struct role_spec {
     bool present; /* a TrainJob without replicaSpecs is one process: it has one worker */
     int replicas; /* 0 when not present */
     enum restart_policy restart;
@@ -16,26 +16,26 @@ struct role_view {
     int grace_s; /* terminationGracePeriodSeconds of the template; -1: not given */
 };
 
-struct gang_view {                /* runPolicy.schedulingPolicy */
+struct gang_spec {                /* runPolicy.schedulingPolicy */
     int min_available;            /* 0: all replicas */
     char *queue, *priority_class; /* owned, may be NULL */
     int timeout_s;                /* 0: none */
 };
 
-struct claim_view { /* a PersistentVolumeClaim that replicas mount */
+struct claim_spec { /* a PersistentVolumeClaim that replicas mount */
     char *name;
     bool chief,
         workers; /* who mounts it (chief: also evaluator and TensorBoard; without one its part is the workers') */
 };
 enum { CLAIMS_MAX = 8 };
 
-struct job_view {
+struct job_spec {
     const struct job_kind *kind;
     char *ns, *name, *uid;
     int64_t generation, created_ms;
     bool deleting;  /* deletionTimestamp is set */
     bool has_model; /* TrainJob with spec.model: our binaries train it */
-    struct role_view roles[ROLE_COUNT];
+    struct role_spec roles[ROLE_COUNT];
     bool too_large;           /* its replicas cannot be told of each other */
     int accepted[ROLE_COUNT]; /* with too_large: replicas before that, -1: not known */
     bool master;              /* the chief is spelled Master */
@@ -47,16 +47,16 @@ struct job_view {
     int64_t ttl_s, deadline_s, backoff_limit, stall_s; /* -1: none */
     enum stall_policy stall;
     enum restart_scope scope; /* SCOPE_JOB: of a TrainJob only */
-    struct gang_view gang;
+    struct gang_spec gang;
     bool tensorboard;
-    struct claim_view *claims; /* at most CLAIMS_MAX; owned */
+    struct claim_spec *claims; /* at most CLAIMS_MAX; owned */
     size_t nclaims;
     char spec_hash[20]; /* of the meaning of model, compile, data, fit, strategy, checkpoint, summaries (job_meaning());
                            "" without model */
     char *invalid;      /* why this spec cannot be run, in words for people; NULL: it can. Owned */
-    void *packed;       /* spec and what pods take over of metadata, deflated; owned */
-    uint32_t packed_len, spec_len;
-    bool whole; /* nothing was left out of packed: job_view_shrink() was not called */
+    void *deflated;     /* spec and what pods take over of metadata, deflated; owned */
+    uint32_t deflated_len, spec_len;
+    bool whole; /* nothing was left out of deflated: job_spec_drop_model() was not called */
 };
 
 /* Reads an object of the API server. Never fails: what is wrong with the spec is in `invalid` ("spec.compile.optimizer:
@@ -65,25 +65,25 @@ struct job_view {
  * controller's, is not judged. A kerasFile is not judged, for it lies on a volume that only the replicas see.
  * default_clean: of TFJobs, by flag. Costs some 100 us for a model of four layers; a caller skips it while generation
  * and deletionTimestamp are as before. */
-void job_view_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
-                    struct job_view *ret);
-void job_view_fini(struct job_view *v);
-DEFINE_AUTO_FINI(job_view, job_view_fini);
+void job_spec_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
+                    struct job_spec *ret);
+void job_spec_fini(struct job_spec *v);
+DEFINE_AUTO_FINI(job_spec, job_spec_fini);
 /* {"metadata": {name, namespace, uid, annotations, labels}, "spec": {...}}: a new reference, unpacked anew at each call
- * (some 20 us a kB). Keys of roles are in CamelCase, as job_view_role_key() gives them. kubectl's note of what was last
+ * (some 20 us a kB). Keys of roles are in CamelCase, as job_spec_role_key() gives them. kubectl's note of what was last
  * applied is left out. */
-json_t *job_view_spec(const struct job_view *v);
+json_t *job_spec_json(const struct job_spec *v);
 /* Packs the spec again without model, compile and data; nothing happens to a spec that has none or was shrunk before.
  */
-void job_view_shrink(struct job_view *v);
+void job_spec_drop_model(struct job_spec *v);
 
-int job_view_replicas(const struct job_view *v); /* of all roles */
+int job_spec_replicas(const struct job_spec *v); /* of all roles */
 /* The role whose end decides: chief when there is one, else worker. */
-enum role job_view_leader(const struct job_view *v);
+enum role job_spec_leader(const struct job_spec *v);
 /* "chief", or "master" when it is spelled so; TFJob spelling "Chief", "Master", "PS". */
-const char *job_view_role(const struct job_view *v, enum role r);
-const char *job_view_role_key(const struct job_view *v, enum role r);
+const char *job_spec_role_name(const struct job_spec *v, enum role r);
+const char *job_spec_role_key(const struct job_spec *v, enum role r);
 /* "digits-worker-3": the pod's name, and the service's of a TFJob. */
-const char *job_view_pod_name(const struct job_view *v, enum role r, int index, char out[128]);
+const char *job_spec_pod_name(const struct job_spec *v, enum role r, int index, char out[128]);
 
 #endif

@@ -1,20 +1,20 @@
 /* Views of jobs: test/data/api/view/valid/<case>/{input.yaml,expected.json}, invalid/<case>/{input.yaml,error}. */
 #include "operator/api_case.h"
 
-#include "api/pack.h"
-#include "api/view.h"
+#include "api/deflate.h"
+#include "api/job_spec.h"
 
 #define MNIST    API_CASES "view/valid/train_mnist/input.yaml"
 #define ANY_CASE API_CASES "view/valid/tf_keys_of_any_case/input.yaml"
 #define AS_KEPT  API_CASES "view/valid/train_as_the_server_keeps_it/input.yaml"
 
-static void parse(const json_t *object, struct job_view *ret)
+static void parse(const json_t *object, struct job_spec *ret)
 {
     bool tf = str_eq(json_string_value(json_object_get(object, "kind")), "TFJob");
-    job_view_parse(tf ? &KIND_TFJOB : &KIND_TRAINJOB, object, CLEAN_NONE, ret);
+    job_spec_parse(tf ? &KIND_TFJOB : &KIND_TRAINJOB, object, CLEAN_NONE, ret);
 }
 
-static void load(const char *path, struct job_view *ret)
+static void load(const char *path, struct job_spec *ret)
 {
     json_auto_t *object = api_load(path);
     parse(object, ret); /* the object goes before the view */
@@ -22,24 +22,24 @@ static void load(const char *path, struct job_view *ret)
 
 /* ---- a view as JSON ---- */
 
-static json_t *roles_json(const struct job_view *v)
+static json_t *roles_json(const struct job_spec *v)
 {
     json_t *roles = json_object();
     char name[128];
 
     for (int r = 0; r < ROLE_COUNT; r++) {
-        const struct role_view *one = &v->roles[r];
+        const struct role_spec *one = &v->roles[r];
         if (one->present)
-            json_object_set_new(roles, job_view_role_key(v, (enum role)r),
+            json_object_set_new(roles, job_spec_role_key(v, (enum role)r),
                                 json_pack("[i, s, i, i, s]", one->replicas, restart_policy_name(one->restart),
-                                          one->port, one->grace_s, job_view_pod_name(v, (enum role)r, 0, name)));
+                                          one->port, one->grace_s, job_spec_pod_name(v, (enum role)r, 0, name)));
         else
             ck_assert_int_eq(one->replicas, 0);
     }
     return roles;
 }
 
-static json_t *claims_json(const struct job_view *v)
+static json_t *claims_json(const struct job_spec *v)
 {
     json_t *claims = json_array();
     for (size_t i = 0; i < v->nclaims; i++)
@@ -48,13 +48,13 @@ static json_t *claims_json(const struct job_view *v)
     return claims;
 }
 
-static json_t *view_json(const struct job_view *v)
+static json_t *view_json(const struct job_spec *v)
 {
     static const char *const CLEAN[] = { "Running", "All", "None" }, *const STALL[] = { "Notify", "Restart", "Fail" };
     json_t *j = json_pack("{s:s, s:[s, s, s], s:I, s:I, s:o, s:s, s:i}", "kind", v->kind->resource.kind, "names", v->ns,
                           v->name, v->uid, "generation", (json_int_t)v->generation, "created_ms",
                           (json_int_t)v->created_ms, "roles", roles_json(v), "leader",
-                          job_view_role(v, job_view_leader(v)), "replicas", job_view_replicas(v));
+                          job_spec_role_name(v, job_spec_leader(v)), "replicas", job_spec_replicas(v));
     json_t *flags =
         json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "deleting", v->deleting, "has_model", v->has_model,
                   "master", v->master, "all_workers", v->all_workers, "dynamic", v->dynamic, "managed_elsewhere",
@@ -79,9 +79,9 @@ static json_t *view_json(const struct job_view *v)
 /* ---- cases ---- */
 
 /* What pods are made of survives, with the roles called as the view calls them. */
-static void check_spec(const char *path, const json_t *object, const struct job_view *v)
+static void check_spec(const char *path, const json_t *object, const struct job_spec *v)
 {
-    json_auto_t *kept = job_view_spec(v);
+    json_auto_t *kept = job_spec_json(v);
     const json_t *was = json_object_get(object, "spec"), *is = json_object_get(kept, "spec");
     const char *key;
     json_t *value;
@@ -90,7 +90,7 @@ static void check_spec(const char *path, const json_t *object, const struct job_
         ck_assert_msg(json_equal(value, json_object_get(is, key)), "%s: spec.%s is not kept", path, key);
     for (int r = 0; r < ROLE_COUNT && json_object_get(was, v->kind->replica_specs) != NULL; r++) {
         const json_t *role =
-            json_object_get(json_object_get(is, v->kind->replica_specs), job_view_role_key(v, (enum role)r));
+            json_object_get(json_object_get(is, v->kind->replica_specs), job_spec_role_key(v, (enum role)r));
         ck_assert_msg((role != NULL) == v->roles[r].present, "%s: %s", path, role_key((enum role)r));
     }
     ck_assert_str_eq(json_string_value(json_at(kept, "metadata.uid")), v->uid);
@@ -98,7 +98,7 @@ static void check_spec(const char *path, const json_t *object, const struct job_
 
 static void check_valid(const char *path)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     auto_free char *input = path_join(path, "input.yaml");
     json_auto_t *object = api_load(input);
 
@@ -119,7 +119,7 @@ END_TEST
 static void check_invalid(const char *path)
 {
     struct err e = { .code = ERR_NONE };
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     AUTO_FINI(buf) error = BUF_INIT;
     auto_free char *input = path_join(path, "input.yaml"), *expected = path_join(path, "error");
 
@@ -152,7 +152,7 @@ static bool is_job(void *user UNUSED, const json_t *v)
 static void check_example(const char *path)
 {
     struct err e = { .code = ERR_NONE };
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     AUTO_FINI(buf) text = BUF_INIT;
     AUTO(source) *src = NULL;
     json_auto_t *object = NULL;
@@ -165,7 +165,7 @@ static void check_example(const char *path)
         return;
     parse(object, &v);
     ck_assert_msg(v.invalid == NULL, "%s: %s", path, v.invalid);
-    ck_assert_int_gt(job_view_replicas(&v), 1);
+    ck_assert_int_gt(job_spec_replicas(&v), 1);
 }
 
 START_TEST(every_example_can_be_run)
@@ -190,14 +190,14 @@ START_TEST(what_is_no_job_does_no_harm)
     static const struct job_kind *const KINDS[] = { &KIND_TRAINJOB, &KIND_TFJOB };
 
     for (size_t i = 0; i < COUNT_OF(TEXTS) * COUNT_OF(KINDS); i++) {
-        AUTO_FINI(job_view) v = { .kind = NULL };
+        AUTO_FINI(job_spec) v = { .kind = NULL };
         json_auto_t *object = json_loads(TEXTS[i / COUNT_OF(KINDS)], 0, NULL);
         ck_assert_ptr_nonnull(object);
-        job_view_parse(KINDS[i % COUNT_OF(KINDS)], object, CLEAN_NONE, &v);
+        job_spec_parse(KINDS[i % COUNT_OF(KINDS)], object, CLEAN_NONE, &v);
         ck_assert_ptr_nonnull(v.invalid);
-        json_auto_t *spec = job_view_spec(&v);
+        json_auto_t *spec = job_spec_json(&v);
         ck_assert_ptr_nonnull(spec);
-        job_view_shrink(&v);
+        job_spec_drop_model(&v);
     }
 }
 END_TEST
@@ -205,7 +205,7 @@ END_TEST
 /* ---- a verdict that is there already ---- */
 
 /* A model that cannot be judged well, with the status that an operator left of `observed`. */
-static void parse_judged(int observed, json_t *conditions, struct job_view *ret)
+static void parse_judged(int observed, json_t *conditions, struct job_spec *ret)
 {
     json_auto_t *object = api_load(MNIST);
     json_object_set_new(json_object_get(object, "metadata"), "generation", json_integer(2));
@@ -222,7 +222,7 @@ static json_t *condition(const char *type, const char *reason, const char *messa
 
 START_TEST(the_verdict_on_a_generation_is_remembered)
 {
-    AUTO_FINI(job_view)
+    AUTO_FINI(job_spec)
     good = { .kind = NULL }, bad = { .kind = NULL }, other = { .kind = NULL }, refused = { .kind = NULL },
     fresh = { .kind = NULL };
 
@@ -241,7 +241,7 @@ END_TEST
 
 START_TEST(a_job_that_goes_or_is_anothers_is_not_judged)
 {
-    AUTO_FINI(job_view) going = { .kind = NULL }, anothers = { .kind = NULL };
+    AUTO_FINI(job_spec) going = { .kind = NULL }, anothers = { .kind = NULL };
     json_auto_t *object = api_load(MNIST);
     json_t *spec = json_object_get(object, "spec"), *metadata = json_object_get(object, "metadata");
 
@@ -261,24 +261,24 @@ END_TEST
 
 START_TEST(the_clean_pod_policy_of_tf_jobs_has_a_default_by_flag)
 {
-    AUTO_FINI(job_view) tf = { .kind = NULL };
-    AUTO_FINI(job_view) train = { .kind = NULL };
+    AUTO_FINI(job_spec) tf = { .kind = NULL };
+    AUTO_FINI(job_spec) train = { .kind = NULL };
     json_auto_t *tf_object = api_load(ANY_CASE), *train_object = api_load(MNIST);
 
-    job_view_parse(&KIND_TFJOB, tf_object, CLEAN_RUNNING, &tf);
-    job_view_parse(&KIND_TRAINJOB, train_object, CLEAN_NONE, &train);
+    job_spec_parse(&KIND_TFJOB, tf_object, CLEAN_RUNNING, &tf);
+    job_spec_parse(&KIND_TRAINJOB, train_object, CLEAN_NONE, &train);
     ck_assert_int_eq(tf.clean, CLEAN_RUNNING);
     ck_assert_int_eq(train.clean, CLEAN_RUNNING);
 }
 END_TEST
 
-/* ---- the packed spec ---- */
+/* ---- the deflated spec ---- */
 
 START_TEST(metadata_keeps_what_pods_and_groups_take_over)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     load(AS_KEPT, &v);
-    json_auto_t *kept = job_view_spec(&v);
+    json_auto_t *kept = job_spec_json(&v);
     json_auto_t *want =
         json_pack("{s:s, s:s, s:s, s:{s:s}, s:{s:s}}", "name", "mnist", "namespace", "team", "uid", v.uid, "labels",
                   "kueue.x-k8s.io/queue-name", "research", "annotations", "example.com/owner", "ann");
@@ -289,32 +289,32 @@ END_TEST
 
 START_TEST(parsing_leaves_the_object_alone)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     json_auto_t *object = api_load(AS_KEPT), *before = json_deep_copy(object);
     parse(object, &v);
-    job_view_shrink(&v);
+    job_spec_drop_model(&v);
     ck_assert(json_equal(object, before));
 }
 END_TEST
 
 START_TEST(a_shrunk_spec_has_no_model_and_all_else)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     load(MNIST, &v);
-    json_auto_t *before = job_view_spec(&v);
-    uint32_t packed = v.packed_len;
+    json_auto_t *before = job_spec_json(&v);
+    uint32_t deflated = v.deflated_len;
     ck_assert(v.whole);
 
-    job_view_shrink(&v);
-    ck_assert(!v.whole && v.packed_len < packed);
+    job_spec_drop_model(&v);
+    ck_assert(!v.whole && v.deflated_len < deflated);
     ck_assert_uint_eq(strlen(v.spec_hash), 18);
-    json_auto_t *after = job_view_spec(&v);
+    json_auto_t *after = job_spec_json(&v);
     json_object_del(json_object_get(before, "spec"), "model");
     json_object_del(json_object_get(before, "spec"), "compile");
     json_object_del(json_object_get(before, "spec"), "data");
     ck_assert(json_equal(before, after));
-    job_view_shrink(&v); /* again: nothing to do */
-    json_auto_t *again = job_view_spec(&v);
+    job_spec_drop_model(&v); /* again: nothing to do */
+    json_auto_t *again = job_spec_json(&v);
     ck_assert(json_equal(again, after));
 }
 END_TEST
@@ -330,14 +330,14 @@ START_TEST(text_of_any_kind_is_packed_and_unpacked)
             buf_char(&text, (char)(n % 3 == 0 ? x >> 24 : 'a' + (x >> 30))); /* noise, or what can be shortened */
         }
         size_t len;
-        auto_free void *packed = pack_text(text.data, n, &len);
-        auto_free char *back = unpack_text(packed, len, n);
+        auto_free void *deflated = deflate_text(text.data, n, &len);
+        auto_free char *back = inflate_text(deflated, len, n);
         ck_assert_uint_le(len, n);
         ck_assert_ptr_nonnull(back);
         ck_assert_int_eq(memcmp(back, text.data, n), 0);
         ck_assert_int_eq(back[n], '\0');
     }
-    ck_assert_ptr_null(unpack_text("not packed", 10, 11));
+    ck_assert_ptr_null(inflate_text("not deflated", 10, 11));
 }
 END_TEST
 
@@ -345,7 +345,7 @@ END_TEST
 
 static void hash_with(const char *path, json_t *value, char out[20])
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     json_auto_t *object = api_load(MNIST);
     auto_free char *folder = xstrdup(path);
     char *key = strrchr(folder, '.');
@@ -358,7 +358,7 @@ static void hash_with(const char *path, json_t *value, char out[20])
 
 START_TEST(the_hash_follows_what_a_model_begins_with)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     char hash[20];
     load(MNIST, &v);
 
@@ -381,7 +381,7 @@ END_TEST
 /* So a CRD may fill in a default, or a client write one, and nobody's job is refused. */
 START_TEST(the_hash_is_of_the_meaning)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     char hash[20];
     load(MNIST, &v);
 
@@ -404,7 +404,7 @@ END_TEST
  */
 START_TEST(the_hash_is_the_same_in_every_version)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     load(MNIST, &v);
     ck_assert_str_eq(v.spec_hash, "m:da03f1d64b793ad7");
 }
@@ -423,14 +423,14 @@ END_TEST
 
 START_TEST(names_are_tf_jobs)
 {
-    AUTO_FINI(job_view) v = { .kind = NULL };
+    AUTO_FINI(job_spec) v = { .kind = NULL };
     char name[128];
     load(API_CASES "view/valid/tf_master/input.yaml", &v);
-    ck_assert_str_eq(job_view_pod_name(&v, ROLE_CHIEF, 0, name), "dist-mnist-master-0");
-    ck_assert_str_eq(job_view_pod_name(&v, ROLE_WORKER, 1, name), "dist-mnist-worker-1");
-    ck_assert_str_eq(job_view_role_key(&v, ROLE_CHIEF), "Master");
-    ck_assert_str_eq(job_view_role(&v, ROLE_PS), "ps");
-    ck_assert_str_eq(job_view_role_key(&v, ROLE_PS), "PS");
+    ck_assert_str_eq(job_spec_pod_name(&v, ROLE_CHIEF, 0, name), "dist-mnist-master-0");
+    ck_assert_str_eq(job_spec_pod_name(&v, ROLE_WORKER, 1, name), "dist-mnist-worker-1");
+    ck_assert_str_eq(job_spec_role_key(&v, ROLE_CHIEF), "Master");
+    ck_assert_str_eq(job_spec_role_name(&v, ROLE_PS), "ps");
+    ck_assert_str_eq(job_spec_role_key(&v, ROLE_PS), "PS");
 }
 END_TEST
 
@@ -439,9 +439,9 @@ END_TEST
 static void weigh(const char *path, const char *what, size_t most)
 {
     enum { JOBS = 200 };
-    struct job_view *views = xcalloc(JOBS, sizeof(*views));
+    struct job_spec *views = xcalloc(JOBS, sizeof(*views));
     json_auto_t *object = api_load(path);
-    AUTO_FINI(job_view) warm = { .kind = NULL };
+    AUTO_FINI(job_spec) warm = { .kind = NULL };
 
     parse(object, &warm);
     size_t before = heap_used();
@@ -449,15 +449,15 @@ static void weigh(const char *path, const char *what, size_t most)
     for (int i = 0; i < JOBS; i++)
         parse(object, &views[i]);
     double us = (cpu_us() - begin) / JOBS;
-    size_t bytes = (heap_used() - before) / JOBS + sizeof(struct job_view);
+    size_t bytes = (heap_used() - before) / JOBS + sizeof(struct job_spec);
     begin = cpu_us();
     for (int i = 0; i < JOBS; i++)
-        json_decref(job_view_spec(&views[i]));
-    printf("a view of %s: %zu bytes (struct %zu, spec %u packed to %u), parsed in %.0f us, unpacked in %.0f us%s\n",
-           what, bytes, sizeof(struct job_view), views[0].spec_len, views[0].packed_len, us, (cpu_us() - begin) / JOBS,
-           before == 0 ? "; a sanitizer's heap is not measured" : "");
+        json_decref(job_spec_json(&views[i]));
+    printf("a view of %s: %zu bytes (struct %zu, spec %u deflated to %u), parsed in %.0f us, unpacked in %.0f us%s\n",
+           what, bytes, sizeof(struct job_spec), views[0].spec_len, views[0].deflated_len, us,
+           (cpu_us() - begin) / JOBS, before == 0 ? "; a sanitizer's heap is not measured" : "");
     for (int i = 0; i < JOBS; i++)
-        job_view_fini(&views[i]);
+        job_spec_fini(&views[i]);
     free(views);
     ck_assert_uint_le(bytes, most);
 }

@@ -1,4 +1,4 @@
-/* status - a job's status as plain values: read from the object, changed by the plan, written as a merge patch.
+/* job_status - a job's status as plain values: read from the object, changed by the plan, written as a merge patch.
  *
  * It holds all that must survive the operator: conditions, times, which indexes have completed, how often what was
  * restarted. TFJob's rules for conditions (operators' reference, 1.3): a changed one moves to the end, so the last is
@@ -8,8 +8,8 @@
  * latest news; so does ReplicaFailure, which is there while the API server refuses what the job's replicas need, and is
  * taken away afterwards, as ReplicaSet has it; and TensorBoardFailure, the same of TensorBoard.
  */
-#ifndef TRAINYARD_API_STATUS_H
-#define TRAINYARD_API_STATUS_H
+#ifndef TRAINYARD_API_JOB_STATUS_H
+#define TRAINYARD_API_JOB_STATUS_H
 
 #include "api/kind.h"
 
@@ -23,11 +23,11 @@ enum condition_type {
     COND_STALLED,
     COND_REFUSED /* SpecChangeRefused: the spec was changed in a way that is not followed */,
     COND_REPLICA_FAILURE /* ReplicaFailure: a replica cannot be created */,
-    COND_BOARD_FAILURE /* TensorBoardFailure: TensorBoard cannot be created */,
+    COND_TENSORBOARD_FAILURE /* TensorBoardFailure: TensorBoard cannot be created */,
     COND_COUNT
 };
-const char *condition_name(enum condition_type t); /* "Created" */
-bool condition_is_aside(enum condition_type t);    /* stands first and is never what the job is doing */
+const char *condition_name(enum condition_type t);  /* "Created" */
+bool condition_is_auxiliary(enum condition_type t); /* stands first and is never what the job is doing */
 
 struct condition {
     enum condition_type type;
@@ -72,7 +72,7 @@ struct role_status {
                                     * are taken off, so it may be negative) */
 };
 
-struct progress { /* what the chief says of itself */
+struct training_progress { /* what the chief says of itself */
     bool present;
     int64_t step, epoch, epochs, last_checkpoint_step;
     int64_t percent, remaining_s; /* remaining_s 0: nothing remains, or nobody knows */
@@ -88,7 +88,7 @@ struct job_status {
     size_t nconds;
     json_t *foreign; /* conditions of types that are not ours, as their writers left them; a reference; NULL: none */
     struct role_status roles[ROLE_COUNT];
-    struct progress progress;
+    struct training_progress progress;
     char state[16]; /* Created, Running, Restarting, Suspended, Stalled, Succeeded, Failed: the latest true condition */
     char ready[24]; /* "3/4" */
     char spec_hash[20]; /* of what the model began with; "" before the start */
@@ -103,7 +103,7 @@ void job_status_copy(const struct job_status *s, struct job_status *ret); /* dee
 /* Lenient: what it does not understand it leaves out (the object may be another controller's). */
 void job_status_parse(const json_t *status, struct job_status *ret);
 /* The conditions of others as this status has them, in place of those known before. */
-void job_status_see_foreign(struct job_status *s, const json_t *status);
+void job_status_set_foreign(struct job_status *s, const json_t *status);
 bool job_status_is(const struct job_status *s, enum condition_type t); /* present and true */
 const struct condition *job_status_find(const struct job_status *s, enum condition_type t);
 /* Sets a condition by the rules above; true: something changed. */

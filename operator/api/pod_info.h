@@ -1,12 +1,12 @@
 /* facts - what the operator remembers of a pod or service: a few hundred bytes, not its JSON. */
-#ifndef TRAINYARD_API_FACTS_H
-#define TRAINYARD_API_FACTS_H
+#ifndef TRAINYARD_API_POD_INFO_H
+#define TRAINYARD_API_POD_INFO_H
 
 #include "api/kind.h"
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
-struct pod_facts {
+struct pod_info {
     char *name, *uid;
     char *owner_uid; /* of its controller; NULL: an orphan */
     char *made_for;  /* an orphan's: uid of the TrainJob it was made for, by its label; NULL: nobody knows */
@@ -43,45 +43,45 @@ struct pod_facts {
  *
  * The end of the training container is final when the pod's restartPolicy is Never, or OnFailure and it exited with 0;
  * it is never final under Always. A pod of one container keeps the phase that the kubelet gives it. */
-int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret);
+int pod_info_parse(const struct job_kind *k, const json_t *pod, struct pod_info *ret);
 /* What it does not look at and most of a pod is: a watch may leave these members out (struct reflector_spec).
  * NULL-ended. */
-extern const char *const POD_FACTS_UNREAD[];
+extern const char *const POD_INFO_PRUNED[];
 /* uid of the owner that controls an object with this metadata, borrowed; NULL: it has none. */
-const char *facts_owner_uid(const json_t *metadata);
+const char *object_owner_uid(const json_t *metadata);
 /* Its resourceVersion; 0: it has none. */
-int64_t facts_version(const json_t *metadata);
+int64_t object_version(const json_t *metadata);
 /* Its labels say that we made it for the job of that name. An object of the job's that nobody controls is adopted only
  * with these. A TFJob's are those by which training-operator selects. */
-bool facts_are_labelled(const struct job_kind *k, const json_t *metadata, const char *job);
+bool object_has_our_labels(const struct job_kind *k, const json_t *metadata, const char *job);
 /* Name of the job it belongs to, borrowed from the object: of the job of this kind that controls it, whatever its
  * labels say; else by its labels. NULL: none. */
-const char *pod_job_name(const struct job_kind *k, const json_t *object);
+const char *object_job_name(const struct job_kind *k, const json_t *object);
 /* Words for people: at most max bytes, whole characters, no blanks at the end, "..." where something was cut; NULL when
  * nothing is left. */
-char *facts_cut(const char *s, size_t max, bool keep_end);
-void pod_facts_fini(struct pod_facts *p);
-DEFINE_AUTO_FINI(pod_facts, pod_facts_fini);
+char *text_truncate(const char *s, size_t max, bool keep_end);
+void pod_info_fini(struct pod_info *p);
+DEFINE_AUTO_FINI(pod_info, pod_info_fini);
 
-struct service_facts {
+struct service_info {
     char *name, *uid, *owner_uid;
     enum role role;
     int index;       /* -1: the job's one service */
     int64_t version; /* resourceVersion */
     bool creating, deleting;
     bool patching; /* our patch is on its way */
-    bool labelled; /* facts_are_labelled() */
+    bool labelled; /* object_has_our_labels() */
 };
 /* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one.
  */
-int service_facts_parse(const struct job_kind *k, const json_t *service, struct service_facts *ret);
-/* TensorBoard's one, which service_facts_parse() refuses; service as there. */
-bool service_is_board(const struct job_kind *k, const json_t *service);
-void service_facts_fini(struct service_facts *s);
-DEFINE_AUTO_FINI(service_facts, service_facts_fini);
+int service_info_parse(const struct job_kind *k, const json_t *service, struct service_info *ret);
+/* TensorBoard's one, which service_info_parse() refuses; service as there. */
+bool service_is_tensorboard(const struct job_kind *k, const json_t *service);
+void service_info_fini(struct service_info *s);
+DEFINE_AUTO_FINI(service_info, service_info_fini);
 
 /* What spec.storage's claims allow, once asked. */
-struct claim_facts {
+struct claim_info {
     char *name;
     bool found, read_write_many, read_write_once, read_write_once_pod, read_only_many;
     int refused; /* nobody knows whether it is there: the HTTP status of the answer, -1 without one; 0: it is, or is not

@@ -1,4 +1,4 @@
-#include "api/pack.h"
+#include "api/deflate.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -74,7 +74,7 @@ static size_t deflate_into(const char *text, size_t n, void *out)
     return small ? z.total_out : 0;
 }
 
-void *pack_text(const char *text, size_t n, size_t *ret_len)
+void *deflate_text(const char *text, size_t n, size_t *ret_len)
 {
     auto_free char *out = xmalloc(n + 1);
     size_t len = n > 1 && n <= UINT32_MAX / 2 ? deflate_into(text, n, out) : 0;
@@ -83,9 +83,9 @@ void *pack_text(const char *text, size_t n, size_t *ret_len)
     return xmemdup(len > 0 ? out : text, *ret_len); /* shrinking `out` instead would leave holes in the heap */
 }
 
-static bool inflate_into(const void *packed, size_t len, char *out, size_t n)
+static bool inflate_into(const void *deflated, size_t len, char *out, size_t n)
 {
-    z_stream z = stream_of(packed, len, out, n);
+    z_stream z = stream_of(deflated, len, out, n);
     bool whole;
 
     if (inflateInit2(&z, -WINDOW_BITS) != Z_OK)
@@ -96,13 +96,13 @@ static bool inflate_into(const void *packed, size_t len, char *out, size_t n)
     return whole;
 }
 
-char *unpack_text(const void *packed, size_t len, size_t n)
+char *inflate_text(const void *deflated, size_t len, size_t n)
 {
     auto_free char *out = xmalloc(n + 1);
 
     if (len == n)
-        memcpy(out, packed, n);
-    else if (n > UINT32_MAX / 2 || !inflate_into(packed, len, out, n))
+        memcpy(out, deflated, n);
+    else if (n > UINT32_MAX / 2 || !inflate_into(deflated, len, out, n))
         return NULL;
     out[n] = '\0';
     return TAKE(out);

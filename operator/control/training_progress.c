@@ -1,11 +1,11 @@
-#include "control/progress.h"
+#include "control/training_progress.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/str.h"
 
-void progress_fini(struct progress *p)
+void training_progress_fini(struct training_progress *p)
 {
     free(p->metrics);
     p->metrics = NULL;
@@ -70,27 +70,27 @@ static char *metrics_text(const json_t *metrics)
     return buf_detach(&text);
 }
 
-int progress_parse(const char *text, size_t n, struct progress *ret)
+int training_progress_parse(const char *text, size_t n, struct training_progress *ret)
 {
     json_auto_t *v = NULL;
     if (n > PROGRESS_MAX || json_parse(text, n, "progress", &v, NULL) < 0 ||
         !json_is_integer(json_object_get(v, "step")))
         return -1;
-    *ret = (struct progress){ .present = true,
-                              .percent = MIN(integer(v, "percent"), 100),
-                              .remaining_s = MIN(integer(v, "remaining_seconds"), REMAINING_MAX_S),
-                              .step = integer(v, "step"),
-                              .epoch = integer(v, "epoch"),
-                              .epochs = integer(v, "epochs"),
-                              .last_checkpoint_step = integer(v, "last_checkpoint_step"),
-                              .examples_per_second = rate_of(json_object_get(v, "examples_per_second")) };
+    *ret = (struct training_progress){ .present = true,
+                                       .percent = MIN(integer(v, "percent"), 100),
+                                       .remaining_s = MIN(integer(v, "remaining_seconds"), REMAINING_MAX_S),
+                                       .step = integer(v, "step"),
+                                       .epoch = integer(v, "epoch"),
+                                       .epochs = integer(v, "epochs"),
+                                       .last_checkpoint_step = integer(v, "last_checkpoint_step"),
+                                       .examples_per_second = rate_of(json_object_get(v, "examples_per_second")) };
     if (ret->step > 0) /* before the first step there is none, which is no NaN */
         number_text(json_object_get(v, "loss"), ret->loss);
     ret->metrics = metrics_text(json_object_get(v, "metrics"));
     return 0;
 }
 
-int progress_of_pod(const struct job_kind *k, const json_t *pod, struct progress *ret)
+int training_progress_of_pod(const struct job_kind *k, const json_t *pod, struct training_progress *ret)
 {
     const json_t *list = json_at(pod, "status.containerStatuses"), *one;
     size_t i;
@@ -100,7 +100,7 @@ int progress_of_pod(const struct job_kind *k, const json_t *pod, struct progress
         const char *words = json_string_value(json_object_get(ended, "message"));
         bool ours = str_eq(json_string_value(json_object_get(one, "name")), k->container) || json_array_size(list) == 1;
         if (ours && words != NULL && words[0] == '{')
-            return progress_parse(words, strlen(words), ret);
+            return training_progress_parse(words, strlen(words), ret);
     }
     return -1;
 }

@@ -1,4 +1,4 @@
-#include "api/facts.h"
+#include "api/pod_info.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static const char *owner_name(const struct job_kind *k, const json_t *object)
     return NULL;
 }
 
-const char *pod_job_name(const struct job_kind *k, const json_t *object)
+const char *object_job_name(const struct job_kind *k, const json_t *object)
 {
     const char *owner = owner_name(k, object);
     return owner != NULL ? owner : label(k, object, "job-name");
@@ -77,7 +77,7 @@ static int read_index(const char *s, int *ret)
     return 0;
 }
 
-const char *facts_owner_uid(const json_t *metadata)
+const char *object_owner_uid(const json_t *metadata)
 {
     const json_t *owner;
     size_t i;
@@ -127,14 +127,14 @@ static int read_place(const struct job_kind *k, const json_t *object, enum role 
     return 0;
 }
 
-int64_t facts_version(const json_t *metadata)
+int64_t object_version(const json_t *metadata)
 {
     const char *version = text_of(metadata, "resourceVersion");
     int64_t n;
     return version != NULL && str_i64(version, 0, INT64_MAX, &n, NULL) == 0 ? n : 0;
 }
 
-bool facts_are_labelled(const struct job_kind *k, const json_t *metadata, const char *job)
+bool object_has_our_labels(const struct job_kind *k, const json_t *metadata, const char *job)
 {
     const char *by = k->own_processes ? label_of(metadata, "", "app.kubernetes.io/managed-by")
                                       : label_of(metadata, k->label_prefix, "operator-name");
@@ -159,7 +159,7 @@ static bool continues(char c)
     return ((unsigned char)c & 0xC0U) == 0x80; /* inside of a UTF-8 character */
 }
 
-char *facts_cut(const char *s, size_t max, bool keep_end)
+char *text_truncate(const char *s, size_t max, bool keep_end)
 {
     size_t n = s != NULL ? strlen(s) : 0, room = max - 3;
 
@@ -406,17 +406,17 @@ static enum pod_phase decide(const json_t *spec, const json_t *status, const str
     return POD_FAILED;
 }
 
-static void read_metadata(const json_t *metadata, struct pod_facts *p)
+static void read_metadata(const json_t *metadata, struct pod_info *p)
 {
     const char *restarts = text_of(json_object_get(metadata, "annotations"), RESTARTS_ANNOTATION);
     int64_t n;
 
     p->name = copy_or_null(text_of(metadata, "name"));
     p->uid = copy_or_null(text_of(metadata, "uid"));
-    p->owner_uid = copy_or_null(facts_owner_uid(metadata));
+    p->owner_uid = copy_or_null(object_owner_uid(metadata));
     p->created_ms = time_parse(text_of(metadata, "creationTimestamp"));
     p->gone_by_ms = time_parse(text_of(metadata, "deletionTimestamp"));
-    p->version = facts_version(metadata);
+    p->version = object_version(metadata);
     if (restarts != NULL && str_i64(restarts, 0, INT32_MAX / 2, &n, NULL) == 0)
         p->restarts = (int)n;
 }
@@ -441,7 +441,7 @@ static char *hold_of(const json_t *metadata, enum pod_phase phase)
     return copy_or_null(json_string_value(json_array_get(json_object_get(metadata, "finalizers"), 0)));
 }
 
-static void read_status(const struct job_kind *k, const json_t *pod, struct pod_facts *p)
+static void read_status(const struct job_kind *k, const json_t *pod, struct pod_info *p)
 {
     const json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status");
     struct containers c = containers_of(k, status);
@@ -461,18 +461,18 @@ static void read_status(const struct job_kind *k, const json_t *pod, struct pod_
     p->exit_code = end != NULL ? exit_code_of(end) : -1;
     p->ended_ms = time_parse(text_of(end, "finishedAt"));
     p->reason = copy_or_null(why.reason);
-    p->message = facts_cut(why.message, MESSAGE_MAX, why.last_words);
+    p->message = text_truncate(why.message, MESSAGE_MAX, why.last_words);
     if (speaker != c.trainer && text_of(speaker, "name") != NULL) {
         auto_free char *words = TAKE(p->message);
         p->message = words_in(speaker, words);
     }
 }
 
-const char *const POD_FACTS_UNREAD[] = { "spec.containers", "spec.volumes", "spec.tolerations", "spec.affinity", NULL };
+const char *const POD_INFO_PRUNED[] = { "spec.containers", "spec.volumes", "spec.tolerations", "spec.affinity", NULL };
 
-int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_facts *ret)
+int pod_info_parse(const struct job_kind *k, const json_t *pod, struct pod_info *ret)
 {
-    struct pod_facts p = { .exit_code = -1 };
+    struct pod_info p = { .exit_code = -1 };
     bool right;
 
     if (read_place(k, pod, &p.role, &p.index, &right) < 0)
@@ -487,7 +487,7 @@ int pod_facts_parse(const struct job_kind *k, const json_t *pod, struct pod_fact
     return 0;
 }
 
-void pod_facts_fini(struct pod_facts *p)
+void pod_info_fini(struct pod_info *p)
 {
     free(p->name);
     free(p->uid);
@@ -498,14 +498,14 @@ void pod_facts_fini(struct pod_facts *p)
     free(p->node);
     free(p->ip);
     free(p->held_by);
-    *p = (struct pod_facts){ .exit_code = -1 };
+    *p = (struct pod_info){ .exit_code = -1 };
 }
 
 /* ---- services ---- */
 
-int service_facts_parse(const struct job_kind *k, const json_t *service, struct service_facts *ret)
+int service_info_parse(const struct job_kind *k, const json_t *service, struct service_info *ret)
 {
-    struct service_facts s = { .index = -1 };
+    struct service_info s = { .index = -1 };
     const json_t *metadata = json_object_get(service, "metadata");
     const char *role = label(k, service, "replica-type"), *index = label(k, service, "replica-index");
 
@@ -515,22 +515,22 @@ int service_facts_parse(const struct job_kind *k, const json_t *service, struct 
     }
     s.name = copy_or_null(text_of(metadata, "name"));
     s.uid = copy_or_null(text_of(metadata, "uid"));
-    s.owner_uid = copy_or_null(facts_owner_uid(metadata));
-    s.version = facts_version(metadata);
-    s.labelled = facts_are_labelled(k, metadata, pod_job_name(k, service));
+    s.owner_uid = copy_or_null(object_owner_uid(metadata));
+    s.version = object_version(metadata);
+    s.labelled = object_has_our_labels(k, metadata, object_job_name(k, service));
     *ret = s;
     return 0;
 }
 
-bool service_is_board(const struct job_kind *k, const json_t *service)
+bool service_is_tensorboard(const struct job_kind *k, const json_t *service)
 {
     return str_eq(label(k, service, "replica-type"), "tensorboard");
 }
 
-void service_facts_fini(struct service_facts *s)
+void service_info_fini(struct service_info *s)
 {
     free(s->name);
     free(s->uid);
     free(s->owner_uid);
-    *s = (struct service_facts){ .index = -1 };
+    *s = (struct service_info){ .index = -1 };
 }

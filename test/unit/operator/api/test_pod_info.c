@@ -2,7 +2,7 @@
  * those with managedFields are whole, of the others only what the kubelet and the scheduler wrote is kept. */
 #include "operator/api_case.h"
 
-#include "api/facts.h"
+#include "api/pod_info.h"
 #include "codec/json_cut.h"
 
 #define WHOLE     API_CASES "pod/running_ready/pod.json"
@@ -17,7 +17,7 @@ static const struct job_kind *kind_of(const json_t *object)
 
 /* ---- pods ---- */
 
-static json_t *pod_json(const struct pod_facts *p)
+static json_t *pod_json(const struct pod_info *p)
 {
     static const char *const PHASES[] = { "Pending", "Running", "Succeeded", "Failed", "Unknown" };
     json_t *j = json_pack("{s:o, s:o, s:o, s:[s, i]}", "name", text_or_null(p->name), "uid", text_or_null(p->uid),
@@ -50,7 +50,7 @@ static json_t *cut_pod(const json_t *pod)
     json_t *v = NULL;
     struct err e;
 
-    for (const char *const *p = POD_FACTS_UNREAD; *p != NULL; p++)
+    for (const char *const *p = POD_INFO_PRUNED; *p != NULL; p++)
         strlist_add(&paths, *p);
     json_emit(pod, &text);
     json_cut(text.data, text.len, &paths, &shorter);
@@ -60,19 +60,19 @@ static json_t *cut_pod(const json_t *pod)
 
 static void check_pod(const char *path)
 {
-    AUTO_FINI(pod_facts) p = { .name = NULL };
+    AUTO_FINI(pod_info) p = { .name = NULL };
     auto_free char *input = path_join(path, "pod.json");
     json_auto_t *object = api_load(input), *before = json_deep_copy(object);
 
-    ck_assert_int_eq(pod_facts_parse(kind_of(object), object, &p), 0);
+    ck_assert_int_eq(pod_info_parse(kind_of(object), object, &p), 0);
     ck_assert(json_equal(object, before));
     json_auto_t *got = pod_json(&p);
     ck_assert_ptr_nonnull(got);
     api_expect(path, got);
 
-    AUTO_FINI(pod_facts) q = { .name = NULL };
+    AUTO_FINI(pod_info) q = { .name = NULL };
     json_auto_t *cut = cut_pod(object);
-    ck_assert_int_eq(pod_facts_parse(kind_of(object), cut, &q), 0);
+    ck_assert_int_eq(pod_info_parse(kind_of(object), cut, &q), 0);
     json_auto_t *same = pod_json(&q);
     ck_assert(json_equal(got, same));
 }
@@ -86,9 +86,9 @@ END_TEST
 START_TEST(a_pod_names_its_job)
 {
     json_auto_t *ours = api_load(WHOLE), *tf = api_load(API_CASES "pod/orphan/pod.json");
-    ck_assert_str_eq(pod_job_name(&KIND_TRAINJOB, ours), "mnist");
-    ck_assert_ptr_null(pod_job_name(&KIND_TFJOB, ours));
-    ck_assert_str_eq(pod_job_name(&KIND_TFJOB, tf), "dist-mnist");
+    ck_assert_str_eq(object_job_name(&KIND_TRAINJOB, ours), "mnist");
+    ck_assert_ptr_null(object_job_name(&KIND_TFJOB, ours));
+    ck_assert_str_eq(object_job_name(&KIND_TFJOB, tf), "dist-mnist");
 }
 END_TEST
 
@@ -107,10 +107,10 @@ START_TEST(a_pod_of_another_kind_or_without_place_is_none_of_ours)
                                          "{\"metadata\": {\"labels\": {\"training.kubeflow.org/replica-type\": "
                                          "\"worker\", \"training.kubeflow.org/replica-index\": \"1\"}}}" };
     for (size_t i = 0; i < COUNT_OF(TEXTS); i++) {
-        struct pod_facts p = { .index = 77 };
+        struct pod_info p = { .index = 77 };
         json_auto_t *object = json_loads(TEXTS[i], 0, NULL);
         ck_assert_ptr_nonnull(object);
-        ck_assert_int_eq(pod_facts_parse(&KIND_TRAINJOB, object, &p), -1);
+        ck_assert_int_eq(pod_info_parse(&KIND_TRAINJOB, object, &p), -1);
         ck_assert_int_eq(p.index, 77);
     }
 }
@@ -161,10 +161,10 @@ static json_t *pod_of(const char *owner, const char *text)
 
 START_TEST(the_owner_counts_more_than_labels)
 {
-    AUTO_FINI(pod_facts) p = { .name = NULL };
+    AUTO_FINI(pod_info) p = { .name = NULL };
     json_auto_t *pod = pod_of(PLACES[_i].owner, PLACES[_i].labels);
-    ck_assert_str_eq(pod_job_name(&KIND_TFJOB, pod), PLACES[_i].job);
-    ck_assert_int_eq(pod_facts_parse(&KIND_TFJOB, pod, &p) == 0, PLACES[_i].parsed);
+    ck_assert_str_eq(object_job_name(&KIND_TFJOB, pod), PLACES[_i].job);
+    ck_assert_int_eq(pod_info_parse(&KIND_TFJOB, pod, &p) == 0, PLACES[_i].parsed);
     if (!PLACES[_i].parsed)
         return;
     ck_assert_int_eq(p.role, PLACES[_i].role);
@@ -181,10 +181,10 @@ START_TEST(a_pod_with_values_of_wrong_types_does_no_harm)
         "5}, \"spec\": [], \"status\": {\"phase\": 3, \"conditions\": [1, {\"type\": 2}], \"reason\": {}, "
         "\"containerStatuses\": [1, {\"name\": \"trainer\", \"state\": {\"terminated\": {\"exitCode\": -99999999999, "
         "\"finishedAt\": 7}}, \"restartCount\": -4}, {\"state\": []}], \"initContainerStatuses\": 5}}";
-    AUTO_FINI(pod_facts) p = { .name = NULL };
+    AUTO_FINI(pod_info) p = { .name = NULL };
     json_auto_t *object = json_loads(TEXT, 0, NULL);
     ck_assert_ptr_nonnull(object);
-    ck_assert_int_eq(pod_facts_parse(&KIND_TRAINJOB, object, &p), 0);
+    ck_assert_int_eq(pod_info_parse(&KIND_TRAINJOB, object, &p), 0);
     ck_assert_int_eq(p.role, ROLE_PS);
     ck_assert_int_eq(p.index, 7);
     ck_assert_int_eq(p.exit_code, -1);
@@ -197,12 +197,12 @@ END_TEST
 
 static char *message_after(const char *path, const char *message)
 {
-    AUTO_FINI(pod_facts) p = { .name = NULL };
+    AUTO_FINI(pod_info) p = { .name = NULL };
     json_auto_t *object = api_load(path);
 
     json_object_set_new(json_at(object, "status.containerStatuses.0.state.terminated"), "message",
                         json_string(message));
-    ck_assert_int_eq(pod_facts_parse(kind_of(object), object, &p), 0);
+    ck_assert_int_eq(pod_info_parse(kind_of(object), object, &p), 0);
     return TAKE(p.message);
 }
 
@@ -246,8 +246,8 @@ static json_t *service(const char *labels)
 
 START_TEST(services_are_of_a_replica_or_of_the_job)
 {
-    AUTO_FINI(service_facts) replica = { .name = NULL };
-    AUTO_FINI(service_facts) job = { .name = NULL };
+    AUTO_FINI(service_info) replica = { .name = NULL };
+    AUTO_FINI(service_info) job = { .name = NULL };
     json_auto_t *of_replica =
                     service("{\"training.kubeflow.org/job-name\": \"mnist\", \"training.kubeflow.org/replica-type\": "
                             "\"worker\", \"training.kubeflow.org/replica-index\": \"12\"}"),
@@ -255,21 +255,21 @@ START_TEST(services_are_of_a_replica_or_of_the_job)
                 *of_board =
                     service("{\"trainyard.dev/job-name\": \"mnist\", \"trainyard.dev/replica-type\": \"tensorboard\"}");
 
-    ck_assert_int_eq(service_facts_parse(&KIND_TFJOB, of_replica, &replica), 0);
+    ck_assert_int_eq(service_info_parse(&KIND_TFJOB, of_replica, &replica), 0);
     ck_assert_int_eq(replica.role, ROLE_WORKER);
     ck_assert_int_eq(replica.index, 12);
     ck_assert_str_eq(replica.name, "mnist");
     ck_assert_str_eq(replica.uid, "u");
     ck_assert_str_eq(replica.owner_uid, "o");
 
-    ck_assert_int_eq(service_facts_parse(&KIND_TRAINJOB, of_job, &job), 0);
+    ck_assert_int_eq(service_info_parse(&KIND_TRAINJOB, of_job, &job), 0);
     ck_assert_int_eq(job.index, -1);
-    struct service_facts none = { .index = 77 };
-    ck_assert_int_eq(service_facts_parse(&KIND_TFJOB, of_job, &none), -1);
-    ck_assert_int_eq(service_facts_parse(&KIND_TRAINJOB, of_board, &none), -1);
+    struct service_info none = { .index = 77 };
+    ck_assert_int_eq(service_info_parse(&KIND_TFJOB, of_job, &none), -1);
+    ck_assert_int_eq(service_info_parse(&KIND_TRAINJOB, of_board, &none), -1);
     ck_assert_int_eq(none.index, 77);
-    ck_assert(service_is_board(&KIND_TRAINJOB, of_board));
-    ck_assert(!service_is_board(&KIND_TFJOB, of_board) && !service_is_board(&KIND_TRAINJOB, of_job));
+    ck_assert(service_is_tensorboard(&KIND_TRAINJOB, of_board));
+    ck_assert(!service_is_tensorboard(&KIND_TFJOB, of_board) && !service_is_tensorboard(&KIND_TRAINJOB, of_job));
 }
 END_TEST
 
@@ -278,21 +278,21 @@ END_TEST
 static void weigh(const char *path, const char *what, size_t most)
 {
     enum { PODS = 1000 };
-    struct pod_facts **pods = xcalloc(PODS, sizeof(struct pod_facts *));
+    struct pod_info **pods = xcalloc(PODS, sizeof(struct pod_info *));
     json_auto_t *object = api_load(path);
     size_t before = heap_used();
     double begin = cpu_us();
 
     for (int i = 0; i < PODS; i++) {
-        pods[i] = xcalloc(1, sizeof(struct pod_facts));
-        ck_assert_int_eq(pod_facts_parse(kind_of(object), object, pods[i]), 0);
+        pods[i] = xcalloc(1, sizeof(struct pod_info));
+        ck_assert_int_eq(pod_info_parse(kind_of(object), object, pods[i]), 0);
     }
     double us = (cpu_us() - begin) / PODS;
     size_t bytes = (heap_used() - before) / PODS;
-    printf("facts of %s: %zu bytes (struct %zu), %.1f us%s\n", what, bytes, sizeof(struct pod_facts), us,
+    printf("facts of %s: %zu bytes (struct %zu), %.1f us%s\n", what, bytes, sizeof(struct pod_info), us,
            before == 0 ? "; a sanitizer's heap is not measured" : "");
     for (int i = 0; i < PODS; i++) {
-        pod_facts_fini(pods[i]);
+        pod_info_fini(pods[i]);
         free(pods[i]);
     }
     free(pods);

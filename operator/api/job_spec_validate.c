@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "api/status.h"
-#include "api/view_internal.h"
+#include "api/job_spec_internal.h"
+#include "api/job_status.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
 #include "nn/losses/loss.h"
@@ -17,7 +17,7 @@ enum { DNS_LABEL_MAX = 63 };
 /* ---- TrainJob ---- */
 
 /* model NULL: it is not known here. */
-static int judge_fit(const struct job *j, const struct model *model, struct err *e)
+static int validate_fit(const struct job *j, const struct model *model, struct err *e)
 {
     return callbacks_check(&j->callbacks, model, job_evaluates(j), e) < 0
                ? -1
@@ -25,7 +25,7 @@ static int judge_fit(const struct job *j, const struct model *model, struct err 
 }
 
 /* A kerasFile lies on a volume that only the replicas see: of such a model the rest is judged. */
-static int judge_without_model(const struct job *j, struct err *e)
+static int validate_without_model(const struct job *j, struct err *e)
 {
     AUTO(optimizer) *optimizer = NULL;
     AUTO(loss) *loss = NULL;
@@ -35,32 +35,32 @@ static int judge_without_model(const struct job *j, struct err *e)
         return -1;
     if (loss_parse(&about_loss, &loss, e) < 0)
         return -1;
-    return judge_fit(j, NULL, e);
+    return validate_fit(j, NULL, e);
 }
 
-static int judge_model(const struct job *j, struct err *e)
+static int validate_model(const struct job *j, struct err *e)
 {
     AUTO(model) *model = NULL;
     struct node file = node_get(&j->model, "kerasFile");
 
     if (node_present(&file) && node_size(&j->model) == 1)
-        return judge_without_model(j, e);
+        return validate_without_model(j, e);
     if (model_build(&j->model, &j->compile, "", &model, e) < 0)
         return -1;
-    return judge_fit(j, model, e);
+    return validate_fit(j, model, e);
 }
 
-static int judge_as_validate(const json_t *object, struct err *e)
+static int validate_train_job_spec(const json_t *object, struct err *e)
 {
     AUTO(job) *j = NULL;
 
     if (job_from_value(object, SOURCE, &j, e) < 0)
         return -1;
-    return j->has_model ? judge_model(j, e) : 0;
+    return j->has_model ? validate_model(j, e) : 0;
 }
 
 /* The message without the name of its source. */
-static void keep_fault(struct reading *r, const struct err *why)
+static void keep_fault(struct spec_reader *r, const struct err *why)
 {
     const char *prefix = SOURCE ": ";
     const char *text = str_starts(why->msg, prefix) ? why->msg + strlen(prefix) : why->msg;
@@ -69,7 +69,7 @@ static void keep_fault(struct reading *r, const struct err *why)
 }
 
 /* Beside the trainer, which may use the built-in image, every container names its own. */
-static void judge_sidecars(struct reading *r, enum role role)
+static void validate_sidecars(struct spec_reader *r, enum role role)
 {
     struct node template = node_get(&r->role[role], "template"), spec = node_get(&template, "spec"),
                 list = node_get(&spec, "containers");
@@ -78,7 +78,7 @@ static void judge_sidecars(struct reading *r, enum role role)
         struct node one = node_item(&list, i), image = node_get(&one, "image");
         const char *name = json_string_value(json_object_get(one.v, "name"));
         if (!str_eq(name, r->v->kind->container) && !node_present(&image))
-            node_error(&one, reading_fault(r), "has no image; only a container called '%s' has a built-in one",
+            node_error(&one, spec_reader_fault(r), "has no image; only a container called '%s' has a built-in one",
                        r->v->kind->container);
     }
 }
@@ -86,17 +86,17 @@ static void judge_sidecars(struct reading *r, enum role role)
 /* ---- both ---- */
 
 /* Somebody must train, or the job could never succeed (or would at once). */
-static void judge_trainers(struct reading *r)
+static void validate_trainers(struct spec_reader *r)
 {
-    const struct role_view *chief = &r->v->roles[ROLE_CHIEF], *worker = &r->v->roles[ROLE_WORKER];
+    const struct role_spec *chief = &r->v->roles[ROLE_CHIEF], *worker = &r->v->roles[ROLE_WORKER];
     struct node count = node_get(&r->role[chief->present ? ROLE_CHIEF : ROLE_WORKER], "replicas");
 
     if (!chief->present && !worker->present)
-        node_error(&r->roles, reading_fault(r),
+        node_error(&r->roles, spec_reader_fault(r),
                    "nobody trains, so the job could never succeed; add 'Worker' or 'Chief'");
     else if (r->v->kind->own_processes ? chief->replicas + worker->replicas == 0
                                        : (chief->present ? chief : worker)->replicas == 0)
-        node_error(&count, reading_fault(r), "must be at least 1, for this role's end is the job's end");
+        node_error(&count, spec_reader_fault(r), "must be at least 1, for this role's end is the job's end");
 }
 
 /* ---- TFJob ---- */
@@ -113,15 +113,15 @@ static bool is_dns_label(const char *s)
 }
 
 /* Pods and services are called NAME-ROLE-INDEX, which must be a DNS label too. */
-static void judge_name(struct reading *r)
+static void validate_name(struct spec_reader *r)
 {
-    const struct job_view *v = r->v;
+    const struct job_spec *v = r->v;
     struct node name = node_get(&r->metadata, "name");
     char longest[128] = "", replica[128];
 
     if (!is_dns_label(v->name)) {
         node_error(
-            &name, reading_fault(r),
+            &name, spec_reader_fault(r),
             "'%.80s' is not a valid job name: it is made of a-z, 0-9 and '-', begins with a letter and does not end "
             "with '-'",
             v->name);
@@ -130,28 +130,28 @@ static void judge_name(struct reading *r)
     for (int role = 0; role < ROLE_COUNT; role++) {
         if (v->roles[role].replicas == 0)
             continue;
-        job_view_pod_name(v, (enum role)role, v->roles[role].replicas - 1, replica);
+        job_spec_pod_name(v, (enum role)role, v->roles[role].replicas - 1, replica);
         if (strlen(replica) > strlen(longest))
             str_fmt(longest, sizeof(longest), "%s", replica);
     }
     if (MAX(strlen(longest), strlen(v->name)) > DNS_LABEL_MAX)
-        node_error(&name, reading_fault(r),
+        node_error(&name, spec_reader_fault(r),
                    "is too long: replica '%s' would have a name of %zu characters, at most %d are possible", longest,
                    strlen(longest), DNS_LABEL_MAX);
 }
 
-static void judge_container(struct reading *r, const struct node *n)
+static void validate_container(struct spec_reader *r, const struct node *n)
 {
     struct node image = node_get(n, "image");
     const char *text = json_string_value(image.v);
 
     if (!node_present(&image))
-        node_error(n, reading_fault(r), "'image' is missing");
+        node_error(n, spec_reader_fault(r), "'image' is missing");
     else if (text == NULL || text[0] == '\0')
-        node_error(&image, reading_fault(r), "must be the name of an image");
+        node_error(&image, spec_reader_fault(r), "must be the name of an image");
 }
 
-static void judge_template(struct reading *r, enum role role)
+static void validate_template(struct spec_reader *r, enum role role)
 {
     const char *wanted = r->v->kind->container;
     struct node template = node_get(&r->role[role], "template"), spec = node_get(&template, "spec"),
@@ -159,48 +159,48 @@ static void judge_template(struct reading *r, enum role role)
     bool found = false;
 
     if (!json_is_array(list.v) || node_size(&list) == 0) {
-        node_error(&list, reading_fault(r), "is missing; one called '%s' is needed", wanted);
+        node_error(&list, spec_reader_fault(r), "is missing; one called '%s' is needed", wanted);
         return;
     }
     for (size_t i = 0; i < node_size(&list); i++) {
         struct node one = node_item(&list, i);
-        judge_container(r, &one);
+        validate_container(r, &one);
         found = found || str_eq(json_string_value(json_object_get(one.v, "name")), wanted);
     }
     if (!found)
-        node_error(&list, reading_fault(r), "none is called '%s', which is the one that trains", wanted);
+        node_error(&list, spec_reader_fault(r), "none is called '%s', which is the one that trains", wanted);
 }
 
-static void judge_tf_job(struct reading *r)
+static void validate_tf_job(struct spec_reader *r)
 {
     if (!json_is_object(r->roles.v) || node_size(&r->roles) == 0) {
-        node_error(&r->roles, reading_fault(r), "is missing; it names the replicas: Chief, PS, Worker, Evaluator");
+        node_error(&r->roles, spec_reader_fault(r), "is missing; it names the replicas: Chief, PS, Worker, Evaluator");
         return;
     }
-    judge_name(r);
+    validate_name(r);
     for (int role = 0; role < ROLE_COUNT; role++)
         if (r->v->roles[role].present)
-            judge_template(r, (enum role)role);
-    judge_trainers(r);
+            validate_template(r, (enum role)role);
+    validate_trainers(r);
 }
 
-static void judge_train_job(struct reading *r)
+static void validate_train_job(struct spec_reader *r)
 {
     struct err why = { .code = ERR_NONE };
 
-    if (judge_as_validate(r->object, &why) < 0) {
+    if (validate_train_job_spec(r->object, &why) < 0) {
         keep_fault(r, &why);
         return;
     }
     for (int role = 0; role < ROLE_COUNT; role++)
-        judge_sidecars(r, (enum role)role);
-    judge_trainers(r);
+        validate_sidecars(r, (enum role)role);
+    validate_trainers(r);
 }
 
 /* The status holds the verdict on a generation: that the plan went on with it, or the condition InvalidSpec. So an
  * operator that starts, or takes over, judges only what is new. A change that was refused is judged again, for the
  * message's sake. */
-static bool was_judged(struct reading *r)
+static bool was_validated(struct spec_reader *r)
 {
     AUTO_FINI(job_status) st = { 0 };
 
@@ -210,16 +210,16 @@ static bool was_judged(struct reading *r)
         job_status_is(&st, COND_REFUSED))
         return false;
     if (failed != NULL && failed->is_true && str_eq(failed->reason, "InvalidSpec"))
-        err_put(reading_fault(r), ERR_INPUT, "%s", failed->message);
+        err_put(spec_reader_fault(r), ERR_INPUT, "%s", failed->message);
     return true;
 }
 
-void view_judge(struct reading *r)
+void job_spec_validate(struct spec_reader *r)
 {
-    if (r->v->deleting || r->v->managed_elsewhere || (r->v->kind->own_processes && was_judged(r)))
+    if (r->v->deleting || r->v->managed_elsewhere || (r->v->kind->own_processes && was_validated(r)))
         return;
     if (r->v->kind->own_processes)
-        judge_train_job(r);
+        validate_train_job(r);
     else
-        judge_tf_job(r);
+        validate_tf_job(r);
 }

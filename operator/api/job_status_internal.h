@@ -1,8 +1,8 @@
 /* status_internal - what the files of the status share. */
-#ifndef TRAINYARD_API_STATUS_INTERNAL_H
-#define TRAINYARD_API_STATUS_INTERNAL_H
+#ifndef TRAINYARD_API_JOB_STATUS_INTERNAL_H
+#define TRAINYARD_API_JOB_STATUS_INTERNAL_H
 
-#include "api/status.h"
+#include "api/job_status.h"
 
 /* Takes over reason and message. */
 void job_status_put(struct job_status *s, size_t at, struct condition c);

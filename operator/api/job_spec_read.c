@@ -2,8 +2,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/job_spec_internal.h"
 #include "api/time.h"
-#include "api/view_internal.h"
 
 enum { REPLICAS_MAX = 5000, PORT_DEFAULT = 2222, PORT_MAX = 65535 };
 #define PORT_NAME "tfjob-port"
@@ -11,53 +11,53 @@ enum { REPLICAS_MAX = 5000, PORT_DEFAULT = 2222, PORT_MAX = 65535 };
 
 /* ---- values, or their defaults ---- */
 
-static int64_t number(struct reading *r, const struct node *n, const char *key, int64_t fallback, int64_t min,
+static int64_t number(struct spec_reader *r, const struct node *n, const char *key, int64_t fallback, int64_t min,
                       int64_t max)
 {
     int64_t v;
-    return node_i64_or(n, key, fallback, min, max, &v, reading_fault(r)) < 0 ? fallback : v;
+    return node_i64_or(n, key, fallback, min, max, &v, spec_reader_fault(r)) < 0 ? fallback : v;
 }
 
-static int number32(struct reading *r, const struct node *n, const char *key, int fallback, int min)
+static int number32(struct spec_reader *r, const struct node *n, const char *key, int fallback, int min)
 {
     return (int)number(r, n, key, fallback, min, INT32_MAX);
 }
 
-static bool flag(struct reading *r, const struct node *n, const char *key)
+static bool flag(struct spec_reader *r, const struct node *n, const char *key)
 {
     bool v;
-    return node_bool_or(n, key, false, &v, reading_fault(r)) < 0 ? false : v;
+    return node_bool_or(n, key, false, &v, spec_reader_fault(r)) < 0 ? false : v;
 }
 
 /* Borrowed; NULL when absent or empty, as Go has it. */
-static const char *text(struct reading *r, const struct node *n, const char *key)
+static const char *text(struct spec_reader *r, const struct node *n, const char *key)
 {
     const char *v;
-    if (node_str_or(n, key, NULL, &v, reading_fault(r)) < 0 || v == NULL || v[0] == '\0')
+    if (node_str_or(n, key, NULL, &v, spec_reader_fault(r)) < 0 || v == NULL || v[0] == '\0')
         return NULL;
     return v;
 }
 
-static char *text_copy(struct reading *r, const struct node *n, const char *key)
+static char *text_copy(struct spec_reader *r, const struct node *n, const char *key)
 {
     const char *v = text(r, n, key);
     return v != NULL ? xstrdup(v) : NULL;
 }
 
-static size_t choice(struct reading *r, const struct node *n, const char *key, const char *const names[], size_t nnames,
-                     size_t fallback)
+static size_t choice(struct spec_reader *r, const struct node *n, const char *key, const char *const names[],
+                     size_t nnames, size_t fallback)
 {
     struct node member = node_get(n, key);
     size_t i;
 
-    if (text(r, n, key) == NULL || node_enum(&member, names, nnames, &i, reading_fault(r)) < 0)
+    if (text(r, n, key) == NULL || node_enum(&member, names, nnames, &i, spec_reader_fault(r)) < 0)
         return fallback;
     return i;
 }
 
 /* ---- roles ---- */
 
-int view_role_of(const struct job_kind *k, const char *key, bool *ret_master)
+int job_spec_role_of(const struct job_kind *k, const char *key, bool *ret_master)
 {
     int (*differ)(const char *, const char *) = k->any_case ? strcasecmp : strcmp;
 
@@ -69,7 +69,7 @@ int view_role_of(const struct job_kind *k, const char *key, bool *ret_master)
 }
 
 /* The container that trains: the one of that name, else the first, as training-operator has it. */
-static struct node training_container(const struct reading *r, const struct node *template)
+static struct node training_container(const struct spec_reader *r, const struct node *template)
 {
     struct node spec = node_get(template, "spec"), list = node_get(&spec, "containers"), none = { .v = NULL };
 
@@ -81,7 +81,7 @@ static struct node training_container(const struct reading *r, const struct node
     return json_is_array(list.v) && node_size(&list) > 0 ? node_item(&list, 0) : none;
 }
 
-static int port_of(struct reading *r, const struct node *template)
+static int port_of(struct spec_reader *r, const struct node *template)
 {
     struct node container = training_container(r, template), ports = node_get(&container, "ports");
 
@@ -93,19 +93,19 @@ static int port_of(struct reading *r, const struct node *template)
     return PORT_DEFAULT;
 }
 
-static enum restart_policy restart_of(struct reading *r, const struct node *n)
+static enum restart_policy restart_of(struct spec_reader *r, const struct node *n)
 {
     const char *names[] = { restart_policy_name(RESTART_EXIT_CODE), restart_policy_name(RESTART_ON_FAILURE),
                             restart_policy_name(RESTART_ALWAYS), restart_policy_name(RESTART_NEVER) };
     return (enum restart_policy)choice(r, n, "restartPolicy", names, COUNT_OF(names), r->v->kind->restart);
 }
 
-static void read_role(struct reading *r, enum role role, const struct node *n)
+static void read_role(struct spec_reader *r, enum role role, const struct node *n)
 {
     struct node template = node_get(n, "template"), pod = node_get(&template, "spec");
 
     r->role[role] = *n;
-    r->v->roles[role] = (struct role_view){
+    r->v->roles[role] = (struct role_spec){
         .present = true,
         .replicas = (int)number(r, n, "replicas", 1, 0, REPLICAS_MAX),
         .restart = restart_of(r, n),
@@ -114,27 +114,27 @@ static void read_role(struct reading *r, enum role role, const struct node *n)
     };
 }
 
-static void unknown_role(struct reading *r, const char *key)
+static void unknown_role(struct spec_reader *r, const char *key)
 {
     const char *const names[] = { role_key(ROLE_CHIEF), MASTER, role_key(ROLE_PS), role_key(ROLE_WORKER),
                                   role_key(ROLE_EVALUATOR) };
     char cure[64];
 
     str_did_you_mean(key, names, COUNT_OF(names), cure, sizeof(cure));
-    node_key_error(&r->roles, key, reading_fault(r), "'%.60s' is not known%s", key,
+    node_key_error(&r->roles, key, spec_reader_fault(r), "'%.60s' is not known%s", key,
                    cure[0] != '\0' ? cure : "; it must be Chief, Master, PS, Worker or Evaluator");
 }
 
-static void read_role_key(struct reading *r, const char *key)
+static void read_role_key(struct spec_reader *r, const char *key)
 {
     struct node n = node_get(&r->roles, key);
     bool master;
-    int role = view_role_of(r->v->kind, key, &master);
+    int role = job_spec_role_of(r->v->kind, key, &master);
 
     if (role < 0) {
         unknown_role(r, key);
     } else if (r->v->roles[role].present) {
-        node_error(&n, reading_fault(r),
+        node_error(&n, spec_reader_fault(r),
                    role == ROLE_CHIEF ? "Chief and Master are the same role; give one of them"
                                       : "the same role is given twice, in different spelling");
     } else if (node_present(&n) || r->v->kind->any_case) {
@@ -144,25 +144,25 @@ static void read_role_key(struct reading *r, const char *key)
 }
 
 /* A TrainJob without replicas is one process. */
-static void read_roles(struct reading *r)
+static void read_roles(struct spec_reader *r)
 {
     const char *key;
     json_t *one;
 
     json_object_foreach((json_t *)(uintptr_t)r->roles.v, key, one) read_role_key(r, key);
     if (!node_present(&r->roles) && r->v->kind->own_processes)
-        r->v->roles[ROLE_WORKER] = (struct role_view){
+        r->v->roles[ROLE_WORKER] = (struct role_spec){
             .present = true, .replicas = 1, .restart = r->v->kind->restart, .port = PORT_DEFAULT, .grace_s = -1
         };
 }
 
 /* ---- run policy ---- */
 
-static void read_gang(struct reading *r)
+static void read_gang(struct spec_reader *r)
 {
     struct node n = node_get(&r->policy, "schedulingPolicy");
 
-    r->v->gang = (struct gang_view){
+    r->v->gang = (struct gang_spec){
         .min_available = number32(r, &n, "minAvailable", 0, 0),
         .queue = text_copy(r, &n, "queue"),
         .priority_class = text_copy(r, &n, "priorityClass"),
@@ -176,11 +176,11 @@ static bool is_ours(const struct job_kind *k, const char *managed_by)
     return managed_by == NULL || strcmp(managed_by, us) == 0;
 }
 
-static void read_policy(struct reading *r, enum clean_pod_policy default_clean)
+static void read_policy(struct spec_reader *r, enum clean_pod_policy default_clean)
 {
     static const char *const CLEAN[] = { "Running", "All", "None" }, *const STALL[] = { "Notify", "Restart", "Fail" },
                              *const SCOPE[] = { "Replica", "Job" };
-    struct job_view *v = r->v;
+    struct job_spec *v = r->v;
     const struct node *n = &r->policy;
 
     v->clean = (enum clean_pod_policy)choice(r, n, "cleanPodPolicy", CLEAN, COUNT_OF(CLEAN), default_clean);
@@ -199,12 +199,12 @@ static void read_policy(struct reading *r, enum clean_pod_policy default_clean)
 
 /* ---- claims ---- */
 
-static void add_claim(struct reading *r, const char *volume, bool chief, bool workers)
+static void add_claim(struct spec_reader *r, const char *volume, bool chief, bool workers)
 {
     struct node storage = node_get(&r->spec, "storage"), source = node_get(&storage, volume),
                 claim = node_get(&source, "persistentVolumeClaim");
     const char *name = text(r, &claim, "claimName");
-    struct job_view *v = r->v;
+    struct job_spec *v = r->v;
     size_t i = 0;
 
     if (name == NULL || !job_is_object_name(name)) /* it becomes part of a path of the API */
@@ -215,17 +215,17 @@ static void add_claim(struct reading *r, const char *volume, bool chief, bool wo
         return;
     if (i == v->nclaims) {
         v->claims = xrealloc(v->claims, (i + 1) * sizeof(*v->claims));
-        v->claims[v->nclaims++] = (struct claim_view){ .name = xstrdup(name) };
+        v->claims[v->nclaims++] = (struct claim_spec){ .name = xstrdup(name) };
     }
     v->claims[i].chief |= chief;
     v->claims[i].workers |= workers;
 }
 
 /* A chief's work is done by worker 0 when there is no chief. Pods of TFJobs mount what their templates say. */
-static void read_claims(struct reading *r)
+static void read_claims(struct spec_reader *r)
 {
-    const struct job_view *v = r->v;
-    bool workers = v->roles[ROLE_WORKER].replicas > 0, leads = job_view_leader(v) == ROLE_CHIEF;
+    const struct job_spec *v = r->v;
+    bool workers = v->roles[ROLE_WORKER].replicas > 0, leads = job_spec_leader(v) == ROLE_CHIEF;
     bool beside = v->roles[ROLE_EVALUATOR].replicas > 0;
 
     if (!v->kind->own_processes)
@@ -236,9 +236,9 @@ static void read_claims(struct reading *r)
 
 /* ---- the object ---- */
 
-static void read_metadata(struct reading *r)
+static void read_metadata(struct spec_reader *r)
 {
-    struct job_view *v = r->v;
+    struct job_spec *v = r->v;
     const json_t *m = r->metadata.v;
     const char *ns = json_string_value(json_object_get(m, "namespace")),
                *name = json_string_value(json_object_get(m, "name")),
@@ -252,11 +252,11 @@ static void read_metadata(struct reading *r)
     v->deleting = json_is_string(json_object_get(m, "deletionTimestamp"));
 }
 
-void view_read(struct reading *r, enum clean_pod_policy default_clean)
+void job_spec_read(struct spec_reader *r, enum clean_pod_policy default_clean)
 {
     static const char *const SUCCESS[] = { "AllWorkers" };
     struct node top = node_root(r->object, NULL), model, board;
-    struct job_view *v = r->v;
+    struct job_spec *v = r->v;
 
     r->metadata = node_get(&top, "metadata");
     r->spec = node_get(&top, "spec");

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/status.h"
+#include "api/job_status.h"
 #include "api/time.h"
 #include "codec/json.h"
 
@@ -255,20 +255,20 @@ START_TEST(progress_is_written_by_member)
 {
     AUTO_FINI(job_status) was = { .nconds = 0 };
     AUTO_FINI(job_status) is = { .nconds = 0 };
-    was.progress = (struct progress){ .present = true,
-                                      .step = 10,
-                                      .epoch = 1,
-                                      .loss = "0.5",
-                                      .examples_per_second = 100,
-                                      .updated_ms = T0,
-                                      .metrics = xstrdup("{\"accuracy\":\"0.9\",\"auc\":\"0.8\"}") };
-    is.progress = (struct progress){ .present = true,
-                                     .step = 11,
-                                     .epoch = 1,
-                                     .loss = "NaN",
-                                     .examples_per_second = 100,
-                                     .updated_ms = T0 + 1000,
-                                     .metrics = xstrdup("{\"accuracy\":\"0.9\"}") };
+    was.progress = (struct training_progress){ .present = true,
+                                               .step = 10,
+                                               .epoch = 1,
+                                               .loss = "0.5",
+                                               .examples_per_second = 100,
+                                               .updated_ms = T0,
+                                               .metrics = xstrdup("{\"accuracy\":\"0.9\",\"auc\":\"0.8\"}") };
+    is.progress = (struct training_progress){ .present = true,
+                                              .step = 11,
+                                              .epoch = 1,
+                                              .loss = "NaN",
+                                              .examples_per_second = 100,
+                                              .updated_ms = T0 + 1000,
+                                              .metrics = xstrdup("{\"accuracy\":\"0.9\"}") };
     assert_patch(&KIND_TRAINJOB, &was, &is,
                  "{\"progress\":{\"step\":11,\"loss\":\"NaN\",\"lastUpdateTime\":\"2026-01-01T00:00:01Z\","
                  "\"metrics\":{\"accuracy\":\"0.9\",\"auc\":null}}}");
@@ -280,7 +280,8 @@ START_TEST(what_the_schema_would_refuse_is_left_out)
     AUTO_FINI(job_status) was = { .nconds = 0 };
     AUTO_FINI(job_status) is = { .nconds = 0 };
     job_status_set(&is, COND_CREATED, true, "C", "of another controller, without times", 0, 0);
-    is.progress = (struct progress){ .present = true, .step = 1, .loss = "NaN", .examples_per_second = (double)NAN };
+    is.progress =
+        (struct training_progress){ .present = true, .step = 1, .loss = "NaN", .examples_per_second = (double)NAN };
     assert_patch(
         &KIND_TFJOB, &was, &is,
         "{\"conditions\":[{\"type\":\"Created\",\"status\":\"True\",\"reason\":\"C\",\"message\":\"of another "
@@ -443,14 +444,14 @@ START_TEST(what_is_written_reads_back)
         (struct role_status){ .active = 2, .succeeded = 3, .failed = 1, .restarts = 7, .counted = -2 };
     index_set_add(&s.roles[ROLE_WORKER].completed, 4);
     index_counts_set(&s.roles[ROLE_WORKER].again, 3, 7);
-    s.progress = (struct progress){ .present = true,
-                                    .step = 9,
-                                    .epochs = 5,
-                                    .percent = 40,
-                                    .remaining_s = 75,
-                                    .loss = "0.1",
-                                    .updated_ms = T0,
-                                    .metrics = xstrdup("{\"a\":\"1\"}") };
+    s.progress = (struct training_progress){ .present = true,
+                                             .step = 9,
+                                             .epochs = 5,
+                                             .percent = 40,
+                                             .remaining_s = 75,
+                                             .loss = "0.1",
+                                             .updated_ms = T0,
+                                             .metrics = xstrdup("{\"a\":\"1\"}") };
     s.start_ms = T0;
     s.observed_generation = 4;
     str_fmt(s.spec_hash, sizeof(s.spec_hash), "abc");
@@ -480,8 +481,8 @@ START_TEST(the_order_of_metrics_is_no_difference)
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         AUTO_FINI(job_status) a = { .nconds = 0 };
         AUTO_FINI(job_status) b = { .nconds = 0 };
-        a.progress = (struct progress){ .present = true, .metrics = xstrdup(CASES[i].a) };
-        b.progress = (struct progress){ .present = true, .metrics = xstrdup(CASES[i].b) };
+        a.progress = (struct training_progress){ .present = true, .metrics = xstrdup(CASES[i].a) };
+        b.progress = (struct training_progress){ .present = true, .metrics = xstrdup(CASES[i].b) };
         ck_assert_msg((job_status_differs(&a, &b) == 0) == CASES[i].same, "case %zu", i);
     }
 }

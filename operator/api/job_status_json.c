@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/status_internal.h"
+#include "api/job_status_internal.h"
 #include "api/time.h"
 
 static const char *text_at(const json_t *o, const char *key)
@@ -51,7 +51,7 @@ static void parse_condition(const json_t *v, struct job_status *ret)
                    });
 }
 
-void job_status_see_foreign(struct job_status *s, const json_t *status)
+void job_status_set_foreign(struct job_status *s, const json_t *status)
 {
     enum condition_type ours;
     json_t *v;
@@ -94,7 +94,7 @@ static void parse_roles(const json_t *roles, struct job_status *ret)
     }
 }
 
-static void parse_progress(const json_t *v, struct progress *ret)
+static void parse_progress(const json_t *v, struct training_progress *ret)
 {
     const json_t *metrics = json_object_get(v, "metrics");
     if (!json_is_object(v))
@@ -127,7 +127,7 @@ void job_status_parse(const json_t *status, struct job_status *ret)
     {
         parse_condition(v, ret);
     }
-    job_status_see_foreign(ret, status);
+    job_status_set_foreign(ret, status);
     parse_roles(json_object_get(status, "replicaStatuses"), ret);
     parse_progress(json_object_get(status, "progress"), &ret->progress);
     str_fmt(ret->state, sizeof(ret->state), "%s", text_at(status, "state"));
@@ -213,7 +213,7 @@ static json_t *role_value(const struct role_status *r)
     return v;
 }
 
-static json_t *progress_value(const struct progress *p)
+static json_t *progress_value(const struct training_progress *p)
 {
     json_t *v = json_object();
     if (!p->present)
@@ -283,7 +283,7 @@ static json_t *roles_patch(const struct job_kind *k, const struct job_status *wa
     return patch;
 }
 
-static json_t *progress_patch(const struct progress *was, const struct progress *is)
+static json_t *progress_patch(const struct training_progress *was, const struct training_progress *is)
 {
     json_t *before = progress_value(was), *after = progress_value(is);
     /* metrics are written whole: a name that went must not stay */

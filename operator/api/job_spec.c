@@ -1,10 +1,10 @@
-#include "api/view.h"
+#include "api/job_spec.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/pack.h"
-#include "api/view_internal.h"
+#include "api/deflate.h"
+#include "api/job_spec_internal.h"
 
 /* ---- the hash of what a model begins with ---- */
 
@@ -26,7 +26,7 @@ static void hash_spec(const json_t *spec, char out[20])
     str_fmt(out, 20, "m:%016" PRIx64, h);
 }
 
-/* ---- the spec, packed ---- */
+/* ---- the spec, deflated ---- */
 
 static void share(const json_t *from, const char *key, json_t *to)
 {
@@ -53,7 +53,7 @@ static json_t *metadata_to_keep(const json_t *metadata)
 }
 
 /* The spec with the keys of its roles in CamelCase, so that all who read it find them. */
-static json_t *spec_to_keep(const struct job_view *v, const json_t *spec)
+static json_t *spec_to_keep(const struct job_spec *v, const json_t *spec)
 {
     const char *key;
     json_t *role, *keep = json_is_object(spec) ? json_copy((json_t *)(uintptr_t)spec) : json_object();
@@ -65,28 +65,28 @@ static json_t *spec_to_keep(const struct job_view *v, const json_t *spec)
     json_t *renamed = json_object();
     json_object_foreach(roles, key, role)
     {
-        int r = view_role_of(v->kind, key, &master);
+        int r = job_spec_role_of(v->kind, key, &master);
         json_object_set(renamed, r < 0 ? key : master ? "Master" : role_key((enum role)r), role);
     }
     json_object_set_new(keep, v->kind->replica_specs, renamed);
     return keep;
 }
 
-static void pack_spec(struct job_view *v, const json_t *whole)
+static void deflate_spec(struct job_spec *v, const json_t *whole)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     size_t len;
 
     json_emit(whole, &text);
-    free(v->packed);
-    v->packed = pack_text(text.data, text.len, &len);
-    v->packed_len = (uint32_t)len;
+    free(v->deflated);
+    v->deflated = deflate_text(text.data, text.len, &len);
+    v->deflated_len = (uint32_t)len;
     v->spec_len = (uint32_t)text.len;
 }
 
-json_t *job_view_spec(const struct job_view *v)
+json_t *job_spec_json(const struct job_spec *v)
 {
-    auto_free char *text = v->packed != NULL ? unpack_text(v->packed, v->packed_len, v->spec_len) : NULL;
+    auto_free char *text = v->deflated != NULL ? inflate_text(v->deflated, v->deflated_len, v->spec_len) : NULL;
     json_t *spec = NULL;
 
     if (text == NULL || json_parse_any(text, v->spec_len, v->name, &spec, NULL) < 0)
@@ -94,30 +94,30 @@ json_t *job_view_spec(const struct job_view *v)
     return spec;
 }
 
-void job_view_shrink(struct job_view *v)
+void job_spec_drop_model(struct job_spec *v)
 {
     static const char *const KEYS[] = { "model", "compile", "data" };
 
     if (!v->whole || !v->has_model)
         return;
-    json_auto_t *whole = job_view_spec(v);
+    json_auto_t *whole = job_spec_json(v);
     json_t *spec = json_object_get(whole, "spec");
     for (size_t i = 0; i < COUNT_OF(KEYS); i++)
         json_object_del(spec, KEYS[i]);
-    pack_spec(v, whole);
+    deflate_spec(v, whole);
     v->whole = false;
 }
 
-/* ---- the view ---- */
+/* ---- the spec as the operator keeps it ---- */
 
-void job_view_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
-                    struct job_view *ret)
+void job_spec_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
+                    struct job_spec *ret)
 {
-    struct job_view v = { .kind = k, .whole = true };
-    struct reading r = { .v = &v, .object = object };
+    struct job_spec v = { .kind = k, .whole = true };
+    struct spec_reader r = { .v = &v, .object = object };
 
-    view_read(&r, default_clean);
-    view_judge(&r);
+    job_spec_read(&r, default_clean);
+    job_spec_validate(&r);
     if (r.fault.code != ERR_NONE)
         v.invalid = xstrdup(r.fault.msg);
     if (v.has_model)
@@ -126,11 +126,11 @@ void job_view_parse(const struct job_kind *k, const json_t *object, enum clean_p
     json_auto_t *whole = json_object();
     json_object_set_new(whole, "metadata", metadata_to_keep(r.metadata.v));
     json_object_set_new(whole, "spec", spec_to_keep(&v, r.spec.v));
-    pack_spec(&v, whole);
+    deflate_spec(&v, whole);
     *ret = v;
 }
 
-void job_view_fini(struct job_view *v)
+void job_spec_fini(struct job_spec *v)
 {
     free(v->ns);
     free(v->name);
@@ -141,11 +141,11 @@ void job_view_fini(struct job_view *v)
         free(v->claims[i].name);
     free(v->claims);
     free(v->invalid);
-    free(v->packed);
-    *v = (struct job_view){ .kind = v->kind };
+    free(v->deflated);
+    *v = (struct job_spec){ .kind = v->kind };
 }
 
-int job_view_replicas(const struct job_view *v)
+int job_spec_replicas(const struct job_spec *v)
 {
     int sum = 0;
     for (int r = 0; r < ROLE_COUNT; r++)
@@ -153,23 +153,23 @@ int job_view_replicas(const struct job_view *v)
     return sum;
 }
 
-enum role job_view_leader(const struct job_view *v)
+enum role job_spec_leader(const struct job_spec *v)
 {
     return v->roles[ROLE_CHIEF].replicas > 0 ? ROLE_CHIEF : ROLE_WORKER;
 }
 
-const char *job_view_role(const struct job_view *v, enum role r)
+const char *job_spec_role_name(const struct job_spec *v, enum role r)
 {
     return r == ROLE_CHIEF && v->master ? "master" : role_name(r);
 }
 
-const char *job_view_role_key(const struct job_view *v, enum role r)
+const char *job_spec_role_key(const struct job_spec *v, enum role r)
 {
     return r == ROLE_CHIEF && v->master ? "Master" : role_key(r);
 }
 
-const char *job_view_pod_name(const struct job_view *v, enum role r, int index, char out[128])
+const char *job_spec_pod_name(const struct job_spec *v, enum role r, int index, char out[128])
 {
-    str_fmt(out, 128, "%s-%s-%d", v->name, job_view_role(v, r), index);
+    str_fmt(out, 128, "%s-%s-%d", v->name, job_spec_role_name(v, r), index);
     return out;
 }

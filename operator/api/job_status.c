@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "api/status_internal.h"
+#include "api/job_status_internal.h"
 
 static const char *const NAMES[COND_COUNT] = {
     [COND_CREATED] = "Created",
@@ -12,7 +12,7 @@ static const char *const NAMES[COND_COUNT] = {
     [COND_STALLED] = "Stalled",
     [COND_REFUSED] = "SpecChangeRefused",
     [COND_REPLICA_FAILURE] = "ReplicaFailure",
-    [COND_BOARD_FAILURE] = "TensorBoardFailure",
+    [COND_TENSORBOARD_FAILURE] = "TensorBoardFailure",
 };
 
 const char *condition_name(enum condition_type t)
@@ -20,9 +20,9 @@ const char *condition_name(enum condition_type t)
     return NAMES[t];
 }
 
-bool condition_is_aside(enum condition_type t)
+bool condition_is_auxiliary(enum condition_type t)
 {
-    return t == COND_REFUSED || t == COND_REPLICA_FAILURE || t == COND_BOARD_FAILURE;
+    return t == COND_REFUSED || t == COND_REPLICA_FAILURE || t == COND_TENSORBOARD_FAILURE;
 }
 
 /* ---- ownership ---- */
@@ -182,6 +182,6 @@ bool job_status_set(struct job_status *s, enum condition_type t, bool is_true, c
         condition_fini(&old);
     }
     touch_others(s, t, is_true, now_ms);
-    job_status_put(s, condition_is_aside(t) ? 0 : s->nconds, fresh);
+    job_status_put(s, condition_is_auxiliary(t) ? 0 : s->nconds, fresh);
     return true;
 }

@@ -1,7 +1,7 @@
 /* What differs between two statuses, without making JSON of them: it is asked at every look at a job. */
 #include <string.h>
 
-#include "api/status.h"
+#include "api/job_status.h"
 
 /* Times are written in whole seconds. */
 static bool same_time(int64_t a, int64_t b)
@@ -69,14 +69,14 @@ static bool same_metrics(const char *a, const char *b)
     return json_equal(x, y) != 0;
 }
 
-static bool same_steps(const struct progress *a, const struct progress *b)
+static bool same_steps(const struct training_progress *a, const struct training_progress *b)
 {
     return a->step == b->step && MAX(a->highest_step, a->step) == MAX(b->highest_step, b->step) &&
            a->epoch == b->epoch && a->epochs == b->epochs && a->last_checkpoint_step == b->last_checkpoint_step &&
            a->percent == b->percent && a->remaining_s == b->remaining_s;
 }
 
-static bool same_progress(const struct progress *a, const struct progress *b)
+static bool same_progress(const struct training_progress *a, const struct training_progress *b)
 {
     if (!a->present || !b->present)
         return a->present == b->present;
