@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "chief/chief_internal.h"
+#include "params/params_admin.h"
 
 enum { EXPLAIN_FIRST_MS = 1000, LINE_MAX = 400 };
 

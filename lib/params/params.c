@@ -1,3 +1,4 @@
+/* What both forms of params have in common: memory, the rule of one push in flight, and the calls through the table. */
 #include "params/params.h"
 
 #include <string.h>
@@ -8,11 +9,12 @@ enum { VECTOR_ALIGNMENT = 64 };
 
 static const struct rates NO_RATES = RATES_INIT;
 
-void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
-                  const struct params_identity *id)
+void params_setup(struct params *p, const struct params_ops *ops, const struct params_admin_ops *admin,
+                  const struct layout *l, size_t nps, const struct params_identity *id)
 {
     size_t bytes = (l->vector * sizeof(float) + VECTOR_ALIGNMENT - 1) / VECTOR_ALIGNMENT * VECTOR_ALIGNMENT;
     p->ops = ops;
+    p->admin = admin;
     p->layout = l;
     p->id = *id;
     p->nps = nps;
@@ -138,46 +140,4 @@ int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t d
     if (params_push_start(p, ordinal, grads, true, deadline_ms, e) < 0)
         return -1;
     return params_push_finish(p, ret, e);
-}
-
-void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
-{
-    p->ops->describe(p, deadline_ms, rets, errors);
-}
-
-void params_set_rates(struct params *p, const struct rates *rates)
-{
-    p->rates = rates;
-}
-
-int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
-{
-    return p->ops->init(p, ps, optimizer_json, deadline_ms, e);
-}
-
-int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
-{
-    return p->ops->adopt(p, ps, deadline_ms, e);
-}
-
-int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e)
-{
-    return p->ops->restore(p, ps, segment, with_slots, version, applied, data, floats, deadline_ms, e);
-}
-
-int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
-{
-    return p->ops->serve(p, ps, deadline_ms, e);
-}
-
-int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
-                    struct err *e)
-{
-    return p->ops->snapshot(p, ps, segment, deadline_ms, ret, e);
-}
-
-int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
-{
-    return p->ops->finish(p, ps, step, deadline_ms, e);
 }

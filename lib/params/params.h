@@ -1,5 +1,7 @@
-/* params - a worker's or chief's view of the parameter vector, wherever it lives: on n ps over gRPC, or in a shard
- * of this process. One table of operations, one conformance test for both.
+/* params - the data plane of the parameters: a process's view of the parameter vector, wherever that lives: on n ps
+ * over gRPC, or in a shard of this process. Pull, push, gradients, versions and progress. What a chief does with the ps
+ * (describe, initialise, restore, snapshot, finish) is the control plane, params/params_admin.h. Each plane has a table
+ * of operations; one conformance test covers both forms.
  *
  * One params object belongs to one thread. It owns the local copy of the vector (params_vector), which params_pull
  * and params_push refresh in place. Calls to the ps go out in parallel.
@@ -84,23 +86,5 @@ uint64_t params_moved(const struct params *p);
  * 64.0 MiB pulled". Its error ends the call. */
 typedef int params_watch_fn(void *user, int64_t since_ms, const char *progress, struct err *e);
 void params_watch(struct params *p, params_watch_fn *watch, void *user);
-
-/* ---- what the chief asks; one ps at a time, but for params_describe ---- */
-/* Asks every ps at once, so that those that are away cost one deadline together. rets and errors have one element for
- * each ps: the answer, or, where errors[ps].code is not ERR_NONE, why there is none. */
-void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
-/* What params_init and params_adopt tell the ps from now on: the learning rates of the chief's callbacks. Borrowed, and
- * read by each of these calls. */
-void params_set_rates(struct params *p, const struct rates *rates);
-MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
-MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
-/* data: values, then slots when with_slots. */
-MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                            const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
-                            struct err *e);
-MUST_USE int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
-MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
-                             struct shard_snapshot *ret, struct err *e);
-MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 
 #endif

@@ -493,13 +493,6 @@ static const struct params_ops REMOTE = {
     .push_start = remote_push_start,
     .push_early = remote_push_early,
     .push_finish = remote_push_finish,
-    .describe = remote_describe_all,
-    .init = remote_init,
-    .adopt = remote_adopt,
-    .restore = remote_restore,
-    .serve = remote_serve,
-    .snapshot = remote_snapshot,
-    .finish = remote_finish,
 };
 
 static void part_add(struct peer *peer, size_t segment)
@@ -557,7 +550,7 @@ struct params *params_new_grpc(const struct layout *l, const struct placement *p
                                const struct params_identity *id)
 {
     struct remote *r = xcalloc(1, sizeof(*r));
-    params_setup(&r->p, &REMOTE, l, p->nps, id);
+    params_setup(&r->p, &REMOTE, &remote_admin, l, p->nps, id);
     r->peers = xcalloc(p->nps, sizeof(*r->peers));
     for (size_t i = 0; i < p->nps; i++) {
         r->peers[i].index = i;

@@ -1,6 +1,6 @@
 /* params_grpc - inside of the gRPC form of params/params.h: params_grpc.c moves the vector (pull, push), in parts and
  * on several connections when a ps holds much; params_share.c pushes to
- * a ps of this host through shared memory; params_ask.c has what the chief asks one ps at a time. */
+ * a ps of this host through shared memory; params_grpc_admin.c has the control plane. */
 #ifndef TRAINYARD_PARAMS_PARAMS_GRPC_H
 #define TRAINYARD_PARAMS_PARAMS_GRPC_H
 
@@ -111,15 +111,8 @@ void share_start(struct remote *r, const struct request *j);
 /* Blocks until the answer or the deadline. */
 MUST_USE int share_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e);
 
+/* ---- params_grpc_admin.c ---- */
+extern const struct params_admin_ops remote_admin;
 int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e);
-void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
-int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
-int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
-int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e);
-int remote_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
-int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
-                    struct err *e);
-int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 
 #endif

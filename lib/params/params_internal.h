@@ -1,10 +1,11 @@
-/* params_internal - the table of operations behind params/params.h: params_grpc.c and params_local.c fill one each. */
+/* params_internal - the tables of operations behind params/params.h and params/params_admin.h: the gRPC form and the
+ * local form fill one each. */
 #ifndef TRAINYARD_PARAMS_PARAMS_INTERNAL_H
 #define TRAINYARD_PARAMS_PARAMS_INTERNAL_H
 
-#include "params/params.h"
+#include "params/params_admin.h"
 
-struct params_ops { /* as the functions of the header that bear their names */
+struct params_ops { /* as the functions of params/params.h that bear their names */
     void (*free)(struct params *p);
     void (*forget)(struct params *p); /* a new generation begins */
     void (*mark)(struct params *p);
@@ -17,6 +18,9 @@ struct params_ops { /* as the functions of the header that bear their names */
     void (*push_early)(struct params *p, int64_t ordinal, const float *grads, size_t from,
                        int64_t deadline_ms); /* or NULL */
     int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
+};
+
+struct params_admin_ops { /* as the functions of params/params_admin.h that bear their names */
     void (*describe)(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
     int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
     int (*adopt)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
@@ -30,6 +34,7 @@ struct params_ops { /* as the functions of the header that bear their names */
 
 struct params { /* the front part of what each form allocates */
     const struct params_ops *ops;
+    const struct params_admin_ops *admin;
     const struct layout *layout;
     struct params_identity id;
     size_t nps;
@@ -42,8 +47,8 @@ struct params { /* the front part of what each form allocates */
     params_watch_fn *watch;
     void *watch_user;
 };
-void params_setup(struct params *p, const struct params_ops *ops, const struct layout *l, size_t nps,
-                  const struct params_identity *id); /* vector: zeroed memory */
+void params_setup(struct params *p, const struct params_ops *ops, const struct params_admin_ops *admin,
+                  const struct layout *l, size_t nps, const struct params_identity *id); /* vector: zeroed memory */
 void params_release(struct params *p);
 /* Memory of the process for params_gradients, made when it is asked for first. */
 MUST_USE int params_own_gradients(struct params *p, int which, float **ret, struct err *e);

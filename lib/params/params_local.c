@@ -183,6 +183,8 @@ static const struct params_ops LOCAL = {
     .versions = local_versions,
     .push_start = local_push_start,
     .push_finish = local_push_finish,
+};
+static const struct params_admin_ops LOCAL_ADMIN = {
     .describe = local_describe,
     .init = local_init,
     .adopt = local_adopt,
@@ -195,7 +197,7 @@ static const struct params_ops LOCAL = {
 struct params *params_new_local(const struct layout *layout, struct shard *shard, const struct params_identity *id)
 {
     struct local *l = xcalloc(1, sizeof(*l));
-    params_setup(&l->p, &LOCAL, layout, 1, id);
+    params_setup(&l->p, &LOCAL, &LOCAL_ADMIN, layout, 1, id);
     l->shard = shard;
     l->in_place = shard_vector(shard) == NULL;
     if (l->in_place)

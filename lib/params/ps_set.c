@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "params/params_admin.h"
 
 enum { CALL_MS = 5000, BULK_MS = 60000, EXPLAIN_MS = 5000 };
 

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/thread.h"
-#include "params/params.h"
+#include "params/params_admin.h"
 #include "params/shard_service.h"
 #include "params/wire.h"
 #include "rpc/rpc.h"

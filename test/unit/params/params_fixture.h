@@ -5,7 +5,7 @@
 #include "shard/shard_fixture.h"
 
 #include "base/thread.h"
-#include "params/params.h"
+#include "params/params_admin.h"
 #include "params/shard_service.h"
 #include "params/wire.h"
 #include "rpc/rpc.h"

@@ -6,6 +6,7 @@
 #include "shard/job_fixture.h"
 
 #include "base/clock.h"
+#include "params/params_admin.h"
 #include "params/ps_set.h"
 #include "params/shard_service.h"
 #include "params/wire.h"

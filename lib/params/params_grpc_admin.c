@@ -1,4 +1,4 @@
-/* What the chief asks over gRPC: Describe of all ps at once, the rest of one ps at a time. */
+/* The control plane over gRPC: Describe goes to all ps at once, every other call to one ps. */
 #include <string.h>
 
 #include "params/params_grpc.h"
@@ -95,7 +95,7 @@ int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct sha
 }
 
 /* Every call has the one deadline from now on, whichever is waited for first. */
-void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
+static void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
 {
     AUTO_FINI(buf) head = BUF_INIT;
     auto_free struct rpc_call **calls = xcalloc(p->nps, sizeof(struct rpc_call *));
@@ -138,7 +138,7 @@ static int call_init(struct params *p, struct peer *peer, Trainyard__V1__InitReq
     return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;
 }
 
-int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
+static int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
 {
     struct peer *peer = peer_of(p, ps);
     auto_free Trainyard__V1__Segment *segments = xcalloc(peer->nsegments, sizeof(*segments));
@@ -163,7 +163,7 @@ int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t
     return call_init(p, peer, &q, deadline_ms, e);
 }
 
-int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+static int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__InitRequest q;
     trainyard__v1__init_request__init(&q);
@@ -188,8 +188,9 @@ static int call_restore(struct params *p, struct peer *peer, Trainyard__V1__Rest
     return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;
 }
 
-int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e)
+static int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                          const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                          struct err *e)
 {
     Trainyard__V1__RestoreRequest q = TRAINYARD__V1__RESTORE_REQUEST__INIT;
     Trainyard__V1__OrdinalSet set;
@@ -203,7 +204,7 @@ int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slot
     return call_restore(p, peer_of(p, ps), &q, &piece, deadline_ms, e);
 }
 
-int remote_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+static int remote_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__RestoreRequest q = TRAINYARD__V1__RESTORE_REQUEST__INIT;
     q.only_serve = true;
@@ -239,8 +240,8 @@ static int take_snapshot(const Trainyard__V1__SnapshotReply *a, const struct seg
     return 0;
 }
 
-int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
-                    struct err *e)
+static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
+                           struct shard_snapshot *ret, struct err *e)
 {
     struct peer *peer = peer_of(p, ps);
     const struct segment_spec *spec = segment_of(peer, segment);
@@ -263,7 +264,7 @@ int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadl
     return 0;
 }
 
-int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
+static int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__Header header;
     Trainyard__V1__FinishRequest q = TRAINYARD__V1__FINISH_REQUEST__INIT;
@@ -274,3 +275,13 @@ int remote_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms
     return ask(peer_of(p, ps), PS_FINISH, 0, &q.base, NULL, deadline_ms, &trainyard__v1__finish_reply__descriptor, NULL,
                &answer, e);
 }
+
+const struct params_admin_ops remote_admin = {
+    .describe = remote_describe_all,
+    .init = remote_init,
+    .adopt = remote_adopt,
+    .restore = remote_restore,
+    .serve = remote_serve,
+    .snapshot = remote_snapshot,
+    .finish = remote_finish,
+};

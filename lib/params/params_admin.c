@@ -1,0 +1,46 @@
+/* The control plane's calls through the table of the form (gRPC or local). */
+#include "params/params_admin.h"
+
+#include "params/params_internal.h"
+
+void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
+{
+    p->admin->describe(p, deadline_ms, rets, errors);
+}
+
+void params_set_rates(struct params *p, const struct rates *rates)
+{
+    p->rates = rates;
+}
+
+int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->init(p, ps, optimizer_json, deadline_ms, e);
+}
+
+int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->adopt(p, ps, deadline_ms, e);
+}
+
+int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->restore(p, ps, segment, with_slots, version, applied, data, floats, deadline_ms, e);
+}
+
+int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->serve(p, ps, deadline_ms, e);
+}
+
+int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
+                    struct err *e)
+{
+    return p->admin->snapshot(p, ps, segment, deadline_ms, ret, e);
+}
+
+int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->finish(p, ps, step, deadline_ms, e);
+}

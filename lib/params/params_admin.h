@@ -1,0 +1,29 @@
+/* params_admin - the control plane of the parameters: what the chief of a job asks of the ps, through the same object
+ * and connections as the data plane (params/params.h). Every call goes to one ps, but params_describe goes to all.
+ *
+ * The calls that change state (Init, Restore, Finish) are refused with ERR_FENCED where a ps knows a newer generation or
+ * another chief. Deadlines and errors are those of params/params.h.
+ */
+#ifndef TRAINYARD_PARAMS_PARAMS_ADMIN_H
+#define TRAINYARD_PARAMS_PARAMS_ADMIN_H
+
+#include "params/params.h"
+
+/* Asks every ps at once, so that those that are away cost one deadline together. rets and errors have one element for
+ * each ps: the answer, or, where errors[ps].code is not ERR_NONE, why there is none. */
+void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
+/* What params_init and params_adopt tell the ps from now on: the learning rates of the chief's callbacks. Borrowed, and
+ * read by each of these calls. */
+void params_set_rates(struct params *p, const struct rates *rates);
+MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
+MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+/* data: values, then slots when with_slots. */
+MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
+                            const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                            struct err *e);
+MUST_USE int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
+MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
+                             struct shard_snapshot *ret, struct err *e);
+MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
+
+#endif
