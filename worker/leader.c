@@ -76,6 +76,7 @@ static int open_chief(struct leader *l, struct err *e)
         .workers_wanted = l->local ? 1 : MAX(cluster_workers(&r->cluster), (int)replica_trains(r)),
         .local = l->local,
         .step_gate = l->local ? &l->gate : NULL,
+        .report = &REPORT_TO_LOG,
     };
     return chief_new(&config, &l->chief, e);
 }

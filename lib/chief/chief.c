@@ -15,8 +15,6 @@ enum {
     POLL_CALL_MS = 2000,
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
-    EXPLAIN_MS = 5000,
-    EXPLAIN_MOST_MS = 60000,
     FAREWELL_MS = 2000, /* for workers to hear why the job failed */
 };
 
@@ -54,7 +52,8 @@ static int recorder_open(struct chief *c, const struct checkpoint *ck, struct er
                                       .space = c->config.space,
                                       .step_offset = c->step_offset,
                                       .workers_wanted = c->config.workers_wanted,
-                                      .rates = &c->decisions.now.rates };
+                                      .rates = &c->decisions.now.rates,
+                                      .report = c->config.report };
     return recorder_new(&config, ck != NULL ? checkpoint_step(ck) : -1, &c->recorder, e);
 }
 
@@ -177,7 +176,7 @@ static int stop_and_save(struct chief *c, struct err *e)
     if (saved < 0)
         return err_set(e, chief_blames_storage(c, &cause) ? ERR_IO : cause.code,
                        "stopped by a signal, and the last checkpoint was not saved: %s", cause.msg);
-    log_info("checkpoint of step %lld saved", (long long)c->saved_step);
+    report_info(c->config.report, "checkpoint of step %lld saved", (long long)c->saved_step);
     return err_set(e, ERR_STOPPED, "stopped by a signal");
 }
 
@@ -185,26 +184,20 @@ static int stop_and_save(struct chief *c, struct err *e)
 static int wait_for_ps_set(struct chief *c, const struct ps_set_view *ps_set, struct err *e)
 {
     int64_t now = clock_ms();
-    if (c->away_since_ms == 0) {
-        c->away_since_ms = now;
-        c->explained_ms = 0;
-    }
-    if ((double)(now - c->away_since_ms) > c->config.job->limits.max_wait_seconds * 1000.0)
+    wait_begin(&c->ps_wait, now, 0);
+    if ((double)wait_ms(&c->ps_wait, now) > c->config.job->limits.max_wait_seconds * 1000.0)
         return err_set(e, ERR_LOST, "%s", ps_set->message);
     recorder_state(c->recorder, "waiting", ps_set->message);
-    if (now - c->explained_ms >= EXPLAIN_MS) {
-        c->explained_ms = now;
-        log_info("waiting %lld s for %s", (long long)(now - c->away_since_ms) / 1000, ps_set->message);
-    }
+    wait_report(&c->ps_wait, now, c->config.report, ps_set->message);
     return 0;
 }
 
 static void ps_set_is_back(struct chief *c)
 {
-    if (c->away_since_ms == 0)
+    int64_t waited_ms;
+    if (!wait_end(&c->ps_wait, clock_ms(), &waited_ms))
         return;
-    log_info("all ps answer again after %.1f s", (double)(clock_ms() - c->away_since_ms) / 1000.0);
-    c->away_since_ms = 0;
+    report_info(c->config.report, "all ps answer again after %.1f s", (double)waited_ms / 1000.0);
     recorder_state(c->recorder, "training", "");
 }
 
@@ -212,15 +205,13 @@ static void ps_set_is_back(struct chief *c)
 static void say_alone(struct chief *c, const struct coordinator_view *coord, int64_t now_ms)
 {
     if (coord->workers > 0 || coord->done_low >= c->limit || coord->finished) {
-        c->alone_since_ms = 0;
+        wait_end(&c->worker_wait, now_ms, NULL);
         return;
     }
-    if (c->alone_since_ms == 0)
-        c->alone_since_ms = c->alone_said_ms = now_ms;
-    if (now_ms - c->alone_said_ms < MIN(MAX(c->alone_said_ms - c->alone_since_ms, EXPLAIN_MS), EXPLAIN_MOST_MS))
-        return;
-    c->alone_said_ms = now_ms;
-    log_info("no worker connected for %lld s; waiting", (long long)(now_ms - c->alone_since_ms) / 1000);
+    wait_begin(&c->worker_wait, now_ms, WAIT_EXPLAIN_MS);
+    if (wait_due(&c->worker_wait, now_ms))
+        report_info(c->config.report, "no worker connected for %lld s; waiting",
+                    (long long)wait_ms(&c->worker_wait, now_ms) / 1000);
 }
 
 /* A ps was lost in the middle of something, or a signal came: the next look, or the loop, deals with it. */
@@ -253,7 +244,7 @@ static void open_next(struct chief *c, int64_t over, int64_t done_low)
 /* The checkpoint of a decision comes soon: one before it is wanted only of a ps that leaves, and as the first. */
 static bool decides_soon(const struct chief *c, const struct ps_set_view *ps_set)
 {
-    return c->decision_wait.since_ms != 0 && c->saved_step >= 0 && ps_set->condition != PS_SET_TERMINATING;
+    return c->decision_wait.on && c->saved_step >= 0 && ps_set->condition != PS_SET_TERMINATING;
 }
 
 /* What the workers wait for comes first, then what runs beside the training. Single machine: a checkpoint that is due
@@ -341,7 +332,7 @@ static int look(struct chief *c, struct err *e)
     case PS_SET_UNREACHABLE:
         return wait_for_ps_set(c, &ps_set, e);
     case PS_SET_NEEDS_RESTORE:
-        log_info("%s: restoring it", ps_set.message);
+        report_info(c->config.report, "%s: restoring it", ps_set.message);
         ps_set_is_back(c);
         return chief_bring_up(c, ps_set.highest_generation, e);
     case PS_SET_TERMINATING:
@@ -369,7 +360,7 @@ static int abandon(struct chief *c, struct err *e)
 /* What workers hold they finish first. */
 static void lend_no_more(struct chief *c, const struct coordinator_view *coord)
 {
-    log_info("stop requested by %s", coord->stop_reason);
+    report_info(c->config.report, "stop requested by %s", coord->stop_reason);
     c->limit = 0;
     coordinator_open(c->coordinator, 0);
     coordinator_waits_for(c->coordinator, "the chief to end the job, as was asked");
@@ -397,7 +388,7 @@ static int lead(struct chief *c, struct err *e)
             if (finished)
                 return 0;
             if (cause.code != ERR_NONE)
-                log_info("cannot finish yet: %s; retrying", cause.msg);
+                report_info(c->config.report, "cannot finish yet: %s; retrying", cause.msg);
         }
         coordinator_wait(c->coordinator, clock_ms() + (coord.settling ? 1 : pause));
         pause = MIN(2 * pause, MIN((int64_t)ps_set_size(c->ps_set) * POLL_PS_MS, POLL_MAX_MS));

@@ -7,6 +7,7 @@
 #ifndef TRAINYARD_CHIEF_CHIEF_H
 #define TRAINYARD_CHIEF_CHIEF_H
 
+#include "base/report.h"
 #include "base/thread.h"
 #include "coord/coordinator.h"
 #include "params/params.h"
@@ -25,6 +26,7 @@ struct chief_config { /* all borrowed for the life of the chief */
     int workers_wanted;      /* as the cluster spec says, for "workers 1/2" */
     bool local;              /* single machine: checkpoints and evaluations fall between two exact steps */
     struct mutex *step_gate; /* local: held while a checkpoint is taken */
+    const struct report *report;
 };
 
 struct chief;

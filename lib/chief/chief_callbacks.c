@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "chief/chief_internal.h"
 #include "params/params_admin.h"
 
@@ -145,8 +144,9 @@ static int read_rates(struct chief *c, const struct node *n, bool rebased, struc
         return 0;
     double last = rates->rate[rates->n - 1];
     if (memcmp(&began, &(double){ own_rate(c) }, sizeof(began)) != 0 || !callbacks_set_rate(c->decisions.list)) {
-        log_info("the learning rate %g that ReduceLROnPlateau had set is given up: the manifest says otherwise now",
-                 last);
+        report_info(c->config.report,
+                    "the learning rate %g that ReduceLROnPlateau had set is given up: the manifest says otherwise now",
+                    last);
         rates_fini(rates);
     } else if (rebased) {
         rates_fini(rates);
@@ -159,8 +159,9 @@ static int read_rates(struct chief *c, const struct node *n, bool rebased, struc
 static void lift_stop(struct chief *c)
 {
     struct decided *d = &c->decisions.now;
-    log_info("training was ended after epoch %lld by a callback, and goes on: the manifest says otherwise now",
-             (long long)d->stopped + 1);
+    report_info(c->config.report,
+                "training was ended after epoch %lld by a callback, and goes on: the manifest says otherwise now",
+                (long long)d->stopped + 1);
     d->stopped = -1;
     for (size_t i = 0; i < CALLBACKS_MAX; i++)
         d->states[i].wait = 0;
@@ -171,10 +172,12 @@ static void say_adopted(const struct chief *c)
 {
     const struct decided *d = &c->decisions.now;
     if (d->stopped >= 0)
-        log_info("a callback has ended training after epoch %lld, says the checkpoint", (long long)d->stopped + 1);
+        report_info(c->config.report, "a callback has ended training after epoch %lld, says the checkpoint",
+                    (long long)d->stopped + 1);
     else if (d->rates.n > 0)
-        log_info("the learning rate is %.6g from epoch %lld on, as ReduceLROnPlateau set it",
-                 d->rates.rate[d->rates.n - 1], (long long)(d->rates.from[d->rates.n - 1] / c->batches_per_epoch) + 1);
+        report_info(c->config.report, "the learning rate is %.6g from epoch %lld on, as ReduceLROnPlateau set it",
+                    d->rates.rate[d->rates.n - 1],
+                    (long long)(d->rates.from[d->rates.n - 1] / c->batches_per_epoch) + 1);
 }
 
 int chief_callbacks_adopt(struct chief *c, const struct node *state, bool rebased, struct err *e)
@@ -322,10 +325,10 @@ static void decide_all(struct chief *c, struct decided *next, struct strlist *li
         decide_epoch(c, next, next->epochs + 1 == c->recorded_epochs, lines);
 }
 
-static void say_all(const struct strlist *lines)
+static void report_lines(const struct report *report, const struct strlist *lines)
 {
     for (size_t i = 0; i < lines->n; i++)
-        log_info("%s", lines->items[i]);
+        report_info(report, "%s", lines->items[i]);
 }
 
 /* From here on it holds. */
@@ -336,7 +339,7 @@ static void install(struct chief *c, struct decided *next, const struct strlist 
     k->now = *next;
     *next = (struct decided){ .stopped = -1 };
     k->announced = false;
-    say_all(lines);
+    report_lines(c->config.report, lines);
     if (k->now.stopped < 0)
         return;
     recorder_ends(c->recorder, chief_decided_end(c));
@@ -407,7 +410,8 @@ static bool is_whole(const struct chief *c, const char *name)
     struct err e = { 0 };
     if (checkpoint_verify(prefix, &e) == 0)
         return true;
-    log_warning("the checkpoint of the best epoch cannot be used, the last one is the job's result: %s", e.msg);
+    report_warning(c->config.report,
+                   "the checkpoint of the best epoch cannot be used, the last one is the job's result: %s", e.msg);
     return false;
 }
 
@@ -441,6 +445,7 @@ void chief_callbacks_end(struct chief *c, struct decided *last, double *final, s
     ret->checkpoint = last->best[i];
     ret->best_epoch = last->states[i].best_epoch;
     take_best_metrics(c, ret->best_epoch, final);
-    log_info("the job's result is checkpoint %s of epoch %lld: %s %.6g is the best", ret->checkpoint,
-             (long long)ret->best_epoch + 1, callback_monitor(k->list, (size_t)i), last->states[i].best);
+    report_info(c->config.report, "the job's result is checkpoint %s of epoch %lld: %s %.6g is the best",
+                ret->checkpoint, (long long)ret->best_epoch + 1, callback_monitor(k->list, (size_t)i),
+                last->states[i].best);
 }

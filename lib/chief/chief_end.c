@@ -1,7 +1,6 @@
 /* The end of a job: the state is saved, then evaluated while the chief keeps looking at the ps, then the job is called
  * finished. A ps that is restored meanwhile makes it begin again; storage that fails is waited for. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"
 #include "chief/output.h"
@@ -33,15 +32,15 @@ static void await_evaluation(struct chief *c)
     coordinator_view(c->coordinator, &coord);
     int64_t step = coord.evaluating_step;
     if (step >= 0)
-        log_info("waiting for the evaluator's result of step %lld", (long long)step);
+        report_info(c->config.report, "waiting for the evaluator's result of step %lld", (long long)step);
     for (; is_awaited(&coord, deadline); coordinator_view(c->coordinator, &coord)) {
         coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
         coordinator_tick(c->coordinator, clock_ms());
     }
     if (step >= 0 && coord.evaluated_step == step)
-        log_info("the evaluator has reported step %lld", (long long)step);
+        report_info(c->config.report, "the evaluator has reported step %lld", (long long)step);
     else if (step >= 0)
-        log_warning("the evaluator did not report step %lld", (long long)step);
+        report_warning(c->config.report, "the evaluator did not report step %lld", (long long)step);
 }
 
 void chief_end_again(struct chief *c)
@@ -161,7 +160,7 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
 
 int chief_already_finished(struct chief *c, int64_t step, struct err *e)
 {
-    log_info("the job finished before, at step %lld", (long long)step);
+    report_info(c->config.report, "the job finished before, at step %lld", (long long)step);
     recorder_finished_before(c->recorder, step);
     struct err cause = { 0 };
     if (chief_raise_generation(c, 0, &cause) < 0) /* another one that started now tells it */

@@ -10,31 +10,25 @@
 #include "chief/chief_internal.h"
 #include "train/session.h"
 
-enum { PULL_MS = 60000, REPORTS_MS = 1000, POLL_MS = 10, EXPLAIN_MS = 5000, EXPLAIN_FIRST_MS = 1000 };
+enum { PULL_MS = 60000, REPORTS_MS = 1000, POLL_MS = 10, EXPLAIN_FIRST_MS = 1000 };
 
 /* ---- what is waited for ---- */
 
-int64_t chief_wait(struct chief *c, struct wait *w, int64_t first_ms, const char *text)
+int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, const char *text)
 {
     int64_t now = clock_ms();
-    if (w->since_ms == 0) {
-        w->since_ms = now;
-        w->said_ms = now + first_ms - EXPLAIN_MS;
-    }
+    wait_begin(w, now, first_ms);
     coordinator_waits_for(c->coordinator, text);
     recorder_state(c->recorder, c->ending ? "finishing" : "waiting", text);
-    if (now - w->said_ms >= EXPLAIN_MS) {
-        w->said_ms = now;
-        log_info("waiting %lld s for %s", (long long)(now - w->since_ms) / 1000, text);
-    }
-    return now - w->since_ms;
+    wait_report(w, now, c->config.report, text);
+    return wait_ms(w, now);
 }
 
-void chief_wait_over(struct chief *c, struct wait *w)
+void chief_wait_over(struct chief *c, struct wait_state *w)
 {
-    if (w->since_ms == 0)
+    if (!w->on)
         return;
-    *w = (struct wait){ 0 };
+    wait_end(w, clock_ms(), NULL);
     coordinator_waits_for(c->coordinator, "");
     recorder_state(c->recorder, c->ending ? "finishing" : "training", "");
 }

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "base/wait.h"
 #include "chief/checkpoint.h"
 #include "chief/chief.h"
 #include "chief/chief_callbacks.h"
@@ -14,10 +15,6 @@
 #include "chief/recorder.h"
 #include "params/ps_set.h"
 #include "train/evaluate.h"
-
-struct wait { /* for something that is said to people; 0: not now */
-    int64_t since_ms, said_ms;
-};
 
 struct evaluation { /* of the values pulled last, in a thread of its own */
     struct thread thread;
@@ -47,7 +44,7 @@ struct chief {
     int64_t recorded_epochs; /* epochs that are in the history */
     struct evaluation evaluation;
     struct decisions decisions; /* of fit.callbacks */
-    struct wait evaluation_wait, decision_wait, storage_wait;
+    struct wait_state evaluation_wait, decision_wait, storage_wait, ps_wait, worker_wait;
     int64_t storage_retry_ms;       /* when the end, or a decision, is tried again */
     char *saved_name;               /* of the last checkpoint; NULL: none by this process */
     int64_t saved_step, saved_ms;   /* of the last checkpoint; -1: none by this process */
@@ -62,10 +59,8 @@ struct chief {
     int64_t trained_ms, first_step; /* when the ps first served, and the step then */
     int64_t done_ms;                /* when the last batch was seen done */
     uint64_t apply_ns;              /* of all ps, as the last look saw it */
-    int64_t away_since_ms, explained_ms;
-    struct err superseded;                 /* by a newer chief, or another job that writes to the same folder */
-    int64_t alone_since_ms, alone_said_ms; /* no worker is there */
-    _Atomic int64_t step, done;            /* for other threads */
+    struct err superseded;          /* by a newer chief, or another job that writes to the same folder */
+    _Atomic int64_t step, done;     /* for other threads */
     _Atomic int64_t checkpoint_step;
     _Atomic uint64_t restored, shown_generation;
 };
@@ -125,10 +120,10 @@ MUST_USE int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, str
 MUST_USE int chief_evaluation_begin(struct chief *c, int64_t epoch, int64_t step, bool final, struct err *e);
 MUST_USE int chief_evaluation_take(struct chief *c, struct err *e); /* the result, when there is one */
 void chief_evaluation_stop(struct chief *c);
-/* Says what is waited for: to workers and /progress at once, in the log after first_ms and then every 5 s. Returns for
- * how long it has been waited. */
-int64_t chief_wait(struct chief *c, struct wait *w, int64_t first_ms, const char *text);
-void chief_wait_over(struct chief *c, struct wait *w);
+/* Says what is waited for: to workers and /progress at once, in the report after first_ms and then as base/wait.h says.
+ * Returns for how long it has been waited. */
+int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, const char *text);
+void chief_wait_over(struct chief *c, struct wait_state *w);
 MUST_USE int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n,
                                 int64_t step, struct err *e);
 const char *chief_divergence_cure(const struct chief *c);

@@ -110,7 +110,7 @@ int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
         return 0;
     if (err_is(&cause, ERR_DIVERGED))
         return err_set(e, cause.code, "%s", cause.msg);
-    log_warning("the checkpoint was not saved, will try again: %s", cause.msg);
+    report_warning(c->config.report, "the checkpoint was not saved, will try again: %s", cause.msg);
     c->saved_ms = clock_ms();
     if (chief_blames_storage(c, &cause))
         (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored);

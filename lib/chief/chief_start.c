@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/stop.h"
 #include "chief/checkpoint_state.h"
 #include "chief/chief_internal.h"
@@ -10,7 +9,7 @@
 #include "chief/weights.h"
 #include "shard/generation.h"
 
-enum { RETRY_MS = 20, EXPLAIN_MS = 5000, SEEN_MS = 2000, CONFIRM_MS = 1000 };
+enum { RETRY_MS = 20, SEEN_MS = 2000, CONFIRM_MS = 1000 };
 
 /* ---- where values come from ---- */
 
@@ -33,7 +32,7 @@ static int adapt(const struct chief *c, float *vector, struct err *e)
     if (exec_new(c->config.model, ordinal_space_rows(&plain), 0, &x, e) < 0 ||
         loader_new(c->config.train, &plain, &l, e) < 0)
         return -1;
-    log_info("adapting Normalization to %lld training examples", (long long)plain.examples);
+    report_info(c->config.report, "adapting Normalization to %lld training examples", (long long)plain.examples);
     for (int64_t i = 0; i < ordinal_space_batches(&plain); i++) {
         struct batch b;
         if (loader_get(l, i, &b, e) < 0)
@@ -55,7 +54,7 @@ static int take_weights(const struct chief *c, float *vector, struct err *e)
         return err_wrap(e, "fit.initialWeights");
     strlist_split(&lines, report.data, '\n');
     for (size_t i = 0; i < lines.n; i++)
-        log_info("%s", lines.items[i]);
+        report_info(c->config.report, "%s", lines.items[i]);
     return 0;
 }
 
@@ -76,12 +75,17 @@ static int initial_values(const struct chief *c, float **ret, struct err *e)
 
 /* ---- the checkpoint to begin with ---- */
 
+struct saved_metrics {
+    struct node node;
+    const struct report *report;
+};
+
 static void take_metrics(void *user, struct epoch_metrics *t)
 {
-    struct node *n = user;
+    const struct saved_metrics *saved = user;
     struct err e = { 0 };
-    if (node_present(n) && epoch_metrics_from_json(t, n, &e) < 0)
-        log_warning("metrics in the checkpoint were ignored: %s", e.msg);
+    if (node_present(&saved->node) && epoch_metrics_from_json(t, &saved->node, &e) < 0)
+        report_warning(saved->report, "metrics in the checkpoint were ignored: %s", e.msg);
 }
 
 int chief_find_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct err *e)
@@ -90,7 +94,7 @@ int chief_find_checkpoint(const struct chief *c, bool say, struct checkpoint **r
     if (checkpoint_open_whole(c->checkpoints, ret, &damaged, e) < 0)
         return -1;
     if (damaged != NULL && say)
-        log_warning("%s; the older checkpoint %s is used", damaged, checkpoint_prefix(*ret));
+        report_warning(c->config.report, "%s; the older checkpoint %s is used", damaged, checkpoint_prefix(*ret));
     return 0;
 }
 
@@ -110,13 +114,14 @@ int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **r
 static int take_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct applied *done,
                         struct err *e)
 {
-    struct node state = checkpoint_state(ck), tally = node_get(&state, "tally");
+    struct node state = checkpoint_state(ck);
+    struct saved_metrics saved = { .node = node_get(&state, "tally"), .report = c->config.report };
     if (rebase->on) {
         done->low = done->high = rebase->low;
         c->recorded_epochs = rebase->epoch;
         return 0;
     }
-    coordinator_metrics(c->coordinator, take_metrics, &tally);
+    coordinator_metrics(c->coordinator, take_metrics, &saved);
     return checkpoint_done(ck, c->config.layout, done, e) < 0 ||
                    node_i64_or(&state, "recordedEpochs", 0, 0, INT64_MAX, &c->recorded_epochs, e) < 0
                ? -1
@@ -138,11 +143,11 @@ int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const s
         chief_callbacks_adopt(c, &state, rebase->on, e) < 0)
         return -1;
     if (rebase->on)
-        log_info("rebasing %s: step %lld, other batches from epoch %lld on", checkpoint_prefix(ck),
-                 (long long)rebase->version, (long long)rebase->epoch + 1);
+        report_info(c->config.report, "rebasing %s: step %lld, other batches from epoch %lld on", checkpoint_prefix(ck),
+                    (long long)rebase->version, (long long)rebase->epoch + 1);
     else
-        log_info("restoring %s: step %lld, %lld of %lld batches done", checkpoint_prefix(ck),
-                 (long long)checkpoint_step(ck), (long long)applied_count(&done), (long long)c->total);
+        report_info(c->config.report, "restoring %s: step %lld, %lld of %lld batches done", checkpoint_prefix(ck),
+                    (long long)checkpoint_step(ck), (long long)applied_count(&done), (long long)c->total);
     return 0;
 }
 
@@ -196,7 +201,8 @@ static void tidy(const struct chief *c)
 {
     size_t removed = output_tidy(c->config.output_dir);
     if (removed > 0)
-        log_info("removed %zu temporary files that killed saves left in %s", removed, c->config.output_dir);
+        report_info(c->config.report, "removed %zu temporary files that killed saves left in %s", removed,
+                    c->config.output_dir);
 }
 
 int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
@@ -309,8 +315,8 @@ static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
                         : restored > 0 ? 0
                                        : -1;
     if (restored > 0 && !c->config.local)
-        log_info("%d ps %s%s%s", restored, resumed ? "restored" : "initialised", again ? " from " : "",
-                 again ? checkpoint_prefix(from->checkpoint) : "");
+        report_info(c->config.report, "%d ps %s%s%s", restored, resumed ? "restored" : "initialised",
+                    again ? " from " : "", again ? checkpoint_prefix(from->checkpoint) : "");
     if (restored > 0) {
         chief_end_again(c);
         chief_decide_again(c);
@@ -344,29 +350,22 @@ static void say_starting(const struct chief *c)
                     "the chief to bring the parameter servers into service");
 }
 
-/* How long it has been waiting for the ps. */
-struct waiting {
-    int64_t since_ms, explained_ms, confirmed_ms;
-};
-
 /* Says what it waits for, and sees whether another chief came meanwhile. */
-static int wait_for_ps(struct chief *c, struct waiting *w, const struct err *cause, struct err *e)
+static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed_ms, const struct err *cause,
+                       struct err *e)
 {
     int64_t now = clock_ms();
     char message[240];
-    if (!chief_worth_waiting(cause) || (double)(now - w->since_ms) > c->config.job->limits.max_wait_seconds * 1000.0)
+    if (!chief_worth_waiting(cause) || (double)wait_ms(w, now) > c->config.job->limits.max_wait_seconds * 1000.0)
         return err_set(e, cause->code, "%s", cause->msg);
     if (stop_count() > 0)
         return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
     str_fmt(message, sizeof(message), "%s", cause->msg);
     recorder_state(c->recorder, "waiting", message);
-    if (now - w->explained_ms >= EXPLAIN_MS) {
-        w->explained_ms = now;
-        log_info("waiting %lld s for %s", (long long)(now - w->since_ms) / 1000, message);
-    }
-    if (now - w->confirmed_ms >= CONFIRM_MS) {
+    wait_report(w, now, c->config.report, message);
+    if (now - *confirmed_ms >= CONFIRM_MS) {
         struct err other = { 0 };
-        w->confirmed_ms = now;
+        *confirmed_ms = now;
         if (chief_confirm_file(c, false, &other) < 0 && c->superseded.code != ERR_NONE)
             return err_set(e, other.code, "%s", other.msg);
     }
@@ -381,20 +380,22 @@ static void write_model(const struct chief *c)
     json_auto_t *model = model_to_json(c->config.model);
     struct err e = { 0 };
     if (output_json(c->config.output_dir, "model.json", model, &e) < 0)
-        log_warning("model.json: %s", e.msg);
+        report_warning(c->config.report, "model.json: %s", e.msg);
 }
 
 int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
 {
-    struct waiting wait = { .since_ms = clock_ms(), .explained_ms = clock_ms(), .confirmed_ms = clock_ms() };
+    int64_t confirmed_ms = clock_ms();
+    struct wait_state wait = { 0 };
     struct err cause = { 0 };
     AUTO_FINI(origin) from = { .chief = c };
     if (chief_raise_generation(c, seen, e) < 0)
         return -1;
     say_starting(c);
+    wait_begin(&wait, confirmed_ms, WAIT_EXPLAIN_MS);
     while (bring_up_once(c, &from, &cause) < 0) {
         bool fenced = err_is(&cause, ERR_FENCED);
-        if ((fenced ? refused(c, &cause, e) : wait_for_ps(c, &wait, &cause, e)) < 0)
+        if ((fenced ? refused(c, &cause, e) : wait_for_ps(c, &wait, &confirmed_ms, &cause, e)) < 0)
             return -1;
         if (fenced)
             say_starting(c);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "chief/history.h"
 #include "chief/output.h"
 #include "chief/recorder_internal.h"
@@ -28,7 +27,7 @@ static void warn_once(struct recorder *r, int result, const struct err *e)
     if (result == 0 || r->warned)
         return;
     r->warned = true;
-    log_warning("summaries cannot be written: %s", e->msg);
+    report_warning(r->config.report, "summaries cannot be written: %s", e->msg);
 }
 
 static void scalar(struct recorder *r, struct events_writer *w, int64_t step, const char *tag, double value)
@@ -236,7 +235,7 @@ static void log_line(struct recorder *r, int64_t step, const struct coordinator_
     f[n++] = (struct log_field)LOG_INT("examples/s", r->examples_per_second + 0.5);
     f[n++] = (struct log_field){ .key = "staleness", .kind = LOG_FIELD_NUM, .d = r->staleness, .digits = 2 };
     f[n++] = (struct log_field)LOG_STR("workers", workers);
-    log_fields(LOG_INFO, "", n, f);
+    report_fields(r->config.report, LOG_INFO, "", n, f);
 }
 
 static void update_progress(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
@@ -298,7 +297,7 @@ static void log_epoch(const struct recorder *r, int64_t epoch, const double *val
         str_fmt(names[i], sizeof(names[i]), "val_%s", model_metric_name(r->config.model, i));
         f[n++] = (struct log_field)LOG_NUM(names[i], validation[i]);
     }
-    log_fields(LOG_INFO, text, n, f);
+    report_fields(r->config.report, LOG_INFO, text, n, f);
 }
 
 static void visit_epoch(void *user, struct epoch_metrics *t)
@@ -371,7 +370,7 @@ static void log_final(const struct recorder *r, const double *final)
     AUTO_FINI(buf) line = BUF_INIT;
     for (size_t i = 0; i < r->nmetrics; i++)
         buf_printf(&line, "%sTest %s: %.4f", i > 0 ? ", " : "", model_metric_name(r->config.model, i), final[i]);
-    log_info("%s", line.data);
+    report_info(r->config.report, "%s", line.data);
 }
 
 void recorder_shares(struct recorder *r, const struct coordinator_view *coord, uint64_t apply_ns, double seconds,
@@ -381,11 +380,13 @@ void recorder_shares(struct recorder *r, const struct coordinator_view *coord, u
     double sum = (double)(coord->compute_ns + coord->network_ns + coord->data_ns + coord->wait_ns);
     if (sum <= 0 || seconds <= 0)
         return;
-    log_info("%lld steps in %.2f s (%.0f steps/s); workers' time: compute %.0f %%, network %.0f %% (of it apply %.0f "
-             "%%), data %.0f %%, wait %.0f %%",
-             (long long)steps, seconds, (double)steps / seconds, 100 * (double)coord->compute_ns / sum,
-             100 * (double)coord->network_ns / sum, 100 * (double)apply_ns / sum, 100 * (double)coord->data_ns / sum,
-             100 * (double)coord->wait_ns / sum);
+    report_info(
+        r->config.report,
+        "%lld steps in %.2f s (%.0f steps/s); workers' time: compute %.0f %%, network %.0f %% (of it apply %.0f "
+        "%%), data %.0f %%, wait %.0f %%",
+        (long long)steps, seconds, (double)steps / seconds, 100 * (double)coord->compute_ns / sum,
+        100 * (double)coord->network_ns / sum, 100 * (double)apply_ns / sum, 100 * (double)coord->data_ns / sum,
+        100 * (double)coord->wait_ns / sum);
 }
 
 /* With the lock held. */
@@ -474,7 +475,7 @@ static json_t *read_history(const struct recorder *r)
     if (!file_exists(path))
         return NULL;
     if (file_read(path, HISTORY_MAX, &text, &e) < 0 || json_parse(text.data, text.len, path, &v, &e) < 0) {
-        log_warning("the history of earlier epochs is not taken over: %s", e.msg);
+        report_warning(r->config.report, "the history of earlier epochs is not taken over: %s", e.msg);
         return NULL;
     }
     return json_incref(json_object_get(v, "history"));

@@ -6,6 +6,7 @@
 #ifndef TRAINYARD_CHIEF_RECORDER_H
 #define TRAINYARD_CHIEF_RECORDER_H
 
+#include "base/report.h"
 #include "chief/output.h"
 #include "coord/coordinator.h"
 #include "nn/metrics/metrics.h"
@@ -20,6 +21,7 @@ struct recorder_config {
     int64_t step_offset; /* global step - ordinal (rebase.h) */
     int workers_wanted;
     const struct rates *rates; /* that callbacks set; NULL: none */
+    const struct report *report;
 };
 struct recorder;
 /* resumed_step: of the checkpoint that was found, or -1. */
