@@ -22,7 +22,7 @@ struct operator
 {
     const struct options *options;
     struct loop *loop;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct kube_client *client;
     struct dispatch *dispatch;
     struct registry *registry;
@@ -243,7 +243,7 @@ static void operator_fini(struct operator* op)
     elector_free(op->elector);
     dispatch_free(op->dispatch);
     kube_client_free(op->client);
-    kube_config_free(op->config);
+    kubeconfig_free(op->config);
     if (op->loop != NULL)
         timer_clear(op->loop, &op->beat);
     loop_free(op->loop);
@@ -268,7 +268,7 @@ static void name_ourselves(struct operator* op)
 static int connect_to_server(struct operator* op, struct err *e)
 {
     const struct options *o = op->options;
-    if (kube_config_load(o->kubeconfig, o->context, &op->config, e) < 0)
+    if (kubeconfig_load(o->kubeconfig, o->context, &op->config, e) < 0)
         return -1;
     op->client = kube_client_new(op->loop, op->config,
                                  &(struct kube_settings){ .qps = (double)o->qps,
@@ -281,7 +281,7 @@ static int connect_to_server(struct operator* op, struct err *e)
     for (size_t i = 0; i < o->namespaces.n; i++)
         buf_printf(&where, "%s %s", i == 0 ? "of" : ",", o->namespaces.items[i]);
     log_info("trainyard-operator %s %s: API server %s, jobs %s", TRAINYARD_VERSION, op->identity,
-             kube_config_server(op->config), where.len > 0 ? where.data : "of all namespaces");
+             kubeconfig_server(op->config), where.len > 0 ? where.data : "of all namespaces");
     return 0;
 }
 

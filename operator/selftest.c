@@ -167,9 +167,9 @@ static int begin(struct selftest *t, struct err *e)
 
 static int run(const char *kubeconfig, const char *ns, int64_t timeout_s, struct err *e)
 {
-    AUTO(kube_config) *config = NULL;
+    AUTO(kubeconfig) *config = NULL;
     AUTO(loop) *loop = loop_new();
-    if (stop_install(e) < 0 || kube_config_load(kubeconfig, NULL, &config, e) < 0)
+    if (stop_install(e) < 0 || kubeconfig_load(kubeconfig, NULL, &config, e) < 0)
         return -1;
     AUTO(kube_client) *client = kube_client_new(
         loop, config,

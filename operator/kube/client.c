@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "codec/json_cut.h"
-#include "kube/config_internal.h"
+#include "kube/kubeconfig_internal.h"
 
 enum {
     AT_ONCE = 64, /* each costs curl a look at every byte that comes, and more would only wait in the server */
@@ -270,7 +270,7 @@ static bool tries_again(struct kube_call *c, const struct http_answer *a, int64_
 static void mind_the_room(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
 {
     if (is_limited(c) && window_answer(&k->window, status, k->limited, c->began_ms, now_ms))
-        log_debug("API server %s has no room (429): %d requests at once", kube_config_server(k->config),
+        log_debug("API server %s has no room (429): %d requests at once", kubeconfig_server(k->config),
                   window_size(&k->window));
 }
 
@@ -291,7 +291,7 @@ static void on_answer(void *user, const struct http_answer *a)
     if (!tries_again(c, a, now_ms)) {
         if (a->status == 0 && !err_is(a->err, ERR_STOPPED)) {
             struct err e = *a->err;
-            err_prefix(&e, "API server %s", kube_config_server(k->config));
+            err_prefix(&e, "API server %s", kubeconfig_server(k->config));
             fail(c, &e);
         } else {
             finish(c, a);
@@ -354,7 +354,7 @@ static const char *accept_of(const struct kube_call *c)
 {
     if (!c->metadata_only)
         return "Accept: application/json";
-    const char *path = c->url.data + strlen(kube_config_server(c->k->config));
+    const char *path = c->url.data + strlen(kubeconfig_server(c->k->config));
     bool list = c->verb == KUBE_GET && !c->stream && kube_path_is_list(path);
     return list ? PARTIAL("PartialObjectMetadataList") : PARTIAL("PartialObjectMetadata");
 }
@@ -366,13 +366,13 @@ static int authorize(struct kube_client *k, struct kube_call *c, int64_t now_ms,
     bool refused = c->refused && c->began_ms >= k->renewed_ms;
 
     c->refused = false;
-    if (kube_config_token(k->config, now_ms, refused, &token, e) < 0)
+    if (kubeconfig_token(k->config, now_ms, refused, &token, e) < 0)
         return -1;
     if (refused)
         k->renewed_ms = clock_ms();
-    if (k->tls_version != kube_config_tls_version(k->config)) {
-        k->tls_version = kube_config_tls_version(k->config);
-        http_set_tls(k->http, kube_config_tls(k->config));
+    if (k->tls_version != kubeconfig_tls_version(k->config)) {
+        k->tls_version = kubeconfig_tls_version(k->config);
+        http_set_tls(k->http, kubeconfig_tls(k->config));
     }
     buf_clear(&k->authorization);
     if (token != NULL) {
@@ -447,7 +447,7 @@ static struct kube_call *enqueue(struct kube_call *c, const char *path, void *us
 {
     struct kube_client *k = c->k;
 
-    buf_str(&c->url, kube_config_server(k->config));
+    buf_str(&c->url, kubeconfig_server(k->config));
     buf_str(&c->url, path);
     if (VERBS[c->verb].manager && k->manager != NULL)
         kube_query(&c->url, "fieldManager", k->manager);
@@ -517,17 +517,17 @@ size_t kube_pending(const struct kube_client *k, enum kube_urgency urgency)
 
 /* ---- life ---- */
 
-struct kube_client *kube_client_new(struct loop *l, struct kube_config *config, const struct kube_settings *s)
+struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, const struct kube_settings *s)
 {
     struct kube_client *k = xcalloc(1, sizeof(*k));
-    const char *server = kube_config_server(config);
+    const char *server = kubeconfig_server(config);
 
     k->loop = l;
     k->config = config;
     k->window = window_of(s->at_once > 0 ? s->at_once : AT_ONCE);
     k->http =
-        http_new(l, kube_config_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
-    k->tls_version = kube_config_tls_version(config);
+        http_new(l, kubeconfig_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
+    k->tls_version = kubeconfig_tls_version(config);
     k->metrics = client_metrics_new(s->registry, server);
     k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;
     k->agent = xasprintf("User-Agent: %s", s->user_agent != NULL ? s->user_agent : "trainyard");
@@ -588,5 +588,5 @@ int64_t kube_client_time(const struct kube_client *k)
 
 const char *kube_client_namespace(const struct kube_client *k)
 {
-    return kube_config_namespace(k->config);
+    return kubeconfig_namespace(k->config);
 }

@@ -13,7 +13,7 @@
 #define TRAINYARD_KUBE_CLIENT_H
 
 #include "codec/json.h"
-#include "kube/config.h"
+#include "kube/kubeconfig.h"
 
 struct registry;
 struct strlist;
@@ -82,7 +82,7 @@ struct kube_settings {
 struct kube_client;
 struct kube_call;
 /* Borrows the config. */
-struct kube_client *kube_client_new(struct loop *l, struct kube_config *c, const struct kube_settings *s);
+struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *c, const struct kube_settings *s);
 void kube_client_free(struct kube_client *k); /* cancels all */
 DEFINE_AUTO(kube_client, kube_client_free);
 struct loop *kube_client_loop(const struct kube_client *k);

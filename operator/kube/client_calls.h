@@ -33,7 +33,7 @@ struct list {
 
 struct kube_client {
     struct loop *loop;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct http *http;
     struct client_metrics *metrics;
     char *manager, *agent;

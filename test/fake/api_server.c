@@ -435,10 +435,10 @@ const char *fake_api_url(const struct fake_api *f)
     return f->url;
 }
 
-struct kube_config *fake_api_config(const struct fake_api *f, const char *token)
+struct kubeconfig *fake_api_config(const struct fake_api *f, const char *token)
 {
     char path[] = "/tmp/fake-api-XXXXXX";
-    struct kube_config *c = NULL;
+    struct kubeconfig *c = NULL;
     struct err e = { .code = ERR_NONE };
     AUTO_FINI(buf) text = BUF_INIT;
     int fd = mkstemp(path);
@@ -450,7 +450,7 @@ struct kube_config *fake_api_config(const struct fake_api *f, const char *token)
         f->url, token != NULL ? "token: " : "", token != NULL ? token : "");
     must(fd >= 0 && write(fd, text.data, text.len) == (ssize_t)text.len);
     fd_close(fd);
-    if (kube_config_load(path, NULL, &c, &e) < 0)
+    if (kubeconfig_load(path, NULL, &c, &e) < 0)
         fprintf(stderr, "%s\n", e.msg);
     unlink(path);
     must(c != NULL);

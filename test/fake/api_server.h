@@ -3,7 +3,7 @@
  *     AUTO(fake_api) *api = fake_api_new();
  *     fake_api_on(api, "GET", "/api/v1/pods?*", &(struct fake_answer){ .status = 429, .headers = "Retry-After: 1\r\n",
  * .times = 1 }); fake_api_on(api, "GET", "/api/v1/pods?*", &(struct fake_answer){ .body = "{\"items\":[]}" });
- *     AUTO(kube_config) *config = fake_api_config(api);
+ *     AUTO(kubeconfig) *config = fake_api_config(api);
  *     ...
  *     fake_api_wait(api, loop, "GET", "/api/v1/pods?*", 2); // turns the loop until two such requests have come
  *
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "kube/config.h"
+#include "kube/kubeconfig.h"
 
 struct fake_request {          /* valid until fake_api_free() */
     const char *method, *path; /* path with query */
@@ -51,7 +51,7 @@ void fake_api_free(struct fake_api *f);
 DEFINE_AUTO(fake_api, fake_api_free);
 const char *fake_api_url(const struct fake_api *f); /* "http://127.0.0.1:PORT" */
 /* A configuration for it, namespace "default", with the bearer token when it is not NULL. Free it after its clients. */
-struct kube_config *fake_api_config(const struct fake_api *f, const char *token);
+struct kubeconfig *fake_api_config(const struct fake_api *f, const char *token);
 
 void fake_api_on(struct fake_api *f, const char *method, const char *pattern, const struct fake_answer *a);
 void fake_api_forget(struct fake_api *f); /* all answers given so far (streams stay open) */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube/config_parse.h"
+#include "kube/kubeconfig_parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,7 +14,7 @@ static bool names_a_device(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     auto_free char *text = xmalloc(size + 1);
-    AUTO(kube_config) *c = NULL;
+    AUTO(kubeconfig) *c = NULL;
     AUTO_FINI(exec_credential) credential = { .token = NULL };
     struct err e = { .code = ERR_NONE };
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data, size);
     text[size] = '\0';
-    if (kube_config_parse(text, size, "config", "/nowhere", NULL, &c, &e) == 0) {
+    if (kubeconfig_parse(text, size, "config", "/nowhere", NULL, &c, &e) == 0) {
         if (c->server == NULL || c->ns == NULL || (c->cert == NULL) != (c->key == NULL))
             abort();
     } else if (e.msg[0] == '\0') {

@@ -341,11 +341,11 @@ static void bookmarks(struct kube_client *k, struct registry *registry)
 
 /* ---- a service account ---- */
 
-static void token_client(struct loop *l, struct kube_client *k, struct kube_config *admin, const char *folder)
+static void token_client(struct loop *l, struct kube_client *k, struct kubeconfig *admin, const char *folder)
 {
     struct one o = { .over = false };
     struct err e;
-    struct kube_config *config = NULL;
+    struct kubeconfig *config = NULL;
     AUTO_FINI(buf) path = BUF_INIT;
 
     ask(k, KUBE_CREATE, &ACCOUNTS, NS, NULL, NULL,
@@ -367,21 +367,21 @@ static void token_client(struct loop *l, struct kube_client *k, struct kube_conf
     AUTO_FINI(buf) ca_path = BUF_INIT;
     buf_printf(&ca_path, "%s/ca.crt", folder);
     FILE *c = fopen(ca_path.data, "w");
-    must(c != NULL && fputs(kube_config_tls(admin)->ca, c) >= 0 && fclose(c) == 0, "the authority in a file");
+    must(c != NULL && fputs(kubeconfig_tls(admin)->ca, c) >= 0 && fclose(c) == 0, "the authority in a file");
     fprintf(f,
             "{\"current-context\":\"x\",\"contexts\":[{\"name\":\"x\",\"context\":{\"cluster\":\"x\",\"user\":\"x\","
             "\"namespace\":\"" NS "\"}}],\"clusters\":[{\"name\":\"x\",\"cluster\":{\"server\":\"%s\",\"certificate-"
             "authority\":\"ca.crt\"}}],\"users\":[{\"name\":\"x\",\"user\":{\"token\":\"%s\"}}]}",
-            kube_config_server(admin), json_string_value(json_at(o.body, "status.token")));
+            kubeconfig_server(admin), json_string_value(json_at(o.body, "status.token")));
     fclose(f);
-    must(kube_config_load(path.data, NULL, &config, &e) == 0, "that kubeconfig is understood");
+    must(kubeconfig_load(path.data, NULL, &config, &e) == 0, "that kubeconfig is understood");
     struct kube_client *with_token = kube_client_new(l, config, &(struct kube_settings){ .field_manager = "try" });
     ask(with_token, KUBE_GET, &CONFIG_MAPS, NS, "seen", NULL, NULL, &o);
     expect(&o, 200, "the service account may look");
     ask(with_token, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("third", "x"), &o);
     expect(&o, 403, "and may not create");
     kube_client_free(with_token);
-    kube_config_free(config);
+    kubeconfig_free(config);
     json_decref(o.body);
 }
 
@@ -422,14 +422,14 @@ static void stopped(struct kube_client *k, pid_t server)
 int main(int argc, char **argv)
 {
     struct err e;
-    AUTO(kube_config) *config = NULL;
+    AUTO(kubeconfig) *config = NULL;
     AUTO(loop) *l = loop_new();
     AUTO(registry) *registry = registry_new();
     struct one o = { .over = false };
     AUTO_FINI(buf) metrics = BUF_INIT;
 
     log_setup(LOG_DEBUG, LOG_TEXT, NULL);
-    if (argc < 3 || kube_config_load(argv[1], NULL, &config, &e) < 0) {
+    if (argc < 3 || kubeconfig_load(argv[1], NULL, &config, &e) < 0) {
         fprintf(stderr, "%s\n", argc < 3 ? "kube_try KUBECONFIG FOLDER [CREATES [PID]]" : e.msg);
         return 2;
     }

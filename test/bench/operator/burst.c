@@ -405,11 +405,11 @@ static void run_finish(struct burst *b, json_t *out)
 
 static int run(struct burst *b, struct err *e)
 {
-    AUTO(kube_config) *config = NULL;
+    AUTO(kubeconfig) *config = NULL;
     AUTO(loop) *loop = loop_new();
     json_auto_t *out = json_object();
     AUTO_FINI(buf) line = BUF_INIT;
-    if (kube_config_load(b->flags.kubeconfig, NULL, &config, e) < 0)
+    if (kubeconfig_load(b->flags.kubeconfig, NULL, &config, e) < 0)
         return -1;
     AUTO(kube_client) *client = kube_client_new(
         loop, config, &(struct kube_settings){ .user_agent = "bench", .field_manager = "bench", .at_once = 64 });

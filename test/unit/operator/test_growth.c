@@ -7,7 +7,7 @@
 #include "api/pod_info.h"
 #include "codec/json.h"
 #include "control/training_progress.h"
-#include "kube/config_parse.h"
+#include "kube/kubeconfig_parse.h"
 #include "kube/reflector_internal.h"
 
 static json_t *object_of(const char *text, size_t len)
@@ -150,8 +150,8 @@ static void progress(size_t n, struct buf *out)
 static void read_kubeconfig(const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };
-    AUTO(kube_config) *c = NULL;
-    ck_ok_e(kube_config_parse(text, len, "config", "/nowhere", NULL, &c, &e));
+    AUTO(kubeconfig) *c = NULL;
+    ck_ok_e(kubeconfig_parse(text, len, "config", "/nowhere", NULL, &c, &e));
 }
 
 static void kubeconfig(size_t n, struct buf *out)

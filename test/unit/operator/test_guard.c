@@ -20,7 +20,7 @@
 
 struct world {
     struct fake_api *api;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
     struct guard *guard;
@@ -53,7 +53,7 @@ static void world_fini(struct world *w)
 {
     guard_free(w->guard);
     kube_client_free(w->client);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     loop_free(w->loop);
     fake_api_free(w->api);
 }

@@ -12,7 +12,7 @@
 /* A controller before a scripted API server: lists are empty, watches stay open, creates are taken. */
 struct world {
     struct fake_api *api;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
     struct dispatch *dispatch;
@@ -92,7 +92,7 @@ static void world_fini(struct world *w)
     controller_free(w->controller);
     dispatch_free(w->dispatch);
     kube_client_free(w->client);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     registry_free(w->registry);
     strlist_fini(&w->namespaces);
     loop_free(w->loop);

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "kube/client_internal.h"
-#include "kube/config_parse.h"
+#include "kube/kubeconfig_parse.h"
 #include "net/registry.h"
 #include "test/fake/api_server.h"
 
@@ -152,7 +152,7 @@ END_TEST
 struct world {
     struct fake_api *api;
     struct loop *l;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct registry *registry;
     struct kube_client *k;
 };
@@ -160,7 +160,7 @@ struct world {
 static void world_fini(struct world *w)
 {
     kube_client_free(w->k);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     registry_free(w->registry);
     loop_free(w->l);
     fake_api_free(w->api);
@@ -598,8 +598,8 @@ static struct plugin with_plugin(struct world *w, const char *status)
                fake_api_url(w->api), p.path);
     store(p.path, text.data);
     kube_client_free(TAKE(w->k));
-    kube_config_free(TAKE(w->config));
-    ck_ok_e(kube_config_load(p.path, NULL, &w->config, &e));
+    kubeconfig_free(TAKE(w->config));
+    ck_ok_e(kubeconfig_load(p.path, NULL, &w->config, &e));
     buf_clear(&text);
     buf_printf(&text,
                "#!/bin/sh\nprintf x >>%s\nn=$(wc -c <%s)\ncat "

@@ -256,7 +256,7 @@ END_TEST
 
 struct world {
     struct fake_api *api;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
     struct events *events;
@@ -273,7 +273,7 @@ static void world_fini(struct world *w)
 {
     events_free(w->events);
     kube_client_free(w->client);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     loop_free(w->loop);
     fake_api_free(w->api);
 }

@@ -198,7 +198,7 @@ static void set_down(struct store *s, bool down)
 
 struct world {
     struct fake_api *api;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
     struct store store;
@@ -242,7 +242,7 @@ static void world_init(struct world *w)
 static void world_fini(struct world *w)
 {
     kube_client_free(w->client);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     loop_free(w->loop);
     fake_api_free(w->api);
     json_decref(w->store.lease);

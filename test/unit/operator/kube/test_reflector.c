@@ -143,7 +143,7 @@ END_TEST
 /* What a user of the reflector keeps, and the order in which it was told: "+a@5 -b sync ". */
 struct world {
     struct fake_api *api;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
     struct reflector *reflector;
@@ -215,7 +215,7 @@ static void world_fini(struct world *w)
     struct map_slot *s;
     reflector_free(w->reflector);
     kube_client_free(w->client);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     loop_free(w->loop);
     fake_api_free(w->api);
     for (size_t i = 0; (s = map_next(&w->have, &i)) != NULL;)

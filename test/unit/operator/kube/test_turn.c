@@ -102,7 +102,7 @@ END_TEST
 struct world {
     struct fake_api *api;
     struct loop *l;
-    struct kube_config *config;
+    struct kubeconfig *config;
     struct kube_client *k;
     int done;
 };
@@ -110,7 +110,7 @@ struct world {
 static void world_fini(struct world *w)
 {
     kube_client_free(w->k);
-    kube_config_free(w->config);
+    kubeconfig_free(w->config);
     loop_free(w->l);
     fake_api_free(w->api);
 }

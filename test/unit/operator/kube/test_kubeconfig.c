@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "kube/config_parse.h"
+#include "kube/kubeconfig_parse.h"
 
 #define CASES "test/data/kube/config/"
 
@@ -18,7 +18,7 @@ static json_t *list_json(const struct strlist *l)
     return all;
 }
 
-static json_t *config_json(const struct kube_config *c)
+static json_t *config_json(const struct kubeconfig *c)
 {
     json_t *v = json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:s?, s:b}", "server", c->server, "namespace",
                           c->ns, "ca", c->ca, "cert", c->cert, "key", c->key, "serverName", c->server_name, "token",
@@ -32,19 +32,19 @@ static json_t *config_json(const struct kube_config *c)
     return v;
 }
 
-static int parse_case(const char *path, struct kube_config **ret, struct err *e)
+static int parse_case(const char *path, struct kubeconfig **ret, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     auto_free char *config = path_join(path, "config");
 
     ck_assert_int_eq(file_read(config, API_CASE_MAX, &text, e), 0);
-    return kube_config_parse(text.data, text.len, "config", path, NULL, ret, e);
+    return kubeconfig_parse(text.data, text.len, "config", path, NULL, ret, e);
 }
 
 static void valid_case(const char *path)
 {
     struct err e = { .code = ERR_NONE };
-    AUTO(kube_config) *c = NULL;
+    AUTO(kubeconfig) *c = NULL;
 
     ck_ok_e(parse_case(path, &c, &e));
     json_auto_t *got = config_json(c);
@@ -60,7 +60,7 @@ END_TEST
 static void invalid_case(const char *path)
 {
     struct err e = { .code = ERR_NONE };
-    AUTO(kube_config) *c = NULL;
+    AUTO(kubeconfig) *c = NULL;
     AUTO_FINI(buf) want = BUF_INIT;
     auto_free char *error = path_join(path, "error");
 
@@ -124,32 +124,32 @@ static void store(const struct folder *f, const char *name, const char *text)
 
 #define PEM "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
-static const char *token(struct kube_config *c, int64_t now_ms, bool refused)
+static const char *token(struct kubeconfig *c, int64_t now_ms, bool refused)
 {
     struct err e = { .code = ERR_NONE };
     const char *t = NULL;
-    ck_ok_e(kube_config_token(c, now_ms, refused, &t, &e));
+    ck_ok_e(kubeconfig_token(c, now_ms, refused, &t, &e));
     return t;
 }
 
 START_TEST(a_pods_own_account)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c = NULL;
-    AUTO(kube_config) *six = NULL;
+    AUTO(kubeconfig) *c = NULL;
+    AUTO(kubeconfig) *six = NULL;
     struct err e = { .code = ERR_NONE };
 
-    ck_assert_int_lt(kube_config_in_cluster(f.path, "10.96.0.1", "443", &c, &e), 0);
+    ck_assert_int_lt(kubeconfig_in_cluster(f.path, "10.96.0.1", "443", &c, &e), 0);
     store(&f, "ca.crt", PEM);
-    ck_assert_int_lt(kube_config_in_cluster(f.path, "10.96.0.1", "443", &c, &e), 0);
+    ck_assert_int_lt(kubeconfig_in_cluster(f.path, "10.96.0.1", "443", &c, &e), 0);
     store(&f, "token", "first\n");
     store(&f, "namespace", "training\n");
-    ck_ok_e(kube_config_in_cluster(f.path, "10.96.0.1", "443", &c, &e));
-    ck_assert_str_eq(kube_config_server(c), "https://10.96.0.1:443");
-    ck_assert_str_eq(kube_config_namespace(c), "training");
-    ck_assert_str_eq(kube_config_tls(c)->ca, PEM);
-    ck_ok_e(kube_config_in_cluster(f.path, "fd00::1", "443", &six, &e));
-    ck_assert_str_eq(kube_config_server(six), "https://[fd00::1]:443");
+    ck_ok_e(kubeconfig_in_cluster(f.path, "10.96.0.1", "443", &c, &e));
+    ck_assert_str_eq(kubeconfig_server(c), "https://10.96.0.1:443");
+    ck_assert_str_eq(kubeconfig_namespace(c), "training");
+    ck_assert_str_eq(kubeconfig_tls(c)->ca, PEM);
+    ck_ok_e(kubeconfig_in_cluster(f.path, "fd00::1", "443", &six, &e));
+    ck_assert_str_eq(kubeconfig_server(six), "https://[fd00::1]:443");
 }
 END_TEST
 
@@ -158,14 +158,14 @@ END_TEST
 START_TEST(a_token_file_is_read_again)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c = NULL;
+    AUTO(kubeconfig) *c = NULL;
     struct err e = { .code = ERR_NONE };
     store(&f, "ca.crt", PEM);
     auto_free char *file = put(&f, "token", "first\n");
     const int64_t now = clock_ms();
 
-    ck_ok_e(kube_config_in_cluster(f.path, "10.96.0.1", "443", &c, &e));
-    ck_assert_str_eq(kube_config_namespace(c), "default");
+    ck_ok_e(kubeconfig_in_cluster(f.path, "10.96.0.1", "443", &c, &e));
+    ck_assert_str_eq(kubeconfig_namespace(c), "default");
     ck_assert_str_eq(token(c, now, false), "first");
     store(&f, "token", "second");
     ck_assert_str_eq(token(c, now + 50000, false), "first");
@@ -197,7 +197,7 @@ START_TEST(path_environment_home)
 {
     AUTO_FINI(folder) f = folder_new();
     struct err e = { .code = ERR_NONE };
-    AUTO(kube_config) *by_path = NULL, *by_env = NULL, *by_home = NULL;
+    AUTO(kubeconfig) *by_path = NULL, *by_env = NULL, *by_home = NULL;
     auto_free char *one = kubeconfig(&f, "one", "https://one/"), *two = kubeconfig(&f, "two", "https://two");
     auto_free char *list = xasprintf("%s/absent:%s:%s", f.path, two, one);
     auto_free char *absent = xasprintf("%s/absent", f.path);
@@ -205,23 +205,23 @@ START_TEST(path_environment_home)
     unsetenv("KUBERNETES_SERVICE_HOST");
     setenv("HOME", f.path, 1);
     setenv("KUBECONFIG", list, 1);
-    ck_ok_e(kube_config_load(one, "b", &by_path, &e));
-    ck_assert_str_eq(kube_config_server(by_path), "https://one");
-    ck_assert_str_eq(kube_config_namespace(by_path), "other");
-    ck_ok_e(kube_config_load(NULL, NULL, &by_env, &e));
-    ck_assert_str_eq(kube_config_server(by_env), "https://two");
-    ck_assert_str_eq(kube_config_namespace(by_env), "default");
+    ck_ok_e(kubeconfig_load(one, "b", &by_path, &e));
+    ck_assert_str_eq(kubeconfig_server(by_path), "https://one");
+    ck_assert_str_eq(kubeconfig_namespace(by_path), "other");
+    ck_ok_e(kubeconfig_load(NULL, NULL, &by_env, &e));
+    ck_assert_str_eq(kubeconfig_server(by_env), "https://two");
+    ck_assert_str_eq(kubeconfig_namespace(by_env), "default");
     setenv("KUBECONFIG", absent, 1);
-    ck_assert_int_lt(kube_config_load(NULL, NULL, &by_home, &e), 0);
+    ck_assert_int_lt(kubeconfig_load(NULL, NULL, &by_home, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.msg, absent));
     unsetenv("KUBECONFIG");
-    ck_assert_int_lt(kube_config_load(NULL, NULL, &by_home, &e), 0);
+    ck_assert_int_lt(kubeconfig_load(NULL, NULL, &by_home, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.msg, ".kube/config"));
     auto_free char *dot = path_join(f.path, ".kube");
     ck_assert_int_eq(mkdir(dot, 0700), 0);
     auto_free char *usual = kubeconfig(&f, ".kube/config", "https://home");
-    ck_ok_e(kube_config_load(NULL, NULL, &by_home, &e));
-    ck_assert_str_eq(kube_config_server(by_home), "https://home");
+    ck_ok_e(kubeconfig_load(NULL, NULL, &by_home, &e));
+    ck_assert_str_eq(kubeconfig_server(by_home), "https://home");
     unlink(usual);
     rmdir(dot);
 }
@@ -229,9 +229,9 @@ END_TEST
 
 /* ---- plugins ---- */
 
-static struct kube_config *with_plugin(const struct folder *f, const char *script)
+static struct kubeconfig *with_plugin(const struct folder *f, const char *script)
 {
-    struct kube_config *c = NULL;
+    struct kubeconfig *c = NULL;
     struct err e = { .code = ERR_NONE };
     auto_free char *plugin = put(f, "plugin", script);
     auto_free char *path =
@@ -242,7 +242,7 @@ static struct kube_config *with_plugin(const struct folder *f, const char *scrip
             "      env: [{name: WHO, value: me}]\n      interactiveMode: Never\n      provideClusterInfo: true\n");
 
     ck_assert_int_eq(chmod(plugin, 0700), 0);
-    ck_ok_e(kube_config_load(path, NULL, &c, &e));
+    ck_ok_e(kubeconfig_load(path, NULL, &c, &e));
     return c;
 }
 
@@ -254,7 +254,7 @@ static struct kube_config *with_plugin(const struct folder *f, const char *scrip
 START_TEST(a_plugin_gives_tokens_until_they_expire)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c = with_plugin(
+    AUTO(kubeconfig) *c = with_plugin(
         &f, "#!/bin/sh\ncd \"$(dirname \"$0\")\" && echo >>calls\n"
             "case \"$KUBERNETES_EXEC_INFO\" in *'\"server\":\"https://a\"'*) info=told ;; esac\n"
             "expires=$(date -u -d '+100 seconds' +%Y-%m-%dT%H:%M:%S.5Z)\n"
@@ -266,22 +266,22 @@ START_TEST(a_plugin_gives_tokens_until_they_expire)
     ck_assert_str_eq(token(c, now + 60000, false), "1-xy-me-told");
     ck_assert_str_eq(token(c, now + 95000, false), "2-xy-me-told"); /* ten seconds before its end */
     ck_assert_str_eq(token(c, now + 96000, true), "3-xy-me-told");
-    ck_assert_uint_eq(kube_config_tls_version(c), 1);
+    ck_assert_uint_eq(kubeconfig_tls_version(c), 1);
 }
 END_TEST
 
 START_TEST(a_plugin_may_give_a_certificate)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c =
+    AUTO(kubeconfig) *c =
         with_plugin(&f, "#!/bin/sh\necho \"" CREDENTIAL(
                             "\\\"clientCertificateData\\\":\\\"cert\\\",\\\"clientKeyData\\\":\\\"key\\\"") "\"\n");
 
-    ck_assert_ptr_null(kube_config_tls(c)->cert);
+    ck_assert_ptr_null(kubeconfig_tls(c)->cert);
     ck_assert_ptr_null(token(c, clock_ms(), false));
-    ck_assert_str_eq(kube_config_tls(c)->cert, "cert");
-    ck_assert_str_eq(kube_config_tls(c)->key, "key");
-    ck_assert_uint_eq(kube_config_tls_version(c), 2);
+    ck_assert_str_eq(kubeconfig_tls(c)->cert, "cert");
+    ck_assert_str_eq(kubeconfig_tls(c)->key, "key");
+    ck_assert_uint_eq(kubeconfig_tls_version(c), 2);
 }
 END_TEST
 
@@ -310,11 +310,11 @@ static const struct {
 START_TEST(bad_plugins)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c = with_plugin(&f, BAD_PLUGINS[_i].script);
+    AUTO(kubeconfig) *c = with_plugin(&f, BAD_PLUGINS[_i].script);
     struct err e = { .code = ERR_NONE };
     const char *t = NULL;
 
-    ck_assert_int_lt(kube_config_token(c, clock_ms(), false, &t, &e), 0);
+    ck_assert_int_lt(kubeconfig_token(c, clock_ms(), false, &t, &e), 0);
     ck_assert_msg(strstr(e.msg, BAD_PLUGINS[_i].message) != NULL, "%s", e.msg);
     ck_assert_msg(strstr(e.msg, "./plugin") != NULL, "%s", e.msg);
 }
@@ -340,7 +340,7 @@ END_TEST
 START_TEST(a_plugin_that_failed_is_left_alone_for_a_while)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c = with_plugin(&f, "#!/bin/sh\necho >>\"$(dirname \"$0\")/calls\"\nexit 1\n");
+    AUTO(kubeconfig) *c = with_plugin(&f, "#!/bin/sh\necho >>\"$(dirname \"$0\")/calls\"\nexit 1\n");
     struct err e = { .code = ERR_NONE };
     const char *t = NULL;
     auto_free char *calls = path_join(f.path, "calls");
@@ -348,10 +348,10 @@ START_TEST(a_plugin_that_failed_is_left_alone_for_a_while)
     const int64_t now = clock_ms();
 
     for (int i = 0; i < 5; i++)
-        ck_assert_int_lt(kube_config_token(c, now + 100 * i, i % 2 == 1, &t, &e), 0);
+        ck_assert_int_lt(kubeconfig_token(c, now + 100 * i, i % 2 == 1, &t, &e), 0);
     ck_ok_e(file_size(calls, &size, &e));
     ck_assert_uint_eq(size, 1);
-    ck_assert_int_lt(kube_config_token(c, now + 20000, false, &t, &e), 0);
+    ck_assert_int_lt(kubeconfig_token(c, now + 20000, false, &t, &e), 0);
     ck_ok_e(file_size(calls, &size, &e));
     ck_assert_uint_eq(size, 2);
 }
@@ -362,15 +362,15 @@ END_TEST
 START_TEST(a_slow_plugin_that_fails_is_left_alone_as_long)
 {
     AUTO_FINI(folder) f = folder_new();
-    AUTO(kube_config) *c = with_plugin(&f, "#!/bin/sh\necho >>\"$(dirname \"$0\")/calls\"\nsleep 1\nexit 1\n");
+    AUTO(kubeconfig) *c = with_plugin(&f, "#!/bin/sh\necho >>\"$(dirname \"$0\")/calls\"\nsleep 1\nexit 1\n");
     struct err e = { .code = ERR_NONE };
     const char *t = NULL;
     auto_free char *calls = path_join(f.path, "calls");
     uint64_t size = 0;
     const int64_t now = clock_ms() - 20000; /* as if it had taken as long as it may */
 
-    ck_assert_int_lt(kube_config_token(c, now, false, &t, &e), 0);
-    ck_assert_int_lt(kube_config_token(c, now + 5900, false, &t, &e), 0);
+    ck_assert_int_lt(kubeconfig_token(c, now, false, &t, &e), 0);
+    ck_assert_int_lt(kubeconfig_token(c, now + 5900, false, &t, &e), 0);
     ck_ok_e(file_size(calls, &size, &e));
     ck_assert_uint_eq(size, 1);
 }
@@ -378,8 +378,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("kube_config");
-    TCase *c = tcase_create("kube_config");
+    Suite *s = suite_create("kubeconfig");
+    TCase *c = tcase_create("kubeconfig");
     tcase_set_timeout(c, 60);
     tcase_add_test(c, valid_files);
     tcase_add_test(c, invalid_files);

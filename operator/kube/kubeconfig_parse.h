@@ -1,11 +1,11 @@
-/* config_parse - a kubeconfig's text to values. For this folder, its tests and fuzzing. */
-#ifndef TRAINYARD_KUBE_CONFIG_PARSE_H
-#define TRAINYARD_KUBE_CONFIG_PARSE_H
+/* kubeconfig_parse - a kubeconfig's text to values. For this folder, its tests and fuzzing. */
+#ifndef TRAINYARD_KUBECONFIG_PARSE_H
+#define TRAINYARD_KUBECONFIG_PARSE_H
 
 #include "codec/node.h"
-#include "kube/config_internal.h"
+#include "kube/kubeconfig_internal.h"
 
-struct kube_config {
+struct kubeconfig {
     char *server, *ns;
     char *ca, *cert, *key, *server_name; /* PEM texts; NULL: not given */
     bool insecure;
@@ -21,7 +21,7 @@ struct kube_config {
 
 /* name: for messages. folder: what file names are relative to. context NULL: current-context. The token file is not
  * read and the plugin not run. */
-MUST_USE int kube_config_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
-                               struct kube_config **ret, struct err *e);
+MUST_USE int kubeconfig_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
+                               struct kubeconfig **ret, struct err *e);
 
 #endif

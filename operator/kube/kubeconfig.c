@@ -1,4 +1,4 @@
-#include "kube/config.h"
+#include "kube/kubeconfig.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "kube/config_parse.h"
+#include "kube/kubeconfig_parse.h"
 
 enum {
     CONFIG_MAX = 4 << 20,
@@ -29,7 +29,7 @@ static int token_check(const char *token, struct err *e)
     return 0;
 }
 
-static int read_token(struct kube_config *c, int64_t now_ms, struct err *e)
+static int read_token(struct kubeconfig *c, int64_t now_ms, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
 
@@ -48,7 +48,7 @@ static int read_token(struct kube_config *c, int64_t now_ms, struct err *e)
     return 0;
 }
 
-static int token_of_file(struct kube_config *c, int64_t now_ms, bool refused, struct err *e)
+static int token_of_file(struct kubeconfig *c, int64_t now_ms, bool refused, struct err *e)
 {
     struct err why = { .code = ERR_NONE };
 
@@ -62,7 +62,7 @@ static int token_of_file(struct kube_config *c, int64_t now_ms, bool refused, st
     return 0;
 }
 
-static void set_tls(struct kube_config *c)
+static void set_tls(struct kubeconfig *c)
 {
     c->tls = (struct http_tls){
         .ca = c->ca, .cert = c->cert, .key = c->key, .server_name = c->server_name, .insecure = c->insecure
@@ -70,7 +70,7 @@ static void set_tls(struct kube_config *c)
     c->tls_version++;
 }
 
-static void keep(struct kube_config *c, struct exec_credential *got, int64_t now_ms)
+static void keep(struct kubeconfig *c, struct exec_credential *got, int64_t now_ms)
 {
     double left_s = got->expires - clock_wall();
 
@@ -87,7 +87,7 @@ static void keep(struct kube_config *c, struct exec_credential *got, int64_t now
     set_tls(c);
 }
 
-static int token_of_plugin(struct kube_config *c, int64_t now_ms, bool refused, struct err *e)
+static int token_of_plugin(struct kubeconfig *c, int64_t now_ms, bool refused, struct err *e)
 {
     AUTO_FINI(exec_credential) got = { .token = NULL };
     bool failed = c->trouble.code != ERR_NONE;
@@ -109,7 +109,7 @@ static int token_of_plugin(struct kube_config *c, int64_t now_ms, bool refused, 
     return 0;
 }
 
-int kube_config_token(struct kube_config *c, int64_t now_ms, bool refused, const char **ret, struct err *e)
+int kubeconfig_token(struct kubeconfig *c, int64_t now_ms, bool refused, const char **ret, struct err *e)
 {
     if (c->exec.command != NULL && token_of_plugin(c, now_ms, refused, e) < 0)
         return -1;
@@ -121,7 +121,7 @@ int kube_config_token(struct kube_config *c, int64_t now_ms, bool refused, const
 
 /* ---- where it is ---- */
 
-static int checked(struct kube_config *c, struct err *e)
+static int checked(struct kubeconfig *c, struct err *e)
 {
     set_tls(c);
     if (c->token_file != NULL && read_token(c, clock_ms(), e) < 0)
@@ -129,15 +129,15 @@ static int checked(struct kube_config *c, struct err *e)
     return c->token != NULL ? token_check(c->token, e) : 0;
 }
 
-static int load_file(const char *path, const char *context, struct kube_config **ret, struct err *e)
+static int load_file(const char *path, const char *context, struct kubeconfig **ret, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    AUTO(kube_config) *c = NULL;
+    AUTO(kubeconfig) *c = NULL;
     auto_free char *folder = path_dir(path);
 
     if (file_read(path, CONFIG_MAX, &text, e) < 0)
         return err_wrap(e, "kubeconfig");
-    if (kube_config_parse(text.data, text.len, path, folder, context, &c, e) < 0)
+    if (kubeconfig_parse(text.data, text.len, path, folder, context, &c, e) < 0)
         return -1;
     if (checked(c, e) < 0)
         return err_wrap(e, "%s", path);
@@ -145,11 +145,11 @@ static int load_file(const char *path, const char *context, struct kube_config *
     return 0;
 }
 
-int kube_config_in_cluster(const char *account, const char *host, const char *port, struct kube_config **ret,
+int kubeconfig_in_cluster(const char *account, const char *host, const char *port, struct kubeconfig **ret,
                            struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    AUTO(kube_config) *c = xcalloc(1, sizeof(*c));
+    AUTO(kubeconfig) *c = xcalloc(1, sizeof(*c));
     auto_free char *ca = path_join(account, "ca.crt");
     auto_free char *ns = path_join(account, "namespace");
 
@@ -181,7 +181,7 @@ static char *first_existing(const char *list)
     return NULL;
 }
 
-int kube_config_load(const char *path, const char *context, struct kube_config **ret, struct err *e)
+int kubeconfig_load(const char *path, const char *context, struct kubeconfig **ret, struct err *e)
 {
     const char *list = getenv("KUBECONFIG"), *home = getenv("HOME"), *host = getenv("KUBERNETES_SERVICE_HOST"),
                *port = getenv("KUBERNETES_SERVICE_PORT");
@@ -195,7 +195,7 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
         return load_file(found, context, ret, e);
     }
     if (host != NULL && *host != '\0' && file_exists(SERVICE_ACCOUNT "/token"))
-        return kube_config_in_cluster(SERVICE_ACCOUNT, host, port != NULL ? port : "443", ret, e);
+        return kubeconfig_in_cluster(SERVICE_ACCOUNT, host, port != NULL ? port : "443", ret, e);
     auto_free char *usual = xasprintf("%s/.kube/config", home != NULL ? home : "");
     if (file_exists(usual))
         return load_file(usual, context, ret, e);
@@ -206,22 +206,22 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
 
 /* ---- what it says ---- */
 
-const char *kube_config_server(const struct kube_config *c)
+const char *kubeconfig_server(const struct kubeconfig *c)
 {
     return c->server;
 }
 
-const char *kube_config_namespace(const struct kube_config *c)
+const char *kubeconfig_namespace(const struct kubeconfig *c)
 {
     return c->ns;
 }
 
-const struct http_tls *kube_config_tls(const struct kube_config *c)
+const struct http_tls *kubeconfig_tls(const struct kubeconfig *c)
 {
     return &c->tls;
 }
 
-unsigned kube_config_tls_version(const struct kube_config *c)
+unsigned kubeconfig_tls_version(const struct kubeconfig *c)
 {
     return c->tls_version;
 }

@@ -1,17 +1,17 @@
-/* config_internal - for this folder and its tests. */
-#ifndef TRAINYARD_KUBE_CONFIG_INTERNAL_H
-#define TRAINYARD_KUBE_CONFIG_INTERNAL_H
+/* kubeconfig_internal - for this folder and its tests. */
+#ifndef TRAINYARD_KUBECONFIG_INTERNAL_H
+#define TRAINYARD_KUBECONFIG_INTERNAL_H
 
 #include "base/str.h"
-#include "kube/config.h"
+#include "kube/kubeconfig.h"
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /* The account of a pod: token, ca.crt and namespace in the folder `account`. */
-MUST_USE int kube_config_in_cluster(const char *account, const char *host, const char *port, struct kube_config **ret,
+MUST_USE int kubeconfig_in_cluster(const char *account, const char *host, const char *port, struct kubeconfig **ret,
                                     struct err *e);
-/* Changes when kube_config_tls() has other certificates (an exec plugin gave new ones). */
-unsigned kube_config_tls_version(const struct kube_config *c);
+/* Changes when kubeconfig_tls() has other certificates (an exec plugin gave new ones). */
+unsigned kubeconfig_tls_version(const struct kubeconfig *c);
 
 /* exec - credentials from a plugin, as client-go's. Blocks up to limit_ms. */
 struct exec_spec { /* owned */

@@ -1,5 +1,5 @@
 /* A kubeconfig's text, as kubectl reads it. Files it names are read here as well: a value is whole or an error. */
-#include "kube/config_parse.h"
+#include "kube/kubeconfig_parse.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { FILE_MAX = 1 << 20 };
 
-void kube_config_free(struct kube_config *c)
+void kubeconfig_free(struct kubeconfig *c)
 {
     if (c == NULL)
         return;
@@ -100,7 +100,7 @@ static int pem(const struct node *n, const char *folder, const char *key, char *
 
 /* ---- parts of the file ---- */
 
-static int cluster(const struct node *n, const char *folder, struct kube_config *c, struct err *e)
+static int cluster(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
     static const char *const STRANGE[] = { "proxy-url" };
 
@@ -157,7 +157,7 @@ static int exec_args(const struct node *exec, struct strlist *ret, struct err *e
     return 0;
 }
 
-static int plugin(const struct node *n, const char *folder, struct kube_config *c, struct err *e)
+static int plugin(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
     static const char *const VERSIONS[] = { "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1" };
     struct node exec = node_get(n, "exec"), version = node_get(&exec, "apiVersion");
@@ -178,7 +178,7 @@ static int plugin(const struct node *n, const char *folder, struct kube_config *
     return 0;
 }
 
-static int user(const struct node *n, const char *folder, struct kube_config *c, struct err *e)
+static int user(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
     static const char *const STRANGE[] = { "auth-provider", "username",  "password",     "as",
                                            "as-uid",        "as-groups", "as-user-extra" };
@@ -195,7 +195,7 @@ static int user(const struct node *n, const char *folder, struct kube_config *c,
     return 0;
 }
 
-static void info_for_plugin(struct kube_config *c)
+static void info_for_plugin(struct kubeconfig *c)
 {
     json_auto_t *info = json_pack("{s:s, s:s, s:{s:b}}", "apiVersion", c->exec.api_version, "kind", "ExecCredential",
                                   "spec", "interactive", 0);
@@ -215,7 +215,7 @@ static void info_for_plugin(struct kube_config *c)
     c->exec_info = buf_detach(&text);
 }
 
-static int whole(const struct node *root, const char *folder, const char *context, struct kube_config *c, struct err *e)
+static int whole(const struct node *root, const char *folder, const char *context, struct kubeconfig *c, struct err *e)
 {
     struct node at, of_cluster, of_user;
     const char *cluster_name = NULL, *user_name = NULL;
@@ -239,12 +239,12 @@ static int whole(const struct node *root, const char *folder, const char *contex
     return 0;
 }
 
-int kube_config_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
-                      struct kube_config **ret, struct err *e)
+int kubeconfig_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
+                      struct kubeconfig **ret, struct err *e)
 {
     json_auto_t *v = NULL;
     AUTO(source) *src = NULL;
-    AUTO(kube_config) *c = xcalloc(1, sizeof(*c));
+    AUTO(kubeconfig) *c = xcalloc(1, sizeof(*c));
 
     if (yaml_parse(text, n, name, &v, &src, e) < 0)
         return -1;

@@ -1,4 +1,4 @@
-/* config - where the API server is and who we are: a kubeconfig as kubectl reads it, or the pod's own account.
+/* kubeconfig - where the API server is and who we are: a kubeconfig as kubectl reads it, or the pod's own account.
  *
  * Understood of a kubeconfig: clusters {server, certificate-authority[-data], insecure-skip-tls-verify,
  * tls-server-name}, users {client-certificate[-data], client-key[-data], token, tokenFile, exec
@@ -6,25 +6,25 @@
  * does not understand (auth-provider, username, proxy-url, impersonation) is an error that says so. Relative file names
  * are relative to the kubeconfig.
  *
- * Secrets that change (a token file, an exec plugin's token) are read again: kube_config_token() looks at most once a
+ * Secrets that change (a token file, an exec plugin's token) are read again: kubeconfig_token() looks at most once a
  * minute, or at once when the server has answered 401. An exec plugin may block up to 10 s.
  */
-#ifndef TRAINYARD_KUBE_CONFIG_H
-#define TRAINYARD_KUBE_CONFIG_H
+#ifndef TRAINYARD_KUBECONFIG_H
+#define TRAINYARD_KUBECONFIG_H
 
 #include "kube/http.h"
 
-struct kube_config;
+struct kubeconfig;
 /* path NULL: $KUBECONFIG (first file of the list that exists), else ~/.kube/config, else in-cluster
  * (KUBERNETES_SERVICE_HOST and the files of the service account). In a pod without KUBECONFIG: in-cluster first. */
-MUST_USE int kube_config_load(const char *path, const char *context, struct kube_config **ret, struct err *e);
-void kube_config_free(struct kube_config *c);
-DEFINE_AUTO(kube_config, kube_config_free);
+MUST_USE int kubeconfig_load(const char *path, const char *context, struct kubeconfig **ret, struct err *e);
+void kubeconfig_free(struct kubeconfig *c);
+DEFINE_AUTO(kubeconfig, kubeconfig_free);
 
-const char *kube_config_server(const struct kube_config *c);    /* "https://10.96.0.1:443", no slash at its end */
-const char *kube_config_namespace(const struct kube_config *c); /* of the context or the account; "default" */
-const struct http_tls *kube_config_tls(const struct kube_config *c);
+const char *kubeconfig_server(const struct kubeconfig *c);    /* "https://10.96.0.1:443", no slash at its end */
+const char *kubeconfig_namespace(const struct kubeconfig *c); /* of the context or the account; "default" */
+const struct http_tls *kubeconfig_tls(const struct kubeconfig *c);
 /* The bearer token to send now, or NULL (a client certificate is enough). refused: the last one got 401. */
-MUST_USE int kube_config_token(struct kube_config *c, int64_t now_ms, bool refused, const char **ret, struct err *e);
+MUST_USE int kubeconfig_token(struct kubeconfig *c, int64_t now_ms, bool refused, const char **ret, struct err *e);
 
 #endif

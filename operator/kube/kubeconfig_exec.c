@@ -1,5 +1,5 @@
 /* Credentials from a plugin: a program that prints an ExecCredential. */
-#include "kube/config_internal.h"
+#include "kube/kubeconfig_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
