@@ -311,7 +311,7 @@ struct controller *controller_new(struct kube_client *k, const struct job_kind *
     c->queue = queue_new(c->loop, kind->resource.plural, s->workers, work, c, s->registry);
     c->polls =
         queue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
-    c->http = http_new(c->loop, NULL, false, POLLS_AT_ONCE);
+    c->http = http_client_new(c->loop, NULL, false, POLLS_AT_ONCE);
     c->events = events_new(k, kind->controller, s->instance);
     meters_init(c);
     watch_start(c);
@@ -327,7 +327,7 @@ struct events *controller_end(struct controller *c)
     for (size_t i = 0; i < c->nreflectors; i++)
         reflector_free(c->reflectors[i]);
     free(c->reflectors);
-    http_free(c->http);
+    http_client_free(c->http);
     queue_free(c->polls);
     queue_free(c->queue);
     store_fini(&c->store);

@@ -24,9 +24,9 @@ struct controller {
     const struct job_kind *kind;
     struct controller_settings settings;
     struct store store;
-    struct queue *queue; /* of records to plan */
-    struct queue *polls; /* of records whose chief is to be asked */
-    struct http *http;   /* to the chiefs */
+    struct queue *queue;      /* of records to plan */
+    struct queue *polls;      /* of records whose chief is to be asked */
+    struct http_client *http; /* to the chiefs */
     struct events *events;
     struct reflector *
         *reflectors; /* of each namespace: jobs, pods, services; of TrainJobs, job files and policies, too */

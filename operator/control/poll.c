@@ -100,18 +100,18 @@ void poll_work(void *user, const char *key)
         p->next->link = &p->next;
     c->asking = p;
     r->polling = true;
-    p->call = http_start(c->http, &(struct http_transfer){ .method = "GET",
-                                                           .url = url,
-                                                           .timeout_ms = POLL_TIMEOUT_MS,
-                                                           .max_body = PROGRESS_MAX,
-                                                           .on_done = on_answer,
-                                                           .user = p });
+    p->call = http_client_start(c->http, &(struct http_transfer){ .method = "GET",
+                                                                  .url = url,
+                                                                  .timeout_ms = POLL_TIMEOUT_MS,
+                                                                  .max_body = PROGRESS_MAX,
+                                                                  .on_done = on_answer,
+                                                                  .user = p });
 }
 
 void poll_cancel_all(struct controller *c)
 {
     while (c->asking != NULL) {
-        http_cancel(c->asking->call);
+        http_client_cancel(c->asking->call);
         poll_free(c->asking);
     }
 }

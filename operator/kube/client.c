@@ -372,7 +372,7 @@ static int authorize(struct kube_client *k, struct kube_call *c, int64_t now_ms,
         k->renewed_ms = clock_ms();
     if (k->tls_version != kubeconfig_tls_version(k->config)) {
         k->tls_version = kubeconfig_tls_version(k->config);
-        http_set_tls(k->http, kubeconfig_tls(k->config));
+        http_client_set_tls(k->http, kubeconfig_tls(k->config));
     }
     buf_clear(&k->authorization);
     if (token != NULL) {
@@ -416,17 +416,17 @@ static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
     if (c->verb == KUBE_GET && !c->stream)
         headers[n++] = "Accept-Encoding: gzip";
     headers[n] = NULL;
-    c->http = http_start(k->http, &(struct http_transfer){ .method = VERBS[c->verb].method,
-                                                           .url = c->url.data,
-                                                           .headers = headers,
-                                                           .body = c->has_body ? c->body.data : NULL,
-                                                           .body_len = c->body.len,
-                                                           .timeout_ms = c->stream ? 0 : c->timeout_ms,
-                                                           .silence_ms = c->stream ? c->timeout_ms : 0,
-                                                           .max_body = BODY_MAX,
-                                                           .on_data = c->stream ? on_piece : NULL,
-                                                           .on_done = on_answer,
-                                                           .user = c });
+    c->http = http_client_start(k->http, &(struct http_transfer){ .method = VERBS[c->verb].method,
+                                                                  .url = c->url.data,
+                                                                  .headers = headers,
+                                                                  .body = c->has_body ? c->body.data : NULL,
+                                                                  .body_len = c->body.len,
+                                                                  .timeout_ms = c->stream ? 0 : c->timeout_ms,
+                                                                  .silence_ms = c->stream ? c->timeout_ms : 0,
+                                                                  .max_body = BODY_MAX,
+                                                                  .on_data = c->stream ? on_piece : NULL,
+                                                                  .on_done = on_answer,
+                                                                  .user = c });
 }
 
 static void pump(struct kube_client *k)
@@ -497,7 +497,7 @@ void kube_cancel(struct kube_call *c)
     if (c == NULL || c->place == OVER)
         return;
     struct kube_client *k = c->k;
-    http_cancel(TAKE(c->http));
+    http_client_cancel(TAKE(c->http));
     take_out(c);
     if (!c->busy)
         put_back(c);
@@ -525,8 +525,8 @@ struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, c
     k->loop = l;
     k->config = config;
     k->window = window_of(s->at_once > 0 ? s->at_once : AT_ONCE);
-    k->http =
-        http_new(l, kubeconfig_tls(config), str_starts(server, "https:"), 0); /* watches are as many as there are */
+    k->http = http_client_new(l, kubeconfig_tls(config), str_starts(server, "https:"),
+                              0); /* watches are as many as there are */
     k->tls_version = kubeconfig_tls_version(config);
     k->metrics = client_metrics_new(s->registry, server);
     k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;
@@ -572,7 +572,7 @@ void kube_client_free(struct kube_client *k)
     enter(k);
     for (struct kube_call *c; (c = any_call(k)) != NULL;)
         kube_cancel(c);
-    http_free(k->http);
+    http_client_free(k->http);
     leave(k);
 }
 

@@ -34,7 +34,7 @@ struct list {
 struct kube_client {
     struct loop *loop;
     struct kubeconfig *config;
-    struct http *http;
+    struct http_client *http;
     struct client_metrics *metrics;
     char *manager, *agent;
     struct buf authorization;

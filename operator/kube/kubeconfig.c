@@ -146,7 +146,7 @@ static int load_file(const char *path, const char *context, struct kubeconfig **
 }
 
 int kubeconfig_in_cluster(const char *account, const char *host, const char *port, struct kubeconfig **ret,
-                           struct err *e)
+                          struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     AUTO(kubeconfig) *c = xcalloc(1, sizeof(*c));

@@ -9,10 +9,10 @@
  * Secrets that change (a token file, an exec plugin's token) are read again: kubeconfig_token() looks at most once a
  * minute, or at once when the server has answered 401. An exec plugin may block up to 10 s.
  */
-#ifndef TRAINYARD_KUBECONFIG_H
-#define TRAINYARD_KUBECONFIG_H
+#ifndef TRAINYARD_KUBE_KUBECONFIG_H
+#define TRAINYARD_KUBE_KUBECONFIG_H
 
-#include "kube/http.h"
+#include "kube/http_client.h"
 
 struct kubeconfig;
 /* path NULL: $KUBECONFIG (first file of the list that exists), else ~/.kube/config, else in-cluster

@@ -1,6 +1,6 @@
 /* kubeconfig_internal - for this folder and its tests. */
-#ifndef TRAINYARD_KUBECONFIG_INTERNAL_H
-#define TRAINYARD_KUBECONFIG_INTERNAL_H
+#ifndef TRAINYARD_KUBE_KUBECONFIG_INTERNAL_H
+#define TRAINYARD_KUBE_KUBECONFIG_INTERNAL_H
 
 #include "base/str.h"
 #include "kube/kubeconfig.h"
@@ -9,7 +9,7 @@
 
 /* The account of a pod: token, ca.crt and namespace in the folder `account`. */
 MUST_USE int kubeconfig_in_cluster(const char *account, const char *host, const char *port, struct kubeconfig **ret,
-                                    struct err *e);
+                                   struct err *e);
 /* Changes when kubeconfig_tls() has other certificates (an exec plugin gave new ones). */
 unsigned kubeconfig_tls_version(const struct kubeconfig *c);
 

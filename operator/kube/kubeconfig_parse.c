@@ -240,7 +240,7 @@ static int whole(const struct node *root, const char *folder, const char *contex
 }
 
 int kubeconfig_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
-                      struct kubeconfig **ret, struct err *e)
+                     struct kubeconfig **ret, struct err *e)
 {
     json_auto_t *v = NULL;
     AUTO(source) *src = NULL;

@@ -1,6 +1,6 @@
 /* kubeconfig_parse - a kubeconfig's text to values. For this folder, its tests and fuzzing. */
-#ifndef TRAINYARD_KUBECONFIG_PARSE_H
-#define TRAINYARD_KUBECONFIG_PARSE_H
+#ifndef TRAINYARD_KUBE_KUBECONFIG_PARSE_H
+#define TRAINYARD_KUBE_KUBECONFIG_PARSE_H
 
 #include "codec/node.h"
 #include "kube/kubeconfig_internal.h"
@@ -22,6 +22,6 @@ struct kubeconfig {
 /* name: for messages. folder: what file names are relative to. context NULL: current-context. The token file is not
  * read and the plugin not run. */
 MUST_USE int kubeconfig_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
-                               struct kubeconfig **ret, struct err *e);
+                              struct kubeconfig **ret, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* libcurl's multi interface on the loop. User callbacks run outside of curl: what a transfer brings is kept until curl
  * has returned, so they may start and cancel whatever they like. */
-#include "kube/http_internal.h"
+#include "kube/http_client_internal.h"
 
 #include "base/clock.h"
 
@@ -35,12 +35,12 @@ static void list_remove(struct list *l, struct http_call *c)
 
 /* ---- from curl to the loop ---- */
 
-static void after(struct http *h);
+static void after(struct http_client *h);
 static void call_timer(void *user);
 
 static void on_ready(void *user, int fd, int ready)
 {
-    struct http *h = user;
+    struct http_client *h = user;
     int mask = ((ready & LOOP_READ) != 0 ? CURL_CSELECT_IN : 0) | ((ready & LOOP_WRITE) != 0 ? CURL_CSELECT_OUT : 0), n;
 
     curl_multi_socket_action(h->multi, fd, mask, &n);
@@ -49,7 +49,7 @@ static void on_ready(void *user, int fd, int ready)
 
 static void on_timer(void *user)
 {
-    struct http *h = user;
+    struct http_client *h = user;
     int n;
 
     curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &n);
@@ -58,7 +58,7 @@ static void on_timer(void *user)
 
 static int curl_timer(CURLM *multi, long timeout_ms, void *user)
 {
-    struct http *h = user;
+    struct http_client *h = user;
     (void)multi;
 
     if (timeout_ms < 0)
@@ -68,7 +68,7 @@ static int curl_timer(CURLM *multi, long timeout_ms, void *user)
     return 0;
 }
 
-static void socket_gone(struct http *h, struct socket_watch *s)
+static void socket_gone(struct http_client *h, struct socket_watch *s)
 {
     loop_fd_clear(h->loop, &s->on);
     *(s->prev != NULL ? &s->prev->next : &h->sockets) = s->next;
@@ -79,7 +79,7 @@ static void socket_gone(struct http *h, struct socket_watch *s)
 
 static int curl_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *of_socket)
 {
-    struct http *h = user;
+    struct http_client *h = user;
     struct socket_watch *s = of_socket;
     struct err e;
     (void)easy;
@@ -104,7 +104,7 @@ static int curl_socket(CURL *easy, curl_socket_t fd, int what, void *user, void 
     return 0;
 }
 
-static CURLM *multi_new(struct http *h)
+static CURLM *multi_new(struct http_client *h)
 {
     CURLM *m = curl_multi_init();
 
@@ -121,7 +121,7 @@ static CURLM *multi_new(struct http *h)
     return m;
 }
 
-static void multi_free(struct http *h)
+static void multi_free(struct http_client *h)
 {
     curl_multi_cleanup(h->multi);
     while (h->sockets != NULL)
@@ -173,7 +173,7 @@ static size_t curl_header(char *data, size_t size, size_t n, void *user)
 
 /* ---- handles ---- */
 
-static struct http_call *take_handle(struct http *h)
+static struct http_call *take_handle(struct http_client *h)
 {
     struct http_call *c = h->spare.last;
 
@@ -217,7 +217,7 @@ static void put_back(struct http_call *c)
 
 /* ---- requests ---- */
 
-static void run(struct http *h, struct http_call *c)
+static void run(struct http_client *h, struct http_call *c)
 {
     list_remove(&h->queued, c);
     list_add(&h->running, c);
@@ -234,13 +234,13 @@ static void run(struct http *h, struct http_call *c)
         abort(); /* no memory, or a bug */
 }
 
-static void run_queued(struct http *h)
+static void run_queued(struct http_client *h)
 {
     while (!h->dead && h->queued.first != NULL && (h->at_once <= 0 || h->running.n < (size_t)h->at_once))
         run(h, h->queued.first);
 }
 
-struct http_call *http_start(struct http *h, const struct http_transfer *t)
+struct http_call *http_client_start(struct http_client *h, const struct http_transfer *t)
 {
     struct http_call *c = take_handle(h);
 
@@ -274,7 +274,7 @@ static void forget_fresh(struct http_call *c)
 /* Out of its list and of curl; the handle is the caller's to put back. */
 static void detach(struct http_call *c)
 {
-    struct http *h = c->http;
+    struct http_client *h = c->http;
 
     list_remove(c->state == RUNNING ? &h->running : &h->queued, c);
     c->state = OVER;
@@ -285,14 +285,14 @@ static void detach(struct http_call *c)
     c->attached = false;
 }
 
-static void enter(struct http *h)
+static void enter(struct http_client *h)
 {
     h->depth++;
 }
 
-static void destroy(struct http *h);
+static void destroy(struct http_client *h);
 
-static void leave(struct http *h)
+static void leave(struct http_client *h)
 {
     run_queued(h);
     if (--h->depth == 0 && h->dead)
@@ -358,7 +358,7 @@ static void finish(struct http_call *c, CURLcode result)
     tell(c, &answer);
 }
 
-static void deliver(struct http *h)
+static void deliver(struct http_client *h)
 {
     while (h->fresh != NULL) {
         struct http_call *c = h->fresh;
@@ -379,7 +379,7 @@ static void deliver(struct http *h)
 }
 
 /* curl has returned: now the users are told. */
-static void after(struct http *h)
+static void after(struct http_client *h)
 {
     int left;
 
@@ -399,7 +399,7 @@ static void after(struct http *h)
 /* ---- limits of time, and connections that are dead ---- */
 
 /* All connections are given up; what ran on them is without one now. */
-static void renew(struct http *h)
+static void renew(struct http_client *h)
 {
     for (struct http_call *c = h->running.first; c != NULL; c = c->next) {
         curl_multi_remove_handle(h->multi, c->easy);
@@ -411,7 +411,7 @@ static void renew(struct http *h)
 }
 
 /* New ones are added at the end of the list. */
-static void fail_those_without(struct http *h)
+static void fail_those_without(struct http_client *h)
 {
     for (struct http_call *c; (c = h->running.first) != NULL && c->set_of_connections != h->set_of_connections;)
         fail(c, ERR_LOST, "the connection was given up: nothing came over it");
@@ -420,7 +420,7 @@ static void fail_those_without(struct http *h)
 static void call_timer(void *user)
 {
     struct http_call *c = user;
-    struct http *h = c->http;
+    struct http_client *h = c->http;
     int64_t now_ms = clock_ms(), out_ms = c->t.timeout_ms > 0 ? c->began_ms + c->t.timeout_ms : INT64_MAX,
             silent_ms = c->t.silence_ms > 0 ? c->heard_ms + c->t.silence_ms : INT64_MAX;
 
@@ -447,7 +447,7 @@ static char *copy(const char *s)
     return s != NULL ? xstrdup(s) : NULL;
 }
 
-static void tls_fini(struct http *h)
+static void tls_fini(struct http_client *h)
 {
     free(h->ca);
     free(h->cert);
@@ -455,7 +455,7 @@ static void tls_fini(struct http *h)
     free(h->server_name);
 }
 
-static void tls_init(struct http *h, const struct http_tls *tls)
+static void tls_init(struct http_client *h, const struct http_tls *tls)
 {
     h->ca = copy(tls->ca);
     h->cert = copy(tls->cert);
@@ -465,9 +465,9 @@ static void tls_init(struct http *h, const struct http_tls *tls)
     h->tls_version++;
 }
 
-struct http *http_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once)
+struct http_client *http_client_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once)
 {
-    struct http *h = xcalloc(1, sizeof(*h));
+    struct http_client *h = xcalloc(1, sizeof(*h));
 
     h->loop = l;
     h->http2 = http2;
@@ -478,7 +478,7 @@ struct http *http_new(struct loop *l, const struct http_tls *tls, bool http2, in
     return h;
 }
 
-void http_set_tls(struct http *h, const struct http_tls *tls)
+void http_client_set_tls(struct http_client *h, const struct http_tls *tls)
 {
     enter(h);
     renew(h);
@@ -488,19 +488,19 @@ void http_set_tls(struct http *h, const struct http_tls *tls)
     leave(h);
 }
 
-void http_cancel(struct http_call *c)
+void http_client_cancel(struct http_call *c)
 {
     if (c == NULL || c->state == OVER)
         return;
     detach(c);
-    struct http *h = c->http;
+    struct http_client *h = c->http;
     if (!c->busy)
         put_back(c);
     if (h->depth == 0)
         run_queued(h);
 }
 
-static void destroy(struct http *h)
+static void destroy(struct http_client *h)
 {
     for (struct http_call *c; (c = h->spare.first) != NULL;) {
         list_remove(&h->spare, c);
@@ -511,13 +511,13 @@ static void destroy(struct http *h)
     free(h);
 }
 
-void http_free(struct http *h)
+void http_client_free(struct http_client *h)
 {
     if (h == NULL)
         return;
     enter(h);
     h->dead = true;
     for (struct http_call *c; (c = h->running.first != NULL ? h->running.first : h->queued.first) != NULL;)
-        http_cancel(c);
+        http_client_cancel(c);
     leave(h);
 }

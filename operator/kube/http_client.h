@@ -1,4 +1,4 @@
-/* http - transfers on a loop; the only room that includes <curl/curl.h>.
+/* http_client - transfers on a loop; the only room that includes <curl/curl.h>.
  *
  * One http is one set of connections: with `http2` all transfers to a host share one connection. Answers arrive whole
  * (on_done) or, for a watch, in pieces (on_data). Every transfer has a time limit or a limit of silence. When one
@@ -9,8 +9,8 @@
  * longer answer than max_body). Redirects are not followed, and no proxy is used. A header "Accept-Encoding: gzip"
  * means that the answer may come packed; on_data and on_done see it unpacked.
  */
-#ifndef TRAINYARD_KUBE_HTTP_H
-#define TRAINYARD_KUBE_HTTP_H
+#ifndef TRAINYARD_KUBE_HTTP_CLIENT_H
+#define TRAINYARD_KUBE_HTTP_CLIENT_H
 
 #include "base/buf.h"
 #include "kube/loop.h"
@@ -45,16 +45,16 @@ struct http_transfer {
     void *user;
 };
 
-struct http;
+struct http_client;
 struct http_call;
 /* tls is copied; NULL: plain HTTP or the system's certificates. at_once: transfers running at one time, others queue;
  * 0: any number. */
-struct http *http_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once);
-void http_free(struct http *h); /* cancels what runs */
-DEFINE_AUTO(http, http_free);
+struct http_client *http_client_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once);
+void http_client_free(struct http_client *h); /* cancels what runs */
+DEFINE_AUTO(http_client, http_client_free);
 /* Other certificates from now on. What runs ends with ERR_LOST, and new connections are made. */
-void http_set_tls(struct http *h, const struct http_tls *tls);
-struct http_call *http_start(struct http *h, const struct http_transfer *t);
-void http_cancel(struct http_call *c); /* NULL is fine; on_done is not called */
+void http_client_set_tls(struct http_client *h, const struct http_tls *tls);
+struct http_call *http_client_start(struct http_client *h, const struct http_transfer *t);
+void http_client_cancel(struct http_call *c); /* NULL is fine; on_done is not called */
 
 #endif

@@ -14,7 +14,7 @@ struct got {
     int64_t date_ms;
     char warnings[500];
     struct buf body, streamed;
-    struct http *http;
+    struct http_client *http;
     struct http_call *call, *other;
 };
 #define GOT(h)                                                                                                         \
@@ -62,7 +62,7 @@ static bool has_pieces(void *user)
     return ((struct got *)user)->streamed.len > 0;
 }
 
-static struct http_call *get(struct http *h, struct fake_api *api, const char *path, struct got *g,
+static struct http_call *get(struct http_client *h, struct fake_api *api, const char *path, struct got *g,
                              struct http_transfer t)
 {
     AUTO_FINI(buf) url = BUF_INIT;
@@ -74,13 +74,13 @@ static struct http_call *get(struct http *h, struct fake_api *api, const char *p
     t.timeout_ms = t.timeout_ms != 0 ? t.timeout_ms : t.on_data != NULL ? 0 : 10000;
     t.on_done = on_done;
     t.user = g;
-    return http_start(h, &t);
+    return http_client_start(h, &t);
 }
 
 #define SETUP                                                                                                          \
     AUTO(fake_api) *api = fake_api_new();                                                                              \
     AUTO(loop) *l = loop_new();                                                                                        \
-    AUTO(http) *h = http_new(l, NULL, false, 4);                                                                       \
+    AUTO(http_client) *h = http_client_new(l, NULL, false, 4);                                                         \
     AUTO_FINI(got) g = GOT(h)
 
 START_TEST(method_headers_and_body_arrive_and_the_answer_comes_whole)
@@ -264,8 +264,8 @@ static bool cancel_both(void *user, const char *data, size_t n)
     (void)data;
     (void)n;
     g->pieces++;
-    http_cancel(g->call);
-    http_cancel(g->other);
+    http_client_cancel(g->call);
+    http_client_cancel(g->other);
     return true;
 }
 
@@ -275,7 +275,7 @@ static bool free_all(void *user, const char *data, size_t n)
     (void)data;
     (void)n;
     buf_str(&g->streamed, "freed");
-    http_free(g->http);
+    http_client_free(g->http);
     return true;
 }
 
@@ -306,7 +306,7 @@ START_TEST(a_callback_may_free_everything)
 {
     AUTO(fake_api) *api = fake_api_new();
     AUTO(loop) *l = loop_new();
-    struct http *h = http_new(l, NULL, false, 4);
+    struct http_client *h = http_client_new(l, NULL, false, 4);
     AUTO_FINI(got) g = GOT(h);
     AUTO_FINI(got) other = GOT(h);
 
@@ -324,7 +324,7 @@ static bool change_certificates(void *user, const char *data, size_t n)
     (void)data;
     (void)n;
     g->pieces++;
-    http_set_tls(g->http, &(struct http_tls){ .insecure = true });
+    http_client_set_tls(g->http, &(struct http_tls){ .insecure = true });
     return true;
 }
 
@@ -366,7 +366,7 @@ START_TEST(no_more_than_at_once_run_and_the_rest_follows)
 {
     AUTO(fake_api) *api = fake_api_new();
     AUTO(loop) *l = loop_new();
-    AUTO(http) *h = http_new(l, NULL, false, 4);
+    AUTO(http_client) *h = http_client_new(l, NULL, false, 4);
     struct got many[12];
 
     fake_api_on(api, "*", "*", &(struct fake_answer){ .body = "fine", .delay_ms = 20 });
@@ -388,7 +388,7 @@ START_TEST(a_connection_over_which_nothing_comes_is_given_up)
 {
     AUTO(fake_api) *api = fake_api_new();
     AUTO(loop) *l = loop_new();
-    AUTO(http) *h = http_new(l, NULL, true, 4);
+    AUTO(http_client) *h = http_client_new(l, NULL, true, 4);
     AUTO_FINI(got) stream = GOT(h);
     AUTO_FINI(got) g = GOT(h);
 
@@ -416,7 +416,7 @@ START_TEST(a_connection_over_which_something_comes_is_kept)
 {
     AUTO(fake_api) *api = fake_api_new();
     AUTO(loop) *l = loop_new();
-    AUTO(http) *h = http_new(l, NULL, true, 4);
+    AUTO(http_client) *h = http_client_new(l, NULL, true, 4);
     AUTO_FINI(got) stream = GOT(h);
     AUTO_FINI(got) g = GOT(h);
 

@@ -1,10 +1,11 @@
-/* http_internal - transfers and their handles, between http.c and http_easy.c: nothing else includes <curl/curl.h>. */
-#ifndef TRAINYARD_KUBE_HTTP_INTERNAL_H
-#define TRAINYARD_KUBE_HTTP_INTERNAL_H
+/* http_client_internal - transfers and their handles, between http_client.c and http_client_easy.c: nothing else
+ * includes <curl/curl.h>. */
+#ifndef TRAINYARD_KUBE_HTTP_CLIENT_INTERNAL_H
+#define TRAINYARD_KUBE_HTTP_CLIENT_INTERNAL_H
 
 #include <curl/curl.h>
 
-#include "kube/http.h"
+#include "kube/http_client.h"
 #include "kube/loop_internal.h"
 
 enum { HTTP_HEADERS_MAX = 8 };
@@ -12,7 +13,7 @@ enum { HTTP_HEADERS_MAX = 8 };
 enum state { QUEUED, RUNNING, OVER };
 
 struct http_call {
-    struct http *http;
+    struct http_client *http;
     CURL *easy;
     struct http_call *prev, *next; /* in the list of its state: queued, running or spare */
     struct http_call *next_fresh;
@@ -40,7 +41,7 @@ struct socket_watch {
     struct socket_watch *prev, *next;
 };
 
-struct http {
+struct http_client {
     struct loop *loop;
     CURLM *multi;
     struct timer timer; /* curl's */

@@ -1,5 +1,5 @@
 /* What libcurl's handles are told. */
-#include "kube/http_internal.h"
+#include "kube/http_client_internal.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -36,7 +36,7 @@ static void set_blob(CURL *easy, CURLoption option, char *pem)
 
 void http_set_tls_of(struct http_call *c)
 {
-    const struct http *h = c->http;
+    const struct http_client *h = c->http;
     CURL *easy = c->easy;
 
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, h->insecure ? 0L : 1L);
@@ -50,7 +50,7 @@ void http_set_tls_of(struct http_call *c)
 
 CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header)
 {
-    const struct http *h = c->http;
+    const struct http_client *h = c->http;
     CURL *easy = curl_easy_init();
 
     if (easy == NULL)
@@ -119,7 +119,7 @@ static void set_body(struct http_call *c, const struct http_transfer *t)
 /* The URL names the host that the certificate is checked for; the connection goes to the one that was asked for. */
 static void set_url(struct http_call *c, const char *url)
 {
-    const struct http *h = c->http;
+    const struct http_client *h = c->http;
     const char *host = strstr(url, "://");
 
     if (h->server_name == NULL || host == NULL) {
