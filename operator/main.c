@@ -10,7 +10,7 @@
 #include "control/controller.h"
 #include "control/dispatch.h"
 #include "guard.h"
-#include "kube/events.h"
+#include "kube/event_recorder.h"
 #include "kube/lease.h"
 #include "net/http.h"
 #include "options.h"
@@ -28,9 +28,9 @@ struct operator
     struct registry *registry;
     struct elector *elector;
     struct guard *guard;
-    struct events *events;
-    struct events *told[3];   /* what is still to be told when the work has ended */
-    size_t ntold, unfinished; /* unfinished: tellings and the handing over of the lease */
+    struct event_recorder *events;
+    struct event_recorder *told[3]; /* what is still to be told when the work has ended */
+    size_t ntold, unfinished;       /* unfinished: tellings and the handing over of the lease */
     struct controller *trainjobs, *tfjobs;
     struct http_server *metrics, *health;
     struct gauge *leading, *tfjob_active;
@@ -143,7 +143,7 @@ static void tell_people(struct operator* op, bool warning, const char *reason, c
                                        .uid = op->options->pod_uid };
     log_msg(warning ? LOG_WARNING : LOG_INFO, "%s", note);
     if (self.name != NULL && self.ns != NULL && self.uid != NULL)
-        events_record(op->events, &self, warning ? EVENT_WARNING : EVENT_NORMAL, reason, "", note);
+        event_record(op->events, &self, warning ? EVENT_WARNING : EVENT_NORMAL, reason, "", note);
 }
 
 static void on_guard(void *user, const char *why)
@@ -168,7 +168,7 @@ static void on_leading(void *user)
     op->leads = true;
     gauge_set(op->leading, 1);
     log_info("%s leads", op->identity);
-    op->events = events_new(op->client, "trainyard-operator", op->identity);
+    op->events = event_recorder_new(op->client, "trainyard-operator", op->identity);
     if (op->options->trainjob) {
         struct controller_settings s = settings(op, false);
         op->trainjobs = controller_new(op->client, &KIND_TRAINJOB, &s);
@@ -227,7 +227,7 @@ static void on_signal(void *user)
     else
         one_finished(op);
     for (size_t i = 0; i < op->ntold; i++)
-        events_flush(op->told[i], TELL_MS, one_finished, op);
+        event_recorder_flush(op->told[i], TELL_MS, one_finished, op);
 }
 
 static void operator_fini(struct operator* op)
@@ -237,9 +237,9 @@ static void operator_fini(struct operator* op)
     guard_free(op->guard);
     controller_free(op->tfjobs);
     controller_free(op->trainjobs);
-    events_free(op->events);
+    event_recorder_free(op->events);
     for (size_t i = 0; i < op->ntold; i++)
-        events_free(op->told[i]);
+        event_recorder_free(op->told[i]);
     elector_free(op->elector);
     dispatch_free(op->dispatch);
     kube_client_free(op->client);

@@ -9,7 +9,7 @@ static void say_job_deleted(const struct task *t)
 {
     const struct job_kind *k = t->c->kind;
     auto_free char *ns = xstrndup(t->key, strcspn(t->key, "/")), *note = xasprintf("Deleted job: %s", t->name);
-    events_record(
+    event_record(
         t->c->events,
         &(struct event_object){
             .api_version = k->api_version, .kind = k->resource.kind, .ns = ns, .name = t->name, .uid = t->uid },

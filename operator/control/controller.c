@@ -27,7 +27,7 @@ void controller_event(struct controller *c, const struct record *r, bool warning
                                     .ns = r->view.ns,
                                     .name = r->view.name,
                                     .uid = r->view.uid };
-    events_record(c->events, &o, warning ? EVENT_WARNING : EVENT_NORMAL, reason, about, note);
+    event_record(c->events, &o, warning ? EVENT_WARNING : EVENT_NORMAL, reason, about, note);
 }
 
 /* ---- one look at one job ---- */
@@ -312,15 +312,15 @@ struct controller *controller_new(struct kube_client *k, const struct job_kind *
     c->polls =
         queue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
     c->http = http_client_new(c->loop, NULL, false, POLLS_AT_ONCE);
-    c->events = events_new(k, kind->controller, s->instance);
+    c->events = event_recorder_new(k, kind->controller, s->instance);
     meters_init(c);
     watch_start(c);
     return c;
 }
 
-struct events *controller_end(struct controller *c)
+struct event_recorder *controller_end(struct controller *c)
 {
-    struct events *told = c->events;
+    struct event_recorder *told = c->events;
 
     apply_cancel_all(c);
     poll_cancel_all(c);
@@ -339,5 +339,5 @@ struct events *controller_end(struct controller *c)
 void controller_free(struct controller *c)
 {
     if (c != NULL)
-        events_free(controller_end(c));
+        event_recorder_free(controller_end(c));
 }

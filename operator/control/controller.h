@@ -29,8 +29,8 @@ struct controller;
 struct controller *controller_new(struct kube_client *k, const struct job_kind *kind,
                                   const struct controller_settings *s);
 void controller_free(struct controller *c);
-/* Frees it too, and gives what it had to tell: events_flush() them, events_free() them. */
-struct events *controller_end(struct controller *c);
+/* Frees it too, and gives what it had to tell: event_recorder_flush() them, event_recorder_free() them. */
+struct event_recorder *controller_end(struct controller *c);
 DEFINE_AUTO(controller, controller_free);
 /* All lists have been read once (a kind that is not installed counts as read). */
 bool controller_synced(const struct controller *c);

@@ -4,7 +4,7 @@
 
 #include "control/controller.h"
 #include "control/record.h"
-#include "kube/events.h"
+#include "kube/event_recorder.h"
 #include "kube/queue.h"
 #include "kube/reflector.h"
 
@@ -27,7 +27,7 @@ struct controller {
     struct queue *queue;      /* of records to plan */
     struct queue *polls;      /* of records whose chief is to be asked */
     struct http_client *http; /* to the chiefs */
-    struct events *events;
+    struct event_recorder *events;
     struct reflector *
         *reflectors; /* of each namespace: jobs, pods, services; of TrainJobs, job files and policies, too */
     size_t nreflectors, in_namespace;

@@ -70,7 +70,7 @@ static void forget(struct controller *c, struct record *r)
 {
     meters_job(c, r, "deleted", 1);
     meters_state(c, r, "");
-    events_forget(c->events, r->view.uid);
+    event_recorder_forget(c->events, r->view.uid);
     if (r->poll)
         c->polled--;
     queue_drop(c->queue, r->key);

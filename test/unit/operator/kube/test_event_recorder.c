@@ -1,4 +1,4 @@
-#include "kube/events.h"
+#include "kube/event_recorder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "check_main.h"
-#include "kube/events_internal.h"
+#include "kube/event_correlator.h"
 #include "test/fake/api_server.h"
 
 static const struct event_object DIGITS = { "kubeflow.org/v1", "TFJob", "team", "digits", "uid-1", "41" };
@@ -15,15 +15,15 @@ static const struct event_object DIGITS = { "kubeflow.org/v1", "TFJob", "team", 
 
 /* ---- what is sent when: pure ---- */
 
-static struct series *note(struct event_book *b, const char *reason, const char *text, int64_t now_ms)
+static struct event_series *note(struct event_correlator *b, const char *reason, const char *text, int64_t now_ms)
 {
-    return event_book_record(b, &DIGITS, EVENT_NORMAL, reason, "", text, now_ms, WALL + (double)now_ms / 1000);
+    return event_correlator_record(b, &DIGITS, EVENT_NORMAL, reason, "", text, now_ms, WALL + (double)now_ms / 1000);
 }
 
-static void sent(struct event_book *b, struct series *s, int64_t now_ms)
+static void sent(struct event_correlator *b, struct event_series *s, int64_t now_ms)
 {
-    event_book_sending(b, s);
-    ck_assert(!event_book_sent(b, s, EVENT_TOLD, now_ms));
+    event_correlator_sending(b, s);
+    ck_assert(!event_correlator_sent(b, s, EVENT_POSTED, now_ms));
 }
 
 static const char *at(const json_t *v, const char *path)
@@ -34,12 +34,12 @@ static const char *at(const json_t *v, const char *path)
 
 START_TEST(an_event_has_the_form_of_client_go)
 {
-    struct event_book b = { 0 };
+    struct event_correlator b = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
-    struct series *s =
-        event_book_record(&b, &DIGITS, EVENT_WARNING, "ExitedWithCode", "Worker", "worker 0 ended", 0, WALL);
+    struct event_series *s =
+        event_correlator_record(&b, &DIGITS, EVENT_WARNING, "ExitedWithCode", "Worker", "worker 0 ended", 0, WALL);
     ck_assert_int_eq(s->due_ms, 1000);
-    event_book_sending(&b, s);
+    event_correlator_sending(&b, s);
     json_auto_t *v = event_create_body(s, "tfjob-controller", "operator-0");
     json_emit(v, &text);
     ck_assert_str_eq(
@@ -51,14 +51,14 @@ START_TEST(an_event_has_the_form_of_client_go)
         "ended\",\"source\":{\"component\":\"tfjob-controller\"},\"reportingComponent\":\"tfjob-controller\","
         "\"reportingInstance\":\"operator-0\",\"firstTimestamp\":\"2026-03-04T05:06:07Z\",\"lastTimestamp\":\"2026-03-"
         "04T05:06:07Z\",\"count\":1}");
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(what_repeats_within_ten_minutes_is_one_event)
 {
-    struct event_book b = { 0 };
-    struct series *s = note(&b, "Restarting", "once", 0);
+    struct event_correlator b = { 0 };
+    struct event_series *s = note(&b, "Restarting", "once", 0);
     ck_assert_ptr_eq(note(&b, "Restarting", "twice", 500), s); /* before it was sent */
     sent(&b, s, 1000);
     ck_assert_ptr_eq(note(&b, "Restarting", "thrice", 9 * MINUTE), s);
@@ -70,40 +70,40 @@ START_TEST(what_repeats_within_ten_minutes_is_one_event)
     ck_assert_str_eq(at(v, "lastTimestamp"), "2026-03-04T05:24:07Z");
     ck_assert_uint_eq(json_object_size(v), 3);
     sent(&b, s, 18 * MINUTE + 1000);
-    struct series *next = note(&b, "Restarting", "much later", 28 * MINUTE + 1);
+    struct event_series *next = note(&b, "Restarting", "much later", 28 * MINUTE + 1);
     ck_assert_ptr_ne(next, s);
     ck_assert_int_eq(next->count, 1);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(reason_type_and_subject_tell_series_apart)
 {
-    struct event_book b = { 0 };
+    struct event_correlator b = { 0 };
     struct event_object other = DIGITS;
     char name[EVENT_NAME_MAX], other_name[EVENT_NAME_MAX];
     other.uid = "uid-2";
-    struct series *s[] = {
-        event_book_record(&b, &DIGITS, EVENT_NORMAL, "Created", "Worker", "w", 0, WALL),
-        event_book_record(&b, &DIGITS, EVENT_NORMAL, "Created", "PS", "p", 0, WALL),
-        event_book_record(&b, &DIGITS, EVENT_WARNING, "Created", "PS", "p", 0, WALL),
-        event_book_record(&b, &DIGITS, EVENT_NORMAL, "Deleted", "PS", "p", 0, WALL),
-        event_book_record(&b, &other, EVENT_NORMAL, "Created", "PS", "p", 0, WALL),
+    struct event_series *s[] = {
+        event_correlator_record(&b, &DIGITS, EVENT_NORMAL, "Created", "Worker", "w", 0, WALL),
+        event_correlator_record(&b, &DIGITS, EVENT_NORMAL, "Created", "PS", "p", 0, WALL),
+        event_correlator_record(&b, &DIGITS, EVENT_WARNING, "Created", "PS", "p", 0, WALL),
+        event_correlator_record(&b, &DIGITS, EVENT_NORMAL, "Deleted", "PS", "p", 0, WALL),
+        event_correlator_record(&b, &other, EVENT_NORMAL, "Created", "PS", "p", 0, WALL),
     };
     for (size_t i = 0; i < COUNT_OF(s); i++) {
-        event_book_sending(&b, s[i]);
+        event_correlator_sending(&b, s[i]);
         for (size_t k = 0; k < i; k++)
             ck_assert(s[i] != s[k] && strcmp(event_name(s[i], name), event_name(s[k], other_name)) !=
                                           0); /* at one moment, five names */
     }
     ck_assert_uint_eq(b.waiting, 5);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(an_object_has_25_series_and_then_one_in_five_minutes)
 {
-    struct event_book b = { 0 };
+    struct event_correlator b = { 0 };
     char reason[32];
     int taken = 0;
     for (int i = 0; i < 40; i++) {
@@ -115,11 +115,11 @@ START_TEST(an_object_has_25_series_and_then_one_in_five_minutes)
     ck_assert_ptr_null(note(&b, "New", "x", 5 * MINUTE - 1));
     ck_assert_ptr_nonnull(note(&b, "New", "x", 5 * MINUTE + 1));
     ck_assert_ptr_null(note(&b, "Newer", "x", 5 * MINUTE + 2));
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
-static int begin_many(struct event_book *b, const char *kind, int64_t now_ms, struct series *ret[40])
+static int begin_many(struct event_correlator *b, const char *kind, int64_t now_ms, struct event_series *ret[40])
 {
     char reason[32];
     int taken = 0;
@@ -134,29 +134,29 @@ static int begin_many(struct event_book *b, const char *kind, int64_t now_ms, st
 /* Neither by being quiet for days nor by what was told being over does an object win more than that. */
 START_TEST(an_object_does_not_save_up_for_a_flood)
 {
-    struct event_book b = { 0 };
-    struct series *s[40];
+    struct event_correlator b = { 0 };
+    struct event_series *s[40];
     ck_assert_int_eq(begin_many(&b, "First", 0, s), 25);
     for (int i = 0; i < 25; i++) {
         sent(&b, s[i], 1000);
-        event_book_end(&b, s[i], 10 * MINUTE + 1000); /* ten minutes later */
+        event_correlator_end(&b, s[i], 10 * MINUTE + 1000); /* ten minutes later */
     }
     ck_assert_int_eq(begin_many(&b, "Second", 10 * MINUTE + 2000, s), 2); /* one in five minutes */
     ck_assert_int_eq(begin_many(&b, "Third", 10000 * MINUTE, s), 25);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(so_many_wait_and_no_more)
 {
-    struct event_book b = { 0 };
-    struct series *first = NULL;
+    struct event_correlator b = { 0 };
+    struct event_series *first = NULL;
     for (int i = 0; i < EVENT_WAITING_MAX + 100; i++) {
         char uid[16];
         snprintf(uid, sizeof(uid), "uid-%d", i);
         struct event_object o = DIGITS;
         o.uid = uid;
-        struct series *s = event_book_record(&b, &o, EVENT_NORMAL, "R", "", "x", 0, WALL);
+        struct event_series *s = event_correlator_record(&b, &o, EVENT_NORMAL, "R", "", "x", 0, WALL);
         ck_assert_int_eq(s != NULL, i < EVENT_WAITING_MAX);
         first = first != NULL ? first : s;
     }
@@ -164,16 +164,16 @@ START_TEST(so_many_wait_and_no_more)
     ck_assert_uint_eq(b.subjects.n, EVENT_WAITING_MAX); /* of what was dropped nothing is kept */
     sent(&b, first, 1000);
     ck_assert_uint_eq(b.waiting, EVENT_WAITING_MAX - 1);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(a_series_that_goes_on_is_told_less_often)
 {
-    struct event_book b = { 0 };
+    struct event_correlator b = { 0 };
     int64_t now = 0;
     int requests = 0;
-    struct series *s = NULL;
+    struct event_series *s = NULL;
     for (int i = 0; i < 600; i++, now += 1000) { /* ten minutes, an event a second */
         s = note(&b, "Failing", "x", now);
         if (s->state == SERIES_WAITING && s->due_ms <= now) {
@@ -184,39 +184,39 @@ START_TEST(a_series_that_goes_on_is_told_less_often)
     ck_assert_int_ge(requests, 10);
     ck_assert_int_le(requests, 45);
     ck_assert_int_eq(s->count, 600);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(a_series_is_told_every_half_minute_at_least)
 {
-    struct event_book b = { 0 };
-    struct series *s = note(&b, "Failing", "x", 0);
+    struct event_correlator b = { 0 };
+    struct event_series *s = note(&b, "Failing", "x", 0);
     for (int i = 0; i < 100; i++) {
         sent(&b, s, i * MINUTE);
         ck_assert_ptr_eq(note(&b, "Failing", "x", i * MINUTE + 1), s);
     }
     ck_assert_int_eq(s->due_ms, 99 * MINUTE + 1 + 30000);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(notes_are_cut_between_characters)
 {
-    struct event_book b = { 0 };
+    struct event_correlator b = { 0 };
     char text[1100];
     memset(text, 'x', sizeof(text));
     memcpy(text + 1023, "\xc3\xa9", 2); /* its first byte would be the last that fits */
     text[sizeof(text) - 1] = '\0';
-    struct series *s = note(&b, "R", text, 0);
+    struct event_series *s = note(&b, "R", text, 0);
     ck_assert_uint_eq(strlen(s->note), 1023);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(a_long_name_leaves_room_for_the_time)
 {
-    struct event_book b = { 0 };
+    struct event_correlator b = { 0 };
     char name[254];
     memset(name, 'a', 253);
     name[253] = '\0';
@@ -224,31 +224,31 @@ START_TEST(a_long_name_leaves_room_for_the_time)
     struct event_object o = DIGITS;
     o.name = name;
     o.ns = NULL;
-    struct series *s = event_book_record(&b, &o, EVENT_NORMAL, "R", "", "x", 0, WALL);
-    event_book_sending(&b, s);
+    struct event_series *s = event_correlator_record(&b, &o, EVENT_NORMAL, "R", "", "x", 0, WALL);
+    event_correlator_sending(&b, s);
     char got[EVENT_NAME_MAX];
     ck_assert_uint_eq(strlen(event_name(s, got)), 235 + 17);
     ck_assert_str_eq(got + 234, "a.18998b0194856800");
     ck_assert_str_eq(event_namespace(s->subject), "default");
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
 START_TEST(what_came_while_it_was_sent_is_told_after)
 {
-    struct event_book b = { 0 };
-    struct series *s = note(&b, "R", "1", 0);
-    event_book_sending(&b, s);
+    struct event_correlator b = { 0 };
+    struct event_series *s = note(&b, "R", "1", 0);
+    event_correlator_sending(&b, s);
     note(&b, "R", "2", 1100);
-    ck_assert(event_book_sent(&b, s, EVENT_TOLD, 1200));
+    ck_assert(event_correlator_sent(&b, s, EVENT_POSTED, 1200));
     ck_assert(s->created && s->due_ms == 2200);
-    event_book_sending(&b, s);
-    ck_assert(event_book_sent(&b, s, EVENT_GONE, 2300)); /* it aged away on the server: made anew */
+    event_correlator_sending(&b, s);
+    ck_assert(event_correlator_sent(&b, s, EVENT_GONE, 2300)); /* it aged away on the server: made anew */
     ck_assert(!s->created);
-    event_book_sending(&b, s);
-    ck_assert(!event_book_sent(&b, s, EVENT_FAILED, 2400));
+    event_correlator_sending(&b, s);
+    ck_assert(!event_correlator_sent(&b, s, EVENT_FAILED, 2400));
     ck_assert_uint_eq(b.waiting, 0);
-    event_book_fini(&b);
+    event_correlator_fini(&b);
 }
 END_TEST
 
@@ -259,7 +259,7 @@ struct world {
     struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
-    struct events *events;
+    struct event_recorder *events;
 };
 
 static void world_init(struct world *w)
@@ -267,11 +267,11 @@ static void world_init(struct world *w)
     *w = (struct world){ .api = fake_api_new(), .loop = loop_new() };
     w->config = fake_api_config(w->api, NULL);
     w->client = kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test" });
-    w->events = events_new(w->client, "tfjob-controller", "operator-0");
+    w->events = event_recorder_new(w->client, "tfjob-controller", "operator-0");
 }
 static void world_fini(struct world *w)
 {
-    events_free(w->events);
+    event_recorder_free(w->events);
     kube_client_free(w->client);
     kubeconfig_free(w->config);
     loop_free(w->loop);
@@ -281,7 +281,7 @@ DEFINE_AUTO_FINI(world, world_fini);
 
 static bool none_waits(void *user)
 {
-    return events_waiting(((struct world *)user)->events) == 0;
+    return event_recorder_waiting(((struct world *)user)->events) == 0;
 }
 
 #define ALL "/api/v1/namespaces/team/events*"
@@ -294,10 +294,10 @@ START_TEST(events_are_created_patched_and_made_anew)
     fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}" });
     fake_api_on(w.api, "PATCH", ALL,
                 &(struct fake_answer){ .status = 404, .body = "{\"kind\":\"Status\",\"reason\":\"NotFound\"}" });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
-    ck_assert_uint_eq(events_waiting(w.events), 1);
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
+    ck_assert_uint_eq(event_recorder_waiting(w.events), 1);
     fake_until(w.loop, none_waits, &w);
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
     fake_api_wait(w.api, w.loop, "POST", ALL, 2);
     ck_assert_uint_eq(fake_api_count(w.api, "*", "*"), 3);
     ck_assert(fake_api_request(w.api, "POST", ALL, 0, &first) && fake_api_request(w.api, "PATCH", ALL, 0, &patch) &&
@@ -317,9 +317,9 @@ START_TEST(an_event_that_is_there_already_is_told)
     fake_api_on(w.api, "POST", ALL,
                 &(struct fake_answer){ .status = 409, .body = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}" });
     fake_api_on(w.api, "PATCH", ALL, &(struct fake_answer){ .body = "{}" });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
     fake_until(w.loop, none_waits, &w);
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 1);
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", ALL), 1);
@@ -338,11 +338,11 @@ START_TEST(what_repeats_after_a_while_is_still_one_event)
     world_init(&w);
     fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}" });
     fake_api_on(w.api, "PATCH", ALL, &(struct fake_answer){ .body = "{}" });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
     fake_until(w.loop, none_waits, &w);
     int64_t later = clock_ms() + EVENT_DELAY_MS + 300;
     fake_until(w.loop, is_past, &later);
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 1);
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", ALL), 1);
@@ -362,9 +362,9 @@ static void record_many(struct world *w)
     for (int i = 0; i < OBJECTS; i++) {
         struct event_object o = DIGITS;
         o.uid = uid_of(i, uid);
-        events_record(w->events, &o, EVENT_NORMAL, "R", "", "x");
+        event_record(w->events, &o, EVENT_NORMAL, "R", "", "x");
     }
-    ck_assert_uint_eq(events_waiting(w->events), OBJECTS);
+    ck_assert_uint_eq(event_recorder_waiting(w->events), OBJECTS);
 }
 
 START_TEST(those_that_are_due_stand_in_line)
@@ -387,7 +387,7 @@ START_TEST(those_whose_object_goes_are_told_all_the_same)
     record_many(&w);
     fake_api_wait(w.api, w.loop, "POST", ALL, 8); /* as many as go at once: the rest stands in line */
     for (int i = 0; i < OBJECTS; i++)
-        events_forget(w.events, uid_of(i, uid));
+        event_recorder_forget(w.events, uid_of(i, uid));
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), OBJECTS);
 }
@@ -398,16 +398,16 @@ START_TEST(of_an_object_that_is_gone_nothing_is_kept_but_what_waits)
     AUTO_FINI(world) w;
     world_init(&w);
     fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}" });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "told");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "told");
     fake_until(w.loop, none_waits, &w);
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "waits");
-    events_forget(w.events, "uid-1");
-    events_forget(w.events, "uid-1");
-    ck_assert_uint_eq(events_waiting(w.events), 1);
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "waits");
+    event_recorder_forget(w.events, "uid-1");
+    event_recorder_forget(w.events, "uid-1");
+    ck_assert_uint_eq(event_recorder_waiting(w.events), 1);
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 2);
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "anew: no patch of the first");
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "anew");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "anew: no patch of the first");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "anew");
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 4);
     ck_assert_uint_eq(fake_api_count(w.api, "*", "*"), 4);
@@ -429,9 +429,9 @@ START_TEST(at_the_end_what_waits_is_told)
     int flushed = 0;
     world_init(&w);
     fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}" });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "two");
-    events_flush(w.events, 60000, count_up, &flushed);
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Deleted", "", "two");
+    event_recorder_flush(w.events, 60000, count_up, &flushed);
     fake_until(w.loop, is_up, &flushed);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 2);
     ck_assert_int_eq(flushed, 1);
@@ -445,10 +445,10 @@ START_TEST(a_slow_server_keeps_nobody_from_ending)
     int flushed = 0;
     world_init(&w);
     fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}", .delay_ms = 1000 });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
-    events_flush(w.events, 1, count_up, &flushed);
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
+    event_recorder_flush(w.events, 1, count_up, &flushed);
     fake_until(w.loop, is_up, &flushed);
-    ck_assert_uint_eq(events_waiting(w.events), 1);
+    ck_assert_uint_eq(event_recorder_waiting(w.events), 1);
     fake_until(w.loop, none_waits, &w); /* the answer comes late: nothing is said a second time */
     ck_ok_e(loop_turn(w.loop, 0, &e));
     ck_assert_int_eq(flushed, 1);
@@ -460,7 +460,7 @@ START_TEST(at_the_end_nothing_is_waited_for_when_all_is_told)
     AUTO_FINI(world) w;
     int flushed = 0;
     world_init(&w);
-    events_flush(w.events, 60000, count_up, &flushed);
+    event_recorder_flush(w.events, 60000, count_up, &flushed);
     ck_assert_int_eq(flushed, 0); /* never from within */
     fake_until(w.loop, is_up, &flushed);
 }
@@ -475,7 +475,7 @@ START_TEST(a_namespace_that_ends_takes_no_events_and_that_is_fine)
         &(struct fake_answer){ .status = 403,
                                .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"unable to create "
                                        "new content in namespace team because it is being terminated\"}" });
-    events_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
+    event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "", "one");
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 1);
 }

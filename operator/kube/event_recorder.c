@@ -1,4 +1,4 @@
-#include "kube/events_internal.h"
+#include "kube/event_correlator.h"
 
 #include <string.h>
 
@@ -7,12 +7,12 @@
 
 static const struct kube_resource EVENTS = { "", "v1", "events", "Event" };
 
-struct events {
+struct event_recorder {
     struct kube_client *client;
     struct loop *loop;
     char *component, *instance;
-    struct event_book book;
-    struct series *first, *last; /* due, in line */
+    struct event_correlator book;
+    struct event_series *first, *last; /* due, in line */
     struct kube_turn turn;
     bool warned;
     struct timer flush;
@@ -26,7 +26,7 @@ static void on_turn(void *user);
 
 /* ---- the line: one turn for all of them, so that what waits is small ---- */
 
-static void line_add(struct events *ev, struct series *s)
+static void line_add(struct event_recorder *ev, struct event_series *s)
 {
     s->state = SERIES_DUE;
     s->due_prev = ev->last;
@@ -36,7 +36,7 @@ static void line_add(struct events *ev, struct series *s)
     kube_turn_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
 }
 
-static void line_remove(struct events *ev, struct series *s)
+static void line_remove(struct event_recorder *ev, struct event_series *s)
 {
     *(s->due_prev != NULL ? &s->due_prev->due_next : &ev->first) = s->due_next;
     *(s->due_next != NULL ? &s->due_next->due_prev : &ev->last) = s->due_prev;
@@ -44,11 +44,12 @@ static void line_remove(struct events *ev, struct series *s)
 
 /* ---- sending ---- */
 
-static enum event_outcome outcome_of(struct events *ev, const struct series *s, const struct kube_answer *a)
+static enum event_outcome outcome_of(struct event_recorder *ev, const struct event_series *s,
+                                     const struct kube_answer *a)
 {
     if (kube_ok(a) || (a->status == 409 && !s->created)) { /* it is there already: an answer was lost */
         ev->warned = false;
-        return EVENT_TOLD;
+        return EVENT_POSTED;
     }
     if (a->status == 404 && s->created)
         return EVENT_GONE;
@@ -61,27 +62,27 @@ static enum event_outcome outcome_of(struct events *ev, const struct series *s, 
 
 static void on_sent(void *user, const struct kube_answer *a)
 {
-    struct series *s = user;
-    struct events *ev = s->events;
-    bool again = event_book_sent(&ev->book, s, outcome_of(ev, s, a), clock_ms());
+    struct event_series *s = user;
+    struct event_recorder *ev = s->events;
+    bool again = event_correlator_sent(&ev->book, s, outcome_of(ev, s, a), clock_ms());
 
     s->call = NULL;
     if (again && ev->flushed != NULL)
         line_add(ev, s);
     else if (!again && s->subject->gone)
-        event_book_end(&ev->book, s, clock_ms());
+        event_correlator_end(&ev->book, s, clock_ms());
     else
         timer_set(ev->loop, &s->timer, again ? s->due_ms : s->last_ms + EVENT_SERIES_MS + 1, on_timer, s);
     if (ev->flushed != NULL && ev->book.waiting == 0)
         timer_set(ev->loop, &ev->flush, clock_ms(), on_flushed, ev);
 }
 
-static void send(struct events *ev, struct series *s)
+static void send(struct event_recorder *ev, struct event_series *s)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     char name[EVENT_NAME_MAX];
 
-    event_book_sending(&ev->book, s);
+    event_correlator_sending(&ev->book, s);
     json_auto_t *body = s->created ? event_patch_body(s) : event_create_body(s, ev->component, ev->instance);
     kube_path(&path, &EVENTS, event_namespace(s->subject), s->created ? event_name(s, name) : NULL, NULL);
     s->call = kube_send(ev->client, &(struct kube_request){ .verb = s->created ? KUBE_MERGE_PATCH : KUBE_CREATE,
@@ -96,8 +97,8 @@ static void send(struct events *ev, struct series *s)
 
 static void on_turn(void *user)
 {
-    struct events *ev = user;
-    struct series *s = ev->first;
+    struct event_recorder *ev = user;
+    struct event_series *s = ev->first;
 
     line_remove(ev, s);
     send(ev, s);
@@ -107,19 +108,19 @@ static void on_turn(void *user)
 
 static void on_timer(void *user)
 {
-    struct series *s = user;
+    struct event_series *s = user;
 
     if (s->state == SERIES_WAITING)
         line_add(s->events, s);
     else
-        event_book_end(&s->events->book, s, clock_ms());
+        event_correlator_end(&s->events->book, s, clock_ms());
 }
 
 /* ---- the contract ---- */
 
-struct events *events_new(struct kube_client *k, const char *component, const char *instance)
+struct event_recorder *event_recorder_new(struct kube_client *k, const char *component, const char *instance)
 {
-    struct events *ev = xcalloc(1, sizeof(*ev));
+    struct event_recorder *ev = xcalloc(1, sizeof(*ev));
 
     ev->client = k;
     ev->loop = kube_client_loop(k);
@@ -128,9 +129,9 @@ struct events *events_new(struct kube_client *k, const char *component, const ch
     return ev;
 }
 
-static void still(struct events *ev, struct event_subject *t)
+static void still(struct event_recorder *ev, struct event_subject *t)
 {
-    for (struct series *s = t->first; s != NULL; s = s->next) {
+    for (struct event_series *s = t->first; s != NULL; s = s->next) {
         timer_clear(ev->loop, &s->timer);
         kube_cancel(TAKE(s->call));
         if (s->state == SERIES_DUE)
@@ -140,7 +141,7 @@ static void still(struct events *ev, struct event_subject *t)
         kube_turn_clear(&ev->turn);
 }
 
-void events_free(struct events *ev)
+void event_recorder_free(struct event_recorder *ev)
 {
     struct map_slot *slot;
 
@@ -149,16 +150,17 @@ void events_free(struct events *ev)
     for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
         still(ev, slot->value);
     timer_clear(ev->loop, &ev->flush);
-    event_book_fini(&ev->book);
+    event_correlator_fini(&ev->book);
     free(ev->component);
     free(ev->instance);
     free(ev);
 }
 
-void events_record(struct events *ev, const struct event_object *about_object, enum event_type type, const char *reason,
-                   const char *about, const char *note)
+void event_record(struct event_recorder *ev, const struct event_object *about_object, enum event_type type,
+                  const char *reason, const char *about, const char *note)
 {
-    struct series *s = event_book_record(&ev->book, about_object, type, reason, about, note, clock_ms(), clock_wall());
+    struct event_series *s =
+        event_correlator_record(&ev->book, about_object, type, reason, about, note, clock_ms(), clock_wall());
 
     if (s == NULL) {
         log_debug("event about %s %s dropped, too many: %s %s", about_object->kind, about_object->name, reason, note);
@@ -169,34 +171,34 @@ void events_record(struct events *ev, const struct event_object *about_object, e
         timer_set(ev->loop, &s->timer, s->due_ms, on_timer, s);
 }
 
-void events_forget(struct events *ev, const char *uid)
+void event_recorder_forget(struct event_recorder *ev, const char *uid)
 {
-    struct event_subject *t = event_book_find(&ev->book, uid);
+    struct event_subject *t = event_correlator_find(&ev->book, uid);
 
     if (t == NULL)
         return;
-    for (struct series *s = t->first; s != NULL; s = s->next)
+    for (struct event_series *s = t->first; s != NULL; s = s->next)
         if (s->state == SERIES_IDLE)
             timer_clear(ev->loop, &s->timer);
-    event_book_gone(&ev->book, t);
+    event_correlator_gone(&ev->book, t);
 }
 
 static void on_flushed(void *user)
 {
-    struct events *ev = user;
+    struct event_recorder *ev = user;
     void (*done)(void *user) = TAKE(ev->flushed); /* once */
 
     done(ev->user);
 }
 
-void events_flush(struct events *ev, int64_t max_ms, void (*done)(void *user), void *user)
+void event_recorder_flush(struct event_recorder *ev, int64_t max_ms, void (*done)(void *user), void *user)
 {
     struct map_slot *slot;
 
     ev->flushed = done;
     ev->user = user;
     for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
-        for (struct series *s = ((struct event_subject *)slot->value)->first; s != NULL; s = s->next)
+        for (struct event_series *s = ((struct event_subject *)slot->value)->first; s != NULL; s = s->next)
             if (s->state == SERIES_WAITING) {
                 timer_clear(ev->loop, &s->timer);
                 line_add(ev, s);
@@ -204,7 +206,7 @@ void events_flush(struct events *ev, int64_t max_ms, void (*done)(void *user), v
     timer_set(ev->loop, &ev->flush, clock_ms() + (ev->book.waiting > 0 ? max_ms : 0), on_flushed, ev);
 }
 
-size_t events_waiting(const struct events *ev)
+size_t event_recorder_waiting(const struct event_recorder *ev)
 {
     return ev->book.waiting;
 }

@@ -1,4 +1,4 @@
-#include "kube/events_internal.h"
+#include "kube/event_correlator.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static struct event_subject *subject_new(const struct event_object *o, int64_t n
     return t;
 }
 
-static struct event_subject *subject_of(struct event_book *b, const struct event_object *o, int64_t now_ms)
+static struct event_subject *subject_of(struct event_correlator *b, const struct event_object *o, int64_t now_ms)
 {
     auto_free char *key = key_of(or_empty(o->uid), or_empty(o->kind), or_empty(o->ns), or_empty(o->name));
     struct event_subject *t = map_get(&b->subjects, key);
@@ -66,7 +66,7 @@ static struct event_subject *subject_of(struct event_book *b, const struct event
     return t;
 }
 
-struct event_subject *event_book_find(const struct event_book *b, const char *uid)
+struct event_subject *event_correlator_find(const struct event_correlator *b, const char *uid)
 {
     return map_get(&b->subjects, uid);
 }
@@ -77,7 +77,7 @@ static void refill(struct event_subject *t, int64_t now_ms)
     t->refilled_ms = now_ms;
 }
 
-static void subject_end(struct event_book *b, struct event_subject *t)
+static void subject_end(struct event_correlator *b, struct event_subject *t)
 {
     auto_free char *key = key_of(t->uid, t->kind, t->ns, t->name);
     map_remove(&b->subjects, key);
@@ -87,7 +87,7 @@ static void subject_end(struct event_book *b, struct event_subject *t)
 
 /* ---- series ---- */
 
-static void series_free(struct event_book *b, struct series *s)
+static void series_free(struct event_correlator *b, struct event_series *s)
 {
     if (s->state != SERIES_IDLE)
         b->waiting--;
@@ -95,23 +95,23 @@ static void series_free(struct event_book *b, struct series *s)
     free(s);
 }
 
-static void unlink_series(struct series *s)
+static void unlink_series(struct event_series *s)
 {
-    struct series **at = &s->subject->first;
+    struct event_series **at = &s->subject->first;
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
 }
 
 /* An object without series is forgotten, unless it is short of tokens while it lives: it may not be reset. */
-static void forget_idle(struct event_book *b, struct event_subject *t)
+static void forget_idle(struct event_correlator *b, struct event_subject *t)
 {
     if (t->first != NULL || (!t->gone && t->tokens < TOKENS_TO_FORGET))
         return;
     subject_end(b, t);
 }
 
-void event_book_end(struct event_book *b, struct series *s, int64_t now_ms)
+void event_correlator_end(struct event_correlator *b, struct event_series *s, int64_t now_ms)
 {
     struct event_subject *t = s->subject;
 
@@ -121,10 +121,10 @@ void event_book_end(struct event_book *b, struct series *s, int64_t now_ms)
     forget_idle(b, t);
 }
 
-void event_book_gone(struct event_book *b, struct event_subject *t)
+void event_correlator_gone(struct event_correlator *b, struct event_subject *t)
 {
     t->gone = true;
-    for (struct series *s = t->first, *next; s != NULL; s = next) {
+    for (struct event_series *s = t->first, *next; s != NULL; s = next) {
         next = s->next;
         if (s->state != SERIES_IDLE)
             continue;
@@ -134,17 +134,17 @@ void event_book_gone(struct event_book *b, struct event_subject *t)
     forget_idle(b, t);
 }
 
-static void forget(struct event_book *b, struct event_subject *t)
+static void forget(struct event_correlator *b, struct event_subject *t)
 {
     while (t->first != NULL) {
-        struct series *s = t->first;
+        struct event_series *s = t->first;
         t->first = s->next;
         series_free(b, s);
     }
     subject_end(b, t);
 }
 
-void event_book_fini(struct event_book *b)
+void event_correlator_fini(struct event_correlator *b)
 {
     struct map_slot *slot;
     for (size_t i = 0; (slot = map_next(&b->subjects, &i)) != NULL;)
@@ -152,30 +152,30 @@ void event_book_fini(struct event_book *b)
     map_fini(&b->subjects);
 }
 
-static bool is_over(const struct series *s, int64_t now_ms)
+static bool is_over(const struct event_series *s, int64_t now_ms)
 {
     return s->state == SERIES_IDLE && now_ms - s->last_ms > EVENT_SERIES_MS;
 }
 
-static struct series *series_find(const struct event_subject *t, enum event_type type, const char *reason,
-                                  const char *about, int64_t now_ms)
+static struct event_series *series_find(const struct event_subject *t, enum event_type type, const char *reason,
+                                        const char *about, int64_t now_ms)
 {
-    for (struct series *s = t->first; s != NULL; s = s->next)
+    for (struct event_series *s = t->first; s != NULL; s = s->next)
         if (s->type == type && !is_over(s, now_ms) && strcmp(s->text, reason) == 0 &&
             strcmp(s->text + s->about, about) == 0)
             return s;
     return NULL;
 }
 
-static struct series *series_begin(struct event_book *b, struct event_subject *t, enum event_type type,
-                                   const char *reason, const char *about, int64_t now_ms, double wall)
+static struct event_series *series_begin(struct event_correlator *b, struct event_subject *t, enum event_type type,
+                                         const char *reason, const char *about, int64_t now_ms, double wall)
 {
     refill(t, now_ms);
     if (t->tokens < 1 || b->waiting >= EVENT_WAITING_MAX)
         return NULL;
     t->tokens--;
     size_t nreason = strnlen(reason, WORDS_MAX) + 1, nabout = strnlen(about, WORDS_MAX) + 1;
-    struct series *s = xcalloc(1, sizeof(*s) + nreason + nabout);
+    struct event_series *s = xcalloc(1, sizeof(*s) + nreason + nabout);
     s->subject = t;
     s->next = t->first;
     s->type = type;
@@ -198,16 +198,17 @@ static char *cut(const char *note)
 }
 
 /* A series that goes on is told less and less often; nothing of its count is lost. */
-static int64_t pace_ms(const struct series *s)
+static int64_t pace_ms(const struct event_series *s)
 {
     return MIN(EVENT_DELAY_MS * ((int64_t)s->patches + 1), EVENT_PACE_MAX_MS);
 }
 
-struct series *event_book_record(struct event_book *b, const struct event_object *o, enum event_type type,
-                                 const char *reason, const char *about, const char *note, int64_t now_ms, double wall)
+struct event_series *event_correlator_record(struct event_correlator *b, const struct event_object *o,
+                                             enum event_type type, const char *reason, const char *about,
+                                             const char *note, int64_t now_ms, double wall)
 {
     struct event_subject *t = subject_of(b, o, now_ms);
-    struct series *s = series_find(t, type, reason, or_empty(about), now_ms);
+    struct event_series *s = series_find(t, type, reason, or_empty(about), now_ms);
 
     if (s == NULL)
         s = series_begin(b, t, type, reason, or_empty(about), now_ms, wall);
@@ -232,7 +233,7 @@ struct series *event_book_record(struct event_book *b, const struct event_object
     return s;
 }
 
-const char *event_name(const struct series *s, char out[EVENT_NAME_MAX])
+const char *event_name(const struct event_series *s, char out[EVENT_NAME_MAX])
 {
     size_t n = strlen(s->subject->name), most = EVENT_NAME_MAX - 2 - TIME_DIGITS;
 
@@ -243,7 +244,7 @@ const char *event_name(const struct series *s, char out[EVENT_NAME_MAX])
     return out;
 }
 
-void event_book_sending(struct event_book *b, struct series *s)
+void event_correlator_sending(struct event_correlator *b, struct event_series *s)
 {
     if (s->name_ns == 0)
         s->name_ns = b->last_ns = MAX((int64_t)(s->first_wall * 1e9), b->last_ns + 1);
@@ -251,14 +252,15 @@ void event_book_sending(struct event_book *b, struct series *s)
     s->again = false;
 }
 
-bool event_book_sent(struct event_book *b, struct series *s, enum event_outcome outcome, int64_t now_ms)
+bool event_correlator_sent(struct event_correlator *b, struct event_series *s, enum event_outcome outcome,
+                           int64_t now_ms)
 {
     bool again = s->again || outcome == EVENT_GONE;
 
     s->again = false;
-    if (outcome == EVENT_TOLD && s->created)
+    if (outcome == EVENT_POSTED && s->created)
         s->patches++;
-    if (outcome == EVENT_TOLD)
+    if (outcome == EVENT_POSTED)
         s->created = true;
     if (outcome == EVENT_GONE) {
         s->created = false;
@@ -292,7 +294,7 @@ static json_t *reference_of(const struct event_subject *t)
                      t->ns, "name", t->name, "uid", t->uid, "resourceVersion", or_empty(t->version));
 }
 
-json_t *event_create_body(const struct series *s, const char *component, const char *instance)
+json_t *event_create_body(const struct event_series *s, const char *component, const char *instance)
 {
     const char *type = s->type == EVENT_WARNING ? "Warning" : "Normal";
     char name[EVENT_NAME_MAX];
@@ -304,7 +306,7 @@ json_t *event_create_body(const struct series *s, const char *component, const c
                      seconds(s->last_wall), "count", s->count);
 }
 
-json_t *event_patch_body(const struct series *s)
+json_t *event_patch_body(const struct event_series *s)
 {
     return json_pack("{s:i, s:o, s:s}", "count", s->count, "lastTimestamp", seconds(s->last_wall), "message", s->note);
 }

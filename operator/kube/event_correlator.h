@@ -1,9 +1,9 @@
-/* events_internal - what is recorded and what is sent of it, for its tests. Pure: times are given. */
-#ifndef TRAINYARD_KUBE_EVENTS_INTERNAL_H
-#define TRAINYARD_KUBE_EVENTS_INTERNAL_H
+/* event_correlator - what is recorded and what is sent of it, for its tests. Pure: times are given. */
+#ifndef TRAINYARD_KUBE_EVENT_CORRELATOR_H
+#define TRAINYARD_KUBE_EVENT_CORRELATOR_H
 
 #include "base/map.h"
-#include "kube/events.h"
+#include "kube/event_recorder.h"
 
 enum {
     EVENT_DELAY_MS = 1000,         /* from record to request */
@@ -23,11 +23,11 @@ enum series_state {
 };
 
 /* Thousands of them may wait, and are kept for ten minutes after. */
-struct series {
+struct event_series {
     struct event_subject *subject;
-    struct series *next;                /* of its subject */
-    struct series *due_prev, *due_next; /* in line */
-    struct events *events;
+    struct event_series *next;                /* of its subject */
+    struct event_series *due_prev, *due_next; /* in line */
+    struct event_recorder *events;
     struct timer timer;
     struct kube_call *call;
     int64_t last_ms, due_ms; /* our clock */
@@ -44,7 +44,7 @@ struct series {
 
 /* An object that events were recorded about. */
 struct event_subject {
-    struct series *first;
+    struct event_series *first;
     double tokens;
     int64_t refilled_ms;
     bool gone;
@@ -53,36 +53,38 @@ struct event_subject {
     char text[]; /* these five */
 };
 
-struct event_book {
+struct event_correlator {
     struct map subjects; /* by uid, or by kind/ns/name without one */
     size_t waiting;      /* series that are not idle */
     int64_t last_ns;     /* time in the last name given, so that none is given twice */
 };
 
 /* The series that was told of this event, waiting or being sent; NULL: dropped by the limits. */
-struct series *event_book_record(struct event_book *b, const struct event_object *o, enum event_type type,
-                                 const char *reason, const char *about, const char *note, int64_t now_ms, double wall);
+struct event_series *event_correlator_record(struct event_correlator *b, const struct event_object *o,
+                                             enum event_type type, const char *reason, const char *about,
+                                             const char *note, int64_t now_ms, double wall);
 /* It goes out now. Its Event gets a name when it has none. */
-void event_book_sending(struct event_book *b, struct series *s);
+void event_correlator_sending(struct event_correlator *b, struct event_series *s);
 
-enum event_outcome { EVENT_TOLD, EVENT_GONE /* the server has it no more */, EVENT_FAILED };
+enum event_outcome { EVENT_POSTED, EVENT_GONE /* the server has it no more */, EVENT_FAILED };
 /* The answer came. true: it waits again, for due_ms. */
-bool event_book_sent(struct event_book *b, struct series *s, enum event_outcome outcome, int64_t now_ms);
+bool event_correlator_sent(struct event_correlator *b, struct event_series *s, enum event_outcome outcome,
+                           int64_t now_ms);
 /* Ends a series, or an object with all its series; the caller has taken timers and calls away. */
-void event_book_end(struct event_book *b, struct series *s, int64_t now_ms);
-struct event_subject *event_book_find(const struct event_book *b, const char *uid);
+void event_correlator_end(struct event_correlator *b, struct event_series *s, int64_t now_ms);
+struct event_subject *event_correlator_find(const struct event_correlator *b, const char *uid);
 /* The object is gone: what was told is forgotten now (the caller has cleared the timers of those), what was not once it
  * is told. */
-void event_book_gone(struct event_book *b, struct event_subject *o);
-void event_book_fini(struct event_book *b);
+void event_correlator_gone(struct event_correlator *b, struct event_subject *o);
+void event_correlator_fini(struct event_correlator *b);
 
 /* "digits.17d3a1b2c3d4e5f6": the object's name and the time in nanoseconds, as client-go names them. Once it was
  * sending. */
 enum { EVENT_NAME_MAX = 254 };
-const char *event_name(const struct series *s, char out[EVENT_NAME_MAX]);
+const char *event_name(const struct event_series *s, char out[EVENT_NAME_MAX]);
 /* New references: the Event to create, and the merge patch that raises its count. */
-json_t *event_create_body(const struct series *s, const char *component, const char *instance);
-json_t *event_patch_body(const struct series *s);
+json_t *event_create_body(const struct event_series *s, const char *component, const char *instance);
+json_t *event_patch_body(const struct event_series *s);
 /* An Event lives where its object does; things of the whole cluster have theirs in "default". */
 const char *event_namespace(const struct event_subject *o);
 
