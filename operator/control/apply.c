@@ -67,7 +67,7 @@ void apply_block(struct controller *c, struct record *r, enum action_kind k, int
         pace_pause(p, clock_ms(), at_least_ms);
     else
         pause_deletes(&r->deletes, clock_ms(), at_least_ms);
-    queue_add_at(c->queue, r->key, p != NULL ? p->until_ms : r->deletes.until_ms);
+    workqueue_add_at(c->queue, r->key, p != NULL ? p->until_ms : r->deletes.until_ms);
 }
 
 bool apply_waits_for_counts(struct record *r, enum role role, int index)
@@ -159,7 +159,7 @@ void apply_not_made(struct task *t, struct record *r, const struct kube_answer *
         (struct cursor){ .set = true, .role = t->action.role, .index = t->action.index };
     if (pace_refuse(p, t->sent_ms, clock_ms()))
         say_failed(t, r, MAKES[k].failed, "creating", a->message);
-    queue_add_at(t->c->queue, r->key, p->until_ms);
+    workqueue_add_at(t->c->queue, r->key, p->until_ms);
 }
 
 void apply_foreign(struct task *t, struct record *r, const struct kube_resource *what)

@@ -252,7 +252,7 @@ void apply_label_pod(struct context *x, const struct action *a)
     if (p == NULL || p->patching)
         return;
     if (!x->may_label) {
-        queue_add_at(x->c->queue, x->r->key, x->r->label_after_ms);
+        workqueue_add_at(x->c->queue, x->r->key, x->r->label_after_ms);
         return;
     }
     if (!apply_may_send(x, a->kind))

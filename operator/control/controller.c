@@ -16,7 +16,7 @@ int64_t controller_now(const struct controller *c)
 void controller_wake(struct controller *c, const struct record *r)
 {
     if (r->known)
-        queue_add(c->queue, r->key);
+        workqueue_add(c->queue, r->key);
 }
 
 void controller_event(struct controller *c, const struct record *r, bool warning, const char *reason, const char *about,
@@ -138,9 +138,9 @@ static void set_poll(struct controller *c, struct record *r, bool poll)
     r->poll = poll;
     c->polled += poll ? 1 : (size_t)-1;
     if (poll)
-        queue_add_at(c->polls, r->key, clock_ms() + 500);
+        workqueue_add_at(c->polls, r->key, clock_ms() + 500);
     else
-        queue_drop(c->polls, r->key);
+        workqueue_drop(c->polls, r->key);
 }
 
 static void work(void *user, const char *key);
@@ -192,7 +192,7 @@ static bool makes_up(struct controller *c, struct record *r)
     bool now = r->resumed_unseen && all_wait(r);
     r->resumed_unseen = now && one_is_being_made(r);
     if (now && !r->resumed_unseen)
-        queue_add(c->queue, r->key);
+        workqueue_add(c->queue, r->key);
     return now;
 }
 
@@ -219,12 +219,12 @@ static void reconcile(struct controller *c, struct record *r)
     writer_write(c, r);
     set_poll(c, r, p.poll);
     if (p.next_ms > 0)
-        queue_add_at(c->queue, r->key, clock_ms() + MAX(p.next_ms - now, 1));
+        workqueue_add_at(c->queue, r->key, clock_ms() + MAX(p.next_ms - now, 1));
     for (int i = 0; i < MAKE_KINDS; i++)
         if (r->makes[i].until_ms > clock_ms())
-            queue_add_at(c->queue, r->key, r->makes[i].until_ms);
+            workqueue_add_at(c->queue, r->key, r->makes[i].until_ms);
     if (r->deletes.until_ms > clock_ms())
-        queue_add_at(c->queue, r->key, r->deletes.until_ms);
+        workqueue_add_at(c->queue, r->key, r->deletes.until_ms);
 }
 
 /* Its pods and services are known. While they may not be listed (403, as from an API server that has just started) it
@@ -256,7 +256,7 @@ static void on_job_asked(struct task *t, struct record *r, const struct kube_ans
                                             json_object_get(meta, "deletionTimestamp") != NULL));
     r->asked = false;
     r->unsure = gone;
-    queue_add_at(t->c->queue, r->key, clock_ms() + (gone ? ASK_AGAIN_MS : 0)); /* soon the watch will tell */
+    workqueue_add_at(t->c->queue, r->key, clock_ms() + (gone ? ASK_AGAIN_MS : 0)); /* soon the watch will tell */
 }
 
 /* Children were found to be gone by a list, after a gap in the watch. The list of jobs may come later than theirs, so
@@ -308,9 +308,9 @@ struct controller *controller_new(struct kube_client *k, const struct job_kind *
     c->kind = kind;
     c->settings = *s;
     c->dispatch = s->dispatch;
-    c->queue = queue_new(c->loop, kind->resource.plural, s->workers, work, c, s->registry);
+    c->queue = workqueue_new(c->loop, kind->resource.plural, s->workers, work, c, s->registry);
     c->polls =
-        queue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
+        workqueue_new(c->loop, kind->own_processes ? "progress" : "progress-other", POLLS_AT_ONCE, poll_work, c, NULL);
     c->http = http_client_new(c->loop, NULL, false, POLLS_AT_ONCE);
     c->events = event_recorder_new(k, kind->controller, s->instance);
     meters_init(c);
@@ -328,8 +328,8 @@ struct event_recorder *controller_end(struct controller *c)
         reflector_free(c->reflectors[i]);
     free(c->reflectors);
     http_client_free(c->http);
-    queue_free(c->polls);
-    queue_free(c->queue);
+    workqueue_free(c->polls);
+    workqueue_free(c->queue);
     store_fini(&c->store);
     gauge_set(c->metrics.jobs, 0);
     free(c);

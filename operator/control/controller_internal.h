@@ -5,8 +5,8 @@
 #include "control/controller.h"
 #include "control/record.h"
 #include "kube/event_recorder.h"
-#include "kube/queue.h"
 #include "kube/reflector.h"
+#include "kube/workqueue.h"
 
 struct controller_metrics {
     struct counter *reconciles, *errors;
@@ -24,8 +24,8 @@ struct controller {
     const struct job_kind *kind;
     struct controller_settings settings;
     struct store store;
-    struct queue *queue;      /* of records to plan */
-    struct queue *polls;      /* of records whose chief is to be asked */
+    struct workqueue *queue;  /* of records to plan */
+    struct workqueue *polls;  /* of records whose chief is to be asked */
     struct http_client *http; /* to the chiefs */
     struct event_recorder *events;
     struct reflector *

@@ -31,7 +31,7 @@ static void ask_again(struct controller *c, const struct record *r)
 {
     int64_t most = MAX(c->settings.progress_ms, (int64_t)c->polled * 1000 / POLLS_A_SECOND);
     int64_t age = controller_now(c) - r->status.start_ms;
-    queue_add_at(c->polls, r->key, clock_ms() + MIN(most, MAX(POLL_FIRST_MS, age)));
+    workqueue_add_at(c->polls, r->key, clock_ms() + MIN(most, MAX(POLL_FIRST_MS, age)));
 }
 
 static void take(const struct controller *c, struct record *r, struct training_progress *heard)

@@ -73,8 +73,8 @@ static void forget(struct controller *c, struct record *r)
     event_recorder_forget(c->events, r->view.uid);
     if (r->poll)
         c->polled--;
-    queue_drop(c->queue, r->key);
-    queue_drop(c->polls, r->key);
+    workqueue_drop(c->queue, r->key);
+    workqueue_drop(c->polls, r->key);
     record_forget_job(r);
     gauge_set(c->metrics.jobs, (double)--c->jobs);
 }

@@ -104,7 +104,7 @@ void writer_saw(struct controller *c, struct record *r, const json_t *object)
     memset(&is, 0, sizeof(is));
     r->seen_ms = clock_ms();
     if (r->acked == NULL && !r->writing) /* else it is looked at when that is written */
-        queue_add_at(c->queue, r->key, r->seen_ms + writer_patience_ms(r->rewrites));
+        workqueue_add_at(c->queue, r->key, r->seen_ms + writer_patience_ms(r->rewrites));
 }
 
 /* The watch tells of our own writes a little later: what it told before that is no news. */
@@ -114,7 +114,7 @@ static void detect_loss(struct controller *c, struct record *r)
         return;
     int64_t due = r->seen_ms + writer_patience_ms(r->rewrites);
     if (clock_ms() < due) {
-        queue_add_at(c->queue, r->key, due);
+        workqueue_add_at(c->queue, r->key, due);
         return;
     }
     if (job_status_lacks(r->seen, &r->status)) {
@@ -135,7 +135,7 @@ static void failed(struct task *t, struct record *r, const struct kube_answer *a
     bool first = ++r->tells.failures == 1;
 
     r->tells.until_ms = clock_ms() + writer_pause_ms(r->tells.failures, refused);
-    queue_add_at(t->c->queue, r->key, r->tells.until_ms);
+    workqueue_add_at(t->c->queue, r->key, r->tells.until_ms);
     log_msg(first ? LOG_WARNING : LOG_DEBUG, "%s %s: its status could not be written: %s", t->c->kind->resource.kind,
             r->key, a->message);
     if (!first || !refused)
@@ -150,7 +150,7 @@ static void conflicted(struct task *t, struct record *r)
     r->tells.until_ms = clock_ms() + ((int64_t)CONFLICT_FIRST_MS << MIN(r->conflicts, CONFLICTS_MAX));
     if (++r->conflicts > CONFLICTS_MAX)
         r->version = 0;
-    queue_add_at(t->c->queue, r->key, r->tells.until_ms);
+    workqueue_add_at(t->c->queue, r->key, r->tells.until_ms);
     log_debug("%s %s: its status was written by somebody else meanwhile: tried again", t->c->kind->resource.kind,
               r->key);
 }
@@ -226,7 +226,7 @@ void writer_write(struct controller *c, struct record *r)
     if (differs == 0)
         record_drop_status(&r->acked);
     else if (step.act == WRITER_LATER)
-        queue_add_at(c->queue, r->key, step.at_ms);
+        workqueue_add_at(c->queue, r->key, step.at_ms);
     else if (step.act == WRITER_AT_ONCE)
         send(c, r, KUBE_NORMAL);
     else if (step.act == WRITER_IN_TURN) {

@@ -573,7 +573,7 @@ END_TEST
 static bool is_idle(void *user)
 {
     const struct world *w = user;
-    return w->controller->tasks == NULL && queue_length(w->controller->queue) == 0;
+    return w->controller->tasks == NULL && workqueue_length(w->controller->queue) == 0;
 }
 
 /* A webhook forbids it: asked again after a pause, not as fast as it answers. */

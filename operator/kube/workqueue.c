@@ -1,4 +1,4 @@
-#include "kube/queue.h"
+#include "kube/workqueue.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -8,35 +8,35 @@
 #include "net/registry.h"
 
 /* A key that is ready, waits for its time, or is being worked on; any other is forgotten. */
-struct item {
-    struct queue *q;
-    struct item *prev, *next; /* of the ready ones */
+struct workqueue_item {
+    struct workqueue *q;
+    struct workqueue_item *prev, *next; /* of the ready ones */
     bool ready;
     int64_t ready_ns;
     struct timer later;
     char key[];
 };
 
-struct controller_metrics {
+struct workqueue_metrics {
     struct counter *adds, *retries;
     struct gauge *depth;
     struct histogram *queued, *worked;
 };
 
-struct queue {
+struct workqueue {
     struct loop *loop;
     int at_once;
     void (*work)(void *user, const char *key);
     void *user;
     struct map items;
-    struct item *first, *last;
+    struct workqueue_item *first, *last;
     size_t ready;
-    struct item *working;
+    struct workqueue_item *working;
     bool dropped, freed; /* what work() did to the key it was given, or to the queue */
     struct timer run;
     char *name;
     struct registry *registry;
-    struct controller_metrics metrics;
+    struct workqueue_metrics metrics;
     _Atomic int64_t started_ns; /* of the work at hand, for the scraping thread; 0: none */
 };
 
@@ -44,12 +44,12 @@ struct queue {
 
 static double unfinished_s(void *user)
 {
-    struct queue *q = user;
+    struct workqueue *q = user;
     int64_t since = q != NULL ? atomic_load_explicit(&q->started_ns, memory_order_relaxed) : 0;
     return since != 0 ? (double)(clock_ns() - since) / 1e9 : 0;
 }
 
-static void ask_about(struct registry *r, const char *name, struct queue *q)
+static void ask_about(struct registry *r, const char *name, struct workqueue *q)
 {
     registry_gauge_fn(r, "workqueue_unfinished_work_seconds",
                       "Seconds of work that is in progress and not yet observed.", LABELS({ "name", name }),
@@ -58,11 +58,11 @@ static void ask_about(struct registry *r, const char *name, struct queue *q)
                       "Seconds the longest running work takes by now.", LABELS({ "name", name }), unfinished_s, q);
 }
 
-static void meters_init(struct queue *q, struct registry *r)
+static void meters_init(struct workqueue *q, struct registry *r)
 {
     static const double BOUNDS[] = { 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000 };
     const struct label *labels = LABELS({ "name", q->name });
-    struct controller_metrics *m = &q->metrics;
+    struct workqueue_metrics *m = &q->metrics;
 
     q->registry = r;
     m->depth = registry_gauge(r, "workqueue_depth", "Keys that are ready.", labels);
@@ -75,7 +75,7 @@ static void meters_init(struct queue *q, struct registry *r)
     ask_about(r, q->name, q);
 }
 
-static void meter_depth(struct queue *q)
+static void meter_depth(struct workqueue *q)
 {
     if (q->registry != NULL)
         gauge_set(q->metrics.depth, (double)q->ready);
@@ -85,7 +85,7 @@ static void meter_depth(struct queue *q)
 
 static void run(void *user);
 
-static void push(struct queue *q, struct item *it)
+static void push(struct workqueue *q, struct workqueue_item *it)
 {
     if (it->ready)
         return;
@@ -103,7 +103,7 @@ static void push(struct queue *q, struct item *it)
         timer_set(q->loop, &q->run, clock_ms(), run, q);
 }
 
-static void unlink_ready(struct queue *q, struct item *it)
+static void unlink_ready(struct workqueue *q, struct workqueue_item *it)
 {
     if (!it->ready)
         return;
@@ -116,9 +116,9 @@ static void unlink_ready(struct queue *q, struct item *it)
 
 /* ---- keys ---- */
 
-static struct item *item_of(struct queue *q, const char *key)
+static struct workqueue_item *item_of(struct workqueue *q, const char *key)
 {
-    struct item *it = map_get(&q->items, key);
+    struct workqueue_item *it = map_get(&q->items, key);
     if (it != NULL)
         return it;
     size_t n = strlen(key) + 1;
@@ -129,14 +129,14 @@ static struct item *item_of(struct queue *q, const char *key)
     return it;
 }
 
-static void item_free(struct queue *q, struct item *it)
+static void item_free(struct workqueue *q, struct workqueue_item *it)
 {
     unlink_ready(q, it);
     timer_clear(q->loop, &it->later);
     free(it);
 }
 
-static void forget_idle(struct queue *q, struct item *it)
+static void forget_idle(struct workqueue *q, struct workqueue_item *it)
 {
     if (it->ready || timer_is_set(&it->later) || it == q->working)
         return;
@@ -144,14 +144,14 @@ static void forget_idle(struct queue *q, struct item *it)
     item_free(q, it);
 }
 
-static void observe(struct queue *q, struct histogram *h, int64_t from_ns, int64_t to_ns)
+static void observe(struct workqueue *q, struct histogram *h, int64_t from_ns, int64_t to_ns)
 {
     if (q->registry != NULL)
         histogram_observe(h, (double)(to_ns - from_ns) / 1e9);
 }
 
 /* false: the queue is gone. */
-static bool work_on(struct queue *q, struct item *it)
+static bool work_on(struct workqueue *q, struct workqueue_item *it)
 {
     int64_t started_ns = clock_ns();
 
@@ -173,11 +173,11 @@ static bool work_on(struct queue *q, struct item *it)
 
 static void run(void *user)
 {
-    struct queue *q = user;
+    struct workqueue *q = user;
 
     for (int n = 0; n < q->at_once && q->first != NULL; n++)
         if (!work_on(q, q->first)) {
-            queue_free(q);
+            workqueue_free(q);
             return;
         }
     if (q->first != NULL)
@@ -186,16 +186,16 @@ static void run(void *user)
 
 static void on_due(void *user)
 {
-    struct item *it = user;
+    struct workqueue_item *it = user;
     push(it->q, it);
 }
 
 /* ---- the contract ---- */
 
-struct queue *queue_new(struct loop *l, const char *name, int at_once, void (*work)(void *user, const char *key),
-                        void *user, struct registry *r)
+struct workqueue *workqueue_new(struct loop *l, const char *name, int at_once,
+                                void (*work)(void *user, const char *key), void *user, struct registry *r)
 {
-    struct queue *q = xcalloc(1, sizeof(*q));
+    struct workqueue *q = xcalloc(1, sizeof(*q));
 
     q->loop = l;
     q->name = xstrdup(name);
@@ -207,7 +207,7 @@ struct queue *queue_new(struct loop *l, const char *name, int at_once, void (*wo
     return q;
 }
 
-void queue_free(struct queue *q)
+void workqueue_free(struct workqueue *q)
 {
     struct map_slot *s;
 
@@ -227,14 +227,14 @@ void queue_free(struct queue *q)
     free(q);
 }
 
-void queue_add(struct queue *q, const char *key)
+void workqueue_add(struct workqueue *q, const char *key)
 {
     push(q, item_of(q, key));
 }
 
-void queue_add_at(struct queue *q, const char *key, int64_t due_ms)
+void workqueue_add_at(struct workqueue *q, const char *key, int64_t due_ms)
 {
-    struct item *it = item_of(q, key);
+    struct workqueue_item *it = item_of(q, key);
 
     if (q->registry != NULL)
         counter_add(q->metrics.retries, 1);
@@ -244,9 +244,9 @@ void queue_add_at(struct queue *q, const char *key, int64_t due_ms)
         timer_set(q->loop, &it->later, due_ms, on_due, it);
 }
 
-void queue_drop(struct queue *q, const char *key)
+void workqueue_drop(struct workqueue *q, const char *key)
 {
-    struct item *it = map_remove(&q->items, key);
+    struct workqueue_item *it = map_remove(&q->items, key);
 
     if (it == NULL)
         return;
@@ -259,7 +259,7 @@ void queue_drop(struct queue *q, const char *key)
     q->dropped = true;
 }
 
-size_t queue_length(const struct queue *q)
+size_t workqueue_length(const struct workqueue *q)
 {
     return q->ready;
 }

@@ -1,4 +1,4 @@
-#include "kube/queue.h"
+#include "kube/workqueue.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 /* What work() was given, as "a b a ", and what it does on its way. */
 struct log {
     struct buf seen;
-    struct queue *q;
+    struct workqueue *q;
     void (*act)(struct log *log, const char *key);
     int calls;
 };
@@ -43,24 +43,24 @@ static void turn_until(struct loop *l, const struct log *log, int calls)
 #define START(at_once_)                                                                                                \
     AUTO(loop) *l = loop_new();                                                                                        \
     struct log log = { .seen = BUF_INIT };                                                                             \
-    struct queue *q = log.q = queue_new(l, "jobs", at_once_, work, &log, NULL)
+    struct workqueue *q = log.q = workqueue_new(l, "jobs", at_once_, work, &log, NULL)
 #define END()                                                                                                          \
-    queue_free(q);                                                                                                     \
+    workqueue_free(q);                                                                                                 \
     buf_fini(&log.seen)
 
 START_TEST(a_key_is_worked_on_once_however_often_it_was_added)
 {
     START(10);
     char key[] = "a";
-    queue_add(q, key);
-    queue_add(q, "b");
+    workqueue_add(q, key);
+    workqueue_add(q, "b");
     key[0] = 'x'; /* it was copied */
-    queue_add(q, "a");
-    ck_assert_uint_eq(queue_length(q), 2);
+    workqueue_add(q, "a");
+    ck_assert_uint_eq(workqueue_length(q), 2);
     ck_assert_int_eq(log.calls, 0); /* never from within queue_add */
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "a b ");
-    ck_assert_uint_eq(queue_length(q), 0);
+    ck_assert_uint_eq(workqueue_length(q), 0);
     turn(l, 0);
     ck_assert_int_eq(log.calls, 2);
     END();
@@ -71,7 +71,7 @@ START_TEST(so_many_at_once_and_then_others_have_their_turn)
 {
     START(2);
     for (const char *const *key = (const char *const[]){ "a", "b", "c", "d", "e", NULL }; *key != NULL; key++)
-        queue_add(q, *key);
+        workqueue_add(q, *key);
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "a b ");
     turn(l, 0);
@@ -85,16 +85,16 @@ END_TEST
 static void add_itself_once(struct log *log, const char *key)
 {
     if (log->calls == 1) {
-        queue_add(log->q, key);
-        queue_add(log->q, "b");
-        queue_add(log->q, key);
+        workqueue_add(log->q, key);
+        workqueue_add(log->q, "b");
+        workqueue_add(log->q, key);
     }
 }
 START_TEST(what_is_added_while_it_is_worked_on_comes_again)
 {
     START(1);
     log.act = add_itself_once;
-    queue_add(q, "a");
+    workqueue_add(q, "a");
     turn_until(l, &log, 3);
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "a a b ");
@@ -106,11 +106,11 @@ START_TEST(later_is_later_and_the_earlier_time_holds)
 {
     START(10);
     int64_t now = clock_ms();
-    queue_add_at(q, "late", now + 600);
-    queue_add_at(q, "soon", now + 3600000);
-    queue_add_at(q, "soon", now + 300);
-    queue_add_at(q, "soon", now + 3600000);
-    queue_add_at(q, "past", now - 5);
+    workqueue_add_at(q, "late", now + 600);
+    workqueue_add_at(q, "soon", now + 3600000);
+    workqueue_add_at(q, "soon", now + 300);
+    workqueue_add_at(q, "soon", now + 3600000);
+    workqueue_add_at(q, "past", now - 5);
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "past ");
     turn_until(l, &log, 2);
@@ -125,8 +125,8 @@ END_TEST
 START_TEST(a_time_that_was_set_holds_when_the_key_comes_before)
 {
     START(10);
-    queue_add_at(q, "a", clock_ms() + 300);
-    queue_add(q, "a");
+    workqueue_add_at(q, "a", clock_ms() + 300);
+    workqueue_add(q, "a");
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "a ");
     turn_until(l, &log, 2);
@@ -137,25 +137,25 @@ END_TEST
 
 static void drop_itself(struct log *log, const char *key)
 {
-    queue_add(log->q, key);
-    queue_add_at(log->q, key, clock_ms() + 10);
-    queue_drop(log->q, key);
+    workqueue_add(log->q, key);
+    workqueue_add_at(log->q, key, clock_ms() + 10);
+    workqueue_drop(log->q, key);
     buf_printf(&log->seen, "%s ", key); /* the key lives as long as the work on it */
 }
 START_TEST(what_is_dropped_does_not_come)
 {
     START(10);
-    queue_add(q, "ready");
-    queue_add_at(q, "late", clock_ms() + 10);
-    queue_add(q, "a");
-    queue_drop(q, "ready");
-    queue_drop(q, "late");
-    queue_drop(q, "unknown");
+    workqueue_add(q, "ready");
+    workqueue_add_at(q, "late", clock_ms() + 10);
+    workqueue_add(q, "a");
+    workqueue_drop(q, "ready");
+    workqueue_drop(q, "late");
+    workqueue_drop(q, "unknown");
     log.act = drop_itself;
     for (int i = 0; i < 4; i++)
         turn(l, 15);
     ck_assert_str_eq(log.seen.data, "a a ");
-    ck_assert_uint_eq(queue_length(q), 0);
+    ck_assert_uint_eq(workqueue_length(q), 0);
     END();
 }
 END_TEST
@@ -163,15 +163,15 @@ END_TEST
 static void free_the_queue(struct log *log, const char *key)
 {
     (void)key;
-    queue_free(log->q);
+    workqueue_free(log->q);
 }
 START_TEST(work_may_free_the_queue)
 {
     START(10);
     log.act = free_the_queue;
-    queue_add(q, "a");
-    queue_add(q, "b");
-    queue_add_at(q, "c", clock_ms() + 5);
+    workqueue_add(q, "a");
+    workqueue_add(q, "b");
+    workqueue_add_at(q, "c", clock_ms() + 5);
     for (int i = 0; i < 3; i++)
         turn(l, 10);
     ck_assert_str_eq(log.seen.data, "a ");
@@ -185,13 +185,13 @@ START_TEST(metrics_have_the_names_of_controller_runtime)
     AUTO(registry) *r = registry_new();
     AUTO_FINI(buf) text = BUF_INIT;
     struct log log = { .seen = BUF_INIT };
-    struct queue *q = log.q = queue_new(l, "tfjobs", 1, work, &log, r);
+    struct workqueue *q = log.q = workqueue_new(l, "tfjobs", 1, work, &log, r);
 
-    queue_add(q, "a");
-    queue_add(q, "a");
-    queue_add(q, "b");
+    workqueue_add(q, "a");
+    workqueue_add(q, "a");
+    workqueue_add(q, "b");
     turn(l, 0);
-    queue_add_at(q, "c", clock_ms() + 1000);
+    workqueue_add_at(q, "c", clock_ms() + 1000);
     registry_emit(r, &text);
     static const char *const LINES[] = {
         "workqueue_depth{name=\"tfjobs\"} 1\n",
@@ -205,7 +205,7 @@ START_TEST(metrics_have_the_names_of_controller_runtime)
     };
     for (size_t i = 0; i < COUNT_OF(LINES); i++)
         ck_assert_msg(strstr(text.data, LINES[i]) != NULL, "%s is missing in\n%s", LINES[i], text.data);
-    queue_free(q);
+    workqueue_free(q);
     registry_emit(r, &text); /* it may be scraped when the queue is gone */
     buf_fini(&log.seen);
 }
