@@ -11,7 +11,7 @@
 #include "control/dispatch.h"
 #include "guard.h"
 #include "kube/event_recorder.h"
-#include "kube/lease.h"
+#include "kube/leader_elector.h"
 #include "net/http.h"
 #include "options.h"
 #include "selftest.h"
@@ -26,7 +26,7 @@ struct operator
     struct kube_client *client;
     struct dispatch *dispatch;
     struct registry *registry;
-    struct elector *elector;
+    struct leader_elector *elector;
     struct guard *guard;
     struct event_recorder *events;
     struct event_recorder *told[3]; /* what is still to be told when the work has ended */
@@ -223,7 +223,7 @@ static void on_signal(void *user)
     stop_work(op);
     op->unfinished = op->ntold + 1;
     if (op->elector != NULL)
-        elector_release(op->elector, one_finished, op);
+        leader_elector_release(op->elector, one_finished, op);
     else
         one_finished(op);
     for (size_t i = 0; i < op->ntold; i++)
@@ -240,7 +240,7 @@ static void operator_fini(struct operator* op)
     event_recorder_free(op->events);
     for (size_t i = 0; i < op->ntold; i++)
         event_recorder_free(op->told[i]);
-    elector_free(op->elector);
+    leader_elector_free(op->elector);
     dispatch_free(op->dispatch);
     kube_client_free(op->client);
     kubeconfig_free(op->config);
@@ -303,7 +303,7 @@ static void start_leading(struct operator* op)
                                       .duration_s = (int)o->lease_s,
                                       .renew_s = (int)MAX(o->lease_s * 2 / 3, 2),
                                       .retry_s = (int)MAX(o->lease_s * 2 / 15, 1) };
-    op->elector = elector_new(op->client, &s, &(struct elector_user){ on_leading, on_lost, on_leader, op });
+    op->elector = leader_elector_new(op->client, &s, &(struct leader_callbacks){ on_leading, on_lost, on_leader, op });
 }
 
 static int run(const struct options *o, struct err *e)

@@ -1,11 +1,11 @@
-/* lease - leader election by a coordination.k8s.io/v1 Lease, with client-go's rules and numbers.
+/* leader_elector - leader election by a coordination.k8s.io/v1 Lease, with client-go's rules and numbers.
  *
  * Lease 15 s, renew every 2 s, give up after 10 s without success; a lease is over when its record has not changed for
- * its duration by OUR clock. lease_next() is pure and decides; struct elector acts. Losing it is final: the program
- * ends, so that two leaders never write. Stopping gives it away at once (holderIdentity "").
+ * its duration by OUR clock. lease_next() is pure and decides; struct leader_elector acts. Losing it is final: the
+ * program ends, so that two leaders never write. Stopping gives it away at once (holderIdentity "").
  */
-#ifndef TRAINYARD_KUBE_LEASE_H
-#define TRAINYARD_KUBE_LEASE_H
+#ifndef TRAINYARD_KUBE_LEADER_ELECTOR_H
+#define TRAINYARD_KUBE_LEADER_ELECTOR_H
 
 #include "kube/client.h"
 
@@ -26,17 +26,18 @@ enum lease_step { LEASE_WAIT, LEASE_CREATE, LEASE_TAKE, LEASE_RENEW, LEASE_LOST 
 enum lease_step lease_next(const struct lease_settings *s, const struct lease_record *seen, bool holding,
                            int64_t renewed_ms, int64_t now_ms);
 
-struct elector_user {
+struct leader_callbacks {
     void (*on_leading)(void *user);                      /* once */
     void (*on_lost)(void *user, const char *why);        /* once; the program must end */
     void (*on_leader)(void *user, const char *identity); /* whenever another is seen to lead */
     void *user;
 };
-struct elector;
-struct elector *elector_new(struct kube_client *k, const struct lease_settings *s, const struct elector_user *u);
+struct leader_elector;
+struct leader_elector *leader_elector_new(struct kube_client *k, const struct lease_settings *s,
+                                          const struct leader_callbacks *u);
 /* Gives the lease away (when held) and calls done, within 2 s at most. */
-void elector_release(struct elector *el, void (*done)(void *user), void *user);
-void elector_free(struct elector *el);
-DEFINE_AUTO(elector, elector_free);
+void leader_elector_release(struct leader_elector *el, void (*done)(void *user), void *user);
+void leader_elector_free(struct leader_elector *el);
+DEFINE_AUTO(leader_elector, leader_elector_free);
 
 #endif

@@ -1,4 +1,4 @@
-#include "kube/lease_internal.h"
+#include "kube/leader_elector_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "kube/lease_internal.h"
+#include "kube/leader_elector_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,12 +12,12 @@ enum { RELEASE_MS = 2000 };
 static const struct kube_resource LEASES = { "coordination.k8s.io", "v1", "leases", "Lease" };
 
 /* Callbacks of the user come last in every function here: they may free the elector. */
-struct elector {
+struct leader_elector {
     struct kube_client *client;
     struct loop *loop;
     char *ns, *name, *identity;
     struct lease_settings settings;
-    struct elector_user user;
+    struct leader_callbacks user;
     struct buf path, all;
     struct lease_record seen;
     json_t *object; /* as it was last seen, fields we do not know included */
@@ -38,7 +38,7 @@ static void on_written(void *user, const struct kube_answer *a);
 
 /* ---- requests ---- */
 
-static void send(struct elector *el, enum kube_verb verb, const json_t *body,
+static void send(struct leader_elector *el, enum kube_verb verb, const json_t *body,
                  void (*done)(void *user, const struct kube_answer *a))
 {
     el->sent_ms = clock_ms();
@@ -54,18 +54,18 @@ static void send(struct elector *el, enum kube_verb verb, const json_t *body,
                                      });
 }
 
-static void ask(struct elector *el)
+static void ask(struct leader_elector *el)
 {
     send(el, KUBE_GET, NULL, on_seen);
 }
 
-static void write_lease(struct elector *el, enum kube_verb verb)
+static void write_lease(struct leader_elector *el, enum kube_verb verb)
 {
     json_auto_t *body = lease_body(&el->settings, verb == KUBE_CREATE ? NULL : el->object, el->releasing, clock_wall());
     send(el, verb, body, on_written);
 }
 
-static void keep(struct elector *el, json_t *object)
+static void keep(struct leader_elector *el, json_t *object)
 {
     json_incref(object);
     json_decref(el->object);
@@ -76,7 +76,7 @@ static void keep(struct elector *el, json_t *object)
 /* ---- what follows ---- */
 
 /* Those who wait look at uneven times, so that they do not meet. */
-static int64_t pause_ms(const struct elector *el)
+static int64_t pause_ms(const struct leader_elector *el)
 {
     int64_t pause = (int64_t)el->settings.retry_s * 1000;
     if (el->holding)
@@ -85,21 +85,21 @@ static int64_t pause_ms(const struct elector *el)
     return pause + (int64_t)(random % (uint64_t)(pause * 6 / 5));
 }
 
-static void requeue(struct elector *el)
+static void requeue(struct leader_elector *el)
 {
     int64_t now = clock_ms(), pause = pause_ms(el);
     int64_t due = el->holding ? now + pause : lease_next_ms(&el->settings, &el->seen, pause, now);
     timer_set(el->loop, &el->next, due, look, el);
 }
 
-static void stop(struct elector *el)
+static void stop(struct leader_elector *el)
 {
     timer_clear(el->loop, &el->next);
     timer_clear(el->loop, &el->limit);
     kube_cancel(TAKE(el->call));
 }
 
-static void lose(struct elector *el, const char *why)
+static void lose(struct leader_elector *el, const char *why)
 {
     stop(el);
     el->holding = false;
@@ -108,14 +108,14 @@ static void lose(struct elector *el, const char *why)
 
 static void finish_release(void *user)
 {
-    struct elector *el = user;
+    struct leader_elector *el = user;
 
     stop(el);
     el->holding = false;
     el->released(el->released_user);
 }
 
-static void failed(struct elector *el, const struct kube_answer *a)
+static void failed(struct leader_elector *el, const struct kube_answer *a)
 {
     if (el->releasing) {
         finish_release(el);
@@ -127,7 +127,7 @@ static void failed(struct elector *el, const struct kube_answer *a)
     requeue(el);
 }
 
-static void tell_leader(struct elector *el)
+static void tell_leader(struct leader_elector *el)
 {
     if (el->seen.holder[0] == '\0' || strcmp(el->seen.holder, el->told) == 0)
         return;
@@ -136,7 +136,7 @@ static void tell_leader(struct elector *el)
         el->user.on_leader(el->user.user, el->told);
 }
 
-static void lose_to(struct elector *el)
+static void lose_to(struct leader_elector *el)
 {
     char why[600];
     if (clock_ms() - el->renewed_ms >= (int64_t)el->settings.renew_s * 1000)
@@ -146,7 +146,7 @@ static void lose_to(struct elector *el)
     lose(el, why);
 }
 
-static void act(struct elector *el)
+static void act(struct leader_elector *el)
 {
     switch (lease_next(&el->settings, &el->seen, el->holding, el->renewed_ms, clock_ms())) {
     case LEASE_CREATE:
@@ -170,7 +170,7 @@ static void act(struct elector *el)
 
 static void look(void *user)
 {
-    struct elector *el = user;
+    struct leader_elector *el = user;
 
     if (el->call != NULL)
         return;
@@ -186,7 +186,7 @@ static void on_limit(void *user)
 }
 
 /* Giving it away: only what is ours is written. */
-static void release_if_ours(struct elector *el)
+static void release_if_ours(struct leader_elector *el)
 {
     if (el->seen.exists && strcmp(el->seen.holder, el->identity) == 0)
         write_lease(el, KUBE_UPDATE);
@@ -196,7 +196,7 @@ static void release_if_ours(struct elector *el)
 
 static void on_seen(void *user, const struct kube_answer *a)
 {
-    struct elector *el = user;
+    struct leader_elector *el = user;
 
     el->call = NULL;
     if (a->status != 404 && (!kube_ok(a) || a->body == NULL)) {
@@ -211,7 +211,7 @@ static void on_seen(void *user, const struct kube_answer *a)
         act(el);
 }
 
-static void written(struct elector *el, const struct kube_answer *a)
+static void written(struct leader_elector *el, const struct kube_answer *a)
 {
     bool first = !el->holding;
 
@@ -227,7 +227,7 @@ static void written(struct elector *el, const struct kube_answer *a)
 
 static void on_written(void *user, const struct kube_answer *a)
 {
-    struct elector *el = user;
+    struct leader_elector *el = user;
 
     el->call = NULL;
     if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* somebody else was first: see who */
@@ -242,9 +242,10 @@ static void on_written(void *user, const struct kube_answer *a)
 
 /* ---- the contract ---- */
 
-struct elector *elector_new(struct kube_client *k, const struct lease_settings *s, const struct elector_user *u)
+struct leader_elector *leader_elector_new(struct kube_client *k, const struct lease_settings *s,
+                                          const struct leader_callbacks *u)
 {
-    struct elector *el = xcalloc(1, sizeof(*el));
+    struct leader_elector *el = xcalloc(1, sizeof(*el));
 
     el->client = k;
     el->loop = kube_client_loop(k);
@@ -263,7 +264,7 @@ struct elector *elector_new(struct kube_client *k, const struct lease_settings *
     return el;
 }
 
-void elector_release(struct elector *el, void (*done)(void *user), void *user)
+void leader_elector_release(struct leader_elector *el, void (*done)(void *user), void *user)
 {
     bool maybe = el->holding || el->call != NULL; /* what is under way may be taking it */
     int64_t now = clock_ms();
@@ -279,7 +280,7 @@ void elector_release(struct elector *el, void (*done)(void *user), void *user)
         ask(el);
 }
 
-void elector_free(struct elector *el)
+void leader_elector_free(struct leader_elector *el)
 {
     if (el == NULL)
         return;

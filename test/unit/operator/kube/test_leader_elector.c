@@ -1,4 +1,4 @@
-#include "kube/lease.h"
+#include "kube/leader_elector.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "check_main.h"
-#include "kube/lease_internal.h"
+#include "kube/leader_elector_internal.h"
 #include "test/fake/api_server.h"
 
 static const struct lease_settings SETTINGS = {
@@ -205,7 +205,7 @@ struct world {
 };
 
 struct candidate {
-    struct elector *elector;
+    struct leader_elector *elector;
     int leading, lost, released;
     char why[200], leader[64];
 };
@@ -219,7 +219,7 @@ static void on_lost(void *user, const char *why)
     struct candidate *c = user;
     c->lost++;
     snprintf(c->why, sizeof(c->why), "%s", why);
-    elector_free(TAKE(c->elector)); /* a callback may */
+    leader_elector_free(TAKE(c->elector)); /* a callback may */
 }
 static void on_leader(void *user, const char *identity)
 {
@@ -253,7 +253,7 @@ static void stand(struct world *w, struct candidate *c, const char *identity, in
 {
     struct lease_settings s = { "kubeflow", "tj", identity, duration_s, renew_s, retry_s };
     *c = (struct candidate){ 0 };
-    c->elector = elector_new(w->client, &s, &(struct elector_user){ on_leading, on_lost, on_leader, c });
+    c->elector = leader_elector_new(w->client, &s, &(struct leader_callbacks){ on_leading, on_lost, on_leader, c });
 }
 
 static bool leads(void *user)
@@ -287,8 +287,8 @@ static bool is_held(void *user)
     world_init(&w);                                                                                                    \
     struct candidate a = { 0 }, b = { 0 }
 #define END()                                                                                                          \
-    elector_free(a.elector);                                                                                           \
-    elector_free(b.elector)
+    leader_elector_free(a.elector);                                                                                    \
+    leader_elector_free(b.elector)
 
 START_TEST(one_leads_and_what_it_gives_away_another_takes_at_once)
 {
@@ -300,7 +300,7 @@ START_TEST(one_leads_and_what_it_gives_away_another_takes_at_once)
     ck_assert_str_eq(b.leader, "a");
     ck_assert_int_eq(b.leading, 0);
     int64_t began = clock_ms();
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     ck_assert_int_eq(a.released, 0); /* never from within */
     fake_until(w.loop, has_released, &a);
     fake_until(w.loop, leads, &b);
@@ -320,7 +320,7 @@ START_TEST(who_does_not_lead_gives_nothing_away)
         "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{\"holderIdentity\":\"you\",\"leaseDurationSeconds\":15}}");
     stand(&w, &a, "a", 15, 10, 2);
     fake_until(w.loop, knows_a_leader, &a);
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
     ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "you");
     ck_assert_uint_eq(fake_api_count(w.api, "PUT", "*"), 0);
@@ -409,7 +409,7 @@ START_TEST(what_is_being_taken_is_given_back)
                 &(struct fake_answer){ .handle = serve, .user = &w.store, .delay_ms = 200, .times = 1 });
     stand(&w, &a, "a", 15, 10, 1);
     fake_api_wait(w.api, w.loop, "POST", "*", 1);
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     set_lease(
         &w.store,
         "{\"metadata\":{\"resourceVersion\":\"4\"},\"spec\":{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}}");
@@ -428,7 +428,7 @@ START_TEST(what_another_holds_is_not_given_away)
     fake_until(w.loop, leads, &a);
     set_lease(&w.store, "{\"metadata\":{\"resourceVersion\":\"99\"},\"spec\":{\"holderIdentity\":\"you\","
                         "\"leaseDurationSeconds\":15}}");
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
     ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "you");
     END();
@@ -444,7 +444,7 @@ START_TEST(what_others_touched_is_given_away)
     set_lease(
         &w.store,
         "{\"metadata\":{\"resourceVersion\":\"99\"},\"spec\":{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}}");
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
     ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "");
     END();
@@ -459,7 +459,7 @@ START_TEST(giving_it_away_takes_two_seconds_at_most)
     fake_until(w.loop, leads, &a);
     fake_api_on(w.api, "PUT", "*", &(struct fake_answer){ .silent = true });
     int64_t began = clock_ms();
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
     ck_assert_int_lt(clock_ms() - began, 4500); /* the request's own limit is 5 s */
     END();
@@ -475,7 +475,7 @@ START_TEST(a_lease_that_others_touch_stays_ours)
     set_lease(&w.store, "{\"metadata\":{\"resourceVersion\":\"77\",\"labels\":{\"a\":\"b\"}},\"spec\":{"
                         "\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}}");
     fake_api_wait(w.api, w.loop, "PUT", "*", 2); /* refused, looked at, written again */
-    elector_release(a.elector, on_released, &a);
+    leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
     ck_assert_int_eq(a.lost, 0);
     ck_assert_str_eq(at(w.store.lease, "metadata.labels.a"), "b");

@@ -1,8 +1,8 @@
-/* lease_internal - what an elector reads and writes, for its tests. Pure. */
-#ifndef TRAINYARD_KUBE_LEASE_INTERNAL_H
-#define TRAINYARD_KUBE_LEASE_INTERNAL_H
+/* leader_elector_internal - what an elector reads and writes, for its tests. Pure. */
+#ifndef TRAINYARD_KUBE_LEADER_ELECTOR_INTERNAL_H
+#define TRAINYARD_KUBE_LEADER_ELECTOR_INTERNAL_H
 
-#include "kube/lease.h"
+#include "kube/leader_elector.h"
 
 /* What the object (NULL: there is none) says, taken into *seen: changed_ms moves when it is another than before. */
 void lease_see(struct lease_record *seen, const json_t *object, int64_t now_ms);
