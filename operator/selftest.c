@@ -62,7 +62,7 @@ static void end(struct selftest *t)
     json_auto_t *options = kube_delete_options(NULL, 0, -1);
     kube_path(&path, &KIND_TRAINJOB.resource, t->ns, t->name, NULL);
     kube_send(t->client, &(struct kube_request){ .verb = KUBE_DELETE,
-                                                 .urgency = KUBE_NORMAL,
+                                                 .priority = KUBE_NORMAL,
                                                  .path = path.data,
                                                  .body = options,
                                                  .timeout_ms = 5000,
@@ -118,7 +118,7 @@ static void look(void *user)
     }
     kube_path(&path, &KIND_TRAINJOB.resource, t->ns, t->name, NULL);
     kube_send(t->client, &(struct kube_request){ .verb = KUBE_GET,
-                                                 .urgency = KUBE_NORMAL,
+                                                 .priority = KUBE_NORMAL,
                                                  .path = path.data,
                                                  .timeout_ms = 5000,
                                                  .retry_ms = -1,
@@ -157,7 +157,7 @@ static int begin(struct selftest *t, struct err *e)
     json_object_set_new(json_object_get(job, "metadata"), "name", json_string(t->name));
     kube_path(&path, &KIND_TRAINJOB.resource, t->ns, NULL, NULL);
     kube_send(t->client, &(struct kube_request){ .verb = KUBE_CREATE,
-                                                 .urgency = KUBE_NORMAL,
+                                                 .priority = KUBE_NORMAL,
                                                  .path = path.data,
                                                  .body = job,
                                                  .done = on_created,

@@ -186,7 +186,7 @@ void apply_send(struct context *x, const struct action *a, enum kube_verb verb, 
         kube_query(&path, "fieldValidation", x->c->kind->own_processes ? "Strict" : "Warn");
     task_send(x->c, x->r, &with_name,
               (struct kube_request){ .verb = verb,
-                                     .urgency = KUBE_NORMAL,
+                                     .priority = KUBE_NORMAL,
                                      .path = path.data,
                                      .body = body,
                                      .metadata_only = verb == KUBE_CREATE },
@@ -200,7 +200,7 @@ void apply_get(struct task *t, struct record *r, const struct kube_resource *wha
     kube_path(&path, what, r->view.ns, t->name, NULL);
     task_send(t->c, r, &t->action,
               (struct kube_request){
-                  .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .metadata_only = metadata_only },
+                  .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = metadata_only },
               done);
 }
 
@@ -213,7 +213,7 @@ void apply_ask_job(struct controller *c, struct record *r, const struct action *
     kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, NULL);
     task_send(
         c, r, a,
-        (struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .metadata_only = true },
+        (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = true },
         done);
 }
 
@@ -233,7 +233,7 @@ void apply_delete(struct context *x, const struct action *a, const struct kube_r
     json_auto_t *options = kube_delete_options(a->uid, a->version, a->grace_s);
     kube_path(&path, what, x->r->view.ns, a->name, NULL);
     task_send(x->c, x->r, a,
-              (struct kube_request){ .verb = KUBE_DELETE, .urgency = KUBE_NORMAL, .path = path.data, .body = options },
+              (struct kube_request){ .verb = KUBE_DELETE, .priority = KUBE_NORMAL, .path = path.data, .body = options },
               done);
 }
 

@@ -59,7 +59,7 @@ static void send(struct task *t, struct record *r, enum kube_verb verb, const js
     task_send(
         t->c, r, &t->action,
         (struct kube_request){
-            .verb = verb, .urgency = KUBE_NORMAL, .path = path.data, .body = body, .metadata_only = metadata_only },
+            .verb = verb, .priority = KUBE_NORMAL, .path = path.data, .body = body, .metadata_only = metadata_only },
         done);
     task_last(t->c)->child = t->child;
     task_last(t->c)->completed = t->completed;

@@ -221,10 +221,10 @@ static void adopt(struct task *t, struct record *r, const struct kube_answer *a)
     }
     json_auto_t *patch = build_adoption(&r->view, t->object_uid, t->action.version);
     kube_path(&path, &PODS, r->view.ns, t->name, NULL);
-    task_send(
-        t->c, r, &t->action,
-        (struct kube_request){ .verb = KUBE_STRATEGIC_PATCH, .urgency = KUBE_NORMAL, .path = path.data, .body = patch },
-        on_adopted);
+    task_send(t->c, r, &t->action,
+              (struct kube_request){
+                  .verb = KUBE_STRATEGIC_PATCH, .priority = KUBE_NORMAL, .path = path.data, .body = patch },
+              on_adopted);
 }
 
 static void on_labelled(struct task *t, struct record *r, const struct kube_answer *a)
@@ -265,7 +265,7 @@ void apply_label_pod(struct context *x, const struct action *a)
     kube_path(&path, &PODS, x->r->view.ns, a->name, NULL);
     task_send(
         x->c, x->r, a,
-        (struct kube_request){ .verb = KUBE_MERGE_PATCH, .urgency = KUBE_NORMAL, .path = path.data, .body = patch },
+        (struct kube_request){ .verb = KUBE_MERGE_PATCH, .priority = KUBE_NORMAL, .path = path.data, .body = patch },
         on_labelled);
 }
 
@@ -291,7 +291,7 @@ void apply_ask_pod(struct controller *c, struct record *r, struct pod_info *p)
     };
     AUTO_FINI(buf) path = BUF_INIT;
     kube_path(&path, &PODS, r->view.ns, p->name, NULL);
-    task_send(c, r, &a, (struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data },
+    task_send(c, r, &a, (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data },
               on_pod_asked);
 }
 

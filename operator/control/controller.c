@@ -272,7 +272,7 @@ static bool is_there(struct controller *c, struct record *r)
     kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, NULL);
     task_send(
         c, r, NULL,
-        (struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = path.data, .metadata_only = true },
+        (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = true },
         on_job_asked);
     return false;
 }

@@ -5,7 +5,7 @@
 struct dispatch {
     struct kube_client *client;
     struct fair fair;
-    struct kube_turn turn; /* of whichever job is next */
+    struct kube_ticket turn; /* of whichever job is next */
 };
 
 struct dispatch *dispatch_new(struct kube_client *k)
@@ -18,7 +18,7 @@ struct dispatch *dispatch_new(struct kube_client *k)
 void dispatch_free(struct dispatch *d)
 {
     if (d != NULL)
-        kube_turn_clear(&d->turn);
+        kube_ticket_cancel(&d->turn);
     free(d);
 }
 
@@ -27,7 +27,7 @@ static void on_turn(void *user);
 static void find_next(struct dispatch *d)
 {
     if (d->fair.first != NULL && fair_has_room(&d->fair))
-        kube_turn_wait(d->client, &d->turn, KUBE_NORMAL, on_turn, d);
+        kube_ticket_wait(d->client, &d->turn, KUBE_NORMAL, on_turn, d);
 }
 
 static void on_turn(void *user)

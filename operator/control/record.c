@@ -54,7 +54,7 @@ void record_forget_job(struct record *r)
     record_drop_status(&r->acked);
     record_drop_status(&r->seen);
     dispatch_leave(&r->turn);
-    kube_turn_clear(&r->tell);
+    kube_ticket_cancel(&r->tell);
     free(r->progress.metrics);
     refusal_fini(&r->refused);
     refusal_fini(&r->tensorboard_refused);

@@ -54,7 +54,7 @@ struct record {
     bool unsure, asked;            /* the end of a child went unseen, and so may the job's; the API server was asked */
     bool begun, granted;           /* it may make what it needs: its first turn has come; it is its turn */
     struct dispatch_job turn;      /* to send what its plan asks for */
-    struct kube_turn tell;         /* to write its status */
+    struct kube_ticket tell;       /* to write its status */
     struct controller *controller; /* whose turns these are */
     struct pod_info **pods;
     size_t npods;

@@ -434,7 +434,7 @@ static void watch_namespace(struct controller *c, const char *ns)
     str_fmt(selector, sizeof(selector), "%soperator-name=%s", c->kind->label_prefix, c->kind->controller);
     const struct reflector_spec jobs = { .resource = c->kind->resource, .ns = ns, .name = c->kind->resource.plural };
     const struct reflector_spec pods = {
-        .resource = PODS, .ns = ns, .label_selector = selector, .cut = POD_INFO_PRUNED, .name = "pods"
+        .resource = PODS, .ns = ns, .label_selector = selector, .prune = POD_INFO_PRUNED, .name = "pods"
     };
     const struct reflector_spec services = {
         .resource = SERVICES, .ns = ns, .label_selector = selector, .metadata_only = true, .name = "services"

@@ -179,7 +179,7 @@ static void on_written(struct task *t, struct record *r, const struct kube_answe
         failed(t, r, a);
 }
 
-static void send(struct controller *c, struct record *r, enum kube_urgency urgency)
+static void send(struct controller *c, struct record *r, enum kube_priority priority)
 {
     json_auto_t *patch = job_status_patch(c->kind, r->view.uid, r->version, r->acked, &r->status);
     bool whole = json_at(patch, "metadata.resourceVersion") != NULL;
@@ -191,11 +191,11 @@ static void send(struct controller *c, struct record *r, enum kube_urgency urgen
     kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, "status");
     task_send(c, r, NULL,
               (struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                     .urgency = urgency,
+                                     .priority = priority,
                                      .path = path.data,
                                      .body = patch,
                                      .metadata_only = true,
-                                     .unread = !whole },
+                                     .discard_body = !whole },
               on_written);
     r->writing_counts = job_status_counts_differ(r->acked, &r->status);
     task_last(c)->before = TAKE(r->acked); /* until told otherwise the server has r->status */
@@ -208,7 +208,7 @@ static void on_turn(void *user)
 {
     struct record *r = user;
     if (!r->writing && r->acked != NULL)
-        send(r->controller, r, KUBE_RELAXED);
+        send(r->controller, r, KUBE_LOW);
 }
 
 void writer_write(struct controller *c, struct record *r)
@@ -222,7 +222,7 @@ void writer_write(struct controller *c, struct record *r)
     int64_t progress_pause_ms = MAX(c->settings.progress_ms, (int64_t)c->polled * 1000 / PROGRESS_JOBS_A_SECOND);
     struct writer_step step = writer_decide(r, differs, progress_pause_ms, clock_ms());
     if (step.act != WRITER_IN_TURN)
-        kube_turn_clear(&r->tell);
+        kube_ticket_cancel(&r->tell);
     if (differs == 0)
         record_drop_status(&r->acked);
     else if (step.act == WRITER_LATER)
@@ -231,6 +231,6 @@ void writer_write(struct controller *c, struct record *r)
         send(c, r, KUBE_NORMAL);
     else if (step.act == WRITER_IN_TURN) {
         r->controller = c;
-        kube_turn_wait(c->client, &r->tell, KUBE_RELAXED, on_turn, r);
+        kube_ticket_wait(c->client, &r->tell, KUBE_LOW, on_turn, r);
     }
 }

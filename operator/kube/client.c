@@ -1,4 +1,4 @@
-/* Queues by urgency, a limit of how many run, tries; the deciding is in client_limits.c and client_turn.c. */
+/* Queues by priority, a limit of how many run, tries; the deciding is in client_limits.c and client_queue.c. */
 #include "kube/client_calls.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 #include "kube/kubeconfig_internal.h"
 
 enum {
@@ -37,13 +37,13 @@ static const struct {
 
 /* ---- lists of calls ---- */
 
-static struct list *list_of(struct kube_call *c)
+static struct call_list *list_of(struct kube_call *c)
 {
     struct kube_client *k = c->k;
-    return c->place == WAITING ? &k->waiting[c->urgency] : c->place == RUNNING ? &k->running : &k->paused;
+    return c->state == WAITING ? &k->waiting[c->priority] : c->state == RUNNING ? &k->running : &k->paused;
 }
 
-static void list_add(struct list *l, struct kube_call *c, bool in_front)
+static void list_add(struct call_list *l, struct kube_call *c, bool in_front)
 {
     c->prev = in_front ? NULL : l->last;
     c->next = in_front ? l->first : NULL;
@@ -51,7 +51,7 @@ static void list_add(struct list *l, struct kube_call *c, bool in_front)
     *(c->next != NULL ? &c->next->prev : &l->last) = c;
 }
 
-static void list_remove(struct list *l, struct kube_call *c)
+static void list_remove(struct call_list *l, struct kube_call *c)
 {
     *(c->prev != NULL ? &c->prev->next : &l->first) = c->next;
     *(c->next != NULL ? &c->next->prev : &l->last) = c->prev;
@@ -59,23 +59,23 @@ static void list_remove(struct list *l, struct kube_call *c)
 
 static bool is_limited(const struct kube_call *c)
 {
-    return !c->stream && c->urgency != KUBE_URGENT;
+    return !c->stream && c->priority != KUBE_URGENT;
 }
 
-static void move(struct kube_call *c, enum place to, bool in_front)
+static void move(struct kube_call *c, enum call_state to, bool in_front)
 {
-    if (c->place != OVER)
+    if (c->state != OVER)
         list_remove(list_of(c), c);
-    if (c->place == RUNNING && is_limited(c)) {
+    if (c->state == RUNNING && is_limited(c)) {
         c->k->limited--;
-        c->k->share.running[c->urgency]--;
+        c->k->shares.running[c->priority]--;
     }
-    c->place = to;
+    c->state = to;
     if (to != OVER)
         list_add(list_of(c), c, in_front);
     if (to == RUNNING && is_limited(c)) {
         c->k->limited++;
-        c->k->share.running[c->urgency]++;
+        c->k->shares.running[c->priority]++;
     }
 }
 
@@ -91,7 +91,7 @@ static struct kube_call *call_new(struct kube_client *k)
         c->url = c->body = c->line = (struct buf)BUF_INIT;
     }
     struct buf url = c->url, body = c->body, line = c->line;
-    *c = (struct kube_call){ .k = k, .place = OVER, .url = url, .body = body, .line = line };
+    *c = (struct kube_call){ .k = k, .state = OVER, .url = url, .body = body, .line = line };
     buf_clear(&c->url);
     buf_clear(&c->body);
     buf_clear(&c->line);
@@ -124,7 +124,7 @@ static void take_out(struct kube_call *c)
     move(c, OVER, false);
     timer_clear(c->k->loop, &c->pause);
     if (!c->stream)
-        c->k->pending[c->urgency]--;
+        c->k->pending[c->priority]--;
 }
 
 /* ---- callbacks may do anything ---- */
@@ -192,8 +192,8 @@ static json_t *body_of(const struct kube_call *c, const struct http_answer *a)
 
     if (n == 0 || (text[0] != '{' && text[0] != '['))
         return NULL;
-    if (c->cut != NULL) {
-        json_cut(text, n, c->cut, &shorter);
+    if (c->prune != NULL) {
+        json_prune(text, n, c->prune, &shorter);
         text = shorter.data;
         n = shorter.len;
     }
@@ -211,7 +211,7 @@ static void finish(struct kube_call *c, const struct http_answer *a)
                                   .warnings = a->warnings != NULL ? a->warnings : "",
                                   .retry_after_s = MIN(a->retry_after_s, RETRY_AFTER_MAX_S) };
 
-    if (!c->unread || !kube_ok(&answer))
+    if (!c->discard_body || !kube_ok(&answer))
         answer.body = body = body_of(c, a);
     if (a->status == 0)
         answer.message = a->err->msg;
@@ -269,9 +269,9 @@ static bool tries_again(struct kube_call *c, const struct http_answer *a, int64_
 
 static void mind_the_room(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
 {
-    if (is_limited(c) && window_answer(&k->window, status, k->limited, c->began_ms, now_ms))
+    if (is_limited(c) && concurrency_limit_answer(&k->concurrency, status, k->limited, c->began_ms, now_ms))
         log_debug("API server %s has no room (429): %d requests at once", kubeconfig_server(k->config),
-                  window_size(&k->window));
+                  concurrency_limit_now(&k->concurrency));
 }
 
 static void on_answer(void *user, const struct http_answer *a)
@@ -305,7 +305,7 @@ static void on_answer(void *user, const struct http_answer *a)
 /* false: the stream ends. */
 static bool one_line(struct kube_call *c, const char *line, size_t n)
 {
-    return n == 0 || (c->on_line(c->user, line, n) && c->place != OVER);
+    return n == 0 || (c->on_line(c->user, line, n) && c->state != OVER);
 }
 
 static bool cut_lines(struct kube_call *c, const char *data, size_t n)
@@ -340,7 +340,7 @@ static bool on_piece(void *user, const char *data, size_t n)
     c->busy = true;
     bool go_on = cut_lines(c, data, n);
     c->busy = false;
-    if (c->place == OVER) { /* cancelled meanwhile */
+    if (c->state == OVER) { /* cancelled meanwhile */
         put_back(c);
         go_on = false;
     }
@@ -392,7 +392,7 @@ static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
     c->busy = true;
     int authorized = authorize(k, c, now_ms, &e);
     c->busy = false;
-    if (c->place ==
+    if (c->state ==
         OVER) { /* other certificates, so all that ran has failed: somebody who was told cancelled this one */
         put_back(c);
         return;
@@ -454,7 +454,7 @@ static struct kube_call *enqueue(struct kube_call *c, const char *path, void *us
     c->user = user;
     c->queued_ms = clock_ms();
     if (!c->stream)
-        k->pending[c->urgency]++;
+        k->pending[c->priority]++;
     move(c, WAITING, false);
     client_pump_soon(k);
     return c;
@@ -465,10 +465,10 @@ struct kube_call *kube_send(struct kube_client *k, const struct kube_request *r)
     struct kube_call *c = call_new(k);
 
     c->verb = r->verb;
-    c->urgency = r->urgency;
+    c->priority = r->priority;
     c->metadata_only = r->metadata_only;
-    c->unread = r->unread;
-    c->cut = r->cut;
+    c->discard_body = r->discard_body;
+    c->prune = r->prune;
     c->timeout_ms = r->timeout_ms > 0 ? r->timeout_ms : TIMEOUT_MS;
     c->retry_ms = r->retry_ms != 0 ? r->retry_ms : RETRY_MS;
     c->has_body = r->body != NULL;
@@ -483,7 +483,7 @@ struct kube_call *kube_watch(struct kube_client *k, const struct kube_stream *s)
     struct kube_call *c = call_new(k);
 
     c->verb = KUBE_GET;
-    c->urgency = KUBE_URGENT; /* no limits of rate */
+    c->priority = KUBE_URGENT; /* no limits of rate */
     c->stream = true;
     c->metadata_only = s->metadata_only;
     c->timeout_ms = s->silence_ms;
@@ -494,7 +494,7 @@ struct kube_call *kube_watch(struct kube_client *k, const struct kube_stream *s)
 
 void kube_cancel(struct kube_call *c)
 {
-    if (c == NULL || c->place == OVER)
+    if (c == NULL || c->state == OVER)
         return;
     struct kube_client *k = c->k;
     http_client_cancel(TAKE(c->http));
@@ -510,9 +510,9 @@ size_t kube_call_bytes(const struct kube_call *c)
     return c->body.len;
 }
 
-size_t kube_pending(const struct kube_client *k, enum kube_urgency urgency)
+size_t kube_pending(const struct kube_client *k, enum kube_priority priority)
 {
-    return k->pending[urgency];
+    return k->pending[priority];
 }
 
 /* ---- life ---- */
@@ -524,7 +524,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, c
 
     k->loop = l;
     k->config = config;
-    k->window = window_of(s->at_once > 0 ? s->at_once : AT_ONCE);
+    k->concurrency = concurrency_limit_of(s->at_once > 0 ? s->at_once : AT_ONCE);
     k->http = http_client_new(l, kubeconfig_tls(config), str_starts(server, "https:"),
                               0); /* watches are as many as there are */
     k->tls_version = kubeconfig_tls_version(config);
@@ -541,7 +541,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, c
 
 static struct kube_call *any_call(const struct kube_client *k)
 {
-    for (int u = 0; u < KUBE_URGENCIES; u++)
+    for (int u = 0; u < KUBE_PRIORITIES; u++)
         if (k->waiting[u].first != NULL)
             return k->waiting[u].first;
     return k->running.first != NULL ? k->running.first : k->paused.first;
@@ -553,9 +553,9 @@ static void destroy(struct kube_client *k)
         list_remove(&k->spare, c);
         call_free(c);
     }
-    for (int u = 0; u < KUBE_URGENCIES; u++)
-        while (k->turns[u].first != NULL)
-            kube_turn_clear(k->turns[u].first);
+    for (int u = 0; u < KUBE_PRIORITIES; u++)
+        while (k->tickets[u].first != NULL)
+            kube_ticket_cancel(k->tickets[u].first);
     timer_clear(k->loop, &k->pump);
     client_metrics_free(k->metrics);
     free(k->manager);

@@ -35,17 +35,18 @@ enum kube_verb {
     KUBE_DELETE,          /* body: DeleteOptions, kube_delete_options() */
     KUBE_UPDATE           /* PUT, only for leases: guarded by their resourceVersion */
 };
-enum kube_urgency {
+enum kube_priority {
     KUBE_URGENT, /* leases: without limits */
     KUBE_NORMAL,
-    KUBE_RELAXED,    /* a status that others will follow: one of 32 while many normal ones run, one of 4 after 30 s */
+    KUBE_LOW,        /* a status that others will follow: one of 32 while many normal ones run, one of 4 after 30 s */
     KUBE_BACKGROUND, /* events: one of 64 while others run, one of 16 after 60 s, at most eight at once */
-    KUBE_URGENCIES
+    KUBE_PRIORITIES
 };
 
 struct kube_answer {
-    int status;   /* HTTP; 0: none came, and err says why */
-    json_t *body; /* borrowed; NULL when there was none, it was no JSON, or the request is `unread` and went well */
+    int status; /* HTTP; 0: none came, and err says why */
+    json_t
+        *body; /* borrowed; NULL when there was none, it was no JSON, or the request is `discard_body` and went well */
     const char *reason;    /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
     const char *message;   /* for people: Status.message, or what went wrong */
     const struct err *err; /* when status is 0 */
@@ -59,14 +60,16 @@ static inline bool kube_ok(const struct kube_answer *a)
 
 struct kube_request {
     enum kube_verb verb;
-    enum kube_urgency urgency;
+    enum kube_priority priority;
     const char *path;   /* copied */
     const json_t *body; /* borrowed during the call; NULL: none */
     bool metadata_only; /* the answer as PartialObjectMetadata */
-    bool unread; /* done() looks at the body of failures only: else it is not parsed (a third of a request's cost) */
-    const struct strlist *cut; /* members done() does not look at (codec/json_cut.h), borrowed until then; NULL: none */
-    int64_t timeout_ms;        /* of one try; 0: 30 s */
-    int64_t retry_ms;          /* how long to go on trying; 0: 60 s; -1: one try */
+    bool discard_body; /* done() looks at the body of failures only: else it is not parsed (a third of a request's cost)
+                        */
+    const struct strlist
+        *prune;         /* members done() does not look at (codec/json_prune.h), borrowed until then; NULL: none */
+    int64_t timeout_ms; /* of one try; 0: 30 s */
+    int64_t retry_ms;   /* how long to go on trying; 0: 60 s; -1: one try */
     void (*done)(void *user, const struct kube_answer *a); /* once, unless cancelled; never from within kube_send */
     void *user;
 };
@@ -93,22 +96,22 @@ struct kube_call *kube_send(struct kube_client *k, const struct kube_request *r)
 void kube_cancel(struct kube_call *c);             /* NULL is fine */
 size_t kube_call_bytes(const struct kube_call *c); /* of its body */
 /* Requests sent or waiting, watches not counted. */
-size_t kube_pending(const struct kube_client *k, enum kube_urgency urgency);
+size_t kube_pending(const struct kube_client *k, enum kube_priority priority);
 
 /* A place in the line of those who have something to send. It lives in its owner's structure and is zero before its
- * first use. When a request of that urgency would go out at once, and none waits that was sent before, fn is called,
+ * first use. When a request of that priority would go out at once, and none waits that was sent before, fn is called,
  * once: it makes up its requests and sends them. */
-struct kube_turn {
-    struct kube_turn *prev, *next;
-    struct kube_line *line; /* NULL: it does not wait */
+struct kube_ticket {
+    struct kube_ticket *prev, *next;
+    struct ticket_queue *line; /* NULL: it does not wait */
     int64_t since_ms;
     void (*fn)(void *user);
     void *user;
 };
 /* One that waits keeps its place. */
-void kube_turn_wait(struct kube_client *k, struct kube_turn *t, enum kube_urgency urgency, void (*fn)(void *user),
-                    void *user);
-void kube_turn_clear(struct kube_turn *t);
+void kube_ticket_wait(struct kube_client *k, struct kube_ticket *t, enum kube_priority priority, void (*fn)(void *user),
+                      void *user);
+void kube_ticket_cancel(struct kube_ticket *t);
 /* A normal request would go out at once. */
 bool kube_has_room(const struct kube_client *k);
 

@@ -1,23 +1,23 @@
-/* client_calls - the client and its calls, between client.c and client_turn.c. */
+/* client_calls - the client and its calls, between client.c and client_queue.c. */
 #ifndef TRAINYARD_KUBE_CLIENT_CALLS_H
 #define TRAINYARD_KUBE_CLIENT_CALLS_H
 
 #include "kube/client_internal.h"
 #include "kube/server_time.h"
 
-enum place { WAITING, RUNNING, PAUSED, OVER };
+enum call_state { WAITING, RUNNING, PAUSED, OVER };
 
 struct kube_call {
     struct kube_client *k;
-    struct kube_call *prev, *next; /* in the list of its place, or spare */
-    enum place place;
+    struct kube_call *prev, *next; /* in the list of its state, or spare */
+    enum call_state state;
     enum kube_verb verb;
-    enum kube_urgency urgency;
-    bool stream, metadata_only, unread, has_body;
+    enum kube_priority priority;
+    bool stream, metadata_only, discard_body, has_body;
     bool busy;             /* its on_line is being called, or its token is being asked for */
     bool refused, renewed; /* the last try got 401; the token was asked for anew */
     struct buf url, body, line;
-    const struct strlist *cut;
+    const struct strlist *prune;
     int64_t timeout_ms, retry_ms, queued_ms, first_ms, began_ms;
     int tries;
     struct timer pause;
@@ -27,7 +27,7 @@ struct kube_call {
     void *user;
 };
 
-struct list {
+struct call_list {
     struct kube_call *first, *last;
 };
 
@@ -39,12 +39,12 @@ struct kube_client {
     char *manager, *agent;
     struct buf authorization;
     struct bucket bucket;
-    struct window window;
-    int limited; /* running ones that the window counts */
-    size_t pending[KUBE_URGENCIES], nspare;
-    struct list waiting[KUBE_URGENCIES], running, paused, spare;
-    struct kube_line turns[KUBE_URGENCIES];
-    struct share share;
+    struct concurrency_limit concurrency;
+    int limited; /* running ones that the limit counts */
+    size_t pending[KUBE_PRIORITIES], nspare;
+    struct call_list waiting[KUBE_PRIORITIES], running, paused, spare;
+    struct ticket_queue tickets[KUBE_PRIORITIES];
+    struct priority_shares shares;
     struct server_time time;
     struct timer pump;
     unsigned tls_version;

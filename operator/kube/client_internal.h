@@ -16,32 +16,34 @@ int64_t bucket_take(struct bucket *b, int64_t now_ms);
 /* How many requests may run at once: as many as are wanted until the server has no room for them (429). Then half of
  * what ran, once for all that were sent together; from there one more for each whole round of answers, as TCP does it
  * (RFC 5681). Else the refused would come back together, be refused again and wait longer each time. */
-struct window {
+struct concurrency_limit {
     double size;
     int most;
     int64_t cut_ms; /* when it was last made smaller */
 };
-struct window window_of(int most);
-int window_size(const struct window *w); /* 1 at least */
+struct concurrency_limit concurrency_limit_of(int most);
+int concurrency_limit_now(const struct concurrency_limit *w); /* 1 at least */
 /* running: at the time of the answer, this request counted. true: it was made smaller. */
-bool window_answer(struct window *w, int status, int running, int64_t began_ms, int64_t now_ms);
+bool concurrency_limit_answer(struct concurrency_limit *w, int status, int running, int64_t began_ms, int64_t now_ms);
 
 /* Who goes next while requests of several urgencies wait: the most urgent, but for the share of those that can wait. */
-struct share {
-    int running[KUBE_URGENCIES];
-    int passed[KUBE_URGENCIES]; /* more urgent ones that went while some of this urgency waited, since the last of it */
+struct priority_shares {
+    int running[KUBE_PRIORITIES];
+    int passed[KUBE_PRIORITIES]; /* more urgent ones that went while some of this priority waited, since the last of it
+                                  */
 };
-/* waited_ms: of the first of each urgency, -1: none waits. KUBE_URGENCIES: nobody may go before one that runs has
+/* waited_ms: of the first of each priority, -1: none waits. KUBE_PRIORITIES: nobody may go before one that runs has
  * ended. */
-enum kube_urgency share_next(const struct share *s, const int64_t waited_ms[KUBE_URGENCIES]);
-void share_took(struct share *s, enum kube_urgency u, const int64_t waited_ms[KUBE_URGENCIES]);
+enum kube_priority priority_shares_next(const struct priority_shares *s, const int64_t waited_ms[KUBE_PRIORITIES]);
+void priority_shares_took(struct priority_shares *s, enum kube_priority u, const int64_t waited_ms[KUBE_PRIORITIES]);
 
 /* Turns in their order. */
-struct kube_line {
-    struct kube_turn *first, *last;
+struct ticket_queue {
+    struct kube_ticket *first, *last;
 };
-void line_add(struct kube_line *l, struct kube_turn *t, int64_t now_ms, void (*fn)(void *user), void *user);
-void line_give(struct kube_line *l); /* to the first */
+void ticket_queue_add(struct ticket_queue *l, struct kube_ticket *t, int64_t now_ms, void (*fn)(void *user),
+                      void *user);
+void ticket_queue_serve(struct ticket_queue *l); /* to the first */
 
 /* May the client itself try again after this answer? Not 401: that is about the token. */
 bool retry_wanted(const struct http_answer *a);

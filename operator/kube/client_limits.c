@@ -26,17 +26,17 @@ int64_t bucket_take(struct bucket *b, int64_t now_ms)
     return wait < 1 ? 1 : (int64_t)fmin(wait, 3600.0 * 1000);
 }
 
-struct window window_of(int most)
+struct concurrency_limit concurrency_limit_of(int most)
 {
-    return (struct window){ .size = most, .most = most, .cut_ms = INT64_MIN };
+    return (struct concurrency_limit){ .size = most, .most = most, .cut_ms = INT64_MIN };
 }
 
-int window_size(const struct window *w)
+int concurrency_limit_now(const struct concurrency_limit *w)
 {
     return (int)w->size;
 }
 
-bool window_answer(struct window *w, int status, int running, int64_t began_ms, int64_t now_ms)
+bool concurrency_limit_answer(struct concurrency_limit *w, int status, int running, int64_t began_ms, int64_t now_ms)
 {
     if (status != 429) {
         if (status != 0)

@@ -13,7 +13,7 @@ struct event_recorder {
     char *component, *instance;
     struct event_correlator book;
     struct event_series *first, *last; /* due, in line */
-    struct kube_turn turn;
+    struct kube_ticket turn;
     bool warned;
     struct timer flush;
     void (*flushed)(void *user); /* NULL: nobody waits for the end of a flush */
@@ -33,7 +33,7 @@ static void line_add(struct event_recorder *ev, struct event_series *s)
     s->due_next = NULL;
     *(ev->last != NULL ? &ev->last->due_next : &ev->first) = s;
     ev->last = s;
-    kube_turn_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
+    kube_ticket_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
 }
 
 static void line_remove(struct event_recorder *ev, struct event_series *s)
@@ -86,11 +86,11 @@ static void send(struct event_recorder *ev, struct event_series *s)
     json_auto_t *body = s->created ? event_patch_body(s) : event_create_body(s, ev->component, ev->instance);
     kube_path(&path, &EVENTS, event_namespace(s->subject), s->created ? event_name(s, name) : NULL, NULL);
     s->call = kube_send(ev->client, &(struct kube_request){ .verb = s->created ? KUBE_MERGE_PATCH : KUBE_CREATE,
-                                                            .urgency = KUBE_BACKGROUND,
+                                                            .priority = KUBE_BACKGROUND,
                                                             .path = path.data,
                                                             .body = body,
                                                             .metadata_only = true,
-                                                            .unread = true,
+                                                            .discard_body = true,
                                                             .done = on_sent,
                                                             .user = s });
 }
@@ -103,7 +103,7 @@ static void on_turn(void *user)
     line_remove(ev, s);
     send(ev, s);
     if (ev->first != NULL)
-        kube_turn_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
+        kube_ticket_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
 }
 
 static void on_timer(void *user)
@@ -138,7 +138,7 @@ static void still(struct event_recorder *ev, struct event_subject *t)
             line_remove(ev, s);
     }
     if (ev->first == NULL)
-        kube_turn_clear(&ev->turn);
+        kube_ticket_cancel(&ev->turn);
 }
 
 void event_recorder_free(struct event_recorder *ev)

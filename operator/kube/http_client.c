@@ -13,7 +13,7 @@ enum {
 
 /* ---- lists ---- */
 
-static void list_add(struct list *l, struct http_call *c)
+static void list_add(struct http_call_list *l, struct http_call *c)
 {
     c->next = NULL;
     c->prev = l->last;
@@ -25,7 +25,7 @@ static void list_add(struct list *l, struct http_call *c)
     l->n++;
 }
 
-static void list_remove(struct list *l, struct http_call *c)
+static void list_remove(struct http_call_list *l, struct http_call *c)
 {
     *(c->prev != NULL ? &c->prev->next : &l->first) = c->next;
     *(c->next != NULL ? &c->next->prev : &l->last) = c->prev;

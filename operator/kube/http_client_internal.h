@@ -10,14 +10,14 @@
 
 enum { HTTP_HEADERS_MAX = 8 };
 
-enum state { QUEUED, RUNNING, OVER };
+enum http_call_state { QUEUED, RUNNING, OVER };
 
 struct http_call {
     struct http_client *http;
     CURL *easy;
     struct http_call *prev, *next; /* in the list of its state: queued, running or spare */
     struct http_call *next_fresh;
-    enum state state;
+    enum http_call_state state;
     bool fresh;    /* in the list of those that have data for on_data */
     bool busy;     /* its on_data is being called */
     bool attached; /* curl has it */
@@ -31,7 +31,7 @@ struct http_call {
     char trouble[CURL_ERROR_SIZE];
 };
 
-struct list {
+struct http_call_list {
     struct http_call *first, *last;
     size_t n;
 };
@@ -50,7 +50,7 @@ struct http_client {
     unsigned set_of_connections, tls_version; /* tls_version 0: none was given */
     char *ca, *cert, *key, *server_name;
     int at_once;
-    struct list queued, running, spare;
+    struct http_call_list queued, running, spare;
     struct http_call *fresh;
     int64_t heard_ms; /* when any byte came last */
     int depth;        /* > 0: callbacks are running */

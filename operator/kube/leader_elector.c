@@ -44,7 +44,7 @@ static void send(struct leader_elector *el, enum kube_verb verb, const json_t *b
     el->sent_ms = clock_ms();
     el->call = kube_send(el->client, &(struct kube_request){
                                          .verb = verb,
-                                         .urgency = KUBE_URGENT,
+                                         .priority = KUBE_URGENT,
                                          .path = verb == KUBE_CREATE ? el->all.data : el->path.data,
                                          .body = body,
                                          .timeout_ms = el->settings.renew_s * 500,

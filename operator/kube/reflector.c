@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 
 enum { SAID_NOTHING = -1 };
 
@@ -18,7 +18,7 @@ struct reflector {
     struct loop *loop;
     struct kube_resource resource;
     char *ns, *labels, *fields, *name;
-    struct strlist line_cuts, page_cuts;
+    struct strlist line_prune, page_prune;
     bool metadata_only;
     struct reflector_user user;
 
@@ -279,10 +279,10 @@ static void list(void *user)
         kube_query(&path, "continue", r->next);
     select_objects(r, &path);
     r->call = kube_send(r->client, &(struct kube_request){ .verb = KUBE_GET,
-                                                           .urgency = KUBE_NORMAL,
+                                                           .priority = KUBE_NORMAL,
                                                            .path = path.data,
                                                            .metadata_only = r->metadata_only,
-                                                           .cut = &r->page_cuts,
+                                                           .prune = &r->page_prune,
                                                            .retry_ms = 10 * 1000,
                                                            .done = on_page,
                                                            .user = r });
@@ -328,7 +328,7 @@ static bool on_line(void *user, const char *line, size_t n)
 
     if (r->freed || r->end.in_stream)
         return false;
-    json_cut(line, n, &r->line_cuts, &shorter);
+    json_prune(line, n, &r->line_prune, &shorter);
     if (watch_parse(shorter.data, shorter.len, &w, &e) < 0)
         return give_up(r, 0, e.msg);
     if (w.type == WATCH_ERROR)
@@ -390,12 +390,12 @@ static char *copy(const char *s)
     return s != NULL ? xstrdup(s) : NULL;
 }
 
-static void add_cut(struct reflector *r, const char *path)
+static void add_pruned(struct reflector *r, const char *path)
 {
     auto_free char *of_line = xasprintf("object.%s", path), *of_page = xasprintf("items.*.%s", path);
 
-    strlist_add(&r->line_cuts, of_line);
-    strlist_add(&r->page_cuts, of_page);
+    strlist_add(&r->line_prune, of_line);
+    strlist_add(&r->page_prune, of_page);
 }
 
 struct reflector *reflector_new(struct kube_client *k, const struct reflector_spec *spec,
@@ -411,9 +411,9 @@ struct reflector *reflector_new(struct kube_client *k, const struct reflector_sp
     r->fields = copy(spec->field_selector);
     r->name = xstrdup(spec->name);
     r->metadata_only = spec->metadata_only;
-    add_cut(r, "metadata.managedFields");
-    for (size_t i = 0; spec->cut != NULL && spec->cut[i] != NULL; i++)
-        add_cut(r, spec->cut[i]);
+    add_pruned(r, "metadata.managedFields");
+    for (size_t i = 0; spec->prune != NULL && spec->prune[i] != NULL; i++)
+        add_pruned(r, spec->prune[i]);
     r->user = *user;
     r->said = SAID_NOTHING;
     r->seed = hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid() ^ (uintptr_t)r);
@@ -426,8 +426,8 @@ static void destroy(struct reflector *r)
     timer_clear(r->loop, &r->timer);
     kube_cancel(TAKE(r->call));
     stale_clear(r);
-    strlist_fini(&r->line_cuts);
-    strlist_fini(&r->page_cuts);
+    strlist_fini(&r->line_prune);
+    strlist_fini(&r->page_prune);
     char *const owned[] = { r->ns, r->labels, r->fields, r->name, r->version, r->next, r->trouble };
     for (size_t i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);

@@ -32,8 +32,8 @@ struct reflector_spec {
     struct kube_resource resource;
     const char *ns;                              /* NULL: all namespaces */
     const char *label_selector, *field_selector; /* NULL: all */
-    const char *const *cut; /* NULL: none. NULL-ended, at most 15: members on_object() and on_gone() do not look at,
-                             * as "spec.volumes": they are not parsed. metadata.managedFields never comes */
+    const char *const *prune; /* NULL: none. NULL-ended, at most 15: members on_object() and on_gone() do not look at,
+                               * as "spec.volumes": they are not parsed. metadata.managedFields never comes */
     bool metadata_only;
     const char *name; /* in logs and metrics: "pods" */
 };

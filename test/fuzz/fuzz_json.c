@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "codec/json.h"
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,7 +28,7 @@ static void cut(const char *text, size_t n)
     json_auto_t *v = NULL, *is = NULL;
 
     strlist_split(&paths, "a b.c b.a.c *.a items.*.metadata.managedFields items.*.spec", ' ');
-    json_cut(text, n, &paths, &out);
+    json_prune(text, n, &paths, &out);
     if (out.len > n)
         abort();
     if (json_parse(text, n, "fuzz", &v, NULL) < 0 || memchr(text, '\\', n) != NULL)

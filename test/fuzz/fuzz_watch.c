@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 #include "kube/reflector_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,7 +22,7 @@ static void line(const char *line, size_t len)
     struct err e;
 
     strlist_split(&paths, "object.metadata.managedFields object.spec.volumes", ' ');
-    json_cut(line, len, &paths, &shorter);
+    json_prune(line, len, &paths, &shorter);
     const char *text = shorter.data;
     size_t n = shorter.len;
     must(n <= len);

@@ -156,7 +156,7 @@ static void many_creates(struct kube_client *k, int n)
                                              .path = path.data,
                                              .body = body,
                                              .metadata_only = true,
-                                             .urgency = KUBE_NORMAL,
+                                             .priority = KUBE_NORMAL,
                                              .done = many_done,
                                              .user = &m });
     }

@@ -91,7 +91,7 @@ static void apply_one(struct burst *b, int64_t i)
     json_auto_t *job = manifest(b, name);
     kube_path(&path, &b->kind->resource, b->flags.ns, NULL, NULL);
     kube_send(b->client, &(struct kube_request){ .verb = KUBE_CREATE,
-                                                 .urgency = KUBE_NORMAL,
+                                                 .priority = KUBE_NORMAL,
                                                  .path = path.data,
                                                  .body = job,
                                                  .done = on_applied,
@@ -119,7 +119,7 @@ static void make(struct burst *b, const struct kube_resource *r, json_t *object)
     json_auto_t *owned = object;
     kube_path(&path, r, b->flags.ns, NULL, NULL);
     kube_send(b->client, &(struct kube_request){ .verb = KUBE_CREATE,
-                                                 .urgency = KUBE_NORMAL,
+                                                 .priority = KUBE_NORMAL,
                                                  .path = path.data,
                                                  .body = owned,
                                                  .done = on_made,
@@ -388,7 +388,7 @@ static void run_finish(struct burst *b, json_t *out)
         str_fmt(name, sizeof(name), "%s-%lld-chief-0", b->flags.prefix, (long long)i);
         kube_path(&path, &PODS_R, b->flags.ns, name, NULL);
         kube_send(b->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                                     .urgency = KUBE_NORMAL,
+                                                     .priority = KUBE_NORMAL,
                                                      .path = path.data,
                                                      .body = patch,
                                                      .metadata_only = true,

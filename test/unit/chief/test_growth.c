@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "codec/base64.h"
 #include "codec/crc32c.h"
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 #include "codec/pb.h"
 #include "codec/yaml.h"
 #include "data/arrays.h"
@@ -119,7 +119,7 @@ static void cut_json(const char *text, size_t len)
     AUTO_FINI(strlist) paths = { 0 };
     AUTO_FINI(buf) out = BUF_INIT;
     strlist_split(&paths, "items.*.metadata.managedFields items.*.spec", ' ');
-    json_cut(text, len, &paths, &out);
+    json_prune(text, len, &paths, &out);
     ck_assert_uint_lt(out.len, len);
 }
 

@@ -3,7 +3,7 @@
 #include "operator/api_case.h"
 
 #include "api/pod_info.h"
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 
 #define WHOLE     API_CASES "pod/running_ready/pod.json"
 #define TALKATIVE API_CASES "pod/failed_exit_code/pod.json"
@@ -53,7 +53,7 @@ static json_t *cut_pod(const json_t *pod)
     for (const char *const *p = POD_INFO_PRUNED; *p != NULL; p++)
         strlist_add(&paths, *p);
     json_emit(pod, &text);
-    json_cut(text.data, text.len, &paths, &shorter);
+    json_prune(text.data, text.len, &paths, &shorter);
     ck_ok_e(json_parse(shorter.data, shorter.len, "pod", &v, &e));
     return v;
 }

@@ -403,7 +403,7 @@ START_TEST(a_job_begins_when_there_is_room)
     for (size_t i = 0; i < COUNT_OF(slow); i++)
         slow[i] = kube_send(
             w.client,
-            &(struct kube_request){ .verb = KUBE_GET, .urgency = KUBE_NORMAL, .path = "/slow" }); /* cancelled below */
+            &(struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = "/slow" }); /* cancelled below */
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     fake_until(w.loop, is_waiting, &w);
     ck_assert_ptr_null(w.controller->tasks);

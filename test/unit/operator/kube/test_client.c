@@ -70,24 +70,25 @@ END_TEST
 
 START_TEST(a_window_halves_when_refused_and_grows_by_rounds)
 {
-    struct window w = window_of(64);
+    struct concurrency_limit w = concurrency_limit_of(64);
 
-    ck_assert(!window_answer(&w, 201, 1, 0, 1));
-    ck_assert_int_eq(window_size(&w), 64);
-    ck_assert(window_answer(&w, 429, 48, 5, 10)); /* of those that ran, not of those that might have */
-    ck_assert_int_eq(window_size(&w), 24);
-    ck_assert(!window_answer(&w, 429, 47, 10, 11)); /* sent with the first */
-    ck_assert_int_eq(window_size(&w), 24);
+    ck_assert(!concurrency_limit_answer(&w, 201, 1, 0, 1));
+    ck_assert_int_eq(concurrency_limit_now(&w), 64);
+    ck_assert(concurrency_limit_answer(&w, 429, 48, 5, 10)); /* of those that ran, not of those that might have */
+    ck_assert_int_eq(concurrency_limit_now(&w), 24);
+    ck_assert(!concurrency_limit_answer(&w, 429, 47, 10, 11)); /* sent with the first */
+    ck_assert_int_eq(concurrency_limit_now(&w), 24);
     for (int i = 0; i < 25; i++)
-        ck_assert(!window_answer(&w, i % 2 == 0 ? 200 : 409, 24, 11, 12)); /* a conflict was let in as well */
-    ck_assert_int_eq(window_size(&w), 25);
-    ck_assert(!window_answer(&w, 0, 24, 11, 12)); /* no answer says nothing */
+        ck_assert(
+            !concurrency_limit_answer(&w, i % 2 == 0 ? 200 : 409, 24, 11, 12)); /* a conflict was let in as well */
+    ck_assert_int_eq(concurrency_limit_now(&w), 25);
+    ck_assert(!concurrency_limit_answer(&w, 0, 24, 11, 12)); /* no answer says nothing */
     for (int64_t now = 20; now < 40; now += 2)
-        ck_assert(window_answer(&w, 429, 60, now, now + 1));
-    ck_assert_int_eq(window_size(&w), 1);
+        ck_assert(concurrency_limit_answer(&w, 429, 60, now, now + 1));
+    ck_assert_int_eq(concurrency_limit_now(&w), 1);
     for (int i = 0; i < 10000; i++)
-        window_answer(&w, 200, 1, 50, 51);
-    ck_assert_int_eq(window_size(&w), 64);
+        concurrency_limit_answer(&w, 200, 1, 50, 51);
+    ck_assert_int_eq(concurrency_limit_now(&w), 64);
 }
 END_TEST
 
@@ -354,7 +355,7 @@ START_TEST(passing_trouble_is_overcome)
     send(&w, &g,
          (struct kube_request){
              .verb = KUBE_CREATE, .path = "/x", .body = body, .timeout_ms = trouble->silent ? 1000 : 0 });
-    ck_assert_uint_eq(kube_pending(w.k, KUBE_URGENT), 1); /* the zero urgency */
+    ck_assert_uint_eq(kube_pending(w.k, KUBE_URGENT), 1); /* the zero priority */
     fake_until(w.l, is_done, &g);
     ck_assert_int_eq(g.status, 201);
     ck_assert_str_eq(g.name, "it");
@@ -437,8 +438,8 @@ static bool is_idle(void *user)
 {
     const struct world *w = user;
     size_t n = 0;
-    for (int u = 0; u < KUBE_URGENCIES; u++)
-        n += kube_pending(w->k, (enum kube_urgency)u);
+    for (int u = 0; u < KUBE_PRIORITIES; u++)
+        n += kube_pending(w->k, (enum kube_priority)u);
     return n == 0;
 }
 
@@ -446,8 +447,8 @@ START_TEST(urgent_goes_first_and_background_last)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .at_once = 1 });
     struct got g[6] = { { .done = 0 } };
-    static const enum kube_urgency URGENCY[] = { KUBE_BACKGROUND, KUBE_NORMAL, KUBE_BACKGROUND,
-                                                 KUBE_NORMAL,     KUBE_URGENT, KUBE_NORMAL };
+    static const enum kube_priority URGENCY[] = { KUBE_BACKGROUND, KUBE_NORMAL, KUBE_BACKGROUND,
+                                                  KUBE_NORMAL,     KUBE_URGENT, KUBE_NORMAL };
     static const char *const WANT[] = { "/4", "/1", "/3", "/5", "/0", "/2" };
 
     fake_api_on(w.api, "*", "/1",
@@ -456,7 +457,7 @@ START_TEST(urgent_goes_first_and_background_last)
     for (int i = 0; i < 6; i++) {
         char path[8];
         str_fmt(path, sizeof(path), "/%d", i);
-        send(&w, &g[i], (struct kube_request){ .path = path, .urgency = URGENCY[i] });
+        send(&w, &g[i], (struct kube_request){ .path = path, .priority = URGENCY[i] });
     }
     ck_assert_uint_eq(kube_pending(w.k, KUBE_NORMAL), 3);
     fake_until(w.l, is_idle, &w);
@@ -485,7 +486,7 @@ START_TEST(what_is_tried_again_keeps_its_place)
     fake_api_on(w.api, "*", "/b", &(struct fake_answer){ .body = "{}", .delay_ms = 600 });
     for (int i = 0; i < 3; i++)
         send(&w, &g[i],
-             (struct kube_request){ .path = (const char *[]){ "/a", "/b", "/c" }[i], .urgency = KUBE_NORMAL });
+             (struct kube_request){ .path = (const char *[]){ "/a", "/b", "/c" }[i], .priority = KUBE_NORMAL });
     fake_until(w.l, is_idle, &w);
     for (size_t i = 0; i < COUNT_OF(WANT); i++) {
         struct fake_request r;
@@ -503,7 +504,7 @@ START_TEST(the_refused_do_not_all_come_back_together)
     fake_api_on(w.api, "*", "*", &(struct fake_answer){ .status = 429, .delay_ms = 300, .times = 8 });
     fake_api_on(w.api, "*", "*", &(struct fake_answer){ .silent = true });
     for (size_t i = 0; i < COUNT_OF(g); i++)
-        send(&w, &g[i], (struct kube_request){ .path = "/x", .urgency = KUBE_NORMAL });
+        send(&w, &g[i], (struct kube_request){ .path = "/x", .priority = KUBE_NORMAL });
     fake_api_wait(w.api, w.l, "*", "*", 12);
     for (int64_t end = clock_ms() + 500; clock_ms() < end;) { /* all pauses are over */
         struct err e = { .code = ERR_NONE };
@@ -523,8 +524,8 @@ START_TEST(the_rate_is_kept_by_all_but_leases)
 
     fake_api_on(w.api, "*", "*", &(struct fake_answer){ .body = "{}" });
     for (int i = 0; i < 8; i++)
-        send(&w, &g[i], (struct kube_request){ .path = "/x", .urgency = KUBE_NORMAL });
-    send(&w, &lease, (struct kube_request){ .path = "/lease", .urgency = KUBE_URGENT });
+        send(&w, &g[i], (struct kube_request){ .path = "/x", .priority = KUBE_NORMAL });
+    send(&w, &lease, (struct kube_request){ .path = "/lease", .priority = KUBE_URGENT });
     fake_until(w.l, is_done, &lease);
     ck_assert_uint_le(fake_api_count(w.api, "*", "/x"), 7);
     fake_until(w.l, is_idle, &w);
@@ -762,7 +763,7 @@ START_TEST(watches_take_no_request_its_place)
         follow(&w, &watches[i]);
     }
     fake_api_wait(w.api, w.l, "GET", "/w", WATCHES);
-    send(&w, &g, (struct kube_request){ .path = "/x", .urgency = KUBE_URGENT });
+    send(&w, &g, (struct kube_request){ .path = "/x", .priority = KUBE_URGENT });
     fake_until(w.l, is_done, &g);
     ck_assert_int_eq(g.status, 200);
     for (int i = 0; i < WATCHES; i++)

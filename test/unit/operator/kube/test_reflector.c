@@ -333,7 +333,7 @@ START_TEST(what_nobody_looks_at_does_not_come)
     AUTO_FINI(buf) kept = BUF_INIT;
     static const char *const UNREAD[] = { "spec.volumes", NULL };
     const struct reflector_spec pods = {
-        .resource = { "", "v1", "pods", "Pod" }, .ns = "default", .cut = UNREAD, .name = "pods"
+        .resource = { "", "v1", "pods", "Pod" }, .ns = "default", .prune = UNREAD, .name = "pods"
     };
     START();
     fake_api_on(w.api, "GET", "*limit=100", &(struct fake_answer){ .body = LIST_OF("7", "", LARGE("3")) });

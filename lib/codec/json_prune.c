@@ -1,4 +1,4 @@
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ struct cutter {
 
 /* What is left of the paths that lead into a value. */
 struct ways {
-    const char *rest[JSON_CUTS_MAX];
+    const char *rest[JSON_PRUNE_MAX];
     size_t n;
 };
 
@@ -180,14 +180,14 @@ static bool cut_value(struct cutter *c, const struct ways *w)
     return skip_value(c);
 }
 
-void json_cut(const char *text, size_t n, const struct strlist *paths, struct buf *out)
+void json_prune(const char *text, size_t n, const struct strlist *paths, struct buf *out)
 {
     struct cutter c = { .p = text, .end = text + n, .from = text, .out = out };
     struct ways w = { .n = 0 };
     size_t before = out->len;
 
     buf_reserve(out, n);
-    for (size_t i = 0; i < paths->n && i < JSON_CUTS_MAX; i++)
+    for (size_t i = 0; i < paths->n && i < JSON_PRUNE_MAX; i++)
         w.rest[w.n++] = paths->items[i];
     skip_space(&c);
     if (cut_value(&c, &w)) {

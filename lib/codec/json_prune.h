@@ -1,21 +1,21 @@
-/* json_cut - leaves members out of a JSON text before it is parsed, for those who look at a few fields of large
+/* json_prune - leaves members out of a JSON text before it is parsed, for those who look at a few fields of large
  * objects.
  *
  * A pod as the API server sends it is 5 kB, more than half of them managedFields and a spec its reader wrote itself. To
  * look over a byte costs 1/20 of parsing it.
  */
-#ifndef TRAINYARD_CODEC_JSON_CUT_H
-#define TRAINYARD_CODEC_JSON_CUT_H
+#ifndef TRAINYARD_CODEC_JSON_PRUNE_H
+#define TRAINYARD_CODEC_JSON_PRUNE_H
 
 #include "base/buf.h"
 #include "base/str.h"
 
-enum { JSON_CUTS_MAX = 16 };
+enum { JSON_PRUNE_MAX = 16 };
 
-/* Appends text to out without the members that `paths` (at most JSON_CUTS_MAX) name: names joined by dots, "*" for
+/* Appends text to out without the members that `paths` (at most JSON_PRUNE_MAX) name: names joined by dots, "*" for
  * every element of a list, as in "items.*.metadata.managedFields"; names with dots or escapes are never found. What is
  * kept is not changed, what is cut is not judged. A text that is no JSON on the way there is appended whole: the parser
  * will say what is wrong with it. */
-void json_cut(const char *text, size_t n, const struct strlist *paths, struct buf *out);
+void json_prune(const char *text, size_t n, const struct strlist *paths, struct buf *out);
 
 #endif

@@ -14,15 +14,15 @@
         -1, -1, -1, -1                                                                                                 \
     }
 
-/* Of n that go, how many are of each urgency, all of them always waiting for so long. */
-static void serve(int n, const int64_t waited_ms[KUBE_URGENCIES], int ret[KUBE_URGENCIES])
+/* Of n that go, how many are of each priority, all of them always waiting for so long. */
+static void serve(int n, const int64_t waited_ms[KUBE_PRIORITIES], int ret[KUBE_PRIORITIES])
 {
-    struct share s = { .running = { 0 } };
-    memset(ret, 0, KUBE_URGENCIES * sizeof(*ret));
+    struct priority_shares s = { .running = { 0 } };
+    memset(ret, 0, KUBE_PRIORITIES * sizeof(*ret));
     for (int i = 0; i < n; i++) {
-        enum kube_urgency u = share_next(&s, waited_ms);
-        ck_assert_int_lt(u, KUBE_URGENCIES);
-        share_took(&s, u, waited_ms);
+        enum kube_priority u = priority_shares_next(&s, waited_ms);
+        ck_assert_int_lt(u, KUBE_PRIORITIES);
+        priority_shares_took(&s, u, waited_ms);
         ret[u]++;
     }
 }
@@ -30,16 +30,16 @@ static void serve(int n, const int64_t waited_ms[KUBE_URGENCIES], int ret[KUBE_U
 START_TEST(nobody_waits)
 {
     const int64_t none[] = NOBODY;
-    struct share s = { .running = { 0 } };
-    ck_assert_int_eq(share_next(&s, none), KUBE_URGENCIES);
+    struct priority_shares s = { .running = { 0 } };
+    ck_assert_int_eq(priority_shares_next(&s, none), KUBE_PRIORITIES);
 }
 END_TEST
 
 START_TEST(those_that_can_wait_have_their_share)
 {
     static const struct {
-        int64_t waited_ms[KUBE_URGENCIES];
-        int want[KUBE_URGENCIES]; /* of 6,400 */
+        int64_t waited_ms[KUBE_PRIORITIES];
+        int want[KUBE_PRIORITIES]; /* of 6,400 */
     } CASES[] = {
         { { -1, 5, -1, -1 }, { 0, 6400, 0, 0 } },           { { -1, -1, 5, -1 }, { 0, 0, 6400, 0 } },
         { { -1, -1, -1, 5 }, { 0, 0, 0, 6400 } },           { { -1, 5, 5, -1 }, { 0, 6200, 200, 0 } },
@@ -48,10 +48,10 @@ START_TEST(those_that_can_wait_have_their_share)
         { { -1, 5, -1, 60000 }, { 0, 6000, 0, 400 } },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        int got[KUBE_URGENCIES];
+        int got[KUBE_PRIORITIES];
         serve(6400, CASES[i].waited_ms, got);
-        for (int u = 0; u < KUBE_URGENCIES; u++)
-            ck_assert_msg(abs(got[u] - CASES[i].want[u]) <= 10, "case %zu: urgency %d went %d times", i, u, got[u]);
+        for (int u = 0; u < KUBE_PRIORITIES; u++)
+            ck_assert_msg(abs(got[u] - CASES[i].want[u]) <= 10, "case %zu: priority %d went %d times", i, u, got[u]);
     }
 }
 END_TEST
@@ -60,7 +60,7 @@ END_TEST
 START_TEST(those_that_can_wait_do_so_while_others_run)
 {
     static const struct {
-        int running[KUBE_URGENCIES];
+        int running[KUBE_PRIORITIES];
         bool relaxed, background; /* may go */
     } CASES[] = {
         { { 0, 0, 0, 0 }, true, true },   { { 3, 0, 0, 0 }, true, true }, /* leases */
@@ -70,14 +70,15 @@ START_TEST(those_that_can_wait_do_so_while_others_run)
     };
     const int64_t relaxed[] = { -1, -1, 5, -1 }, background[] = { -1, -1, -1, 5 };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        struct share s = { .running = { 0 } };
+        struct priority_shares s = { .running = { 0 } };
         memcpy(s.running, CASES[i].running, sizeof(s.running));
-        ck_assert_msg(share_next(&s, relaxed) == (CASES[i].relaxed ? KUBE_RELAXED : KUBE_URGENCIES), "case %zu", i);
-        ck_assert_msg(share_next(&s, background) == (CASES[i].background ? KUBE_BACKGROUND : KUBE_URGENCIES),
+        ck_assert_msg(priority_shares_next(&s, relaxed) == (CASES[i].relaxed ? KUBE_LOW : KUBE_PRIORITIES), "case %zu",
+                      i);
+        ck_assert_msg(priority_shares_next(&s, background) == (CASES[i].background ? KUBE_BACKGROUND : KUBE_PRIORITIES),
                       "case %zu", i);
-        s.passed[KUBE_RELAXED] = s.passed[KUBE_BACKGROUND] = 63; /* their share is due */
-        ck_assert_int_eq(share_next(&s, relaxed), KUBE_RELAXED);
-        ck_assert_int_eq(share_next(&s, background), KUBE_BACKGROUND);
+        s.passed[KUBE_LOW] = s.passed[KUBE_BACKGROUND] = 63; /* their share is due */
+        ck_assert_int_eq(priority_shares_next(&s, relaxed), KUBE_LOW);
+        ck_assert_int_eq(priority_shares_next(&s, background), KUBE_BACKGROUND);
     }
 }
 END_TEST
@@ -86,14 +87,14 @@ END_TEST
 START_TEST(a_share_begins_with_waiting)
 {
     const int64_t alone[] = { -1, 5, -1, -1 }, both[] = { -1, 5, 0, -1 };
-    struct share s = { .running = { 0 } };
+    struct priority_shares s = { .running = { 0 } };
     for (int i = 0; i < 100; i++)
-        share_took(&s, KUBE_NORMAL, alone);
+        priority_shares_took(&s, KUBE_NORMAL, alone);
     for (int i = 0; i < 31; i++) {
-        ck_assert_int_eq(share_next(&s, both), KUBE_NORMAL);
-        share_took(&s, KUBE_NORMAL, both);
+        ck_assert_int_eq(priority_shares_next(&s, both), KUBE_NORMAL);
+        priority_shares_took(&s, KUBE_NORMAL, both);
     }
-    ck_assert_int_eq(share_next(&s, both), KUBE_RELAXED);
+    ck_assert_int_eq(priority_shares_next(&s, both), KUBE_LOW);
 }
 END_TEST
 
@@ -132,16 +133,17 @@ static void on_done(void *user, const struct kube_answer *a)
     w->done++;
 }
 
-static void send(struct world *w, const char *path, enum kube_urgency u)
+static void send(struct world *w, const char *path, enum kube_priority u)
 {
-    kube_send(w->k, &(struct kube_request){ .verb = KUBE_GET, .urgency = u, .path = path, .done = on_done, .user = w });
+    kube_send(w->k,
+              &(struct kube_request){ .verb = KUBE_GET, .priority = u, .path = path, .done = on_done, .user = w });
 }
 
 struct waiting {
-    struct kube_turn turn;
+    struct kube_ticket turn;
     struct world *w;
     const char *path; /* NULL: it has nothing to say when its turn comes */
-    enum kube_urgency urgency;
+    enum kube_priority priority;
     int given, done_then;
 };
 
@@ -151,13 +153,13 @@ static void on_turn(void *user)
     t->given++;
     t->done_then = t->w->done;
     if (t->path != NULL)
-        send(t->w, t->path, t->urgency);
+        send(t->w, t->path, t->priority);
 }
 
-static void line_up(struct waiting *t, struct world *w, const char *path, enum kube_urgency u)
+static void line_up(struct waiting *t, struct world *w, const char *path, enum kube_priority u)
 {
-    *t = (struct waiting){ .w = w, .path = path, .urgency = u };
-    kube_turn_wait(w->k, &t->turn, u, on_turn, t);
+    *t = (struct waiting){ .w = w, .path = path, .priority = u };
+    kube_ticket_wait(w->k, &t->turn, u, on_turn, t);
 }
 
 static void assert_order(struct world *w, const char *const *want, size_t n)
@@ -178,11 +180,11 @@ START_TEST(a_turn_comes_when_its_request_can_go)
     struct waiting t[5];
     send(&w, "/0", KUBE_NORMAL);
     line_up(&t[0], &w, "/d", KUBE_BACKGROUND);
-    line_up(&t[1], &w, "/c", KUBE_RELAXED);
+    line_up(&t[1], &w, "/c", KUBE_LOW);
     line_up(&t[2], &w, "/a", KUBE_NORMAL);
     line_up(&t[3], &w, NULL, KUBE_NORMAL);
     line_up(&t[4], &w, "/b", KUBE_NORMAL);
-    kube_turn_wait(w.k, &t[2].turn, KUBE_NORMAL, on_turn, &t[2]); /* keeps its place */
+    kube_ticket_wait(w.k, &t[2].turn, KUBE_NORMAL, on_turn, &t[2]); /* keeps its place */
     send(&w, "/1", KUBE_NORMAL);
     assert_order(&w, WANT, COUNT_OF(WANT));
     ck_assert_int_eq(t[2].done_then, 2);
@@ -201,11 +203,11 @@ START_TEST(a_turn_may_be_given_up_or_become_more_urgent)
     struct waiting t[3];
     send(&w, "/0", KUBE_NORMAL);
     line_up(&t[0], &w, "/a", KUBE_NORMAL);
-    line_up(&t[1], &w, "/b", KUBE_RELAXED);
+    line_up(&t[1], &w, "/b", KUBE_LOW);
     line_up(&t[2], &w, "/c", KUBE_BACKGROUND);
-    t[2].urgency = KUBE_NORMAL;
-    kube_turn_wait(w.k, &t[2].turn, KUBE_NORMAL, on_turn, &t[2]);
-    kube_turn_clear(&t[0].turn);
+    t[2].priority = KUBE_NORMAL;
+    kube_ticket_wait(w.k, &t[2].turn, KUBE_NORMAL, on_turn, &t[2]);
+    kube_ticket_cancel(&t[0].turn);
     assert_order(&w, WANT, COUNT_OF(WANT));
     ck_assert_int_eq(t[0].given, 0);
 }
@@ -219,7 +221,7 @@ static void on_turn_again(void *user)
     }
     on_turn(t);
     if (t->given < 5)
-        kube_turn_wait(t->w->k, &t->turn, t->urgency, on_turn_again, t);
+        kube_ticket_wait(t->w->k, &t->turn, t->priority, on_turn_again, t);
 }
 
 /* It waits from a later moment than the client's look at the clock. */
@@ -227,10 +229,10 @@ START_TEST(a_turn_taken_while_turns_are_given_is_given_too)
 {
     static const char *const WANT[] = { "/a", "/a", "/a", "/a", "/a" };
     AUTO_FINI(world) w = world(32);
-    struct waiting t = { .w = &w, .path = "/a", .urgency = KUBE_BACKGROUND };
+    struct waiting t = { .w = &w, .path = "/a", .priority = KUBE_BACKGROUND };
     fake_api_on(w.api, "*", "/a",
                 &(struct fake_answer){ .silent = true }); /* else an answer makes the client look again */
-    kube_turn_wait(w.k, &t.turn, KUBE_BACKGROUND, on_turn_again, &t);
+    kube_ticket_wait(w.k, &t.turn, KUBE_BACKGROUND, on_turn_again, &t);
     assert_order(&w, WANT, COUNT_OF(WANT));
     ck_assert_int_eq(t.given, 5);
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "codec/json_cut.h"
+#include "codec/json_prune.h"
 
 static const struct {
     const char *paths, *text, *want;
@@ -40,7 +40,7 @@ START_TEST(members_are_left_out)
 
     strlist_split(&paths, CASES[_i].paths, ' ');
     buf_str(&out, "before ");
-    json_cut(CASES[_i].text, strlen(CASES[_i].text), &paths, &out);
+    json_prune(CASES[_i].text, strlen(CASES[_i].text), &paths, &out);
     ck_assert_str_eq(out.data + strlen("before "), CASES[_i].want);
 }
 END_TEST
@@ -56,7 +56,7 @@ START_TEST(nothing_behind_the_text_is_read)
     for (size_t n = 0; n <= sizeof(TEXT) - 1; n++) {
         auto_free char *exact = xmemdup(TEXT, MAX(n, 1)); /* AddressSanitizer watches its end */
         buf_clear(&out);
-        json_cut(exact, n, &paths, &out);
+        json_prune(exact, n, &paths, &out);
         if (n == 7)
             ck_assert_str_eq(out.data, "{}");
         else if (n < 7)
@@ -67,8 +67,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("json_cut");
-    TCase *c = tcase_create("json_cut");
+    Suite *s = suite_create("json_prune");
+    TCase *c = tcase_create("json_prune");
     tcase_add_loop_test(c, members_are_left_out, 0, (int)COUNT_OF(CASES));
     tcase_add_test(c, nothing_behind_the_text_is_read);
     suite_add_tcase(s, c);
