@@ -99,7 +99,7 @@ void console_line(struct console *c, size_t i, const char *name, const char *tex
     put_line(c, line.data, line.len);
 }
 
-void console_say(struct console *c, enum log_level level, const char *text)
+void console_log(struct console *c, enum log_level level, const char *text)
 {
     if (!c->terminal) {
         log_msg(level, "%s", text);

@@ -25,7 +25,7 @@ DEFINE_AUTO_FINI(console, console_fini);
 /* A line of replica i (its colour), written as "[name] text". */
 void console_line(struct console *c, size_t i, const char *name, const char *text);
 /* A line of our own. */
-void console_say(struct console *c, enum log_level level, const char *text);
+void console_log(struct console *c, enum log_level level, const char *text);
 /* Shows this bar from now on; "" takes it away. No-op when not on a terminal. */
 void console_bar(struct console *c, const char *text);
 /* Leaves the bar standing as a line of its own. */

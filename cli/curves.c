@@ -19,19 +19,19 @@ void series_set_fini(struct series_set *s)
     *s = (struct series_set)SERIES_SET_INIT;
 }
 
-static struct series *find(struct series_set *s, const char *run, const char *tag)
+static struct scalar_series *find(struct series_set *s, const char *run, const char *tag)
 {
     for (size_t i = 0; i < s->n; i++)
         if (str_eq(s->items[i].tag, tag) && str_eq(s->items[i].run, run))
             return &s->items[i];
     if (s->n == s->cap)
         s->items = xrealloc(s->items, (s->cap = s->cap * 2 + 8) * sizeof(*s->items));
-    s->items[s->n] = (struct series){ .run = xstrdup(run), .tag = xstrdup(tag) };
+    s->items[s->n] = (struct scalar_series){ .run = xstrdup(run), .tag = xstrdup(tag) };
     return &s->items[s->n++];
 }
 
 /* Takes back the points from `step` on. */
-static void cut(struct series *line, double step)
+static void cut(struct scalar_series *line, double step)
 {
     while (line->n > 0 && line->steps[line->n - 1] >= step)
         line->n--;
@@ -39,7 +39,7 @@ static void cut(struct series *line, double step)
 
 void series_add(struct series_set *s, const char *run, const char *tag, double step, double value)
 {
-    struct series *line = find(s, run, tag);
+    struct scalar_series *line = find(s, run, tag);
     cut(line, step);
     if (line->n == line->cap) {
         line->cap = line->cap * 2 + 64;
@@ -60,7 +60,7 @@ void series_purge(struct series_set *s, const char *run, double step)
 void series_merge(struct series_set *s, const char *name, const struct series_set *from)
 {
     for (size_t i = 0; i < from->n; i++) {
-        const struct series *line = &from->items[i];
+        const struct scalar_series *line = &from->items[i];
         bool nameless = line->run[0] == '\0' || str_eq(line->run, ".");
         auto_free char *run = nameless ? xstrdup(name) : xasprintf("%s/%s", name, line->run);
         for (size_t k = 0; k < line->n; k++)

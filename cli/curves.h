@@ -7,13 +7,13 @@
 #include "base/str.h"
 
 /* The points of one tag in one run, ascending by step. NaN and Inf are gaps. */
-struct series {
+struct scalar_series {
     char *run, *tag;
     double *steps, *values;
     size_t n, cap;
 };
 struct series_set {
-    struct series *items;
+    struct scalar_series *items;
     size_t n, cap;
 };
 #define SERIES_SET_INIT                                                                                                \

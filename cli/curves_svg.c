@@ -46,7 +46,7 @@ static void put_text(struct buf *out, const char *s)
     }
 }
 
-static bool is_shown(const struct series *line, const struct svg_options *look)
+static bool is_shown(const struct scalar_series *line, const struct svg_options *look)
 {
     return line->n > 0 && (look->tag == NULL || strstr(line->tag, look->tag) != NULL);
 }
@@ -258,7 +258,7 @@ static double smooth(struct smoother *s, double v)
     return s->sum / (1 - s->decay);
 }
 
-static void put_line(struct buf *out, const struct panel *p, const struct series *line, double weight,
+static void put_line(struct buf *out, const struct panel *p, const struct scalar_series *line, double weight,
                      const char *colour, const char *style)
 {
     struct pen pen = { .out = out, .panel = p };
@@ -278,7 +278,7 @@ static void put_line(struct buf *out, const struct panel *p, const struct series
 }
 
 /* One point makes no line: a dot. */
-static void put_dot(struct buf *out, const struct panel *p, const struct series *line, const char *colour)
+static void put_dot(struct buf *out, const struct panel *p, const struct scalar_series *line, const char *colour)
 {
     if (line->n == 1 && isfinite(line->values[0]))
         buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", place(&p->across, line->steps[0]),
@@ -292,7 +292,7 @@ static void measure(struct panel *p, const struct series_set *s)
         (struct scale){ .low = none, .high = -none, .from = p->x + PAD_LEFT, .to = p->x + p->width - PAD_RIGHT };
     p->up = (struct scale){ .low = none, .high = -none, .from = p->y + p->height - PAD_BOTTOM, .to = p->y + PAD_TOP };
     for (size_t i = 0; i < s->n; i++) {
-        const struct series *line = &s->items[i];
+        const struct scalar_series *line = &s->items[i];
         if (!str_eq(line->tag, p->tag))
             continue;
         for (size_t k = 0; k < line->n; k++) {
@@ -318,7 +318,7 @@ static void put_panel(struct buf *out, struct panel *p, const struct series_set 
     put_axis_titles(out, p);
     for (size_t r = 0; r < runs->n; r++) {
         for (size_t i = 0; i < s->n; i++) {
-            const struct series *line = &s->items[i];
+            const struct scalar_series *line = &s->items[i];
             if (!str_eq(line->tag, p->tag) || !str_eq(line->run, runs->items[r]))
                 continue;
             const char *colour = colour_of(runs, line->run);

@@ -10,12 +10,12 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/stop.h"
-#include "child.h"
 #include "command_line.h"
 #include "console.h"
 #include "http_get.h"
 #include "ports.h"
-#include "progress.h"
+#include "progress_bar.h"
+#include "subprocess.h"
 #include "supervise.h"
 
 /* Nothing a worker or ps could still do counts after the chief's end; most leave with it. */
@@ -23,7 +23,7 @@ enum { END_GRACE_MS = 2000 };
 enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400 };
 
 struct process { /* what the supervisor's replica i is as a process */
-    struct child child;
+    struct subprocess subprocess;
     int http_port;
     char last_error[LAST_WORDS_MAX];
 };
@@ -39,10 +39,10 @@ struct launcher {
     int child_events; /* signalfd of SIGCHLD */
     int seen_stops;
     struct http_get get;
-    int64_t ask_at;
-    struct progress progress;
+    int64_t poll_at;
+    struct job_progress progress;
     bool has_progress;
-    struct pace pace;
+    struct progress_rate rate;
 };
 
 /* ---- what the supervisor asks for ---- */
@@ -50,29 +50,29 @@ struct launcher {
 static bool start_replica(void *user, size_t i)
 {
     struct launcher *l = user;
-    const struct replica *r = supervisor_replica(l->supervisor, i);
+    const struct supervised_replica *r = supervisor_replica(l->supervisor, i);
     AUTO_FINI(strlist) argv = { 0 }, env = { 0 };
     struct err e = { 0 };
 
     l->processes[i].last_error[0] = '\0';
     command_arguments(l->launch, l->programs[r->role == ROLE_PS ? 0 : 1], l->processes[i].http_port, &argv);
     command_environment(l->launch->uid, &l->cluster, r->role, r->index, &env);
-    if (child_start(&l->processes[i].child, argv.items, env.items, &e) == 0)
+    if (subprocess_start(&l->processes[i].subprocess, argv.items, env.items, &e) == 0)
         return true;
-    console_say(&l->console, LOG_ERROR, e.msg);
+    console_log(&l->console, LOG_ERROR, e.msg);
     return false;
 }
 
 static void signal_replica(void *user, size_t i, int signal)
 {
     const struct launcher *l = user;
-    child_signal(&l->processes[i].child, signal);
+    subprocess_signal(&l->processes[i].subprocess, signal);
 }
 
-static void say(void *user, enum log_level level, const char *text)
+static void log_line(void *user, enum log_level level, const char *text)
 {
     struct launcher *l = user;
-    console_say(&l->console, level, text);
+    console_log(&l->console, level, text);
 }
 
 /* ---- lines of the replicas ---- */
@@ -94,7 +94,7 @@ static void note_error(struct process *p, bool json, const char *text)
     }
 }
 
-static void take_line(void *user, const char *line)
+static void handle_line(void *user, const char *line)
 {
     const struct line_user *u = user;
     struct launcher *l = u->l;
@@ -120,7 +120,7 @@ static void take_line(void *user, const char *line)
 static void read_lines(struct launcher *l, size_t i)
 {
     struct line_user user = { .l = l, .i = i };
-    child_read(&l->processes[i].child, take_line, &user);
+    subprocess_read(&l->processes[i].subprocess, handle_line, &user);
 }
 
 /* ---- progress ---- */
@@ -133,22 +133,22 @@ static void draw_bar(struct launcher *l)
         return;
     }
     console_measure(&l->console);
-    progress_bar(&l->progress, &l->pace, false, l->console.width - 1, &bar);
+    progress_bar(&l->progress, &l->rate, false, l->console.width - 1, &bar);
     console_bar(&l->console, bar.data);
 }
 
-static void take_progress(struct launcher *l, const char *body, size_t n, int64_t now)
+static void update_progress(struct launcher *l, const char *body, size_t n, int64_t now)
 {
     if (progress_parse(body, n, &l->progress, NULL) < 0)
         return;
     /* a full bar was drawn already, from the chief's own line */
     l->has_progress = l->progress.epoch_total == 0 || l->progress.epoch_done < l->progress.epoch_total;
-    pace_note(&l->pace, &l->progress, now);
+    progress_rate_update(&l->rate, &l->progress, now);
     draw_bar(l);
 }
 
 /* Asks five times a second; an answer that does not come is not waited for. */
-static void ask(struct launcher *l, int64_t now)
+static void poll_progress(struct launcher *l, int64_t now)
 {
     const char *body;
     size_t n;
@@ -157,9 +157,9 @@ static void ask(struct launcher *l, int64_t now)
         return;
     if (l->get.fd >= 0) {
         if (http_get_step(&l->get, now, &body, &n) == HTTP_GET_DONE)
-            take_progress(l, body, n, now);
-    } else if (now >= l->ask_at && !supervisor_stopping(l->supervisor)) {
-        l->ask_at = now + ASK_MS;
+            update_progress(l, body, n, now);
+    } else if (now >= l->poll_at && !supervisor_stopping(l->supervisor)) {
+        l->poll_at = now + ASK_MS;
         (void)http_get_start(&l->get, l->processes[l->chief].http_port, "/progress", now, ASK_TIMEOUT_MS);
     }
 }
@@ -173,7 +173,7 @@ static void reap(struct launcher *l, int64_t now)
         ; /* several ends may come as one signal: every child is asked below */
     for (size_t i = 0; i < l->n; i++) {
         int code;
-        if (!child_ended(&l->processes[i].child, &code))
+        if (!subprocess_ended(&l->processes[i].subprocess, &code))
             continue;
         read_lines(l, i);
         supervisor_exited(l->supervisor, i, code, l->processes[i].last_error, now);
@@ -185,7 +185,7 @@ static int wait_ms(const struct launcher *l, int64_t now)
 {
     int64_t next = supervisor_next(l->supervisor);
     if (l->console.terminal)
-        next = MIN(next, l->get.fd >= 0 ? l->get.deadline : l->ask_at);
+        next = MIN(next, l->get.fd >= 0 ? l->get.deadline : l->poll_at);
     if (l->seen_stops > 0) /* the stop descriptor stays readable and is not polled any more */
         next = MIN(next, now + STOPPING_POLL_MS);
     int64_t ms = next - now;
@@ -196,7 +196,7 @@ static void wait_for_events(struct launcher *l, struct pollfd *fds)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) /* poll(2) passes over -1 */
-        fds[n++] = (struct pollfd){ .fd = l->processes[i].child.out, .events = POLLIN };
+        fds[n++] = (struct pollfd){ .fd = l->processes[i].subprocess.out, .events = POLLIN };
     fds[n++] = (struct pollfd){ .fd = l->child_events, .events = POLLIN };
     fds[n++] = (struct pollfd){ .fd = l->seen_stops == 0 ? stop_fd() : -1, .events = POLLIN };
     fds[n++] = http_get_poll(&l->get);
@@ -207,7 +207,7 @@ static void wait_for_events(struct launcher *l, struct pollfd *fds)
             read_lines(l, i);
 }
 
-static void loop(struct launcher *l)
+static void event_loop(struct launcher *l)
 {
     auto_free struct pollfd *fds = xcalloc(l->n + 3, sizeof(fds[0]));
 
@@ -223,14 +223,14 @@ static void loop(struct launcher *l)
             supervisor_stop(l->supervisor, l->seen_stops, now);
         }
         reap(l, now);
-        ask(l, now);
+        poll_progress(l, now);
     }
     console_bar(&l->console, "");
 }
 
 /* ---- setting up ---- */
 
-static bool wants(const struct job *job, enum role role)
+static bool has_role(const struct job *job, enum role role)
 {
     return job->replicas[role].present && job->replicas[role].count > 0;
 }
@@ -246,7 +246,7 @@ static size_t replicas_of(const struct job *job)
 static void add_replicas(struct launcher *l, const struct job *job)
 {
     /* the order of TFJob's success rule: the chief decides, or worker 0 when there is none */
-    bool chief = wants(job, ROLE_CHIEF);
+    bool chief = has_role(job, ROLE_CHIEF);
     for (enum role role = ROLE_PS; role < ROLE_COUNT; role++) {
         int count = job->replicas[role].present ? job->replicas[role].count : 0;
         for (int i = 0; i < count; i++) {
@@ -272,9 +272,9 @@ static void fill_cluster(struct launcher *l, const int *ports)
 
 static int find_programs(const struct job *job, char *ret[2], struct err *e)
 {
-    if (child_find_program("trainyard-worker", &ret[1], e) < 0)
+    if (subprocess_find_program("trainyard-worker", &ret[1], e) < 0)
         return -1;
-    return wants(job, ROLE_PS) ? child_find_program("trainyard-ps", &ret[0], e) : 0;
+    return has_role(job, ROLE_PS) ? subprocess_find_program("trainyard-ps", &ret[0], e) : 0;
 }
 
 int launcher_check(const struct job *job, struct err *e)
@@ -283,7 +283,7 @@ int launcher_check(const struct job *job, struct err *e)
     int rc = find_programs(job, programs, e);
     free(programs[0]);
     free(programs[1]);
-    if (rc == 0 && replicas_of(job) > 0 && !wants(job, ROLE_CHIEF) && !wants(job, ROLE_WORKER))
+    if (rc == 0 && replicas_of(job) > 0 && !has_role(job, ROLE_CHIEF) && !has_role(job, ROLE_WORKER))
         return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train",
                        job->file);
     return rc;
@@ -299,7 +299,7 @@ static int set_up_replicas(struct launcher *l, const struct job *job, struct err
     l->n = supervisor_count(l->supervisor);
     l->processes = xcalloc(l->n, sizeof(l->processes[0]));
     for (size_t i = 0; i < l->n; i++)
-        l->processes[i].child = (struct child)CHILD_INIT;
+        l->processes[i].subprocess = (struct subprocess)SUBPROCESS_INIT;
 
     auto_free int *ports = xcalloc(2 * l->n, sizeof(ports[0]));
     if (ports_find(2 * l->n, hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid()), ports, e) < 0)
@@ -326,9 +326,9 @@ static int64_t ms_of(double seconds)
     return (int64_t)(MIN(seconds, 1e9) * 1000);
 }
 
-static struct supervisor_config limits_of(const struct job *job)
+static struct supervisor_config supervisor_config_of(const struct job *job)
 {
-    bool evaluator = wants(job, ROLE_EVALUATOR);
+    bool evaluator = has_role(job, ROLE_EVALUATOR);
     return (struct supervisor_config){
         .backoff_limit = job->run_policy.backoff_limit,
         .restart_all = job->run_policy.restart_scope == SCOPE_JOB,
@@ -341,7 +341,7 @@ static struct supervisor_config limits_of(const struct job *job)
 static void launcher_fini(struct launcher *l)
 {
     for (size_t i = 0; i < l->n && l->processes != NULL; i++)
-        child_fini(&l->processes[i].child);
+        subprocess_fini(&l->processes[i].subprocess);
     free(l->processes);
     free(l->programs[0]);
     free(l->programs[1]);
@@ -355,15 +355,15 @@ DEFINE_AUTO_FINI(launcher, launcher_fini);
 
 int launcher_run(const struct launch *launch, struct launch_end *ret, struct err *e)
 {
-    static const struct supervisor_ops OPS = { .start = start_replica, .signal = signal_replica, .say = say };
+    static const struct supervisor_ops OPS = { .start = start_replica, .signal = signal_replica, .log = log_line };
     AUTO_FINI(launcher) l = { .launch = launch, .child_events = -1, .get = HTTP_GET_INIT };
-    struct supervisor_config config = limits_of(launch->job);
+    struct supervisor_config config = supervisor_config_of(launch->job);
 
     l.console = console_open(launch->json);
     l.supervisor = supervisor_new(&config, &OPS, &l, clock_ms());
     if (set_up_replicas(&l, launch->job, e) < 0 || watch_children(&l, e) < 0)
         return -1;
-    loop(&l);
+    event_loop(&l);
     ret->exit_code = supervisor_exit_code(l.supervisor);
     str_fmt(ret->reason, sizeof(ret->reason), "%s", supervisor_reason(l.supervisor));
     return 0;

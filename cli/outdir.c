@@ -36,13 +36,13 @@ int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_s
     return 0;
 }
 
-static bool has(const char *dir, const char *name)
+static bool has_file(const char *dir, const char *name)
 {
     auto_free char *path = path_join(dir, name);
     return file_exists(path);
 }
 
-static int look(const char *path, struct outdir_seen *ret, struct err *e)
+static int read_state(const char *path, struct outdir_seen *ret, struct err *e)
 {
     AUTO_FINI(strlist) names = { 0 };
 
@@ -53,13 +53,13 @@ static int look(const char *path, struct outdir_seen *ret, struct err *e)
         return err_wrap(e, "output folder");
     ret->present = true;
     ret->empty = names.n == 0;
-    ret->ours = has(path, "uid");
-    ret->checkpoints = has(path, "checkpoints/checkpoint");
+    ret->ours = has_file(path, "uid");
+    ret->checkpoints = has_file(path, "checkpoints/checkpoint");
     return 0;
 }
 
 /* `finished` counts for the life that the folder is in, which wrote it. */
-static int look_at_end(struct outdir *o, struct err *e)
+static int read_final_state(struct outdir *o, struct err *e)
 {
     auto_free char *uid = NULL;
     if (!o->seen.ours)
@@ -131,7 +131,7 @@ static int in_use(const char *path, struct err *e)
 /* The lock is the kernel's: it goes when this process goes, however it goes. It is on the folder, which no run
  * replaces; one that was renamed before the lock was had (--fresh of another launcher) is not the folder of that name
  * any more. A file system that cannot lock a folder (NFS) does without. */
-static int lock(struct outdir *o, struct err *e)
+static int lock_folder(struct outdir *o, struct err *e)
 {
     struct stat held, named;
     auto_close int fd = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -146,7 +146,7 @@ static int lock(struct outdir *o, struct err *e)
     return 0;
 }
 
-static int settle_uid(struct outdir *o, const char *job_uid, struct err *e)
+static int choose_uid(struct outdir *o, const char *job_uid, struct err *e)
 {
     auto_free char *file = path_join(o->path, "uid");
     auto_free char *finished = path_join(o->path, "finished");
@@ -175,9 +175,9 @@ int outdir_open(const char *path, enum outdir_wish wish, struct outdir *ret, str
 
     if (file_exists(path) && !file_is_dir(path))
         return err_set(e, ERR_INPUT, "output folder: %s is not a folder", path);
-    if (file_exists(path) && lock(&o, e) < 0)
+    if (file_exists(path) && lock_folder(&o, e) < 0)
         return -1;
-    if (look(path, &o.seen, e) < 0 || look_at_end(&o, e) < 0 ||
+    if (read_state(path, &o.seen, e) < 0 || read_final_state(&o, e) < 0 ||
         outdir_decide(path, wish, &o.seen, RERUN_FREE, &ignored, e) < 0)
         return -1;
     *ret = o;
@@ -191,10 +191,10 @@ int outdir_plan(struct outdir *o, enum rerun need, struct err *e)
 }
 
 /* A folder that this launcher made, or that another one made at the same moment and perhaps has used already. */
-static int enter(struct outdir *o, struct err *e)
+static int lock_for_run(struct outdir *o, struct err *e)
 {
     struct outdir_seen seen;
-    if (dir_make(o->path, e) < 0 || lock(o, e) < 0 || look(o->path, &seen, e) < 0)
+    if (dir_make(o->path, e) < 0 || lock_folder(o, e) < 0 || read_state(o->path, &seen, e) < 0)
         return -1;
     return seen.ours ? in_use(o->path, e) : 0;
 }
@@ -204,7 +204,7 @@ int outdir_make(struct outdir *o, const char *job_uid, struct err *e)
     if (o->plan == OUTDIR_MOVE && move_aside(o->path, &o->moved_to, e) < 0)
         return -1;
     bool held = o->lock >= 0 && o->plan != OUTDIR_MOVE;
-    if ((!held && enter(o, e) < 0) || settle_uid(o, job_uid, e) < 0)
+    if ((!held && lock_for_run(o, e) < 0) || choose_uid(o, job_uid, e) < 0)
         return err_wrap(e, "output folder");
     return 0;
 }
@@ -282,6 +282,6 @@ void outdir_summary(const char *path, struct buf *out)
         add_metrics(last, out);
     add_result(path, history, out);
     for (size_t i = 0; i < COUNT_OF(FILES); i++)
-        if (has(path, FILES[i].name))
+        if (has_file(path, FILES[i].name))
             buf_printf(out, "  %-12s %s/%s\n", FILES[i].what, path, FILES[i].name);
 }

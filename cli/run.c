@@ -138,7 +138,7 @@ static int check_weights(const struct job *job, const struct model *model, const
 
 /* ---- the earlier run in the output folder ---- */
 
-static int refuse(const char *dir, const struct earlier *was, enum rerun allowed, struct err *e)
+static int refuse_changes(const char *dir, const struct earlier *was, enum rerun allowed, struct err *e)
 {
     AUTO_FINI(buf) differs = BUF_INIT;
     enum rerun need = rerun_need(&was->changes);
@@ -169,7 +169,7 @@ static int judge(const struct job *job, const struct model *model, const char *d
         return -1;
     *ret = rerun_need(&was.changes);
     if (*ret > allowed)
-        return refuse(dir, &was, allowed, e);
+        return refuse_changes(dir, &was, allowed, e);
     if (newest != NULL &&
         (earlier_check(&now, newest, &rebase, e) < 0 || earlier_length(&now, newest, &rebase, &length, e) < 0))
         return -1;
@@ -179,7 +179,7 @@ static int judge(const struct job *job, const struct model *model, const char *d
     return 0;
 }
 
-static void announce(const struct job *job, const struct model *model, const struct outdir *out)
+static void log_start(const struct job *job, const struct model *model, const struct outdir *out)
 {
     AUTO_FINI(buf) replicas = BUF_INIT;
     char params[32];
@@ -194,8 +194,8 @@ static void announce(const struct job *job, const struct model *model, const str
         log_info("runPolicy.suspend: a cluster would wait; here the job runs");
 }
 
-static int tell_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds,
-                    struct err *e)
+static int print_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds,
+                     struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     char time[32];
@@ -213,7 +213,7 @@ static int tell_end(const struct job *job, const struct outdir *out, const struc
     return cli_print(&text, e);
 }
 
-static int tell_done(const struct job *job, const struct outdir *out, struct err *e)
+static int print_already_finished(const struct job *job, const struct outdir *out, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     buf_printf(
@@ -255,7 +255,7 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
     if ((earlier && judge(job, model, data_dir, &space, output_dir, &need, e) < 0) || outdir_plan(&out, need, e) < 0)
         return -1;
     if (out.plan == OUTDIR_DONE)
-        return tell_done(job, &out, e);
+        return print_already_finished(job, &out, e);
     if (!(earlier && out.seen.checkpoints) && check_weights(job, model, data_dir, e) < 0)
         return -1;
 
@@ -263,7 +263,7 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
     if (stop_install(e) < 0 || outdir_make(&out, job->uid, e) < 0 ||
         earlier_write_job(output_dir, job, data_dir, e) < 0)
         return -1;
-    announce(job, model, &out);
+    log_start(job, model, &out);
     struct launch launch = { .job = job,
                              .job_file = job_file,
                              .data_dir = data_dir,
@@ -276,5 +276,5 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
     if (launcher_run(&launch, &end, e) < 0)
         return -1;
     *ret_exit = end.exit_code;
-    return tell_end(job, &out, &end, (double)(clock_ms() - begun) / 1000, e);
+    return print_end(job, &out, &end, (double)(clock_ms() - begun) / 1000, e);
 }

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "chief/checkpoint_path.h"
 #include "cli.h"
-#include "element.h"
+#include "tensor_element.h"
 #include "tfio/bundle.h"
 
 enum { ELEMENTS_SHOWN = 1000, COLUMN_MAX = 72, TEXT_SHOWN = 64 << 10 };
@@ -40,7 +40,7 @@ static int show_strings(struct bundle *b, const struct bundle_entry *t, struct b
         AUTO_FINI(buf) s = BUF_INIT;
         if (bundle_read_string(b, t, i, &s, e) < 0)
             return -1;
-        element_string(s.data, s.len, n == 1 ? TEXT_SHOWN : 200, out);
+        tensor_element_string(s.data, s.len, n == 1 ? TEXT_SHOWN : 200, out);
         buf_char(out, '\n');
     }
     return 0;
@@ -52,7 +52,7 @@ static void statistics(enum dtype dtype, const void *data, size_t n, struct buf 
     size_t odd = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double v = element_number(dtype, data, i);
+        double v = tensor_element_number(dtype, data, i);
         if (!isfinite(v)) {
             odd++;
             continue;
@@ -77,7 +77,7 @@ static void values(const struct bundle_entry *t, const void *data, size_t n, str
 {
     size_t row = t->shape.rank > 0 ? (size_t)MAX(t->shape.dim[t->shape.rank - 1], 1) : 1;
     for (size_t i = 0; i < MIN(n, ELEMENTS_SHOWN); i++) {
-        element_text(t->dtype, data, i, out);
+        tensor_element_text(t->dtype, data, i, out);
         buf_char(out, (i + 1) % row == 0 || i + 1 == MIN(n, ELEMENTS_SHOWN) ? '\n' : ' ');
     }
     if (n > ELEMENTS_SHOWN)

@@ -22,7 +22,7 @@ struct supervisor {
     struct supervisor_config config;
     struct supervisor_ops ops;
     void *user;
-    struct replica *replicas;
+    struct supervised_replica *replicas;
     size_t n;
     enum phase phase;
     int64_t phase_deadline;
@@ -61,8 +61,8 @@ void supervisor_add(struct supervisor *s, enum role role, int index, const char 
                     bool decides)
 {
     s->replicas = xrealloc(s->replicas, (s->n + 1) * sizeof(s->replicas[0]));
-    struct replica *r = &s->replicas[s->n++];
-    *r = (struct replica){
+    struct supervised_replica *r = &s->replicas[s->n++];
+    *r = (struct supervised_replica){
         .role = role, .index = index, .policy = policy, .decides = decides, .delay_ms = RESTART_DELAY_MS
     };
     if (name != NULL)
@@ -76,19 +76,19 @@ size_t supervisor_count(const struct supervisor *s)
     return s->n;
 }
 
-const struct replica *supervisor_replica(const struct supervisor *s, size_t i)
+const struct supervised_replica *supervisor_replica(const struct supervisor *s, size_t i)
 {
     return &s->replicas[i];
 }
 
-static PRINTF_LIKE(3, 4) void say(struct supervisor *s, enum log_level level, const char *fmt, ...)
+static PRINTF_LIKE(3, 4) void log_event(struct supervisor *s, enum log_level level, const char *fmt, ...)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     va_list ap;
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    s->ops.say(s->user, level, text.data);
+    s->ops.log(s->user, level, text.data);
 }
 
 const char *supervise_exit_text(int exit_code, char out[64])
@@ -105,7 +105,7 @@ const char *supervise_exit_text(int exit_code, char out[64])
 /* ---- phases ---- */
 
 /* An evaluator has no part in a restart of all others. */
-static bool in_group(const struct supervisor *s, const struct replica *r, enum phase phase)
+static bool in_group(const struct supervisor *s, const struct supervised_replica *r, enum phase phase)
 {
     if (s->again && r->role == ROLE_EVALUATOR)
         return false;
@@ -126,11 +126,11 @@ static bool in_group(const struct supervisor *s, const struct replica *r, enum p
 }
 
 /* How many of the phase's group run; *ret_names lists them. */
-static size_t running(const struct supervisor *s, enum phase phase, struct buf *ret_names)
+static size_t count_running(const struct supervisor *s, enum phase phase, struct buf *ret_names)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct replica *r = &s->replicas[i];
+        const struct supervised_replica *r = &s->replicas[i];
         if (r->state != REPLICA_RUNNING || !in_group(s, r, phase))
             continue;
         if (ret_names != NULL)
@@ -166,7 +166,7 @@ static int64_t phase_ms(const struct supervisor *s, enum phase phase)
     }
 }
 
-static void enter(struct supervisor *s, enum phase phase, int64_t now)
+static void enter_phase(struct supervisor *s, enum phase phase, int64_t now)
 {
     s->phase = phase;
     s->group_killed = false;
@@ -193,18 +193,18 @@ static void start_all(struct supervisor *s, int64_t now)
             s->replicas[i].start_at = now + s->again_ms;
 }
 
-static void fail(struct supervisor *s, int exit_code, int64_t now, const char *reason)
+static void fail_job(struct supervisor *s, int exit_code, int64_t now, const char *reason)
 {
     s->exit_code = exit_code;
     s->again = false;
     str_fmt(s->reason, sizeof(s->reason), "%s", reason);
-    say(s, LOG_ERROR, "%s", reason);
-    enter(s, PHASE_STOP_CHIEF, now);
+    log_event(s, LOG_ERROR, "%s", reason);
+    enter_phase(s, PHASE_STOP_CHIEF, now);
 }
 
 /* The chief is gone: workers have nobody to say farewell to, and a ps waits in vain to be saved. A second signal
  * means "at once" to them. */
-static void insist(struct supervisor *s)
+static void signal_again(struct supervisor *s)
 {
     s->insist_at = INT64_MAX;
     signal_group(s, SIGTERM);
@@ -215,38 +215,38 @@ static void phase_late(struct supervisor *s, int64_t now)
 {
     char text[32];
     AUTO_FINI(buf) names = BUF_INIT;
-    running(s, s->phase, &names);
+    count_running(s, s->phase, &names);
 
     if (s->phase == PHASE_END) {
-        say(s, LOG_INFO, "stopping %s, still there %s after the end of the job", names.data,
-            str_duration((double)s->config.end_grace_ms / 1000, text));
-        enter(s, PHASE_STOP_WORKERS, now);
+        log_event(s, LOG_INFO, "stopping %s, still there %s after the end of the job", names.data,
+                  str_duration((double)s->config.end_grace_ms / 1000, text));
+        enter_phase(s, PHASE_STOP_WORKERS, now);
     } else if (s->phase == PHASE_KILL) {
-        say(s, LOG_ERROR, "%s cannot be killed", names.data);
+        log_event(s, LOG_ERROR, "%s cannot be killed", names.data);
         s->exit_code = s->again ? 138 : s->exit_code;
         s->again = false;
-        enter(s, PHASE_OVER, now);
+        enter_phase(s, PHASE_OVER, now);
     } else if (!s->group_killed) {
-        say(s, LOG_WARNING, "%s did not stop within %s, killing", names.data,
-            str_duration((double)phase_ms(s, s->phase) / 1000, text));
+        log_event(s, LOG_WARNING, "%s did not stop within %s, killing", names.data,
+                  str_duration((double)phase_ms(s, s->phase) / 1000, text));
         s->group_killed = true;
         s->phase_deadline = now + KILL_MS;
         signal_group(s, SIGKILL);
     } else {
-        enter(s, PHASE_KILL, now);
+        enter_phase(s, PHASE_KILL, now);
     }
 }
 
-static void advance(struct supervisor *s, int64_t now)
+static void advance_phase(struct supervisor *s, int64_t now)
 {
-    while (s->phase >= PHASE_STOP_CHIEF && s->phase < PHASE_STOP_PS && running(s, s->phase, NULL) == 0)
-        enter(s, s->phase + 1, now);
-    if (s->phase == PHASE_RUN || s->phase == PHASE_OVER || running(s, PHASE_KILL, NULL) > 0)
+    while (s->phase >= PHASE_STOP_CHIEF && s->phase < PHASE_STOP_PS && count_running(s, s->phase, NULL) == 0)
+        enter_phase(s, s->phase + 1, now);
+    if (s->phase == PHASE_RUN || s->phase == PHASE_OVER || count_running(s, PHASE_KILL, NULL) > 0)
         return;
     if (s->again)
         start_all(s, now);
     else
-        enter(s, PHASE_OVER, now);
+        enter_phase(s, PHASE_OVER, now);
 }
 
 /* ---- events ---- */
@@ -256,10 +256,10 @@ static void restart_all(struct supervisor *s, int64_t delay_ms, int64_t now)
 {
     s->again = true;
     s->again_ms = delay_ms;
-    enter(s, PHASE_STOP_CHIEF, now);
+    enter_phase(s, PHASE_STOP_CHIEF, now);
 }
 
-static void restart(struct supervisor *s, struct replica *r, int exit_code, int64_t now)
+static void restart(struct supervisor *s, struct supervised_replica *r, int exit_code, int64_t now)
 {
     char how[64], delay[32];
     bool all = s->config.restart_all && r->role != ROLE_EVALUATOR;
@@ -273,12 +273,12 @@ static void restart(struct supervisor *s, struct replica *r, int exit_code, int6
     r->state = REPLICA_WAITING;
     r->start_at = now + r->delay_ms;
     if (all)
-        say(s, LOG_WARNING, "%s %s; restarting all replicas (restart %" PRId64 " of at most %" PRId64 ")", r->name,
-            supervise_exit_text(exit_code, how), s->restarts, s->config.backoff_limit);
+        log_event(s, LOG_WARNING, "%s %s; restarting all replicas (restart %" PRId64 " of at most %" PRId64 ")",
+                  r->name, supervise_exit_text(exit_code, how), s->restarts, s->config.backoff_limit);
     else
-        say(s, LOG_WARNING, "%s %s; starting it again in %s (restart %" PRId64 " of at most %" PRId64 ")", r->name,
-            supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay), s->restarts,
-            s->config.backoff_limit);
+        log_event(s, LOG_WARNING, "%s %s; starting it again in %s (restart %" PRId64 " of at most %" PRId64 ")",
+                  r->name, supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay),
+                  s->restarts, s->config.backoff_limit);
     if (all)
         restart_all(s, r->delay_ms, now);
     r->delay_ms = MIN(r->delay_ms * 2, RESTART_DELAY_MAX_MS);
@@ -290,13 +290,13 @@ static bool is_final(int exit_code)
     return exit_code == 2 || exit_code == 3;
 }
 
-static void exited_while_running(struct supervisor *s, struct replica *r, int exit_code, const char *last_words,
-                                 int64_t now)
+static void exited_while_running(struct supervisor *s, struct supervised_replica *r, int exit_code,
+                                 const char *last_words, int64_t now)
 {
     char how[64], reason[ERR_TEXT_MAX];
 
     if (r->decides && exit_code == 0) {
-        enter(s, PHASE_END, now);
+        enter_phase(s, PHASE_END, now);
         return;
     }
     bool wanted = restart_wanted(r->policy, exit_code) && !is_final(exit_code);
@@ -314,12 +314,12 @@ static void exited_while_running(struct supervisor *s, struct replica *r, int ex
         str_fmt(reason, sizeof(reason), "%s %s: %s", r->name, how, last_words);
     else
         str_fmt(reason, sizeof(reason), "%s %s", r->name, how);
-    fail(s, exit_code != 0 ? exit_code : 138, now, reason);
+    fail_job(s, exit_code != 0 ? exit_code : 138, now, reason);
 }
 
 /* Of those that a restart of all stops, and of an evaluator meanwhile. */
-static void exited_to_start_again(struct supervisor *s, struct replica *r, int exit_code, const char *last_words,
-                                  int64_t now)
+static void exited_to_start_again(struct supervisor *s, struct supervised_replica *r, int exit_code,
+                                  const char *last_words, int64_t now)
 {
     if (r->role == ROLE_EVALUATOR || is_final(exit_code)) {
         exited_while_running(s, r, exit_code, last_words, now);
@@ -329,13 +329,13 @@ static void exited_to_start_again(struct supervisor *s, struct replica *r, int e
         r->restarts++;
     } else if (r->decides) { /* it was at the end */
         s->again = false;
-        enter(s, PHASE_END, now);
+        enter_phase(s, PHASE_END, now);
     }
 }
 
 void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now)
 {
-    struct replica *r = &s->replicas[i];
+    struct supervised_replica *r = &s->replicas[i];
 
     r->state = REPLICA_ENDED;
     if (s->again)
@@ -344,7 +344,7 @@ void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char
         exited_while_running(s, r, exit_code, last_words, now);
     else if (s->user_stop && r->decides && s->phase == PHASE_STOP_CHIEF && !s->group_killed)
         s->exit_code = exit_code; /* 143: saved; 0: it was at the end anyway; else it could not save */
-    advance(s, now);
+    advance_phase(s, now);
 }
 
 void supervisor_stop(struct supervisor *s, int count, int64_t now)
@@ -356,26 +356,26 @@ void supervisor_stop(struct supervisor *s, int count, int64_t now)
     bool again = s->again;
     s->again = false;
     if (count >= 2) {
-        say(s, LOG_WARNING, "stopping at once");
-        enter(s, PHASE_KILL, now);
+        log_event(s, LOG_WARNING, "stopping at once");
+        enter_phase(s, PHASE_KILL, now);
     } else if (s->phase == PHASE_END) {
-        enter(s, PHASE_STOP_WORKERS, now);
+        enter_phase(s, PHASE_STOP_WORKERS, now);
     } else if (s->phase == PHASE_RUN || again) {
         AUTO_FINI(buf) names = BUF_INIT;
         s->user_stop = true;
         s->exit_code = 143;
-        if (running(s, PHASE_STOP_CHIEF, &names) > 0)
-            say(s, LOG_INFO, "stopping: %s saves a checkpoint first (at most %s; Ctrl-C again: at once)", names.data,
-                str_duration((double)s->config.stop_grace_ms / 1000, text));
-        enter(s, PHASE_STOP_CHIEF, now);
+        if (count_running(s, PHASE_STOP_CHIEF, &names) > 0)
+            log_event(s, LOG_INFO, "stopping: %s saves a checkpoint first (at most %s; Ctrl-C again: at once)",
+                      names.data, str_duration((double)s->config.stop_grace_ms / 1000, text));
+        enter_phase(s, PHASE_STOP_CHIEF, now);
     }
-    advance(s, now);
+    advance_phase(s, now);
 }
 
 static void start_due(struct supervisor *s, int64_t now)
 {
     for (size_t i = 0; i < s->n && s->phase == PHASE_RUN; i++) {
-        struct replica *r = &s->replicas[i];
+        struct supervised_replica *r = &s->replicas[i];
         if (r->state != REPLICA_WAITING || now < r->start_at)
             continue;
         r->state = REPLICA_RUNNING;
@@ -388,14 +388,14 @@ static void start_due(struct supervisor *s, int64_t now)
 void supervisor_tick(struct supervisor *s, int64_t now)
 {
     if ((s->phase == PHASE_RUN || s->again) && now >= s->deadline)
-        fail(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds");
+        fail_job(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds");
     if (s->phase == PHASE_RUN)
         start_due(s, now);
     else if (s->phase != PHASE_OVER && now >= s->phase_deadline)
         phase_late(s, now);
     else if (now >= s->insist_at)
-        insist(s);
-    advance(s, now);
+        signal_again(s);
+    advance_phase(s, now);
 }
 
 int64_t supervisor_next(const struct supervisor *s)

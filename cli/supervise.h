@@ -25,7 +25,7 @@ struct supervisor_ops {
     /* Starts replica i; false when that failed (it said why), which counts as an end with exit code 138. */
     bool (*start)(void *user, size_t i);
     void (*signal)(void *user, size_t i, int signal);
-    void (*say)(void *user, enum log_level level, const char *text);
+    void (*log)(void *user, enum log_level level, const char *text);
 };
 
 struct supervisor_config {
@@ -37,7 +37,7 @@ struct supervisor_config {
 };
 
 enum replica_state { REPLICA_WAITING, REPLICA_RUNNING, REPLICA_ENDED };
-struct replica {
+struct supervised_replica {
     enum role role;
     int index;
     char name[32]; /* "worker-3" */
@@ -57,7 +57,7 @@ DEFINE_AUTO(supervisor, supervisor_free);
 void supervisor_add(struct supervisor *s, enum role role, int index, const char *name, enum restart_policy policy,
                     bool decides);
 size_t supervisor_count(const struct supervisor *s);
-const struct replica *supervisor_replica(const struct supervisor *s, size_t i);
+const struct supervised_replica *supervisor_replica(const struct supervisor *s, size_t i);
 
 /* Replica i ended: exit code, or 128 + signal. last_words: its last error message, or "". */
 void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now);

@@ -4,6 +4,8 @@
 #include "base/str.h"
 #include "chief/checkpoint_path.h"
 #include "chief/weights_internal.h"
+#include "data/h5.h"
+#include "data/safetensors.h"
 
 static const char KERAS_MEMBER[] = "model.weights.h5";
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "data/convert.h"
+#include "data/dtype_convert.h"
 #include "data/npz.h"
 
 enum { LABEL_PASS_MAX = 64 << 20 }; /* bytes of labels that are cheap to look through at open */
@@ -16,7 +16,7 @@ struct arrays {
     struct records records;
     struct data_file x_file, y_file, w_file;
     struct array x, y, w;
-    convert_floats *x_floats, *y_floats, *w_floats;
+    dtype_to_floats *x_floats, *y_floats, *w_floats;
     size_t x_count, y_count;   /* elements an example */
     size_t x_stride, y_stride; /* bytes an example */
 };
@@ -38,7 +38,7 @@ int array_check_size(const struct array *a, size_t header_bytes, size_t n, const
 
 int array_floats(const struct array *a, float *ret, struct err *e)
 {
-    convert_floats *convert = convert_to_floats(a->dtype, a->swap);
+    dtype_to_floats *convert = dtype_float_converter(a->dtype, a->swap);
     if (convert == NULL)
         return err_set(e, ERR_INPUT, "its elements are of type %s; they must be real numbers", dtype_name(a->dtype));
     convert(a->data, ret, shape_elements(&a->shape));
@@ -66,7 +66,7 @@ static void read_labels(const struct arrays *a, const int64_t *which, size_t n, 
     for (size_t i = 0; i < n; i++) {
         const unsigned char *src = a->y.data + (size_t)which[i] * a->y_stride;
         if (a->records.integer_labels)
-            ((int32_t *)y)[i] = (int32_t)convert_to_int(a->y.dtype, a->y.swap, src);
+            ((int32_t *)y)[i] = (int32_t)dtype_to_int(a->y.dtype, a->y.swap, src);
         else
             a->y_floats(src, (float *)y + i * a->y_count, a->y_count);
     }
@@ -77,7 +77,7 @@ static int check_labels(const struct arrays *a, const int64_t *which, size_t n, 
 {
     for (size_t i = 0; i < n; i++) {
         size_t at = (size_t)which[i] * a->y_stride;
-        int64_t v = convert_to_int(a->y.dtype, a->y.swap, a->y.data + at);
+        int64_t v = dtype_to_int(a->y.dtype, a->y.swap, a->y.data + at);
         if (v < INT32_MIN || v > INT32_MAX)
             return err_set(e, ERR_INPUT, "%s: record %lld, byte %zu: label %lld does not fit 32 bits", a->y_file.path,
                            (long long)which[i], (size_t)(a->y.data - a->y_file.map->data) + at, (long long)v);
@@ -158,7 +158,7 @@ static int open_array(const struct data_place *at, const char *key, const char *
     }
     if (parse(bytes, n, file->path, ret, e) < 0)
         return -1;
-    if (convert_to_floats(ret->dtype, ret->swap) == NULL)
+    if (dtype_float_converter(ret->dtype, ret->swap) == NULL)
         return err_set(e, ERR_INPUT, "%s: %s elements cannot be read", file->path, dtype_name(ret->dtype));
     advise(file);
     return 0;
@@ -180,7 +180,7 @@ static int open_features(const struct data_place *at, struct arrays *a, struct e
     r->x_type = a->x.dtype == DT_UINT8 ? DT_UINT8 : DT_FLOAT;
     a->x_count = shape_elements(&r->x);
     a->x_stride = a->x_count * dtype_size(a->x.dtype);
-    a->x_floats = convert_to_floats(a->x.dtype, a->x.swap);
+    a->x_floats = dtype_float_converter(a->x.dtype, a->x.swap);
     if (a->x_count == 0)
         return err_set(e, ERR_INPUT, "%s: examples without a single number", a->x_file.path);
     return 0;
@@ -196,7 +196,7 @@ static int survey_labels(struct arrays *a, struct err *e)
     for (int64_t i = 0; i < r->n; i++) {
         if (dtype_size(a->y.dtype) >= 4 && check_labels(a, &i, 1, e) < 0)
             return -1;
-        int64_t v = convert_to_int(a->y.dtype, a->y.swap, a->y.data + (size_t)i * a->y_stride);
+        int64_t v = dtype_to_int(a->y.dtype, a->y.swap, a->y.data + (size_t)i * a->y_stride);
         max = MAX(max, v);
     }
     r->label_max = max;
@@ -216,10 +216,10 @@ static int open_labels(const struct data_place *at, struct arrays *a, struct err
     r->y = example_shape(&a->y);
     a->y_count = shape_elements(&r->y);
     a->y_stride = a->y_count * dtype_size(a->y.dtype);
-    a->y_floats = convert_to_floats(a->y.dtype, a->y.swap);
+    a->y_floats = dtype_float_converter(a->y.dtype, a->y.swap);
     if (a->y_count == 0)
         return err_set(e, ERR_INPUT, "%s: labels without a single number", a->y_file.path);
-    r->integer_labels = convert_is_integer(a->y.dtype) && a->y_count == 1;
+    r->integer_labels = dtype_is_integer(a->y.dtype) && a->y_count == 1;
     if (!r->integer_labels)
         return 0;
     r->y = shape_of(0, NULL);
@@ -240,7 +240,7 @@ static int open_weights(const struct data_place *at, struct arrays *a, struct er
         return err_set(e, ERR_INPUT, "%s: %lld weights, but %s has %lld examples", a->w_file.path,
                        (long long)a->w.shape.dim[0], a->x_file.path, (long long)r->n);
     r->has_weights = true;
-    a->w_floats = convert_to_floats(a->w.dtype, a->w.swap);
+    a->w_floats = dtype_float_converter(a->w.dtype, a->w.swap);
     bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= LABEL_PASS_MAX; /* else they are judged when they are read */
     for (int64_t i = 0; cheap && i < r->n; i++)
         if (read_weights(a, &i, 1, &(float){ 0 }, e) < 0)

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 
-void columns_fini(struct columns *c)
+void columns_fini(struct data_columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         free(c->c[i].name);
@@ -13,10 +13,10 @@ void columns_fini(struct columns *c)
     }
     free(c->c);
     strmap_free(c->by_name);
-    *c = (struct columns){ .c = NULL };
+    *c = (struct data_columns){ .c = NULL };
 }
 
-int64_t column_word(const struct column *c, const char *word)
+int64_t column_word(const struct data_column *c, const char *word)
 {
     return (int64_t)(intptr_t)strmap_get(c->vocabulary, word) - 1;
 }
@@ -40,7 +40,7 @@ static int word_of(const struct node *n, struct buf *ret, struct err *e)
     return 0;
 }
 
-static int read_vocabulary(const struct node *n, struct column *c, struct err *e)
+static int read_vocabulary(const struct node *n, struct data_column *c, struct err *e)
 {
     struct node words = node_get(n, "vocabulary");
     if (!node_present(&words) || node_size(&words) == 0)
@@ -61,7 +61,7 @@ static int read_vocabulary(const struct node *n, struct column *c, struct err *e
     return 0;
 }
 
-static int read_default(const struct node *n, struct column *c, struct err *e)
+static int read_default(const struct node *n, struct data_column *c, struct err *e)
 {
     struct node value = node_get(n, "default");
     if (!node_present(&value))
@@ -82,7 +82,7 @@ static int read_default(const struct node *n, struct column *c, struct err *e)
     return 0;
 }
 
-static int read_encoding(const struct node *n, struct column *c, struct err *e)
+static int read_encoding(const struct node *n, struct data_column *c, struct err *e)
 {
     static const char *const ENCODINGS[] = { "one_hot", "int" };
     struct node encoding = node_get(n, "encoding");
@@ -99,7 +99,7 @@ static int read_encoding(const struct node *n, struct column *c, struct err *e)
 }
 
 /* Type, words and default that the job gives a column. */
-static int read_csv_column(const struct node *n, struct column *c, struct err *e)
+static int read_csv_column(const struct node *n, struct data_column *c, struct err *e)
 {
     static const char *const KEYS[] = { "name", "type", "vocabulary", "encoding", "default" };
     static const char *const TYPES[] = { "float", "int", "category" }; /* as enum column_type */
@@ -117,20 +117,20 @@ static int read_csv_column(const struct node *n, struct column *c, struct err *e
     return read_encoding(n, c, e) < 0 ? -1 : read_default(n, c, e);
 }
 
-static int64_t find_column(const struct columns *c, const char *name)
+static int64_t find_column(const struct data_columns *c, const char *name)
 {
     return (int64_t)(intptr_t)strmap_get(c->by_name, name) - 1;
 }
 
 /* The first of a name is found by it. */
-static void index_name(struct columns *c, size_t i)
+static void index_name(struct data_columns *c, size_t i)
 {
     if (find_column(c, c->c[i].name) < 0)
         strmap_set(c->by_name, c->c[i].name, (void *)(intptr_t)(i + 1));
 }
 
 /* "; did you mean 'age'?" */
-static const char *nearest_column(const struct columns *c, const char *name, char *out, size_t out_size)
+static const char *nearest_column(const struct data_columns *c, const char *name, char *out, size_t out_size)
 {
     const char **names = xcalloc(c->n, sizeof(*names));
     for (size_t i = 0; i < c->n; i++)
@@ -141,7 +141,7 @@ static const char *nearest_column(const struct columns *c, const char *name, cha
 }
 
 /* A name, else an index; from -1 on it counts from the end. */
-static int find_named(const struct data_place *at, const struct columns *c, const char *key, const char *label,
+static int find_named(const struct data_place *at, const struct data_columns *c, const char *key, const char *label,
                       int64_t *ret, struct err *e)
 {
     char hint[128];
@@ -158,7 +158,7 @@ static int find_named(const struct data_place *at, const struct columns *c, cons
     return 0;
 }
 
-static int find_labels(const struct data_place *at, struct columns *c, struct err *e)
+static int find_labels(const struct data_place *at, struct data_columns *c, struct err *e)
 {
     const struct strlist *labels = &at->spec->label;
     c->label = -1;
@@ -166,7 +166,7 @@ static int find_labels(const struct data_place *at, struct columns *c, struct er
         int64_t which;
         if (find_named(at, c, "label", labels->items[i], &which, e) < 0)
             return -1;
-        struct column *column = &c->c[which];
+        struct data_column *column = &c->c[which];
         if (column->is_label)
             return data_error(at, "label", e, "column '%s' is named twice", column->name);
         column->is_label = true;
@@ -180,14 +180,14 @@ static int find_labels(const struct data_place *at, struct columns *c, struct er
     return 0;
 }
 
-static int find_weight(const struct data_place *at, struct columns *c, struct err *e)
+static int find_weight(const struct data_place *at, struct data_columns *c, struct err *e)
 {
     int64_t which;
     if (at->spec->sample_weight == NULL)
         return 0;
     if (find_named(at, c, "sampleWeight", at->spec->sample_weight, &which, e) < 0)
         return -1;
-    struct column *column = &c->c[which];
+    struct data_column *column = &c->c[which];
     if (column->is_label)
         return data_error(at, "sampleWeight", e,
                           "column '%s' is the label; 'label' says which column is, by default the last one",
@@ -198,20 +198,20 @@ static int find_weight(const struct data_place *at, struct columns *c, struct er
 }
 
 /* The column becomes a feature, behind those before it. */
-static int add_feature(struct columns *c, struct column *column, struct err *e)
+static int add_feature(struct data_columns *c, struct data_column *column, struct err *e)
 {
     column->used = true;
     column->place = c->features;
     return size_add(c->features, column->count, &c->features, e);
 }
 
-static int some_features(const struct data_place *at, const struct columns *c, struct err *e)
+static int some_features(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
     return c->features > 0 ? 0 : data_error(at, "columns", e, "no column is left for the features");
 }
 
 /* One of spec.columns. */
-static int describe_column(const struct node *n, struct columns *c, struct err *e)
+static int describe_column(const struct node *n, struct data_columns *c, struct err *e)
 {
     struct node name_node = node_get(n, "name");
     const char *name;
@@ -222,7 +222,7 @@ static int describe_column(const struct node *n, struct columns *c, struct err *
     if (which < 0)
         return node_error(&name_node, e, "the data has no column '%s'%s", name,
                           nearest_column(c, name, hint, sizeof(hint)));
-    struct column *column = &c->c[which];
+    struct data_column *column = &c->c[which];
     if (column->described)
         return node_error(&name_node, e, "column '%s' is described twice", name);
     column->described = true;
@@ -241,12 +241,12 @@ static int describe_column(const struct node *n, struct columns *c, struct err *
 }
 
 /* As data_spec_check_encodings() says it, of a job whose label is a number. */
-static int check_encodings(const struct data_place *at, const struct columns *c, struct err *e)
+static int check_encodings(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
-    const struct column *first = NULL;
+    const struct data_column *first = NULL;
     size_t as_words = c->features;
     for (size_t i = 0; i < c->n && !at->spec->categories_are_int; i++) {
-        const struct column *one = &c->c[i];
+        const struct data_column *one = &c->c[i];
         if (one->type != COLUMN_CATEGORY || one->encoded || one->is_label || one->is_weight)
             continue;
         first = first != NULL ? first : one;
@@ -260,7 +260,7 @@ static int check_encodings(const struct data_place *at, const struct columns *c,
                       first->name, as_words, c->features);
 }
 
-static int choose_columns(const struct data_place *at, struct columns *c, struct err *e)
+static int choose_columns(const struct data_place *at, struct data_columns *c, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
     if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0 || (node_present(columns) && node_array(columns, e) < 0))
@@ -277,9 +277,11 @@ static int choose_columns(const struct data_place *at, struct columns *c, struct
     return check_encodings(at, c, e) < 0 ? -1 : some_features(at, c, e);
 }
 
-int columns_of_names(const struct data_place *at, const struct strlist *names, struct columns *ret, struct err *e)
+int columns_of_names(const struct data_place *at, const struct strlist *names, struct data_columns *ret, struct err *e)
 {
-    AUTO_FINI(columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)), .n = names->n, .by_name = strmap_new() };
+    AUTO_FINI(data_columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)),
+                                  .n = names->n,
+                                  .by_name = strmap_new() };
     for (size_t i = 0; i < names->n; i++) {
         c.c[i].name = xstrdup(names->items[i]);
         c.c[i].count = 1;
@@ -288,12 +290,12 @@ int columns_of_names(const struct data_place *at, const struct strlist *names, s
     if (choose_columns(at, &c, e) < 0)
         return -1;
     *ret = c;
-    c = (struct columns){ .c = NULL };
+    c = (struct data_columns){ .c = NULL };
     return 0;
 }
 
 /* shape: [28, 28]; without one a single number. */
-static int read_shape(const struct node *n, struct column *c, struct err *e)
+static int read_shape(const struct node *n, struct data_column *c, struct err *e)
 {
     struct node dims = node_get(n, "shape");
     c->shape = shape_of(0, NULL);
@@ -314,7 +316,7 @@ static int read_shape(const struct node *n, struct column *c, struct err *e)
     return 0;
 }
 
-static int read_feature(const struct node *n, struct column *c, struct err *e)
+static int read_feature(const struct node *n, struct data_column *c, struct err *e)
 {
     static const char *const KEYS[] = { "name", "type", "shape", "default" };
     static const char *const TYPES[] = { "float", "int64", "bytes" };
@@ -330,7 +332,7 @@ static int read_feature(const struct node *n, struct column *c, struct err *e)
     return read_shape(n, c, e) < 0 ? -1 : read_default(n, c, e);
 }
 
-static int place_features(const struct data_place *at, struct columns *c, struct err *e)
+static int place_features(const struct data_place *at, struct data_columns *c, struct err *e)
 {
     if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0)
         return -1;
@@ -344,7 +346,7 @@ static int place_features(const struct data_place *at, struct columns *c, struct
     return some_features(at, c, e);
 }
 
-int columns_of_spec(const struct data_place *at, struct columns *ret, struct err *e)
+int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
     size_t n = node_size(columns);
@@ -355,7 +357,7 @@ int columns_of_spec(const struct data_place *at, struct columns *ret, struct err
     if (node_array(columns, e) < 0)
         return -1;
 
-    AUTO_FINI(columns) c = { .c = xcalloc(n, sizeof(*c.c)), .by_name = strmap_new() };
+    AUTO_FINI(data_columns) c = { .c = xcalloc(n, sizeof(*c.c)), .by_name = strmap_new() };
     for (size_t i = 0; i < n; i++) {
         struct node item = node_item(columns, i);
         c.n = i + 1;
@@ -368,11 +370,11 @@ int columns_of_spec(const struct data_place *at, struct columns *ret, struct err
     if (place_features(at, &c, e) < 0)
         return -1;
     *ret = c;
-    c = (struct columns){ .c = NULL };
+    c = (struct data_columns){ .c = NULL };
     return 0;
 }
 
-static uint64_t column_hash(const struct column *c)
+static uint64_t column_hash(const struct data_column *c)
 {
     uint64_t h = hash64(c->name, strlen(c->name), (uint64_t)c->type * 4 + (c->used ? 2 : 0) + c->has_default);
     h = hash64_mix(h, c->place);
@@ -388,7 +390,7 @@ static uint64_t column_hash(const struct column *c)
     return h;
 }
 
-uint64_t columns_hash(const struct columns *c)
+uint64_t columns_hash(const struct data_columns *c)
 {
     uint64_t h = hash64_mix(c->n, (uint64_t)c->label);
     for (size_t i = 0; i < c->n; i++)

@@ -15,7 +15,7 @@
 
 enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES };
 
-struct column {
+struct data_column {
     char *name;
     enum column_type type;
     bool described; /* by the job */
@@ -32,8 +32,8 @@ struct column {
 };
 
 enum { COLUMNS_MAX = 1 << 20, VOCABULARY_WORD_MAX = 255 };
-struct columns {
-    struct column *c;
+struct data_columns {
+    struct data_column *c;
     size_t n;
     struct strmap *by_name; /* name -> its place in c + 1 */
     int64_t label;          /* the place in c of the only or first label, -1: none */
@@ -42,18 +42,18 @@ struct columns {
     bool weighted;          /* one of them is the weight of an example */
     size_t features;        /* numbers an example, without the labels' */
 };
-void columns_fini(struct columns *c);
-DEFINE_AUTO_FINI(columns, columns_fini);
+void columns_fini(struct data_columns *c);
+DEFINE_AUTO_FINI(data_columns, columns_fini);
 
 /* csv: the names are given, the job may describe some of them. */
-MUST_USE int columns_of_names(const struct data_place *at, const struct strlist *names, struct columns *ret,
+MUST_USE int columns_of_names(const struct data_place *at, const struct strlist *names, struct data_columns *ret,
                               struct err *e);
 /* tfrecord: the job names them all. */
-MUST_USE int columns_of_spec(const struct data_place *at, struct columns *ret, struct err *e);
+MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e);
 
 /* The number of a word; -1: not in the vocabulary. */
-int64_t column_word(const struct column *c, const char *word);
+int64_t column_word(const struct data_column *c, const char *word);
 /* Hash of everything here that changes values. */
-uint64_t columns_hash(const struct columns *c);
+uint64_t columns_hash(const struct data_columns *c);
 
 #endif

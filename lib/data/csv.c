@@ -18,7 +18,7 @@ struct csv {
     bool header;
     char delimiter;
     struct strlist names;
-    struct columns columns;
+    struct data_columns columns;
     struct indexed indexed;
     float *scratch; /* features of the record that the pass looks at, and behind them its labels */
 };
@@ -138,7 +138,7 @@ static const char *shown(const struct text_field *field, char out[SHOWN_MAX])
     return out;
 }
 
-static int bad_value(const struct column *c, const struct data_file *f, const unsigned char *at,
+static int bad_value(const struct data_column *c, const struct data_file *f, const unsigned char *at,
                      const struct text_field *field, struct err *e)
 {
     static const char *const MUST[] = {
@@ -156,7 +156,7 @@ static int bad_value(const struct column *c, const struct data_file *f, const un
 }
 
 /* The number that a field counts as. */
-static int take_value(const struct column *c, const struct data_file *f, const unsigned char *at,
+static int take_value(const struct data_column *c, const struct data_file *f, const unsigned char *at,
                       const struct text_field *raw, double *ret, struct err *e)
 {
     struct text_field field = text_trim(*raw);
@@ -189,7 +189,7 @@ static int wrong_count(const struct csv *c, const struct data_file *f, const uns
                    c->columns.n, c->header ? " as in the header" : " as in the first line");
 }
 
-static void put_feature(const struct column *column, double v, float *x)
+static void put_feature(const struct data_column *column, double v, float *x)
 {
     if (!column->one_hot) {
         x[column->place] = (float)v;
@@ -199,7 +199,7 @@ static void put_feature(const struct column *column, double v, float *x)
     x[column->place + (size_t)v] = 1;
 }
 
-static int bad_weight(const struct column *c, const struct data_file *f, const unsigned char *at, double v,
+static int bad_weight(const struct data_column *c, const struct data_file *f, const unsigned char *at, double v,
                       struct err *e)
 {
     return error_at(f, at, e, "column '%s': the weight of an example must be 0 or more, not %g", c->name, v);
@@ -213,7 +213,7 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
     const unsigned char *record = *p, *end = end_of(f);
     enum text_result more = TEXT_MORE;
     for (size_t i = 0; i < c->columns.n; i++) {
-        const struct column *column = &c->columns.c[i];
+        const struct data_column *column = &c->columns.c[i];
         const unsigned char *at = *p;
         struct text_field field;
         double v = 0;
@@ -322,7 +322,7 @@ static void describe(struct csv *c, uint64_t options)
     r->has_weights = c->columns.weighted;
     if (c->columns.label < 0)
         return;
-    const struct column *label = &c->columns.c[c->columns.label];
+    const struct data_column *label = &c->columns.c[c->columns.label];
     r->has_labels = true;
     if (c->columns.n_labels > 1) {
         r->y = shape_of(1, (int64_t[]){ (int64_t)c->columns.labels });

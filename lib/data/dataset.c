@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "data/open.h"
+#include "data/dataset_internal.h"
 #include "data/records.h"
 
 struct content { /* what the parts of a data set share */

@@ -11,6 +11,7 @@
 #ifndef TRAINYARD_DATA_DATASET_H
 #define TRAINYARD_DATA_DATASET_H
 
+#include "data/ordinal_space.h"
 #include "job/job.h"
 #include "nn/exec.h"
 
@@ -38,16 +39,6 @@ bool dataset_integer_labels(const struct dataset *d);
 const struct shape *dataset_label_shape(const struct dataset *d); /* () for class numbers */
 /* Largest integer label when it is known cheaply (idx: one pass over uint8 labels), else -1. */
 int64_t dataset_label_max(const struct dataset *d);
-
-/* The space of batch names: everything that decides which examples an ordinal holds. */
-struct ordinal_space {
-    uint64_t fingerprint, seed;
-    int64_t examples, batch_size;
-    bool shuffle;
-};
-enum { SHUFFLE_VERSION = 1 };
-size_t ordinal_space_rows(const struct ordinal_space *s);     /* examples of the largest batch */
-int64_t ordinal_space_batches(const struct ordinal_space *s); /* per epoch: ceil(examples / batch_size) */
 
 /* loader - hands out batches of one dataset by ordinal. One per thread; its buffers are made once. */
 struct loader;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "codec/pb.h"
-#include "data/convert.h"
+#include "data/dtype_convert.h"
 
 enum { FIELD_BYTES_LIST = 1, FIELD_FLOAT_LIST = 2, FIELD_INT64_LIST = 3, NAME_SHOWN = 80 };
 
@@ -24,7 +24,7 @@ static int malformed(struct err *e)
     return err_set(e, ERR_INPUT, "is not a tf.Example");
 }
 
-static int wrong_size(const struct column *c, size_t n, struct err *e)
+static int wrong_size(const struct data_column *c, size_t n, struct err *e)
 {
     char shape[128];
     return err_set(e, ERR_INPUT, "feature '%s' holds %zu number%s, expected %zu (shape %s)", c->name, n,
@@ -33,7 +33,7 @@ static int wrong_size(const struct column *c, size_t n, struct err *e)
 
 /* Where the numbers of one feature go. */
 struct target {
-    const struct column *column;
+    const struct data_column *column;
     float *floats; /* column->count of them, or NULL: */
     int32_t *label;
     size_t n; /* numbers seen; those beyond the count are only counted */
@@ -134,7 +134,7 @@ static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
         if (t->n != t->column->count)
             continue;
         if (t->floats != NULL)
-            convert_to_floats(DT_UINT8, false)(f.data, t->floats, f.size);
+            dtype_float_converter(DT_UINT8, false)(f.data, t->floats, f.size);
         else
             *t->label = *(const unsigned char *)f.data;
     }
@@ -193,7 +193,7 @@ static struct target target_of(const struct decoding *d, size_t column)
 /* The column of that name, or their number. */
 static size_t find_column(const struct decoding *d, const struct pb_field *name)
 {
-    const struct columns *c = d->plan->columns;
+    const struct data_columns *c = d->plan->columns;
     for (size_t i = 0; i < c->n; i++) {
         size_t at = (d->next + i) % c->n;
         const char *other = c->c[at].name;
@@ -242,7 +242,7 @@ static int take_features(struct decoding *d, const void *data, size_t n, struct 
 /* Features that the message does not have. */
 static int fill_missing(struct decoding *d, struct err *e)
 {
-    const struct columns *c = d->plan->columns;
+    const struct data_columns *c = d->plan->columns;
     for (size_t i = 0; i < c->n; i++) {
         if (d->seen[i / 64] >> i % 64 & 1)
             continue;

@@ -13,8 +13,8 @@ enum { EXAMPLE_FEATURES_MAX = 4096 };
 
 /* What to take out of a message, and where to. */
 struct example_plan {
-    const struct columns *columns; /* at most EXAMPLE_FEATURES_MAX */
-    bool integer_label;            /* y is int32_t, else float */
+    const struct data_columns *columns; /* at most EXAMPLE_FEATURES_MAX */
+    bool integer_label;                 /* y is int32_t, else float */
 };
 /* Features that no column names are passed over. x has columns->features floats; y what the label counts; w one float
  * when the columns are weighted.

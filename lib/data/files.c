@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
-#include "data/unpack.h"
+#include "data/decompress.h"
 
 enum { SAMPLE_WHOLE = 512 << 10, SAMPLE_EDGE = 64 << 10, SAMPLE_PIECE = 4 << 10, SAMPLES = 64 };
 
@@ -100,7 +100,7 @@ static int open_found(const struct data_place *at, const char *path, struct data
                                  .what = packing_name(how),
                                  .name = name,
                                  .key = data_fingerprint(map->data, map->size) };
-        if (unpack_cached(at, &packed, &content, e) < 0)
+        if (decompress_cached(at, &packed, &content, e) < 0)
             return -1;
     } else {
         content = TAKE(map);

@@ -62,7 +62,7 @@ static void feed(struct unpack *u)
 }
 
 /* One member, up to its checked end. */
-static int unpack_member(struct unpack *u, unpack_sink *sink, void *user, struct err *e)
+static int unpack_member(struct unpack *u, decompress_sink *sink, void *user, struct err *e)
 {
     for (;;) {
         if (u->z.avail_in == 0)
@@ -83,7 +83,7 @@ static int unpack_member(struct unpack *u, unpack_sink *sink, void *user, struct
     }
 }
 
-static int unpack_all(struct unpack *u, unpack_sink *sink, void *user, struct err *e)
+static int unpack_all(struct unpack *u, decompress_sink *sink, void *user, struct err *e)
 {
     do {
         if (u->how == PACKED_GZIP && !gzip_is(u->data + taken(u), u->n - taken(u)))
@@ -98,8 +98,8 @@ static int unpack_all(struct unpack *u, unpack_sink *sink, void *user, struct er
     return 0;
 }
 
-int unpack_pieces(enum packing how, const void *data, size_t n, const char *name, unpack_sink *sink, void *user,
-                  struct err *e)
+int decompress_pieces(enum packing how, const void *data, size_t n, const char *name, decompress_sink *sink, void *user,
+                      struct err *e)
 {
     auto_free unsigned char *piece = xmalloc(PIECE);
     struct unpack u = { .how = how, .data = data, .n = n, .name = name, .piece = piece };
@@ -111,7 +111,7 @@ int unpack_pieces(enum packing how, const void *data, size_t n, const char *name
     return rc;
 }
 
-uint32_t unpack_crc(uint32_t crc, const void *data, size_t n)
+uint32_t crc32_update(uint32_t crc, const void *data, size_t n)
 {
     return (uint32_t)crc32_z(crc, data, n);
 }

@@ -17,9 +17,9 @@ bool zlib_is(const void *data, size_t n); /* its first two bytes are a valid hea
 
 /* Hands the content over in pieces. Checks what the format has of lengths and checksums; ERR_INPUT names `name` and the
  * offset in the packed bytes. A failing sink ends it with the sink's error. */
-typedef int unpack_sink(void *user, const void *data, size_t n, struct err *e);
-MUST_USE int unpack_pieces(enum packing how, const void *data, size_t n, const char *name, unpack_sink *sink,
-                           void *user, struct err *e);
-uint32_t unpack_crc(uint32_t crc, const void *data, size_t n); /* CRC-32 so far (0: of nothing), with n bytes more */
+typedef int decompress_sink(void *user, const void *data, size_t n, struct err *e);
+MUST_USE int decompress_pieces(enum packing how, const void *data, size_t n, const char *name, decompress_sink *sink,
+                               void *user, struct err *e);
+uint32_t crc32_update(uint32_t crc, const void *data, size_t n); /* CRC-32 so far (0: of nothing), with n bytes more */
 
 #endif

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "data/named_array.h"
+#include "data/h5.h"
 
 enum {
     DEPTH_MAX = 32,      /* of groups; h5py's files of Keras have 5 */

@@ -2,14 +2,14 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "data/open.h"
-#include "data/order.h"
+#include "data/dataset_internal.h"
+#include "data/epoch_order.h"
 
 /* A batch that was returned stays whole during the next call; the third is what the thread prepares. Without a
  * thread there are two: what fits the cache is faster. */
 enum { SLOTS = 3 };
 
-struct slot {
+struct loader_slot {
     void *x;
     void *y;
     void *w; /* NULL: no weights */
@@ -26,10 +26,10 @@ struct loader {
     int64_t first; /* record of the first example */
     struct ordinal_space space;
     int64_t batches;
-    struct order order;      /* used by the thread while AHEAD_BUSY, else by the owner */
-    int64_t *which;          /* same */
-    size_t x_count, y_count; /* elements an example */
-    struct slot slot[SLOTS];
+    struct epoch_order order; /* used by the thread while AHEAD_BUSY, else by the owner */
+    int64_t *which;           /* same */
+    size_t x_count, y_count;  /* elements an example */
+    struct loader_slot slot[SLOTS];
     unsigned slots;   /* of them in use */
     unsigned current; /* slot of the last batch returned */
 
@@ -51,7 +51,7 @@ static size_t label_count(const struct records *r)
     return r->has_labels ? shape_elements(&r->y) : 0;
 }
 
-static int make_slot(const struct loader *l, struct slot *s, struct err *e)
+static int make_slot(const struct loader *l, struct loader_slot *s, struct err *e)
 {
     size_t x_bytes, y_bytes, rows = ordinal_space_rows(&l->space);
     if (size_mul(rows, l->x_count, &x_bytes, e) < 0 ||
@@ -90,7 +90,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, struc
     l->first = dataset_first(d);
     l->space = *space;
     l->batches = ordinal_space_batches(space);
-    l->order = order_of(space->examples, r->random_access, space->shuffle, space->seed);
+    l->order = epoch_order_of(space->examples, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);
     l->y_count = label_count(r);
     l->slots = r->random_access ? SLOTS - 1 : SLOTS;
@@ -130,11 +130,11 @@ static size_t batch_range(const struct loader *l, int64_t ordinal, int64_t *ret_
     return (size_t)MIN(l->space.batch_size, l->space.examples - *ret_position);
 }
 
-static int fill(struct loader *l, int64_t ordinal, struct slot *s, struct err *e)
+static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct err *e)
 {
     int64_t epoch, position;
     size_t n = batch_range(l, ordinal, &epoch, &position);
-    order_records(&l->order, epoch, position, n, l->which);
+    epoch_order_records(&l->order, epoch, position, n, l->which);
     for (size_t i = 0; i < n; i++)
         l->which[i] += l->first;
     return l->records->ops->read(l->records, l->which, n, s->x, s->y, s->w, e);
@@ -156,7 +156,7 @@ static void run_ahead(void *user)
             cond_wait(&l->changed, &l->lock);
             continue;
         }
-        struct slot *s = &l->slot[(l->current + 1) % l->slots];
+        struct loader_slot *s = &l->slot[(l->current + 1) % l->slots];
         int64_t ordinal = l->ahead_ordinal;
         struct err e = { .code = ERR_NONE };
         l->ahead = AHEAD_BUSY;

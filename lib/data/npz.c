@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/unpack.h"
+#include "data/decompress.h"
 #include "data/zip.h"
 
 enum { NAMES_SHOWN = 16, METHOD_DEFLATE = 8 };
@@ -63,7 +63,7 @@ static int unpack_member(const struct data_place *at, const struct data_file *f,
                              .sized = true,
                              .size = m->size,
                              .crc = m->crc };
-    return unpack_cached(at, &packed, ret, e);
+    return decompress_cached(at, &packed, ret, e);
 }
 
 static int open_member(const struct data_place *at, const char *key, const char *array, const struct data_file *f,

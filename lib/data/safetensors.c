@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "codec/node.h"
-#include "data/named_array.h"
+#include "data/safetensors.h"
 
 enum { HEADER_MAX = 32 << 20, NAME_LONGEST = 255 };
 
@@ -16,25 +16,6 @@ static const struct {
     { "I32", DT_INT32 },  { "I16", DT_INT16 }, { "I8", DT_INT8 },   { "U64", DT_UINT64 },    { "U32", DT_UINT32 },
     { "U16", DT_UINT16 }, { "U8", DT_UINT8 },  { "BOOL", DT_BOOL },
 };
-
-struct named_array *named_arrays_add(struct named_arrays *l, char *name, char *owner)
-{
-    if (l->n == l->cap) {
-        l->cap = MAX(2 * l->cap, (size_t)16);
-        l->items = xrealloc(l->items, l->cap * sizeof(l->items[0]));
-    }
-    l->items[l->n] = (struct named_array){ .name = name, .owner = owner };
-    return &l->items[l->n++];
-}
-
-void named_arrays_fini(struct named_arrays *l)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->items[i].name);
-        free(l->items[i].owner);
-    }
-    free(l->items);
-}
 
 bool safetensors_is(const void *data, size_t n)
 {

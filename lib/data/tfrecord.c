@@ -14,7 +14,7 @@ enum { RECORD_HEAD = 12, RECORD_TAIL = 4 };
 
 struct tfrecord {
     struct records records;
-    struct columns columns;
+    struct data_columns columns;
     struct example_plan plan;
     struct indexed indexed;
     size_t label_count;
@@ -125,7 +125,7 @@ static void describe_features(struct tfrecord *t)
     struct records *r = &t->records;
     r->x = shape_of(1, (int64_t[]){ (int64_t)t->columns.features });
     for (size_t i = 0; i < t->columns.n; i++) {
-        const struct column *c = &t->columns.c[i];
+        const struct data_column *c = &t->columns.c[i];
         if (!c->is_label && !c->is_weight && c->count == t->columns.features && c->shape.rank > 0)
             r->x = c->shape;
     }
@@ -136,7 +136,7 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
     struct records *r = &t->records;
     if (t->columns.label < 0)
         return 0;
-    const struct column *c = &t->columns.c[t->columns.label];
+    const struct data_column *c = &t->columns.c[t->columns.label];
     r->has_labels = true;
     r->integer_labels = t->columns.n_labels == 1 && c->type != COLUMN_FLOAT && c->count == 1;
     if (r->integer_labels)
@@ -151,7 +151,7 @@ static int describe_label(const struct data_place *at, struct tfrecord *t, struc
     return 0;
 }
 
-static int check_columns(const struct data_place *at, const struct columns *c, struct err *e)
+static int check_columns(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
     if (c->features > INT32_MAX || c->labels > INT32_MAX) /* as for a layer's output */
         return data_error(at, "columns", e, "an example of %zu numbers is too large", MAX(c->features, c->labels));
@@ -173,7 +173,7 @@ static int check_first_size(const struct data_place *at, const struct tfrecord *
     const unsigned char *p = f != NULL ? f->map->data : NULL, *message;
     size_t wanted = 0, size;
     for (size_t i = 0; i < t->columns.n; i++) {
-        const struct column *c = &t->columns.c[i];
+        const struct data_column *c = &t->columns.c[i];
         if (!c->has_default && size_add(wanted, c->count, &wanted, NULL) < 0)
             wanted = SIZE_MAX;
     }

@@ -16,28 +16,29 @@ struct setting {
 };
 enum { JOB_NAME, TASK_INDEX, PS_HOSTS, WORKER_HOSTS, CHIEF_HOST, SETTINGS };
 
-struct family {
+struct job_name_settings {
     struct setting s[SETTINGS];
     bool any;
 };
 
 /* An empty value is as good as none: shells and templates leave such. */
-static struct setting pick(const char *name, const char *flag, const char *env)
+static struct setting pick_setting(const char *name, const char *flag, const char *env)
 {
     if (flag != NULL && *flag != '\0')
         return (struct setting){ .name = name, .value = flag, .flag = true };
     return (struct setting){ .name = name, .value = env != NULL && *env != '\0' ? env : NULL };
 }
 
-static struct family family_of(const struct cluster_input *flags, const struct cluster_input *env)
+static struct job_name_settings job_name_settings_of(const struct cluster_input *flags, const struct cluster_input *env)
 {
-    struct family f = { .s = {
-                            [JOB_NAME] = pick("job_name", flags->job_name, env->job_name),
-                            [TASK_INDEX] = pick("task_index", flags->task_index, env->task_index),
-                            [PS_HOSTS] = pick("ps_hosts", flags->ps_hosts, env->ps_hosts),
-                            [WORKER_HOSTS] = pick("worker_hosts", flags->worker_hosts, env->worker_hosts),
-                            [CHIEF_HOST] = pick("chief_host", flags->chief_host, env->chief_host),
-                        } };
+    struct job_name_settings f = { .s = {
+                                       [JOB_NAME] = pick_setting("job_name", flags->job_name, env->job_name),
+                                       [TASK_INDEX] = pick_setting("task_index", flags->task_index, env->task_index),
+                                       [PS_HOSTS] = pick_setting("ps_hosts", flags->ps_hosts, env->ps_hosts),
+                                       [WORKER_HOSTS] =
+                                           pick_setting("worker_hosts", flags->worker_hosts, env->worker_hosts),
+                                       [CHIEF_HOST] = pick_setting("chief_host", flags->chief_host, env->chief_host),
+                                   } };
     for (int i = 0; i < SETTINGS; i++)
         f.any |= f.s[i].value != NULL;
     return f;
@@ -57,7 +58,7 @@ static const char *spelling(const struct setting *s, bool flag, char out[32])
 }
 
 /* TensorFlow's sentence, then where it can be given and which setting of the set was found. */
-static int must_specify(const struct family *f, int which, struct err *e)
+static int must_specify(const struct job_name_settings *f, int which, struct err *e)
 {
     char flag[32], variable[32], found[32] = "";
     const char *where = "";
@@ -99,7 +100,7 @@ static int read_hosts(const struct setting *s, struct strlist *ret, struct err *
     return 0;
 }
 
-static int read_family(const struct family *f, struct cluster *c, struct err *e)
+static int read_job_name_settings(const struct job_name_settings *f, struct cluster *c, struct err *e)
 {
     const struct setting *name = &f->s[JOB_NAME], *index = &f->s[TASK_INDEX];
     struct err why = { .code = ERR_NONE };
@@ -207,12 +208,12 @@ static int check_cluster(const struct cluster *c, bool may_be_short, struct err 
 
 static int resolve(const struct cluster_input *flags, const struct cluster_input *env, struct cluster *c, struct err *e)
 {
-    struct family family = family_of(flags, env);
-    struct setting tf_config = pick("tf_config", flags->tf_config, env->tf_config);
+    struct job_name_settings family = job_name_settings_of(flags, env);
+    struct setting tf_config = pick_setting("tf_config", flags->tf_config, env->tf_config);
 
     c->role = ROLE_WORKER;
     if (family.any)
-        return read_family(&family, c, e) < 0 ? -1 : check_cluster(c, false, e);
+        return read_job_name_settings(&family, c, e) < 0 ? -1 : check_cluster(c, false, e);
     if (tf_config.value == NULL)
         return 0;
     if (tf_config_parse(tf_config.value, c, e) < 0)

@@ -1,5 +1,6 @@
 /* fields - the manifest as tables: one row a field. The same rows parse the manifest (types, ranges, defaults,
- * unknown and missing keys, choices of later releases) and write its manual (job/manual.h), so the two cannot differ.
+ * unknown and missing keys, choices of later releases) and write its manual (job/manifest_reference.h), so the two
+ * cannot differ.
  *
  * A table describes one map of the manifest. Its rows fill one structure, the `base` of fields_read(); a row that is
  * itself a table fills the part of it that begins at `offset`.
@@ -68,7 +69,7 @@ void data_spec_fini(struct data_spec *d);
 /* job_check.c: rules over several fields, once all are read. */
 MUST_USE int job_check(struct job *j, struct err *e);
 
-/* sets.c: one "--set path=value" applied to the document. */
-MUST_USE int set_apply(json_t *doc, struct source *src, const char *set, struct err *e);
+/* overrides.c: one "--set path=value" applied to the document. */
+MUST_USE int override_apply(json_t *doc, struct source *src, const char *set, struct err *e);
 
 #endif

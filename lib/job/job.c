@@ -75,7 +75,7 @@ static int read_document(const char *text, size_t n, const char *name, struct jo
 static int apply_sets(struct job *j, const struct strlist *sets, struct err *e)
 {
     for (size_t i = 0; sets != NULL && i < sets->n; i++)
-        if (set_apply(j->doc, j->source, sets->items[i], e) < 0)
+        if (override_apply(j->doc, j->source, sets->items[i], e) < 0)
             return -1;
     return 0;
 }

@@ -59,7 +59,7 @@ struct data_spec {
                             column; tfrecord: a feature. Owned */
     bool shuffle;        /* default true for train */
     bool categories_are_int; /* the model takes a category's number: a feature column need not state its encoding */
-    int64_t max_unpacked;    /* bytes that a compressed file may become; 0: data/unpack.h says */
+    int64_t max_unpacked;    /* bytes that a compressed file may become; 0: data/decompress.h says */
     struct node node;        /* the whole map, for messages */
 };
 
@@ -181,7 +181,7 @@ DEFINE_AUTO(job, job_free);
 /* What training begins with of a spec as the API server holds it: model, compile, data, fit, strategy, checkpoint and
  * summaries, without nulls and without defaults that are spelled out. Two specs that mean the same are equal, so a
  * default that a CRD fills in changes nothing. New reference. */
-json_t *job_meaning(const json_t *spec);
+json_t *job_canonical(const json_t *spec);
 
 bool job_evaluates(const struct job *j); /* there is validation data: a set of its own, or a part of data.train */
 

@@ -20,7 +20,7 @@ static int hash_bytes(const char *data, size_t n, void *user)
 static void hash_spec(const json_t *spec, char out[20])
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    json_auto_t *meaning = job_meaning(spec);
+    json_auto_t *meaning = job_canonical(spec);
 
     json_dump_callback(meaning, hash_bytes, &h, JSON_COMPACT | JSON_SORT_KEYS);
     str_fmt(out, 20, "m:%016" PRIx64, h);

@@ -51,7 +51,8 @@ struct job_spec {
     bool tensorboard;
     struct claim_spec *claims; /* at most CLAIMS_MAX; owned */
     size_t nclaims;
-    char spec_hash[20]; /* of the meaning of model, compile, data, fit, strategy, checkpoint, summaries (job_meaning());
+    char spec_hash[20]; /* of the meaning of model, compile, data, fit, strategy, checkpoint, summaries
+                           (job_canonical());
                            "" without model */
     char *invalid;      /* why this spec cannot be run, in words for people; NULL: it can. Owned */
     void *deflated;     /* spec and what pods take over of metadata, deflated; owned */

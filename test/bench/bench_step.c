@@ -14,7 +14,7 @@
 
 #include "base/rng.h"
 #include "codec/json.h"
-#include "data/convert.h"
+#include "data/dtype_convert.h"
 #include "nn/exec.h"
 #include "nn/model_impl.h"
 #include "tensor/gemm.h"
@@ -200,7 +200,7 @@ static void step_ours(struct side *s, const struct data *d, size_t at)
 
 static void step_floats(struct side *s, const struct data *d, size_t at)
 {
-    convert_floats *convert = convert_to_floats(DT_UINT8, false);
+    dtype_to_floats *convert = dtype_float_converter(DT_UINT8, false);
     for (size_t i = 0; i < BATCH; i++)
         convert(d->bytes + (at + i) * IN, (float *)s->batch + i * IN, IN);
     ours_step(&s->ours, DT_FLOAT, s->batch, d->y + at);

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int how = PACKED_GZIP; how <= PACKED_DEFLATE; how++) {
         struct err e = { .code = ERR_NONE };
         size_t total = 0;
-        if (unpack_pieces((enum packing)how, data, size, "fuzz", count, &total, &e) < 0 &&
+        if (decompress_pieces((enum packing)how, data, size, "fuzz", count, &total, &e) < 0 &&
             (e.code != ERR_INPUT || e.msg[0] == '\0'))
             abort();
     }

@@ -1,3 +1,4 @@
+#include "data/h5.h"
 /* Any bytes as a file of weights: h5. */
 #include "fuzz_arrays.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "data/arrays.h"
-#include "data/convert.h"
+#include "data/dtype_convert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = shape_elements(&a.shape), bytes = dtype_size(a.dtype);
     if (a.shape.rank < 1 || a.data < data || a.data + n * bytes != data + size)
         abort();
-    convert_floats *convert = convert_to_floats(a.dtype, a.swap);
+    dtype_to_floats *convert = dtype_float_converter(a.dtype, a.swap);
     float *x = xmalloc(n * sizeof(*x) + 1);
     convert(a.data, x, n);
     free(x);

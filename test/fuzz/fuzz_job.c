@@ -15,7 +15,7 @@ static void try_set(const char *set)
 
     if (yaml_parse(DOC, strlen(DOC), "doc", &v, &src, &e) < 0)
         abort();
-    if (set_apply(v, src, set, &e) < 0 && e.msg[0] == '\0')
+    if (override_apply(v, src, set, &e) < 0 && e.msg[0] == '\0')
         abort();
 }
 

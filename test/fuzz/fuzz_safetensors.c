@@ -1,3 +1,4 @@
+#include "data/safetensors.h"
 /* Any bytes as a file of weights: safetensors. */
 #include "fuzz_arrays.h"
 

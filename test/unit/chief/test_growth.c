@@ -228,7 +228,7 @@ static void read_set(const char *text, size_t len)
     json_auto_t *doc = json_pack("{s:{s:{}}}", "spec", "fit");
     AUTO(source) *src = source_new("growth");
     (void)len;
-    if (set_apply(doc, src, text, &e) < 0)
+    if (override_apply(doc, src, text, &e) < 0)
         ck_assert_str_ne(e.msg, "");
 }
 
@@ -394,7 +394,7 @@ static void read_gzip(const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };
     size_t total = 0;
-    ck_ok_e(unpack_pieces(PACKED_GZIP, text, len, "growth", count_bytes, &total, &e));
+    ck_ok_e(decompress_pieces(PACKED_GZIP, text, len, "growth", count_bytes, &total, &e));
 }
 
 static void gzip_members(size_t n, struct buf *out)

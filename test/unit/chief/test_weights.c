@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "check_main.h"
-#include "data/named_array.h"
+#include "data/h5.h"
 
 #define DIR "test/data/train/weights/"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/ports.h"
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 
 /* terminal, NO_COLOR, TERM, columns, json -> bar and colours, columns */
 static const struct {

@@ -1,10 +1,10 @@
-/* convert - elements as they lie in a file to what training computes with. Inside of lib/data. Pure.
+/* dtype_convert - elements as they lie in a file to what training computes with. Inside of lib/data. Pure.
  *
  * Sources need no alignment. Conversions are those of C (and numpy's astype): 64-bit numbers are rounded to
  * the nearest float; uint8 255 becomes 255.0.
  */
-#ifndef TRAINYARD_DATA_CONVERT_H
-#define TRAINYARD_DATA_CONVERT_H
+#ifndef TRAINYARD_DATA_DTYPE_CONVERT_H
+#define TRAINYARD_DATA_DTYPE_CONVERT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@
 #include "tensor/tensor.h"
 
 /* n elements at src to dst. */
-typedef void convert_floats(const unsigned char *src, float *dst, size_t n);
+typedef void dtype_to_floats(const unsigned char *src, float *dst, size_t n);
 /* The function for a type; swap: the file's bytes stand the other way round. NULL: type cannot be read. */
-convert_floats *convert_to_floats(enum dtype dtype, bool swap);
+dtype_to_floats *dtype_float_converter(enum dtype dtype, bool swap);
 
-bool convert_is_integer(enum dtype dtype); /* bool counts as one */
+bool dtype_is_integer(enum dtype dtype); /* bool counts as one */
 /* One element of an integer type; values above INT64_MAX are cut to it. */
-int64_t convert_to_int(enum dtype dtype, bool swap, const unsigned char *src);
+int64_t dtype_to_int(enum dtype dtype, bool swap, const unsigned char *src);
 
 #endif

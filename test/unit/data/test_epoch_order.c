@@ -3,15 +3,7 @@
 
 #include "check_main.h"
 #include "data/dataset.h"
-#include "data/order.h"
-
-static const int64_t SIZES[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 100, 1000, 1023, 1024, 1025, 60000 };
-
-static int64_t feistel(int64_t i, int64_t n, uint64_t key)
-{
-    struct perm p = perm_of(n, key);
-    return perm_at(&p, i);
-}
+#include "data/epoch_order.h"
 
 static void assert_covers(const int64_t *v, int64_t n)
 {
@@ -25,71 +17,12 @@ static void assert_covers(const int64_t *v, int64_t n)
     }
 }
 
-START_TEST(feistel_is_a_bijection_that_can_be_inverted)
-{
-    int64_t n = SIZES[_i];
-    auto_free int64_t *v = xcalloc((size_t)n, sizeof(*v));
-    for (uint64_t key = 0; key < 5; key++) {
-        struct perm p = perm_of(n, key * 0x123456789);
-        for (int64_t i = 0; i < n; i++) {
-            v[i] = feistel(i, n, key * 0x123456789);
-            if (perm_inverse(&p, v[i]) != i)
-                ck_abort_msg("%lld is not found again", (long long)i);
-        }
-        assert_covers(v, n);
-    }
-}
-END_TEST
-
-START_TEST(feistel_holds_for_sizes_beyond_32_bits)
-{
-    int64_t n = ((int64_t)1 << 40) + 12345;
-    struct perm p = perm_of(n, 7);
-    for (int64_t i = 0; i < 1000; i++) {
-        int64_t at = i * (n / 1000), image = feistel(at, n, 7);
-        ck_assert(image >= 0 && image < n);
-        ck_assert_int_eq(perm_inverse(&p, image), at);
-    }
-}
-END_TEST
-
 /* Chi-squared over a table of (position decile, image decile), summed over keys: 81 degrees of freedom, so
  * 150 is far in the tail (p < 1e-5) while a permutation that keeps places would give thousands. */
-START_TEST(feistel_spreads_every_part_over_the_whole)
-{
-    enum { N = 10000, KEYS = 20 };
-    for (uint64_t key = 0; key < KEYS; key++) {
-        int table[10][10] = { 0 };
-        double chi = 0;
-        for (int64_t i = 0; i < N; i++)
-            table[i / (N / 10)][feistel(i, N, key) / (N / 10)]++;
-        for (int a = 0; a < 10; a++)
-            for (int b = 0; b < 10; b++)
-                chi += (table[a][b] - N / 100.0) * (table[a][b] - N / 100.0) / (N / 100.0);
-        ck_assert_msg(chi < 150 && chi > 35, "key %llu: chi squared %.1f", (unsigned long long)key, chi);
-    }
-}
-END_TEST
-
-/* Neighbours must not stay neighbours, and keys must not resemble each other. */
-START_TEST(feistel_separates_neighbours_and_keys)
-{
-    enum { N = 60000 };
-    int near = 0, same = 0;
-    for (int64_t i = 0; i + 1 < N; i++) {
-        int64_t a = feistel(i, N, 1), b = feistel(i + 1, N, 1);
-        near += llabs(a - b) < 10;
-        same += a == feistel(i, N, 2);
-    }
-    ck_assert_int_lt(near, 40); /* 20 expected */
-    ck_assert_int_lt(same, 10); /* 1 expected */
-}
-END_TEST
-
 static void epoch_of(int64_t n, bool random_access, uint64_t seed, int64_t epoch, int64_t *ret)
 {
-    struct order o = order_of(n, random_access, true, seed);
-    order_records(&o, epoch, 0, (size_t)n, ret);
+    struct epoch_order o = epoch_order_of(n, random_access, true, seed);
+    epoch_order_records(&o, epoch, 0, (size_t)n, ret);
 }
 
 static const int64_t WINDOW_SIZES[] = { 1, 2, 1000, 1024, 1025, 16383, 16384, 16385, 40000, 100000, 131072, 131073 };
@@ -113,11 +46,11 @@ START_TEST(a_position_has_one_record_whoever_asks_and_in_whatever_pieces)
     for (int random_access = 0; random_access < 2; random_access++) {
         auto_free int64_t *whole = xcalloc(N, sizeof(*whole));
         epoch_of(N, random_access != 0, 3, 5, whole);
-        struct order o = order_of(N, random_access != 0, true, 3);
+        struct epoch_order o = epoch_order_of(N, random_access != 0, true, 3);
         for (int64_t at = N - 77; at >= 0; at -= 977) { /* backwards, across windows, epochs in between */
             int64_t piece[77];
-            order_records(&o, 4, at, 1, piece);
-            order_records(&o, 5, at, 77, piece);
+            epoch_order_records(&o, 4, at, 1, piece);
+            epoch_order_records(&o, 5, at, 77, piece);
             ck_assert_mem_eq(piece, whole + at, sizeof(piece));
         }
     }
@@ -163,20 +96,11 @@ END_TEST
 
 START_TEST(not_shuffled_is_the_order_of_the_files)
 {
-    struct order o = order_of(100, false, false, 9);
+    struct epoch_order o = epoch_order_of(100, false, false, 9);
     int64_t v[10];
-    order_records(&o, 3, 50, 10, v);
+    epoch_order_records(&o, 3, 50, 10, v);
     for (int i = 0; i < 10; i++)
         ck_assert_int_eq(v[i], 50 + i);
-}
-END_TEST
-
-START_TEST(the_last_batch_may_be_short)
-{
-    struct ordinal_space s = { .examples = 100, .batch_size = 32 };
-    ck_assert_int_eq(ordinal_space_batches(&s), 4);
-    s.examples = 128;
-    ck_assert_int_eq(ordinal_space_batches(&s), 4);
 }
 END_TEST
 
@@ -185,30 +109,25 @@ START_TEST(order_is_what_it_was_in_earlier_releases)
 {
     static const int64_t RANDOM[] = { 29356, 17207, 59904, 35938 }, WINDOWED[] = { 48545, 35579, 29048, 37087 };
     int64_t v[4];
-    struct order o = order_of(60000, true, true, 7);
-    order_records(&o, 1, 100, 4, v);
+    struct epoch_order o = epoch_order_of(60000, true, true, 7);
+    epoch_order_records(&o, 1, 100, 4, v);
     ck_assert_mem_eq(v, RANDOM, sizeof(v));
-    o = order_of(60000, false, true, 7);
-    order_records(&o, 1, 30000, 4, v);
+    o = epoch_order_of(60000, false, true, 7);
+    epoch_order_records(&o, 1, 30000, 4, v);
     ck_assert_mem_eq(v, WINDOWED, sizeof(v));
 }
 END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("data/order");
-    TCase *t = tcase_create("order");
+    Suite *s = suite_create("data/epoch_order");
+    TCase *t = tcase_create("epoch_order");
     suite_add_tcase(s, t);
-    tcase_add_loop_test(t, feistel_is_a_bijection_that_can_be_inverted, 0, COUNT_OF(SIZES));
-    tcase_add_test(t, feistel_holds_for_sizes_beyond_32_bits);
-    tcase_add_test(t, feistel_spreads_every_part_over_the_whole);
-    tcase_add_test(t, feistel_separates_neighbours_and_keys);
     tcase_add_loop_test(t, every_epoch_holds_each_record_once, 0, COUNT_OF(WINDOW_SIZES));
     tcase_add_test(t, a_position_has_one_record_whoever_asks_and_in_whatever_pieces);
     tcase_add_test(t, epochs_and_seeds_differ);
     tcase_add_test(t, a_window_reads_few_blocks);
     tcase_add_test(t, not_shuffled_is_the_order_of_the_files);
-    tcase_add_test(t, the_last_batch_may_be_short);
     tcase_add_test(t, order_is_what_it_was_in_earlier_releases);
     return s;
 }

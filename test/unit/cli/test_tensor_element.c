@@ -1,5 +1,5 @@
 #include "check_main.h"
-#include "cli/element.h"
+#include "cli/tensor_element.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,9 +35,9 @@ static const struct {
 START_TEST(elements)
 {
     AUTO_FINI(buf) out = BUF_INIT;
-    element_text(CASES[_i].dtype, CASES[_i].bytes, CASES[_i].i, &out);
+    tensor_element_text(CASES[_i].dtype, CASES[_i].bytes, CASES[_i].i, &out);
     ck_assert_str_eq(out.data, CASES[_i].text);
-    double got = element_number(CASES[_i].dtype, CASES[_i].bytes, CASES[_i].i);
+    double got = tensor_element_number(CASES[_i].dtype, CASES[_i].bytes, CASES[_i].i);
     ck_assert(isinf(got) ? isinf(CASES[_i].number) : fabs(got - CASES[_i].number) <= 0);
 }
 END_TEST
@@ -45,12 +45,12 @@ END_TEST
 START_TEST(strings_are_printable)
 {
     AUTO_FINI(buf) out = BUF_INIT;
-    element_string("a\"\\\n\x00z", 6, 100, &out);
+    tensor_element_string("a\"\\\n\x00z", 6, 100, &out);
     ck_assert_str_eq(out.data, "\"a\\\"\\\\\\x0a\\x00z\"");
     buf_clear(&out);
     char longer[300];
     memset(longer, 'x', sizeof(longer));
-    element_string(longer, sizeof(longer), 200, &out);
+    tensor_element_string(longer, sizeof(longer), 200, &out);
     ck_assert(str_ends(out.data, "xx\"... (300 bytes)"));
 }
 END_TEST

@@ -1,5 +1,5 @@
 #include "check_main.h"
-#include "cli/child.h"
+#include "cli/subprocess.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -19,20 +19,20 @@ static void note(void *user, const char *line)
 static int run(const char *script, struct buf *lines)
 {
     struct err e = { 0 };
-    struct child c = CHILD_INIT;
+    struct subprocess c = SUBPROCESS_INIT;
     char *argv[] = { xstrdup("/bin/sh"), xstrdup("-c"), xstrdup(script), NULL };
     char *env[] = { NULL };
     int code = -1;
     int64_t deadline = clock_ms() + 20000;
-    ck_ok_e(child_start(&c, argv, env, &e));
+    ck_ok_e(subprocess_start(&c, argv, env, &e));
     while (c.out >= 0 && clock_ms() < deadline) {
         struct pollfd p = { .fd = c.out, .events = POLLIN };
         poll(&p, 1, 1000);
-        child_read(&c, note, lines);
+        subprocess_read(&c, note, lines);
     }
-    while (!child_ended(&c, &code) && clock_ms() < deadline)
+    while (!subprocess_ended(&c, &code) && clock_ms() < deadline)
         poll(NULL, 0, 1);
-    child_fini(&c);
+    subprocess_fini(&c);
     for (size_t i = 0; argv[i] != NULL; i++)
         free(argv[i]);
     return code;
@@ -66,18 +66,18 @@ static void lengths(void *user, const char *line)
 START_TEST(a_line_without_end_is_cut)
 {
     struct err e = { 0 };
-    struct child c = CHILD_INIT;
+    struct subprocess c = SUBPROCESS_INIT;
     char *argv[] = { xstrdup("/bin/sh"), xstrdup("-c"), xstrdup("head -c 40000 /dev/zero | tr '\\0' x"), NULL };
     char *env[] = { xstrdup("PATH=/usr/bin:/bin"), NULL };
     AUTO_FINI(buf) got = BUF_INIT;
-    ck_ok_e(child_start(&c, argv, env, &e));
+    ck_ok_e(subprocess_start(&c, argv, env, &e));
     while (c.out >= 0) {
         struct pollfd p = { .fd = c.out, .events = POLLIN };
         poll(&p, 1, 1000);
-        child_read(&c, lengths, &got);
+        subprocess_read(&c, lengths, &got);
     }
     ck_assert_str_eq(got.data, "16384 16384 7232 ");
-    child_fini(&c);
+    subprocess_fini(&c);
     for (size_t i = 0; argv[i] != NULL; i++)
         free(argv[i]);
     free(env[0]);
@@ -89,12 +89,12 @@ START_TEST(what_cannot_be_run_says_so)
     struct err e = { 0 };
     char *path = NULL;
     setenv("TRAINYARD_BIN_DIR", "/nowhere", 1);
-    ck_assert_int_eq(child_find_program("trainyard-ps", &path, &e), -1);
+    ck_assert_int_eq(subprocess_find_program("trainyard-ps", &path, &e), -1);
     ck_assert_str_eq(e.msg, "program trainyard-ps is not in /nowhere (TRAINYARD_BIN_DIR)");
     unsetenv("TRAINYARD_BIN_DIR");
-    ck_assert_int_eq(child_find_program("no-such-program-anywhere", &path, &e), -1);
+    ck_assert_int_eq(subprocess_find_program("no-such-program-anywhere", &path, &e), -1);
     ck_assert_str_eq(e.msg, "program no-such-program-anywhere is neither beside trainyard nor in PATH");
-    ck_assert_int_eq(child_find_program("sh", &path, &e), 0);
+    ck_assert_int_eq(subprocess_find_program("sh", &path, &e), 0);
     ck_assert(str_ends(path, "/sh"));
     free(path);
 }

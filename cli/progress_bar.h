@@ -1,15 +1,15 @@
-/* progress - what the chief's GET /progress says, and the bar that is made of it. Pure: time is a parameter.
+/* progress_bar - what the chief's GET /progress says, and the bar that is made of it. Pure: time is a parameter.
  *
  *     Epoch 2/5 [=========>..........] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 1 s, job 4 s
  */
-#ifndef TRAINYARD_CLI_PROGRESS_H
-#define TRAINYARD_CLI_PROGRESS_H
+#ifndef TRAINYARD_CLI_PROGRESS_BAR_H
+#define TRAINYARD_CLI_PROGRESS_BAR_H
 
 #include "codec/json.h"
 
 enum { PROGRESS_METRICS_MAX = 8 };
 
-struct progress {
+struct job_progress {
     char state[24], message[200];
     int64_t step, epoch, epochs;     /* epoch from 1; epochs 0: not known (steps are given) */
     int64_t epoch_done, epoch_total; /* batches of this epoch */
@@ -25,19 +25,20 @@ struct progress {
 };
 
 /* Fields that are missing are 0, strangers are ignored, "NaN" is NaN. */
-MUST_USE int progress_parse(const char *text, size_t n, struct progress *ret, struct err *e);
+MUST_USE int progress_parse(const char *text, size_t n, struct job_progress *ret, struct err *e);
 
-/* pace - batches a second, smoothed over the last few seconds. */
-struct pace {
+/* progress_rate - batches a second, smoothed over the last few seconds. */
+struct progress_rate {
     int64_t at_ms, done;
     double per_second; /* 0: not known yet */
 };
 /* The batches of an earlier life are no speed: begins when the chief has looked. */
-void pace_note(struct pace *p, const struct progress *seen, int64_t now_ms);
+void progress_rate_update(struct progress_rate *p, const struct job_progress *seen, int64_t now_ms);
 
 /* One line of at most `width` columns: parts that do not fit are left out, least important first.
  * finished: the epoch is over (full bar, no ETA). */
-void progress_bar(const struct progress *p, const struct pace *pace, bool finished, size_t width, struct buf *out);
+void progress_bar(const struct job_progress *p, const struct progress_rate *rate, bool finished, size_t width,
+                  struct buf *out);
 
 /* What the terminal does with a line of the chief while the bar says the same. */
 enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };

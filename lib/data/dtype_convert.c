@@ -1,4 +1,4 @@
-#include "data/convert.h"
+#include "data/dtype_convert.h"
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ static void from_float(const unsigned char *src, float *dst, size_t n)
 
 /* By dtype (TensorFlow's numbers): as it is, swapped. */
 static const struct {
-    convert_floats *plain, *swap;
+    dtype_to_floats *plain, *swap;
 } FLOATS[] = {
     [DT_UINT8] = { from_u8, from_u8 },
     [DT_BOOL] = { from_u8, from_u8 },
@@ -95,7 +95,7 @@ static const struct {
     [DT_DOUBLE] = { from_double, from_double_swap },
 };
 
-convert_floats *convert_to_floats(enum dtype dtype, bool swap)
+dtype_to_floats *dtype_float_converter(enum dtype dtype, bool swap)
 {
     if ((size_t)dtype >= COUNT_OF(FLOATS))
         return NULL;
@@ -112,12 +112,12 @@ static const struct {
     [DT_INT32] = { 4, true },   [DT_UINT64] = { 8, false }, [DT_INT64] = { 8, true },
 };
 
-bool convert_is_integer(enum dtype dtype)
+bool dtype_is_integer(enum dtype dtype)
 {
     return (size_t)dtype < COUNT_OF(INTS) && INTS[dtype].bytes > 0;
 }
 
-int64_t convert_to_int(enum dtype dtype, bool swap, const unsigned char *src)
+int64_t dtype_to_int(enum dtype dtype, bool swap, const unsigned char *src)
 {
     unsigned bytes = INTS[dtype].bytes, shift = 64 - 8 * bytes;
     uint64_t v = 0;

@@ -97,7 +97,7 @@ static int parse_value(const char *text, const char *set, json_t **ret, struct e
     return 0;
 }
 
-int set_apply(json_t *doc, struct source *src, const char *set, struct err *e)
+int override_apply(json_t *doc, struct source *src, const char *set, struct err *e)
 {
     const char *equals = strchr(set, '=');
     if (equals == NULL || equals == set)

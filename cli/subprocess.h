@@ -1,36 +1,36 @@
-/* child - a process of ours that cannot outlive us, whose output comes to us line by line. */
-#ifndef TRAINYARD_CLI_CHILD_H
-#define TRAINYARD_CLI_CHILD_H
+/* subprocess - a process of ours that cannot outlive us, whose output comes to us line by line. */
+#ifndef TRAINYARD_CLI_SUBPROCESS_H
+#define TRAINYARD_CLI_SUBPROCESS_H
 
 #include <sys/types.h>
 
 #include "base/str.h"
 
-enum { CHILD_LINE_MAX = 16 << 10 }; /* longer lines are cut in pieces */
+enum { SUBPROCESS_LINE_MAX = 16 << 10 }; /* longer lines are cut in pieces */
 
-struct child {
+struct subprocess {
     pid_t pid;       /* 0: not running */
     int out;         /* our end of its stdout and stderr, non-blocking; -1: closed */
     struct buf line; /* what came of a line that is not whole yet */
 };
-#define CHILD_INIT                                                                                                     \
+#define SUBPROCESS_INIT                                                                                                \
     {                                                                                                                  \
         .out = -1, .line = BUF_INIT                                                                                    \
     }
 
 /* Starts argv[0] (a path) in a process group of its own, stdin from /dev/null, killed by the kernel when this
  * process dies. argv and env end with NULL. Signal masks and handlers are reset in it. */
-MUST_USE int child_start(struct child *c, char *const argv[], char *const env[], struct err *e);
+MUST_USE int subprocess_start(struct subprocess *c, char *const argv[], char *const env[], struct err *e);
 /* Its process group. No-op when not running. */
-void child_signal(const struct child *c, int signal);
+void subprocess_signal(const struct subprocess *c, int signal);
 /* True when it has ended: *ret_code is its exit code or 128 + signal, and the group's leftovers are killed. */
-bool child_ended(struct child *c, int *ret_code);
+bool subprocess_ended(struct subprocess *c, int *ret_code);
 /* Reads what is there and calls each(user, line) for every whole line. At its end the last piece too, and the
  * descriptor is closed. Never blocks. */
-void child_read(struct child *c, void (*each)(void *user, const char *line), void *user);
-void child_fini(struct child *c); /* kills it when it runs, without waiting for long */
+void subprocess_read(struct subprocess *c, void (*each)(void *user, const char *line), void *user);
+void subprocess_fini(struct subprocess *c); /* kills it when it runs, without waiting for long */
 
 /* Path of a program of ours: $TRAINYARD_BIN_DIR, beside this binary, or $PATH. xmalloc'ed. */
-MUST_USE int child_find_program(const char *name, char **ret, struct err *e);
+MUST_USE int subprocess_find_program(const char *name, char **ret, struct err *e);
 
 #endif

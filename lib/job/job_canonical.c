@@ -75,7 +75,7 @@ static json_t *table_meaning(const struct field_table *t, const json_t *given)
     return ret;
 }
 
-json_t *job_meaning(const json_t *spec)
+json_t *job_canonical(const json_t *spec)
 {
     static const char *const PARTS[] = { "model", "compile", "data", "fit", "strategy", "checkpoint", "summaries" };
     const struct field_table *t = NULL;

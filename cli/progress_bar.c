@@ -1,4 +1,4 @@
-#include "progress.h"
+#include "progress_bar.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static void text(const json_t *v, const char *key, char *out, size_t n)
     str_fmt(out, n, "%s", s != NULL ? s : "");
 }
 
-static void add_metric(struct progress *p, const char *name, const json_t *value)
+static void add_metric(struct job_progress *p, const char *name, const json_t *value)
 {
     if (value == NULL || json_is_null(value) || p->nmetrics == PROGRESS_METRICS_MAX)
         return;
@@ -40,10 +40,10 @@ static void add_metric(struct progress *p, const char *name, const json_t *value
     p->metrics[p->nmetrics++].value = real(value);
 }
 
-int progress_parse(const char *body, size_t n, struct progress *ret, struct err *e)
+int progress_parse(const char *body, size_t n, struct job_progress *ret, struct err *e)
 {
     json_auto_t *v = NULL;
-    struct progress p = { 0 };
+    struct job_progress p = { 0 };
     const char *name;
     json_t *value;
 
@@ -74,15 +74,15 @@ int progress_parse(const char *body, size_t n, struct progress *ret, struct err 
 enum { PACE_MIN_MS = 100, PACE_STILL_MS = 3000 }; /* the chief itself looks once a second only */
 static const double PACE_SECONDS = 3;             /* time constant of the smoothing */
 
-void pace_note(struct pace *p, const struct progress *seen, int64_t now_ms)
+void progress_rate_update(struct progress_rate *p, const struct job_progress *seen, int64_t now_ms)
 {
     int64_t done = seen->done;
     if (!seen->looked) { /* a chief that starts */
-        *p = (struct pace){ 0 };
+        *p = (struct progress_rate){ 0 };
         return;
     }
     if (p->at_ms == 0 || done < p->done) { /* first, or rolled back */
-        *p = (struct pace){ .at_ms = now_ms, .done = done };
+        *p = (struct progress_rate){ .at_ms = now_ms, .done = done };
         return;
     }
     int64_t ms = now_ms - p->at_ms;
@@ -118,27 +118,27 @@ static PRINTF_LIKE(3, 4) bool part(struct buf *out, size_t width, const char *fm
     return true;
 }
 
-static const char *time_for(int64_t batches, const struct pace *pace, char out[32])
+static const char *time_for(int64_t batches, const struct progress_rate *rate, char out[32])
 {
-    double seconds = (double)MAX(batches, 0) / pace->per_second;
+    double seconds = (double)MAX(batches, 0) / rate->per_second;
     return str_duration(seconds < 1 ? seconds : ceil(seconds), out);
 }
 
 /* Of the epoch, and of the job when more than this epoch is left. */
-static void add_eta(const struct progress *p, const struct pace *pace, size_t width, struct buf *out)
+static void add_eta(const struct job_progress *p, const struct progress_rate *rate, size_t width, struct buf *out)
 {
     char epoch[32], job[32];
     int64_t epoch_left = p->epoch_total - p->epoch_done, job_left = p->total - p->done;
-    if (pace->per_second <= 0)
+    if (rate->per_second <= 0)
         return;
-    time_for(epoch_left, pace, epoch);
-    if (job_left <= epoch_left || !part(out, width, "  ETA %s, job %s", epoch, time_for(job_left, pace, job)))
+    time_for(epoch_left, rate, epoch);
+    if (job_left <= epoch_left || !part(out, width, "  ETA %s, job %s", epoch, time_for(job_left, rate, job)))
         part(out, width, "  ETA %s", epoch);
 }
 
 /* Everything behind the bar. */
-static void add_facts(const struct progress *p, const struct pace *pace, bool finished, int64_t done, size_t width,
-                      struct buf *out)
+static void add_facts(const struct job_progress *p, const struct progress_rate *rate, bool finished, int64_t done,
+                      size_t width, struct buf *out)
 {
     bool fits = part(out, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);
     for (size_t i = 0; i < p->nmetrics && fits && done > 0; i++) /* of no batch there are none */
@@ -146,13 +146,14 @@ static void add_facts(const struct progress *p, const struct pace *pace, bool fi
     if (fits && p->examples_per_second > 0)
         fits = part(out, width, "  %.0f ex/s", p->examples_per_second);
     if (fits && !finished)
-        add_eta(p, pace, width, out);
+        add_eta(p, rate, width, out);
     if (fits && !finished && p->message[0] != '\0')
         part(out, width, "  (%s)", p->message);
 }
 
 /* The bar takes what the facts leave, in steps, so that it does not wobble with their digits. */
-void progress_bar(const struct progress *p, const struct pace *pace, bool finished, size_t width, struct buf *out)
+void progress_bar(const struct job_progress *p, const struct progress_rate *rate, bool finished, size_t width,
+                  struct buf *out)
 {
     static const size_t CELLS[] = { 30, 20, 10, 6 };
     AUTO_FINI(buf) line = BUF_INIT, facts = BUF_INIT;
@@ -168,7 +169,7 @@ void progress_bar(const struct progress *p, const struct pace *pace, bool finish
         part(&line, width, "Epoch %" PRId64 "/%" PRId64, p->epoch, p->epochs);
     else
         part(&line, width, "Epoch %" PRId64, p->epoch);
-    add_facts(p, pace, finished, done, width - line.len, &facts);
+    add_facts(p, rate, finished, done, width - line.len, &facts);
     for (size_t i = 0; i < COUNT_OF(CELLS); i++) {
         if (line.len + CELLS[i] + 3 + facts.len <= width) {
             add_bar(&line, done, p->epoch_total, (int64_t)CELLS[i]);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "job/manual.h"
+#include "job/manifest_reference.h"
 
 START_TEST(the_manual_is_current)
 {
@@ -11,7 +11,7 @@ START_TEST(the_manual_is_current)
     AUTO_FINI(buf) page = BUF_INIT;
     AUTO_FINI(buf) want = BUF_INIT;
 
-    job_manual(&want);
+    job_manifest_reference(&want);
     ck_ok_e(file_read("docs/manifest.md", 1 << 20, &page, &e));
     ck_assert_msg(strcmp(page.data, want.data) == 0, "docs/manifest.md is not what lib/job says; run 'make docs'");
 }

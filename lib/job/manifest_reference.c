@@ -1,4 +1,4 @@
-#include "job/manual.h"
+#include "job/manifest_reference.h"
 
 #include <inttypes.h>
 
@@ -124,7 +124,7 @@ static void put_table(const struct field_table *t, struct buf *out)
     }
 }
 
-void job_manual(struct buf *out)
+void job_manifest_reference(struct buf *out)
 {
     buf_str(out, HEAD);
     put_table(&JOB_FIELDS, out);

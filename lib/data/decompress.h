@@ -1,6 +1,6 @@
-/* unpack - inside of data/files.h: compressed files and members in the cache folder. */
-#ifndef TRAINYARD_DATA_UNPACK_H
-#define TRAINYARD_DATA_UNPACK_H
+/* decompress - inside of data/files.h: compressed files and members in the cache folder. */
+#ifndef TRAINYARD_DATA_DECOMPRESS_H
+#define TRAINYARD_DATA_DECOMPRESS_H
 
 #include "data/files.h"
 #include "data/gzip.h"
@@ -20,6 +20,7 @@ struct packed {
 
 /* Maps the unpacked content. Any number of processes may do so at once: one unpacks, the others wait for it. What it
  * may become is bounded: spec.maxUnpackedBytes, else by its size. */
-MUST_USE int unpack_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e);
+MUST_USE int decompress_cached(const struct data_place *at, const struct packed *p, struct file_map **ret,
+                               struct err *e);
 
 #endif

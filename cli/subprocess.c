@@ -1,4 +1,4 @@
-#include "child.h"
+#include "subprocess.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/file.h"
 
 /* In the child, between fork and exec: only async-signal-safe calls. */
-static __attribute__((noreturn)) void become(char *const argv[], char *const env[], int out, pid_t parent)
+static __attribute__((noreturn)) void exec_program(char *const argv[], char *const env[], int out, pid_t parent)
 {
     static const char failed[] = "error: cannot be started: ";
     int null = open("/dev/null", O_RDONLY);
@@ -38,7 +38,7 @@ static __attribute__((noreturn)) void become(char *const argv[], char *const env
     _exit(127);
 }
 
-int child_start(struct child *c, char *const argv[], char *const env[], struct err *e)
+int subprocess_start(struct subprocess *c, char *const argv[], char *const env[], struct err *e)
 {
     int fds[2];
     pid_t parent = getpid();
@@ -47,7 +47,7 @@ int child_start(struct child *c, char *const argv[], char *const env[], struct e
         return err_errno(e, ERR_IO, "pipe for %s", argv[0]);
     pid_t pid = fork();
     if (pid == 0)
-        become(argv, env, fds[1], parent);
+        exec_program(argv, env, fds[1], parent);
     fd_close(fds[1]);
     if (pid < 0) {
         fd_close(fds[0]);
@@ -62,13 +62,13 @@ int child_start(struct child *c, char *const argv[], char *const env[], struct e
     return 0;
 }
 
-void child_signal(const struct child *c, int signal)
+void subprocess_signal(const struct subprocess *c, int signal)
 {
     if (c->pid > 0 && kill(-c->pid, signal) < 0)
         kill(c->pid, signal);
 }
 
-bool child_ended(struct child *c, int *ret_code)
+bool subprocess_ended(struct subprocess *c, int *ret_code)
 {
     int status;
     if (c->pid <= 0 || waitpid(c->pid, &status, WNOHANG) != c->pid)
@@ -79,7 +79,7 @@ bool child_ended(struct child *c, int *ret_code)
     return true;
 }
 
-static void flush_line(struct child *c, void (*each)(void *user, const char *line), void *user)
+static void flush_line(struct subprocess *c, void (*each)(void *user, const char *line), void *user)
 {
     if (c->line.len > 0 && c->line.data[c->line.len - 1] == '\r')
         c->line.data[--c->line.len] = '\0';
@@ -87,16 +87,17 @@ static void flush_line(struct child *c, void (*each)(void *user, const char *lin
     buf_clear(&c->line);
 }
 
-static void take_bytes(struct child *c, const char *p, size_t n, void (*each)(void *user, const char *line), void *user)
+static void split_lines(struct subprocess *c, const char *p, size_t n, void (*each)(void *user, const char *line),
+                        void *user)
 {
     while (n > 0) {
         const char *newline = memchr(p, '\n', n);
         size_t piece = newline != NULL ? (size_t)(newline - p) : n;
-        piece = MIN(piece, CHILD_LINE_MAX - c->line.len);
+        piece = MIN(piece, SUBPROCESS_LINE_MAX - c->line.len);
         for (size_t i = 0; i < piece; i++)
             buf_char(&c->line, p[i] != '\0' ? p[i] : ' ');
         bool whole = newline != NULL && p + piece == newline;
-        if (whole || c->line.len == CHILD_LINE_MAX)
+        if (whole || c->line.len == SUBPROCESS_LINE_MAX)
             flush_line(c, each, user);
         piece += whole ? 1 : 0;
         p += piece;
@@ -104,7 +105,7 @@ static void take_bytes(struct child *c, const char *p, size_t n, void (*each)(vo
     }
 }
 
-void child_read(struct child *c, void (*each)(void *user, const char *line), void *user)
+void subprocess_read(struct subprocess *c, void (*each)(void *user, const char *line), void *user)
 {
     char bytes[16 << 10];
 
@@ -121,24 +122,24 @@ void child_read(struct child *c, void (*each)(void *user, const char *line), voi
             c->out = -1;
             return;
         }
-        take_bytes(c, bytes, (size_t)n, each, user);
+        split_lines(c, bytes, (size_t)n, each, user);
         if ((size_t)n < sizeof(bytes))
             return; /* others want to be read too */
     }
 }
 
-void child_fini(struct child *c)
+void subprocess_fini(struct subprocess *c)
 {
     if (c->pid > 0) {
-        child_signal(c, SIGKILL);
+        subprocess_signal(c, SIGKILL);
         waitpid(c->pid, NULL, 0);
     }
     fd_close(c->out);
     buf_fini(&c->line);
-    *c = (struct child)CHILD_INIT;
+    *c = (struct subprocess)SUBPROCESS_INIT;
 }
 
-static bool usable(const char *path)
+static bool is_executable(const char *path)
 {
     return !file_is_dir(path) && access(path, X_OK) == 0;
 }
@@ -152,18 +153,18 @@ static bool beside_us(const char *name, char **ret)
     self[n] = '\0';
     auto_free char *dir = path_dir(self);
     auto_free char *path = path_join(dir, name);
-    if (!usable(path))
+    if (!is_executable(path))
         return false;
     *ret = TAKE(path);
     return true;
 }
 
-int child_find_program(const char *name, char **ret, struct err *e)
+int subprocess_find_program(const char *name, char **ret, struct err *e)
 {
     const char *dir = getenv("TRAINYARD_BIN_DIR");
     if (dir != NULL && dir[0] != '\0') {
         auto_free char *path = path_join(dir, name);
-        if (!usable(path))
+        if (!is_executable(path))
             return err_set(e, ERR_NOT_FOUND, "program %s is not in %s (TRAINYARD_BIN_DIR)", name, dir);
         *ret = TAKE(path);
         return 0;
@@ -176,7 +177,7 @@ int child_find_program(const char *name, char **ret, struct err *e)
     strlist_split(&dirs, path_list != NULL ? path_list : "", ':');
     for (size_t i = 0; i < dirs.n; i++) {
         auto_free char *path = path_join(dirs.items[i], name);
-        if (usable(path)) {
+        if (is_executable(path)) {
             *ret = TAKE(path);
             return 0;
         }

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "check_main.h"
-#include "data/convert.h"
+#include "data/dtype_convert.h"
 
 /* A value of each type as bits, and what it is. */
 static const struct {
@@ -51,7 +51,7 @@ START_TEST(every_type_becomes_the_number_it_is)
         float got[COUNT];
         for (size_t i = 0; i < COUNT; i++)
             put(src + 1 + i * bytes, VALUES[_i].bits, bytes, swap != 0);
-        convert_to_floats(VALUES[_i].dtype, swap != 0)(src + 1, got, COUNT);
+        dtype_float_converter(VALUES[_i].dtype, swap != 0)(src + 1, got, COUNT);
         for (size_t i = 0; i < COUNT; i++)
             ck_assert_msg(memcmp(&got[i], &VALUES[_i].want, sizeof(float)) == 0, "%s %llx: %.9g",
                           dtype_name(VALUES[_i].dtype), (unsigned long long)VALUES[_i].bits, (double)got[i]);
@@ -63,20 +63,20 @@ START_TEST(integers_stay_integers)
 {
     unsigned char src[8];
     put(src, 0x8000000000000001, 8, true);
-    ck_assert_int_eq(convert_to_int(DT_INT64, true, src), INT64_MIN + 1);
-    ck_assert_int_eq(convert_to_int(DT_UINT64, true, src), INT64_MAX);
+    ck_assert_int_eq(dtype_to_int(DT_INT64, true, src), INT64_MIN + 1);
+    ck_assert_int_eq(dtype_to_int(DT_UINT64, true, src), INT64_MAX);
     put(src, 0x9C, 1, false);
-    ck_assert_int_eq(convert_to_int(DT_INT8, false, src), -100);
-    ck_assert_int_eq(convert_to_int(DT_UINT8, false, src), 156);
+    ck_assert_int_eq(dtype_to_int(DT_INT8, false, src), -100);
+    ck_assert_int_eq(dtype_to_int(DT_UINT8, false, src), 156);
     put(src, 123456789, 4, false);
-    ck_assert_int_eq(convert_to_int(DT_INT32, false, src), 123456789);
+    ck_assert_int_eq(dtype_to_int(DT_INT32, false, src), 123456789);
 }
 END_TEST
 
 START_TEST(half_nan_stays_nan)
 {
     float v = 0;
-    convert_to_floats(DT_HALF, false)((const unsigned char *)"\x01\x7e", &v, 1);
+    dtype_float_converter(DT_HALF, false)((const unsigned char *)"\x01\x7e", &v, 1);
     ck_assert(isnan(v));
 }
 END_TEST
@@ -85,27 +85,27 @@ END_TEST
 START_TEST(bfloat16_of_weights)
 {
     float v[2] = { 0 };
-    convert_to_floats(DT_BFLOAT16, false)((const unsigned char *)"\xc0\x3f\x00\xc1", v, 2);
+    dtype_float_converter(DT_BFLOAT16, false)((const unsigned char *)"\xc0\x3f\x00\xc1", v, 2);
     ck_assert_double_eq((double)v[0], 1.5);
     ck_assert_double_eq((double)v[1], -8);
-    convert_to_floats(DT_BFLOAT16, true)((const unsigned char *)"\x3f\xc0", v, 1);
+    dtype_float_converter(DT_BFLOAT16, true)((const unsigned char *)"\x3f\xc0", v, 1);
     ck_assert_double_eq((double)v[0], 1.5);
 }
 END_TEST
 
 START_TEST(strings_and_strangers_cannot_be_read)
 {
-    ck_assert(convert_to_floats(DT_STRING, false) == NULL);
-    ck_assert(convert_to_floats(DT_COMPLEX64, false) == NULL);
-    ck_assert(!convert_is_integer(DT_FLOAT));
-    ck_assert(!convert_is_integer(DT_STRING));
-    ck_assert(convert_is_integer(DT_BOOL));
+    ck_assert(dtype_float_converter(DT_STRING, false) == NULL);
+    ck_assert(dtype_float_converter(DT_COMPLEX64, false) == NULL);
+    ck_assert(!dtype_is_integer(DT_FLOAT));
+    ck_assert(!dtype_is_integer(DT_STRING));
+    ck_assert(dtype_is_integer(DT_BOOL));
 }
 END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("data/convert");
+    Suite *s = suite_create("data/dtype_convert");
     TCase *t = tcase_create("convert");
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, every_type_becomes_the_number_it_is, 0, COUNT_OF(VALUES));

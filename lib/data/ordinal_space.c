@@ -1,4 +1,8 @@
-#include "data/dataset.h"
+/* Sizes in the space of ordinals. The ledger and every loader compute them from the same five numbers, so that an
+ * ordinal means the same examples in each process. */
+#include "data/ordinal_space.h"
+
+#include "base/mem.h"
 
 size_t ordinal_space_rows(const struct ordinal_space *s)
 {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "data/unpack.h"
+#include "data/decompress.h"
 
 enum { POLL_MS = 20, SAY_EVERY_MS = 10000, WAIT_MAX_MS = 1800000 };
 
@@ -39,7 +39,7 @@ static int write_piece(void *user, const void *data, size_t n, struct err *e)
         return too_large(u->name, u->max, e);
     u->left -= n;
     if (u->sized)
-        u->crc = unpack_crc(u->crc, data, n);
+        u->crc = crc32_update(u->crc, data, n);
     return file_out_write(u->out, data, n, e);
 }
 
@@ -59,7 +59,7 @@ static int unpack_to(const struct data_place *at, const struct packed *p, const 
     if (file_out_open(path, &out, e) < 0)
         return -1;
     struct unpacking u = { .out = out, .name = p->path, .left = max, .max = max, .sized = p->sized };
-    if (unpack_pieces(p->how, p->data, p->n, p->path, write_piece, &u, e) < 0)
+    if (decompress_pieces(p->how, p->data, p->n, p->path, write_piece, &u, e) < 0)
         return -1;
     if (p->sized && (max - u.left != p->size || u.crc != p->crc))
         return err_set(e, ERR_INPUT, "%s: damaged: %s", p->path,
@@ -85,7 +85,7 @@ static void wait_for_lock(int fd, const char *path)
     }
 }
 
-int unpack_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e)
+int decompress_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e)
 {
     if (at->cache_dir == NULL)
         return err_set(e, ERR_INPUT, "%s: is %s, and no cache folder is set to unpack it into", p->path, p->what);

@@ -1,6 +1,6 @@
-/* open - inside of lib/data: what loader.c sees of a dataset. */
-#ifndef TRAINYARD_DATA_OPEN_H
-#define TRAINYARD_DATA_OPEN_H
+/* dataset_internal - inside of data/dataset.h: what loader.c uses of a dataset. */
+#ifndef TRAINYARD_DATA_DATASET_INTERNAL_H
+#define TRAINYARD_DATA_DATASET_INTERNAL_H
 
 #include "data/dataset.h"
 #include "data/records.h"

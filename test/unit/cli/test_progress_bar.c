@@ -1,5 +1,5 @@
 #include "check_main.h"
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,17 +10,17 @@ static const char ANSWER[] =
     "14334,\"accuracy\":0.9581},\"examples_per_second\":48210.4,\"last_update_time\":1795372477.5,\"workers\":2,\"a_"
     "stranger\":[1,2]}";
 
-static struct progress parsed(const char *text)
+static struct job_progress parsed(const char *text)
 {
     struct err e = { 0 };
-    struct progress p;
+    struct job_progress p;
     ck_ok_e(progress_parse(text, strlen(text), &p, &e));
     return p;
 }
 
 START_TEST(an_answer_is_read)
 {
-    struct progress p = parsed(ANSWER);
+    struct job_progress p = parsed(ANSWER);
     ck_assert_str_eq(p.state, "training");
     ck_assert_int_eq(p.step, 1388);
     ck_assert_int_eq(p.epoch, 2);
@@ -37,7 +37,7 @@ END_TEST
 START_TEST(odd_answers_do_no_harm)
 {
     struct err e = { 0 };
-    struct progress p = parsed("{\"loss\":\"NaN\",\"step\":\"many\",\"epoch\":1e300,\"metrics\":[1],\"state\":7}");
+    struct job_progress p = parsed("{\"loss\":\"NaN\",\"step\":\"many\",\"epoch\":1e300,\"metrics\":[1],\"state\":7}");
     ck_assert(isnan(p.metrics[0].value));
     ck_assert_int_eq(p.step, 0);
     ck_assert_int_eq(p.epoch, 0);
@@ -68,8 +68,8 @@ static const struct {
 };
 START_TEST(a_bar_fits_its_terminal)
 {
-    struct progress p = parsed(ANSWER);
-    struct pace pace = { .per_second = 100 };
+    struct job_progress p = parsed(ANSWER);
+    struct progress_rate pace = { .per_second = 100 };
     AUTO_FINI(buf) out = BUF_INIT;
     progress_bar(&p, &pace, BARS[_i].finished, BARS[_i].width, &out);
     ck_assert_str_eq(out.data, BARS[_i].line);
@@ -79,23 +79,23 @@ END_TEST
 
 START_TEST(before_the_first_batch_it_says_what_is_waited_for)
 {
-    struct progress p = parsed("{\"state\":\"starting\",\"message\":\"waiting 3 s for ps-1\"}");
-    struct pace pace = { 0 };
+    struct job_progress p = parsed("{\"state\":\"starting\",\"message\":\"waiting 3 s for ps-1\"}");
+    struct progress_rate pace = { 0 };
     AUTO_FINI(buf) out = BUF_INIT;
     progress_bar(&p, &pace, false, 80, &out);
     ck_assert_str_eq(out.data, "starting: waiting 3 s for ps-1");
 }
 END_TEST
 
-static void note(struct pace *p, int64_t done, int64_t now_ms)
+static void note(struct progress_rate *p, int64_t done, int64_t now_ms)
 {
-    struct progress seen = { .looked = true, .done = done };
-    pace_note(p, &seen, now_ms);
+    struct job_progress seen = { .looked = true, .done = done };
+    progress_rate_update(p, &seen, now_ms);
 }
 
 START_TEST(pace_follows_the_speed)
 {
-    struct pace p = { 0 };
+    struct progress_rate p = { 0 };
     note(&p, 0, 1000);
     ck_assert(p.per_second <= 0);
     note(&p, 5, 1010); /* too soon to tell */
@@ -116,14 +116,14 @@ END_TEST
 
 START_TEST(what_was_done_before_is_no_speed)
 {
-    struct pace p = { 0 };
-    struct progress starting = { .done = 0 };
-    pace_note(&p, &starting, 1000); /* the chief has not looked: 0 of a run that resumes */
+    struct progress_rate p = { 0 };
+    struct job_progress starting = { .done = 0 };
+    progress_rate_update(&p, &starting, 1000); /* the chief has not looked: 0 of a run that resumes */
     note(&p, 4000000, 1200);
     ck_assert(p.per_second <= 0);
     note(&p, 4000100, 2200);
     ck_assert_double_eq_tol(p.per_second, 100, 1e-9);
-    pace_note(&p, &starting, 3000); /* a new chief */
+    progress_rate_update(&p, &starting, 3000); /* a new chief */
     note(&p, 4000200, 9000);
     ck_assert(p.per_second <= 0);
 }

@@ -1,4 +1,4 @@
-#include "element.h"
+#include "tensor_element.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static double bfloat(uint16_t h)
         v_;                                                                                                            \
     }))
 
-double element_number(enum dtype dtype, const void *data, size_t i)
+double tensor_element_number(enum dtype dtype, const void *data, size_t i)
 {
     switch (dtype) {
     case DT_FLOAT:
@@ -72,7 +72,7 @@ double element_number(enum dtype dtype, const void *data, size_t i)
     }
 }
 
-void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
+void tensor_element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
 {
     char number[32];
     switch (dtype) {
@@ -89,16 +89,16 @@ void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
         buf_str(out, str_double(AT(double), number));
         break;
     case DT_COMPLEX64:
-        buf_printf(out, "(%.9g%+.9gj)", element_number(DT_FLOAT, data, 2 * i),
-                   element_number(DT_FLOAT, data, 2 * i + 1));
+        buf_printf(out, "(%.9g%+.9gj)", tensor_element_number(DT_FLOAT, data, 2 * i),
+                   tensor_element_number(DT_FLOAT, data, 2 * i + 1));
         break;
     case DT_COMPLEX128:
-        buf_printf(out, "(%.17g%+.17gj)", element_number(DT_DOUBLE, data, 2 * i),
-                   element_number(DT_DOUBLE, data, 2 * i + 1));
+        buf_printf(out, "(%.17g%+.17gj)", tensor_element_number(DT_DOUBLE, data, 2 * i),
+                   tensor_element_number(DT_DOUBLE, data, 2 * i + 1));
         break;
     case DT_HALF:
     case DT_BFLOAT16:
-        buf_printf(out, "%.5g", element_number(dtype, data, i));
+        buf_printf(out, "%.5g", tensor_element_number(dtype, data, i));
         break;
     case DT_FLOAT:
         buf_str(out, str_float(AT(float), number));
@@ -109,7 +109,7 @@ void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
     case DT_UINT8:
     case DT_UINT16:
     case DT_UINT32:
-        buf_printf(out, "%.0f", element_number(dtype, data, i));
+        buf_printf(out, "%.0f", tensor_element_number(dtype, data, i));
         break;
     case DT_STRING:
     default:
@@ -118,7 +118,7 @@ void element_text(enum dtype dtype, const void *data, size_t i, struct buf *out)
     }
 }
 
-void element_string(const char *bytes, size_t n, size_t limit, struct buf *out)
+void tensor_element_string(const char *bytes, size_t n, size_t limit, struct buf *out)
 {
     buf_char(out, '"');
     for (size_t i = 0; i < MIN(n, limit); i++) {
