@@ -4,6 +4,7 @@
 #define TRAINYARD_CLI_NEW_DATA_H
 
 #include "data/job_data.h"
+#include "nn/model.h"
 
 struct new_data {
     const struct strlist *

@@ -13,7 +13,7 @@
 
 #include "data/ordinal_space.h"
 #include "job/job.h"
-#include "nn/exec.h"
+#include "tensor/batch.h"
 
 struct dataset;
 

@@ -5,6 +5,7 @@
 #define TRAINYARD_DATA_JOB_DATA_H
 
 #include "data/dataset.h"
+#include "nn/model.h"
 
 struct job_data {
     struct dataset *train, *validation; /* validation NULL: none */

@@ -252,9 +252,12 @@ int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err 
     struct batch b = { .ordinal = ordinal };
     l->current = next;
     b.n = batch_range(l, ordinal, &b.epoch, &b.position);
-    b.x = rows_of(r->x_type, b.n, &r->x, l->slot[next].x);
-    b.y = rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b.n, &r->y, l->slot[next].y);
     b.weight = l->slot[next].w;
+    if (batch_add_input(&b, "features", rows_of(r->x_type, b.n, &r->x, l->slot[next].x), e) < 0 ||
+        (l->slot[next].y != NULL &&
+         batch_add_label(&b, "labels", rows_of(r->integer_labels ? DT_INT32 : DT_FLOAT, b.n, &r->y, l->slot[next].y),
+                         e) < 0))
+        return -1;
     *ret = b;
     return 0;
 }

@@ -122,12 +122,12 @@ void class_weights_free(struct class_weights *c)
 static float weight_of(const struct class_weights *c, const struct batch *b, size_t i)
 {
     double number;
-    if (b->y.dtype == DT_INT32)
-        number = ((const int32_t *)b->y.data)[i];
+    if (b->y[0].dtype == DT_INT32)
+        number = ((const int32_t *)b->y[0].data)[i];
     else if (c->labels > 1)
-        number = (double)kernel_argmax((const float *)b->y.data + i * c->labels, c->labels);
+        number = (double)kernel_argmax((const float *)b->y[0].data + i * c->labels, c->labels);
     else
-        number = nearbyint((double)((const float *)b->y.data)[i]); /* half to even, as numpy.round */
+        number = nearbyint((double)((const float *)b->y[0].data)[i]); /* half to even, as numpy.round */
     return number >= 0 && number < (double)c->n ? c->weight[(size_t)number] : 1.0F;
 }
 

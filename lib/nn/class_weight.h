@@ -7,7 +7,8 @@
 #ifndef TRAINYARD_NN_CLASS_WEIGHT_H
 #define TRAINYARD_NN_CLASS_WEIGHT_H
 
-#include "nn/exec.h"
+#include "nn/model.h"
+#include "tensor/batch.h"
 
 struct class_weights;
 

@@ -177,15 +177,15 @@ static const float *input_of(struct exec *x, const struct batch *b, size_t *ret_
     size_t n = b->n * shape_elements(&x->m->input);
 
     *ret_first = 0;
-    if (b->x.dtype != DT_UINT8)
-        return b->x.data;
+    if (b->x[0].dtype != DT_UINT8)
+        return b->x[0].data;
     if (x->rescale == NONE) {
-        kernel_from_u8(b->x.data, 1.0F, 0.0F, x->input, n);
+        kernel_from_u8(b->x[0].data, 1.0F, 0.0F, x->input, n);
         return x->input;
     }
     const struct layer *l = &x->m->layers[x->rescale];
     float *y = x->steps[x->rescale].y;
-    kernel_from_u8(b->x.data, (float)l->arg[RESCALING_SCALE], (float)l->arg[RESCALING_OFFSET], y, n);
+    kernel_from_u8(b->x[0].data, (float)l->arg[RESCALING_SCALE], (float)l->arg[RESCALING_OFFSET], y, n);
     *ret_first = x->rescale + 1;
     return y;
 }
@@ -248,7 +248,7 @@ const float *exec_predict(struct exec *x, const float *params, const struct batc
 /* Labels as the loss wants them: class numbers are int32, all else float. */
 static struct tensor labels_of(struct exec *x, const struct batch *b)
 {
-    struct tensor y = b->y;
+    struct tensor y = b->y[0];
     if (y.dtype != DT_INT32 || loss_sparse(x->m->loss))
         return y;
     const int32_t *whole = y.data;
@@ -318,16 +318,27 @@ struct backward {
     const float *params;
     float *grads;
     double loss;
-    exec_ready_fn *ready; /* NULL: nobody asks */
+    exec_ready_fn *ready; /* NULL: not wanted */
     void *user;
-    size_t from; /* gradients from here on are complete */
+    size_t pending; /* gradients of the variables from here on are complete */
 };
+
+/* Reports all variables from `first` on. Trainable ones stand in the order of their layers, and all others behind
+ * them, so that backward completes them from the last to the first. */
+static void report_ready(struct backward *w, size_t first)
+{
+    while (w->pending > first) {
+        w->pending--;
+        if (w->ready != NULL)
+            w->ready(w->user, w->pending, w->loss);
+    }
+}
 
 /* Regularisation of the layer's variables; then they are complete, and those of all layers behind it. */
 static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
 {
     const struct layer *l = &x->m->layers[layer];
-    size_t from = w->from;
+    size_t first = w->pending;
     for (int k = 0; k < l->nvars; k++) {
         const struct regularizer *r = x->m->vars[l->var_index[k]].spec->regularizer;
         const struct variable *v = &x->m->vars[l->var_index[k]].v;
@@ -335,11 +346,9 @@ static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
             continue;
         if (r != NULL)
             regularizer_gradient(r, w->params + v->offset, w->grads + v->offset, v->count);
-        from = MIN(from, v->offset);
+        first = MIN(first, l->var_index[k]);
     }
-    if (from < w->from && from > 0 && w->ready != NULL)
-        w->ready(w->user, from, w->loss);
-    w->from = from;
+    report_ready(w, first);
 }
 
 static void backward(struct exec *x, float *dy, struct backward *w)
@@ -359,8 +368,7 @@ static void backward(struct exec *x, float *dy, struct backward *w)
             dy = s->ctx.dx;
         }
     }
-    if (w->ready != NULL)
-        w->ready(w->user, 0, w->loss);
+    report_ready(w, 0);
 }
 
 static void zero_constants(const struct exec *x, float *grads)
@@ -383,9 +391,10 @@ void exec_train(struct exec *x, const float *params, const struct batch *b, floa
     double loss = r.loss + regularization(x, params);
 
     zero_constants(x, grads);
-    backward(x, x->grad[0],
-             &(struct backward){
-                 .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .from = SIZE_MAX });
+    backward(
+        x, x->grad[0],
+        &(struct backward){
+            .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .pending = x->m->nvars });
     if (acc != NULL)
         metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
     *ret_loss = loss;

@@ -7,18 +7,7 @@
 
 #include "nn/metrics/metrics.h"
 #include "nn/model.h"
-
-/* One batch as the data library hands it out. */
-struct batch {
-    size_t n;                /* examples; the last batch of an epoch may be short */
-    int64_t ordinal;         /* its name; -1 for evaluation */
-    int64_t epoch, position; /* position of its first example within the epoch (names the random draws) */
-    struct tensor x;         /* DT_FLOAT [n, features...]; or DT_UINT8 (pixels): made floats on the way, in one pass
-                                with a Rescaling that stands first; a quarter of the memory traffic */
-    struct tensor y;         /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...]; data NULL: none. Integer
-                                labels of a loss that is not sparse are made floats on the way */
-    const float *weight;     /* [n] or NULL */
-};
+#include "tensor/batch.h"
 
 struct exec;
 MUST_USE int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec **ret, struct err *e);
@@ -29,10 +18,12 @@ DEFINE_AUTO(exec, exec_free);
  * One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
  * loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the batch statistic for VAR_MOVING, and
  * zeros for VAR_CONST; gaps are left alone. Adds the batch to acc (metrics_width doubles, NULL: skip).
- * *ret_loss: the scalar Keras prints. Clipping is NOT applied. A NaN loss is returned, not judged.
- * ready (NULL: nobody asks) hears during backward what is complete: all gradients from float `from` of the vector on.
- * `from` falls from call to call and is 0 in the last one. loss: of the batch. */
-typedef void exec_ready_fn(void *user, size_t from, double loss);
+ * *ret_loss: the scalar Keras prints. Clipping is not applied. A NaN loss is returned; it is not an error here.
+ * ready (may be NULL) is called during the step, once for each variable, from the last to the first: the variable's
+ * part of grads is complete then and is not written any more. loss: of the batch.
+ * Pixels (DT_UINT8) become floats on the way, in one pass with a Rescaling that stands first. Integer labels of a loss
+ * that is not sparse become floats. */
+typedef void exec_ready_fn(void *user, size_t variable, double loss);
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 exec_ready_fn *ready, void *user, double *ret_loss);
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "nn/exec.h"
 
 /* PUSH_MS: of each message, beside the time of its bytes (params/params.h). A signal ends a pull or push that has taken
  * LEAVE_MS; a shorter one is brought to its end. */
@@ -228,14 +229,19 @@ struct early {
     bool finite; /* so far */
 };
 
-/* A part that is not finite ends it: what was sent stays applied, nothing more is sent. */
-static void send_ready(void *user, size_t from, double loss)
+/* Sends a layer when the first of its variables is complete. A part that is not finite ends it: what was sent stays
+ * applied, nothing more is sent. */
+static void send_ready(void *user, size_t variable, double loss)
 {
     struct early *w = user;
-    w->finite = w->finite && isfinite(loss) && all_finite(w->step->grads + from, w->sent - from);
-    w->sent = from;
-    if (w->finite && from > 0)
-        params_push_early(w->s->config->params, w->step->ordinal, w->step->grads, from, PUSH_MS);
+    const struct model *m = w->s->config->model;
+    const struct variable *v = model_variable(m, variable);
+    if (v->kind != VAR_TRAINABLE || (variable > 0 && model_variable(m, variable - 1)->layer == v->layer))
+        return;
+    w->finite = w->finite && isfinite(loss) && all_finite(w->step->grads + v->offset, w->sent - v->offset);
+    w->sent = v->offset;
+    if (w->finite && v->offset > 0)
+        params_push_early(w->s->config->params, w->step->ordinal, w->step->grads, v->offset, PUSH_MS);
 }
 
 /* Gradients may go out as layers complete unless a decision needs the whole gradient, or an earlier push is in flight,
@@ -255,7 +261,7 @@ static bool backpropagate(struct session *s, struct step *step, const struct bat
     exec_train(s->exec, params_vector(c->params), batch, step->grads, step->sums, sends ? send_ready : NULL, &early,
                ret_loss);
     if (sends)
-        return early.finite;
+        return early.finite && isfinite(*ret_loss) && all_finite(step->grads, early.sent);
     if (optimizer_clips(o))
         optimizer_clip(o, step->grads, s->offsets, s->counts, s->nvars);
     return isfinite(*ret_loss) && all_finite(step->grads, model_size(c->model));

@@ -168,7 +168,9 @@ static void ours_free(struct ours *o)
 
 static void ours_step(struct ours *o, enum dtype type, void *x, int32_t *y)
 {
-    struct batch b = { .n = BATCH, .x = { type, { 2, { BATCH, IN } }, x }, .y = { DT_INT32, { 1, { BATCH } }, y } };
+    struct batch b = { .n = BATCH,
+                       .x[0] = { type, { 2, { BATCH, IN } }, x },
+                       .y[0] = { DT_INT32, { 1, { BATCH } }, y } };
     struct opt_step step;
     exec_train(o->x, o->p, &b, o->g, o->acc, NULL, NULL, &o->loss);
     optimizer_begin(model_optimizer(o->m), &o->state, &step);

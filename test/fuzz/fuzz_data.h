@@ -15,9 +15,9 @@
 
 static inline void fuzz_compare(const struct dataset *d, const struct batch *a, const struct batch *b)
 {
-    size_t y = dataset_has_labels(d) ? shape_elements(&b->y.shape) * sizeof(float) : 0;
-    if (memcmp(a->x.data, b->x.data, shape_elements(&b->x.shape) * dtype_size(b->x.dtype)) != 0 ||
-        a->x.dtype != b->x.dtype || (y > 0 && memcmp(a->y.data, b->y.data, y) != 0))
+    size_t y = dataset_has_labels(d) ? shape_elements(&b->y[0].shape) * sizeof(float) : 0;
+    if (memcmp(a->x[0].data, b->x[0].data, shape_elements(&b->x[0].shape) * dtype_size(b->x[0].dtype)) != 0 ||
+        a->x[0].dtype != b->x[0].dtype || (y > 0 && memcmp(a->y[0].data, b->y[0].data, y) != 0))
         abort();
 }
 
@@ -40,8 +40,8 @@ static inline void fuzz_read(const struct dataset *d)
         if (!read || !each)
             continue;
         struct batch row = w;
-        row.x.data = (char *)w.x.data + (size_t)i * x_count * dtype_size(w.x.dtype);
-        row.y.data = y_bytes > 0 ? (char *)w.y.data + (size_t)i * y_bytes : NULL;
+        row.x[0].data = (char *)w.x[0].data + (size_t)i * x_count * dtype_size(w.x[0].dtype);
+        row.y[0].data = y_bytes > 0 ? (char *)w.y[0].data + (size_t)i * y_bytes : NULL;
         fuzz_compare(d, &row, &b);
     }
     if (each != read)

@@ -30,7 +30,9 @@ static void compute(const struct model *m)
     auto_free float *params = xcalloc(model_size(m) + 1, sizeof(float)),
                     *grads = xcalloc(model_size(m) + 1, sizeof(float));
     auto_free float *input = xcalloc(2 * in, sizeof(float)), *labels = xcalloc(2 * out, sizeof(float));
-    struct batch b = { .n = 2, .x = { .dtype = DT_FLOAT, .data = input }, .y = { .dtype = DT_FLOAT, .data = labels } };
+    struct batch b = { .n = 2,
+                       .x[0] = { .dtype = DT_FLOAT, .data = input },
+                       .y[0] = { .dtype = DT_FLOAT, .data = labels } };
     double loss;
 
     model_init(m, 1, params);

@@ -52,7 +52,7 @@ static int predict(const struct model *m, const float *values, const char *dir, 
 {
     size_t in = shape_elements(&m->input), out = shape_elements(&m->output);
     auto_free float *x = random_values(ROWS * in, 2);
-    struct batch b = { .n = ROWS, .x = { .dtype = DT_FLOAT, .data = x } };
+    struct batch b = { .n = ROWS, .x[0] = { .dtype = DT_FLOAT, .data = x } };
     AUTO(exec) *exec = NULL;
 
     if (exec_new(m, ROWS, 1, &exec, e) < 0 || write_floats(dir, "x.f32", x, ROWS * in, e) < 0)

@@ -65,7 +65,7 @@ static float first_number(const struct dataset *d)
     struct err e;
     ck_ok_e(loader_new(d, &space, &l, &e));
     ck_ok_e(loader_get(l, 0, &b, &e));
-    return *(float *)b.x.data;
+    return *(float *)b.x[0].data;
 }
 
 START_TEST(an_index_is_made_once_and_used_again)

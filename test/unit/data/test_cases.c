@@ -34,14 +34,14 @@ static double feature(const struct tensor *x, size_t i)
 
 static void render_row(const struct batch *b, size_t i, struct buf *out)
 {
-    size_t x_count = shape_elements(&b->x.shape) / b->n, y_count = shape_elements(&b->y.shape) / b->n;
+    size_t x_count = shape_elements(&b->x[0].shape) / b->n, y_count = shape_elements(&b->y[0].shape) / b->n;
     for (size_t j = 0; j < x_count; j++)
-        buf_printf(out, "%s%.9g", j > 0 ? " " : "", feature(&b->x, i * x_count + j));
-    for (size_t j = 0; b->y.data != NULL && j < y_count; j++)
-        if (b->y.dtype == DT_INT32)
-            buf_printf(out, " -> %d", ((int32_t *)b->y.data)[i]);
+        buf_printf(out, "%s%.9g", j > 0 ? " " : "", feature(&b->x[0], i * x_count + j));
+    for (size_t j = 0; b->y[0].data != NULL && j < y_count; j++)
+        if (b->y[0].dtype == DT_INT32)
+            buf_printf(out, " -> %d", ((int32_t *)b->y[0].data)[i]);
         else
-            buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y.data)[i * y_count + j]);
+            buf_printf(out, "%s%.9g", j > 0 ? " " : " -> ", (double)((float *)b->y[0].data)[i * y_count + j]);
     if (b->weight != NULL)
         buf_printf(out, " x %.9g", (double)b->weight[i]);
     buf_char(out, '\n');

@@ -163,13 +163,13 @@ START_TEST(gives_the_examples_in_the_order_of_the_files)
         struct batch b;
         get(l, ordinal, &b);
         ck_assert_int_eq(b.position, seen);
-        ck_assert_int_eq(b.x.shape.rank, 2);
-        ck_assert_int_eq(b.x.shape.dim[0], (int64_t)b.n);
+        ck_assert_int_eq(b.x[0].shape.rank, 2);
+        ck_assert_int_eq(b.x[0].shape.dim[0], (int64_t)b.n);
         for (size_t i = 0; i < b.n; i++, seen++) {
             for (int j = 0; j < WIDTH; j++)
-                if (((float *)b.x.data)[i * WIDTH + (size_t)j] != example_x(seen, j))
+                if (((float *)b.x[0].data)[i * WIDTH + (size_t)j] != example_x(seen, j))
                     ck_abort_msg("example %lld", (long long)seen);
-            if (((int32_t *)b.y.data)[i] != example_y(seen))
+            if (((int32_t *)b.y[0].data)[i] != example_y(seen))
                 ck_abort_msg("label %lld", (long long)seen);
         }
     }
@@ -194,8 +194,8 @@ static void read_epoch(const struct dataset *d, int64_t batch_size, int64_t epoc
         get(l, epoch * batches + i, &b);
         ck_assert_int_eq(b.epoch, epoch);
         for (size_t j = 0; j < b.n; j++) {
-            ret[at] = number_of((float *)b.x.data + j * WIDTH);
-            if (((int32_t *)b.y.data)[j] != example_y(ret[at++]))
+            ret[at] = number_of((float *)b.x[0].data + j * WIDTH);
+            if (((int32_t *)b.y[0].data)[j] != example_y(ret[at++]))
                 ck_abort_msg("a label is not that of its example");
         }
     }
@@ -224,8 +224,8 @@ END_TEST
 static bool same_batch(const struct batch *a, const struct batch *b)
 {
     return a->n == b->n && a->position == b->position && a->epoch == b->epoch &&
-           memcmp(a->x.data, b->x.data, a->n * WIDTH * sizeof(float)) == 0 &&
-           memcmp(a->y.data, b->y.data, a->n * sizeof(int32_t)) == 0;
+           memcmp(a->x[0].data, b->x[0].data, a->n * WIDTH * sizeof(float)) == 0 &&
+           memcmp(a->y[0].data, b->y[0].data, a->n * sizeof(int32_t)) == 0;
 }
 
 /* Another loader, another order of asking, true and false hints: a batch is what its name says. */
@@ -312,7 +312,7 @@ START_TEST(resumes_in_the_middle_of_an_epoch)
     new_loader(o.d, 64, true, &l);
     get(l, 3 * 266 + 200, &b); /* the first that a new process asks for */
     for (size_t i = 0; i < b.n; i++)
-        ck_assert_int_eq(number_of((float *)b.x.data + i * WIDTH), epoch[200 * 64 + i]);
+        ck_assert_int_eq(number_of((float *)b.x[0].data + i * WIDTH), epoch[200 * 64 + i]);
 }
 END_TEST
 
@@ -349,7 +349,7 @@ static void read_some(void *user)
         if (loader_get(l, i, &b, NULL) < 0)
             return;
         for (size_t j = 0; j < b.n; j++)
-            if (((int32_t *)b.y.data)[j] != example_y(number_of((float *)b.x.data + j * WIDTH)))
+            if (((int32_t *)b.y[0].data)[j] != example_y(number_of((float *)b.x[0].data + j * WIDTH)))
                 return;
     }
     r->ok = true;

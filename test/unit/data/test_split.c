@@ -61,9 +61,9 @@ static void count_epoch(const struct dataset *d, bool shuffle, int64_t epoch, in
         struct batch b;
         ck_ok_e(loader_get(l, epoch * batches + i, &b, &e));
         for (size_t k = 0; k < b.n; k++) {
-            int64_t example = (int64_t)(((((const float *)b.x.data)[k * WIDTH] + 100) * 4 + 0.5F) / WIDTH);
+            int64_t example = (int64_t)(((((const float *)b.x[0].data)[k * WIDTH] + 100) * 4 + 0.5F) / WIDTH);
             ck_assert_msg(example >= 0 && example < n, "example %lld", (long long)example);
-            ck_assert_int_eq(((const int32_t *)b.y.data)[k], example_y(example));
+            ck_assert_int_eq(((const int32_t *)b.y[0].data)[k], example_y(example));
             seen[example]++;
         }
     }
@@ -169,7 +169,7 @@ START_TEST(a_weight_stays_with_its_example)
             ck_ok_e(loader_get(one, i, &b, &e));
             loader_hint(one, i + 1);
             for (size_t k = 0; k < kept.n; k++) /* also while the next batch is there */
-                ck_assert_int_eq((int)((const float *)kept.x.data)[k], (int)kept.weight[k]);
+                ck_assert_int_eq((int)((const float *)kept.x[0].data)[k], (int)kept.weight[k]);
             kept = b;
         }
     }

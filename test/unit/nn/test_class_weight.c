@@ -99,7 +99,7 @@ START_TEST(a_class_number_has_its_weight)
 {
     AUTO_FINI(fixture) f = build(FLAT(3), SPARSE, "{2: 5, 0: 0.25}");
     int32_t labels[] = { 0, 1, 2, 2, -1, 3 }; /* the last two are none of the model's */
-    struct batch b = { .n = 6, .y = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ 6 }), .data = labels } };
+    struct batch b = { .n = 6, .y[0] = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ 6 }), .data = labels } };
     check_weights(&f, &b, (const float[]){ 0.25F, 1, 5, 5, 1, 1 });
 }
 END_TEST
@@ -110,7 +110,7 @@ START_TEST(weights_of_class_and_example_are_multiplied)
     int32_t labels[] = { 0, 1, 2, 2 };
     const float own[] = { 4, 3, 2, 0 };
     struct batch b = { .n = 4,
-                       .y = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ 4 }), .data = labels },
+                       .y[0] = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ 4 }), .data = labels },
                        .weight = own };
     check_weights(&f, &b, (const float[]){ 1, 3, 10, 0 });
 }
@@ -120,7 +120,8 @@ START_TEST(the_largest_of_several_labels_is_the_class)
 {
     AUTO_FINI(fixture) f = build(FLAT(3), ONE_HOT, "{0: 2, 1: 3, 2: 5}");
     float labels[] = { 0, 1, 0, 0.5F, 0.5F, 0.1F, 0.1F, 0.2F, 0.7F, 0, 0, 0 }; /* of equal ones the first */
-    struct batch b = { .n = 4, .y = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 4, 3 }), .data = labels } };
+    struct batch b = { .n = 4,
+                       .y[0] = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 4, 3 }), .data = labels } };
     check_weights(&f, &b, (const float[]){ 3, 2, 5, 2 });
 }
 END_TEST
@@ -129,7 +130,8 @@ START_TEST(a_single_label_is_rounded)
 {
     AUTO_FINI(fixture) f = build(FLAT(1), "binary_crossentropy", "{0: 2, 1: 3}");
     float labels[] = { 0, 1, 0.4F, 0.5F, 0.6F, -1, NAN };
-    struct batch b = { .n = 7, .y = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 7, 1 }), .data = labels } };
+    struct batch b = { .n = 7,
+                       .y[0] = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 7, 1 }), .data = labels } };
     check_weights(&f, &b, (const float[]){ 2, 3, 2, 2, 3, 1, 1 });
 }
 END_TEST

@@ -44,8 +44,8 @@ static struct batch batch_of(const struct model *m, size_t n, float *x, void *y,
     for (int i = 0; y_type == DT_FLOAT && i < m->output.rank; i++)
         labels.dim[labels.rank++] = m->output.dim[i];
     return (struct batch){ .n = n,
-                           .x = { .dtype = DT_FLOAT, .shape = in, .data = x },
-                           .y = { .dtype = y_type, .shape = labels, .data = y } };
+                           .x[0] = { .dtype = DT_FLOAT, .shape = in, .data = x },
+                           .y[0] = { .dtype = y_type, .shape = labels, .data = y } };
 }
 
 static const struct variable *variable_named(const struct model *m, const char *name)
@@ -190,8 +190,8 @@ START_TEST(bytes_are_floats)
             in[i] = bytes[i] = (unsigned char)(i * 5 % 256);
         struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
         exec_train(x, params, &b, g1, NULL, NULL, NULL, &loss1);
-        b.x.dtype = DT_UINT8;
-        b.x.data = bytes;
+        b.x[0].dtype = DT_UINT8;
+        b.x[0].data = bytes;
         exec_train(x, params, &b, g2, NULL, NULL, NULL, &loss2);
         ck_assert_double_eq(loss1, loss2);
         ck_assert_mem_eq(g1, g2, model_size(m) * sizeof(float));
@@ -280,14 +280,15 @@ START_TEST(rows_share_the_weight_of_their_example)
 
     model_init(m, 1, params);
     draw(in, 12, 1);
-    struct batch b = {
-        .n = 2, .x = { DT_FLOAT, { 3, { 2, 2, 3 } }, in }, .y = { DT_INT32, { 2, { 2, 2 } }, CLASSES }, .weight = weight
-    };
+    struct batch b = { .n = 2,
+                       .x[0] = { DT_FLOAT, { 3, { 2, 2, 3 } }, in },
+                       .y[0] = { DT_INT32, { 2, { 2, 2 } }, CLASSES },
+                       .weight = weight };
     exec_train(x, params, &b, grads, NULL, NULL, NULL, &both);
     for (size_t i = 0; i < 2; i++) {
         b = (struct batch){ .n = 1,
-                            .x = { DT_FLOAT, { 3, { 1, 2, 3 } }, in + 6 * i },
-                            .y = { DT_INT32, { 2, { 1, 2 } }, CLASSES + 2 * i } };
+                            .x[0] = { DT_FLOAT, { 3, { 1, 2, 3 } }, in + 6 * i },
+                            .y[0] = { DT_INT32, { 2, { 1, 2 } }, CLASSES + 2 * i } };
         exec_train(x, params, &b, grads, NULL, NULL, NULL, &loss[i]);
     }
     ck_assert_double_eq_tol(both, (2 * loss[0] + 0.5 * loss[1]) / 2, 1e-6);
@@ -546,19 +547,20 @@ END_TEST
 /* ---- gradients that are told to be complete ---- */
 
 struct told {
+    const struct model *m;
     const float *grads;
-    float *seen; /* as they were when they were told to be complete */
-    size_t from[8], n, end;
+    float *seen;    /* as they were when they were told to be complete */
+    size_t pending; /* variables from here on were told to be complete */
     double loss;
 };
 
-static void take_told(void *user, size_t from, double loss)
+static void take_told(void *user, size_t variable, double loss)
 {
     struct told *t = user;
-    ck_assert_uint_lt(t->n, COUNT_OF(t->from));
-    memcpy(t->seen + from, t->grads + from, (t->end - from) * sizeof(float));
-    t->end = from;
-    t->from[t->n++] = from;
+    ck_assert_uint_eq(variable, t->pending - 1); /* each one, from the last to the first */
+    t->pending = variable;
+    const struct variable *v = model_variable(t->m, variable);
+    memcpy(t->seen + v->offset, t->grads + v->offset, v->count * sizeof(float));
     t->loss = loss;
 }
 
@@ -577,16 +579,14 @@ START_TEST(gradients_are_complete_when_they_are_told_to_be)
     draw(in, COUNT_OF(in), 1);
     draw(labels, COUNT_OF(labels), 2);
     struct batch b = batch_of(m, 4, in, labels, DT_FLOAT);
-    struct told t = { .grads = grads, .seen = seen, .end = size };
+    struct told t = { .m = m, .grads = grads, .seen = seen, .pending = model_variables(m) };
     exec_train(x, params, &b, plain, NULL, NULL, NULL, &plain_loss);
     exec_train(x, params, &b, grads, NULL, take_told, &t, &loss);
     ck_assert_mem_eq(grads, plain, size * sizeof(float));
     ck_assert_mem_eq(seen, plain, size * sizeof(float)); /* complete, with regularisation, when it was told */
     ck_assert_double_eq(loss, plain_loss);
     ck_assert_double_eq(t.loss, plain_loss);
-    ck_assert_uint_eq(t.n, 3); /* three layers have variables */
-    ck_assert_uint_gt(t.from[0], t.from[1]);
-    ck_assert_uint_eq(t.from[2], 0);
+    ck_assert_uint_eq(t.pending, 0);
     model_free(m);
 }
 END_TEST

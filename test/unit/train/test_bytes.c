@@ -115,7 +115,7 @@ static enum dtype train(const struct world *w, const struct dataset *d, float *p
                 params[j] -= 0.01F * grads[j];
         }
     }
-    return b.x.dtype;
+    return b.x[0].dtype;
 }
 
 START_TEST(training_gives_the_bits_that_floats_give)
