@@ -12,7 +12,7 @@
 #include "guard.h"
 #include "kube/event_recorder.h"
 #include "kube/leader_elector.h"
-#include "net/http.h"
+#include "net/http_server.h"
 #include "options.h"
 #include "selftest.h"
 

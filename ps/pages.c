@@ -1,7 +1,7 @@
 #include "pages.h"
 
 #include "codec/json.h"
-#include "net/http.h"
+#include "net/http_server.h"
 #include "net/registry.h"
 #include "ps_life.h"
 
@@ -134,7 +134,7 @@ static int show_progress(void *user, struct buf *body, const char **content_type
     json_auto_t *v = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "replica", p->name, "state", shard_state_name(info.state),
         "job_uid", info.job_uid, "generation", (json_int_t)info.generation, "step", (json_int_t)info.version_min,
-        "batches", (json_int_t)applied_count(&info.applied), "pushes", (json_int_t)info.pushes, "duplicates",
+        "batches", (json_int_t)ordinal_set_count(&info.applied), "pushes", (json_int_t)info.pushes, "duplicates",
         (json_int_t)info.duplicates, "parameter_bytes", (json_int_t)shard_bytes(p->shard));
     json_emit_pretty(v, body);
     *content_type = "application/json";

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "chief/checkpoint.h"
 #include "chief/output.h"
-#include "coord/coord.h"
+#include "coord/coordinator_client.h"
 #include "roles.h"
 #include "status.h"
 #include "tfio/bundle.h"
@@ -15,7 +15,7 @@ enum { LOOK_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
 
 struct watch {
     struct replica *replica;
-    struct coord *coord;
+    struct coordinator_client *coord;
     struct evaluator *evaluator;
     char *checkpoints;
     float *vector;
@@ -35,7 +35,7 @@ static void watch_fini(struct watch *w)
     cond_fini(&w->changed);
     mutex_fini(&w->lock);
     evaluator_free(w->evaluator);
-    coord_free(w->coord);
+    coordinator_client_free(w->coord);
     free(w->checkpoints);
     free(w->seen);
     free(w->vector);
@@ -52,7 +52,7 @@ static int watch_init(struct watch *w, struct err *e)
     cond_init(&w->changed);
     if (r->data.validation == NULL)
         return err_set(e, ERR_INPUT, "an evaluator needs data.validation or fit.validationSplit");
-    w->coord = coord_new_grpc(cluster_chief_address(&r->cluster));
+    w->coord = coordinator_client_new_grpc(cluster_chief_address(&r->cluster));
     w->checkpoints = output_path(r->output_dir, "checkpoints");
     w->values = xcalloc(model_metrics(r->model), sizeof(*w->values));
     w->names = xcalloc(model_metrics(r->model), sizeof(*w->names));

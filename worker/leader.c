@@ -5,7 +5,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "chief/chief.h"
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 #include "net/address.h"
 #include "roles.h"
 #include "status.h"
@@ -22,7 +22,7 @@ struct leader {
     struct mutex gate;
     struct chief *chief;
     struct rpc_server *server;
-    struct coord *coord;
+    struct coordinator_client *coord;
     struct thread thread; /* the chief's, when this thread trains */
     int result;           /* of the chief */
     struct err error;
@@ -33,7 +33,7 @@ static void leader_fini(struct leader *l)
     status_lead(l->replica->status, NULL);
     status_serves(l->replica->status, NULL);
     rpc_server_free(l->server);
-    coord_free(l->coord);
+    coordinator_client_free(l->coord);
     chief_free(l->chief);
     params_free(l->params);
     params_free(l->own);
@@ -96,7 +96,7 @@ static int open_service(struct leader *l, struct err *e)
     const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS };
     if (!l->replica->cluster.configured)
         return 0;
-    coord_methods(chief_coordinator(l->chief), methods);
+    coordinator_service_methods(chief_coordinator(l->chief), methods);
     listen_address(l->replica, address, sizeof(address));
     return rpc_server_start(address, methods, COUNT_OF(methods), &options, &l->server, e);
 }
@@ -146,7 +146,7 @@ int run_leader(struct replica *r, struct err *e)
     open_params(&l);
     if (open_chief(&l, e) < 0 || open_service(&l, e) < 0)
         return -1;
-    l.coord = coord_new_local(chief_coordinator(l.chief));
+    l.coord = coordinator_client_new_local(chief_coordinator(l.chief));
     status_lead(r->status, l.chief);
     status_serves(r->status, l.server);
     if ((replica_trains(r) ? lead_and_train(&l, e) : chief_run(l.chief, e)) < 0)

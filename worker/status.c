@@ -6,7 +6,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "net/address.h"
-#include "net/http.h"
+#include "net/http_server.h"
 #include "net/registry.h"
 
 enum { SELF_MS = 1000 };

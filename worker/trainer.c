@@ -25,21 +25,21 @@ static struct coord_request identity(const struct replica *r)
                                    .address = "" };
 }
 
-static int run_member(const struct trainer *t, struct member *m, struct err *e)
+static int run_member(const struct trainer *t, struct chief_client *m, struct err *e)
 {
     const struct replica *r = t->replica;
     AUTO(params) *own = NULL;
     uint64_t generation;
-    if (member_generation(m, 0, &generation, e) < 0) /* registered: the job's uid is known */
+    if (chief_client_generation(m, 0, &generation, e) < 0) /* registered: the job's uid is known */
         return -1;
     if (t->params == NULL)
-        own = replica_params(r, member_job_uid(m));
+        own = replica_params(r, chief_client_job_uid(m));
     struct session_config config = {
         .model = r->model,
         .dataset = r->data.train,
         .space = &r->data.space,
         .params = t->params != NULL ? t->params : own,
-        .member = m,
+        .chief = m,
         .class_weights = r->class_weights,
         .name = r->name,
         .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
@@ -61,22 +61,22 @@ static bool has_finished(void *user)
 int trainer_run(const struct trainer *t, struct err *e)
 {
     const struct replica *r = t->replica;
-    AUTO(member) *m = NULL;
-    struct member_config config = { .coord = t->coord,
-                                    .identity = identity(r),
-                                    .width = metrics_width(r->model),
-                                    .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
-                                    .has_finished = has_finished,
-                                    .user = (void *)(uintptr_t)r };
-    if (member_start(&config, &m, e) < 0)
+    AUTO(chief_client) *m = NULL;
+    struct chief_client_config config = { .coord = t->coord,
+                                          .identity = identity(r),
+                                          .width = metrics_width(r->model),
+                                          .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
+                                          .has_finished = has_finished,
+                                          .user = (void *)(uintptr_t)r };
+    if (chief_client_start(&config, &m, e) < 0)
         return -1;
     struct err cause = { 0 };
     int result = run_member(t, m, &cause);
-    if (result < 0 && err_is(&cause, ERR_STOPPED) && member_finished(m))
+    if (result < 0 && err_is(&cause, ERR_STOPPED) && chief_client_finished(m))
         result = 0; /* heard of the end while it waited for something else */
     if (err_is(&cause, ERR_DIVERGED))
-        member_await_stop(m); /* the chief has to hear of it before we leave */
-    member_leave(m, result == 0 ? "finished" : cause.msg);
+        chief_client_await_stop(m); /* the chief has to hear of it before we leave */
+    chief_client_leave(m, result == 0 ? "finished" : cause.msg);
     if (result < 0 && e != NULL)
         *e = cause;
     return result;

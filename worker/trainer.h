@@ -2,16 +2,16 @@
 #ifndef TRAINYARD_WORKER_TRAINER_H
 #define TRAINYARD_WORKER_TRAINER_H
 
-#include "coord/coord.h"
+#include "coord/coordinator_client.h"
 #include "replica.h"
 #include "train/session.h"
 
 struct trainer {
     const struct replica *replica;
-    struct coord *coord;         /* borrowed */
-    struct params *params;       /* borrowed; NULL: one of its own over gRPC */
-    struct mutex *step_gate;     /* single machine */
-    struct session_stats *stats; /* borrowed */
+    struct coordinator_client *coord; /* borrowed */
+    struct params *params;            /* borrowed; NULL: one of its own over gRPC */
+    struct mutex *step_gate;          /* single machine */
+    struct session_stats *stats;      /* borrowed */
 };
 
 /* Runs until the job is finished or stopped, then leaves. */

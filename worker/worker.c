@@ -5,7 +5,7 @@
 
 int run_worker(struct replica *r, struct err *e)
 {
-    AUTO(coord) *coord = coord_new_grpc(cluster_chief_address(&r->cluster));
+    AUTO(coordinator_client) *coord = coordinator_client_new_grpc(cluster_chief_address(&r->cluster));
     struct trainer t = { .replica = r, .coord = coord, .stats = r->stats };
     return trainer_run(&t, e);
 }

@@ -397,7 +397,7 @@ int checkpoint_check(const struct checkpoint *c, const struct model *m, const st
 }
 
 int checkpoint_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots,
-                       int64_t *ret_version, struct applied *ret_applied, struct err *e)
+                       int64_t *ret_version, struct ordinal_set *ret_applied, struct err *e)
 {
     const struct checkpoint_source *source = user;
     const struct checkpoint *c = source->checkpoint;
@@ -415,18 +415,18 @@ int checkpoint_segment(void *user, const struct segment_spec *segment, float *da
     return 0;
 }
 
-int checkpoint_done(const struct checkpoint *c, const struct layout *l, struct applied *ret, struct err *e)
+int checkpoint_done(const struct checkpoint *c, const struct layout *l, struct ordinal_set *ret, struct err *e)
 {
     struct node state = checkpoint_state(c);
     for (size_t i = 0; i < l->n; i++) {
-        AUTO_FINI(applied) applied = APPLIED_INIT;
+        AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
         int64_t version;
         if (state_read_segment(&state, l->segments[i].id, &version, &applied, e) < 0)
             return -1;
         if (i == 0)
-            applied_copy(ret, &applied);
+            ordinal_set_copy(ret, &applied);
         else
-            applied_intersect(ret, &applied);
+            ordinal_set_intersect(ret, &applied);
     }
     return 0;
 }

@@ -64,9 +64,10 @@ struct checkpoint_source {
     const struct model *model;
 };
 MUST_USE int checkpoint_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots,
-                                int64_t *ret_version, struct applied *ret_applied, struct err *e);
+                                int64_t *ret_version, struct ordinal_set *ret_applied, struct err *e);
 /* The intersection of the segments' applied sets: which batches are done. */
-MUST_USE int checkpoint_done(const struct checkpoint *c, const struct layout *l, struct applied *ret, struct err *e);
+MUST_USE int checkpoint_done(const struct checkpoint *c, const struct layout *l, struct ordinal_set *ret,
+                             struct err *e);
 /* Values of all variables into a parameter vector (evaluation, export); slots are not read. Checks names and shapes. */
 MUST_USE int checkpoint_values(const struct checkpoint *c, const struct model *m, float *vector, struct err *e);
 

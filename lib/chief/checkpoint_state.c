@@ -28,10 +28,10 @@ json_t *state_new(const struct ordinal_space *space, const struct layout *l, con
                      "generation", hex(generation), "layout", hex(l->hash), "space", s);
 }
 
-json_t *state_segment(int64_t version, const struct applied *applied)
+json_t *state_segment(int64_t version, const struct ordinal_set *applied)
 {
     auto_free int64_t *ranges = NULL;
-    size_t n = applied_ranges(applied, &ranges);
+    size_t n = ordinal_set_ranges(applied, &ranges);
     json_t *list = json_array();
     json_array_append_new(list, json_integer(version));
     json_array_append_new(list, json_integer(applied->low));
@@ -40,7 +40,7 @@ json_t *state_segment(int64_t version, const struct applied *applied)
     return list;
 }
 
-int state_read_segment(const struct node *state, size_t i, int64_t *ret_version, struct applied *ret_applied,
+int state_read_segment(const struct node *state, size_t i, int64_t *ret_version, struct ordinal_set *ret_applied,
                        struct err *e)
 {
     struct node segments = node_get(state, "segments"), segment = node_item(&segments, i);
@@ -54,7 +54,7 @@ int state_read_segment(const struct node *state, size_t i, int64_t *ret_version,
             return -1;
     }
     *ret_version = values[0];
-    return applied_from(values[1], values + 2, n - 2, ret_applied, e);
+    return ordinal_set_from(values[1], values + 2, n - 2, ret_applied, e);
 }
 
 uint64_t state_generation(const struct node *state)

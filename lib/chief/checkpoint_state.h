@@ -5,17 +5,17 @@
 #define TRAINYARD_CHIEF_CHECKPOINT_STATE_H
 
 #include "data/dataset.h"
-#include "shard/applied.h"
 #include "shard/layout.h"
+#include "shard/ordinal_set.h"
 
 #define STATE_TENSOR "_trainyard/state"
 
 /* New references. */
 json_t *state_new(const struct ordinal_space *space, const struct layout *l, const char *job_uid, uint64_t generation);
-json_t *state_segment(int64_t version, const struct applied *applied);
+json_t *state_segment(int64_t version, const struct ordinal_set *applied);
 
-MUST_USE int state_read_segment(const struct node *state, size_t i, int64_t *ret_version, struct applied *ret_applied,
-                                struct err *e);
+MUST_USE int state_read_segment(const struct node *state, size_t i, int64_t *ret_version,
+                                struct ordinal_set *ret_applied, struct err *e);
 uint64_t state_generation(const struct node *state); /* 0 when it has none */
 /* The space it was made in; false when it names none that this release has. */
 bool state_space(const struct node *state, struct ordinal_space *ret);

@@ -168,7 +168,7 @@ static int stop_and_save(struct chief *c, struct err *e)
     if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
         ps_set_fence(c->ps_set, c->generation);
     ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
-    chief_await_reports(c, applied_count(&ps_set.done));
+    chief_await_reports(c, ordinal_set_count(&ps_set.done));
     int saved = chief_save(c, &cause);
     chief_evaluation_stop(c);
     struct err ignored;
@@ -238,7 +238,7 @@ static int save_if_due(struct chief *c, const struct ps_set_view *ps_set, int64_
 static void open_next(struct chief *c, int64_t over, int64_t done_low)
 {
     c->limit = chief_next_limit(c, over, done_low);
-    coordinator_open(c->coordinator, c->limit);
+    coordinator_allow_below(c->coordinator, c->limit);
 }
 
 /* The checkpoint of a decision comes soon: one before it is wanted only of a ps that leaves, and as the first. */
@@ -362,8 +362,8 @@ static void lend_no_more(struct chief *c, const struct coordinator_view *coord)
 {
     report_info(c->config.report, "stop requested by %s", coord->stop_reason);
     c->limit = 0;
-    coordinator_open(c->coordinator, 0);
-    coordinator_waits_for(c->coordinator, "the chief to end the job, as was asked");
+    coordinator_allow_below(c->coordinator, 0);
+    coordinator_set_wait_reason(c->coordinator, "the chief to end the job, as was asked");
 }
 
 static int lead(struct chief *c, struct err *e)
@@ -390,7 +390,7 @@ static int lead(struct chief *c, struct err *e)
             if (cause.code != ERR_NONE)
                 report_info(c->config.report, "cannot finish yet: %s; retrying", cause.msg);
         }
-        coordinator_wait(c->coordinator, clock_ms() + (coord.settling ? 1 : pause));
+        coordinator_wait(c->coordinator, clock_ms() + (coord.drained ? 1 : pause));
         pause = MIN(2 * pause, MIN((int64_t)ps_set_size(c->ps_set) * POLL_PS_MS, POLL_MAX_MS));
     }
 }

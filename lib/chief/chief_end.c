@@ -70,7 +70,7 @@ static int save(struct chief *c, struct err *e)
     if (c->end_saved)
         return 0;
     coordinator_view(c->coordinator, &coord);
-    coordinator_waits_for(c->coordinator, "the chief to save the last checkpoint");
+    coordinator_set_wait_reason(c->coordinator, "the chief to save the last checkpoint");
     if (chief_record_epochs(c, chief_epochs_over(c, coord.done_low), &none, e) < 0 || chief_save(c, e) < 0)
         return -1;
     c->end_saved = true;

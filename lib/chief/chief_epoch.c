@@ -18,7 +18,7 @@ int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, cons
 {
     int64_t now = clock_ms();
     wait_begin(w, now, first_ms);
-    coordinator_waits_for(c->coordinator, text);
+    coordinator_set_wait_reason(c->coordinator, text);
     recorder_state(c->recorder, c->ending ? "finishing" : "waiting", text);
     wait_report(w, now, c->config.report, text);
     return wait_ms(w, now);
@@ -29,7 +29,7 @@ void chief_wait_over(struct chief *c, struct wait_state *w)
     if (!w->on)
         return;
     wait_end(w, clock_ms(), NULL);
-    coordinator_waits_for(c->coordinator, "");
+    coordinator_set_wait_reason(c->coordinator, "");
     recorder_state(c->recorder, c->ending ? "finishing" : "training", "");
 }
 

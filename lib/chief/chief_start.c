@@ -111,8 +111,8 @@ int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **r
 
 /* Which batches are done, and what was recorded of them. The metrics of an epoch that a rebase leaves out are of no
  * use. */
-static int take_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct applied *done,
-                        struct err *e)
+static int take_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase,
+                        struct ordinal_set *done, struct err *e)
 {
     struct node state = checkpoint_state(ck);
     struct saved_metrics saved = { .node = node_get(&state, "tally"), .report = c->config.report };
@@ -131,7 +131,7 @@ static int take_records(struct chief *c, const struct checkpoint *ck, const stru
 int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct err *e)
 {
     struct node state = checkpoint_state(ck), history = node_get(&state, "history");
-    AUTO_FINI(applied) done = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     c->generation = MAX(c->generation, state_generation(&state));
     c->saved_step = rebase->on ? -1 : checkpoint_step(ck); /* the new space is saved at once */
     c->saved_ms = clock_ms();
@@ -147,7 +147,7 @@ int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const s
                     (long long)rebase->version, (long long)rebase->epoch + 1);
     else
         report_info(c->config.report, "restoring %s: step %lld, %lld of %lld batches done", checkpoint_prefix(ck),
-                    (long long)checkpoint_step(ck), (long long)applied_count(&done), (long long)c->total);
+                    (long long)checkpoint_step(ck), (long long)ordinal_set_count(&done), (long long)c->total);
     return 0;
 }
 
@@ -284,7 +284,7 @@ static int origin_open(struct origin *o, struct err *e)
 }
 
 static int origin_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots,
-                          int64_t *ret_version, struct applied *ret_applied, struct err *e)
+                          int64_t *ret_version, struct ordinal_set *ret_applied, struct err *e)
 {
     struct origin *o = user;
     if (!o->open && origin_open(o, e) < 0)
@@ -295,8 +295,8 @@ static int origin_segment(void *user, const struct segment_spec *segment, float 
     if (checkpoint_segment(&from, segment, data, ret_slots, ret_version, ret_applied, e) < 0)
         return -1;
     if (o->rebase.on) {
-        applied_fini(ret_applied);
-        *ret_applied = (struct applied){ .low = o->rebase.low, .high = o->rebase.low };
+        ordinal_set_fini(ret_applied);
+        *ret_applied = (struct ordinal_set){ .low = o->rebase.low, .high = o->rebase.low };
         *ret_version = o->rebase.version;
     }
     return 0;

@@ -209,13 +209,13 @@ int earlier_length(const struct earlier_job *now, const struct checkpoint *newes
                    struct earlier_length *ret, struct err *e)
 {
     struct earlier_length l = { .step_offset = rebase->offset };
-    AUTO_FINI(applied) done = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     if (newest != NULL && !rebase->on &&
         (rebase_offset(newest, &l.step_offset, e) < 0 || checkpoint_done(newest, now->layout, &done, e) < 0))
         return -1;
     l.total = now->job->fit.steps > 0 ? now->job->fit.steps - l.step_offset
                                       : now->job->fit.epochs * ordinal_space_batches(now->space);
-    int64_t count = rebase->on ? rebase->low : applied_count(&done);
+    int64_t count = rebase->on ? rebase->low : ordinal_set_count(&done);
     if (rebase->on ? count >= l.total : count > l.total) /* of new batches there is at least one */
         return too_short(now, checkpoint_prefix(newest), count, l.total, e);
     *ret = l;

@@ -15,7 +15,7 @@ static int furthest(const struct checkpoint *c, const struct layout *l, int64_t 
     struct node state = checkpoint_state(c);
     int64_t end = 0, newest = 0;
     for (size_t i = 0; i < l->n; i++) {
-        AUTO_FINI(applied) applied = APPLIED_INIT;
+        AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
         int64_t version;
         if (state_read_segment(&state, l->segments[i].id, &version, &applied, e) < 0)
             return -1;

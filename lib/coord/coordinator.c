@@ -280,7 +280,7 @@ static int on_lease(struct coordinator *c, struct member *m, const struct coord_
         return 0;
     str_fmt(ret->message, sizeof(ret->message), "%s", nothing_to_lend(c));
     ret->wait_ms = (uint32_t)MIN(1 + workers_alive(c) / 8, 50); /* soon, but not all of many at once */
-    if (ledger_settling(c->ledger, c->limit))
+    if (ledger_drained(c->ledger, c->limit))
         wake(c);
     return 0;
 }
@@ -387,7 +387,7 @@ void coordinator_set(struct coordinator *c, enum job_state state, uint64_t gener
     str_fmt(c->message, sizeof(c->message), "%s", message);
 }
 
-void coordinator_observe(struct coordinator *c, const struct applied *done, int64_t begun_ms)
+void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms)
 {
     MUTEX_GUARD(&c->lock);
     ledger_observe(c->ledger, done, begun_ms);
@@ -407,13 +407,13 @@ void coordinator_tick(struct coordinator *c, int64_t now_ms)
     }
 }
 
-void coordinator_open(struct coordinator *c, int64_t limit)
+void coordinator_allow_below(struct coordinator *c, int64_t limit)
 {
     MUTEX_GUARD(&c->lock);
     c->limit = limit;
 }
 
-void coordinator_waits_for(struct coordinator *c, const char *text)
+void coordinator_set_wait_reason(struct coordinator *c, const char *text)
 {
     MUTEX_GUARD(&c->lock);
     str_fmt(c->waits_for, sizeof(c->waits_for), "%s", text);
@@ -433,7 +433,7 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->done_low = ledger_done_set(c->ledger)->low;
     ret->total = ledger_total(c->ledger);
     ret->finished = ledger_finished(c->ledger);
-    ret->settling = ledger_settling(c->ledger, c->limit);
+    ret->drained = ledger_drained(c->ledger, c->limit);
     ret->working = ledger_leased_below(c->ledger, INT64_MAX);
     ret->poisoned = ledger_poisoned(c->ledger);
     ret->workers = workers_alive(c);

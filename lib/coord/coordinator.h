@@ -7,7 +7,7 @@
 #ifndef TRAINYARD_COORD_COORDINATOR_H
 #define TRAINYARD_COORD_COORDINATOR_H
 
-#include "coord/coord.h"
+#include "coord/coordinator_client.h"
 #include "coord/epoch_metrics.h"
 
 struct coordinator_config {
@@ -34,13 +34,13 @@ MUST_USE int coordinator_handle(struct coordinator *c, const struct coord_reques
 
 /* What workers are told from now on, with their next call. */
 void coordinator_set(struct coordinator *c, enum job_state state, uint64_t generation, const char *message);
-void coordinator_observe(struct coordinator *c, const struct applied *done, int64_t begun_ms);
+void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms);
 /* Expires leases and members. */
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
 /* Ordinals below the limit may be lent (0 at first). The chief is woken when all of them have been worked on. */
-void coordinator_open(struct coordinator *c, int64_t limit);
+void coordinator_allow_below(struct coordinator *c, int64_t limit);
 /* What workers are told that they wait for, once all that is open has been worked on. */
-void coordinator_waits_for(struct coordinator *c, const char *text);
+void coordinator_set_wait_reason(struct coordinator *c, const char *text);
 /* Gives access to the epoch metrics under the lock, for a short time. */
 void coordinator_metrics(struct coordinator *c, void (*use)(void *user, struct epoch_metrics *t), void *user);
 
@@ -48,7 +48,7 @@ enum { COORDINATOR_TEXT_MAX = 240, EVALUATION_MAX = 32 };
 struct coordinator_view {
     int64_t done, total, done_low; /* ordinals */
     bool finished;                 /* all are done */
-    bool settling;        /* all that may be lent has been worked on, and is not done yet: look at the segments now */
+    bool drained;         /* all that may be lent has been worked on, and is not done yet: look at the segments now */
     bool working;         /* some worker holds a batch */
     int members, workers; /* alive; workers: those that train */
     int64_t poisoned;     /* ordinal that killed several workers, or -1 */
@@ -68,7 +68,7 @@ struct coordinator_view {
     char waiting[COORDINATOR_TEXT_MAX]; /* what some worker waits for, or "" */
 };
 void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
-/* Blocks until something happened that the chief should look at (settling, divergence, stop, a new member), or until
+/* Blocks until something happened that the chief should look at (drained, divergence, stop, a new member), or until
  * deadline_ms. */
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms);
 void coordinator_wake(struct coordinator *c); /* from another thread of the chief's */

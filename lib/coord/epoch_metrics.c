@@ -19,7 +19,7 @@ struct epoch_metrics {
     const struct model *m;
     size_t width;
     int64_t batches_per_epoch, total, window;
-    struct applied reported;
+    struct ordinal_set reported;
     struct sums_list epochs, windows;
     int64_t windows_taken; /* windows below were given out: a late report does not begin them again */
     struct sums recent;
@@ -52,7 +52,7 @@ void epoch_metrics_free(struct epoch_metrics *t)
     sums_list_fini(&t->epochs);
     sums_list_fini(&t->windows);
     free(t->recent.acc);
-    applied_fini(&t->reported);
+    ordinal_set_fini(&t->reported);
     free(t);
 }
 
@@ -111,7 +111,7 @@ static void sums_add(const struct epoch_metrics *t, struct sums *to, const doubl
 
 bool epoch_metrics_add(struct epoch_metrics *t, int64_t ordinal, const double *sums)
 {
-    if (ordinal >= t->total || applied_add(&t->reported, ordinal, NULL) != 1)
+    if (ordinal >= t->total || ordinal_set_add(&t->reported, ordinal, NULL) != 1)
         return false;
     sums_add(t, sums_at(&t->epochs, ordinal / t->batches_per_epoch, t->width), sums);
     if (t->window > 0 && ordinal / t->window >= t->windows_taken)
@@ -153,7 +153,7 @@ int64_t epoch_metrics_take_recent(struct epoch_metrics *t, double *ret)
 static void reported_from(struct epoch_metrics *t, int64_t low)
 {
     for (int64_t at = t->reported.low; at < low; at++)
-        (void)!applied_add(&t->reported, at, NULL);
+        (void)!ordinal_set_add(&t->reported, at, NULL);
 }
 
 void epoch_metrics_forget_before(struct epoch_metrics *t, int64_t epoch)
@@ -165,7 +165,7 @@ void epoch_metrics_forget_before(struct epoch_metrics *t, int64_t epoch)
 
 int64_t epoch_metrics_reported(const struct epoch_metrics *t)
 {
-    return applied_count(&t->reported);
+    return ordinal_set_count(&t->reported);
 }
 
 int epoch_metrics_take_window(struct epoch_metrics *t, bool flush, int64_t *ret_step, double *ret)
@@ -202,7 +202,7 @@ static json_t *sums_list_to_json(const struct epoch_metrics *t, const struct sum
 json_t *epoch_metrics_to_json(const struct epoch_metrics *t)
 {
     auto_free int64_t *ranges = NULL;
-    size_t n = applied_ranges(&t->reported, &ranges);
+    size_t n = ordinal_set_ranges(&t->reported, &ranges);
     json_t *list = json_array();
     for (size_t i = 0; i < 2 * n; i++)
         json_array_append_new(list, json_integer(ranges[i]));
@@ -244,7 +244,7 @@ static int sums_list_from_json(const struct epoch_metrics *t, struct sums_list *
     return 0;
 }
 
-static int reported_from_json(const struct node *n, struct applied *ret, struct err *e)
+static int reported_from_json(const struct node *n, struct ordinal_set *ret, struct err *e)
 {
     int64_t low;
     struct node ranges = node_get(n, "ranges");
@@ -257,7 +257,7 @@ static int reported_from_json(const struct node *n, struct applied *ret, struct 
         if (node_i64(&item, 0, INT64_MAX, &values[i], e) < 0)
             return -1;
     }
-    return applied_from(low, values, count, ret, e);
+    return ordinal_set_from(low, values, count, ret, e);
 }
 
 static void sums_list_replace(struct sums_list *l, struct sums_list *with)
@@ -269,7 +269,7 @@ static void sums_list_replace(struct sums_list *l, struct sums_list *with)
 
 int epoch_metrics_from_json(struct epoch_metrics *t, const struct node *n, struct err *e)
 {
-    AUTO_FINI(applied) reported = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) reported = ORDINAL_SET_INIT;
     AUTO_FINI(sums_list) epochs = { 0 };
     AUTO_FINI(sums_list) windows = { 0 };
     struct node epochs_node = node_get(n, "epochs"), windows_node = node_get(n, "windows");
@@ -281,7 +281,7 @@ int epoch_metrics_from_json(struct epoch_metrics *t, const struct node *n, struc
         (sums_list_from_json(t, &windows, &windows_node, e) < 0 ||
          node_i64_or(n, "windowsTaken", 0, 0, INT64_MAX, &taken, e) < 0))
         return -1;
-    applied_copy(&t->reported, &reported);
+    ordinal_set_copy(&t->reported, &reported);
     sums_list_replace(&t->epochs, &epochs);
     sums_list_replace(&t->windows, &windows);
     t->windows_taken = taken;

@@ -8,7 +8,7 @@
 #define TRAINYARD_COORD_EPOCH_METRICS_H
 
 #include "nn/metrics/metrics.h"
-#include "shard/applied.h"
+#include "shard/ordinal_set.h"
 
 struct epoch_metrics;
 /* window 0: no windows are kept. */

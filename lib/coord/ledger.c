@@ -14,7 +14,7 @@ struct death {
 };
 struct ledger {
     int64_t total;
-    struct applied done;
+    struct ordinal_set done;
     struct lease *leases; /* sorted by first, disjoint */
     size_t n, cap;
     struct death *deaths;
@@ -34,7 +34,7 @@ void ledger_free(struct ledger *l)
 {
     if (l == NULL)
         return;
-    applied_fini(&l->done);
+    ordinal_set_fini(&l->done);
     free(l->leases);
     free(l->deaths);
     free(l);
@@ -42,7 +42,7 @@ void ledger_free(struct ledger *l)
 
 static int64_t first_undone(const struct ledger *l, int64_t from, int64_t end)
 {
-    while (from < end && applied_has(&l->done, from))
+    while (from < end && ordinal_set_has(&l->done, from))
         from++;
     return from;
 }
@@ -112,7 +112,7 @@ static int64_t undone_run(const struct ledger *l, int64_t first, int64_t end, in
 {
     end = MIN(end, first + want);
     int64_t at = first;
-    while (at < end && !applied_has(&l->done, at))
+    while (at < end && !ordinal_set_has(&l->done, at))
         at++;
     return at;
 }
@@ -191,9 +191,9 @@ void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired)
     *ret_expired = expired;
 }
 
-void ledger_observe(struct ledger *l, const struct applied *done, int64_t begun_ms)
+void ledger_observe(struct ledger *l, const struct ordinal_set *done, int64_t begun_ms)
 {
-    applied_copy(&l->done, done);
+    ordinal_set_copy(&l->done, done);
     for (size_t i = l->n; i-- > 0;) {
         const struct lease *lease = &l->leases[i];
         bool judged =
@@ -210,7 +210,7 @@ int64_t ledger_total(const struct ledger *l)
 
 int64_t ledger_done(const struct ledger *l)
 {
-    return applied_count(&l->done);
+    return ordinal_set_count(&l->done);
 }
 
 static bool done_below(const struct ledger *l, int64_t limit)
@@ -241,12 +241,12 @@ bool ledger_leased_below(const struct ledger *l, int64_t limit)
     return false;
 }
 
-bool ledger_settling(const struct ledger *l, int64_t limit)
+bool ledger_drained(const struct ledger *l, int64_t limit)
 {
     return ledger_free_below(l, limit) == 0 && !ledger_leased_below(l, limit) && !done_below(l, limit);
 }
 
-const struct applied *ledger_done_set(const struct ledger *l)
+const struct ordinal_set *ledger_done_set(const struct ledger *l)
 {
     return &l->done;
 }

@@ -14,7 +14,7 @@
 #ifndef TRAINYARD_COORD_LEDGER_H
 #define TRAINYARD_COORD_LEDGER_H
 
-#include "shard/applied.h"
+#include "shard/ordinal_set.h"
 
 enum { LEDGER_DEATHS_MAX = 3 };
 
@@ -45,7 +45,7 @@ void ledger_drop(struct ledger *l, int worker, bool died);
 void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired);
 
 /* What every segment has applied, asked at time begun_ms. */
-void ledger_observe(struct ledger *l, const struct applied *done, int64_t begun_ms);
+void ledger_observe(struct ledger *l, const struct ordinal_set *done, int64_t begun_ms);
 
 int64_t ledger_total(const struct ledger *l);
 int64_t ledger_done(const struct ledger *l); /* how many ordinals are done */
@@ -55,8 +55,8 @@ int64_t ledger_free_below(const struct ledger *l, int64_t limit);
 /* A worker holds a lease that begins below the limit. */
 bool ledger_leased_below(const struct ledger *l, int64_t limit);
 /* Nothing below the limit is free or in work: an observation now may tell something. */
-bool ledger_settling(const struct ledger *l, int64_t limit);
-const struct applied *ledger_done_set(const struct ledger *l);
+bool ledger_drained(const struct ledger *l, int64_t limit);
+const struct ordinal_set *ledger_done_set(const struct ledger *l);
 /* An ordinal that LEDGER_DEATHS_MAX workers died on, or -1. */
 int64_t ledger_poisoned(const struct ledger *l);
 

@@ -24,7 +24,8 @@ int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e
 }
 
 int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e)
+                   const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
+                   struct err *e)
 {
     return p->admin->restore(p, ps, segment, with_slots, version, applied, data, floats, deadline_ms, e);
 }

@@ -19,7 +19,7 @@ MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json
 MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 /* data: values, then slots when with_slots. */
 MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                            const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                            const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
                             struct err *e);
 MUST_USE int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,

@@ -189,7 +189,7 @@ static int call_restore(struct params *p, struct peer *peer, Trainyard__V1__Rest
 }
 
 static int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                          const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                          const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
                           struct err *e)
 {
     Trainyard__V1__RestoreRequest q = TRAINYARD__V1__RESTORE_REQUEST__INIT;

@@ -25,7 +25,8 @@ struct params_admin_ops { /* as the functions of params/params_admin.h that bear
     int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
     int (*adopt)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
     int (*restore)(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                   const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms, struct err *e);
+                   const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
+                   struct err *e);
     int (*serve)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
     int (*snapshot)(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
                     struct err *e);

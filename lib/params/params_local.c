@@ -142,7 +142,7 @@ static int local_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct 
 }
 
 static int local_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
-                         const struct applied *applied, const float *data, size_t floats, int64_t deadline_ms,
+                         const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
                          struct err *e)
 {
     (void)ps, (void)deadline_ms;

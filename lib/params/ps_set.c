@@ -48,7 +48,7 @@ size_t ps_set_size(const struct ps_set *f)
 
 void ps_set_view_fini(struct ps_set_view *v)
 {
-    applied_fini(&v->done);
+    ordinal_set_fini(&v->done);
 }
 
 static bool serves(const struct shard_info *i)
@@ -86,10 +86,10 @@ static void view_add(struct ps_set_view *v, const struct shard_info *i, bool fir
     if (!holds_any)
         return;
     if (first) {
-        applied_copy(&v->done, &i->applied);
+        ordinal_set_copy(&v->done, &i->applied);
         v->step = i->version_min;
     } else {
-        applied_intersect(&v->done, &i->applied);
+        ordinal_set_intersect(&v->done, &i->applied);
         v->step = MIN(v->step, i->version_min);
     }
 }
@@ -157,7 +157,7 @@ static int restore_segment(struct ps_set *f, size_t ps, const struct segment_spe
 {
     bool slots = false;
     int64_t version = 0;
-    AUTO_FINI(applied) applied = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
     if (source->read(source->user, segment, data, &slots, &version, &applied, e) < 0)
         return -1;
     size_t nslots = segment->kind == VAR_TRAINABLE ? (size_t)optimizer_slots(f->optimizer) : 0;

@@ -12,7 +12,7 @@
 /* Gives one segment: count floats of values, then, with slots, count floats a slot. */
 struct segment_source {
     int (*read)(void *user, const struct segment_spec *segment, float *data, bool *ret_slots, int64_t *ret_version,
-                struct applied *ret_applied, struct err *e);
+                struct ordinal_set *ret_applied, struct err *e);
     void *user;
 };
 
@@ -31,7 +31,7 @@ enum ps_set_condition {
 };
 struct ps_set_view {
     enum ps_set_condition condition;
-    struct applied done;         /* PS_SET_READY, PS_SET_TERMINATING: what every segment has */
+    struct ordinal_set done;     /* PS_SET_READY, PS_SET_TERMINATING: what every segment has */
     int64_t begun_ms;            /* when the look began */
     int64_t step;                /* smallest version of any segment */
     uint64_t highest_generation; /* above ours: somebody newer is in charge */

@@ -120,7 +120,7 @@ static int on_restore(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__RestoreRequest *q = REQUEST(x, Trainyard__V1__RestoreRequest);
     struct shard_caller who = exchange_caller(q->header);
-    AUTO_FINI(applied) applied = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
     struct wire_walk walk;
     struct bytes_in payload = wire_payload(x->message, &walk);
     if (!q->only_serve) {

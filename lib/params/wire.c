@@ -52,19 +52,19 @@ int wire_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message
     return 0;
 }
 
-void wire_ordinals(const struct applied *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges)
+void wire_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges)
 {
     trainyard__v1__ordinal_set__init(ret);
     ret->low_water = a->low;
-    ret->n_ranges = 2 * applied_ranges(a, ret_ranges);
+    ret->n_ranges = 2 * ordinal_set_ranges(a, ret_ranges);
     ret->ranges = *ret_ranges;
 }
 
-int wire_applied(const Trainyard__V1__OrdinalSet *m, struct applied *ret, struct err *e)
+int wire_applied(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e)
 {
     if (m == NULL)
-        return applied_from(0, NULL, 0, ret, e);
-    return applied_from(m->low_water, m->ranges, m->n_ranges, ret, e);
+        return ordinal_set_from(0, NULL, 0, ret, e);
+    return ordinal_set_from(m->low_water, m->ranges, m->n_ranges, ret, e);
 }
 
 static int walk_next(void *user, const void **ret, size_t *ret_size)

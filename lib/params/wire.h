@@ -25,9 +25,9 @@ static inline void wire_free_(ProtobufCMessage **m)
 #define WIRE_AUTO __attribute__((cleanup(wire_free_))) ProtobufCMessage
 
 /* Fills *ret, whose ranges then belong to *ret_ranges (free() them). */
-void wire_ordinals(const struct applied *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges);
+void wire_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges);
 /* NULL is the empty set. */
-MUST_USE int wire_applied(const Trainyard__V1__OrdinalSet *m, struct applied *ret, struct err *e);
+MUST_USE int wire_applied(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e);
 
 /* The payload of a message as struct bytes_in; walk points at memory of the caller. */
 struct wire_walk {

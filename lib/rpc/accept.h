@@ -1,4 +1,4 @@
-/* accept - inside of rpc.h: connections that come while no descriptor is free (accept.c). */
+/* accept - part of rpc.h: connections that come while no descriptor is free (accept.c). */
 #ifndef TRAINYARD_RPC_ACCEPT_H
 #define TRAINYARD_RPC_ACCEPT_H
 

@@ -1,4 +1,4 @@
-/* caller - inside of rpc.h: which client a call comes from. */
+/* caller - part of rpc.h: which client a call comes from. */
 #ifndef TRAINYARD_RPC_CALLER_H
 #define TRAINYARD_RPC_CALLER_H
 

@@ -1,4 +1,4 @@
-/* health - inside of rpc.h: grpc.health.v1.Health/Check, which kubelet's and other people's probes ask. */
+/* health - part of rpc.h: grpc.health.v1.Health/Check, which kubelet's and other people's probes ask. */
 #ifndef TRAINYARD_RPC_HEALTH_H
 #define TRAINYARD_RPC_HEALTH_H
 

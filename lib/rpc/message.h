@@ -1,4 +1,4 @@
-/* message - inside of rpc.h: messages as gRPC's byte buffers. */
+/* message - part of rpc.h: messages as gRPC's byte buffers. */
 #ifndef TRAINYARD_RPC_MESSAGE_H
 #define TRAINYARD_RPC_MESSAGE_H
 

@@ -1,4 +1,4 @@
-/* settings - inside of rpc.h: what every channel and server is told, and who they trust. */
+/* settings - part of rpc.h: what every channel and server is told, and who they trust. */
 #ifndef TRAINYARD_RPC_SETTINGS_H
 #define TRAINYARD_RPC_SETTINGS_H
 

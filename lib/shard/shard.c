@@ -24,7 +24,7 @@ static void drop_segments(struct shard *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         mutex_fini(&s->segments[i].lock);
-        applied_fini(&s->segments[i].applied);
+        ordinal_set_fini(&s->segments[i].applied);
         free(s->segments[i].memory);
     }
     free(s->segments);
@@ -265,7 +265,7 @@ static int build(struct shard *s, const char *optimizer_json, const struct segme
 static void forget(struct segment *g)
 {
     MUTEX_GUARD(&g->lock);
-    applied_fini(&g->applied);
+    ordinal_set_fini(&g->applied);
     g->state = (struct opt_state){ 0 };
     g->restored = g->clean = g->saved = false;
 }
@@ -377,12 +377,12 @@ static void describe_segments(struct shard *s, struct shard_info *ret)
         struct segment *g = &s->segments[i];
         MUTEX_GUARD(&g->lock);
         if (i == 0) {
-            applied_copy(&ret->applied, &g->applied);
+            ordinal_set_copy(&ret->applied, &g->applied);
             ret->version_min = ret->version_max = g->state.t;
             continue;
         }
-        if (!applied_equal(&ret->applied, &g->applied))
-            applied_intersect(&ret->applied, &g->applied);
+        if (!ordinal_set_equal(&ret->applied, &g->applied))
+            ordinal_set_intersect(&ret->applied, &g->applied);
         ret->version_min = MIN(ret->version_min, g->state.t);
         ret->version_max = MAX(ret->version_max, g->state.t);
     }
@@ -429,5 +429,5 @@ size_t shard_bytes(struct shard *s)
 
 void shard_info_fini(struct shard_info *i)
 {
-    applied_fini(&i->applied);
+    ordinal_set_fini(&i->applied);
 }

@@ -15,9 +15,9 @@
 #define TRAINYARD_SHARD_SHARD_H
 
 #include "nn/optimizers/optimizer.h"
-#include "shard/applied.h"
 #include "shard/generation.h"
 #include "shard/layout.h"
+#include "shard/ordinal_set.h"
 #include "shard/rates.h"
 
 enum { SHARD_UID_MAX = 64 };
@@ -51,7 +51,7 @@ struct shard_info {
     uint64_t incarnation, generation, layout_hash;
     uint64_t chief; /* incarnation of the chief that named the generation; 0: none did, or not known */
     enum shard_state state;
-    struct applied applied; /* intersection over its segments; shard_info_fini */
+    struct ordinal_set applied; /* intersection over its segments; shard_info_fini */
     int64_t version_min, version_max;
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns;
     char job_uid[SHARD_UID_MAX];
@@ -89,7 +89,7 @@ struct one_range {
 struct bytes_in one_range(struct one_range *range);
 /* Sets one segment: values, then (with_slots) each slot; without, slots get the optimizer's initial values. */
 MUST_USE int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, bool with_slots,
-                           int64_t version, const struct applied *applied, struct bytes_in *payload, struct err *e);
+                           int64_t version, const struct ordinal_set *applied, struct bytes_in *payload, struct err *e);
 MUST_USE int shard_serve(struct shard *s, const struct shard_caller *who, struct err *e);
 
 /* Some of the segments a shard holds, counted in the order of Init: large shards are pulled and pushed in parts. */
@@ -136,7 +136,7 @@ MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who,
 
 struct shard_snapshot { /* of one segment; data: values then slots, count floats each */
     int64_t version;
-    struct applied applied;
+    struct ordinal_set applied;
     int slots;
     size_t count;
     float *data; /* free()d by shard_snapshot_fini */

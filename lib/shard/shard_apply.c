@@ -267,7 +267,7 @@ static int push_segment(struct segment *g, struct push *p, const int64_t *seen, 
 {
     MUTEX_GUARD(&g->lock);
     int64_t from = seen != NULL ? *(const volatile int64_t *)seen : -1; /* read once: a worker may write it meanwhile */
-    int fresh = applied_add(&g->applied, p->ordinal, e);
+    int fresh = ordinal_set_add(&g->applied, p->ordinal, e);
     if (fresh < 0)
         return -1;
     if (fresh == 1) {

@@ -19,7 +19,7 @@ struct segment {
     /* under lock: */
     float *values, *slots[OPTIMIZER_MAX_SLOTS];
     struct opt_state state; /* state.t is the version */
-    struct applied applied;
+    struct ordinal_set applied;
     bool restored;
     bool clean; /* nothing was applied since the last snapshot or restore */
     bool saved; /* it was clean at, or since, shard_terminating */

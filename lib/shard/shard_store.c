@@ -28,7 +28,7 @@ static int load(const struct shard *s, struct segment *g, bool with_slots, struc
 }
 
 int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, bool with_slots, int64_t version,
-                  const struct applied *applied, struct bytes_in *payload, struct err *e)
+                  const struct ordinal_set *applied, struct bytes_in *payload, struct err *e)
 {
     GATE_SHARED(s);
     struct segment *g;
@@ -47,7 +47,7 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
         return -1;
     optimizer_seek(s->optimizer, version, &g->state);
     g->state.t = version;
-    applied_copy(&g->applied, applied);
+    ordinal_set_copy(&g->applied, applied);
     g->restored = g->clean = true;
     return 0;
 }
@@ -64,7 +64,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
 
     MUTEX_GUARD(&g->lock);
     *ret = (struct shard_snapshot){ .version = g->state.t, .slots = g->nslots, .count = g->spec.count, .data = memory };
-    applied_copy(&ret->applied, &g->applied);
+    ordinal_set_copy(&ret->applied, &g->applied);
     memcpy(ret->data, g->values, segment_bytes(g));
     for (int i = 0; i < g->nslots; i++)
         memcpy(ret->data + (size_t)(i + 1) * g->spec.count, g->slots[i], segment_bytes(g));
@@ -74,7 +74,7 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
 
 void shard_snapshot_fini(struct shard_snapshot *s)
 {
-    applied_fini(&s->applied);
+    ordinal_set_fini(&s->applied);
     free(s->data);
     *s = (struct shard_snapshot){ 0 };
 }

@@ -17,7 +17,7 @@ struct batch {
     /* DT_INT32 [n] for integer labels, else DT_FLOAT [n, labels...] */
     struct tensor y[BATCH_TENSORS_MAX];
     const char *x_name[BATCH_TENSORS_MAX], *y_name[BATCH_TENSORS_MAX]; /* borrowed */
-    size_t nx, ny; /* x[0], y[0]: the only ones of most data; ny 0: without labels (y[0].data is NULL) */
+    size_t nx, ny;       /* x[0], y[0]: the only ones of most data; ny 0: without labels (y[0].data is NULL) */
     const float *weight; /* [n], of the examples; or NULL */
 };
 

@@ -127,13 +127,13 @@ static int wait_for_ps(struct session *s, struct patience *p, struct err *cause)
     p->refused |= asks;
     if ((!worth_retry(cause) && !asks) || now - p->moved_ms > s->config->max_wait_ms)
         return -1;
-    member_waiting(s->config->member, cause->msg);
+    chief_client_waiting(s->config->chief, cause->msg);
     uint64_t generation, stale = err_is(cause, ERR_FENCED) ? params_generation(params) : 0;
     if (stale == 0)
-        member_resync(s->config->member);
+        chief_client_resync(s->config->chief);
     clock_sleep_ms(RETRY_MS);
     struct err e = { 0 };
-    if (member_generation(s->config->member, stale, &generation, &e) < 0) {
+    if (chief_client_generation(s->config->chief, stale, &generation, &e) < 0) {
         *cause = e;
         return -1;
     }
@@ -145,7 +145,7 @@ static void patience_over(struct session *s, const struct patience *p)
 {
     if (p->since_ms == 0)
         return;
-    member_waiting(s->config->member, NULL);
+    chief_client_waiting(s->config->chief, NULL);
     if (clock_ms() - p->since_ms >= EXPLAIN_MS)
         log_info("all ps answer again after %lld s", (long long)(clock_ms() - p->since_ms) / 1000);
 }
@@ -166,7 +166,7 @@ static int pull(struct session *s, struct err *e)
 static int refused(struct session *s, const struct step *step, const struct err *cause, struct err *e)
 {
     if (err_is(cause, ERR_DIVERGED))
-        member_diverged(s->config->member, step->ordinal);
+        chief_client_diverged(s->config->chief, step->ordinal);
     return err_set(e, cause->code, "%s", cause->msg);
 }
 
@@ -186,13 +186,13 @@ static int push_again(struct session *s, struct step *step, struct err *cause, s
 static void hand_in(struct session *s, struct step *step, const struct push_result *pushed)
 {
     int64_t staleness = MAX(pushed->staleness, 0);
-    member_done(s->config->member, &(struct member_step){ .ordinal = step->ordinal,
-                                                          .sums = step->sums,
-                                                          .compute_ns = step->compute_ns,
-                                                          .network_ns = step->network_ns,
-                                                          .data_ns = step->data_ns,
-                                                          .wait_ns = step->wait_ns,
-                                                          .staleness = (uint64_t)staleness });
+    chief_client_done(s->config->chief, &(struct chief_client_step){ .ordinal = step->ordinal,
+                                                                     .sums = step->sums,
+                                                                     .compute_ns = step->compute_ns,
+                                                                     .network_ns = step->network_ns,
+                                                                     .data_ns = step->data_ns,
+                                                                     .wait_ns = step->wait_ns,
+                                                                     .staleness = (uint64_t)staleness });
     step->ordinal = -1;
 }
 
@@ -271,7 +271,7 @@ static bool backpropagate(struct session *s, struct step *step, const struct bat
  * that must be parsed have a thread of their own. */
 static void read_ahead(struct session *s, struct step *step)
 {
-    int64_t begun = clock_ns(), ordinal = member_peek(s->config->member);
+    int64_t begun = clock_ns(), ordinal = chief_client_peek(s->config->chief);
     if (ordinal < 0 || loader_prefetches(s->loader) || loader_get(s->loader, ordinal, &s->ahead, NULL) < 0)
         return;
     step->data_ns += (uint64_t)(clock_ns() - begun);
@@ -303,7 +303,7 @@ static int compute(struct session *s, struct step *step, struct err *e)
     if (take_batch(s, step->ordinal, &batch, e) < 0 || params_gradients(c->params, s->current, &step->grads, e) < 0)
         return -1;
     if (loader_prefetches(s->loader))
-        loader_hint(s->loader, member_peek(c->member));
+        loader_hint(s->loader, chief_client_peek(c->chief));
     weigh(s, &batch);
     int64_t t1 = clock_ns();
     double loss;
@@ -317,7 +317,7 @@ static int compute(struct session *s, struct step *step, struct err *e)
     atomic_fetch_add_explicit(&s->stats->examples, (int64_t)batch.n, memory_order_relaxed);
     if (finite)
         return 0;
-    member_diverged(c->member, step->ordinal);
+    chief_client_diverged(c->chief, step->ordinal);
     return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged; %s",
                    isfinite(loss) ? "a gradient" : "the loss", (long long)step->ordinal, (long long)batch.epoch + 1,
                    session_divergence_cure(c->asynchronous, c->overlap));
@@ -385,16 +385,16 @@ static int train_batch(struct session *s, int64_t ordinal, uint64_t waited_ns, s
 static int session_loop(struct session *s, struct err *e)
 {
     for (;;) {
-        enum member_next next;
+        enum chief_client_next next;
         int64_t ordinal = -1, begun = clock_ns();
         /* Nothing lent: what is in flight may be what the job waits for. */
-        if (!member_has_work(s->config->member) && finish_flight(s, e) < 0)
+        if (!chief_client_has_work(s->config->chief) && finish_flight(s, e) < 0)
             return -1;
-        if (member_next(s->config->member, &next, &ordinal, e) < 0)
+        if (chief_client_next(s->config->chief, &next, &ordinal, e) < 0)
             return -1;
-        if (next == MEMBER_FINISHED)
+        if (next == CHIEF_CLIENT_FINISHED)
             return 0;
-        if (next == MEMBER_STOPPING) {
+        if (next == CHIEF_CLIENT_STOPPING) {
             struct err ignored;
             (void)!finish_flight(s, &ignored);
             return err_set(e, ERR_STOPPED, stop_count() > 0 ? "stopped by a signal" : "the chief stops the job");
@@ -417,7 +417,7 @@ int session_run(const struct session_config *config, struct session_stats *stats
 {
     AUTO_FINI(session) s = { .config = config, .stats = stats };
     uint64_t generation;
-    if (session_init(&s, e) < 0 || member_generation(config->member, 0, &generation, e) < 0)
+    if (session_init(&s, e) < 0 || chief_client_generation(config->chief, 0, &generation, e) < 0)
         return -1;
     params_set_generation(config->params, generation);
     params_watch(config->params, on_long_move, &s);

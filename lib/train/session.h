@@ -9,7 +9,7 @@
 #define TRAINYARD_TRAIN_SESSION_H
 
 #include "base/thread.h"
-#include "coord/member.h"
+#include "coord/chief_client.h"
 #include "nn/class_weight.h"
 #include "params/params.h"
 
@@ -18,7 +18,7 @@ struct session_config {
     const struct dataset *dataset;
     const struct ordinal_space *space;
     struct params *params;
-    struct member *member;
+    struct chief_client *chief;
     const struct class_weights *class_weights; /* NULL: none */
     const char *name;                          /* "worker-3" */
     int64_t max_wait_ms;                       /* without a ps */
@@ -35,7 +35,7 @@ struct session_stats { /* for /metrics and /progress; read by other threads (rel
 };
 
 /* 0: the job is finished. ERR_STOPPED: a signal or a stopping chief; ERR_DIVERGED; else what made it give up.
- * The member is told to leave in every case by the caller. */
+ * The caller lets the chief client leave in every case. */
 MUST_USE int session_run(const struct session_config *config, struct session_stats *stats, struct err *e);
 
 /* What a user can do about training that diverged. Gradients of workers that train beside each other are stale, which a

@@ -25,12 +25,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 #include "params/region.h"
 #include "params/slot.h"
 #include "params/wire.h"
 #include "rpc/coordinator.pb-c.h"
-#include "rpc/status.h"
+#include "rpc/rpc_status.h"
 
 enum { CALL_MS = 10000, ANSWER_MAX = 256 << 20, CALLS_MAX = 1000, CALLS_OF_CONNECTION = 20 };
 

@@ -173,7 +173,7 @@ static double median(int64_t *ns, size_t n)
     return (double)ns[n / 2];
 }
 
-struct member {
+struct chief_client {
     char name[32]; /* a worker, with what it needs */
     struct layout *layout;
     struct placement *placement;
@@ -185,7 +185,7 @@ struct member {
 };
 
 /* Workers have names of their own: a ps shares memory with one process of a name. */
-static void member_open(struct member *m, int model, int worker)
+static void member_open(struct chief_client *m, int model, int worker)
 {
     char host[32];
     snprintf(host, sizeof(host), "127.0.0.1:%d", ports[model]);
@@ -201,7 +201,7 @@ static void member_open(struct member *m, int model, int worker)
     params_set_generation(m->params, 1);
 }
 
-static void member_close(struct member *m)
+static void member_close(struct chief_client *m)
 {
     params_free(m->params);
     placement_free(m->placement);
@@ -213,7 +213,7 @@ static void member_close(struct member *m)
 static void bring_up(struct params *p, const struct layout *l)
 {
     struct err e;
-    AUTO_FINI(applied) none = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
     auto_free float *zeros = xcalloc(SEGMENT_MAX / sizeof(float), sizeof(float));
     must(params_init(p, 0, ADAM, CALL_MS, &e), &e);
     for (uint32_t i = 0; i < l->n; i++)
@@ -225,7 +225,7 @@ static int64_t ordinals[NMODELS]; /* names are used up */
 
 static void push_loop(void *user)
 {
-    struct member *m = user;
+    struct chief_client *m = user;
     struct err e;
     struct push_result r;
     int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
@@ -248,7 +248,7 @@ static void report(const char *name, int64_t *ns, size_t n, size_t all, double c
 
 static void pushes(const char *name, int model, int workers)
 {
-    struct member m[WORKERS_MAX] = { 0 };
+    struct chief_client m[WORKERS_MAX] = { 0 };
     struct err e;
     size_t all = 0;
     for (int i = 0; i < workers; i++) {
@@ -272,7 +272,7 @@ static void pushes(const char *name, int model, int workers)
 
 static void pulls(const char *name, int model)
 {
-    struct member m = { 0 };
+    struct chief_client m = { 0 };
     struct err e;
     member_open(&m, model, 0);
     must(params_pull(m.params, CALL_MS, &e), &e);
@@ -321,7 +321,7 @@ static void raw_round(int fd, bool push)
 static void bulk(const char *name, bool push)
 {
     static int64_t ours[1000], raw[1000];
-    struct member m = { 0 };
+    struct chief_client m = { 0 };
     struct push_result r;
     struct err e;
     size_t n = 0;
@@ -443,7 +443,7 @@ int main(int argc, char **argv)
     start_ps();
     rpc_init();
     for (int i = 0; i < NMODELS; i++) {
-        struct member chief = { 0 };
+        struct chief_client chief = { 0 };
         member_open(&chief, i, 0);
         bring_up(chief.params, chief.layout);
         member_close(&chief);

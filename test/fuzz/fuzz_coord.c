@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/yaml.h"
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct coordinator_view view;
 
     (void)!coord_unpack_reply(data, size, &answer, NULL);
-    coord_methods(coord, methods);
+    coordinator_service_methods(coord, methods);
     coordinator_set(coord, JOB_TRAINING, 1, "");
     while (size >= 3) {
         size_t n = MIN((size_t)data[1] | (size_t)data[2] << 8, size - 3);

@@ -29,7 +29,7 @@ static void make_serving(struct shard *s)
         AUTO_FINI(buf) packed = BUF_INIT;
         AUTO(rpc_message) *m = NULL;
         struct wire_walk walk;
-        AUTO_FINI(applied) none = APPLIED_INIT;
+        AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
         trainyard__v1__header__init(&header);
         q.payload = (ProtobufCBinaryData){ .data = zeros, .len = SEGMENTS[i].count * sizeof(float) };
         wire_pack(&q.base, &packed);

@@ -42,7 +42,7 @@ static struct shard *serving(void)
     struct shard *s = shard_new(1);
     must(shard_init(s, &CHIEF, "{\"Adam\":{}}", SEGMENTS, COUNT_OF(SEGMENTS), 7, NULL) == 0);
     for (size_t i = 0; i < COUNT_OF(SEGMENTS); i++) {
-        AUTO_FINI(applied) none = APPLIED_INIT;
+        AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
         struct one_range range = { .data = zeros, .size = SEGMENTS[i].count * sizeof(float) };
         struct bytes_in in = one_range(&range);
         must(shard_restore(s, &CHIEF, SEGMENTS[i].id, false, 0, &none, &in, NULL) == 0);

@@ -30,7 +30,7 @@ only() { verdict "<$1> is included outside $2" "$(grep -lE "#include <$1" -r lib
 only jansson.h 'lib/codec/json.h'
 only yaml.h 'lib/codec/yaml.*\.c'
 only cblas.h 'lib/tensor/gemm.c'
-only microhttpd.h 'lib/net/http.c'
+only microhttpd.h 'lib/net/http_server.c'
 only 'grpc/' 'lib/rpc/'
 only zlib.h 'lib/data/[a-z_]*\.c|operator/api/deflate.c'
 only hdf5.h 'cli/h5_write.c'

@@ -71,33 +71,33 @@ static inline void worker_thread(void *user)
 {
     struct worker *w = user;
     const struct job_fixture *j = &w->ps->job;
-    AUTO(coord) *coord = coord_new_local(chief_coordinator(w->leader->chief));
+    AUTO(coordinator_client) *coord = coordinator_client_new_local(chief_coordinator(w->leader->chief));
     AUTO(params) *params = ps_params(w->ps, "worker-0", JOB_UID);
-    AUTO(member) *m = NULL;
-    struct member_config config = { .coord = coord,
-                                    .width = metrics_width(j->model),
-                                    .max_wait_ms = WAIT_MS,
-                                    .identity = { .job_uid = JOB_UID,
-                                                  .sender = "worker-0",
-                                                  .incarnation = 11,
-                                                  .role = ROLE_WORKER,
-                                                  .space = j->space,
-                                                  .shuffle_version = SHUFFLE_VERSION,
-                                                  .layout_hash = layout_register_hash(j->layout, j->model),
-                                                  .ps_count = PS_COUNT,
-                                                  .address = "" } };
-    if (member_start(&config, &m, &w->error) < 0)
+    AUTO(chief_client) *m = NULL;
+    struct chief_client_config config = { .coord = coord,
+                                          .width = metrics_width(j->model),
+                                          .max_wait_ms = WAIT_MS,
+                                          .identity = { .job_uid = JOB_UID,
+                                                        .sender = "worker-0",
+                                                        .incarnation = 11,
+                                                        .role = ROLE_WORKER,
+                                                        .space = j->space,
+                                                        .shuffle_version = SHUFFLE_VERSION,
+                                                        .layout_hash = layout_register_hash(j->layout, j->model),
+                                                        .ps_count = PS_COUNT,
+                                                        .address = "" } };
+    if (chief_client_start(&config, &m, &w->error) < 0)
         return;
     struct session_config session = { .model = j->model,
                                       .dataset = j->train,
                                       .space = &j->space,
                                       .params = params,
-                                      .member = m,
+                                      .chief = m,
                                       .name = "worker-0",
                                       .max_wait_ms = WAIT_MS,
                                       .overlap = true };
     w->result = session_run(&session, &w->stats, &w->error);
-    member_leave(m, "done");
+    chief_client_leave(m, "done");
 }
 
 static inline void work(struct worker *w, struct ps_fixture *ps, struct leader *l)

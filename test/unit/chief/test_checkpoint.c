@@ -22,7 +22,7 @@ struct world {
 };
 
 static int zeros(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
-                 struct applied *ret_applied, struct err *e)
+                 struct ordinal_set *ret_applied, struct err *e)
 {
     (void)user, (void)ret_applied, (void)e;
     memset(data, 0, s->count * sizeof(*data));
@@ -159,7 +159,7 @@ START_TEST(what_was_saved_comes_back)
     struct world w;
     AUTO_FINI(buf) before = BUF_INIT;
     AUTO_FINI(buf) after = BUF_INIT;
-    AUTO_FINI(applied) done = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     struct err e = { 0 };
     world_open(&w, "Adam");
     push(&w, 0, 3);
@@ -173,7 +173,8 @@ START_TEST(what_was_saved_comes_back)
     ck_assert_int_eq(checkpoint_step(c), 5);
     ck_ok_e(check(&w, c, &e));
     ck_ok_e(checkpoint_done(c, w.job.layout, &done, &e));
-    ck_assert(applied_count(&done) == 5 && applied_has(&done, 6) && !applied_has(&done, 3) && !applied_has(&done, 7));
+    ck_assert(ordinal_set_count(&done) == 5 && ordinal_set_has(&done, 6) && !ordinal_set_has(&done, 3) &&
+              !ordinal_set_has(&done, 7));
     struct checkpoint_source source = { .checkpoint = c, .model = w.job.model };
     shard_begin(&w, &(struct segment_source){ .read = checkpoint_segment, .user = &source });
     dump(&w, &after);
@@ -573,7 +574,7 @@ START_TEST(name_and_global_step_are_the_content_while_training_goes_on)
     struct node state = checkpoint_state(c);
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < w.job.layout->n; i++) {
-        AUTO_FINI(applied) applied = APPLIED_INIT;
+        AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
         int64_t version;
         ck_ok_e(state_read_segment(&state, i, &version, &applied, &e));
         least = MIN(least, version);

@@ -19,7 +19,7 @@
 #include "job/tf_config.h"
 #include "nn/model.h"
 #include "rpc/split.h"
-#include "shard/applied.h"
+#include "shard/ordinal_set.h"
 #include "tfio/bundle_index.h"
 #include "tfio/bundle_state.h"
 #include "tfio/bundle_table.h"
@@ -510,9 +510,9 @@ static void index_tensors(size_t n, struct buf *out)
 
 static void read_applied(const char *text, size_t len)
 {
-    AUTO_FINI(applied) a = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) a = ORDINAL_SET_INIT;
     struct err e = { .code = ERR_NONE };
-    ck_ok_e(applied_from(0, (const int64_t *)(const void *)text, len / sizeof(int64_t), &a, &e));
+    ck_ok_e(ordinal_set_from(0, (const int64_t *)(const void *)text, len / sizeof(int64_t), &a, &e));
 }
 
 static void applied_pairs(size_t n, struct buf *out)

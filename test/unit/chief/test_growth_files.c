@@ -7,7 +7,7 @@
 #include "../growth.h"
 #include "base/file.h"
 #include "codec/json.h"
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 #include "data/dataset.h"
 #include "data/h5.h"
 #include "data/safetensors.h"
@@ -286,7 +286,7 @@ static void read_report(const char *text, size_t len)
     struct coord_request hello = request(COORD_REGISTER);
     struct coord_reply answer;
     struct err e = { .code = ERR_NONE };
-    coord_methods(coord, methods);
+    coordinator_service_methods(coord, methods);
     coordinator_set(coord, JOB_TRAINING, 1, "");
     ck_ok_e(coordinator_handle(coord, &hello, 0, &answer, &e));
     handle(&methods[COORD_HEARTBEAT], text, len);

@@ -75,9 +75,9 @@ static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
     struct reports r = { w, from, to, LOSS };
     struct ps_set_view ps_set = { .condition = PS_SET_READY, .step = to };
     struct coordinator_view coord;
-    AUTO_FINI(applied) done = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     for (int64_t i = 0; i < to; i++)
-        ck_assert_int_ge(applied_add(&done, i, NULL), 0);
+        ck_assert_int_ge(ordinal_set_add(&done, i, NULL), 0);
     coordinator_metrics(w->coordinator, report, &r);
     coordinator_observe(w->coordinator, &done, now_ms);
     coordinator_view(w->coordinator, &coord);

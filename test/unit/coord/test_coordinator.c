@@ -6,16 +6,16 @@
 
 enum { TOTAL = 20, LEASE_MS = 1000 };
 
-struct coord {
+struct coordinator_client {
     struct model *m;
     struct coordinator *c;
     struct coord_reply reply;
     struct err e;
 };
 
-static struct coord open_coordinator(int64_t limit)
+static struct coordinator_client open_coordinator(int64_t limit)
 {
-    struct coord d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    struct coordinator_client d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
     d.c = coordinator_new(&(struct coordinator_config){
         .model = d.m,
         .job_uid = "uid-1",
@@ -28,11 +28,11 @@ static struct coord open_coordinator(int64_t limit)
         .heartbeat_ms = 100,
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
     coordinator_set(d.c, JOB_TRAINING, 3, "");
-    coordinator_open(d.c, limit);
+    coordinator_allow_below(d.c, limit);
     return d;
 }
 
-static void close_coordinator(struct coord *d)
+static void close_coordinator(struct coordinator_client *d)
 {
     coordinator_free(d->c);
     model_free(d->m);
@@ -54,14 +54,14 @@ static struct coord_request from(enum coord_kind kind, const char *name, uint64_
     };
 }
 
-static int call(struct coord *d, struct coord_request q, int64_t now)
+static int call(struct coordinator_client *d, struct coord_request q, int64_t now)
 {
     return coordinator_handle(d->c, &q, now, &d->reply, &d->e);
 }
 
 START_TEST(registers_and_lends)
 {
-    struct coord d = open_coordinator(TOTAL);
+    struct coordinator_client d = open_coordinator(TOTAL);
     struct coord_request q = from(COORD_REGISTER, "worker-0", 1);
     q.job_uid = ""; /* started by hand: learns it */
     ck_assert_int_eq(call(&d, q, 0), 0);
@@ -115,7 +115,7 @@ START_TEST(refuses_a_worker_that_differs_and_names_the_field)
                   { other_model, "spec.model" },
                   { other_job, "uid-2" },
                   { other_ps, "1 ps" } };
-    struct coord d = open_coordinator(TOTAL);
+    struct coordinator_client d = open_coordinator(TOTAL);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct coord_request q = from(COORD_REGISTER, "worker-0", 1);
         cases[i].change(&q);
@@ -129,7 +129,7 @@ END_TEST
 
 START_TEST(a_new_process_takes_over_the_name_and_frees_its_leases)
 {
-    struct coord d = open_coordinator(TOTAL);
+    struct coordinator_client d = open_coordinator(TOTAL);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
     ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 2), 10), 0);
@@ -143,7 +143,7 @@ END_TEST
 
 START_TEST(a_silent_worker_is_gone_after_its_lease)
 {
-    struct coord d = open_coordinator(TOTAL);
+    struct coordinator_client d = open_coordinator(TOTAL);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
     ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), LEASE_MS), 0);
@@ -158,15 +158,15 @@ END_TEST
 
 START_TEST(nothing_is_lent_before_it_is_opened_or_while_starting)
 {
-    struct coord d = open_coordinator(0);
+    struct coordinator_client d = open_coordinator(0);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
     ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
     ck_assert_int_eq(d.reply.count, 0);
-    coordinator_open(d.c, 3);
+    coordinator_allow_below(d.c, 3);
     ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
     ck_assert_int_eq(d.reply.count, 3);
     coordinator_set(d.c, JOB_STARTING, 4, "the chief to restore ps-1");
-    coordinator_open(d.c, 9);
+    coordinator_allow_below(d.c, 9);
     ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
     ck_assert_int_eq(d.reply.count, 0);
     ck_assert_int_eq((int)d.reply.state, JOB_STARTING);
@@ -175,16 +175,16 @@ START_TEST(nothing_is_lent_before_it_is_opened_or_while_starting)
 }
 END_TEST
 
-static void observe(struct coord *d, int64_t low, int64_t begun)
+static void observe(struct coordinator_client *d, int64_t low, int64_t begun)
 {
-    AUTO_FINI(applied) done = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     for (int64_t i = 0; i < low; i++)
-        ck_assert_int_eq(applied_add(&done, i, NULL), 1);
+        ck_assert_int_eq(ordinal_set_add(&done, i, NULL), 1);
     coordinator_observe(d->c, &done, begun);
 }
 
-static int64_t lend(struct coord *d, const char *name, uint64_t incarnation, struct ordinal_ranges held, int64_t want,
-                    int64_t now)
+static int64_t lend(struct coordinator_client *d, const char *name, uint64_t incarnation, struct ordinal_ranges held,
+                    int64_t want, int64_t now)
 {
     struct coord_request q = from(COORD_LEASE, name, incarnation);
     q.held = held;
@@ -193,7 +193,7 @@ static int64_t lend(struct coord *d, const char *name, uint64_t incarnation, str
     return d->reply.count;
 }
 
-static int64_t lend_to(struct coord *d, int worker, const int64_t *held, size_t n)
+static int64_t lend_to(struct coordinator_client *d, int worker, const int64_t *held, size_t n)
 {
     return lend(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker,
                 (struct ordinal_ranges){ .r = held, .n = n }, 8, 1);
@@ -201,7 +201,7 @@ static int64_t lend_to(struct coord *d, int worker, const int64_t *held, size_t 
 
 START_TEST(leases_shrink_towards_the_limit_and_end_there)
 {
-    struct coord d = open_coordinator(16);
+    struct coordinator_client d = open_coordinator(16);
     int64_t sizes[TOTAL], held[2][2 * TOTAL];
     size_t nheld[2] = { 0, 0 };
     int n = 0;
@@ -222,7 +222,7 @@ START_TEST(leases_shrink_towards_the_limit_and_end_there)
     }
     ck_assert_int_eq(sum, 16); /* nothing of the next epoch */
     ck_assert(sizes[0] == 4 && sizes[n - 1] == 1 && sizes[n - 2] == 1);
-    coordinator_open(d.c, TOTAL);
+    coordinator_allow_below(d.c, TOTAL);
     ck_assert_int_eq(lend_to(&d, 0, held[0], nheld[0]), 1);
     ck_assert_int_eq(d.reply.first, 16);
     close_coordinator(&d);
@@ -230,7 +230,7 @@ START_TEST(leases_shrink_towards_the_limit_and_end_there)
 END_TEST
 
 struct waiting {
-    struct coord *coordinator;
+    struct coordinator_client *coordinator;
     struct thread thread;
     int64_t waited_ms;
 };
@@ -245,7 +245,7 @@ static void waiting_thread(void *user)
 
 START_TEST(the_chief_is_woken_when_all_that_is_open_was_worked_on)
 {
-    struct coord d = open_coordinator(10);
+    struct coordinator_client d = open_coordinator(10);
     struct coordinator_view view;
     int64_t all[2] = { 0, 10 };
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
@@ -253,24 +253,24 @@ START_TEST(the_chief_is_woken_when_all_that_is_open_was_worked_on)
     coordinator_wait(d.c, clock_ms()); /* the registration */
     ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ .r = all, .n = 2 }, 10, 1), 0);
     coordinator_view(d.c, &view);
-    ck_assert(!view.settling && view.working);
+    ck_assert(!view.drained && view.working);
     struct waiting w = { .coordinator = &d };
     ck_assert_int_eq(thread_start(&w.thread, "chief", waiting_thread, &w, &d.e), 0);
     ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 2), 0);
     thread_join(&w.thread);
     ck_assert_int_lt(w.waited_ms, 10000);
     coordinator_view(d.c, &view);
-    ck_assert(view.settling && !view.working);
+    ck_assert(view.drained && !view.working);
     observe(&d, 10, 3);
     coordinator_view(d.c, &view);
-    ck_assert(!view.settling && view.done_low == 10 && !view.finished);
+    ck_assert(!view.drained && view.done_low == 10 && !view.finished);
     close_coordinator(&d);
 }
 END_TEST
 
 START_TEST(workers_are_told_what_they_wait_for)
 {
-    struct coord d = open_coordinator(10);
+    struct coordinator_client d = open_coordinator(10);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
     ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), 0), 0);
@@ -278,7 +278,7 @@ START_TEST(workers_are_told_what_they_wait_for)
     ck_assert_str_eq(d.reply.message, "other workers to finish their batches");
     ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 1), 0);
     observe(&d, 10, 2);
-    coordinator_waits_for(d.c, "the evaluation of epoch 1, before epoch 3 begins");
+    coordinator_set_wait_reason(d.c, "the evaluation of epoch 1, before epoch 3 begins");
     ck_assert_int_eq(lend(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 3), 0);
     ck_assert_str_eq(d.reply.message, "the evaluation of epoch 1, before epoch 3 begins");
     close_coordinator(&d);
@@ -287,7 +287,7 @@ END_TEST
 
 START_TEST(divergence_reaches_the_chief)
 {
-    struct coord d = open_coordinator(TOTAL);
+    struct coordinator_client d = open_coordinator(TOTAL);
     struct coordinator_view view;
     ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 1), 0), 0);
     struct coord_request q = from(COORD_HEARTBEAT, "worker-1", 1);

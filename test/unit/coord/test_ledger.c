@@ -15,10 +15,10 @@ static int64_t lease(struct ledger *l, int worker, int64_t want, int64_t now)
 
 static void observe(struct ledger *l, int64_t low, const int64_t *ranges, size_t n, int64_t begun)
 {
-    struct applied a = APPLIED_INIT;
-    ck_assert_int_eq(applied_from(low, ranges, n, &a, NULL), 0);
+    struct ordinal_set a = ORDINAL_SET_INIT;
+    ck_assert_int_eq(ordinal_set_from(low, ranges, n, &a, NULL), 0);
     ledger_observe(l, &a, begun);
-    applied_fini(&a);
+    ordinal_set_fini(&a);
 }
 
 START_TEST(lends_in_order_and_once)
@@ -130,16 +130,16 @@ START_TEST(a_chief_that_came_back_lends_again_what_workers_hold)
 }
 END_TEST
 
-START_TEST(settling_is_when_only_the_segments_know_more)
+START_TEST(drained_is_when_only_the_segments_know_more)
 {
     AUTO(ledger) *l = ledger_new(4);
-    ck_assert(!ledger_settling(l, 4));
+    ck_assert(!ledger_drained(l, 4));
     lease(l, 1, 4, 0);
-    ck_assert(!ledger_settling(l, 4));
+    ck_assert(!ledger_drained(l, 4));
     ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID);
-    ck_assert(ledger_settling(l, 4));
+    ck_assert(ledger_drained(l, 4));
     observe(l, 4, NULL, 0, 11);
-    ck_assert(!ledger_settling(l, 4));
+    ck_assert(!ledger_drained(l, 4));
 }
 END_TEST
 
@@ -166,7 +166,7 @@ START_TEST(storm)
     enum { TOTAL = 500, WORKERS = 5 };
     struct rng r = rng_at(7, RNG_TEST, (uint64_t)_i, 0);
     AUTO(ledger) *l = ledger_new(TOTAL);
-    struct applied done = APPLIED_INIT;
+    struct ordinal_set done = ORDINAL_SET_INIT;
     int owner[TOTAL] = { 0 }, number[WORKERS], next = 1;
     for (int w = 0; w < WORKERS; w++)
         number[w] = next++;
@@ -179,7 +179,7 @@ START_TEST(storm)
         }
         for (int64_t i = 0; i < TOTAL; i++)
             if (owner[i] == mine && rng_below(&r, 2) == 0)
-                ck_assert_int_ge(applied_add(&done, i, NULL), 0);
+                ck_assert_int_ge(ordinal_set_add(&done, i, NULL), 0);
         bool dies = rng_below(&r, 4) == 0;
         if (dies) {
             ledger_drop(l, mine, false);
@@ -194,7 +194,7 @@ START_TEST(storm)
     }
     ck_assert(ledger_finished(l));
     ck_assert_int_eq(ledger_done(l), TOTAL);
-    applied_fini(&done);
+    ordinal_set_fini(&done);
 }
 END_TEST
 
@@ -210,7 +210,7 @@ Suite *test_suite(void)
     tcase_add_test(t, three_deaths_on_one_batch_name_it);
     tcase_add_test(t, a_restored_ps_takes_batches_back);
     tcase_add_test(t, a_chief_that_came_back_lends_again_what_workers_hold);
-    tcase_add_test(t, settling_is_when_only_the_segments_know_more);
+    tcase_add_test(t, drained_is_when_only_the_segments_know_more);
     tcase_add_test(t, what_is_free_is_neither_lent_nor_done);
     tcase_add_loop_test(t, storm, 0, 5);
     suite_add_tcase(s, t);

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "base/mem.h"
+#include "check_main.h"
 #include "data/permutation.h"
 
 static const int64_t SIZES[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 100, 1000, 1023, 1024, 1025, 60000 };

@@ -99,7 +99,7 @@ static inline void world_close(struct world *w)
 static inline void restore(struct world *w, size_t ps, uint32_t id, const float *vector)
 {
     const struct segment_spec *s = &w->layout->segments[id];
-    AUTO_FINI(applied) none = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
     struct err e;
     ck_ok_e(params_restore(w->chief, ps, id, false, 0, &none, vector + s->offset, s->count, CALL_MS, &e));
 }

@@ -209,7 +209,7 @@ START_TEST(the_chief_sees_and_saves)
         ck_assert_int_eq(info.version_max, 3);
         ck_assert_uint_eq(info.pushes, 3);
         ck_assert_str_eq(info.job_uid, UID);
-        ck_assert(applied_has(&info.applied, 4) && !applied_has(&info.applied, 3));
+        ck_assert(ordinal_set_has(&info.applied, 4) && !ordinal_set_has(&info.applied, 3));
         for (size_t i = 0; i < w.placement->n[ps]; i++) {
             const struct segment_spec *s = &w.layout->segments[w.placement->ids[ps][i]];
             AUTO_FINI(shard_snapshot) snapshot = { 0 };
@@ -217,7 +217,7 @@ START_TEST(the_chief_sees_and_saves)
             ck_assert_int_eq(snapshot.version, 3);
             ck_assert_int_eq(snapshot.slots, s->kind == VAR_TRAINABLE ? 2 : 0);
             ck_assert_uint_eq(snapshot.count, s->count);
-            ck_assert(applied_equal(&snapshot.applied, &info.applied));
+            ck_assert(ordinal_set_equal(&snapshot.applied, &info.applied));
             ck_assert_mem_eq(snapshot.data, params_vector(w.worker) + s->offset, s->count * sizeof(float));
         }
     }

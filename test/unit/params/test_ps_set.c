@@ -13,13 +13,13 @@ struct world {
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
-                    struct applied *ret_applied, struct err *e)
+                    struct ordinal_set *ret_applied, struct err *e)
 {
     struct world *w = user;
     for (size_t i = 0; i < s->count; i++)
         data[i] = w->value;
     for (int64_t i = 0; i < (int64_t)w->value; i++)
-        if (applied_add(ret_applied, i, e) < 0)
+        if (ordinal_set_add(ret_applied, i, e) < 0)
             return -1;
     *ret_slots = false;
     *ret_version = (int64_t)w->value;
@@ -76,7 +76,8 @@ START_TEST(empty_ps_are_filled_from_the_source)
     ck_assert_int_eq(bring_up(&w, 1), PS_COUNT);
     ck_assert_int_eq(w.asked, (int)w.ps.job.layout->n);
     AUTO_FINI(ps_set_view) v = look(&w);
-    ck_assert(v.condition == PS_SET_READY && v.step == 3 && applied_count(&v.done) == 3 && v.highest_generation == 1);
+    ck_assert(v.condition == PS_SET_READY && v.step == 3 && ordinal_set_count(&v.done) == 3 &&
+              v.highest_generation == 1);
     ps_want_cells(&w.ps, w.worker, 1, 3);
     world_close(&w);
 }

@@ -86,7 +86,7 @@ static inline void restore_from(struct shard *s, const struct shard_caller *who,
 {
     struct cut_bytes c;
     struct bytes_in in = cut(&c, vector + spec->offset, spec->count * sizeof(float), NULL, 0);
-    AUTO_FINI(applied) none = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
     struct err e;
     ck_ok_e(shard_restore(s, who, spec->id, false, 0, &none, &in, &e));
 }

@@ -152,7 +152,7 @@ START_TEST(init_again)
     shard_describe(s, &info);
     ck_assert_int_eq(info.state, SHARD_LOADING);
     ck_assert_int_eq(info.version_max, 0);
-    ck_assert_int_eq(applied_count(&info.applied), 0);
+    ck_assert_int_eq(ordinal_set_count(&info.applied), 0);
     shard_info_fini(&info);
 }
 END_TEST
@@ -337,7 +337,7 @@ START_TEST(duplicates_change_nothing)
     shard_describe(s, &info);
     ck_assert_uint_eq(info.pushes, 1);
     ck_assert_uint_eq(info.duplicates, 1);
-    ck_assert(applied_has(&info.applied, 7) && applied_count(&info.applied) == 1);
+    ck_assert(ordinal_set_has(&info.applied, 7) && ordinal_set_count(&info.applied) == 1);
     shard_info_fini(&info);
 }
 END_TEST
@@ -443,7 +443,7 @@ START_TEST(bad_restores)
     AUTO(layout) *l = small_layout();
     AUTO(shard) *s = shard_new(11);
     float data[64] = { 0 };
-    AUTO_FINI(applied) none = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
     struct cut_bytes c;
     struct bytes_in in;
     struct err e;
@@ -512,7 +512,7 @@ static void check_same_segment(struct shard *a, struct shard *b, uint32_t id)
     ck_ok_e(shard_snapshot(a, &CHIEF, id, &x, &e));
     ck_ok_e(shard_snapshot(b, &next, id, &y, &e));
     ck_assert_int_eq(x.version, y.version);
-    ck_assert(applied_equal(&x.applied, &y.applied));
+    ck_assert(ordinal_set_equal(&x.applied, &y.applied));
     ck_assert_mem_eq(x.data, y.data, (size_t)(1 + x.slots) * x.count * sizeof(float));
 }
 
@@ -692,7 +692,7 @@ START_TEST(threads_apply_every_ordinal_once)
         ck_ok_e(shard_snapshot(s, &CHIEF, 0, &snapshot, &e));
         for (size_t k = 0; k < snapshot.count; k++) /* values, version and applied set belong together */
             ck_float(snapshot.data[k], (float)snapshot.version);
-        ck_assert_int_eq(applied_count(&snapshot.applied), snapshot.version);
+        ck_assert_int_eq(ordinal_set_count(&snapshot.applied), snapshot.version);
     }
     for (int i = 0; i < THREADS; i++)
         thread_join(&pushers[i].thread);
@@ -752,7 +752,7 @@ START_TEST(a_new_generation_fences_at_once)
     AUTO_FINI(shard_snapshot) second = { 0 };
     ck_ok_e(shard_snapshot(s, &next, 0, &second, &e));
     ck_assert_int_eq(first.version, second.version);
-    ck_assert(applied_equal(&first.applied, &second.applied));
+    ck_assert(ordinal_set_equal(&first.applied, &second.applied));
     shard_describe(s, &info);
     ck_assert_int_eq(info.version_min, info.version_max); /* and no push was torn */
     shard_info_fini(&info);
@@ -772,7 +772,7 @@ static void check_fenced(struct shard *s, const struct layout *l, const struct s
     float vector[80] = { 0 };
     struct cut_bytes c;
     struct bytes_in in = cut(&c, vector, l->segments[0].count * sizeof(float), NULL, 0);
-    AUTO_FINI(applied) none = APPLIED_INIT;
+    AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
     struct shard_snapshot snapshot;
     struct err e;
     ck_fails(shard_init(s, who, SGD, l->segments, l->n, l->hash, &e), ERR_FENCED, "belongs to another chief");

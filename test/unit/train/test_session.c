@@ -19,8 +19,8 @@ struct world {
     struct params *params, *chief;
     struct placement *placement;
     struct coordinator *coordinator;
-    struct coord *coord;
-    struct member *member;
+    struct coordinator_client *coord;
+    struct chief_client *member;
     struct session_stats stats;
     float value;
     int64_t max_wait_ms; /* 0: WAIT_MS */
@@ -29,7 +29,7 @@ struct world {
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
-                    struct applied *ret_applied, struct err *e)
+                    struct ordinal_set *ret_applied, struct err *e)
 {
     (void)ret_applied, (void)e;
     for (size_t i = 0; i < s->count; i++)
@@ -68,27 +68,27 @@ static void world_open(struct world *w, const char *optimizer, int epochs)
                                                                    .lease_ms = 10000,
                                                                    .heartbeat_ms = 5000 });
     coordinator_set(w->coordinator, JOB_TRAINING, 1, "");
-    coordinator_open(w->coordinator, INT64_MAX);
-    w->coord = coord_new_local(w->coordinator);
-    struct member_config config = { .coord = w->coord,
-                                    .width = metrics_width(w->job.model),
-                                    .max_wait_ms = WAIT_MS,
-                                    .identity = { .job_uid = JOB_UID,
-                                                  .sender = "local",
-                                                  .incarnation = 1,
-                                                  .role = ROLE_WORKER,
-                                                  .space = w->job.space,
-                                                  .shuffle_version = SHUFFLE_VERSION,
-                                                  .layout_hash = w->job.layout->hash,
-                                                  .ps_count = 1,
-                                                  .address = "" } };
-    ck_ok_e(member_start(&config, &w->member, &e));
+    coordinator_allow_below(w->coordinator, INT64_MAX);
+    w->coord = coordinator_client_new_local(w->coordinator);
+    struct chief_client_config config = { .coord = w->coord,
+                                          .width = metrics_width(w->job.model),
+                                          .max_wait_ms = WAIT_MS,
+                                          .identity = { .job_uid = JOB_UID,
+                                                        .sender = "local",
+                                                        .incarnation = 1,
+                                                        .role = ROLE_WORKER,
+                                                        .space = w->job.space,
+                                                        .shuffle_version = SHUFFLE_VERSION,
+                                                        .layout_hash = w->job.layout->hash,
+                                                        .ps_count = 1,
+                                                        .address = "" } };
+    ck_ok_e(chief_client_start(&config, &w->member, &e));
 }
 
 static void world_close(struct world *w)
 {
-    member_free(w->member);
-    coord_free(w->coord);
+    chief_client_free(w->member);
+    coordinator_client_free(w->coord);
     coordinator_free(w->coordinator);
     params_free(w->chief);
     params_free(w->params);
@@ -103,7 +103,7 @@ static int run(struct world *w, struct err *e)
                                      .dataset = w->job.train,
                                      .space = &w->job.space,
                                      .params = w->params,
-                                     .member = w->member,
+                                     .chief = w->member,
                                      .name = "local",
                                      .overlap = w->overlap,
                                      .max_wait_ms = w->max_wait_ms != 0 ? w->max_wait_ms : WAIT_MS };
@@ -293,13 +293,13 @@ START_TEST(a_shard_that_finished_tells_of_the_end)
     struct world w = { 0 };
     struct err e = { 0 };
     world_open(&w, COUNTING_OPTIMIZER, 1);
-    for (int64_t end = clock_ms() + WAIT_MS; !member_has_work(w.member) && clock_ms() < end;)
+    for (int64_t end = clock_ms() + WAIT_MS; !chief_client_has_work(w.member) && clock_ms() < end;)
         clock_sleep_ms(1);
     coordinator_set(w.coordinator, JOB_FINISHED, 1,
                     ""); /* somebody else computed these batches; we have not heard of it */
     ck_ok_e(params_finish(w.chief, 0, 10, WAIT_MS, &e));
     ck_fails(run(&w, &e), ERR_STOPPED, "the job has finished");
-    ck_assert(member_finished(w.member));
+    ck_assert(chief_client_finished(w.member));
     world_close(&w);
 }
 END_TEST

@@ -1,4 +1,4 @@
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 
 #include <string.h>
 
@@ -300,7 +300,7 @@ SERVE(leave, COORD_LEAVE)
 SERVE(evaluation, COORD_EVALUATION)
 SERVE(stop, COORD_STOP)
 
-void coord_methods(struct coordinator *c, struct rpc_method ret[COORD_KINDS])
+void coordinator_service_methods(struct coordinator *c, struct rpc_method ret[COORD_KINDS])
 {
     static int (*const handlers[COORD_KINDS])(void *, const struct rpc_message *, struct rpc_reply *, struct err *) = {
         [COORD_REGISTER] = serve_register, [COORD_HEARTBEAT] = serve_heartbeat,   [COORD_LEASE] = serve_lease,

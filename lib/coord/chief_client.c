@@ -1,4 +1,4 @@
-#include "coord/member.h"
+#include "coord/chief_client.h"
 
 #include <string.h>
 
@@ -31,8 +31,8 @@ struct pending {
     uint64_t compute_ns, network_ns, data_ns, wait_ns, steps, staleness_sum;
 };
 
-struct member {
-    struct member_config config;
+struct chief_client {
+    struct chief_client_config config;
     struct mutex lock;
     struct cond changed; /* for the training loop */
     struct cond work;    /* for the thread */
@@ -107,7 +107,7 @@ static struct coord_report pending_report(const struct pending *p, size_t width)
 
 /* ---- the thread's calls ---- */
 
-static int64_t queue_left(const struct member *m)
+static int64_t queue_left(const struct chief_client *m)
 {
     int64_t n = 0;
     for (size_t i = 0; i < m->nqueue; i++)
@@ -115,14 +115,14 @@ static int64_t queue_left(const struct member *m)
     return n;
 }
 
-static void queue_add(struct member *m, int64_t first, int64_t count)
+static void queue_add(struct chief_client *m, int64_t first, int64_t count)
 {
     m->queue[2 * m->nqueue] = first;
     m->queue[2 * m->nqueue + 1] = first + count;
     m->nqueue++;
 }
 
-static int64_t queue_take(struct member *m)
+static int64_t queue_take(struct chief_client *m)
 {
     int64_t ordinal = m->queue[0]++;
     if (m->queue[0] == m->queue[1])
@@ -159,7 +159,7 @@ static size_t ranges_merge(int64_t out[HELD_MAX], size_t n)
 }
 
 /* What is held, as ascending half-open ranges. */
-static size_t held_ranges(const struct member *m, int64_t out[HELD_MAX])
+static size_t held_ranges(const struct chief_client *m, int64_t out[HELD_MAX])
 {
     size_t n = 0;
     for (size_t i = 0; i < m->nin_hand; i++)
@@ -170,13 +170,13 @@ static size_t held_ranges(const struct member *m, int64_t out[HELD_MAX])
 }
 
 /* Who is lent little is near a point where all wait for the last one: it holds no more than that in advance. */
-static bool hungry(const struct member *m)
+static bool hungry(const struct chief_client *m)
 {
     return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->lent) / 2;
 }
 
 /* How many batches to ask for: AHEAD_MS of work at the pace of now. */
-static void want_update(struct member *m, int64_t now_ms)
+static void want_update(struct chief_client *m, int64_t now_ms)
 {
     if (now_ms - m->rate_ms >= 100) {
         double per_ms = (double)(m->steps - m->rate_steps) / (double)(now_ms - m->rate_ms);
@@ -187,7 +187,7 @@ static void want_update(struct member *m, int64_t now_ms)
     }
 }
 
-static enum coord_kind next_call(struct member *m, int64_t now_ms)
+static enum coord_kind next_call(struct chief_client *m, int64_t now_ms)
 {
     if (!m->registered || m->resync)
         return COORD_REGISTER;
@@ -198,7 +198,7 @@ static enum coord_kind next_call(struct member *m, int64_t now_ms)
 }
 
 /* Takes a reply in; called with the lock held. */
-static void reply_take(struct member *m, enum coord_kind kind, const struct coord_reply *r)
+static void reply_take(struct chief_client *m, enum coord_kind kind, const struct coord_reply *r)
 {
     if (kind == COORD_REGISTER) {
         m->registered = true;
@@ -223,7 +223,7 @@ static void reply_take(struct member *m, enum coord_kind kind, const struct coor
     m->lent = r->count;
 }
 
-static void error_take(struct member *m, const struct err *e)
+static void error_take(struct chief_client *m, const struct err *e)
 {
     if (err_is(e, ERR_REFUSED) || err_is(e, ERR_FENCED) || err_is(e, ERR_INPUT))
         m->fatal = *e;
@@ -233,7 +233,7 @@ static void error_take(struct member *m, const struct err *e)
 }
 
 /* One call. False when the chief did not answer. */
-static bool member_call(struct member *m, enum coord_kind kind, int64_t deadline_ms)
+static bool chief_client_call(struct chief_client *m, enum coord_kind kind, int64_t deadline_ms)
 {
     int64_t held[HELD_MAX];
     char waiting[sizeof(m->waiting)], uid[sizeof(m->job_uid)];
@@ -272,7 +272,7 @@ static bool member_call(struct member *m, enum coord_kind kind, int64_t deadline
 }
 
 /* Waits for a reason to call: little work left, a resync, divergence, leaving, or the next heartbeat. */
-static void wait_for_reason(struct member *m, int64_t called_ms)
+static void wait_for_reason(struct chief_client *m, int64_t called_ms)
 {
     MUTEX_GUARD(&m->lock);
     for (;;) {
@@ -289,7 +289,7 @@ static void wait_for_reason(struct member *m, int64_t called_ms)
     m->poked = false;
 }
 
-static void explain_absence(struct member *m, int64_t since_ms, int64_t *explained_ms)
+static void explain_absence(struct chief_client *m, int64_t since_ms, int64_t *explained_ms)
 {
     int64_t now = clock_ms();
     MUTEX_GUARD(&m->lock);
@@ -303,7 +303,7 @@ static void explain_absence(struct member *m, int64_t since_ms, int64_t *explain
 }
 
 /* The chief is gone because the job has finished, and nobody is left who would say so. */
-static bool has_ended(struct member *m)
+static bool has_ended(struct chief_client *m)
 {
     if (m->config.has_finished == NULL || !m->config.has_finished(m->config.user))
         return false;
@@ -315,9 +315,9 @@ static bool has_ended(struct member *m)
     return true;
 }
 
-static void member_thread(void *user)
+static void chief_client_thread(void *user)
 {
-    struct member *m = user;
+    struct chief_client *m = user;
     int64_t away_since = 0, explained = 0;
     for (;;) {
         enum coord_kind kind;
@@ -328,7 +328,7 @@ static void member_thread(void *user)
                 return;
             kind = next_call(m, now);
         }
-        if (member_call(m, kind, CALL_MS)) {
+        if (chief_client_call(m, kind, CALL_MS)) {
             if (away_since != 0 && explained != away_since)
                 log_info("the chief is back");
             away_since = 0;
@@ -348,9 +348,9 @@ static void member_thread(void *user)
 
 /* ---- the training loop's side ---- */
 
-int member_start(const struct member_config *config, struct member **ret, struct err *e)
+int chief_client_start(const struct chief_client_config *config, struct chief_client **ret, struct err *e)
 {
-    AUTO(member) *m = xcalloc(1, sizeof(*m));
+    AUTO(chief_client) *m = xcalloc(1, sizeof(*m));
     m->config = *config;
     mutex_init(&m->lock);
     cond_init(&m->changed);
@@ -359,13 +359,13 @@ int member_start(const struct member_config *config, struct member **ret, struct
     m->heartbeat_ms = 1000;
     m->diverged = -1;
     str_fmt(m->job_uid, sizeof(m->job_uid), "%s", config->identity.job_uid);
-    if (thread_start(&m->thread, "member", member_thread, m, e) < 0)
+    if (thread_start(&m->thread, "chief client", chief_client_thread, m, e) < 0)
         return -1;
     *ret = TAKE(m);
     return 0;
 }
 
-void member_leave(struct member *m, const char *reason)
+void chief_client_leave(struct chief_client *m, const char *reason)
 {
     if (m == NULL || !m->thread.started)
         return;
@@ -379,14 +379,14 @@ void member_leave(struct member *m, const char *reason)
     thread_join(&m->thread);
     m->thread.started = false;
     if (m->registered && !m->alone && m->fatal.code == ERR_NONE)
-        (void)member_call(m, COORD_LEAVE, LEAVE_MS);
+        (void)chief_client_call(m, COORD_LEAVE, LEAVE_MS);
 }
 
-void member_free(struct member *m)
+void chief_client_free(struct chief_client *m)
 {
     if (m == NULL)
         return;
-    member_leave(m, "exit");
+    chief_client_leave(m, "exit");
     pending_fini(&m->report);
     pending_fini(&m->sending);
     cond_fini(&m->work);
@@ -396,7 +396,7 @@ void member_free(struct member *m)
 }
 
 /* Waits up to 100 ms (so that signals are noticed) for a change; explains long waits. Lock held. */
-static void wait_change(struct member *m, int64_t since_ms, int64_t *explained_ms)
+static void wait_change(struct chief_client *m, int64_t since_ms, int64_t *explained_ms)
 {
     int64_t now = clock_ms();
     if (now - *explained_ms >= EXPLAIN_MS && m->message[0] != 0 && m->registered) {
@@ -406,12 +406,12 @@ static void wait_change(struct member *m, int64_t since_ms, int64_t *explained_m
     cond_wait_until(&m->changed, &m->lock, now + 100);
 }
 
-static int fatal_copy(const struct member *m, struct err *e)
+static int fatal_copy(const struct chief_client *m, struct err *e)
 {
     return err_set(e, m->fatal.code, "%s", m->fatal.msg);
 }
 
-int member_next(struct member *m, enum member_next *ret, int64_t *ret_ordinal, struct err *e)
+int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64_t *ret_ordinal, struct err *e)
 {
     int64_t since = clock_ms(), explained = since;
     MUTEX_GUARD(&m->lock);
@@ -419,36 +419,36 @@ int member_next(struct member *m, enum member_next *ret, int64_t *ret_ordinal, s
         if (m->fatal.code != ERR_NONE)
             return fatal_copy(m, e);
         if (stop_count() > 0 || m->state == JOB_STOPPING || m->diverged >= 0) {
-            *ret = MEMBER_STOPPING;
+            *ret = CHIEF_CLIENT_STOPPING;
             return 0;
         }
         if (m->nqueue > 0 && m->nin_hand < IN_HAND_MAX) {
-            *ret = MEMBER_ORDINAL;
+            *ret = CHIEF_CLIENT_ORDINAL;
             *ret_ordinal = m->in_hand[m->nin_hand++] = queue_take(m);
             if (hungry(m))
                 cond_signal(&m->work);
             return 0;
         }
         if (m->registered && m->state == JOB_FINISHED) {
-            *ret = MEMBER_FINISHED;
+            *ret = CHIEF_CLIENT_FINISHED;
             return 0;
         }
     }
 }
 
-int64_t member_peek(struct member *m)
+int64_t chief_client_peek(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
     return m->nqueue > 0 ? m->queue[0] : -1;
 }
 
-bool member_has_work(struct member *m)
+bool chief_client_has_work(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
     return m->nqueue > 0 && m->nin_hand < IN_HAND_MAX;
 }
 
-void member_done(struct member *m, const struct member_step *s)
+void chief_client_done(struct chief_client *m, const struct chief_client_step *s)
 {
     MUTEX_GUARD(&m->lock);
     struct pending *p = &m->report;
@@ -475,7 +475,7 @@ void member_done(struct member *m, const struct member_step *s)
     }
 }
 
-void member_diverged(struct member *m, int64_t ordinal)
+void chief_client_diverged(struct chief_client *m, int64_t ordinal)
 {
     MUTEX_GUARD(&m->lock);
     m->diverged = ordinal;
@@ -483,7 +483,7 @@ void member_diverged(struct member *m, int64_t ordinal)
     cond_signal(&m->work);
 }
 
-int member_generation(struct member *m, uint64_t stale, uint64_t *ret, struct err *e)
+int chief_client_generation(struct chief_client *m, uint64_t stale, uint64_t *ret, struct err *e)
 {
     int64_t since = clock_ms(), explained = since;
     MUTEX_GUARD(&m->lock);
@@ -506,20 +506,20 @@ int member_generation(struct member *m, uint64_t stale, uint64_t *ret, struct er
     }
 }
 
-void member_resync(struct member *m)
+void chief_client_resync(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
     m->resync = true;
     cond_signal(&m->work);
 }
 
-bool member_finished(struct member *m)
+bool chief_client_finished(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
     return m->registered && m->state == JOB_FINISHED;
 }
 
-void member_await_stop(struct member *m)
+void chief_client_await_stop(struct chief_client *m)
 {
     int64_t deadline = clock_ms() + CALL_MS;
     MUTEX_GUARD(&m->lock);
@@ -527,12 +527,12 @@ void member_await_stop(struct member *m)
         continue;
 }
 
-const char *member_job_uid(const struct member *m)
+const char *chief_client_job_uid(const struct chief_client *m)
 {
     return m->job_uid;
 }
 
-void member_waiting(struct member *m, const char *text)
+void chief_client_waiting(struct chief_client *m, const char *text)
 {
     MUTEX_GUARD(&m->lock);
     str_fmt(m->waiting, sizeof(m->waiting), "%s", text != NULL ? text : "");

@@ -1,16 +1,16 @@
-#include "rpc/watch.h"
+#include "rpc/call_timeout.h"
 
 #include "base/clock.h"
 
 enum { AT_ONCE = 64 };
 
-void watch_init(struct watch *w)
+void call_timeout_init(struct call_timeout *w)
 {
     mutex_init(&w->lock);
     cond_init(&w->changed);
 }
 
-void watch_add(struct watch *w, struct watched *c, grpc_call *call)
+void call_timeout_add(struct call_timeout *w, struct timed_call *c, grpc_call *call)
 {
     MUTEX_GUARD(&w->lock);
     c->call = call;
@@ -21,7 +21,7 @@ void watch_add(struct watch *w, struct watched *c, grpc_call *call)
     w->calls = c;
 }
 
-void watch_remove(struct watch *w, struct watched *c)
+void call_timeout_remove(struct call_timeout *w, struct timed_call *c)
 {
     if (c->call == NULL)
         return;
@@ -33,15 +33,15 @@ void watch_remove(struct watch *w, struct watched *c)
 }
 
 /* References to calls whose time is over; each is found once. Under the lock. */
-static size_t find_late(const struct watch *w, grpc_call *ret[AT_ONCE])
+static size_t find_late(const struct call_timeout *w, grpc_call *ret[AT_ONCE])
 {
     size_t n = 0;
     int64_t now = clock_ms();
-    for (struct watched *c = w->calls; c != NULL && n < AT_ONCE; c = c->next) {
+    for (struct timed_call *c = w->calls; c != NULL && n < AT_ONCE; c = c->next) {
         int64_t until = atomic_load_explicit(&c->until_ms, memory_order_relaxed);
         if (until == 0 || now < until)
             continue;
-        watch_until(c, 0);
+        call_timeout_until(c, 0);
         grpc_call_ref(c->call);
         ret[n++] = c->call;
     }
@@ -57,9 +57,9 @@ static void cancel_all(grpc_call *const calls[], size_t n)
     }
 }
 
-static void watch_loop(void *user)
+static void call_timeout_loop(void *user)
 {
-    struct watch *w = user;
+    struct call_timeout *w = user;
     mutex_lock(&w->lock);
     while (!w->stopping) {
         grpc_call *late[AT_ONCE];
@@ -75,13 +75,13 @@ static void watch_loop(void *user)
     mutex_unlock(&w->lock);
 }
 
-int watch_start(struct watch *w, int64_t every_ms, struct err *e)
+int call_timeout_start(struct call_timeout *w, int64_t every_ms, struct err *e)
 {
     w->every_ms = every_ms;
-    return thread_start(&w->thread, "rpc watch", watch_loop, w, e);
+    return thread_start(&w->thread, "rpc timeouts", call_timeout_loop, w, e);
 }
 
-void watch_fini(struct watch *w)
+void call_timeout_fini(struct call_timeout *w)
 {
     {
         MUTEX_GUARD(&w->lock);

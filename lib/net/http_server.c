@@ -1,4 +1,4 @@
-#include "net/http.h"
+#include "net/http_server.h"
 
 #include <microhttpd.h>
 #include <signal.h>
@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "net/address.h"
-#include "net/guests.h"
+#include "net/connection_limit.h"
 #include "net/registry.h"
 
 enum {
-    CONNECTIONS_MAX = 4 * GUESTS_MAX, /* that are not closed yet; guests.h keeps them fewer */
+    DAEMON_CONNECTIONS_MAX = 4 * CONNECTIONS_MAX, /* that are not closed yet; connection_limit.h keeps them fewer */
     IDLE_SECONDS = 10,
     CONNECTION_BYTES = 8 << 10, /* for the request's line and headers */
     STACK_BYTES = 256 << 10,
@@ -19,7 +19,7 @@ enum {
 struct http_server {
     struct MHD_Daemon *daemon;
     uint16_t port;
-    struct guests guests;
+    struct connection_limit connections;
     size_t nroutes;
     struct http_route routes[];
 };
@@ -38,11 +38,11 @@ static void on_connection(void *user, struct MHD_Connection *c, void **state UNU
     if (fd < 0)
         return;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        guests_leave(&s->guests, fd);
+        connection_limit_leave(&s->connections, fd);
         return;
     }
     const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    guests_come(&s->guests, fd, i != NULL ? i->client_addr : NULL, clock_ms());
+    connection_limit_come(&s->connections, fd, i != NULL ? i->client_addr : NULL, clock_ms());
 }
 
 static enum MHD_Result respond(struct MHD_Connection *c, int status, struct buf *body, const char *type)
@@ -99,7 +99,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
     } else {
         status = run_route(user, path, &body, &type);
     }
-    guests_served(&((struct http_server *)user)->guests, fd_of(c), clock_ms());
+    connection_limit_served(&((struct http_server *)user)->connections, fd_of(c), clock_ms());
     return respond(c, status, &body, type);
 }
 
@@ -115,7 +115,7 @@ static struct MHD_Daemon *start_daemon(struct http_server *s, int fd)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     struct MHD_Daemon *d = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER,
-        log_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        log_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)DAEMON_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_THREAD_STACK_SIZE,
         (size_t)STACK_BYTES, MHD_OPTION_END);
@@ -129,7 +129,7 @@ int http_server_start(const char *address, const struct http_route *routes, size
     AUTO(http_server) *s = xcalloc(1, sizeof(*s) + nroutes * sizeof(*routes));
     auto_close int fd = -1;
     s->nroutes = nroutes;
-    if (guests_init(&s->guests, e) < 0)
+    if (connection_limit_init(&s->connections, e) < 0)
         return -1;
     for (size_t i = 0; i < nroutes; i++)
         s->routes[i] = routes[i];
@@ -154,7 +154,7 @@ void http_server_free(struct http_server *s)
         return;
     if (s->daemon != NULL)
         MHD_stop_daemon(s->daemon);
-    guests_fini(&s->guests);
+    connection_limit_fini(&s->connections);
     free(s);
 }
 

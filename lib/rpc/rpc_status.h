@@ -1,10 +1,10 @@
-/* status - inside of rpc.h: our errors as gRPC statuses and back.
+/* rpc_status - part of rpc.h: our errors as gRPC statuses and back.
  *
  * The code of an error travels by name in the trailing metadata `trainyard-error` ("FENCED"), its message as the
  * status message, and the nearest gRPC status as the status code, for clients that know only that.
  */
-#ifndef TRAINYARD_RPC_STATUS_H
-#define TRAINYARD_RPC_STATUS_H
+#ifndef TRAINYARD_RPC_RPC_STATUS_H
+#define TRAINYARD_RPC_RPC_STATUS_H
 
 #include <grpc/grpc.h>
 

@@ -10,12 +10,12 @@
 #include "base/thread.h"
 #include "net/address.h"
 #include "rpc/accept.h"
+#include "rpc/call_timeout.h"
 #include "rpc/caller.h"
 #include "rpc/health.h"
 #include "rpc/message.h"
+#include "rpc/rpc_status.h"
 #include "rpc/settings.h"
-#include "rpc/status.h"
-#include "rpc/watch.h"
 
 enum {
     REQUESTS_AHEAD = 16,     /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
@@ -25,7 +25,7 @@ enum {
     SHORT_RUNS = 8,
     CALL_MS = 30 * 1000, /* see rpc_server_options */
     BULK_MS = 300 * 1000,
-    WATCH_MS = 1000,
+    TIMEOUT_CHECK_MS = 1000,
 };
 
 struct rpc_server {
@@ -40,7 +40,7 @@ struct rpc_server {
     struct health health;
     struct thread *threads;
     int nthreads;
-    struct watch watch;
+    struct call_timeout timeout;
     int64_t call_ms, bulk_ms; /* for a request to come in, and for an answer to be read */
     size_t receive_max;
     struct mutex turn; /* whoever holds it looks at the queue */
@@ -55,7 +55,7 @@ struct rpc_server {
  * ThreadSanitizer, which cannot look into gRPC, sees one thread hand the call to the next. */
 enum stage { ASKED, READING, ANSWERED };
 struct incoming {
-    struct watched watched;
+    struct timed_call timed;
     _Atomic(enum stage) stage;
     struct rpc_server *server;
     size_t method; /* nmethods: one that nobody registered */
@@ -69,7 +69,7 @@ struct incoming {
 
 static void incoming_free(struct incoming *in)
 {
-    watch_remove(&in->server->watch, &in->watched);
+    call_timeout_remove(&in->server->timeout, &in->timed);
     if (in->call != NULL)
         grpc_call_unref(in->call);
     if (in->request != NULL)
@@ -107,7 +107,7 @@ static void begin_wait(struct incoming *in)
 {
     const struct rpc_server *s = in->server;
     bool bulk = in->method < s->nmethods && s->methods[in->method].bulk;
-    watch_until(&in->watched, clock_ms() + (bulk ? s->bulk_ms : s->call_ms));
+    call_timeout_until(&in->timed, clock_ms() + (bulk ? s->bulk_ms : s->call_ms));
 }
 
 /* ---- reading ---- */
@@ -118,7 +118,7 @@ static void read_request(struct incoming *in)
 {
     grpc_op ops[] = { { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &in->request } };
     begin_wait(in);
-    watch_add(&in->server->watch, &in->watched, in->call);
+    call_timeout_add(&in->server->timeout, &in->timed, in->call);
     atomic_store(&in->stage, READING);
     if (grpc_call_start_batch(in->call, ops, COUNT_OF(ops), in, NULL) != GRPC_CALL_OK)
         abort(); /* wrong ops: a bug of ours */
@@ -230,7 +230,7 @@ static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
 
 static void serve(struct incoming *in)
 {
-    watch_until(&in->watched, 0);
+    call_timeout_until(&in->timed, 0);
     if (in->method == in->server->nmethods) {
         refuse_unknown(in);
         return;
@@ -266,7 +266,7 @@ static bool take_event(struct incoming *in, bool success)
     if (method < s->nmethods)
         read_request(in);
     else
-        watch_add(&s->watch, &in->watched, in->call);
+        call_timeout_add(&s->timeout, &in->timed, in->call);
     ask(s, method);
     return method == s->nmethods;
 }
@@ -371,7 +371,8 @@ static void register_methods(struct rpc_server *s, const struct rpc_method *meth
 
 static int start_threads(struct rpc_server *s, int threads, struct err *e)
 {
-    if (!s->watch.thread.started && watch_start(&s->watch, MIN((int64_t)WATCH_MS, s->call_ms), e) < 0)
+    if (!s->timeout.thread.started &&
+        call_timeout_start(&s->timeout, MIN((int64_t)TIMEOUT_CHECK_MS, s->call_ms), e) < 0)
         return -1;
     s->threads = xcalloc((size_t)threads, sizeof(*s->threads));
     for (; s->nthreads < threads; s->nthreads++)
@@ -395,7 +396,7 @@ int rpc_server_start(const char *address, const struct rpc_method *methods, size
     s->call_ms = options->call_ms > 0 ? options->call_ms : CALL_MS;
     s->bulk_ms = options->bulk_ms > 0 ? options->bulk_ms : BULK_MS;
     s->receive_max = rpc_receive_max(options->payload_max);
-    watch_init(&s->watch);
+    call_timeout_init(&s->timeout);
     mutex_init(&s->turn);
     mutex_init(&s->lock);
     cond_init(&s->stopped);
@@ -469,7 +470,7 @@ void rpc_server_free(struct rpc_server *s)
     grpc_completion_queue_destroy(s->queue);
     while (atomic_load(&s->borrowed) > 0) /* connections close in the background */
         clock_sleep_ms(1);
-    watch_fini(&s->watch);
+    call_timeout_fini(&s->timeout);
     cond_fini(&s->stopped);
     mutex_fini(&s->lock);
     mutex_fini(&s->turn);

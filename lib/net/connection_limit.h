@@ -1,11 +1,11 @@
-/* guests - inside of http.h: the connections of an HTTP server, and who has to leave.
+/* connection_limit - part of http_server.h: the connections of an HTTP server, and who has to leave.
  *
  * A client that sends its request a byte at a time never is idle. So a connection has a fixed time for its request, one
  * client has few connections, and all together have a limit: when one more comes, the oldest of that client, or of all,
  * is shut down. A probe that comes now is served, however many slow clients there are.
  */
-#ifndef TRAINYARD_NET_GUESTS_H
-#define TRAINYARD_NET_GUESTS_H
+#ifndef TRAINYARD_NET_CONNECTION_LIMIT_H
+#define TRAINYARD_NET_CONNECTION_LIMIT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,29 +13,29 @@
 
 #include "base/thread.h"
 
-enum { GUESTS_MAX = 64, GUESTS_OF_CLIENT_MAX = 16, GUEST_MS = 10 * 1000 };
+enum { CONNECTIONS_MAX = 64, CONNECTIONS_PER_CLIENT_MAX = 16, REQUEST_MS = 10 * 1000 };
 
-struct guest {
+struct client_connection {
     int fd;           /* -1: a free place */
     int64_t since_ms; /* of the connection, or of its last answer */
     struct sockaddr_storage from;
 };
-struct guests {
+struct connection_limit {
     struct mutex lock;
     struct cond changed;
-    struct guest at[GUESTS_MAX];
+    struct client_connection at[CONNECTIONS_MAX];
     size_t n;
     bool stopping;
     struct thread thread; /* sees that time is over */
 };
 
-MUST_USE int guests_init(struct guests *g, struct err *e);
-void guests_fini(struct guests *g);
+MUST_USE int connection_limit_init(struct connection_limit *g, struct err *e);
+void connection_limit_fini(struct connection_limit *g);
 /* A connection has come. Makes room for it when there is none. */
-void guests_come(struct guests *g, int fd, const struct sockaddr *from, int64_t now_ms);
+void connection_limit_come(struct connection_limit *g, int fd, const struct sockaddr *from, int64_t now_ms);
 /* Before its descriptor is closed. */
-void guests_leave(struct guests *g, int fd);
+void connection_limit_leave(struct connection_limit *g, int fd);
 /* It was served: a next request has its own time. */
-void guests_served(struct guests *g, int fd, int64_t now_ms);
+void connection_limit_served(struct connection_limit *g, int fd, int64_t now_ms);
 
 #endif

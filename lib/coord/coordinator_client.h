@@ -1,10 +1,11 @@
-/* coord - what a worker says to the chief and hears from it, as plain values, and the table of operations by which
- * it travels: over gRPC (coord_new_grpc) or straight into a coordinator of this process (coord_new_local).
+/* coordinator_client - what a worker says to the chief and hears from it, as plain values, and the table of operations
+ * by which it travels: over gRPC (coordinator_client_new_grpc) or straight into a coordinator of this process
+ * (coordinator_client_new_local).
  *
  * One struct serves all calls; `kind` says which fields count (lib/rpc/coordinator.proto has them by message).
  */
-#ifndef TRAINYARD_COORD_COORD_H
-#define TRAINYARD_COORD_COORD_H
+#ifndef TRAINYARD_COORD_COORDINATOR_CLIENT_H
+#define TRAINYARD_COORD_COORDINATOR_CLIENT_H
 
 #include "coord/ledger.h"
 #include "data/dataset.h"
@@ -20,7 +21,8 @@ enum coord_kind {
 };
 enum job_state { JOB_STARTING, JOB_TRAINING, JOB_FINISHED, JOB_STOPPING };
 
-/* What a request may hold at most: far above what a worker sends (coord/member.c), and little work under the lock. */
+/* What a request may hold at most: far above what a worker sends (coord/chief_client.c), and little work under the
+ * lock. */
 enum {
     COORD_HELD_MAX = 128,       /* values: two for each range */
     COORD_REPORT_MAX = 1 << 16, /* ordinals */
@@ -71,15 +73,15 @@ struct coord_reply {
     int64_t first, count; /* LEASE: ordinals [first, first + count) */
 };
 
-struct coord;
+struct coordinator_client;
 struct coordinator;
-struct coord *coord_new_grpc(const char *chief_address);
-struct coord *coord_new_local(struct coordinator *c); /* borrowed */
-void coord_free(struct coord *c);
-DEFINE_AUTO(coord, coord_free);
+struct coordinator_client *coordinator_client_new_grpc(const char *chief_address);
+struct coordinator_client *coordinator_client_new_local(struct coordinator *c); /* borrowed */
+void coordinator_client_free(struct coordinator_client *c);
+DEFINE_AUTO(coordinator_client, coordinator_client_free);
 /* Blocks for at most deadline_ms. Errors: ERR_REFUSED (this worker will never be accepted: says why), ERR_FENCED
  * (sender was replaced by a newer process), ERR_LOST/ERR_TIMEOUT (no chief there). Thread-safe. */
-MUST_USE int coord_call(struct coord *c, const struct coord_request *q, int64_t deadline_ms, struct coord_reply *ret,
-                        struct err *e);
+MUST_USE int coord_call(struct coordinator_client *c, const struct coord_request *q, int64_t deadline_ms,
+                        struct coord_reply *ret, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-#include "shard/applied.h"
+#include "shard/ordinal_set.h"
 
 #include <string.h>
 
@@ -7,13 +7,13 @@ enum { WORDS_MIN = 4 };
 /* Far below overflow, so that low + span is always a number. */
 static const int64_t LOW_MAX = INT64_MAX / 2;
 
-void applied_fini(struct applied *a)
+void ordinal_set_fini(struct ordinal_set *a)
 {
     free(a->bits);
-    *a = (struct applied)APPLIED_INIT;
+    *a = (struct ordinal_set)ORDINAL_SET_INIT;
 }
 
-static uint64_t *slot(const struct applied *a, int64_t word)
+static uint64_t *slot(const struct ordinal_set *a, int64_t word)
 {
     return &a->bits[(size_t)word & (a->words - 1)];
 }
@@ -38,7 +38,7 @@ static uint64_t mask(int64_t word, int64_t from, int64_t to)
 }
 
 /* Members among the 64 ordinals of a word: also those below low. */
-static uint64_t members(const struct applied *a, int64_t word)
+static uint64_t members(const struct ordinal_set *a, int64_t word)
 {
     uint64_t m = mask(word, 0, a->low);
     if (a->high > a->low && word >= word_of(a->low) && word <= word_of(a->high - 1))
@@ -47,13 +47,13 @@ static uint64_t members(const struct applied *a, int64_t word)
 }
 
 /* Room for ordinals up to end - 1: the first and the last word never share a slot. */
-static void reserve(struct applied *a, int64_t end)
+static void reserve(struct ordinal_set *a, int64_t end)
 {
     size_t need = (size_t)(word_of(end - 1) - word_of(a->low) + 1);
     if (need <= a->words)
         return;
 
-    struct applied wider = { .low = a->low, .high = a->high, .words = MAX(a->words, WORDS_MIN) };
+    struct ordinal_set wider = { .low = a->low, .high = a->high, .words = MAX(a->words, WORDS_MIN) };
     while (wider.words < need)
         wider.words *= 2;
     wider.bits = xcalloc(wider.words, sizeof(*wider.bits));
@@ -64,7 +64,7 @@ static void reserve(struct applied *a, int64_t end)
 }
 
 /* Moves low over the members it meets, and takes them out of the ring. */
-static void settle(struct applied *a)
+static void settle(struct ordinal_set *a)
 {
     while (a->low < a->high) {
         uint64_t *bits = slot(a, word_of(a->low));
@@ -80,20 +80,20 @@ static void settle(struct applied *a)
     a->high = MAX(a->high, a->low);
 }
 
-bool applied_has(const struct applied *a, int64_t ordinal)
+bool ordinal_set_has(const struct ordinal_set *a, int64_t ordinal)
 {
     if (ordinal < a->low || ordinal >= a->high)
         return ordinal >= 0 && ordinal < a->low;
     return (*slot(a, word_of(ordinal)) >> (ordinal & 63) & 1) != 0;
 }
 
-int applied_add(struct applied *a, int64_t ordinal, struct err *e)
+int ordinal_set_add(struct ordinal_set *a, int64_t ordinal, struct err *e)
 {
     if (ordinal < 0)
         return err_set(e, ERR_INPUT, "batch ordinal %lld is negative", (long long)ordinal);
     if (ordinal < a->low)
         return 0;
-    if (ordinal - a->low >= APPLIED_SPAN_MAX || ordinal >= LOW_MAX)
+    if (ordinal - a->low >= ORDINAL_SET_SPAN_MAX || ordinal >= LOW_MAX)
         return err_set(e, ERR_INPUT, "batch ordinal %lld is too far above %lld, the first one missing",
                        (long long)ordinal, (long long)a->low);
 
@@ -108,7 +108,7 @@ int applied_add(struct applied *a, int64_t ordinal, struct err *e)
     return 1;
 }
 
-int64_t applied_count(const struct applied *a)
+int64_t ordinal_set_count(const struct ordinal_set *a)
 {
     int64_t n = a->low;
     for (int64_t w = word_of(a->low); a->high > a->low && w <= word_of(a->high - 1); w++)
@@ -116,7 +116,7 @@ int64_t applied_count(const struct applied *a)
     return n;
 }
 
-void applied_copy(struct applied *to, const struct applied *from)
+void ordinal_set_copy(struct ordinal_set *to, const struct ordinal_set *from)
 {
     if (to == from)
         return;
@@ -132,9 +132,9 @@ void applied_copy(struct applied *to, const struct applied *from)
 }
 
 /* The lower of the two lows is missing in one of them, so it is the new low. */
-void applied_intersect(struct applied *to, const struct applied *with)
+void ordinal_set_intersect(struct ordinal_set *to, const struct ordinal_set *with)
 {
-    struct applied both = { .low = MIN(to->low, with->low) };
+    struct ordinal_set both = { .low = MIN(to->low, with->low) };
     int64_t high = MIN(to->high, with->high);
 
     both.high = both.low;
@@ -147,11 +147,11 @@ void applied_intersect(struct applied *to, const struct applied *with)
                 both.high = w * 64 + 64 - __builtin_clzll(m);
         }
     }
-    applied_fini(to);
+    ordinal_set_fini(to);
     *to = both;
 }
 
-bool applied_equal(const struct applied *a, const struct applied *b)
+bool ordinal_set_equal(const struct ordinal_set *a, const struct ordinal_set *b)
 {
     if (a->low != b->low || a->high != b->high)
         return false;
@@ -162,7 +162,7 @@ bool applied_equal(const struct applied *a, const struct applied *b)
 }
 
 /* First ordinal at or above `from` that is (or is not) a member; high when there is none. */
-static int64_t find(const struct applied *a, int64_t from, bool member)
+static int64_t find(const struct ordinal_set *a, int64_t from, bool member)
 {
     while (from < a->high) {
         uint64_t bits = *slot(a, word_of(from));
@@ -174,7 +174,7 @@ static int64_t find(const struct applied *a, int64_t from, bool member)
     return a->high;
 }
 
-size_t applied_ranges(const struct applied *a, int64_t **ret)
+size_t ordinal_set_ranges(const struct ordinal_set *a, int64_t **ret)
 {
     size_t n = 0, cap = 4;
     int64_t *r = xmalloc(2 * cap * sizeof(*r));
@@ -193,7 +193,7 @@ size_t applied_ranges(const struct applied *a, int64_t **ret)
     return n;
 }
 
-int applied_from(int64_t low, const int64_t *ranges, size_t nvalues, struct applied *ret, struct err *e)
+int ordinal_set_from(int64_t low, const int64_t *ranges, size_t nvalues, struct ordinal_set *ret, struct err *e)
 {
     if (low < 0 || low >= LOW_MAX)
         return err_set(e, ERR_INPUT, "ordinal set: low-water mark %lld is out of range", (long long)low);
@@ -201,13 +201,13 @@ int applied_from(int64_t low, const int64_t *ranges, size_t nvalues, struct appl
         return err_set(e, ERR_INPUT, "ordinal set: %zu range values, not pairs", nvalues);
     int64_t before = low;
     for (size_t i = 0; i < nvalues; i += 2) {
-        if (ranges[i] < before || ranges[i + 1] <= ranges[i] || ranges[i + 1] - low > APPLIED_SPAN_MAX)
+        if (ranges[i] < before || ranges[i + 1] <= ranges[i] || ranges[i + 1] - low > ORDINAL_SET_SPAN_MAX)
             return err_set(e, ERR_INPUT, "ordinal set: range [%lld, %lld) is empty, out of order or out of span",
                            (long long)ranges[i], (long long)ranges[i + 1]);
         before = ranges[i + 1];
     }
 
-    struct applied a = { .low = low, .high = low };
+    struct ordinal_set a = { .low = low, .high = low };
     if (nvalues > 0)
         reserve(&a, before);
     for (size_t i = 0; i < nvalues; i += 2)

@@ -1,11 +1,13 @@
-/* http - a small HTTP/1.1 server for what people and probes ask a replica: /metrics, /healthz, /readyz, /progress.
+/* http_server - a small HTTP/1.1 server for what people and probes ask a replica: /metrics, /healthz, /readyz,
+ * /progress.
  *
  * It has threads of its own and answers GET and HEAD. Unknown paths get 404 with the list of those there are. Not for
  * data: answers are built in memory, and one slow handler holds up the next. It has 64 connections at most, 16 of one
- * client, and 10 s for a request: slow clients have to leave, so that a probe is always served (net/guests.h).
+ * client, and 10 s for a request: slow clients have to leave, so that a probe is always served
+ * (net/connection_limit.h).
  */
-#ifndef TRAINYARD_NET_HTTP_H
-#define TRAINYARD_NET_HTTP_H
+#ifndef TRAINYARD_NET_HTTP_SERVER_H
+#define TRAINYARD_NET_HTTP_SERVER_H
 
 #include "base/buf.h"
 

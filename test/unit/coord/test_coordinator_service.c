@@ -1,7 +1,7 @@
 #include "small_model.h"
 #include <math.h>
 
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 
 enum { TOTAL = 1000, WIDTH_MAX = 16 };
 
@@ -30,8 +30,8 @@ static void world_open(struct world *w)
                                                                               .batch_size = 64,
                                                                               .shuffle = true } });
     coordinator_set(w->coordinator, JOB_TRAINING, 1ULL << 63, "");
-    coordinator_open(w->coordinator, TOTAL);
-    coord_methods(w->coordinator, w->methods);
+    coordinator_allow_below(w->coordinator, TOTAL);
+    coordinator_service_methods(w->coordinator, w->methods);
     ck_assert_uint_le(metrics_width(w->model), WIDTH_MAX);
 }
 
@@ -402,8 +402,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("coord_service");
-    TCase *t = tcase_create("coord_service");
+    Suite *s = suite_create("coordinator_service");
+    TCase *t = tcase_create("coordinator_service");
     tcase_add_test(t, a_registration_and_its_answer_arrive_whole);
     tcase_add_test(t, each_field_of_a_registration_counts);
     tcase_add_test(t, a_report_arrives_whole);

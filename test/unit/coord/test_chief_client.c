@@ -1,8 +1,8 @@
 #include "small_model.h"
 
 #include "base/clock.h"
+#include "coord/chief_client.h"
 #include "coord/coordinator.h"
-#include "coord/member.h"
 #include "rpc/rpc.h"
 
 enum { TOTAL = 200, WAIT_MS = 10000 };
@@ -11,8 +11,8 @@ enum { TOTAL = 200, WAIT_MS = 10000 };
 struct world {
     struct model *model;
     struct coordinator *coordinator;
-    struct coord *coord;
-    struct member *member;
+    struct coordinator_client *coord;
+    struct chief_client *member;
     double *sums;
 };
 
@@ -29,13 +29,13 @@ static struct coordinator *new_coordinator(const struct model *m, uint64_t incar
         .lease_ms = 10000,
         .heartbeat_ms = 20,
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = batch_size, .shuffle = true } });
-    coordinator_open(c, TOTAL);
+    coordinator_allow_below(c, TOTAL);
     return c;
 }
 
-static struct member_config config_of(const struct world *w)
+static struct chief_client_config config_of(const struct world *w)
 {
-    return (struct member_config){
+    return (struct chief_client_config){
         .coord = w->coord,
         .width = metrics_width(w->model),
         .max_wait_ms = WAIT_MS,
@@ -57,16 +57,16 @@ static void world_open(struct world *w, int64_t batch_size)
     *w = (struct world){ .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
     w->sums = xcalloc(metrics_width(w->model), sizeof(*w->sums));
     w->coordinator = new_coordinator(w->model, 1, batch_size);
-    w->coord = coord_new_local(w->coordinator);
+    w->coord = coordinator_client_new_local(w->coordinator);
     coordinator_set(w->coordinator, JOB_TRAINING, 3, "");
-    struct member_config config = config_of(w);
-    ck_ok_e(member_start(&config, &w->member, &e));
+    struct chief_client_config config = config_of(w);
+    ck_ok_e(chief_client_start(&config, &w->member, &e));
 }
 
 static void world_close(struct world *w)
 {
-    member_free(w->member);
-    coord_free(w->coord);
+    chief_client_free(w->member);
+    coordinator_client_free(w->coord);
     coordinator_free(w->coordinator);
     model_free(w->model);
     free(w->sums);
@@ -75,16 +75,16 @@ static void world_close(struct world *w)
 static int64_t next(struct world *w)
 {
     struct err e = { 0 };
-    enum member_next what;
+    enum chief_client_next what;
     int64_t ordinal = -1;
-    ck_ok_e(member_next(w->member, &what, &ordinal, &e));
-    ck_assert_int_eq((int)what, MEMBER_ORDINAL);
+    ck_ok_e(chief_client_next(w->member, &what, &ordinal, &e));
+    ck_assert_int_eq((int)what, CHIEF_CLIENT_ORDINAL);
     return ordinal;
 }
 
 static void done(struct world *w, int64_t ordinal)
 {
-    member_done(w->member, &(struct member_step){ .ordinal = ordinal, .sums = w->sums });
+    chief_client_done(w->member, &(struct chief_client_step){ .ordinal = ordinal, .sums = w->sums });
 }
 
 /* Until `what` holds of the coordinator, bounded; -1 when it never did. */
@@ -127,7 +127,7 @@ START_TEST(takes_every_batch_once_in_order_and_reports_it_once)
     int64_t seen_ahead = 0;
     for (int64_t i = 0; i < 100; i++) {
         ck_assert_int_eq(next(&w), i);
-        int64_t ahead = member_peek(w.member); /* -1 where nothing more is lent yet */
+        int64_t ahead = chief_client_peek(w.member); /* -1 where nothing more is lent yet */
         ck_assert_int_eq(ahead, ahead < 0 ? -1 : i + 1);
         seen_ahead += ahead >= 0;
         done(&w, i);
@@ -147,7 +147,7 @@ START_TEST(the_last_report_comes_with_leaving)
     ck_assert_int_eq(next(&w), 0);
     ck_assert_int_eq(next(&w), 1);
     done(&w, 0);
-    member_leave(w.member, "test");
+    chief_client_leave(w.member, "test");
     ck_assert_int_eq(await_coordinator(&w, has_steps, 1), 0);
     ck_assert_int_eq(await_coordinator(&w, has_members, 0), 0);
     world_close(&w);
@@ -160,11 +160,11 @@ START_TEST(learns_the_job_and_its_generation)
     struct err e = { 0 };
     uint64_t generation;
     world_open(&w, 64);
-    ck_ok_e(member_generation(w.member, 0, &generation, &e));
+    ck_ok_e(chief_client_generation(w.member, 0, &generation, &e));
     ck_assert_uint_eq(generation, 3);
-    ck_assert_str_eq(member_job_uid(w.member), "uid-1");
+    ck_assert_str_eq(chief_client_job_uid(w.member), "uid-1");
     coordinator_set(w.coordinator, JOB_TRAINING, 4, "");
-    ck_ok_e(member_generation(w.member, 3, &generation, &e)); /* a ps refused 3 */
+    ck_ok_e(chief_client_generation(w.member, 3, &generation, &e)); /* a ps refused 3 */
     ck_assert_uint_eq(generation, 4);
     world_close(&w);
 }
@@ -174,10 +174,10 @@ START_TEST(a_refusal_is_the_end_and_says_why)
 {
     struct world w;
     struct err e = { 0 };
-    enum member_next what;
+    enum chief_client_next what;
     int64_t ordinal;
     world_open(&w, 32); /* the chief's */
-    ck_assert_int_eq(member_next(w.member, &what, &ordinal, &e), -1);
+    ck_assert_int_eq(chief_client_next(w.member, &what, &ordinal, &e), -1);
     ck_assert_int_eq(e.code, ERR_REFUSED);
     ck_assert_msg(strstr(e.msg, "fit.batchSize") != NULL, "%s", e.msg);
     world_close(&w);
@@ -188,13 +188,13 @@ START_TEST(divergence_reaches_the_chief)
 {
     struct world w;
     struct err e = { 0 };
-    enum member_next what;
+    enum chief_client_next what;
     world_open(&w, 64);
     int64_t ordinal = next(&w);
-    member_diverged(w.member, ordinal);
+    chief_client_diverged(w.member, ordinal);
     ck_assert_int_eq(await_coordinator(&w, has_diverged, ordinal), 0);
-    ck_ok_e(member_next(w.member, &what, &ordinal, &e));
-    ck_assert_int_eq((int)what, MEMBER_STOPPING);
+    ck_ok_e(chief_client_next(w.member, &what, &ordinal, &e));
+    ck_assert_int_eq((int)what, CHIEF_CLIENT_STOPPING);
     world_close(&w);
 }
 END_TEST
@@ -203,15 +203,15 @@ START_TEST(hears_of_the_end)
 {
     struct world w;
     struct err e = { 0 };
-    enum member_next what = MEMBER_ORDINAL;
+    enum chief_client_next what = CHIEF_CLIENT_ORDINAL;
     int64_t ordinal;
     world_open(&w, 64);
     done(&w, next(&w));
     coordinator_set(w.coordinator, JOB_FINISHED, 3, "");
-    while (what == MEMBER_ORDINAL)
-        ck_ok_e(member_next(w.member, &what, &ordinal, &e));
-    ck_assert_int_eq((int)what, MEMBER_FINISHED);
-    ck_assert(member_finished(w.member));
+    while (what == CHIEF_CLIENT_ORDINAL)
+        ck_ok_e(chief_client_next(w.member, &what, &ordinal, &e));
+    ck_assert_int_eq((int)what, CHIEF_CLIENT_FINISHED);
+    ck_assert(chief_client_finished(w.member));
     world_close(&w);
 }
 END_TEST
@@ -225,8 +225,8 @@ START_TEST(a_new_chief_lends_again_what_is_held)
     struct err e = { 0 };
     world_open(&w, 64);
     for (int64_t i = 0; i < 3; i++)
-        ck_assert_int_eq(next(&w), i);  /* in hand, not done */
-    member_leave(w.member, "not told"); /* the thread is over: from here the test speaks as the worker would */
+        ck_assert_int_eq(next(&w), i);        /* in hand, not done */
+    chief_client_leave(w.member, "not told"); /* the thread is over: from here the test speaks as the worker would */
 
     struct coordinator *second = new_coordinator(w.model, 2, 64);
     struct coord_request q = config_of(&w).identity;
@@ -272,7 +272,7 @@ START_TEST(a_newer_process_of_the_name_ends_the_older)
     struct coord_request q;
     struct coord_reply reply;
     struct err e = { 0 };
-    enum member_next what = MEMBER_ORDINAL;
+    enum chief_client_next what = CHIEF_CLIENT_ORDINAL;
     int64_t ordinal;
     world_open(&w, 64);
     done(&w, next(&w));
@@ -281,8 +281,8 @@ START_TEST(a_newer_process_of_the_name_ends_the_older)
     q.incarnation = 12;
     ck_ok_e(coordinator_handle(w.coordinator, &q, clock_ms(), &reply, &e));
     int result = 0;
-    while (result == 0 && what == MEMBER_ORDINAL)
-        if ((result = member_next(w.member, &what, &ordinal, &e)) == 0)
+    while (result == 0 && what == CHIEF_CLIENT_ORDINAL)
+        if ((result = chief_client_next(w.member, &what, &ordinal, &e)) == 0)
             done(&w, ordinal);
     ck_assert_int_eq(result, -1);
     ck_assert_int_eq(e.code, ERR_FENCED);
@@ -294,15 +294,15 @@ START_TEST(no_chief_is_waited_for_so_long_and_no_longer)
 {
     struct world w = { .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
     struct err e = { 0 };
-    enum member_next what;
+    enum chief_client_next what;
     int64_t ordinal, begun = clock_ms();
     w.sums = xcalloc(metrics_width(w.model), sizeof(*w.sums));
     rpc_init();
-    w.coord = coord_new_grpc("127.0.0.1:1"); /* nobody there */
-    struct member_config config = config_of(&w);
+    w.coord = coordinator_client_new_grpc("127.0.0.1:1"); /* nobody there */
+    struct chief_client_config config = config_of(&w);
     config.max_wait_ms = 300;
-    ck_ok_e(member_start(&config, &w.member, &e));
-    ck_assert_int_eq(member_next(w.member, &what, &ordinal, &e), -1);
+    ck_ok_e(chief_client_start(&config, &w.member, &e));
+    ck_assert_int_eq(chief_client_next(w.member, &what, &ordinal, &e), -1);
     ck_assert_int_eq(e.code, ERR_LOST);
     ck_assert_msg(strstr(e.msg, "no chief for") != NULL && strstr(e.msg, "127.0.0.1:1") != NULL, "%s", e.msg);
     ck_assert_int_lt(clock_ms() - begun, WAIT_MS);
@@ -324,15 +324,15 @@ START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
     uint64_t generation;
     int asked = 0;
     rpc_init();
-    w.coord = coord_new_grpc("127.0.0.1:1"); /* nobody there */
-    struct member_config config = config_of(&w);
+    w.coord = coordinator_client_new_grpc("127.0.0.1:1"); /* nobody there */
+    struct chief_client_config config = config_of(&w);
     config.has_finished = yes;
     config.user = &asked;
-    ck_ok_e(member_start(&config, &w.member, &e));
-    ck_assert_int_eq(member_generation(w.member, 0, &generation, &e), -1);
+    ck_ok_e(chief_client_start(&config, &w.member, &e));
+    ck_assert_int_eq(chief_client_generation(w.member, 0, &generation, &e), -1);
     ck_assert_int_eq(e.code, ERR_STOPPED);
     ck_assert_str_eq(e.msg, "the job has finished");
-    ck_assert(member_finished(w.member));
+    ck_assert(chief_client_finished(w.member));
     ck_assert_int_eq(asked, 1);
     world_close(&w);
     rpc_shutdown();
@@ -341,8 +341,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("member");
-    TCase *t = tcase_create("member");
+    Suite *s = suite_create("chief_client");
+    TCase *t = tcase_create("chief_client");
     tcase_set_timeout(t, 30);
     tcase_add_test(t, takes_every_batch_once_in_order_and_reports_it_once);
     tcase_add_test(t, the_last_report_comes_with_leaving);

@@ -1,6 +1,6 @@
 #include "check_main.h"
 #include "net/address.h"
-#include "net/http.h"
+#include "net/http_server.h"
 #include "net/registry.h"
 
 #include <netinet/in.h>
@@ -189,8 +189,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("http");
-    TCase *t = tcase_create("http");
+    Suite *s = suite_create("http_server");
+    TCase *t = tcase_create("http_server");
     tcase_set_timeout(t, 90);
     tcase_add_checked_fixture(t, start, stop);
     tcase_add_loop_test(t, pages_are_served, 0, COUNT_OF(PAGES));

@@ -1,28 +1,28 @@
-#include "coord/coord.h"
+#include "coord/coordinator_client.h"
 
 #include "base/clock.h"
-#include "coord/coord_service.h"
+#include "coord/coordinator_service.h"
 
-struct coord {
+struct coordinator_client {
     struct rpc_channel *channel; /* over gRPC, or */
     struct coordinator *local;
 };
 
-struct coord *coord_new_grpc(const char *chief_address)
+struct coordinator_client *coordinator_client_new_grpc(const char *chief_address)
 {
-    struct coord *c = xcalloc(1, sizeof(*c));
+    struct coordinator_client *c = xcalloc(1, sizeof(*c));
     c->channel = rpc_channel_new(chief_address, &(struct rpc_channel_options){ .lanes = 1 });
     return c;
 }
 
-struct coord *coord_new_local(struct coordinator *coordinator)
+struct coordinator_client *coordinator_client_new_local(struct coordinator *coordinator)
 {
-    struct coord *c = xcalloc(1, sizeof(*c));
+    struct coordinator_client *c = xcalloc(1, sizeof(*c));
     c->local = coordinator;
     return c;
 }
 
-void coord_free(struct coord *c)
+void coordinator_client_free(struct coordinator_client *c)
 {
     if (c == NULL)
         return;
@@ -30,8 +30,8 @@ void coord_free(struct coord *c)
     free(c);
 }
 
-static int call_grpc(struct coord *c, const struct coord_request *q, int64_t deadline_ms, struct coord_reply *ret,
-                     struct err *e)
+static int call_grpc(struct coordinator_client *c, const struct coord_request *q, int64_t deadline_ms,
+                     struct coord_reply *ret, struct err *e)
 {
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *answer = NULL;
@@ -43,8 +43,8 @@ static int call_grpc(struct coord *c, const struct coord_request *q, int64_t dea
     return coord_unpack_reply(data, n, ret, e);
 }
 
-int coord_call(struct coord *c, const struct coord_request *q, int64_t deadline_ms, struct coord_reply *ret,
-               struct err *e)
+int coord_call(struct coordinator_client *c, const struct coord_request *q, int64_t deadline_ms,
+               struct coord_reply *ret, struct err *e)
 {
     return c->local != NULL ? coordinator_handle(c->local, q, clock_ms(), ret, e)
                             : call_grpc(c, q, deadline_ms, ret, e);

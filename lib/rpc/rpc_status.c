@@ -1,4 +1,4 @@
-#include "rpc/status.h"
+#include "rpc/rpc_status.h"
 
 #include <grpc/slice.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "rpc/message.h"
+#include "rpc/rpc_status.h"
 #include "rpc/settings.h"
-#include "rpc/status.h"
 
 /* A call has a completion queue of its own, so the thread that waits for it does the reading and writing of the
  * connection itself, without a hand-over; calls that are over are kept with their queues for the next ones. */

@@ -1,4 +1,4 @@
-#include "net/guests.h"
+#include "net/connection_limit.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -17,16 +17,16 @@ static bool same_client(const struct sockaddr_storage *a, const struct sockaddr_
     return true;
 }
 
-static struct guest *guest_of(struct guests *g, int fd)
+static struct client_connection *connection_of(struct connection_limit *g, int fd)
 {
-    for (size_t i = 0; i < GUESTS_MAX; i++)
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
         if (g->at[i].fd == fd)
             return &g->at[i];
     return NULL;
 }
 
 /* The server sees the end of the connection, and closes it. Its place is free at once. */
-static void send_away(struct guests *g, struct guest *who)
+static void close_connection(struct connection_limit *g, struct client_connection *who)
 {
     shutdown(who->fd, SHUT_RDWR);
     who->fd = -1;
@@ -34,12 +34,13 @@ static void send_away(struct guests *g, struct guest *who)
 }
 
 /* The oldest of one client, or (NULL) of all; and how many there are. */
-static struct guest *oldest(struct guests *g, const struct sockaddr_storage *client, size_t *ret_count)
+static struct client_connection *oldest(struct connection_limit *g, const struct sockaddr_storage *client,
+                                        size_t *ret_count)
 {
-    struct guest *found = NULL;
+    struct client_connection *found = NULL;
     *ret_count = 0;
-    for (size_t i = 0; i < GUESTS_MAX; i++) {
-        struct guest *who = &g->at[i];
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        struct client_connection *who = &g->at[i];
         if (who->fd < 0 || (client != NULL && !same_client(&who->from, client)))
             continue;
         ++*ret_count;
@@ -49,17 +50,17 @@ static struct guest *oldest(struct guests *g, const struct sockaddr_storage *cli
     return found;
 }
 
-static void make_room(struct guests *g, const struct sockaddr_storage *client)
+static void make_room(struct connection_limit *g, const struct sockaddr_storage *client)
 {
     size_t n;
-    struct guest *who = oldest(g, client, &n);
-    if (n >= GUESTS_OF_CLIENT_MAX) {
-        send_away(g, who);
+    struct client_connection *who = oldest(g, client, &n);
+    if (n >= CONNECTIONS_PER_CLIENT_MAX) {
+        close_connection(g, who);
         return;
     }
     who = oldest(g, NULL, &n);
-    if (n >= GUESTS_MAX)
-        send_away(g, who);
+    if (n >= CONNECTIONS_MAX)
+        close_connection(g, who);
 }
 
 static size_t address_size(const struct sockaddr *a)
@@ -69,59 +70,59 @@ static size_t address_size(const struct sockaddr *a)
                                       : sizeof(a->sa_family);
 }
 
-void guests_come(struct guests *g, int fd, const struct sockaddr *from, int64_t now_ms)
+void connection_limit_come(struct connection_limit *g, int fd, const struct sockaddr *from, int64_t now_ms)
 {
     struct sockaddr_storage client = { .ss_family = AF_UNSPEC };
     MUTEX_GUARD(&g->lock);
     if (from != NULL)
         memcpy(&client, from, address_size(from));
     make_room(g, &client);
-    struct guest *place = guest_of(g, -1); /* there is one now */
+    struct client_connection *place = connection_of(g, -1); /* there is one now */
     if (place == NULL)
         return;
-    *place = (struct guest){ .fd = fd, .since_ms = now_ms, .from = client };
+    *place = (struct client_connection){ .fd = fd, .since_ms = now_ms, .from = client };
     if (g->n++ == 0)
         cond_broadcast(&g->changed);
 }
 
-void guests_leave(struct guests *g, int fd)
+void connection_limit_leave(struct connection_limit *g, int fd)
 {
     MUTEX_GUARD(&g->lock);
-    struct guest *who = guest_of(g, fd);
+    struct client_connection *who = connection_of(g, fd);
     if (who == NULL)
         return; /* sent away before */
     who->fd = -1;
     g->n--;
 }
 
-void guests_served(struct guests *g, int fd, int64_t now_ms)
+void connection_limit_served(struct connection_limit *g, int fd, int64_t now_ms)
 {
     MUTEX_GUARD(&g->lock);
-    struct guest *who = guest_of(g, fd);
+    struct client_connection *who = connection_of(g, fd);
     if (who != NULL)
         who->since_ms = now_ms;
 }
 
 /* Sends away whose time is over. When the next one's is. */
-static int64_t look(struct guests *g, int64_t now_ms)
+static int64_t close_expired(struct connection_limit *g, int64_t now_ms)
 {
     int64_t next = INT64_MAX;
-    for (size_t i = 0; i < GUESTS_MAX; i++) {
-        struct guest *who = &g->at[i];
-        if (who->fd >= 0 && now_ms - who->since_ms >= GUEST_MS)
-            send_away(g, who);
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        struct client_connection *who = &g->at[i];
+        if (who->fd >= 0 && now_ms - who->since_ms >= REQUEST_MS)
+            close_connection(g, who);
         else if (who->fd >= 0)
-            next = MIN(next, who->since_ms + GUEST_MS);
+            next = MIN(next, who->since_ms + REQUEST_MS);
     }
     return next;
 }
 
-static void guests_loop(void *user)
+static void connection_limit_loop(void *user)
 {
-    struct guests *g = user;
+    struct connection_limit *g = user;
     MUTEX_GUARD(&g->lock);
     while (!g->stopping) {
-        int64_t next = look(g, clock_ms());
+        int64_t next = close_expired(g, clock_ms());
         if (next == INT64_MAX)
             cond_wait(&g->changed, &g->lock);
         else
@@ -129,16 +130,16 @@ static void guests_loop(void *user)
     }
 }
 
-int guests_init(struct guests *g, struct err *e)
+int connection_limit_init(struct connection_limit *g, struct err *e)
 {
     mutex_init(&g->lock);
     cond_init(&g->changed);
-    for (size_t i = 0; i < GUESTS_MAX; i++)
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
         g->at[i].fd = -1;
-    return thread_start(&g->thread, "http guests", guests_loop, g, e);
+    return thread_start(&g->thread, "http connections", connection_limit_loop, g, e);
 }
 
-void guests_fini(struct guests *g)
+void connection_limit_fini(struct connection_limit *g)
 {
     {
         MUTEX_GUARD(&g->lock);
