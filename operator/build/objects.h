@@ -36,8 +36,8 @@ json_t *build_service(const struct job_spec *v, const json_t *spec, enum role r,
 /* A TrainJob's ConfigMap "JOB-job". With a model: the job file, key job.yaml (job/replica_file.h). Without: the
  * addresses of all replicas, keys cluster, ps-hosts, worker-hosts, chief-host, which the environment of its pods refers
  * to. NULL: it needs none. */
-json_t *build_config(const struct job_spec *v, const json_t *spec, const struct build_settings *s);
-bool build_needs_config(const struct job_spec *v);
+json_t *build_config_map(const struct job_spec *v, const json_t *spec, const struct build_settings *s);
+bool build_needs_config_map(const struct job_spec *v);
 /* Why its replicas cannot be told of each other: there are too many of them. NULL: they can. xmalloc'ed. */
 char *build_cluster_fault(const struct job_spec *v, const struct build_settings *s);
 json_t *build_network_policy(const struct job_spec *v, const struct build_settings *s);
@@ -49,23 +49,23 @@ json_t *build_tensorboard(const struct job_spec *v, const json_t *spec, const st
 json_t *build_tensorboard_service(const struct job_spec *v);
 /* {"metadata": {"uid", "resourceVersion", "ownerReferences"}}, a strategic merge patch: makes an orphan ours, if it is
  * still the object that was looked at. Other owners stay. */
-json_t *build_adoption(const struct job_spec *v, const char *uid, int64_t version);
+json_t *build_adoption_patch(const struct job_spec *v, const char *uid, int64_t version);
 /* {"metadata": {"uid", "resourceVersion", "labels"}}: gives a pod the labels back that it was made with. */
-json_t *build_labels(const struct job_spec *v, enum role r, int index, const char *uid, int64_t version);
+json_t *build_label_patch(const struct job_spec *v, enum role r, int index, const char *uid, int64_t version);
 /* A merge patch that turns `current` into `object`, which one of the functions above built; only for the uid and the
  * resourceVersion of `current`. NULL: it is so already. Labels and annotations of others stay. */
-struct change_rules {
+struct merge_patch_rules {
     const char *whole[4]; /* what `current` has below these paths and `object` has not is taken away */
     const char *keep;     /* a text that stays as it is when there is one; NULL: none */
 };
-json_t *build_change(const json_t *object, const json_t *current, const struct change_rules *rules);
+json_t *build_merge_patch(const json_t *object, const json_t *current, const struct merge_patch_rules *rules);
 /* Makes it a strategic merge patch of the same effect, for a Service, a ConfigMap or a NetworkPolicy. NULL is fine. */
-void build_as_strategic(json_t *change);
+void build_strategic_patch(json_t *change);
 /* {"apiVersion", "kind", "name", "uid", "controller": true, "blockOwnerDeletion": true} */
-json_t *build_owner(const struct job_spec *v);
+json_t *build_owner_reference(const struct job_spec *v);
 
 /* Names of a job's other objects. */
-const char *build_config_name(const struct job_spec *v, char out[128]);
+const char *build_config_map_name(const struct job_spec *v, char out[128]);
 const char *build_tensorboard_name(const struct job_spec *v, char out[128]);
 /* What is wrong with the claims' access modes for this job ("claim c is ReadWriteOncePod, but chief and 2 workers mount
  * it ..."), or NULL. xmalloc'ed. */

@@ -1,5 +1,5 @@
 /* A replica's pod: the user's template, with the names, labels and environment that make it a replica. */
-#include "build/parts.h"
+#include "build/pod_build.h"
 
 static void warn_line(struct buf *warn, const char *reason, const char *text)
 {
@@ -13,7 +13,7 @@ static void take_over(const json_t *from, json_t *to)
     static const char *const KEYS[] = { "labels", "annotations", "finalizers" };
 
     for (size_t i = 0; i < COUNT_OF(KEYS); i++)
-        if (has(from, KEYS[i]))
+        if (json_has(from, KEYS[i]))
             json_object_set_new(to, KEYS[i], json_deep_copy(json_object_get(from, KEYS[i])));
 }
 
@@ -22,14 +22,14 @@ static json_t *pod_labels(const struct job_spec *v, enum role r, int index)
 {
     json_t *labels = replica_labels(v, r, index);
 
-    if (leads(v, r, index))
-        put_label(labels, v, "job-role", "master");
+    if (is_leader(v, r, index))
+        set_label(labels, v, "job-role", "master");
     if (v->kind->own_processes)
-        put_label(labels, v, "job-uid", v->uid);
+        set_label(labels, v, "job-uid", v->uid);
     return labels;
 }
 
-json_t *build_labels(const struct job_spec *v, enum role r, int index, const char *uid, int64_t version)
+json_t *build_label_patch(const struct job_spec *v, enum role r, int index, const char *uid, int64_t version)
 {
     return json_pack("{s:{s:s, s:o, s:o}}", "metadata", "uid", uid, "resourceVersion",
                      json_sprintf("%lld", (long long)version), "labels", pod_labels(v, r, index));
@@ -37,12 +37,12 @@ json_t *build_labels(const struct job_spec *v, enum role r, int index, const cha
 
 static void put_labels(struct pod_build *p)
 {
-    json_t *labels = object_in(p->metadata, "labels"), *ours = pod_labels(p->v, p->role, p->index);
+    json_t *labels = json_fill_object(p->metadata, "labels"), *ours = pod_labels(p->v, p->role, p->index);
 
     json_object_update(labels, ours);
     json_decref(ours);
     if (p->v->kind->own_processes)
-        put_app_labels(labels);
+        fill_app_labels(labels);
 }
 
 /* The operator is the one that restarts by exit code, for the kubelet would do it whatever the code; and the one that
@@ -53,7 +53,7 @@ static void put_restart_policy(struct pod_build *p, struct buf *warn)
     bool by_operator = policy == RESTART_EXIT_CODE ||
                        (policy == RESTART_ON_FAILURE && p->v->scope == SCOPE_JOB && p->role != ROLE_EVALUATOR);
 
-    if (has(p->pod_spec, "restartPolicy"))
+    if (json_has(p->pod_spec, "restartPolicy"))
         warn_line(warn, "SetPodTemplateRestartPolicy",
                   "Restart policy in pod template overridden by restart policy in replica spec");
     json_object_set_new(p->pod_spec, "restartPolicy",
@@ -72,19 +72,20 @@ static void put_gang(struct pod_build *p, struct buf *warn)
     if (own == NULL || *own == '\0')
         json_object_set_new(p->pod_spec, "schedulerName", json_string(name));
     if (str_eq(name, "volcano")) {
-        json_t *annotations = object_in(p->metadata, "annotations");
+        json_t *annotations = json_fill_object(p->metadata, "annotations");
         json_object_set_new(annotations, "scheduling.k8s.io/group-name", json_string(p->v->name));
         json_object_set_new(annotations, "volcano.sh/task-spec", json_string(job_spec_role_name(p->v, p->role)));
     } else {
-        json_object_set_new(object_in(p->metadata, "labels"), "scheduling.x-k8s.io/pod-group", json_string(p->v->name));
+        json_object_set_new(json_fill_object(p->metadata, "labels"), "scheduling.x-k8s.io/pod-group",
+                            json_string(p->v->name));
     }
 }
 
 static void put_port(json_t *container, const char *name, int port)
 {
-    json_t *ports = array_in(container, "ports");
+    json_t *ports = json_fill_array(container, "ports");
 
-    if (named_in(ports, name) == NULL)
+    if (json_find_named(ports, name) == NULL)
         json_array_append_new(ports, json_pack("{s:s, s:i}", "name", name, "containerPort", port));
 }
 
@@ -94,11 +95,11 @@ static void find_container(struct pod_build *p)
     const struct job_kind *k = p->v->kind;
 
     p->container = training_container(k, p->pod_spec);
-    if (!k->own_processes || named_in(json_object_get(p->pod_spec, "containers"), k->container) != NULL)
+    if (!k->own_processes || json_find_named(json_object_get(p->pod_spec, "containers"), k->container) != NULL)
         return;
     if (p->container != NULL && !p->v->has_model)
         return;
-    json_array_insert_new(array_in(p->pod_spec, "containers"), 0, json_pack("{s:s}", "name", k->container));
+    json_array_insert_new(json_fill_array(p->pod_spec, "containers"), 0, json_pack("{s:s}", "name", k->container));
     p->container = json_array_get(json_object_get(p->pod_spec, "containers"), 0);
 }
 
@@ -111,20 +112,20 @@ static void put_address(struct pod_build *p, const char *name)
 static struct pod_build begin(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
                               const struct build_settings *s)
 {
-    const json_t *template = json_object_get(replica_in(v, spec, r), "template"),
+    const json_t *template = json_object_get(replica_spec(v, spec, r), "template"),
                  *from = json_object_get(template, "spec");
     struct pod_build p = { .v = v, .spec = spec, .s = s, .role = r, .index = index };
     char name[128], count[16];
 
     p.metadata = json_pack("{s:s, s:s, s:[o]}", "name", job_spec_pod_name(v, r, index, name), "namespace", v->ns,
-                           "ownerReferences", build_owner(v));
+                           "ownerReferences", build_owner_reference(v));
     p.pod_spec = json_is_object(from) ? json_deep_copy(from) : json_object();
     p.pod = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", p.metadata, "spec",
                       p.pod_spec);
     take_over(json_object_get(template, "metadata"), p.metadata);
     str_fmt(count, sizeof(count), "%d", restarts);
     if (restarts > 0)
-        json_object_set_new(object_in(p.metadata, "annotations"), "trainyard.dev/restarts", json_string(count));
+        json_object_set_new(json_fill_object(p.metadata, "annotations"), "trainyard.dev/restarts", json_string(count));
     if (!v->kind->service_per_replica)
         put_address(&p, name);
     find_container(&p);
@@ -134,9 +135,9 @@ static struct pod_build begin(const struct job_spec *v, const json_t *spec, enum
 /* The job runs as well without a volume, and whoever forgot it would find out at the end. */
 static void warn_of_output(const struct pod_build *p, struct buf *warn)
 {
-    const json_t *volume = named_in(json_object_get(p->pod_spec, "volumes"), "trainyard-output");
+    const json_t *volume = json_find_named(json_object_get(p->pod_spec, "volumes"), "trainyard-output");
 
-    if (leads(p->v, p->role, p->index) && storage_in(p->spec, "output") == NULL && has(volume, "emptyDir"))
+    if (is_leader(p->v, p->role, p->index) && storage_source(p->spec, "output") == NULL && json_has(volume, "emptyDir"))
         warn_line(warn, "NoOutputVolume",
                   "checkpoints, summaries and the model go with this pod: spec.storage.output names no volume");
 }

@@ -1,10 +1,12 @@
 /* Sums of Kubernetes quantities, in thousandths. */
-#include "build/parts.h"
+#include "build/quantity.h"
 
 #include <math.h>
 #include <string.h>
 
-static const struct suffix {
+#include "base/str.h"
+
+static const struct quantity_suffix {
     const char *text;
     double milli; /* what 1 of it is */
     bool binary;

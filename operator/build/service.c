@@ -1,5 +1,5 @@
 /* Services: the names under which replicas find each other. */
-#include "build/parts.h"
+#include "build/pod_build.h"
 
 #include <string.h>
 
@@ -22,8 +22,8 @@ static json_t *job_service(const struct job_spec *v)
 {
     json_t *labels = job_labels(v);
 
-    put_app_labels(labels);
-    return headless(object_head(v, "v1", "Service", v->name, labels), job_labels(v),
+    fill_app_labels(labels);
+    return headless(object_with_metadata(v, "v1", "Service", v->name, labels), job_labels(v),
                     json_pack("[o, o]", port(TFJOB_PORT, 2222), port("http", HTTP_PORT)));
 }
 
@@ -45,7 +45,7 @@ static void put_port(json_t *ports, const char *name, json_int_t number)
 
 static json_t *named_ports(const struct job_spec *v, const json_t *spec, enum role r)
 {
-    const json_t *template = json_object_get(replica_in(v, spec, r), "template");
+    const json_t *template = json_object_get(replica_spec(v, spec, r), "template");
     const json_t *container = training_container(v->kind, json_object_get(template, "spec")), *p;
     json_t *ports = json_array();
     size_t i;
@@ -67,6 +67,7 @@ json_t *build_service(const struct job_spec *v, const json_t *spec, enum role r,
 
     if (index < 0)
         return job_service(v);
-    return headless(object_head(v, "v1", "Service", job_spec_pod_name(v, r, index, name), replica_labels(v, r, index)),
-                    replica_labels(v, r, index), named_ports(v, spec, r));
+    return headless(
+        object_with_metadata(v, "v1", "Service", job_spec_pod_name(v, r, index, name), replica_labels(v, r, index)),
+        replica_labels(v, r, index), named_ports(v, spec, r));
 }

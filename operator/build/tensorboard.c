@@ -1,12 +1,12 @@
 /* TensorBoard beside a job: one pod that reads the output volume. Its labels lack operator-name, so that nobody takes
  * it for a replica; its service has it, so that an operator that restarts sees what an earlier one made. */
-#include "build/parts.h"
+#include "build/pod_build.h"
 
 static json_t *board_labels(const struct job_spec *v)
 {
     json_t *labels = json_object();
-    put_label(labels, v, "job-name", v->name);
-    put_label(labels, v, "replica-type", "tensorboard");
+    set_label(labels, v, "job-name", v->name);
+    set_label(labels, v, "replica-type", "tensorboard");
     return labels;
 }
 
@@ -34,16 +34,16 @@ static json_t *board_container(const struct job_spec *v, const json_t *spec, con
     json_object_set_new(c, "args",
                         json_pack("[s, s, s, s, o]", "--logdir", folder, "--bind_all", "--port",
                                   json_sprintf("%d", TENSORBOARD_PORT))); /* --bind_all: IPv4 and IPv6 */
-    put_env(c, "TMPDIR", "/tmp");
-    put_env(c, "HOME", "/tmp");
+    fill_env(c, "TMPDIR", "/tmp");
+    fill_env(c, "HOME", "/tmp");
     json_object_set_new(c, "ports", json_pack("[{s:s, s:i}]", "name", "http", "containerPort", TENSORBOARD_PORT));
     json_object_set_new(
         c, "readinessProbe",
         json_pack("{s:{s:s, s:i}, s:i}", "httpGet", "path", "/", "port", TENSORBOARD_PORT, "periodSeconds", 5));
-    if (has(board, "resources"))
+    if (json_has(board, "resources"))
         json_object_set_new(c, "resources", json_deep_copy(json_object_get(board, "resources")));
-    fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "256Mi"));
-    secure_container(c);
+    json_fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "256Mi"));
+    fill_container_security(c);
     json_object_set_new(c, "volumeMounts",
                         json_pack("[{s:s, s:s, s:b}, {s:s, s:s}]", "name", "trainyard-output", "mountPath", "/logs",
                                   "readOnly", 1, "name", "trainyard-tmp", "mountPath", "/tmp"));
@@ -52,7 +52,7 @@ static json_t *board_container(const struct job_spec *v, const json_t *spec, con
 
 static json_t *board_volumes(const json_t *spec)
 {
-    json_t *output = storage_in(spec, "output");
+    json_t *output = storage_source(spec, "output");
     json_t *first = json_pack("{s:s}", "name", "trainyard-output");
 
     if (output != NULL)
@@ -71,12 +71,12 @@ json_t *build_tensorboard(const struct job_spec *v, const json_t *spec, const st
 
     pod_spec = json_pack("{s:[o], s:b, s:b, s:o}", "containers", container, "automountServiceAccountToken", 0,
                          "enableServiceLinks", 0, "volumes", board_volumes(spec));
-    job_pod_defaults(spec, metadata, pod_spec);
-    secure_pod(pod_spec, container, spec, s);
-    put_app_labels(json_object_get(metadata, "labels"));
-    board_claims(v, spec, claims, nclaims, metadata, pod_spec);
-    head = object_head(v, "apps/v1", "Deployment", build_tensorboard_name(v, name), board_labels(v));
-    put_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
+    apply_pod_defaults(spec, metadata, pod_spec);
+    fill_pod_security(pod_spec, container, spec, s);
+    fill_app_labels(json_object_get(metadata, "labels"));
+    tensorboard_claims(v, spec, claims, nclaims, metadata, pod_spec);
+    head = object_with_metadata(v, "apps/v1", "Deployment", build_tensorboard_name(v, name), board_labels(v));
+    fill_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
     json_object_set_new(head, "spec",
                         json_pack("{s:i, s:{s:s}, s:i, s:{s:o}, s:{s:o, s:o}}", "replicas", 1, "strategy", "type",
                                   "Recreate", "revisionHistoryLimit", 1, "selector", "matchLabels", board_labels(v),
@@ -87,11 +87,11 @@ json_t *build_tensorboard(const struct job_spec *v, const json_t *spec, const st
 json_t *build_tensorboard_service(const struct job_spec *v)
 {
     char name[128];
-    json_t *head = object_head(v, "v1", "Service", build_tensorboard_name(v, name), board_labels(v));
+    json_t *head = object_with_metadata(v, "v1", "Service", build_tensorboard_name(v, name), board_labels(v));
 
     json_t *labels = json_object_get(json_object_get(head, "metadata"), "labels");
-    put_app_labels(labels);
-    put_label(labels, v, "operator-name", v->kind->controller);
+    fill_app_labels(labels);
+    set_label(labels, v, "operator-name", v->kind->controller);
     json_object_set_new(head, "spec",
                         json_pack("{s:o, s:[{s:s, s:i}]}", "selector", board_labels(v), "ports", "name", "http", "port",
                                   TENSORBOARD_PORT));

@@ -114,7 +114,7 @@ static void change(struct task *t, struct record *r, const json_t *current)
         requeue(t, r);
         return;
     }
-    json_auto_t *patch = build_change(object, current, &t->child->rules);
+    json_auto_t *patch = build_merge_patch(object, current, &t->child->rules);
     t->completed = apply_completed(r);
     if (patch == NULL)
         made(t, r, current, false);
@@ -145,9 +145,9 @@ static void on_orphan(struct task *t, struct record *r, const struct kube_answer
         return;
     }
     json_auto_t *patch =
-        build_adoption(&r->view, json_string_value(json_object_get(meta, "uid")), object_version(meta));
-    json_auto_t *change = build_change(object, a->body, &t->child->rules);
-    build_as_strategic(change);
+        build_adoption_patch(&r->view, json_string_value(json_object_get(meta, "uid")), object_version(meta));
+    json_auto_t *change = build_merge_patch(object, a->body, &t->child->rules);
+    build_strategic_patch(change);
     json_object_update_recursive(patch, change);
     send(t, r, KUBE_STRATEGIC_PATCH, patch, false, on_adopted);
 }

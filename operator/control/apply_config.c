@@ -24,7 +24,7 @@ static void config_over(struct task *t, struct record *r, const json_t *object)
 static json_t *config_build(struct context *x, const struct action *a)
 {
     (void)a;
-    return x->r->view.whole ? build_config(&x->r->view, apply_spec(x), &x->c->settings.build) : NULL;
+    return x->r->view.whole ? build_config_map(&x->r->view, apply_spec(x), &x->c->settings.build) : NULL;
 }
 
 static json_t *policy_build(struct context *x, const struct action *a)

@@ -60,7 +60,7 @@ struct child {
     const struct kube_resource *resource; /* NULL: the gang scheduler's PodGroup */
     bool adopts;                          /* an orphan with our labels becomes ours */
     bool follows; /* one that is there is changed to what the job says now; else only an adopted one */
-    struct change_rules rules;
+    struct merge_patch_rules rules;
     json_t *(*build)(struct context *x, const struct action *a); /* NULL: it cannot be built now */
     /* The end of child_ensure(): the object, ours; its metadata alone when it was made. NULL: it is not there. */
     void (*over)(struct task *t, struct record *r, const json_t *object);

@@ -219,7 +219,7 @@ static void adopt(struct task *t, struct record *r, const struct kube_answer *a)
         apply_block(t->c, r, t->action.kind, 0);
         return;
     }
-    json_auto_t *patch = build_adoption(&r->view, t->object_uid, t->action.version);
+    json_auto_t *patch = build_adoption_patch(&r->view, t->object_uid, t->action.version);
     kube_path(&path, &PODS, r->view.ns, t->name, NULL);
     task_send(t->c, r, &t->action,
               (struct kube_request){
@@ -261,7 +261,7 @@ void apply_label_pod(struct context *x, const struct action *a)
     x->r->label_after_ms = clock_ms() + LABEL_AGAIN_MS;
     log_info("%s %s: somebody changed the labels of pod %s: they are put back", x->c->kind->resource.kind, x->r->key,
              a->name);
-    json_auto_t *patch = build_labels(&x->r->view, a->role, a->index, a->uid, a->version);
+    json_auto_t *patch = build_label_patch(&x->r->view, a->role, a->index, a->uid, a->version);
     kube_path(&path, &PODS, x->r->view.ns, a->name, NULL);
     task_send(
         x->c, x->r, a,

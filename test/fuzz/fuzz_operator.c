@@ -65,13 +65,13 @@ static void build_all(const struct job_spec *v, const struct claim_info *claims)
         for (int done = 0; s->gang_scheduler[0] != '\0' && done <= 3; done += 3)
             built(build_pod_group(v, spec, done, s));
         if (v->kind->own_processes) {
-            built(build_config(v, spec, s));
+            built(build_config_map(v, spec, s));
             built(build_network_policy(v, s));
             built(build_tensorboard(v, spec, claims, claims != NULL ? v->nclaims : 0, s));
             built(build_tensorboard_service(v));
         }
     }
-    built(build_adoption(v, "u", 1));
+    built(build_adoption_patch(v, "u", 1));
 }
 
 static void plan_all(const struct job_spec *v, struct observed *o, const json_t *status)

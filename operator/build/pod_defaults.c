@@ -1,6 +1,6 @@
 /* What a TrainJob's pods are given where their template is silent: the program, the security that Pod Security
  * "restricted" wants, a probe, a grace. Of what the template says nothing is changed. */
-#include "build/parts.h"
+#include "build/pod_build.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ static void add_members(const json_t *from, const char *key, json_t *to)
     const json_t *members = json_object_get(from, key);
     json_t *into;
 
-    if (json_object_size(members) > 0 && (into = object_in(to, key)) != NULL)
+    if (json_object_size(members) > 0 && (into = json_fill_object(to, key)) != NULL)
         json_object_update_missing(into, (json_t *)(uintptr_t)members);
 }
 
@@ -27,11 +27,11 @@ static void add_items(const json_t *from, const char *key, json_t *to)
     const json_t *items = json_object_get(from, key);
     json_t *into;
 
-    if (json_array_size(items) > 0 && (into = array_in(to, key)) != NULL)
+    if (json_array_size(items) > 0 && (into = json_fill_array(to, key)) != NULL)
         json_array_extend(into, (json_t *)(uintptr_t)items);
 }
 
-void job_pod_defaults(const json_t *spec, json_t *metadata, json_t *pod_spec)
+void apply_pod_defaults(const json_t *spec, json_t *metadata, json_t *pod_spec)
 {
     static const char *const TEXTS[] = { "priorityClassName", "serviceAccountName" };
     const json_t *given = job_defaults(spec);
@@ -42,8 +42,8 @@ void job_pod_defaults(const json_t *spec, json_t *metadata, json_t *pod_spec)
     add_items(given, "imagePullSecrets", pod_spec);
     add_items(given, "tolerations", pod_spec);
     for (size_t i = 0; i < COUNT_OF(TEXTS); i++)
-        if (has(given, TEXTS[i]))
-            fill(pod_spec, TEXTS[i], json_copy(json_object_get(given, TEXTS[i])));
+        if (json_has(given, TEXTS[i]))
+            json_fill(pod_spec, TEXTS[i], json_copy(json_object_get(given, TEXTS[i])));
 }
 
 /* ---- security ---- */
@@ -62,29 +62,30 @@ static bool leaves_user(const json_t *spec, const struct build_settings *s)
     return json_is_boolean(given) ? json_is_false(given) : s->leave_user;
 }
 
-void secure_pod(json_t *pod_spec, const json_t *container, const json_t *spec, const struct build_settings *s)
+void fill_pod_security(json_t *pod_spec, const json_t *container, const json_t *spec, const struct build_settings *s)
 {
-    json_t *c = object_in(pod_spec, "securityContext");
+    json_t *c = json_fill_object(pod_spec, "securityContext");
 
     if (!wants_root(c) && !wants_root(json_object_get(container, "securityContext")))
-        fill(c, "runAsNonRoot", json_true());
+        json_fill(c, "runAsNonRoot", json_true());
     if (!leaves_user(spec, s)) {
-        fill(c, "runAsUser", json_integer(NOBODY));
-        fill(c, "runAsGroup", json_integer(NOBODY));
-        fill(c, "fsGroup", json_integer(NOBODY));
-        fill(c, "fsGroupChangePolicy", json_string("OnRootMismatch")); /* a large volume is not walked at every start */
+        json_fill(c, "runAsUser", json_integer(NOBODY));
+        json_fill(c, "runAsGroup", json_integer(NOBODY));
+        json_fill(c, "fsGroup", json_integer(NOBODY));
+        json_fill(c, "fsGroupChangePolicy",
+                  json_string("OnRootMismatch")); /* a large volume is not walked at every start */
     }
-    fill(c, "seccompProfile", json_pack("{s:s}", "type", "RuntimeDefault"));
+    json_fill(c, "seccompProfile", json_pack("{s:s}", "type", "RuntimeDefault"));
 }
 
-void secure_container(json_t *container)
+void fill_container_security(json_t *container)
 {
-    json_t *c = object_in(container, "securityContext");
+    json_t *c = json_fill_object(container, "securityContext");
 
     if (!json_is_true(json_object_get(c, "privileged")))
-        fill(c, "allowPrivilegeEscalation", json_false());
-    fill(c, "readOnlyRootFilesystem", json_true());
-    fill(c, "capabilities", json_pack("{s:[s]}", "drop", "ALL"));
+        json_fill(c, "allowPrivilegeEscalation", json_false());
+    json_fill(c, "readOnlyRootFilesystem", json_true());
+    json_fill(c, "capabilities", json_pack("{s:[s]}", "drop", "ALL"));
 }
 
 /* ---- nodes that the image is for ---- */
@@ -110,7 +111,7 @@ static void put_architecture(struct pod_build *p)
     if (p->s->architecture == NULL || *p->s->architecture == '\0' ||
         mentions(json_at(p->pod_spec, "affinity.nodeAffinity"), LABEL))
         return;
-    fill(object_in(p->pod_spec, "nodeSelector"), LABEL, json_string(p->s->architecture));
+    json_fill(json_fill_object(p->pod_spec, "nodeSelector"), LABEL, json_string(p->s->architecture));
 }
 
 /* ---- the program ---- */
@@ -119,7 +120,7 @@ static void put_program(struct pod_build *p)
 {
     json_t *c = p->container, *args;
 
-    if (has(c, "command") || has(c, "args"))
+    if (json_has(c, "command") || json_has(c, "args"))
         return;
     args = json_pack("[s, s]", "--job", "/etc/trainyard/job.yaml");
     if (p->role == ROLE_PS) {
@@ -138,12 +139,12 @@ static void put_program(struct pod_build *p)
 
 static void put_image(struct pod_build *p)
 {
-    if (has(p->container, "image"))
+    if (json_has(p->container, "image"))
         return;
     json_object_set_new(p->container, "image", json_string(p->s->trainer_image));
     put_architecture(p);
     if (p->s->pull_policy != NULL && *p->s->pull_policy != '\0')
-        fill(p->container, "imagePullPolicy", json_string(p->s->pull_policy));
+        json_fill(p->container, "imagePullPolicy", json_string(p->s->pull_policy));
 }
 
 static int grace_of(const struct pod_build *p)
@@ -161,18 +162,18 @@ static void put_own(struct pod_build *p)
     json_t *c = p->container;
 
     put_program(p);
-    put_env(c, "TRAINYARD_TERMINATION_LOG", "/dev/termination-log");
-    put_env(c, "TMPDIR", "/tmp");
-    if (p->role == ROLE_WORKER && !leads(p->v, p->role, p->index))
-        put_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others keep indexes on the output volume */
-    fill(c, "readinessProbe",
-         json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port", HTTP_PORT, "initialDelaySeconds",
-                   1, "periodSeconds", 2));
-    fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "128Mi"));
-    fill(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
-    secure_container(c);
-    secure_pod(p->pod_spec, c, p->spec, p->s);
-    fill(p->pod_spec, "terminationGracePeriodSeconds", json_integer(grace_of(p)));
+    fill_env(c, "TRAINYARD_TERMINATION_LOG", "/dev/termination-log");
+    fill_env(c, "TMPDIR", "/tmp");
+    if (p->role == ROLE_WORKER && !is_leader(p->v, p->role, p->index))
+        fill_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others keep indexes on the output volume */
+    json_fill(c, "readinessProbe",
+              json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port", HTTP_PORT,
+                        "initialDelaySeconds", 1, "periodSeconds", 2));
+    json_fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "128Mi"));
+    json_fill(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
+    fill_container_security(c);
+    fill_pod_security(p->pod_spec, c, p->spec, p->s);
+    json_fill(p->pod_spec, "terminationGracePeriodSeconds", json_integer(grace_of(p)));
 }
 
 /* ---- lost nodes ---- */
@@ -203,18 +204,18 @@ static void put_tolerations(struct pod_build *p)
         found[i] = p->s->lost_after_s <= 0 || tolerates(json_object_get(p->pod_spec, "tolerations"), LOST[i]);
     for (size_t i = 0; i < COUNT_OF(LOST); i++)
         if (!found[i])
-            json_array_append_new(array_in(p->pod_spec, "tolerations"),
+            json_array_append_new(json_fill_array(p->pod_spec, "tolerations"),
                                   json_pack("{s:s, s:s, s:s, s:i}", "key", LOST[i], "operator", "Exists", "effect",
                                             "NoExecute", "tolerationSeconds", p->s->lost_after_s));
 }
 
 void pod_defaults(struct pod_build *p)
 {
-    job_pod_defaults(p->spec, p->metadata, p->pod_spec);
+    apply_pod_defaults(p->spec, p->metadata, p->pod_spec);
     put_image(p);
     if (p->v->has_model)
         put_own(p);
-    fill(p->pod_spec, "automountServiceAccountToken", json_false());
-    fill(p->pod_spec, "enableServiceLinks", json_false());
+    json_fill(p->pod_spec, "automountServiceAccountToken", json_false());
+    json_fill(p->pod_spec, "enableServiceLinks", json_false());
     put_tolerations(p);
 }

@@ -1,5 +1,8 @@
 /* PodGroups of the gang schedulers: all pods of a job, or none. */
-#include "build/parts.h"
+#include "build/json_fill.h"
+#include "build/metadata.h"
+#include "build/objects.h"
+#include "build/quantity.h"
 
 static const struct kube_resource VOLCANO = { "scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup" };
 static const struct kube_resource PLUGINS = { "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup" };
@@ -14,12 +17,12 @@ const struct kube_resource *build_pod_group_resource(const struct build_settings
 /* ---- what the pods ask for ---- */
 
 /* Sums by resource, in the order in which they were met. */
-struct sums {
+struct resource_sums {
     struct strmap *by_name; /* of struct quantity_sum */
     bool failed;
 };
 
-static void add(struct sums *s, const char *name, const json_t *quantity, int times)
+static void add(struct resource_sums *s, const char *name, const json_t *quantity, int times)
 {
     struct quantity_sum *sum = strmap_get(s->by_name, name);
 
@@ -32,16 +35,16 @@ static void add(struct sums *s, const char *name, const json_t *quantity, int ti
 }
 
 /* Its requests, or its limits when it has none, as training-operator counts. */
-static void add_container(struct sums *s, const json_t *container, int times)
+static void add_container(struct resource_sums *s, const json_t *container, int times)
 {
     json_t *resources = json_object_get(container, "resources"), *quantity;
     const char *name;
 
-    json_object_foreach(json_object_get(resources, has(resources, "requests") ? "requests" : "limits"), name, quantity)
-        add(s, name, quantity, times);
+    json_object_foreach(json_object_get(resources, json_has(resources, "requests") ? "requests" : "limits"), name,
+                        quantity) add(s, name, quantity, times);
 }
 
-static void add_role(struct sums *s, const struct job_spec *v, const json_t *spec,
+static void add_role(struct resource_sums *s, const struct job_spec *v, const json_t *spec,
                      const struct build_settings *settings, enum role r, int pods)
 {
     json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, settings, NULL);
@@ -58,7 +61,7 @@ static json_t *min_resources(const struct job_spec *v, const json_t *spec, const
 {
     static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
     AUTO(strmap) *map = strmap_new();
-    struct sums s = { .by_name = map };
+    struct resource_sums s = { .by_name = map };
     json_t *result = json_object();
 
     for (size_t i = 0; i < COUNT_OF(ORDER); i++) {
@@ -107,8 +110,8 @@ json_t *build_pod_group(const struct job_spec *v, const json_t *spec, int comple
     char api_version[64];
 
     str_fmt(api_version, sizeof(api_version), "%s/%s", resource->group, resource->version);
-    group = object_head(v, api_version, resource->kind, v->name, job_labels(v));
-    out = object_in(group, "spec");
+    group = object_with_metadata(v, api_version, resource->kind, v->name, job_labels(v));
+    out = json_fill_object(group, "spec");
     if (json_object_size(notes) > 0)
         json_object_set(json_object_get(group, "metadata"), "annotations", notes);
     json_decref(notes);

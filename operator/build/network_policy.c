@@ -1,41 +1,7 @@
-/* What stands beside a TrainJob's pods: their job file, and who may reach them. */
-#include "build/parts.h"
-#include "job/replica_file.h"
-
-bool build_needs_config(const struct job_spec *v)
-{
-    return v->kind->own_processes && (v->has_model || !alone(v));
-}
-
-/* The job file; NULL when the model was left out of the spec. */
-static json_t *job_data(const struct job_spec *v, const json_t *spec)
-{
-    json_auto_t *doc = NULL, *file = NULL;
-    AUTO_FINI(buf) text = BUF_INIT;
-
-    if (!has(json_object_get(spec, "spec"), "model"))
-        return NULL;
-    doc = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", v->kind->api_version, "kind", v->kind->resource.kind,
-                    "metadata", json_object_get(spec, "metadata"), "spec", json_object_get(spec, "spec"));
-    file = job_replica_file(doc);
-    json_emit(file, &text);
-    buf_char(&text, '\n');
-    return json_pack("{s:s}", "job.yaml", text.data);
-}
-
-json_t *build_config(const struct job_spec *v, const json_t *spec, const struct build_settings *s)
-{
-    json_t *labels, *config, *data;
-    char name[128];
-
-    if (!build_needs_config(v) || (data = v->has_model ? job_data(v, spec) : cluster_data(v, s)) == NULL)
-        return NULL;
-    labels = job_labels(v);
-    put_app_labels(labels);
-    config = object_head(v, "v1", "ConfigMap", build_config_name(v, name), labels);
-    json_object_set_new(config, "data", data);
-    return config;
-}
+/* The NetworkPolicy of a TrainJob: who may connect to its replicas. */
+#include "build/job_template.h"
+#include "build/metadata.h"
+#include "build/objects.h"
 
 static json_t *namespace_peer(const char *name)
 {
@@ -49,8 +15,8 @@ json_t *build_network_policy(const struct job_spec *v, const struct build_settin
 {
     json_t *labels = job_labels(v), *policy, *readers = json_array(), *ingress;
 
-    put_app_labels(labels);
-    policy = object_head(v, "networking.k8s.io/v1", "NetworkPolicy", v->name, labels);
+    fill_app_labels(labels);
+    policy = object_with_metadata(v, "networking.k8s.io/v1", "NetworkPolicy", v->name, labels);
     ingress = json_pack("[{s:[{s:{s:o}}]}]", "from", "podSelector", "matchLabels", job_labels(v));
     if (s->operator_ns != NULL && *s->operator_ns != '\0')
         json_array_append_new(readers, namespace_peer(s->operator_ns));

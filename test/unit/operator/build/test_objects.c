@@ -6,8 +6,8 @@
  * writes what is built: read it then, all of it. */
 #include "operator/api_case.h"
 
+#include "build/json_fill.h"
 #include "build/objects.h"
-#include "build/parts.h"
 #include "job/cluster.h"
 
 #define CASES "test/data/build/"
@@ -154,9 +154,9 @@ static void check_others(struct built *b)
 {
     const struct job_spec *v = &b->view;
     auto_free char *fault = build_claims_fault(v, b->claims, v->nclaims);
-    json_t *config = build_config(v, b->spec, &b->settings);
+    json_t *config = build_config_map(v, b->spec, &b->settings);
 
-    ck_assert_int_eq(config != NULL, build_needs_config(v));
+    ck_assert_int_eq(config != NULL, build_needs_config_map(v));
     if (config != NULL)
         check_object(b, "configmap", config);
     if (v->kind->own_processes)
@@ -209,10 +209,11 @@ START_TEST(an_orphan_is_adopted_by_uid)
 {
     struct built b;
     open_case(CASES "tf_chief_ps_worker_evaluator", &b);
-    text_is(build_adoption(&b.view, "pod-uid", 41), "{\"metadata\":{\"uid\":\"pod-uid\",\"resourceVersion\":\"41\","
-                                                    "\"ownerReferences\":[{\"apiVersion\":\"kubeflow.org/"
-                                                    "v1\",\"kind\":\"TFJob\",\"name\":\"mnist\",\"uid\":\"8f1e\","
-                                                    "\"controller\":true,\"blockOwnerDeletion\":true}]}}");
+    text_is(build_adoption_patch(&b.view, "pod-uid", 41),
+            "{\"metadata\":{\"uid\":\"pod-uid\",\"resourceVersion\":\"41\","
+            "\"ownerReferences\":[{\"apiVersion\":\"kubeflow.org/"
+            "v1\",\"kind\":\"TFJob\",\"name\":\"mnist\",\"uid\":\"8f1e\","
+            "\"controller\":true,\"blockOwnerDeletion\":true}]}}");
     close_case(&b);
 }
 END_TEST
@@ -259,7 +260,7 @@ START_TEST(pods_need_no_model)
     json_decref(b.spec);
     b.spec = job_spec_json(&b.view);
     check_replicas(&b);
-    ck_assert_ptr_null(build_config(&b.view, b.spec, &b.settings));
+    ck_assert_ptr_null(build_config_map(&b.view, b.spec, &b.settings));
     close_case(&b);
 }
 END_TEST
@@ -299,10 +300,10 @@ END_TEST
  * it has none. Owned by the case. */
 static const char *variable(struct built *b, const json_t *pod, const char *name)
 {
-    const json_t *v = named_in(json_at(pod, "spec.containers.0.env"), name);
+    const json_t *v = json_find_named(json_at(pod, "spec.containers.0.env"), name);
     const char *text = json_string_value(json_object_get(v, "value")),
                *key = json_string_value(json_at(v, "valueFrom.configMapKeyRef.key"));
-    json_auto_t *config = build_config(&b->view, b->spec, &b->settings);
+    json_auto_t *config = build_config_map(&b->view, b->spec, &b->settings);
     static const char CLUSTER[] = "$(TRAINYARD_CLUSTER)";
     const char *at = text != NULL ? strstr(text, CLUSTER) : NULL;
     if (key != NULL) {
@@ -404,52 +405,6 @@ START_TEST(our_replicas_find_ps_and_leader)
 }
 END_TEST
 
-START_TEST(quantities_are_summed_as_kubernetes_does)
-{
-    static const struct {
-        const char *list, *want; /* NULL: something in the list is no quantity */
-    } ROWS[] = {
-        { "[]", "0" },
-        { "[1, 2]", "3" },
-        { "[\"500m\", \"1\"]", "1500m" },
-        { "[\"500m\", 0.5]", "1" },
-        { "[\"0.1\", \"0.2\"]", "300m" },
-        { "[\"100u\"]", "1m" }, /* rounded up */
-        { "[\"512Mi\", \"0.5Gi\"]", "1Gi" },
-        { "[\"1Gi\", \"1\"]", "1073741825" },
-        { "[\"1500Mi\"]", "1500Mi" },
-        { "[\"1G\", \"1M\"]", "1001000000" },
-        { "[\"1e3\", \"1E3\", \"2E+2\"]", "2200" },
-        { "[\"1k\"]", "1000" },
-        { "[\"\"]", NULL },
-        { "[\"Mi\"]", NULL },
-        { "[\"1mi\"]", NULL },
-        { "[\"-1\"]", NULL },
-        { "[-1]", NULL },
-        { "[\"0x10\"]", NULL },
-        { "[\"1E\"]", NULL }, /* too much */
-        { "[\"nan\"]", NULL },
-        { "[true]", NULL },
-        { "[null]", NULL },
-    };
-    for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
-        struct err e = { .code = ERR_NONE };
-        struct quantity_sum sum = { .milli = 0 };
-        json_auto_t *list = NULL;
-        size_t n;
-        const json_t *v;
-        bool good = true;
-
-        ck_ok_e(json_parse(ROWS[i].list, strlen(ROWS[i].list), "list", &list, &e));
-        json_array_foreach(list, n, v) good = quantity_add(&sum, v, 1) == 0 && good;
-        json_auto_t *text = quantity_value(&sum);
-        ck_assert_msg(good == (ROWS[i].want != NULL), "%s", ROWS[i].list);
-        ck_assert_msg(!good || str_eq(json_string_value(text), ROWS[i].want), "%s is %s, not %s", ROWS[i].list,
-                      json_string_value(text), ROWS[i].want);
-    }
-}
-END_TEST
-
 /* ---- speed ---- */
 
 enum { ROUNDS = 300, LIMIT_US = 1500 };
@@ -469,7 +424,7 @@ START_TEST(a_job_is_built_in_no_time)
                 json_decref(build_service(&b.view, b.spec, (enum role)r, n));
             }
     us = (cpu_us() - start) / ROUNDS;
-    printf("test_build: the objects of a job of %d replicas take %.0f us\n", job_spec_replicas(&b.view), us);
+    printf("test_objects: the objects of a job of %d replicas take %.0f us\n", job_spec_replicas(&b.view), us);
     ck_assert_msg(us < LIMIT_US, "%.0f us", us);
     close_case(&b);
 }
@@ -477,8 +432,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("build");
-    TCase *t = tcase_create("build");
+    Suite *s = suite_create("objects");
+    TCase *t = tcase_create("objects");
     tcase_add_test(t, objects_are_as_the_cases_say);
     tcase_add_test(t, an_orphan_is_adopted_by_uid);
     tcase_add_test(t, a_group_is_of_its_schedulers_kind);
@@ -487,7 +442,6 @@ Suite *test_suite(void)
     tcase_add_test(t, nonsense_in_a_template_is_left_alone);
     tcase_add_test(t, replicas_find_each_other);
     tcase_add_test(t, our_replicas_find_ps_and_leader);
-    tcase_add_test(t, quantities_are_summed_as_kubernetes_does);
     tcase_add_test(t, a_job_is_built_in_no_time);
     suite_add_tcase(s, t);
     return s;

@@ -1,5 +1,5 @@
 /* How a replica learns who the others are: TF_CONFIG, and beside it the JOB_NAME family for programs that read that. */
-#include "build/parts.h"
+#include "build/pod_build.h"
 #include "job/cluster.h"
 
 static void put_address(const struct pod_build *p, enum role r, int index, struct strlist *hosts)
@@ -19,7 +19,7 @@ static void put_address(const struct pod_build *p, enum role r, int index, struc
  * of themselves. */
 static bool is_listed(const struct job_spec *v, enum role r, int index)
 {
-    return !v->has_model || r == ROLE_PS || leads(v, r, index);
+    return !v->has_model || r == ROLE_PS || is_leader(v, r, index);
 }
 
 static void cluster_of(const struct pod_build *p, struct cluster *c)
@@ -39,12 +39,12 @@ static void cluster_of(const struct pod_build *p, struct cluster *c)
 
 static void add_env(json_t *container, const char *name, const char *value)
 {
-    json_array_append_new(array_in(container, "env"), json_pack("{s:s, s:s}", "name", name, "value", value));
+    json_array_append_new(json_fill_array(container, "env"), json_pack("{s:s, s:s}", "name", name, "value", value));
 }
 
-void put_env(json_t *container, const char *name, const char *value)
+void fill_env(json_t *container, const char *name, const char *value)
 {
-    if (named_in(json_object_get(container, "env"), name) == NULL)
+    if (json_find_named(json_object_get(container, "env"), name) == NULL)
         add_env(container, name, value);
 }
 
@@ -52,9 +52,9 @@ void put_env(json_t *container, const char *name, const char *value)
 static void add_env_from(const struct pod_build *p, const char *name, const char *key)
 {
     char config[128];
-    json_array_append_new(array_in(p->container, "env"),
+    json_array_append_new(json_fill_array(p->container, "env"),
                           json_pack("{s:s, s:{s:{s:s, s:s}}}", "name", name, "valueFrom", "configMapKeyRef", "name",
-                                    build_config_name(p->v, config), "key", key));
+                                    build_config_map_name(p->v, config), "key", key));
 }
 
 static char *hosts_text(const struct strlist *hosts)
@@ -77,7 +77,7 @@ static const struct {
 static void put_hosts(struct pod_build *p, const char *name, const char *key, const struct strlist *hosts)
 {
 
-    if (hosts->n == 0 || named_in(json_object_get(p->container, "env"), name) != NULL)
+    if (hosts->n == 0 || json_find_named(json_object_get(p->container, "env"), name) != NULL)
         return;
     auto_free char *text = hosts_text(hosts);
     if (p->v->kind->own_processes)
@@ -95,8 +95,8 @@ static void put_family(struct pod_build *p, const struct cluster *c)
     if (p->v->has_model || c->hosts[ROLE_PS].n == 0)
         return;
     str_fmt(index, sizeof(index), "%d", p->index);
-    put_env(p->container, "JOB_NAME", job_spec_role_name(p->v, p->role));
-    put_env(p->container, "TASK_INDEX", index);
+    fill_env(p->container, "JOB_NAME", job_spec_role_name(p->v, p->role));
+    fill_env(p->container, "TASK_INDEX", index);
     for (size_t i = 0; i < COUNT_OF(FAMILY); i++)
         put_hosts(p, FAMILY[i].name, FAMILY[i].key, &c->hosts[FAMILY[i].role]);
 }
@@ -114,7 +114,7 @@ static char *tf_config_of(struct pod_build *p, const struct cluster *c)
     return cluster_to_tf_config_around(c, "$(" CLUSTER_VARIABLE ")", p->role, p->index);
 }
 
-json_t *cluster_data(const struct job_spec *v, const struct build_settings *s)
+json_t *cluster_config_data(const struct job_spec *v, const struct build_settings *s)
 {
     struct pod_build p = { .v = v, .s = s };
     AUTO_FINI(cluster) c = { .configured = false };
@@ -148,10 +148,10 @@ char *build_cluster_fault(const struct job_spec *v, const struct build_settings 
  * that the container must have the name; a TrainJob's may be the first one. */
 void pod_cluster_env(struct pod_build *p)
 {
-    const json_t *named = named_in(json_object_get(p->pod_spec, "containers"), p->v->kind->container);
+    const json_t *named = json_find_named(json_object_get(p->pod_spec, "containers"), p->v->kind->container);
     AUTO_FINI(cluster) c = { .configured = false };
 
-    if (p->container == NULL || alone(p->v) || (named == NULL && !p->v->kind->own_processes))
+    if (p->container == NULL || is_single_process(p->v) || (named == NULL && !p->v->kind->own_processes))
         return;
     cluster_of(p, &c);
     auto_free char *text = tf_config_of(p, &c);

@@ -1,7 +1,8 @@
 /* What turns an object that is there into what it should be: a merge patch (RFC 7386). */
 #include <string.h>
 
-#include "build/parts.h"
+#include "build/json_fill.h"
+#include "build/objects.h"
 
 /* Members that `wanted` does not speak of are left as they are; lists are compared as a whole. */
 static bool contains(const json_t *is, const json_t *wanted)
@@ -60,7 +61,7 @@ static void keep_at(json_t *wanted, const json_t *is, const char *path)
         json_object_del(json_at(wanted, before), dot + 1);
 }
 
-json_t *build_change(const json_t *object, const json_t *current, const struct change_rules *rules)
+json_t *build_merge_patch(const json_t *object, const json_t *current, const struct merge_patch_rules *rules)
 {
     const json_t *now = json_object_get(current, "metadata"), *meta = json_object_get(object, "metadata");
     json_t *patch = json_deep_copy(object), *about = json_object();
@@ -69,7 +70,7 @@ json_t *build_change(const json_t *object, const json_t *current, const struct c
     json_object_del(patch, "kind");
     json_object_set_new(patch, "metadata", about);
     json_object_set_new(about, "labels", json_deep_copy(json_object_get(meta, "labels")));
-    if (has(meta, "annotations"))
+    if (json_has(meta, "annotations"))
         json_object_set_new(about, "annotations", json_deep_copy(json_object_get(meta, "annotations")));
     for (size_t i = 0; i < COUNT_OF(rules->whole) && rules->whole[i] != NULL; i++)
         drop_rest_at(patch, current, rules->whole[i]);
@@ -85,7 +86,7 @@ json_t *build_change(const json_t *object, const json_t *current, const struct c
 }
 
 /* A Service's ports are the one list of theirs that would be merged. */
-void build_as_strategic(json_t *change)
+void build_strategic_patch(json_t *change)
 {
     json_t *ports = json_at(change, "spec.ports");
     if (json_is_array(ports))

@@ -1,5 +1,5 @@
 /* A TrainJob's volumes: what is mounted where, by whom, and what the claims' access modes mean for that. */
-#include "build/parts.h"
+#include "build/pod_build.h"
 
 /* ---- mounts ---- */
 
@@ -10,25 +10,25 @@ static bool own(const struct pod_build *p)
 
 static bool reads_data(const struct pod_build *p)
 {
-    return p->role != ROLE_PS && storage_in(p->spec, "data") != NULL;
+    return p->role != ROLE_PS && storage_source(p->spec, "data") != NULL;
 }
 
 /* The leader writes checkpoints and summaries, the evaluator reads the ones and writes the others. */
 static bool writes_output(const struct pod_build *p)
 {
-    bool has_output = p->v->has_model || storage_in(p->spec, "output") != NULL;
-    return has_output && (leads(p->v, p->role, p->index) || p->role == ROLE_EVALUATOR);
+    bool has_output = p->v->has_model || storage_source(p->spec, "output") != NULL;
+    return has_output && (is_leader(p->v, p->role, p->index) || p->role == ROLE_EVALUATOR);
 }
 
 static json_t *job_source(const struct pod_build *p)
 {
     char name[128];
-    return json_pack("{s:{s:s}}", "configMap", "name", build_config_name(p->v, name));
+    return json_pack("{s:{s:s}}", "configMap", "name", build_config_map_name(p->v, name));
 }
 
 static json_t *data_source(const struct pod_build *p)
 {
-    return json_deep_copy(storage_in(p->spec, "data"));
+    return json_deep_copy(storage_source(p->spec, "data"));
 }
 
 static json_t *empty_source(const struct pod_build *p UNUSED)
@@ -39,7 +39,7 @@ static json_t *empty_source(const struct pod_build *p UNUSED)
 /* Without a volume the output lives as long as the pod. */
 static json_t *output_source(const struct pod_build *p)
 {
-    const json_t *given = storage_in(p->spec, "output");
+    const json_t *given = storage_source(p->spec, "output");
     return given != NULL ? json_deep_copy(given) : empty_source(p);
 }
 
@@ -78,11 +78,11 @@ static const char *volume_of_claim(const json_t *volumes, const json_t *source)
 
 static const char *put_volume(struct pod_build *p, const struct mount *m)
 {
-    json_t *volumes = array_in(p->pod_spec, "volumes"), *volume;
+    json_t *volumes = json_fill_array(p->pod_spec, "volumes"), *volume;
     json_auto_t *source = m->source(p);
     const char *same = volume_of_claim(volumes, source);
 
-    if (named_in(volumes, m->volume) != NULL)
+    if (json_find_named(volumes, m->volume) != NULL)
         return m->volume;
     if (same != NULL)
         return same;
@@ -102,7 +102,7 @@ void pod_volumes(struct pod_build *p)
         json_t *mount = json_pack("{s:s, s:s}", "name", put_volume(p, m), "mountPath", m->path);
         if (m->read_only)
             json_object_set_new(mount, "readOnly", json_true());
-        json_array_append_new(array_in(p->container, "volumeMounts"), mount);
+        json_array_append_new(json_fill_array(p->container, "volumeMounts"), mount);
     }
 }
 
@@ -110,7 +110,7 @@ void pod_volumes(struct pod_build *p)
 
 static const char *claim_in(const json_t *spec, const char *which)
 {
-    const json_t *claim = json_object_get(storage_in(spec, which), "persistentVolumeClaim");
+    const json_t *claim = json_object_get(storage_source(spec, which), "persistentVolumeClaim");
     return json_string_value(json_object_get(claim, "claimName"));
 }
 
@@ -163,10 +163,10 @@ static bool binds(const struct job_spec *v, const json_t *spec, const char *whic
 /* A pod counts as being with itself, so that the first one finds a place. */
 static void share_node(const struct job_spec *v, json_t *metadata, json_t *pod_spec)
 {
-    json_t *affinity = object_in(object_in(pod_spec, "affinity"), "podAffinity");
-    json_t *terms = array_in(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+    json_t *affinity = json_fill_object(json_fill_object(pod_spec, "affinity"), "podAffinity");
+    json_t *terms = json_fill_array(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
 
-    json_object_set_new(object_in(metadata, "labels"), VOLUME_GROUP, json_string(v->name));
+    json_object_set_new(json_fill_object(metadata, "labels"), VOLUME_GROUP, json_string(v->name));
     json_array_append_new(terms, json_pack("{s:{s:{s:s}}, s:s}", "labelSelector", "matchLabels", VOLUME_GROUP, v->name,
                                            "topologyKey", "kubernetes.io/hostname"));
 }
@@ -178,8 +178,8 @@ void pod_claims(struct pod_build *p, const struct claim_info *claims, size_t ncl
         share_node(p->v, p->metadata, p->pod_spec);
 }
 
-void board_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
-                  json_t *metadata, json_t *pod_spec)
+void tensorboard_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
+                        json_t *metadata, json_t *pod_spec)
 {
     if (binds(v, spec, "output", claims, nclaims))
         share_node(v, metadata, pod_spec);

@@ -1,0 +1,19 @@
+/* job_template - looks up a role's template and a pod's place in the job. All results are borrowed. */
+#ifndef TRAINYARD_BUILD_JOB_TEMPLATE_H
+#define TRAINYARD_BUILD_JOB_TEMPLATE_H
+
+#include "api/job_spec.h"
+
+enum { HTTP_PORT = 8080, TENSORBOARD_PORT = 6006 };
+#define TFJOB_PORT "tfjob-port"
+
+/* {"replicas", "template", ...} of a role in job_spec_json(), borrowed; NULL: the spec has none. */
+json_t *replica_spec(const struct job_spec *v, const json_t *spec, enum role r);
+json_t *storage_source(const json_t *spec, const char *which); /* "data", "output": a VolumeSource, or NULL */
+/* This pod leads the job: the chief, or worker 0 when there is none. All chiefs are meant where there are several. */
+bool is_leader(const struct job_spec *v, enum role r, int index);
+bool is_single_process(const struct job_spec *v); /* one process: nobody to find */
+/* The container that trains in a pod's spec: by its name, else the first. Borrowed, or NULL. */
+json_t *training_container(const struct job_kind *k, const json_t *pod_spec);
+
+#endif

@@ -1,0 +1,18 @@
+/* json_fill - fills in what a template leaves open.
+ *
+ * Templates come from users and are not validated. Where a member has the wrong type these functions leave it alone,
+ * and the API server rejects the object with its own message. null counts as absent.
+ */
+#ifndef TRAINYARD_BUILD_JSON_FILL_H
+#define TRAINYARD_BUILD_JSON_FILL_H
+
+#include "codec/json.h"
+
+bool json_has(const json_t *object, const char *key);           /* present and not null */
+void json_fill(json_t *object, const char *key, json_t *value); /* set when it has none; takes the value */
+json_t *json_fill_object(json_t *parent,
+                         const char *key); /* borrowed, made when absent; NULL: something else is there */
+json_t *json_fill_array(json_t *parent, const char *key);
+json_t *json_find_named(const json_t *array, const char *name); /* the item whose "name" is this, borrowed, or NULL */
+
+#endif
