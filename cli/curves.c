@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "tfio/events.h"
+#include "tfio/event_reader.h"
+#include "tfio/event_writer.h"
 
 enum { RUN_MAX = 512 };
 
@@ -70,24 +71,24 @@ void series_merge(struct series_set *s, const char *name, const struct series_se
 
 int series_load(const char *path, struct series_set *ret, struct strlist *ret_warnings, struct err *e)
 {
-    AUTO(events_reader) *r = NULL;
+    AUTO(event_reader) *r = NULL;
     struct err damage = { .code = ERR_NONE };
     struct event ev;
     char run[RUN_MAX];
     int more;
 
-    if (events_reader_open(path, &r, e) < 0)
+    if (event_reader_open(path, &r, e) < 0)
         return -1;
-    while ((more = events_reader_next(r, &ev, &damage)) != 0) {
+    while ((more = event_reader_next(r, &ev, &damage)) != 0) {
         if (more < 0) {
             if (ret_warnings != NULL)
                 strlist_add(ret_warnings, damage.msg);
             continue;
         }
-        events_reader_run(r, &ev, run, sizeof(run));
+        event_reader_run(r, &ev, run, sizeof(run));
         if (ev.kind == EVENT_SCALAR)
             series_add(ret, run, ev.tag, (double)ev.step, ev.value);
-        else if (ev.kind == EVENT_SESSION && ev.value == EVENTS_START)
+        else if (ev.kind == EVENT_SESSION && ev.value == SESSION_START)
             series_purge(ret, run, (double)ev.step);
     }
     return 0;

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "curves.h"
-#include "tfio/events.h"
+#include "tfio/event_reader.h"
 
 struct tag_row { /* one tag of one run */
     enum event_kind kind;
@@ -88,16 +88,16 @@ static char *name_of(const char *path)
 static int read_all(const char *path, const char *name, const char *tag, struct tag_table *table, struct buf *out,
                     struct err *e)
 {
-    AUTO(events_reader) *reader = NULL;
+    AUTO(event_reader) *reader = NULL;
     struct event event;
     char run[128], own[128];
     bool any = false;
 
-    if (events_reader_open(path, &reader, e) < 0)
+    if (event_reader_open(path, &reader, e) < 0)
         return -1;
     for (;;) {
         struct err damaged = { 0 };
-        int got = events_reader_next(reader, &event, &damaged);
+        int got = event_reader_next(reader, &event, &damaged);
         if (got == 0)
             break;
         any = true;
@@ -107,7 +107,7 @@ static int read_all(const char *path, const char *name, const char *tag, struct 
         }
         if (event.kind == EVENT_OTHER || (event.kind == EVENT_SESSION && tag == NULL))
             continue;
-        events_reader_run(reader, &event, own, sizeof(own));
+        event_reader_run(reader, &event, own, sizeof(own));
         str_fmt(run, sizeof(run), "%s%s%s", name != NULL ? name : "", name != NULL ? "/" : "", own);
         if (tag == NULL)
             note(table, run, &event);

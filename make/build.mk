@@ -1,9 +1,9 @@
-# How things are built: every lib/<name>/*.c goes into $(BUILD)/lib<name>.a, *.proto in lib/rpc through
-# protoc-c, a program is all .c files of its folder, a unit test links its own layer and those above it.
+# How things are built: every lib/<name>/*.c goes into $(BUILD)/lib<name>.a, *.proto there through protoc-c first,
+# a program is all .c files of its folder, a unit test links its own layer and those above it.
 # V=1 shows whole command lines.
 Q        = $(if $(V),,@echo "  $(1)" $(2);)
-PROTOS  := $(wildcard lib/rpc/*.proto)
-GEN_C   := $(patsubst lib/rpc/%.proto,$(BUILD)/gen/rpc/%.pb-c.c,$(PROTOS))
+PROTOS  := $(wildcard lib/*/*.proto)
+GEN_C   := $(patsubst lib/%.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 GEN_H   := $(GEN_C:.c=.h)
 src_of   = $(wildcard lib/$1/*.c lib/$1/*/*.c)
 obj_of   = $(patsubst %.c,$(BUILD)/obj/%.o,$1)
@@ -15,11 +15,11 @@ above    = $(strip $(eval seen :=)$(foreach l,$(LIBS),$(if $(filter $1,$l),$(eva
 # Services are for other languages' generators: protobuf-c's stubs would be dead code, and clash with method names.
 # All at once (&:), because each file includes common.proto: one job must not rewrite what another reads.
 $(GEN_C) $(GEN_H) &: $(PROTOS)
-	@mkdir -p $(BUILD)/gen/rpc $(BUILD)/proto/rpc
-	@for p in $(PROTOS); do sed '/^service /,/^}/d' $$p > $(BUILD)/proto/rpc/$$(basename $$p); done
+	@mkdir -p $(sort $(dir $(GEN_C) $(PROTOS:lib/%=$(BUILD)/proto/%)))
+	@for p in $(PROTOS:lib/%=%); do sed '/^service /,/^}/d' lib/$$p > $(BUILD)/proto/$$p; done
 	@protoc-c --proto_path=$(BUILD)/proto --c_out=$(BUILD)/gen $(PROTOS:lib/%=$(BUILD)/proto/%)
 
-$(BUILD)/obj/gen/%.o: $(BUILD)/gen/rpc/%.pb-c.c | $(GEN_H)
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.pb-c.c | $(GEN_H)
 	@mkdir -p $(@D)
 	$(call Q,CC  ,$<)$(CC) -std=gnu17 $(OPT) $(INCLUDES) -w -c $< -o $@
 
@@ -32,7 +32,7 @@ $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	$(call Q,CC  ,$<)$(CC) $(CFLAGS_ALL) -c $< -o $@
 
 define lib_rule
-$(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(if $(filter rpc,$1),$(patsubst lib/rpc/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS)))
+$(BUILD)/lib$1.a: $(call obj_of,$(call src_of,$1)) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(filter lib/$1/%,$(PROTOS)))
 	@rm -f $$@
 	@ar rcsD $$@ $$^
 endef
@@ -47,7 +47,7 @@ $(foreach p,$(PROGRAMS),$(eval $(call program_rule,$(firstword $(subst :, ,$p)),
 
 # Every source compiled, nothing linked: for an architecture whose libraries are not here.
 OBJECTS := $(call obj_of,$(foreach l,$(LIBS),$(call src_of,$l)) $(wildcard $(addsuffix /*.c,$(OPERATOR_DIRS) $(foreach p,$(PROGRAMS),$(firstword $(subst :, ,$p))))))
-objects: $(OBJECTS) $(patsubst lib/rpc/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
+objects: $(OBJECTS) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
 .PHONY: objects
 
 # test/unit/<lib>/test_x.c links lib<lib>.a and the libraries it may use, plus test/unit/check_main.c

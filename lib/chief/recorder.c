@@ -9,7 +9,7 @@
 #include "chief/history.h"
 #include "chief/output.h"
 #include "chief/recorder_internal.h"
-#include "tfio/events.h"
+#include "tfio/event_writer.h"
 
 enum {
     NAME_MAX_LEN = 64,
@@ -30,11 +30,11 @@ static void warn_once(struct recorder *r, int result, const struct err *e)
     report_warning(r->config.report, "summaries cannot be written: %s", e->msg);
 }
 
-static void scalar(struct recorder *r, struct events_writer *w, int64_t step, const char *tag, double value)
+static void scalar(struct recorder *r, struct event_writer *w, int64_t step, const char *tag, double value)
 {
     struct err e = { 0 };
     if (w != NULL)
-        warn_once(r, events_scalar(w, clock_wall(), step, tag, (float)value, &e), &e);
+        warn_once(r, event_writer_scalar(w, clock_wall(), step, tag, (float)value, &e), &e);
 }
 
 /* Points are in the file at once; that they survive a crash of the machine is made sure of now and then, since it may
@@ -46,9 +46,9 @@ static void sync_events(struct recorder *r, int64_t now_ms, bool at_once)
         return;
     r->synced_ms = now_ms;
     if (r->train != NULL)
-        warn_once(r, events_flush(r->train, &e), &e);
+        warn_once(r, event_writer_sync(r->train, &e), &e);
     if (r->validation != NULL)
-        warn_once(r, events_flush(r->validation, &e), &e);
+        warn_once(r, event_writer_sync(r->validation, &e), &e);
 }
 
 static json_t *hparams_of(const struct recorder *r)
@@ -74,7 +74,7 @@ static int write_hparams(struct recorder *r, struct err *e)
     }
     /* Sessions of one group are one trial to TensorBoard: each run is its own, over its restarts. */
     auto_free char *trial = xasprintf("%s %s", r->config.job->name, r->config.job_uid);
-    return events_hparams(r->train, clock_wall(), h, names, r->nmetrics, trial, e);
+    return event_writer_hparams(r->train, clock_wall(), h, names, r->nmetrics, trial, e);
 }
 
 static int open_events(struct recorder *r, struct err *e)
@@ -85,9 +85,9 @@ static int open_events(struct recorder *r, struct err *e)
     auto_free char *train = output_path(summaries, "train");
     auto_free char *validation = output_path(summaries, "validation");
     double now = clock_wall();
-    if (events_open(train, now, host, &r->train, e) < 0)
+    if (event_writer_open(train, now, host, &r->train, e) < 0)
         return -1;
-    if (job_evaluates(r->config.job) && events_open(validation, now, host, &r->validation, e) < 0)
+    if (job_evaluates(r->config.job) && event_writer_open(validation, now, host, &r->validation, e) < 0)
         return -1;
     return 0;
 }
@@ -96,8 +96,8 @@ static int open_events(struct recorder *r, struct err *e)
 int recorder_begin(struct recorder *r, int64_t step, struct err *e)
 {
     double now = clock_wall();
-    if (events_session(r->train, now, EVENTS_START, step, NULL, NULL, e) < 0 ||
-        (r->validation != NULL && events_session(r->validation, now, EVENTS_START, step, NULL, NULL, e) < 0))
+    if (event_writer_session(r->train, now, SESSION_START, step, NULL, NULL, e) < 0 ||
+        (r->validation != NULL && event_writer_session(r->validation, now, SESSION_START, step, NULL, NULL, e) < 0))
         return -1;
     return write_hparams(r, e);
 }
@@ -128,8 +128,8 @@ void recorder_free(struct recorder *r)
 {
     if (r == NULL)
         return;
-    events_free(r->train);
-    events_free(r->validation);
+    event_writer_free(r->train);
+    event_writer_free(r->validation);
     json_decref(r->history);
     mutex_fini(&r->lock);
     free(r);
@@ -353,14 +353,15 @@ void recorder_histograms(struct recorder *r, int64_t step, const float *params)
     struct err e = { 0 };
     for (size_t i = 0; r->config.job->summaries.histograms && i < model_variables(r->config.model); i++) {
         const struct variable *v = model_variable(r->config.model, i);
-        warn_once(r, events_histogram(r->train, clock_wall(), step, v->name, params + v->offset, v->count, &e), &e);
+        warn_once(r, event_writer_histogram(r->train, clock_wall(), step, v->name, params + v->offset, v->count, &e),
+                  &e);
     }
 }
 
 void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix)
 {
     struct err e = { 0 };
-    warn_once(r, events_session(r->train, clock_wall(), EVENTS_CHECKPOINT, step, prefix, NULL, &e), &e);
+    warn_once(r, event_writer_session(r->train, clock_wall(), SESSION_CHECKPOINT, step, prefix, NULL, &e), &e);
     MUTEX_GUARD(&r->lock);
     r->now.checkpoint_step = step;
 }
@@ -409,7 +410,7 @@ int recorder_finish(struct recorder *r, const struct output_end *end, struct coo
     write_windows(r, c, true);
     if (final != NULL)
         log_final(r, final);
-    warn_once(r, events_hparams_end(r->train, clock_wall(), final != NULL, &cause), &cause);
+    warn_once(r, event_writer_hparams_end(r->train, clock_wall(), final != NULL, &cause), &cause);
     sync_events(r, clock_ms(), true);
     MUTEX_GUARD(&r->lock);
     r->now.step = end->step;

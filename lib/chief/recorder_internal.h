@@ -9,7 +9,7 @@ enum { METRICS_MAX = 64 };
 
 struct recorder {
     struct recorder_config config;
-    struct events_writer *train, *validation;
+    struct event_writer *train, *validation;
     bool warned;
     size_t nmetrics;
     json_t *history;            /* chief/history.h */

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "cli/curves.h"
 #include "tfio/bundle.h"
-#include "tfio/events.h"
+#include "tfio/event_reader.h"
 
 static int read_bytes(struct bundle *b, const struct bundle_entry *entry, struct buf *ret, struct err *e)
 {
@@ -97,15 +97,15 @@ static void dump_event(const char *run, const struct event *ev)
 
 static int dump_events(const char *dir, struct err *e)
 {
-    AUTO(events_reader) *r = NULL;
+    AUTO(event_reader) *r = NULL;
     struct event ev;
     char run[512];
     int more;
 
-    if (events_reader_open(dir, &r, e) < 0)
+    if (event_reader_open(dir, &r, e) < 0)
         return -1;
-    while ((more = events_reader_next(r, &ev, e)) == 1)
-        dump_event(events_reader_run(r, &ev, run, sizeof(run)), &ev);
+    while ((more = event_reader_next(r, &ev, e)) == 1)
+        dump_event(event_reader_run(r, &ev, run, sizeof(run)), &ev);
     return more;
 }
 

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "tfio/bundle.h"
-#include "tfio/events.h"
+#include "tfio/event_writer.h"
 
 static int add_random(struct bundle_writer *w, const char *name, enum dtype dtype, struct shape shape, struct err *e)
 {
@@ -81,45 +81,48 @@ static int write_run(const char *out, const char *run, struct err *e)
     auto_free char *dir = path_join(out, run);
     json_auto_t *hparams = json_pack("{s:f,s:s,s:b,s:i,s:{s:i}}", "learning_rate", 0.001, "optimizer", "Adam",
                                      "shuffle", 1, "batch_size", 64, "schedule", "decay_steps", 10);
-    AUTO(events_writer) *w = NULL;
+    AUTO(event_writer) *w = NULL;
     enum { N = 4000 };
     float values[N];
     struct rng r = rng_at(1, RNG_TEST, 0, 0);
     double now = floor(clock_wall());
 
-    if (events_open(dir, now, "localhost", &w, e) < 0 || events_session(w, now, EVENTS_START, 0, NULL, NULL, e) < 0 ||
-        events_hparams(w, now, hparams, METRICS, 1, run, e) < 0)
+    if (event_writer_open(dir, now, "localhost", &w, e) < 0 ||
+        event_writer_session(w, now, SESSION_START, 0, NULL, NULL, e) < 0 ||
+        event_writer_hparams(w, now, hparams, METRICS, 1, run, e) < 0)
         return -1;
     for (int step = 0; step <= 1000; step += 50) {
         for (size_t i = 0; i < N; i++)
             values[i] = (float)rng_normal(&r) / (float)(1 + step);
-        if (events_scalar(w, now + step, step, "loss", 2.3F / (float)(1 + step), e) < 0 ||
-            events_scalar(w, now + step, step, "accuracy \xe2\x82\xac", (float)step / 1000, e) < 0 ||
-            (step % 500 == 0 && events_histogram(w, now + step, step, "dense/kernel", values, N, e) < 0))
+        if (event_writer_scalar(w, now + step, step, "loss", 2.3F / (float)(1 + step), e) < 0 ||
+            event_writer_scalar(w, now + step, step, "accuracy \xe2\x82\xac", (float)step / 1000, e) < 0 ||
+            (step % 500 == 0 && event_writer_histogram(w, now + step, step, "dense/kernel", values, N, e) < 0))
             return -1;
     }
-    if (events_histogram(w, now, 0, "nothing", NULL, 0, e) < 0 ||
-        events_histogram(w, now, 0, "one", values, 1, e) < 0 ||
-        events_text(w, now, 0, "job", "| key | value |\n|---|---|\n| a | b |", e) < 0 ||
-        events_session(w, now, EVENTS_CHECKPOINT, 1000, "model.ckpt-1000", NULL, e) < 0 ||
-        events_session(w, now, EVENTS_STOP, 1000, NULL, "finished", e) < 0 || events_hparams_end(w, now, true, e) < 0)
+    if (event_writer_histogram(w, now, 0, "nothing", NULL, 0, e) < 0 ||
+        event_writer_histogram(w, now, 0, "one", values, 1, e) < 0 ||
+        event_writer_text(w, now, 0, "job", "| key | value |\n|---|---|\n| a | b |", e) < 0 ||
+        event_writer_session(w, now, SESSION_CHECKPOINT, 1000, "model.ckpt-1000", NULL, e) < 0 ||
+        event_writer_session(w, now, SESSION_STOP, 1000, NULL, "finished", e) < 0 ||
+        event_writer_hparams_end(w, now, true, e) < 0)
         return -1;
-    return events_flush(w, e);
+    return event_writer_sync(w, e);
 }
 
 /* A job that went back: its second life begins at step 501. */
 static int write_second_life(const char *out, struct err *e)
 {
     auto_free char *dir = path_join(out, "summaries/train");
-    AUTO(events_writer) *w = NULL;
+    AUTO(event_writer) *w = NULL;
     double now = floor(clock_wall()) + 1;
 
-    if (events_open(dir, now, "localhost", &w, e) < 0 || events_session(w, now, EVENTS_START, 501, NULL, NULL, e) < 0)
+    if (event_writer_open(dir, now, "localhost", &w, e) < 0 ||
+        event_writer_session(w, now, SESSION_START, 501, NULL, NULL, e) < 0)
         return -1;
     for (int step = 501; step <= 601; step += 50)
-        if (events_scalar(w, now + step, step, "loss", 7, e) < 0)
+        if (event_writer_scalar(w, now + step, step, "loss", 7, e) < 0)
             return -1;
-    return events_flush(w, e);
+    return event_writer_sync(w, e);
 }
 
 int main(int argc, char **argv)

@@ -34,6 +34,7 @@ only microhttpd.h 'lib/net/http_server.c'
 only 'grpc/' 'lib/rpc/'
 only zlib.h 'lib/data/[a-z_]*\.c|operator/api/deflate.c'
 only hdf5.h 'cli/h5_write.c'
+only 'protobuf-c/' 'lib/codec/protobuf.h'
 only curl/ 'operator/kube/http_client(_easy\.c|_internal\.h|\.c)'
 
 # Every header compiles alone; those that generated ones are included in need these.

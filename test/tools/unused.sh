@@ -9,8 +9,8 @@ build=build/unused
 # What tests need and programs do not. Each line: name, reason.
 exceptions='
 crc32c_portable    the reference for the version that uses processor instructions
-events_text        writes what `show events` reads of other programs
-events_path        a test looks at the bytes of the file
+event_writer_text  writes what `show events` reads of other programs
+event_writer_path  a test looks at the bytes of the file
 events_waiting     a test waits until this is none
 file_fault         fault injection
 http_server_port   a test lets the system choose the port

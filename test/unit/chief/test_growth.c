@@ -23,7 +23,7 @@
 #include "tfio/bundle_index.h"
 #include "tfio/bundle_state.h"
 #include "tfio/bundle_table.h"
-#include "tfio/events_value.h"
+#include "tfio/event_value.h"
 
 /* ---- YAML ---- */
 
@@ -445,11 +445,11 @@ static void read_split(const char *text, size_t len)
 
 static void read_event(const char *text, size_t len)
 {
-    AUTO_FINI(event_record) record = EVENT_RECORD_INIT;
+    AUTO_FINI(event_record) record = { .next = 0 };
     AUTO_FINI(event_value) value = EVENT_VALUE_INIT;
     AUTO(strmap) *plugins = strmap_new();
     ck_assert_int_eq(event_record_read(text, len, &record), 0);
-    while (event_record_next(&record, plugins, &value) == 1)
+    while (event_record_next(&record, plugins, &value))
         ;
     for (size_t i = 0; i < strmap_size(plugins); i++)
         free(strmap_value(plugins, i));

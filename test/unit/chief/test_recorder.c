@@ -5,7 +5,8 @@
 
 #include "chief/output.h"
 #include "chief/recorder.h"
-#include "tfio/events.h"
+#include "tfio/event_reader.h"
+#include "tfio/event_writer.h"
 
 enum { EPOCHS = 2, TOTAL = EPOCHS * JOB_BATCHES, LOSS = 2 };
 
@@ -163,9 +164,9 @@ START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
     ck_assert_double_eq_tol(number(history, "val_loss", 0), 0.5, 1e-6);
     ck_assert(json_is_null(json_array_get(json_object_get(history, "val_loss"), 1)));
     auto_free char *path = output_path(w.job.dir, "summaries/validation");
-    AUTO(events_reader) *r = NULL;
-    ck_ok_e(events_reader_open(path, &r, &e));
-    while (events_reader_next(r, &event, &e) == 1)
+    AUTO(event_reader) *r = NULL;
+    ck_ok_e(event_reader_open(path, &r, &e));
+    while (event_reader_next(r, &event, &e) == 1)
         if (event.kind == EVENT_SCALAR) {
             found++;
             ck_assert_msg(event.step == (str_eq(event.tag, "loss") ? JOB_BATCHES : 0), "%s at %lld", event.tag,
@@ -249,14 +250,14 @@ static struct seen read_back(const struct world *w)
     struct event event;
     struct err e = { 0 };
     auto_free char *path = output_path(w->job.dir, "summaries/train");
-    AUTO(events_reader) *r = NULL;
-    ck_ok_e(events_reader_open(path, &r, &e));
-    while (events_reader_next(r, &event, &e) == 1) {
+    AUTO(event_reader) *r = NULL;
+    ck_ok_e(event_reader_open(path, &r, &e));
+    while (event_reader_next(r, &event, &e) == 1) {
         if (event.kind == EVENT_SCALAR && str_eq(event.tag, "loss")) {
             ck_assert_double_eq_tol(event.value, LOSS, 1e-6);
             s.loss_steps[s.losses++ % 16] = event.step;
         }
-        if (event.kind == EVENT_SESSION && (int)event.value == EVENTS_START) {
+        if (event.kind == EVENT_SESSION && (int)event.value == SESSION_START) {
             s.starts++;
             s.start_step = event.step;
         }

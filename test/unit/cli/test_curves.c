@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "cli/curves.h"
 #include "temp_folder.h"
-#include "tfio/events.h"
+#include "tfio/event_writer.h"
 
 static size_t occurrences(const char *text, const char *word)
 {
@@ -240,13 +240,13 @@ START_TEST(a_resumed_run_continues_its_curve)
 
     ck_assert_ptr_nonnull(mkdtemp(folder));
     for (int life = 0; life < 2; life++) {
-        AUTO(events_writer) *w = NULL;
+        AUTO(event_writer) *w = NULL;
         auto_free char *dir = path_join(folder, "train");
-        ck_ok_e(events_open(dir, 1599759586.0, "host", &w, &e));
+        ck_ok_e(event_writer_open(dir, 1599759586.0, "host", &w, &e));
         if (life == 1)
-            ck_ok_e(events_session(w, 1, EVENTS_START, 30, NULL, NULL, &e));
+            ck_ok_e(event_writer_session(w, 1, SESSION_START, 30, NULL, NULL, &e));
         for (int step = life * 30; step < 50; step += 10)
-            ck_ok_e(events_scalar(w, 1, step, "loss", (float)(step + life), &e));
+            ck_ok_e(event_writer_scalar(w, 1, step, "loss", (float)(step + life), &e));
     }
     ck_ok_e(series_load(folder, &s, NULL, &e));
     ck_assert_uint_eq(s.n, 1);

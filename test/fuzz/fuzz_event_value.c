@@ -2,18 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tfio/events_value.h"
+#include "tfio/event_value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    AUTO_FINI(event_record) record = EVENT_RECORD_INIT;
+    AUTO_FINI(event_record) record = { .next = 0 };
     AUTO_FINI(event_value) value = EVENT_VALUE_INIT;
     AUTO(strmap) *plugins = strmap_new();
 
     if (event_record_read(data, size, &record) == 0) {
-        while (event_record_next(&record, plugins, &value) == 1)
+        while (event_record_next(&record, plugins, &value))
             if (strlen(value.text.data) > value.text.len || (value.nbuckets > 0) != (value.buckets != NULL))
                 abort();
     }

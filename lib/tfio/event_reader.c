@@ -1,4 +1,7 @@
-/* Reading of tfio/events.h: files, records, folders. */
+/* Finds event files in folders and takes records off them. A record that is cut is one that is still being written; one
+ * with a wrong checksum ends its file. */
+#include "tfio/event_reader.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -7,7 +10,7 @@
 
 #include "base/file.h"
 #include "codec/crc32c.h"
-#include "tfio/events_value.h"
+#include "tfio/event_value.h"
 
 enum { FOLDERS_DEEP = 16, HEADER_SIZE = 12, FRAME_SIZE = 16 };
 #define RECORD_MAX (1ULL << 30)
@@ -20,24 +23,23 @@ struct event_file {
     struct strmap *plugins; /* of its tags */
 };
 
-struct events_reader {
+struct event_reader {
     char *root;
     struct event_file *files;
     size_t n, current; /* the file that the next record comes from */
     struct buf data;   /* the record under way */
     struct event_record record;
     struct event_value value;
-    bool in_record;
 };
 
-static void add_file(struct events_reader *r, const char *path)
+static void add_file(struct event_reader *r, const char *path)
 {
     r->files = xrealloc(r->files, (r->n + 1) * sizeof(*r->files));
     r->files[r->n++] = (struct event_file){ .path = xstrdup(path), .fd = -1, .plugins = strmap_new() };
 }
 
 /* TensorBoard's rule: every file whose name contains "tfevents". */
-static int add_folder(struct events_reader *r, const char *dir, int deep, struct err *e)
+static int add_folder(struct event_reader *r, const char *dir, int deep, struct err *e)
 {
     AUTO_FINI(strlist) names = { 0 };
     if (deep > FOLDERS_DEEP)
@@ -56,14 +58,13 @@ static int add_folder(struct events_reader *r, const char *dir, int deep, struct
     return 0;
 }
 
-int events_reader_open(const char *path, struct events_reader **ret, struct err *e)
+int event_reader_open(const char *path, struct event_reader **ret, struct err *e)
 {
-    AUTO(events_reader) *r = xcalloc(1, sizeof(*r));
+    AUTO(event_reader) *r = xcalloc(1, sizeof(*r));
     uint64_t ignored;
 
     r->root = xstrdup(path);
     r->data = (struct buf)BUF_INIT;
-    r->record = (struct event_record)EVENT_RECORD_INIT;
     r->value = (struct event_value)EVENT_VALUE_INIT;
     if (file_is_dir(path)) {
         if (add_folder(r, path, 0, e) < 0)
@@ -77,7 +78,7 @@ int events_reader_open(const char *path, struct events_reader **ret, struct err 
     return 0;
 }
 
-void events_reader_free(struct events_reader *r)
+void event_reader_free(struct event_reader *r)
 {
     if (r == NULL)
         return;
@@ -162,21 +163,20 @@ static int next_record(struct event_file *f, struct buf *data, struct err *e)
     return 1;
 }
 
-static int malformed(struct events_reader *r, struct event_file *f, struct err *e)
+static int malformed(struct event_file *f, struct err *e)
 {
-    r->in_record = false;
     f->dead = true;
     return err_set(e, ERR_INPUT, "%s: a record before byte %" PRIu64 " is not an event", f->path, f->offset);
 }
 
-static void fill(const struct events_reader *r, const struct event_file *f, struct event *ret)
+static void set_event(const struct event_reader *r, const struct event_file *f, struct event *ret)
 {
     const struct event_value *v = &r->value;
     *ret = (struct event){ .kind = v->kind,
                            .wall = r->record.wall,
                            .step = r->record.step,
-                           .tag = v->tag.data,
-                           .plugin = v->plugin.data,
+                           .tag = v->tag,
+                           .plugin = v->plugin,
                            .value = v->value,
                            .text = v->text.data,
                            .buckets = v->buckets,
@@ -185,29 +185,25 @@ static void fill(const struct events_reader *r, const struct event_file *f, stru
 }
 
 /* 1: *ret is set; 0: nothing more in this file now. */
-static int next_in_file(struct events_reader *r, struct event_file *f, struct event *ret, struct err *e)
+static int next_in_file(struct event_reader *r, struct event_file *f, struct event *ret, struct err *e)
 {
     for (;;) {
-        int more = r->in_record ? event_record_next(&r->record, f->plugins, &r->value) : 0;
-        if (more < 0)
-            return malformed(r, f, e);
-        if (more == 1) {
-            fill(r, f, ret);
+        if (event_record_next(&r->record, f->plugins, &r->value)) {
+            set_event(r, f, ret);
             return 1;
         }
-        r->in_record = false;
-        more = next_record(f, &r->data, e);
+        event_record_fini(&r->record);
+        int more = next_record(f, &r->data, e);
         if (more <= 0) {
             f->dead = more < 0;
             return more;
         }
         if (event_record_read(r->data.data, r->data.len, &r->record) < 0)
-            return malformed(r, f, e);
-        r->in_record = true;
+            return malformed(f, e);
     }
 }
 
-int events_reader_next(struct events_reader *r, struct event *ret, struct err *e)
+int event_reader_next(struct event_reader *r, struct event *ret, struct err *e)
 {
     for (size_t tried = 0; tried < r->n; tried++) {
         struct event_file *f = &r->files[r->current];
@@ -222,7 +218,7 @@ int events_reader_next(struct events_reader *r, struct event *ret, struct err *e
     return 0;
 }
 
-const char *events_reader_run(const struct events_reader *r, const struct event *event, char *out, size_t n)
+const char *event_reader_run(const struct event_reader *r, const struct event *event, char *out, size_t n)
 {
     size_t root = strlen(r->root);
     auto_free char *dir = path_dir(event->file);
