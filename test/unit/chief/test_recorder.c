@@ -38,7 +38,8 @@ static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
                                       .batches_per_epoch = JOB_BATCHES,
                                       .total = TOTAL,
                                       .space = w->job.space,
-                                      .workers_wanted = 3 };
+                                      .workers_wanted = 3,
+                                      .report = &REPORT_TO_LOG };
     ck_ok_e(recorder_new(&config, resumed_step, &w->recorder, &e));
     ck_ok_e(recorder_begin(w->recorder, begin, &e));
     w->sums = xcalloc(metrics_width(w->job.model), sizeof(*w->sums));
