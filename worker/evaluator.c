@@ -65,27 +65,31 @@ static int watch_init(struct watch *w, struct err *e)
     return evaluator_new(r->model, r->data.validation, r->job->fit.validation_batch_size, &w->evaluator, e);
 }
 
-static struct coord_request request(const struct watch *w, enum coord_kind kind)
+static struct coordinator_sender sender_of(const struct replica *r)
+{
+    return (struct coordinator_sender){
+        .job_uid = r->job_uid, .name = r->name, .role = ROLE_EVALUATOR, .incarnation = r->incarnation
+    };
+}
+
+static int call_chief(struct watch *w, struct coordinator_reply *ret, struct err *e)
 {
     const struct replica *r = w->replica;
-    return (struct coord_request){ .kind = kind,
-                                   .job_uid = r->job_uid,
-                                   .sender = r->name,
-                                   .incarnation = r->incarnation,
-                                   .role = ROLE_EVALUATOR,
-                                   .index = r->cluster.index,
-                                   .layout_hash = layout_register_hash(r->layout, r->model),
-                                   .address = "",
-                                   .step = w->step };
+    if (w->registered)
+        return coordinator_client_heartbeat(w->coord, &(struct heartbeat_request){ .sender = sender_of(r) }, CALL_MS,
+                                            ret, e);
+    return coordinator_client_register(
+        w->coord,
+        &(struct register_request){ .sender = sender_of(r), .layout_hash = layout_register_hash(r->layout, r->model) },
+        CALL_MS, ret, e);
 }
 
 /* Keeps in touch with the chief; a chief that is away is asked again later. */
 static int stay_in_touch(struct watch *w, struct err *e)
 {
-    struct coord_request q = request(w, w->registered ? COORD_HEARTBEAT : COORD_REGISTER);
-    struct coord_reply reply;
+    struct coordinator_reply reply;
     struct err cause = { 0 };
-    if (coord_call(w->coord, &q, CALL_MS, &reply, &cause) < 0) {
+    if (call_chief(w, &reply, &cause) < 0) {
         w->registered = false;
         return err_is(&cause, ERR_REFUSED) || err_is(&cause, ERR_FENCED) ? err_set(e, cause.code, "%s", cause.msg) : 0;
     }
@@ -102,27 +106,25 @@ static int stay_in_touch(struct watch *w, struct err *e)
 
 static void report(struct watch *w, bool announce, int64_t step)
 {
-    struct coord_request q = request(w, COORD_EVALUATION);
-    struct coord_reply reply;
+    struct evaluation_request q = { .sender = sender_of(w->replica), .step = step, .announce = announce };
+    struct coordinator_reply reply;
     struct err e = { 0 };
-    q.step = step;
-    q.announce = announce;
     if (!announce) {
         q.names = w->names;
         q.values = w->values;
         q.nvalues = model_metrics(w->replica->model);
     }
-    if (coord_call(w->coord, &q, CALL_MS, &reply, &e) < 0)
+    if (coordinator_client_report_evaluation(w->coord, &q, CALL_MS, &reply, &e) < 0)
         log_debug("%s", e.msg);
 }
 
 static void leave(struct watch *w)
 {
-    struct coord_request q = request(w, COORD_LEAVE);
-    struct coord_reply reply;
+    struct leave_request q = { .sender = sender_of(w->replica),
+                               .reason = w->state == JOB_FINISHED ? "finished" : "stopped" };
+    struct coordinator_reply reply;
     struct err e = { 0 };
-    q.text = w->state == JOB_FINISHED ? "finished" : "stopped";
-    if (w->registered && coord_call(w->coord, &q, LEAVE_MS, &reply, &e) < 0)
+    if (w->registered && coordinator_client_leave(w->coord, &q, LEAVE_MS, &reply, &e) < 0)
         log_debug("%s", e.msg);
 }
 

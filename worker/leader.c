@@ -91,7 +91,7 @@ static void listen_address(const struct replica *r, char *out, size_t n)
 
 static int open_service(struct leader *l, struct err *e)
 {
-    struct rpc_method methods[COORD_KINDS];
+    struct rpc_method methods[COORDINATOR_METHODS];
     char address[128];
     const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS };
     if (!l->replica->cluster.configured)

@@ -10,19 +10,16 @@ struct params *replica_params(const struct replica *r, const char *job_uid)
     return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id);
 }
 
-static struct coord_request identity(const struct replica *r)
+static struct register_request identity(const struct replica *r)
 {
-    return (struct coord_request){ .kind = COORD_REGISTER,
-                                   .job_uid = r->job_uid,
-                                   .sender = r->name,
-                                   .incarnation = r->incarnation,
-                                   .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
-                                   .index = r->cluster.index,
-                                   .space = r->data.space,
-                                   .shuffle_version = SHUFFLE_VERSION,
-                                   .layout_hash = layout_register_hash(r->layout, r->model),
-                                   .ps_count = (uint32_t)r->placement->nps,
-                                   .address = "" };
+    return (struct register_request){ .sender = { .job_uid = r->job_uid,
+                                                  .name = r->name,
+                                                  .role = r->cluster.configured ? r->cluster.role : ROLE_WORKER,
+                                                  .incarnation = r->incarnation },
+                                      .space = r->data.space,
+                                      .shuffle_version = SHUFFLE_VERSION,
+                                      .layout_hash = layout_register_hash(r->layout, r->model),
+                                      .ps_count = (uint32_t)r->placement->nps };
 }
 
 static int run_member(const struct trainer *t, struct chief_client *m, struct err *e)
@@ -62,8 +59,9 @@ int trainer_run(const struct trainer *t, struct err *e)
 {
     const struct replica *r = t->replica;
     AUTO(chief_client) *m = NULL;
-    struct chief_client_config config = { .coord = t->coord,
+    struct chief_client_config config = { .coordinator = t->coord,
                                           .identity = identity(r),
+                                          .report = &REPORT_TO_LOG,
                                           .width = metrics_width(r->model),
                                           .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
                                           .has_finished = has_finished,

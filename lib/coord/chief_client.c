@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/stop.h"
 #include "base/thread.h"
 #include "nn/metrics/metrics.h"
@@ -14,14 +13,16 @@ enum {
     AHEAD_MS = 100, /* work to hold in advance; with much more the others wait for it where epochs are short */
     WANT_MIN = 4,
     WANT_MAX = 4096,
-    IN_HAND_MAX = 4, /* ordinals the training loop may have taken and not finished */
-    QUEUE_MAX = 8,   /* ranges lent and not begun */
-    HELD_MAX = 2 * (IN_HAND_MAX + QUEUE_MAX),
+    IN_PROGRESS_MAX = 4, /* ordinals the training loop may have taken and not finished */
+    QUEUE_MAX = 8,       /* ranges lent and not begun */
+    HELD_MAX = 2 * (IN_PROGRESS_MAX + QUEUE_MAX),
     RETRY_MS = 100,
     STARTING_MS = 20, /* pause between calls while the chief initialises */
     HEARTBEAT_MIN_MS = 10,
     EXPLAIN_MS = 5000, /* say what is waited for this often */
 };
+
+enum chief_call { CALL_REGISTER, CALL_HEARTBEAT, CALL_LEASE, CALL_LEAVE };
 
 /* A report under construction, and the one that is on its way. */
 struct pending {
@@ -42,14 +43,14 @@ struct chief_client {
     struct err fatal;
     enum job_state state;
     uint64_t generation, chief;
-    char job_uid[64], message[240], waiting[240];
+    char job_uid[128], message[240], waiting[240];
     int64_t queue[2 * QUEUE_MAX]; /* ranges lent and not taken, in order of arrival */
     size_t nqueue;                /* ranges */
-    int64_t in_hand[IN_HAND_MAX];
-    size_t nin_hand;
+    int64_t in_progress[IN_PROGRESS_MAX];
+    size_t nin_progress;
     struct pending report, sending;
-    int64_t want, lent, heartbeat_ms; /* lent: by the last lease that gave something */
-    int64_t rate_ms;                  /* when steps were counted last */
+    int64_t want, leased, heartbeat_ms; /* leased: by the last lease that was not empty */
+    int64_t rate_ms;                    /* when steps were counted last */
     uint64_t rate_steps, steps;
     int64_t diverged;
     bool lease_empty; /* the last Lease gave nothing: wait a little */
@@ -91,18 +92,18 @@ static void pending_move(struct pending *to, struct pending *from, size_t width)
     *from = (struct pending){ .ordinals = from->ordinals, .sums = from->sums, .cap = from->cap };
 }
 
-static struct coord_report pending_report(const struct pending *p, size_t width)
+static struct coordinator_report pending_report(const struct pending *p, size_t width)
 {
-    return (struct coord_report){ .ordinals = p->ordinals,
-                                  .n = p->n,
-                                  .sums = p->sums,
-                                  .nsums = p->n * width,
-                                  .compute_ns = p->compute_ns,
-                                  .network_ns = p->network_ns,
-                                  .data_ns = p->data_ns,
-                                  .wait_ns = p->wait_ns,
-                                  .steps = p->steps,
-                                  .staleness_sum = p->staleness_sum };
+    return (struct coordinator_report){ .ordinals = p->ordinals,
+                                        .n = p->n,
+                                        .sums = p->sums,
+                                        .nsums = p->n * width,
+                                        .compute_ns = p->compute_ns,
+                                        .network_ns = p->network_ns,
+                                        .data_ns = p->data_ns,
+                                        .wait_ns = p->wait_ns,
+                                        .steps = p->steps,
+                                        .staleness_sum = p->staleness_sum };
 }
 
 /* ---- the thread's calls ---- */
@@ -162,17 +163,17 @@ static size_t ranges_merge(int64_t out[HELD_MAX], size_t n)
 static size_t held_ranges(const struct chief_client *m, int64_t out[HELD_MAX])
 {
     size_t n = 0;
-    for (size_t i = 0; i < m->nin_hand; i++)
-        n = range_insert(out, n, m->in_hand[i], m->in_hand[i] + 1);
+    for (size_t i = 0; i < m->nin_progress; i++)
+        n = range_insert(out, n, m->in_progress[i], m->in_progress[i] + 1);
     for (size_t i = 0; i < m->nqueue; i++)
         n = range_insert(out, n, m->queue[2 * i], m->queue[2 * i + 1]);
     return ranges_merge(out, n);
 }
 
 /* Who is lent little is near a point where all wait for the last one: it holds no more than that in advance. */
-static bool hungry(const struct chief_client *m)
+static bool needs_refill(const struct chief_client *m)
 {
-    return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->lent) / 2;
+    return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->leased) / 2;
 }
 
 /* How many batches to ask for: AHEAD_MS of work at the pace of now. */
@@ -187,20 +188,20 @@ static void want_update(struct chief_client *m, int64_t now_ms)
     }
 }
 
-static enum coord_kind next_call(struct chief_client *m, int64_t now_ms)
+static enum chief_call next_call(struct chief_client *m, int64_t now_ms)
 {
     if (!m->registered || m->resync)
-        return COORD_REGISTER;
+        return CALL_REGISTER;
     if (m->diverged >= 0 || m->state != JOB_TRAINING)
-        return COORD_HEARTBEAT;
+        return CALL_HEARTBEAT;
     want_update(m, now_ms);
-    return hungry(m) ? COORD_LEASE : COORD_HEARTBEAT;
+    return needs_refill(m) ? CALL_LEASE : CALL_HEARTBEAT;
 }
 
 /* Takes a reply in; called with the lock held. */
-static void reply_take(struct chief_client *m, enum coord_kind kind, const struct coord_reply *r)
+static void apply_reply(struct chief_client *m, enum chief_call call, const struct coordinator_reply *r)
 {
-    if (kind == COORD_REGISTER) {
+    if (call == CALL_REGISTER) {
         m->registered = true;
         m->resync = false;
         m->chief = r->chief_incarnation;
@@ -213,17 +214,17 @@ static void reply_take(struct chief_client *m, enum coord_kind kind, const struc
     m->generation = r->generation;
     m->heartbeat_ms = MAX(r->heartbeat_ms, HEARTBEAT_MIN_MS);
     str_fmt(m->message, sizeof(m->message), "%s", r->message);
-    if (kind != COORD_LEASE)
+    if (call != CALL_LEASE)
         return;
     m->lease_empty = r->count == 0;
     m->lease_wait_ms = MAX(r->wait_ms, 1);
     if (r->count <= 0)
         return;
     queue_add(m, r->first, r->count);
-    m->lent = r->count;
+    m->leased = r->count;
 }
 
-static void error_take(struct chief_client *m, const struct err *e)
+static void note_error(struct chief_client *m, const struct err *e)
 {
     if (err_is(e, ERR_REFUSED) || err_is(e, ERR_FENCED) || err_is(e, ERR_INPUT))
         m->fatal = *e;
@@ -232,41 +233,78 @@ static void error_take(struct chief_client *m, const struct err *e)
     str_fmt(m->message, sizeof(m->message), "%s", e->msg);
 }
 
-/* One call. False when the chief did not answer. */
-static bool chief_client_call(struct chief_client *m, enum coord_kind kind, int64_t deadline_ms)
-{
+/* What a call says, copied under the lock. */
+struct call_state {
+    struct coordinator_sender sender;
     int64_t held[HELD_MAX];
-    char waiting[sizeof(m->waiting)], uid[sizeof(m->job_uid)];
-    struct coord_request q = m->config.identity;
-    {
-        MUTEX_GUARD(&m->lock);
-        pending_move(&m->sending, &m->report, m->config.width);
-        q.kind = kind;
-        q.generation = m->generation;
-        q.held = (struct ordinal_ranges){ .r = held, .n = held_ranges(m, held) };
-        q.want = m->want;
-        q.diverged = m->diverged >= 0;
-        q.diverged_ordinal = m->diverged;
-        str_fmt(waiting, sizeof(waiting), "%s", m->waiting);
-        str_fmt(uid, sizeof(uid), "%s", m->job_uid);
-    }
-    q.job_uid = uid;
-    q.text = waiting;
-    bool carries_report = kind != COORD_REGISTER;
-    if (carries_report)
-        q.report = pending_report(&m->sending, m->config.width);
-    struct coord_reply reply;
-    struct err e = { 0 };
-    bool ok = coord_call(m->config.coord, &q, deadline_ms, &reply, &e) == 0;
+    size_t nheld;
+    int64_t want, diverged;
+    char waiting[240], job_uid[128];
+};
+
+static void copy_state(struct chief_client *m, struct call_state *ret)
+{
     MUTEX_GUARD(&m->lock);
-    if (ok) {
-        if (carries_report)
-            m->sending =
-                (struct pending){ .ordinals = m->sending.ordinals, .sums = m->sending.sums, .cap = m->sending.cap };
-        reply_take(m, kind, &reply);
-    } else {
-        error_take(m, &e);
+    pending_move(&m->sending, &m->report, m->config.width);
+    ret->sender = m->config.identity.sender;
+    ret->sender.generation = m->generation;
+    ret->nheld = held_ranges(m, ret->held);
+    ret->want = m->want;
+    ret->diverged = m->diverged;
+    str_fmt(ret->waiting, sizeof(ret->waiting), "%s", m->waiting);
+    str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", m->job_uid);
+    ret->sender.job_uid = ret->job_uid;
+}
+
+static int send_call(struct chief_client *m, enum chief_call call, const struct call_state *s, int64_t deadline_ms,
+                     struct coordinator_reply *ret, struct err *e)
+{
+    struct coordinator_client *c = m->config.coordinator;
+    struct ordinal_ranges held = { .r = s->held, .n = s->nheld };
+    struct coordinator_report report = pending_report(&m->sending, m->config.width);
+    struct register_request registration = m->config.identity;
+    switch (call) {
+    case CALL_REGISTER:
+        registration.sender = s->sender;
+        registration.held = held;
+        return coordinator_client_register(c, &registration, deadline_ms, ret, e);
+    case CALL_HEARTBEAT:
+        return coordinator_client_heartbeat(c,
+                                            &(struct heartbeat_request){ .sender = s->sender,
+                                                                         .report = report,
+                                                                         .held = held,
+                                                                         .waiting_for = s->waiting,
+                                                                         .diverged = s->diverged >= 0,
+                                                                         .diverged_ordinal = s->diverged },
+                                            deadline_ms, ret, e);
+    case CALL_LEASE:
+        return coordinator_client_lease(
+            c, &(struct lease_request){ .sender = s->sender, .report = report, .held = held, .want = s->want },
+            deadline_ms, ret, e);
+    case CALL_LEAVE:
+        return coordinator_client_leave(
+            c, &(struct leave_request){ .sender = s->sender, .report = report, .reason = s->waiting }, deadline_ms, ret,
+            e);
     }
+    return err_set(e, ERR_INTERNAL, "unknown call");
+}
+
+/* One call. False when the chief did not answer. */
+static bool chief_client_call(struct chief_client *m, enum chief_call call, int64_t deadline_ms)
+{
+    struct call_state state;
+    struct coordinator_reply reply;
+    struct err e = { 0 };
+    copy_state(m, &state);
+    bool ok = send_call(m, call, &state, deadline_ms, &reply, &e) == 0;
+    MUTEX_GUARD(&m->lock);
+    if (ok && call != CALL_REGISTER) /* the report has arrived */
+        m->sending =
+            (struct pending){ .ordinals = m->sending.ordinals, .sums = m->sending.sums, .cap = m->sending.cap };
+    if (ok)
+        apply_reply(m, call, &reply);
+    else
+        note_error(m, &e);
     cond_broadcast(&m->changed);
     return ok || m->fatal.code != ERR_NONE || err_is(&e, ERR_NOT_READY);
 }
@@ -280,7 +318,7 @@ static void wait_for_reason(struct chief_client *m, int64_t called_ms)
         int64_t pause = m->heartbeat_ms;
         if (m->state != JOB_TRAINING)
             pause = STARTING_MS;
-        else if (hungry(m))
+        else if (needs_refill(m))
             pause = m->lease_empty ? m->lease_wait_ms : 0;
         if (m->leaving || m->resync || m->poked || !m->registered || now >= called_ms + pause)
             break;
@@ -298,7 +336,8 @@ static void explain_absence(struct chief_client *m, int64_t since_ms, int64_t *e
         cond_broadcast(&m->changed);
     } else if (now - *explained_ms >= EXPLAIN_MS) {
         *explained_ms = now;
-        log_info("waiting %lld s for the chief: %s", (long long)(now - since_ms) / 1000, m->message);
+        report_info(m->config.report, "waiting %lld s for the chief: %s", (long long)(now - since_ms) / 1000,
+                    m->message);
     }
 }
 
@@ -307,7 +346,7 @@ static bool has_ended(struct chief_client *m)
 {
     if (m->config.has_finished == NULL || !m->config.has_finished(m->config.user))
         return false;
-    log_info("the job has finished");
+    report_info(m->config.report, "the job has finished");
     MUTEX_GUARD(&m->lock);
     m->state = JOB_FINISHED;
     m->registered = m->alone = true;
@@ -320,17 +359,17 @@ static void chief_client_thread(void *user)
     struct chief_client *m = user;
     int64_t away_since = 0, explained = 0;
     for (;;) {
-        enum coord_kind kind;
+        enum chief_call call;
         int64_t now = clock_ms();
         {
             MUTEX_GUARD(&m->lock);
             if (m->leaving || m->fatal.code != ERR_NONE)
                 return;
-            kind = next_call(m, now);
+            call = next_call(m, now);
         }
-        if (chief_client_call(m, kind, CALL_MS)) {
+        if (chief_client_call(m, call, CALL_MS)) {
             if (away_since != 0 && explained != away_since)
-                log_info("the chief is back");
+                report_info(m->config.report, "the chief is back");
             away_since = 0;
             wait_for_reason(m, now);
             continue;
@@ -355,10 +394,10 @@ int chief_client_start(const struct chief_client_config *config, struct chief_cl
     mutex_init(&m->lock);
     cond_init(&m->changed);
     cond_init(&m->work);
-    m->want = m->lent = 2 * WANT_MIN;
+    m->want = m->leased = 2 * WANT_MIN;
     m->heartbeat_ms = 1000;
     m->diverged = -1;
-    str_fmt(m->job_uid, sizeof(m->job_uid), "%s", config->identity.job_uid);
+    str_fmt(m->job_uid, sizeof(m->job_uid), "%s", config->identity.sender.job_uid);
     if (thread_start(&m->thread, "chief client", chief_client_thread, m, e) < 0)
         return -1;
     *ret = TAKE(m);
@@ -372,14 +411,14 @@ void chief_client_leave(struct chief_client *m, const char *reason)
     {
         MUTEX_GUARD(&m->lock);
         m->leaving = true;
-        m->nin_hand = m->nqueue = 0;
+        m->nin_progress = m->nqueue = 0;
         str_fmt(m->waiting, sizeof(m->waiting), "%s", reason);
         cond_broadcast(&m->work);
     }
     thread_join(&m->thread);
     m->thread.started = false;
     if (m->registered && !m->alone && m->fatal.code == ERR_NONE)
-        (void)chief_client_call(m, COORD_LEAVE, LEAVE_MS);
+        (void)chief_client_call(m, CALL_LEAVE, LEAVE_MS);
 }
 
 void chief_client_free(struct chief_client *m)
@@ -401,7 +440,7 @@ static void wait_change(struct chief_client *m, int64_t since_ms, int64_t *expla
     int64_t now = clock_ms();
     if (now - *explained_ms >= EXPLAIN_MS && m->message[0] != 0 && m->registered) {
         *explained_ms = now;
-        log_info("waiting %lld s for %s", (long long)(now - since_ms) / 1000, m->message);
+        report_info(m->config.report, "waiting %lld s for %s", (long long)(now - since_ms) / 1000, m->message);
     }
     cond_wait_until(&m->changed, &m->lock, now + 100);
 }
@@ -422,10 +461,10 @@ int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64
             *ret = CHIEF_CLIENT_STOPPING;
             return 0;
         }
-        if (m->nqueue > 0 && m->nin_hand < IN_HAND_MAX) {
+        if (m->nqueue > 0 && m->nin_progress < IN_PROGRESS_MAX) {
             *ret = CHIEF_CLIENT_ORDINAL;
-            *ret_ordinal = m->in_hand[m->nin_hand++] = queue_take(m);
-            if (hungry(m))
+            *ret_ordinal = m->in_progress[m->nin_progress++] = queue_take(m);
+            if (needs_refill(m))
                 cond_signal(&m->work);
             return 0;
         }
@@ -445,7 +484,7 @@ int64_t chief_client_peek(struct chief_client *m)
 bool chief_client_has_work(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
-    return m->nqueue > 0 && m->nin_hand < IN_HAND_MAX;
+    return m->nqueue > 0 && m->nin_progress < IN_PROGRESS_MAX;
 }
 
 void chief_client_done(struct chief_client *m, const struct chief_client_step *s)
@@ -464,12 +503,12 @@ void chief_client_done(struct chief_client *m, const struct chief_client_step *s
     p->wait_ns += s->wait_ns;
     p->staleness_sum += s->staleness;
     m->steps++;
-    for (size_t i = 0; i < m->nin_hand; i++)
-        if (m->in_hand[i] == s->ordinal) {
-            m->in_hand[i] = m->in_hand[--m->nin_hand];
+    for (size_t i = 0; i < m->nin_progress; i++)
+        if (m->in_progress[i] == s->ordinal) {
+            m->in_progress[i] = m->in_progress[--m->nin_progress];
             break;
         }
-    if (m->nin_hand == 0 && m->nqueue == 0) {
+    if (m->nin_progress == 0 && m->nqueue == 0) {
         m->poked = true; /* the last of what was lent: say so at once */
         cond_signal(&m->work);
     }

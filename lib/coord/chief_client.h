@@ -7,13 +7,15 @@
 #ifndef TRAINYARD_COORD_CHIEF_CLIENT_H
 #define TRAINYARD_COORD_CHIEF_CLIENT_H
 
+#include "base/report.h"
 #include "coord/coordinator_client.h"
 
 struct chief_client_config {
-    struct coordinator_client *coord; /* borrowed */
-    struct coord_request identity;    /* as for COORD_REGISTER; its strings are borrowed */
-    size_t width;                     /* metrics_width */
-    int64_t max_wait_ms;              /* without a chief (fit.maxWaitSeconds) */
+    struct coordinator_client *coordinator; /* borrowed */
+    struct register_request identity;       /* without held and generation; its strings are borrowed */
+    const struct report *report;            /* where waits for the chief are explained; NULL: nowhere */
+    size_t width;                           /* metrics_width */
+    int64_t max_wait_ms;                    /* without a chief (fit.maxWaitSeconds) */
     bool (*has_finished)(void *user); /* asked while the chief is away: has the job finished? NULL: nobody knows */
     void *user;
 };

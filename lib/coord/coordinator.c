@@ -1,10 +1,11 @@
+/* Members, leases and reports of a job, under one lock. A request is checked against the member table first: only the
+ * newest process of a name may act for it. Ordinals become done only by coordinator_observe, from the ps. */
 #include "coord/coordinator.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/thread.h"
 
 struct member {
@@ -30,7 +31,7 @@ struct coordinator {
     enum job_state state;
     uint64_t generation;
     char message[COORDINATOR_TEXT_MAX], waits_for[COORDINATOR_TEXT_MAX];
-    int64_t limit; /* ordinals below may be lent */
+    int64_t limit; /* ordinals below may be leased */
     struct coordinator_view view;
 };
 
@@ -72,8 +73,8 @@ static struct member *member_find(struct coordinator *c, const char *name)
     return NULL;
 }
 
-/* Of one that has left, whose leases are free. */
-static struct member *member_place(const struct coordinator *c)
+/* The entry of a member that has left, whose leases are free. */
+static struct member *member_reuse(const struct coordinator *c)
 {
     for (size_t i = 0; i < c->nmembers; i++)
         if (!c->members[i].alive)
@@ -84,8 +85,8 @@ static struct member *member_place(const struct coordinator *c)
 /* NULL: there are too many. */
 static struct member *member_add(struct coordinator *c, const char *name)
 {
-    struct member *m = c->nmembers >= COORD_MEMBERS_MAX ? member_place(c) : NULL;
-    if (m == NULL && c->nmembers >= COORD_MEMBERS_MAX)
+    struct member *m = c->nmembers >= COORDINATOR_MEMBERS_MAX ? member_reuse(c) : NULL;
+    if (m == NULL && c->nmembers >= COORDINATOR_MEMBERS_MAX)
         return NULL;
     if (m == NULL) {
         c->members = xrealloc(c->members, (c->nmembers + 1) * sizeof(*c->members));
@@ -98,38 +99,38 @@ static struct member *member_add(struct coordinator *c, const char *name)
 
 /* ---- Register ---- */
 
-static int space_check(const struct coordinator *c, const struct coord_request *q, struct err *e)
+static int space_check(const struct coordinator *c, const struct register_request *q, struct err *e)
 {
     const struct ordinal_space *own = &c->config.space, *its = &q->space;
     if (its->batch_size != own->batch_size)
-        return err_set(e, ERR_REFUSED, "%s trains with fit.batchSize %lld, the job with %lld", q->sender,
+        return err_set(e, ERR_REFUSED, "%s trains with fit.batchSize %lld, the job with %lld", q->sender.name,
                        (long long)its->batch_size, (long long)own->batch_size);
     if (its->seed != own->seed)
-        return err_set(e, ERR_REFUSED, "%s trains with fit.seed %llu, the job with %llu", q->sender,
+        return err_set(e, ERR_REFUSED, "%s trains with fit.seed %llu, the job with %llu", q->sender.name,
                        (unsigned long long)its->seed, (unsigned long long)own->seed);
     if (its->examples != own->examples)
-        return err_set(e, ERR_REFUSED, "%s sees %lld training examples in data.train, the chief %lld", q->sender,
+        return err_set(e, ERR_REFUSED, "%s sees %lld training examples in data.train, the chief %lld", q->sender.name,
                        (long long)its->examples, (long long)own->examples);
     if (its->fingerprint != own->fingerprint || its->shuffle != own->shuffle)
         return err_set(e, ERR_REFUSED,
                        "%s reads other training data (data.train) than the chief: fingerprint %016llx, not %016llx",
-                       q->sender, (unsigned long long)its->fingerprint, (unsigned long long)own->fingerprint);
+                       q->sender.name, (unsigned long long)its->fingerprint, (unsigned long long)own->fingerprint);
     if (q->shuffle_version != SHUFFLE_VERSION)
-        return err_set(e, ERR_REFUSED, "%s shuffles by version %u, the chief by %d: use the same release", q->sender,
-                       q->shuffle_version, SHUFFLE_VERSION);
+        return err_set(e, ERR_REFUSED, "%s shuffles by version %u, the chief by %d: use the same release",
+                       q->sender.name, q->shuffle_version, SHUFFLE_VERSION);
     return 0;
 }
 
-static int register_check(const struct coordinator *c, const struct coord_request *q, struct err *e)
+static int register_check(const struct coordinator *c, const struct register_request *q, struct err *e)
 {
     if (q->layout_hash != c->config.layout_hash)
         return err_set(e, ERR_REFUSED,
                        "%s has another spec.model or spec.compile than the chief: give all the same manifest",
-                       q->sender);
-    if (q->role == ROLE_EVALUATOR)
+                       q->sender.name);
+    if (q->sender.role == ROLE_EVALUATOR)
         return 0;
     if (q->ps_count != c->config.ps_count)
-        return err_set(e, ERR_REFUSED, "%s knows %u ps, the chief %u", q->sender, q->ps_count, c->config.ps_count);
+        return err_set(e, ERR_REFUSED, "%s knows %u ps, the chief %u", q->sender.name, q->ps_count, c->config.ps_count);
     return space_check(c, q, e);
 }
 
@@ -139,34 +140,76 @@ static bool blames(const struct coordinator *c)
     return c->state == JOB_TRAINING;
 }
 
-/* A worker may hold what this chief never lent: its predecessor did, or a lease expired while the worker was paused. */
-static void renew(struct coordinator *c, const struct member *m, const struct coord_request *q, int64_t now_ms)
+/* A worker may hold what this chief never leased to it: the chief before did, or the lease expired while the worker was
+ * paused. */
+static void renew(struct coordinator *c, const struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
     if (c->state == JOB_TRAINING)
-        ledger_reclaim(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
-    ledger_renew(c->ledger, m->number, q->held, now_ms, c->config.lease_ms);
+        ledger_reclaim(c->ledger, m->number, held, now_ms, c->config.lease_ms);
+    ledger_renew(c->ledger, m->number, held, now_ms, c->config.lease_ms);
 }
 
-static int on_register(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
-                       struct coord_reply *ret, struct err *e)
+/* ---- what each call begins and ends with ---- */
+
+static int job_check(const struct coordinator *c, const struct coordinator_sender *from, struct err *e)
 {
-    if (register_check(c, q, e) < 0)
+    if (strcmp(from->job_uid, c->config.job_uid) == 0)
+        return 0;
+    return err_set(e, ERR_REFUSED, "%s belongs to job %s, this is the chief of job %s", from->name, from->job_uid,
+                   c->config.job_uid);
+}
+
+/* The member that calls: registered, and its newest process. */
+static int find_sender(struct coordinator *c, const struct coordinator_sender *from, int64_t now_ms,
+                       struct member **ret, struct err *e)
+{
+    struct member *m = member_find(c, from->name);
+    if (job_check(c, from, e) < 0)
         return -1;
-    bool other = m == NULL || m->incarnation != q->incarnation || !m->alive;
-    if (m == NULL && (m = member_add(c, q->sender)) == NULL)
-        return err_set(e, ERR_REFUSED, "this job has %d members already", COORD_MEMBERS_MAX);
+    if (m == NULL || !m->alive)
+        return err_set(e, ERR_NOT_READY, "%s is not registered", from->name);
+    if (m->incarnation != from->incarnation)
+        return err_set(e, ERR_FENCED, "another process has registered as %s since", from->name);
+    m->seen_ms = now_ms;
+    *ret = m;
+    return 0;
+}
+
+static struct coordinator_reply reply_of(const struct coordinator *c)
+{
+    struct coordinator_reply r = { .heartbeat_ms = c->config.heartbeat_ms,
+                                   .wait_ms = 20,
+                                   .generation = c->generation,
+                                   .chief_incarnation = c->config.incarnation,
+                                   .state = c->state };
+    str_fmt(r.message, sizeof(r.message), "%s", c->message);
+    return r;
+}
+
+int coordinator_register(struct coordinator *c, const struct register_request *q, int64_t now_ms,
+                         struct coordinator_reply *ret, struct err *e)
+{
+    MUTEX_GUARD(&c->lock);
+    const struct coordinator_sender *from = &q->sender;
+    struct member *m = member_find(c, from->name);
+    if ((from->job_uid[0] != '\0' && job_check(c, from, e) < 0) || register_check(c, q, e) < 0)
+        return -1;
+    bool other = m == NULL || m->incarnation != from->incarnation || !m->alive;
+    if (m == NULL && (m = member_add(c, from->name)) == NULL)
+        return err_set(e, ERR_REFUSED, "this job has %d members already", COORDINATOR_MEMBERS_MAX);
     if (other && m->number >= 0)
         ledger_drop(c->ledger, m->number, blames(c)); /* a new process: what the old one held is free */
     if (other)
         m->number = c->next_number++;
-    m->incarnation = q->incarnation;
-    m->role = q->role;
+    m->incarnation = from->incarnation;
+    m->role = from->role;
     m->alive = true;
     m->seen_ms = now_ms;
-    renew(c, m, q, now_ms);
-    c->view.highest_generation = MAX(c->view.highest_generation, q->generation);
-    str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", c->config.job_uid);
+    renew(c, m, q->held, now_ms);
+    c->view.highest_generation = MAX(c->view.highest_generation, from->generation);
     wake(c);
+    *ret = reply_of(c);
+    str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", c->config.job_uid);
     return 0;
 }
 
@@ -189,7 +232,7 @@ static void note_divergence(struct coordinator *c, const struct member *m, int64
 }
 
 /* Which of the metrics of a batch is not finite, and what it is. A sum that counts for none of them does not matter. */
-static bool name_strange(const struct coordinator *c, const double *sums, char *out, size_t n)
+static bool find_nonfinite_metric(const struct coordinator *c, const double *sums, char *out, size_t n)
 {
     const struct model *model = c->config.model;
     auto_free double *values = xcalloc(model_metrics(model) + 1, sizeof(*values));
@@ -211,14 +254,15 @@ static bool sums_finite(const double *sums, size_t width)
 }
 
 /* Sums that are not finite count, too, so that people see them; and they end the job. */
-static void take_report(struct coordinator *c, struct member *m, const struct coord_report *r)
+static void add_report(struct coordinator *c, struct member *m, const struct coordinator_report *r)
 {
     size_t width = metrics_width(c->config.model);
     for (size_t i = 0; i < r->n && (i + 1) * width <= r->nsums; i++) {
         const double *sums = r->sums + i * width;
         char what[96];
         epoch_metrics_add(c->metrics, r->ordinals[i], sums);
-        if (is_ordinal(c, r->ordinals[i]) && !sums_finite(sums, width) && name_strange(c, sums, what, sizeof(what)))
+        if (is_ordinal(c, r->ordinals[i]) && !sums_finite(sums, width) &&
+            find_nonfinite_metric(c, sums, what, sizeof(what)))
             note_divergence(c, m, r->ordinals[i], what);
     }
     m->steps += r->steps;
@@ -230,15 +274,27 @@ static void take_report(struct coordinator *c, struct member *m, const struct co
     c->view.wait_ns += r->wait_ns;
 }
 
-static int on_heartbeat(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
-                        struct coord_reply *ret, struct err *e)
+static int ordinal_check(const struct coordinator *c, const struct heartbeat_request *q, struct err *e)
 {
-    (void)ret, (void)e;
-    take_report(c, m, &q->report);
-    renew(c, m, q, now_ms);
-    str_fmt(c->view.waiting, sizeof(c->view.waiting), "%s", q->text != NULL ? q->text : "");
+    if (q->diverged && !is_ordinal(c, q->diverged_ordinal))
+        return err_set(e, ERR_INPUT, "%s names batch %lld of a job of %lld", q->sender.name,
+                       (long long)q->diverged_ordinal, (long long)c->config.total);
+    return 0;
+}
+
+int coordinator_heartbeat(struct coordinator *c, const struct heartbeat_request *q, int64_t now_ms,
+                          struct coordinator_reply *ret, struct err *e)
+{
+    MUTEX_GUARD(&c->lock);
+    struct member *m;
+    if (find_sender(c, &q->sender, now_ms, &m, e) < 0 || ordinal_check(c, q, e) < 0)
+        return -1;
+    add_report(c, m, &q->report);
+    renew(c, m, q->held, now_ms);
+    str_fmt(c->view.waiting, sizeof(c->view.waiting), "%s", q->waiting_for != NULL ? q->waiting_for : "");
     if (q->diverged)
         note_divergence(c, m, q->diverged_ordinal, "");
+    *ret = reply_of(c);
     return 0;
 }
 
@@ -257,123 +313,94 @@ static int64_t lease_size(const struct coordinator *c, int64_t want)
     return workers > 1 ? MAX(1, MIN(want, ledger_free_below(c->ledger, c->limit) / (2 * workers))) : want;
 }
 
-static const char *nothing_to_lend(const struct coordinator *c)
+static const char *wait_reason(const struct coordinator *c)
 {
     if (ledger_leased_below(c->ledger, c->limit))
         return "other workers to finish their batches";
     return c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied";
 }
 
-static int on_lease(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
-                    struct coord_reply *ret, struct err *e)
+int coordinator_lease(struct coordinator *c, const struct lease_request *q, int64_t now_ms,
+                      struct coordinator_reply *ret, struct err *e)
 {
-    (void)e;
-    take_report(c, m, &q->report);
-    renew(c, m, q, now_ms);
+    MUTEX_GUARD(&c->lock);
+    struct member *m;
+    if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
+        return -1;
+    add_report(c, m, &q->report);
+    renew(c, m, q->held, now_ms);
     c->view.waiting[0] = 0;
-    ret->valid_ms = c->config.lease_ms;
-    if (c->state != JOB_TRAINING)
-        return 0;
-    ret->count =
-        ledger_lease(c->ledger, m->number, lease_size(c, q->want), c->limit, now_ms, c->config.lease_ms, &ret->first);
-    if (ret->count > 0)
-        return 0;
-    str_fmt(ret->message, sizeof(ret->message), "%s", nothing_to_lend(c));
-    ret->wait_ms = (uint32_t)MIN(1 + workers_alive(c) / 8, 50); /* soon, but not all of many at once */
-    if (ledger_drained(c->ledger, c->limit))
-        wake(c);
+    struct coordinator_reply r = reply_of(c);
+    r.valid_ms = c->config.lease_ms;
+    if (c->state == JOB_TRAINING)
+        r.count =
+            ledger_lease(c->ledger, m->number, lease_size(c, q->want), c->limit, now_ms, c->config.lease_ms, &r.first);
+    if (c->state == JOB_TRAINING && r.count == 0) {
+        str_fmt(r.message, sizeof(r.message), "%s", wait_reason(c));
+        r.wait_ms = (uint32_t)MIN(1 + workers_alive(c) / 8, 50); /* soon, but not all of many at once */
+        if (ledger_drained(c->ledger, c->limit))
+            wake(c);
+    }
+    *ret = r;
     return 0;
 }
 
-static int on_leave(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
-                    struct coord_reply *ret, struct err *e)
+int coordinator_leave(struct coordinator *c, const struct leave_request *q, int64_t now_ms,
+                      struct coordinator_reply *ret, struct err *e)
 {
-    (void)ret, (void)e, (void)now_ms;
-    take_report(c, m, &q->report);
+    MUTEX_GUARD(&c->lock);
+    struct member *m;
+    if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
+        return -1;
+    add_report(c, m, &q->report);
     ledger_drop(c->ledger, m->number, false);
     if (m->role == ROLE_EVALUATOR)
         c->view.evaluating_step = -1;
     m->alive = false;
     wake(c);
+    *ret = reply_of(c);
     return 0;
 }
 
-static int on_evaluation(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
-                         struct coord_reply *ret, struct err *e)
+static void add_evaluation(struct coordinator *c, const struct evaluation_request *q)
 {
-    (void)m, (void)ret, (void)e, (void)now_ms;
-    if (q->announce) {
-        c->view.evaluating_step = q->step;
-        return 0;
-    }
-    c->view.evaluating_step = -1;
-    c->view.evaluated_step = q->step;
-    c->view.nevaluation = MIN(q->nvalues, (size_t)EVALUATION_MAX);
-    for (size_t i = 0; i < c->view.nevaluation; i++) {
-        str_fmt(c->view.evaluation_names[i], sizeof(c->view.evaluation_names[i]), "%s", q->names[i]);
-        c->view.evaluation[i] = q->values[i];
+    struct coordinator_view *v = &c->view;
+    v->evaluating_step = -1;
+    v->evaluated_step = q->step;
+    v->nevaluation = MIN(q->nvalues, (size_t)EVALUATION_MAX);
+    for (size_t i = 0; i < v->nevaluation; i++) {
+        str_fmt(v->evaluation_names[i], sizeof(v->evaluation_names[i]), "%s", q->names[i]);
+        v->evaluation[i] = q->values[i];
     }
     wake(c);
-    return 0;
 }
 
-static int on_stop(struct coordinator *c, struct member *m, const struct coord_request *q, int64_t now_ms,
-                   struct coord_reply *ret, struct err *e)
-{
-    (void)ret, (void)e, (void)now_ms;
-    c->view.stop_requested = true;
-    str_fmt(c->view.stop_reason, sizeof(c->view.stop_reason), "%s: %s", m->name, q->text != NULL ? q->text : "");
-    wake(c);
-    return 0;
-}
-
-static int (*const HANDLERS[COORD_KINDS])(struct coordinator *, struct member *, const struct coord_request *, int64_t,
-                                          struct coord_reply *, struct err *) = {
-    [COORD_REGISTER] = on_register, [COORD_HEARTBEAT] = on_heartbeat,   [COORD_LEASE] = on_lease,
-    [COORD_LEAVE] = on_leave,       [COORD_EVALUATION] = on_evaluation, [COORD_STOP] = on_stop,
-};
-
-static int sender_check(const struct coordinator *c, const struct member *m, const struct coord_request *q,
-                        struct err *e)
-{
-    bool registering = q->kind == COORD_REGISTER;
-    if (!(registering && q->job_uid[0] == 0) && strcmp(q->job_uid, c->config.job_uid) != 0)
-        return err_set(e, ERR_REFUSED, "%s belongs to job %s, this is the chief of job %s", q->sender, q->job_uid,
-                       c->config.job_uid);
-    if (registering)
-        return 0;
-    if (m == NULL || !m->alive)
-        return err_set(e, ERR_NOT_READY, "%s is not registered", q->sender);
-    if (m->incarnation != q->incarnation)
-        return err_set(e, ERR_FENCED, "another process has registered as %s since", q->sender);
-    return 0;
-}
-
-static int ordinal_check(const struct coordinator *c, const struct coord_request *q, struct err *e)
-{
-    if (q->diverged && !is_ordinal(c, q->diverged_ordinal))
-        return err_set(e, ERR_INPUT, "%s names batch %lld of a job of %lld", q->sender, (long long)q->diverged_ordinal,
-                       (long long)c->config.total);
-    return 0;
-}
-
-int coordinator_handle(struct coordinator *c, const struct coord_request *q, int64_t now_ms, struct coord_reply *ret,
-                       struct err *e)
+int coordinator_report_evaluation(struct coordinator *c, const struct evaluation_request *q, int64_t now_ms,
+                                  struct coordinator_reply *ret, struct err *e)
 {
     MUTEX_GUARD(&c->lock);
-    struct member *m = member_find(c, q->sender);
-    *ret = (struct coord_reply){ .heartbeat_ms = c->config.heartbeat_ms, .wait_ms = 20 };
-    if (sender_check(c, m, q, e) < 0 || ordinal_check(c, q, e) < 0)
+    struct member *m;
+    if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
         return -1;
-    if (m != NULL)
-        m->seen_ms = now_ms;
-    if (HANDLERS[q->kind](c, m, q, now_ms, ret, e) < 0)
+    if (q->announce)
+        c->view.evaluating_step = q->step;
+    else
+        add_evaluation(c, q);
+    *ret = reply_of(c);
+    return 0;
+}
+
+int coordinator_request_stop(struct coordinator *c, const struct stop_job_request *q, int64_t now_ms,
+                             struct coordinator_reply *ret, struct err *e)
+{
+    MUTEX_GUARD(&c->lock);
+    struct member *m;
+    if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
         return -1;
-    ret->generation = c->generation;
-    ret->chief_incarnation = c->config.incarnation;
-    ret->state = c->state;
-    if (ret->message[0] == 0)
-        str_fmt(ret->message, sizeof(ret->message), "%s", c->message);
+    c->view.stop_requested = true;
+    str_fmt(c->view.stop_reason, sizeof(c->view.stop_reason), "%s: %s", m->name, q->reason != NULL ? q->reason : "");
+    wake(c);
+    *ret = reply_of(c);
     return 0;
 }
 

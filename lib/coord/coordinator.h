@@ -1,8 +1,8 @@
-/* coordinator - the chief's coordinator: who is in the job, which batch is lent to whom, what was reported.
+/* coordinator - the state of a job as the chief coordinates it: its members, the leases of batches, the reports.
  *
- * Workers come in through coordinator_handle() (any thread: gRPC's, or the worker of the same process); the
- * chief's own loop looks and decides through the other calls. Everything is under one lock, held for
- * microseconds; nothing here does I/O. Time is a parameter.
+ * Workers and evaluators call it from any thread: gRPC's, or that of a worker in the same process. The chief's own loop
+ * polls it and decides. Everything is under one lock, held for microseconds; nothing here does I/O. Time is a
+ * parameter.
  */
 #ifndef TRAINYARD_COORD_COORDINATOR_H
 #define TRAINYARD_COORD_COORDINATOR_H
@@ -18,8 +18,8 @@ struct coordinator_config {
     uint64_t layout_hash;
     uint32_t ps_count;
     int64_t batches_per_epoch, total; /* ordinals */
-    int64_t window;                   /* tally's */
-    uint32_t lease_ms;                /* a worker not heard of for so long has lost its leases */
+    int64_t window;                   /* of the epoch metrics */
+    uint32_t lease_ms;                /* a worker that is silent for so long loses its leases */
     uint32_t heartbeat_ms;
 };
 
@@ -27,19 +27,31 @@ struct coordinator *coordinator_new(const struct coordinator_config *config);
 void coordinator_free(struct coordinator *c);
 DEFINE_AUTO(coordinator, coordinator_free);
 
-MUST_USE int coordinator_handle(struct coordinator *c, const struct coord_request *q, int64_t now_ms,
-                                struct coord_reply *ret, struct err *e);
+/* ---- the calls of workers and evaluators, from any thread (coord/coordinator_client.h) ---- */
+
+MUST_USE int coordinator_register(struct coordinator *c, const struct register_request *q, int64_t now_ms,
+                                  struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_heartbeat(struct coordinator *c, const struct heartbeat_request *q, int64_t now_ms,
+                                   struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_lease(struct coordinator *c, const struct lease_request *q, int64_t now_ms,
+                               struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_leave(struct coordinator *c, const struct leave_request *q, int64_t now_ms,
+                               struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_report_evaluation(struct coordinator *c, const struct evaluation_request *q, int64_t now_ms,
+                                           struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_request_stop(struct coordinator *c, const struct stop_job_request *q, int64_t now_ms,
+                                      struct coordinator_reply *ret, struct err *e);
 
 /* ---- the chief's side ---- */
 
-/* What workers are told from now on, with their next call. */
+/* What workers learn from now on, with their next call. */
 void coordinator_set(struct coordinator *c, enum job_state state, uint64_t generation, const char *message);
 void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms);
 /* Expires leases and members. */
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
-/* Ordinals below the limit may be lent (0 at first). The chief is woken when all of them have been worked on. */
+/* Ordinals below the limit may be leased (0 at first). The chief is woken when workers have completed all of them. */
 void coordinator_allow_below(struct coordinator *c, int64_t limit);
-/* What workers are told that they wait for, once all that is open has been worked on. */
+/* What workers wait for once all ordinals below the limit are completed. */
 void coordinator_set_wait_reason(struct coordinator *c, const char *text);
 /* Gives access to the epoch metrics under the lock, for a short time. */
 void coordinator_metrics(struct coordinator *c, void (*use)(void *user, struct epoch_metrics *t), void *user);
@@ -48,17 +60,17 @@ enum { COORDINATOR_TEXT_MAX = 240, EVALUATION_MAX = 32 };
 struct coordinator_view {
     int64_t done, total, done_low; /* ordinals */
     bool finished;                 /* all are done */
-    bool drained;         /* all that may be lent has been worked on, and is not done yet: look at the segments now */
+    bool drained;         /* all that may be leased is completed, but not applied everywhere yet: poll the ps now */
     bool working;         /* some worker holds a batch */
     int members, workers; /* alive; workers: those that train */
-    int64_t poisoned;     /* ordinal that killed several workers, or -1 */
+    int64_t poisoned;     /* ordinal that several workers died on, or -1 */
     bool diverged;
     int64_t diverged_ordinal;
     char diverged_by[64];
-    char diverged_what[96]; /* "loss nan"; "": what the worker saw itself */
+    char diverged_what[96]; /* "loss nan"; "": the worker noticed it itself */
     bool stop_requested;
     char stop_reason[COORDINATOR_TEXT_MAX];
-    uint64_t highest_generation; /* a worker knew of; above ours: somebody newer is chief */
+    uint64_t highest_generation; /* that a worker knows; above ours: there is a newer chief */
     uint64_t steps, staleness_sum, compute_ns, network_ns, data_ns, wait_ns; /* sums of all reports */
     int64_t evaluating_step;                                                 /* announced by an evaluator, or -1 */
     int64_t evaluated_step; /* newest reported evaluation, or -1; values below */
@@ -71,6 +83,6 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
 /* Blocks until something happened that the chief should look at (drained, divergence, stop, a new member), or until
  * deadline_ms. */
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms);
-void coordinator_wake(struct coordinator *c); /* from another thread of the chief's */
+void coordinator_wake(struct coordinator *c); /* from another thread of the chief */
 
 #endif

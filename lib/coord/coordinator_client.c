@@ -1,3 +1,5 @@
+/* The client of a coordinator: a request goes over gRPC to the chief's process, or, when the chief is in this process,
+ * straight into its coordinator. */
 #include "coord/coordinator_client.h"
 
 #include "base/clock.h"
@@ -30,22 +32,64 @@ void coordinator_client_free(struct coordinator_client *c)
     free(c);
 }
 
-static int call_grpc(struct coordinator_client *c, const struct coord_request *q, int64_t deadline_ms,
-                     struct coord_reply *ret, struct err *e)
+static int call_grpc(struct coordinator_client *c, enum coordinator_method method, const struct buf *request,
+                     int64_t deadline_ms, struct coordinator_reply *ret, struct err *e)
 {
-    AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *answer = NULL;
-    coord_pack_request(q, &head);
-    if (rpc_unary(c->channel, coord_method_path(q->kind), head.data, head.len, NULL, 0, deadline_ms, &answer, e) < 0)
+    if (rpc_unary(c->channel, coordinator_method_path(method), request->data, request->len, NULL, 0, deadline_ms,
+                  &answer, e) < 0)
         return err_wrap(e, "chief (%s)", rpc_channel_target(c->channel));
     size_t n;
     const void *data = rpc_message_head(answer, &n);
-    return coord_unpack_reply(data, n, ret, e);
+    return coordinator_unpack_reply(data, n, ret, e);
 }
 
-int coord_call(struct coordinator_client *c, const struct coord_request *q, int64_t deadline_ms,
-               struct coord_reply *ret, struct err *e)
+int coordinator_client_register(struct coordinator_client *c, const struct register_request *q, int64_t deadline_ms,
+                                struct coordinator_reply *ret, struct err *e)
 {
-    return c->local != NULL ? coordinator_handle(c->local, q, clock_ms(), ret, e)
-                            : call_grpc(c, q, deadline_ms, ret, e);
+    if (c->local != NULL)
+        return coordinator_register(c->local, q, clock_ms(), ret, e);
+    AUTO_FINI(buf) request = BUF_INIT;
+    coordinator_pack_register(q, &request);
+    return call_grpc(c, COORDINATOR_REGISTER, &request, deadline_ms, ret, e);
+}
+
+int coordinator_client_heartbeat(struct coordinator_client *c, const struct heartbeat_request *q, int64_t deadline_ms,
+                                 struct coordinator_reply *ret, struct err *e)
+{
+    if (c->local != NULL)
+        return coordinator_heartbeat(c->local, q, clock_ms(), ret, e);
+    AUTO_FINI(buf) request = BUF_INIT;
+    coordinator_pack_heartbeat(q, &request);
+    return call_grpc(c, COORDINATOR_HEARTBEAT, &request, deadline_ms, ret, e);
+}
+
+int coordinator_client_lease(struct coordinator_client *c, const struct lease_request *q, int64_t deadline_ms,
+                             struct coordinator_reply *ret, struct err *e)
+{
+    if (c->local != NULL)
+        return coordinator_lease(c->local, q, clock_ms(), ret, e);
+    AUTO_FINI(buf) request = BUF_INIT;
+    coordinator_pack_lease(q, &request);
+    return call_grpc(c, COORDINATOR_LEASE, &request, deadline_ms, ret, e);
+}
+
+int coordinator_client_leave(struct coordinator_client *c, const struct leave_request *q, int64_t deadline_ms,
+                             struct coordinator_reply *ret, struct err *e)
+{
+    if (c->local != NULL)
+        return coordinator_leave(c->local, q, clock_ms(), ret, e);
+    AUTO_FINI(buf) request = BUF_INIT;
+    coordinator_pack_leave(q, &request);
+    return call_grpc(c, COORDINATOR_LEAVE, &request, deadline_ms, ret, e);
+}
+
+int coordinator_client_report_evaluation(struct coordinator_client *c, const struct evaluation_request *q,
+                                         int64_t deadline_ms, struct coordinator_reply *ret, struct err *e)
+{
+    if (c->local != NULL)
+        return coordinator_report_evaluation(c->local, q, clock_ms(), ret, e);
+    AUTO_FINI(buf) request = BUF_INIT;
+    coordinator_pack_report_evaluation(q, &request);
+    return call_grpc(c, COORDINATOR_REPORT_EVALUATION, &request, deadline_ms, ret, e);
 }

@@ -1,8 +1,6 @@
-/* coordinator_client - what a worker says to the chief and hears from it, as plain values, and the table of operations
- * by which it travels: over gRPC (coordinator_client_new_grpc) or straight into a coordinator of this process
- * (coordinator_client_new_local).
- *
- * One struct serves all calls; `kind` says which fields count (lib/rpc/coordinator.proto has them by message).
+/* coordinator_client - the calls of a worker or evaluator to the chief's coordinator as plain values, one struct for
+ * each, and the table of operations by which they travel: over gRPC (coordinator_client_new_grpc) or straight into a
+ * coordinator of this process (coordinator_client_new_local). lib/rpc/coordinator.proto has them as messages.
  */
 #ifndef TRAINYARD_COORD_COORDINATOR_CLIENT_H
 #define TRAINYARD_COORD_COORDINATOR_CLIENT_H
@@ -10,67 +8,84 @@
 #include "coord/ledger.h"
 #include "data/dataset.h"
 
-enum coord_kind {
-    COORD_REGISTER,
-    COORD_HEARTBEAT,
-    COORD_LEASE,
-    COORD_LEAVE,
-    COORD_EVALUATION,
-    COORD_STOP,
-    COORD_KINDS
-};
 enum job_state { JOB_STARTING, JOB_TRAINING, JOB_FINISHED, JOB_STOPPING };
 
 /* What a request may hold at most: far above what a worker sends (coord/chief_client.c), and little work under the
  * lock. */
 enum {
-    COORD_HELD_MAX = 128,       /* values: two for each range */
-    COORD_REPORT_MAX = 1 << 16, /* ordinals */
-    COORD_INDEX_MAX = 1 << 20,
-    COORD_NAME_MAX = 63, /* of the sender: letters, digits, '-', '_' and '.' */
-    COORD_TEXT_MAX = 1000,
-    COORD_MEMBERS_MAX = 20000, /* of a job; those that left count until others take their places */
+    COORDINATOR_HELD_MAX = 128,          /* values: two for each range */
+    COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */
+    COORDINATOR_REQUEST_TEXT_MAX = 1000, /* bytes */
+    COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; those that left count until others take their places */
 };
 
-struct coord_report {
-    const int64_t *ordinals; /* computed and applied since the last report */
+/* Who calls. Every request has one; the coordinator knows the members of the job by name and incarnation. */
+struct coordinator_sender {
+    const char *job_uid; /* "": not known yet (register only) */
+    const char *name;    /* "worker-3" */
+    enum role role;
+    uint64_t generation;  /* that it knows */
+    uint64_t incarnation; /* of its process */
+};
+
+/* What was computed and applied since the last report. */
+struct coordinator_report {
+    const int64_t *ordinals;
     size_t n;
     const double *sums; /* n * metrics_width */
     size_t nsums;
     uint64_t compute_ns, network_ns, data_ns, wait_ns, steps, staleness_sum;
 };
 
-struct coord_request {
-    enum coord_kind kind;
-    const char *job_uid, *sender; /* uid "": not known yet (REGISTER only) */
-    uint64_t generation, incarnation;
-    struct ordinal_ranges held; /* REGISTER HEARTBEAT LEASE: what it still works on */
-    struct coord_report report; /* HEARTBEAT LEASE LEAVE */
-    enum role role;             /* REGISTER */
-    int index;
+struct register_request {
+    struct coordinator_sender sender;
+    struct ordinal_ranges held; /* what it still works on, from an earlier chief */
     struct ordinal_space space;
     uint32_t shuffle_version;
     uint64_t layout_hash;
     uint32_t ps_count;
-    const char *address;
-    int64_t want;  /* LEASE: ordinals */
-    bool diverged; /* HEARTBEAT: the loss or a gradient is not finite */
+};
+struct heartbeat_request {
+    struct coordinator_sender sender;
+    struct coordinator_report report;
+    struct ordinal_ranges held;
+    const char *waiting_for; /* NULL or "": nothing */
+    bool diverged;           /* the loss or a gradient of diverged_ordinal is not finite */
     int64_t diverged_ordinal;
-    const char *text;         /* HEARTBEAT: what it waits for; LEAVE, STOP: the reason */
-    int64_t step;             /* EVALUATION: checkpoint's step */
-    bool announce;            /* EVALUATION: begins to read that checkpoint */
-    const char *const *names; /* EVALUATION: results */
+};
+struct lease_request {
+    struct coordinator_sender sender;
+    struct coordinator_report report;
+    struct ordinal_ranges held;
+    int64_t want; /* ordinals, at most */
+};
+struct leave_request {
+    struct coordinator_sender sender;
+    struct coordinator_report report;
+    const char *reason;
+};
+struct evaluation_request {
+    struct coordinator_sender sender;
+    int64_t step;  /* of the checkpoint */
+    bool announce; /* the evaluator begins to read that checkpoint: keep it */
+    const char *const *names;
     const double *values;
     size_t nvalues;
 };
+struct stop_job_request { /* save and end the job early */
+    struct coordinator_sender sender;
+    const char *reason;
+};
 
-struct coord_reply {
+/* The answer to each of them. */
+struct coordinator_reply {
     uint64_t generation, chief_incarnation;
     enum job_state state;
     char message[240]; /* what is waited for */
-    char job_uid[64];
-    uint32_t wait_ms, heartbeat_ms, valid_ms;
-    int64_t first, count; /* LEASE: ordinals [first, first + count) */
+    char job_uid[128]; /* register: for a worker that did not know it */
+    uint32_t heartbeat_ms;
+    uint32_t wait_ms, valid_ms; /* lease: ask again after wait_ms; a lease is valid for valid_ms */
+    int64_t first, count;       /* lease: ordinals [first, first + count) */
 };
 
 struct coordinator_client;
@@ -79,9 +94,19 @@ struct coordinator_client *coordinator_client_new_grpc(const char *chief_address
 struct coordinator_client *coordinator_client_new_local(struct coordinator *c); /* borrowed */
 void coordinator_client_free(struct coordinator_client *c);
 DEFINE_AUTO(coordinator_client, coordinator_client_free);
-/* Blocks for at most deadline_ms. Errors: ERR_REFUSED (this worker will never be accepted: says why), ERR_FENCED
- * (sender was replaced by a newer process), ERR_LOST/ERR_TIMEOUT (no chief there). Thread-safe. */
-MUST_USE int coord_call(struct coordinator_client *c, const struct coord_request *q, int64_t deadline_ms,
-                        struct coord_reply *ret, struct err *e);
+
+/* The calls. Each blocks for at most deadline_ms and is thread-safe. Errors: ERR_REFUSED (this worker will never be
+ * accepted: says why), ERR_FENCED (a newer process has taken the sender's name), ERR_NOT_READY (register first),
+ * ERR_LOST/ERR_TIMEOUT (no chief there). */
+MUST_USE int coordinator_client_register(struct coordinator_client *c, const struct register_request *q,
+                                         int64_t deadline_ms, struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_client_heartbeat(struct coordinator_client *c, const struct heartbeat_request *q,
+                                          int64_t deadline_ms, struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_client_lease(struct coordinator_client *c, const struct lease_request *q, int64_t deadline_ms,
+                                      struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_client_leave(struct coordinator_client *c, const struct leave_request *q, int64_t deadline_ms,
+                                      struct coordinator_reply *ret, struct err *e);
+MUST_USE int coordinator_client_report_evaluation(struct coordinator_client *c, const struct evaluation_request *q,
+                                                  int64_t deadline_ms, struct coordinator_reply *ret, struct err *e);
 
 #endif

@@ -1,3 +1,6 @@
+/* A coordinator's calls as protobuf messages. What comes over the wire is checked here - counts, texts, order of ranges
+ * - before the coordinator takes its lock; the caller is the one that rpc established, not one that the message names.
+ */
 #include "coord/coordinator_service.h"
 
 #include <string.h>
@@ -7,31 +10,10 @@
 #include "params/wire.h"
 #include "rpc/coordinator.pb-c.h"
 
-typedef Trainyard__V1__WorkerRequest request_message;
-typedef Trainyard__V1__WorkerReply reply_message;
-
-static const char *const PATHS[COORD_KINDS] = {
-    [COORD_REGISTER] = "/trainyard.v1.Coordinator/Register",
-    [COORD_HEARTBEAT] = "/trainyard.v1.Coordinator/Heartbeat",
-    [COORD_LEASE] = "/trainyard.v1.Coordinator/Lease",
-    [COORD_LEAVE] = "/trainyard.v1.Coordinator/Leave",
-    [COORD_EVALUATION] = "/trainyard.v1.Coordinator/ReportEvaluation",
-    [COORD_STOP] = "/trainyard.v1.Coordinator/RequestStop",
-};
-
-const char *coord_method_path(enum coord_kind kind)
-{
-    return PATHS[kind];
-}
-
 /* protobuf-c's structs want pointers to non-const; packing only reads them. */
 static char *text(const char *s)
 {
-    union {
-        const char *from;
-        char *to;
-    } u = { .from = s != NULL ? s : "" };
-    return u.to;
+    return wire_text(s != NULL ? s : "");
 }
 
 static int64_t *ints(const int64_t *v)
@@ -72,15 +54,37 @@ static void message_append(const ProtobufCMessage *m, struct buf *out)
 
 /* ---- client side ---- */
 
-void coord_pack_request(const struct coord_request *q, struct buf *out)
+static Trainyard__V1__Header header_of(const struct coordinator_sender *from)
 {
-    Trainyard__V1__Header header;
-    trainyard__v1__header__init(&header);
-    header.job_uid = text(q->job_uid);
-    header.generation = q->generation;
-    header.sender = text(q->sender);
-    header.incarnation = q->incarnation;
+    Trainyard__V1__Header h;
+    trainyard__v1__header__init(&h);
+    h.job_uid = text(from->job_uid);
+    h.generation = from->generation;
+    h.sender = text(from->name);
+    h.incarnation = from->incarnation;
+    return h;
+}
 
+static Trainyard__V1__Report report_of(const struct coordinator_report *r)
+{
+    Trainyard__V1__Report m;
+    trainyard__v1__report__init(&m);
+    m.ordinals = ints(r->ordinals);
+    m.n_ordinals = r->n;
+    m.sums = doubles(r->sums);
+    m.n_sums = r->nsums;
+    m.compute_ns = r->compute_ns;
+    m.network_ns = r->network_ns;
+    m.data_ns = r->data_ns;
+    m.wait_ns = r->wait_ns;
+    m.steps = r->steps;
+    m.staleness_sum = r->staleness_sum;
+    return m;
+}
+
+void coordinator_pack_register(const struct register_request *q, struct buf *out)
+{
+    Trainyard__V1__Header header = header_of(&q->sender);
     Trainyard__V1__OrdinalSpace space;
     trainyard__v1__ordinal_space__init(&space);
     space.fingerprint = q->space.fingerprint;
@@ -89,37 +93,65 @@ void coord_pack_request(const struct coord_request *q, struct buf *out)
     space.seed = q->space.seed;
     space.shuffle = q->space.shuffle;
     space.shuffle_version = q->shuffle_version;
+    Trainyard__V1__RegisterRequest m;
+    trainyard__v1__register_request__init(&m);
+    m.header = &header;
+    m.held = ints(q->held.r);
+    m.n_held = q->held.n;
+    m.space = &space;
+    m.layout_hash = q->layout_hash;
+    m.ps_count = q->ps_count;
+    message_append(&m.base, out);
+}
 
-    Trainyard__V1__Report report;
-    trainyard__v1__report__init(&report);
-    const struct coord_report *r = &q->report;
-    report.ordinals = ints(r->ordinals);
-    report.n_ordinals = r->n;
-    report.sums = doubles(r->sums);
-    report.n_sums = r->nsums;
-    report.compute_ns = r->compute_ns;
-    report.network_ns = r->network_ns;
-    report.data_ns = r->data_ns;
-    report.wait_ns = r->wait_ns;
-    report.steps = r->steps;
-    report.staleness_sum = r->staleness_sum;
-
-    request_message m;
-    trainyard__v1__worker_request__init(&m);
+void coordinator_pack_heartbeat(const struct heartbeat_request *q, struct buf *out)
+{
+    Trainyard__V1__Header header = header_of(&q->sender);
+    Trainyard__V1__Report report = report_of(&q->report);
+    Trainyard__V1__HeartbeatRequest m;
+    trainyard__v1__heartbeat_request__init(&m);
     m.header = &header;
     m.report = &report;
     m.held = ints(q->held.r);
     m.n_held = q->held.n;
-    m.role = text(role_name(q->role));
-    m.index = (uint32_t)q->index;
-    m.space = &space;
-    m.layout_hash = q->layout_hash;
-    m.ps_count = q->ps_count;
-    m.address = text(q->address);
-    m.want = (uint32_t)MIN(q->want, UINT32_MAX);
+    m.waiting_for = text(q->waiting_for);
     m.diverged = q->diverged;
     m.diverged_ordinal = q->diverged_ordinal;
-    m.text = text(q->text);
+    message_append(&m.base, out);
+}
+
+void coordinator_pack_lease(const struct lease_request *q, struct buf *out)
+{
+    Trainyard__V1__Header header = header_of(&q->sender);
+    Trainyard__V1__Report report = report_of(&q->report);
+    Trainyard__V1__LeaseRequest m;
+    trainyard__v1__lease_request__init(&m);
+    m.header = &header;
+    m.report = &report;
+    m.held = ints(q->held.r);
+    m.n_held = q->held.n;
+    m.want = (uint32_t)MIN(q->want, UINT32_MAX);
+    message_append(&m.base, out);
+}
+
+void coordinator_pack_leave(const struct leave_request *q, struct buf *out)
+{
+    Trainyard__V1__Header header = header_of(&q->sender);
+    Trainyard__V1__Report report = report_of(&q->report);
+    Trainyard__V1__LeaveRequest m;
+    trainyard__v1__leave_request__init(&m);
+    m.header = &header;
+    m.report = &report;
+    m.reason = text(q->reason);
+    message_append(&m.base, out);
+}
+
+void coordinator_pack_report_evaluation(const struct evaluation_request *q, struct buf *out)
+{
+    Trainyard__V1__Header header = header_of(&q->sender);
+    Trainyard__V1__EvaluationRequest m;
+    trainyard__v1__evaluation_request__init(&m);
+    m.header = &header;
     m.step = q->step;
     m.announce = q->announce;
     m.names = texts(q->names);
@@ -129,137 +161,111 @@ void coord_pack_request(const struct coord_request *q, struct buf *out)
     message_append(&m.base, out);
 }
 
-int coord_unpack_reply(const void *data, size_t n, struct coord_reply *ret, struct err *e)
+static int read_reply(const Trainyard__V1__CoordinatorReply *m, struct coordinator_reply *ret, struct err *e)
 {
-    reply_message *m = trainyard__v1__worker_reply__unpack(NULL, n, data);
-    if (m == NULL)
-        return err_set(e, ERR_INTERNAL, "the chief's answer is malformed");
-    if (m->first < 0 || m->count < 0 || m->count > INT64_MAX - m->first) {
-        trainyard__v1__worker_reply__free_unpacked(m, NULL);
-        return err_set(e, ERR_INTERNAL, "the chief's answer lends a range that is none");
-    }
-    *ret = (struct coord_reply){ .generation = m->generation,
-                                 .chief_incarnation = m->chief_incarnation,
-                                 .state = (unsigned)m->state <= JOB_STOPPING ? (enum job_state)m->state : JOB_STOPPING,
-                                 .wait_ms = m->wait_ms,
-                                 .heartbeat_ms = m->heartbeat_ms,
-                                 .valid_ms = m->valid_ms,
-                                 .first = m->first,
-                                 .count = m->count };
+    if (m->first < 0 || m->count < 0 || m->count > INT64_MAX - m->first)
+        return err_set(e, ERR_INTERNAL, "the chief's answer leases batches that are not a valid range");
+    *ret = (struct coordinator_reply){ .generation = m->generation,
+                                       .chief_incarnation = m->chief_incarnation,
+                                       .state =
+                                           (unsigned)m->state <= JOB_STOPPING ? (enum job_state)m->state : JOB_STOPPING,
+                                       .wait_ms = m->wait_ms,
+                                       .heartbeat_ms = m->heartbeat_ms,
+                                       .valid_ms = m->valid_ms,
+                                       .first = m->first,
+                                       .count = m->count };
     str_fmt(ret->message, sizeof(ret->message), "%s", m->message);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", m->job_uid);
-    trainyard__v1__worker_reply__free_unpacked(m, NULL);
     return 0;
 }
 
-/* ---- server side ---- */
-
-static bool is_name(const char *s)
+int coordinator_unpack_reply(const void *data, size_t n, struct coordinator_reply *ret, struct err *e)
 {
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
-    return n > 0 && n <= COORD_NAME_MAX && s[n] == '\0';
+    Trainyard__V1__CoordinatorReply *m = trainyard__v1__coordinator_reply__unpack(NULL, n, data);
+    if (m == NULL)
+        return err_set(e, ERR_INTERNAL, "the chief's answer is malformed");
+    int rc = read_reply(m, ret, e);
+    trainyard__v1__coordinator_reply__free_unpacked(m, NULL);
+    return rc;
 }
 
-/* They are shown to people, and go into logs and JSON. */
-static bool is_text(const char *s)
+/* ---- server side: what came ---- */
+
+/* Texts are shown to people, and go into logs and JSON. */
+static int text_check(const char *s, struct err *e)
 {
-    size_t n = strnlen(s, COORD_TEXT_MAX + 1);
-    json_auto_t *valid = n <= COORD_TEXT_MAX ? json_stringn(s, n) : NULL; /* NULL unless it is UTF-8 */
-    return valid != NULL;
+    size_t n = strnlen(s, COORDINATOR_REQUEST_TEXT_MAX + 1);
+    json_auto_t *valid = n <= COORDINATOR_REQUEST_TEXT_MAX ? json_stringn(s, n) : NULL; /* NULL unless it is UTF-8 */
+    if (valid != NULL)
+        return 0;
+    return err_set(e, ERR_INPUT, "a text of the request is not UTF-8, or has more than %d bytes",
+                   COORDINATOR_REQUEST_TEXT_MAX);
 }
 
-static int texts_check(const request_message *m, struct err *e)
+static int read_sender(const struct rpc_caller *caller, struct coordinator_sender *ret, struct err *e)
 {
-    bool good = is_text(m->header->job_uid) && is_text(m->role) && is_text(m->address) && is_text(m->text);
-    for (size_t i = 0; good && i < MIN(m->n_names, (size_t)EVALUATION_MAX); i++)
-        good = is_text(m->names[i]);
-    return good
-               ? 0
-               : err_set(e, ERR_INPUT, "a text of the request is not UTF-8, or has more than %d bytes", COORD_TEXT_MAX);
-}
-
-static int numbers_check(const request_message *m, struct err *e)
-{
-    size_t reported = m->report != NULL ? m->report->n_ordinals : 0;
-    if (m->header->generation > GENERATION_MAX)
-        return err_set(e, ERR_INPUT, "generation %llu is out of range: at most %llu",
-                       (unsigned long long)m->header->generation, (unsigned long long)GENERATION_MAX);
-    if (m->n_held > COORD_HELD_MAX || reported > COORD_REPORT_MAX || m->index > COORD_INDEX_MAX)
-        return err_set(e, ERR_INPUT, "%zu held ranges, %zu reported ordinals, index %u: at most %d, %d, %d",
-                       m->n_held / 2, reported, m->index, COORD_HELD_MAX / 2, COORD_REPORT_MAX, COORD_INDEX_MAX);
-    return 0;
-}
-
-static int request_check(const request_message *m, struct err *e)
-{
-    if (m->header == NULL || !is_name(m->header->sender))
+    if (caller->role == ROLE_COUNT)
         return err_set(e, ERR_INPUT,
-                       "the request has no header with a sender: a name such as worker-3, at most %d bytes",
-                       COORD_NAME_MAX);
-    if (texts_check(m, e) < 0 || numbers_check(m, e) < 0)
-        return -1;
-    if (m->n_held % 2 != 0 || m->n_names != m->n_values)
-        return err_set(e, ERR_INPUT, "lists of the request do not fit each other");
-    for (size_t i = 0; i < m->n_held; i++)
-        if (m->held[i] < 0 || (i > 0 && m->held[i] < m->held[i - 1]))
-            return err_set(e, ERR_INPUT, "ranges of the request are not ascending");
+                       "the request has no header with a sender: the name of a replica, such as worker-3, not '%s'",
+                       caller->name);
+    if (caller->generation > GENERATION_MAX)
+        return err_set(e, ERR_INPUT, "generation %llu is out of range: at most %llu",
+                       (unsigned long long)caller->generation, (unsigned long long)GENERATION_MAX);
+    *ret = (struct coordinator_sender){ .job_uid = caller->job_uid,
+                                        .name = caller->name,
+                                        .role = caller->role,
+                                        .generation = caller->generation,
+                                        .incarnation = caller->incarnation };
     return 0;
 }
 
-static int request_of(enum coord_kind kind, const request_message *m, struct coord_request *ret, struct err *e)
+static int read_held(const int64_t *held, size_t n, struct ordinal_ranges *ret, struct err *e)
 {
-    static const Trainyard__V1__OrdinalSpace no_space = TRAINYARD__V1__ORDINAL_SPACE__INIT;
-    static const Trainyard__V1__Report no_report = TRAINYARD__V1__REPORT__INIT;
-    const Trainyard__V1__OrdinalSpace *space = m->space != NULL ? m->space : &no_space;
-    const Trainyard__V1__Report *r = m->report != NULL ? m->report : &no_report;
-    enum role role = ROLE_WORKER;
-    if (request_check(m, e) < 0 || (m->role[0] != 0 && role_parse(m->role, &role, e) < 0))
-        return -1;
-    *ret = (struct coord_request){
-        .kind = kind,
-        .job_uid = m->header->job_uid,
-        .sender = m->header->sender,
-        .generation = m->header->generation,
-        .incarnation = m->header->incarnation,
-        .held = { .r = m->held, .n = m->n_held },
-        .report = { .ordinals = r->ordinals,
-                    .n = r->n_ordinals,
-                    .sums = r->sums,
-                    .nsums = r->n_sums,
-                    .compute_ns = r->compute_ns,
-                    .network_ns = r->network_ns,
-                    .data_ns = r->data_ns,
-                    .wait_ns = r->wait_ns,
-                    .steps = r->steps,
-                    .staleness_sum = r->staleness_sum },
-        .role = role,
-        .index = (int)m->index,
-        .space = { .fingerprint = space->fingerprint,
-                   .seed = space->seed,
-                   .examples = space->examples,
-                   .batch_size = space->batch_size,
-                   .shuffle = space->shuffle },
-        .shuffle_version = space->shuffle_version,
-        .layout_hash = m->layout_hash,
-        .ps_count = m->ps_count,
-        .address = m->address,
-        .want = m->want,
-        .diverged = m->diverged,
-        .diverged_ordinal = m->diverged_ordinal,
-        .text = m->text,
-        .step = m->step,
-        .announce = m->announce,
-        .names = (const char *const *)m->names,
-        .values = m->values,
-        .nvalues = m->n_values,
-    };
+    if (n > COORDINATOR_HELD_MAX)
+        return err_set(e, ERR_INPUT, "%zu held ranges, at most %d", n / 2, COORDINATOR_HELD_MAX / 2);
+    if (n % 2 != 0)
+        return err_set(e, ERR_INPUT, "the last held range of the request has no end");
+    for (size_t i = 0; i < n; i++)
+        if (held[i] < 0 || (i > 0 && held[i] < held[i - 1]))
+            return err_set(e, ERR_INPUT, "the held ranges of the request are not ascending");
+    *ret = (struct ordinal_ranges){ .r = held, .n = n };
     return 0;
 }
 
-static void reply_pack(const struct coord_reply *r, struct buf *out)
+static int read_report(const Trainyard__V1__Report *m, struct coordinator_report *ret, struct err *e)
 {
-    reply_message m;
-    trainyard__v1__worker_reply__init(&m);
+    *ret = (struct coordinator_report){ .n = 0 };
+    if (m == NULL)
+        return 0;
+    if (m->n_ordinals > COORDINATOR_REPORT_MAX)
+        return err_set(e, ERR_INPUT, "%zu reported ordinals, at most %d", m->n_ordinals, COORDINATOR_REPORT_MAX);
+    *ret = (struct coordinator_report){ .ordinals = m->ordinals,
+                                        .n = m->n_ordinals,
+                                        .sums = m->sums,
+                                        .nsums = m->n_sums,
+                                        .compute_ns = m->compute_ns,
+                                        .network_ns = m->network_ns,
+                                        .data_ns = m->data_ns,
+                                        .wait_ns = m->wait_ns,
+                                        .steps = m->steps,
+                                        .staleness_sum = m->staleness_sum };
+    return 0;
+}
+
+static int read_names(const Trainyard__V1__EvaluationRequest *m, struct err *e)
+{
+    if (m->n_names != m->n_values)
+        return err_set(e, ERR_INPUT, "an evaluation of %zu names and %zu values", m->n_names, m->n_values);
+    for (size_t i = 0; i < MIN(m->n_names, (size_t)EVALUATION_MAX); i++)
+        if (text_check(m->names[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+static void write_reply(const struct coordinator_reply *r, struct buf *out)
+{
+    Trainyard__V1__CoordinatorReply m;
+    trainyard__v1__coordinator_reply__init(&m);
     m.generation = r->generation;
     m.chief_incarnation = r->chief_incarnation;
     m.state = (Trainyard__V1__JobState)r->state;
@@ -273,39 +279,150 @@ static void reply_pack(const struct coord_reply *r, struct buf *out)
     message_append(&m.base, out);
 }
 
-static int serve(enum coord_kind kind, struct coordinator *c, const struct rpc_message *request,
-                 struct rpc_reply *reply, struct err *e)
+/* ---- server side: the handlers ---- */
+
+struct coordinator_call { /* one call */
+    struct coordinator *coordinator;
+    const struct rpc_caller *caller;
+    const ProtobufCMessage *message;
+};
+#define MESSAGE(x, type) ((const type *)(const void *)(x)->message)
+
+static int on_register(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
+{
+    static const Trainyard__V1__OrdinalSpace no_space = TRAINYARD__V1__ORDINAL_SPACE__INIT;
+    const Trainyard__V1__RegisterRequest *m = MESSAGE(x, Trainyard__V1__RegisterRequest);
+    const Trainyard__V1__OrdinalSpace *space = m->space != NULL ? m->space : &no_space;
+    struct register_request q = { .space = { .fingerprint = space->fingerprint,
+                                             .seed = space->seed,
+                                             .examples = space->examples,
+                                             .batch_size = space->batch_size,
+                                             .shuffle = space->shuffle },
+                                  .shuffle_version = space->shuffle_version,
+                                  .layout_hash = m->layout_hash,
+                                  .ps_count = m->ps_count };
+    if (read_sender(x->caller, &q.sender, e) < 0 || read_held(m->held, m->n_held, &q.held, e) < 0)
+        return -1;
+    return coordinator_register(x->coordinator, &q, clock_ms(), ret, e);
+}
+
+static int on_heartbeat(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
+{
+    const Trainyard__V1__HeartbeatRequest *m = MESSAGE(x, Trainyard__V1__HeartbeatRequest);
+    struct heartbeat_request q = { .waiting_for = m->waiting_for,
+                                   .diverged = m->diverged,
+                                   .diverged_ordinal = m->diverged_ordinal };
+    if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
+        read_held(m->held, m->n_held, &q.held, e) < 0 || text_check(m->waiting_for, e) < 0)
+        return -1;
+    return coordinator_heartbeat(x->coordinator, &q, clock_ms(), ret, e);
+}
+
+static int on_lease(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
+{
+    const Trainyard__V1__LeaseRequest *m = MESSAGE(x, Trainyard__V1__LeaseRequest);
+    struct lease_request q = { .want = m->want };
+    if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
+        read_held(m->held, m->n_held, &q.held, e) < 0)
+        return -1;
+    return coordinator_lease(x->coordinator, &q, clock_ms(), ret, e);
+}
+
+static int on_leave(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
+{
+    const Trainyard__V1__LeaveRequest *m = MESSAGE(x, Trainyard__V1__LeaveRequest);
+    struct leave_request q = { .reason = m->reason };
+    if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
+        text_check(m->reason, e) < 0)
+        return -1;
+    return coordinator_leave(x->coordinator, &q, clock_ms(), ret, e);
+}
+
+static int on_report_evaluation(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
+{
+    const Trainyard__V1__EvaluationRequest *m = MESSAGE(x, Trainyard__V1__EvaluationRequest);
+    struct evaluation_request q = { .step = m->step,
+                                    .announce = m->announce,
+                                    .names = (const char *const *)m->names,
+                                    .values = m->values,
+                                    .nvalues = m->n_values };
+    if (read_sender(x->caller, &q.sender, e) < 0 || read_names(m, e) < 0)
+        return -1;
+    return coordinator_report_evaluation(x->coordinator, &q, clock_ms(), ret, e);
+}
+
+static int on_request_stop(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
+{
+    const Trainyard__V1__StopRequest *m = MESSAGE(x, Trainyard__V1__StopRequest);
+    struct stop_job_request q = { .reason = m->reason };
+    if (read_sender(x->caller, &q.sender, e) < 0 || text_check(m->reason, e) < 0)
+        return -1;
+    return coordinator_request_stop(x->coordinator, &q, clock_ms(), ret, e);
+}
+
+/* ---- the table ---- */
+
+/* Which roles may call a method becomes a column of this table (checked by rpc_method_call): workers and a chief that
+ * trains all but ReportEvaluation, which is an evaluator's; evaluators all but Lease. */
+#define ROW(id, name, type, fn) [id] = { "/trainyard.v1.Coordinator/" name, &trainyard__v1__##type##__descriptor, fn }
+static const struct coordinator_row {
+    const char *path;
+    const ProtobufCMessageDescriptor *request;
+    int (*handle)(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e);
+} METHODS[COORDINATOR_METHODS] = {
+    ROW(COORDINATOR_REGISTER, "Register", register_request, on_register),
+    ROW(COORDINATOR_HEARTBEAT, "Heartbeat", heartbeat_request, on_heartbeat),
+    ROW(COORDINATOR_LEASE, "Lease", lease_request, on_lease),
+    ROW(COORDINATOR_LEAVE, "Leave", leave_request, on_leave),
+    ROW(COORDINATOR_REPORT_EVALUATION, "ReportEvaluation", evaluation_request, on_report_evaluation),
+    ROW(COORDINATOR_REQUEST_STOP, "RequestStop", stop_request, on_request_stop),
+};
+
+const char *coordinator_method_path(enum coordinator_method m)
+{
+    return METHODS[m].path;
+}
+
+static int serve(const struct coordinator_row *method, const struct coordinator_call *call,
+                 const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
 {
     WIRE_AUTO *m = NULL;
-    struct coord_request q;
-    struct coord_reply r;
-    if (wire_unpack(&trainyard__v1__worker_request__descriptor, request, &m, e) < 0 ||
-        request_of(kind, (const request_message *)(const void *)m, &q, e) < 0 ||
-        coordinator_handle(c, &q, clock_ms(), &r, e) < 0)
+    struct coordinator_reply r;
+    struct coordinator_call x = *call;
+    if (wire_unpack(method->request, request, &m, e) < 0)
         return -1;
-    reply_pack(&r, &reply->head);
+    x.message = m;
+    if (method->handle(&x, &r, e) < 0)
+        return -1;
+    write_reply(&r, &reply->head);
     return 0;
 }
 
-/* One handler a method: rpc tells a handler its user, not its path. */
-#define SERVE(name, kind)                                                                                              \
-    static int serve_##name(void *user, const struct rpc_message *q, struct rpc_reply *r, struct err *e)               \
+/* One function a method, because a handler gets the coordinator as its user and not its row. */
+#define SERVE(name, id)                                                                                                \
+    static int serve_##name(void *user, const struct rpc_caller *caller, const struct rpc_message *q,                  \
+                            struct rpc_reply *r, struct err *e)                                                        \
     {                                                                                                                  \
-        return serve(kind, user, q, r, e);                                                                             \
+        return serve(&METHODS[id], &(struct coordinator_call){ .coordinator = user, .caller = caller }, q, r, e);      \
     }
-SERVE(register, COORD_REGISTER)
-SERVE(heartbeat, COORD_HEARTBEAT)
-SERVE(lease, COORD_LEASE)
-SERVE(leave, COORD_LEAVE)
-SERVE(evaluation, COORD_EVALUATION)
-SERVE(stop, COORD_STOP)
+SERVE(register, COORDINATOR_REGISTER)
+SERVE(heartbeat, COORDINATOR_HEARTBEAT)
+SERVE(lease, COORDINATOR_LEASE)
+SERVE(leave, COORDINATOR_LEAVE)
+SERVE(report_evaluation, COORDINATOR_REPORT_EVALUATION)
+SERVE(request_stop, COORDINATOR_REQUEST_STOP)
 
-void coordinator_service_methods(struct coordinator *c, struct rpc_method ret[COORD_KINDS])
+void coordinator_service_methods(struct coordinator *c, struct rpc_method ret[COORDINATOR_METHODS])
 {
-    static int (*const handlers[COORD_KINDS])(void *, const struct rpc_message *, struct rpc_reply *, struct err *) = {
-        [COORD_REGISTER] = serve_register, [COORD_HEARTBEAT] = serve_heartbeat,   [COORD_LEASE] = serve_lease,
-        [COORD_LEAVE] = serve_leave,       [COORD_EVALUATION] = serve_evaluation, [COORD_STOP] = serve_stop,
+    static int (*const HANDLERS[COORDINATOR_METHODS])(void *, const struct rpc_caller *, const struct rpc_message *,
+                                                      struct rpc_reply *, struct err *) = {
+        [COORDINATOR_REGISTER] = serve_register,
+        [COORDINATOR_HEARTBEAT] = serve_heartbeat,
+        [COORDINATOR_LEASE] = serve_lease,
+        [COORDINATOR_LEAVE] = serve_leave,
+        [COORDINATOR_REPORT_EVALUATION] = serve_report_evaluation,
+        [COORDINATOR_REQUEST_STOP] = serve_request_stop,
     };
-    for (int i = 0; i < COORD_KINDS; i++)
-        ret[i] = (struct rpc_method){ .path = PATHS[i], .handle = handlers[i], .user = c };
+    for (int i = 0; i < COORDINATOR_METHODS; i++)
+        ret[i] = (struct rpc_method){ .path = METHODS[i].path, .handle = HANDLERS[i], .user = c };
 }

@@ -8,12 +8,12 @@
  * means harm, does not keep the others from being served. */
 enum { PART_BYTES = 4 << 20, IN_FLIGHT_BYTES = 32 << 20, CALLERS = 16, SHARES = 4, PUSH_WAIT_MS = 200 };
 
-struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t caller)
+struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client)
 {
     size_t one = MIN(MAX(sizes->shard, (size_t)PART_BYTES), (size_t)IN_FLIGHT_BYTES);
     size_t budget = one * CALLERS / (push ? 1 : 2);
     return (struct pool_limit){
-        .budget = budget, .wait_ms = push ? PUSH_WAIT_MS : 0, .caller = caller, .share = budget / SHARES
+        .budget = budget, .wait_ms = push ? PUSH_WAIT_MS : 0, .caller = client, .share = budget / SHARES
     };
 }
 
@@ -22,7 +22,7 @@ struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint
 struct room {
     struct shard_out out; /* first: make() gets a pointer to it */
     struct pool *pool;
-    uint64_t caller;
+    uint64_t client;
     bool push, no_values; /* what is answered */
     size_t versions_seen; /* a push must have 0, or one for each segment */
     struct pool_buffer *buffer;
@@ -36,7 +36,7 @@ static int make_room(struct shard_out *out, const struct shard_sizes *sizes, str
     if (room->versions_seen != 0 && room->versions_seen != sizes->segments)
         return err_set(e, ERR_INPUT, "a push with %zu versions for %zu segments", room->versions_seen, sizes->segments);
     if (size_mul(sizes->segments, sizeof(int64_t), &versions, e) < 0 || size_add(values, versions, &bytes, e) < 0 ||
-        pool_take(room->pool, bytes, answers_limit(sizes, room->push, room->caller), &room->buffer, e) < 0)
+        pool_take(room->pool, bytes, answers_limit(sizes, room->push, room->client), &room->buffer, e) < 0)
         return -1;
     out->values = room->no_values ? NULL : room->buffer->data;
     out->size = size;
@@ -66,8 +66,8 @@ DEFINE_AUTO_FINI(room, room_fini);
 int on_pull(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__PullRequest *q = REQUEST(x, Trainyard__V1__PullRequest);
-    struct shard_caller who = exchange_caller(q->header);
-    AUTO_FINI(room) room = { .out.make = make_room, .pool = x->pool, .caller = rpc_message_caller(x->message) };
+    struct shard_caller who = exchange_caller(x);
+    AUTO_FINI(room) room = { .out.make = make_room, .pool = x->pool, .client = x->caller->client };
     if (shard_pull(x->shard, &who, (struct shard_part){ q->first, q->count }, &room.out, e) < 0)
         return -1;
     Trainyard__V1__PullReply r = TRAINYARD__V1__PULL_REPLY__INIT;
@@ -83,13 +83,13 @@ int on_pull(const struct exchange *x, struct err *e)
 int on_push(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__PushRequest *q = REQUEST(x, Trainyard__V1__PushRequest);
-    struct shard_caller who = exchange_caller(q->header);
+    struct shard_caller who = exchange_caller(x);
     struct wire_walk walk;
     struct bytes_in grads = wire_payload(x->message, &walk);
     AUTO_FINI(room)
     room = { .out.make = make_room,
              .pool = x->pool,
-             .caller = rpc_message_caller(x->message),
+             .client = x->caller->client,
              .push = true,
              .no_values = q->no_values,
              .versions_seen = q->n_versions };

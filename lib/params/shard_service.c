@@ -11,15 +11,6 @@ struct method {
 };
 _Static_assert((int)SHARD_METHODS == (int)PS_METHODS, "one row for each method");
 
-struct shard_caller exchange_caller(const Trainyard__V1__Header *h)
-{
-    if (h == NULL)
-        return (struct shard_caller){ .job_uid = "", .sender = "" };
-    return (struct shard_caller){
-        .job_uid = h->job_uid, .sender = h->sender, .generation = h->generation, .incarnation = h->incarnation
-    };
-}
-
 static int on_describe(const struct exchange *x, struct err *e)
 {
     static const Trainyard__V1__PsState STATES[] = {
@@ -91,7 +82,7 @@ static int take_rates(const Trainyard__V1__InitRequest *q, struct rates *ret, st
 static int on_init(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__InitRequest *q = REQUEST(x, Trainyard__V1__InitRequest);
-    struct shard_caller who = exchange_caller(q->header);
+    struct shard_caller who = exchange_caller(x);
     auto_free struct segment_spec *segments = NULL;
     AUTO_FINI(rates) rates = RATES_INIT;
     if (take_rates(q, &rates, e) < 0)
@@ -119,7 +110,7 @@ static int on_init(const struct exchange *x, struct err *e)
 static int on_restore(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__RestoreRequest *q = REQUEST(x, Trainyard__V1__RestoreRequest);
-    struct shard_caller who = exchange_caller(q->header);
+    struct shard_caller who = exchange_caller(x);
     AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
     struct wire_walk walk;
     struct bytes_in payload = wire_payload(x->message, &walk);
@@ -139,8 +130,7 @@ static int on_restore(const struct exchange *x, struct err *e)
 
 static int on_finish(const struct exchange *x, struct err *e)
 {
-    const Trainyard__V1__FinishRequest *q = REQUEST(x, Trainyard__V1__FinishRequest);
-    struct shard_caller who = exchange_caller(q->header);
+    struct shard_caller who = exchange_caller(x);
     if (shard_finish(x->shard, &who, e) < 0)
         return -1;
     Trainyard__V1__FinishReply r = TRAINYARD__V1__FINISH_REPLY__INIT;
@@ -184,7 +174,7 @@ static int lend(const struct exchange *x, struct lent **ret, struct err *e)
 static int on_snapshot(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__SnapshotRequest *q = REQUEST(x, Trainyard__V1__SnapshotRequest);
-    struct shard_caller who = exchange_caller(q->header);
+    struct shard_caller who = exchange_caller(x);
     __attribute__((cleanup(lent_auto))) struct lent *lent = NULL;
     AUTO_FINI(shard_snapshot) snapshot = { 0 };
     if (lend(x, &lent, e) < 0 || shard_snapshot(x->shard, &who, q->segment, &snapshot, e) < 0)
@@ -210,6 +200,9 @@ static int on_snapshot(const struct exchange *x, struct err *e)
 
 /* ---- the table ---- */
 
+/* Which roles may call a method becomes a column of this table (checked by rpc_method_call): Init, Restore, Snapshot
+ * and Finish the chief; Pull, Push and Attach workers and the chief; Describe any member of the job. */
+
 #define ROW(id, name, fn, bulk) [id] = { id, &trainyard__v1__##name##__descriptor, fn, bulk }
 static const struct method METHODS[SHARD_METHODS] = {
     ROW(PS_DESCRIBE, describe_request, on_describe, false),
@@ -222,7 +215,8 @@ static const struct method METHODS[SHARD_METHODS] = {
     ROW(PS_ATTACH, attach_request, on_attach, false),
 };
 
-static int handle(void *user, const struct rpc_message *message, struct rpc_reply *reply, struct err *e)
+static int handle(void *user, const struct rpc_caller *caller, const struct rpc_message *message,
+                  struct rpc_reply *reply, struct err *e)
 {
     const struct bound *b = user;
     WIRE_AUTO *request = NULL;
@@ -232,6 +226,7 @@ static int handle(void *user, const struct rpc_message *message, struct rpc_repl
     struct exchange x = { .service = b->service,
                           .shard = b->service->shard,
                           .pool = b->service->pool,
+                          .caller = caller,
                           .request = request,
                           .message = message,
                           .reply = reply };

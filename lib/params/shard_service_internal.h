@@ -31,6 +31,7 @@ struct exchange {
     struct shard_service *service;
     struct shard *shard;
     struct pool *pool;
+    const struct rpc_caller *caller;
     const ProtobufCMessage *request;
     const struct rpc_message *message;
     struct rpc_reply *reply;
@@ -38,15 +39,21 @@ struct exchange {
 /* The request as the type that its row of the table says it has. */
 #define REQUEST(x, type) ((const type *)(const void *)(x)->request)
 
-struct shard_caller exchange_caller(const Trainyard__V1__Header *h);
+static inline struct shard_caller exchange_caller(const struct exchange *x)
+{
+    return (struct shard_caller){ .job_uid = x->caller->job_uid,
+                                  .sender = x->caller->name,
+                                  .generation = x->caller->generation,
+                                  .incarnation = x->caller->incarnation };
+}
 static inline uint64_t exchange_incarnation(const struct exchange *x)
 {
     return shard_incarnation(x->shard);
 }
 
-/* How much of answers may wait to be read; for a push, or for what may come again at once. caller: rpc_message_caller,
- * or 0 for a caller that has no limit of its own (the chief). */
-struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t caller);
+/* How much of answers may wait to be read; for a push, or for what may come again at once. client: of struct
+ * rpc_caller, or 0 for a caller that has no limit of its own (the chief). */
+struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client);
 int on_pull(const struct exchange *x, struct err *e);
 int on_push(const struct exchange *x, struct err *e);
 int on_attach(const struct exchange *x, struct err *e);

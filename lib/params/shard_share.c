@@ -138,14 +138,14 @@ static int find_slots(struct share *h, const Trainyard__V1__AttachRequest *q, st
     return 0;
 }
 
-static int share_open(struct shard_service *v, const Trainyard__V1__AttachRequest *q, struct share **ret, struct err *e)
+static int share_open(const struct exchange *x, const Trainyard__V1__AttachRequest *q, struct share **ret,
+                      struct err *e)
 {
-    struct shard_caller who = exchange_caller(q->header);
     AUTO(share) *h = xcalloc(1, sizeof(*h));
-    *h = (struct share){ .service = v, .process = (int)syscall(SYS_pidfd_open, q->pid, 0) };
+    *h = (struct share){ .service = x->service, .process = (int)syscall(SYS_pidfd_open, q->pid, 0) };
     mutex_init(&h->lock);
-    str_fmt(h->sender, sizeof(h->sender), "%s", who.sender);
-    str_fmt(h->job_uid, sizeof(h->job_uid), "%s", who.job_uid);
+    str_fmt(h->sender, sizeof(h->sender), "%s", x->caller->name);
+    str_fmt(h->job_uid, sizeof(h->job_uid), "%s", x->caller->job_uid);
     if (h->process < 0)
         return err_set(e, ERR_REFUSED, "process %d cannot be seen from here", q->pid);
     if (region_open(q->pid, q->fd, q->size, q->nonce.data, q->nonce.len, &h->region, e) < 0 || find_slots(h, q, e) < 0)
@@ -199,7 +199,7 @@ static int check_size(const struct exchange *x, const Trainyard__V1__AttachReque
 int on_attach(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__AttachRequest *q = REQUEST(x, Trainyard__V1__AttachRequest);
-    struct shard_caller who = exchange_caller(q->header);
+    struct shard_caller who = exchange_caller(x);
     struct shard_service *v = x->service;
     AUTO(share) *h = NULL;
     if (!atomic_load(&v->share))
@@ -212,7 +212,7 @@ int on_attach(const struct exchange *x, struct err *e)
     MUTEX_GUARD(&v->shares_lock);
     if (sweep(v, who.sender) >= SHARES_MAX)
         return err_set(e, ERR_REFUSED, "no free shared-memory slot");
-    if (share_open(v, q, &h, e) < 0)
+    if (share_open(x, q, &h, e) < 0)
         return -1;
     h->next = v->shares;
     v->shares = h;

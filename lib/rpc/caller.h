@@ -1,11 +1,12 @@
-/* caller - part of rpc.h: which client a call comes from. */
+/* caller - part of rpc.h: establishes who calls a method. */
 #ifndef TRAINYARD_RPC_CALLER_H
 #define TRAINYARD_RPC_CALLER_H
 
-#include <stdint.h>
+#include "rpc/rpc.h"
 
-/* A number for gRPC's name of a peer ("ipv4:10.0.0.7:41234", "ipv6:%5Bfd00::7%5D:41234"), never 0: the same for all
- * connections of one address. On loopback all processes have one address, so there each connection has its own. */
-uint64_t rpc_caller(const char *peer);
+/* From the Header of a request (lib/rpc/common.proto), field 1 of each message of ours. A request without a header has
+ * a caller without job and name; the handler decides whether it may have none. ERR_INPUT: the header is malformed, or
+ * its texts are too long or not names. */
+MUST_USE int rpc_caller_of(const struct rpc_message *request, struct rpc_caller *ret, struct err *e);
 
 #endif

@@ -19,8 +19,10 @@ static bool known(const struct health *h, const char *service, size_t n)
 }
 
 /* HealthCheckRequest { string service = 1; } -> HealthCheckResponse { ServingStatus status = 1; } */
-static int check(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int check(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
+                 struct rpc_reply *reply, struct err *e)
 {
+    (void)caller;
     const struct health *h = user;
     size_t n;
     const void *head = rpc_message_head(request, &n);
@@ -41,5 +43,5 @@ static int check(void *user, const struct rpc_message *request, struct rpc_reply
 
 struct rpc_method health_method(struct health *h)
 {
-    return (struct rpc_method){ .path = "/grpc.health.v1.Health/Check", .handle = check, .user = h };
+    return (struct rpc_method){ .path = "/grpc.health.v1.Health/Check", .handle = check, .user = h, .no_header = true };
 }

@@ -12,7 +12,6 @@ struct rpc_message {
     const void *head;
     void *head_copy; /* when it did not lie in one piece */
     size_t head_size, payload_size;
-    uint64_t caller;
     struct rpc_span *payload; /* into spans */
     size_t npayload, n;
     struct rpc_span spans[];
@@ -126,16 +125,6 @@ void rpc_message_free(struct rpc_message *m)
     free(m->head_copy);
     free(m->copy);
     free(m);
-}
-
-void rpc_message_set_caller(struct rpc_message *m, uint64_t caller)
-{
-    m->caller = caller;
-}
-
-uint64_t rpc_message_caller(const struct rpc_message *m)
-{
-    return m->caller;
 }
 
 const void *rpc_message_head(const struct rpc_message *m, size_t *ret_size)

@@ -6,8 +6,6 @@
 
 #include "rpc/rpc.h"
 
-void rpc_message_set_caller(struct rpc_message *m, uint64_t caller);
-
 /* Takes the buffer over (also on failure). NULL: no message came, ERR_INPUT. */
 MUST_USE int rpc_message_take(grpc_byte_buffer *bytes, struct rpc_message **ret, struct err *e);
 

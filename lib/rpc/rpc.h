@@ -11,6 +11,7 @@
 #define TRAINYARD_RPC_RPC_H
 
 #include "base/buf.h"
+#include "job/job.h"
 
 enum { RPC_PAYLOAD_FIELD = 15 };
 
@@ -40,9 +41,6 @@ int rpc_message_next(const struct rpc_message *m, size_t *pos, const void **ret,
 bool rpc_message_copy(const struct rpc_message *m, size_t offset, void *out, size_t n);
 /* A message of the caller's bytes (copied), as if it had been received: for tests of handlers. */
 MUST_USE int rpc_message_of(const void *data, size_t n, struct rpc_message **ret, struct err *e);
-/* Which client sent it, for limits: the same for all calls of one address, and of one connection on loopback; 0: not
- * known. It is no proof of who the client is. */
-uint64_t rpc_message_caller(const struct rpc_message *m);
 void rpc_message_free(struct rpc_message *m);
 DEFINE_AUTO(rpc_message, rpc_message_free);
 
@@ -76,6 +74,21 @@ MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *he
                        struct rpc_message **ret, struct err *e);
 
 /* ---- server ---- */
+
+enum { RPC_NAME_SIZE = 64, RPC_UID_SIZE = 128, RPC_INDEX_MAX = 1 << 20 };
+/* Who calls, as the server established it: from the Header of the request (lib/rpc/common.proto). */
+struct rpc_caller {
+    char job_uid[RPC_UID_SIZE]; /* "": not given */
+    char name[RPC_NAME_SIZE];   /* "worker-3"; "": not given */
+    enum role role;             /* of the name; ROLE_COUNT: it is not that of a replica */
+    int index;                  /* of the name; -1: none */
+    uint64_t generation;        /* that the caller knows */
+    uint64_t incarnation;       /* of the caller's process */
+    /* Bulk methods: which client it is, for limits: the same for all calls of one address, and of one connection on
+     * loopback; 0: not known. It does not prove who the client is. */
+    uint64_t client;
+};
+
 struct rpc_reply {               /* filled by a handler */
     struct buf head;             /* packed response without its payload */
     struct rpc_piece pieces[64]; /* payload, in order; done() is called when the bytes have left or cannot leave any
@@ -86,11 +99,17 @@ struct rpc_method {
     const char *path; /* "/trainyard.v1.Parameters/Push" */
     /* Runs on one of the server's threads, several at once; may block for a while (other threads go on), but may not
      * wait for another call to come: after some short calls of a method the next one may hold up those behind it. The
-     * message is borrowed. Error codes and messages travel to the client. */
-    int (*handle)(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e);
+     * caller and the message are borrowed. Error codes and messages travel to the client. */
+    int (*handle)(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
+                  struct rpc_reply *reply, struct err *e);
     void *user;
-    bool bulk; /* requests or answers carry payload: a slow link has more time for them, and their caller is known */
+    bool bulk; /* requests or answers carry payload: a slow link has more time for them, and their client is known */
+    bool no_header; /* requests are not of ours: field 1 is not a Header, and the caller is not known */
 };
+/* Establishes the caller of a request and lets the method handle it. Who may call a method is checked here, before its
+ * handler runs, once the caller is proved. client: as in struct rpc_caller. */
+MUST_USE int rpc_method_call(const struct rpc_method *m, uint64_t client, const struct rpc_message *request,
+                             struct rpc_reply *reply, struct err *e);
 struct rpc_server_options {
     int threads;        /* that serve; at least 1 */
     size_t payload_max; /* a request with more bytes of payload is refused */

@@ -14,6 +14,7 @@
 #include "rpc/caller.h"
 #include "rpc/health.h"
 #include "rpc/message.h"
+#include "rpc/peer_id.h"
 #include "rpc/rpc_status.h"
 #include "rpc/settings.h"
 
@@ -199,11 +200,22 @@ static void lend_pieces(struct rpc_server *s, struct rpc_reply *reply)
     atomic_fetch_add(&s->borrowed, reply->npieces);
 }
 
-static void note_caller(const struct incoming *in, struct rpc_message *request)
+static uint64_t client_of(const struct incoming *in)
 {
     char *peer = grpc_call_get_peer(in->call);
-    rpc_message_set_caller(request, rpc_caller(peer));
+    uint64_t id = rpc_peer_id(peer);
     gpr_free(peer);
+    return id;
+}
+
+int rpc_method_call(const struct rpc_method *m, uint64_t client, const struct rpc_message *request,
+                    struct rpc_reply *reply, struct err *e)
+{
+    struct rpc_caller caller = { .job_uid = "", .name = "", .role = ROLE_COUNT, .index = -1 };
+    if (!m->no_header && rpc_caller_of(request, &caller, e) < 0)
+        return -1;
+    caller.client = client;
+    return m->handle(m->user, &caller, request, reply, e);
 }
 
 static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
@@ -212,12 +224,10 @@ static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
     AUTO(rpc_message) *request = NULL;
     if (rpc_message_take(TAKE(in->request), &request, e) < 0)
         return err_wrap(e, "request %s", method->path);
-    if (method->bulk)
-        note_caller(in, request);
     struct rpc_reply reply;
     reply.head = (struct buf)BUF_INIT;
     reply.npieces = 0;
-    int rc = method->handle(method->user, request, &reply, e);
+    int rc = rpc_method_call(method, method->bulk ? client_of(in) : 0, request, &reply, e);
     if (rc < 0) {
         reply_drop(&reply);
     } else {

@@ -125,8 +125,8 @@ static int last_generation(const char *target, bool ps)
     AUTO(rpc_message) *m = NULL;
     Trainyard__V1__Header h;
     trainyard__v1__header__init(&h);
-    Trainyard__V1__WorkerRequest worker;
-    trainyard__v1__worker_request__init(&worker);
+    Trainyard__V1__RegisterRequest worker;
+    trainyard__v1__register_request__init(&worker);
     Trainyard__V1__InitRequest init;
     trainyard__v1__init_request__init(&init);
     Trainyard__V1__DescribeReply *known;
@@ -139,7 +139,7 @@ static int last_generation(const char *target, bool ps)
     worker.header = init.header = &h;
     init.adopt = true;
     return tell(ps ? ask(target, wire_method(PS_INIT), &init.base, NULL, &m, &e)
-                   : ask(target, coord_method_path(COORD_REGISTER), &worker.base, NULL, &m, &e),
+                   : ask(target, coordinator_method_path(COORDINATOR_REGISTER), &worker.base, NULL, &m, &e),
                 &e);
 }
 
@@ -149,8 +149,8 @@ static int hold(const char *target, size_t n)
     AUTO(rpc_message) *m = NULL;
     Trainyard__V1__Header h;
     trainyard__v1__header__init(&h);
-    Trainyard__V1__WorkerRequest q;
-    trainyard__v1__worker_request__init(&q);
+    Trainyard__V1__HeartbeatRequest q;
+    trainyard__v1__heartbeat_request__init(&q);
     auto_free int64_t *held = xcalloc(2 * n, sizeof(*held));
     for (size_t i = 0; i < 2 * n; i++)
         held[i] = 2 * (int64_t)i;
@@ -158,7 +158,7 @@ static int hold(const char *target, size_t n)
     q.header = &h;
     q.held = held;
     q.n_held = 2 * n;
-    return tell(ask(target, coord_method_path(COORD_HEARTBEAT), &q.base, NULL, &m, &e), &e);
+    return tell(ask(target, coordinator_method_path(COORDINATOR_HEARTBEAT), &q.base, NULL, &m, &e), &e);
 }
 
 /* Memory of a worker of this host, which is sparse: it costs this process nothing. */

@@ -39,7 +39,8 @@ static void must(int rc, const struct err *e)
 /* ---- server process ---- */
 
 /* Request { uint64 answer_size = 1; bytes payload = 15; } -> so many bytes */
-static int exchange(void *user UNUSED, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int exchange(void *user UNUSED, const struct rpc_caller *caller UNUSED, const struct rpc_message *request,
+                    struct rpc_reply *reply, struct err *e)
 {
     size_t n;
     const void *head = rpc_message_head(request, &n);
@@ -107,7 +108,9 @@ static void server_main(int ports_fd, int threads)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     mem_keep_pages();
     rpc_init();
-    struct rpc_method methods[] = { { .path = "/bench.Bench/Exchange", .handle = exchange, .bulk = true } };
+    struct rpc_method methods[] = {
+        { .path = "/bench.Bench/Exchange", .handle = exchange, .no_header = true, .bulk = true }
+    };
     struct rpc_server *s = NULL;
     const struct rpc_server_options options = { .threads = threads, .payload_max = BULK };
     must(rpc_server_start("127.0.0.1:0", methods, 1, &options, &s, &e), &e);

@@ -1,5 +1,5 @@
 /* fuzz_coord - what the chief's coordinator makes of any calls, one after the other: [method][size, 2 bytes
- * little-endian] [WorkerRequest]..., and what a worker makes of any answer. Whatever comes, nothing is done by a
+ * little-endian] [request]..., and what a worker makes of any answer. Whatever comes, nothing is done by a
  * worker's word. */
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +30,13 @@ static void call(const struct rpc_method *method, const uint8_t *data, size_t n)
     AUTO(rpc_message) *m = NULL;
     struct err e = { .code = ERR_NONE };
     struct rpc_reply reply = { .head = BUF_INIT };
-    struct coord_reply answer;
+    struct coordinator_reply answer;
     if (rpc_message_of(data, n, &m, NULL) < 0)
         return;
-    int rc = method->handle(method->user, m, &reply, &e);
+    int rc = rpc_method_call(method, 0, m, &reply, &e);
     if ((rc == 0) != (e.code == ERR_NONE))
         abort();
-    if (rc == 0 && coord_unpack_reply(reply.head.data, reply.head.len, &answer, &e) < 0)
+    if (rc == 0 && coordinator_unpack_reply(reply.head.data, reply.head.len, &answer, &e) < 0)
         abort();
     buf_fini(&reply.head);
 }
@@ -52,16 +52,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                                              .window = 7,
                                                                              .lease_ms = 1000,
                                                                              .heartbeat_ms = 100 });
-    struct rpc_method methods[COORD_KINDS];
-    struct coord_reply answer;
+    struct rpc_method methods[COORDINATOR_METHODS];
+    struct coordinator_reply answer;
     struct coordinator_view view;
 
-    (void)!coord_unpack_reply(data, size, &answer, NULL);
+    (void)!coordinator_unpack_reply(data, size, &answer, NULL);
     coordinator_service_methods(coord, methods);
     coordinator_set(coord, JOB_TRAINING, 1, "");
     while (size >= 3) {
         size_t n = MIN((size_t)data[1] | (size_t)data[2] << 8, size - 3);
-        call(&methods[data[0] % COORD_KINDS], data + 3, n);
+        call(&methods[data[0] % COORDINATOR_METHODS], data + 3, n);
         data += 3 + n;
         size -= 3 + n;
     }

@@ -74,18 +74,16 @@ static inline void worker_thread(void *user)
     AUTO(coordinator_client) *coord = coordinator_client_new_local(chief_coordinator(w->leader->chief));
     AUTO(params) *params = ps_params(w->ps, "worker-0", JOB_UID);
     AUTO(chief_client) *m = NULL;
-    struct chief_client_config config = { .coord = coord,
-                                          .width = metrics_width(j->model),
-                                          .max_wait_ms = WAIT_MS,
-                                          .identity = { .job_uid = JOB_UID,
-                                                        .sender = "worker-0",
-                                                        .incarnation = 11,
-                                                        .role = ROLE_WORKER,
-                                                        .space = j->space,
-                                                        .shuffle_version = SHUFFLE_VERSION,
-                                                        .layout_hash = layout_register_hash(j->layout, j->model),
-                                                        .ps_count = PS_COUNT,
-                                                        .address = "" } };
+    struct chief_client_config config = {
+        .coordinator = coord,
+        .width = metrics_width(j->model),
+        .max_wait_ms = WAIT_MS,
+        .identity = { .sender = { .job_uid = JOB_UID, .name = "worker-0", .role = ROLE_WORKER, .incarnation = 11 },
+                      .space = j->space,
+                      .shuffle_version = SHUFFLE_VERSION,
+                      .layout_hash = layout_register_hash(j->layout, j->model),
+                      .ps_count = PS_COUNT }
+    };
     if (chief_client_start(&config, &m, &w->error) < 0)
         return;
     struct session_config session = { .model = j->model,

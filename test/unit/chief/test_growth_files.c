@@ -252,23 +252,17 @@ static void handle(const struct rpc_method *method, const char *text, size_t len
     struct err e = { .code = ERR_NONE };
     struct rpc_reply reply = { .head = BUF_INIT };
     ck_ok_e(rpc_message_of(text, len, &m, &e));
-    ck_ok_e(method->handle(method->user, m, &reply, &e));
+    ck_ok_e(rpc_method_call(method, 0, m, &reply, &e));
     for (size_t i = 0; i < reply.npieces; i++)
         reply.pieces[i].done(reply.pieces[i].user);
     buf_fini(&reply.head);
 }
 
-static struct coord_request request(enum coord_kind kind)
+static struct coordinator_sender worker(uint64_t generation)
 {
-    return (struct coord_request){ .kind = kind,
-                                   .job_uid = "u",
-                                   .sender = "worker-0",
-                                   .generation = kind == COORD_REGISTER ? 0 : 1,
-                                   .incarnation = 1,
-                                   .role = ROLE_WORKER,
-                                   .shuffle_version = SHUFFLE_VERSION,
-                                   .address = "",
-                                   .text = "" };
+    return (struct coordinator_sender){
+        .job_uid = "u", .name = "worker-0", .role = ROLE_WORKER, .generation = generation, .incarnation = 1
+    };
 }
 
 static void read_report(const char *text, size_t len)
@@ -282,14 +276,14 @@ static void read_report(const char *text, size_t len)
                                                                              .window = 100,
                                                                              .lease_ms = 1000,
                                                                              .heartbeat_ms = 100 });
-    struct rpc_method methods[COORD_KINDS];
-    struct coord_request hello = request(COORD_REGISTER);
-    struct coord_reply answer;
+    struct rpc_method methods[COORDINATOR_METHODS];
+    struct register_request hello = { .sender = worker(0), .shuffle_version = SHUFFLE_VERSION };
+    struct coordinator_reply answer;
     struct err e = { .code = ERR_NONE };
     coordinator_service_methods(coord, methods);
     coordinator_set(coord, JOB_TRAINING, 1, "");
-    ck_ok_e(coordinator_handle(coord, &hello, 0, &answer, &e));
-    handle(&methods[COORD_HEARTBEAT], text, len);
+    ck_ok_e(coordinator_register(coord, &hello, 0, &answer, &e));
+    handle(&methods[COORDINATOR_HEARTBEAT], text, len);
 }
 
 /* Every second ordinal, from the last to the first. */
@@ -301,9 +295,9 @@ static void report(size_t n, struct buf *out)
     auto_free double *sums = xcalloc(n * width, sizeof(*sums));
     for (size_t i = 0; i < n; i++)
         ordinals[i] = (int64_t)(2 * (n - i));
-    struct coord_request q = request(COORD_HEARTBEAT);
-    q.report = (struct coord_report){ .ordinals = ordinals, .n = n, .sums = sums, .nsums = n * width };
-    coord_pack_request(&q, out);
+    struct heartbeat_request q = { .sender = worker(1) };
+    q.report = (struct coordinator_report){ .ordinals = ordinals, .n = n, .sums = sums, .nsums = n * width };
+    coordinator_pack_heartbeat(&q, out);
 }
 
 /* A message holds few of them, so it is read many times. */
@@ -353,7 +347,7 @@ static const struct growth GROWTH[] = {
     { "h5 datasets", 10000, h5_datasets, read_h5 },
     { "functional layers", 4000, functional_layers, read_functional },
     { "several labels", 4000, labels, read_labels },
-    { "report to the chief", COORD_REPORT_MAX / 4, report, read_report },
+    { "report to the chief", COORDINATOR_REPORT_MAX / 4, report, read_report },
     { "learning rates of a ps", RATES_MAX / 4, learning_rates, read_init },
 };
 

@@ -36,17 +36,13 @@ static struct coordinator *new_coordinator(const struct model *m, uint64_t incar
 static struct chief_client_config config_of(const struct world *w)
 {
     return (struct chief_client_config){
-        .coord = w->coord,
+        .coordinator = w->coord,
         .width = metrics_width(w->model),
         .max_wait_ms = WAIT_MS,
-        .identity = { .job_uid = "",
-                      .sender = "worker-0",
-                      .incarnation = 11,
-                      .role = ROLE_WORKER,
+        .identity = { .sender = { .job_uid = "", .name = "worker-0", .role = ROLE_WORKER, .incarnation = 11 },
                       .layout_hash = 5,
                       .ps_count = 1,
                       .shuffle_version = SHUFFLE_VERSION,
-                      .address = "",
                       .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } }
     };
 }
@@ -221,7 +217,7 @@ END_TEST
 START_TEST(a_new_chief_lends_again_what_is_held)
 {
     struct world w;
-    struct coord_reply reply;
+    struct coordinator_reply reply;
     struct err e = { 0 };
     world_open(&w, 64);
     for (int64_t i = 0; i < 3; i++)
@@ -229,17 +225,15 @@ START_TEST(a_new_chief_lends_again_what_is_held)
     chief_client_leave(w.member, "not told"); /* the thread is over: from here the test speaks as the worker would */
 
     struct coordinator *second = new_coordinator(w.model, 2, 64);
-    struct coord_request q = config_of(&w).identity;
+    struct register_request q = config_of(&w).identity;
     static const int64_t held[] = { 0, 3, 5, 9 };
-    q.kind = COORD_REGISTER;
     q.held = (struct ordinal_ranges){ .r = held, .n = 4 };
     coordinator_set(second, JOB_STARTING, 4, "");
-    ck_ok_e(coordinator_handle(second, &q, 0, &reply, &e));
+    ck_ok_e(coordinator_register(second, &q, 0, &reply, &e));
     coordinator_set(second, JOB_TRAINING, 4, "");
-    q.job_uid = "uid-1";
-    q.kind = COORD_LEASE;
-    q.want = 4;
-    ck_ok_e(coordinator_handle(second, &q, 1, &reply, &e));
+    struct lease_request lease = { .sender = q.sender, .held = q.held, .want = 4 };
+    lease.sender.job_uid = "uid-1";
+    ck_ok_e(coordinator_lease(second, &lease, 1, &reply, &e));
     ck_assert_int_eq(reply.first, 3); /* not 0: it has that */
     ck_assert_int_eq(reply.count, 2);
     coordinator_free(second);
@@ -250,12 +244,12 @@ END_TEST
 START_TEST(a_chief_that_forgot_us_is_told_who_we_are)
 {
     struct world w;
-    struct coord_request leave = { .kind = COORD_LEAVE, .job_uid = "uid-1", .sender = "worker-0", .incarnation = 11 };
-    struct coord_reply reply;
+    struct leave_request leave = { .sender = { .job_uid = "uid-1", .name = "worker-0", .incarnation = 11 } };
+    struct coordinator_reply reply;
     struct err e = { 0 };
     world_open(&w, 64);
     ck_assert_int_eq(next(&w), 0);
-    ck_ok_e(coordinator_handle(w.coordinator, &leave, clock_ms(), &reply, &e)); /* as if a lease had expired */
+    ck_ok_e(coordinator_leave(w.coordinator, &leave, clock_ms(), &reply, &e)); /* as if a lease had expired */
     ck_assert_int_eq(await_coordinator(&w, has_members, 1), 0);
     done(&w, 0);
     for (int64_t i = 1; i < 20; i++) {
@@ -269,17 +263,15 @@ END_TEST
 START_TEST(a_newer_process_of_the_name_ends_the_older)
 {
     struct world w;
-    struct coord_request q;
-    struct coord_reply reply;
+    struct coordinator_reply reply;
     struct err e = { 0 };
     enum chief_client_next what = CHIEF_CLIENT_ORDINAL;
     int64_t ordinal;
     world_open(&w, 64);
     done(&w, next(&w));
-    q = config_of(&w).identity;
-    q.kind = COORD_REGISTER;
-    q.incarnation = 12;
-    ck_ok_e(coordinator_handle(w.coordinator, &q, clock_ms(), &reply, &e));
+    struct register_request q = config_of(&w).identity;
+    q.sender.incarnation = 12;
+    ck_ok_e(coordinator_register(w.coordinator, &q, clock_ms(), &reply, &e));
     int result = 0;
     while (result == 0 && what == CHIEF_CLIENT_ORDINAL)
         if ((result = chief_client_next(w.member, &what, &ordinal, &e)) == 0)

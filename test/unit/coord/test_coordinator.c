@@ -6,16 +6,16 @@
 
 enum { TOTAL = 20, LEASE_MS = 1000 };
 
-struct coordinator_client {
+struct world {
     struct model *m;
     struct coordinator *c;
-    struct coord_reply reply;
+    struct coordinator_reply reply;
     struct err e;
 };
 
-static struct coordinator_client open_coordinator(int64_t limit)
+static struct world open_coordinator(int64_t limit)
 {
-    struct coordinator_client d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
     d.c = coordinator_new(&(struct coordinator_config){
         .model = d.m,
         .job_uid = "uid-1",
@@ -32,73 +32,87 @@ static struct coordinator_client open_coordinator(int64_t limit)
     return d;
 }
 
-static void close_coordinator(struct coordinator_client *d)
+static void close_coordinator(struct world *d)
 {
     coordinator_free(d->c);
     model_free(d->m);
 }
 
-static struct coord_request from(enum coord_kind kind, const char *name, uint64_t incarnation)
+static struct coordinator_sender sender(const char *name, uint64_t incarnation)
 {
-    return (struct coord_request){
-        .kind = kind,
-        .job_uid = "uid-1",
-        .sender = name,
-        .incarnation = incarnation,
-        .role = ROLE_WORKER,
+    return (
+        struct coordinator_sender){ .job_uid = "uid-1", .name = name, .role = ROLE_WORKER, .incarnation = incarnation };
+}
+
+static struct register_request registration(const char *name, uint64_t incarnation)
+{
+    return (struct register_request){
+        .sender = sender(name, incarnation),
         .layout_hash = 5,
         .ps_count = 2,
         .shuffle_version = SHUFFLE_VERSION,
-        .want = 4,
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true }
     };
 }
 
-static int call(struct coordinator_client *d, struct coord_request q, int64_t now)
+static int enrol(struct world *d, const char *name, uint64_t incarnation, int64_t now)
 {
-    return coordinator_handle(d->c, &q, now, &d->reply, &d->e);
+    struct register_request q = registration(name, incarnation);
+    return coordinator_register(d->c, &q, now, &d->reply, &d->e);
 }
 
-START_TEST(registers_and_lends)
+static int lease(struct world *d, const char *name, uint64_t incarnation, int64_t now)
 {
-    struct coordinator_client d = open_coordinator(TOTAL);
-    struct coord_request q = from(COORD_REGISTER, "worker-0", 1);
-    q.job_uid = ""; /* started by hand: learns it */
-    ck_assert_int_eq(call(&d, q, 0), 0);
+    struct lease_request q = { .sender = sender(name, incarnation), .want = 4 };
+    return coordinator_lease(d->c, &q, now, &d->reply, &d->e);
+}
+
+static int beat(struct world *d, const char *name, uint64_t incarnation, int64_t now)
+{
+    struct heartbeat_request q = { .sender = sender(name, incarnation) };
+    return coordinator_heartbeat(d->c, &q, now, &d->reply, &d->e);
+}
+
+START_TEST(registers_and_leases)
+{
+    struct world d = open_coordinator(TOTAL);
+    struct register_request q = registration("worker-0", 1);
+    q.sender.job_uid = ""; /* started by hand: learns it */
+    ck_assert_int_eq(coordinator_register(d.c, &q, 0, &d.reply, &d.e), 0);
     ck_assert_str_eq(d.reply.job_uid, "uid-1");
     ck_assert_uint_eq(d.reply.generation, 3);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(d.reply.first, 0);
     ck_assert_int_eq(d.reply.count, 4);
     close_coordinator(&d);
 }
 END_TEST
 
-static void other_batch(struct coord_request *q)
+static void other_batch(struct register_request *q)
 {
     q->space.batch_size = 32;
 }
-static void other_seed(struct coord_request *q)
+static void other_seed(struct register_request *q)
 {
     q->space.seed = 2;
 }
-static void other_data(struct coord_request *q)
+static void other_data(struct register_request *q)
 {
     q->space.fingerprint = 10;
 }
-static void other_examples(struct coord_request *q)
+static void other_examples(struct register_request *q)
 {
     q->space.examples = 641;
 }
-static void other_model(struct coord_request *q)
+static void other_model(struct register_request *q)
 {
     q->layout_hash = 6;
 }
-static void other_job(struct coord_request *q)
+static void other_job(struct register_request *q)
 {
-    q->job_uid = "uid-2";
+    q->sender.job_uid = "uid-2";
 }
-static void other_ps(struct coord_request *q)
+static void other_ps(struct register_request *q)
 {
     q->ps_count = 1;
 }
@@ -106,7 +120,7 @@ static void other_ps(struct coord_request *q)
 START_TEST(refuses_a_worker_that_differs_and_names_the_field)
 {
     static const struct {
-        void (*change)(struct coord_request *q);
+        void (*change)(struct register_request *q);
         const char *says;
     } cases[] = { { other_batch, "fit.batchSize" },
                   { other_seed, "fit.seed" },
@@ -115,11 +129,11 @@ START_TEST(refuses_a_worker_that_differs_and_names_the_field)
                   { other_model, "spec.model" },
                   { other_job, "uid-2" },
                   { other_ps, "1 ps" } };
-    struct coordinator_client d = open_coordinator(TOTAL);
+    struct world d = open_coordinator(TOTAL);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct coord_request q = from(COORD_REGISTER, "worker-0", 1);
+        struct register_request q = registration("worker-0", 1);
         cases[i].change(&q);
-        ck_assert_int_eq(call(&d, q, 0), -1);
+        ck_assert_int_eq(coordinator_register(d.c, &q, 0, &d.reply, &d.e), -1);
         ck_assert_int_eq(d.e.code, ERR_REFUSED);
         ck_assert_msg(strstr(d.e.msg, cases[i].says) != NULL, "%s", d.e.msg);
     }
@@ -129,13 +143,13 @@ END_TEST
 
 START_TEST(a_new_process_takes_over_the_name_and_frees_its_leases)
 {
-    struct coordinator_client d = open_coordinator(TOTAL);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 2), 10), 0);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 2), 10), 0);
+    struct world d = open_coordinator(TOTAL);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(enrol(&d, "worker-0", 2, 10), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 2, 10), 0);
     ck_assert_int_eq(d.reply.first, 0);
-    ck_assert_int_eq(call(&d, from(COORD_HEARTBEAT, "worker-0", 1), 20), -1);
+    ck_assert_int_eq(beat(&d, "worker-0", 1, 20), -1);
     ck_assert_int_eq(d.e.code, ERR_FENCED);
     close_coordinator(&d);
 }
@@ -143,31 +157,31 @@ END_TEST
 
 START_TEST(a_silent_worker_is_gone_after_its_lease)
 {
-    struct coordinator_client d = open_coordinator(TOTAL);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), LEASE_MS), 0);
+    struct world d = open_coordinator(TOTAL);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, LEASE_MS), 0);
     coordinator_tick(d.c, LEASE_MS + 1);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-1", 2), LEASE_MS + 1), 0);
+    ck_assert_int_eq(lease(&d, "worker-1", 2, LEASE_MS + 1), 0);
     ck_assert_int_eq(d.reply.first, 0);
-    ck_assert_int_eq(call(&d, from(COORD_HEARTBEAT, "worker-0", 1), LEASE_MS + 2), -1);
+    ck_assert_int_eq(beat(&d, "worker-0", 1, LEASE_MS + 2), -1);
     ck_assert_int_eq(d.e.code, ERR_NOT_READY); /* it registers again and goes on */
     close_coordinator(&d);
 }
 END_TEST
 
-START_TEST(nothing_is_lent_before_it_is_opened_or_while_starting)
+START_TEST(nothing_is_leased_before_it_is_allowed_or_while_starting)
 {
-    struct coordinator_client d = open_coordinator(0);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    struct world d = open_coordinator(0);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(d.reply.count, 0);
     coordinator_allow_below(d.c, 3);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(d.reply.count, 3);
     coordinator_set(d.c, JOB_STARTING, 4, "the chief to restore ps-1");
     coordinator_allow_below(d.c, 9);
-    ck_assert_int_eq(call(&d, from(COORD_LEASE, "worker-0", 1), 0), 0);
+    ck_assert_int_eq(lease(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(d.reply.count, 0);
     ck_assert_int_eq((int)d.reply.state, JOB_STARTING);
     ck_assert_str_eq(d.reply.message, "the chief to restore ps-1");
@@ -175,7 +189,7 @@ START_TEST(nothing_is_lent_before_it_is_opened_or_while_starting)
 }
 END_TEST
 
-static void observe(struct coordinator_client *d, int64_t low, int64_t begun)
+static void observe(struct world *d, int64_t low, int64_t begun)
 {
     AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     for (int64_t i = 0; i < low; i++)
@@ -183,31 +197,29 @@ static void observe(struct coordinator_client *d, int64_t low, int64_t begun)
     coordinator_observe(d->c, &done, begun);
 }
 
-static int64_t lend(struct coordinator_client *d, const char *name, uint64_t incarnation, struct ordinal_ranges held,
-                    int64_t want, int64_t now)
+static int64_t assign(struct world *d, const char *name, uint64_t incarnation, struct ordinal_ranges held, int64_t want,
+                      int64_t now)
 {
-    struct coord_request q = from(COORD_LEASE, name, incarnation);
-    q.held = held;
-    q.want = want;
-    ck_assert_int_eq(call(d, q, now), 0);
+    struct lease_request q = { .sender = sender(name, incarnation), .held = held, .want = want };
+    ck_assert_int_eq(coordinator_lease(d->c, &q, now, &d->reply, &d->e), 0);
     return d->reply.count;
 }
 
-static int64_t lend_to(struct coordinator_client *d, int worker, const int64_t *held, size_t n)
+static int64_t assign_to(struct world *d, int worker, const int64_t *held, size_t n)
 {
-    return lend(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker,
-                (struct ordinal_ranges){ .r = held, .n = n }, 8, 1);
+    return assign(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker,
+                  (struct ordinal_ranges){ .r = held, .n = n }, 8, 1);
 }
 
 START_TEST(leases_shrink_towards_the_limit_and_end_there)
 {
-    struct coordinator_client d = open_coordinator(16);
+    struct world d = open_coordinator(16);
     int64_t sizes[TOTAL], held[2][2 * TOTAL];
     size_t nheld[2] = { 0, 0 };
     int n = 0;
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), 0), 0);
-    for (int64_t got; (got = lend_to(&d, n % 2, held[n % 2], nheld[n % 2])) > 0; n++) {
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
+    for (int64_t got; (got = assign_to(&d, n % 2, held[n % 2], nheld[n % 2])) > 0; n++) {
         int64_t *at = held[n % 2] + nheld[n % 2];
         sizes[n] = got;
         at[0] = d.reply.first;
@@ -223,14 +235,14 @@ START_TEST(leases_shrink_towards_the_limit_and_end_there)
     ck_assert_int_eq(sum, 16); /* nothing of the next epoch */
     ck_assert(sizes[0] == 4 && sizes[n - 1] == 1 && sizes[n - 2] == 1);
     coordinator_allow_below(d.c, TOTAL);
-    ck_assert_int_eq(lend_to(&d, 0, held[0], nheld[0]), 1);
+    ck_assert_int_eq(assign_to(&d, 0, held[0], nheld[0]), 1);
     ck_assert_int_eq(d.reply.first, 16);
     close_coordinator(&d);
 }
 END_TEST
 
 struct waiting {
-    struct coordinator_client *coordinator;
+    struct world *coordinator;
     struct thread thread;
     int64_t waited_ms;
 };
@@ -245,18 +257,18 @@ static void waiting_thread(void *user)
 
 START_TEST(the_chief_is_woken_when_all_that_is_open_was_worked_on)
 {
-    struct coordinator_client d = open_coordinator(10);
+    struct world d = open_coordinator(10);
     struct coordinator_view view;
     int64_t all[2] = { 0, 10 };
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
     coordinator_wait(d.c, clock_ms()); /* the registration */
-    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ .r = all, .n = 2 }, 10, 1), 0);
+    ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ .r = all, .n = 2 }, 10, 1), 0);
     coordinator_view(d.c, &view);
     ck_assert(!view.drained && view.working);
     struct waiting w = { .coordinator = &d };
     ck_assert_int_eq(thread_start(&w.thread, "chief", waiting_thread, &w, &d.e), 0);
-    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 2), 0);
+    ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 2), 0);
     thread_join(&w.thread);
     ck_assert_int_lt(w.waited_ms, 10000);
     coordinator_view(d.c, &view);
@@ -270,16 +282,16 @@ END_TEST
 
 START_TEST(workers_are_told_what_they_wait_for)
 {
-    struct coordinator_client d = open_coordinator(10);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-0", 1), 0), 0);
-    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 2), 0), 0);
-    ck_assert_int_eq(lend(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 0), 0);
+    struct world d = open_coordinator(10);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
+    ck_assert_int_eq(assign(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 0), 0);
     ck_assert_str_eq(d.reply.message, "other workers to finish their batches");
-    ck_assert_int_eq(lend(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 1), 0);
+    ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 1), 0);
     observe(&d, 10, 2);
     coordinator_set_wait_reason(d.c, "the evaluation of epoch 1, before epoch 3 begins");
-    ck_assert_int_eq(lend(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 3), 0);
+    ck_assert_int_eq(assign(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 3), 0);
     ck_assert_str_eq(d.reply.message, "the evaluation of epoch 1, before epoch 3 begins");
     close_coordinator(&d);
 }
@@ -287,13 +299,11 @@ END_TEST
 
 START_TEST(divergence_reaches_the_chief)
 {
-    struct coordinator_client d = open_coordinator(TOTAL);
+    struct world d = open_coordinator(TOTAL);
     struct coordinator_view view;
-    ck_assert_int_eq(call(&d, from(COORD_REGISTER, "worker-1", 1), 0), 0);
-    struct coord_request q = from(COORD_HEARTBEAT, "worker-1", 1);
-    q.diverged = true;
-    q.diverged_ordinal = 12;
-    ck_assert_int_eq(call(&d, q, 1), 0);
+    ck_assert_int_eq(enrol(&d, "worker-1", 1, 0), 0);
+    struct heartbeat_request q = { .sender = sender("worker-1", 1), .diverged = true, .diverged_ordinal = 12 };
+    ck_assert_int_eq(coordinator_heartbeat(d.c, &q, 1, &d.reply, &d.e), 0);
     coordinator_view(d.c, &view);
     ck_assert(view.diverged);
     ck_assert_int_eq(view.diverged_ordinal, 12);
@@ -306,11 +316,11 @@ Suite *test_suite(void)
 {
     Suite *s = suite_create("coordinator");
     TCase *t = tcase_create("coordinator");
-    tcase_add_test(t, registers_and_lends);
+    tcase_add_test(t, registers_and_leases);
     tcase_add_test(t, refuses_a_worker_that_differs_and_names_the_field);
     tcase_add_test(t, a_new_process_takes_over_the_name_and_frees_its_leases);
     tcase_add_test(t, a_silent_worker_is_gone_after_its_lease);
-    tcase_add_test(t, nothing_is_lent_before_it_is_opened_or_while_starting);
+    tcase_add_test(t, nothing_is_leased_before_it_is_allowed_or_while_starting);
     tcase_add_test(t, leases_shrink_towards_the_limit_and_end_there);
     tcase_add_test(t, the_chief_is_woken_when_all_that_is_open_was_worked_on);
     tcase_add_test(t, workers_are_told_what_they_wait_for);

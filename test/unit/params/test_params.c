@@ -310,7 +310,8 @@ static struct delay {
     struct rpc_method real;
 } delay;
 
-static int delayed_push(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int delayed_push(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
+                        struct rpc_reply *reply, struct err *e)
 {
     struct delay *d = user;
     {
@@ -318,7 +319,7 @@ static int delayed_push(void *user, const struct rpc_message *request, struct rp
         while (d->hold)
             cond_wait(&d->changed, &d->lock);
     }
-    return d->real.handle(d->real.user, request, reply, e);
+    return d->real.handle(d->real.user, caller, request, reply, e);
 }
 
 static void hold(bool on)
@@ -424,12 +425,13 @@ struct liar {
     int lie;
 };
 
-static int lie_pull(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int lie_pull(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
+                    struct rpc_reply *reply, struct err *e)
 {
     static float values[28];
     static int64_t versions[6];
     const struct liar *liar = user;
-    (void)request, (void)e;
+    (void)caller, (void)request, (void)e;
     Trainyard__V1__PullReply r = TRAINYARD__V1__PULL_REPLY__INIT;
     r.incarnation = 5;
     r.generation = liar->lie == 0 ? 2 : 1;
@@ -497,7 +499,7 @@ START_TEST(bad_requests_are_refused)
         struct rpc_reply reply = { .head = BUF_INIT };
         wire_pack(&q.base, &packed);
         ck_ok_e(rpc_message_of(packed.data, packed.len, &message, &e));
-        ck_fails(methods[PS_PUSH].handle(methods[PS_PUSH].user, message, &reply, &e), WANT[change], "");
+        ck_fails(rpc_method_call(&methods[PS_PUSH], 0, message, &reply, &e), WANT[change], "");
         buf_fini(&reply.head);
     }
     ck_ok_e(params_pull(w.worker, CALL_MS, &e));

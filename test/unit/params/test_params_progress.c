@@ -13,7 +13,8 @@ static struct gate {
     int64_t slow_until_ms;
 } gate;
 
-static int through_gate(bool push, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int through_gate(bool push, const struct rpc_caller *caller, const struct rpc_message *request,
+                        struct rpc_reply *reply, struct err *e)
 {
     struct rpc_method real;
     WIRE_AUTO *message = NULL;
@@ -35,7 +36,7 @@ static int through_gate(bool push, const struct rpc_message *request, struct rpc
         slow_until_ms = gate.slow_until_ms;
     }
     clock_sleep_ms(MAX(slow_until_ms - clock_ms(), 0));
-    return fails ? err_set(e, ERR_NOT_READY, "not now") : real.handle(real.user, request, reply, e);
+    return fails ? err_set(e, ERR_NOT_READY, "not now") : real.handle(real.user, caller, request, reply, e);
 }
 
 /* What the calls from now on meet; none was asked for yet. */
@@ -47,14 +48,16 @@ static void gate_set(int64_t fail_at, int64_t slow_ms)
     memset(gate.asked, 0, sizeof(gate.asked));
 }
 
-static int gated_pull(void *user UNUSED, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int gated_pull(void *user UNUSED, const struct rpc_caller *caller, const struct rpc_message *request,
+                      struct rpc_reply *reply, struct err *e)
 {
-    return through_gate(false, request, reply, e);
+    return through_gate(false, caller, request, reply, e);
 }
 
-static int gated_push(void *user UNUSED, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int gated_push(void *user UNUSED, const struct rpc_caller *caller, const struct rpc_message *request,
+                      struct rpc_reply *reply, struct err *e)
 {
-    return through_gate(true, request, reply, e);
+    return through_gate(true, caller, request, reply, e);
 }
 
 struct gated {

@@ -197,7 +197,8 @@ struct witness {
     struct rpc_method real;
 };
 
-static int describe_together(void *user, const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
+static int describe_together(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
+                             struct rpc_reply *reply, struct err *e)
 {
     struct witness *w = user;
     int64_t end = clock_ms() + 2 * (int64_t)LOOK_MS;
@@ -208,7 +209,7 @@ static int describe_together(void *user, const struct rpc_message *request, stru
         while (w->t->asked < w->t->wanted && cond_wait_until(&w->t->all_asked, &w->t->lock, end)) {
         }
     }
-    return w->real.handle(w->real.user, request, reply, e);
+    return w->real.handle(w->real.user, caller, request, reply, e);
 }
 
 /* How many were asked since this was called last. */

@@ -35,7 +35,8 @@ static inline void case_piece_done(void *user)
     free(owned);
 }
 
-static inline int case_echo(void *user, const struct rpc_message *q, struct rpc_reply *r, struct err *e)
+static inline int case_echo(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q,
+                            struct rpc_reply *r, struct err *e)
 {
     struct rpc_case *c = user;
     size_t n = rpc_message_payload_size(q), total;
@@ -52,15 +53,16 @@ static inline int case_echo(void *user, const struct rpc_message *q, struct rpc_
     return 0;
 }
 
-static inline int case_fail(void *user UNUSED, const struct rpc_message *q, struct rpc_reply *r UNUSED, struct err *e)
+static inline int case_fail(void *user UNUSED, const struct rpc_caller *caller UNUSED, const struct rpc_message *q,
+                            struct rpc_reply *r UNUSED, struct err *e)
 {
     size_t n;
     const unsigned char *p = rpc_message_head(q, &n);
     return err_set(e, (enum err_code)p[1], "as asked: 100 %% \xc3\xa9\n");
 }
 
-static inline int case_block(void *user, const struct rpc_message *q UNUSED, struct rpc_reply *r UNUSED,
-                             struct err *e UNUSED)
+static inline int case_block(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q UNUSED,
+                             struct rpc_reply *r UNUSED, struct err *e UNUSED)
 {
     struct rpc_case *c = user;
     MUTEX_GUARD(&c->lock);
@@ -90,9 +92,9 @@ static inline void case_serve(struct rpc_case *c, const char *address, int threa
     struct err e;
     const struct rpc_server_options options = { .threads = threads, .payload_max = CASE_PAYLOAD_MAX };
     const struct rpc_method methods[] = {
-        { .path = "/t.T/Echo", .handle = case_echo, .user = c, .bulk = true },
-        { .path = "/t.T/Fail", .handle = case_fail, .user = c },
-        { .path = "/t.T/Block", .handle = case_block, .user = c },
+        { .path = "/t.T/Echo", .handle = case_echo, .no_header = true, .user = c, .bulk = true },
+        { .path = "/t.T/Fail", .handle = case_fail, .no_header = true, .user = c },
+        { .path = "/t.T/Block", .handle = case_block, .no_header = true, .user = c },
     };
     ck_ok_e(rpc_server_start(address, methods, COUNT_OF(methods), &options, &c->server, &e));
 }

@@ -25,7 +25,8 @@ static void much_done(void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-static int answer_much(void *user, const struct rpc_message *q UNUSED, struct rpc_reply *r, struct err *e UNUSED)
+static int answer_much(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q UNUSED,
+                       struct rpc_reply *r, struct err *e UNUSED)
 {
     r->pieces[r->npieces++] = (struct rpc_piece){ eight_mib, sizeof(eight_mib), much_done, user };
     return 0;
@@ -38,8 +39,10 @@ static void limited_start(struct rpc_case *c, atomic_int *done)
     memset(c, 0, sizeof(*c));
     mutex_init(&c->lock);
     cond_init(&c->changed);
-    methods[0] = (struct rpc_method){ .path = "/t.T/Echo", .handle = case_echo, .user = c };
-    methods[1] = (struct rpc_method){ .path = "/t.T/Much", .handle = answer_much, .user = done, .bulk = true };
+    methods[0] = (struct rpc_method){ .path = "/t.T/Echo", .handle = case_echo, .no_header = true, .user = c };
+    methods[1] = (struct rpc_method){
+        .path = "/t.T/Much", .handle = answer_much, .no_header = true, .user = done, .bulk = true
+    };
     rpc_init();
     const struct rpc_server_options options = {
         .threads = 2, .payload_max = 1 << 20, .call_ms = CALL_MS, .bulk_ms = BULK_MS

@@ -70,18 +70,16 @@ static void world_open(struct world *w, const char *optimizer, int epochs)
     coordinator_set(w->coordinator, JOB_TRAINING, 1, "");
     coordinator_allow_below(w->coordinator, INT64_MAX);
     w->coord = coordinator_client_new_local(w->coordinator);
-    struct chief_client_config config = { .coord = w->coord,
-                                          .width = metrics_width(w->job.model),
-                                          .max_wait_ms = WAIT_MS,
-                                          .identity = { .job_uid = JOB_UID,
-                                                        .sender = "local",
-                                                        .incarnation = 1,
-                                                        .role = ROLE_WORKER,
-                                                        .space = w->job.space,
-                                                        .shuffle_version = SHUFFLE_VERSION,
-                                                        .layout_hash = w->job.layout->hash,
-                                                        .ps_count = 1,
-                                                        .address = "" } };
+    struct chief_client_config config = {
+        .coordinator = w->coord,
+        .width = metrics_width(w->job.model),
+        .max_wait_ms = WAIT_MS,
+        .identity = { .sender = { .job_uid = JOB_UID, .name = "local", .role = ROLE_WORKER, .incarnation = 1 },
+                      .space = w->job.space,
+                      .shuffle_version = SHUFFLE_VERSION,
+                      .layout_hash = w->job.layout->hash,
+                      .ps_count = 1 }
+    };
     ck_ok_e(chief_client_start(&config, &w->member, &e));
 }
 
