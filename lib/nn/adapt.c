@@ -3,7 +3,7 @@
 
 struct adapt {
     const struct model *m;
-    size_t layer, channels;
+    size_t layer, tensor, channels; /* tensor: its input */
     double rows;
     double *origin, *sum, *squares; /* of differences from the first row: no cancellation */
 };
@@ -13,9 +13,11 @@ struct adapt *adapt_new(const struct model *m)
     struct adapt *a = xcalloc(1, sizeof(*a));
     a->m = m;
     a->layer = m->nlayers;
-    for (size_t i = 0; i < m->nlayers; i++) {
-        if (layer_wants_adapt(&m->layers[i]))
-            a->layer = i;
+    for (size_t i = 0; i < m->nnodes; i++) {
+        if (layer_wants_adapt(&m->layers[m->nodes[i].layer])) {
+            a->layer = m->nodes[i].layer;
+            a->tensor = m->nodes[i].in[0];
+        }
     }
     if (a->layer < m->nlayers)
         a->channels = (size_t)layer_channels(&m->layers[a->layer]);
@@ -37,8 +39,8 @@ void adapt_add(struct adapt *a, struct exec *x, const float *params, const struc
 {
     if (a->layer == a->m->nlayers || b->n == 0)
         return;
-    const float *v = exec_forward(x, params, b, a->layer);
-    size_t rows = b->n * shape_elements(&a->m->layers[a->layer].in) / a->channels;
+    const float *v = exec_forward(x, params, b, a->tensor);
+    size_t rows = b->n * shape_elements(&a->m->layers[a->layer].in[0]) / a->channels;
 
     for (size_t i = 0; i < a->channels && a->rows == 0; i++)
         a->origin[i] = (double)v[i];

@@ -1,71 +1,45 @@
+/* Runs the nodes of a model forward and backward. Buffers are bound to nodes once, for each mode, as buffer_plan.h
+ * places them; a step allocates nothing. */
 #include "nn/exec.h"
 
 #include <limits.h>
 #include <string.h>
 
+#include "nn/buffer_plan.h"
 #include "nn/exec_impl.h"
 #include "nn/layers/layer_rows.h"
 #include "tensor/gemm.h"
 #include "tensor/kernel.h"
 
-/* Each layer that computes has its own output buffer (backward needs them all); gradients go through two
- * buffers in turn, or stay in place. In inference mode the same buffers are used. */
-struct step { /* one layer */
+struct node_run { /* one node in one mode */
     struct op_ctx ctx;
     const struct op_row *op;
-    float *y, *scratch; /* parts of exec.memory; y NULL: always a view */
+    bool view;
+    float *sum[LAYER_INPUTS_MAX]; /* where ctx.dx is added to; NULL: dx is the gradient */
+};
+
+struct pass { /* training or inference */
+    struct buffer_plan plan;
+    struct node_run *nodes;
+    float *input, *first_grad; /* floats made of bytes; gradient of the output */
 };
 
 struct exec {
     const struct model *m;
     size_t max_batch;
     uint64_t seed;
-    struct step *steps;
-    size_t first_trained; /* layers before it get no gradient; nlayers: nothing is trained */
-    size_t rescale;       /* the Rescaling that turns bytes into floats (only views before it), or NONE */
-    bool fused;           /* the loss computes the last activation */
-    float *memory;        /* all buffers */
-    float *input, *labels, *weights, *grad[2];
+    struct pass pass[2]; /* [training] */
+    const float **value; /* of each tensor, in the pass that runs */
+    bool fused;          /* the loss computes the last activation */
+    float *memory;       /* labels, weights, and the buffers of a pass */
+    float *labels, *weights;
 };
-
-#define NONE SIZE_MAX
 
 /* ---- making the buffers ---- */
-
-struct plan { /* floats asked for so far; sizes are checked once, at the end */
-    size_t floats;
-    bool overflow;
-};
-
-static size_t plan_take(struct plan *p, size_t floats)
-{
-    size_t at = p->floats;
-    if (__builtin_add_overflow(at, (floats + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN, &p->floats))
-        p->overflow = true;
-    return at;
-}
 
 static size_t batch_floats(const struct exec *x, const struct shape *s)
 {
     return x->max_batch * shape_elements(s);
-}
-
-static bool always_view(const struct layer *l, const struct op_row *op)
-{
-    return op->view != NULL && op->view(l, true) && op->view(l, false);
-}
-
-static size_t step_scratch(const struct exec *x, const struct layer *l, const struct op_row *op)
-{
-    return op->scratch != NULL ? op->scratch(l, x->max_batch, true) : 0;
-}
-
-static size_t find_rescale(const struct model *m)
-{
-    size_t i = 0;
-    while (i < m->nlayers && always_view(&m->layers[i], &op_rows[m->layers[i].id]))
-        i++;
-    return i < m->nlayers && m->layers[i].id == LAYER_RESCALING ? i : NONE;
 }
 
 static size_t output_cols(const struct model *m)
@@ -73,48 +47,65 @@ static size_t output_cols(const struct model *m)
     return m->output.rank > 0 ? (size_t)m->output.dim[m->output.rank - 1] : 1;
 }
 
-/* Called twice: first with memory NULL to add up, then to hand out. */
-static void plan_buffers(struct exec *x, struct plan *p)
+static float *buffer_at(const struct pass *p, float *base, size_t buffer)
 {
-    const struct model *m = x->m;
-    size_t widest = 0, at;
-    float *base = x->memory;
-#define PLACE(field, floats)                                                                                           \
-    do {                                                                                                               \
-        at = plan_take(p, (floats));                                                                                   \
-        (field) = base != NULL ? base + at : NULL;                                                                     \
-    } while (0)
-
-    PLACE(x->input, x->rescale != NONE ? 0 : batch_floats(x, &m->input));
-    PLACE(x->labels, batch_floats(x, &m->output));
-    PLACE(x->weights, batch_floats(x, &m->output) / output_cols(m));
-    for (size_t i = 0; i < m->nlayers; i++) {
-        const struct layer *l = &m->layers[i];
-        widest = MAX(widest, batch_floats(x, &l->out));
-        PLACE(x->steps[i].scratch, step_scratch(x, l, x->steps[i].op));
-        if (!always_view(l, x->steps[i].op))
-            PLACE(x->steps[i].y, batch_floats(x, &l->out));
-    }
-    PLACE(x->grad[0], widest);
-    PLACE(x->grad[1], widest);
-#undef PLACE
+    return buffer == BUFFER_NONE ? NULL : base + p->plan.buffers[buffer].offset;
 }
 
-static void find_first_trained(struct exec *x)
+static void bind_buffers(struct exec *x, struct pass *p, float *base, bool training)
 {
-    x->first_trained = x->m->nlayers;
-    for (size_t i = x->m->nlayers; i-- > 0;) {
-        for (int k = 0; k < x->m->layers[i].nvars; k++) {
-            if (x->m->layers[i].var[k].kind == VAR_TRAINABLE)
-                x->first_trained = i;
+    const struct model *m = x->m;
+    p->nodes = xcalloc(m->nnodes, sizeof(*p->nodes));
+    p->input = buffer_at(p, base, p->plan.input);
+    p->first_grad = buffer_at(p, base, p->plan.first_grad);
+    for (size_t i = 0; i < m->nnodes; i++) {
+        const struct node_buffers *b = &p->plan.nodes[i];
+        struct node_run *r = &p->nodes[i];
+        r->ctx.l = &m->layers[m->nodes[i].layer];
+        r->ctx.node = (uint32_t)i;
+        r->ctx.seed = x->seed;
+        r->ctx.training = training;
+        r->op = &op_rows[r->ctx.l->id];
+        r->view = b->y == BUFFER_NONE;
+        r->ctx.y = buffer_at(p, base, b->y);
+        r->ctx.scratch = buffer_at(p, base, b->scratch);
+        if (!training)
+            continue;
+        r->ctx.dy = buffer_at(p, base, b->dy);
+        for (size_t k = 0; k < m->nodes[i].nin; k++) {
+            r->ctx.dx[k] = buffer_at(p, base, b->dx[k]);
+            r->sum[k] = buffer_at(p, base, b->sum[k]);
         }
     }
+}
+
+/* The two passes take turns in the same memory. */
+static int make_buffers(struct exec *x, struct err *e)
+{
+    const struct model *m = x->m;
+    size_t labels = batch_floats(x, &m->output), weights = labels / output_cols(m), pass = 0, floats, bytes;
+    struct err big;
+    for (int training = 0; training < 2; training++) {
+        buffer_plan_init(&x->pass[training].plan, m, x->max_batch, training != 0);
+        pass = MAX(pass, x->pass[training].plan.floats);
+    }
+    labels = (labels + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
+    weights = (weights + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
+    if (size_add(pass, labels + weights, &floats, &big) < 0 || size_mul(floats, sizeof(float), &bytes, &big) < 0)
+        return err_set(e, ERR_INPUT, "a batch of %zu examples is too large for this model", x->max_batch);
+    if (mem_alloc(bytes, "the buffers of a batch", (void **)&x->memory, e) < 0)
+        return -1;
+    x->labels = x->memory + pass;
+    x->weights = x->labels + labels;
+    for (int training = 0; training < 2; training++)
+        bind_buffers(x, &x->pass[training], x->memory, training != 0);
+    return 0;
 }
 
 /* The last activation belongs to the loss when both know each other (softmax and crossentropy, ...). */
 static bool can_fuse(const struct model *m)
 {
-    const struct layer *last = &m->layers[m->nlayers - 1];
+    const struct layer *last = &m->layers[m->nodes[m->nnodes - 1].layer];
     return m->loss != NULL && op_rows[last->id].tail != TAIL_NONE && loss_fuses(m->loss, &last->activation);
 }
 
@@ -131,8 +122,6 @@ static int check_batch(const struct model *m, size_t max_batch, struct err *e)
 int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec **ret, struct err *e)
 {
     AUTO(exec) *x = xcalloc(1, sizeof(*x));
-    struct plan total = { 0 }, handed = { 0 };
-    size_t bytes;
 
     gemm_setup();
     if (check_batch(m, max_batch, e) < 0)
@@ -140,20 +129,9 @@ int exec_new(const struct model *m, size_t max_batch, uint64_t seed, struct exec
     x->m = m;
     x->max_batch = max_batch;
     x->seed = seed;
-    x->steps = xcalloc(m->nlayers, sizeof(*x->steps));
-    for (size_t i = 0; i < m->nlayers; i++) {
-        x->steps[i].op = &op_rows[m->layers[i].id];
-        x->steps[i].ctx.l = &m->layers[i];
-        x->steps[i].ctx.layer = (uint32_t)i;
-    }
-    x->rescale = find_rescale(m);
-    plan_buffers(x, &total);
-    if (total.overflow || size_mul(total.floats, sizeof(float), &bytes, e) < 0)
-        return err_set(e, ERR_INPUT, "a batch of %zu examples is too large for this model", max_batch);
-    if (mem_alloc(bytes, "the buffers of a batch", (void **)&x->memory, e) < 0)
+    x->value = xcalloc(m->nnodes + 1, sizeof(*x->value));
+    if (make_buffers(x, e) < 0)
         return -1;
-    plan_buffers(x, &handed);
-    find_first_trained(x);
     x->fused = can_fuse(m);
     *ret = TAKE(x);
     return 0;
@@ -163,84 +141,83 @@ void exec_free(struct exec *x)
 {
     if (x == NULL)
         return;
-    free(x->steps);
+    for (int i = 0; i < 2; i++) {
+        buffer_plan_fini(&x->pass[i].plan);
+        free(x->pass[i].nodes);
+    }
+    free(x->value);
     free(x->memory);
     free(x);
 }
 
 /* ---- forward ---- */
 
-/* Floats as they are; bytes become floats here. *ret_first is the layer to go on with: bytes and a Rescaling
- * are one pass. */
-static const float *input_of(struct exec *x, const struct batch *b, size_t *ret_first)
+/* Floats as they are; bytes become floats here. Returns the node to go on with: bytes and a Rescaling are one pass. */
+static size_t set_input(struct exec *x, struct pass *p, const struct batch *b)
 {
-    size_t n = b->n * shape_elements(&x->m->input);
+    size_t n = b->n * shape_elements(&x->m->input), rescale = p->plan.rescale;
 
-    *ret_first = 0;
+    x->value[0] = b->x[0].data;
     if (b->x[0].dtype != DT_UINT8)
-        return b->x[0].data;
-    if (x->rescale == NONE) {
-        kernel_from_u8(b->x[0].data, 1.0F, 0.0F, x->input, n);
-        return x->input;
+        return 0;
+    if (rescale == BUFFER_NONE) {
+        kernel_from_u8(b->x[0].data, 1.0F, 0.0F, p->input, n);
+        x->value[0] = p->input;
+        return 0;
     }
-    const struct layer *l = &x->m->layers[x->rescale];
-    float *y = x->steps[x->rescale].y;
-    kernel_from_u8(b->x[0].data, (float)l->arg[RESCALING_SCALE], (float)l->arg[RESCALING_OFFSET], y, n);
-    *ret_first = x->rescale + 1;
-    return y;
+    const struct op_ctx *c = &p->nodes[rescale].ctx;
+    kernel_from_u8(b->x[0].data, (float)c->l->arg[RESCALING_SCALE], (float)c->l->arg[RESCALING_OFFSET], c->y, n);
+    x->value[rescale + 1] = c->y;
+    return rescale + 1;
 }
 
 /* grads NULL: inference. A gradient place is given for what is wanted only. */
-static void bind_variables(struct exec *x, struct step *s, const float *params, float *grads)
+static void bind_variables(const struct exec *x, struct op_ctx *c, const float *params, float *grads)
 {
-    for (int k = 0; k < s->ctx.l->nvars; k++) {
-        const struct variable *v = &x->m->vars[s->ctx.l->var_index[k]].v;
-        s->ctx.w[k] = params + v->offset;
-        s->ctx.g[k] = grads != NULL && v->kind != VAR_CONST ? grads + v->offset : NULL;
+    for (int k = 0; k < c->l->nvars; k++) {
+        const struct variable *v = &x->m->vars[c->l->var_index[k]].v;
+        c->w[k] = params + v->offset;
+        c->g[k] = grads != NULL && v->kind != VAR_CONST ? grads + v->offset : NULL;
     }
 }
 
-static const float *forward_step(struct exec *x, struct step *s, const float *in, const struct batch *b)
+static void forward_node(struct exec *x, struct node_run *r, size_t node, const struct batch *b)
 {
-    s->ctx.n = b->n;
-    s->ctx.x = in;
-    s->ctx.scratch = s->scratch;
-    s->ctx.seed = x->seed;
-    s->ctx.epoch = b->epoch;
-    s->ctx.position = b->position;
-    if (s->op->view != NULL && s->op->view(s->ctx.l, s->ctx.training)) {
-        s->ctx.y = NULL;
-        return in;
-    }
-    s->ctx.y = s->y;
-    s->op->forward(&s->ctx);
-    return s->y;
+    const struct model_node *n = &x->m->nodes[node];
+    struct op_ctx *c = &r->ctx;
+
+    c->n = b->n;
+    c->epoch = b->epoch;
+    c->position = b->position;
+    for (size_t k = 0; k < n->nin; k++)
+        c->x[k] = x->value[n->in[k]];
+    x->value[node + 1] = r->view ? c->x[0] : c->y;
+    if (!r->view)
+        r->op->forward(c);
 }
 
-/* Through the first `layers` layers. logits: the last activation is left to the loss. */
-static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b, size_t layers,
+/* Computes up to that tensor. logits: the last activation is left to the loss. */
+static const float *forward(struct exec *x, const float *params, float *grads, const struct batch *b, size_t tensor,
                             bool logits)
 {
-    size_t first;
-    const float *at = input_of(x, b, &first);
-    for (size_t i = first; i < layers; i++) {
-        struct step *s = &x->steps[i];
-        s->ctx.training = grads != NULL;
-        s->ctx.logits = logits && i + 1 == x->m->nlayers;
-        bind_variables(x, s, params, grads);
-        at = forward_step(x, s, at, b);
+    struct pass *p = &x->pass[grads != NULL];
+    for (size_t i = set_input(x, p, b); i < tensor; i++) {
+        struct node_run *r = &p->nodes[i];
+        r->ctx.logits = logits && i + 1 == x->m->nnodes;
+        bind_variables(x, &r->ctx, params, grads);
+        forward_node(x, r, i, b);
     }
-    return at;
+    return x->value[tensor];
 }
 
-const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t layers)
+const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t tensor)
 {
-    return forward(x, params, NULL, b, layers, false);
+    return forward(x, params, NULL, b, tensor, false);
 }
 
 const float *exec_predict(struct exec *x, const float *params, const struct batch *b)
 {
-    return forward(x, params, NULL, b, x->m->nlayers, false);
+    return forward(x, params, NULL, b, x->m->nnodes, false);
 }
 
 /* ---- loss ---- */
@@ -270,30 +247,31 @@ static const float *row_weights(struct exec *x, const float *weight, size_t n, s
     return x->weights;
 }
 
-struct result {
+struct outcome {
     const float *pred, *weight; /* weight: of the rows */
     double loss;                /* mean over the batch, without regularisation */
 };
 
-/* Loss of the batch and, with d_pred, its gradient at the end of the network (fused: at the logits).
+/* Loss of the batch and, in training, its gradient at the end of the network (fused: at the logits).
  * The gradient of the mean over rows: scale = 1 / rows. */
-static struct result judge(struct exec *x, const float *out, const struct batch *b, const struct tensor *y,
-                           float *d_pred)
+static struct outcome compute_loss(struct exec *x, bool training, const float *out, const struct batch *b,
+                                   const struct tensor *y)
 {
     const struct model *m = x->m;
-    struct step *last = &x->steps[m->nlayers - 1];
+    const struct pass *p = &x->pass[training];
+    const struct node_run *last = &p->nodes[m->nnodes - 1];
     size_t cols = output_cols(m), rows = b->n * shape_elements(&m->output) / cols;
     float scale = 1.0F / (float)rows;
     const float *weight = row_weights(x, b->weight, b->n, rows);
-    struct result r = { .pred = out, .weight = weight };
+    struct outcome r = { .pred = out, .weight = weight };
 
     if (x->fused) {
-        const float *logits = last->op->tail == TAIL_INPUT ? last->ctx.x : last->y;
-        r.pred = last->y;
-        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->y, weight, rows, cols, scale,
-                                 d_pred);
+        const float *logits = last->op->tail == TAIL_INPUT ? last->ctx.x[0] : last->ctx.y;
+        r.pred = last->ctx.y;
+        r.loss = loss_eval_fused(m->loss, &last->ctx.l->activation, y->data, logits, last->ctx.y, weight, rows, cols,
+                                 scale, p->first_grad);
     } else {
-        r.loss = loss_eval(m->loss, y->data, out, weight, rows, cols, scale, d_pred);
+        r.loss = loss_eval(m->loss, y->data, out, weight, rows, cols, scale, p->first_grad);
     }
     r.loss /= (double)rows;
     return r;
@@ -313,7 +291,7 @@ static double regularization(const struct exec *x, const float *params)
 
 /* ---- backward ---- */
 
-/* One training step on its way back through the layers. */
+/* One training step on its way back through the nodes. */
 struct backward {
     const float *params;
     float *grads;
@@ -351,22 +329,25 @@ static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
     report_ready(w, first);
 }
 
-static void backward(struct exec *x, float *dy, struct backward *w)
+static void add_gradients(const struct exec *x, struct node_run *r, size_t node)
 {
-    float *other = dy == x->grad[0] ? x->grad[1] : x->grad[0];
-    for (size_t i = x->m->nlayers; i-- > x->first_trained;) {
-        struct step *s = &x->steps[i];
-        bool wanted = i > x->first_trained;
-        if (s->ctx.y == NULL)
-            continue; /* a view */
-        s->ctx.dy = dy;
-        s->ctx.dx = !wanted ? NULL : s->op->in_place ? dy : other;
-        s->op->backward(&s->ctx);
-        finish_layer(x, i, w);
-        if (wanted && !s->op->in_place) {
-            other = dy;
-            dy = s->ctx.dx;
-        }
+    const struct model_node *n = &x->m->nodes[node];
+    for (size_t k = 0; k < n->nin; k++) {
+        if (r->sum[k] != NULL)
+            kernel_add(r->ctx.dx[k], r->sum[k], r->ctx.n * shape_elements(model_tensor(x->m, n->in[k])));
+    }
+}
+
+static void backward(struct exec *x, struct backward *w)
+{
+    for (size_t i = x->m->nnodes; i-- > 0;) {
+        struct node_run *r = &x->pass[true].nodes[i];
+        if (r->ctx.dy == NULL)
+            continue; /* nothing before it is trained */
+        if (!r->view)
+            r->op->backward(&r->ctx);
+        add_gradients(x, r, i);
+        finish_layer(x, x->m->nodes[i].layer, w);
     }
     report_ready(w, 0);
 }
@@ -386,25 +367,24 @@ void exec_train(struct exec *x, const float *params, const struct batch *b, floa
                 exec_ready_fn *ready, void *user, double *ret_loss)
 {
     struct tensor y = labels_of(x, b);
-    const float *out = forward(x, params, grads, b, x->m->nlayers, x->fused);
-    struct result r = judge(x, out, b, &y, x->grad[0]);
+    const float *out = forward(x, params, grads, b, x->m->nnodes, x->fused);
+    struct outcome r = compute_loss(x, true, out, b, &y);
     double loss = r.loss + regularization(x, params);
 
+    if (acc != NULL) /* before backward, which takes the memory of the output */
+        metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
     zero_constants(x, grads);
     backward(
-        x, x->grad[0],
-        &(struct backward){
-            .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .pending = x->m->nvars });
-    if (acc != NULL)
-        metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
+        x, &(struct backward){
+               .params = params, .grads = grads, .loss = loss, .ready = ready, .user = user, .pending = x->m->nvars });
     *ret_loss = loss;
 }
 
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc)
 {
     struct tensor y = labels_of(x, b);
-    const float *out = forward(x, params, NULL, b, x->m->nlayers, x->fused);
-    struct result r = judge(x, out, b, &y, NULL);
+    const float *out = forward(x, params, NULL, b, x->m->nnodes, x->fused);
+    struct outcome r = compute_loss(x, false, out, b, &y);
     double loss = r.loss + regularization(x, params);
     metrics_add(x->m, acc, loss * (double)b->n, &y, r.pred, r.weight, b->n);
 }

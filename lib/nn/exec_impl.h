@@ -6,7 +6,7 @@
 #include "nn/model_impl.h"
 #include "nn/ops/op.h"
 
-/* Forward in inference mode through the first `layers` layers; what comes out of them. */
-const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t layers);
+/* The tensor of that number (struct model_node) in inference mode; valid until the next call. */
+const float *exec_forward(struct exec *x, const float *params, const struct batch *b, size_t tensor);
 
 #endif

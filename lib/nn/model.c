@@ -15,6 +15,7 @@ void model_free(struct model *m)
     for (size_t i = 0; i < m->nvars; i++)
         free(m->vars[i].name);
     free(m->layers);
+    free(m->nodes);
     free(m->vars);
     free(m->name);
     free(m->input_name);
@@ -177,6 +178,15 @@ const struct optimizer *model_optimizer(const struct model *m)
 const struct shape *model_output(const struct model *m)
 {
     return &m->output;
+}
+
+bool model_is_chain(const struct model *m)
+{
+    for (size_t i = 0; i < m->nnodes; i++) {
+        if (m->layers[m->nodes[i].layer].row->joins || m->nodes[i].in[0] != i)
+            return false;
+    }
+    return true;
 }
 
 const char *model_name(const struct model *m)

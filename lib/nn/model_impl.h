@@ -15,18 +15,36 @@ struct model_var { /* beside the public struct variable */
     const struct var_spec *spec; /* in its layer */
 };
 
+/* One call of a layer. Tensor 0 is the input of the model, tensor i + 1 the output of node i. */
+struct model_node {
+    size_t layer;
+    size_t in[LAYER_INPUTS_MAX]; /* tensors, of nodes before this one */
+    size_t nin;
+};
+
 struct model {
     char *name;
     char *input_name; /* of the InputLayer, for Keras's JSON */
     struct shape input, output;
     struct layer *layers; /* InputLayer is not among them */
     size_t nlayers, cap;
+    /* In topological order: a node's inputs are made by nodes before it, and the last node makes the output. A
+     * Sequential model is a chain. Each layer has one node; layers stand in the order of their nodes. */
+    struct model_node *nodes;
+    size_t nnodes;
     struct model_var *vars; /* trainable first */
     size_t nvars, size, trainable_size, params, trainable_params;
     struct optimizer *optimizer; /* these three NULL without compile */
     struct loss *loss;
     struct metric_list *metrics;
 };
+
+static inline const struct shape *model_tensor(const struct model *m, size_t tensor)
+{
+    return tensor == 0 ? &m->input : &m->layers[m->nodes[tensor - 1].layer].out;
+}
+/* Every node reads the tensor made just before it, and nothing else. */
+bool model_is_chain(const struct model *m);
 
 /* model_read.c: fills name, input and layers from any of the forms of spec.model; shapes are checked, the
  * variables of each layer listed in it. */

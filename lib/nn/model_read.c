@@ -123,14 +123,16 @@ static int read_input_layer(struct reading *r, const struct node *at, const stru
     return take_name(r, config, "input_layer", &r->m->input_name, e);
 }
 
-static struct layer *new_layer(struct model *m)
+static struct layer *new_layer(struct model *m, size_t tensor)
 {
     if (m->nlayers == m->cap) {
         m->cap = MAX(2 * m->cap, (size_t)16);
         m->layers = xrealloc(m->layers, m->cap * sizeof(*m->layers));
+        m->nodes = xrealloc(m->nodes, m->cap * sizeof(*m->nodes));
     }
-    struct layer *l = &m->layers[m->nlayers++];
+    struct layer *l = &m->layers[m->nlayers];
     *l = (struct layer){ 0 };
+    m->nodes[m->nnodes++] = (struct model_node){ .layer = m->nlayers++, .in = { tensor }, .nin = 1 };
     return l;
 }
 
@@ -161,7 +163,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     if (!r->has_input)
         return node_error(at, e, "the shape of the input is not known: say inputShape before the layers");
     l->trainable = l->arg[ARG_TRAINABLE] != 0;
-    l->in = r->at;
+    l->in[0] = r->at;
+    l->nin = 1;
     if (l->row->read != NULL && l->row->read(l, config, e) < 0)
         return -1;
     if (l->row->shape(l, place, e) < 0 || check_output(l, place, e) < 0)
@@ -200,7 +203,7 @@ static int read_layer(struct reading *r, const struct node *at, struct err *e)
         double values[KIND_ARGS_MAX];
         return args_parse(kind, &config, values, e);
     }
-    struct layer *l = new_layer(r->m);
+    struct layer *l = new_layer(r->m, r->m->nnodes);
     l->row = (const struct layer_row *)(const void *)kind;
     l->id = (enum layer_id)(l->row - layer_rows);
     return build_layer(r, l, at, &config, e);

@@ -20,6 +20,13 @@ KERNEL void kernel_mul(const float *x1, const float *x2, float *y, size_t n)
         y[i] = x1[i] * x2[i];
 }
 
+KERNEL void kernel_add(const float *x, float *y, size_t n)
+{
+    KERNEL_LOOP
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
 KERNEL void kernel_add_row(const float *restrict b, float *restrict y, size_t rows, size_t cols)
 {
     for (size_t r = 0; r < rows; r++, y += cols) {

@@ -39,6 +39,8 @@ void kernel_affine(const float *x, float a, float b, float *y, size_t n);
 void kernel_axpy(float a, const float *x, float *y, size_t n);
 /* y = x1 * x2; y may equal either */
 void kernel_mul(const float *x1, const float *x2, float *y, size_t n);
+/* y += x */
+void kernel_add(const float *x, float *y, size_t n);
 /* y (rows, cols) += b (cols) */
 void kernel_add_row(const float *b, float *y, size_t rows, size_t cols);
 /* y (rows, cols) = max(y + b, 0): bias and relu in one pass */

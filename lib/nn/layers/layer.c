@@ -29,7 +29,7 @@ void layer_add_state(struct layer *l, const char *name, struct shape shape, cons
 
 int64_t layer_channels(const struct layer *l)
 {
-    return l->in.rank > 0 ? l->in.dim[l->in.rank - 1] : 1;
+    return l->in[0].rank > 0 ? l->in[0].dim[l->in[0].rank - 1] : 1;
 }
 
 int layer_check_axis(const struct layer *l, const struct node *config, struct err *e)
@@ -42,14 +42,14 @@ int layer_check_axis(const struct layer *l, const struct node *config, struct er
         return 0;
     if (node_i64(&axis, -SHAPE_MAX_RANK, SHAPE_MAX_RANK, &v, e) < 0)
         return -1;
-    if (v != -1 && v != l->in.rank) /* Keras counts the batch axis */
+    if (v != -1 && v != l->in[0].rank) /* Keras counts the batch axis */
         return node_error(&axis, e, "only the last axis (-1) is supported yet");
     return 0;
 }
 
 int layer_same_shape(struct layer *l, const struct node *at UNUSED, struct err *e UNUSED)
 {
-    l->out = l->in;
+    l->out = l->in[0];
     return 0;
 }
 
@@ -78,7 +78,7 @@ json_t *layer_json(const struct layer *l)
     if (l->row->config != NULL)
         l->row->config(l, config);
     json_t *layer = kind_serialized("keras.layers", l->row->k.names[0], config);
-    json_object_set_new(layer, "build_config", json_pack("{s:o}", "input_shape", shape_json(&l->in, true)));
+    json_object_set_new(layer, "build_config", json_pack("{s:o}", "input_shape", shape_json(&l->in[0], true)));
     return layer;
 }
 

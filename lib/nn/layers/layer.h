@@ -57,7 +57,7 @@ enum {
     [ARG_BATCH_INPUT_SHAPE] = ARG_OWN("batch_input_shape", "None"),                                                    \
     [ARG_BATCH_SHAPE] = ARG_OWN("batch_shape", "None"), [ARG_INPUT_DIM] = ARG_OWN("input_dim", "None")
 
-enum { LAYER_VARS_MAX = 8 };
+enum { LAYER_VARS_MAX = 8, LAYER_INPUTS_MAX = 16 };
 
 struct var_spec {
     const char *name; /* static: "kernel" */
@@ -80,7 +80,8 @@ struct layer {
     enum layer_id id;
     char *name;
     bool trainable;
-    struct shape in, out;
+    struct shape in[LAYER_INPUTS_MAX], out;
+    size_t nin;                /* 1, unless the row joins */
     double arg[KIND_ARGS_MAX]; /* by place in the row's table */
     /* what the catalog leaves to the row: */
     struct activation activation;
@@ -99,12 +100,13 @@ struct layer_row {
     const char *auto_name; /* Keras's snake_case: "batch_normalization" */
     /* Reads what the catalog leaves over (ARG_OTHER) and checks arguments against each other; may be NULL. */
     int (*read)(struct layer *l, const struct node *config, struct err *e);
-    /* Sets l->out from l->in; complains at `at`. */
+    /* Sets l->out from l->in; a fault is placed at `at`. */
     int (*shape)(struct layer *l, const struct node *at, struct err *e);
     /* Adds variables with layer_add_variable; NULL: none. */
     void (*variables)(struct layer *l);
     /* The inverse of read: adds the ARG_OTHER arguments to Keras's config; may be NULL. */
     void (*config)(const struct layer *l, json_t *config);
+    bool joins; /* takes any number of inputs, in a functional model */
 };
 
 extern const struct layer_row layer_rows[LAYER_COUNT];
@@ -115,11 +117,11 @@ void layer_add_variable(struct layer *l, const char *name, struct shape shape, c
                         const struct regularizer *r);
 void layer_add_state(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
                      enum variable_kind kind, float momentum);
-/* Size of the last axis of the input; 1 for a scalar. */
+/* Size of the last axis of the first input; 1 for a scalar. */
 int64_t layer_channels(const struct layer *l);
 /* Only the last axis can be normalised over: -1, the last axis' number (batch is 0), or a list of it. */
 MUST_USE int layer_check_axis(const struct layer *l, const struct node *config, struct err *e);
-/* l->out = l->in */
+/* l->out = l->in[0] */
 MUST_USE int layer_same_shape(struct layer *l, const struct node *at, struct err *e);
 /* True when the layer is a Normalization whose mean and variance come from the data. */
 bool layer_wants_adapt(const struct layer *l);

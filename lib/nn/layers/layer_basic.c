@@ -9,7 +9,7 @@ int flatten_shape(struct layer *l, const struct node *at, struct err *e)
     struct node format = node_get(at, "data_format");
     if (node_present(&format) && !str_eq(json_string_value(format.v), "channels_last"))
         return node_error(&format, e, "only channels_last is supported");
-    l->out = shape_of(1, (int64_t[]){ (int64_t)shape_elements(&l->in) });
+    l->out = shape_of(1, (int64_t[]){ (int64_t)shape_elements(&l->in[0]) });
     return 0;
 }
 
@@ -41,7 +41,7 @@ int reshape_shape(struct layer *l, const struct node *at, struct err *e)
     struct shape known = { 0 };
     int open = -1;
     char in[128], want[128];
-    size_t have = shape_elements(&l->in), count = 0;
+    size_t have = shape_elements(&l->in[0]), count = 0;
 
     for (int i = 0; i < l->target.rank; i++) {
         if (l->target.dim[i] == -1 && open >= 0)
@@ -54,8 +54,8 @@ int reshape_shape(struct layer *l, const struct node *at, struct err *e)
     if (shape_count(&known, &count, e) < 0)
         return -1;
     if (open >= 0 ? have % count != 0 : have != count)
-        return node_error(at, e, "an input of shape %s (%zu elements) cannot be reshaped to %s", shape_text(&l->in, in),
-                          have, shape_text(&l->target, want));
+        return node_error(at, e, "an input of shape %s (%zu elements) cannot be reshaped to %s",
+                          shape_text(&l->in[0], in), have, shape_text(&l->target, want));
     l->out = l->target;
     if (open >= 0)
         l->out.dim[open] = (int64_t)(have / count);

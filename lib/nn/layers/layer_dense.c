@@ -20,10 +20,10 @@ int dense_read(struct layer *l, const struct node *config, struct err *e)
 int dense_shape(struct layer *l, const struct node *at, struct err *e)
 {
     char text[128];
-    if (l->in.rank < 1)
+    if (l->in[0].rank < 1)
         return node_error(at, e, "Dense '%s' needs an input of at least one axis, not %s", l->name,
-                          shape_text(&l->in, text));
-    l->out = l->in;
+                          shape_text(&l->in[0], text));
+    l->out = l->in[0];
     l->out.dim[l->out.rank - 1] = (int64_t)l->arg[DENSE_UNITS];
     return 0;
 }

@@ -61,7 +61,7 @@ int normalization_shape(struct layer *l, const struct node *at, struct err *e)
         if (given->n != 0 && given->n != 1 && given->n != channels)
             return node_error(at, e, "%s has %zu values, the last axis of the input %zu", NAMES[i], given->n, channels);
     }
-    l->out = l->in;
+    l->out = l->in[0];
     return 0;
 }
 
@@ -118,9 +118,9 @@ int batch_normalization_read(struct layer *l, const struct node *config, struct 
 
 int batch_normalization_shape(struct layer *l, const struct node *at, struct err *e)
 {
-    if (l->in.rank < 1)
+    if (l->in[0].rank < 1)
         return node_error(at, e, "BatchNormalization '%s' needs an input of at least one axis", l->name);
-    l->out = l->in;
+    l->out = l->in[0];
     return layer_check_axis(l, at, e);
 }
 

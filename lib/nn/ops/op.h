@@ -1,66 +1,68 @@
 /* op - how a layer computes: one row a layer, beside layer.h's table. Only exec and tests use it; the
  * operator does not link it.
  *
- * Data is (n examples, l->in) -> (n, l->out), row-major. An op neither allocates nor keeps state: what
- * backward needs from forward is x, y and scratch. Gradients are written, not added.
+ * Data is (n examples, l->in[k]) -> (n, l->out), row-major. An op neither allocates nor keeps state: what
+ * backward needs from forward is x, y and scratch. Gradients are written, not added: exec
+ * adds up those of a tensor that several nodes read.
  */
 #ifndef TRAINYARD_NN_OPS_OP_H
 #define TRAINYARD_NN_OPS_OP_H
 
 #include "nn/layers/layer.h"
 
-struct op_ctx { /* one layer in one pass */
+struct op_ctx { /* one node in one pass */
     const struct layer *l;
     size_t n; /* examples */
     bool training;
-    bool logits;                    /* stop before the last activation: the loss does it (op_row.tail) */
-    const float *w[LAYER_VARS_MAX]; /* values of the layer's variables */
-    float *g[LAYER_VARS_MAX];       /* their gradients (VAR_MOVING: the batch statistic, written by forward);
-                                       NULL: not wanted (frozen, or not training) */
-    const float *x;                 /* input */
-    float *y;                       /* output; == x for a view */
-    float *dy;                      /* gradient of the output; backward may overwrite it */
-    float *dx;                      /* gradient of the input; == dy where op_row.in_place; NULL: not wanted */
-    float *scratch;                 /* op_row.scratch floats, kept from forward to backward */
+    bool logits;                      /* stop before the last activation: the loss does it (op_row.tail) */
+    const float *w[LAYER_VARS_MAX];   /* values of the layer's variables */
+    float *g[LAYER_VARS_MAX];         /* their gradients (VAR_MOVING: the batch statistic, written by forward);
+                                         NULL: not wanted (frozen, or not training) */
+    const float *x[LAYER_INPUTS_MAX]; /* inputs */
+    float *y;                         /* output; == x[0] for a view */
+    float *dy;                        /* gradient of the output; backward may overwrite it */
+    float *dx[LAYER_INPUTS_MAX];      /* gradients of the inputs, NULL: not wanted; dx[0] may be dy where
+                                         op_row.in_place */
+    float *scratch;                   /* op_row.scratch floats, kept from forward to backward */
     /* the names of random draws (base/rng.h): */
     uint64_t seed;
     int64_t epoch, position; /* of the first example of the batch */
-    uint32_t layer;          /* index in the model */
+    uint32_t node;           /* index in the model */
 };
 
 /* Where the last activation can be cut off for a fused loss (op_ctx.logits). */
 enum op_tail {
     TAIL_NONE,   /* no activation in this op */
     TAIL_OUTPUT, /* y holds the logits then (Dense) */
-    TAIL_INPUT   /* x is the logits: the op itself is only the activation */
+    TAIL_INPUT   /* x[0] is the logits: the op itself is only the activation */
 };
 
 struct op_row {
     void (*forward)(const struct op_ctx *c);  /* NULL with view */
-    void (*backward)(const struct op_ctx *c); /* NULL with view: dx is dy */
+    void (*backward)(const struct op_ctx *c); /* NULL with view: dx[0] is dy */
     /* Floats of scratch for at most max_n examples; NULL: none. Passes SIZE_MAX on overflow. */
     size_t (*scratch)(const struct layer *l, size_t max_n, bool training);
-    /* Nothing to compute, only another shape: y is x. NULL: never. */
+    /* Nothing to compute, only another shape: y is x[0]. NULL: never. */
     bool (*view)(const struct layer *l, bool training);
-    bool in_place; /* backward works with dx == dy */
+    bool in_place; /* backward works with dx[0] == dy */
     enum op_tail tail;
 };
 
 extern const struct op_row op_rows[LAYER_COUNT];
 
-/* For rows: the input seen as (rows, channels), channels being the last axis. */
+/* For rows: the first input seen as (rows, channels), channels being the last axis. */
 static inline size_t op_channels(const struct op_ctx *c)
 {
     return (size_t)layer_channels(c->l);
 }
 static inline size_t op_rows_of(const struct op_ctx *c)
 {
-    return c->n * shape_elements(&c->l->in) / op_channels(c);
+    return c->n * shape_elements(&c->l->in[0]) / op_channels(c);
 }
-/* Elements of all examples' inputs. */
+/* Elements of the first input of all examples. */
 static inline size_t op_elements(const struct op_ctx *c)
 {
-    return c->n * shape_elements(&c->l->in);
+    return c->n * shape_elements(&c->l->in[0]);
 }
 
 #endif

@@ -20,13 +20,13 @@ bool op_activation_view(const struct layer *l, bool training UNUSED)
 void op_activation_forward(const struct op_ctx *c)
 {
     if (!c->logits)
-        activation_forward(&c->l->activation, c->x, c->y, op_rows_of(c), op_channels(c));
+        activation_forward(&c->l->activation, c->x[0], c->y, op_rows_of(c), op_channels(c));
 }
 
 void op_activation_backward(const struct op_ctx *c)
 {
     if (!c->logits)
-        activation_backward(&c->l->activation, c->x, c->y, c->dy, c->dx, op_rows_of(c), op_channels(c));
+        activation_backward(&c->l->activation, c->x[0], c->y, c->dy, c->dx[0], op_rows_of(c), op_channels(c));
 }
 
 /* ---- Dropout: kept values are scaled by 1 / (1 - rate), so that inference needs nothing ---- */
@@ -38,20 +38,20 @@ bool op_dropout_view(const struct layer *l, bool training)
 
 size_t op_dropout_scratch(const struct layer *l, size_t max_n, bool training)
 {
-    return op_dropout_view(l, training) ? 0 : max_n * shape_elements(&l->in);
+    return op_dropout_view(l, training) ? 0 : max_n * shape_elements(&l->in[0]);
 }
 
-/* An example's mask is named by (seed, epoch, position of the example, layer), whatever batch it is in.
+/* An example's mask is named by (seed, epoch, position of the example, node), whatever batch it is in.
  * 24 bits of epoch and 40 of position share the rng's first name. */
 static void make_mask(const struct op_ctx *c)
 {
     const double rate = c->l->arg[DROPOUT_RATE], given = c->l->arg[DROPOUT_SEED];
     uint64_t seed = isnan(given) ? c->seed : (uint64_t)(int64_t)given;
-    size_t each = shape_elements(&c->l->in);
+    size_t each = shape_elements(&c->l->in[0]);
 
     for (size_t i = 0; i < c->n; i++) {
         uint64_t example = (uint64_t)c->epoch << 40 ^ ((uint64_t)c->position + i);
-        struct rng r = rng_at(seed, RNG_DROPOUT, example, c->layer);
+        struct rng r = rng_at(seed, RNG_DROPOUT, example, c->node);
         philox_mask(&r, rate, (float)(1 / (1 - rate)), c->scratch + i * each, each);
     }
 }
@@ -59,24 +59,24 @@ static void make_mask(const struct op_ctx *c)
 void op_dropout_forward(const struct op_ctx *c)
 {
     make_mask(c);
-    kernel_mul(c->x, c->scratch, c->y, op_elements(c));
+    kernel_mul(c->x[0], c->scratch, c->y, op_elements(c));
 }
 
 void op_dropout_backward(const struct op_ctx *c)
 {
-    if (c->dx != NULL)
-        kernel_mul(c->dy, c->scratch, c->dx, op_elements(c));
+    if (c->dx[0] != NULL)
+        kernel_mul(c->dy, c->scratch, c->dx[0], op_elements(c));
 }
 
 /* ---- Rescaling: y = x * scale + offset ---- */
 
 void op_rescaling_forward(const struct op_ctx *c)
 {
-    kernel_affine(c->x, (float)c->l->arg[RESCALING_SCALE], (float)c->l->arg[RESCALING_OFFSET], c->y, op_elements(c));
+    kernel_affine(c->x[0], (float)c->l->arg[RESCALING_SCALE], (float)c->l->arg[RESCALING_OFFSET], c->y, op_elements(c));
 }
 
 void op_rescaling_backward(const struct op_ctx *c)
 {
-    if (c->dx != NULL)
-        kernel_affine(c->dy, (float)c->l->arg[RESCALING_SCALE], 0.0F, c->dx, op_elements(c));
+    if (c->dx[0] != NULL)
+        kernel_affine(c->dy, (float)c->l->arg[RESCALING_SCALE], 0.0F, c->dx[0], op_elements(c));
 }

@@ -34,7 +34,7 @@ void op_dense_forward(const struct op_ctx *c)
     const struct activation *a = &c->l->activation;
     size_t rows = op_rows_of(c), u = units(c->l);
 
-    gemm_nn(c->x, c->w[KERNEL_VAR], 0.0F, c->y, rows, u, op_channels(c));
+    gemm_nn(c->x[0], c->w[KERNEL_VAR], 0.0F, c->y, rows, u, op_channels(c));
     if (has_bias(c->l) && is_plain_relu(a) && !c->logits) {
         kernel_add_row_relu(c->w[BIAS_VAR], c->y, rows, u);
         return;
@@ -59,9 +59,9 @@ void op_dense_backward(const struct op_ctx *c)
     else if (!c->logits && a->kind != ACT_LINEAR)
         activation_backward(a, activation_needs_input(a) ? c->scratch : NULL, c->y, c->dy, c->dy, rows, u);
     if (c->g[KERNEL_VAR] != NULL)
-        gemm_tn(c->x, c->dy, 0.0F, c->g[KERNEL_VAR], k, u, rows);
+        gemm_tn(c->x[0], c->dy, 0.0F, c->g[KERNEL_VAR], k, u, rows);
     if (has_bias(c->l) && c->g[BIAS_VAR] != NULL)
         kernel_sum_rows(c->dy, c->g[BIAS_VAR], rows, u);
-    if (c->dx != NULL)
-        gemm_nt(c->dy, c->w[KERNEL_VAR], 0.0F, c->dx, rows, k, u);
+    if (c->dx[0] != NULL)
+        gemm_nt(c->dy, c->w[KERNEL_VAR], 0.0F, c->dx[0], rows, k, u);
 }

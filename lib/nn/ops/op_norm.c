@@ -45,9 +45,9 @@ void op_normalization_forward(const struct op_ctx *c)
 
     normalization_line(c, channels, a, b);
     if (c->l->arg[NORMALIZATION_INVERT] != 0)
-        kernel_affine_rows(c->x, a, b, c->y, op_rows_of(c), channels);
+        kernel_affine_rows(c->x[0], a, b, c->y, op_rows_of(c), channels);
     else
-        normalize(c->x, a, b, c->y, op_rows_of(c), channels);
+        normalize(c->x[0], a, b, c->y, op_rows_of(c), channels);
 }
 
 static KERNEL void scale_rows(const float *x, const float *restrict a, float *y, size_t rows, size_t channels)
@@ -61,8 +61,8 @@ static KERNEL void scale_rows(const float *x, const float *restrict a, float *y,
 
 void op_normalization_backward(const struct op_ctx *c)
 {
-    if (c->dx != NULL)
-        scale_rows(c->dy, c->scratch, c->dx, op_rows_of(c), op_channels(c));
+    if (c->dx[0] != NULL)
+        scale_rows(c->dy, c->scratch, c->dx[0], op_rows_of(c), op_channels(c));
 }
 
 /* ---- BatchNormalization ----
@@ -139,7 +139,7 @@ static void column_means(const struct op_ctx *c, const float *mean, float *out)
     for (size_t i = 0; i < channels; i++)
         total[i] = 0;
     for (size_t r = 0; r < rows; r += ROWS_A_BLOCK) {
-        const float *x = c->x + r * channels;
+        const float *x = c->x[0] + r * channels;
         size_t here = MIN(rows - r, (size_t)ROWS_A_BLOCK);
         if (mean == NULL)
             kernel_sum_rows(x, block, here, channels);
@@ -175,7 +175,7 @@ void op_batch_normalization_forward(const struct op_ctx *c)
         a[i] = inv[i] * (p.gamma != NULL ? p.gamma[i] : 1.0F);
         b[i] = (p.beta != NULL ? p.beta[i] : 0.0F) - mean[i] * a[i];
     }
-    kernel_affine_rows(c->x, a, b, c->y, op_rows_of(c), channels);
+    kernel_affine_rows(c->x[0], a, b, c->y, op_rows_of(c), channels);
 }
 
 /* dbeta = sum dy, dgamma = sum dy xhat, over rows */
@@ -198,8 +198,8 @@ static KERNEL void input_gradient(const struct op_ctx *c, const float *restrict 
                                   const float *restrict a, const float *restrict dbeta, const float *restrict dgamma,
                                   size_t rows, size_t channels)
 {
-    const float *x = c->x, *dy = c->dy;
-    float *dx = c->dx, each = 1.0F / (float)rows;
+    const float *x = c->x[0], *dy = c->dy;
+    float *dx = c->dx[0], each = 1.0F / (float)rows;
 
     for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels) {
         KERNEL_LOOP
@@ -214,15 +214,15 @@ void op_batch_normalization_backward(const struct op_ctx *c)
     size_t rows = op_rows_of(c), channels = op_channels(c);
     float *dbeta = part(c, S_DBETA), *dgamma = part(c, S_DGAMMA);
 
-    sum_gradients(c->x, c->dy, part(c, S_MEAN), part(c, S_INV), dbeta, dgamma, rows, channels);
+    sum_gradients(c->x[0], c->dy, part(c, S_MEAN), part(c, S_INV), dbeta, dgamma, rows, channels);
     if (p.dgamma != NULL)
         memcpy(p.dgamma, dgamma, channels * sizeof(*dgamma));
     if (p.dbeta != NULL)
         memcpy(p.dbeta, dbeta, channels * sizeof(*dbeta));
-    if (c->dx == NULL)
+    if (c->dx[0] == NULL)
         return;
     if (p.batch)
         input_gradient(c, part(c, S_MEAN), part(c, S_INV), part(c, S_A), dbeta, dgamma, rows, channels);
     else
-        scale_rows(c->dy, part(c, S_A), c->dx, rows, channels);
+        scale_rows(c->dy, part(c, S_A), c->dx[0], rows, channels);
 }

@@ -30,7 +30,7 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
     ck_ok_e(model_build(&node, NULL, ".", &r->m, &e));
     const struct layer *l = &r->m->layers[0];
     r->op = &op_rows[l->id];
-    r->in = n * shape_elements(&l->in);
+    r->in = n * shape_elements(&l->in[0]);
     r->out = n * shape_elements(&l->out);
     r->params = xcalloc(r->m->size + 1, sizeof(float));
     r->grads = xcalloc(r->m->size + 1, sizeof(float));
@@ -42,7 +42,7 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
     r->scratch = xcalloc(scratch + 1, sizeof(float));
     model_init(r->m, 1, r->params);
     r->c = (struct op_ctx){
-        .l = l, .n = n, .training = training, .x = r->x, .dy = r->dy, .scratch = r->scratch, .seed = 5
+        .l = l, .n = n, .training = training, .x = { r->x }, .dy = r->dy, .scratch = r->scratch, .seed = 5
     };
     for (int k = 0; k < l->nvars; k++) {
         const struct variable *v = model_variable(r->m, l->var_index[k]);
@@ -84,7 +84,7 @@ static inline void op_run_backward(struct op_run *r)
         memcpy(r->dx, r->dy, r->in * sizeof(float));
         return;
     }
-    r->c.dx = r->op->in_place ? r->dy : r->dx;
+    r->c.dx[0] = r->op->in_place ? r->dy : r->dx;
     r->op->backward(&r->c);
     if (r->op->in_place)
         memcpy(r->dx, r->dy, r->in * sizeof(float));

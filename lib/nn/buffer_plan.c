@@ -1,0 +1,254 @@
+/* Finds when each activation and gradient is needed, then gives out memory in that order. */
+#include "nn/buffer_plan.h"
+
+/* ---- places ---- */
+
+struct place {
+    size_t floats;
+    bool gradient; /* made for one, so only gradients may enlarge it */
+};
+
+struct places {
+    struct place *all;
+    size_t n;
+    size_t *free, nfree; /* indexes of those that nothing alive holds */
+    size_t *of;          /* of each buffer */
+};
+
+static size_t aligned(size_t floats)
+{
+    return (floats + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
+}
+
+static bool fits_better(const struct place *p, const struct place *than, const struct buffer_life *b)
+{
+    bool fits = p->floats >= b->floats, other_fits = than->floats >= b->floats;
+    if (fits != other_fits)
+        return fits;
+    return fits ? p->floats < than->floats : p->floats > than->floats;
+}
+
+/* The smallest free place that is large enough, else the largest one that may grow, else a new one. */
+static size_t take_place(struct places *s, const struct buffer_life *b)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < s->nfree; i++) {
+        const struct place *p = &s->all[s->free[i]];
+        if ((p->floats >= b->floats || p->gradient == b->gradient) &&
+            (best == SIZE_MAX || fits_better(p, &s->all[s->free[best]], b)))
+            best = i;
+    }
+    if (best == SIZE_MAX) {
+        s->all[s->n] = (struct place){ .floats = b->floats, .gradient = b->gradient };
+        return s->n++;
+    }
+    size_t taken = s->free[best];
+    s->free[best] = s->free[--s->nfree];
+    s->all[taken].floats = MAX(s->all[taken].floats, b->floats);
+    return taken;
+}
+
+/* ending[i]: buffers by the step in which they end, as lists: ending[step] is the first index plus 1, next[] goes on. */
+static size_t assign_places(struct places *s, const struct buffer_life *b, size_t n, size_t steps)
+{
+    auto_free size_t *ending = xcalloc(steps + 1, sizeof(*ending)), *next = xcalloc(n + 1, sizeof(*next));
+    size_t released = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (; released < b[i].first; released++)
+            for (size_t k = ending[released]; k != 0; k = next[k - 1])
+                s->free[s->nfree++] = s->of[k - 1];
+        s->of[i] = take_place(s, &b[i]);
+        next[i] = ending[b[i].last];
+        ending[b[i].last] = i + 1;
+    }
+    return s->n;
+}
+
+size_t buffer_lives_place(struct buffer_life *b, size_t n)
+{
+    auto_free size_t *free_places = xcalloc(n + 1, sizeof(size_t)), *of = xcalloc(n + 1, sizeof(size_t));
+    auto_free struct place *all = xcalloc(n + 1, sizeof(*all));
+    auto_free size_t *offsets = xcalloc(n + 1, sizeof(size_t));
+    struct places s = { .all = all, .free = free_places, .of = of };
+    size_t steps = 0, total = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        steps = MAX(steps, b[i].last + 1);
+        if (b[i].floats > SIZE_MAX / 2 / sizeof(float))
+            return SIZE_MAX;
+    }
+    size_t places = assign_places(&s, b, n, steps);
+    for (size_t i = 0; i < places; i++) {
+        offsets[i] = total;
+        if (__builtin_add_overflow(total, aligned(all[i].floats), &total))
+            return SIZE_MAX;
+    }
+    for (size_t i = 0; i < n; i++)
+        b[i].offset = offsets[of[i]];
+    return total;
+}
+
+/* ---- lives ---- */
+
+struct planning {
+    struct buffer_plan *p;
+    const struct model *m;
+    size_t max_n, cap;
+    bool training;
+    size_t *value, *grad; /* the buffer of each tensor and of its gradient */
+    bool *wanted;         /* the gradient of each tensor: something before it is trained */
+};
+
+static size_t add_buffer(struct planning *g, size_t floats, size_t step, bool gradient)
+{
+    struct buffer_plan *p = g->p;
+    if (floats == 0)
+        return BUFFER_NONE;
+    if (p->n == g->cap) {
+        g->cap = MAX(2 * g->cap, (size_t)32);
+        p->buffers = xrealloc(p->buffers, g->cap * sizeof(*p->buffers));
+    }
+    p->buffers[p->n] = (struct buffer_life){ .floats = floats, .first = step, .last = step, .gradient = gradient };
+    return p->n++;
+}
+
+static void use(struct planning *g, size_t buffer, size_t step)
+{
+    if (buffer != BUFFER_NONE)
+        g->p->buffers[buffer].last = MAX(g->p->buffers[buffer].last, step);
+}
+
+static size_t tensor_floats(const struct planning *g, size_t tensor)
+{
+    return g->max_n * shape_elements(model_tensor(g->m, tensor));
+}
+
+static bool is_view(const struct layer *l, bool training)
+{
+    const struct op_row *op = &op_rows[l->id];
+    return op->view != NULL && op->view(l, training);
+}
+
+/* The first node that is more than a view, when it alone reads the input and is a Rescaling. */
+static size_t find_rescale(const struct model *m)
+{
+    auto_free size_t *readers = xcalloc(m->nnodes + 1, sizeof(*readers));
+    size_t i = 0;
+    for (size_t k = 0; k < m->nnodes; k++)
+        for (size_t j = 0; j < m->nodes[k].nin; j++)
+            readers[m->nodes[k].in[j]]++;
+    for (; i < m->nnodes && readers[i] == 1 && m->nodes[i].in[0] == i; i++) {
+        const struct layer *l = &m->layers[m->nodes[i].layer];
+        if (l->id == LAYER_RESCALING)
+            return i;
+        if (!is_view(l, true) || !is_view(l, false))
+            break;
+    }
+    return BUFFER_NONE;
+}
+
+static void find_wanted(struct planning *g)
+{
+    const struct model *m = g->m;
+    for (size_t i = 0; i < m->nnodes; i++) {
+        const struct layer *l = &m->layers[m->nodes[i].layer];
+        for (int k = 0; k < l->nvars; k++)
+            g->wanted[i + 1] |= l->var[k].kind == VAR_TRAINABLE;
+        for (size_t k = 0; k < m->nodes[i].nin; k++)
+            g->wanted[i + 1] |= g->wanted[m->nodes[i].in[k]];
+    }
+}
+
+static void plan_forward(struct planning *g, size_t i)
+{
+    const struct model *m = g->m;
+    const struct model_node *node = &m->nodes[i];
+    const struct layer *l = &m->layers[node->layer];
+    const struct op_row *op = &op_rows[l->id];
+    struct node_buffers *b = &g->p->nodes[i];
+    bool view = is_view(l, g->training);
+    size_t last = g->training && g->wanted[i + 1] ? 2 * m->nnodes - i : i; /* backward may read all of it */
+
+    b->y = view ? BUFFER_NONE : add_buffer(g, tensor_floats(g, i + 1), i, false);
+    b->scratch = BUFFER_NONE;
+    if (!view && op->scratch != NULL)
+        b->scratch = add_buffer(g, op->scratch(l, g->max_n, g->training), i, false);
+    g->value[i + 1] = view ? g->value[node->in[0]] : b->y;
+    for (size_t k = 0; k < node->nin; k++)
+        use(g, g->value[node->in[k]], view ? i : last);
+    use(g, b->y, last);
+    use(g, b->scratch, last);
+}
+
+/* Where the gradient of input k goes; with takes_dy over the output's, which is not needed any more then. */
+static void plan_gradient(struct planning *g, size_t i, size_t k, bool takes_dy)
+{
+    const struct model_node *node = &g->m->nodes[i];
+    struct node_buffers *b = &g->p->nodes[i];
+    size_t step = 2 * g->m->nnodes - i, tensor = node->in[k];
+
+    b->dx[k] = takes_dy ? b->dy : add_buffer(g, tensor_floats(g, tensor), step, true);
+    if (g->grad[tensor] == BUFFER_NONE)
+        g->grad[tensor] = b->dx[k];
+    else
+        b->sum[k] = g->grad[tensor];
+    use(g, g->grad[tensor], step);
+    use(g, b->dx[k], step);
+}
+
+static void plan_backward(struct planning *g, size_t i)
+{
+    const struct model_node *node = &g->m->nodes[i];
+    const struct layer *l = &g->m->layers[node->layer];
+    struct node_buffers *b = &g->p->nodes[i];
+    bool in_place = op_rows[l->id].in_place || is_view(l, true);
+
+    b->dy = g->wanted[i + 1] ? g->grad[i + 1] : BUFFER_NONE;
+    use(g, b->dy, 2 * g->m->nnodes - i);
+    for (size_t k = 0; k < node->nin; k++) {
+        b->dx[k] = b->sum[k] = BUFFER_NONE;
+        if (b->dy != BUFFER_NONE && g->wanted[node->in[k]])
+            plan_gradient(g, i, k, in_place && k == 0);
+    }
+}
+
+static void plan_pass(struct planning *g)
+{
+    const struct model *m = g->m;
+    size_t n = m->nnodes;
+
+    g->value[0] = g->p->input = g->p->rescale != BUFFER_NONE ? BUFFER_NONE : add_buffer(g, tensor_floats(g, 0), 0, false);
+    for (size_t i = 0; i < n; i++)
+        plan_forward(g, i);
+    /* a fused loss reads the last node's output, or its input */
+    use(g, g->value[n], n);
+    use(g, g->value[m->nodes[n - 1].in[0]], n);
+    g->p->first_grad = BUFFER_NONE;
+    if (!g->training)
+        return;
+    for (size_t t = 0; t <= n; t++)
+        g->grad[t] = BUFFER_NONE;
+    g->p->first_grad = g->grad[n] = add_buffer(g, tensor_floats(g, n), n, true);
+    for (size_t i = n; i-- > 0;)
+        plan_backward(g, i);
+}
+
+void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n, bool training)
+{
+    auto_free size_t *value = xcalloc(m->nnodes + 1, sizeof(size_t)), *grad = xcalloc(m->nnodes + 1, sizeof(size_t));
+    auto_free bool *wanted = xcalloc(m->nnodes + 1, sizeof(bool));
+    struct planning g = {
+        .p = p, .m = m, .max_n = max_n, .training = training, .value = value, .grad = grad, .wanted = wanted
+    };
+
+    *p = (struct buffer_plan){ .nodes = xcalloc(m->nnodes + 1, sizeof(*p->nodes)), .rescale = find_rescale(m) };
+    find_wanted(&g);
+    plan_pass(&g);
+    p->floats = buffer_lives_place(p->buffers, p->n);
+}
+
+void buffer_plan_fini(struct buffer_plan *p)
+{
+    free(p->buffers);
+    free(p->nodes);
+}

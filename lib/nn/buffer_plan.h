@@ -1,0 +1,47 @@
+/* buffer_plan - where the activations and gradients of a pass lie in one block of memory: buffers whose lives do not
+ * overlap share a place. Decides only, from the nodes of the model; exec makes the memory.
+ *
+ * Steps of a pass over N nodes: node i computes forward in step i, the loss in step N, and node i backward in
+ * step 2N - i.
+ */
+#ifndef TRAINYARD_NN_BUFFER_PLAN_H
+#define TRAINYARD_NN_BUFFER_PLAN_H
+
+#include "nn/model_impl.h"
+#include "nn/ops/op.h"
+
+#define BUFFER_NONE SIZE_MAX
+
+struct buffer_life {
+    size_t floats, first, last; /* steps, both included */
+    bool gradient;
+    size_t offset; /* floats, a multiple of VARIABLE_ALIGN */
+};
+
+/* Places buffers that are sorted by `first` and returns the floats of all, SIZE_MAX when they are too many. A buffer
+ * takes a free place that is large enough; else it may enlarge a free place of its own kind (gradients, or all
+ * others). So a chain needs no more than all its activations and its largest gradient twice. */
+size_t buffer_lives_place(struct buffer_life *b, size_t n);
+
+struct node_buffers { /* indexes of buffers, or BUFFER_NONE */
+    size_t y;                     /* NONE: a view, which has the memory of its input */
+    size_t scratch;               /* NONE: the op needs none */
+    size_t dy;                    /* gradient of the output, complete; NONE: the node has no backward */
+    size_t dx[LAYER_INPUTS_MAX];  /* what backward writes (a view: is dy); NONE: not wanted */
+    size_t sum[LAYER_INPUTS_MAX]; /* where dx is added then; NONE: dx is the only or first gradient of its tensor */
+};
+
+struct buffer_plan {
+    struct buffer_life *buffers;
+    size_t n, floats; /* floats: in all, SIZE_MAX when they are too many */
+    struct node_buffers *nodes;
+    size_t input;      /* floats made of bytes */
+    size_t first_grad; /* of the model's output; NONE in inference */
+    size_t rescale;    /* the node that makes floats of bytes as they come, a Rescaling; NONE: there is none */
+};
+
+/* For at most max_n examples in a batch. */
+void buffer_plan_init(struct buffer_plan *p, const struct model *m, size_t max_n, bool training);
+void buffer_plan_fini(struct buffer_plan *p);
+
+#endif
