@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cli.h"
 #include "curves.h"
@@ -17,17 +18,19 @@ struct tag_row { /* one tag of one run */
     double last, min, max;
 };
 struct tag_table {
-    struct strmap *index; /* "run\ttag" -> row; rows are owned */
+    struct map index; /* "run\ttag" -> row; rows are owned */
 };
 
 static void tag_table_fini(struct tag_table *t)
 {
-    for (size_t i = 0; t->index != NULL && i < strmap_size(t->index); i++) {
-        struct tag_row *row = strmap_value(t->index, i);
+    const struct map_slot *slot;
+
+    for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
+        struct tag_row *row = slot->value;
         free(row->tag);
         free(row);
     }
-    strmap_free(t->index);
+    map_fini(&t->index);
 }
 DEFINE_AUTO_FINI(tag_table, tag_table_fini);
 
@@ -40,7 +43,7 @@ static const char *const KINDS[] = { [EVENT_SCALAR] = "scalar",
 static void note(struct tag_table *t, const char *run, const struct event *event)
 {
     auto_free char *key = xasprintf("%s\t%s", run, event->tag);
-    struct tag_row *row = strmap_get(t->index, key);
+    struct tag_row *row = map_get(&t->index, key);
 
     if (row == NULL) {
         row = xcalloc(1, sizeof(*row));
@@ -50,7 +53,7 @@ static void note(struct tag_table *t, const char *run, const struct event *event
                                  .min = (double)INFINITY,
                                  .max = -(double)INFINITY };
         str_fmt(row->run, sizeof(row->run), "%s", run);
-        strmap_set(t->index, key, row);
+        map_put(&t->index, key, row);
     }
     row->n++;
     row->last_step = event->step;
@@ -120,15 +123,17 @@ static int read_all(const char *path, const char *name, const char *tag, struct 
 static void print_table(const struct tag_table *t, struct buf *out)
 {
     int run_width = 3, tag_width = 3;
-    for (size_t i = 0; i < strmap_size(t->index); i++) {
-        const struct tag_row *row = strmap_value(t->index, i);
+    const struct map_slot *slot;
+
+    for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
+        const struct tag_row *row = slot->value;
         run_width = MAX(run_width, (int)MIN(strlen(row->run), 40));
         tag_width = MAX(tag_width, (int)MIN(strlen(row->tag), 60));
     }
     buf_printf(out, "%-*s  %-*s  %-9s %6s  %-17s %12s %12s %12s\n", run_width, "RUN", tag_width, "TAG", "KIND",
                "POINTS", "STEPS", "LAST", "MIN", "MAX");
-    for (size_t i = 0; i < strmap_size(t->index); i++) {
-        const struct tag_row *row = strmap_value(t->index, i);
+    for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
+        const struct tag_row *row = slot->value;
         char steps[48];
         str_fmt(steps, sizeof(steps), "%lld..%lld", (long long)row->first_step, (long long)row->last_step);
         buf_printf(out, "%-*s  %-*s  %-9s %6lld  %-17s", run_width, row->run, tag_width, row->tag, KINDS[row->kind],
@@ -198,7 +203,7 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
-    AUTO_FINI(tag_table) table = { .index = strmap_new() };
+    AUTO_FINI(tag_table) table = { .index = { 0 } };
     struct svg_options look = svg_options_default();
     const char *file = NULL, *smoothing = NULL;
     enum opt_result result;

@@ -1,3 +1,5 @@
+/* A removed entry stays in its slot, without a key, until the next rebuild: so the others keep their places, and a walk
+ * may remove what it meets. */
 #include "base/map.h"
 
 #include <string.h>
@@ -6,62 +8,50 @@
 
 enum { CAP_MIN = 8 };
 
-/* A slot is empty (no key, no value), removed (no key, this value), or taken. */
-static char removed_mark;
-#define REMOVED ((void *)&removed_mark)
-
-static bool is_empty(const struct map_slot *s)
-{
-    return s->key == NULL && s->value == NULL;
-}
-
-static bool is_removed(const struct map_slot *s)
-{
-    return s->key == NULL && s->value == REMOVED;
-}
-
 void map_fini(struct map *m)
 {
-    for (size_t i = 0; i < m->cap; i++)
+    for (size_t i = 0; i < m->used; i++)
         free(m->slots[i].key);
     free(m->slots);
+    free(m->index);
     *m = (struct map){ 0 };
 }
 
-static size_t home(const struct map *m, const char *key)
+static uint64_t hash_of(const char *key)
 {
-    return (size_t)hash64(key, strlen(key), 0) & (m->cap - 1);
+    return hash64(key, strlen(key), 0);
 }
 
-/* The slot of `key`, or NULL; there is always an empty slot to end at. */
-static struct map_slot *find(const struct map *m, const char *key)
+/* The entry of `key`, or NULL. The index always has a free place to end at. */
+static struct map_slot *find(const struct map *m, const char *key, uint64_t hash)
 {
     if (m->n == 0)
         return NULL;
-    for (size_t i = home(m, key);; i = (i + 1) & (m->cap - 1)) {
-        struct map_slot *s = &m->slots[i];
-        if (is_empty(s))
-            return NULL;
-        if (s->key != NULL && strcmp(s->key, key) == 0)
+    for (size_t i = hash & (m->cap - 1); m->index[i] != 0; i = (i + 1) & (m->cap - 1)) {
+        struct map_slot *s = &m->slots[m->index[i] - 1];
+        if (s->hash == hash && s->key != NULL && strcmp(s->key, key) == 0)
             return s;
     }
+    return NULL;
 }
 
 void *map_get(const struct map *m, const char *key)
 {
-    struct map_slot *s = find(m, key);
+    const struct map_slot *s = find(m, key, hash_of(key));
     return s != NULL ? s->value : NULL;
 }
 
-static struct map_slot *first_free(const struct map *m, const char *key)
+static void append(struct map *m, const struct map_slot *s)
 {
-    size_t i = home(m, key);
-    while (m->slots[i].key != NULL)
+    size_t i = s->hash & (m->cap - 1);
+
+    while (m->index[i] != 0)
         i = (i + 1) & (m->cap - 1);
-    return &m->slots[i];
+    m->slots[m->used++] = *s;
+    m->index[i] = (uint32_t)m->used;
 }
 
-/* New slots, at most half full with one more entry, without the removed ones. */
+/* A new index, at most half full with one more entry, and slots without the removed ones. */
 static void rebuild(struct map *m)
 {
     struct map old = *m;
@@ -69,17 +59,20 @@ static void rebuild(struct map *m)
     m->cap = CAP_MIN;
     while ((old.n + 1) * 2 > m->cap)
         m->cap *= 2;
-    m->slots = xcalloc(m->cap, sizeof(*m->slots));
-    m->used = m->n;
-    for (size_t i = 0; i < old.cap; i++)
+    m->slots = xcalloc(m->cap / 4 * 3, sizeof(*m->slots));
+    m->index = xcalloc(m->cap, sizeof(*m->index));
+    m->used = 0;
+    for (size_t i = 0; i < old.used; i++)
         if (old.slots[i].key != NULL)
-            *first_free(m, old.slots[i].key) = old.slots[i];
+            append(m, &old.slots[i]);
     free(old.slots);
+    free(old.index);
 }
 
 void *map_put(struct map *m, const char *key, void *value)
 {
-    struct map_slot *s = find(m, key);
+    uint64_t hash = hash_of(key);
+    struct map_slot *s = find(m, key, hash);
 
     if (s != NULL) {
         void *before = s->value;
@@ -88,42 +81,26 @@ void *map_put(struct map *m, const char *key, void *value)
     }
     if ((m->used + 1) * 4 > m->cap * 3)
         rebuild(m);
-    s = first_free(m, key);
-    if (!is_removed(s))
-        m->used++;
-    *s = (struct map_slot){ .key = xstrdup(key), .value = value };
+    append(m, &(struct map_slot){ .key = xstrdup(key), .value = value, .hash = hash });
     m->n++;
     return NULL;
 }
 
-/* Removed slots before an empty one are empty as well: no search has to pass them. */
-static void clear_run(struct map *m, size_t i)
-{
-    if (!is_empty(&m->slots[(i + 1) & (m->cap - 1)]))
-        return;
-    for (; is_removed(&m->slots[i]); i = (i - 1) & (m->cap - 1)) {
-        m->slots[i].value = NULL;
-        m->used--;
-    }
-}
-
 void *map_remove(struct map *m, const char *key)
 {
-    struct map_slot *s = find(m, key);
+    struct map_slot *s = find(m, key, hash_of(key));
 
     if (s == NULL)
         return NULL;
-    void *value = s->value;
     free(s->key);
-    *s = (struct map_slot){ .value = REMOVED };
+    s->key = NULL;
     m->n--;
-    clear_run(m, (size_t)(s - m->slots));
-    return value;
+    return s->value;
 }
 
 struct map_slot *map_next(const struct map *m, size_t *i)
 {
-    while (*i < m->cap) {
+    while (*i < m->used) {
         struct map_slot *s = &m->slots[(*i)++];
         if (s->key != NULL)
             return s;

@@ -1,7 +1,8 @@
-/* map - a hash table from strings to pointers. Keys are copied, values belong to the user.
+/* map - a hash table from strings to pointers that keeps the order of insertion. Keys are copied, values belong to the
+ * user.
  *
- * Open addressing, at most three quarters full; adding and looking up cost O(1), 16 bytes a slot beside the key. The
- * order of map_next() is that of the table; entries may be removed while walking, not added.
+ * The entries stand in an array in the order in which they came; an open-addressed index of them finds one by its key
+ * in O(1). Entries may be removed during a walk with map_next(), but not added. At most 2^32 - 1 entries.
  */
 #ifndef TRAINYARD_BASE_MAP_H
 #define TRAINYARD_BASE_MAP_H
@@ -9,20 +10,22 @@
 #include "base/mem.h"
 
 struct map_slot {
-    char *key;
+    char *key; /* NULL: removed */
     void *value;
+    uint64_t hash;
 };
 struct map {
-    struct map_slot *slots;
-    size_t n, used, cap; /* used: with removed ones */
+    struct map_slot *slots; /* in order of insertion */
+    uint32_t *index;        /* 0: free, else the place of a slot + 1 */
+    size_t n, used, cap; /* used: slots, with removed ones; cap: of the index, which is at most three quarters full */
 };
 
 void map_fini(struct map *m); /* values are not freed */
 DEFINE_AUTO_FINI(map, map_fini);
 void *map_get(const struct map *m, const char *key);        /* NULL: not there */
-void *map_put(struct map *m, const char *key, void *value); /* the value it replaces, or NULL */
+void *map_put(struct map *m, const char *key, void *value); /* the value it replaces, which keeps its place, or NULL */
 void *map_remove(struct map *m, const char *key);
-/* for (size_t i = 0; (slot = map_next(&m, &i)) != NULL;) */
+/* In order of insertion: for (size_t i = 0; (slot = map_next(&m, &i)) != NULL;) */
 struct map_slot *map_next(const struct map *m, size_t *i);
 
 #endif

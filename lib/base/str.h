@@ -45,15 +45,4 @@ void strlist_add(struct strlist *l, const char *s);
 void strlist_split(struct strlist *l, const char *s, char separator); /* trims spaces, drops empty */
 bool strlist_has(const struct strlist *l, const char *s);
 
-/* strmap - string -> pointer, insertion order kept, O(1) on average. Keys are copied, values are not. */
-struct strmap;
-struct strmap *strmap_new(void);
-void strmap_free(struct strmap *m);
-DEFINE_AUTO(strmap, strmap_free);
-void strmap_set(struct strmap *m, const char *key, void *value);
-void *strmap_get(const struct strmap *m, const char *key); /* NULL when absent */
-size_t strmap_size(const struct strmap *m);
-const char *strmap_key(const struct strmap *m, size_t i); /* i-th in insertion order */
-void *strmap_value(const struct strmap *m, size_t i);
-
 #endif

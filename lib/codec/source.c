@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "base/str.h"
 #include "codec/node.h"
 
@@ -11,8 +12,8 @@ struct noted {
 
 struct source {
     char *name;
-    struct strmap *places;  /* path -> struct noted */
-    struct strmap *origins; /* path -> char *, what overrode it */
+    struct map places;      /* path -> struct noted */
+    struct map origins;     /* path -> char *, what overrode it */
     struct strlist *faults; /* not owned; NULL: they are not collected */
 };
 
@@ -20,21 +21,24 @@ struct source *source_new(const char *name)
 {
     struct source *s = xcalloc(1, sizeof(*s));
     s->name = xstrdup(name);
-    s->places = strmap_new();
-    s->origins = strmap_new();
     return s;
+}
+
+static void free_values(struct map *m)
+{
+    const struct map_slot *slot;
+
+    for (size_t i = 0; (slot = map_next(m, &i)) != NULL;)
+        free(slot->value);
+    map_fini(m);
 }
 
 void source_free(struct source *s)
 {
     if (s == NULL)
         return;
-    for (size_t i = 0; i < strmap_size(s->places); i++)
-        free(strmap_value(s->places, i));
-    for (size_t i = 0; i < strmap_size(s->origins); i++)
-        free(strmap_value(s->origins, i));
-    strmap_free(s->places);
-    strmap_free(s->origins);
+    free_values(&s->places);
+    free_values(&s->origins);
     free(s->name);
     free(s);
 }
@@ -62,11 +66,11 @@ const char *source_name(const struct source *s)
 
 void source_note(struct source *s, const char *path, struct place value, struct place key)
 {
-    if (strlen(path) >= NODE_PATH_MAX || strmap_get(s->places, path) != NULL)
+    if (strlen(path) >= NODE_PATH_MAX || map_get(&s->places, path) != NULL)
         return;
     struct noted *n = xmalloc(sizeof(*n));
     *n = (struct noted){ .value = value, .key = key };
-    strmap_set(s->places, path, n);
+    map_put(&s->places, path, n);
 }
 
 /* Cuts the last member off a path: "a.b[2]" -> "a.b" -> "a" -> "". */
@@ -85,7 +89,7 @@ static const struct noted *nearest(const struct source *s, const char *path, boo
 
     *ret_exact = true;
     for (;;) {
-        const struct noted *n = strmap_get(s->places, at);
+        const struct noted *n = map_get(&s->places, at);
         if (n != NULL || at[0] == '\0')
             return n;
         cut_last(at);
@@ -117,8 +121,8 @@ bool source_find_key(const struct source *s, const char *path, int *ret_line, in
 
 void source_override(struct source *s, const char *path, const char *origin)
 {
-    free(strmap_get(s->origins, path));
-    strmap_set(s->origins, path, xstrdup(origin));
+    free(map_get(&s->origins, path));
+    map_put(&s->origins, path, xstrdup(origin));
 }
 
 const char *source_origin(const struct source *s, const char *path)
@@ -127,7 +131,7 @@ const char *source_origin(const struct source *s, const char *path)
     str_fmt(at, sizeof(at), "%s", path);
 
     for (;; cut_last(at)) {
-        const char *origin = strmap_get(s->origins, at);
+        const char *origin = map_get(&s->origins, at);
         if (origin != NULL || at[0] == '\0')
             return origin;
     }

@@ -16,17 +16,17 @@ typedef int document_fn(void *user, struct document *d, struct err *e);
 
 static void forget_anchors(struct yaml_parse *p)
 {
-    for (size_t i = 0; i < strmap_size(p->anchors); i++)
-        json_decref(strmap_value(p->anchors, i));
-    strmap_free(p->anchors);
-    p->anchors = NULL;
+    const struct map_slot *slot;
+
+    for (size_t i = 0; (slot = map_next(&p->anchors, &i)) != NULL;)
+        json_decref(slot->value);
+    map_fini(&p->anchors);
 }
 
 /* The current event is the document's start; afterwards it is its end. */
 static int read_document(struct yaml_parse *p, struct document *d, struct err *e)
 {
     d->src = p->src = source_new(p->name);
-    p->anchors = strmap_new();
     p->expanded = 0;
     buf_clear(&p->path);
     int r = yaml_next(p, e);

@@ -117,7 +117,7 @@ static int expand(struct yaml_parse *p, const json_t *v, struct place at, json_t
 static int read_alias(struct yaml_parse *p, json_t **ret, struct err *e)
 {
     const char *name = (const char *)p->event->data.alias.anchor;
-    const json_t *v = strmap_get(p->anchors, name);
+    const json_t *v = map_get(&p->anchors, name);
     if (v == NULL)
         return error_at(p, yaml_here(p), e, "alias '*%s' names no anchor that ended above it", name);
     return expand(p, v, yaml_here(p), ret, e);
@@ -336,8 +336,8 @@ int yaml_read_value(struct yaml_parse *p, json_t **ret, struct err *e)
     if (r < 0)
         return -1;
     if (anchor != NULL) {
-        json_decref(strmap_get(p->anchors, anchor));
-        strmap_set(p->anchors, anchor, json_incref(v));
+        json_decref(map_get(&p->anchors, anchor));
+        map_put(&p->anchors, anchor, json_incref(v));
     }
     *ret = v;
     return 0;

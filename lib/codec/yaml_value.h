@@ -2,6 +2,7 @@
 #ifndef TRAINYARD_CODEC_YAML_VALUE_H
 #define TRAINYARD_CODEC_YAML_VALUE_H
 
+#include "base/map.h"
 #include "base/str.h"
 #include "codec/source.h"
 
@@ -14,10 +15,10 @@ struct yaml_parse {
     struct yaml_event_s *event; /* the current one; its content is owned */
     const char *text, *name;
     size_t size;
-    struct source *src;     /* of the current document */
-    struct strmap *anchors; /* name -> json_t, owned references */
-    struct buf path;        /* of the value being read, as in codec/node.h */
-    size_t expanded;        /* bytes that aliases and merges copied */
+    struct source *src; /* of the current document */
+    struct map anchors; /* name -> json_t, owned references */
+    struct buf path;    /* of the value being read, as in codec/node.h */
+    size_t expanded;    /* bytes that aliases and merges copied */
     int depth;
 };
 

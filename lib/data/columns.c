@@ -9,16 +9,16 @@ void columns_fini(struct data_columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         free(c->c[i].name);
-        strmap_free(c->c[i].vocabulary);
+        map_fini(&c->c[i].vocabulary);
     }
     free(c->c);
-    strmap_free(c->by_name);
+    map_fini(&c->by_name);
     *c = (struct data_columns){ .c = NULL };
 }
 
 int64_t column_word(const struct data_column *c, const char *word)
 {
-    return (int64_t)(intptr_t)strmap_get(c->vocabulary, word) - 1;
+    return (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
 }
 
 /* A word of a vocabulary or a default: numbers and truth values are words as JSON writes them. */
@@ -49,14 +49,13 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
         return -1;
 
     AUTO_FINI(buf) word = BUF_INIT;
-    c->vocabulary = strmap_new();
     for (size_t i = 0; i < node_size(&words); i++) {
         struct node item = node_item(&words, i);
         if (word_of(&item, &word, e) < 0)
             return -1;
-        if (strmap_get(c->vocabulary, word.data) != NULL)
+        if (map_get(&c->vocabulary, word.data) != NULL)
             return node_error(&item, e, "'%s' stands twice in the vocabulary", word.data);
-        strmap_set(c->vocabulary, word.data, (void *)(intptr_t)(i + 1));
+        map_put(&c->vocabulary, word.data, (void *)(intptr_t)(i + 1));
     }
     return 0;
 }
@@ -119,14 +118,14 @@ static int read_csv_column(const struct node *n, struct data_column *c, struct e
 
 static int64_t find_column(const struct data_columns *c, const char *name)
 {
-    return (int64_t)(intptr_t)strmap_get(c->by_name, name) - 1;
+    return (int64_t)(intptr_t)map_get(&c->by_name, name) - 1;
 }
 
 /* The first of a name is found by it. */
 static void index_name(struct data_columns *c, size_t i)
 {
     if (find_column(c, c->c[i].name) < 0)
-        strmap_set(c->by_name, c->c[i].name, (void *)(intptr_t)(i + 1));
+        map_put(&c->by_name, c->c[i].name, (void *)(intptr_t)(i + 1));
 }
 
 /* "; did you mean 'age'?" */
@@ -236,7 +235,7 @@ static int describe_column(const struct node *n, struct data_columns *c, struct 
         return node_error(n, e, "column '%s' is a label beside others, and several label columns are numbers", name);
     if (column->is_label)
         return column->encoded ? node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'") : 0;
-    column->count = column->one_hot ? strmap_size(column->vocabulary) : 1;
+    column->count = column->one_hot ? column->vocabulary.n : 1;
     return add_feature(c, column, e);
 }
 
@@ -250,7 +249,7 @@ static int check_encodings(const struct data_place *at, const struct data_column
         if (one->type != COLUMN_CATEGORY || one->encoded || one->is_label || one->is_weight)
             continue;
         first = first != NULL ? first : one;
-        as_words += strmap_size(one->vocabulary) - 1;
+        as_words += one->vocabulary.n - 1;
     }
     if (first == NULL)
         return 0;
@@ -279,9 +278,7 @@ static int choose_columns(const struct data_place *at, struct data_columns *c, s
 
 int columns_of_names(const struct data_place *at, const struct strlist *names, struct data_columns *ret, struct err *e)
 {
-    AUTO_FINI(data_columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)),
-                                  .n = names->n,
-                                  .by_name = strmap_new() };
+    AUTO_FINI(data_columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)), .n = names->n };
     for (size_t i = 0; i < names->n; i++) {
         c.c[i].name = xstrdup(names->items[i]);
         c.c[i].count = 1;
@@ -357,7 +354,7 @@ int columns_of_spec(const struct data_place *at, struct data_columns *ret, struc
     if (node_array(columns, e) < 0)
         return -1;
 
-    AUTO_FINI(data_columns) c = { .c = xcalloc(n, sizeof(*c.c)), .by_name = strmap_new() };
+    AUTO_FINI(data_columns) c = { .c = xcalloc(n, sizeof(*c.c)) };
     for (size_t i = 0; i < n; i++) {
         struct node item = node_item(columns, i);
         c.n = i + 1;
@@ -376,6 +373,7 @@ int columns_of_spec(const struct data_place *at, struct data_columns *ret, struc
 
 static uint64_t column_hash(const struct data_column *c)
 {
+    const struct map_slot *word;
     uint64_t h = hash64(c->name, strlen(c->name), (uint64_t)c->type * 4 + (c->used ? 2 : 0) + c->has_default);
     h = hash64_mix(h, c->place);
     if (c->one_hot)
@@ -383,10 +381,8 @@ static uint64_t column_hash(const struct data_column *c)
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));
     for (int i = 0; i < c->shape.rank; i++)
         h = hash64_mix(h, (uint64_t)c->shape.dim[i]);
-    for (size_t i = 0; c->vocabulary != NULL && i < strmap_size(c->vocabulary); i++) {
-        const char *word = strmap_key(c->vocabulary, i);
-        h = hash64(word, strlen(word), h);
-    }
+    for (size_t i = 0; (word = map_next(&c->vocabulary, &i)) != NULL;)
+        h = hash64(word->key, strlen(word->key), h);
     return h;
 }
 

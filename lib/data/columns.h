@@ -11,6 +11,7 @@
 #ifndef TRAINYARD_DATA_COLUMNS_H
 #define TRAINYARD_DATA_COLUMNS_H
 
+#include "base/map.h"
 #include "data/files.h"
 
 enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES };
@@ -21,8 +22,8 @@ struct data_column {
     bool described; /* by the job */
     bool used;      /* as a feature, a label or the weight; else passed over */
     bool is_label, is_weight;
-    size_t place;              /* of its first number within the example's features, or within its labels */
-    struct strmap *vocabulary; /* category: word -> its number + 1 */
+    size_t place;          /* of its first number within the example's features, or within its labels */
+    struct map vocabulary; /* category: word -> its number + 1 */
     bool one_hot,
         encoded; /* category: count numbers, of which the word's is 1, else its number; encoded: the job says which */
     bool has_default;
@@ -35,12 +36,12 @@ enum { COLUMNS_MAX = 1 << 20, VOCABULARY_WORD_MAX = 255 };
 struct data_columns {
     struct data_column *c;
     size_t n;
-    struct strmap *by_name; /* name -> its place in c + 1 */
-    int64_t label;          /* the place in c of the only or first label, -1: none */
-    size_t n_labels;        /* columns that are labels; of several all are numbers */
-    size_t labels;          /* numbers of an example's labels */
-    bool weighted;          /* one of them is the weight of an example */
-    size_t features;        /* numbers an example, without the labels' */
+    struct map by_name; /* name -> its place in c + 1 */
+    int64_t label;      /* the place in c of the only or first label, -1: none */
+    size_t n_labels;    /* columns that are labels; of several all are numbers */
+    size_t labels;      /* numbers of an example's labels */
+    bool weighted;      /* one of them is the weight of an example */
+    size_t features;    /* numbers an example, without the labels' */
 };
 void columns_fini(struct data_columns *c);
 DEFINE_AUTO_FINI(data_columns, columns_fini);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/rng.h"
 #include "data/columns.h"
 #include "data/indexed.h"
@@ -94,11 +95,11 @@ static int read_header(const struct csv *c, const struct data_file *f, const uns
 
 static int header_once(const struct csv *c, const struct data_file *f, struct err *e)
 {
-    AUTO(strmap) *seen = strmap_new();
+    AUTO_FINI(map) seen = { 0 };
     for (size_t i = 0; c->header && i < c->names.n; i++) {
-        if (strmap_get(seen, c->names.items[i]) != NULL)
+        if (map_get(&seen, c->names.items[i]) != NULL)
             return err_set(e, ERR_INPUT, "%s:1: two columns are named '%s'", f->path, c->names.items[i]);
-        strmap_set(seen, c->names.items[i], seen);
+        map_put(&seen, c->names.items[i], &seen);
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "job/tf_config.h"
 
 /* ---- the JOB_NAME family: five settings, each from a flag or from the environment ---- */
@@ -134,28 +135,29 @@ struct seen {
     char task[64];
 };
 
-static int note_host(struct strmap *seen, const char *host, enum role r, size_t i, struct err *e)
+static int note_host(struct map *seen, const char *host, enum role r, size_t i, struct err *e)
 {
-    const struct seen *other = strmap_get(seen, host);
+    const struct seen *other = map_get(seen, host);
     if (other != NULL)
         return err_set(e, ERR_INPUT, "%s and %s-%zu have the same address %s", other->task, role_name(r), i, host);
     struct seen *me = xmalloc(sizeof(*me));
     str_fmt(me->task, sizeof(me->task), "%s-%zu", role_name(r), i);
-    strmap_set(seen, host, me);
+    map_put(seen, host, me);
     return 0;
 }
 
 static int check_duplicates(const struct cluster *c, struct err *e)
 {
-    AUTO(strmap) *seen = strmap_new();
+    AUTO_FINI(map) seen = { 0 };
+    const struct map_slot *slot;
     int result = 0;
 
     for (int r = 0; r < ROLE_COUNT && result == 0; r++)
         for (size_t i = 0; i < c->hosts[r].n && result == 0; i++)
             if (c->hosts[r].items[i] != NULL)
-                result = note_host(seen, c->hosts[r].items[i], (enum role)r, i, e);
-    for (size_t i = 0; i < strmap_size(seen); i++)
-        free(strmap_value(seen, i));
+                result = note_host(&seen, c->hosts[r].items[i], (enum role)r, i, e);
+    for (size_t i = 0; (slot = map_next(&seen, &i)) != NULL;)
+        free(slot->value);
     return result;
 }
 

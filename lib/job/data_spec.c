@@ -75,7 +75,7 @@ static const struct field_table TFRECORD_COLUMN_FIELDS = { "", "", TFRECORD_COLU
 
 static bool is_label(const struct data_spec *d, const char *name)
 {
-    return name != NULL && d->label_names != NULL && strmap_get(d->label_names, name) != NULL;
+    return name != NULL && map_get(&d->label_names, name) != NULL;
 }
 
 /* A category that is a feature says how it becomes numbers; the label is always a class number. */
@@ -192,10 +192,8 @@ static int read_delimiter(struct data_spec *d, const struct node *n, struct err 
 
 static void put_label(struct data_spec *d, const char *name)
 {
-    if (d->label_names == NULL)
-        d->label_names = strmap_new();
     strlist_add(&d->label, name);
-    strmap_set(d->label_names, name, d);
+    map_put(&d->label_names, name, d);
 }
 
 /* A name, or the number of a column. */
@@ -317,6 +315,6 @@ void data_spec_fini(struct data_spec *d)
 {
     strlist_fini(&d->files);
     strlist_fini(&d->label);
-    strmap_free(d->label_names);
+    map_fini(&d->label_names);
     free(d->sample_weight);
 }

@@ -7,6 +7,7 @@
 #ifndef TRAINYARD_JOB_JOB_H
 #define TRAINYARD_JOB_JOB_H
 
+#include "base/map.h"
 #include "base/str.h"
 #include "codec/node.h"
 
@@ -54,7 +55,7 @@ struct data_spec {
                              tfrecord: [{name, type: float|int64|bytes, shape}] */
     struct strlist label; /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
                              Of several the label is all their numbers, in this order; n 0: none */
-    struct strmap *label_names; /* the same, to be found by name; NULL: none */
+    struct map label_names; /* the same, to be found by name */
     char *sample_weight; /* NULL: all examples count the same. idx, npy: a file; npz: an array; csv: name or index of a
                             column; tfrecord: a feature. Owned */
     bool shuffle;        /* default true for train */

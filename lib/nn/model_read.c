@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "codec/yaml.h"
 #include "nn/functional.h"
@@ -14,9 +15,9 @@ struct reading { /* one model being read */
     struct model *m;
     bool has_input;
     struct shape at; /* output of the last layer so far */
-    struct strmap *names;
-    bool failed;             /* shapes are not known any more; what can be said of a layer alone is (source_collect) */
-    struct strmap *numbered; /* base of an automatic name -> the number to try next */
+    struct map *names;
+    bool failed;          /* shapes are not known any more; what can be said of a layer alone is (source_collect) */
+    struct map *numbered; /* base of an automatic name -> the number to try next */
 };
 
 /* ---- one layer ---- */
@@ -25,13 +26,13 @@ struct reading { /* one model being read */
  * where it ended for this base: n layers cost n steps. */
 static char *automatic_name(struct reading *r, const char *base)
 {
-    intptr_t i = (intptr_t)strmap_get(r->numbered, base);
+    intptr_t i = (intptr_t)map_get(r->numbered, base);
     char *name = i == 0 ? xstrdup(base) : xasprintf("%s_%" PRIdPTR, base, i);
-    while (strmap_get(r->names, name) != NULL) {
+    while (map_get(r->names, name) != NULL) {
         free(name);
         name = xasprintf("%s_%" PRIdPTR, base, ++i);
     }
-    strmap_set(r->numbered, base, (void *)(i + 1));
+    map_put(r->numbered, base, (void *)(i + 1));
     return name;
 }
 
@@ -54,11 +55,11 @@ static int take_name(struct reading *r, const struct node *config, const char *b
         if (!is_good_name(name))
             return node_error(&given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100",
                               name);
-        if (strmap_get(r->names, name) != NULL)
+        if (map_get(r->names, name) != NULL)
             return node_error(&given, e, "two layers are named '%s'", name);
     }
     char *owned = name != NULL ? xstrdup(name) : automatic_name(r, base);
-    strmap_set(r->names, owned, r);
+    map_put(r->names, owned, r);
     *ret = owned;
     return 0;
 }
@@ -373,9 +374,9 @@ static int read_any(struct reading *r, const struct node *n, const char *base_di
 
 int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e)
 {
-    AUTO(strmap) *names = strmap_new();
-    AUTO(strmap) *numbered = strmap_new();
-    struct reading r = { .m = m, .names = names, .numbered = numbered };
+    AUTO_FINI(map) names = { 0 };
+    AUTO_FINI(map) numbered = { 0 };
+    struct reading r = { .m = m, .names = &names, .numbered = &numbered };
     if (read_any(&r, n, base_dir, e) < 0)
         return -1;
     if (m->input_name == NULL)

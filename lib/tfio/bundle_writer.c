@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/map.h"
 #include "codec/crc32c.h"
 #include "codec/pb.h"
 #include "tfio/bundle_index.h"
@@ -20,7 +21,7 @@ struct bundle_writer {
     uint64_t end; /* of the data file: where the next tensor goes */
     struct column *columns;
     size_t n, cap;
-    struct strmap *names; /* name -> anything */
+    struct map names; /* name -> anything */
 };
 
 static int refuse_existing(const struct bundle_writer *w, struct err *e)
@@ -37,7 +38,6 @@ int bundle_writer_open(const char *prefix, struct bundle_writer **ret, struct er
 
     w->prefix = xstrdup(prefix);
     w->index_path = xasprintf("%s.index", prefix);
-    w->names = strmap_new();
     if (refuse_existing(w, e) < 0 || file_out_open(data, &w->data, e) < 0)
         return -1;
     *ret = TAKE(w);
@@ -61,7 +61,7 @@ void bundle_writer_free(struct bundle_writer *w)
     for (size_t i = 0; i < w->n; i++)
         free(w->columns[i].item.key);
     free(w->columns);
-    strmap_free(w->names);
+    map_fini(&w->names);
     file_out_free(w->data);
     free(w->prefix);
     free(w->index_path);
@@ -72,7 +72,7 @@ static int check_name(const struct bundle_writer *w, const char *name, struct er
 {
     if (name[0] == '\0' || strlen(name) > TABLE_KEY_MAX)
         return err_set(e, ERR_INPUT, "%s: a tensor's name must have 1 to %d characters", w->prefix, TABLE_KEY_MAX);
-    if (strmap_get(w->names, name) != NULL)
+    if (map_get(&w->names, name) != NULL)
         return err_set(e, ERR_INPUT, "%s: tensor '%s' is given twice", w->prefix, name);
     return 0;
 }
@@ -93,7 +93,7 @@ static int reserve(struct bundle_writer *w, const char *name, enum dtype dtype, 
                                     .key_size = strlen(name),
                                     .offset = w->end } };
     c->item.entry.name = c->item.key;
-    strmap_set(w->names, name, w);
+    map_put(&w->names, name, w);
     w->end += size;
     *ret = c;
     return 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/map.h"
 #include "codec/crc32c.h"
 #include "tfio/event_value.h"
 
@@ -20,7 +21,7 @@ struct event_file {
     int fd;
     uint64_t offset; /* of the next record */
     bool dead;
-    struct strmap *plugins; /* of its tags */
+    struct map plugins; /* of its tags */
 };
 
 struct event_reader {
@@ -35,7 +36,7 @@ struct event_reader {
 static void add_file(struct event_reader *r, const char *path)
 {
     r->files = xrealloc(r->files, (r->n + 1) * sizeof(*r->files));
-    r->files[r->n++] = (struct event_file){ .path = xstrdup(path), .fd = -1, .plugins = strmap_new() };
+    r->files[r->n++] = (struct event_file){ .path = xstrdup(path), .fd = -1 };
 }
 
 /* TensorBoard's rule: every file whose name contains "tfevents". */
@@ -84,9 +85,10 @@ void event_reader_free(struct event_reader *r)
         return;
     for (size_t i = 0; i < r->n; i++) {
         struct event_file *f = &r->files[i];
-        for (size_t k = 0; k < strmap_size(f->plugins); k++)
-            free(strmap_value(f->plugins, k));
-        strmap_free(f->plugins);
+        const struct map_slot *plugin;
+        for (size_t k = 0; (plugin = map_next(&f->plugins, &k)) != NULL;)
+            free(plugin->value);
+        map_fini(&f->plugins);
         fd_close(f->fd);
         free(f->path);
     }
@@ -188,7 +190,7 @@ static void set_event(const struct event_reader *r, const struct event_file *f, 
 static int next_in_file(struct event_reader *r, struct event_file *f, struct event *ret, struct err *e)
 {
     for (;;) {
-        if (event_record_next(&r->record, f->plugins, &r->value)) {
+        if (event_record_next(&r->record, &f->plugins, &r->value)) {
             set_event(r, f, ret);
             return 1;
         }

@@ -176,17 +176,17 @@ static void value_clear(struct event_value *v)
 }
 
 /* The plugin that this or an earlier value of the tag named. */
-static const char *plugin_of(const Tensorflow__Summary__Value *v, struct strmap *plugins)
+static const char *plugin_of(const Tensorflow__Summary__Value *v, struct map *plugins)
 {
-    const char *known = strmap_get(plugins, v->tag);
+    const char *known = map_get(plugins, v->tag);
     bool named = v->metadata != NULL && v->metadata->plugin_data != NULL;
     const char *name = named ? v->metadata->plugin_data->plugin_name : "";
     if (known == NULL && name[0] != '\0')
-        strmap_set(plugins, v->tag, xstrdup(name));
+        map_put(plugins, v->tag, xstrdup(name));
     return name[0] != '\0' || known == NULL ? name : known;
 }
 
-static void set_value(const Tensorflow__Summary__Value *v, struct strmap *plugins, struct event_value *ret)
+static void set_value(const Tensorflow__Summary__Value *v, struct map *plugins, struct event_value *ret)
 {
     ret->tag = v->tag;
     ret->plugin = plugin_of(v, plugins);
@@ -207,7 +207,7 @@ static void set_session(const Tensorflow__SessionLog *s, struct event_value *ret
     buf_str(&ret->text, s->msg[0] != '\0' ? s->msg : s->checkpoint_path);
 }
 
-bool event_record_next(struct event_record *r, struct strmap *plugins, struct event_value *ret)
+bool event_record_next(struct event_record *r, struct map *plugins, struct event_value *ret)
 {
     const Tensorflow__Event *event = event_of(r);
     value_clear(ret);

@@ -2,6 +2,7 @@
 #ifndef TRAINYARD_TFIO_EVENT_VALUE_H
 #define TRAINYARD_TFIO_EVENT_VALUE_H
 
+#include "base/map.h"
 #include "codec/protobuf.h"
 #include "tfio/event_reader.h"
 
@@ -34,6 +35,6 @@ void event_value_fini(struct event_value *v);
 DEFINE_AUTO_FINI(event_value, event_value_fini);
 /* The next value of the record, or false. `plugins`: tag -> char *, owned names that first values of tags gave; kept up
  * to date. */
-bool event_record_next(struct event_record *r, struct strmap *plugins, struct event_value *ret);
+bool event_record_next(struct event_record *r, struct map *plugins, struct event_value *ret);
 
 #endif

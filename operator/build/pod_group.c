@@ -1,4 +1,5 @@
 /* PodGroups of the gang schedulers: all pods of a job, or none. */
+#include "base/map.h"
 #include "build/json_fill.h"
 #include "build/metadata.h"
 #include "build/objects.h"
@@ -18,17 +19,17 @@ const struct kube_resource *build_pod_group_resource(const struct build_settings
 
 /* Sums by resource, in the order in which they were met. */
 struct resource_sums {
-    struct strmap *by_name; /* of struct quantity_sum */
+    struct map by_name; /* of struct quantity_sum */
     bool failed;
 };
 
 static void add(struct resource_sums *s, const char *name, const json_t *quantity, int times)
 {
-    struct quantity_sum *sum = strmap_get(s->by_name, name);
+    struct quantity_sum *sum = map_get(&s->by_name, name);
 
     if (sum == NULL) {
         sum = xcalloc(1, sizeof(*sum));
-        strmap_set(s->by_name, name, sum);
+        map_put(&s->by_name, name, sum);
     }
     if (quantity_add(sum, quantity, times) < 0)
         s->failed = true;
@@ -60,8 +61,8 @@ static json_t *min_resources(const struct job_spec *v, const json_t *spec, const
                              int min_member)
 {
     static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
-    AUTO(strmap) *map = strmap_new();
-    struct resource_sums s = { .by_name = map };
+    struct resource_sums s = { .failed = false };
+    const struct map_slot *slot;
     json_t *result = json_object();
 
     for (size_t i = 0; i < COUNT_OF(ORDER); i++) {
@@ -71,10 +72,11 @@ static json_t *min_resources(const struct job_spec *v, const json_t *spec, const
         min_member -= pods;
         add_role(&s, v, spec, settings, ORDER[i], pods);
     }
-    for (size_t i = 0; i < strmap_size(map); i++) {
-        json_object_set_new(result, strmap_key(map, i), quantity_value(strmap_value(map, i)));
-        free(strmap_value(map, i));
+    for (size_t i = 0; (slot = map_next(&s.by_name, &i)) != NULL;) {
+        json_object_set_new(result, slot->key, quantity_value(slot->value));
+        free(slot->value);
     }
+    map_fini(&s.by_name);
     if (!s.failed && json_object_size(result) > 0)
         return result;
     json_decref(result);

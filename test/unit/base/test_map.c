@@ -31,6 +31,36 @@ START_TEST(a_value_is_replaced_and_the_old_one_given_back)
 }
 END_TEST
 
+START_TEST(a_map_keeps_order_and_replaces)
+{
+    AUTO_FINI(map) m = { 0 };
+    static int values[2000];
+    const struct map_slot *s;
+    char key[16];
+    size_t at = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        map_put(&m, key, &values[i]);
+    }
+    ck_assert_uint_eq(m.n, 2000);
+    ck_assert_ptr_eq(map_get(&m, "k1234"), &values[1234]);
+    ck_assert_ptr_null(map_get(&m, "nobody"));
+    map_put(&m, "k5", &values[0]);
+    ck_assert_uint_eq(m.n, 2000);
+    ck_assert_ptr_eq(map_remove(&m, "k7"), &values[7]);
+    for (int i = 0; i < 2000; i++) {
+        if (i == 7)
+            continue;
+        ck_assert_ptr_nonnull(s = map_next(&m, &at));
+        snprintf(key, sizeof(key), "k%d", i);
+        ck_assert_str_eq(s->key, key);
+        ck_assert_ptr_eq(s->value, &values[i == 5 ? 0 : i]);
+    }
+    ck_assert_ptr_null(map_next(&m, &at));
+}
+END_TEST
+
 START_TEST(walking_meets_each_once_and_may_remove)
 {
     AUTO_FINI(map) m = { 0 };
@@ -113,6 +143,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("all");
     tcase_add_test(t, an_empty_map_knows_nothing);
     tcase_add_test(t, a_value_is_replaced_and_the_old_one_given_back);
+    tcase_add_test(t, a_map_keeps_order_and_replaces);
     tcase_add_test(t, walking_meets_each_once_and_may_remove);
     tcase_add_test(t, a_map_is_like_an_array);
     tcase_add_test(t, what_came_and_went_takes_no_room);

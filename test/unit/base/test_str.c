@@ -194,27 +194,6 @@ START_TEST(lists_split_and_find)
 }
 END_TEST
 
-START_TEST(maps_keep_order_and_replace)
-{
-    AUTO(strmap) *m = strmap_new();
-    static int values[2000];
-    char key[16];
-    for (int i = 0; i < 2000; i++) {
-        str_fmt(key, sizeof(key), "k%d", i);
-        strmap_set(m, key, &values[i]);
-    }
-    ck_assert_uint_eq(strmap_size(m), 2000);
-    ck_assert_ptr_eq(strmap_get(m, "k1234"), &values[1234]);
-    ck_assert_ptr_null(strmap_get(m, "nobody"));
-    ck_assert_str_eq(strmap_key(m, 1999), "k1999");
-    ck_assert_ptr_null(strmap_key(m, 2000));
-    strmap_set(m, "k5", &values[0]);
-    ck_assert_uint_eq(strmap_size(m), 2000);
-    ck_assert_ptr_eq(strmap_value(m, 5), &values[0]);
-    strmap_free(NULL);
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("str");
@@ -231,7 +210,6 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, floats_have_the_fewest_digits, 0, COUNT_OF(FLOATS));
     tcase_add_test(t, doubles_have_the_fewest_digits);
     tcase_add_test(t, lists_split_and_find);
-    tcase_add_test(t, maps_keep_order_and_replace);
     suite_add_tcase(s, t);
     return s;
 }

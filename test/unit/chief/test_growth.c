@@ -447,12 +447,13 @@ static void read_event(const char *text, size_t len)
 {
     AUTO_FINI(event_record) record = { .next = 0 };
     AUTO_FINI(event_value) value = EVENT_VALUE_INIT;
-    AUTO(strmap) *plugins = strmap_new();
+    AUTO_FINI(map) plugins = { 0 };
+    const struct map_slot *plugin;
     ck_assert_int_eq(event_record_read(text, len, &record), 0);
-    while (event_record_next(&record, plugins, &value))
+    while (event_record_next(&record, &plugins, &value))
         ;
-    for (size_t i = 0; i < strmap_size(plugins); i++)
-        free(strmap_value(plugins, i));
+    for (size_t i = 0; (plugin = map_next(&plugins, &i)) != NULL;)
+        free(plugin->value);
 }
 
 static void event_values(size_t n, struct buf *out)
