@@ -38,9 +38,9 @@ static int run_member(const struct trainer *t, struct chief_client *m, struct er
         .params = t->params != NULL ? t->params : own,
         .chief = m,
         .class_weights = r->class_weights,
-        .name = r->name,
+        .report = &REPORT_TO_LOG,
         .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
-        .asynchronous = t->params == NULL,
+        .strategy = t->params == NULL ? STRATEGY_PARAMETER_SERVER : STRATEGY_SINGLE,
         .overlap = t->params == NULL && r->job->strategy.overlap,
         .step_gate = t->step_gate,
     };

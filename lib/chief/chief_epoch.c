@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"
-#include "train/session.h"
+#include "train/strategy.h"
 
 enum { PULL_MS = 60000, REPORTS_MS = 1000, POLL_MS = 10, EXPLAIN_FIRST_MS = 1000 };
 
@@ -69,7 +69,8 @@ int64_t chief_next_limit(const struct chief *c, int64_t over, int64_t done_low)
 
 const char *chief_divergence_cure(const struct chief *c)
 {
-    return session_divergence_cure(!c->config.local, c->config.job->strategy.overlap);
+    return strategy_divergence_cure(c->config.local ? STRATEGY_SINGLE : STRATEGY_PARAMETER_SERVER,
+                                    c->config.job->strategy.overlap);
 }
 
 int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n, int64_t step,

@@ -1,17 +1,15 @@
-/* session - the training loop of one worker: take an ordinal, load its batch, forward, backward, push, hand in.
+/* session - the training loop of one worker: take an ordinal, compute its gradient (train/step_engine.h), submit it to
+ * the strategy (train/strategy.h), report it.
  *
- * Runs in the caller's thread until the job is finished or stopped. A batch is computed from values that contain the
- * worker's own last push. With config.overlap (strategy.overlap) the next batch is computed while a push is in flight.
- * Survives: a ps that is gone or was restored (waits, says so, pushes again), a chief that is gone (works on what it
- * holds, then waits), a new generation.
+ * Runs in the caller's thread until the job is finished or stopped. Survives: a ps that is gone or was restored (waits,
+ * reports that, pushes again), a chief that is gone (computes what it has leased, then waits), a new generation.
  */
 #ifndef TRAINYARD_TRAIN_SESSION_H
 #define TRAINYARD_TRAIN_SESSION_H
 
-#include "base/thread.h"
-#include "coord/chief_client.h"
-#include "nn/class_weight.h"
-#include "params/params.h"
+#include <stdatomic.h>
+
+#include "train/strategy.h"
 
 struct session_config {
     const struct model *model; /* all borrowed */
@@ -20,12 +18,11 @@ struct session_config {
     struct params *params;
     struct chief_client *chief;
     const struct class_weights *class_weights; /* NULL: none */
-    const char *name;                          /* "worker-3" */
-    int64_t max_wait_ms;                       /* without a ps */
-    bool asynchronous;                         /* other workers may update the variables between a pull and a push */
-    bool overlap;            /* compute the next batch while a push is in flight; never with local params */
-    struct mutex *step_gate; /* NULL, or locked around each update (a chief of this process holds it while it
-                                takes a snapshot between two steps) */
+    const struct report *report;
+    int64_t max_wait_ms;    /* without a ps */
+    enum strategy strategy; /* STRATEGY_SINGLE: the params are local */
+    bool overlap;           /* as in train/strategy.h, as the next one */
+    struct mutex *step_gate;
 };
 
 struct session_stats { /* for /metrics and /progress; read by other threads (relaxed) */
@@ -37,9 +34,5 @@ struct session_stats { /* for /metrics and /progress; read by other threads (rel
 /* 0: the job is finished. ERR_STOPPED: a signal or a stopping chief; ERR_DIVERGED; else what made it give up.
  * The caller lets the chief client leave in every case. */
 MUST_USE int session_run(const struct session_config *config, struct session_stats *stats, struct err *e);
-
-/* What a user can do about training that diverged. Gradients of workers that train beside each other are stale, which a
- * high learning rate or momentum does not bear. */
-const char *session_divergence_cure(bool asynchronous, bool overlap);
 
 #endif

@@ -91,7 +91,6 @@ static inline void worker_thread(void *user)
                                       .space = &j->space,
                                       .params = params,
                                       .chief = m,
-                                      .name = "worker-0",
                                       .max_wait_ms = WAIT_MS,
                                       .overlap = true };
     w->result = session_run(&session, &w->stats, &w->error);

@@ -102,7 +102,7 @@ static int run(struct world *w, struct err *e)
                                      .space = &w->job.space,
                                      .params = w->params,
                                      .chief = w->member,
-                                     .name = "local",
+                                     .strategy = w->overlap ? STRATEGY_PARAMETER_SERVER : STRATEGY_SINGLE,
                                      .overlap = w->overlap,
                                      .max_wait_ms = w->max_wait_ms != 0 ? w->max_wait_ms : WAIT_MS };
     return session_run(&config, &w->stats, e);

@@ -1,0 +1,141 @@
+/* One step: batch, forward, backward. What is handed over is finite: the loss is checked, and each gradient before its
+ * variable is handed over, or the whole gradient after it was clipped. */
+#include "train/step_engine.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "nn/exec.h"
+
+struct step_engine {
+    const struct model *model;
+    const struct class_weights *class_weights;
+    struct exec *exec;
+    struct loader *loader;
+    size_t *offsets, *counts, nvars; /* of trainable variables, for clipping */
+    float *weights;                  /* of the examples of a batch, where classes have some */
+    struct batch batch;              /* loaded now */
+    struct batch ahead;              /* read ahead; ordinal -1: none */
+};
+
+void step_engine_free(struct step_engine *g)
+{
+    if (g == NULL)
+        return;
+    exec_free(g->exec);
+    loader_free(g->loader);
+    free(g->offsets);
+    free(g->counts);
+    free(g->weights);
+    free(g);
+}
+
+static void list_trainable(struct step_engine *g)
+{
+    size_t n = model_variables(g->model);
+    g->offsets = xcalloc(n + 1, sizeof(*g->offsets));
+    g->counts = xcalloc(n + 1, sizeof(*g->counts));
+    for (size_t i = 0; i < n; i++) {
+        const struct variable *v = model_variable(g->model, i);
+        if (v->kind != VAR_TRAINABLE)
+            continue;
+        g->offsets[g->nvars] = v->offset;
+        g->counts[g->nvars++] = v->count;
+    }
+}
+
+int step_engine_new(const struct step_engine_config *config, struct step_engine **ret, struct err *e)
+{
+    size_t rows = ordinal_space_rows(config->space);
+    AUTO(step_engine) *g = xcalloc(1, sizeof(*g));
+    g->model = config->model;
+    g->class_weights = config->class_weights;
+    g->ahead.ordinal = -1;
+    if (exec_new(g->model, rows, config->space->seed, &g->exec, e) < 0 ||
+        loader_new(config->dataset, config->space, &g->loader, e) < 0)
+        return -1;
+    list_trainable(g);
+    if (g->class_weights != NULL)
+        g->weights = xcalloc(rows, sizeof(*g->weights));
+    *ret = TAKE(g);
+    return 0;
+}
+
+/* ---- the batch ---- */
+
+int step_engine_load(struct step_engine *g, int64_t ordinal, struct err *e)
+{
+    bool is_ahead = g->ahead.ordinal == ordinal;
+    g->batch = g->ahead;
+    g->ahead.ordinal = -1;
+    if (!is_ahead && loader_get(g->loader, ordinal, &g->batch, e) < 0)
+        return -1;
+    if (g->weights != NULL) {
+        class_weights_of(g->class_weights, &g->batch, g->weights);
+        g->batch.weight = g->weights;
+    }
+    return 0;
+}
+
+bool step_engine_prefetches(const struct step_engine *g)
+{
+    return loader_prefetches(g->loader);
+}
+
+void step_engine_expect(struct step_engine *g, int64_t ordinal)
+{
+    loader_hint(g->loader, ordinal);
+}
+
+bool step_engine_read_ahead(struct step_engine *g, int64_t ordinal)
+{
+    return !loader_prefetches(g->loader) && loader_get(g->loader, ordinal, &g->ahead, NULL) == 0;
+}
+
+/* ---- forward and backward ---- */
+
+struct handover {
+    const struct step_engine *engine;
+    struct train_step *step;
+    step_gradient_fn *ready;
+    void *user;
+    bool finite; /* so far */
+};
+
+/* A variable that is not finite ends it: what was handed over stays applied, nothing more is handed over. */
+static void hand_over(void *user, size_t variable, double loss)
+{
+    struct handover *h = user;
+    const struct variable *v = model_variable(h->engine->model, variable);
+    h->finite = h->finite && isfinite(loss) && all_finite(h->step->grads + v->offset, v->count);
+    if (h->finite)
+        h->ready(h->user, h->step, variable);
+}
+
+static bool compute_by_variable(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user)
+{
+    struct handover h = { .engine = g, .step = step, .ready = ready, .user = user, .finite = true };
+    exec_train(g->exec, step->values, &g->batch, step->grads, step->sums, hand_over, &h, &step->loss);
+    return h.finite && isfinite(step->loss);
+}
+
+static bool compute_whole(struct step_engine *g, struct train_step *step)
+{
+    const struct optimizer *o = model_optimizer(g->model);
+    exec_train(g->exec, step->values, &g->batch, step->grads, step->sums, NULL, NULL, &step->loss);
+    if (optimizer_clips(o))
+        optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
+    return isfinite(step->loss) && all_finite(step->grads, model_size(g->model));
+}
+
+int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
+                        struct err *e)
+{
+    memset(step->sums, 0, metrics_width(g->model) * sizeof(*step->sums));
+    step->examples = g->batch.n;
+    if (step->by_variable ? compute_by_variable(g, step, ready, user) : compute_whole(g, step))
+        return 0;
+    return err_set(e, ERR_DIVERGED, "%s of batch %lld (epoch %lld) is not finite: training diverged",
+                   isfinite(step->loss) ? "a gradient" : "the loss", (long long)step->ordinal,
+                   (long long)g->batch.epoch + 1);
+}

@@ -1,0 +1,146 @@
+/* Chooses the strategy, and waits for ps that are gone or refuse: a push is repeated until every ps has it, so that an
+ * ordinal is applied exactly once whatever happens to the ps meanwhile. */
+#include "train/strategy_internal.h"
+
+#include "base/clock.h"
+#include "base/stop.h"
+
+/* A signal ends a pull or push that has taken LEAVE_MS; a shorter one is brought to its end. */
+enum { RETRY_MS = 50, LEAVE_MS = 5000 };
+
+struct train_strategy *strategy_new(enum strategy kind, const struct strategy_config *config)
+{
+    static struct train_strategy *(*const NEW[])(const struct strategy_config *config) = {
+        [STRATEGY_PARAMETER_SERVER] = strategy_ps_new,
+        [STRATEGY_SINGLE] = strategy_single_new,
+    };
+    return NEW[kind](config);
+}
+
+const char *strategy_divergence_cure(enum strategy kind, bool overlap)
+{
+    if (overlap)
+        return "lower the learning rate, set clipnorm, or reduce the staleness of gradients (strategy.overlap: false, "
+               "fewer workers)";
+    return kind == STRATEGY_PARAMETER_SERVER
+               ? "lower the learning rate, set clipnorm, or reduce the staleness of gradients (fewer workers)"
+               : "lower the learning rate or set clipnorm";
+}
+
+void strategy_applied(struct train_strategy *s, struct train_step *step, const struct push_result *pushed)
+{
+    step->staleness = MAX(pushed->staleness, 0);
+    s->config.applied(s->config.user, step);
+    step->ordinal = -1;
+}
+
+/* ---- waiting for what is gone ---- */
+
+struct ps_wait {
+    struct wait_state wait;
+    int64_t moved_ms; /* when bytes came last: the time limit is for ps that do not answer, not for slow ones */
+    uint64_t moved;
+    bool refused; /* the chief was asked about a ps that refuses */
+};
+
+static bool worth_retry(const struct err *e)
+{
+    return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_FENCED) || err_is(e, ERR_NOT_READY);
+}
+
+/* Called during a pull or push that takes long though nothing is wrong. */
+static int on_long_call(void *user, int64_t since_ms, const char *progress, struct err *e)
+{
+    struct train_strategy *s = user;
+    int64_t now = clock_ms();
+    if (stop_count() > 0 && now - since_ms >= LEAVE_MS)
+        return err_set(e, ERR_STOPPED, "stopped by a signal");
+    if (s->long_call.since_ms != since_ms)
+        s->long_call = (struct wait_state){ 0 };
+    wait_begin(&s->long_call, since_ms, WAIT_EXPLAIN_MS);
+    wait_report(&s->long_call, now, s->config.report, progress);
+    return 0;
+}
+
+static int64_t without_progress_ms(struct ps_wait *w, const struct params *params, int64_t now_ms)
+{
+    uint64_t moved = params_moved(params);
+    if (w->moved_ms == 0 || moved != w->moved)
+        w->moved_ms = now_ms;
+    w->moved = moved;
+    return now_ms - w->moved_ms;
+}
+
+/* After a failed call to a ps: waits a little and learns the generation. -1 when it is time to give up. */
+static int wait_for_ps(struct train_strategy *s, struct ps_wait *w, struct err *cause)
+{
+    const struct strategy_config *c = &s->config;
+    int64_t now = clock_ms();
+    wait_begin(&w->wait, now, WAIT_EXPLAIN_MS);
+    wait_report(&w->wait, now, c->report, cause->msg);
+    int64_t idle_ms = without_progress_ms(w, c->params, now);
+    bool asks = err_is(cause, ERR_REFUSED) && !w->refused; /* a ps refuses all when the job is over: is it? */
+    w->refused |= asks;
+    if ((!worth_retry(cause) && !asks) || idle_ms > c->max_wait_ms)
+        return -1;
+    chief_client_waiting(c->chief, cause->msg);
+    uint64_t generation, stale = err_is(cause, ERR_FENCED) ? params_generation(c->params) : 0;
+    if (stale == 0)
+        chief_client_resync(c->chief);
+    clock_sleep_ms(RETRY_MS);
+    struct err e = { 0 };
+    if (chief_client_generation(c->chief, stale, &generation, &e) < 0) {
+        *cause = e;
+        return -1;
+    }
+    params_set_generation(c->params, generation);
+    return 0;
+}
+
+static void end_wait_for_ps(struct train_strategy *s, struct ps_wait *w)
+{
+    int64_t waited_ms;
+    if (!w->wait.on)
+        return;
+    chief_client_waiting(s->config.chief, NULL);
+    if (wait_end(&w->wait, clock_ms(), &waited_ms))
+        report_info(s->config.report, "all ps answer again after %lld s", (long long)waited_ms / 1000);
+}
+
+int strategy_pull(struct train_strategy *s, struct err *e)
+{
+    struct ps_wait wait = { 0 };
+    struct err cause = { 0 };
+    struct params *params = s->config.params;
+    uint64_t generation;
+    if (chief_client_generation(s->config.chief, 0, &generation, e) < 0)
+        return -1;
+    params_set_generation(params, generation);
+    params_watch(params, on_long_call, s);
+    for (int rc = params_pull(params, STRATEGY_PUSH_MS, &cause); rc < 0;
+         rc = params_pull_rest(params, STRATEGY_PUSH_MS, &cause))
+        if (wait_for_ps(s, &wait, &cause) < 0)
+            return err_set(e, cause.code, "%s", cause.msg);
+    end_wait_for_ps(s, &wait);
+    return 0;
+}
+
+/* A ps may refuse a gradient that was finite here: the chief has to hear of it. */
+static int give_up(struct train_strategy *s, const struct train_step *step, const struct err *cause, struct err *e)
+{
+    if (err_is(cause, ERR_DIVERGED))
+        chief_client_diverged(s->config.chief, step->ordinal);
+    return err_set(e, cause->code, "%s", cause->msg);
+}
+
+int strategy_push_again(struct train_strategy *s, struct train_step *step, struct err *cause, struct push_result *ret,
+                        struct err *e)
+{
+    struct ps_wait wait = { 0 };
+    do {
+        if (wait_for_ps(s, &wait, cause) < 0)
+            return give_up(s, step, cause, e);
+    } while (params_push(s->config.params, step->ordinal, step->grads, STRATEGY_PUSH_MS, ret, cause) < 0);
+    end_wait_for_ps(s, &wait);
+    return 0;
+}

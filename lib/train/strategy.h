@@ -1,0 +1,64 @@
+/* strategy - how the updates of one process become the model's: a table of operations between the session loop
+ * (train/session.h), which takes ordinals and reports them, and params, which holds the values. One row for each
+ * strategy; strategy_new is the only place that chooses one.
+ *
+ * The loop calls, in one thread: open; then for each ordinal begin_step, step_engine_compute (which calls
+ * gradient_ready where the strategy asks for it) and submit; finish whenever it has no ordinal; close. The strategy
+ * says through config.applied when the update of a step is in every segment: in submit, or in a later call where
+ * updates are in flight during a computation.
+ */
+#ifndef TRAINYARD_TRAIN_STRATEGY_H
+#define TRAINYARD_TRAIN_STRATEGY_H
+
+#include "base/thread.h"
+#include "base/wait.h"
+#include "coord/chief_client.h"
+#include "job/job.h"
+#include "params/params.h"
+#include "train/step_engine.h"
+
+struct strategy_config {
+    const struct model *model; /* all borrowed */
+    struct params *params;
+    struct chief_client *chief; /* knows the generation; hears what is waited for */
+    int64_t max_wait_ms;        /* without a ps */
+    bool overlap;               /* ParameterServer: compute the next batch while a push is in flight */
+    struct mutex *step_gate;    /* NULL, or locked around each update (a chief of this process holds it while it takes a
+                                   snapshot between two steps) */
+    const struct report *report;
+    void (*applied)(void *user, const struct train_step *step); /* every segment has its update */
+    /* The step's update is in flight and nothing is computed: time to read the next batch. What is added to data_ns is
+     * not counted as network time. */
+    void (*in_flight)(void *user, struct train_step *step);
+    void *user;
+};
+
+struct train_strategy;
+struct strategy_ops {
+    /* Blocks until the first values are there. */
+    int (*open)(struct train_strategy *s, struct err *e);
+    /* The step of an ordinal with its values and memory, valid until its update is applied. */
+    int (*begin_step)(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e);
+    /* As step_gradient_fn; user is the strategy. NULL: no step is by_variable. */
+    step_gradient_fn *gradient_ready;
+    /* Takes the gradient of the step that was begun. Blocks as long as the strategy wants no computation beside it. */
+    int (*submit)(struct train_strategy *s, struct train_step *step, struct err *e);
+    /* Blocks until every step that was submitted is applied. */
+    int (*finish)(struct train_strategy *s, struct err *e);
+    /* Ends what is in flight and frees; after a failure, too. */
+    void (*close)(struct train_strategy *s);
+};
+
+struct train_strategy { /* the front part of what each row allocates */
+    const struct strategy_ops *ops;
+    struct strategy_config config;
+    struct wait_state long_call; /* a pull or push that takes long */
+};
+
+struct train_strategy *strategy_new(enum strategy kind, const struct strategy_config *config);
+
+/* What a user can do about training that diverged. Gradients of workers that train beside each other are stale, which a
+ * high learning rate or momentum does not bear. */
+const char *strategy_divergence_cure(enum strategy kind, bool overlap);
+
+#endif
