@@ -1,5 +1,5 @@
-/* params_grpc - inside of the gRPC form of params/params.h: params_grpc.c moves the vector (pull, push), in parts and
- * on several connections when a ps holds much; params_share.c pushes to
+/* params_grpc - inside of the gRPC form of params/params.h: params_grpc.c moves the vector (pull, push), in chunks and
+ * on several connections when a ps holds much; params_shm.c pushes to
  * a ps of this host through shared memory; params_grpc_admin.c has the control plane. */
 #ifndef TRAINYARD_PARAMS_PARAMS_GRPC_H
 #define TRAINYARD_PARAMS_PARAMS_GRPC_H
@@ -8,19 +8,19 @@
 #include "params/slot.h"
 #include "params/wire.h"
 
-struct part {            /* some consecutive segments of a ps: one message */
-    size_t first, count; /* in peer.segments */
+struct chunk {           /* some consecutive segments of a ps: one message */
+    size_t first, count; /* in conn.segments */
     size_t pull, push;   /* bytes */
     int lane;
     struct rpc_piece *pieces; /* of the gradient */
     size_t npieces;
     struct buf head;
     struct rpc_call *call; /* in flight by gRPC, or */
-    int slot;              /* in flight through peer.slots[slot]; -1: it is not */
+    int slot;              /* in flight through conn.slots[slot]; -1: it is not */
     int64_t started_ms;
     bool done; /* in the pull or push of now */
 };
-struct peer {
+struct ps_connection {
     size_t index;
     struct rpc_channel *channel;
     int small_lane;       /* a connection without bulk, so that small calls need not wait behind it */
@@ -31,43 +31,43 @@ struct peer {
         int64_t *v; /* [nsegments] */
         bool known;
     } now, marked, pushed; /* of the values in the vector; as params_mark saw them; what a push was computed from */
-    struct part *parts;
-    size_t nparts;
-    size_t push;         /* bytes of all parts */
-    size_t left, window; /* parts [0, left) were not started; parts in flight at most */
+    struct chunk *chunks;
+    size_t nchunks;
+    size_t push;         /* bytes of all chunks */
+    size_t left, window; /* chunks [0, left) were not started; chunks in flight at most */
     size_t in_flight, bytes_in_flight;
-    /* A ps of this host, see params_share.c: */
-    bool may_share;
-    size_t slots_at, slot_segments; /* bytes from the start of the memory; most segments of a part */
+    /* A ps of this host, see params_shm.c: */
+    bool shm_allowed;
+    size_t slots_at, slot_segments; /* bytes from the start of the memory; most segments of a chunk */
     int nslots;
     struct slot *slots[SLOTS_MAX]; /* NULL: nothing is shared now */
     uint32_t asked[SLOTS_MAX];     /* number of the newest request */
     bool busy[SLOTS_MAX];
-    bool doubtful;          /* a request stayed without an answer: the ps may still read or write the memory */
-    uint64_t shares_with;   /* incarnation of the process that serves the slots */
-    int64_t share_after_ms; /* when to try next */
+    bool shm_unsettled;       /* a request stayed without an answer: the ps may still read or write the memory */
+    uint64_t shm_incarnation; /* incarnation of the process that serves the slots */
+    int64_t shm_retry_ms;     /* when to try next */
 };
 struct remote {
     struct params p;
-    struct peer *peers; /* [p.nps] */
-    /* All parts, those of different ps interleaved, the last first: the order in which they are started. */
+    struct ps_connection *conns; /* [p.nps] */
+    /* All chunks, those of different ps interleaved, the last first: the order in which they are started. */
     struct request {
-        struct peer *peer;
-        struct part *part;
+        struct ps_connection *conn;
+        struct chunk *chunk;
     } * requests;
     size_t nrequests;
     /* Of the pull or push of now, or the last one: */
-    int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a part, beside the time of its bytes */
-    bool unfinished;                        /* it failed, and the parts that are done need not be asked for again */
+    int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a chunk, beside the time of its bytes */
+    bool unfinished;                        /* it failed, and the chunks that are done need not be asked for again */
     size_t done, total;                     /* bytes */
     const float *grads;
-    size_t from;               /* floats below are not complete: parts with them cannot be started */
+    size_t from;               /* floats below are not complete: chunks with them cannot be started */
     bool early;                /* started by push_early, and not yet by push_start */
-    struct push_result result; /* of the parts that are done */
+    struct push_result result; /* of the chunks that are done */
     bool is_marked;            /* since the last push */
-    /* Memory for ps of this host, see params_share.c: */
-    struct memory *memory;                 /* NULL: there is none; it holds p.vector */
-    struct memory *lent[PARAMS_GRADIENTS]; /* what params_gradients gave a pointer into */
+    /* Memory for ps of this host, see params_shm.c: */
+    struct shm_memory *memory;                 /* NULL: there is none; it holds p.vector */
+    struct shm_memory *lent[PARAMS_GRADIENTS]; /* what params_gradients gave a pointer into */
     size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at,
         memory_size;           /* bytes; the last gradient is for a copy */
     size_t push_from, push_to; /* where gradients and values of the push of now lie */
@@ -84,32 +84,32 @@ static inline struct remote *remote_of(struct params *p)
 }
 void remote_header(const struct params *p, Trainyard__V1__Header *ret);
 /* "ps-1 (host:port): " before what went wrong. */
-int peer_error(const struct peer *peer, struct err *e);
+int ps_error(const struct ps_connection *conn, struct err *e);
 /* An answer must come from this generation, and from the process that answered first in it. */
-MUST_USE int peer_admit(const struct params *p, struct peer *peer, uint64_t incarnation, uint64_t generation,
-                        struct err *e);
+MUST_USE int ps_admit(const struct params *p, struct ps_connection *conn, uint64_t incarnation, uint64_t generation,
+                      struct err *e);
 
 /* Errors of a long pull or push that its watch ends. */
-MUST_USE int remote_watch(const struct remote *r, const struct peer *peer, struct err *e);
-/* An answer to a push of a part: new versions of its segments. */
+MUST_USE int remote_watch(const struct remote *r, const struct ps_connection *conn, struct err *e);
+/* An answer to a push of a chunk: new versions of its segments. */
 MUST_USE int remote_pushed(struct remote *r, const struct request *j, const int64_t *versions, size_t n, bool duplicate,
                            struct err *e);
 
-/* ---- params_share.c ---- */
-void share_setup(struct remote *r); /* once the peers are there */
+/* ---- params_shm.c ---- */
+void shm_setup(struct remote *r); /* once the conns are there */
 /* The most that any worker of the job would offer: all ps on one host. 0: nothing. */
-size_t share_most(const struct remote *r);
-void share_fini(struct remote *r);
-int share_gradients(struct params *p, int which, float **ret, struct err *e);
+size_t shm_size_max(const struct remote *r);
+void shm_fini(struct remote *r);
+int shm_gradients(struct params *p, int which, float **ret, struct err *e);
 /* Before a push: offers memory to ps of this host, replaces memory that is in doubt, finds a place for gradients. */
-void share_prepare(struct remote *r, bool direct);
-static inline bool peer_shares(const struct peer *peer)
+void shm_prepare(struct remote *r, bool direct);
+static inline bool shm_in_use(const struct ps_connection *conn)
 {
-    return peer->nslots > 0 && peer->slots[0] != NULL;
+    return conn->nslots > 0 && conn->slots[0] != NULL;
 }
-void share_start(struct remote *r, const struct request *j);
+void shm_start(struct remote *r, const struct request *j);
 /* Blocks until the answer or the deadline. */
-MUST_USE int share_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e);
+MUST_USE int shm_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e);
 
 /* ---- params_grpc_admin.c ---- */
 extern const struct params_admin_ops remote_admin;

@@ -4,26 +4,26 @@
 #include "params/params_grpc.h"
 
 /* One call: packs the request, unpacks the answer's head. bytes: of bulk, in either direction. */
-static int ask(struct peer *peer, enum ps_method method, size_t bytes, const ProtobufCMessage *request,
+static int ask(struct ps_connection *conn, enum ps_method method, size_t bytes, const ProtobufCMessage *request,
                const struct rpc_piece *piece, int64_t deadline_ms, const ProtobufCMessageDescriptor *kind,
                struct rpc_message **ret_message, ProtobufCMessage **ret, struct err *e)
 {
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
     wire_pack(request, &head);
-    int lane = bytes > 0 ? 0 : peer->small_lane;
-    struct rpc_call *call = rpc_start(peer->channel, lane, wire_method(method), head.data, head.len, piece,
+    int lane = bytes > 0 ? 0 : conn->small_lane;
+    struct rpc_call *call = rpc_start(conn->channel, lane, wire_method(method), head.data, head.len, piece,
                                       piece != NULL, deadline_ms + params_floor_ms(bytes));
     if (rpc_wait(call, &m, e) < 0 || wire_unpack(kind, m, ret, e) < 0)
-        return peer_error(peer, e);
+        return ps_error(conn, e);
     if (ret_message != NULL)
         *ret_message = TAKE(m);
     return 0;
 }
 
-static struct peer *peer_of(struct params *p, size_t ps)
+static struct ps_connection *connection_of(struct params *p, size_t ps)
 {
-    return &remote_of(p)->peers[ps];
+    return &remote_of(p)->conns[ps];
 }
 
 static int take_info(const Trainyard__V1__DescribeReply *a, struct shard_info *ret, struct err *e)
@@ -70,28 +70,28 @@ static void describe_head(const struct params *p, struct buf *ret)
     wire_pack(&q.base, ret);
 }
 
-static int describe_wait(const struct peer *peer, struct rpc_call *call, struct shard_info *ret, struct err *e)
+static int describe_wait(const struct ps_connection *conn, struct rpc_call *call, struct shard_info *ret, struct err *e)
 {
     AUTO(rpc_message) *m = NULL;
     WIRE_AUTO *answer = NULL;
     if (rpc_wait(call, &m, e) < 0 || wire_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, e) < 0 ||
         take_info((const void *)answer, ret, e) < 0)
-        return peer_error(peer, e);
+        return ps_error(conn, e);
     return 0;
 }
 
-static struct rpc_call *describe_start(const struct peer *peer, const struct buf *head, int64_t deadline_ms)
+static struct rpc_call *describe_start(const struct ps_connection *conn, const struct buf *head, int64_t deadline_ms)
 {
-    return rpc_start(peer->channel, peer->small_lane, wire_method(PS_DESCRIBE), head->data, head->len, NULL, 0,
+    return rpc_start(conn->channel, conn->small_lane, wire_method(PS_DESCRIBE), head->data, head->len, NULL, 0,
                      deadline_ms);
 }
 
 int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct shard_info *ret, struct err *e)
 {
-    const struct peer *peer = peer_of(p, ps);
+    const struct ps_connection *conn = connection_of(p, ps);
     AUTO_FINI(buf) head = BUF_INIT;
     describe_head(p, &head);
-    return describe_wait(peer, describe_start(peer, &head, deadline_ms), ret, e);
+    return describe_wait(conn, describe_start(conn, &head, deadline_ms), ret, e);
 }
 
 /* Every call has the one deadline from now on, whichever is waited for first. */
@@ -101,16 +101,16 @@ static void remote_describe_all(struct params *p, int64_t deadline_ms, struct sh
     auto_free struct rpc_call **calls = xcalloc(p->nps, sizeof(struct rpc_call *));
     describe_head(p, &head);
     for (size_t ps = 0; ps < p->nps; ps++)
-        calls[ps] = describe_start(peer_of(p, ps), &head, deadline_ms);
+        calls[ps] = describe_start(connection_of(p, ps), &head, deadline_ms);
     for (size_t ps = 0; ps < p->nps; ps++) {
         errors[ps] = (struct err){ 0 };
-        (void)!describe_wait(peer_of(p, ps), calls[ps], &rets[ps], &errors[ps]);
+        (void)!describe_wait(connection_of(p, ps), calls[ps], &rets[ps], &errors[ps]);
     }
 }
 
 /* ---- Init ---- */
 
-static int call_init(struct params *p, struct peer *peer, Trainyard__V1__InitRequest *q, int64_t deadline_ms,
+static int call_init(struct params *p, struct ps_connection *conn, Trainyard__V1__InitRequest *q, int64_t deadline_ms,
                      struct err *e)
 {
     Trainyard__V1__Header header;
@@ -120,31 +120,31 @@ static int call_init(struct params *p, struct peer *peer, Trainyard__V1__InitReq
     q->n_rate_from = q->n_rates = p->rates->n;
     q->rate_from = p->rates->from;
     q->rates = p->rates->rate;
-    if (ask(peer, PS_INIT, 0, &q->base, NULL, deadline_ms, &trainyard__v1__init_reply__descriptor, NULL, &answer, e) <
+    if (ask(conn, PS_INIT, 0, &q->base, NULL, deadline_ms, &trainyard__v1__init_reply__descriptor, NULL, &answer, e) <
         0)
         return -1;
     const Trainyard__V1__InitReply *a = (const void *)answer;
     if (a->chief_incarnation != 0 && a->chief_incarnation != p->id.incarnation) {
         (void)err_set(e, ERR_FENCED, "generation %llu belongs to another chief there",
                       (unsigned long long)a->generation);
-        return peer_error(peer, e);
+        return ps_error(conn, e);
     }
     if (a->rates != p->rates->n) {
         (void)err_set(e, ERR_REFUSED, "it does not know learning rates that callbacks set: use the same release");
-        return peer_error(peer, e);
+        return ps_error(conn, e);
     }
-    peer->incarnation = 0; /* whoever answered Init is the one from now on */
+    conn->incarnation = 0; /* whoever answered Init is the one from now on */
     remote_of(p)->unfinished = false;
-    return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;
+    return ps_admit(p, conn, a->incarnation, a->generation, e) < 0 ? ps_error(conn, e) : 0;
 }
 
 static int remote_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
 {
-    struct peer *peer = peer_of(p, ps);
-    auto_free Trainyard__V1__Segment *segments = xcalloc(peer->nsegments, sizeof(*segments));
-    auto_free Trainyard__V1__Segment **list = xcalloc(peer->nsegments, sizeof(*list));
-    for (size_t i = 0; i < peer->nsegments; i++) {
-        const struct segment_spec *s = peer->segments[i];
+    struct ps_connection *conn = connection_of(p, ps);
+    auto_free Trainyard__V1__Segment *segments = xcalloc(conn->nsegments, sizeof(*segments));
+    auto_free Trainyard__V1__Segment **list = xcalloc(conn->nsegments, sizeof(*list));
+    for (size_t i = 0; i < conn->nsegments; i++) {
+        const struct segment_spec *s = conn->segments[i];
         trainyard__v1__segment__init(&segments[i]);
         segments[i].id = s->id;
         segments[i].offset = s->offset;
@@ -157,10 +157,10 @@ static int remote_init(struct params *p, size_t ps, const char *optimizer_json, 
     trainyard__v1__init_request__init(&q);
     q.optimizer = wire_text(optimizer_json);
     q.segments = list;
-    q.n_segments = peer->nsegments;
+    q.n_segments = conn->nsegments;
     q.layout_hash = p->layout->hash;
-    q.share_max = share_most(remote_of(p));
-    return call_init(p, peer, &q, deadline_ms, e);
+    q.share_max = shm_size_max(remote_of(p));
+    return call_init(p, conn, &q, deadline_ms, e);
 }
 
 static int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
@@ -168,12 +168,12 @@ static int remote_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct
     Trainyard__V1__InitRequest q;
     trainyard__v1__init_request__init(&q);
     q.adopt = true;
-    return call_init(p, peer_of(p, ps), &q, deadline_ms, e);
+    return call_init(p, connection_of(p, ps), &q, deadline_ms, e);
 }
 
 /* ---- Restore ---- */
 
-static int call_restore(struct params *p, struct peer *peer, Trainyard__V1__RestoreRequest *q,
+static int call_restore(struct params *p, struct ps_connection *conn, Trainyard__V1__RestoreRequest *q,
                         const struct rpc_piece *piece, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__Header header;
@@ -181,11 +181,11 @@ static int call_restore(struct params *p, struct peer *peer, Trainyard__V1__Rest
     remote_header(p, &header);
     q->header = &header;
     size_t bytes = piece != NULL ? piece->size : 0;
-    if (ask(peer, PS_RESTORE, bytes, &q->base, piece, deadline_ms, &trainyard__v1__restore_reply__descriptor, NULL,
+    if (ask(conn, PS_RESTORE, bytes, &q->base, piece, deadline_ms, &trainyard__v1__restore_reply__descriptor, NULL,
             &answer, e) < 0)
         return -1;
     const Trainyard__V1__RestoreReply *a = (const void *)answer;
-    return peer_admit(p, peer, a->incarnation, a->generation, e) < 0 ? peer_error(peer, e) : 0;
+    return ps_admit(p, conn, a->incarnation, a->generation, e) < 0 ? ps_error(conn, e) : 0;
 }
 
 static int remote_restore(struct params *p, size_t ps, uint32_t segment, bool with_slots, int64_t version,
@@ -201,23 +201,23 @@ static int remote_restore(struct params *p, size_t ps, uint32_t segment, bool wi
     q.version = version;
     q.applied = &set;
     struct rpc_piece piece = { .data = data, .size = floats * sizeof(float) };
-    return call_restore(p, peer_of(p, ps), &q, &piece, deadline_ms, e);
+    return call_restore(p, connection_of(p, ps), &q, &piece, deadline_ms, e);
 }
 
 static int remote_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__RestoreRequest q = TRAINYARD__V1__RESTORE_REQUEST__INIT;
     q.only_serve = true;
-    return call_restore(p, peer_of(p, ps), &q, NULL, deadline_ms, e);
+    return call_restore(p, connection_of(p, ps), &q, NULL, deadline_ms, e);
 }
 
 /* ---- Snapshot, Finish ---- */
 
-static const struct segment_spec *segment_of(const struct peer *peer, uint32_t id)
+static const struct segment_spec *segment_of(const struct ps_connection *conn, uint32_t id)
 {
-    for (size_t i = 0; i < peer->nsegments; i++)
-        if (peer->segments[i]->id == id)
-            return peer->segments[i];
+    for (size_t i = 0; i < conn->nsegments; i++)
+        if (conn->segments[i]->id == id)
+            return conn->segments[i];
     return NULL;
 }
 
@@ -243,8 +243,8 @@ static int take_snapshot(const Trainyard__V1__SnapshotReply *a, const struct seg
 static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
                            struct shard_snapshot *ret, struct err *e)
 {
-    struct peer *peer = peer_of(p, ps);
-    const struct segment_spec *spec = segment_of(peer, segment);
+    struct ps_connection *conn = connection_of(p, ps);
+    const struct segment_spec *spec = segment_of(conn, segment);
     if (spec == NULL)
         return err_set(e, ERR_INTERNAL, "ps-%zu does not hold segment %u", ps, segment);
     Trainyard__V1__Header header;
@@ -255,12 +255,12 @@ static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_
     q.header = &header;
     q.segment = segment;
     size_t most = spec->count * (1 + OPTIMIZER_MAX_SLOTS) * sizeof(float);
-    if (ask(peer, PS_SNAPSHOT, most, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m,
+    if (ask(conn, PS_SNAPSHOT, most, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m,
             &answer, e) < 0)
         return -1;
     const Trainyard__V1__SnapshotReply *a = (const void *)answer;
-    if (peer_admit(p, peer, a->incarnation, a->generation, e) < 0 || take_snapshot(a, spec, m, ret, e) < 0)
-        return peer_error(peer, e);
+    if (ps_admit(p, conn, a->incarnation, a->generation, e) < 0 || take_snapshot(a, spec, m, ret, e) < 0)
+        return ps_error(conn, e);
     return 0;
 }
 
@@ -272,8 +272,8 @@ static int remote_finish(struct params *p, size_t ps, int64_t step, int64_t dead
     remote_header(p, &header);
     q.header = &header;
     q.step = step;
-    return ask(peer_of(p, ps), PS_FINISH, 0, &q.base, NULL, deadline_ms, &trainyard__v1__finish_reply__descriptor, NULL,
-               &answer, e);
+    return ask(connection_of(p, ps), PS_FINISH, 0, &q.base, NULL, deadline_ms, &trainyard__v1__finish_reply__descriptor,
+               NULL, &answer, e);
 }
 
 const struct params_admin_ops remote_admin = {

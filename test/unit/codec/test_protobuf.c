@@ -1,5 +1,5 @@
-#include "codec/protobuf.h"
 #include "check_main.h"
+#include "codec/protobuf.h"
 
 #include "base/mem.h"
 

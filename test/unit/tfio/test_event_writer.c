@@ -7,11 +7,11 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "temp_folder.h"
-#include "tfio/event_reader.h"
-#include "tfio/event.pb-c.h"
-#include "tfio/event_writer.h"
 #include "codec/protobuf.h"
+#include "temp_folder.h"
+#include "tfio/event.pb-c.h"
+#include "tfio/event_reader.h"
+#include "tfio/event_writer.h"
 
 #define DATA "test/data/train/tf_files/"
 enum { FILE_MAX = 1 << 20 };

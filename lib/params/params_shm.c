@@ -15,27 +15,27 @@
 #include "params/region.h"
 
 enum {
-    SHARE_MAX = 512 << 20,
+    SHM_MAX_BYTES = 512 << 20,
     VECTORS = PARAMS_GRADIENTS + 3, /* see above */
-    SHARE_CALL_MS = 2000,
-    SHARE_AGAIN_MS = 5000,
+    ATTACH_MS = 2000,
+    ATTACH_RETRY_MS = 5000,
     ALIVE_MS = 2000,
     SLICE_MS = 20,
     SLICE_MAX_MS = 1000
 };
 
-struct memory {
+struct shm_memory {
     struct region *region;
     int refs;
 };
 
-static struct memory *memory_ref(struct memory *m)
+static struct shm_memory *shm_memory_ref(struct shm_memory *m)
 {
     m->refs++;
     return m;
 }
 
-static void memory_unref(struct memory *m)
+static void shm_memory_unref(struct shm_memory *m)
 {
     if (m == NULL || --m->refs > 0)
         return;
@@ -43,7 +43,7 @@ static void memory_unref(struct memory *m)
     free(m);
 }
 
-static float *floats_at(const struct memory *m, size_t at)
+static float *floats_at(const struct shm_memory *m, size_t at)
 {
     return (float *)(void *)(m->region->data + at);
 }
@@ -62,16 +62,16 @@ static size_t place(size_t *at, size_t bytes)
     return from;
 }
 
-static int slots_of(const struct peer *peer)
+static int slots_of(const struct ps_connection *conn)
 {
-    return (int)MIN(peer->nparts, (size_t)SLOTS_MAX);
+    return (int)MIN(conn->nchunks, (size_t)SLOTS_MAX);
 }
 
-static size_t slot_segments_of(const struct peer *peer)
+static size_t slot_segments_of(const struct ps_connection *conn)
 {
     size_t most = 0;
-    for (size_t k = 0; k < peer->nparts; k++)
-        most = MAX(most, peer->parts[k].count);
+    for (size_t k = 0; k < conn->nchunks; k++)
+        most = MAX(most, conn->chunks[k].count);
     return most;
 }
 
@@ -81,13 +81,13 @@ static size_t first_vector(size_t at)
     return (at + REGION_START - 1) / REGION_START * REGION_START;
 }
 
-size_t share_most(const struct remote *r)
+size_t shm_size_max(const struct remote *r)
 {
     size_t at = REGION_START;
-    if (vector_bytes(r) > SHARE_MAX)
+    if (vector_bytes(r) > SHM_MAX_BYTES)
         return 0;
     for (size_t i = 0; i < r->p.nps; i++)
-        (void)place(&at, (size_t)slots_of(&r->peers[i]) * slot_size(slot_segments_of(&r->peers[i])));
+        (void)place(&at, (size_t)slots_of(&r->conns[i]) * slot_size(slot_segments_of(&r->conns[i])));
     at = first_vector(at);
     for (int i = 0; i < VECTORS; i++)
         (void)place(&at, vector_bytes(r));
@@ -98,12 +98,12 @@ static void plan_memory(struct remote *r)
 {
     size_t at = REGION_START;
     for (size_t i = 0; i < r->p.nps; i++) {
-        struct peer *peer = &r->peers[i];
-        if (!peer->may_share)
+        struct ps_connection *conn = &r->conns[i];
+        if (!conn->shm_allowed)
             continue;
-        peer->nslots = slots_of(peer);
-        peer->slot_segments = slot_segments_of(peer);
-        peer->slots_at = place(&at, (size_t)peer->nslots * slot_size(peer->slot_segments));
+        conn->nslots = slots_of(conn);
+        conn->slot_segments = slot_segments_of(conn);
+        conn->slots_at = place(&at, (size_t)conn->nslots * slot_size(conn->slot_segments));
     }
     at = first_vector(at);
     for (int i = 0; i <= PARAMS_GRADIENTS; i++)
@@ -113,75 +113,75 @@ static void plan_memory(struct remote *r)
     r->memory_size = at;
 }
 
-static struct memory *memory_new(const struct remote *r)
+static struct shm_memory *shm_memory_new(const struct remote *r)
 {
     AUTO(region) *region = NULL;
     if (region_make(r->memory_size - REGION_START, &region, NULL) < 0)
         return NULL;
-    struct memory *m = xcalloc(1, sizeof(*m));
-    *m = (struct memory){ .region = TAKE(region), .refs = 1 };
+    struct shm_memory *m = xcalloc(1, sizeof(*m));
+    *m = (struct shm_memory){ .region = TAKE(region), .refs = 1 };
     return m;
 }
 
 /* The vector moves into m; m NULL: to memory of its own, and nothing is shared any more. */
-static void move_vector(struct remote *r, struct memory *m)
+static void move_vector(struct remote *r, struct shm_memory *m)
 {
     float *to = m != NULL ? floats_at(m, r->values_at) : xmalloc(MAX(vector_bytes(r), (size_t)1));
     memcpy(to, r->p.vector, vector_bytes(r));
     if (r->memory == NULL)
         free(r->p.vector);
-    memory_unref(r->memory);
+    shm_memory_unref(r->memory);
     r->memory = m;
     r->p.vector = to;
 }
 
-void share_setup(struct remote *r)
+void shm_setup(struct remote *r)
 {
     bool any = false;
     for (size_t i = 0; i < r->p.nps; i++) {
-        struct peer *peer = &r->peers[i];
-        peer->may_share = peer->may_share && peer->push > 0 && vector_bytes(r) <= SHARE_MAX;
-        any = any || peer->may_share;
+        struct ps_connection *conn = &r->conns[i];
+        conn->shm_allowed = conn->shm_allowed && conn->push > 0 && vector_bytes(r) <= SHM_MAX_BYTES;
+        any = any || conn->shm_allowed;
     }
     if (!any)
         return;
     plan_memory(r);
-    struct memory *m = memory_new(r);
+    struct shm_memory *m = shm_memory_new(r);
     if (m != NULL)
         move_vector(r, m);
 }
 
 /* The ps unmaps the memory when it sees this. */
-static void peer_close(struct peer *peer)
+static void shm_close(struct ps_connection *conn)
 {
-    for (int k = 0; k < peer->nslots && peer->slots[k] != NULL; k++) {
-        atomic_store(&peer->slots[k]->closed, 1);
-        slot_wake(&peer->slots[k]->asked);
-        peer->slots[k] = NULL;
-        peer->busy[k] = false;
+    for (int k = 0; k < conn->nslots && conn->slots[k] != NULL; k++) {
+        atomic_store(&conn->slots[k]->closed, 1);
+        slot_wake(&conn->slots[k]->asked);
+        conn->slots[k] = NULL;
+        conn->busy[k] = false;
     }
-    peer->doubtful = false;
+    conn->shm_unsettled = false;
 }
 
-void share_fini(struct remote *r)
+void shm_fini(struct remote *r)
 {
     for (size_t i = 0; i < r->p.nps; i++)
-        peer_close(&r->peers[i]);
+        shm_close(&r->conns[i]);
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
-        memory_unref(r->lent[i]);
+        shm_memory_unref(r->lent[i]);
     if (r->memory != NULL)
         r->p.vector = NULL; /* it goes with the memory */
-    memory_unref(r->memory);
+    shm_memory_unref(r->memory);
 }
 
-int share_gradients(struct params *p, int which, float **ret, struct err *e)
+int shm_gradients(struct params *p, int which, float **ret, struct err *e)
 {
     struct remote *r = remote_of(p);
     if (r->memory == NULL)
         return params_own_gradients(p, which, ret, e);
     if (r->lent[which] != r->memory) {
-        memory_unref(r->lent[which]);
-        r->lent[which] = memory_ref(r->memory);
+        shm_memory_unref(r->lent[which]);
+        r->lent[which] = shm_memory_ref(r->memory);
     }
     *ret = floats_at(r->memory, r->gradients_at[which]);
     return 0;
@@ -189,7 +189,7 @@ int share_gradients(struct params *p, int which, float **ret, struct err *e)
 
 /* ---- offering ---- */
 
-static int attach(const struct remote *r, struct peer *peer, struct err *e)
+static int attach(const struct remote *r, struct ps_connection *conn, struct err *e)
 {
     const struct region *region = r->memory->region;
     Trainyard__V1__Header header;
@@ -203,44 +203,45 @@ static int attach(const struct remote *r, struct peer *peer, struct err *e)
     q.fd = region->fd;
     q.size = region->size;
     q.nonce = (ProtobufCBinaryData){ .data = region->data, .len = REGION_NONCE };
-    q.slots_at = peer->slots_at;
-    q.slots = (uint32_t)peer->nslots;
-    q.slot_segments = (uint32_t)peer->slot_segments;
+    q.slots_at = conn->slots_at;
+    q.slots = (uint32_t)conn->nslots;
+    q.slot_segments = (uint32_t)conn->slot_segments;
     q.slot_version = SLOT_VERSION;
     wire_pack(&q.base, &head);
-    if (rpc_unary(peer->channel, wire_method(PS_ATTACH), head.data, head.len, NULL, 0, SHARE_CALL_MS, &m, e) < 0 ||
+    if (rpc_unary(conn->channel, wire_method(PS_ATTACH), head.data, head.len, NULL, 0, ATTACH_MS, &m, e) < 0 ||
         wire_unpack(&trainyard__v1__attach_reply__descriptor, m, &answer, e) < 0)
         return -1;
     const Trainyard__V1__AttachReply *a = (const void *)answer;
-    if (peer_admit(&r->p, peer, a->incarnation, r->p.generation, e) < 0)
+    if (ps_admit(&r->p, conn, a->incarnation, r->p.generation, e) < 0)
         return -1;
-    peer->shares_with = a->incarnation;
+    conn->shm_incarnation = a->incarnation;
     return 0;
 }
 
-static void offer(const struct remote *r, struct peer *peer)
+static void offer(const struct remote *r, struct ps_connection *conn)
 {
     struct err e = { .code = ERR_NONE };
-    if (peer_shares(peer) || !peer->may_share || clock_ms() < peer->share_after_ms)
+    if (shm_in_use(conn) || !conn->shm_allowed || clock_ms() < conn->shm_retry_ms)
         return;
-    if (attach(r, peer, &e) < 0) {
-        peer->may_share = !err_is(&e, ERR_REFUSED);
-        peer->doubtful = peer->may_share; /* it may have been attached all the same: a slot is not used for two lives */
-        peer->share_after_ms = clock_ms() + SHARE_AGAIN_MS;
+    if (attach(r, conn, &e) < 0) {
+        conn->shm_allowed = !err_is(&e, ERR_REFUSED);
+        conn->shm_unsettled =
+            conn->shm_allowed; /* it may have been attached all the same: a slot is not used for two lives */
+        conn->shm_retry_ms = clock_ms() + ATTACH_RETRY_MS;
         return;
     }
-    for (int k = 0; k < peer->nslots; k++) {
-        peer->slots[k] = (struct slot *)(void *)(r->memory->region->data + peer->slots_at +
-                                                 (size_t)k * slot_size(peer->slot_segments));
-        peer->asked[k] = 0;
+    for (int k = 0; k < conn->nslots; k++) {
+        conn->slots[k] = (struct slot *)(void *)(r->memory->region->data + conn->slots_at +
+                                                 (size_t)k * slot_size(conn->slot_segments));
+        conn->asked[k] = 0;
     }
 }
 
 static void replace_memory(struct remote *r)
 {
     for (size_t i = 0; i < r->p.nps; i++)
-        peer_close(&r->peers[i]);
-    move_vector(r, memory_new(r));
+        shm_close(&r->conns[i]);
+    move_vector(r, shm_memory_new(r));
 }
 
 /* Gradients that lie elsewhere are copied; values of a push that nobody waits for go where nobody reads. */
@@ -256,16 +257,16 @@ static void find_places(struct remote *r, bool direct)
     memcpy(floats_at(r->memory, r->push_from), r->grads, vector_bytes(r));
 }
 
-void share_prepare(struct remote *r, bool direct)
+void shm_prepare(struct remote *r, bool direct)
 {
-    bool doubtful = false, any = false;
+    bool shm_unsettled = false, any = false;
     for (size_t i = 0; i < r->p.nps; i++)
-        doubtful = doubtful || r->peers[i].doubtful;
-    if (r->memory != NULL && doubtful)
+        shm_unsettled = shm_unsettled || r->conns[i].shm_unsettled;
+    if (r->memory != NULL && shm_unsettled)
         replace_memory(r);
     for (size_t i = 0; i < r->p.nps && r->memory != NULL; i++) {
-        offer(r, &r->peers[i]);
-        any = any || peer_shares(&r->peers[i]);
+        offer(r, &r->conns[i]);
+        any = any || shm_in_use(&r->conns[i]);
     }
     if (any)
         find_places(r, direct);
@@ -273,55 +274,55 @@ void share_prepare(struct remote *r, bool direct)
 
 /* ---- a push ---- */
 
-static int free_slot(const struct peer *peer)
+static int free_slot(const struct ps_connection *conn)
 {
     int k = 0;
-    while (peer->busy[k])
+    while (conn->busy[k])
         k++;
-    return k; /* no more parts are in flight than there are slots */
+    return k; /* no more chunks are in flight than there are slots */
 }
 
-void share_start(struct remote *r, const struct request *j)
+void shm_start(struct remote *r, const struct request *j)
 {
-    struct peer *peer = j->peer;
-    int k = free_slot(peer);
-    struct slot *slot = peer->slots[k];
+    struct ps_connection *conn = j->conn;
+    int k = free_slot(conn);
+    struct slot *slot = conn->slots[k];
     slot->request = (struct slot_request){ .ordinal = r->ordinal,
                                            .generation = r->p.generation,
                                            .gradients_at = r->push_from,
                                            .values_at = r->push_to,
-                                           .first = (uint32_t)j->part->first,
-                                           .count = (uint32_t)j->part->count,
-                                           .knows_versions = peer->pushed.known };
-    if (peer->pushed.known)
-        memcpy(slot->versions, peer->pushed.v + j->part->first, j->part->count * sizeof(int64_t));
-    peer->busy[k] = true;
-    j->part->slot = k;
-    slot_post(&slot->asked, ++peer->asked[k]);
+                                           .first = (uint32_t)j->chunk->first,
+                                           .count = (uint32_t)j->chunk->count,
+                                           .knows_versions = conn->pushed.known };
+    if (conn->pushed.known)
+        memcpy(slot->versions, conn->pushed.v + j->chunk->first, j->chunk->count * sizeof(int64_t));
+    conn->busy[k] = true;
+    j->chunk->slot = k;
+    slot_post(&slot->asked, ++conn->asked[k]);
 }
 
 /* Whether who does not answer is slow, gone, or another process by now. */
-static int check_alive(struct remote *r, const struct peer *peer, int64_t deadline_ms, struct err *e)
+static int check_alive(struct remote *r, const struct ps_connection *conn, int64_t deadline_ms, struct err *e)
 {
     AUTO_FINI(shard_info) info = { 0 };
     struct err cause = { .code = ERR_NONE };
-    if (remote_watch(r, peer, e) < 0)
+    if (remote_watch(r, conn, e) < 0)
         return -1;
-    if (remote_describe(&r->p, peer->index, MIN(deadline_ms, (int64_t)ALIVE_MS), &info, &cause) < 0)
+    if (remote_describe(&r->p, conn->index, MIN(deadline_ms, (int64_t)ALIVE_MS), &info, &cause) < 0)
         return err_is(&cause, ERR_LOST) ? err_set(e, cause.code, "%s", cause.msg) : 0;
-    return info.incarnation == peer->shares_with ? 0 : err_set(e, ERR_LOST, "it was restarted");
+    return info.incarnation == conn->shm_incarnation ? 0 : err_set(e, ERR_LOST, "it was restarted");
 }
 
-static int await_answer(struct remote *r, struct peer *peer, int k, int64_t deadline_ms, struct err *e)
+static int await_answer(struct remote *r, struct ps_connection *conn, int k, int64_t deadline_ms, struct err *e)
 {
-    struct slot *slot = peer->slots[k];
+    struct slot *slot = conn->slots[k];
     int64_t until = clock_ms() + deadline_ms;
-    for (int64_t slice = SLICE_MS; !slot_wait(&slot->answered, peer->asked[k] - 1, slice);
+    for (int64_t slice = SLICE_MS; !slot_wait(&slot->answered, conn->asked[k] - 1, slice);
          slice = MIN(2 * slice, SLICE_MAX_MS)) {
         int64_t left = until - clock_ms();
         if (left <= 0)
             return err_set(e, ERR_TIMEOUT, "it did not answer a push within %lld ms", (long long)deadline_ms);
-        if (check_alive(r, peer, left, e) < 0)
+        if (check_alive(r, conn, left, e) < 0)
             return -1;
     }
     return 0;
@@ -330,8 +331,8 @@ static int await_answer(struct remote *r, struct peer *peer, int k, int64_t dead
 /* Values of a push that was in flight while the vector was read. */
 static void take_staged(struct remote *r, const struct request *j)
 {
-    for (size_t i = 0; r->push_to != r->values_at && i < j->part->count; i++) {
-        const struct segment_spec *s = j->peer->segments[j->part->first + i];
+    for (size_t i = 0; r->push_to != r->values_at && i < j->chunk->count; i++) {
+        const struct segment_spec *s = j->conn->segments[j->chunk->first + i];
         if (s->kind != VAR_CONST)
             memcpy(r->p.vector + s->offset, floats_at(r->memory, r->push_to) + s->offset, s->count * sizeof(float));
     }
@@ -345,22 +346,22 @@ static int take_answer(struct remote *r, const struct request *j, const struct s
     if (a.code != ERR_NONE)
         return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s",
                        a.text);
-    if (peer_admit(&r->p, j->peer, a.incarnation, a.generation, e) < 0 ||
-        remote_pushed(r, j, slot->versions, j->part->count, a.duplicate != 0, e) < 0)
+    if (ps_admit(&r->p, j->conn, a.incarnation, a.generation, e) < 0 ||
+        remote_pushed(r, j, slot->versions, j->chunk->count, a.duplicate != 0, e) < 0)
         return -1;
     take_staged(r, j);
     return 0;
 }
 
-int share_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e)
+int shm_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e)
 {
-    struct peer *peer = j->peer;
-    int k = j->part->slot;
-    j->part->slot = -1;
-    if (await_answer(r, peer, k, deadline_ms, e) < 0) {
-        peer->doubtful = true; /* the slot stays busy until the memory is replaced */
+    struct ps_connection *conn = j->conn;
+    int k = j->chunk->slot;
+    j->chunk->slot = -1;
+    if (await_answer(r, conn, k, deadline_ms, e) < 0) {
+        conn->shm_unsettled = true; /* the slot stays busy until the memory is replaced */
         return -1;
     }
-    peer->busy[k] = false;
-    return take_answer(r, j, peer->slots[k], e);
+    conn->busy[k] = false;
+    return take_answer(r, j, conn->slots[k], e);
 }
