@@ -48,7 +48,7 @@ static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct e
     (void)rest, (void)deadline_ms;
     struct local *l = local_of(p);
     struct shard_caller caller = who(p);
-    struct shard_out out = { .versions = l->seen, .nversions = p->layout->n };
+    struct shard_out out = { .element = DT_FLOAT, .versions = l->seen, .nversions = p->layout->n };
     struct shard_sizes sizes;
     auto_free float *values = NULL;
 

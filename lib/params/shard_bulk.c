@@ -40,6 +40,7 @@ static int make_room(struct shard_out *out, const struct shard_sizes *sizes, str
         return -1;
     out->values = room->no_values ? NULL : room->buffer->data;
     out->size = size;
+    out->element = DT_FLOAT;
     out->versions = (int64_t *)(void *)((char *)room->buffer->data + values);
     out->nversions = sizes->segments;
     return 0;
@@ -94,9 +95,7 @@ int on_push(const struct exchange *x, struct err *e)
              .no_values = q->no_values,
              .versions_seen = q->n_versions };
     bool duplicate;
-    if (q->element > 1)
-        return err_set(e, ERR_REFUSED, "unsupported gradient element type %u; only float32 (1) is supported",
-                       q->element);
+    grads.element = q->element == 0 ? DT_FLOAT : (enum dtype)q->element;
     if (shard_push(x->shard, &who, (struct shard_part){ q->first, q->count }, q->ordinal,
                    q->n_versions != 0 ? q->versions : NULL, &grads, &room.out, &duplicate, e) < 0)
         return -1;

@@ -82,8 +82,9 @@ static void walk_again(void *user)
 struct bytes_in wire_payload(const struct rpc_message *m, struct wire_walk *walk)
 {
     *walk = (struct wire_walk){ .message = m };
-    return (
-        struct bytes_in){ .next = walk_next, .again = walk_again, .user = walk, .size = rpc_message_payload_size(m) };
+    return (struct bytes_in){
+        .next = walk_next, .again = walk_again, .user = walk, .size = rpc_message_payload_size(m), .element = DT_FLOAT
+    };
 }
 
 const char *wire_method(enum ps_method m)

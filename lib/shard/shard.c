@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shard/shard_internal.h"
+#include "shard/update_policy.h"
 
 enum { SEGMENTS_MAX = 1 << 20, CACHE_LINE_FLOATS = 16 };
 static const size_t VECTOR_MAX = (size_t)1 << 48; /* floats; far below overflow */
@@ -11,6 +11,7 @@ struct shard *shard_new(uint64_t incarnation)
 {
     struct shard *s = xcalloc(1, sizeof(*s));
     pthread_rwlockattr_t attr;
+    s->policy = &UPDATE_ASYNC;
 
     pthread_rwlockattr_init(&attr);
     pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

@@ -19,6 +19,7 @@
 #include "shard/layout.h"
 #include "shard/ordinal_set.h"
 #include "shard/rates.h"
+#include "tensor/tensor.h"
 
 enum { SHARD_UID_MAX = 64 };
 enum shard_state { SHARD_UNINITIALISED, SHARD_LOADING, SHARD_SERVING, SHARD_TERMINATING, SHARD_FINISHED };
@@ -79,8 +80,9 @@ struct bytes_in {
     void (*again)(void *user); /* next() begins with the first range again */
     void *user;
     size_t size;
+    enum dtype element; /* of what the bytes are; only DT_FLOAT is supported */
 };
-/* Bytes that lie in one place. */
+/* Bytes that lie in one place: floats. */
 struct one_range {
     const void *data;
     size_t size;
@@ -104,11 +106,12 @@ struct shard_sizes {
 /* All 0 before Init. ERR_INPUT when the part reaches beyond the segments. */
 MUST_USE int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *ret, struct err *e);
 
-/* Room for what comes back, of exactly the sizes of the part (else ERR_NOT_READY: it was initialised anew). */
+/* Room for what comes back, of exactly the sizes of the part (else ERR_NOT_READY: it was initialised again). */
 struct shard_out {
-    float *values;     /* NULL: not wanted */
-    size_t size;       /* bytes of values */
-    int64_t *versions; /* NULL: not wanted; else one for each segment of the part */
+    float *values;      /* NULL: not wanted */
+    size_t size;        /* bytes of values */
+    enum dtype element; /* of values; only DT_FLOAT is supported */
+    int64_t *versions;  /* NULL: not wanted; else one for each segment of the part */
     size_t nversions;
     /* NULL, or makes the room once the caller and the part are known to be good: fills what stands above. May fail. */
     int (*make)(struct shard_out *out, const struct shard_sizes *sizes, struct err *e);

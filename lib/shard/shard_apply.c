@@ -1,9 +1,10 @@
-/* Pull and push: the hot path of a ps. */
+/* Pull and push: the hot path of a ps. A push walks its segments under the gate; what a gradient does to a segment is
+ * the update policy's (shard/update_policy.h). */
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "shard/shard_internal.h"
+#include "shard/update_policy.h"
 #include "tensor/kernel.h"
 
 /* ---- floats out of bytes ---- */
@@ -87,7 +88,19 @@ static void range_again(void *user)
 
 struct bytes_in one_range(struct one_range *range)
 {
-    return (struct bytes_in){ .next = range_next, .again = range_again, .user = range, .size = range->size };
+    return (struct bytes_in){
+        .next = range_next, .again = range_again, .user = range, .size = range->size, .element = DT_FLOAT
+    };
+}
+
+/* ---- element types ---- */
+
+int shard_element_check(enum dtype element, const char *what, struct err *e)
+{
+    if (element == DT_FLOAT)
+        return 0;
+    return err_set(e, ERR_REFUSED, "unsupported %s element type %s (%u); only float32 (1) is supported", what,
+                   dtype_name(element), (unsigned)element);
 }
 
 /* ---- parts ---- */
@@ -130,6 +143,8 @@ static int find_room(struct shard_out *out, const struct shard_sizes *sizes, siz
 {
     if (out->make != NULL && out->make(out, sizes, e) < 0)
         return -1;
+    if (out->values != NULL && shard_element_check(out->element, "value", e) < 0)
+        return -1;
     if ((out->values != NULL && out->size != bytes) || (out->versions != NULL && out->nversions != sizes->segments))
         return err_set(e, ERR_NOT_READY, "the ps was initialised again during the call; retry");
     return 0;
@@ -163,99 +178,10 @@ int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_par
 
 /* ---- push ---- */
 
-/* v = v m + x (1 - m); x may lie at any address */
-static void move_average(float *restrict v, const unsigned char *restrict x, float m, size_t n)
+/* The push had it, or the policy keeps its gradient for later: reads past it. */
+static int skip_gradient(struct segment *g, struct push *p, struct err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        float xi;
-        memcpy(&xi, x + i * sizeof(xi), sizeof(xi));
-        v[i] = v[i] * m + xi * (1 - m);
-    }
-}
-
-/* So many floats are updated, then copied out while they are in the first cache. */
-enum { CHUNK = 1024 };
-
-struct push { /* one push on its way through the segments */
-    const struct optimizer *optimizer;
-    int64_t ordinal;
-    double rate;               /* that a callback has set for the ordinal; NaN: the optimizer's own */
-    struct float_reader grads; /* .in NULL: they lie in vectors.grads */
-    struct shard_vectors vectors;
-    float *out;             /* where the next values go when they do not go to vectors.values, or NULL */
-    struct opt_state begun; /* what step was made for: segments mostly agree */
-    struct opt_step step;
-    bool has_step;
-    size_t applied; /* segments that did not have it */
-    int64_t staleness;
-};
-
-static const struct opt_step *step_for(struct push *p, const struct segment *g)
-{
-    bool same = p->has_step && p->begun.t == g->state.t && memcmp(&p->begun.aux, &g->state.aux, sizeof(double)) == 0;
-    if (!same) {
-        if (isnan(p->rate))
-            optimizer_begin(p->optimizer, &g->state, &p->step);
-        else
-            optimizer_begin_at(p->optimizer, &g->state, p->rate, &p->step);
-        p->begun = g->state;
-        p->has_step = true;
-    }
-    return &p->step;
-}
-
-static void update(struct segment *g, const struct push *p, const struct opt_step *step, size_t at, const void *x,
-                   size_t n)
-{
-    if (step == NULL) {
-        move_average(g->values + at, x, g->spec.momentum, n);
-        return;
-    }
-    float *slots[OPTIMIZER_MAX_SLOTS] = { NULL };
-    for (int i = 0; i < g->nslots; i++)
-        slots[i] = g->slots[i] + at;
-    optimizer_apply(p->optimizer, step, g->values + at, slots, x, n);
-}
-
-/* The next gradients of a segment, at most a chunk of them; 0: they ended too soon. */
-static size_t next_grads(struct push *p, const struct segment *g, size_t at, const void **ret)
-{
-    size_t want = MIN(g->spec.count - at, (size_t)CHUNK);
-    if (p->grads.in != NULL)
-        return floats_next(&p->grads, want, ret);
-    *ret = p->vectors.grads + g->spec.offset + at;
-    return want;
-}
-
-/* Where the new values of a segment go, or NULL. */
-static float *values_to(const struct push *p, const struct segment *g)
-{
-    return p->vectors.values != NULL ? p->vectors.values + g->spec.offset : p->out;
-}
-
-static int apply(struct segment *g, struct push *p, struct err *e)
-{
-    const struct opt_step *step = g->spec.kind == VAR_TRAINABLE ? step_for(p, g) : NULL;
-    float *to = values_to(p, g);
-    const void *x = NULL;
-    for (size_t at = 0, n; at < g->spec.count; at += n) {
-        n = next_grads(p, g, at, &x);
-        if (n == 0)
-            return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
-        update(g, p, step, at, x, n);
-        if (to != NULL)
-            memcpy(to + at, g->values + at, n * sizeof(float));
-    }
-    if (step != NULL)
-        optimizer_end(p->optimizer, &g->state);
-    else
-        g->state.t++;
-    return 0;
-}
-
-static int pass_over(struct segment *g, struct push *p, struct err *e)
-{
-    float *to = values_to(p, g);
+    float *to = push_values_to(p, g);
     if (p->grads.in != NULL && !floats_skip(&p->grads, g->spec.count))
         return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
     if (to != NULL)
@@ -263,11 +189,12 @@ static int pass_over(struct segment *g, struct push *p, struct err *e)
     return 0;
 }
 
-static int push_segment(struct segment *g, struct push *p, const int64_t *seen, int64_t *ret_version, struct err *e)
+static int push_segment(const struct update_policy *policy, struct segment *g, struct push *p, const int64_t *seen,
+                        int64_t *ret_version, struct err *e)
 {
     MUTEX_GUARD(&g->lock);
     int64_t from = seen != NULL ? *(const volatile int64_t *)seen : -1; /* read once: a worker may write it meanwhile */
-    int fresh = ordinal_set_add(&g->applied, p->ordinal, e);
+    int fresh = policy->accept(g, p, e);
     if (fresh < 0)
         return -1;
     if (fresh == 1) {
@@ -279,7 +206,7 @@ static int push_segment(struct segment *g, struct push *p, const int64_t *seen, 
     if (g->spec.kind == VAR_CONST) {
         g->state.t += fresh;
     } else {
-        if ((fresh == 1 ? apply(g, p, e) : pass_over(g, p, e)) < 0)
+        if ((fresh == 1 && policy->ready(g) ? policy->commit(g, p, e) : skip_gradient(g, p, e)) < 0)
             return -1;
         if (p->out != NULL)
             p->out += g->spec.count;
@@ -316,8 +243,8 @@ static int push_part(struct shard *s, struct push *p, size_t first, size_t end, 
     p->rate = rates_at(&s->rates, p->ordinal, (double)NAN);
     for (size_t i = first; i < end; i++) {
         size_t at = i - first;
-        if (push_segment(&s->segments[i], p, seen != NULL ? seen + at : NULL, versions != NULL ? versions + at : NULL,
-                         e) < 0)
+        if (push_segment(s->policy, &s->segments[i], p, seen != NULL ? seen + at : NULL,
+                         versions != NULL ? versions + at : NULL, e) < 0)
             return -1;
     }
     count_push(s, p, first, begun_ns);
@@ -351,7 +278,7 @@ static bool vectors_finite(const struct shard *s, const struct shard_vectors *v,
 /* Looks at all gradients before the first is applied: they are read again from the cache. A worker looks, too, before
  * it sends them; this is for what is between, and for other clients. With a loss scale (float16) such a push would be
  * answered as skipped, and its ordinal marked; here is the place for that. */
-static int judge(bool finite, int64_t ordinal, struct err *e)
+static int check_finite(bool finite, int64_t ordinal, struct err *e)
 {
     if (finite)
         return 0;
@@ -364,12 +291,13 @@ int shard_push(struct shard *s, const struct shard_caller *who, struct shard_par
 {
     GATE_SHARED(s);
     size_t end;
-    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+    if (shard_element_check(grads->element, "gradient", e) < 0 || shard_admit(s, who, SHARD_SERVING, e) < 0 ||
+        part_end(s, part, &end, e) < 0)
         return -1;
     struct shard_sizes sizes = sizes_of(s, part.first, end);
     if (grads->size != sizes.push)
         return err_set(e, ERR_INPUT, "a push of %zu bytes for segments of %zu bytes", grads->size, sizes.push);
-    if (judge(bytes_finite(grads, sizes.push / sizeof(float)), ordinal, e) < 0 ||
+    if (check_finite(bytes_finite(grads, sizes.push / sizeof(float)), ordinal, e) < 0 ||
         find_room(out, &sizes, sizes.push, e) < 0)
         return -1;
     struct push p = { .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };
@@ -387,7 +315,7 @@ int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct s
     if (vectors->floats < s->vector_floats || nversions != end - part.first)
         return err_set(e, ERR_INPUT, "a push of vectors of %zu floats and %zu versions: its segments need %zu and %zu",
                        vectors->floats, nversions, s->vector_floats, end - part.first);
-    if (judge(vectors->trusted || vectors_finite(s, vectors, part.first, end), ordinal, e) < 0)
+    if (check_finite(vectors->trusted || vectors_finite(s, vectors, part.first, end), ordinal, e) < 0)
         return -1;
     struct push p = { .ordinal = ordinal, .vectors = *vectors };
     return push_part(s, &p, part.first, end, seen, versions, ret_duplicate, e);

@@ -1,5 +1,5 @@
 /* shard_internal - what the files of the shard share: shard.c (life and generations), shard_apply.c (pull, push),
- * shard_store.c (restore, snapshot).
+ * shard_store.c (restore, snapshot), update_async.c (what a gradient does).
  *
  * The gate: every call that touches segments holds it shared, what changes generation, state or the segments
  * themselves holds it exclusively. Writers come first, or a stream of pushes would keep a new chief out for ever.
@@ -29,9 +29,11 @@ struct segment {
     void *memory;
 };
 
+struct update_policy;
 struct shard {
     pthread_rwlock_t gate;
     uint64_t incarnation;
+    const struct update_policy *policy;
     float *vector;
     /* under the gate: */
     char job_uid[SHARD_UID_MAX];
@@ -75,6 +77,9 @@ static inline size_t segment_bytes(const struct segment *g)
 {
     return g->spec.count * sizeof(float);
 }
+
+/* ERR_REFUSED unless it is float32. what: "gradient". */
+MUST_USE int shard_element_check(enum dtype element, const char *what, struct err *e);
 
 /* Walks bytes as floats, wherever the ranges are cut. */
 struct float_reader {

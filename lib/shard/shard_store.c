@@ -1,4 +1,5 @@
-/* Segments from and to checkpoints. */
+/* Segments from and to checkpoints: a segment is loaded and copied out as a whole, under its lock, so that values,
+ * slots, version and applied set belong together. */
 #include <string.h>
 
 #include "shard/shard_internal.h"
@@ -32,7 +33,8 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
 {
     GATE_SHARED(s);
     struct segment *g;
-    if (shard_admit_chief(s, who, SHARD_LOADING, e) < 0 || shard_find(s, id, &g, e) < 0)
+    if (shard_element_check(payload->element, "value", e) < 0 || shard_admit_chief(s, who, SHARD_LOADING, e) < 0 ||
+        shard_find(s, id, &g, e) < 0)
         return -1;
     if (version < 0 || version > VERSION_MAX)
         return err_set(e, ERR_INPUT, "segment %u: version %lld is out of range", id, (long long)version);

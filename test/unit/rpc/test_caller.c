@@ -38,8 +38,8 @@ START_TEST(a_header_names_job_replica_and_process)
 }
 END_TEST
 
-static const char *const NO_REPLICAS[] = { "local", "worker", "worker-", "worker-x", "operator-0", "worker-1048577",
-                                           "-1",    "" };
+static const char *const NO_REPLICAS[] = { "local",      "worker",         "worker-", "worker-x",
+                                           "operator-0", "worker-1048577", "-1",      "" };
 
 START_TEST(another_name_has_no_role)
 {

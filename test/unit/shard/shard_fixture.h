@@ -76,7 +76,7 @@ static inline void cut_again(void *user)
 static inline struct bytes_in cut(struct cut_bytes *c, const void *data, size_t size, const size_t *cuts, size_t ncuts)
 {
     *c = (struct cut_bytes){ .data = data, .size = size, .cuts = cuts, .ncuts = ncuts };
-    return (struct bytes_in){ .next = cut_next, .again = cut_again, .user = c, .size = size };
+    return (struct bytes_in){ .next = cut_next, .again = cut_again, .user = c, .size = size, .element = DT_FLOAT };
 }
 
 static const struct shard_caller CHIEF = { .job_uid = UID, .sender = "chief-0", .generation = 1 };

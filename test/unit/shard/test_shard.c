@@ -39,7 +39,9 @@ enum { PUSHED = 15 + 7 + 4 + 1, PULLED = PUSHED + 2 }; /* floats of small_layout
 
 static void pull_all(struct shard *s, float out[PULLED], int64_t versions[5])
 {
-    struct shard_out room = { .values = out, .size = PULLED * sizeof(float), .versions = versions, .nversions = 5 };
+    struct shard_out room = {
+        .values = out, .size = PULLED * sizeof(float), .element = DT_FLOAT, .versions = versions, .nversions = 5
+    };
     struct err e;
     struct shard_info info;
     shard_describe(s, &info);
@@ -226,7 +228,9 @@ static void every_cut(const char *optimizer)
             ck_ok_e(push(whole, 1, ALL, ordinal, packed, sizeof(packed), &duplicate, &e));
             float out[PUSHED], all[PULLED];
             int64_t versions[5];
-            struct shard_out room = { .values = out, .size = sizeof(out), .versions = versions, .nversions = 5 };
+            struct shard_out room = {
+                .values = out, .size = sizeof(out), .element = DT_FLOAT, .versions = versions, .nversions = 5
+            };
             ck_ok_e(shard_push(sliced, &CHIEF, ALL, ordinal, NULL, &in, &room, &duplicate, &e));
             pull_all(sliced, all, versions);
             ck_assert_mem_eq(out, all, (15 + 7 + 4) * sizeof(float));
@@ -328,7 +332,9 @@ START_TEST(duplicates_change_nothing)
 
     struct cut_bytes c;
     struct bytes_in in = cut(&c, packed, sizeof(packed), (size_t[]){ 13, 62 }, 2);
-    struct shard_out room = { .values = out, .size = sizeof(out), .versions = versions, .nversions = 5 };
+    struct shard_out room = {
+        .values = out, .size = sizeof(out), .element = DT_FLOAT, .versions = versions, .nversions = 5
+    };
     ck_ok_e(shard_push(s, &CHIEF, ALL, 7, NULL, &in, &room, &duplicate, &e));
     ck_assert(duplicate);
     ck_assert_mem_eq(out, before, 26 * sizeof(float));
@@ -409,8 +415,15 @@ START_TEST(bad_pushes_change_nothing)
     ck_fails(push(s, 1, ALL, INT64_MAX, packed, size, &duplicate, &e), ERR_INPUT, "too far");
     ck_fails(push(s, 1, (struct shard_part){ 6, 0 }, 0, packed, size, &duplicate, &e), ERR_INPUT, "of 5");
     ck_fails(push(s, 1, (struct shard_part){ 1, SIZE_MAX }, 0, packed, size, &duplicate, &e), ERR_INPUT, "of 5");
-    struct shard_out narrow = { .values = packed, .size = 4 };
+    struct shard_out narrow = { .values = packed, .size = 4, .element = DT_FLOAT };
     ck_fails(shard_pull(s, &CHIEF, ALL, &narrow, &e), ERR_NOT_READY, "initialised again");
+    struct shard_out doubles = { .values = packed, .size = size, .element = DT_DOUBLE };
+    ck_fails(shard_pull(s, &CHIEF, ALL, &doubles, &e), ERR_REFUSED, "value element type float64 (2)");
+    struct one_range range = { .data = packed, .size = size };
+    struct bytes_in halves = one_range(&range);
+    halves.element = DT_HALF;
+    ck_fails(shard_push(s, &CHIEF, ALL, 0, NULL, &halves, &narrow, &duplicate, &e), ERR_REFUSED,
+             "gradient element type float16 (19)");
     check_same_values(s, twin);
 }
 END_TEST
@@ -668,7 +681,7 @@ static void push_many(void *user)
         ck_ok_e(shard_measure(p->shard, part, &sizes, &e));
         struct bytes_in in = cut(&c, packed, sizes.push, cuts, sizes.push > 5);
         struct shard_out room = {
-            .values = out, .size = sizes.push, .versions = versions, .nversions = sizes.segments
+            .values = out, .size = sizes.push, .element = DT_FLOAT, .versions = versions, .nversions = sizes.segments
         };
         ck_ok_e(shard_push(p->shard, &CHIEF, part, ordinal, NULL, &in, &room, &duplicate, &e));
     }
