@@ -1,3 +1,4 @@
+/* The two kinds of jobs, field by field, and the kinds of objects that they are made of. */
 #include "api/kind.h"
 
 const struct job_kind KIND_TRAINJOB = {
@@ -33,3 +34,11 @@ const struct job_kind KIND_TFJOB = {
     .disruptions_count = true,
     .own_processes = false,
 };
+
+const struct kube_resource RESOURCE_PODS = { "", "v1", "pods", "Pod" };
+const struct kube_resource RESOURCE_SERVICES = { "", "v1", "services", "Service" };
+const struct kube_resource RESOURCE_CONFIG_MAPS = { "", "v1", "configmaps", "ConfigMap" };
+const struct kube_resource RESOURCE_CLAIMS = { "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim" };
+const struct kube_resource RESOURCE_NETWORK_POLICIES = { "networking.k8s.io", "v1", "networkpolicies",
+                                                         "NetworkPolicy" };
+const struct kube_resource RESOURCE_DEPLOYMENTS = { "apps", "v1", "deployments", "Deployment" };

@@ -24,4 +24,7 @@ struct job_kind {
 };
 extern const struct job_kind KIND_TRAINJOB, KIND_TFJOB;
 
+extern const struct kube_resource RESOURCE_PODS, RESOURCE_SERVICES, RESOURCE_CONFIG_MAPS, RESOURCE_CLAIMS,
+    RESOURCE_NETWORK_POLICIES, RESOURCE_DEPLOYMENTS;
+
 #endif

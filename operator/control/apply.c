@@ -1,30 +1,26 @@
-/* A plan's actions become requests, and their answers facts. */
+/* A plan's actions become requests, in the order of the plan and within the job's turn; their answers go into the
+ * cache. Refused creates and deletes are retried with back-off, each round reported once. */
+#include "control/apply.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
 
-const struct kube_resource PODS = { "", "v1", "pods", "Pod" };
-const struct kube_resource SERVICES = { "", "v1", "services", "Service" };
-const struct kube_resource CONFIG_MAPS = { "", "v1", "configmaps", "ConfigMap" };
-const struct kube_resource CLAIMS = { "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim" };
-const struct kube_resource NETWORK_POLICIES = { "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy" };
-const struct kube_resource DEPLOYMENTS = { "apps", "v1", "deployments", "Deployment" };
-
 enum { WORDS_MAX = 1000, WRITES_FAILED = 3 };
 
-const json_t *apply_spec(struct context *x)
+const json_t *apply_spec(struct apply_context *ctx)
 {
-    if (x->spec == NULL)
-        x->spec = job_spec_json(&x->r->view);
-    return x->spec;
+    if (ctx->spec == NULL)
+        ctx->spec = job_spec_json(&ctx->entry->spec);
+    return ctx->spec;
 }
 
 /* What is made, and the reasons of its events; made NULL: that is not told. */
 static const struct {
     const char *noun, *made, *failed;
     bool of_replicas; /* the job itself says when it is refused */
-} MAKES[] = {
+} CREATES[] = {
     [ACT_ENSURE_CONFIG] = { "ConfigMap", NULL, "FailedCreateConfigMap", true },
     [ACT_ENSURE_POLICY] = { "NetworkPolicy", NULL, "FailedCreateNetworkPolicy", true },
     [ACT_ENSURE_GROUP] = { "PodGroup", NULL, "FailedCreatePodGroup", true },
@@ -35,218 +31,202 @@ static const struct {
     [ACT_ADOPT_SERVICE] = { "service", NULL, "FailedAdoptService", true },
 };
 
-/* NULL: it is not a create. */
-static struct pace *pace_of(struct record *r, enum action_kind k)
-{
-    if (k >= COUNT_OF(MAKES) || MAKES[k].noun == NULL)
-        return NULL;
-    return &r->makes[apply_make_kind(k)];
-}
-
-enum make_kind apply_make_kind(enum action_kind k)
-{
-    return k == ACT_CREATE_POD ? MAKE_PODS : k == ACT_CREATE_SERVICE ? MAKE_SERVICES : MAKE_OTHERS;
-}
-
-bool apply_is_make(enum action_kind k)
-{
-    return k < COUNT_OF(MAKES) && MAKES[k].noun != NULL;
-}
-
-static void pause_deletes(struct pause *p, int64_t now_ms, int64_t at_least_ms)
+static void delay_deletes(struct retry_backoff *p, int64_t now_ms, int64_t at_least_ms)
 {
     if (now_ms >= p->until_ms) /* those of one round count once */
         p->failures++;
-    p->until_ms = MAX(p->until_ms, now_ms + MAX(pace_pause_ms(p->failures), at_least_ms));
+    p->until_ms = MAX(p->until_ms, now_ms + MAX(create_backoff_delay_ms(p->failures), at_least_ms));
 }
 
-void apply_block(struct controller *c, struct record *r, enum action_kind k, int64_t at_least_ms)
+void apply_delay(struct controller_env *env, struct cache_entry *entry, enum action_kind k, int64_t at_least_ms)
 {
-    struct pace *p = pace_of(r, k);
+    struct create_backoff *p = cache_entry_create_backoff(entry, k);
     if (p != NULL)
-        pace_pause(p, clock_ms(), at_least_ms);
+        create_backoff_delay(p, clock_ms(), at_least_ms);
     else
-        pause_deletes(&r->deletes, clock_ms(), at_least_ms);
-    workqueue_add_at(c->queue, r->key, p != NULL ? p->until_ms : r->deletes.until_ms);
+        delay_deletes(&entry->delete_backoff, clock_ms(), at_least_ms);
+    workqueue_add_at(env->queue, entry->key, p != NULL ? p->until_ms : entry->delete_backoff.until_ms);
 }
 
-bool apply_waits_for_counts(struct record *r, enum role role, int index)
+bool apply_waits_for_counts(struct cache_entry *entry, enum role role, int index)
 {
-    int has = r->acked != NULL ? index_counts_get(&r->acked->roles[role].again, index) : 0;
-    int is = index_counts_get(&r->status.roles[role].again, index);
-    bool waits = is > 0 && r->tells.failures < WRITES_FAILED && (r->writing_counts || (r->acked != NULL && has != is));
-    r->held |= waits;
+    int has = entry->acked != NULL ? index_counts_get(&entry->acked->roles[role].again, index) : 0;
+    int is = index_counts_get(&entry->status.roles[role].again, index);
+    bool waits = is > 0 && entry->status_backoff.failures < WRITES_FAILED &&
+                 (entry->counts_in_flight || (entry->acked != NULL && has != is));
+    entry->waits_for_counts |= waits;
     return waits;
 }
 
 /* What is the job's own is of no role. */
-static const char *about(const struct task *t, const struct record *r)
+static const char *about(const struct inflight_request *req, const struct cache_entry *entry)
 {
-    return t->action.role < ROLE_COUNT ? job_spec_role_key(&r->view, t->action.role) : "";
+    return req->action.role < ROLE_COUNT ? job_spec_role_key(&entry->spec, req->action.role) : "";
 }
 
-static void say_failed(struct task *t, const struct record *r, const char *reason, const char *verb, const char *words)
+static void say_failed(struct inflight_request *req, const struct cache_entry *entry, const char *reason,
+                       const char *verb, const char *words)
 {
     auto_free char *note = xasprintf("Error %s: %s", verb, words);
-    log_warning("%s %s: %s: %s", t->c->kind->resource.kind, r->key, reason, note);
-    controller_event(t->c, r, true, reason, about(t, r), note);
+    log_warning("%s %s: %s: %s", req->env->kind->resource.kind, entry->key, reason, note);
+    env_event(req->env, entry, true, reason, about(req, entry), note);
 }
 
-void apply_failed(struct task *t, struct record *r, const char *reason, const char *verb, const struct kube_answer *a)
+void apply_failed(struct inflight_request *req, struct cache_entry *entry, const char *reason, const char *verb,
+                  const struct kube_answer *a)
 {
-    say_failed(t, r, reason, verb, a->message);
-    counter_add(t->c->metrics.errors, 1);
-    apply_block(t->c, r, t->action.kind, 0);
+    say_failed(req, entry, reason, verb, a->message);
+    counter_add(req->env->metrics.errors, 1);
+    apply_delay(req->env, entry, req->action.kind, 0);
 }
 
-void apply_done(struct task *t, struct record *r, const char *reason, const char *what)
+void apply_record_event(struct inflight_request *req, struct cache_entry *entry, const char *reason, const char *what)
 {
-    auto_free char *note = xasprintf("%s: %s", what, t->name);
-    controller_event(t->c, r, false, reason, about(t, r), note);
+    auto_free char *note = xasprintf("%s: %s", what, req->name);
+    env_event(req->env, entry, false, reason, about(req, entry), note);
 }
 
 /* ---- creates ---- */
 
-static bool is_about(const struct refusal *f, const struct task *t)
+static bool is_about(const struct refusal *f, const struct inflight_request *req)
 {
-    return f->name != NULL && f->kind == t->action.kind && str_eq(f->name, t->name);
+    return f->name != NULL && f->kind == req->action.kind && str_eq(f->name, req->name);
 }
 
-static struct refusal *refusal_of(struct record *r, const struct task *t)
+static struct refusal *refusal_of(struct cache_entry *entry, const struct inflight_request *req)
 {
-    return MAKES[t->action.kind].of_replicas ? &r->refused : &r->tensorboard_refused;
+    return CREATES[req->action.kind].of_replicas ? &entry->refused : &entry->tensorboard_refused;
 }
 
 /* Of several that are refused one speaks for all, the same one at each try, so that what is told does not change. */
-static void remember(struct record *r, const struct task *t, const char *words)
+static void remember(struct cache_entry *entry, const struct inflight_request *req, const char *words)
 {
-    struct refusal *f = refusal_of(r, t);
-    const struct action *a = &t->action;
-    bool wanted = f->name != NULL && (f->index < 0 || f->index < r->view.roles[f->role].replicas);
-    if (wanted && !is_about(f, t))
+    struct refusal *f = refusal_of(entry, req);
+    const struct action *a = &req->action;
+    bool wanted = f->name != NULL && (f->index < 0 || f->index < entry->spec.roles[f->role].replicas);
+    if (wanted && !is_about(f, req))
         return;
     refusal_fini(f);
     *f = (struct refusal){
-        .kind = a->kind, .role = a->role, .index = a->role < ROLE_COUNT ? a->index : -1, .name = xstrdup(t->name)
+        .kind = a->kind, .role = a->role, .index = a->role < ROLE_COUNT ? a->index : -1, .name = xstrdup(req->name)
     };
-    f->what = xasprintf("%s %s", MAKES[a->kind].noun, t->name);
+    f->what = xasprintf("%s %s", CREATES[a->kind].noun, req->name);
     f->words = text_truncate(words, WORDS_MAX, false);
     if (f->words == NULL)
         f->words = xstrdup("no reason was given");
 }
 
-void apply_made(struct task *t, struct record *r, bool tell)
+void apply_created(struct inflight_request *req, struct cache_entry *entry, bool tell)
 {
-    struct pace *p = pace_of(r, t->action.kind);
+    struct create_backoff *p = cache_entry_create_backoff(entry, req->action.kind);
     if (p != NULL)
-        pace_accept(p, t->sent_ms);
-    if (is_about(refusal_of(r, t), t))
-        refusal_fini(refusal_of(r, t));
-    if (!tell || MAKES[t->action.kind].made == NULL)
+        create_backoff_accepted(p, req->sent_ms);
+    if (is_about(refusal_of(entry, req), req))
+        refusal_fini(refusal_of(entry, req));
+    if (!tell || CREATES[req->action.kind].made == NULL)
         return;
-    auto_free char *what = xasprintf("Created %s", MAKES[t->action.kind].noun);
-    apply_done(t, r, MAKES[t->action.kind].made, what);
+    auto_free char *what = xasprintf("Created %s", CREATES[req->action.kind].noun);
+    apply_record_event(req, entry, CREATES[req->action.kind].made, what);
 }
 
 /* A job that lacks a thousand pods is not told of each. */
-void apply_not_made(struct task *t, struct record *r, const struct kube_answer *a)
+void apply_refused(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
-    enum action_kind k = t->action.kind;
-    struct pace *p = pace_of(r, k);
-    remember(r, t, a->message);
-    counter_add(t->c->metrics.errors, 1);
-    r->refused_last[apply_make_kind(k)] =
-        (struct cursor){ .set = true, .role = t->action.role, .index = t->action.index };
-    if (pace_refuse(p, t->sent_ms, clock_ms()))
-        say_failed(t, r, MAKES[k].failed, "creating", a->message);
-    workqueue_add_at(t->c->queue, r->key, p->until_ms);
+    enum action_kind k = req->action.kind;
+    struct create_backoff *p = cache_entry_create_backoff(entry, k);
+    remember(entry, req, a->message);
+    counter_add(req->env->metrics.errors, 1);
+    entry->last_refused[create_kind_of(k)] =
+        (struct refused_replica){ .set = true, .role = req->action.role, .index = req->action.index };
+    if (create_backoff_refused(p, req->sent_ms, clock_ms()))
+        say_failed(req, entry, CREATES[k].failed, "creating", a->message);
+    workqueue_add_at(req->env->queue, entry->key, p->until_ms);
 }
 
-void apply_foreign(struct task *t, struct record *r, const struct kube_resource *what)
+void apply_foreign(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what)
 {
     auto_free char *words = xasprintf("%s \"%s\" already exists and belongs to somebody else: it is left alone. Rename "
                                       "the job, or, if nobody needs it, kubectl delete %s %s -n %s",
-                                      what->kind, t->name, what->plural, t->name, r->view.ns);
-    remember(r, t, words);
-    say_failed(t, r, MAKES[t->action.kind].failed, "creating", words);
+                                      what->kind, req->name, what->plural, req->name, entry->spec.ns);
+    remember(entry, req, words);
+    say_failed(req, entry, CREATES[req->action.kind].failed, "creating", words);
 }
 
-void apply_send(struct context *x, const struct action *a, enum kube_verb verb, const struct kube_resource *what,
-                const char *name, const json_t *body,
-                void (*done)(struct task *t, struct record *r, const struct kube_answer *an))
+void apply_send(struct apply_context *ctx, const struct action *a, enum kube_verb verb,
+                const struct kube_resource *what, const char *name, const json_t *body, inflight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     struct action with_name = *a;
     with_name.name = name;
     with_name.uid = NULL;
     with_name.version = 0;
-    kube_path(&path, what, x->r->view.ns, verb == KUBE_CREATE ? NULL : name, NULL);
+    kube_path(&path, what, ctx->entry->spec.ns, verb == KUBE_CREATE ? NULL : name, NULL);
     if (verb ==
         KUBE_CREATE) /* a misspelt key of a template is named, not ignored; a TFJob's pod is made nevertheless */
-        kube_query(&path, "fieldValidation", x->c->kind->own_processes ? "Strict" : "Warn");
-    task_send(x->c, x->r, &with_name,
-              (struct kube_request){ .verb = verb,
-                                     .priority = KUBE_NORMAL,
-                                     .path = path.data,
-                                     .body = body,
-                                     .metadata_only = verb == KUBE_CREATE },
-              done);
+        kube_query(&path, "fieldValidation", ctx->env->kind->own_processes ? "Strict" : "Warn");
+    inflight_send(ctx->env, ctx->entry, &with_name,
+                  (struct kube_request){ .verb = verb,
+                                         .priority = KUBE_NORMAL,
+                                         .path = path.data,
+                                         .body = body,
+                                         .metadata_only = verb == KUBE_CREATE },
+                  done);
 }
 
-void apply_get(struct task *t, struct record *r, const struct kube_resource *what, bool metadata_only,
-               void (*done)(struct task *t, struct record *r, const struct kube_answer *an))
+void apply_get(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what,
+               bool metadata_only, inflight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
-    kube_path(&path, what, r->view.ns, t->name, NULL);
-    task_send(t->c, r, &t->action,
-              (struct kube_request){
-                  .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = metadata_only },
-              done);
+    kube_path(&path, what, entry->spec.ns, req->name, NULL);
+    inflight_send(req->env, entry, &req->action,
+                  (struct kube_request){
+                      .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = metadata_only },
+                  done);
 }
 
 /* ---- orphans ---- */
 
-void apply_ask_job(struct controller *c, struct record *r, const struct action *a,
-                   void (*done)(struct task *t, struct record *r, const struct kube_answer *an))
+void apply_get_job(struct controller_env *env, struct cache_entry *entry, const struct action *a, inflight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
-    kube_path(&path, &c->kind->resource, r->view.ns, r->view.name, NULL);
-    task_send(
-        c, r, a,
+    kube_path(&path, &env->kind->resource, entry->spec.ns, entry->spec.name, NULL);
+    inflight_send(
+        env, entry, a,
         (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = true },
         done);
 }
 
-bool apply_may_adopt(const struct record *r, const struct kube_answer *a)
+bool apply_may_adopt(const struct cache_entry *entry, const struct kube_answer *a)
 {
     const json_t *meta = json_object_get(a->body, "metadata");
-    return kube_ok(a) && str_eq(json_string_value(json_object_get(meta, "uid")), r->view.uid) &&
+    return kube_ok(a) && str_eq(json_string_value(json_object_get(meta, "uid")), entry->spec.uid) &&
            json_object_get(meta, "deletionTimestamp") == NULL;
 }
 
 /* ---- deletes ---- */
 
-void apply_delete(struct context *x, const struct action *a, const struct kube_resource *what,
-                  void (*done)(struct task *t, struct record *r, const struct kube_answer *an))
+void apply_delete(struct apply_context *ctx, const struct action *a, const struct kube_resource *what,
+                  inflight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     json_auto_t *options = kube_delete_options(a->uid, a->version, a->grace_s);
-    kube_path(&path, what, x->r->view.ns, a->name, NULL);
-    task_send(x->c, x->r, a,
-              (struct kube_request){ .verb = KUBE_DELETE, .priority = KUBE_NORMAL, .path = path.data, .body = options },
-              done);
+    kube_path(&path, what, ctx->entry->spec.ns, a->name, NULL);
+    inflight_send(
+        ctx->env, ctx->entry, a,
+        (struct kube_request){ .verb = KUBE_DELETE, .priority = KUBE_NORMAL, .path = path.data, .body = options },
+        done);
 }
 
 /* ---- all of a plan ---- */
 
-static void (*const APPLY[])(struct context *x, const struct action *a) = {
+static void (*const APPLY[])(struct apply_context *ctx, const struct action *a) = {
     [ACT_GET_CLAIMS] = apply_claims,
     [ACT_ENSURE_CONFIG] = apply_config,
     [ACT_ENSURE_POLICY] = apply_policy,
     [ACT_ENSURE_GROUP] = apply_group,
     [ACT_DELETE_GROUP] = apply_delete_group,
-    [ACT_ENSURE_TENSORBOARD] = apply_board,
-    [ACT_DELETE_TENSORBOARD] = apply_delete_board,
+    [ACT_ENSURE_TENSORBOARD] = apply_tensorboard,
+    [ACT_DELETE_TENSORBOARD] = apply_delete_tensorboard,
     [ACT_CREATE_SERVICE] = apply_create_service,
     [ACT_CREATE_POD] = apply_create_pod,
     [ACT_DELETE_SERVICE] = apply_delete_service,
@@ -270,79 +250,80 @@ static bool needs_no_turn(enum action_kind k)
 }
 
 /* For a while, or until others were answered. */
-static bool is_held(const struct context *x, enum action_kind k)
+static bool is_held(const struct apply_context *ctx, enum action_kind k)
 {
-    const struct pace *p = pace_of(x->r, k);
+    const struct create_backoff *p = cache_entry_create_backoff(ctx->entry, k);
     int64_t now = clock_ms();
     if (p != NULL)
-        return !pace_allows(p, now);
-    return k != ACT_GET_CLAIMS && now < x->r->deletes.until_ms;
+        return !create_backoff_allows(p, now);
+    return k != ACT_GET_CLAIMS && now < ctx->entry->delete_backoff.until_ms;
 }
 
 /* The job's turn is over, or not yet there. Services leave half of it to pods, so that these are not created last. */
-static bool is_over(const struct context *x, enum action_kind k)
+static bool is_over(const struct apply_context *ctx, enum action_kind k)
 {
-    int sent = k == ACT_CREATE_SERVICE && x->makes_pods ? 2 * x->sent : x->sent;
-    return !needs_no_turn(k) && (!x->granted || !fair_goes_on(dispatch_fair(x->c->dispatch), sent, x->bytes_then));
+    int sent = k == ACT_CREATE_SERVICE && ctx->makes_pods ? 2 * ctx->sent : ctx->sent;
+    return !needs_no_turn(k) &&
+           (!ctx->granted || !fair_queue_may_send(dispatch_queue(ctx->env->dispatch), sent, ctx->bytes_then));
 }
 
-bool apply_may_send(struct context *x, enum action_kind k)
+bool apply_may_send(struct apply_context *ctx, enum action_kind k)
 {
-    if (is_held(x, k))
+    if (is_held(ctx, k))
         return false;
-    if (is_over(x, k)) {
-        x->more = true;
+    if (is_over(ctx, k)) {
+        ctx->more = true;
         return false;
     }
-    x->sent += !needs_no_turn(k);
+    ctx->sent += !needs_no_turn(k);
     return true;
 }
 
 /* Actions of one kind. After a refusal the next try begins behind what was refused last, so that one which is refused
  * every time does not keep the others from being created. */
-static void apply_some(struct context *x, const struct action *a, size_t n)
+static void apply_some(struct apply_context *ctx, const struct action *a, size_t n)
 {
-    const struct cursor *last = &x->r->refused_last[apply_make_kind(a->kind)];
+    const struct refused_replica *last = &ctx->entry->last_refused[create_kind_of(a->kind)];
     size_t first = 0;
-    for (size_t i = 0; apply_is_make(a->kind) && last->set && i < n; i++)
+    for (size_t i = 0; action_is_create(a->kind) && last->set && i < n; i++)
         if (a[i].role == last->role && a[i].index == last->index)
             first = i + 1;
-    bool more = x->more;
-    x->more = false;
-    for (size_t i = 0; i < n && !x->more && !is_held(x, a->kind); i++)
-        APPLY[a->kind](x, &a[(first + i) % n]);
-    x->more |= more;
+    bool more = ctx->more;
+    ctx->more = false;
+    for (size_t i = 0; i < n && !ctx->more && !is_held(ctx, a->kind); i++)
+        APPLY[a->kind](ctx, &a[(first + i) % n]);
+    ctx->more |= more;
 }
 
-static void apply_all(struct context *x, const struct plan *p)
+static void apply_all(struct apply_context *ctx, const struct plan *p)
 {
     for (size_t i = 0, n; i < p->nactions; i += n) {
         for (n = 1; i + n < p->nactions && p->actions[i + n].kind == p->actions[i].kind;)
             n++;
-        apply_some(x, &p->actions[i], n);
+        apply_some(ctx, &p->actions[i], n);
     }
 }
 
-bool apply_plan(struct controller *c, struct record *r, const struct plan *p, bool granted)
+bool apply_plan(struct controller_env *env, struct cache_entry *entry, const struct plan *p, bool granted)
 {
-    struct context x = { .c = c,
-                         .r = r,
-                         .granted = granted,
-                         .may_label = clock_ms() >= r->label_after_ms,
-                         .bytes_then = dispatch_fair(c->dispatch)->bytes };
-    r->held = false;
+    struct apply_context ctx = { .env = env,
+                                 .entry = entry,
+                                 .granted = granted,
+                                 .may_label = clock_ms() >= entry->label_after_ms,
+                                 .bytes_then = dispatch_queue(env->dispatch)->bytes };
+    entry->waits_for_counts = false;
     /* Pods mount the job file, must not start outside their policy and not in somebody else's gang: these come first,
      * and alone. */
     for (size_t i = 0; i < p->nactions; i++)
-        x.hold_pods |=
+        ctx.hold_pods |=
             p->actions[i].kind == ACT_ENSURE_CONFIG || p->actions[i].kind == ACT_ENSURE_POLICY ||
-            (p->actions[i].kind == ACT_ENSURE_GROUP && (r->group == GROUP_UNKNOWN || r->group == GROUP_ABSENT));
+            (p->actions[i].kind == ACT_ENSURE_GROUP && (entry->group == GROUP_UNKNOWN || entry->group == GROUP_ABSENT));
     for (size_t i = 0; i < p->nactions; i++)
-        x.makes_pods |= p->actions[i].kind == ACT_CREATE_POD;
-    x.core_only =
-        plan_core_comes_first(&r->view, (const struct pod_info *const *)r->pods, r->npods, p->actions, p->nactions);
-    apply_all(&x, p);
-    apply_get_group(&x);
-    json_decref(x.spec);
-    return x.more;
+        ctx.makes_pods |= p->actions[i].kind == ACT_CREATE_POD;
+    ctx.core_only = plan_core_comes_first(&entry->spec, (const struct pod_info *const *)entry->pods, entry->npods,
+                                          p->actions, p->nactions);
+    apply_all(&ctx, p);
+    apply_poll_group(&ctx);
+    json_decref(ctx.spec);
+    return ctx.more;
 }

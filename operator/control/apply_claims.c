@@ -13,12 +13,12 @@ static bool has_mode(const json_t *claim, const char *mode)
     return false;
 }
 
-static void on_claim(struct task *t, struct record *r, const struct kube_answer *a)
+static void on_claim(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
-    if (r == NULL || r->claims == NULL || r->claims_asked == 0 || t->round != r->claims_round ||
-        t->claim >= r->view.nclaims)
+    if (entry == NULL || entry->claims == NULL || entry->claims_in_flight == 0 ||
+        req->claims_generation != entry->claims_generation || req->claim >= entry->spec.nclaims)
         return;
-    struct claim_info *f = &r->claims[t->claim];
+    struct claim_info *f = &entry->claims[req->claim];
     f->found = kube_ok(a);
     f->refused = f->found || a->status == 404 ? 0 : a->status != 0 ? a->status : -1;
     if (f->found) {
@@ -27,30 +27,31 @@ static void on_claim(struct task *t, struct record *r, const struct kube_answer 
         f->read_write_once_pod = has_mode(a->body, "ReadWriteOncePod");
         f->read_only_many = has_mode(a->body, "ReadOnlyMany");
     } else if (f->refused != 0) {
-        log_warning("%s %s: PersistentVolumeClaim %s: %s", t->c->kind->resource.kind, r->key, f->name, a->message);
+        log_warning("%s %s: PersistentVolumeClaim %s: %s", req->env->kind->resource.kind, entry->key, f->name,
+                    a->message);
     }
-    if (--r->claims_asked > 0)
+    if (--entry->claims_in_flight > 0)
         return;
-    r->claims_known = true;
-    r->claims_ms = clock_ms();
-    free(r->claims_fault);
-    r->claims_fault = build_claims_fault(&r->view, r->claims, r->view.nclaims);
-    controller_wake(t->c, r);
+    entry->claims_known = true;
+    entry->claims_ms = clock_ms();
+    free(entry->claims_fault);
+    entry->claims_fault = build_claims_fault(&entry->spec, entry->claims, entry->spec.nclaims);
+    env_enqueue(req->env, entry);
 }
 
-void apply_claims(struct context *x, const struct action *a)
+void apply_claims(struct apply_context *ctx, const struct action *a)
 {
-    struct record *r = x->r;
-    if (r->claims_asked > 0 || !apply_may_send(x, a->kind))
+    struct cache_entry *entry = ctx->entry;
+    if (entry->claims_in_flight > 0 || !apply_may_send(ctx, a->kind))
         return;
-    if (r->claims == NULL)
-        r->claims = xcalloc(r->view.nclaims, sizeof(*r->claims));
-    r->claims_asked = r->view.nclaims;
-    for (size_t i = 0; i < r->view.nclaims; i++) {
-        if (r->claims[i].name == NULL)
-            r->claims[i].name = xstrdup(r->view.claims[i].name);
-        apply_send(x, a, KUBE_GET, &CLAIMS, r->view.claims[i].name, NULL, on_claim);
-        task_last(x->c)->claim = i;
-        task_last(x->c)->round = r->claims_round;
+    if (entry->claims == NULL)
+        entry->claims = xcalloc(entry->spec.nclaims, sizeof(*entry->claims));
+    entry->claims_in_flight = entry->spec.nclaims;
+    for (size_t i = 0; i < entry->spec.nclaims; i++) {
+        if (entry->claims[i].name == NULL)
+            entry->claims[i].name = xstrdup(entry->spec.claims[i].name);
+        apply_send(ctx, a, KUBE_GET, &RESOURCE_CLAIMS, entry->spec.claims[i].name, NULL, on_claim);
+        inflight_last(ctx->env)->claim = i;
+        inflight_last(ctx->env)->claims_generation = entry->claims_generation;
     }
 }

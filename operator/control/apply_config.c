@@ -5,84 +5,85 @@
 
 enum { FOREIGN_RETRY_MS = 1000 };
 
-static bool *asked(struct record *r, enum action_kind k)
+static bool *asked(struct cache_entry *entry, enum action_kind k)
 {
-    return k == ACT_ENSURE_CONFIG ? &r->config_asked : &r->policy_asked;
+    return k == ACT_ENSURE_CONFIG ? &entry->config_in_flight : &entry->policy_in_flight;
 }
 
-static void config_over(struct task *t, struct record *r, const json_t *object)
+static void config_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
 {
-    *asked(r, t->action.kind) = false;
+    *asked(entry, req->action.kind) = false;
     if (object == NULL)
         return;
-    *(t->action.kind == ACT_ENSURE_CONFIG ? &r->config_ensured : &r->policy_ensured) = true;
-    r->ensured_ms = clock_ms();
-    if (t->action.kind == ACT_ENSURE_CONFIG)
-        job_spec_drop_model(&r->view);
+    *(req->action.kind == ACT_ENSURE_CONFIG ? &entry->config_ensured : &entry->policy_ensured) = true;
+    entry->ensured_ms = clock_ms();
+    if (req->action.kind == ACT_ENSURE_CONFIG)
+        job_spec_drop_model(&entry->spec);
 }
 
-static json_t *config_build(struct context *x, const struct action *a)
+static json_t *config_build(struct apply_context *ctx, const struct action *a)
 {
     (void)a;
-    return x->r->view.whole ? build_config_map(&x->r->view, apply_spec(x), &x->c->settings.build) : NULL;
+    return ctx->entry->spec.whole ? build_config_map(&ctx->entry->spec, apply_spec(ctx), &ctx->env->settings->build)
+                                  : NULL;
 }
 
-static json_t *policy_build(struct context *x, const struct action *a)
+static json_t *policy_build(struct apply_context *ctx, const struct action *a)
 {
     (void)a;
-    return build_network_policy(&x->r->view, &x->c->settings.build);
+    return build_network_policy(&ctx->entry->spec, &ctx->env->settings->build);
 }
 
-static const struct child CONFIG = { .resource = &CONFIG_MAPS,
-                                     .adopts = true,
-                                     .rules = { .whole = { "data", "binaryData" } },
-                                     .build = config_build,
-                                     .over = config_over };
+static const struct dependent CONFIG = { .resource = &RESOURCE_CONFIG_MAPS,
+                                         .adopts = true,
+                                         .rules = { .whole = { "data", "binaryData" } },
+                                         .build = config_build,
+                                         .over = config_over };
 /* Addresses change with the number of replicas; a job file stays what the job began with. */
-static const struct child ADDRESSES = { .resource = &CONFIG_MAPS,
-                                        .adopts = true,
-                                        .follows = true,
-                                        .rules = { .whole = { "data", "binaryData" } },
-                                        .build = config_build,
-                                        .over = config_over };
-static const struct child POLICY = { .resource = &NETWORK_POLICIES,
-                                     .adopts = true,
-                                     .rules = { .whole = { "spec" } },
-                                     .build = policy_build,
-                                     .over = config_over };
+static const struct dependent ADDRESSES = { .resource = &RESOURCE_CONFIG_MAPS,
+                                            .adopts = true,
+                                            .follows = true,
+                                            .rules = { .whole = { "data", "binaryData" } },
+                                            .build = config_build,
+                                            .over = config_over };
+static const struct dependent POLICY = { .resource = &RESOURCE_NETWORK_POLICIES,
+                                         .adopts = true,
+                                         .rules = { .whole = { "spec" } },
+                                         .build = policy_build,
+                                         .over = config_over };
 
-static void ensure(struct context *x, const struct action *a, const struct child *ch)
+static void ensure(struct apply_context *ctx, const struct action *a, const struct dependent *ch)
 {
-    if (*asked(x->r, a->kind) || !apply_may_send(x, a->kind))
+    if (*asked(ctx->entry, a->kind) || !apply_may_send(ctx, a->kind))
         return;
-    *asked(x->r, a->kind) = true;
-    child_ensure(x, a, ch);
+    *asked(ctx->entry, a->kind) = true;
+    dependent_ensure(ctx, a, ch);
 }
 
-static void on_whole(struct task *t, struct record *r, const struct kube_answer *a)
+static void on_whole(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
-    if (r == NULL)
+    if (entry == NULL)
         return;
-    r->config_asked = false;
-    if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), r->view.uid))
-        watch_new_spec(t->c, r, a->body);
+    entry->config_in_flight = false;
+    if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), entry->spec.uid))
+        cache_entry_set_spec(entry, req->env->kind, req->env->settings, a->body);
     else /* it is gone, and the watch will say so; or it may not be read now */
-        apply_block(t->c, r, ACT_ENSURE_CONFIG, FOREIGN_RETRY_MS);
-    controller_wake(t->c, r);
+        apply_delay(req->env, entry, ACT_ENSURE_CONFIG, FOREIGN_RETRY_MS);
+    env_enqueue(req->env, entry);
 }
 
 /* The model is not kept once the job file exists: when that must be made again, the object is read again. */
-void apply_config(struct context *x, const struct action *a)
+void apply_config(struct apply_context *ctx, const struct action *a)
 {
-    if (x->r->view.whole) {
-        ensure(x, a, x->r->view.has_model ? &CONFIG : &ADDRESSES);
-    } else if (!x->r->config_asked && apply_may_send(x, a->kind)) {
-        x->r->config_asked = true;
-        apply_send(x, a, KUBE_GET, &x->c->kind->resource, x->r->view.name, NULL, on_whole);
+    if (ctx->entry->spec.whole) {
+        ensure(ctx, a, ctx->entry->spec.has_model ? &CONFIG : &ADDRESSES);
+    } else if (!ctx->entry->config_in_flight && apply_may_send(ctx, a->kind)) {
+        ctx->entry->config_in_flight = true;
+        apply_send(ctx, a, KUBE_GET, &ctx->env->kind->resource, ctx->entry->spec.name, NULL, on_whole);
     }
 }
 
-void apply_policy(struct context *x, const struct action *a)
+void apply_policy(struct apply_context *ctx, const struct action *a)
 {
-    ensure(x, a, &POLICY);
+    ensure(ctx, a, &POLICY);
 }

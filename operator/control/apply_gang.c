@@ -12,93 +12,94 @@ static enum group_phase phase_of(const json_t *group)
     return phase == NULL || phase[0] == '\0' || str_eq(phase, "Pending") ? GROUP_PENDING : GROUP_ADMITTED;
 }
 
-int apply_completed(const struct record *r)
+int apply_completed(const struct cache_entry *entry)
 {
     int n = 0;
     for (int i = 0; i < ROLE_COUNT; i++)
-        n += index_set_count(&r->status.roles[i].completed);
+        n += index_set_count(&entry->status.roles[i].completed);
     return n;
 }
 
-static void group_over(struct task *t, struct record *r, const json_t *object)
+static void group_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
 {
-    r->group_asked = false;
-    r->group_ms = clock_ms();
+    entry->group_in_flight = false;
+    entry->group_ms = clock_ms();
     if (object == NULL)
         return;
-    r->group = phase_of(object);
-    if (t->completed == apply_completed(r))
+    entry->group = phase_of(object);
+    if (req->completed == apply_completed(entry))
         return;
-    struct context x = { .c = t->c, .r = r }; /* one more has done its work meanwhile */
-    apply_group(&x, &t->action);
-    json_decref(x.spec);
+    struct apply_context ctx = { .env = req->env, .entry = entry }; /* one more has done its work meanwhile */
+    apply_group(&ctx, &req->action);
+    json_decref(ctx.spec);
 }
 
-static json_t *group_build(struct context *x, const struct action *a)
+static json_t *group_build(struct apply_context *ctx, const struct action *a)
 {
     (void)a;
-    return build_pod_group(&x->r->view, apply_spec(x), apply_completed(x->r), &x->c->settings.build);
+    return build_pod_group(&ctx->entry->spec, apply_spec(ctx), apply_completed(ctx->entry), &ctx->env->settings->build);
 }
 
-static void group_gone(struct task *t, struct record *r, const struct kube_answer *a, bool deleted)
+static void group_gone(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a,
+                       bool deleted)
 {
-    r->group_asked = false;
+    entry->group_in_flight = false;
     if (kube_ok(a) || a->status == 404)
-        r->group = GROUP_ABSENT;
+        entry->group = GROUP_ABSENT;
     else
-        apply_failed(t, r, "FailedDeletePodGroup", "deleting the PodGroup", a);
+        apply_failed(req, entry, "FailedDeletePodGroup", "deleting the PodGroup", a);
     if (deleted)
-        apply_done(t, r, "SuccessfulDeletePodGroup", "Deleted PodGroup");
+        apply_record_event(req, entry, "SuccessfulDeletePodGroup", "Deleted PodGroup");
 }
 
 /* A queue that somebody moved it to, a webhook of Volcano or a person, stays. */
-static const struct child GROUP = { .follows = true,
-                                    .build = group_build,
-                                    .over = group_over,
-                                    .gone = group_gone,
-                                    .rules = { .whole = { "spec.minResources", "spec.priorityClassName",
-                                                          "spec.scheduleTimeoutSeconds" },
-                                               .keep = "spec.queue" } };
+static const struct dependent GROUP = { .follows = true,
+                                        .build = group_build,
+                                        .over = group_over,
+                                        .gone = group_gone,
+                                        .rules = { .whole = { "spec.minResources", "spec.priorityClassName",
+                                                              "spec.scheduleTimeoutSeconds" },
+                                                   .keep = "spec.queue" } };
 
-void apply_group(struct context *x, const struct action *a)
+void apply_group(struct apply_context *ctx, const struct action *a)
 {
-    if (x->r->group_asked || !apply_may_send(x, a->kind))
+    if (ctx->entry->group_in_flight || !apply_may_send(ctx, a->kind))
         return;
-    x->r->group_asked = true;
-    child_ensure(x, a, &GROUP);
+    ctx->entry->group_in_flight = true;
+    dependent_ensure(ctx, a, &GROUP);
 }
 
 /* Somebody deleted it: it is made again. */
-static void on_group_seen(struct task *t, struct record *r, const struct kube_answer *a)
+static void on_group_seen(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
-    if (r == NULL)
+    if (entry == NULL)
         return;
-    r->group_asked = false;
-    r->group_ms = clock_ms();
+    entry->group_in_flight = false;
+    entry->group_ms = clock_ms();
     if (kube_ok(a))
-        r->group = phase_of(a->body);
+        entry->group = phase_of(a->body);
     else if (a->status == 404)
-        r->group = GROUP_UNKNOWN;
+        entry->group = GROUP_UNKNOWN;
     else
-        log_warning("%s %s: PodGroup: %s", t->c->kind->resource.kind, r->key, a->message);
-    controller_wake(t->c, r);
+        log_warning("%s %s: PodGroup: %s", req->env->kind->resource.kind, entry->key, a->message);
+    env_enqueue(req->env, entry);
 }
 
-void apply_get_group(struct context *x)
+void apply_poll_group(struct apply_context *ctx)
 {
-    struct record *r = x->r;
-    if (!x->c->settings.plan.gang_waits || r->group != GROUP_PENDING || r->group_asked ||
-        clock_ms() - r->group_ms < GROUP_POLL_MS)
+    struct cache_entry *entry = ctx->entry;
+    if (!ctx->env->settings->plan.gang_waits || entry->group != GROUP_PENDING || entry->group_in_flight ||
+        clock_ms() - entry->group_ms < GROUP_POLL_MS)
         return;
-    r->group_asked = true;
-    apply_send(x, &(struct action){ .kind = ACT_ENSURE_GROUP }, KUBE_GET,
-               build_pod_group_resource(&x->c->settings.build), r->view.name, NULL, on_group_seen);
+    entry->group_in_flight = true;
+    apply_send(ctx, &(struct action){ .kind = ACT_ENSURE_GROUP }, KUBE_GET,
+               build_pod_group_resource(&ctx->env->settings->build), entry->spec.name, NULL, on_group_seen);
 }
 
-void apply_delete_group(struct context *x, const struct action *a)
+void apply_delete_group(struct apply_context *ctx, const struct action *a)
 {
-    if (x->r->group_asked || !apply_may_send(x, a->kind))
+    if (ctx->entry->group_in_flight || !apply_may_send(ctx, a->kind))
         return;
-    x->r->group_asked = true;
-    child_delete(x, a, x->r->view.name, &GROUP);
+    ctx->entry->group_in_flight = true;
+    dependent_delete(ctx, a, ctx->entry->spec.name, &GROUP);
 }

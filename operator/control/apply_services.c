@@ -2,104 +2,106 @@
 #include "base/str.h"
 #include "control/apply_internal.h"
 
-static json_t *service_build(struct context *x, const struct action *a)
+static json_t *service_build(struct apply_context *ctx, const struct action *a)
 {
-    return build_service(&x->r->view, apply_spec(x), a->role, a->index);
+    return build_service(&ctx->entry->spec, apply_spec(ctx), a->role, a->index);
 }
 
-static void take_service(struct task *t, struct record *r, const json_t *object)
+static void take_service(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
 {
     AUTO(service_info) *is = xcalloc(1, sizeof(*is));
-    if (service_info_parse(t->c->kind, object, is) == 0)
-        record_put_service(r, TAKE(is));
+    if (service_info_parse(req->env->kind, object, is) == 0)
+        cache_entry_put_service(entry, TAKE(is));
 }
 
-static void service_over(struct task *t, struct record *r, const json_t *object)
+static void service_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
 {
-    struct service_info *s = record_service(r, t->name);
+    struct service_info *s = cache_entry_service(entry, req->name);
     if (object == NULL) {
         if (s != NULL)
             s->patching = false;
-        record_drop_expected_service(r, t->name, NULL);
+        cache_entry_drop_expected_service(entry, req->name, NULL);
         return;
     }
     if (s != NULL && (s->creating || s->patching)) /* else the watch was faster */
-        take_service(t, r, object);
-    if (t->action.kind == ACT_CREATE_SERVICE)
-        counter_add(t->c->metrics.services_created, 1);
+        take_service(req, entry, object);
+    if (req->action.kind == ACT_CREATE_SERVICE)
+        counter_add(req->env->metrics.services_created, 1);
 }
 
-static const struct child SERVICE = { .resource = &SERVICES,
-                                      .adopts = true,
-                                      .follows = true,
-                                      .rules = { .whole = { "spec.selector" } },
-                                      .build = service_build,
-                                      .over = service_over };
+static const struct dependent SERVICE = { .resource = &RESOURCE_SERVICES,
+                                          .adopts = true,
+                                          .follows = true,
+                                          .rules = { .whole = { "spec.selector" } },
+                                          .build = service_build,
+                                          .over = service_over };
 
-void apply_create_service(struct context *x, const struct action *a)
+void apply_create_service(struct apply_context *ctx, const struct action *a)
 {
-    struct record *r = x->r;
+    struct cache_entry *entry = ctx->entry;
     char name[128];
-    const char *its = a->index < 0 ? r->view.name : job_spec_pod_name(&r->view, a->role, a->index, name);
-    if (record_service(r, its) != NULL || !apply_may_send(x, a->kind))
+    const char *its = a->index < 0 ? entry->spec.name : job_spec_pod_name(&entry->spec, a->role, a->index, name);
+    if (cache_entry_service(entry, its) != NULL || !apply_may_send(ctx, a->kind))
         return;
     struct service_info *expectation = xcalloc(1, sizeof(*expectation));
-    *expectation = (struct service_info){
-        .name = xstrdup(its), .owner_uid = xstrdup(r->view.uid), .role = a->role, .index = a->index, .creating = true
-    };
-    record_put_service(r, expectation);
-    child_ensure(x, a, &SERVICE);
+    *expectation = (struct service_info){ .name = xstrdup(its),
+                                          .owner_uid = xstrdup(entry->spec.uid),
+                                          .role = a->role,
+                                          .index = a->index,
+                                          .creating = true };
+    cache_entry_put_service(entry, expectation);
+    dependent_ensure(ctx, a, &SERVICE);
 }
 
-void apply_adopt_service(struct context *x, const struct action *a)
+void apply_adopt_service(struct apply_context *ctx, const struct action *a)
 {
-    struct service_info *s = record_service(x->r, a->name);
-    if (s == NULL || s->owner_uid != NULL || s->patching || !apply_may_send(x, a->kind))
+    struct service_info *s = cache_entry_service(ctx->entry, a->name);
+    if (s == NULL || s->owner_uid != NULL || s->patching || !apply_may_send(ctx, a->kind))
         return;
     s->patching = true;
-    child_adopt(x, a, &SERVICE);
+    dependent_adopt(ctx, a, &SERVICE);
 }
 
 /* It was changed since we looked, or another one has its name. */
-static void on_service_found(struct task *t, struct record *r, const struct kube_answer *a)
+static void on_service_found(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
-    if (r == NULL)
+    if (entry == NULL)
         return;
-    if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), t->object_uid))
-        take_service(t, r, a->body);
+    if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), req->object_uid))
+        take_service(req, entry, a->body);
     else
-        record_remove_service(r, t->name, t->object_uid);
-    controller_wake(t->c, r);
+        cache_entry_remove_service(entry, req->name, req->object_uid);
+    env_enqueue(req->env, entry);
 }
 
-static void on_service_deleted(struct task *t, struct record *r, const struct kube_answer *a)
+static void on_service_deleted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
-    if (r == NULL)
+    if (entry == NULL)
         return;
     if (a->status == 409) {
-        apply_get(t, r, &SERVICES, true, on_service_found);
+        apply_get(req, entry, &RESOURCE_SERVICES, true, on_service_found);
         return;
     }
     if (kube_ok(a) || a->status == 404) {
-        record_remove_service(r, t->name, t->object_uid);
+        cache_entry_remove_service(entry, req->name, req->object_uid);
         if (kube_ok(a)) {
-            r->deletes = (struct pause){ 0 };
-            apply_done(t, r, "SuccessfulDeleteService", "Deleted service");
+            entry->delete_backoff = (struct retry_backoff){ 0 };
+            apply_record_event(req, entry, "SuccessfulDeleteService", "Deleted service");
         }
     } else {
-        struct service_info *s = record_service(r, t->name);
-        if (s != NULL && str_eq(s->uid, t->object_uid))
+        struct service_info *s = cache_entry_service(entry, req->name);
+        if (s != NULL && str_eq(s->uid, req->object_uid))
             s->deleting = false;
-        apply_failed(t, r, "FailedDeleteService", "deleting", a);
+        apply_failed(req, entry, "FailedDeleteService", "deleting", a);
     }
-    controller_wake(t->c, r);
+    env_enqueue(req->env, entry);
 }
 
-void apply_delete_service(struct context *x, const struct action *a)
+void apply_delete_service(struct apply_context *ctx, const struct action *a)
 {
-    struct service_info *s = record_service(x->r, a->name);
-    if (s == NULL || s->creating || s->deleting || !apply_may_send(x, a->kind))
+    struct service_info *s = cache_entry_service(ctx->entry, a->name);
+    if (s == NULL || s->creating || s->deleting || !apply_may_send(ctx, a->kind))
         return;
     s->deleting = true;
-    apply_delete(x, a, &SERVICES, on_service_deleted);
+    apply_delete(ctx, a, &RESOURCE_SERVICES, on_service_deleted);
 }

@@ -1,11 +1,12 @@
+/* One ticket in the client's queue stands for all jobs; when it is called, the fair queue says which job sends. */
 #include "control/dispatch.h"
 
 #include "base/clock.h"
 
 struct dispatch {
     struct kube_client *client;
-    struct fair fair;
-    struct kube_ticket turn; /* of whichever job is next */
+    struct fair_queue queue;
+    struct kube_ticket turn; /* a place in the client's queue, for the job that is next */
 };
 
 struct dispatch *dispatch_new(struct kube_client *k)
@@ -24,57 +25,57 @@ void dispatch_free(struct dispatch *d)
 
 static void on_turn(void *user);
 
-static void find_next(struct dispatch *d)
+static void grant_next(struct dispatch *d)
 {
-    if (d->fair.first != NULL && fair_has_room(&d->fair))
+    if (d->queue.first != NULL && fair_queue_has_room(&d->queue))
         kube_ticket_wait(d->client, &d->turn, KUBE_NORMAL, on_turn, d);
 }
 
 static void on_turn(void *user)
 {
     struct dispatch *d = user;
-    struct fair_job *next = fair_next(&d->fair, clock_ms());
+    struct fair_ticket *next = fair_queue_next(&d->queue, clock_ms());
 
     if (next == NULL)
         return;
-    struct dispatch_job *j = (struct dispatch_job *)next; /* its first member */
-    dispatch_leave(j);
-    j->fn(j->user); /* the job may be gone afterwards */
-    find_next(d);
+    struct dispatch_ticket *t = (struct dispatch_ticket *)next; /* its first member */
+    dispatch_leave(t);
+    t->fn(t->user); /* the job may be gone afterwards */
+    grant_next(d);
 }
 
 bool dispatch_has_room(const struct dispatch *d)
 {
-    return d->fair.first == NULL && fair_has_room(&d->fair) && kube_has_room(d->client);
+    return d->queue.first == NULL && fair_queue_has_room(&d->queue) && kube_has_room(d->client);
 }
 
-void dispatch_wait(struct dispatch *d, struct dispatch_job *j, void (*fn)(void *user), void *user)
+void dispatch_wait(struct dispatch *d, struct dispatch_ticket *t, void (*fn)(void *user), void *user)
 {
-    j->dispatch = d;
-    j->fn = fn;
-    j->user = user;
-    fair_wait(&d->fair, &j->fair, clock_ms());
-    find_next(d);
+    t->dispatch = d;
+    t->fn = fn;
+    t->user = user;
+    fair_queue_add(&d->queue, &t->fair, clock_ms());
+    grant_next(d);
 }
 
-void dispatch_leave(struct dispatch_job *j)
+void dispatch_leave(struct dispatch_ticket *t)
 {
-    if (j->fair.waits)
-        fair_leave(&j->dispatch->fair, &j->fair);
+    if (t->fair.waits)
+        fair_queue_remove(&t->dispatch->queue, &t->fair);
 }
 
-const struct fair *dispatch_fair(const struct dispatch *d)
+const struct fair_queue *dispatch_queue(const struct dispatch *d)
 {
-    return &d->fair;
+    return &d->queue;
 }
 
 void dispatch_sent(struct dispatch *d, size_t bytes)
 {
-    d->fair.bytes += bytes;
+    d->queue.bytes += bytes;
 }
 
 void dispatch_ended(struct dispatch *d, size_t bytes)
 {
-    d->fair.bytes -= bytes;
-    find_next(d);
+    d->queue.bytes -= bytes;
+    grant_next(d);
 }

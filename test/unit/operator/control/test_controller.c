@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "control/controller_internal.h"
+#include "control/status_writer.h"
+#include "control/watch_handlers_internal.h"
 #include "test/fake/api_server.h"
 
 /* A controller before a scripted API server: lists are empty, watches stay open, creates are taken. */
@@ -149,21 +151,21 @@ static size_t posts(struct world *w)
     return fake_api_count(w->api, "POST", POD_POSTS);
 }
 
-static struct record *record(struct world *w)
+static struct cache_entry *cache_entry(struct world *w)
 {
-    return store_find(&w->controller->store, "a/j");
+    return cache_find(&w->controller->env.cache, "a/j");
 }
 
 static bool has_real_pod(void *user)
 {
-    const struct record *r = record(user);
+    const struct cache_entry *r = cache_entry(user);
     return r != NULL && r->npods == 1 && !r->pods[0]->creating;
 }
 
 static bool is_waiting(void *user)
 {
-    const struct record *r = record(user);
-    return r != NULL && r->turn.fair.waits && r->tell.line != NULL;
+    const struct cache_entry *r = cache_entry(user);
+    return r != NULL && r->ticket.fair.waits && r->status_ticket.line != NULL;
 }
 
 static bool is_synced(void *user)
@@ -173,13 +175,13 @@ static bool is_synced(void *user)
 
 static bool is_empty(void *user)
 {
-    return ((struct world *)user)->controller->store.records.n == 0;
+    return ((struct world *)user)->controller->env.cache.entries.n == 0;
 }
 
 static void no_job_is_counted(struct world *w)
 {
     AUTO_FINI(buf) text = BUF_INIT;
-    ck_assert_uint_eq(w->controller->jobs, 0);
+    ck_assert_uint_eq(w->controller->watches->jobs, 0);
     registry_emit(w->registry, &text);
     ck_assert_msg(strstr(text.data, "trainyard_operator_jobs{kind=\"TFJob\"} 0\n") != NULL, "%s", text.data);
 }
@@ -196,7 +198,7 @@ START_TEST(a_pod_is_made_once_though_the_watch_is_late)
     push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"backoffLimit\":3"));
     wait_for(&w, "PATCH", STATUS, 2);
     ck_assert_uint_eq(posts(&w), 1);
-    ck_assert_uint_eq(w.controller->jobs, 1);
+    ck_assert_uint_eq(w.controller->watches->jobs, 1);
 }
 END_TEST
 
@@ -212,7 +214,7 @@ START_TEST(a_pod_that_is_gone_before_its_create_is_answered_stays_gone)
     push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "51"));
     wait_for(&w, "POST", POD_POSTS, 2);
     fake_until(w.loop, has_real_pod, &w);
-    ck_assert_str_ne(record(&w)->pods[0]->uid, "p-1");
+    ck_assert_str_ne(cache_entry(&w)->pods[0]->uid, "p-1");
 }
 END_TEST
 
@@ -235,7 +237,7 @@ START_TEST(a_late_answer_forgets_nothing)
     wait_for(&w, "POST", POD_POSTS, 1);
     push(&w, POD_WATCH, "ADDED", gated);
     fake_until(w.loop, one_pod_is_counted, &w);
-    ck_assert_str_eq(record(&w)->pods[0]->reason, "SchedulingGated");
+    ck_assert_str_eq(cache_entry(&w)->pods[0]->reason, "SchedulingGated");
 }
 END_TEST
 
@@ -248,7 +250,7 @@ START_TEST(an_end_told_late_is_not_that_of_the_next_pod)
     wait_for(&w, "POST", POD_POSTS, 1);
     push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "51"));
     fake_until(w.loop, has_real_pod, &w);
-    ck_assert_str_eq(record(&w)->pods[0]->uid, "p-2");
+    ck_assert_str_eq(cache_entry(&w)->pods[0]->uid, "p-2");
     ck_assert_uint_eq(posts(&w), 1);
 }
 END_TEST
@@ -261,7 +263,7 @@ START_TEST(a_pod_that_exists_and_is_ours_is_taken)
     on(&w, "GET", A_POD, (struct fake_answer){ .body = POD("p-1", "1", "50") });
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     fake_until(w.loop, has_real_pod, &w);
-    ck_assert_str_eq(record(&w)->pods[0]->uid, "p-1");
+    ck_assert_str_eq(cache_entry(&w)->pods[0]->uid, "p-1");
     ck_assert_uint_eq(posts(&w), 1);
 }
 END_TEST
@@ -350,7 +352,7 @@ START_TEST(a_pod_whose_job_name_is_edited_stays_ours)
     with_pod(&w);
     push(&w, POD_WATCH, "MODIFIED", POD_LABELLED("p-1", "51", "other", "tfjob-controller"));
     labels_go_back(&w);
-    ck_assert_uint_eq(w.controller->store.records.n, 1);
+    ck_assert_uint_eq(w.controller->env.cache.entries.n, 1);
 }
 END_TEST
 
@@ -373,7 +375,7 @@ END_TEST
 /* An orphan that is labelled as another job's is no longer waited for here. */
 static bool is_of_k(void *user)
 {
-    const struct record *k = store_find(&((struct world *)user)->controller->store, "a/k");
+    const struct cache_entry *k = cache_find(&((struct world *)user)->controller->env.cache, "a/k");
     return k != NULL && k->npods == 1;
 }
 START_TEST(a_pod_is_of_one_job_at_a_time)
@@ -406,7 +408,7 @@ START_TEST(a_job_begins_when_there_is_room)
             &(struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = "/slow" }); /* cancelled below */
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     fake_until(w.loop, is_waiting, &w);
-    ck_assert_ptr_null(w.controller->tasks);
+    ck_assert_ptr_null(w.controller->env.inflight);
     for (size_t i = 0; i < COUNT_OF(slow); i++)
         kube_cancel(slow[i]);
     wait_for(&w, "PATCH", STATUS, 1);
@@ -468,7 +470,7 @@ START_TEST(ps_and_chief_are_accepted_before_workers_are_sent)
     wait_for(&w, "POST", POD_POSTS, 6);
     ck_assert_int_ge(clock_ms() - began, 90);
     ck_assert_uint_eq(posts_of(&w, POD_POSTS, "\"name\":\"j-worker-"), 3);
-    ck_assert_uint_eq(record(&w)->npods, 6);
+    ck_assert_uint_eq(cache_entry(&w)->npods, 6);
 }
 END_TEST
 
@@ -506,7 +508,7 @@ START_TEST(the_next_try_is_for_another_replica)
 }
 END_TEST
 
-/* A small job beside a large one whose requests are slow: its pods go next. */
+/* A small job owned_object a large one whose requests are slow: its pods go next. */
 START_TEST(a_small_job_does_not_wait_for_a_large_one)
 {
     START(&KIND_TFJOB);
@@ -523,13 +525,13 @@ END_TEST
 
 static bool status_is_refused(void *user)
 {
-    const struct record *r = record(user);
-    return r != NULL && r->tells.failures >= 2 && !r->writing;
+    const struct cache_entry *r = cache_entry(user);
+    return r != NULL && r->status_backoff.failures >= 2 && !r->status_in_flight;
 }
 
 static bool has_news(void *user)
 {
-    return record(user)->status.observed_generation == 2;
+    return cache_entry(user)->status.observed_generation == 2;
 }
 
 static bool suspension_is_told(void *user)
@@ -559,7 +561,7 @@ START_TEST(a_refused_status_waits_until_there_is_news)
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), 2);
     push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"suspend\":true"));
     fake_until(w.loop, has_news, &w);
-    ck_assert_int_le(record(&w)->tells.failures, 1); /* counted anew: it waits no longer */
+    ck_assert_int_le(cache_entry(&w)->status_backoff.failures, 1); /* counted anew: it waits no longer */
     fake_until(w.loop, suspension_is_told, &w);
     wait_for(&w, "POST", EVENT_POSTS, 1);
     for (size_t i = 0; fake_api_request(w.api, "POST", EVENT_POSTS, i, &r); i++)
@@ -573,10 +575,10 @@ END_TEST
 static bool is_idle(void *user)
 {
     const struct world *w = user;
-    return w->controller->tasks == NULL && workqueue_length(w->controller->queue) == 0;
+    return w->controller->env.inflight == NULL && workqueue_length(w->controller->env.queue) == 0;
 }
 
-/* A webhook forbids it: asked again after a pause, not as fast as it answers. */
+/* A webhook forbids it: asked again after a retry_backoff, not as fast as it answers. */
 START_TEST(a_refused_delete_is_tried_again_after_a_pause)
 {
     START(&KIND_TFJOB);
@@ -609,7 +611,7 @@ START_TEST(a_deleted_pod_does_not_come_back_with_the_answer)
     wait_for(&w, "DELETE", A_POD "*", 1);
     push(&w, POD_WATCH, "DELETED", POD("p-1", "1", "61"));
     fake_until(w.loop, is_idle, &w);
-    ck_assert_uint_eq(record(&w)->npods, 0);
+    ck_assert_uint_eq(cache_entry(&w)->npods, 0);
 }
 END_TEST
 
@@ -617,18 +619,18 @@ END_TEST
 
 static bool lacks_something(void *user)
 {
-    return record(user)->seen != NULL;
+    return cache_entry(user)->observed != NULL;
 }
 
 static bool lacks_nothing(void *user)
 {
-    return record(user)->seen == NULL;
+    return cache_entry(user)->observed == NULL;
 }
 
 static bool is_told(void *user)
 {
-    const struct record *r = record(user);
-    return r->acked == NULL && !r->writing && r->npods == 1 && !r->pods[0]->creating;
+    const struct cache_entry *r = cache_entry(user);
+    return r->acked == NULL && !r->status_in_flight && r->npods == 1 && !r->pods[0]->creating;
 }
 
 /* The object as the watch tells it later: each change has a version of its own. status: JSON, or NULL. */
@@ -672,8 +674,8 @@ START_TEST(what_somebody_takes_away_is_written_again)
     fake_until(w.loop, lacks_something, &w);
     fake_until(w.loop, is_idle, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), n);
-    record(&w)->seen_ms -= writer_patience_ms(0);
-    controller_wake(w.controller, record(&w));
+    cache_entry(&w)->observed_ms -= status_writer_restore_delay_ms(0);
+    env_enqueue(&w.controller->env, cache_entry(&w));
     wait_for(&w, "PATCH", STATUS, n + 1);
     fake_until(w.loop, is_told, &w);
     auto_free char *status = newest_status(&w), *whole = later(JOB("1", "1", ""), 32, status);
@@ -682,8 +684,8 @@ START_TEST(what_somebody_takes_away_is_written_again)
     fake_until(w.loop, lacks_something, &w);
     push(&w, JOB_WATCH, "MODIFIED", whole);
     fake_until(w.loop, lacks_nothing, &w);
-    record(&w)->seen_ms -= writer_patience_ms(1);
-    controller_wake(w.controller, record(&w));
+    cache_entry(&w)->observed_ms -= status_writer_restore_delay_ms(1);
+    env_enqueue(&w.controller->env, cache_entry(&w));
     fake_until(w.loop, is_idle, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), n + 1);
 }
@@ -701,7 +703,7 @@ START_TEST(the_servers_clock_counts)
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     wait_for(&w, "PATCH", STATUS, 1);
     fake_until(w.loop, is_told, &w);
-    int64_t off = controller_now(w.controller) - (int64_t)there * 1000;
+    int64_t off = env_now(&w.controller->env) - (int64_t)there * 1000;
     ck_assert_int_ge(off, 0);
     ck_assert_int_le(off, 60000); /* the test may have waited */
 }
@@ -789,7 +791,7 @@ END_TEST
 
 static bool has_conflict(void *user)
 {
-    const struct record *r = record(user);
+    const struct cache_entry *r = cache_entry(user);
     return r != NULL && r->conflicts > 0;
 }
 
@@ -814,13 +816,13 @@ START_TEST(conditions_of_others_survive)
         wait_for(&w, "PATCH", STATUS, i + 2); /* one may have gone before the watch told */
     ck_assert_ptr_nonnull(strstr(r.body, "[{\"type\":\"QuotaReserved\",\"status\":\"True\",\"note\":7},"));
     fake_until(w.loop, is_told, &w);
-    ck_assert_int_eq(record(&w)->conflicts, 0);
+    ck_assert_int_eq(cache_entry(&w)->conflicts, 0);
 }
 END_TEST
 
 static bool has_generation_2(void *user)
 {
-    return record(user) != NULL && record(user)->view.generation == 2;
+    return cache_entry(user) != NULL && cache_entry(user)->spec.generation == 2;
 }
 
 #define ELSEWHERE "\"managedBy\":\"kueue.x-k8s.io/multikueue\""
@@ -834,7 +836,7 @@ START_TEST(the_status_of_a_job_of_another_controller_is_left_alone)
     push(&w, JOB_WATCH, "MODIFIED", first);
     push(&w, JOB_WATCH, "MODIFIED", next);
     fake_until(w.loop, has_generation_2, &w);
-    ck_assert_ptr_null(record(&w)->seen);
+    ck_assert_ptr_null(cache_entry(&w)->observed);
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), 0);
 }
 END_TEST
@@ -854,7 +856,7 @@ START_TEST(a_pod_that_waits_is_made_again_when_its_job_was_resumed)
     wait_for(&w, "DELETE", A_POD "*", 1);
     wait_for(&w, "POST", POD_POSTS, 2);
     fake_until(w.loop, has_real_pod, &w);
-    ck_assert(!job_status_is(&record(&w)->status, COND_SUSPENDED));
+    ck_assert(!job_status_is(&cache_entry(&w)->status, COND_SUSPENDED));
 }
 END_TEST
 
@@ -874,12 +876,12 @@ END_TEST
 
 static bool runs_now(void *user)
 {
-    return record(user)->status.roles[ROLE_WORKER].active == 1;
+    return cache_entry(user)->status.roles[ROLE_WORKER].active == 1;
 }
 
 static bool has_generation_3(void *user)
 {
-    return record(user)->status.observed_generation == 3;
+    return cache_entry(user)->status.observed_generation == 3;
 }
 
 START_TEST(a_pod_that_runs_goes_on_when_its_job_was_resumed)
@@ -947,8 +949,8 @@ START_TEST(another_life_of_the_name_gets_pods_of_its_own)
     fake_until(w.loop, has_real_pod, &w);
     ck_assert(fake_api_request(w.api, "POST", POD_POSTS, 1, &r));
     ck_assert_ptr_nonnull(strstr(r.body, "\"uid\":\"2\""));
-    ck_assert_str_eq(record(&w)->pods[0]->owner_uid, "2");
-    ck_assert_uint_eq(w.controller->jobs, 1);
+    ck_assert_str_eq(cache_entry(&w)->pods[0]->owner_uid, "2");
+    ck_assert_uint_eq(w.controller->watches->jobs, 1);
 }
 END_TEST
 
@@ -969,7 +971,7 @@ END_TEST
 
 static bool has_a_job(void *user)
 {
-    return ((struct world *)user)->controller->jobs == 1;
+    return ((struct world *)user)->controller->watches->jobs == 1;
 }
 
 /* As after a start of the API server, before it knows its roles: without its pods a job must not be judged. */
@@ -984,13 +986,13 @@ START_TEST(nothing_is_made_while_pods_may_not_be_listed)
     fake_until(w.loop, is_synced, &w);
     fake_until(w.loop, is_idle, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", "*"), 0);
-    ck_assert_ptr_nonnull(reflector_trouble(w.controller->reflectors[1])); /* that of pods */
+    ck_assert_ptr_nonnull(reflector_trouble(w.controller->watches->reflectors[1])); /* that of pods */
 }
 END_TEST
 
 static bool has_no_job(void *user)
 {
-    return ((struct world *)user)->controller->jobs == 0;
+    return ((struct world *)user)->controller->watches->jobs == 0;
 }
 
 #define GONE_FROM_THE_LIST                                                                                             \
@@ -1037,7 +1039,7 @@ END_TEST
 
 static bool has_two_jobs(void *user)
 {
-    return ((struct world *)user)->controller->jobs == 2;
+    return ((struct world *)user)->controller->watches->jobs == 2;
 }
 
 /* A namespace that is listed again says nothing about another one's jobs. */
@@ -1055,7 +1057,7 @@ START_TEST(namespaces_are_apart)
        (struct fake_answer){ .body = "{\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[" JOB("1", "1", "") "]}" });
     push(&w, "*/a/tfjobs[?]watch=true*", "ERROR", "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     wait_for(&w, "GET", "*/a/tfjobs[?]watch=true&resourceVersion=30*", 1);
-    ck_assert_uint_eq(w.controller->jobs, 2);
+    ck_assert_uint_eq(w.controller->watches->jobs, 2);
 }
 END_TEST
 
@@ -1123,7 +1125,7 @@ static size_t told(const struct world *w, const char *words)
 
 static bool all_is_said(void *user)
 {
-    return store_find(&((struct world *)user)->controller->store, "a/t")->acked == NULL;
+    return cache_find(&((struct world *)user)->controller->env.cache, "a/t")->acked == NULL;
 }
 
 /* Two pods are refused again and again, now one first, now the other: the status is written once. */
@@ -1141,7 +1143,7 @@ START_TEST(a_repeated_refusal_is_written_once)
     wait_for(&w, "POST", POD_POSTS, 6);
     wait_for(&w, "PATCH", "*/trainjobs/t/status*", 3);
     fake_until(w.loop, all_is_said, &w);
-    ck_assert_ptr_null(store_find(&w.controller->store, "a/t")->refused.name);
+    ck_assert_ptr_null(cache_find(&w.controller->env.cache, "a/t")->refused.name);
     ck_assert_uint_eq(told(&w, "ReplicaFailure"), 1);
 }
 END_TEST
@@ -1205,7 +1207,7 @@ static bool board_failure_is_told(void *user)
 }
 static bool board_failure_is_taken_back(void *user)
 {
-    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
     return job_status_find(&r->status, COND_TENSORBOARD_FAILURE) == NULL && r->acked == NULL;
 }
 
@@ -1226,7 +1228,7 @@ END_TEST
 
 static bool board_is_there(void *user)
 {
-    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
     return r != NULL && r->tensorboard_ensured;
 }
 
@@ -1319,7 +1321,7 @@ START_TEST(an_orphan_is_adopted_for_a_job_that_stays)
         const char *patch = body_of(&w, "PATCH", "*/services/t-tensorboard*", 0);
         ck_assert_ptr_nonnull(strstr(patch, "\"uid\":\"b-1\",\"resourceVersion\":\"5\",\"ownerReferences\":[{"));
     } else {
-        wait_for(&w, "GET", "*/trainjobs/t", 4); /* looked at again, with a pause */
+        wait_for(&w, "GET", "*/trainjobs/t", 4); /* looked at again, with a retry_backoff */
         ck_assert_uint_eq(fake_api_count(w.api, "PATCH", "*/services/*"), 0);
     }
 }
@@ -1335,13 +1337,13 @@ END_TEST
 
 static bool t_has_pods(void *user)
 {
-    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
     return r != NULL && r->npods == 1 && !r->pods[0]->creating;
 }
 
 static bool t_has_a_policy(void *user)
 {
-    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
     return r != NULL && r->policy.uid != NULL;
 }
 
@@ -1379,18 +1381,19 @@ END_TEST
 
 static bool t_is_known(void *user)
 {
-    const struct record *r = store_find(&((struct world *)user)->controller->store, "a/t");
+    const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
     return r != NULL && r->known;
 }
 
 static bool t_has_progress(void *user)
 {
-    return store_find(&((struct world *)user)->controller->store, "a/t")->status.progress.present;
+    return cache_find(&((struct world *)user)->controller->env.cache, "a/t")->status.progress.present;
 }
 
 static bool t_has_worker_1(void *user)
 {
-    const struct pod_info *p = record_pod(store_find(&((struct world *)user)->controller->store, "a/t"), "t-worker-1");
+    const struct pod_info *p =
+        cache_entry_pod(cache_find(&((struct world *)user)->controller->env.cache, "a/t"), "t-worker-1");
     return p != NULL && str_eq(p->uid, "p-1");
 }
 
@@ -1405,7 +1408,7 @@ START_TEST(the_leader_has_the_last_word)
     push(&w, POD_WATCH, "ADDED", LAST_WORDS("p-0", "0", "0", "6"));
     push(&w, POD_WATCH, "ADDED", LAST_WORDS("p-1", "1", "1", "7"));
     fake_until(w.loop, t_has_worker_1, &w);
-    ck_assert_int_eq(store_find(&w.controller->store, "a/t")->progress.step, 5);
+    ck_assert_int_eq(cache_find(&w.controller->env.cache, "a/t")->progress.step, 5);
 }
 END_TEST
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "control/fair.h"
-#include "control/pace.h"
+#include "control/create_backoff.h"
+#include "control/fair_queue.h"
 #include "plan/plan.h"
 
 /* ---- whose turn it is ---- */
@@ -31,15 +31,15 @@ START_TEST(the_fewest_sent_of_late_then_the_longest_wait)
         { { 1000, 16, 0 }, { 5, 6, 7 }, 100000, 0 },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        struct fair f = { .bytes = 0 };
-        struct fair_job jobs[3] = { { .waits = false } };
+        struct fair_queue f = { .bytes = 0 };
+        struct fair_ticket jobs[3] = { { .waits = false } };
         for (int j = 0; j < 3; j++) {
             for (int k = 0; k < CASES[i].sent[j]; k++)
-                fair_count(&jobs[j], 0);
+                fair_queue_count(&jobs[j], 0);
             if (CASES[i].since_ms[j] >= 0)
-                fair_wait(&f, &jobs[j], CASES[i].since_ms[j]);
+                fair_queue_add(&f, &jobs[j], CASES[i].since_ms[j]);
         }
-        const struct fair_job *got = fair_next(&f, CASES[i].now_ms);
+        const struct fair_ticket *got = fair_queue_next(&f, CASES[i].now_ms);
         ck_assert_msg(got == (CASES[i].want < 0 ? NULL : &jobs[CASES[i].want]), "case %zu", i);
     }
 }
@@ -47,39 +47,39 @@ END_TEST
 
 START_TEST(a_job_keeps_its_place_and_may_leave)
 {
-    struct fair f = { .bytes = 0 };
-    struct fair_job a = { .waits = false }, b = { .waits = false }, c = { .waits = false };
-    fair_wait(&f, &a, 1);
-    fair_wait(&f, &b, 2);
-    fair_wait(&f, &c, 3);
-    fair_wait(&f, &a, 4);
-    ck_assert_ptr_eq(fair_next(&f, 5), &a);
-    fair_leave(&f, &b);
-    fair_leave(&f, &b);
-    fair_leave(&f, &a);
-    ck_assert_ptr_eq(fair_next(&f, 5), &c);
-    fair_leave(&f, &c);
-    ck_assert(fair_next(&f, 5) == NULL && f.first == NULL && f.last == NULL);
+    struct fair_queue f = { .bytes = 0 };
+    struct fair_ticket a = { .waits = false }, b = { .waits = false }, c = { .waits = false };
+    fair_queue_add(&f, &a, 1);
+    fair_queue_add(&f, &b, 2);
+    fair_queue_add(&f, &c, 3);
+    fair_queue_add(&f, &a, 4);
+    ck_assert_ptr_eq(fair_queue_next(&f, 5), &a);
+    fair_queue_remove(&f, &b);
+    fair_queue_remove(&f, &b);
+    fair_queue_remove(&f, &a);
+    ck_assert_ptr_eq(fair_queue_next(&f, 5), &c);
+    fair_queue_remove(&f, &c);
+    ck_assert(fair_queue_next(&f, 5) == NULL && f.first == NULL && f.last == NULL);
 }
 END_TEST
 
 START_TEST(bodies_under_way_are_bounded)
 {
-    struct fair f = { .bytes = FAIR_BYTES - 1 };
-    struct fair_job a = { .waits = false };
-    fair_wait(&f, &a, 1);
-    ck_assert_ptr_eq(fair_next(&f, 5), &a);
-    f.bytes = FAIR_BYTES;
-    ck_assert(!fair_has_room(&f));
-    ck_assert_ptr_null(fair_next(&f, 5));
-    ck_assert(!fair_goes_on(&f, 0, f.bytes));
+    struct fair_queue f = { .bytes = FAIR_QUEUE_BYTES - 1 };
+    struct fair_ticket a = { .waits = false };
+    fair_queue_add(&f, &a, 1);
+    ck_assert_ptr_eq(fair_queue_next(&f, 5), &a);
+    f.bytes = FAIR_QUEUE_BYTES;
+    ck_assert(!fair_queue_has_room(&f));
+    ck_assert_ptr_null(fair_queue_next(&f, 5));
+    ck_assert(!fair_queue_may_send(&f, 0, f.bytes));
     f.bytes = 1000;
-    ck_assert(fair_goes_on(&f, FAIR_REQUESTS - 1, 1000));
-    ck_assert(!fair_goes_on(&f, FAIR_REQUESTS, 1000));
-    f.bytes = 1000 + FAIR_BYTES_EACH;
-    ck_assert(!fair_goes_on(&f, 1, 1000));
-    ck_assert(fair_goes_on(&f, 1, 2000)); /* others' requests ended meanwhile */
-    ck_assert(fair_goes_on(&f, 1, f.bytes + 5000));
+    ck_assert(fair_queue_may_send(&f, FAIR_QUEUE_REQUESTS - 1, 1000));
+    ck_assert(!fair_queue_may_send(&f, FAIR_QUEUE_REQUESTS, 1000));
+    f.bytes = 1000 + FAIR_QUEUE_BYTES_PER_JOB;
+    ck_assert(!fair_queue_may_send(&f, 1, 1000));
+    ck_assert(fair_queue_may_send(&f, 1, 2000)); /* others' requests ended meanwhile */
+    ck_assert(fair_queue_may_send(&f, 1, f.bytes + 5000));
 }
 END_TEST
 
@@ -89,16 +89,16 @@ enum { JOBS_MAX = 1201, AT_ONCE = 64, ANSWER_MS = 5 };
 
 struct client {
     int64_t arrives_ms;
-    int left, under_way;
+    int left, in_flight;
     size_t bytes; /* of each request */
-    struct fair_job fair;
+    struct fair_ticket fair_queue;
     int64_t done_ms; /* when the last was answered; 0: not yet */
 };
 struct sent {
     struct client *of;
 };
 struct server {
-    struct fair fair;
+    struct fair_queue fair_queue;
     struct client *clients;
     int n;
     struct sent queue[1024]; /* sent, in the order of sending */
@@ -108,23 +108,23 @@ struct server {
 
 static void take_turns(struct server *s, int64_t now)
 {
-    struct fair_job *next;
-    while (s->end - s->first < AT_ONCE && (next = fair_next(&s->fair, now)) != NULL) {
+    struct fair_ticket *next;
+    while (s->end - s->first < AT_ONCE && (next = fair_queue_next(&s->fair_queue, now)) != NULL) {
         struct client *c = s->clients;
-        while (&c->fair != next)
+        while (&c->fair_queue != next)
             c++;
-        fair_leave(&s->fair, next);
-        size_t then = s->fair.bytes;
-        for (int sent = 0; c->left > 0 && fair_goes_on(&s->fair, sent, then); sent++) {
+        fair_queue_remove(&s->fair_queue, next);
+        size_t then = s->fair_queue.bytes;
+        for (int sent = 0; c->left > 0 && fair_queue_may_send(&s->fair_queue, sent, then); sent++) {
             s->queue[s->end++ % 1024] = (struct sent){ c };
-            s->fair.bytes += c->bytes;
-            s->most_bytes = MAX(s->most_bytes, s->fair.bytes);
-            c->under_way++;
-            fair_count(&c->fair, now);
+            s->fair_queue.bytes += c->bytes;
+            s->most_bytes = MAX(s->most_bytes, s->fair_queue.bytes);
+            c->in_flight++;
+            fair_queue_count(&c->fair_queue, now);
             c->left--;
         }
         if (c->left > 0)
-            fair_wait(&s->fair, &c->fair, now);
+            fair_queue_add(&s->fair_queue, &c->fair_queue, now);
     }
 }
 
@@ -133,8 +133,8 @@ static void answer_one(struct server *s, int64_t now)
     if (s->first == s->end)
         return;
     struct client *c = s->queue[s->first++ % 1024].of;
-    s->fair.bytes -= c->bytes;
-    if (--c->under_way == 0 && c->left == 0)
+    s->fair_queue.bytes -= c->bytes;
+    if (--c->in_flight == 0 && c->left == 0)
         c->done_ms = now;
 }
 
@@ -143,7 +143,7 @@ static void serve(struct server *s, int64_t until_ms)
     for (int64_t now = 0; now < until_ms; now += ANSWER_MS) {
         for (int i = 0; i < s->n; i++)
             if (s->clients[i].arrives_ms <= now && s->clients[i].arrives_ms > now - ANSWER_MS && s->clients[i].left > 0)
-                fair_wait(&s->fair, &s->clients[i].fair, now);
+                fair_queue_add(&s->fair_queue, &s->clients[i].fair_queue, now);
         take_turns(s, now);
         answer_one(s, now + ANSWER_MS);
     }
@@ -166,7 +166,7 @@ START_TEST(a_small_job_beside_large_ones_waits_for_what_is_under_way)
         serve(&s, 10000);
         int64_t waited = clients[CASES[i].large].done_ms - 2000;
         ck_assert_msg(waited > 0 && waited < 500, "case %zu: the small job waited %lld ms", i, (long long)waited);
-        ck_assert_uint_lt(s.most_bytes, FAIR_BYTES + CASES[i].bytes);
+        ck_assert_uint_lt(s.most_bytes, FAIR_QUEUE_BYTES + CASES[i].bytes);
     }
 }
 END_TEST
@@ -185,7 +185,7 @@ START_TEST(a_large_job_goes_on_beside_many_small_ones)
         longest = MAX(longest, clients[j].done_ms - clients[j].arrives_ms);
     }
     ck_assert_int_lt(longest, 2000);
-    ck_assert_int_le(clients[0].left, 2000 - 8 * FAIR_REQUESTS); /* four turns at first */
+    ck_assert_int_le(clients[0].left, 2000 - 8 * FAIR_QUEUE_REQUESTS); /* four turns at first */
 }
 END_TEST
 
@@ -193,52 +193,52 @@ END_TEST
 
 START_TEST(creates_start_slowly_after_a_refusal)
 {
-    struct pace p = { .failures = 0 };
+    struct create_backoff p = { .failures = 0 };
     int64_t now = 1000;
-    p.under_way = 500;
-    ck_assert(pace_allows(&p, now)); /* any number before that */
-    ck_assert(pace_refuse(&p, 900, now));
+    p.in_flight = 500;
+    ck_assert(create_backoff_allows(&p, now)); /* any number before that */
+    ck_assert(create_backoff_refused(&p, 900, now));
     for (int i = 0; i < 499; i++)
-        ck_assert(!pace_refuse(&p, 900 + i % 90, now + i)); /* the others of that round */
+        ck_assert(!create_backoff_refused(&p, 900 + i % 90, now + i)); /* the others of that round */
     ck_assert_int_eq(p.failures, 1);
-    pace_accept(&p, 950); /* of that round, too */
-    ck_assert_int_eq(p.at_once, 1);
-    p.under_way = 0;
-    ck_assert(!pace_allows(&p, now + 999));
+    create_backoff_accepted(&p, 950); /* of that round, too */
+    ck_assert_int_eq(p.max_in_flight, 1);
+    p.in_flight = 0;
+    ck_assert(!create_backoff_allows(&p, now + 999));
     now += 1000;
     static const int WANT[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024 };
     for (size_t i = 0; i < COUNT_OF(WANT); i++) {
-        for (p.under_way = 0; pace_allows(&p, now) && p.under_way < 5000;)
-            p.under_way++;
-        ck_assert_int_eq(p.under_way, WANT[i]);
-        for (; p.under_way > 0; p.under_way--)
-            pace_accept(&p, now);
+        for (p.in_flight = 0; create_backoff_allows(&p, now) && p.in_flight < 5000;)
+            p.in_flight++;
+        ck_assert_int_eq(p.in_flight, WANT[i]);
+        for (; p.in_flight > 0; p.in_flight--)
+            create_backoff_accepted(&p, now);
         now += 10;
     }
-    p.under_way = 5000;
-    ck_assert(pace_allows(&p, now)); /* it is over */
+    p.in_flight = 5000;
+    ck_assert(create_backoff_allows(&p, now)); /* it is over */
 }
 END_TEST
 
 START_TEST(pauses_grow_and_end_with_the_first_that_is_accepted)
 {
     static const int64_t WANT[] = { 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
-    struct pace p = { .failures = 0 };
+    struct create_backoff p = { .failures = 0 };
     int64_t now = 5;
     for (size_t i = 0; i < COUNT_OF(WANT); i++) {
-        ck_assert(pace_refuse(&p, now, now + 3));
-        ck_assert(!pace_allows(&p, now + 3 + WANT[i] - 1));
-        ck_assert(pace_allows(&p, now + 3 + WANT[i]));
+        ck_assert(create_backoff_refused(&p, now, now + 3));
+        ck_assert(!create_backoff_allows(&p, now + 3 + WANT[i] - 1));
+        ck_assert(create_backoff_allows(&p, now + 3 + WANT[i]));
         now += 3 + WANT[i];
     }
-    pace_accept(&p, now);
-    ck_assert(pace_refuse(&p, now + 1, now + 2));
-    ck_assert(pace_allows(&p, now + 2 + WANT[0]));
-    p.under_way = 7;
-    pace_reset(&p);
-    ck_assert(pace_allows(&p, 0) && p.under_way == 7 && p.at_once == 0);
-    pace_pause(&p, 100, 5000); /* somebody else's object has the name: it says when to look again */
-    ck_assert(!pace_allows(&p, 5099) && pace_allows(&p, 5100) && p.at_once == 0);
+    create_backoff_accepted(&p, now);
+    ck_assert(create_backoff_refused(&p, now + 1, now + 2));
+    ck_assert(create_backoff_allows(&p, now + 2 + WANT[0]));
+    p.in_flight = 7;
+    create_backoff_reset(&p);
+    ck_assert(create_backoff_allows(&p, 0) && p.in_flight == 7 && p.max_in_flight == 0);
+    create_backoff_delay(&p, 100, 5000); /* somebody else's object has the name: it says when to look again */
+    ck_assert(!create_backoff_allows(&p, 5099) && create_backoff_allows(&p, 5100) && p.max_in_flight == 0);
 }
 END_TEST
 
@@ -303,8 +303,8 @@ Suite *test_suite(void)
         pauses_grow_and_end_with_the_first_that_is_accepted,
         ps_and_leader_come_before_workers,
     };
-    Suite *s = suite_create("fair");
-    TCase *t = tcase_create("fair");
+    Suite *s = suite_create("fair_queue");
+    TCase *t = tcase_create("fair_queue");
     for (size_t i = 0; i < COUNT_OF(TESTS); i++)
         tcase_add_test(t, TESTS[i]);
     suite_add_tcase(s, t);

@@ -1,0 +1,22 @@
+/* controller_settings - what the program tells a controller; its parts read it. */
+#ifndef TRAINYARD_CONTROL_CONTROLLER_SETTINGS_H
+#define TRAINYARD_CONTROL_CONTROLLER_SETTINGS_H
+
+#include "build/objects.h"
+#include "plan/plan.h"
+
+struct dispatch;
+struct registry;
+struct controller_settings { /* strings, lists and the dispatch must outlive the controller */
+    struct plan_settings plan;
+    struct build_settings build;
+    const struct strlist *namespaces;    /* empty: all */
+    enum clean_pod_policy default_clean; /* of jobs that name none */
+    int workers;                         /* jobs reconciled between two rounds of I/O */
+    int64_t progress_ms;                 /* shortest interval between two polls of a chief's /progress */
+    const char *instance;                /* name of this operator, for events */
+    struct registry *registry;
+    struct dispatch *dispatch; /* order of requests, shared by all controllers */
+};
+
+#endif

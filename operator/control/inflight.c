@@ -1,0 +1,108 @@
+/* The list of requests in flight: each is counted against its job's limits, and its answer goes to done() only while
+ * the job it was sent for is still the one of that name. */
+#include "control/inflight.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+static void count_request(struct inflight_request *req, struct cache_entry *entry)
+{
+    req->counted = true;
+    req->bytes = kube_call_bytes(req->call);
+    dispatch_sent(req->env->dispatch, req->bytes);
+    fair_queue_count(&entry->ticket.fair, req->sent_ms);
+    struct create_backoff *b = cache_entry_create_backoff(entry, req->action.kind);
+    if (b != NULL)
+        b->in_flight++;
+}
+
+/* entry NULL: the job is gone, and its counts with it. */
+static void uncount_request(struct inflight_request *req, struct cache_entry *entry)
+{
+    if (!req->counted)
+        return;
+    req->counted = false;
+    dispatch_ended(req->env->dispatch, req->bytes);
+    struct create_backoff *b = entry != NULL ? cache_entry_create_backoff(entry, req->action.kind) : NULL;
+    if (b != NULL)
+        b->in_flight--;
+}
+
+static void inflight_free(struct inflight_request *req)
+{
+    uncount_request(req, NULL);
+    job_status_release(&req->before);
+    *req->link = req->next;
+    if (req->next != NULL)
+        req->next->link = req->link;
+    free(req->key);
+    free(req->uid);
+    free(req->name);
+    free(req->object_uid);
+    free(req);
+}
+
+/* A create for an earlier job of the name leaves no expectation behind. */
+static void drop_expectation(struct inflight_request *req, struct cache_entry *entry)
+{
+    if (req->name != NULL && req->action.kind == ACT_CREATE_POD)
+        cache_entry_drop_expected_pod(entry, req->name, req->uid);
+    if (req->name != NULL && req->action.kind == ACT_CREATE_SERVICE)
+        cache_entry_drop_expected_service(entry, req->name, req->uid);
+    env_enqueue(req->env, entry);
+    cache_remove_if_empty(&req->env->cache, entry);
+}
+
+static void on_done(void *user, const struct kube_answer *a)
+{
+    struct inflight_request *req = user;
+    struct cache_entry *entry = cache_find(&req->env->cache, req->key);
+    if (entry != NULL && (!entry->known || !str_eq(entry->spec.uid, req->uid))) {
+        drop_expectation(req, entry);
+        entry = NULL;
+    }
+    uncount_request(req, entry);
+    req->done(req, entry, a);
+    inflight_free(req);
+}
+
+void inflight_send(struct controller_env *env, struct cache_entry *entry, const struct action *a,
+                   struct kube_request request, inflight_done *done)
+{
+    struct inflight_request *req = xcalloc(1, sizeof(*req));
+    req->env = env;
+    req->key = xstrdup(entry->key);
+    req->uid = xstrdup(entry->spec.uid);
+    req->done = done;
+    if (a != NULL) {
+        req->name = a->name != NULL ? xstrdup(a->name) : NULL;
+        req->object_uid = a->uid != NULL ? xstrdup(a->uid) : NULL;
+        req->action = *a;
+        req->action.name = req->name;
+        req->action.uid = req->object_uid;
+    }
+    req->next = env->inflight;
+    req->link = &env->inflight;
+    if (req->next != NULL)
+        req->next->link = &req->next;
+    env->inflight = req;
+    request.done = on_done;
+    request.user = req;
+    req->sent_ms = clock_ms();
+    req->call = kube_send(env->client, &request);
+    if (a != NULL)
+        count_request(req, entry);
+}
+
+struct inflight_request *inflight_last(struct controller_env *env)
+{
+    return env->inflight;
+}
+
+void inflight_cancel_all(struct controller_env *env)
+{
+    while (env->inflight != NULL) {
+        kube_cancel(env->inflight->call);
+        inflight_free(env->inflight);
+    }
+}

@@ -1,0 +1,39 @@
+/* inflight - requests that were sent and not answered yet.
+ *
+ * A request remembers the key of its job and the job's uid, never the cache entry, which may go meanwhile.
+ */
+#ifndef TRAINYARD_CONTROL_INFLIGHT_H
+#define TRAINYARD_CONTROL_INFLIGHT_H
+
+#include "control/controller_env.h"
+
+struct dependent;
+struct inflight_request;
+/* entry NULL: the job is gone, or another job has its name. */
+typedef void inflight_done(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a);
+
+struct inflight_request {
+    struct inflight_request *next, **link;
+    struct controller_env *env;
+    char *key, *uid;      /* of the job that the request was made for */
+    struct action action; /* name and uid are the two below */
+    bool counted;         /* among the job's requests in flight */
+    size_t bytes;         /* of its body */
+    int64_t sent_ms;
+    char *name, *object_uid;
+    size_t claim, claims_generation;   /* of an answer about a claim */
+    int completed;                     /* completed replicas that the PodGroup leaves out */
+    const struct dependent *dependent; /* what kind of object it is about (apply_internal.h) */
+    struct job_status *before;         /* a status patch: what the server had */
+    struct kube_call *call;
+    inflight_done *done;
+};
+
+/* Sends the request. action NULL: it is not limited by the fair queue or by back-off. */
+void inflight_send(struct controller_env *env, struct cache_entry *entry, const struct action *a,
+                   struct kube_request request, inflight_done *done);
+/* The request that was sent last, for what only some need to remember. */
+struct inflight_request *inflight_last(struct controller_env *env);
+void inflight_cancel_all(struct controller_env *env);
+
+#endif
