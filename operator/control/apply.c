@@ -295,7 +295,7 @@ static void apply_some(struct apply_context *ctx, const struct action *a, size_t
     ctx->more |= more;
 }
 
-static void apply_all(struct apply_context *ctx, const struct plan *p)
+static void apply_all(struct apply_context *ctx, const struct job_plan *p)
 {
     for (size_t i = 0, n; i < p->nactions; i += n) {
         for (n = 1; i + n < p->nactions && p->actions[i + n].kind == p->actions[i].kind;)
@@ -304,7 +304,7 @@ static void apply_all(struct apply_context *ctx, const struct plan *p)
     }
 }
 
-bool apply_plan(struct controller_env *env, struct cache_entry *entry, const struct plan *p, bool granted)
+bool apply_plan(struct controller_env *env, struct cache_entry *entry, const struct job_plan *p, bool granted)
 {
     struct apply_context ctx = { .env = env,
                                  .entry = entry,

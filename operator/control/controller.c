@@ -67,7 +67,7 @@ static void refresh_stale(struct cache_entry *entry)
         entry->config_ensured = entry->policy_ensured = false;
 }
 
-static void record_events(struct controller *c, const struct cache_entry *entry, const struct plan *p)
+static void record_events(struct controller *c, const struct cache_entry *entry, const struct job_plan *p)
 {
     for (size_t i = 0; i < p->nevents; i++) {
         const struct plan_event *ev = &p->events[i];
@@ -100,7 +100,7 @@ static void log_state(const struct controller *c, const struct cache_entry *entr
 
 /* The status as decided; the server's is kept until it has accepted the new one. New conditions are written at once,
  * even when an earlier write was refused. */
-static void set_status(struct controller *c, struct cache_entry *entry, struct plan *p)
+static void set_status(struct controller *c, struct cache_entry *entry, struct job_plan *p)
 {
     unsigned differs = job_status_differs(&entry->status, &p->status);
     if (differs == 0)
@@ -131,7 +131,7 @@ static void on_granted(void *user)
 
 /* Jobs send their requests in turns (control/fair_queue.h), as fast as the API server accepts them. Requests that have
  * to wait are not kept: the next reconcile of the job finds them again. */
-static void apply_in_turn(struct controller *c, struct cache_entry *entry, const struct plan *p)
+static void apply_in_turn(struct controller *c, struct cache_entry *entry, const struct job_plan *p)
 {
     bool begun = entry->started || entry->npods + entry->nservices > 0;
     bool granted = entry->granted || (p->nactions > 0 && dispatch_has_room(c->env.dispatch));
@@ -173,12 +173,12 @@ static bool replay_suspension(struct controller *c, struct cache_entry *entry)
     return now;
 }
 
-static void run_plan(struct controller *c, struct cache_entry *entry, int64_t now, struct plan *ret)
+static void run_plan(struct controller *c, struct cache_entry *entry, int64_t now, struct job_plan *ret)
 {
     struct observed seen = observe(entry);
     bool suspend = entry->spec.suspend;
     entry->spec.suspend |= replay_suspension(c, entry);
-    plan_keep_size(&entry->spec, &entry->status, &seen);
+    plan_keep_replicas(&entry->spec, &entry->status, &seen);
     plan_job(&entry->spec, &entry->status, &seen, &c->settings.plan, now, ret);
     entry->spec.suspend = suspend;
 }
@@ -194,7 +194,7 @@ static void requeue_after_backoff(struct controller *c, const struct cache_entry
 
 static void reconcile(struct controller *c, struct cache_entry *entry)
 {
-    AUTO_FINI(plan) p = { 0 };
+    AUTO_FINI(job_plan) p = { 0 };
     int64_t now = env_now(&c->env);
     refresh_stale(entry);
     run_plan(c, entry, now, &p);

@@ -11,257 +11,263 @@ int64_t plan_backoff_ms(int64_t failures)
     return failures > 6 ? BACKOFF_MAX_S * 1000 : MIN((int64_t)1 << (failures - 1), (int64_t)BACKOFF_MAX_S) * 1000;
 }
 
-void plan_fini(struct plan *p)
+void job_plan_fini(struct job_plan *p)
 {
     for (size_t i = 0; i < p->nevents; i++)
         free(p->events[i].note);
     free(p->events);
     free(p->actions);
     job_status_fini(&p->status);
-    *p = (struct plan){ 0 };
+    *p = (struct job_plan){ 0 };
 }
 
 /* ---- the first looks ---- */
 
-static void see(struct reconcile *l)
+static void init_status(struct reconcile *rec)
 {
-    l->st->observed_generation = l->v->generation;
-    l->st->master = l->v->master;
-    str_fmt(l->st->job, sizeof(l->st->job), "%s", l->v->name);
-    if (job_status_find(l->st, COND_CREATED) != NULL)
+    rec->status->observed_generation = rec->spec->generation;
+    rec->status->master = rec->spec->master;
+    str_fmt(rec->status->job, sizeof(rec->status->job), "%s", rec->spec->name);
+    if (job_status_find(rec->status, COND_CREATED) != NULL)
         return;
-    auto_free char *text = xasprintf("%s %s is created.", l->k->resource.kind, l->v->name);
-    plan_set(l, COND_CREATED, true, plan_reason(l, COND_CREATED), text);
+    auto_free char *text = xasprintf("%s %s is created.", rec->kind->resource.kind, rec->spec->name);
+    plan_set_condition(rec, COND_CREATED, true, plan_reason(rec, COND_CREATED), text);
 }
 
-static void adopt(struct reconcile *l)
+static void adopt_orphans(struct reconcile *rec)
 {
-    for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_info *p = l->o->pods[i];
-        if (p->owner_uid != NULL || p->creating || pod_terminating(p) || !reconcile_ours(l, p))
+    for (size_t i = 0; i < rec->observed->npods; i++) {
+        const struct pod_info *p = rec->observed->pods[i];
+        if (p->owner_uid != NULL || p->creating || pod_terminating(p) || !reconcile_ours(rec, p))
             continue;
-        plan_adopt(l, p);
+        plan_adopt_pod(rec, p);
     }
-    for (size_t i = 0; i < l->o->nservices; i++) {
-        const struct service_info *s = l->o->services[i];
-        if (s->owner_uid == NULL && !s->creating && !s->deleting && reconcile_our_service(l, s))
-            plan_adopt_service(l, s);
+    for (size_t i = 0; i < rec->observed->nservices; i++) {
+        const struct service_info *s = rec->observed->services[i];
+        if (s->owner_uid == NULL && !s->creating && !s->deleting && reconcile_our_service(rec, s))
+            plan_adopt_service(rec, s);
     }
 }
 
 /* While its labels are others the watch does not tell of it, or tells it of another job. */
-static void put_labels_back(struct reconcile *l)
+static void restore_labels(struct reconcile *rec)
 {
-    for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_info *p = l->o->pods[i];
-        if (p->mislabelled && !p->deleting && str_eq(p->owner_uid, l->v->uid))
-            plan_label(l, p);
+    for (size_t i = 0; i < rec->observed->npods; i++) {
+        const struct pod_info *p = rec->observed->pods[i];
+        if (p->mislabelled && !p->deleting && str_eq(p->owner_uid, rec->spec->uid))
+            plan_restore_labels(rec, p);
     }
 }
 
 /* The suspension told it to go: this one, or the one before the job was resumed. */
-static bool sent_away(const struct reconcile *l, const struct pod_info *p)
+static bool deleted_by_suspension(const struct reconcile *rec, const struct pod_info *p)
 {
-    const struct condition *suspended = job_status_find(l->st, COND_SUSPENDED);
+    const struct condition *suspended = job_status_find(rec->status, COND_SUSPENDED);
     return pod_terminating(p) &&
-           (l->v->suspend || (suspended != NULL && p->created_ms / 1000 < suspended->changed_ms / 1000));
+           (rec->spec->suspend || (suspended != NULL && p->created_ms / 1000 < suspended->changed_ms / 1000));
 }
 
 /* A pod that succeeded has done its work for good. A TFJob's ps has no end of its own. One that we told to go may have
  * ended well because of that, unless it is our binary, which then exits with 143. */
-static bool completes(const struct reconcile *l, const struct pod_info *p)
+static bool completes(const struct reconcile *rec, const struct pod_info *p)
 {
-    if (p == NULL || p->phase != POD_SUCCEEDED || (p->role == ROLE_PS && !l->k->own_processes))
+    if (p == NULL || p->phase != POD_SUCCEEDED || (p->role == ROLE_PS && !rec->kind->own_processes))
         return false;
-    return l->own || !(sent_away(l, p) || plan_is_of_before(l, p));
+    return rec->own_binaries || !(deleted_by_suspension(rec, p) || plan_is_superseded(rec, p));
 }
 
-static void record_completed(struct reconcile *l)
+static void record_completed(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_info *p = l->slots[r][i].pod;
-            if (!completes(l, p) || !index_set_add(&l->st->roles[r].completed, i) || l->k->own_processes)
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
+            const struct pod_info *p = rec->slots[r][i].pod;
+            if (!completes(rec, p) || !index_set_add(&rec->status->roles[r].completed, i) || rec->kind->own_processes)
                 continue;
-            plan_event(l, false, "ExitedWithCode", p->role, "Pod: %s.%s exited with code %d", l->v->ns, p->name,
-                       MAX(p->exit_code, 0));
+            plan_add_event(rec, false, "ExitedWithCode", p->role, "Pod: %s.%s exited with code %d", rec->spec->ns,
+                           p->name, MAX(p->exit_code, 0));
         }
 }
 
 /* ---- specs that cannot be followed ---- */
 
-static void refuse(struct reconcile *l, const char *reason, const char *message)
+static void refuse_spec_change(struct reconcile *rec, const char *reason, const char *message)
 {
-    bool before = job_status_is(l->st, COND_REFUSED);
-    l->refused = true;
-    if (job_status_set(l->st, COND_REFUSED, true, reason, message, l->v->generation, l->now) && !before)
-        plan_event(l, true, "SpecChangeRefused", ROLE_COUNT, "%s", message);
+    bool before = job_status_is(rec->status, COND_REFUSED);
+    rec->spec_refused = true;
+    if (job_status_set(rec->status, COND_REFUSED, true, reason, message, rec->spec->generation, rec->now) && !before)
+        plan_add_event(rec, true, "SpecChangeRefused", ROLE_COUNT, "%s", message);
 }
 
 /* A hash of an older release's form cannot be compared: the job continues with the spec that is there, unless that was
  * refused. */
-static void renew_hash(struct reconcile *l)
+static void migrate_hash(struct reconcile *rec)
 {
-    if (str_starts(l->v->spec_hash, "m:") && l->st->spec_hash[0] != '\0' && !str_starts(l->st->spec_hash, "m:") &&
-        !job_status_is(l->st, COND_REFUSED) && l->v->invalid == NULL)
-        str_fmt(l->st->spec_hash, sizeof(l->st->spec_hash), "%s", l->v->spec_hash);
+    if (str_starts(rec->spec->spec_hash, "m:") && rec->status->spec_hash[0] != '\0' &&
+        !str_starts(rec->status->spec_hash, "m:") && !job_status_is(rec->status, COND_REFUSED) &&
+        rec->spec->invalid == NULL)
+        str_fmt(rec->status->spec_hash, sizeof(rec->status->spec_hash), "%s", rec->spec->spec_hash);
 }
 
-static bool spec_differs(const struct reconcile *l)
+static bool spec_differs(const struct reconcile *rec)
 {
-    return l->st->spec_hash[0] != '\0' && l->v->spec_hash[0] != '\0' && !str_eq(l->st->spec_hash, l->v->spec_hash);
+    return rec->status->spec_hash[0] != '\0' && rec->spec->spec_hash[0] != '\0' &&
+           !str_eq(rec->status->spec_hash, rec->spec->spec_hash);
 }
 
 /* It never began, so a spec that was edited gets a judgement of its own. A CRD that does not keep the condition's
  * generation (Kubeflow's) leaves only the question whether the spec is right now. */
-static void judge_again(struct reconcile *l)
+static void retry_validation(struct reconcile *rec)
 {
-    const struct condition *c = job_status_find(l->st, COND_FAILED);
-    if (c == NULL || !c->is_true || !str_eq(c->reason, "InvalidSpec") || c->generation == l->v->generation)
+    const struct condition *c = job_status_find(rec->status, COND_FAILED);
+    if (c == NULL || !c->is_true || !str_eq(c->reason, "InvalidSpec") || c->generation == rec->spec->generation)
         return;
-    if (c->generation == 0 && l->v->invalid != NULL)
+    if (c->generation == 0 && rec->spec->invalid != NULL)
         return;
-    job_status_drop(l->st, COND_FAILED);
-    l->st->completion_ms = 0;
+    job_status_drop(rec->status, COND_FAILED);
+    rec->status->completion_ms = 0;
 }
 
 /* True: the job has failed. */
-static bool judge_spec(struct reconcile *l)
+static bool check_spec(struct reconcile *rec)
 {
-    renew_hash(l);
-    const char *bad = l->v->invalid != NULL ? l->v->invalid : l->o->claims_fault;
-    if (bad != NULL && !l->begun) {
-        plan_fail(l, "InvalidSpec", xstrdup(bad), FAIL_WARNING);
+    migrate_hash(rec);
+    const char *bad = rec->spec->invalid != NULL ? rec->spec->invalid : rec->observed->claims_fault;
+    if (bad != NULL && !rec->started) {
+        plan_fail(rec, "InvalidSpec", xstrdup(bad), FAIL_WARNING);
         return true;
     }
     if (bad != NULL) {
         auto_free char *text =
             xasprintf("the changed spec cannot be followed; the job continues with what it started with: %s", bad);
-        refuse(l, "InvalidSpec", text);
-    } else if (spec_differs(l)) {
-        refuse(l, "SpecChanged",
-               "spec.model, compile, data or fit was changed after the start; the job continues with what it started "
-               "with; "
-               "create a new job for the new one");
-    } else if (job_status_is(l->st, COND_REFUSED)) {
-        plan_set(l, COND_REFUSED, false, "SpecRestored", "the spec is again what the job began with");
+        refuse_spec_change(rec, "InvalidSpec", text);
+    } else if (spec_differs(rec)) {
+        refuse_spec_change(
+            rec, "SpecChanged",
+            "spec.model, compile, data or fit was changed after the start; the job continues with what it started "
+            "with; "
+            "create a new job for the new one");
+    } else if (job_status_is(rec->status, COND_REFUSED)) {
+        plan_set_condition(rec, COND_REFUSED, false, "SpecRestored", "the spec is again what the job began with");
     }
     return false;
 }
 
 /* ---- success ---- */
 
-static bool all_completed(const struct reconcile *l, enum role r)
+static bool all_completed(const struct reconcile *rec, enum role r)
 {
-    int n = reconcile_replicas(l, r);
+    int n = reconcile_replicas(rec, r);
     for (int i = 0; i < n; i++)
-        if (!reconcile_completed(l, r, i))
+        if (!reconcile_completed(rec, r, i))
             return false;
     return n > 0;
 }
 
-static bool succeeded(const struct reconcile *l)
+static bool succeeded(const struct reconcile *rec)
 {
-    if (all_completed(l, l->leader))
+    if (all_completed(rec, rec->leader))
         return true;
-    return l->leader == ROLE_WORKER && !l->v->all_workers && reconcile_replicas(l, ROLE_WORKER) > 0 &&
-           reconcile_completed(l, ROLE_WORKER, 0);
+    return rec->leader == ROLE_WORKER && !rec->spec->all_workers && reconcile_replicas(rec, ROLE_WORKER) > 0 &&
+           reconcile_completed(rec, ROLE_WORKER, 0);
 }
 
 /* ---- time ---- */
 
-static void start_or_resume(struct reconcile *l)
+static void start_or_resume(struct reconcile *rec)
 {
-    if (job_status_is(l->st, COND_SUSPENDED)) {
-        auto_free char *text = xasprintf("%s %s is resumed.", l->k->resource.kind, l->v->name);
-        plan_set(l, COND_SUSPENDED, false, plan_reason_resumed(l), text);
-        plan_event(l, false, plan_reason_resumed(l), ROLE_COUNT, "%s", text);
-        l->st->start_ms = 0;
+    if (job_status_is(rec->status, COND_SUSPENDED)) {
+        auto_free char *text = xasprintf("%s %s is resumed.", rec->kind->resource.kind, rec->spec->name);
+        plan_set_condition(rec, COND_SUSPENDED, false, plan_reason_resumed(rec), text);
+        plan_add_event(rec, false, plan_reason_resumed(rec), ROLE_COUNT, "%s", text);
+        rec->status->start_ms = 0;
     }
-    if (l->st->start_ms == 0)
-        l->st->start_ms = l->now;
+    if (rec->status->start_ms == 0)
+        rec->status->start_ms = rec->now;
 }
 
-static bool past_deadline(struct reconcile *l)
+static bool past_deadline(struct reconcile *rec)
 {
-    if (l->v->deadline_s < 0)
+    if (rec->spec->deadline_s < 0)
         return false;
-    int64_t due = l->st->start_ms + l->v->deadline_s * 1000;
-    if (l->now < due) {
-        plan_at(l, due);
+    int64_t due = rec->status->start_ms + rec->spec->deadline_s * 1000;
+    if (rec->now < due) {
+        plan_requeue_at(rec, due);
         return false;
     }
-    if (l->k->own_processes)
-        plan_fail(l, "DeadlineExceeded",
-                  xasprintf("%s was active longer than %lld s (activeDeadlineSeconds)", l->v->name,
-                            (long long)l->v->deadline_s),
+    if (rec->kind->own_processes)
+        plan_fail(rec, "DeadlineExceeded",
+                  xasprintf("%s was active longer than %lld s (activeDeadlineSeconds)", rec->spec->name,
+                            (long long)rec->spec->deadline_s),
                   FAIL_WARNING);
     else
-        plan_fail(l, plan_reason(l, COND_FAILED),
-                  xasprintf("Job %s has failed because it was active longer than specified deadline", l->v->name),
+        plan_fail(rec, plan_reason(rec, COND_FAILED),
+                  xasprintf("Job %s has failed because it was active longer than specified deadline", rec->spec->name),
                   FAIL_NORMAL);
     return true;
 }
 
-static void poll_leader(struct reconcile *l)
+static void poll_leader(struct reconcile *rec)
 {
-    const struct slot *slot = reconcile_slot(l, l->leader, 0);
-    l->p->poll = l->own && slot != NULL && pod_runs(slot->pod) && !slot->leaving && slot->pod->ip != NULL;
+    const struct replica_slot *slot = reconcile_slot(rec, rec->leader, 0);
+    rec->plan->poll =
+        rec->own_binaries && slot != NULL && pod_runs(slot->pod) && !slot->leaving && slot->pod->ip != NULL;
 }
 
 /* ---- the order of looks ---- */
 
-static void go_on(struct reconcile *l)
+static void run_job(struct reconcile *rec)
 {
-    start_or_resume(l);
-    if (past_deadline(l) || plan_restarts(l))
+    start_or_resume(rec);
+    if (past_deadline(rec) || plan_restart_replicas(rec))
         return;
-    plan_force(l);
-    plan_stall(l);
-    if (job_status_finished(l->st))
+    plan_force_delete(rec);
+    plan_detect_stall(rec);
+    if (job_status_finished(rec->status))
         return;
-    plan_fill(l);
-    plan_detect_refusal(l);
-    plan_detect_waiting(l);
-    plan_tell(l);
-    poll_leader(l);
+    plan_scale(rec);
+    plan_detect_refusal(rec);
+    plan_detect_waiting(rec);
+    plan_set_conditions(rec);
+    poll_leader(rec);
 }
 
-static void decide(struct reconcile *l)
+static void decide(struct reconcile *rec)
 {
-    adopt(l);
-    plan_merge_progress(l);
-    record_completed(l);
-    if (judge_spec(l))
+    adopt_orphans(rec);
+    plan_merge_progress(rec);
+    record_completed(rec);
+    if (check_spec(rec))
         return;
-    if (succeeded(l))
-        plan_succeed(l);
-    else if (l->v->suspend)
-        plan_suspend(l);
+    if (succeeded(rec))
+        plan_succeed(rec);
+    else if (rec->spec->suspend)
+        plan_suspend(rec);
     else
-        go_on(l);
+        run_job(rec);
 }
 
 void plan_job(const struct job_spec *v, const struct job_status *status, const struct observed *o,
-              const struct plan_settings *s, int64_t now_ms, struct plan *ret)
+              const struct plan_settings *s, int64_t now_ms, struct job_plan *ret)
 {
-    AUTO_FINI(reconcile) l = { .v = v, .o = o, .s = s, .was = status, .now = now_ms, .p = ret, .service = NULL };
+    AUTO_FINI(reconcile) rec = {
+        .spec = v, .observed = o, .settings = s, .prev = status, .now = now_ms, .plan = ret, .service = NULL
+    };
 
-    *ret = (struct plan){ 0 };
+    *ret = (struct job_plan){ 0 };
     job_status_copy(status, &ret->status);
     if (v->managed_elsewhere || v->deleting)
         return;
-    reconcile_init(&l);
-    see(&l);
-    judge_again(&l);
-    put_labels_back(&l);
-    if (!job_status_finished(l.st)) {
-        decide(&l);
-        if (!job_status_finished(l.st))
-            plan_count_pods(&l);
+    reconcile_init(&rec);
+    init_status(&rec);
+    retry_validation(&rec);
+    restore_labels(&rec);
+    if (!job_status_finished(rec.status)) {
+        decide(&rec);
+        if (!job_status_finished(rec.status))
+            plan_count_pods(&rec);
     }
-    if (job_status_finished(l.st))
-        plan_clean_up(&l);
-    plan_forget_refusal(&l);
-    plan_sum_up(&l);
+    if (job_status_finished(rec.status))
+        plan_clean_up(&rec);
+    plan_clear_refusal(&rec);
+    plan_summarize(&rec);
 }

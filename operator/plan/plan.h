@@ -105,7 +105,7 @@ struct plan_event {
     char *note;         /* owned */
 };
 
-struct plan {
+struct job_plan {
     struct action *actions;
     size_t nactions;
     struct plan_event *events;
@@ -115,16 +115,16 @@ struct plan {
     int restarted;            /* replicas that this plan restarts, for the metrics */
     bool poll;                /* the leader runs and its /progress may be asked */
 };
-void plan_fini(struct plan *p);
-DEFINE_AUTO_FINI(plan, plan_fini);
+void job_plan_fini(struct job_plan *p);
+DEFINE_AUTO_FINI(job_plan, job_plan_fini);
 
 /* Of a job that runs and is now too large (v->too_large) the view gets the sizes that were accepted: those it had
  * before, when that is known, else those of the pods and services that are there. To be called before plan_job(), and
  * before anything is built. */
-void plan_keep_size(struct job_spec *v, const struct job_status *st, const struct observed *o);
+void plan_keep_replicas(struct job_spec *v, const struct job_status *st, const struct observed *o);
 
 void plan_job(const struct job_spec *v, const struct job_status *status, const struct observed *o,
-              const struct plan_settings *s, int64_t now_ms, struct plan *ret);
+              const struct plan_settings *s, int64_t now_ms, struct job_plan *ret);
 
 /* Pause before a replica that failed n times is made again: 0, 1, 2, 4, ... 60 s after it ended. */
 int64_t plan_backoff_ms(int64_t failures);

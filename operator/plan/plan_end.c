@@ -5,198 +5,199 @@
  * until the last kubelet has told who had begun by then. */
 enum { LEAVE_MS = 30000, LATE_MS = 5000 };
 
-static void fold_active(struct reconcile *l)
+static void count_active_as_succeeded(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
-        l->st->roles[r].succeeded += l->st->roles[r].active;
-        l->st->roles[r].active = 0;
+        rec->status->roles[r].succeeded += rec->status->roles[r].active;
+        rec->status->roles[r].active = 0;
     }
 }
 
-static void end_group(struct reconcile *l)
+static void report_group_end(struct reconcile *rec)
 {
-    if (l->s->gang && l->begun)
-        plan_event(l, false, "JobTerminated", ROLE_COUNT, "Job has been terminated. Deleting PodGroup");
+    if (rec->settings->gang && rec->started)
+        plan_add_event(rec, false, "JobTerminated", ROLE_COUNT, "Job has been terminated. Deleting PodGroup");
 }
 
-void plan_succeed(struct reconcile *l)
+void plan_succeed(struct reconcile *rec)
 {
-    auto_free char *text = xasprintf("%s %s/%s successfully completed.", l->k->resource.kind, l->v->ns, l->v->name);
-    l->st->completion_ms = l->now;
-    plan_forget_waiting(l);
-    plan_set(l, COND_SUCCEEDED, true, plan_reason(l, COND_SUCCEEDED), text);
-    plan_event(l, false, plan_reason(l, COND_SUCCEEDED), ROLE_COUNT, "%s", text);
-    plan_count_pods(l);
-    fold_active(l);
-    end_group(l);
+    auto_free char *text =
+        xasprintf("%s %s/%s successfully completed.", rec->kind->resource.kind, rec->spec->ns, rec->spec->name);
+    rec->status->completion_ms = rec->now;
+    plan_clear_waiting(rec);
+    plan_set_condition(rec, COND_SUCCEEDED, true, plan_reason(rec, COND_SUCCEEDED), text);
+    plan_add_event(rec, false, plan_reason(rec, COND_SUCCEEDED), ROLE_COUNT, "%s", text);
+    plan_count_pods(rec);
+    count_active_as_succeeded(rec);
+    report_group_end(rec);
 }
 
-void plan_fail(struct reconcile *l, const char *reason, char *message, bool warning)
+void plan_fail(struct reconcile *rec, const char *reason, char *message, bool warning)
 {
     auto_free char *text = message;
-    l->st->completion_ms = l->now;
-    plan_set(l, COND_FAILED, true, reason, text);
-    plan_event(l, warning, plan_reason(l, COND_FAILED), ROLE_COUNT, "%s", text);
-    plan_count_pods(l);
-    end_group(l);
+    rec->status->completion_ms = rec->now;
+    plan_set_condition(rec, COND_FAILED, true, reason, text);
+    plan_add_event(rec, warning, plan_reason(rec, COND_FAILED), ROLE_COUNT, "%s", text);
+    plan_count_pods(rec);
+    report_group_end(rec);
 }
 
 /* ---- cleaning up ---- */
 
-static bool to_be_cleaned(const struct reconcile *l, const struct pod_info *p)
+static bool is_to_clean(const struct reconcile *rec, const struct pod_info *p)
 {
-    if (!reconcile_ours(l, p) || p->creating || pod_terminating(p))
+    if (!reconcile_ours(rec, p) || p->creating || pod_terminating(p))
         return false;
-    return l->v->clean == CLEAN_ALL || !pod_ended(p) || p->lingers; /* a sidecar still runs in one that lingers */
+    return rec->spec->clean == CLEAN_ALL || !pod_ended(p) || p->lingers; /* a sidecar still runs in one that lingers */
 }
 
 /* Also after a failure our replicas leave in order: the chief may have something to save. */
-static int step_to_leave(const struct reconcile *l)
+static int first_shutdown_step(const struct reconcile *rec)
 {
     int step = 2;
-    for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_info *p = l->o->pods[i];
-        if (reconcile_ours(l, p) && !pod_ended(p) && p->held_by == NULL)
-            step = MIN(step, plan_step(l, p));
+    for (size_t i = 0; i < rec->observed->npods; i++) {
+        const struct pod_info *p = rec->observed->pods[i];
+        if (reconcile_ours(rec, p) && !pod_ended(p) && p->held_by == NULL)
+            step = MIN(step, plan_shutdown_step(rec, p));
     }
     return step;
 }
 
-static void clean_pods(struct reconcile *l)
+static void clean_pods(struct reconcile *rec)
 {
-    int step = job_status_is(l->st, COND_FAILED) ? step_to_leave(l) : 2;
-    for (size_t i = 0; i < l->o->npods; i++)
-        if (to_be_cleaned(l, l->o->pods[i]) && plan_step(l, l->o->pods[i]) <= step)
-            plan_delete(l, l->o->pods[i], -1);
-    if (l->own && job_status_is(l->st, COND_FAILED))
-        plan_force(l); /* nobody waits for ever for who left before */
+    int step = job_status_is(rec->status, COND_FAILED) ? first_shutdown_step(rec) : 2;
+    for (size_t i = 0; i < rec->observed->npods; i++)
+        if (is_to_clean(rec, rec->observed->pods[i]) && plan_shutdown_step(rec, rec->observed->pods[i]) <= step)
+            plan_delete_pod(rec, rec->observed->pods[i], -1);
+    if (rec->own_binaries && job_status_is(rec->status, COND_FAILED))
+        plan_force_delete(rec); /* nobody waits for ever for who left before */
 }
 
 /* An ended pod that stays keeps its service. */
-static bool has_staying_pod(const struct reconcile *l, const struct service_info *s)
+static bool has_staying_pod(const struct reconcile *rec, const struct service_info *s)
 {
-    const struct slot *slot = reconcile_slot(l, s->role, s->index);
+    const struct replica_slot *slot = reconcile_slot(rec, s->role, s->index);
     return slot != NULL && slot->pod != NULL && pod_ended(slot->pod) && !pod_terminating(slot->pod) && !slot->leaving;
 }
 
-static void clean_services(struct reconcile *l)
+static void clean_services(struct reconcile *rec)
 {
-    for (size_t i = 0; i < l->o->nservices; i++) {
-        const struct service_info *s = l->o->services[i];
-        if (s->creating || s->deleting || !reconcile_our_service(l, s))
+    for (size_t i = 0; i < rec->observed->nservices; i++) {
+        const struct service_info *s = rec->observed->services[i];
+        if (s->creating || s->deleting || !reconcile_our_service(rec, s))
             continue;
-        if (l->v->clean == CLEAN_ALL || (s->index >= 0 && !has_staying_pod(l, s)))
-            plan_delete_service(l, s);
+        if (rec->spec->clean == CLEAN_ALL || (s->index >= 0 && !has_staying_pod(rec, s)))
+            plan_delete_service(rec, s);
     }
 }
 
 /* Who begins after the leader's end finds nobody and would wait in vain. An evaluator has the last checkpoint to look
  * at. */
-static bool came_late(const struct reconcile *l, const struct pod_info *p)
+static bool started_too_late(const struct reconcile *rec, const struct pod_info *p)
 {
-    const struct slot *slot = reconcile_slot(l, l->leader, 0);
+    const struct replica_slot *slot = reconcile_slot(rec, rec->leader, 0);
     const struct pod_info *leader = slot != NULL ? slot->pod : NULL;
-    if (!reconcile_ours(l, p) || p->creating || pod_terminating(p) || p->role == ROLE_EVALUATOR)
+    if (!reconcile_ours(rec, p) || p->creating || pod_terminating(p) || p->role == ROLE_EVALUATOR)
         return false;
-    if (l->v->clean == CLEAN_NONE || leader == NULL || p->phase != POD_RUNNING) /* None keeps every log */
+    if (rec->spec->clean == CLEAN_NONE || leader == NULL || p->phase != POD_RUNNING) /* None keeps every log */
         return p->phase == POD_PENDING;
     return leader->ended_ms > 0 && p->started_ms > leader->ended_ms;
 }
 
-static int64_t late_due_ms(const struct reconcile *l)
+static int64_t late_due_ms(const struct reconcile *rec)
 {
-    return l->st->completion_ms + LATE_MS;
+    return rec->status->completion_ms + LATE_MS;
 }
 
-static void dismiss_late(struct reconcile *l)
+static void delete_late_pods(struct reconcile *rec)
 {
-    int64_t due = late_due_ms(l);
-    for (size_t i = 0; i < l->o->npods; i++) {
-        if (!came_late(l, l->o->pods[i]))
+    int64_t due = late_due_ms(rec);
+    for (size_t i = 0; i < rec->observed->npods; i++) {
+        if (!started_too_late(rec, rec->observed->pods[i]))
             continue;
-        if (l->now >= due)
-            plan_delete(l, l->o->pods[i], -1);
+        if (rec->now >= due)
+            plan_delete_pod(rec, rec->observed->pods[i], -1);
         else
-            plan_at(l, due);
+            plan_requeue_at(rec, due);
     }
 }
 
 /* One that is dismissed now is not waited for. */
-static bool any_of_ours_runs(const struct reconcile *l)
+static bool any_pod_runs(const struct reconcile *rec)
 {
-    for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_info *p = l->o->pods[i];
-        if (reconcile_ours(l, p) && pod_runs(p) && !(l->now >= late_due_ms(l) && came_late(l, p)))
+    for (size_t i = 0; i < rec->observed->npods; i++) {
+        const struct pod_info *p = rec->observed->pods[i];
+        if (reconcile_ours(rec, p) && pod_runs(p) && !(rec->now >= late_due_ms(rec) && started_too_late(rec, p)))
             return true;
     }
     return false;
 }
 
-static bool end_by_themselves(struct reconcile *l)
+static bool wait_for_exits(struct reconcile *rec)
 {
-    int64_t until = l->st->completion_ms + LEAVE_MS;
-    if (l->now >= until || !any_of_ours_runs(l))
+    int64_t until = rec->status->completion_ms + LEAVE_MS;
+    if (rec->now >= until || !any_pod_runs(rec))
         return false;
-    plan_at(l, until);
+    plan_requeue_at(rec, until);
     return true;
 }
 
-static void clean(struct reconcile *l)
+static void clean_dependents(struct reconcile *rec)
 {
-    bool well = l->own && job_status_is(l->st, COND_SUCCEEDED);
-    if (well && (l->v->clean == CLEAN_NONE || end_by_themselves(l))) {
-        dismiss_late(l);
-    } else if (l->v->clean != CLEAN_NONE) {
-        clean_pods(l);
-        clean_services(l);
+    bool well = rec->own_binaries && job_status_is(rec->status, COND_SUCCEEDED);
+    if (well && (rec->spec->clean == CLEAN_NONE || wait_for_exits(rec))) {
+        delete_late_pods(rec);
+    } else if (rec->spec->clean != CLEAN_NONE) {
+        clean_pods(rec);
+        clean_services(rec);
     }
 }
 
-static void clean_group(struct reconcile *l)
+static void clean_group(struct reconcile *rec)
 {
-    bool there = l->o->group == GROUP_PENDING || l->o->group == GROUP_ADMITTED;
-    bool just_ended = !job_status_finished(l->was);
-    if (l->s->gang && (there || (l->o->group == GROUP_UNKNOWN && just_ended && l->begun)))
-        plan_add(l, ACT_DELETE_GROUP, ROLE_COUNT, -1);
+    bool there = rec->observed->group == GROUP_PENDING || rec->observed->group == GROUP_ADMITTED;
+    bool just_ended = !job_status_finished(rec->prev);
+    if (rec->settings->gang && (there || (rec->observed->group == GROUP_UNKNOWN && just_ended && rec->started)))
+        plan_add_action(rec, ACT_DELETE_GROUP, ROLE_COUNT, -1);
 }
 
-static void live_on(struct reconcile *l)
+static void apply_ttl(struct reconcile *rec)
 {
-    if (l->v->ttl_s < 0 || l->v->suspend)
+    if (rec->spec->ttl_s < 0 || rec->spec->suspend)
         return;
-    int64_t due = l->st->completion_ms + l->v->ttl_s * 1000;
-    if (l->now >= due)
-        plan_add(l, ACT_DELETE_JOB, ROLE_COUNT, -1);
+    int64_t due = rec->status->completion_ms + rec->spec->ttl_s * 1000;
+    if (rec->now >= due)
+        plan_add_action(rec, ACT_DELETE_JOB, ROLE_COUNT, -1);
     else
-        plan_at(l, due);
+        plan_requeue_at(rec, due);
 }
 
 /* Another controller may have ended it without saying when. */
-static int64_t ended_ms(const struct reconcile *l)
+static int64_t ended_ms(const struct reconcile *rec)
 {
     const struct condition *c =
-        job_status_find(l->st, job_status_is(l->st, COND_FAILED) ? COND_FAILED : COND_SUCCEEDED);
-    return c->changed_ms > 0 ? c->changed_ms : l->now;
+        job_status_find(rec->status, job_status_is(rec->status, COND_FAILED) ? COND_FAILED : COND_SUCCEEDED);
+    return c->changed_ms > 0 ? c->changed_ms : rec->now;
 }
 
 /* A failed job's pods may run on (None) or need time to go: the status says how many still run. */
-static void recount_active(struct reconcile *l)
+static void recount_active(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
-        l->st->roles[r].active = 0;
-        for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++)
-            l->st->roles[r].active += pod_runs(l->slots[r][i].pod) && !l->slots[r][i].leaving;
+        rec->status->roles[r].active = 0;
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++)
+            rec->status->roles[r].active += pod_runs(rec->slots[r][i].pod) && !rec->slots[r][i].leaving;
     }
 }
 
-void plan_clean_up(struct reconcile *l)
+void plan_clean_up(struct reconcile *rec)
 {
-    if (l->st->completion_ms == 0)
-        l->st->completion_ms = ended_ms(l);
-    clean(l);
-    if (job_status_is(l->st, COND_FAILED))
-        recount_active(l);
-    clean_group(l);
-    plan_tensorboard(l);
-    live_on(l);
+    if (rec->status->completion_ms == 0)
+        rec->status->completion_ms = ended_ms(rec);
+    clean_dependents(rec);
+    if (job_status_is(rec->status, COND_FAILED))
+        recount_active(rec);
+    clean_group(rec);
+    plan_tensorboard(rec);
+    apply_ttl(rec);
 }

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 
 /* An index of a role, and what stands there. */
-struct slot {
+struct replica_slot {
     const struct pod_info *pod;         /* ours, or NULL */
     const struct service_info *service; /* of a TFJob's replica */
     const struct pod_info *foreign;     /* somebody else's has the name, or NULL */
@@ -14,7 +14,7 @@ struct slot {
 };
 
 /* The first thing the job waits for that people should know. */
-struct wait {
+struct waiting_reason {
     const char *reason; /* of the event; NULL: it waits for nothing */
     char *key;          /* "digits-worker-1: ImagePullBackOff": while it stays the same, the text stays */
     char *text;         /* key and more; owned, both */
@@ -23,106 +23,110 @@ struct wait {
 };
 
 struct reconcile {
-    const struct job_spec *v;
-    const struct job_kind *k;
-    const struct observed *o;
-    const struct plan_settings *s;
-    const struct job_status *was;
+    const struct job_spec *spec;
+    const struct job_kind *kind;
+    const struct observed *observed;
+    const struct plan_settings *settings;
+    const struct job_status *prev;
     int64_t now;
-    struct plan *p;
-    struct job_status *st; /* p->status */
+    struct job_plan *plan;
+    struct job_status *status; /* plan->status */
     enum role leader;
-    bool own;                           /* our binaries train */
-    bool begun;                         /* pods were made before this look */
-    bool refused;                       /* the spec is not the one the job began with */
-    bool round;                         /* all replicas are restarted, by this look (plan_round.c) */
-    int was_active[ROLE_COUNT];         /* pods that ran at the last look */
-    struct slot *slots[ROLE_COUNT];     /* v->roles[].replicas of each */
-    const struct service_info *service; /* the job's one */
-    bool foreign_service;               /* somebody else's has its name */
-    struct wait wait;
-    char *cause;        /* why it restarts; owned; NULL: it does not */
-    bool cause_is_news; /* counted in this look; else it waits since an earlier one */
+    bool own_binaries;                      /* our binaries train */
+    bool started;                           /* pods were made before this look */
+    bool spec_refused;                      /* the spec is not the one the job began with */
+    bool restart_all;                       /* all replicas are restarted, by this look (plan_restart_all.c) */
+    int prev_active[ROLE_COUNT];            /* pods that ran at the last look */
+    struct replica_slot *slots[ROLE_COUNT]; /* v->roles[].replicas of each */
+    const struct service_info *service;     /* the job's one */
+    bool foreign_service;                   /* somebody else's has its name */
+    struct waiting_reason waiting;
+    char *restart_reason;       /* why it restarts; owned; NULL: it does not */
+    bool restart_reason_is_new; /* counted in this look; else it waits since an earlier one */
 };
 
 enum { FAIL_NORMAL, FAIL_WARNING }; /* type of the event: training-operator says most failures as Normal */
 
 /* plan_reconcile.c */
-void reconcile_init(struct reconcile *l);
-void reconcile_fini(struct reconcile *l);
+void reconcile_init(struct reconcile *rec);
+void reconcile_fini(struct reconcile *rec);
 DEFINE_AUTO_FINI(reconcile, reconcile_fini);
 extern const enum role PLAN_ROLES[ROLE_COUNT]; /* in the order they are looked at and made */
-bool reconcile_ours(const struct reconcile *l, const struct pod_info *p);
-bool reconcile_our_service(const struct reconcile *l, const struct service_info *s);
-int reconcile_replicas(const struct reconcile *l, enum role r);
-struct slot *reconcile_slot(const struct reconcile *l, enum role r, int index); /* NULL: not one of the wanted */
-bool reconcile_completed(const struct reconcile *l, enum role r, int index);
+bool reconcile_ours(const struct reconcile *rec, const struct pod_info *p);
+bool reconcile_our_service(const struct reconcile *rec, const struct service_info *s);
+int reconcile_replicas(const struct reconcile *rec, enum role r);
+struct replica_slot *reconcile_slot(const struct reconcile *rec, enum role r,
+                                    int index); /* NULL: not one of the wanted */
+bool reconcile_completed(const struct reconcile *rec, enum role r, int index);
 bool pod_terminating(const struct pod_info *p); /* on its way out, whoever sends it */
 bool pod_runs(const struct pod_info *p);        /* Running and not terminating; NULL does not */
 bool pod_ended(const struct pod_info *p);
-struct action *plan_add(struct reconcile *l, enum action_kind kind, enum role r, int index);
-void plan_adopt(struct reconcile *l, const struct pod_info *p);
-void plan_label(struct reconcile *l, const struct pod_info *p);
-void plan_adopt_service(struct reconcile *l, const struct service_info *s);
+struct action *plan_add_action(struct reconcile *rec, enum action_kind kind, enum role r, int index);
+void plan_adopt_pod(struct reconcile *rec, const struct pod_info *p);
+void plan_restore_labels(struct reconcile *rec, const struct pod_info *p);
+void plan_adopt_service(struct reconcile *rec, const struct service_info *s);
 /* One that nobody controls is adopted first, and deleted by a later look. */
-void plan_delete(struct reconcile *l, const struct pod_info *p, int grace_s);
-void plan_delete_service(struct reconcile *l, const struct service_info *s);
+void plan_delete_pod(struct reconcile *rec, const struct pod_info *p, int grace_s);
+void plan_delete_service(struct reconcile *rec, const struct service_info *s);
 /* Look again at `at`, if that is ahead. */
-void plan_at(struct reconcile *l, int64_t at);
+void plan_requeue_at(struct reconcile *rec, int64_t at);
 /* One event of a reason and a role in a plan; the first one says it. r ROLE_COUNT: about the job. */
-void plan_event(struct reconcile *l, bool warning, const char *reason, enum role r, const char *fmt, ...)
+void plan_add_event(struct reconcile *rec, bool warning, const char *reason, enum role r, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
 /* The same with words that are ready; a warning. */
-void plan_event_about(struct reconcile *l, const char *reason, const char *about, const char *note);
+void plan_add_warning(struct reconcile *rec, const char *reason, const char *about, const char *note);
 /* Reasons with the kind in them: "Failed" -> "TFJobFailed"; constant text. */
-const char *plan_reason(const struct reconcile *l, enum condition_type t);
-const char *plan_reason_resumed(const struct reconcile *l);
-void plan_wait(struct reconcile *l, const char *reason, enum role r, const char *key, const char *more,
-               const char *note);
-void plan_set(struct reconcile *l, enum condition_type t, bool is_true, const char *reason, const char *message);
+const char *plan_reason(const struct reconcile *rec, enum condition_type t);
+const char *plan_reason_resumed(const struct reconcile *rec);
+void plan_set_waiting(struct reconcile *rec, const char *reason, enum role r, const char *key, const char *more,
+                      const char *note);
+void plan_set_condition(struct reconcile *rec, enum condition_type t, bool is_true, const char *reason,
+                        const char *message);
 
 /* plan_end.c */
-void plan_succeed(struct reconcile *l);
+void plan_succeed(struct reconcile *rec);
 /* Takes the message. */
-void plan_fail(struct reconcile *l, const char *reason, char *message, bool warning);
-void plan_clean_up(struct reconcile *l); /* a finished job: pods, services, its time to live */
+void plan_fail(struct reconcile *rec, const char *reason, char *message, bool warning);
+void plan_clean_up(struct reconcile *rec); /* a finished job: pods, services, its time to live */
 /* plan_restart.c */
-bool plan_restarts(struct reconcile *l); /* true: the job has failed */
+bool plan_restart_replicas(struct reconcile *rec); /* true: the job has failed */
 /* Counts that the index is made again, once for each pod. pod NULL: it is gone. counts: for backoffLimit too. */
-bool plan_count_restart(struct reconcile *l, enum role r, int index, const struct pod_info *pod, bool counts);
-bool plan_counted(const struct reconcile *l, const struct pod_info *p); /* its going has been counted */
+bool plan_count_restart(struct reconcile *rec, enum role r, int index, const struct pod_info *pod, bool counts);
+bool plan_is_counted(const struct reconcile *rec, const struct pod_info *p); /* its going has been counted */
 /* The job restarts because of that (the first news of a look stands in the condition). Takes the text; news: an event.
  */
-void plan_because(struct reconcile *l, enum role r, char *text, bool news);
+void plan_set_restart_reason(struct reconcile *rec, enum role r, char *text, bool news);
 /* What a Restarting condition says: `why` of our processes, else training-operator's sentence. Takes it. */
-char *plan_restarting_text(const struct reconcile *l, enum role r, char *why);
-bool plan_over_limit(const struct reconcile *l, int64_t more);
-void plan_fail_by_limit(struct reconcile *l, const struct pod_info *last, const char *what);
-void plan_force(struct reconcile *l); /* pods whose node does not answer */
-/* plan_round.c */
-bool plan_is_together(const struct reconcile *l, enum role r); /* a failure of one of these restarts all of them */
+char *plan_restart_message(const struct reconcile *rec, enum role r, char *why);
+bool plan_exceeds_backoff_limit(const struct reconcile *rec, int64_t more);
+void plan_fail_backoff_limit(struct reconcile *rec, const struct pod_info *last, const char *what);
+void plan_force_delete(struct reconcile *rec); /* pods whose node does not answer */
+/* plan_restart_all.c */
+bool plan_restarts_together(const struct reconcile *rec,
+                            enum role r); /* a failure of one of these restarts all of them */
 /* Of before the last restart of all: deleted, or to be deleted. */
-bool plan_is_of_before(const struct reconcile *l, const struct pod_info *p);
-void plan_round(struct reconcile *l); /* begins one if l->round, and goes on with one that has begun */
-bool plan_round_lasts(const struct reconcile *l);
+bool plan_is_superseded(const struct reconcile *rec, const struct pod_info *p);
+void plan_restart_all(struct reconcile *rec); /* begins one if rec->restart_all, and goes on with one that has begun */
+bool plan_restart_all_pending(const struct reconcile *rec);
 /* plan_progress.c */
-void plan_merge_progress(struct reconcile *l);
-void plan_stall(struct reconcile *l);
+void plan_merge_progress(struct reconcile *rec);
+void plan_detect_stall(struct reconcile *rec);
 /* plan_suspend.c */
-void plan_suspend(struct reconcile *l);
-int plan_step(const struct reconcile *l, const struct pod_info *p); /* in which step a replica leaves: 0, 1, 2 */
+void plan_suspend(struct reconcile *rec);
+int plan_shutdown_step(const struct reconcile *rec,
+                       const struct pod_info *p); /* in which step a replica leaves: 0, 1, 2 */
 /* plan_start.c */
-void plan_fill(struct reconcile *l); /* what is missing, what is too much */
-void plan_tensorboard(struct reconcile *l);
+void plan_scale(struct reconcile *rec); /* what is missing, what is too much */
+void plan_tensorboard(struct reconcile *rec);
 /* plan_refusal.c */
-void plan_detect_refusal(struct reconcile *l);
-void plan_forget_refusal(struct reconcile *l); /* when all is made, or nothing is to be made */
+void plan_detect_refusal(struct reconcile *rec);
+void plan_clear_refusal(struct reconcile *rec); /* when all is made, or nothing is to be made */
 /* plan_status.c */
-void plan_detect_waiting(struct reconcile *l);
-void plan_tell(struct reconcile *l); /* Running, Restarting, and what it waits for */
-void plan_forget_waiting(
-    struct reconcile *l); /* it waits for nothing any more; a failed job keeps what it waited for */
-void plan_count_pods(struct reconcile *l);
-void plan_sum_up(struct reconcile *l); /* ready and state */
+void plan_detect_waiting(struct reconcile *rec);
+void plan_set_conditions(struct reconcile *rec); /* Running, Restarting, and what it waits for */
+void plan_clear_waiting(
+    struct reconcile *rec); /* it waits for nothing any more; a failed job keeps what it waited for */
+void plan_count_pods(struct reconcile *rec);
+void plan_summarize(struct reconcile *rec); /* ready and state */
 
 #endif

@@ -8,43 +8,44 @@ const enum role PLAN_ROLES[ROLE_COUNT] = { ROLE_PS, ROLE_CHIEF, ROLE_WORKER, ROL
 
 /* ---- whose ---- */
 
-static bool has_right_name(const struct reconcile *l, const char *name, enum role r, int index)
+static bool has_right_name(const struct reconcile *rec, const char *name, enum role r, int index)
 {
     char right[128];
-    return str_eq(name, index < 0 ? l->v->name : job_spec_pod_name(l->v, r, index, right));
+    return str_eq(name, index < 0 ? rec->spec->name : job_spec_pod_name(rec->spec, r, index, right));
 }
 
-bool reconcile_ours(const struct reconcile *l, const struct pod_info *p)
+bool reconcile_ours(const struct reconcile *rec, const struct pod_info *p)
 {
     if (p->creating)
         return true;
     if (p->owner_uid != NULL)
-        return str_eq(p->owner_uid, l->v->uid);
+        return str_eq(p->owner_uid, rec->spec->uid);
     /* a pod of our processes works for one life of the job: it has that one's uid, and its model */
-    return (!l->k->own_processes || str_eq(p->made_for, l->v->uid)) && has_right_name(l, p->name, p->role, p->index);
+    return (!rec->kind->own_processes || str_eq(p->made_for, rec->spec->uid)) &&
+           has_right_name(rec, p->name, p->role, p->index);
 }
 
-bool reconcile_our_service(const struct reconcile *l, const struct service_info *s)
+bool reconcile_our_service(const struct reconcile *rec, const struct service_info *s)
 {
     if (s->creating)
         return true;
-    return s->owner_uid != NULL ? str_eq(s->owner_uid, l->v->uid)
-                                : s->labelled && has_right_name(l, s->name, s->role, s->index);
+    return s->owner_uid != NULL ? str_eq(s->owner_uid, rec->spec->uid)
+                                : s->labelled && has_right_name(rec, s->name, s->role, s->index);
 }
 
-int reconcile_replicas(const struct reconcile *l, enum role r)
+int reconcile_replicas(const struct reconcile *rec, enum role r)
 {
-    return l->v->roles[r].present ? MAX(l->v->roles[r].replicas, 0) : 0;
+    return rec->spec->roles[r].present ? MAX(rec->spec->roles[r].replicas, 0) : 0;
 }
 
-struct slot *reconcile_slot(const struct reconcile *l, enum role r, int index)
+struct replica_slot *reconcile_slot(const struct reconcile *rec, enum role r, int index)
 {
-    return index >= 0 && index < reconcile_replicas(l, r) ? &l->slots[r][index] : NULL;
+    return index >= 0 && index < reconcile_replicas(rec, r) ? &rec->slots[r][index] : NULL;
 }
 
-bool reconcile_completed(const struct reconcile *l, enum role r, int index)
+bool reconcile_completed(const struct reconcile *rec, enum role r, int index)
 {
-    return index_set_has(&l->st->roles[r].completed, index);
+    return index_set_has(&rec->status->roles[r].completed, index);
 }
 
 bool pod_terminating(const struct pod_info *p)
@@ -62,152 +63,152 @@ bool pod_runs(const struct pod_info *p)
     return p != NULL && p->phase == POD_RUNNING && !pod_terminating(p);
 }
 
-static void place_pod(struct reconcile *l, const struct pod_info *p)
+static void place_pod(struct reconcile *rec, const struct pod_info *p)
 {
-    struct slot *slot = reconcile_slot(l, p->role, p->index);
+    struct replica_slot *slot = reconcile_slot(rec, p->role, p->index);
     if (slot == NULL)
         return;
-    bool ours = reconcile_ours(l, p); /* names are compared only where it matters: it is what a look costs */
-    if (!ours && has_right_name(l, p->name, p->role, p->index))
+    bool ours = reconcile_ours(rec, p); /* names are compared only where it matters: it is what a look costs */
+    if (!ours && has_right_name(rec, p->name, p->role, p->index))
         slot->foreign = p;
     else if (!ours)
         return;
-    else if (slot->pod == NULL || has_right_name(l, p->name, p->role, p->index))
+    else if (slot->pod == NULL || has_right_name(rec, p->name, p->role, p->index))
         slot->pod = p;
 }
 
-static void place_service(struct reconcile *l, const struct service_info *s)
+static void place_service(struct reconcile *rec, const struct service_info *s)
 {
-    struct slot *slot = reconcile_slot(l, s->role, s->index);
-    bool ours = reconcile_our_service(l, s);
+    struct replica_slot *slot = reconcile_slot(rec, s->role, s->index);
+    bool ours = reconcile_our_service(rec, s);
     if (s->index < 0 && ours)
-        l->service = s;
-    l->foreign_service |= s->index < 0 && !ours && has_right_name(l, s->name, s->role, -1);
+        rec->service = s;
+    rec->foreign_service |= s->index < 0 && !ours && has_right_name(rec, s->name, s->role, -1);
     if (s->index < 0 || slot == NULL)
         return;
     if (ours)
         slot->service = s;
-    else if (has_right_name(l, s->name, s->role, s->index))
+    else if (has_right_name(rec, s->name, s->role, s->index))
         slot->foreign_service = true;
 }
 
 /* Did a replica ever start? Then the spec it started with is the one that counts. */
-static bool begun(const struct reconcile *l)
+static bool begun(const struct reconcile *rec)
 {
-    if (l->was->spec_hash[0] != '\0' || job_status_find(l->was, COND_RUNNING) ||
-        job_status_find(l->was, COND_RESTARTING))
+    if (rec->prev->spec_hash[0] != '\0' || job_status_find(rec->prev, COND_RUNNING) ||
+        job_status_find(rec->prev, COND_RESTARTING))
         return true;
     for (int r = 0; r < ROLE_COUNT; r++)
-        if (l->was->roles[r].completed.n > 0)
+        if (rec->prev->roles[r].completed.n > 0)
             return true;
-    for (size_t i = 0; i < l->o->npods; i++)
-        if (reconcile_ours(l, l->o->pods[i]))
+    for (size_t i = 0; i < rec->observed->npods; i++)
+        if (reconcile_ours(rec, rec->observed->pods[i]))
             return true;
     return false;
 }
 
-void reconcile_init(struct reconcile *l)
+void reconcile_init(struct reconcile *rec)
 {
-    l->k = l->v->kind;
-    l->st = &l->p->status;
-    l->leader = job_spec_leader(l->v);
-    l->own = l->k->own_processes && l->v->has_model;
+    rec->kind = rec->spec->kind;
+    rec->status = &rec->plan->status;
+    rec->leader = job_spec_leader(rec->spec);
+    rec->own_binaries = rec->kind->own_processes && rec->spec->has_model;
     for (int r = 0; r < ROLE_COUNT; r++) {
-        l->slots[r] = xcalloc((size_t)reconcile_replicas(l, (enum role)r) + 1, sizeof(*l->slots[r]));
-        l->was_active[r] = l->was->roles[r].active;
+        rec->slots[r] = xcalloc((size_t)reconcile_replicas(rec, (enum role)r) + 1, sizeof(*rec->slots[r]));
+        rec->prev_active[r] = rec->prev->roles[r].active;
     }
-    for (size_t i = 0; i < l->o->npods; i++)
-        place_pod(l, l->o->pods[i]);
-    for (size_t i = 0; i < l->o->nservices; i++)
-        place_service(l, l->o->services[i]);
-    l->begun = begun(l);
+    for (size_t i = 0; i < rec->observed->npods; i++)
+        place_pod(rec, rec->observed->pods[i]);
+    for (size_t i = 0; i < rec->observed->nservices; i++)
+        place_service(rec, rec->observed->services[i]);
+    rec->started = begun(rec);
 }
 
-void reconcile_fini(struct reconcile *l)
+void reconcile_fini(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
-        free(l->slots[r]);
-    free(l->wait.key);
-    free(l->wait.text);
-    free(l->wait.note);
-    free(l->cause);
+        free(rec->slots[r]);
+    free(rec->waiting.key);
+    free(rec->waiting.text);
+    free(rec->waiting.note);
+    free(rec->restart_reason);
 }
 
 /* ---- writing the plan ---- */
 
-struct action *plan_add(struct reconcile *l, enum action_kind kind, enum role r, int index)
+struct action *plan_add_action(struct reconcile *rec, enum action_kind kind, enum role r, int index)
 {
-    struct plan *p = l->p;
+    struct job_plan *p = rec->plan;
     if ((p->nactions & (p->nactions - 1)) == 0) /* grows at powers of two */
         p->actions = xrealloc(p->actions, MAX(2 * p->nactions, (size_t)1) * sizeof(*p->actions));
     p->actions[p->nactions] = (struct action){ .kind = kind, .role = r, .index = index, .grace_s = -1 };
     return &p->actions[p->nactions++];
 }
 
-static bool adopts_already(const struct reconcile *l, enum action_kind kind, const char *uid)
+static bool adopts_already(const struct reconcile *rec, enum action_kind kind, const char *uid)
 {
-    for (size_t i = 0; i < l->p->nactions; i++)
-        if (l->p->actions[i].kind == kind && str_eq(l->p->actions[i].uid, uid))
+    for (size_t i = 0; i < rec->plan->nactions; i++)
+        if (rec->plan->actions[i].kind == kind && str_eq(rec->plan->actions[i].uid, uid))
             return true;
     return false;
 }
 
 /* An orphan of ours is adopted first: only what bears our ownerRef is deleted. */
-static struct action *plan_about(struct reconcile *l, enum action_kind kind, enum role r, int index, const char *name,
+static struct action *plan_about(struct reconcile *rec, enum action_kind kind, enum role r, int index, const char *name,
                                  const char *uid, int64_t version)
 {
-    struct action *a = plan_add(l, kind, r, index);
+    struct action *a = plan_add_action(rec, kind, r, index);
     a->name = name;
     a->uid = uid;
     a->version = version;
     return a;
 }
 
-void plan_adopt(struct reconcile *l, const struct pod_info *p)
+void plan_adopt_pod(struct reconcile *rec, const struct pod_info *p)
 {
-    if (!p->patching && !adopts_already(l, ACT_ADOPT_POD, p->uid))
-        plan_about(l, ACT_ADOPT_POD, p->role, p->index, p->name, p->uid, p->version);
+    if (!p->patching && !adopts_already(rec, ACT_ADOPT_POD, p->uid))
+        plan_about(rec, ACT_ADOPT_POD, p->role, p->index, p->name, p->uid, p->version);
 }
 
-void plan_label(struct reconcile *l, const struct pod_info *p)
+void plan_restore_labels(struct reconcile *rec, const struct pod_info *p)
 {
     if (!p->patching)
-        plan_about(l, ACT_LABEL_POD, p->role, p->index, p->name, p->uid, p->version);
+        plan_about(rec, ACT_LABEL_POD, p->role, p->index, p->name, p->uid, p->version);
 }
 
-void plan_adopt_service(struct reconcile *l, const struct service_info *s)
+void plan_adopt_service(struct reconcile *rec, const struct service_info *s)
 {
-    if (!s->patching && !adopts_already(l, ACT_ADOPT_SERVICE, s->uid))
-        plan_about(l, ACT_ADOPT_SERVICE, s->role, s->index, s->name, s->uid, s->version);
+    if (!s->patching && !adopts_already(rec, ACT_ADOPT_SERVICE, s->uid))
+        plan_about(rec, ACT_ADOPT_SERVICE, s->role, s->index, s->name, s->uid, s->version);
 }
 
-void plan_delete(struct reconcile *l, const struct pod_info *p, int grace_s)
+void plan_delete_pod(struct reconcile *rec, const struct pod_info *p, int grace_s)
 {
-    struct slot *slot = reconcile_slot(l, p->role, p->index);
+    struct replica_slot *slot = reconcile_slot(rec, p->role, p->index);
     if (p->owner_uid == NULL) {
-        plan_adopt(l, p);
+        plan_adopt_pod(rec, p);
         return;
     }
-    plan_about(l, ACT_DELETE_POD, p->role, p->index, p->name, p->uid, p->version)->grace_s = grace_s;
+    plan_about(rec, ACT_DELETE_POD, p->role, p->index, p->name, p->uid, p->version)->grace_s = grace_s;
     if (slot != NULL && slot->pod == p)
         slot->leaving = true;
 }
 
-void plan_delete_service(struct reconcile *l, const struct service_info *s)
+void plan_delete_service(struct reconcile *rec, const struct service_info *s)
 {
     if (s->owner_uid == NULL)
-        plan_adopt_service(l, s);
+        plan_adopt_service(rec, s);
     else
-        plan_about(l, ACT_DELETE_SERVICE, s->role, s->index, s->name, s->uid, s->version);
+        plan_about(rec, ACT_DELETE_SERVICE, s->role, s->index, s->name, s->uid, s->version);
 }
 
-void plan_at(struct reconcile *l, int64_t at)
+void plan_requeue_at(struct reconcile *rec, int64_t at)
 {
-    if (at > l->now && (l->p->next_ms == 0 || at < l->p->next_ms))
-        l->p->next_ms = at;
+    if (at > rec->now && (rec->plan->next_ms == 0 || at < rec->plan->next_ms))
+        rec->plan->next_ms = at;
 }
 
-static void add_event(struct plan *p, bool warning, const char *reason, const char *about, const char *note)
+static void add_event(struct job_plan *p, bool warning, const char *reason, const char *about, const char *note)
 {
     for (size_t i = 0; i < p->nevents; i++)
         if (str_eq(p->events[i].reason, reason) && str_eq(p->events[i].about, about))
@@ -218,7 +219,7 @@ static void add_event(struct plan *p, bool warning, const char *reason, const ch
     str_fmt(e->about, sizeof(e->about), "%s", about);
 }
 
-void plan_event(struct reconcile *l, bool warning, const char *reason, enum role r, const char *fmt, ...)
+void plan_add_event(struct reconcile *rec, bool warning, const char *reason, enum role r, const char *fmt, ...)
 {
     AUTO_FINI(buf) note = BUF_INIT;
     va_list ap;
@@ -226,12 +227,12 @@ void plan_event(struct reconcile *l, bool warning, const char *reason, enum role
     va_start(ap, fmt);
     buf_vprintf(&note, fmt, ap);
     va_end(ap);
-    add_event(l->p, warning, reason, r < ROLE_COUNT ? job_spec_role_key(l->v, r) : "", note.data);
+    add_event(rec->plan, warning, reason, r < ROLE_COUNT ? job_spec_role_key(rec->spec, r) : "", note.data);
 }
 
-void plan_event_about(struct reconcile *l, const char *reason, const char *about, const char *note)
+void plan_add_warning(struct reconcile *rec, const char *reason, const char *about, const char *note)
 {
-    add_event(l->p, true, reason, about, note);
+    add_event(rec->plan, true, reason, about, note);
 }
 
 /* ---- words ---- */
@@ -241,12 +242,12 @@ void plan_event_about(struct reconcile *l, const char *reason, const char *about
         "TrainJob" word, "TFJob" word                                                                                  \
     }
 
-static const char *by_kind(const struct reconcile *l, const char *const words[2])
+static const char *by_kind(const struct reconcile *rec, const char *const words[2])
 {
-    return words[l->k == &KIND_TFJOB ? 1 : 0];
+    return words[rec->kind == &KIND_TFJOB ? 1 : 0];
 }
 
-const char *plan_reason(const struct reconcile *l, enum condition_type t)
+const char *plan_reason(const struct reconcile *rec, enum condition_type t)
 {
     static const char *const WORDS[COND_COUNT][2] = {
         [COND_CREATED] = WITH_KIND("Created"),
@@ -260,29 +261,30 @@ const char *plan_reason(const struct reconcile *l, enum condition_type t)
         [COND_REPLICA_FAILURE] = { "FailedCreate", "FailedCreate" },
         [COND_TENSORBOARD_FAILURE] = { "FailedCreate", "FailedCreate" },
     };
-    return by_kind(l, WORDS[t]);
+    return by_kind(rec, WORDS[t]);
 }
 
-const char *plan_reason_resumed(const struct reconcile *l)
+const char *plan_reason_resumed(const struct reconcile *rec)
 {
     static const char *const WORDS[2] = WITH_KIND("Resumed");
-    return by_kind(l, WORDS);
+    return by_kind(rec, WORDS);
 }
 
-void plan_set(struct reconcile *l, enum condition_type t, bool is_true, const char *reason, const char *message)
+void plan_set_condition(struct reconcile *rec, enum condition_type t, bool is_true, const char *reason,
+                        const char *message)
 {
-    job_status_set(l->st, t, is_true, reason, message, l->v->generation, l->now);
+    job_status_set(rec->status, t, is_true, reason, message, rec->spec->generation, rec->now);
 }
 
-void plan_wait(struct reconcile *l, const char *reason, enum role r, const char *key, const char *more,
-               const char *note)
+void plan_set_waiting(struct reconcile *rec, const char *reason, enum role r, const char *key, const char *more,
+                      const char *note)
 {
-    struct wait *w = &l->wait;
+    struct waiting_reason *w = &rec->waiting;
     if (w->reason != NULL)
         return;
     w->reason = reason;
     w->key = xstrdup(key);
     w->text = more == NULL ? xstrdup(key) : xasprintf("%s: %s", key, more);
     w->note = note != NULL ? xstrdup(note) : NULL;
-    str_fmt(w->about, sizeof(w->about), "%s", r < ROLE_COUNT ? job_spec_role_key(l->v, r) : "");
+    str_fmt(w->about, sizeof(w->about), "%s", r < ROLE_COUNT ? job_spec_role_key(rec->spec, r) : "");
 }

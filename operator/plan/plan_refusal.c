@@ -10,69 +10,69 @@ void refusal_fini(struct refusal *f)
     *f = (struct refusal){ .name = NULL };
 }
 
-static bool pod_made(const struct reconcile *l, enum role r, int i)
+static bool pod_made(const struct reconcile *rec, enum role r, int i)
 {
-    const struct pod_info *p = l->slots[r][i].pod;
-    return reconcile_completed(l, r, i) || (p != NULL && !p->creating);
+    const struct pod_info *p = rec->slots[r][i].pod;
+    return reconcile_completed(rec, r, i) || (p != NULL && !p->creating);
 }
 
-static bool pods_made(const struct reconcile *l)
+static bool pods_made(const struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++)
-            if (!pod_made(l, (enum role)r, i))
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++)
+            if (!pod_made(rec, (enum role)r, i))
                 return false;
     return true;
 }
 
 /* What pods need besides, as far as this plan asks for it. */
-static bool makes_others(const struct reconcile *l)
+static bool makes_others(const struct reconcile *rec)
 {
     static const bool NEEDED[] = {
         [ACT_ENSURE_POLICY] = true, [ACT_ENSURE_GROUP] = true, [ACT_CREATE_SERVICE] = true, [ACT_DELETE_JOB] = false
     };
-    for (size_t i = 0; i < l->p->nactions; i++)
-        if (NEEDED[l->p->actions[i].kind])
+    for (size_t i = 0; i < rec->plan->nactions; i++)
+        if (NEEDED[rec->plan->actions[i].kind])
             return true;
     return false;
 }
 
 /* A pod may be there by now, or not be wanted any more. */
-static bool still_refused(const struct reconcile *l, const struct refusal *f)
+static bool still_refused(const struct reconcile *rec, const struct refusal *f)
 {
-    if (f == NULL || (f->index >= 0 && reconcile_slot(l, f->role, f->index) == NULL))
+    if (f == NULL || (f->index >= 0 && reconcile_slot(rec, f->role, f->index) == NULL))
         return false;
-    return f->kind != ACT_CREATE_POD || !pod_made(l, f->role, f->index);
+    return f->kind != ACT_CREATE_POD || !pod_made(rec, f->role, f->index);
 }
 
 /* Last refused create; at start-up, the one recorded in the status. */
-static char *text_of(const struct reconcile *l)
+static char *refusal_message(const struct reconcile *rec)
 {
-    const struct refusal *f = l->o->refused;
-    const struct condition *told = job_status_find(l->st, COND_REPLICA_FAILURE);
-    if (still_refused(l, f))
+    const struct refusal *f = rec->observed->refused;
+    const struct condition *told = job_status_find(rec->status, COND_REPLICA_FAILURE);
+    if (still_refused(rec, f))
         return xasprintf("%s: %s", f->what, f->words);
     return told != NULL ? xstrdup(told->message) : NULL;
 }
 
-static bool all_made(const struct reconcile *l)
+static bool all_made(const struct reconcile *rec)
 {
-    return pods_made(l) && !makes_others(l);
+    return pods_made(rec) && !makes_others(rec);
 }
 
-void plan_detect_refusal(struct reconcile *l)
+void plan_detect_refusal(struct reconcile *rec)
 {
-    const char *reason = plan_reason(l, COND_REPLICA_FAILURE);
-    auto_free char *text = all_made(l) ? NULL : text_of(l);
+    const char *reason = plan_reason(rec, COND_REPLICA_FAILURE);
+    auto_free char *text = all_made(rec) ? NULL : refusal_message(rec);
     if (text == NULL)
         return;
-    plan_wait(l, reason, ROLE_COUNT, text, NULL, NULL); /* its event was said when it was refused */
-    if (l->k->own_processes)
-        plan_set(l, COND_REPLICA_FAILURE, true, reason, text);
+    plan_set_waiting(rec, reason, ROLE_COUNT, text, NULL, NULL); /* its event was said when it was refused */
+    if (rec->kind->own_processes)
+        plan_set_condition(rec, COND_REPLICA_FAILURE, true, reason, text);
 }
 
-void plan_forget_refusal(struct reconcile *l)
+void plan_clear_refusal(struct reconcile *rec)
 {
-    if (job_status_finished(l->st) || l->v->suspend || all_made(l))
-        job_status_drop(l->st, COND_REPLICA_FAILURE);
+    if (job_status_finished(rec->status) || rec->spec->suspend || all_made(rec))
+        job_status_drop(rec->status, COND_REPLICA_FAILURE);
 }

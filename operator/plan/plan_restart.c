@@ -15,35 +15,35 @@ enum {
 /* training-operator's order of looks */
 static const enum role ORDER[ROLE_COUNT] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
 
-bool plan_counted(const struct reconcile *l, const struct pod_info *p)
+bool plan_is_counted(const struct reconcile *rec, const struct pod_info *p)
 {
-    return index_counts_get(&l->st->roles[p->role].again, p->index) > p->restarts;
+    return index_counts_get(&rec->status->roles[p->role].again, p->index) > p->restarts;
 }
 
-bool plan_count_restart(struct reconcile *l, enum role r, int index, const struct pod_info *pod, bool counts)
+bool plan_count_restart(struct reconcile *rec, enum role r, int index, const struct pod_info *pod, bool counts)
 {
-    struct role_status *role = &l->st->roles[r];
-    if (pod != NULL && plan_counted(l, pod))
+    struct role_status *role = &rec->status->roles[r];
+    if (pod != NULL && plan_is_counted(rec, pod))
         return false;
     int before = pod != NULL ? pod->restarts : index_counts_get(&role->again, index);
     index_counts_set(&role->again, index, before + 1);
     role->restarts++;
     role->counted += (counts ? 1 : 0) + (pod != NULL ? pod->container_restarts : 0);
-    l->p->restarted++;
+    rec->plan->restarted++;
     return true;
 }
 
-void plan_because(struct reconcile *l, enum role r, char *text, bool news)
+void plan_set_restart_reason(struct reconcile *rec, enum role r, char *text, bool news)
 {
     if (news)
-        plan_event(l, true, plan_reason(l, COND_RESTARTING), r, "%s", text);
-    if (l->cause != NULL && (!news || l->cause_is_news)) {
+        plan_add_event(rec, true, plan_reason(rec, COND_RESTARTING), r, "%s", text);
+    if (rec->restart_reason != NULL && (!news || rec->restart_reason_is_new)) {
         free(text);
         return;
     }
-    free(l->cause);
-    l->cause = text;
-    l->cause_is_news = news;
+    free(rec->restart_reason);
+    rec->restart_reason = text;
+    rec->restart_reason_is_new = news;
 }
 
 /* Drained, evicted, preempted, its node lost: not the replica's fault. */
@@ -61,7 +61,7 @@ static bool disrupted(const struct pod_info *p)
 /* ---- how a replica ended ---- */
 
 /* "exited with code 2: <last words>" */
-static char *words_of(const struct pod_info *p)
+static char *exit_description(const struct pod_info *p)
 {
     const char *reason = p->reason != NULL ? p->reason : "", *words = p->message != NULL ? p->message : "";
     AUTO_FINI(buf) b = BUF_INIT;
@@ -76,84 +76,87 @@ static char *words_of(const struct pod_info *p)
     return buf_detach(&b);
 }
 
-char *plan_restarting_text(const struct reconcile *l, enum role r, char *why)
+char *plan_restart_message(const struct reconcile *rec, enum role r, char *why)
 {
-    if (l->k->own_processes)
+    if (rec->kind->own_processes)
         return why;
     free(why);
-    return xasprintf("job %s is restarting because %s replica(s) failed.", l->v->name, job_spec_role_key(l->v, r));
+    return xasprintf("job %s is restarting because %s replica(s) failed.", rec->spec->name,
+                     job_spec_role_key(rec->spec, r));
 }
 
-static void say_exit(struct reconcile *l, const struct pod_info *p)
+static void add_exit_event(struct reconcile *rec, const struct pod_info *p)
 {
-    if (!l->k->own_processes && p->exit_code >= 0)
-        plan_event(l, false, "ExitedWithCode", p->role, "Pod: %s.%s exited with code %d", l->v->ns, p->name,
-                   p->exit_code);
+    if (!rec->kind->own_processes && p->exit_code >= 0)
+        plan_add_event(rec, false, "ExitedWithCode", p->role, "Pod: %s.%s exited with code %d", rec->spec->ns, p->name,
+                       p->exit_code);
 }
 
-static bool failed(const struct reconcile *l, const struct slot *s, int index)
+static bool has_failed(const struct reconcile *rec, const struct replica_slot *s, int index)
 {
     return s->pod != NULL && s->pod->phase == POD_FAILED && !pod_terminating(s->pod) &&
-           !reconcile_completed(l, s->pod->role, index);
+           !reconcile_completed(rec, s->pod->role, index);
 }
 
-static bool retryable(const struct reconcile *l, const struct pod_info *p)
+static bool retryable(const struct reconcile *rec, const struct pod_info *p)
 {
-    enum restart_policy policy = l->v->roles[p->role].restart;
+    enum restart_policy policy = rec->spec->roles[p->role].restart;
     if (policy != RESTART_EXIT_CODE) /* another container may be the one that failed */
         return policy != RESTART_NEVER;
     return disrupted(p) || p->exit_code < 0 || restart_wanted(policy, p->exit_code);
 }
 
-static bool ignored(const struct reconcile *l, const struct pod_info *p)
+static bool ignored(const struct reconcile *rec, const struct pod_info *p)
 {
-    return l->v->dynamic && p->role == ROLE_WORKER && l->v->roles[ROLE_WORKER].restart == RESTART_NEVER;
+    return rec->spec->dynamic && p->role == ROLE_WORKER && rec->spec->roles[ROLE_WORKER].restart == RESTART_NEVER;
 }
 
-static bool counts(const struct reconcile *l, const struct pod_info *p)
+static bool counts_for_limit(const struct reconcile *rec, const struct pod_info *p)
 {
-    return l->k->disruptions_count || !disrupted(p);
+    return rec->kind->disruptions_count || !disrupted(p);
 }
 
 /* ---- failures that end the job ---- */
 
-static int failed_pods(const struct reconcile *l, enum role r)
+static int failed_pods(const struct reconcile *rec, enum role r)
 {
     int n = 0;
-    for (int i = 0; i < reconcile_replicas(l, r); i++)
-        n += failed(l, &l->slots[r][i], i);
+    for (int i = 0; i < reconcile_replicas(rec, r); i++)
+        n += has_failed(rec, &rec->slots[r][i], i);
     return n;
 }
 
-static void fail_because(struct reconcile *l, const struct pod_info *p)
+static void fail_job(struct reconcile *rec, const struct pod_info *p)
 {
-    const char *kind = l->k->resource.kind, *role = job_spec_role_key(l->v, p->role);
-    bool by_code = l->v->roles[p->role].restart == RESTART_EXIT_CODE;
+    const char *kind = rec->kind->resource.kind, *role = job_spec_role_key(rec->spec, p->role);
+    bool by_code = rec->spec->roles[p->role].restart == RESTART_EXIT_CODE;
 
-    say_exit(l, p);
-    if (l->k->own_processes) {
+    add_exit_event(rec, p);
+    if (rec->kind->own_processes) {
         const char *reason = p->exit_code == 2 ? "BadInput" : p->exit_code == 3 ? "TrainingDiverged" : "ReplicaFailed";
-        auto_free char *words = words_of(p);
-        plan_fail(l, reason, xasprintf("%s %s", p->name, words), FAIL_WARNING);
+        auto_free char *words = exit_description(p);
+        plan_fail(rec, reason, xasprintf("%s %s", p->name, words), FAIL_WARNING);
     } else if (by_code) {
-        plan_fail(l, plan_reason(l, COND_FAILED),
-                  xasprintf("job \"%s\" is failing because \"%s\" replica(s) failed.", l->v->name, role), FAIL_WARNING);
+        plan_fail(rec, plan_reason(rec, COND_FAILED),
+                  xasprintf("job \"%s\" is failing because \"%s\" replica(s) failed.", rec->spec->name, role),
+                  FAIL_WARNING);
     } else {
-        plan_fail(l, plan_reason(l, COND_FAILED),
-                  xasprintf("%s %s/%s has failed because %d %s replica(s) failed.", kind, l->v->ns, l->v->name,
-                            failed_pods(l, p->role), role),
+        plan_fail(rec, plan_reason(rec, COND_FAILED),
+                  xasprintf("%s %s/%s has failed because %d %s replica(s) failed.", kind, rec->spec->ns,
+                            rec->spec->name, failed_pods(rec, p->role), role),
                   FAIL_NORMAL);
     }
 }
 
-static bool fail_for_good(struct reconcile *l)
+static bool fail_permanently(struct reconcile *rec)
 {
     for (int o = 0; o < ROLE_COUNT; o++)
-        for (int i = 0; i < reconcile_replicas(l, ORDER[o]); i++) {
-            struct slot *s = &l->slots[ORDER[o]][i];
-            if (!failed(l, s, i) || retryable(l, s->pod) || ignored(l, s->pod) || plan_is_of_before(l, s->pod))
+        for (int i = 0; i < reconcile_replicas(rec, ORDER[o]); i++) {
+            struct replica_slot *s = &rec->slots[ORDER[o]][i];
+            if (!has_failed(rec, s, i) || retryable(rec, s->pod) || ignored(rec, s->pod) ||
+                plan_is_superseded(rec, s->pod))
                 continue;
-            fail_because(l, s->pod);
+            fail_job(rec, s->pod);
             return true;
         }
     return false;
@@ -161,52 +164,52 @@ static bool fail_for_good(struct reconcile *l)
 
 /* ---- backoffLimit ---- */
 
-static int64_t restarts_of_role(const struct reconcile *l, enum role r)
+static int64_t restarts_of_role(const struct reconcile *rec, enum role r)
 {
-    int64_t sum = l->st->roles[r].counted;
-    for (int i = 0; i < reconcile_replicas(l, r); i++) {
-        const struct pod_info *p = l->slots[r][i].pod;
-        if (p != NULL && !plan_counted(l, p))
+    int64_t sum = rec->status->roles[r].counted;
+    for (int i = 0; i < reconcile_replicas(rec, r); i++) {
+        const struct pod_info *p = rec->slots[r][i].pod;
+        if (p != NULL && !plan_is_counted(rec, p))
             sum += p->container_restarts;
     }
     return sum;
 }
 
-bool plan_over_limit(const struct reconcile *l, int64_t more)
+bool plan_exceeds_backoff_limit(const struct reconcile *rec, int64_t more)
 {
-    int64_t sum = more, limit = l->v->backoff_limit;
+    int64_t sum = more, limit = rec->spec->backoff_limit;
     for (int r = 0; r < ROLE_COUNT; r++)
-        if (reconcile_replicas(l, (enum role)r) > 0 && l->v->roles[r].restart != RESTART_NEVER)
-            sum += restarts_of_role(l, (enum role)r);
+        if (reconcile_replicas(rec, (enum role)r) > 0 && rec->spec->roles[r].restart != RESTART_NEVER)
+            sum += restarts_of_role(rec, (enum role)r);
     if (limit < 0)
         return false;
-    return limit == 0 || l->k->own_processes ? sum > limit : sum >= limit; /* TFJob's >= is training-operator's */
+    return limit == 0 || rec->kind->own_processes ? sum > limit : sum >= limit; /* TFJob's >= is training-operator's */
 }
 
-void plan_fail_by_limit(struct reconcile *l, const struct pod_info *last, const char *what)
+void plan_fail_backoff_limit(struct reconcile *rec, const struct pod_info *last, const char *what)
 {
-    if (!l->k->own_processes) {
-        plan_fail(l, plan_reason(l, COND_FAILED),
-                  xasprintf("Job %s has failed because it has reached the specified backoff limit", l->v->name),
+    if (!rec->kind->own_processes) {
+        plan_fail(rec, plan_reason(rec, COND_FAILED),
+                  xasprintf("Job %s has failed because it has reached the specified backoff limit", rec->spec->name),
                   FAIL_NORMAL);
         return;
     }
-    auto_free char *words = last != NULL ? words_of(last) : xstrdup(what);
-    plan_fail(l, "BackoffLimitExceeded",
+    auto_free char *words = last != NULL ? exit_description(last) : xstrdup(what);
+    plan_fail(rec, "BackoffLimitExceeded",
               xasprintf("more than %lld restart%s without progress (backoffLimit); the last: %s%s%s",
-                        (long long)l->v->backoff_limit, l->v->backoff_limit == 1 ? "" : "s",
+                        (long long)rec->spec->backoff_limit, rec->spec->backoff_limit == 1 ? "" : "s",
                         last != NULL ? last->name : "", last != NULL ? " " : "", words),
               FAIL_WARNING);
 }
 
 /* The pod that speaks for the restarts: one that failed now, else the one the kubelet restarted most. */
-static const struct pod_info *last_restarted(const struct reconcile *l)
+static const struct pod_info *last_restarted(const struct reconcile *rec)
 {
     const struct pod_info *most = NULL;
     for (int o = 0; o < ROLE_COUNT; o++)
-        for (int i = 0; i < reconcile_replicas(l, ORDER[o]); i++) {
-            const struct pod_info *p = l->slots[ORDER[o]][i].pod;
-            if (failed(l, &l->slots[ORDER[o]][i], i) && !ignored(l, p))
+        for (int i = 0; i < reconcile_replicas(rec, ORDER[o]); i++) {
+            const struct pod_info *p = rec->slots[ORDER[o]][i].pod;
+            if (has_failed(rec, &rec->slots[ORDER[o]][i], i) && !ignored(rec, p))
                 return p;
             if (p != NULL && p->container_restarts > (most != NULL ? most->container_restarts : 0))
                 most = p;
@@ -215,15 +218,16 @@ static const struct pod_info *last_restarted(const struct reconcile *l)
 }
 
 /* Failures that are to be counted. All that are restarted together count as one. */
-static int64_t pending_restarts(const struct reconcile *l)
+static int64_t pending_restarts(const struct reconcile *rec)
 {
     int64_t alone = 0, together = 0;
     for (int r = 0; r < ROLE_COUNT; r++)
-        for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct slot *s = &l->slots[r][i];
-            if (!failed(l, s, i) || ignored(l, s->pod) || !counts(l, s->pod) || plan_counted(l, s->pod))
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
+            const struct replica_slot *s = &rec->slots[r][i];
+            if (!has_failed(rec, s, i) || ignored(rec, s->pod) || !counts_for_limit(rec, s->pod) ||
+                plan_is_counted(rec, s->pod))
                 continue;
-            if (plan_is_together(l, (enum role)r))
+            if (plan_restarts_together(rec, (enum role)r))
                 together = 1;
             else
                 alone++;
@@ -231,221 +235,226 @@ static int64_t pending_restarts(const struct reconcile *l)
     return alone + together;
 }
 
-static bool fail_by_limit(struct reconcile *l)
+static bool fail_by_limit(struct reconcile *rec)
 {
-    if (!plan_over_limit(l, pending_restarts(l)))
+    if (!plan_exceeds_backoff_limit(rec, pending_restarts(rec)))
         return false;
-    const struct pod_info *last = last_restarted(l);
+    const struct pod_info *last = last_restarted(rec);
     if (last != NULL && last->phase == POD_FAILED)
-        say_exit(l, last);
-    plan_fail_by_limit(l, last, "a replica went away");
+        add_exit_event(rec, last);
+    plan_fail_backoff_limit(rec, last, "a replica went away");
     return true;
 }
 
 /* ---- pods that go or have gone ---- */
 
 /* How many of the pods that ran at the last look are not there any more and nobody saw them go. */
-static int vanished(const struct reconcile *l, enum role r)
+static int count_of_vanished(const struct reconcile *rec, enum role r)
 {
     int seen = 0;
-    for (int i = 0; i < reconcile_replicas(l, r); i++) {
-        const struct pod_info *p = l->slots[r][i].pod;
-        if (p != NULL && !p->creating && p->phase != POD_PENDING && !plan_counted(l, p))
+    for (int i = 0; i < reconcile_replicas(rec, r); i++) {
+        const struct pod_info *p = rec->slots[r][i].pod;
+        if (p != NULL && !p->creating && p->phase != POD_PENDING && !plan_is_counted(rec, p))
             seen++;
     }
-    return l->was_active[r] - seen;
+    return rec->prev_active[r] - seen;
 }
 
-static void pod_goes(struct reconcile *l, enum role r, const char *name, const char *how)
+static void report_pod_gone(struct reconcile *rec, enum role r, const char *name, const char *how)
 {
-    if (!plan_is_together(l, r))
-        plan_because(l, r, plan_restarting_text(l, r, xasprintf("restarting %s: its pod %s", name, how)), true);
-    else if (!l->round)
-        plan_because(l, r, xasprintf("restarting all replicas: the pod of %s %s", name, how), true);
-    l->round |= plan_is_together(l, r);
+    if (!plan_restarts_together(rec, r))
+        plan_set_restart_reason(rec, r, plan_restart_message(rec, r, xasprintf("restarting %s: its pod %s", name, how)),
+                                true);
+    else if (!rec->restart_all)
+        plan_set_restart_reason(rec, r, xasprintf("restarting all replicas: the pod of %s %s", name, how), true);
+    rec->restart_all |= plan_restarts_together(rec, r);
 }
 
-static void count_vanished(struct reconcile *l, enum role r)
+static void count_vanished(struct reconcile *rec, enum role r)
 {
-    int n = vanished(l, r);
-    for (int i = 0; i < reconcile_replicas(l, r) && n > 0; i++) {
+    int n = count_of_vanished(rec, r);
+    for (int i = 0; i < reconcile_replicas(rec, r) && n > 0; i++) {
         char name[128];
-        struct slot *s = &l->slots[r][i];
-        if (s->pod != NULL || s->foreign || reconcile_completed(l, r, i))
+        struct replica_slot *s = &rec->slots[r][i];
+        if (s->pod != NULL || s->foreign || reconcile_completed(rec, r, i))
             continue;
         n--;
-        plan_count_restart(l, r, i, NULL, l->k->disruptions_count);
-        pod_goes(l, r, job_spec_pod_name(l->v, r, i, name), "is gone");
+        plan_count_restart(rec, r, i, NULL, rec->kind->disruptions_count);
+        report_pod_gone(rec, r, job_spec_pod_name(rec->spec, r, i, name), "is gone");
     }
 }
 
 /* Resumed: who is still leaving was sent away by the suspension. That is no restart. */
-static void let_go(struct reconcile *l)
+static void excuse_suspended(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
-        l->was_active[r] = 0;
-        for (int i = 0; i < reconcile_replicas(l, (enum role)r); i++) {
-            const struct pod_info *p = l->slots[r][i].pod;
-            if (p != NULL && pod_terminating(p) && !plan_counted(l, p))
-                index_counts_set(&l->st->roles[r].again, i, p->restarts + 1);
+        rec->prev_active[r] = 0;
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
+            const struct pod_info *p = rec->slots[r][i].pod;
+            if (p != NULL && pod_terminating(p) && !plan_is_counted(rec, p))
+                index_counts_set(&rec->status->roles[r].again, i, p->restarts + 1);
         }
     }
 }
 
-static char *how_it_goes(const struct pod_info *p)
+static char *deletion_description(const struct pod_info *p)
 {
     return disrupted(p) && p->reason != NULL ? xasprintf("is taken away (%s)", p->reason) : xstrdup("is being deleted");
 }
 
-static void count_going(struct reconcile *l, enum role r)
+static void count_deleted(struct reconcile *rec, enum role r)
 {
-    for (int i = 0; i < reconcile_replicas(l, r); i++) {
-        const struct pod_info *p = l->slots[r][i].pod;
+    for (int i = 0; i < reconcile_replicas(rec, r); i++) {
+        const struct pod_info *p = rec->slots[r][i].pod;
         if (p == NULL || !pod_terminating(p) || p->phase == POD_PENDING || p->phase == POD_SUCCEEDED ||
-            reconcile_completed(l, r, i))
+            reconcile_completed(rec, r, i))
             continue;
-        auto_free char *how = how_it_goes(p);
-        if (plan_count_restart(l, r, i, p, l->k->disruptions_count))
-            pod_goes(l, r, p->name, how);
+        auto_free char *how = deletion_description(p);
+        if (plan_count_restart(rec, r, i, p, rec->kind->disruptions_count))
+            report_pod_gone(rec, r, p->name, how);
     }
 }
 
 /* ---- replicas that failed and are made again ---- */
 
-static int64_t due_ms(const struct reconcile *l, const struct pod_info *p)
+static int64_t retry_at_ms(const struct reconcile *rec, const struct pod_info *p)
 {
     bool settled = p->started_ms > 0 && p->ended_ms - p->started_ms >= SETTLED_MS;
     int64_t ended = p->ended_ms > 0 ? p->ended_ms : p->created_ms; /* one that a node refused never began */
-    return ended == 0 ? l->now : ended + plan_backoff_ms(settled ? 0 : p->restarts);
+    return ended == 0 ? rec->now : ended + plan_backoff_ms(settled ? 0 : p->restarts);
 }
 
-static void retry(struct reconcile *l, const struct pod_info *p)
+static void retry_pod(struct reconcile *rec, const struct pod_info *p)
 {
-    auto_free char *words = words_of(p);
-    bool now = due_ms(l, p) <= l->now, news = now && plan_count_restart(l, p->role, p->index, p, counts(l, p));
+    auto_free char *words = exit_description(p);
+    bool now = retry_at_ms(rec, p) <= rec->now,
+         news = now && plan_count_restart(rec, p->role, p->index, p, counts_for_limit(rec, p));
 
-    plan_because(l, p->role, plan_restarting_text(l, p->role, xasprintf("restarting %s: %s", p->name, words)), news);
+    plan_set_restart_reason(rec, p->role,
+                            plan_restart_message(rec, p->role, xasprintf("restarting %s: %s", p->name, words)), news);
     if (news)
-        say_exit(l, p);
+        add_exit_event(rec, p);
     if (now)
-        plan_delete(l, p, -1);
+        plan_delete_pod(rec, p, -1);
     else
-        plan_at(l, due_ms(l, p)); /* until then its log can be read */
+        plan_requeue_at(rec, retry_at_ms(rec, p)); /* until then its log can be read */
 }
 
 /* Of two that failed: one that counts, then the one that ended first, for the other may have ended because of it. */
-static bool speaks_before(const struct reconcile *l, const struct pod_info *a, const struct pod_info *b)
+static bool reported_before(const struct reconcile *rec, const struct pod_info *a, const struct pod_info *b)
 {
-    if (b == NULL || counts(l, a) != counts(l, b))
-        return b == NULL || counts(l, a);
+    if (b == NULL || counts_for_limit(rec, a) != counts_for_limit(rec, b))
+        return b == NULL || counts_for_limit(rec, a);
     return a->ended_ms < b->ended_ms;
 }
 
-static const struct pod_info *first_that_failed(const struct reconcile *l)
+static const struct pod_info *first_that_failed(const struct reconcile *rec)
 {
     const struct pod_info *first = NULL;
     for (int o = 0; o < ROLE_COUNT; o++)
-        for (int i = 0; plan_is_together(l, ORDER[o]) && i < reconcile_replicas(l, ORDER[o]); i++) {
-            const struct slot *s = &l->slots[ORDER[o]][i];
-            if (failed(l, s, i) && !plan_counted(l, s->pod) && speaks_before(l, s->pod, first))
+        for (int i = 0; plan_restarts_together(rec, ORDER[o]) && i < reconcile_replicas(rec, ORDER[o]); i++) {
+            const struct replica_slot *s = &rec->slots[ORDER[o]][i];
+            if (has_failed(rec, s, i) && !plan_is_counted(rec, s->pod) && reported_before(rec, s->pod, first))
                 first = s->pod;
         }
     return first;
 }
 
-static void retry_all(struct reconcile *l)
+static void retry_all(struct reconcile *rec)
 {
-    const struct pod_info *p = first_that_failed(l);
+    const struct pod_info *p = first_that_failed(rec);
     if (p == NULL)
         return;
-    auto_free char *words = words_of(p);
-    bool now = l->round || due_ms(l, p) <= l->now;
+    auto_free char *words = exit_description(p);
+    bool now = rec->restart_all || retry_at_ms(rec, p) <= rec->now;
     if (now)
-        plan_count_restart(l, p->role, p->index, p, counts(l, p));
+        plan_count_restart(rec, p->role, p->index, p, counts_for_limit(rec, p));
     else
-        plan_at(l, due_ms(l, p)); /* until then its log can be read */
-    plan_because(l, p->role, xasprintf("restarting all replicas: %s %s", p->name, words), now);
-    l->round |= now;
+        plan_requeue_at(rec, retry_at_ms(rec, p)); /* until then its log can be read */
+    plan_set_restart_reason(rec, p->role, xasprintf("restarting all replicas: %s %s", p->name, words), now);
+    rec->restart_all |= now;
 }
 
-static void retry_role(struct reconcile *l, enum role r)
+static void retry_role(struct reconcile *rec, enum role r)
 {
-    if (plan_is_together(l, r))
+    if (plan_restarts_together(rec, r))
         return;
-    for (int i = 0; i < reconcile_replicas(l, r); i++)
-        if (failed(l, &l->slots[r][i], i) && !ignored(l, l->slots[r][i].pod))
-            retry(l, l->slots[r][i].pod);
+    for (int i = 0; i < reconcile_replicas(rec, r); i++)
+        if (has_failed(rec, &rec->slots[r][i], i) && !ignored(rec, rec->slots[r][i].pod))
+            retry_pod(rec, rec->slots[r][i].pod);
 }
 
-bool plan_restarts(struct reconcile *l)
+bool plan_restart_replicas(struct reconcile *rec)
 {
-    if (fail_for_good(l))
+    if (fail_permanently(rec))
         return true;
-    if (job_status_is(l->was, COND_SUSPENDED))
-        let_go(l);
+    if (job_status_is(rec->prev, COND_SUSPENDED))
+        excuse_suspended(rec);
     for (int o = 0; o < ROLE_COUNT; o++) {
-        count_vanished(l, ORDER[o]);
-        count_going(l, ORDER[o]);
+        count_vanished(rec, ORDER[o]);
+        count_deleted(rec, ORDER[o]);
     }
-    if (fail_by_limit(l))
+    if (fail_by_limit(rec))
         return true;
     for (int o = 0; o < ROLE_COUNT; o++)
-        retry_role(l, ORDER[o]);
-    retry_all(l);
-    plan_round(l);
+        retry_role(rec, ORDER[o]);
+    retry_all(rec);
+    plan_restart_all(rec);
     return false;
 }
 
 /* ---- nodes that do not answer ---- */
 
-static void wait_for_node(struct reconcile *l, const struct pod_info *p)
+static void wait_for_node(struct reconcile *rec, const struct pod_info *p)
 {
     const char *node = p->node != NULL ? p->node : "unknown";
     auto_free char *key = xasprintf("%s: its node %s does not answer", p->name, node);
-    auto_free char *more = l->s->force_delete_ms > 0 ? xasprintf("its pod is deleted by force %lld s after its grace",
-                                                                 (long long)(l->s->force_delete_ms / 1000))
-                                                     : NULL;
+    auto_free char *more = rec->settings->force_delete_ms > 0
+                               ? xasprintf("its pod is deleted by force %lld s after its grace",
+                                           (long long)(rec->settings->force_delete_ms / 1000))
+                               : NULL;
     auto_free char *note =
         xasprintf("pod %s is still terminating beyond its grace: node %s does not answer", p->name, node);
-    plan_wait(l, "NodeNotResponding", p->role, key, more, note);
+    plan_set_waiting(rec, "NodeNotResponding", p->role, key, more, note);
 }
 
 /* Its node has nothing to do with it, and force would change nothing. Whoever put the finalizer there takes it away. */
-static void wait_for_finalizer(struct reconcile *l, const struct pod_info *p)
+static void wait_for_finalizer(struct reconcile *rec, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s: the finalizer %s keeps its pod, which has ended", p->name, p->held_by);
     auto_free char *note = xasprintf("pod %s has ended, but the finalizer %s keeps it", p->name, p->held_by);
-    plan_wait(l, "PodKeptByFinalizer", p->role, key, NULL, note);
+    plan_set_waiting(rec, "PodKeptByFinalizer", p->role, key, NULL, note);
 }
 
-static void force(struct reconcile *l, const struct pod_info *p)
+static void force_delete_pod(struct reconcile *rec, const struct pod_info *p)
 {
     if (p->held_by != NULL) {
-        plan_at(l, p->gone_by_ms + SAY_AFTER_MS);
-        if (l->now >= p->gone_by_ms + SAY_AFTER_MS)
-            wait_for_finalizer(l, p);
+        plan_requeue_at(rec, p->gone_by_ms + SAY_AFTER_MS);
+        if (rec->now >= p->gone_by_ms + SAY_AFTER_MS)
+            wait_for_finalizer(rec, p);
         return;
     }
-    int64_t due = p->gone_by_ms + l->s->force_delete_ms;
-    if (l->s->force_delete_ms > 0 && l->now >= due) {
-        plan_delete(l, p, 0);
-        plan_event(l, true, "NodeLost", p->role,
-                   "pod %s has been terminating for %lld s beyond its grace: node %s does not answer; deleted by force",
-                   p->name, (long long)((l->now - p->gone_by_ms) / 1000), p->node != NULL ? p->node : "unknown");
+    int64_t due = p->gone_by_ms + rec->settings->force_delete_ms;
+    if (rec->settings->force_delete_ms > 0 && rec->now >= due) {
+        plan_delete_pod(rec, p, 0);
+        plan_add_event(
+            rec, true, "NodeLost", p->role,
+            "pod %s has been terminating for %lld s beyond its grace: node %s does not answer; deleted by force",
+            p->name, (long long)((rec->now - p->gone_by_ms) / 1000), p->node != NULL ? p->node : "unknown");
         return;
     }
-    if (l->s->force_delete_ms > 0)
-        plan_at(l, due);
-    plan_at(l, p->gone_by_ms + SAY_AFTER_MS);
-    if (l->now >= p->gone_by_ms + SAY_AFTER_MS)
-        wait_for_node(l, p);
+    if (rec->settings->force_delete_ms > 0)
+        plan_requeue_at(rec, due);
+    plan_requeue_at(rec, p->gone_by_ms + SAY_AFTER_MS);
+    if (rec->now >= p->gone_by_ms + SAY_AFTER_MS)
+        wait_for_node(rec, p);
 }
 
-void plan_force(struct reconcile *l)
+void plan_force_delete(struct reconcile *rec)
 {
-    for (size_t i = 0; i < l->o->npods; i++) {
-        const struct pod_info *p = l->o->pods[i];
-        if (p->gone_by_ms > 0 && !p->deleting && reconcile_ours(l, p))
-            force(l, p);
+    for (size_t i = 0; i < rec->observed->npods; i++) {
+        const struct pod_info *p = rec->observed->pods[i];
+        if (p->gone_by_ms > 0 && !p->deleting && reconcile_ours(rec, p))
+            force_delete_pod(rec, p);
     }
 }

@@ -17,7 +17,7 @@
 enum { WORLD_MAX = 64 };
 
 struct world {
-    struct job_spec view;
+    struct job_spec spec;
     struct job_status status;
     struct pod_info pods[WORLD_MAX];
     struct service_info services[WORLD_MAX];
@@ -46,13 +46,13 @@ static inline const struct job_kind *world_kind(const json_t *job)
 
 static inline void world_job(struct world *w, const json_t *job)
 {
-    job_spec_fini(&w->view);
-    job_spec_parse(world_kind(job), job, CLEAN_NONE, &w->view);
+    job_spec_fini(&w->spec);
+    job_spec_parse(world_kind(job), job, CLEAN_NONE, &w->spec);
 }
 
 static inline void world_init(struct world *w, const json_t *job)
 {
-    *w = (struct world){ .now = ZERO, .view = { .kind = world_kind(job) } };
+    *w = (struct world){ .now = ZERO, .spec = { .kind = world_kind(job) } };
     world_job(w, job);
 }
 
@@ -64,7 +64,7 @@ static inline void world_fini(struct world *w)
         service_info_fini(&w->services[i]);
     refusal_fini(&w->refused);
     job_status_fini(&w->status);
-    job_spec_fini(&w->view);
+    job_spec_fini(&w->spec);
 }
 DEFINE_AUTO_FINI(world, world_fini);
 
@@ -97,7 +97,7 @@ static inline struct pod_info *world_add(struct world *w, const char *name)
     struct pod_info *p = &w->pods[w->npods++];
     *p = (struct pod_info){ .name = xstrdup(name),
                             .uid = xasprintf("pod-%d", ++w->uids),
-                            .owner_uid = xstrdup(w->view.uid),
+                            .owner_uid = xstrdup(w->spec.uid),
                             .index = atoi(dash + 1),
                             .phase = POD_RUNNING,
                             .ready = true,
@@ -120,13 +120,13 @@ static inline struct service_info *world_add_service(struct world *w, const char
     struct service_info *s = &w->services[w->nservices++];
     *s = (struct service_info){ .name = xstrdup(name),
                                 .uid = xasprintf("service-%d", ++w->uids),
-                                .owner_uid = xstrdup(w->view.uid),
+                                .owner_uid = xstrdup(w->spec.uid),
                                 .role = r,
                                 .index = index };
     return s;
 }
 
-static inline void world_look(struct world *w, const struct job_status *status, struct plan *ret)
+static inline void world_plan(struct world *w, const struct job_status *status, struct job_plan *ret)
 {
     const struct pod_info *pods[WORLD_MAX];
     const struct service_info *services[WORLD_MAX];
@@ -142,8 +142,8 @@ static inline void world_look(struct world *w, const struct job_status *status, 
     o.nservices = w->nservices;
     o.claims = w->claims;
     o.refused = w->refused.name != NULL ? &w->refused : NULL;
-    plan_keep_size(&w->view, status, &o);
-    plan_job(&w->view, status, &o, &w->settings, w->now, ret);
+    plan_keep_replicas(&w->spec, status, &o);
+    plan_job(&w->spec, status, &o, &w->settings, w->now, ret);
     ck_assert_msg(ret->next_ms == 0 || ret->next_ms > w->now, "the next look is at %lld, now is %lld",
                   (long long)ret->next_ms, (long long)w->now);
 }
@@ -162,7 +162,7 @@ static inline void world_begin(struct world *w, const struct action *a)
     struct pod_info *p = a->name != NULL ? world_find(w, a->name) : NULL;
 
     if (a->kind == ACT_CREATE_POD) {
-        job_spec_pod_name(&w->view, a->role, a->index, name);
+        job_spec_pod_name(&w->spec, a->role, a->index, name);
         ck_assert_msg(world_find(w, name) == NULL, "%s is made though it is there", name);
         p = world_add(w, name);
         p->creating = true;
@@ -180,7 +180,7 @@ static inline void world_begin(struct world *w, const struct action *a)
             w->services[i].patching |= str_eq(w->services[i].uid, a->uid);
     } else if (a->kind == ACT_CREATE_SERVICE) {
         bool job = a->index < 0;
-        world_add_service(w, job ? w->view.name : job_spec_pod_name(&w->view, a->role, a->index, name), a->role,
+        world_add_service(w, job ? w->spec.name : job_spec_pod_name(&w->spec, a->role, a->index, name), a->role,
                           a->index)
             ->creating = true;
     } else if (a->kind == ACT_DELETE_SERVICE) {
@@ -191,7 +191,7 @@ static inline void world_begin(struct world *w, const struct action *a)
 }
 
 /* The requests are on their way. */
-static inline void world_act(struct world *w, const struct plan *p)
+static inline void world_act(struct world *w, const struct job_plan *p)
 {
     for (size_t i = 0; i < p->nactions; i++) {
         enum action_kind kind = p->actions[i].kind;
@@ -215,7 +215,7 @@ static inline void world_settle(struct world *w)
     for (size_t i = w->npods; i-- > 0;) {
         w->pods[i].creating = false;
         if (w->pods[i].patching && w->pods[i].owner_uid == NULL)
-            w->pods[i].owner_uid = xstrdup(w->view.uid);
+            w->pods[i].owner_uid = xstrdup(w->spec.uid);
         w->pods[i].mislabelled &= !w->pods[i].patching;
         w->pods[i].patching = false;
         if (w->pods[i].deleting)
@@ -224,7 +224,7 @@ static inline void world_settle(struct world *w)
     for (size_t i = w->nservices; i-- > 0;) {
         w->services[i].creating = false;
         if (w->services[i].patching && w->services[i].owner_uid == NULL)
-            w->services[i].owner_uid = xstrdup(w->view.uid);
+            w->services[i].owner_uid = xstrdup(w->spec.uid);
         w->services[i].patching = false;
         if (!w->services[i].deleting)
             continue;
@@ -233,7 +233,7 @@ static inline void world_settle(struct world *w)
     }
 }
 
-static inline bool world_still_due(const struct plan *p)
+static inline bool world_still_due(const struct job_plan *p)
 {
     for (size_t i = 0; i < p->nactions; i++)
         if (p->actions[i].kind != ACT_DELETE_JOB && p->actions[i].kind != ACT_GET_CLAIMS)
@@ -246,12 +246,12 @@ static inline void world_look_again(struct world *w, const char *what)
 {
     struct job_status none = { .nconds = 0 };
     AUTO_FINI(job_status) read = { .nconds = 0 };
-    AUTO_FINI(plan) again = { .nactions = 0 };
+    AUTO_FINI(job_plan) again = { .nactions = 0 };
 
-    json_auto_t *written = job_status_patch(w->view.kind, w->view.uid, 0, &none, &w->status);
+    json_auto_t *written = job_status_patch(w->spec.kind, w->spec.uid, 0, &none, &w->status);
     job_status_parse(json_object_get(written, "status"), &read);
-    world_look(w, &read, &again);
-    json_auto_t *patch = job_status_patch(w->view.kind, w->view.uid, 0, &read, &again.status);
+    world_plan(w, &read, &again);
+    json_auto_t *patch = job_status_patch(w->spec.kind, w->spec.uid, 0, &read, &again.status);
     if (patch != NULL) {
         AUTO_FINI(buf) text = BUF_INIT;
         json_emit(patch, &text);

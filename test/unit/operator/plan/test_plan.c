@@ -125,7 +125,7 @@ static void change_objects(struct world *w, const json_t *step)
     json_array_foreach(json_object_get(step, "objects"), k, v)
     {
         struct pod_info facts;
-        ck_assert_int_eq(pod_info_parse(w->view.kind, v, &facts), 0);
+        ck_assert_int_eq(pod_info_parse(w->spec.kind, v, &facts), 0);
         struct pod_info *old = world_find(w, facts.name);
         if (old != NULL)
             world_remove(w, old);
@@ -145,7 +145,7 @@ static void change_services(struct world *w, const json_t *names, const char *ow
         int index = -1;
         for (int i = 0; i < ROLE_COUNT * WORLD_MAX; i++) {
             char right[128];
-            if (str_eq(job_spec_pod_name(&w->view, (enum role)(i % ROLE_COUNT), i / ROLE_COUNT, right), name)) {
+            if (str_eq(job_spec_pod_name(&w->spec, (enum role)(i % ROLE_COUNT), i / ROLE_COUNT, right), name)) {
                 r = (enum role)(i % ROLE_COUNT);
                 index = i / ROLE_COUNT;
             }
@@ -235,10 +235,10 @@ static void set_claim(struct claim_info *f, const json_t *v)
 /* As the controller says it of a spec whose replicas cannot all be listed. */
 static void too_large(struct world *w, const char *why, const int before[ROLE_COUNT])
 {
-    w->view.too_large = why != NULL;
-    memcpy(w->view.accepted, before, sizeof(w->view.accepted));
-    if (why != NULL && w->view.invalid == NULL)
-        w->view.invalid = xstrdup(why);
+    w->spec.too_large = why != NULL;
+    memcpy(w->spec.accepted, before, sizeof(w->spec.accepted));
+    if (why != NULL && w->spec.invalid == NULL)
+        w->spec.invalid = xstrdup(why);
 }
 
 static void happen(struct world *w, json_t *job, const json_t *step)
@@ -249,7 +249,7 @@ static void happen(struct world *w, json_t *job, const json_t *step)
         merge(job, change);
         int before[ROLE_COUNT];
         for (int i = 0; i < ROLE_COUNT; i++)
-            before[i] = flag_at(step, "operatorRestarted", false) ? -1 : w->view.roles[i].replicas;
+            before[i] = flag_at(step, "operatorRestarted", false) ? -1 : w->spec.roles[i].replicas;
         json_object_set_new(metadata, "generation", json_integer(number_at(metadata, "generation", 1) + 1));
         world_job(w, job);
         too_large(w, text_at(step, "tooLarge"), before);
@@ -262,7 +262,7 @@ static void happen(struct world *w, json_t *job, const json_t *step)
     change_settings(w, json_object_get(step, "settings"));
     change_pods(w, step);
     change_objects(w, step);
-    change_services(w, json_object_get(step, "services"), w->view.uid);
+    change_services(w, json_object_get(step, "services"), w->spec.uid);
     change_services(w, json_object_get(step, "foreignServices"), "job-0");
     change_services(w, json_object_get(step, "orphanServices"), NULL);
     change_progress(w, step);
@@ -270,8 +270,8 @@ static void happen(struct world *w, json_t *job, const json_t *step)
     w->seen.claims_fault = text_at(step, "claimsFault");
     const json_t *claims = json_object_get(step, "claims");
     w->seen.claims_known = claims != NULL || (w->seen.claims_known && !flag_at(step, "operatorRestarted", false));
-    for (size_t i = 0; i < w->view.nclaims && claims != NULL; i++)
-        set_claim(&w->claims[i], json_object_get(claims, w->view.claims[i].name));
+    for (size_t i = 0; i < w->spec.nclaims && claims != NULL; i++)
+        set_claim(&w->claims[i], json_object_get(claims, w->spec.claims[i].name));
     w->seen.config_ensured = flag_at(step, "configThere", w->seen.config_ensured);
     w->seen.policy_ensured = flag_at(step, "policyThere", w->seen.policy_ensured);
     w->seen.tensorboard_found = flag_at(step, "boardFound", w->seen.tensorboard_found);
@@ -298,14 +298,14 @@ static void action_text(const struct world *w, const struct action *a, struct bu
     if (a->name != NULL)
         buf_printf(out, " %s", a->name);
     else if (a->kind == ACT_CREATE_POD || a->kind == ACT_CREATE_SERVICE)
-        buf_printf(out, " %s", a->index < 0 ? w->view.name : job_spec_pod_name(&w->view, a->role, a->index, name));
+        buf_printf(out, " %s", a->index < 0 ? w->spec.name : job_spec_pod_name(&w->spec, a->role, a->index, name));
     if (a->kind == ACT_CREATE_POD && a->restarts > 0)
         buf_printf(out, " restarts %d", a->restarts);
     if (a->kind == ACT_DELETE_POD && a->grace_s == 0)
         buf_str(out, " by force");
 }
 
-static json_t *actions_of(const struct world *w, const struct plan *p)
+static json_t *actions_of(const struct world *w, const struct job_plan *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->nactions; i++) {
@@ -316,7 +316,7 @@ static json_t *actions_of(const struct world *w, const struct plan *p)
     return list;
 }
 
-static json_t *events_of(const struct plan *p)
+static json_t *events_of(const struct job_plan *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->nevents; i++) {
@@ -349,10 +349,10 @@ static json_t *says_of(const struct job_status *s)
     return says;
 }
 
-static json_t *got_of(const struct world *w, const struct plan *p)
+static json_t *got_of(const struct world *w, const struct job_plan *p)
 {
     struct job_status none = { .nconds = 0 };
-    json_auto_t *written = job_status_patch(w->view.kind, w->view.uid, 0, &none, &p->status);
+    json_auto_t *written = job_status_patch(w->spec.kind, w->spec.uid, 0, &none, &p->status);
     json_t *status = json_object_get(written, "status"), *got = json_object();
 
     json_object_set_new(got, "actions", actions_of(w, p));
@@ -401,9 +401,9 @@ static void expect(const char *what, json_t *got, json_t *want)
 
 static void play_step(struct world *w, json_t *job, json_t *step, const char *what)
 {
-    AUTO_FINI(plan) p = { .nactions = 0 };
+    AUTO_FINI(job_plan) p = { .nactions = 0 };
     happen(w, job, step);
-    world_look(w, &w->status, &p);
+    world_plan(w, &w->status, &p);
     json_auto_t *got = got_of(w, &p);
     if (getenv("TRAINYARD_SHOW") != NULL) {
         AUTO_FINI(buf) text = BUF_INIT;

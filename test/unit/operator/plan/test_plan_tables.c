@@ -32,8 +32,8 @@ static json_t *make_job(bool tf, const char *more, const char *policy, int chief
 
 static void reconcile_and_act(struct world *w, const char *what)
 {
-    AUTO_FINI(plan) p = { .nactions = 0 };
-    world_look(w, &w->status, &p);
+    AUTO_FINI(job_plan) p = { .nactions = 0 };
+    world_plan(w, &w->status, &p);
     world_keep_status(w, &p.status);
     world_act(w, &p);
     world_look_again(w, what);
@@ -43,7 +43,7 @@ static void reconcile_and_act(struct world *w, const char *what)
 static void start(struct world *w, const json_t *job)
 {
     world_init(w, job);
-    ck_assert_msg(w->view.invalid == NULL, "%s", w->view.invalid);
+    ck_assert_msg(w->spec.invalid == NULL, "%s", w->spec.invalid);
     reconcile_and_act(w, "start");
     world_settle(w);
     for (size_t i = 0; i < w->npods; i++) {
@@ -110,7 +110,7 @@ static void set_phases(struct world *w, enum role r, struct count c, bool succee
     for (int i = 0; i < n; i++) {
         char name[128];
         int at = succeeded_first ? i : n - 1 - i;
-        struct pod_info *p = world_pod(w, job_spec_pod_name(&w->view, r, at, name));
+        struct pod_info *p = world_pod(w, job_spec_pod_name(&w->spec, r, at, name));
         p->phase = i < c.succeeded ? POD_SUCCEEDED : i < c.succeeded + c.active ? POD_RUNNING : POD_FAILED;
         p->exit_code = p->phase == POD_SUCCEEDED ? 0 : p->phase == POD_FAILED ? 1 : -1;
         p->ready = p->phase == POD_RUNNING;
@@ -186,7 +186,7 @@ static void try_end(bool tf, const char *policy, int code, enum role r)
 
     start(&w, job);
     int index = r == ROLE_WORKER ? 1 : 0;
-    job_spec_pod_name(&w.view, r, index, name);
+    job_spec_pod_name(&w.spec, r, index, name);
     end_pod(world_pod(&w, name), code, w.now);
     reconcile_and_act(&w, what);
     ck_assert_msg(outcome_of(&w) == want, "%s: %s", what, w.status.state);
@@ -272,9 +272,9 @@ START_TEST(no_replicas_is_no_success)
     AUTO_FINI(world) w;
     json_auto_t *job = make_job(true, "", "Never", 0, 1, 1);
     world_init(&w, job);
-    w.view.roles[ROLE_WORKER].replicas = 0;
-    free(w.view.invalid);
-    w.view.invalid = NULL;
+    w.spec.roles[ROLE_WORKER].replicas = 0;
+    free(w.spec.invalid);
+    w.spec.invalid = NULL;
     reconcile_and_act(&w, "no workers");
     ck_assert(!job_status_finished(&w.status));
 }

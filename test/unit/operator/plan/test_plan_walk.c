@@ -55,15 +55,15 @@ static void change(struct walk *k, const char *text)
     AUTO_FINI(buf) b = BUF_INIT;
     const char *at = strstr(text, "%s");
     if (at != NULL)
-        buf_printf(&b, "%.*s%s%s", (int)(at - text), text, k->w.view.kind->replica_specs, at + 2);
+        buf_printf(&b, "%.*s%s%s", (int)(at - text), text, k->w.spec.kind->replica_specs, at + 2);
     else
         buf_str(&b, text);
     json_auto_t *patch = world_yaml(b.data, "change");
     json_t *metadata = json_object_get(k->job, "metadata");
-    if (k->w.view.kind == &KIND_TFJOB && json_at(patch, "spec.fit") != NULL)
+    if (k->w.spec.kind == &KIND_TFJOB && json_at(patch, "spec.fit") != NULL)
         return;
     merge(k->job, patch);
-    json_object_set_new(metadata, "generation", json_integer(k->w.view.generation + 1));
+    json_object_set_new(metadata, "generation", json_integer(k->w.spec.generation + 1));
     world_job(&k->w, k->job);
 }
 
@@ -138,7 +138,7 @@ static void befall_services(struct walk *k)
 static void operator_restarts(struct walk *k)
 {
     struct job_status none = { .nconds = 0 }, read;
-    json_auto_t *written = job_status_patch(k->w.view.kind, k->w.view.uid, 0, &none, &k->w.status);
+    json_auto_t *written = job_status_patch(k->w.spec.kind, k->w.spec.uid, 0, &none, &k->w.status);
     job_status_parse(json_object_get(written, "status"), &read);
     job_status_fini(&k->w.status);
     k->w.status = read;
@@ -180,7 +180,7 @@ static void befall(struct walk *k)
 
 /* ---- what must hold ---- */
 
-static void tell(const struct walk *k, const struct plan *p)
+static void tell(const struct walk *k, const struct job_plan *p)
 {
     if (!k->tells)
         return;
@@ -203,10 +203,10 @@ static int64_t restarts_of(const struct job_status *s)
 /* runPolicy.restartScope Job: no new pod meets one of before a restart of all. */
 static void check_meets_no_old_one(const struct walk *k, const struct action *a, const struct job_status *s)
 {
-    for (size_t i = 0; i < k->w.npods && k->w.view.scope == SCOPE_JOB && a->role != ROLE_EVALUATOR; i++) {
+    for (size_t i = 0; i < k->w.npods && k->w.spec.scope == SCOPE_JOB && a->role != ROLE_EVALUATOR; i++) {
         const struct pod_info *p = &k->w.pods[i];
         bool wanted =
-            p->index < k->w.view.roles[p->role].replicas && !index_set_has(&s->roles[p->role].completed, p->index);
+            p->index < k->w.spec.roles[p->role].replicas && !index_set_has(&s->roles[p->role].completed, p->index);
         ck_assert_msg(!wanted || p->role == ROLE_EVALUATOR ||
                           p->restarts >= index_counts_get(&s->roles[p->role].again, p->index),
                       "%s-%d is made beside %s, which is of before", role_name(a->role), a->index, p->name);
@@ -217,17 +217,17 @@ static void check_action(const struct walk *k, const struct action *a, const str
 {
     if (a->kind == ACT_CREATE_POD) {
         ck_assert_msg(!k->ended, "a pod is made after the end");
-        ck_assert_msg(!k->w.view.suspend, "a pod is made of a suspended job");
+        ck_assert_msg(!k->w.spec.suspend, "a pod is made of a suspended job");
         ck_assert_msg(!index_set_has(&s->roles[a->role].completed, a->index), "%s-%d has succeeded and is made again",
                       role_name(a->role), a->index);
-        ck_assert_int_lt(a->index, k->w.view.roles[a->role].replicas);
+        ck_assert_int_lt(a->index, k->w.spec.roles[a->role].replicas);
         ck_assert_int_eq(a->restarts, index_counts_get(&s->roles[a->role].again, a->index));
         check_meets_no_old_one(k, a, s);
     }
     ck_assert_msg(a->kind != ACT_DELETE_POD || a->uid != NULL, "a pod without uid is deleted");
 }
 
-static void check(struct walk *k, const struct plan *p)
+static void check(struct walk *k, const struct job_plan *p)
 {
     for (size_t i = 0; i < p->nactions; i++)
         check_action(k, &p->actions[i], &p->status);
@@ -241,8 +241,8 @@ static void check(struct walk *k, const struct plan *p)
     ck_assert_msg(!job_status_finished(&p->status) || p->status.completion_ms > 0, "ended, but when?");
     ck_assert_msg(!job_status_finished(&p->status) || !(running || again), "ended, and yet it runs");
     bool refused = job_status_find(&p->status, COND_REPLICA_FAILURE) != NULL;
-    ck_assert_msg(!refused || k->w.view.kind == &KIND_TRAINJOB, "a TFJob has no condition of that type");
-    ck_assert_msg(!refused || !(job_status_finished(&p->status) || k->w.view.suspend),
+    ck_assert_msg(!refused || k->w.spec.kind == &KIND_TRAINJOB, "a TFJob has no condition of that type");
+    ck_assert_msg(!refused || !(job_status_finished(&p->status) || k->w.spec.suspend),
                   "nothing is to be made, yet it is refused");
     if (job_status_finished(&p->status)) {
         k->ended = true;
@@ -252,8 +252,8 @@ static void check(struct walk *k, const struct plan *p)
 
 static int64_t look(struct walk *k, const char *what)
 {
-    AUTO_FINI(plan) p = { .nactions = 0 };
-    world_look(&k->w, &k->w.status, &p);
+    AUTO_FINI(job_plan) p = { .nactions = 0 };
+    world_plan(&k->w, &k->w.status, &p);
     tell(k, &p);
     check(k, &p);
     world_keep_status(&k->w, &p.status);

@@ -2,18 +2,18 @@
 #include "plan/plan_internal.h"
 
 /* A pod that was told to go may be one too many; one that is counted is made again. */
-static bool stays(const struct job_status *st, const struct pod_info *p)
+static bool is_staying(const struct job_status *st, const struct pod_info *p)
 {
     return !pod_terminating(p) || index_counts_get(&st->roles[p->role].again, p->index) > p->restarts;
 }
 
 /* As far as can be seen: up to the last pod, or service of a replica. */
-static void see_sizes(const struct job_spec *v, const struct job_status *st, const struct observed *o,
-                      int ret[ROLE_COUNT])
+static void observed_replicas(const struct job_spec *v, const struct job_status *st, const struct observed *o,
+                              int ret[ROLE_COUNT])
 {
     for (size_t i = 0; i < o->npods; i++) {
         const struct pod_info *p = o->pods[i];
-        if (str_eq(p->owner_uid, v->uid) && stays(st, p))
+        if (str_eq(p->owner_uid, v->uid) && is_staying(st, p))
             ret[p->role] = MAX(ret[p->role], p->index + 1);
     }
     for (size_t i = 0; i < o->nservices; i++) {
@@ -23,13 +23,13 @@ static void see_sizes(const struct job_spec *v, const struct job_status *st, con
     }
 }
 
-void plan_keep_size(struct job_spec *v, const struct job_status *st, const struct observed *o)
+void plan_keep_replicas(struct job_spec *v, const struct job_status *st, const struct observed *o)
 {
     int seen[ROLE_COUNT] = { 0 }, any = 0;
 
     if (!v->too_large)
         return;
-    see_sizes(v, st, o, seen);
+    observed_replicas(v, st, o, seen);
     for (int r = 0; r < ROLE_COUNT; r++)
         any += seen[r] + MAX(v->accepted[r], 0);
     for (int r = 0; r < ROLE_COUNT && any > 0; r++) {
