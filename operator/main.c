@@ -1,4 +1,5 @@
-/* trainyard-operator: leads (or waits to), watches TrainJobs and TFJobs, and makes of them what they say. */
+/* trainyard-operator: elects a leader, and runs one controller of TrainJobs and one of TFJobs while it leads. Losing
+ * the Lease ends the program, so that two operators never write; SIGTERM releases it. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,37 +10,37 @@
 #include "base/stop.h"
 #include "control/controller.h"
 #include "control/dispatch.h"
-#include "guard.h"
+#include "training_operator_detector.h"
 #include "kube/event_recorder.h"
 #include "kube/leader_elector.h"
 #include "net/http_server.h"
-#include "options.h"
+#include "operator_options.h"
 #include "selftest.h"
 
-enum { BEAT_MS = 1000, WEDGED_MS = 60000, SETTLE_S = 30, GUARD_PATIENCE_MS = 40000, REST_BEATS = 5, TELL_MS = 3000 };
+enum { BEAT_MS = 1000, WEDGED_MS = 60000, SETTLE_S = 30, DETECT_PATIENCE_MS = 40000, IDLE_BEATS = 5, TELL_MS = 3000 };
 
 struct operator
 {
-    const struct options *options;
+    const struct operator_options *options;
     struct loop *loop;
     struct kubeconfig *config;
     struct kube_client *client;
     struct dispatch *dispatch;
     struct registry *registry;
     struct leader_elector *elector;
-    struct guard *guard;
+    struct detector *detector;
     struct event_recorder *events;
-    struct event_recorder *told[3]; /* what is still to be told when the work has ended */
-    size_t ntold, unfinished;       /* unfinished: tellings and the handing over of the lease */
+    struct event_recorder *reported[3]; /* what is still to be reported when the work has ended */
+    size_t ntold, unfinished;           /* unfinished: flushes, and the release of the Lease */
     struct controller *trainjobs, *tfjobs;
     struct http_server *metrics, *health;
     struct gauge *leading, *tfjob_active;
     struct timer beat;
     char identity[300], user_agent[64];
-    bool leads, sees_leader, stopping;
-    int64_t cpu_ms;       /* at the last beat */
-    int resting;          /* beats in a row without work */
-    struct err failure;   /* why it ends, when not by a signal */
+    bool leads, leader_known, stopping;
+    int64_t cpu_ms;       /* at the last heartbeat */
+    int idle_beats;       /* beats in a row without work */
+    struct err failure;   /* why the program ends, when not by a signal */
     atomic_llong beat_ms; /* for the probes, which are asked from another thread */
     atomic_bool ready;
 };
@@ -55,7 +56,7 @@ static int healthz(void *user, struct buf *body, const char **content_type)
         buf_str(body, "ok\n");
         return 200;
     }
-    buf_printf(body, "the loop has been busy for %lld ms\n", (long long)silent);
+    buf_printf(body, "the event loop has been blocked for %lld ms\n", (long long)silent);
     return 503;
 }
 
@@ -64,17 +65,17 @@ static int readyz(void *user, struct buf *body, const char **content_type)
     struct operator* op = user;
     bool ready = atomic_load(&op->ready);
     (void)content_type;
-    buf_str(body, ready ? "ok\n" : "reading the cluster's state\n");
+    buf_str(body, ready ? "ok\n" : "listing objects\n");
     return ready ? 200 : 503;
 }
 
-/* A burst of jobs leaves holes behind that nobody needs when it is over. */
-static void rest(struct operator* op)
+/* Memory freed after a burst of jobs goes back to the system once the operator is idle. */
+static void release_idle_memory(struct operator* op)
 {
     int64_t cpu_ms = clock_cpu_ns() / 1000000;
-    op->resting = cpu_ms - op->cpu_ms > BEAT_MS / 100 ? 0 : op->resting + 1;
+    op->idle_beats = cpu_ms - op->cpu_ms > BEAT_MS / 100 ? 0 : op->idle_beats + 1;
     op->cpu_ms = cpu_ms;
-    if (op->resting == REST_BEATS)
+    if (op->idle_beats == IDLE_BEATS)
         mem_give_back();
 }
 
@@ -84,10 +85,10 @@ static void on_beat(void *user)
     bool synced = (op->trainjobs == NULL || controller_synced(op->trainjobs)) &&
                   (op->tfjobs == NULL || controller_synced(op->tfjobs));
     atomic_store(&op->beat_ms, clock_ms());
-    atomic_store(&op->ready, !op->stopping && (op->leads ? synced : op->sees_leader));
-    if (op->stopping && stop_count() > 1) /* in a hurry: the lease runs out by itself */
+    atomic_store(&op->ready, !op->stopping && (op->leads ? synced : op->leader_known));
+    if (op->stopping && stop_count() > 1) /* a second signal: the Lease expires by itself */
         loop_stop(op->loop);
-    rest(op);
+    release_idle_memory(op);
     timer_set(op->loop, &op->beat, clock_ms() + BEAT_MS, on_beat, op);
 }
 
@@ -106,7 +107,7 @@ static int open_servers(struct operator* op, struct err *e)
 
 static struct controller_settings settings(const struct operator* op, bool tfjob)
 {
-    const struct options *o = op->options;
+    const struct operator_options *o = op->options;
     bool volcano = str_eq(o->gang_scheduler, "volcano");
     int64_t force_s = tfjob ? o->tfjob_force_delete_s : o->force_delete_s;
     return (struct controller_settings){
@@ -134,7 +135,7 @@ static struct controller_settings settings(const struct operator* op, bool tfjob
     };
 }
 
-static void tell_people(struct operator* op, bool warning, const char *reason, const char *note)
+static void record_own_event(struct operator* op, bool warning, const char *reason, const char *note)
 {
     const struct event_object self = { .api_version = "v1",
                                        .kind = "Pod",
@@ -146,12 +147,12 @@ static void tell_people(struct operator* op, bool warning, const char *reason, c
         event_record(op->events, &self, warning ? EVENT_WARNING : EVENT_NORMAL, reason, "", note);
 }
 
-static void on_guard(void *user, const char *why)
+static void on_training_operator(void *user, const char *why)
 {
     struct operator* op = user;
     auto_free char *note =
-        why != NULL ? xasprintf("TFJobs are left alone: %s. Remove training-operator and they are taken over", why)
-                    : xstrdup("no training-operator is at work: TFJobs are looked after");
+        why != NULL ? xasprintf("TFJobs are ignored: %s. Remove training-operator, and this operator adopts them", why)
+                    : xstrdup("no training-operator runs: TFJobs are managed");
     if (why != NULL) {
         controller_free(TAKE(op->tfjobs));
     } else if (op->tfjobs == NULL) {
@@ -159,7 +160,7 @@ static void on_guard(void *user, const char *why)
         op->tfjobs = controller_new(op->client, &KIND_TFJOB, &s);
     }
     gauge_set(op->tfjob_active, why == NULL);
-    tell_people(op, why != NULL, why != NULL ? "TFJobControllerOff" : "TFJobControllerOn", note);
+    record_own_event(op, why != NULL, why != NULL ? "TFJobControllerOff" : "TFJobControllerOn", note);
 }
 
 static void on_leading(void *user)
@@ -167,48 +168,48 @@ static void on_leading(void *user)
     struct operator* op = user;
     op->leads = true;
     gauge_set(op->leading, 1);
-    log_info("%s leads", op->identity);
+    log_info("%s is the leader", op->identity);
     op->events = event_recorder_new(op->client, "trainyard-operator", op->identity);
     if (op->options->trainjob) {
         struct controller_settings s = settings(op, false);
         op->trainjobs = controller_new(op->client, &KIND_TRAINJOB, &s);
     }
     if (op->options->tfjob)
-        op->guard = guard_new(op->client, GUARD_PATIENCE_MS, on_guard, op);
+        op->detector = detector_new(op->client, DETECT_PATIENCE_MS, on_training_operator, op);
 }
 
 static void on_leader(void *user, const char *identity)
 {
     struct operator* op = user;
-    op->sees_leader = true;
+    op->leader_known = true;
     if (!op->leads)
-        log_info("%s leads; this one waits", identity);
+        log_info("%s is the leader; waiting", identity);
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void stop_work(struct operator* op)
 {
     op->stopping = true;
     atomic_store(&op->ready, false);
-    guard_free(TAKE(op->guard));
+    detector_free(TAKE(op->detector));
     if (op->tfjobs != NULL)
-        op->told[op->ntold++] = controller_end(TAKE(op->tfjobs));
+        op->reported[op->ntold++] = controller_end(TAKE(op->tfjobs));
     if (op->trainjobs != NULL)
-        op->told[op->ntold++] = controller_end(TAKE(op->trainjobs));
+        op->reported[op->ntold++] = controller_end(TAKE(op->trainjobs));
     if (op->events != NULL)
-        op->told[op->ntold++] = TAKE(op->events);
+        op->reported[op->ntold++] = TAKE(op->events);
 }
 
 static void on_lost(void *user, const char *why)
 {
     struct operator* op = user;
     stop_work(op);
-    err_put(&op->failure, ERR_LOST, "leadership is lost: %s", why);
+    err_put(&op->failure, ERR_LOST, "leadership lost: %s", why);
     loop_stop(op->loop);
 }
 
-static void one_finished(void *user)
+static void on_finished(void *user)
 {
     struct operator* op = user;
     if (--op->unfinished == 0)
@@ -223,23 +224,23 @@ static void on_signal(void *user)
     stop_work(op);
     op->unfinished = op->ntold + 1;
     if (op->elector != NULL)
-        leader_elector_release(op->elector, one_finished, op);
+        leader_elector_release(op->elector, on_finished, op);
     else
-        one_finished(op);
+        on_finished(op);
     for (size_t i = 0; i < op->ntold; i++)
-        event_recorder_flush(op->told[i], TELL_MS, one_finished, op);
+        event_recorder_flush(op->reported[i], TELL_MS, on_finished, op);
 }
 
 static void operator_fini(struct operator* op)
 {
     http_server_free(op->metrics);
     http_server_free(op->health);
-    guard_free(op->guard);
+    detector_free(op->detector);
     controller_free(op->tfjobs);
     controller_free(op->trainjobs);
     event_recorder_free(op->events);
     for (size_t i = 0; i < op->ntold; i++)
-        event_recorder_free(op->told[i]);
+        event_recorder_free(op->reported[i]);
     leader_elector_free(op->elector);
     dispatch_free(op->dispatch);
     kube_client_free(op->client);
@@ -251,9 +252,9 @@ static void operator_fini(struct operator* op)
 }
 DEFINE_AUTO_FINI(operator, operator_fini);
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-static void name_ourselves(struct operator* op)
+static void set_identity(struct operator* op)
 {
     char host[200] = "operator";
     uint32_t random = 0;
@@ -267,7 +268,7 @@ static void name_ourselves(struct operator* op)
 
 static int connect_to_server(struct operator* op, struct err *e)
 {
-    const struct options *o = op->options;
+    const struct operator_options *o = op->options;
     if (kubeconfig_load(o->kubeconfig, o->context, &op->config, e) < 0)
         return -1;
     op->client = kube_client_new(op->loop, op->config,
@@ -287,12 +288,12 @@ static int connect_to_server(struct operator* op, struct err *e)
 
 static void start_leading(struct operator* op)
 {
-    const struct options *o = op->options;
-    op->leading = registry_gauge(op->registry, "leader_election_master_status", "1: this operator leads.",
+    const struct operator_options *o = op->options;
+    op->leading = registry_gauge(op->registry, "leader_election_master_status", "1: this operator is the leader.",
                                  LABELS({ "name", o->lease_name }));
-    op->tfjob_active =
-        registry_gauge(op->registry, "trainyard_operator_tfjob_controller_active",
-                       "1: TFJobs are looked after; 0: not, for training-operator is at work or by --no-tfjob.", NULL);
+    op->tfjob_active = registry_gauge(
+        op->registry, "trainyard_operator_tfjob_controller_active",
+        "1: TFJobs are managed; 0: they are ignored, because training-operator runs or by --no-tfjob.", NULL);
     if (!o->leader_elect) {
         on_leading(op);
         return;
@@ -306,13 +307,13 @@ static void start_leading(struct operator* op)
     op->elector = leader_elector_new(op->client, &s, &(struct leader_callbacks){ on_leading, on_lost, on_leader, op });
 }
 
-static int run(const struct options *o, struct err *e)
+static int run(const struct operator_options *o, struct err *e)
 {
     AUTO_FINI(operator) op = { .options = o };
     if (stop_install(e) < 0)
         return -1;
     file_raise_limit();
-    name_ourselves(&op);
+    set_identity(&op);
     op.loop = loop_new();
     op.registry = registry_new();
     registry_add_process(op.registry);
@@ -333,12 +334,12 @@ static int run(const struct options *o, struct err *e)
 
 int main(int argc, char **argv)
 {
-    AUTO_FINI(options) o = { 0 };
+    AUTO_FINI(operator_options) o = { 0 };
     enum opt_result parsed;
     struct err e = { .code = ERR_NONE };
     if (argc > 1 && strcmp(argv[1], "selftest") == 0)
         return selftest_main(argc - 1, argv + 1);
-    if (options_parse(argc, argv, &o, &parsed, &e) < 0) {
+    if (operator_options_parse(argc, argv, &o, &parsed, &e) < 0) {
         log_error("%s", e.msg);
         return err_exit_code(&e);
     }

@@ -41,7 +41,7 @@ alone_training_operator_leads_then_goes() {
     keep_lease &
     local keeper=$!
     POD_NAME=operator POD_NAMESPACE=$ns POD_UID=$(uid_of pod operator) own_operator
-    wait_for 60 grep -q "TFJobs are left alone: training-operator holds its Lease $ns/$other" "$dir/operator.log"
+    wait_for 60 grep -q "TFJobs are ignored: training-operator holds its Lease $ns/$other" "$dir/operator.log"
     same "$(metric trainyard_operator_tfjob_controller_active)" 0 "the TFJob controller"
     want_event 60 operator TFJobControllerOff 'Remove training-operator'
     tfjob tf '' PS=1 Worker=2 | k apply -f - >/dev/null
@@ -56,7 +56,7 @@ alone_training_operator_leads_then_goes() {
     k get pods -l training.kubeflow.org/job-name=tf -o json | jq -r '.items[] | "\(.metadata.name) \(.metadata.uid)"' >"$dir/before"
     touch "$dir/stop"
     wait "$keeper"
-    want_event 60 operator TFJobControllerOn 'TFJobs are looked after'
+    want_event 60 operator TFJobControllerOn 'TFJobs are managed'
     eventually 60 1 metric trainyard_operator_tfjob_controller_active
     want_condition 60 tfjob tf Running "True TFJobRunning"
     want 60 tfjob tf '.status.replicaStatuses.Worker | "\(.active) \(.succeeded)"' "1 1"

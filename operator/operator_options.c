@@ -1,4 +1,5 @@
-#include "options.h"
+/* The table of flags and their defaults, and the checks that no single flag can make. */
+#include "operator_options.h"
 
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 #define OWN_ARCHITECTURE "any"
 #endif
 
-void options_fini(struct options *o)
+void operator_options_fini(struct operator_options *o)
 {
     strlist_fini(&o->namespaces);
     strlist_fini(&o->scraper_namespaces);
@@ -31,7 +32,7 @@ static int clean_policy(const char *text, enum clean_pod_policy *ret, struct err
     return err_set(e, ERR_INPUT, "--tfjob-clean-pod-policy: '%s' is not None, Running or All", text);
 }
 
-static int finish(struct options *o, const struct strlist *args, struct err *e)
+static int check_values(struct operator_options *o, const struct strlist *args, struct err *e)
 {
     static const char *const PULL_POLICIES[] = { "", "Always", "IfNotPresent", "Never" };
     bool known = false;
@@ -52,7 +53,7 @@ static int finish(struct options *o, const struct strlist *args, struct err *e)
                : 0;
 }
 
-static const struct options DEFAULTS = {
+static const struct operator_options DEFAULTS = {
     .workers = 32,
     .leader_elect = true,
     .lease_name = "trainyard-operator",
@@ -76,36 +77,38 @@ static const struct options DEFAULTS = {
     .log_format = "text",
 };
 
-int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e)
+int operator_options_parse(int argc, char **argv, struct operator_options *ret, enum opt_result *ret_result,
+                           struct err *e)
 {
-    AUTO_FINI(options) o = DEFAULTS;
+    AUTO_FINI(operator_options) o = DEFAULTS;
     o.pod_name = getenv("POD_NAME");
     o.pod_ns = getenv("POD_NAMESPACE");
     o.pod_uid = getenv("POD_UID");
     const struct opt table[] = {
         OPT_SECTION("API server"),
         OPT_STR("kubeconfig", "KUBECONFIG", "FILE", &o.kubeconfig,
-                "how to reach it (default: the pod's account, or ~/.kube/config)"),
-        OPT_STR("context", NULL, "NAME", &o.context, "context of the kubeconfig (default: its current one)"),
+                "kubeconfig file (default: the pod's service account, or ~/.kube/config)"),
+        OPT_STR("context", NULL, "NAME", &o.context, "context of the kubeconfig (default: its current context)"),
         OPT_LIST("namespace", "NAMESPACE", &o.namespaces,
-                 "look after jobs of this namespace; may be repeated (default: all)"),
+                 "manage jobs of this namespace; may be repeated (default: all)"),
         OPT_INT("kube-api-qps", NULL, "N", &o.qps, 0, 100000,
-                "requests a second; 0: no limit but the server's own fairness (default)"),
+                "requests per second; 0: only the API server limits them (default)"),
         OPT_INT("kube-api-burst", NULL, "N", &o.burst, 0, 100000,
-                "requests at once beyond that (default: twice --kube-api-qps)"),
-        OPT_INT("workers", NULL, "N", &o.workers, 1, 10000, "jobs looked at between two rounds of I/O (default 32)"),
+                "burst of requests above that (default: twice --kube-api-qps)"),
+        OPT_INT("workers", NULL, "N", &o.workers, 1, 10000, "jobs reconciled between two rounds of I/O (default 32)"),
         OPT_SECTION("Leader election"),
-        OPT_BOOL("leader-elect", &o.leader_elect, "one of several operators leads (default)"),
+        OPT_BOOL("leader-elect", &o.leader_elect, "elect a leader among several operators (default)"),
         OPT_STR("leader-election-id", NULL, "NAME", &o.lease_name, "the Lease's name (default trainyard-operator)"),
         OPT_STR("leader-election-namespace", NULL, "NAMESPACE", &o.lease_ns,
                 "the Lease's namespace (default: the pod's)"),
-        OPT_INT("lease-seconds", NULL, "N", &o.lease_s, 3, 3600, "how long a leader may be silent (default 15)"),
+        OPT_INT("lease-seconds", NULL, "N", &o.lease_s, 3, 3600,
+                "how long a leader may go without renewing its Lease (default 15)"),
         OPT_SECTION("TrainJob"),
-        OPT_BOOL("trainjob", &o.trainjob, "look after trainyard.dev TrainJobs (default)"),
+        OPT_BOOL("trainjob", &o.trainjob, "manage trainyard.dev TrainJobs (default)"),
         OPT_STR("trainer-image", NULL, "IMAGE", &o.trainer_image,
-                "image of replicas that name none (default trainyard/trainer:0.1.0)"),
+                "image of replicas that do not name one (default trainyard/trainer:0.1.0)"),
         OPT_STR("trainer-architecture", NULL, "ARCH", &o.architecture,
-                "nodes that image is for, as amd64 or arm64; any: all (default: as this program)"),
+                "architecture of that image, amd64 or arm64; any: all nodes (default: that of this program)"),
         OPT_BOOL("assign-user", &o.assign_user,
                  "pods run as user 65532; --no-assign-user leaves runAsUser and fsGroup to the platform, as OpenShift "
                  "wants it (default)"),
@@ -116,23 +119,23 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
         OPT_BOOL("network-policy", &o.network_policy,
                  "a NetworkPolicy for each job: only its own replicas, this operator and scrapers reach it (default)"),
         OPT_LIST("scraper-namespace", "NAMESPACE", &o.scraper_namespaces,
-                 "whose pods may read the replicas' /metrics; may be repeated (default monitoring)"),
+                 "namespace whose pods may read the replicas' /metrics; may be repeated (default monitoring)"),
         OPT_INT("force-delete-seconds", NULL, "N", &o.force_delete_s, 0, 86400,
-                "a pod that should be gone for so long is deleted by force, for its node does not answer; 0: never "
+                "force-delete pods still terminating this long after their grace period (unresponsive node); 0: never "
                 "(default 60)"),
         OPT_INT("progress-seconds", NULL, "N", &o.progress_s, 1, 3600,
-                "between two looks at a chief's /progress, at least (default 15)"),
+                "shortest interval between two polls of a chief's /progress (default 15)"),
         OPT_SECTION("TFJob"),
-        OPT_BOOL("tfjob", &o.tfjob, "look after kubeflow.org TFJobs, while no training-operator does (default)"),
+        OPT_BOOL("tfjob", &o.tfjob, "manage kubeflow.org TFJobs while no training-operator runs (default)"),
         OPT_INT("tfjob-force-delete-seconds", NULL, "N", &o.tfjob_force_delete_s, 0, 86400,
-                "as --force-delete-seconds (default 0: never, as training-operator)"),
+                "as --force-delete-seconds, for TFJobs (default 0: never, as training-operator)"),
         OPT_STR("tfjob-clean-pod-policy", NULL, "POLICY", &o.clean_policy_text,
-                "of jobs that name none: None, Running or All (default None, as training-operator)"),
+                "cleanPodPolicy of jobs without one: None, Running or All (default None, as training-operator)"),
         OPT_SECTION("Both"),
         OPT_STR("gang-scheduler-name", NULL, "NAME", &o.gang_scheduler,
                 "volcano, or the schedulerName of scheduler-plugins' coscheduling (default: none)"),
         OPT_STR("cluster-domain", "CUSTOM_CLUSTER_DOMAIN", "DOMAIN", &o.cluster_domain,
-                "appended to replicas' addresses, as cluster.local"),
+                "appended to replicas' addresses, for example cluster.local"),
         OPT_SECTION("Process"),
         OPT_STR("metrics-bind-address", NULL, "ADDRESS", &o.metrics_address, "/metrics (default :8080, all addresses)"),
         OPT_STR("health-probe-bind-address", NULL, "ADDRESS", &o.health_address,
@@ -144,14 +147,15 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
     const struct opt_program program = {
         .name = "trainyard-operator",
         .usage = "[flags] | selftest [flags]",
-        .about = "Runs TrainJobs and TFJobs on Kubernetes: makes their pods, watches over them, and says in status and "
-                 "events what it does.",
+        .about =
+            "Runs TrainJobs and TFJobs on Kubernetes: creates their pods, supervises them, and reports in status and "
+            "events.",
         .epilog =
             "Exit codes: 0 stopped by a signal; 2 bad flags or kubeconfig; 138 leadership or the API server lost.",
     };
     AUTO_FINI(strlist) args = { 0 };
     if (opt_parse(&program, table, argc, argv, &args, ret_result, e) < 0 ||
-        (*ret_result == OPT_OK && finish(&o, &args, e) < 0))
+        (*ret_result == OPT_OK && check_values(&o, &args, e) < 0))
         return -1;
     *ret = o;
     o.namespaces = o.scraper_namespaces = (struct strlist){ 0 };

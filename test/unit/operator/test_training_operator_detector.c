@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "guard.h"
+#include "training_operator_detector.h"
 #include "test/fake/api_server.h"
 
 #define EMPTY    "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
@@ -23,15 +23,15 @@ struct world {
     struct kubeconfig *config;
     struct loop *loop;
     struct kube_client *client;
-    struct guard *guard;
-    int told;
+    struct detector *detector;
+    int reported;
     char why[400]; /* "" : nobody else is there */
 };
 
 static void on_change(void *user, const char *why)
 {
     struct world *w = user;
-    w->told++;
+    w->reported++;
     str_fmt(w->why, sizeof(w->why), "%s", why != NULL ? why : "");
 }
 
@@ -51,7 +51,7 @@ static void world_init(struct world *w)
 
 static void world_fini(struct world *w)
 {
-    guard_free(w->guard);
+    detector_free(w->detector);
     kube_client_free(w->client);
     kubeconfig_free(w->config);
     loop_free(w->loop);
@@ -66,12 +66,12 @@ struct times {
 static bool was_told(void *user)
 {
     const struct times *t = user;
-    return t->w->told >= t->n;
+    return t->w->reported >= t->n;
 }
 static void wait_told(struct world *w, int n)
 {
     fake_until(w->loop, was_told, &(struct times){ w, n });
-    ck_assert_int_eq(w->told, n);
+    ck_assert_int_eq(w->reported, n);
 }
 
 #define START()                                                                                                        \
@@ -81,7 +81,7 @@ static void wait_told(struct world *w, int n)
 START_TEST(nobody_is_there)
 {
     START();
-    w.guard = guard_new(w.client, 40000, on_change, &w);
+    w.detector = detector_new(w.client, 40000, on_change, &w);
     wait_told(&w, 1);
     ck_assert_str_eq(w.why, "");
 }
@@ -93,7 +93,7 @@ START_TEST(a_lease_that_is_not_renewed_runs_out)
     START();
     on(&w, LEASES "limit=*", (struct fake_answer){ .body = LIST(LEASE("5", "other_1", "2026-01-01T00:00:00Z")) });
     int64_t began = clock_ms();
-    w.guard = guard_new(w.client, 40000, on_change, &w);
+    w.detector = detector_new(w.client, 40000, on_change, &w);
     wait_told(&w, 1);
     ck_assert_msg(strstr(w.why, "Lease kubeflow/" NAME " (other_1)") != NULL, "%s", w.why);
     wait_told(&w, 2);
@@ -106,7 +106,7 @@ START_TEST(a_lease_given_away_counts_at_once)
 {
     START();
     on(&w, LEASES "limit=*", (struct fake_answer){ .body = LIST(LEASE("5", "", "2026-01-01T00:00:00Z")) });
-    w.guard = guard_new(w.client, 40000, on_change, &w);
+    w.detector = detector_new(w.client, 40000, on_change, &w);
     wait_told(&w, 1);
     ck_assert_str_eq(w.why, "");
 }
@@ -118,7 +118,7 @@ START_TEST(a_webhook_counts_while_it_is_there)
     on(&w, WEBHOOKS "limit=*",
        (struct fake_answer){ .body = LIST("{\"metadata\":{\"name\":\"validator.training-operator.kubeflow.org\","
                                           "\"uid\":\"1\",\"resourceVersion\":\"4\"}}") });
-    w.guard = guard_new(w.client, 40000, on_change, &w);
+    w.detector = detector_new(w.client, 40000, on_change, &w);
     wait_told(&w, 1);
     ck_assert_msg(strstr(w.why, "ValidatingWebhookConfiguration") != NULL, "%s", w.why);
     fake_api_wait(w.api, w.loop, "GET", WEBHOOKS "watch=true*", 1);
@@ -140,7 +140,7 @@ START_TEST(a_refusal_counts_when_it_lasts)
                              .delay_ms = 100,
                              .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}" });
     int64_t began = clock_ms();
-    w.guard = guard_new(w.client, 600, on_change, &w);
+    w.detector = detector_new(w.client, 600, on_change, &w);
     wait_told(&w, 1);
     ck_assert_str_eq(w.why, "");
     ck_assert_int_ge(clock_ms() - began, 600);
@@ -149,8 +149,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("guard");
-    TCase *t = tcase_create("guard");
+    Suite *s = suite_create("detector");
+    TCase *t = tcase_create("detector");
 
     tcase_set_timeout(t, 30);
     tcase_add_test(t, nobody_is_there);

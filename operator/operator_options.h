@@ -1,12 +1,12 @@
-/* options - the operator's flags. */
-#ifndef TRAINYARD_OPERATOR_OPTIONS_H
-#define TRAINYARD_OPERATOR_OPTIONS_H
+/* operator_options - the operator's flags. */
+#ifndef TRAINYARD_OPERATOR_OPERATOR_OPTIONS_H
+#define TRAINYARD_OPERATOR_OPERATOR_OPTIONS_H
 
 #include "base/log.h"
 #include "base/opt.h"
 #include "job/job.h"
 
-struct options { /* strings point into argv and the environment */
+struct operator_options { /* strings point into argv and the environment */
     const char *kubeconfig, *context;
     struct strlist namespaces, scraper_namespaces;
     int64_t qps, burst, workers;
@@ -25,8 +25,9 @@ struct options { /* strings point into argv and the environment */
     enum log_format format;
     const char *pod_name, *pod_ns, *pod_uid; /* POD_NAME, POD_NAMESPACE, POD_UID; may be NULL */
 };
-void options_fini(struct options *o);
-DEFINE_AUTO_FINI(options, options_fini);
-MUST_USE int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e);
+void operator_options_fini(struct operator_options *o);
+DEFINE_AUTO_FINI(operator_options, operator_options_fini);
+MUST_USE int operator_options_parse(int argc, char **argv, struct operator_options *ret, enum opt_result *ret_result,
+                                    struct err *e);
 
 #endif

@@ -3,18 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "operator_options.h"
 
 enum { ARGS_MAX = 8 };
 
-static int parse(const char *const args[], struct options *o, struct err *e)
+static int parse(const char *const args[], struct operator_options *o, struct err *e)
 {
     char *argv[ARGS_MAX + 2] = { (char[]){ "trainyard-operator" } };
     enum opt_result result;
     int n = 1, got;
     for (; args[n - 1] != NULL; n++)
         argv[n] = xstrdup(args[n - 1]);
-    got = options_parse(n, argv, o, &result, e);
+    got = operator_options_parse(n, argv, o, &result, e);
     for (int i = 1; i < n; i++)
         free(argv[i]);
     return got;
@@ -22,7 +22,7 @@ static int parse(const char *const args[], struct options *o, struct err *e)
 
 START_TEST(defaults)
 {
-    AUTO_FINI(options) o = { 0 };
+    AUTO_FINI(operator_options) o = { 0 };
     struct err e = { .code = ERR_NONE };
     ck_ok_e(parse((const char *const[]){ NULL }, &o, &e));
     ck_assert(o.leader_elect && o.trainjob && o.tfjob && o.network_policy);
@@ -36,7 +36,7 @@ END_TEST
 
 START_TEST(lists_and_switches)
 {
-    AUTO_FINI(options) o = { 0 };
+    AUTO_FINI(operator_options) o = { 0 };
     struct err e = { .code = ERR_NONE };
     ck_ok_e(parse((const char *const[]){ "--namespace=a", "--namespace=b", "--no-tfjob", "--no-leader-elect",
                                          "--tfjob-clean-pod-policy=All", "--scraper-namespace=m", NULL },
@@ -64,7 +64,7 @@ static const struct {
 };
 START_TEST(what_is_wrong_is_named)
 {
-    AUTO_FINI(options) o = { 0 };
+    AUTO_FINI(operator_options) o = { 0 };
     struct err e = { .code = ERR_NONE };
     ck_assert_int_lt(parse(BAD[_i].args, &o, &e), 0);
     ck_assert_int_eq(e.code, ERR_INPUT);

@@ -1,4 +1,4 @@
-#include "guard.h"
+#include "training_operator_detector.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define OTHER_WEBHOOK "validator.training-operator.kubeflow.org"
 enum { LEASE_DEFAULT_S = 15, RETRY_MS = 1000 };
 
-struct guard {
+struct detector {
     struct loop *loop;
     struct reflector *leases, *webhooks;
     struct timer expiry;
@@ -21,49 +21,49 @@ struct guard {
     char holder[200], lease_ns[64];
     int64_t alive_until_ms; /* by our clock; 0: no lease */
     int64_t blind_ms;       /* from then on what may not be listed counts as absent */
-    bool webhook, told, told_other, lease_done, webhook_done;
+    bool webhook, reported, told_other, lease_done, webhook_done;
 };
 
-static void tell(struct guard *g);
+static void report_change(struct detector *g);
 
 static void on_expiry(void *user)
 {
-    tell(user);
+    report_change(user);
 }
 
-/* An API server that has just started refuses for a moment what is allowed: a refusal must last before it counts. */
-static bool looked_at(const struct guard *g, bool done, const struct reflector *r)
+/* An API server that has just started refuses for a moment what is allowed, so a refusal must last before it counts. */
+static bool is_known(const struct detector *g, bool done, const struct reflector *r)
 {
     return done || (clock_ms() >= g->blind_ms && reflector_trouble(r) != NULL);
 }
 
-/* Speaks when both have been looked at, and afterwards whenever the answer is another. */
-static void tell(struct guard *g)
+/* Reports once both are known, and then whenever the answer changes. */
+static void report_change(struct detector *g)
 {
     char why[400] = "";
     bool alive = g->alive_until_ms > clock_ms();
-    bool seen = looked_at(g, g->lease_done, g->leases) && looked_at(g, g->webhook_done, g->webhooks);
+    bool seen = is_known(g, g->lease_done, g->leases) && is_known(g, g->webhook_done, g->webhooks);
     if (alive)
         str_fmt(why, sizeof(why), "training-operator holds its Lease %s/%s (%s)", g->lease_ns, OTHER_LEASE, g->holder);
     else if (g->webhook)
         str_fmt(why, sizeof(why), "training-operator's ValidatingWebhookConfiguration %s is installed", OTHER_WEBHOOK);
     if (alive)
         timer_set(g->loop, &g->expiry, g->alive_until_ms + 1, on_expiry, g);
-    else if (!seen) /* nobody tells of a refusal */
+    else if (!seen) /* reflectors do not report a refusal */
         timer_set(g->loop, &g->expiry, MAX(g->blind_ms, clock_ms() + RETRY_MS), on_expiry, g);
     bool other = why[0] != '\0';
-    if ((!seen && !other) || (g->told && other == g->told_other))
+    if ((!seen && !other) || (g->reported && other == g->told_other))
         return;
-    g->told = true;
+    g->reported = true;
     g->told_other = other;
     g->on_change(g->user, other ? why : NULL);
 }
 
-/* A renewal counts from the moment it is seen: clocks of other machines are not trusted. A lease that was given away
- * has no holder. The first sight of one says only that it was alive some time: it counts for its duration, too. */
+/* A renewal counts from the moment it is seen, because clocks of other machines are not trusted. A released lease has
+ * no holder. The first lease that is seen may be old, but counts for its duration, too. */
 static void on_lease(void *user, const json_t *object)
 {
-    struct guard *g = user;
+    struct detector *g = user;
     const json_t *spec = json_object_get(object, "spec");
     const char *renewed = json_string_value(json_object_get(spec, "renewTime"));
     const char *holder = json_string_value(json_object_get(spec, "holderIdentity"));
@@ -76,47 +76,47 @@ static void on_lease(void *user, const json_t *object)
         str_fmt(g->lease_ns, sizeof(g->lease_ns), "%s", json_string_value(json_at(object, "metadata.namespace")));
         g->alive_until_ms = clock_ms() + (seconds > 0 && seconds < 3600 ? seconds : LEASE_DEFAULT_S) * 1000;
     }
-    tell(g);
+    report_change(g);
 }
 
 static void lease_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
 {
-    struct guard *g = user;
+    struct detector *g = user;
     (void)ns, (void)name, (void)uid, (void)last;
     g->alive_until_ms = 0;
-    tell(g);
+    report_change(g);
 }
 
 static void leases_synced(void *user)
 {
-    ((struct guard *)user)->lease_done = true;
-    tell(user);
+    ((struct detector *)user)->lease_done = true;
+    report_change(user);
 }
 
 static void on_webhook(void *user, const json_t *object)
 {
     (void)object;
-    ((struct guard *)user)->webhook = true;
-    tell(user);
+    ((struct detector *)user)->webhook = true;
+    report_change(user);
 }
 
 static void webhook_gone(void *user, const char *ns, const char *name, const char *uid, const json_t *last)
 {
     (void)ns, (void)name, (void)uid, (void)last;
-    ((struct guard *)user)->webhook = false;
-    tell(user);
+    ((struct detector *)user)->webhook = false;
+    report_change(user);
 }
 
 static void webhooks_synced(void *user)
 {
-    ((struct guard *)user)->webhook_done = true;
-    tell(user);
+    ((struct detector *)user)->webhook_done = true;
+    report_change(user);
 }
 
 static void each_lease(void *user, void (*one)(void *reflector, const char *ns, const char *name, const char *uid),
                        void *reflector)
 {
-    const struct guard *g = user;
+    const struct detector *g = user;
     if (g->alive_until_ms != 0)
         one(reflector, g->lease_ns, OTHER_LEASE, NULL);
 }
@@ -124,14 +124,14 @@ static void each_lease(void *user, void (*one)(void *reflector, const char *ns, 
 static void each_webhook(void *user, void (*one)(void *reflector, const char *ns, const char *name, const char *uid),
                          void *reflector)
 {
-    if (((const struct guard *)user)->webhook)
+    if (((const struct detector *)user)->webhook)
         one(reflector, "", OTHER_WEBHOOK, NULL);
 }
 
-struct guard *guard_new(struct kube_client *k, int64_t patience_ms, void (*on_change)(void *user, const char *why),
-                        void *user)
+struct detector *detector_new(struct kube_client *k, int64_t patience_ms,
+                              void (*on_change)(void *user, const char *why), void *user)
 {
-    struct guard *g = xcalloc(1, sizeof(*g));
+    struct detector *g = xcalloc(1, sizeof(*g));
     const struct reflector_spec leases = { .resource = { "coordination.k8s.io", "v1", "leases", "Lease" },
                                            .name = "training-operator-lease",
                                            .field_selector = "metadata.name=" OTHER_LEASE };
@@ -153,7 +153,7 @@ struct guard *guard_new(struct kube_client *k, int64_t patience_ms, void (*on_ch
     return g;
 }
 
-void guard_free(struct guard *g)
+void detector_free(struct detector *g)
 {
     if (g == NULL)
         return;
