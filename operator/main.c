@@ -10,12 +10,12 @@
 #include "base/stop.h"
 #include "control/controller.h"
 #include "control/dispatch.h"
-#include "training_operator_detector.h"
 #include "kube/event_recorder.h"
 #include "kube/leader_elector.h"
 #include "net/http_server.h"
 #include "operator_options.h"
 #include "selftest.h"
+#include "training_operator_detector.h"
 
 enum { BEAT_MS = 1000, WEDGED_MS = 60000, SETTLE_S = 30, DETECT_PATIENCE_MS = 40000, IDLE_BEATS = 5, TELL_MS = 3000 };
 

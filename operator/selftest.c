@@ -1,3 +1,4 @@
+/* Creates a small TrainJob, polls its state, and deletes it: through the API server alone, as a user would. */
 #include "selftest.h"
 
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include "base/stop.h"
 #include "codec/yaml.h"
 
-enum { LOOK_MS = 1000 };
+enum { POLL_MS = 1000 };
 
 static const char MANIFEST[] =
     "apiVersion: trainyard.dev/v1alpha1\n"
@@ -32,7 +33,7 @@ static const char MANIFEST[] =
 struct selftest {
     struct loop *loop;
     struct kube_client *client;
-    struct timer look;
+    struct timer poll;
     const char *ns;
     char name[64], state[64];
     int64_t deadline_ms;
@@ -47,14 +48,14 @@ static void on_deleted(void *user, const struct kube_answer *a)
     loop_stop(t->loop);
 }
 
-/* Deletes the job, whatever became of it. */
+/* Deletes the job in any state. */
 static void end(struct selftest *t)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     if (t->ending)
         return;
     t->ending = true;
-    timer_clear(t->loop, &t->look);
+    timer_clear(t->loop, &t->poll);
     if (!t->created) {
         loop_stop(t->loop);
         return;
@@ -71,9 +72,9 @@ static void end(struct selftest *t)
                                                  .user = t });
 }
 
-static void look(void *user);
+static void poll(void *user);
 
-static void say(struct selftest *t, const json_t *job)
+static void log_state(struct selftest *t, const json_t *job)
 {
     const char *state = json_string_value(json_at(job, "status.state")),
                *ready = json_string_value(json_at(job, "status.ready"));
@@ -92,7 +93,7 @@ static void on_job(void *user, const struct kube_answer *a)
         return;
     if (kube_ok(a)) {
         const char *state = json_string_value(json_at(a->body, "status.state"));
-        say(t, a->body);
+        log_state(t, a->body);
         t->succeeded = str_eq(state, "Succeeded");
         if (t->succeeded || str_eq(state, "Failed")) {
             AUTO_FINI(buf) text = BUF_INIT;
@@ -104,10 +105,10 @@ static void on_job(void *user, const struct kube_answer *a)
     } else {
         log_warning("%s/%s: %s", t->ns, t->name, a->message);
     }
-    timer_set(t->loop, &t->look, clock_ms() + LOOK_MS, look, t);
+    timer_set(t->loop, &t->poll, clock_ms() + POLL_MS, poll, t);
 }
 
-static void look(void *user)
+static void poll(void *user)
 {
     struct selftest *t = user;
     AUTO_FINI(buf) path = BUF_INIT;
@@ -132,7 +133,7 @@ static void on_created(void *user, const struct kube_answer *a)
     t->created = kube_ok(a);
     if (t->created) {
         log_info("created TrainJob %s/%s", t->ns, t->name);
-        look(t);
+        poll(t);
         return;
     }
     log_error("creating a TrainJob in %s: %s", t->ns, a->message);
@@ -194,15 +195,15 @@ int selftest_main(int argc, char **argv)
     AUTO_FINI(strlist) args = { 0 };
     const struct opt table[] = {
         OPT_STR("kubeconfig", "KUBECONFIG", "FILE", &kubeconfig,
-                "how to reach the API server (default: the pod's account, or ~/.kube/config)"),
-        OPT_STR("namespace", NULL, "NAMESPACE", &ns, "where the job is made (default: the account's)"),
-        OPT_INT("timeout-seconds", NULL, "N", &timeout_s, 1, 86400, "how long it may take (default 300)"),
+                "kubeconfig file (default: the pod's service account, or ~/.kube/config)"),
+        OPT_STR("namespace", NULL, "NAMESPACE", &ns, "namespace of the job (default: the account's)"),
+        OPT_INT("timeout-seconds", NULL, "N", &timeout_s, 1, 86400, "time limit (default 300)"),
         OPT_END,
     };
     const struct opt_program program = {
         .name = "trainyard-operator selftest",
         .usage = "[flags]",
-        .about = "Trains a small TrainJob on the cluster, to see that all parts work together, and deletes it."
+        .about = "Trains a small TrainJob on the cluster to check that all parts work together, then deletes it."
     };
     log_setup(LOG_INFO, LOG_TEXT, "selftest");
     if (opt_parse(&program, table, argc, argv, &args, &parsed, &e) < 0 ||

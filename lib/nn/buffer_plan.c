@@ -48,7 +48,8 @@ static size_t take_place(struct places *s, const struct buffer_life *b)
     return taken;
 }
 
-/* ending[i]: buffers by the step in which they end, as lists: ending[step] is the first index plus 1, next[] goes on. */
+/* ending[i]: buffers by the step in which they end, as lists: ending[step] is the first index plus 1, next[] goes on.
+ */
 static size_t assign_places(struct places *s, const struct buffer_life *b, size_t n, size_t steps)
 {
     auto_free size_t *ending = xcalloc(steps + 1, sizeof(*ending)), *next = xcalloc(n + 1, sizeof(*next));
@@ -217,7 +218,8 @@ static void plan_pass(struct planning *g)
     const struct model *m = g->m;
     size_t n = m->nnodes;
 
-    g->value[0] = g->p->input = g->p->rescale != BUFFER_NONE ? BUFFER_NONE : add_buffer(g, tensor_floats(g, 0), 0, false);
+    g->value[0] = g->p->input =
+        g->p->rescale != BUFFER_NONE ? BUFFER_NONE : add_buffer(g, tensor_floats(g, 0), 0, false);
     for (size_t i = 0; i < n; i++)
         plan_forward(g, i);
     /* a fused loss reads the last node's output, or its input */

@@ -23,7 +23,7 @@ struct buffer_life {
  * others). So a chain needs no more than all its activations and its largest gradient twice. */
 size_t buffer_lives_place(struct buffer_life *b, size_t n);
 
-struct node_buffers { /* indexes of buffers, or BUFFER_NONE */
+struct node_buffers {             /* indexes of buffers, or BUFFER_NONE */
     size_t y;                     /* NONE: a view, which has the memory of its input */
     size_t scratch;               /* NONE: the op needs none */
     size_t dy;                    /* gradient of the output, complete; NONE: the node has no backward */

@@ -1,4 +1,4 @@
-/* deflate - JSON text kept small: deflate with a dictionary of the words that jobs are made of.
+/* deflate - compresses JSON text with zlib and a dictionary of the words that jobs consist of.
  *
  * A spec of 1 kB becomes some 300 bytes. Costs about 20 us a kB; the memory that takes (70 kB) is given back at once.
  * No state is kept between calls. The only file that includes zlib.h in the operator.

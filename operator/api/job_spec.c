@@ -1,3 +1,5 @@
+/* The spec in the cache: read and validated once per generation, kept as deflated JSON, and hashed over what must not
+ * change while a model is trained. */
 #include "api/job_spec.h"
 
 #include <inttypes.h>
@@ -16,7 +18,7 @@ static int hash_bytes(const char *data, size_t n, void *user)
     return 0;
 }
 
-/* "m:" tells it from those of releases that hashed the text. */
+/* The prefix "m:" distinguishes it from hashes of releases that hashed the text. */
 static void hash_spec(const json_t *spec, char out[20])
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -52,7 +54,7 @@ static json_t *metadata_to_keep(const json_t *metadata)
     return keep;
 }
 
-/* The spec with the keys of its roles in CamelCase, so that all who read it find them. */
+/* The spec with the keys of its roles in CamelCase, so that all readers find them. */
 static json_t *spec_to_keep(const struct job_spec *v, const json_t *spec)
 {
     const char *key;

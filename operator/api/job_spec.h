@@ -24,8 +24,8 @@ struct gang_spec {                /* runPolicy.schedulingPolicy */
 
 struct claim_spec { /* a PersistentVolumeClaim that replicas mount */
     char *name;
-    bool chief,
-        workers; /* who mounts it (chief: also evaluator and TensorBoard; without one its part is the workers') */
+    bool chief, workers; /* which roles mount it (chief: also evaluator and TensorBoard; without one its part is the
+                            workers') */
 };
 enum { CLAIMS_MAX = 8 };
 
@@ -36,7 +36,7 @@ struct job_spec {
     bool deleting;  /* deletionTimestamp is set */
     bool has_model; /* TrainJob with spec.model: our binaries train it */
     struct role_spec roles[ROLE_COUNT];
-    bool too_large;           /* its replicas cannot be told of each other */
+    bool too_large;           /* the cluster spec cannot hold so many replicas */
     int accepted[ROLE_COUNT]; /* with too_large: replicas before that, -1: not known */
     bool master;              /* the chief is spelled Master */
     bool all_workers;         /* successPolicy AllWorkers */
@@ -63,14 +63,14 @@ struct job_spec {
 /* Reads an object of the API server. Never fails: what is wrong with the spec is in `invalid` ("spec.compile.optimizer:
  * 'Adamm' is not known; did you mean 'Adam'?", the words of `trainyard validate`), the rest is then as good as can be.
  * The verdict that the status holds for this generation is taken over; a job that is being deleted, or is another
- * controller's, is not judged. A kerasFile is not judged, for it lies on a volume that only the replicas see.
+ * controller's, is not validated. A kerasFile is not validated, because it is on a volume that only the replicas mount.
  * default_clean: of TFJobs, by flag. Costs some 100 us for a model of four layers; a caller skips it while generation
  * and deletionTimestamp are as before. */
 void job_spec_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
                     struct job_spec *ret);
 void job_spec_fini(struct job_spec *v);
 DEFINE_AUTO_FINI(job_spec, job_spec_fini);
-/* {"metadata": {name, namespace, uid, annotations, labels}, "spec": {...}}: a new reference, unpacked anew at each call
+/* {"metadata": {name, namespace, uid, annotations, labels}, "spec": {...}}: a new reference, inflated at each call
  * (some 20 us a kB). Keys of roles are in CamelCase, as job_spec_role_key() gives them. kubectl's note of what was last
  * applied is left out. */
 json_t *job_spec_json(const struct job_spec *v);

@@ -1,6 +1,6 @@
-/* What makes a spec impossible to run, in words for people. A TrainJob is judged as `trainyard validate` does it; a
- * TFJob by what training-operator's webhook refused and what would hang or end at once (an older CRD may let it
- * through). */
+/* Why a spec cannot run, as a message for people. A TrainJob is validated as by `trainyard validate`. A TFJob is
+ * checked for what training-operator's webhook refused and for what would hang or end at once (an older CRD may accept
+ * it). */
 #include <ctype.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ static void validate_sidecars(struct spec_reader *r, enum role role)
 
 /* ---- both ---- */
 
-/* Somebody must train, or the job could never succeed (or would at once). */
+/* Without a replica that trains, the job could never succeed (or would at once). */
 static void validate_trainers(struct spec_reader *r)
 {
     const struct role_spec *chief = &r->v->roles[ROLE_CHIEF], *worker = &r->v->roles[ROLE_WORKER];
@@ -93,10 +93,10 @@ static void validate_trainers(struct spec_reader *r)
 
     if (!chief->present && !worker->present)
         node_error(&r->roles, spec_reader_fault(r),
-                   "nobody trains, so the job could never succeed; add 'Worker' or 'Chief'");
+                   "no replica trains, so the job could never succeed; add 'Worker' or 'Chief'");
     else if (r->v->kind->own_processes ? chief->replicas + worker->replicas == 0
                                        : (chief->present ? chief : worker)->replicas == 0)
-        node_error(&count, spec_reader_fault(r), "must be at least 1, for this role's end is the job's end");
+        node_error(&count, spec_reader_fault(r), "must be at least 1: the job ends when this role ends");
 }
 
 /* ---- TFJob ---- */
@@ -197,9 +197,8 @@ static void validate_train_job(struct spec_reader *r)
     validate_trainers(r);
 }
 
-/* The status holds the verdict on a generation: that the plan went on with it, or the condition InvalidSpec. So an
- * operator that starts, or takes over, judges only what is new. A change that was refused is judged again, for the
- * message's sake. */
+/* The status has the result for a generation: the plan went on with it, or the condition InvalidSpec. So an operator
+ * that starts or takes over validates only what is new. A refused change is validated again, for the message. */
 static bool was_validated(struct spec_reader *r)
 {
     AUTO_FINI(job_status) st = { 0 };

@@ -1,3 +1,4 @@
+/* Conditions by training-operator's rules: a changed one moves to the end, the end of a job makes the others false. */
 #include <string.h>
 
 #include "api/job_status_internal.h"

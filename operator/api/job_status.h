@@ -52,7 +52,7 @@ int index_set_count(const struct index_set *s);
 void index_set_emit(const struct index_set *s, struct buf *out);
 MUST_USE int index_set_parse(const char *text, struct index_set *ret, struct err *e);
 
-/* How often each index was made again, sorted by index: "0:1,5:3". An index that is not there never was. */
+/* How often each index was made again, sorted by index: "0:1,5:3". An index without an entry never was. */
 struct index_counts {
     struct {
         int index, count;
@@ -75,7 +75,7 @@ struct role_status {
 struct training_progress { /* what the chief says of itself */
     bool present;
     int64_t step, epoch, epochs, last_checkpoint_step;
-    int64_t percent, remaining_s; /* remaining_s 0: nothing remains, or nobody knows */
+    int64_t percent, remaining_s; /* remaining_s 0: nothing remains, or unknown */
     int64_t highest_step;         /* the plan's: the step goes back when what was learnt is lost */
     char loss[32];                /* text: "0.1433", "NaN" */
     double examples_per_second;

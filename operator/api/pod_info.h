@@ -1,4 +1,4 @@
-/* facts - what the operator remembers of a pod or service: a few hundred bytes, not its JSON. */
+/* pod_info - the fields of pods, services and claims that the cache keeps: a few hundred bytes, not the JSON. */
 #ifndef TRAINYARD_API_POD_INFO_H
 #define TRAINYARD_API_POD_INFO_H
 
@@ -9,17 +9,17 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 struct pod_info {
     char *name, *uid;
     char *owner_uid; /* of its controller; NULL: an orphan */
-    char *made_for;  /* an orphan's: uid of the TrainJob it was made for, by its label; NULL: nobody knows */
+    char *made_for;  /* an orphan's: uid of the TrainJob it was made for, by its label; NULL: unknown */
     enum role role;
     int index;
-    bool creating;    /* our create is on its way; nothing else is known */
-    bool deleting;    /* our delete is on its way */
-    bool patching;    /* our patch is on its way */
-    bool mislabelled; /* a job of ours controls it, but its labels are not those it was made with */
+    bool creating;    /* our create is in flight; nothing else is known */
+    bool deleting;    /* our delete is in flight */
+    bool patching;    /* our patch is in flight */
+    bool mislabelled; /* a job of ours controls it, but its labels are not those it was created with */
     bool ready;
     bool disrupted;       /* condition DisruptionTarget: drained, evicted, preempted, its node lost */
     enum pod_phase phase; /* as the training container decides: its final end is the pod's, also while sidecars run */
-    bool lingers;         /* it has ended in that way, and a sidecar would run on for ever */
+    bool lingers;         /* it has ended in that way, and a sidecar would run forever */
     int64_t version;      /* resourceVersion */
     int64_t created_ms, started_ms;
     int64_t ended_ms;       /* when what exit_code is of ended; 0: nothing did */
@@ -44,21 +44,21 @@ struct pod_info {
  * The end of the training container is final when the pod's restartPolicy is Never, or OnFailure and it exited with 0;
  * it is never final under Always. A pod of one container keeps the phase that the kubelet gives it. */
 int pod_info_parse(const struct job_kind *k, const json_t *pod, struct pod_info *ret);
-/* What it does not look at and most of a pod is: a watch may leave these members out (struct reflector_spec).
- * NULL-ended. */
+/* Most of a pod, which pod_info_parse() does not read: a watch may prune these members (struct reflector_spec).
+ * NULL-terminated. */
 extern const char *const POD_INFO_PRUNED[];
 /* uid of the owner that controls an object with this metadata, borrowed; NULL: it has none. */
 const char *object_owner_uid(const json_t *metadata);
 /* Its resourceVersion; 0: it has none. */
 int64_t object_version(const json_t *metadata);
-/* Its labels say that we made it for the job of that name. An object of the job's that nobody controls is adopted only
- * with these. A TFJob's are those by which training-operator selects. */
+/* Its labels say that we created it for the job of that name. An orphan is adopted only with these. A TFJob's are those
+ * by which training-operator selects. */
 bool object_has_our_labels(const struct job_kind *k, const json_t *metadata, const char *job);
 /* Name of the job it belongs to, borrowed from the object: of the job of this kind that controls it, whatever its
  * labels say; else by its labels. NULL: none. */
 const char *object_job_name(const struct job_kind *k, const json_t *object);
-/* Words for people: at most max bytes, whole characters, no blanks at the end, "..." where something was cut; NULL when
- * nothing is left. */
+/* A text for people: at most max bytes, whole characters, no trailing blanks, "..." where it was cut; NULL when nothing
+ * is left. */
 char *text_truncate(const char *s, size_t max, bool keep_end);
 void pod_info_fini(struct pod_info *p);
 DEFINE_AUTO_FINI(pod_info, pod_info_fini);
@@ -69,7 +69,7 @@ struct service_info {
     int index;       /* -1: the job's one service */
     int64_t version; /* resourceVersion */
     bool creating, deleting;
-    bool patching; /* our patch is on its way */
+    bool patching; /* our patch is in flight */
     bool labelled; /* object_has_our_labels() */
 };
 /* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one.
@@ -80,12 +80,11 @@ bool service_is_tensorboard(const struct job_kind *k, const json_t *service);
 void service_info_fini(struct service_info *s);
 DEFINE_AUTO_FINI(service_info, service_info_fini);
 
-/* What spec.storage's claims allow, once asked. */
+/* The access modes of a claim of spec.storage. */
 struct claim_info {
     char *name;
     bool found, read_write_many, read_write_once, read_write_once_pod, read_only_many;
-    int refused; /* nobody knows whether it is there: the HTTP status of the answer, -1 without one; 0: it is, or is not
-                  */
+    int refused; /* unknown whether it exists: the HTTP status of the answer, -1 without one; 0: known */
 };
 
 #endif

@@ -16,10 +16,10 @@ const json_t *apply_spec(struct apply_context *ctx)
     return ctx->spec;
 }
 
-/* What is made, and the reasons of its events; made NULL: that is not told. */
+/* What is created, and the reasons of its events; made NULL: no event. */
 static const struct {
     const char *noun, *made, *failed;
-    bool of_replicas; /* the job itself says when it is refused */
+    bool of_replicas; /* a refusal goes into a condition of the job */
 } CREATES[] = {
     [ACT_ENSURE_CONFIG] = { "ConfigMap", NULL, "FailedCreateConfigMap", true },
     [ACT_ENSURE_POLICY] = { "NetworkPolicy", NULL, "FailedCreateNetworkPolicy", true },
@@ -58,7 +58,7 @@ bool apply_waits_for_counts(struct cache_entry *entry, enum role role, int index
     return waits;
 }
 
-/* What is the job's own is of no role. */
+/* Objects of the job itself have no role. */
 static const char *about(const struct inflight_request *req, const struct cache_entry *entry)
 {
     return req->action.role < ROLE_COUNT ? job_spec_role_key(&entry->spec, req->action.role) : "";
@@ -98,7 +98,7 @@ static struct refusal *refusal_of(struct cache_entry *entry, const struct inflig
     return CREATES[req->action.kind].of_replicas ? &entry->refused : &entry->tensorboard_refused;
 }
 
-/* Of several that are refused one speaks for all, the same one at each try, so that what is told does not change. */
+/* Of several refused creates one is reported, the same one at each retry, so that the message does not change. */
 static void remember(struct cache_entry *entry, const struct inflight_request *req, const char *words)
 {
     struct refusal *f = refusal_of(entry, req);
@@ -129,7 +129,7 @@ void apply_created(struct inflight_request *req, struct cache_entry *entry, bool
     apply_record_event(req, entry, CREATES[req->action.kind].made, what);
 }
 
-/* A job that lacks a thousand pods is not told of each. */
+/* One event per round, not one per pod. */
 void apply_refused(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     enum action_kind k = req->action.kind;
@@ -145,9 +145,10 @@ void apply_refused(struct inflight_request *req, struct cache_entry *entry, cons
 
 void apply_foreign(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what)
 {
-    auto_free char *words = xasprintf("%s \"%s\" already exists and belongs to somebody else: it is left alone. Rename "
-                                      "the job, or, if nobody needs it, kubectl delete %s %s -n %s",
-                                      what->kind, req->name, what->plural, req->name, entry->spec.ns);
+    auto_free char *words =
+        xasprintf("%s \"%s\" already exists and belongs to another owner: it is not changed. Rename "
+                  "the job, or delete it if it is not needed: kubectl delete %s %s -n %s",
+                  what->kind, req->name, what->plural, req->name, entry->spec.ns);
     remember(entry, req, words);
     say_failed(req, entry, CREATES[req->action.kind].failed, "creating", words);
 }
@@ -161,8 +162,8 @@ void apply_send(struct apply_context *ctx, const struct action *a, enum kube_ver
     with_name.uid = NULL;
     with_name.version = 0;
     kube_path(&path, what, ctx->entry->spec.ns, verb == KUBE_CREATE ? NULL : name, NULL);
-    if (verb ==
-        KUBE_CREATE) /* a misspelt key of a template is named, not ignored; a TFJob's pod is made nevertheless */
+    if (verb == KUBE_CREATE) /* Strict: a misspelt key of a template is an error that names it; a TFJob's pod is created
+                                nevertheless */
         kube_query(&path, "fieldValidation", ctx->env->kind->own_processes ? "Strict" : "Warn");
     inflight_send(ctx->env, ctx->entry, &with_name,
                   (struct kube_request){ .verb = verb,
@@ -237,8 +238,8 @@ static void (*const APPLY[])(struct apply_context *ctx, const struct action *a) 
     [ACT_DELETE_JOB] = apply_delete_job,
 };
 
-/* What goes at once, because the plan asks for it only in the look that finds it, or because there is one in the life
- * of a job. */
+/* Actions that do not wait for a turn: the plan asks for them only in the reconcile that finds them, or there is one in
+ * a job's life. */
 static bool needs_no_turn(enum action_kind k)
 {
     static const bool AT_ONCE[] = { [ACT_ENSURE_GROUP] = true,
@@ -249,7 +250,7 @@ static bool needs_no_turn(enum action_kind k)
     return k < COUNT_OF(AT_ONCE) && AT_ONCE[k];
 }
 
-/* For a while, or until others were answered. */
+/* By back-off, or until others were answered. */
 static bool is_held(const struct apply_context *ctx, enum action_kind k)
 {
     const struct create_backoff *p = cache_entry_create_backoff(ctx->entry, k);
@@ -259,7 +260,8 @@ static bool is_held(const struct apply_context *ctx, enum action_kind k)
     return k != ACT_GET_CLAIMS && now < ctx->entry->delete_backoff.until_ms;
 }
 
-/* The job's turn is over, or not yet there. Services leave half of it to pods, so that these are not created last. */
+/* The job's turn has ended, or has not come yet. Services leave half of it to pods, so that these are not created last.
+ */
 static bool is_over(const struct apply_context *ctx, enum action_kind k)
 {
     int sent = k == ACT_CREATE_SERVICE && ctx->makes_pods ? 2 * ctx->sent : ctx->sent;
@@ -279,8 +281,8 @@ bool apply_may_send(struct apply_context *ctx, enum action_kind k)
     return true;
 }
 
-/* Actions of one kind. After a refusal the next try begins behind what was refused last, so that one which is refused
- * every time does not keep the others from being created. */
+/* Actions of one kind. After a refusal the next try begins behind the replica that was refused last, so that one which
+ * is refused every time does not keep the others from being created. */
 static void apply_some(struct apply_context *ctx, const struct action *a, size_t n)
 {
     const struct refused_replica *last = &ctx->entry->last_refused[create_kind_of(a->kind)];
@@ -312,7 +314,7 @@ bool apply_plan(struct controller_env *env, struct cache_entry *entry, const str
                                  .may_label = clock_ms() >= entry->label_after_ms,
                                  .bytes_then = dispatch_queue(env->dispatch)->bytes };
     entry->waits_for_counts = false;
-    /* Pods mount the job file, must not start outside their policy and not in somebody else's gang: these come first,
+    /* Pods mount the job file, must not start outside their policy, and not in another owner's gang: these come first,
      * and alone. */
     for (size_t i = 0; i < p->nactions; i++)
         ctx.hold_pods |=

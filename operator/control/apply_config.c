@@ -1,4 +1,5 @@
-/* The ConfigMap with the job file and the addresses, and the NetworkPolicy: made, adopted, kept as the job says. */
+/* The ConfigMap with the job file or the addresses, and the NetworkPolicy: created, adopted, re-created when deleted.
+ */
 #include "base/clock.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
@@ -39,7 +40,7 @@ static const struct dependent CONFIG = { .resource = &RESOURCE_CONFIG_MAPS,
                                          .rules = { .whole = { "data", "binaryData" } },
                                          .build = config_build,
                                          .over = config_over };
-/* Addresses change with the number of replicas; a job file stays what the job began with. */
+/* Addresses change with the number of replicas; a job file stays what the job started with. */
 static const struct dependent ADDRESSES = { .resource = &RESOURCE_CONFIG_MAPS,
                                             .adopts = true,
                                             .follows = true,
@@ -67,12 +68,12 @@ static void on_whole(struct inflight_request *req, struct cache_entry *entry, co
     entry->config_in_flight = false;
     if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), entry->spec.uid))
         cache_entry_set_spec(entry, req->env->kind, req->env->settings, a->body);
-    else /* it is gone, and the watch will say so; or it may not be read now */
+    else /* it is gone, and the watch will report it; or it cannot be read now */
         apply_delay(req->env, entry, ACT_ENSURE_CONFIG, FOREIGN_RETRY_MS);
     env_enqueue(req->env, entry);
 }
 
-/* The model is not kept once the job file exists: when that must be made again, the object is read again. */
+/* The cache drops the model once the job file exists. When the file must be re-created, the job is read again. */
 void apply_config(struct apply_context *ctx, const struct action *a)
 {
     if (ctx->entry->spec.whole) {

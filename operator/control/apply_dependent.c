@@ -1,12 +1,11 @@
-/* Objects that a job has under a fixed name: made; when one of that name exists, taken, adopted, or left alone.
+/* Dependents with a fixed name: created; if one of that name exists, updated, adopted, or left unchanged.
  *
- *     POST -> AlreadyExists -> GET -> ours: patched to what it should be, if it does not follow by itself
- *                                  -> an orphan that we made: does our job stay? then our ownerRef and what it should
- * be
- *                                  -> anything else: left alone, and told
+ *     POST -> AlreadyExists -> GET -> ours: patched to what it should be, if it follows the spec
+ *                                  -> an orphan that we created: does our job still exist? then ownerRef and content
+ *                                  -> anything else: left unchanged, and reported
  *
- * Every patch and delete bears the uid and the resourceVersion that were looked at, so that it never meets another
- * object and never one that was given to somebody else meanwhile. */
+ * Every patch and delete has the observed uid and resourceVersion as preconditions, so it never meets another object,
+ * nor one that has another owner meanwhile. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,16 +13,16 @@
 #include "base/str.h"
 #include "control/apply_internal.h"
 
-enum { AGAIN_MS = 1000, FORMER_TOLD_AFTER = 2 };
+enum { RETRY_MS = 1000, FORMER_REPORTED_AFTER = 2 };
 
 static const struct kube_resource *resource_of(const struct dependent *ch, const struct controller_env *env)
 {
     return ch->resource != NULL ? ch->resource : build_pod_group_resource(&env->settings->build);
 }
 
-/* ---- whose ---- */
+/* ---- ownership ---- */
 
-enum whose { OURS, ORPHAN, FORMER /* of an earlier life of this name, or on its way out: soon gone */, FOREIGN };
+enum whose { OURS, ORPHAN, FORMER /* of an earlier job of this name, or terminating: soon gone */, FOREIGN };
 
 static bool is_former(const struct job_spec *v, const json_t *meta)
 {
@@ -77,10 +76,10 @@ static void refused(struct inflight_request *req, struct cache_entry *entry, con
     not_made(req, entry);
 }
 
-/* It changed or went while we looked. */
+/* It changed or was deleted meanwhile. */
 static void requeue(struct inflight_request *req, struct cache_entry *entry)
 {
-    apply_delay(req->env, entry, req->action.kind, AGAIN_MS);
+    apply_delay(req->env, entry, req->action.kind, RETRY_MS);
     not_made(req, entry);
 }
 
@@ -91,7 +90,7 @@ static void made(struct inflight_request *req, struct cache_entry *entry, const 
     env_enqueue(req->env, entry);
 }
 
-/* ---- one that is there and ours: what it should be ---- */
+/* ---- ours: updated ---- */
 
 static void on_changed(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
@@ -122,7 +121,7 @@ static void change(struct inflight_request *req, struct cache_entry *entry, cons
         send(req, entry, KUBE_MERGE_PATCH, patch, false, on_changed);
 }
 
-/* ---- one that nobody controls ---- */
+/* ---- orphans ---- */
 
 static void on_adopted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
@@ -132,7 +131,7 @@ static void on_adopted(struct inflight_request *req, struct cache_entry *entry, 
     on_changed(req, entry, a);
 }
 
-/* Its owner and what it should be in one patch: nobody ever sees one that is ours and says what another job wanted. */
+/* Owner and content in one patch, so that no client ever sees an object of ours with the content of another job. */
 static void on_orphan(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
@@ -175,14 +174,14 @@ void dependent_adopt(struct apply_context *ctx, const struct action *a, const st
     inflight_last(ctx->env)->dependent = ch;
 }
 
-/* ---- one that is there ---- */
+/* ---- one that exists ---- */
 
 static void leave_alone(struct inflight_request *req, struct cache_entry *entry, bool former)
 {
     if (former)
         log_info("%s %s: waiting for the old %s %s to be deleted", req->env->kind->resource.kind, entry->key,
                  resource_of(req->dependent, req->env)->kind, req->name);
-    if (!former || entry->create_backoff[create_kind_of(req->action.kind)].failures > FORMER_TOLD_AFTER)
+    if (!former || entry->create_backoff[create_kind_of(req->action.kind)].failures > FORMER_REPORTED_AFTER)
         apply_foreign(req, entry, resource_of(req->dependent, req->env));
     requeue(req, entry);
 }
@@ -238,7 +237,7 @@ static void on_deleted(struct inflight_request *req, struct cache_entry *entry, 
     env_enqueue(req->env, entry);
 }
 
-/* Only ours is deleted; nothing of ours is there when it is somebody else's. */
+/* Only our own object is deleted; one of another owner counts as absent. */
 static void on_to_delete(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)

@@ -1,4 +1,5 @@
-/* The PodGroup of a gang scheduler: made, followed, deleted, and asked for its phase while pods wait. */
+/* The PodGroup of a gang scheduler: created, updated with the spec, deleted, and polled for its phase while pods wait.
+ */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -29,7 +30,7 @@ static void group_over(struct inflight_request *req, struct cache_entry *entry, 
     entry->group = phase_of(object);
     if (req->completed == apply_completed(entry))
         return;
-    struct apply_context ctx = { .env = req->env, .entry = entry }; /* one more has done its work meanwhile */
+    struct apply_context ctx = { .env = req->env, .entry = entry }; /* a replica completed meanwhile */
     apply_group(&ctx, &req->action);
     json_decref(ctx.spec);
 }
@@ -52,7 +53,7 @@ static void group_gone(struct inflight_request *req, struct cache_entry *entry, 
         apply_record_event(req, entry, "SuccessfulDeletePodGroup", "Deleted PodGroup");
 }
 
-/* A queue that somebody moved it to, a webhook of Volcano or a person, stays. */
+/* A queue that a webhook of Volcano or a user moved it to is kept. */
 static const struct dependent GROUP = { .follows = true,
                                         .build = group_build,
                                         .over = group_over,
@@ -69,7 +70,7 @@ void apply_group(struct apply_context *ctx, const struct action *a)
     dependent_ensure(ctx, a, &GROUP);
 }
 
-/* Somebody deleted it: it is made again. */
+/* After 404 it is created again. */
 static void on_group_seen(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "control/apply_internal.h"
 
-/* The watch may have told that the job is gone before the answer comes: then there is no cache_entry. */
+/* The watch may report the deletion before the answer comes: then there is no cache entry. */
 static void say_job_deleted(const struct inflight_request *req)
 {
     const struct job_kind *k = req->env->kind;

@@ -1,5 +1,5 @@
-/* Pods: made, deleted, adopted. A pod stands among the facts from the moment its create is sent, so that none is made
- * twice however late the watch is. */
+/* Pods: created, deleted, adopted, labels restored. A pod is in the cache (an expectation) from the moment its create
+ * is sent, so a late watch never causes a second one. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,21 +9,21 @@
 
 enum { FOREIGN_RETRY_MS = 2000, LABEL_AGAIN_MS = 1000 };
 
-/* The answer's pod, if it is the one among the facts. The watch may have been faster, and have told of the pod's end:
- * then nothing would ever tell of it again. */
+/* Puts the answer's pod into the cache, if it is the one there. The watch may have been faster and have reported the
+ * pod's end: then nothing would ever report it again. */
 static void take_pod(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
 {
     struct pod_info *old = cache_entry_pod(entry, req->name);
     const char *its_uid = json_string_value(json_at(object, "metadata.uid"));
-    if (its_uid == NULL) /* no pod at all: it is asked for again */
+    if (its_uid == NULL) /* not a pod: it is requested again */
         cache_entry_drop_expected_pod(entry, req->name, NULL);
     if (old == NULL || its_uid == NULL || (!old->creating && !str_eq(old->uid, its_uid)))
         return;
     if (old->creating !=
-        (req->action.kind == ACT_CREATE_POD)) /* the answer to a create has no status: the watch told more */
+        (req->action.kind == ACT_CREATE_POD)) /* the answer to a create has no status: the watch has reported more */
         return;
     AUTO(pod_info) *p = xcalloc(1, sizeof(*p));
-    if (pod_info_parse(req->env->kind, object, p) < 0) { /* somebody else's under our name: no labels of ours */
+    if (pod_info_parse(req->env->kind, object, p) < 0) { /* another owner's pod under our name, without our labels */
         const char *uid = object_owner_uid(json_object_get(object, "metadata"));
         pod_info_fini(p);
         *p = (struct pod_info){ .name = xstrdup(req->name),
@@ -43,7 +43,7 @@ static void on_pod_found(struct inflight_request *req, struct cache_entry *entry
     if (kube_ok(a) && str_eq(object_owner_uid(json_object_get(a->body, "metadata")), entry->spec.uid)) {
         take_pod(req, entry, a->body);
         apply_created(req, entry, false);
-    } else { /* another's, perhaps of an earlier life of this job and soon gone: looked at again */
+    } else { /* another owner's, perhaps an earlier job of this name that is soon gone: retried */
         cache_entry_drop_expected_pod(entry, req->name, NULL);
         if (kube_ok(a) && json_at(a->body, "metadata.deletionTimestamp") == NULL &&
             entry->create_backoff[CREATE_PODS].failures > 0)
@@ -53,7 +53,7 @@ static void on_pod_found(struct inflight_request *req, struct cache_entry *entry
     env_enqueue(req->env, entry);
 }
 
-/* What the API server thinks of a TFJob's template: misspelt keys, and what the namespace's policies warn of. */
+/* Warnings of the API server about a TFJob's template: misspelt keys, and what the namespace's policies warn of. */
 static void say_server_warnings(struct inflight_request *req, struct cache_entry *entry, const char *warnings)
 {
     AUTO_FINI(strlist) lines = { 0 };
@@ -102,7 +102,7 @@ static void say_warnings(struct apply_context *ctx, const struct buf *warn, enum
     }
 }
 
-/* Each answer wakes the job, which then makes the next ones. */
+/* Each answer queues the job, whose next reconcile creates the next pods. */
 void apply_create_pod(struct apply_context *ctx, const struct action *a)
 {
     char name[128];
@@ -128,7 +128,7 @@ void apply_create_pod(struct apply_context *ctx, const struct action *a)
     apply_send(ctx, a, KUBE_CREATE, &RESOURCE_PODS, name, pod, on_pod_created);
 }
 
-/* It was changed since we looked, or another one has its name. */
+/* It was changed since it was observed, or another pod has its name. */
 static void on_pod_read(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
@@ -156,7 +156,7 @@ static void on_pod_deleted(struct inflight_request *req, struct cache_entry *ent
         counter_add(req->env->metrics.pods_deleted, 1);
         if (str_eq(json_string_value(json_object_get(a->body, "kind")), "Pod") &&
             json_integer_value(json_at(a->body, "metadata.deletionGracePeriodSeconds")) > 0)
-            take_pod(req, entry, a->body); /* it leaves in its own time; the watch tells when it is gone */
+            take_pod(req, entry, a->body); /* it terminates within its grace; the watch reports its end */
         apply_record_event(req, entry, "SuccessfulDeletePod", "Deleted pod");
     } else if (a->status == 404) {
         cache_entry_remove_pod(entry, req->name, req->object_uid);
@@ -217,7 +217,7 @@ static void adopt(struct inflight_request *req, struct cache_entry *entry, const
     AUTO_FINI(buf) path = BUF_INIT;
     if (p == NULL || !str_eq(p->uid, req->object_uid))
         return;
-    if (!apply_may_adopt(entry, a)) { /* soon the watch will tell why */
+    if (!apply_may_adopt(entry, a)) { /* the watch will report why */
         p->patching = false;
         apply_delay(req->env, entry, req->action.kind, 0);
         return;
@@ -244,7 +244,7 @@ static void on_labelled(struct inflight_request *req, struct cache_entry *entry,
     else if (a->status == 404)
         cache_entry_remove_pod(entry, req->name, req->object_uid);
     else
-        apply_failed(req, entry, "FailedLabelPod", "putting back the labels of the pod", a);
+        apply_failed(req, entry, "FailedLabelPod", "restoring the labels of the pod", a);
     env_enqueue(req->env, entry);
 }
 
@@ -262,8 +262,8 @@ void apply_label_pod(struct apply_context *ctx, const struct action *a)
         return;
     p->patching = true;
     ctx->entry->label_after_ms = clock_ms() + LABEL_AGAIN_MS;
-    log_info("%s %s: somebody changed the labels of pod %s: they are put back", ctx->env->kind->resource.kind,
-             ctx->entry->key, a->name);
+    log_info("%s %s: labels of pod %s were changed; restoring them", ctx->env->kind->resource.kind, ctx->entry->key,
+             a->name);
     json_auto_t *patch = build_label_patch(&ctx->entry->spec, a->role, a->index, a->uid, a->version);
     kube_path(&path, &RESOURCE_PODS, ctx->entry->spec.ns, a->name, NULL);
     inflight_send(
@@ -272,7 +272,7 @@ void apply_label_pod(struct apply_context *ctx, const struct action *a)
         on_labelled);
 }
 
-/* The cache_entry may be of another life of the job by now; the pod is gone all the same. */
+/* The entry may belong to another job by now; the pod is gone in any case. */
 static void on_pod_asked(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     struct cache_entry *its = cache_find(&req->env->cache, req->key);

@@ -1,4 +1,4 @@
-/* Services: made, adopted and deleted, with the same care as pods. */
+/* Services: created, adopted and deleted, with the same preconditions as pods. */
 #include "base/str.h"
 #include "control/apply_internal.h"
 
@@ -62,7 +62,7 @@ void apply_adopt_service(struct apply_context *ctx, const struct action *a)
     dependent_adopt(ctx, a, &SERVICE);
 }
 
-/* It was changed since we looked, or another one has its name. */
+/* It was changed since it was observed, or another service has its name. */
 static void on_service_found(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)

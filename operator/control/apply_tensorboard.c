@@ -1,4 +1,4 @@
-/* The Service and the Deployment of TensorBoard: made, changed and deleted with what the job says. */
+/* The Service and the Deployment of TensorBoard: created, updated and deleted with the spec. */
 #include "base/log.h"
 #include "control/apply_internal.h"
 

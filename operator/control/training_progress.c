@@ -1,3 +1,4 @@
+/* Reads /progress, a page that any process in the pod may have written: every value is bounded. */
 #include "control/training_progress.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* The order of checks of plan_job(): each function decides one thing and writes it into the plan. Deadline and times
+ * come from the status and `now` alone. */
 #include <string.h>
 
 #include "plan/plan_internal.h"
@@ -21,7 +23,7 @@ void job_plan_fini(struct job_plan *p)
     *p = (struct job_plan){ 0 };
 }
 
-/* ---- the first looks ---- */
+/* ---- first checks ---- */
 
 static void init_status(struct reconcile *rec)
 {
@@ -49,7 +51,7 @@ static void adopt_orphans(struct reconcile *rec)
     }
 }
 
-/* While its labels are others the watch does not tell of it, or tells it of another job. */
+/* While its labels differ, the watch does not report it, or reports it for another job. */
 static void restore_labels(struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->npods; i++) {
@@ -59,7 +61,7 @@ static void restore_labels(struct reconcile *rec)
     }
 }
 
-/* The suspension told it to go: this one, or the one before the job was resumed. */
+/* The suspension deleted it: this one, or the one before the job was resumed. */
 static bool deleted_by_suspension(const struct reconcile *rec, const struct pod_info *p)
 {
     const struct condition *suspended = job_status_find(rec->status, COND_SUSPENDED);
@@ -67,8 +69,8 @@ static bool deleted_by_suspension(const struct reconcile *rec, const struct pod_
            (rec->spec->suspend || (suspended != NULL && p->created_ms / 1000 < suspended->changed_ms / 1000));
 }
 
-/* A pod that succeeded has done its work for good. A TFJob's ps has no end of its own. One that we told to go may have
- * ended well because of that, unless it is our binary, which then exits with 143. */
+/* A pod that succeeded has completed its index. A TFJob's ps does not complete. A pod that we deleted may have ended
+ * with 0 because of that, unless it is our binary, which then exits with 143. */
 static bool completes(const struct reconcile *rec, const struct pod_info *p)
 {
     if (p == NULL || p->phase != POD_SUCCEEDED || (p->role == ROLE_PS && !rec->kind->own_processes))
@@ -98,7 +100,7 @@ static void refuse_spec_change(struct reconcile *rec, const char *reason, const 
         plan_add_event(rec, true, "SpecChangeRefused", ROLE_COUNT, "%s", message);
 }
 
-/* A hash of an older release's form cannot be compared: the job continues with the spec that is there, unless that was
+/* A hash in the form of an older release cannot be compared: the job continues with the present spec, unless that was
  * refused. */
 static void migrate_hash(struct reconcile *rec)
 {
@@ -114,8 +116,8 @@ static bool spec_differs(const struct reconcile *rec)
            !str_eq(rec->status->spec_hash, rec->spec->spec_hash);
 }
 
-/* It never began, so a spec that was edited gets a judgement of its own. A CRD that does not keep the condition's
- * generation (Kubeflow's) leaves only the question whether the spec is right now. */
+/* The job never started, so an edited spec is validated again. A CRD that drops the condition's generation (Kubeflow's)
+ * leaves only the question whether the spec is valid now. */
 static void retry_validation(struct reconcile *rec)
 {
     const struct condition *c = job_status_find(rec->status, COND_FAILED);
@@ -147,7 +149,7 @@ static bool check_spec(struct reconcile *rec)
             "with; "
             "create a new job for the new one");
     } else if (job_status_is(rec->status, COND_REFUSED)) {
-        plan_set_condition(rec, COND_REFUSED, false, "SpecRestored", "the spec is again what the job began with");
+        plan_set_condition(rec, COND_REFUSED, false, "SpecRestored", "the spec is again the one the job started with");
     }
     return false;
 }
@@ -213,7 +215,7 @@ static void poll_leader(struct reconcile *rec)
         rec->own_binaries && slot != NULL && pod_runs(slot->pod) && !slot->leaving && slot->pod->ip != NULL;
 }
 
-/* ---- the order of looks ---- */
+/* ---- the order of checks ---- */
 
 static void run_job(struct reconcile *rec)
 {

@@ -1,8 +1,8 @@
 /* The end of a job: success, failure, and what is cleaned up afterwards. */
 #include "plan/plan_internal.h"
 
-/* After success our ps and workers end by themselves as soon as the chief has told them; they get this long. LATE_MS:
- * until the last kubelet has told who had begun by then. */
+/* After success our ps and workers exit by themselves once the chief has notified them; they get LEAVE_MS. LATE_MS:
+ * until the last kubelet has reported which pods had started by then. */
 enum { LEAVE_MS = 30000, LATE_MS = 5000 };
 
 static void count_active_as_succeeded(struct reconcile *rec)
@@ -70,7 +70,7 @@ static void clean_pods(struct reconcile *rec)
         if (is_to_clean(rec, rec->observed->pods[i]) && plan_shutdown_step(rec, rec->observed->pods[i]) <= step)
             plan_delete_pod(rec, rec->observed->pods[i], -1);
     if (rec->own_binaries && job_status_is(rec->status, COND_FAILED))
-        plan_force_delete(rec); /* nobody waits for ever for who left before */
+        plan_force_delete(rec); /* pods on a dead node must not block the shutdown */
 }
 
 /* An ended pod that stays keeps its service. */
@@ -91,8 +91,8 @@ static void clean_services(struct reconcile *rec)
     }
 }
 
-/* Who begins after the leader's end finds nobody and would wait in vain. An evaluator has the last checkpoint to look
- * at. */
+/* A replica that starts after the leader's end finds no chief and would wait in vain. An evaluator still has the last
+ * checkpoint to evaluate. */
 static bool started_too_late(const struct reconcile *rec, const struct pod_info *p)
 {
     const struct replica_slot *slot = reconcile_slot(rec, rec->leader, 0);
@@ -122,7 +122,7 @@ static void delete_late_pods(struct reconcile *rec)
     }
 }
 
-/* One that is dismissed now is not waited for. */
+/* A late pod that is deleted now is not waited for. */
 static bool any_pod_runs(const struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->npods; i++) {

@@ -1,19 +1,19 @@
-/* plan_internal - what the files of the plan share: one look at one job. */
+/* plan_internal - what the files of the plan share: the state of one call of plan_job(). */
 #ifndef TRAINYARD_OPERATOR_PLAN_PLAN_INTERNAL_H
 #define TRAINYARD_OPERATOR_PLAN_PLAN_INTERNAL_H
 
 #include "plan/plan.h"
 
-/* An index of a role, and what stands there. */
+/* An index of a role, and the objects that it has. */
 struct replica_slot {
     const struct pod_info *pod;         /* ours, or NULL */
     const struct service_info *service; /* of a TFJob's replica */
-    const struct pod_info *foreign;     /* somebody else's has the name, or NULL */
+    const struct pod_info *foreign;     /* another owner's pod of this name, or NULL */
     bool foreign_service;
     bool leaving; /* this plan deletes the pod */
 };
 
-/* The first thing the job waits for that people should know. */
+/* The first thing that the job waits for and that is reported. */
 struct waiting_reason {
     const char *reason; /* of the event; NULL: it waits for nothing */
     char *key;          /* "digits-worker-1: ImagePullBackOff": while it stays the same, the text stays */
@@ -33,47 +33,47 @@ struct reconcile {
     struct job_status *status; /* plan->status */
     enum role leader;
     bool own_binaries;                      /* our binaries train */
-    bool started;                           /* pods were made before this look */
-    bool spec_refused;                      /* the spec is not the one the job began with */
-    bool restart_all;                       /* all replicas are restarted, by this look (plan_restart_all.c) */
-    int prev_active[ROLE_COUNT];            /* pods that ran at the last look */
-    struct replica_slot *slots[ROLE_COUNT]; /* v->roles[].replicas of each */
-    const struct service_info *service;     /* the job's one */
-    bool foreign_service;                   /* somebody else's has its name */
+    bool started;                           /* pods were created before this reconcile */
+    bool spec_refused;                      /* the spec is not the one the job started with */
+    bool restart_all;                       /* this reconcile restarts all replicas (plan_restart_all.c) */
+    int prev_active[ROLE_COUNT];            /* pods that ran at the last reconcile */
+    struct replica_slot *slots[ROLE_COUNT]; /* spec->roles[].replicas of each */
+    const struct service_info *service;     /* the job's service */
+    bool foreign_service;                   /* another owner's service has its name */
     struct waiting_reason waiting;
     char *restart_reason;       /* why it restarts; owned; NULL: it does not */
-    bool restart_reason_is_new; /* counted in this look; else it waits since an earlier one */
+    bool restart_reason_is_new; /* counted in this reconcile; else it waits since an earlier one */
 };
 
-enum { FAIL_NORMAL, FAIL_WARNING }; /* type of the event: training-operator says most failures as Normal */
+enum { FAIL_NORMAL, FAIL_WARNING }; /* type of the event: training-operator records most failures as Normal */
 
 /* plan_reconcile.c */
 void reconcile_init(struct reconcile *rec);
 void reconcile_fini(struct reconcile *rec);
 DEFINE_AUTO_FINI(reconcile, reconcile_fini);
-extern const enum role PLAN_ROLES[ROLE_COUNT]; /* in the order they are looked at and made */
+extern const enum role PLAN_ROLES[ROLE_COUNT]; /* in the order of checks and creates */
 bool reconcile_ours(const struct reconcile *rec, const struct pod_info *p);
 bool reconcile_our_service(const struct reconcile *rec, const struct service_info *s);
 int reconcile_replicas(const struct reconcile *rec, enum role r);
 struct replica_slot *reconcile_slot(const struct reconcile *rec, enum role r,
                                     int index); /* NULL: not one of the wanted */
 bool reconcile_completed(const struct reconcile *rec, enum role r, int index);
-bool pod_terminating(const struct pod_info *p); /* on its way out, whoever sends it */
+bool pod_terminating(const struct pod_info *p); /* whoever deleted it */
 bool pod_runs(const struct pod_info *p);        /* Running and not terminating; NULL does not */
 bool pod_ended(const struct pod_info *p);
 struct action *plan_add_action(struct reconcile *rec, enum action_kind kind, enum role r, int index);
 void plan_adopt_pod(struct reconcile *rec, const struct pod_info *p);
 void plan_restore_labels(struct reconcile *rec, const struct pod_info *p);
 void plan_adopt_service(struct reconcile *rec, const struct service_info *s);
-/* One that nobody controls is adopted first, and deleted by a later look. */
+/* An orphan is adopted first, and deleted by a later reconcile. */
 void plan_delete_pod(struct reconcile *rec, const struct pod_info *p, int grace_s);
 void plan_delete_service(struct reconcile *rec, const struct service_info *s);
-/* Look again at `at`, if that is ahead. */
+/* Reconcile again at `at`, if that is in the future. */
 void plan_requeue_at(struct reconcile *rec, int64_t at);
-/* One event of a reason and a role in a plan; the first one says it. r ROLE_COUNT: about the job. */
+/* One event of a reason and a role in a plan; the first one is kept. r ROLE_COUNT: about the job. */
 void plan_add_event(struct reconcile *rec, bool warning, const char *reason, enum role r, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
-/* The same with words that are ready; a warning. */
+/* The same with a ready text; a warning. */
 void plan_add_warning(struct reconcile *rec, const char *reason, const char *about, const char *note);
 /* Reasons with the kind in them: "Failed" -> "TFJobFailed"; constant text. */
 const char *plan_reason(const struct reconcile *rec, enum condition_type t);
@@ -90,11 +90,10 @@ void plan_fail(struct reconcile *rec, const char *reason, char *message, bool wa
 void plan_clean_up(struct reconcile *rec); /* a finished job: pods, services, its time to live */
 /* plan_restart.c */
 bool plan_restart_replicas(struct reconcile *rec); /* true: the job has failed */
-/* Counts that the index is made again, once for each pod. pod NULL: it is gone. counts: for backoffLimit too. */
+/* Counts a re-creation of the index, once for each pod. pod NULL: it is gone. counts: for backoffLimit too. */
 bool plan_count_restart(struct reconcile *rec, enum role r, int index, const struct pod_info *pod, bool counts);
-bool plan_is_counted(const struct reconcile *rec, const struct pod_info *p); /* its going has been counted */
-/* The job restarts because of that (the first news of a look stands in the condition). Takes the text; news: an event.
- */
+bool plan_is_counted(const struct reconcile *rec, const struct pod_info *p); /* its end has been counted */
+/* Why the job restarts; the first new reason of a reconcile goes into the condition. Takes the text; news: an event. */
 void plan_set_restart_reason(struct reconcile *rec, enum role r, char *text, bool news);
 /* What a Restarting condition says: `why` of our processes, else training-operator's sentence. Takes it. */
 char *plan_restart_message(const struct reconcile *rec, enum role r, char *why);
@@ -103,10 +102,10 @@ void plan_fail_backoff_limit(struct reconcile *rec, const struct pod_info *last,
 void plan_force_delete(struct reconcile *rec); /* pods whose node does not answer */
 /* plan_restart_all.c */
 bool plan_restarts_together(const struct reconcile *rec,
-                            enum role r); /* a failure of one of these restarts all of them */
-/* Of before the last restart of all: deleted, or to be deleted. */
+                            enum role r); /* a failure of one replica of these roles restarts all */
+/* It is from before the last restart of all: deleted, or to be deleted. */
 bool plan_is_superseded(const struct reconcile *rec, const struct pod_info *p);
-void plan_restart_all(struct reconcile *rec); /* begins one if rec->restart_all, and goes on with one that has begun */
+void plan_restart_all(struct reconcile *rec); /* starts one if rec->restart_all, and completes one that has started */
 bool plan_restart_all_pending(const struct reconcile *rec);
 /* plan_progress.c */
 void plan_merge_progress(struct reconcile *rec);
@@ -114,18 +113,18 @@ void plan_detect_stall(struct reconcile *rec);
 /* plan_suspend.c */
 void plan_suspend(struct reconcile *rec);
 int plan_shutdown_step(const struct reconcile *rec,
-                       const struct pod_info *p); /* in which step a replica leaves: 0, 1, 2 */
+                       const struct pod_info *p); /* in which step of a shutdown it is deleted: 0, 1, 2 */
 /* plan_start.c */
-void plan_scale(struct reconcile *rec); /* what is missing, what is too much */
+void plan_scale(struct reconcile *rec); /* creates what is missing, deletes excess */
 void plan_tensorboard(struct reconcile *rec);
 /* plan_refusal.c */
 void plan_detect_refusal(struct reconcile *rec);
-void plan_clear_refusal(struct reconcile *rec); /* when all is made, or nothing is to be made */
+void plan_clear_refusal(struct reconcile *rec); /* when everything exists, or nothing has to be created */
 /* plan_status.c */
 void plan_detect_waiting(struct reconcile *rec);
 void plan_set_conditions(struct reconcile *rec); /* Running, Restarting, and what it waits for */
 void plan_clear_waiting(
-    struct reconcile *rec); /* it waits for nothing any more; a failed job keeps what it waited for */
+    struct reconcile *rec); /* for a job that waits for nothing any more; a failed job keeps what it waited for */
 void plan_count_pods(struct reconcile *rec);
 void plan_summarize(struct reconcile *rec); /* ready and state */
 

@@ -1,10 +1,11 @@
-/* What the chief says of itself, and what is done when it says nothing new for too long. */
+/* The chief's progress goes into the status, and a job without progress for stallSeconds is handled by its stallPolicy.
+ */
 #include <string.h>
 
 #include "plan/plan_internal.h"
 
-/* backoffLimit counts restarts without progress: what was counted is forgotten when a step is reached that never was.
- * Restarts by the kubelet of pods that are still there would be summed up again, so they are taken off. */
+/* backoffLimit counts restarts without progress: a step that was never reached before resets the count. Restarts by the
+ * kubelet of present pods would be summed up again, so they are subtracted. */
 static void forget_restarts(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
@@ -50,7 +51,7 @@ static void restart_replicas(struct reconcile *rec, enum role r)
     }
 }
 
-/* Who was counted goes when the count is written, which a later look finds. */
+/* A counted pod is deleted once the count is written, which a later reconcile finds. */
 static void restart_the_counted(struct reconcile *rec, enum role r)
 {
     for (int i = 0; i < reconcile_replicas(rec, r); i++) {

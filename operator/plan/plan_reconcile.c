@@ -1,4 +1,4 @@
-/* One look at a job: which pods and services are ours, and the plan being written. */
+/* The state of one call of plan_job(): which pods and services belong to which replica, and the plan being written. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ bool reconcile_ours(const struct reconcile *rec, const struct pod_info *p)
         return true;
     if (p->owner_uid != NULL)
         return str_eq(p->owner_uid, rec->spec->uid);
-    /* a pod of our processes works for one life of the job: it has that one's uid, and its model */
+    /* a pod of our processes belongs to one uid of the job, and has its model */
     return (!rec->kind->own_processes || str_eq(p->made_for, rec->spec->uid)) &&
            has_right_name(rec, p->name, p->role, p->index);
 }
@@ -68,7 +68,7 @@ static void place_pod(struct reconcile *rec, const struct pod_info *p)
     struct replica_slot *slot = reconcile_slot(rec, p->role, p->index);
     if (slot == NULL)
         return;
-    bool ours = reconcile_ours(rec, p); /* names are compared only where it matters: it is what a look costs */
+    bool ours = reconcile_ours(rec, p); /* comparing names dominates the cost, so it is done last */
     if (!ours && has_right_name(rec, p->name, p->role, p->index))
         slot->foreign = p;
     else if (!ours)
@@ -92,7 +92,7 @@ static void place_service(struct reconcile *rec, const struct service_info *s)
         slot->foreign_service = true;
 }
 
-/* Did a replica ever start? Then the spec it started with is the one that counts. */
+/* Once a replica has started, the spec it started with counts. */
 static bool begun(const struct reconcile *rec)
 {
     if (rec->prev->spec_hash[0] != '\0' || job_status_find(rec->prev, COND_RUNNING) ||
@@ -153,7 +153,7 @@ static bool adopts_already(const struct reconcile *rec, enum action_kind kind, c
     return false;
 }
 
-/* An orphan of ours is adopted first: only what bears our ownerRef is deleted. */
+/* About an existing object: with its uid and version as preconditions. */
 static struct action *plan_about(struct reconcile *rec, enum action_kind kind, enum role r, int index, const char *name,
                                  const char *uid, int64_t version)
 {

@@ -1,5 +1,5 @@
-/* Creates that the API server refuses: by a quota, Pod Security, a webhook, for want of a ServiceAccount. They are
- * tried again and again, with pauses; meanwhile the job itself says why it has no pods. */
+/* Creates that the API server refuses: by a quota, Pod Security, a webhook, a missing ServiceAccount. They are retried
+ * with back-off; meanwhile the status says why the job has no pods. */
 #include "plan/plan_internal.h"
 
 void refusal_fini(struct refusal *f)
@@ -25,7 +25,7 @@ static bool pods_made(const struct reconcile *rec)
     return true;
 }
 
-/* What pods need besides, as far as this plan asks for it. */
+/* Objects that pods need, if this plan creates them. */
 static bool makes_others(const struct reconcile *rec)
 {
     static const bool NEEDED[] = {
@@ -37,7 +37,7 @@ static bool makes_others(const struct reconcile *rec)
     return false;
 }
 
-/* A pod may be there by now, or not be wanted any more. */
+/* The pod may exist by now, or the index may be gone from the spec. */
 static bool still_refused(const struct reconcile *rec, const struct refusal *f)
 {
     if (f == NULL || (f->index >= 0 && reconcile_slot(rec, f->role, f->index) == NULL))
@@ -66,7 +66,7 @@ void plan_detect_refusal(struct reconcile *rec)
     auto_free char *text = all_made(rec) ? NULL : refusal_message(rec);
     if (text == NULL)
         return;
-    plan_set_waiting(rec, reason, ROLE_COUNT, text, NULL, NULL); /* its event was said when it was refused */
+    plan_set_waiting(rec, reason, ROLE_COUNT, text, NULL, NULL); /* its event was recorded when it was refused */
     if (rec->kind->own_processes)
         plan_set_condition(rec, COND_REPLICA_FAILURE, true, reason, text);
 }

@@ -1,13 +1,13 @@
-/* The size of a job that runs, once its spec asks for more replicas than can be told of each other. */
+/* The number of replicas of a running job whose spec now asks for more than the cluster spec can hold. */
 #include "plan/plan_internal.h"
 
-/* A pod that was told to go may be one too many; one that is counted is made again. */
+/* A terminating pod may be an excess one; one whose end is counted is re-created. */
 static bool is_staying(const struct job_status *st, const struct pod_info *p)
 {
     return !pod_terminating(p) || index_counts_get(&st->roles[p->role].again, p->index) > p->restarts;
 }
 
-/* As far as can be seen: up to the last pod, or service of a replica. */
+/* What exists: up to the last pod, or service of a replica. */
 static void observed_replicas(const struct job_spec *v, const struct job_status *st, const struct observed *o,
                               int ret[ROLE_COUNT])
 {

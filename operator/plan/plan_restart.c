@@ -1,7 +1,7 @@
-/* Replicas that failed, are being taken away, or are gone: made again, or the job fails.
+/* Replicas that failed, are being deleted, or are gone: re-created, or the job fails.
  *
- * How often an index was made again is in the status; the pod carries the number it was made with. While the status
- * says more than the pod, the pod's going has been counted: so each is counted once, whoever looks how often.
+ * The status says how often an index was re-created; the pod carries the number it was created with. While the status
+ * has the larger number, the pod's end has been counted. So each end is counted once, however often it is reconciled.
  */
 #include <string.h>
 
@@ -10,9 +10,9 @@
 enum {
     SETTLED_MS = 600000,
     SAY_AFTER_MS = 5000
-}; /* who ran this long starts with a fresh back-off, as the kubelet has it */
+}; /* a pod that ran for SETTLED_MS starts with a fresh back-off, as the kubelet does it */
 
-/* training-operator's order of looks */
+/* training-operator's order of checks */
 static const enum role ORDER[ROLE_COUNT] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
 
 bool plan_is_counted(const struct reconcile *rec, const struct pod_info *p)
@@ -68,7 +68,7 @@ static char *exit_description(const struct pod_info *p)
     if (p->exit_code >= 0)
         buf_printf(&b, "exited with code %d", p->exit_code);
     else
-        buf_str(&b, disrupted(p) ? "taken away" : "failed");
+        buf_str(&b, disrupted(p) ? "disrupted" : "failed");
     if (reason[0] != '\0' && !str_eq(reason, "Error"))
         buf_printf(&b, " (%s)", reason);
     if (words[0] != '\0')
@@ -202,7 +202,7 @@ void plan_fail_backoff_limit(struct reconcile *rec, const struct pod_info *last,
               FAIL_WARNING);
 }
 
-/* The pod that speaks for the restarts: one that failed now, else the one the kubelet restarted most. */
+/* The pod that is named as the cause: one that failed now, else the one the kubelet restarted most. */
 static const struct pod_info *last_restarted(const struct reconcile *rec)
 {
     const struct pod_info *most = NULL;
@@ -217,7 +217,7 @@ static const struct pod_info *last_restarted(const struct reconcile *rec)
     return most;
 }
 
-/* Failures that are to be counted. All that are restarted together count as one. */
+/* Failures to count. All that are restarted together count as one. */
 static int64_t pending_restarts(const struct reconcile *rec)
 {
     int64_t alone = 0, together = 0;
@@ -246,9 +246,9 @@ static bool fail_by_limit(struct reconcile *rec)
     return true;
 }
 
-/* ---- pods that go or have gone ---- */
+/* ---- pods that terminate or are gone ---- */
 
-/* How many of the pods that ran at the last look are not there any more and nobody saw them go. */
+/* How many of the pods that ran at the last reconcile are gone without having been seen terminating. */
 static int count_of_vanished(const struct reconcile *rec, enum role r)
 {
     int seen = 0;
@@ -284,7 +284,7 @@ static void count_vanished(struct reconcile *rec, enum role r)
     }
 }
 
-/* Resumed: who is still leaving was sent away by the suspension. That is no restart. */
+/* The job was resumed: pods that still terminate were deleted by the suspension, which is not a restart. */
 static void excuse_suspended(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
@@ -299,7 +299,7 @@ static void excuse_suspended(struct reconcile *rec)
 
 static char *deletion_description(const struct pod_info *p)
 {
-    return disrupted(p) && p->reason != NULL ? xasprintf("is taken away (%s)", p->reason) : xstrdup("is being deleted");
+    return disrupted(p) && p->reason != NULL ? xasprintf("is disrupted (%s)", p->reason) : xstrdup("is being deleted");
 }
 
 static void count_deleted(struct reconcile *rec, enum role r)
@@ -315,12 +315,12 @@ static void count_deleted(struct reconcile *rec, enum role r)
     }
 }
 
-/* ---- replicas that failed and are made again ---- */
+/* ---- replicas that failed and are re-created ---- */
 
 static int64_t retry_at_ms(const struct reconcile *rec, const struct pod_info *p)
 {
     bool settled = p->started_ms > 0 && p->ended_ms - p->started_ms >= SETTLED_MS;
-    int64_t ended = p->ended_ms > 0 ? p->ended_ms : p->created_ms; /* one that a node refused never began */
+    int64_t ended = p->ended_ms > 0 ? p->ended_ms : p->created_ms; /* one that a node refused never started */
     return ended == 0 ? rec->now : ended + plan_backoff_ms(settled ? 0 : p->restarts);
 }
 
@@ -340,7 +340,8 @@ static void retry_pod(struct reconcile *rec, const struct pod_info *p)
         plan_requeue_at(rec, retry_at_ms(rec, p)); /* until then its log can be read */
 }
 
-/* Of two that failed: one that counts, then the one that ended first, for the other may have ended because of it. */
+/* Of two that failed: one that counts, then the one that ended first, because the other may have ended because of it.
+ */
 static bool reported_before(const struct reconcile *rec, const struct pod_info *a, const struct pod_info *b)
 {
     if (b == NULL || counts_for_limit(rec, a) != counts_for_limit(rec, b))
@@ -418,7 +419,7 @@ static void wait_for_node(struct reconcile *rec, const struct pod_info *p)
     plan_set_waiting(rec, "NodeNotResponding", p->role, key, more, note);
 }
 
-/* Its node has nothing to do with it, and force would change nothing. Whoever put the finalizer there takes it away. */
+/* Force would change nothing: the owner of the finalizer has to remove it. */
 static void wait_for_finalizer(struct reconcile *rec, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s: the finalizer %s keeps its pod, which has ended", p->name, p->held_by);

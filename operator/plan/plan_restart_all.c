@@ -1,9 +1,9 @@
 /* runPolicy.restartScope Job: one failure restarts all replicas that train together.
  *
- * The plan that begins such a round counts each of them in the status, in one write, before any pod is deleted; for
- * backoffLimit it counts one. From then on the pods that bear smaller numbers than the status are those of before: they
- * are deleted, their ends mean nothing, and none is made before all of them have gone. So any operator, after any
- * crash, finishes the round and counts nothing twice.
+ * The plan that starts such a restart counts each replica in the status, in one write, before any pod is deleted; for
+ * backoffLimit it counts one. From then on, pods with smaller numbers than the status are from before: they are
+ * deleted, their ends mean nothing, and no replacement is created before all of them are gone. So any operator, after
+ * any crash, completes the restart and counts nothing twice.
  */
 #include "plan/plan_internal.h"
 
@@ -17,8 +17,8 @@ bool plan_is_superseded(const struct reconcile *rec, const struct pod_info *p)
     return plan_restarts_together(rec, p->role) && plan_is_counted(rec, p);
 }
 
-/* Our worker exits with 0 when the whole job has finished, so it has nothing to do again. Another program has done its
- * part in a world that now begins anew. */
+/* Our worker exits with 0 when the whole job has finished, so it has nothing to do again. Another program has completed
+ * its part of a run that now starts again. */
 static bool is_done(const struct reconcile *rec, enum role r, int i)
 {
     return rec->own_binaries && reconcile_completed(rec, r, i);

@@ -1,4 +1,5 @@
-/* What is missing is made, what is too much is taken away. */
+/* Creates the services, pods and other objects that are missing, and deletes excess ones. Pods are created only when
+ * what they need (claims, ConfigMap, gang) exists. */
 #include "plan/plan_internal.h"
 
 enum { CLAIM_POLL_MS = 5000, GROUP_POLL_MS = 2000 };
@@ -8,13 +9,13 @@ static bool is_missing(const struct reconcile *rec, enum role r, int i)
     return rec->slots[r][i].pod == NULL && !reconcile_completed(rec, r, i);
 }
 
-/* It works for another life of the job, or nobody knows for which: neither ours nor to be deleted. */
+/* The pod belongs to another uid of the job, or to an unknown one: neither ours nor to be deleted. */
 static void report_leftover(struct reconcile *rec, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s, which was made for another TrainJob of this name", p->name);
     auto_free char *more = xasprintf("kubectl delete pod %s -n %s removes it", p->name, rec->spec->ns);
     auto_free char *note =
-        xasprintf("pod %s was made for another TrainJob of this name and is left alone: %s", p->name, more);
+        xasprintf("pod %s was made for another TrainJob of this name and is not changed: %s", p->name, more);
     plan_set_waiting(rec, "FailedCreatePod", p->role, key, more, note);
     plan_set_condition(rec, COND_REPLICA_FAILURE, true, plan_reason(rec, COND_REPLICA_FAILURE), note);
 }
@@ -27,12 +28,12 @@ static void report_conflict(struct reconcile *rec, const struct pod_info *p)
         report_leftover(rec, p);
         return;
     }
-    auto_free char *key = xasprintf("%s, which belongs to somebody else", p->name);
-    auto_free char *note = xasprintf("pod %s exists and belongs to somebody else", p->name);
+    auto_free char *key = xasprintf("%s, which belongs to another owner", p->name);
+    auto_free char *note = xasprintf("pod %s exists and belongs to another owner", p->name);
     plan_set_waiting(rec, "FailedCreatePod", p->role, key, NULL, note);
 }
 
-/* Is a pod to be made? Names somebody else has are told. */
+/* Is a pod to be created? Conflicting names are reported. */
 static bool any_missing(struct reconcile *rec)
 {
     bool any = false;
@@ -64,20 +65,19 @@ static void wait_for_claim(struct reconcile *rec, const char *name, int refused)
     auto_free char *key = NULL, *more = NULL, *note = NULL;
     if (refused == 0) {
         key = xasprintf("PersistentVolumeClaim %s", name);
-        more = xstrdup("it is not there");
-        note = xasprintf("PersistentVolumeClaim \"%s\" is not there", name);
+        more = xstrdup("it does not exist");
+        note = xasprintf("PersistentVolumeClaim \"%s\" does not exist", name);
     } else if (refused == 403) {
         reason = "PersistentVolumeClaimForbidden";
         key = xasprintf("PersistentVolumeClaim %s, which the operator may not read (403)", name);
-        more = xasprintf(
-            "give its service account the right to get persistentvolumeclaims in namespace %s, as deploy/rbac does",
-            rec->spec->ns);
+        more = xasprintf("grant its service account get on persistentvolumeclaims in namespace %s, as deploy/rbac does",
+                         rec->spec->ns);
         note = xasprintf("the operator may not read PersistentVolumeClaim \"%s\" (403): %s", name, more);
     } else {
         reason = "PersistentVolumeClaimUnknown";
-        key = xasprintf("PersistentVolumeClaim %s, of which the API server says nothing", name);
+        key = xasprintf("PersistentVolumeClaim %s, which could not be read", name);
         more = refused > 0 ? xasprintf("status %d", refused) : xstrdup("no answer");
-        note = xasprintf("the API server does not say whether PersistentVolumeClaim \"%s\" is there: %s", name, more);
+        note = xasprintf("cannot read PersistentVolumeClaim \"%s\": %s", name, more);
     }
     plan_set_waiting(rec, reason, ROLE_COUNT, key, more, note);
     plan_requeue_at(rec, rec->now + CLAIM_POLL_MS);
@@ -96,7 +96,7 @@ static bool claims_are_there(struct reconcile *rec)
 
 /* ---- what pods need ---- */
 
-/* The group has a member less for each. */
+/* The group loses a member for each. */
 static bool completed_grew(const struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
@@ -125,8 +125,8 @@ static bool group_admits(struct reconcile *rec)
 
 static void foreign_service(struct reconcile *rec, enum role r, const char *name)
 {
-    auto_free char *key = xasprintf("service %s, which belongs to somebody else", name);
-    auto_free char *note = xasprintf("service %s exists and belongs to somebody else", name);
+    auto_free char *key = xasprintf("service %s, which belongs to another owner", name);
+    auto_free char *note = xasprintf("service %s exists and belongs to another owner", name);
     plan_set_waiting(rec, "FailedCreateService", r, key, NULL, note);
 }
 
@@ -160,7 +160,7 @@ static void create_pods(struct reconcile *rec)
 {
     bool wait = plan_restart_all_pending(rec);
     if (wait)
-        plan_set_waiting(rec, "ReplicasLeave", ROLE_COUNT, "the old pods to leave", NULL, NULL);
+        plan_set_waiting(rec, "ReplicasLeave", ROLE_COUNT, "the old pods to terminate", NULL, NULL);
     for (int o = 0; o < ROLE_COUNT; o++) {
         enum role r = PLAN_ROLES[o];
         if (wait && plan_restarts_together(rec, r))
@@ -208,7 +208,7 @@ static void create_missing(struct reconcile *rec)
         create_pods(rec);
 }
 
-/* ---- too much ---- */
+/* ---- excess ---- */
 
 static bool is_excess(const struct reconcile *rec, enum role r, int index)
 {
@@ -232,7 +232,7 @@ static void scale_down(struct reconcile *rec)
 
 /* ---- TensorBoard ---- */
 
-/* The job runs without it, so this is no ReplicaFailure. */
+/* The job runs without it, so this is not a ReplicaFailure. */
 static void set_tensorboard_condition(struct reconcile *rec)
 {
     const struct refusal *f = rec->observed->tensorboard_refused;

@@ -1,4 +1,4 @@
-/* The status in words and numbers. */
+/* Conditions, what the job waits for, and counts. A message stays as it is while the job waits for the same. */
 #include <string.h>
 
 #include "plan/plan_internal.h"
@@ -8,7 +8,7 @@
 
 static const enum condition_type REPORTED_IN[] = { COND_CREATED, COND_RUNNING, COND_RESTARTING };
 
-/* ---- what was said before ---- */
+/* ---- what was reported before ---- */
 
 /* What is waited for, in a message; NULL: nothing. *ret_n: how long the message is without it. */
 static const char *split_waiting(const char *message, size_t *ret_n)
@@ -25,7 +25,7 @@ static const char *split_waiting(const char *message, size_t *ret_n)
     return NULL;
 }
 
-/* What the job waited for at the last look, in whichever condition it was told; NULL: nothing. */
+/* What the job waited for at the last reconcile, in whichever condition it was reported; NULL: nothing. */
 static const char *previous_waiting(const struct reconcile *rec)
 {
     for (size_t i = 0; i < COUNT_OF(REPORTED_IN); i++) {
@@ -45,7 +45,7 @@ static const char *without_name(const char *words)
     return at != NULL ? at + 2 : words;
 }
 
-/* Another pod that waits for the same is no news. */
+/* Another pod that waits for the same is not reported again. */
 static bool is_new_reason(const struct reconcile *rec)
 {
     const char *before = previous_waiting(rec);
@@ -57,7 +57,7 @@ static bool is_new_reason(const struct reconcile *rec)
     return !str_starts(why, rec->waiting.reason) || !str_eq(why, without_name(before));
 }
 
-/* ---- pods that cannot go on ---- */
+/* ---- pods that cannot start ---- */
 
 /* Reasons of pods that will not start by themselves; pairs between which the kubelet changes back and forth have one
  * name. */
@@ -116,7 +116,7 @@ static bool was_reported(const char *before, const struct pod_info *p)
     return before != NULL && str_starts(before, key);
 }
 
-/* The one that was spoken of, while that is so; else the first. */
+/* The pod that was reported before, while it still waits; else the first. */
 void plan_detect_waiting(struct reconcile *rec)
 {
     const struct pod_info *one = NULL;
@@ -141,7 +141,7 @@ static bool leader_runs(const struct reconcile *rec)
     return false;
 }
 
-/* It runs, or has ended and is not made again. */
+/* It runs, or has ended and is not re-created. */
 static bool stays(const struct reconcile *rec, enum role r, const struct pod_info *p)
 {
     if (p == NULL || pod_terminating(p))
@@ -150,7 +150,7 @@ static bool stays(const struct reconcile *rec, enum role r, const struct pod_inf
            (p->phase == POD_FAILED && rec->spec->roles[r].restart == RESTART_NEVER);
 }
 
-/* Every replica that was made again runs or has done its work. */
+/* Every re-created replica runs or has completed. */
 static bool settled(const struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
@@ -200,7 +200,7 @@ static void run_or_restart(struct reconcile *rec)
         if (rec->restart_reason_is_new || !job_status_is(rec->status, COND_RESTARTING))
             set_restarting(rec, rec->restart_reason);
     } else if (job_status_is(rec->status, COND_RUNNING) && !runs &&
-               missing >= 0) { /* not counted: it did not run at the last look */
+               missing >= 0) { /* not counted: it did not run at the last reconcile */
         char name[128];
         char *why =
             xasprintf("restarting %s: its pod is gone", job_spec_pod_name(rec->spec, rec->leader, missing, name));

@@ -1,8 +1,8 @@
-/* Suspension: everything of a TFJob goes at once; our processes leave in order, so that nothing learnt is lost. */
+/* Suspension: all pods of a TFJob are deleted at once; our processes stop in order, so that nothing trained is lost. */
 #include "plan/plan_internal.h"
 
-/* The leader saves a checkpoint first, which needs the ps; workers before ps. Who has not begun or has ended has no
- * part in it. */
+/* The leader saves a checkpoint first, which needs the ps; workers stop before ps. A replica that has not started or
+ * has ended does not take part. */
 int plan_shutdown_step(const struct reconcile *rec, const struct pod_info *p)
 {
     if (!rec->own_binaries || pod_ended(p) || p->phase == POD_PENDING)
@@ -45,7 +45,7 @@ static void delete_group(struct reconcile *rec)
         plan_add_action(rec, ACT_DELETE_GROUP, ROLE_COUNT, -1);
 }
 
-/* The first pod that has left and whose object stays; NULL: none. */
+/* The first pod that has ended and whose object stays; NULL: none. */
 static const struct pod_info *kept_by_finalizer(const struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->npods; i++)
@@ -67,7 +67,7 @@ static char *suspended_message(const struct reconcile *rec, const struct pod_inf
         return xasprintf("%s %s is suspended: waiting for %s", kind, name, rec->waiting.text);
     bool saves = plan_shutdown_step(rec, waited_for) == 0 && waited_for->phase == POD_RUNNING;
     return xasprintf("%s %s is suspended: waiting for %s to %s", kind, name, waited_for->name,
-                     saves ? "save its checkpoint" : "leave");
+                     saves ? "save its checkpoint" : "terminate");
 }
 
 static void set_suspended(struct reconcile *rec, const char *text)

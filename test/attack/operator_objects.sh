@@ -59,7 +59,7 @@ test_objects_strangers_in_the_way() {
         stranger "$kind" "$name"
         before=$(what_is "$kind" "$name")
         job_of "$kind" | k apply -f - >/dev/null
-        want_says 60 "$kind" ReplicaFailure "$name.* already exists and belongs to somebody else"
+        want_says 60 "$kind" ReplicaFailure "$name.* already exists and belongs to another owner"
         untouched "$kind" "$name" "$before"
     done
     want_pods 1 "service-chief-0 service-ps-0 service-worker-0 service-worker-1" # they wait for each other's names
@@ -80,7 +80,7 @@ test_objects_strangers_group() {
     printf 'apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: x}\nspec: {minMember: 7}\n' | k create -f - >/dev/null
     before=$(what_is $group x)
     job_of x | k apply -f - >/dev/null
-    want_says 60 x ReplicaFailure 'PodGroup .x. already exists and belongs to somebody else'
+    want_says 60 x ReplicaFailure 'PodGroup .x. already exists and belongs to another owner'
     want_pods 1 ""
     set_job trainjob x '{"spec":{"runPolicy":{"suspend":true}}}'
     want_condition 60 trainjob x Suspended "True TrainJobSuspended"

@@ -39,8 +39,8 @@ START_TEST(a_free_place_is_used_again)
 {
     struct buffer_life b[] = { { .floats = 32, .first = 0, .last = 1 },
                                { .floats = 64, .first = 1, .last = 1 },
-                               { .floats = 16, .first = 2, .last = 3 },   /* the smaller one of both is enough */
-                               { .floats = 80, .first = 2, .last = 3 },   /* the other one grows */
+                               { .floats = 16, .first = 2, .last = 3 }, /* the smaller one of both is enough */
+                               { .floats = 80, .first = 2, .last = 3 }, /* the other one grows */
                                { .floats = 100, .first = 4, .last = 4, .gradient = true } }; /* and does not here */
     ck_assert_uint_eq(buffer_lives_place(b, COUNT_OF(b)), 32 + 80 + 112);
     ck_assert_uint_eq(b[2].offset, b[0].offset);

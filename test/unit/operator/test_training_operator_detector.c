@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "training_operator_detector.h"
 #include "test/fake/api_server.h"
+#include "training_operator_detector.h"
 
 #define EMPTY    "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
 #define LEASES   "*/leases[?]"

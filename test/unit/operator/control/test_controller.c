@@ -1149,20 +1149,20 @@ START_TEST(a_repeated_refusal_is_written_once)
 END_TEST
 
 #define MAY_NOT                                                                                                        \
-    "Waiting for PersistentVolumeClaim c, which the operator may not read (403): give its service account the right"
+    "Waiting for PersistentVolumeClaim c, which the operator may not read (403): grant its service account get on"
 static bool says_what_may_not_be_read(void *user)
 {
     return told(user, MAY_NOT) > 0;
 }
 
-/* Not "it is not there": what to do about it. */
+/* Not "it does not exist": what to do about it. */
 START_TEST(a_claim_that_may_not_be_read_is_not_called_absent)
 {
     START(&KIND_TRAINJOB);
     on(&w, "GET", CLAIM, (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", "no") });
     push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB("1", "1"));
     fake_until(w.loop, says_what_may_not_be_read, &w);
-    ck_assert_uint_eq(told(&w, "it is not there"), 0);
+    ck_assert_uint_eq(told(&w, "it does not exist"), 0);
 }
 END_TEST
 
@@ -1203,7 +1203,7 @@ static const char *body_of(struct world *w, const char *method, const char *patt
 
 static bool board_failure_is_told(void *user)
 {
-    return told(user, "TensorBoardFailure") > 0 && told(user, "belongs to somebody else") > 0;
+    return told(user, "TensorBoardFailure") > 0 && told(user, "belongs to another owner") > 0;
 }
 static bool board_failure_is_taken_back(void *user)
 {
