@@ -43,11 +43,12 @@ static const struct section SECTIONS[] = {
                "their number). Means and sums below are over the last axis. p is clipped to 1e-7 and 1 - 1e-7 where "
                "a logarithm is taken; after a softmax or sigmoid layer the loss is computed from its input, as in "
                "Keras." },
-    { &METRICS,
-      "`accuracy` (`acc`) is sparse_categorical_accuracy for a sparse loss, binary_accuracy for an output of "
-      "size 1, categorical_accuracy otherwise; `crossentropy` (`ce`) in the same way. A metric without an "
-      "own `name` has the second name of its row. In `compile.metrics` all examples count the same, as in Keras; in "
-      "`compile.weightedMetrics` they count by their weight." },
+    { &METRICS, "`accuracy` (`acc`) is sparse_categorical_accuracy for a sparse loss, binary_accuracy for an output of "
+                "size 1, categorical_accuracy otherwise; `crossentropy` (`ce`) in the same way. As in Keras, a "
+                "metric written as a string is named by that string (`mae`, `val_mae`), and one written as a map "
+                "without `name` has "
+                "the second name of its row. In `compile.metrics` all examples count the same, as in Keras; in "
+                "`compile.weightedMetrics` they count by their weight." },
     { &OPTIMIZERS, "Names are taken in any case. `learning_rate` is a number or a schedule. `weight_decay` takes "
                    "w lr weight_decay off every weight before the step; gradients are clipped by the worker that "
                    "computed them." },

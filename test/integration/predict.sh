@@ -98,7 +98,7 @@ EOF
         want_exit 0 trainyard-worker --job "$dir/$format.yaml" --data-dir "$targets" --output-dir "$dir/$format" || return
         want_exit 0 trainyard run "$dir/$format.yaml" --data-dir "$targets" --output-dir "$dir/cluster-$format" || return
     done
-    for one in loss mean_absolute_error; do
+    for one in loss mae; do
         [ "$(final "$dir/csv" $one)" = "$(final "$dir/npz" $one)" ] && [ -n "$(final "$dir/csv" $one)" ] ||
             problem "$one is $(final "$dir/csv" $one) with csv, $(final "$dir/npz" $one) with an array"
     done

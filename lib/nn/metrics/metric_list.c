@@ -53,16 +53,17 @@ static int check_fits(const struct metric_row *row, const struct context *c, con
                       loss_name(c->loss));
 }
 
-/* The default name of a metric written as `word`: as Keras, the class's, but accuracy and acc stay. */
-static const char *default_name(const struct context *c, const char *word, const struct kind *k)
+/* The default name of a metric written as `word`: as keras compile_utils.get_metric, a plain string is its own name,
+ * and an object has its class's; the objects accuracy and crossentropy stand for keep their word. */
+static const char *default_name(const struct context *c, const char *word, bool bare, const struct kind *k)
 {
-    return resolve(c, word) == word ? k->names[1] : word;
+    return bare || resolve(c, word) != word ? word : k->names[1];
 }
 
 static int parse_name(struct metric *m, const struct context *c, const struct node *n, const struct node *config,
                       const char *word, struct err *e)
 {
-    const char *name = default_name(c, word, &m->row->k);
+    const char *name = default_name(c, word, m->bare, &m->row->k);
     if (node_present(config) && config->v != n->v && node_str_or(config, "name", name, &name, e) < 0)
         return -1;
     if (name[0] == '\0')

@@ -59,10 +59,7 @@ static void replay_one(const struct callbacks *c, size_t i, size_t epoch, const 
                        struct replayed *r, size_t at)
 {
     const char *monitor = callback_monitor(c, i);
-    const char *key = str_eq(monitor, "mean_absolute_error")       ? "mae"
-                      : str_eq(monitor, "val_mean_absolute_error") ? "val_mae"
-                                                                   : monitor;
-    const json_t *v = key != NULL ? json_object_get(logs, key) : NULL;
+    const json_t *v = monitor != NULL ? json_object_get(logs, monitor) : NULL;
     const struct callback_epoch in = {
         .epoch = (int64_t)epoch, .known = v != NULL, .value = number_of(v), .rate = r->rate
     };
@@ -135,7 +132,7 @@ START_TEST(what_is_misspelt_is_named)
     refused_with("[{\"EarlyStopping\": {\"patiance\": 3}}]", ADAM, true, "did you mean 'patience'?");
     refused_with("[{\"ReduceLROnPlateau\": {\"monitor\": \"val_los\"}}]", ADAM, true,
                  "[0].ReduceLROnPlateau.monitor: monitor 'val_los' is not measured; did you mean 'val_loss'? (measured "
-                 "are loss, accuracy, mean_absolute_error, val_loss, val_accuracy, val_mean_absolute_error)");
+                 "are loss, accuracy, mae, val_loss, val_accuracy, val_mae)");
     refused_with("[{\"EarlyStopping\": {\"mode\": \"maximum\"}}]", ADAM, true, "it must be auto, min or max");
     refused_with("[\"LearningRateScheduler\"]", ADAM, true, "is not supported yet");
     refused_with("{\"EarlyStopping\": {}}", ADAM, true, "must be a list");

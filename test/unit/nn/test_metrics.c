@@ -127,7 +127,9 @@ START_TEST(accuracy_is_what_loss_and_output_make_of_it)
         { "[\"accuracy\"]", "binary_crossentropy", "CategoricalAccuracy", "accuracy", 3 },
         { "[\"crossentropy\"]", "sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", "crossentropy",
           10 },
-        { "[\"mse\"]", "mse", "MeanSquaredError", "mean_squared_error", 1 },
+        { "[\"mse\"]", "mse", "MeanSquaredError", "mse", 1 },
+        { "[\"MeanSquaredError\"]", "mse", "MeanSquaredError", "MeanSquaredError", 1 },
+        { "[{\"MeanSquaredError\": {}}]", "mse", "MeanSquaredError", "mean_squared_error", 1 },
         { "[{\"AUC\": {\"name\": \"area\"}}]", "bce", "AUC", "area", 1 },
         { "[{\"class_name\": \"AUC\", \"config\": {\"name\": \"area\"}}]", "bce", "AUC", "area", 1 },
         { "[{\"name\": \"AUC\", \"curve\": \"PR\"}]", "bce", "AUC", "auc", 1 },
@@ -154,11 +156,11 @@ START_TEST(a_weighted_metric_gives_way_to_a_name_that_is_taken)
     static const struct {
         const char *plain, *weighted, *names, *error;
     } CASES[] = {
-        { "[\"acc\", \"mse\"]", "[\"acc\", \"mae\"]", "acc mean_squared_error weighted_acc mean_absolute_error", NULL },
+        { "[\"acc\", \"mse\"]", "[\"acc\", \"mae\"]", "acc mse weighted_acc mae", NULL },
         { "[\"acc\"]", "null", "acc", NULL },
         { "null", "\"acc\"", "acc", NULL },
-        { "[\"mse\"]", "[{\"MeanSquaredError\": {\"name\": \"w\"}}]", "mean_squared_error w", NULL },
-        { "[\"mse\"]", "[\"mse\", \"mse\"]", NULL, "there is a metric named 'weighted_mean_squared_error' already" },
+        { "[\"mse\"]", "[{\"MeanSquaredError\": {\"name\": \"w\"}}]", "mse w", NULL },
+        { "[\"mse\"]", "[\"mse\", \"mse\"]", NULL, "there is a metric named 'weighted_mse' already" },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         struct err e = { 0 };
@@ -210,7 +212,7 @@ START_TEST(bad_input_names_the_fault)
     } CASES[] = {
         { "[\"acuracy\"]", "mse", 1, "metric 'acuracy' is not known; did you mean 'accuracy'?" },
         { "[\"mse\", \"mean_squared_errror\"]", "mse", 1, "[1]: metric 'mean_squared_errror'" },
-        { "[\"mse\", \"MeanSquaredError\"]", "mse", 1, "a metric named 'mean_squared_error' already" },
+        { "[\"mse\", \"mse\"]", "mse", 1, "a metric named 'mse' already" },
         { "[{\"AUC\": {\"curve\": \"RC\"}}]", "bce", 1, "curve" },
         { "[{\"AUC\": {\"num_thresholds\": 1}}]", "bce", 1, "2 or greater" },
         { "[{\"AUC\": {\"num_thresholds\": 100000000}}]", "bce", 1, "at most 10000" },
