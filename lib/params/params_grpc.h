@@ -1,6 +1,11 @@
-/* params_grpc - inside of the gRPC form of params/params.h: params_grpc.c moves the vector (pull, push), in chunks and
- * on several connections when a ps holds much; params_shm.c pushes to
- * a ps of this host through shared memory; params_grpc_admin.c has the control plane. */
+/* params_grpc - inside of the gRPC form of params/params.h:
+ *
+ *     params_grpc.c        a connection to each ps, and the chunks that its segments travel in
+ *     params_transfer.c    a pull or push of the whole vector: all chunks at all ps
+ *     params_message.c     one chunk as a gRPC message
+ *     params_shm.c         memory that is shared with ps of this host, so that a push needs no message
+ *     params_grpc_admin.c  the control plane
+ */
 #ifndef TRAINYARD_PARAMS_PARAMS_GRPC_H
 #define TRAINYARD_PARAMS_PARAMS_GRPC_H
 
@@ -18,23 +23,23 @@ struct chunk {           /* some consecutive segments of a ps: one message */
     struct rpc_call *call; /* in flight by gRPC, or */
     int slot;              /* in flight through conn.slots[slot]; -1: it is not */
     int64_t started_ms;
-    bool done; /* in the pull or push of now */
+    bool done; /* in this transfer */
 };
 struct ps_connection {
     size_t index;
     struct rpc_channel *channel;
-    int small_lane;       /* a connection without bulk, so that small calls need not wait behind it */
-    uint64_t incarnation; /* that answered first in this generation; 0: none did */
+    int small_lane;       /* a lane without chunks, so that small calls need not wait behind them */
+    uint64_t incarnation; /* of the process that answered first in this generation; 0: none did */
     const struct segment_spec **segments;
     size_t nsegments;
     struct versions {
         int64_t *v; /* [nsegments] */
         bool known;
-    } now, marked, pushed; /* of the values in the vector; as params_mark saw them; what a push was computed from */
+    } now, marked, pushed; /* of the values in the vector; as params_mark saw them; what a gradient is computed from */
     struct chunk *chunks;
     size_t nchunks;
     size_t push;         /* bytes of all chunks */
-    size_t left, window; /* chunks [0, left) were not started; chunks in flight at most */
+    size_t left, window; /* chunks [0, left) are not started; at most `window` are in flight */
     size_t in_flight, bytes_in_flight;
     /* A ps of this host, see params_shm.c: */
     bool shm_allowed;
@@ -43,9 +48,9 @@ struct ps_connection {
     struct slot *slots[SLOTS_MAX]; /* NULL: nothing is shared now */
     uint32_t asked[SLOTS_MAX];     /* number of the newest request */
     bool busy[SLOTS_MAX];
-    bool shm_unsettled;       /* a request stayed without an answer: the ps may still read or write the memory */
-    uint64_t shm_incarnation; /* incarnation of the process that serves the slots */
-    int64_t shm_retry_ms;     /* when to try next */
+    bool shm_unsettled;       /* a request has no answer: the ps may still read or write the memory */
+    uint64_t shm_incarnation; /* of the process that serves the slots */
+    int64_t shm_retry_ms;     /* when to offer memory again */
 };
 struct remote {
     struct params p;
@@ -56,22 +61,25 @@ struct remote {
         struct chunk *chunk;
     } * requests;
     size_t nrequests;
-    /* Of the pull or push of now, or the last one: */
+    /* Of this transfer, or the last one: */
     int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a chunk, beside the time of its bytes */
-    bool unfinished;                        /* it failed, and the chunks that are done need not be asked for again */
+    bool unfinished;                        /* it failed; chunks that are done need not be sent again */
     size_t done, total;                     /* bytes */
     const float *grads;
-    size_t from;               /* floats below are not complete: chunks with them cannot be started */
-    bool early;                /* started by push_early, and not yet by push_start */
+    size_t from;               /* floats below are not complete yet: chunks with them are not started */
+    bool early;                /* begun by push_early, and not yet by push_start */
     struct push_result result; /* of the chunks that are done */
     bool is_marked;            /* since the last push */
     /* Memory for ps of this host, see params_shm.c: */
-    struct shm_memory *memory;                 /* NULL: there is none; it holds p.vector */
-    struct shm_memory *lent[PARAMS_GRADIENTS]; /* what params_gradients gave a pointer into */
+    struct shm_memory *memory;                         /* NULL: there is none; it holds p.vector */
+    struct shm_memory *gradients_in[PARAMS_GRADIENTS]; /* that params_gradients gave a pointer into */
     size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at,
         memory_size;           /* bytes; the last gradient is for a copy */
-    size_t push_from, push_to; /* where gradients and values of the push of now lie */
+    size_t push_from, push_to; /* where gradients and values of this push lie */
 };
+
+enum { PULLING = -1 };             /* instead of an ordinal: a pull */
+enum { CHUNKS_IN_FLIGHT_MIN = 2 }; /* of a ps */
 
 /* How long bytes may take on the slowest link that is supported. */
 static inline int64_t params_floor_ms(size_t bytes)
@@ -82,34 +90,52 @@ static inline struct remote *remote_of(struct params *p)
 {
     return (struct remote *)(void *)p;
 }
+
+/* ---- params_transfer.c ---- */
+void remote_forget(struct params *p);
+void remote_mark(struct params *p);
+int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
+void remote_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
+int remote_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
+                      struct err *e);
+void remote_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms);
+int remote_push_finish(struct params *p, struct push_result *ret, struct err *e);
+/* Ends the messages in flight; their answers are not read. */
+void remote_drain(struct remote *r);
+
+/* ---- params_message.c ---- */
 void remote_header(const struct params *p, Trainyard__V1__Header *ret);
-/* "ps-1 (host:port): " before what went wrong. */
+/* Puts "ps-1 (host:port): " before the error. */
 int ps_error(const struct ps_connection *conn, struct err *e);
 /* An answer must come from this generation, and from the process that answered first in it. */
 MUST_USE int ps_admit(const struct params *p, struct ps_connection *conn, uint64_t incarnation, uint64_t generation,
                       struct err *e);
-
-/* Errors of a long pull or push that its watch ends. */
-MUST_USE int remote_watch(const struct remote *r, const struct ps_connection *conn, struct err *e);
+struct rpc_call *message_start_pull(struct remote *r, const struct request *j, int64_t deadline_ms);
+struct rpc_call *message_start_push(struct remote *r, const struct request *j, int64_t deadline_ms);
+/* Blocks until the answer or the deadline. */
+MUST_USE int message_finish(struct remote *r, const struct request *j, struct err *e);
 /* An answer to a push of a chunk: new versions of its segments. */
 MUST_USE int remote_pushed(struct remote *r, const struct request *j, const int64_t *versions, size_t n, bool duplicate,
                            struct err *e);
 
 /* ---- params_shm.c ---- */
-void shm_setup(struct remote *r); /* once the conns are there */
-/* The most that any worker of the job would offer: all ps on one host. 0: nothing. */
+void shm_setup(struct remote *r); /* once the connections are there */
+/* The most bytes that any worker of the job would offer: when all ps are on its host. 0: none. */
 size_t shm_size_max(const struct remote *r);
 void shm_fini(struct remote *r);
 int shm_gradients(struct params *p, int which, float **ret, struct err *e);
-/* Before a push: offers memory to ps of this host, replaces memory that is in doubt, finds a place for gradients. */
-void shm_prepare(struct remote *r, bool direct);
+/* Before a push: offers memory to ps of this host, replaces memory that is unsettled. */
+void shm_prepare(struct remote *r);
+/* Where the gradient of a push is read and its values go, once the gradient is complete: one that lies elsewhere is
+ * copied.
+ */
+void shm_locate(struct remote *r, bool direct);
 static inline bool shm_in_use(const struct ps_connection *conn)
 {
     return conn->nslots > 0 && conn->slots[0] != NULL;
 }
-void shm_start(struct remote *r, const struct request *j);
-/* Blocks until the answer or the deadline. */
-MUST_USE int shm_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e);
+/* After the answer to a push of a chunk that was not direct: copies the new values into the vector. */
+void shm_take_values(struct remote *r, const struct request *q);
 
 /* ---- params_grpc_admin.c ---- */
 extern const struct params_admin_ops remote_admin;

@@ -1,11 +1,11 @@
-/* Pushes to ps of this host through memory of this process. It holds the parameter vector itself and the gradients, so
- * that a ps reads a gradient where it was computed, and writes new values where they are used; a slot (params/slot.h)
- * carries the call.
+/* Memory of this process that ps of this host share. It holds the parameter vector itself and the gradients, so that a
+ * ps reads a gradient where it was computed, and writes new values where they are used; a slot (params/slot.h) carries
+ * the call.
  *
  *     nonce | slots of each ps | gradients, gradients, copy of a foreign gradient | values | values of a push in flight
  *
- * A request without an answer leaves the memory in doubt: the ps may read or write it later. Then other memory takes
- * its place; what was in doubt stays mapped while somebody holds a pointer of params_gradients() into it. */
+ * A request without an answer leaves the memory unsettled: the ps may still read or write it. Other memory then takes
+ * its place; the unsettled memory stays mapped while a pointer of params_gradients() into it is in use. */
 #include "params/params_grpc.h"
 
 #include <string.h>
@@ -18,10 +18,7 @@ enum {
     SHM_MAX_BYTES = 512 << 20,
     VECTORS = PARAMS_GRADIENTS + 3, /* see above */
     ATTACH_MS = 2000,
-    ATTACH_RETRY_MS = 5000,
-    ALIVE_MS = 2000,
-    SLICE_MS = 20,
-    SLICE_MAX_MS = 1000
+    ATTACH_RETRY_MS = 5000
 };
 
 struct shm_memory {
@@ -55,7 +52,7 @@ static size_t vector_bytes(const struct remote *r)
 
 /* ---- making ---- */
 
-static size_t place(size_t *at, size_t bytes)
+static size_t reserve(size_t *at, size_t bytes)
 {
     size_t from = *at;
     *at += (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
@@ -87,10 +84,10 @@ size_t shm_size_max(const struct remote *r)
     if (vector_bytes(r) > SHM_MAX_BYTES)
         return 0;
     for (size_t i = 0; i < r->p.nps; i++)
-        (void)place(&at, (size_t)slots_of(&r->conns[i]) * slot_size(slot_segments_of(&r->conns[i])));
+        (void)reserve(&at, (size_t)slots_of(&r->conns[i]) * slot_size(slot_segments_of(&r->conns[i])));
     at = first_vector(at);
     for (int i = 0; i < VECTORS; i++)
-        (void)place(&at, vector_bytes(r));
+        (void)reserve(&at, vector_bytes(r));
     return at;
 }
 
@@ -103,13 +100,13 @@ static void plan_memory(struct remote *r)
             continue;
         conn->nslots = slots_of(conn);
         conn->slot_segments = slot_segments_of(conn);
-        conn->slots_at = place(&at, (size_t)conn->nslots * slot_size(conn->slot_segments));
+        conn->slots_at = reserve(&at, (size_t)conn->nslots * slot_size(conn->slot_segments));
     }
     at = first_vector(at);
     for (int i = 0; i <= PARAMS_GRADIENTS; i++)
-        r->gradients_at[i] = place(&at, vector_bytes(r));
-    r->values_at = place(&at, vector_bytes(r));
-    r->staged_at = place(&at, vector_bytes(r));
+        r->gradients_at[i] = reserve(&at, vector_bytes(r));
+    r->values_at = reserve(&at, vector_bytes(r));
+    r->staged_at = reserve(&at, vector_bytes(r));
     r->memory_size = at;
 }
 
@@ -123,7 +120,7 @@ static struct shm_memory *shm_memory_new(const struct remote *r)
     return m;
 }
 
-/* The vector moves into m; m NULL: to memory of its own, and nothing is shared any more. */
+/* The vector moves into m; m NULL: into memory of this process alone, and nothing is shared any more. */
 static void move_vector(struct remote *r, struct shm_memory *m)
 {
     float *to = m != NULL ? floats_at(m, r->values_at) : xmalloc(MAX(vector_bytes(r), (size_t)1));
@@ -168,7 +165,7 @@ void shm_fini(struct remote *r)
     for (size_t i = 0; i < r->p.nps; i++)
         shm_close(&r->conns[i]);
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
-        shm_memory_unref(r->lent[i]);
+        shm_memory_unref(r->gradients_in[i]);
     if (r->memory != NULL)
         r->p.vector = NULL; /* it goes with the memory */
     shm_memory_unref(r->memory);
@@ -179,9 +176,9 @@ int shm_gradients(struct params *p, int which, float **ret, struct err *e)
     struct remote *r = remote_of(p);
     if (r->memory == NULL)
         return params_own_gradients(p, which, ret, e);
-    if (r->lent[which] != r->memory) {
-        shm_memory_unref(r->lent[which]);
-        r->lent[which] = shm_memory_ref(r->memory);
+    if (r->gradients_in[which] != r->memory) {
+        shm_memory_unref(r->gradients_in[which]);
+        r->gradients_in[which] = shm_memory_ref(r->memory);
     }
     *ret = floats_at(r->memory, r->gradients_at[which]);
     return 0;
@@ -189,7 +186,7 @@ int shm_gradients(struct params *p, int which, float **ret, struct err *e)
 
 /* ---- offering ---- */
 
-static int attach(const struct remote *r, struct ps_connection *conn, struct err *e)
+static int call_attach(const struct remote *r, struct ps_connection *conn, struct err *e)
 {
     const struct region *region = r->memory->region;
     Trainyard__V1__Header header;
@@ -218,12 +215,12 @@ static int attach(const struct remote *r, struct ps_connection *conn, struct err
     return 0;
 }
 
-static void offer(const struct remote *r, struct ps_connection *conn)
+static void offer_memory(const struct remote *r, struct ps_connection *conn)
 {
     struct err e = { .code = ERR_NONE };
     if (shm_in_use(conn) || !conn->shm_allowed || clock_ms() < conn->shm_retry_ms)
         return;
-    if (attach(r, conn, &e) < 0) {
+    if (call_attach(r, conn, &e) < 0) {
         conn->shm_allowed = !err_is(&e, ERR_REFUSED);
         conn->shm_unsettled =
             conn->shm_allowed; /* it may have been attached all the same: a slot is not used for two lives */
@@ -244,9 +241,19 @@ static void replace_memory(struct remote *r)
     move_vector(r, shm_memory_new(r));
 }
 
-/* Gradients that lie elsewhere are copied; values of a push that nobody waits for go where nobody reads. */
-static void find_places(struct remote *r, bool direct)
+static bool any_in_use(const struct remote *r)
 {
+    for (size_t i = 0; i < r->p.nps; i++)
+        if (shm_in_use(&r->conns[i]))
+            return true;
+    return false;
+}
+
+/* New values go into the vector, or, where it is read during the push, beside it. */
+void shm_locate(struct remote *r, bool direct)
+{
+    if (!any_in_use(r))
+        return;
     r->push_to = direct ? r->values_at : r->staged_at;
     for (int i = 0; i < PARAMS_GRADIENTS; i++) {
         r->push_from = r->gradients_at[i];
@@ -257,111 +264,22 @@ static void find_places(struct remote *r, bool direct)
     memcpy(floats_at(r->memory, r->push_from), r->grads, vector_bytes(r));
 }
 
-void shm_prepare(struct remote *r, bool direct)
+void shm_prepare(struct remote *r)
 {
-    bool shm_unsettled = false, any = false;
+    bool unsettled = false;
     for (size_t i = 0; i < r->p.nps; i++)
-        shm_unsettled = shm_unsettled || r->conns[i].shm_unsettled;
-    if (r->memory != NULL && shm_unsettled)
+        unsettled = unsettled || r->conns[i].shm_unsettled;
+    if (r->memory != NULL && unsettled)
         replace_memory(r);
-    for (size_t i = 0; i < r->p.nps && r->memory != NULL; i++) {
-        offer(r, &r->conns[i]);
-        any = any || shm_in_use(&r->conns[i]);
-    }
-    if (any)
-        find_places(r, direct);
+    for (size_t i = 0; i < r->p.nps && r->memory != NULL; i++)
+        offer_memory(r, &r->conns[i]);
 }
 
-/* ---- a push ---- */
-
-static int free_slot(const struct ps_connection *conn)
+void shm_take_values(struct remote *r, const struct request *q)
 {
-    int k = 0;
-    while (conn->busy[k])
-        k++;
-    return k; /* no more chunks are in flight than there are slots */
-}
-
-void shm_start(struct remote *r, const struct request *j)
-{
-    struct ps_connection *conn = j->conn;
-    int k = free_slot(conn);
-    struct slot *slot = conn->slots[k];
-    slot->request = (struct slot_request){ .ordinal = r->ordinal,
-                                           .generation = r->p.generation,
-                                           .gradients_at = r->push_from,
-                                           .values_at = r->push_to,
-                                           .first = (uint32_t)j->chunk->first,
-                                           .count = (uint32_t)j->chunk->count,
-                                           .knows_versions = conn->pushed.known };
-    if (conn->pushed.known)
-        memcpy(slot->versions, conn->pushed.v + j->chunk->first, j->chunk->count * sizeof(int64_t));
-    conn->busy[k] = true;
-    j->chunk->slot = k;
-    slot_post(&slot->asked, ++conn->asked[k]);
-}
-
-/* Whether who does not answer is slow, gone, or another process by now. */
-static int check_alive(struct remote *r, const struct ps_connection *conn, int64_t deadline_ms, struct err *e)
-{
-    AUTO_FINI(shard_info) info = { 0 };
-    struct err cause = { .code = ERR_NONE };
-    if (remote_watch(r, conn, e) < 0)
-        return -1;
-    if (remote_describe(&r->p, conn->index, MIN(deadline_ms, (int64_t)ALIVE_MS), &info, &cause) < 0)
-        return err_is(&cause, ERR_LOST) ? err_set(e, cause.code, "%s", cause.msg) : 0;
-    return info.incarnation == conn->shm_incarnation ? 0 : err_set(e, ERR_LOST, "it was restarted");
-}
-
-static int await_answer(struct remote *r, struct ps_connection *conn, int k, int64_t deadline_ms, struct err *e)
-{
-    struct slot *slot = conn->slots[k];
-    int64_t until = clock_ms() + deadline_ms;
-    for (int64_t slice = SLICE_MS; !slot_wait(&slot->answered, conn->asked[k] - 1, slice);
-         slice = MIN(2 * slice, SLICE_MAX_MS)) {
-        int64_t left = until - clock_ms();
-        if (left <= 0)
-            return err_set(e, ERR_TIMEOUT, "it did not answer a push within %lld ms", (long long)deadline_ms);
-        if (check_alive(r, conn, left, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Values of a push that was in flight while the vector was read. */
-static void take_staged(struct remote *r, const struct request *j)
-{
-    for (size_t i = 0; r->push_to != r->values_at && i < j->chunk->count; i++) {
-        const struct segment_spec *s = j->conn->segments[j->chunk->first + i];
+    for (size_t i = 0; r->push_to != r->values_at && i < q->chunk->count; i++) {
+        const struct segment_spec *s = q->conn->segments[q->chunk->first + i];
         if (s->kind != VAR_CONST)
             memcpy(r->p.vector + s->offset, floats_at(r->memory, r->push_to) + s->offset, s->count * sizeof(float));
     }
-}
-
-static int take_answer(struct remote *r, const struct request *j, const struct slot *slot, struct err *e)
-{
-    struct slot_answer a;
-    memcpy(&a, &slot->answer, sizeof(a));
-    a.text[SLOT_TEXT_MAX - 1] = '\0';
-    if (a.code != ERR_NONE)
-        return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s",
-                       a.text);
-    if (ps_admit(&r->p, j->conn, a.incarnation, a.generation, e) < 0 ||
-        remote_pushed(r, j, slot->versions, j->chunk->count, a.duplicate != 0, e) < 0)
-        return -1;
-    take_staged(r, j);
-    return 0;
-}
-
-int shm_finish(struct remote *r, const struct request *j, int64_t deadline_ms, struct err *e)
-{
-    struct ps_connection *conn = j->conn;
-    int k = j->chunk->slot;
-    j->chunk->slot = -1;
-    if (await_answer(r, conn, k, deadline_ms, e) < 0) {
-        conn->shm_unsettled = true; /* the slot stays busy until the memory is replaced */
-        return -1;
-    }
-    conn->busy[k] = false;
-    return take_answer(r, j, conn->slots[k], e);
 }

@@ -25,6 +25,7 @@ struct world {
     float value;
     int64_t max_wait_ms; /* 0: WAIT_MS */
     bool overlap;
+    bool asynchronous; /* the strategy ParameterServer, though the shard is in this process */
     bool parsed_ahead; /* a thread of the loader was there when the last batch was applied */
 };
 
@@ -102,7 +103,8 @@ static int run(struct world *w, struct err *e)
                                      .space = &w->job.space,
                                      .params = w->params,
                                      .chief = w->member,
-                                     .strategy = w->overlap ? STRATEGY_PARAMETER_SERVER : STRATEGY_SINGLE,
+                                     .strategy =
+                                         w->asynchronous || w->overlap ? STRATEGY_PARAMETER_SERVER : STRATEGY_SINGLE,
                                      .overlap = w->overlap,
                                      .max_wait_ms = w->max_wait_ms != 0 ? w->max_wait_ms : WAIT_MS };
     return session_run(&config, &w->stats, e);
@@ -187,9 +189,9 @@ static int spy_push_finish(struct params *p, struct push_result *ret, struct err
     return spy.real->push_finish(p, ret, e);
 }
 
-static const char *events_of_a_run(bool overlap)
+static const char *events_of_a_run(bool asynchronous, bool overlap)
 {
-    struct world w = { .overlap = overlap };
+    struct world w = { .asynchronous = asynchronous, .overlap = overlap };
     struct err e = { 0 };
     world_open(&w, COUNTING_OPTIMIZER, 2);
     memset(&spy, 0, sizeof(spy));
@@ -208,7 +210,7 @@ static const char *events_of_a_run(bool overlap)
 
 START_TEST(no_batch_computes_while_an_earlier_one_is_unapplied)
 {
-    const char *events = events_of_a_run(false);
+    const char *events = events_of_a_run(_i, false);
     ck_assert_uint_eq(strlen(events), 3 * 2 * JOB_BATCHES);
     for (size_t i = 0; events[i] != 0; i++)
         ck_assert_msg(events[i] == "CPF"[i % 3], "%s", events);
@@ -217,7 +219,7 @@ END_TEST
 
 START_TEST(overlap_computes_one_batch_ahead)
 {
-    const char *events = events_of_a_run(true);
+    const char *events = events_of_a_run(true, true);
     ck_assert_msg(strncmp(events, "CPCF", 4) == 0, "%s", events);
     int unapplied = 0, most = 0;
     for (size_t i = 0; events[i] != 0; i++) {
@@ -343,7 +345,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("session");
     TCase *t = tcase_create("session");
     tcase_set_timeout(t, 30);
-    tcase_add_test(t, no_batch_computes_while_an_earlier_one_is_unapplied);
+    tcase_add_loop_test(t, no_batch_computes_while_an_earlier_one_is_unapplied, 0, 2);
     tcase_add_test(t, overlap_computes_one_batch_ahead);
     tcase_add_test(t, every_batch_of_every_epoch_once);
     tcase_add_test(t, csv_is_parsed_while_the_session_computes);
