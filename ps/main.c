@@ -10,8 +10,8 @@
 #include "net/address.h"
 #include "options.h"
 #include "pages.h"
+#include "params/parameters_codec.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
 #include "ps_life.h"
 #include "rpc/rpc.h"
 
@@ -112,7 +112,7 @@ static int threads(const struct options *o)
 static int ps_open(struct ps *p, struct err *e)
 {
     struct rpc_method methods[SHARD_METHODS];
-    const struct rpc_server_options rpc = { .threads = threads(p->options), .payload_max = WIRE_PAYLOAD_MAX };
+    const struct rpc_server_options rpc = { .threads = threads(p->options), .payload_max = PARAMETERS_PAYLOAD_MAX };
     if (open_cluster(p, e) < 0)
         return -1;
     log_setup(p->options->common.level, p->options->common.format, p->name);

@@ -6,8 +6,8 @@
 #include "chief/checkpoint.h"
 #include "chief/output.h"
 #include "coord/coordinator_client.h"
+#include "http_pages.h"
 #include "roles.h"
-#include "status.h"
 #include "tfio/bundle.h"
 #include "train/evaluate.h"
 
@@ -98,7 +98,7 @@ static int stay_in_touch(struct watch *w, struct err *e)
         w->replica->job_uid = xstrdup(reply.job_uid);
     }
     if (!w->registered)
-        status_ready(w->replica->status); /* from now on the chief waits for its results */
+        http_pages_ready(w->replica->pages); /* from now on the chief waits for its results */
     w->registered = true;
     w->state = reply.state;
     return 0;
@@ -247,7 +247,7 @@ int run_evaluator(struct replica *r, struct err *e)
     AUTO_FINI(watch) w = { .replica = r };
     if (watch_init(&w, e) < 0)
         return -1;
-    status_awaits(r->status, "waiting for the chief");
+    http_pages_set_wait_reason(r->pages, "waiting for the chief");
     while (stop_count() == 0) {
         if (stay_in_touch(&w, e) < 0)
             return -1;

@@ -6,9 +6,9 @@
 #include "base/thread.h"
 #include "chief/chief.h"
 #include "coord/coordinator_service.h"
+#include "http_pages.h"
 #include "net/address.h"
 #include "roles.h"
-#include "status.h"
 #include "trainer.h"
 
 enum { CHIEF_RPC_THREADS = 4 };
@@ -30,8 +30,8 @@ struct leader {
 
 static void leader_fini(struct leader *l)
 {
-    status_lead(l->replica->status, NULL);
-    status_serves(l->replica->status, NULL);
+    http_pages_set_chief(l->replica->pages, NULL);
+    http_pages_set_server(l->replica->pages, NULL);
     rpc_server_free(l->server);
     coordinator_client_free(l->coord);
     chief_free(l->chief);
@@ -147,8 +147,8 @@ int run_leader(struct replica *r, struct err *e)
     if (open_chief(&l, e) < 0 || open_service(&l, e) < 0)
         return -1;
     l.coord = coordinator_client_new_local(chief_coordinator(l.chief));
-    status_lead(r->status, l.chief);
-    status_serves(r->status, l.server);
+    http_pages_set_chief(r->pages, l.chief);
+    http_pages_set_server(r->pages, l.server);
     if ((replica_trains(r) ? lead_and_train(&l, e) : chief_run(l.chief, e)) < 0)
         return -1;
     say_end(&l);

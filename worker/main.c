@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "base/stop.h"
+#include "http_pages.h"
 #include "roles.h"
 #include "rpc/rpc.h"
-#include "status.h"
 #include "tensor/gemm.h"
 
 static void say_hello(const struct replica *r)
@@ -28,16 +28,16 @@ static int run(const struct options *o, struct err *e)
 {
     struct session_stats stats = { 0 };
     AUTO_FINI(replica) r = { 0 };
-    AUTO(status) *status = NULL;
-    if (stop_install(e) < 0 || replica_open(o, &r, e) < 0 || status_open(&r, &stats, &status, e) < 0 ||
+    AUTO(http_pages) *pages = NULL;
+    if (stop_install(e) < 0 || replica_open(o, &r, e) < 0 || http_pages_open(&r, &stats, &pages, e) < 0 ||
         replica_open_data(&r, e) < 0)
         return -1;
     r.stats = &stats;
-    r.status = status;
+    r.pages = pages;
     say_hello(&r);
     if (r.cluster.role == ROLE_EVALUATOR && !replica_leads(&r))
         return run_evaluator(&r, e);
-    status_ready(status);
+    http_pages_ready(pages);
     return replica_leads(&r) ? run_leader(&r, e) : run_worker(&r, e);
 }
 

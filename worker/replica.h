@@ -10,12 +10,12 @@
 #include "shard/layout.h"
 
 struct session_stats;
-struct status;
+struct http_pages;
 
 struct replica {
     const struct options *options;
     struct session_stats *stats; /* main's, as the next one */
-    struct status *status;       /* NULL: no --http-port */
+    struct http_pages *pages;    /* NULL: no --http-port */
     struct job *job;
     struct cluster cluster;
     char name[64]; /* "worker-3", "local" */

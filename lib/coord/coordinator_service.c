@@ -7,13 +7,13 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
-#include "params/wire.h"
+#include "params/parameters_codec.h"
 #include "rpc/coordinator.pb-c.h"
 
 /* protobuf-c's structs want pointers to non-const; packing only reads them. */
 static char *text(const char *s)
 {
-    return wire_text(s != NULL ? s : "");
+    return codec_text(s != NULL ? s : "");
 }
 
 static int64_t *ints(const int64_t *v)
@@ -386,10 +386,10 @@ const char *coordinator_method_path(enum coordinator_method m)
 static int serve(const struct coordinator_row *method, const struct coordinator_call *call,
                  const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
 {
-    WIRE_AUTO *m = NULL;
+    CODEC_AUTO *m = NULL;
     struct coordinator_reply r;
     struct coordinator_call x = *call;
-    if (wire_unpack(method->request, request, &m, e) < 0)
+    if (codec_unpack(method->request, request, &m, e) < 0)
         return -1;
     x.message = m;
     if (method->handle(&x, &r, e) < 0)

@@ -76,7 +76,7 @@ static void connection_setup(struct ps_connection *conn, const struct layout *l,
     conn->window = CHUNKS_IN_FLIGHT_MIN;
     conn->small_lane = MIN(LANES, (int)MAX(conn->nchunks, 1));
     conn->channel = rpc_channel_new(
-        host, &(struct rpc_channel_options){ .lanes = conn->small_lane + 1, .payload_max = WIRE_PAYLOAD_MAX });
+        host, &(struct rpc_channel_options){ .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX });
     conn->shm_allowed = address_is_loopback(host);
 }
 

@@ -9,9 +9,9 @@
 #ifndef TRAINYARD_PARAMS_PARAMS_GRPC_H
 #define TRAINYARD_PARAMS_PARAMS_GRPC_H
 
+#include "params/parameters_codec.h"
 #include "params/params_internal.h"
 #include "params/slot.h"
-#include "params/wire.h"
 
 struct chunk {           /* some consecutive segments of a ps: one message */
     size_t first, count; /* in conn.segments */

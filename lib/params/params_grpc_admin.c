@@ -10,11 +10,11 @@ static int ask(struct ps_connection *conn, enum ps_method method, size_t bytes, 
 {
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
-    wire_pack(request, &head);
+    codec_pack(request, &head);
     int lane = bytes > 0 ? 0 : conn->small_lane;
-    struct rpc_call *call = rpc_start(conn->channel, lane, wire_method(method), head.data, head.len, piece,
+    struct rpc_call *call = rpc_start(conn->channel, lane, ps_method_path(method), head.data, head.len, piece,
                                       piece != NULL, deadline_ms + params_floor_ms(bytes));
-    if (rpc_wait(call, &m, e) < 0 || wire_unpack(kind, m, ret, e) < 0)
+    if (rpc_wait(call, &m, e) < 0 || codec_unpack(kind, m, ret, e) < 0)
         return ps_error(conn, e);
     if (ret_message != NULL)
         *ret_message = TAKE(m);
@@ -55,7 +55,7 @@ static int take_info(const Trainyard__V1__DescribeReply *a, struct shard_info *r
         .chief = a->chief_incarnation,
     };
     str_fmt(info.job_uid, sizeof(info.job_uid), "%s", a->job_uid);
-    if (wire_applied(a->applied, &info.applied, e) < 0)
+    if (codec_ordinal_set(a->applied, &info.applied, e) < 0)
         return -1;
     *ret = info;
     return 0;
@@ -67,14 +67,14 @@ static void describe_head(const struct params *p, struct buf *ret)
     Trainyard__V1__DescribeRequest q = TRAINYARD__V1__DESCRIBE_REQUEST__INIT;
     remote_header(p, &header);
     q.header = &header;
-    wire_pack(&q.base, ret);
+    codec_pack(&q.base, ret);
 }
 
 static int describe_wait(const struct ps_connection *conn, struct rpc_call *call, struct shard_info *ret, struct err *e)
 {
     AUTO(rpc_message) *m = NULL;
-    WIRE_AUTO *answer = NULL;
-    if (rpc_wait(call, &m, e) < 0 || wire_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, e) < 0 ||
+    CODEC_AUTO *answer = NULL;
+    if (rpc_wait(call, &m, e) < 0 || codec_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, e) < 0 ||
         take_info((const void *)answer, ret, e) < 0)
         return ps_error(conn, e);
     return 0;
@@ -82,7 +82,7 @@ static int describe_wait(const struct ps_connection *conn, struct rpc_call *call
 
 static struct rpc_call *describe_start(const struct ps_connection *conn, const struct buf *head, int64_t deadline_ms)
 {
-    return rpc_start(conn->channel, conn->small_lane, wire_method(PS_DESCRIBE), head->data, head->len, NULL, 0,
+    return rpc_start(conn->channel, conn->small_lane, ps_method_path(PS_DESCRIBE), head->data, head->len, NULL, 0,
                      deadline_ms);
 }
 
@@ -114,7 +114,7 @@ static int call_init(struct params *p, struct ps_connection *conn, Trainyard__V1
                      struct err *e)
 {
     Trainyard__V1__Header header;
-    WIRE_AUTO *answer = NULL;
+    CODEC_AUTO *answer = NULL;
     remote_header(p, &header);
     q->header = &header;
     q->n_rate_from = q->n_rates = p->rates->n;
@@ -155,7 +155,7 @@ static int remote_init(struct params *p, size_t ps, const char *optimizer_json, 
     }
     Trainyard__V1__InitRequest q;
     trainyard__v1__init_request__init(&q);
-    q.optimizer = wire_text(optimizer_json);
+    q.optimizer = codec_text(optimizer_json);
     q.segments = list;
     q.n_segments = conn->nsegments;
     q.layout_hash = p->layout->hash;
@@ -177,7 +177,7 @@ static int call_restore(struct params *p, struct ps_connection *conn, Trainyard_
                         const struct rpc_piece *piece, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__Header header;
-    WIRE_AUTO *answer = NULL;
+    CODEC_AUTO *answer = NULL;
     remote_header(p, &header);
     q->header = &header;
     size_t bytes = piece != NULL ? piece->size : 0;
@@ -195,7 +195,7 @@ static int remote_restore(struct params *p, size_t ps, uint32_t segment, bool wi
     Trainyard__V1__RestoreRequest q = TRAINYARD__V1__RESTORE_REQUEST__INIT;
     Trainyard__V1__OrdinalSet set;
     auto_free int64_t *ranges = NULL;
-    wire_ordinals(applied, &set, &ranges);
+    codec_ordinals(applied, &set, &ranges);
     q.segment = segment;
     q.with_slots = with_slots;
     q.version = version;
@@ -230,7 +230,7 @@ static int take_snapshot(const Trainyard__V1__SnapshotReply *a, const struct seg
         return err_set(e, ERR_INTERNAL, "its snapshot of segment %u has %zu bytes with %u slots", spec->id, bytes,
                        a->slots);
     AUTO_FINI(shard_snapshot) s = { .version = a->version, .slots = (int)a->slots, .count = spec->count };
-    if (wire_applied(a->applied, &s.applied, e) < 0 || mem_alloc(bytes, "a snapshot", &data, e) < 0)
+    if (codec_ordinal_set(a->applied, &s.applied, e) < 0 || mem_alloc(bytes, "a snapshot", &data, e) < 0)
         return -1;
     s.data = data;
     if (!rpc_message_copy(m, 0, s.data, bytes))
@@ -249,7 +249,7 @@ static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_
         return err_set(e, ERR_INTERNAL, "ps-%zu does not hold segment %u", ps, segment);
     Trainyard__V1__Header header;
     Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
-    WIRE_AUTO *answer = NULL;
+    CODEC_AUTO *answer = NULL;
     AUTO(rpc_message) *m = NULL;
     remote_header(p, &header);
     q.header = &header;
@@ -268,7 +268,7 @@ static int remote_finish(struct params *p, size_t ps, int64_t step, int64_t dead
 {
     Trainyard__V1__Header header;
     Trainyard__V1__FinishRequest q = TRAINYARD__V1__FINISH_REQUEST__INIT;
-    WIRE_AUTO *answer = NULL;
+    CODEC_AUTO *answer = NULL;
     remote_header(p, &header);
     q.header = &header;
     q.step = step;

@@ -1,5 +1,5 @@
-/* A pull or push of one chunk as gRPC messages. An answer changes the vector only when it comes from this generation, from
- * the process that answered first in it, and is complete. */
+/* A pull or push of one chunk as gRPC messages. An answer changes the vector only when it comes from this generation,
+ * from the process that answered first in it, and is complete. */
 #include "params/params_grpc.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 void remote_header(const struct params *p, Trainyard__V1__Header *ret)
 {
     trainyard__v1__header__init(ret);
-    ret->job_uid = wire_text(p->id.job_uid);
-    ret->sender = wire_text(p->id.sender);
+    ret->job_uid = codec_text(p->id.job_uid);
+    ret->sender = codec_text(p->id.sender);
     ret->generation = p->generation;
     ret->incarnation = p->id.incarnation;
 }
@@ -45,8 +45,8 @@ struct rpc_call *message_start_pull(struct remote *r, const struct request *j, i
     q.header = &header;
     q.first = (uint32_t)j->chunk->first;
     q.count = (uint32_t)j->chunk->count;
-    wire_pack(&q.base, &j->chunk->head);
-    return rpc_start(j->conn->channel, j->chunk->lane, wire_method(PS_PULL), j->chunk->head.data, j->chunk->head.len,
+    codec_pack(&q.base, &j->chunk->head);
+    return rpc_start(j->conn->channel, j->chunk->lane, ps_method_path(PS_PULL), j->chunk->head.data, j->chunk->head.len,
                      NULL, 0, deadline_ms);
 }
 
@@ -84,15 +84,16 @@ struct rpc_call *message_start_push(struct remote *r, const struct request *j, i
         q.n_versions = chunk->count;
     }
     list_pieces(j, r->grads);
-    wire_pack(&q.base, &chunk->head);
-    return rpc_start(j->conn->channel, chunk->lane, wire_method(PS_PUSH), chunk->head.data, chunk->head.len,
+    codec_pack(&q.base, &chunk->head);
+    return rpc_start(j->conn->channel, chunk->lane, ps_method_path(PS_PUSH), chunk->head.data, chunk->head.len,
                      chunk->pieces, chunk->npieces, deadline_ms);
 }
 
 /* ---- answers ---- */
 
 /* Copies values to where the segments of the chunk lie in the vector. */
-static int copy_values(struct remote *r, const struct request *j, struct bytes_in *values, bool constants, struct err *e)
+static int copy_values(struct remote *r, const struct request *j, struct bytes_in *values, bool constants,
+                       struct err *e)
 {
     size_t want = constants ? j->chunk->pull : j->chunk->push;
     struct float_reader reader = { .in = values };
@@ -109,10 +110,10 @@ static int copy_values(struct remote *r, const struct request *j, struct bytes_i
 }
 
 static int copy_payload(struct remote *r, const struct request *j, const struct rpc_message *m, bool constants,
-                           struct err *e)
+                        struct err *e)
 {
-    struct wire_walk walk;
-    struct bytes_in values = wire_payload(m, &walk);
+    struct payload_walk walk;
+    struct bytes_in values = codec_payload(m, &walk);
     return copy_values(r, j, &values, constants, e);
 }
 
@@ -128,8 +129,8 @@ static int check_versions(const struct request *j, const int64_t *versions, size
 
 static int take_pull(struct remote *r, const struct request *j, const struct rpc_message *m, struct err *e)
 {
-    WIRE_AUTO *message = NULL;
-    if (wire_unpack(&trainyard__v1__pull_reply__descriptor, m, &message, e) < 0)
+    CODEC_AUTO *message = NULL;
+    if (codec_unpack(&trainyard__v1__pull_reply__descriptor, m, &message, e) < 0)
         return -1;
     const Trainyard__V1__PullReply *a = (const void *)message;
     if (ps_admit(&r->p, j->conn, a->incarnation, a->generation, e) < 0 ||
@@ -159,8 +160,8 @@ int remote_pushed(struct remote *r, const struct request *j, const int64_t *vers
 
 static int take_push(struct remote *r, const struct request *j, const struct rpc_message *m, struct err *e)
 {
-    WIRE_AUTO *message = NULL;
-    if (wire_unpack(&trainyard__v1__push_reply__descriptor, m, &message, e) < 0)
+    CODEC_AUTO *message = NULL;
+    if (codec_unpack(&trainyard__v1__push_reply__descriptor, m, &message, e) < 0)
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;
     if (ps_admit(&r->p, j->conn, a->incarnation, a->generation, e) < 0 ||

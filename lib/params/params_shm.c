@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "params/region.h"
+#include "params/shm_region.h"
 
 enum {
     SHM_MAX_BYTES = 512 << 20,
@@ -22,7 +22,7 @@ enum {
 };
 
 struct shm_memory {
-    struct region *region;
+    struct shm_region *region;
     int refs;
 };
 
@@ -36,7 +36,7 @@ static void shm_memory_unref(struct shm_memory *m)
 {
     if (m == NULL || --m->refs > 0)
         return;
-    region_free(m->region);
+    shm_region_free(m->region);
     free(m);
 }
 
@@ -75,12 +75,12 @@ static size_t slot_segments_of(const struct ps_connection *conn)
 /* The vectors begin on a page of their own. */
 static size_t first_vector(size_t at)
 {
-    return (at + REGION_START - 1) / REGION_START * REGION_START;
+    return (at + SHM_REGION_START - 1) / SHM_REGION_START * SHM_REGION_START;
 }
 
 size_t shm_size_max(const struct remote *r)
 {
-    size_t at = REGION_START;
+    size_t at = SHM_REGION_START;
     if (vector_bytes(r) > SHM_MAX_BYTES)
         return 0;
     for (size_t i = 0; i < r->p.nps; i++)
@@ -93,7 +93,7 @@ size_t shm_size_max(const struct remote *r)
 
 static void plan_memory(struct remote *r)
 {
-    size_t at = REGION_START;
+    size_t at = SHM_REGION_START;
     for (size_t i = 0; i < r->p.nps; i++) {
         struct ps_connection *conn = &r->conns[i];
         if (!conn->shm_allowed)
@@ -112,8 +112,8 @@ static void plan_memory(struct remote *r)
 
 static struct shm_memory *shm_memory_new(const struct remote *r)
 {
-    AUTO(region) *region = NULL;
-    if (region_make(r->memory_size - REGION_START, &region, NULL) < 0)
+    AUTO(shm_region) *region = NULL;
+    if (shm_region_make(r->memory_size - SHM_REGION_START, &region, NULL) < 0)
         return NULL;
     struct shm_memory *m = xcalloc(1, sizeof(*m));
     *m = (struct shm_memory){ .region = TAKE(region), .refs = 1 };
@@ -188,25 +188,25 @@ int shm_gradients(struct params *p, int which, float **ret, struct err *e)
 
 static int call_attach(const struct remote *r, struct ps_connection *conn, struct err *e)
 {
-    const struct region *region = r->memory->region;
+    const struct shm_region *region = r->memory->region;
     Trainyard__V1__Header header;
     Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
-    WIRE_AUTO *answer = NULL;
+    CODEC_AUTO *answer = NULL;
     remote_header(&r->p, &header);
     q.header = &header;
     q.pid = getpid();
     q.fd = region->fd;
     q.size = region->size;
-    q.nonce = (ProtobufCBinaryData){ .data = region->data, .len = REGION_NONCE };
+    q.nonce = (ProtobufCBinaryData){ .data = region->data, .len = SHM_REGION_NONCE };
     q.slots_at = conn->slots_at;
     q.slots = (uint32_t)conn->nslots;
     q.slot_segments = (uint32_t)conn->slot_segments;
     q.slot_version = SLOT_VERSION;
-    wire_pack(&q.base, &head);
-    if (rpc_unary(conn->channel, wire_method(PS_ATTACH), head.data, head.len, NULL, 0, ATTACH_MS, &m, e) < 0 ||
-        wire_unpack(&trainyard__v1__attach_reply__descriptor, m, &answer, e) < 0)
+    codec_pack(&q.base, &head);
+    if (rpc_unary(conn->channel, ps_method_path(PS_ATTACH), head.data, head.len, NULL, 0, ATTACH_MS, &m, e) < 0 ||
+        codec_unpack(&trainyard__v1__attach_reply__descriptor, m, &answer, e) < 0)
         return -1;
     const Trainyard__V1__AttachReply *a = (const void *)answer;
     if (ps_admit(&r->p, conn, a->incarnation, r->p.generation, e) < 0)

@@ -1,6 +1,6 @@
 /* A pull or push of the whole vector: its chunks are in flight at all ps at once. A chunk travels as a gRPC message
- * (params_message.c), or, for a push to a ps of this host, through a slot in shared memory (params_shm.c). A transfer that
- * failed is continued: chunks that are done are not sent again. */
+ * (params_message.c), or, for a push to a ps of this host, through a slot in shared memory (params_shm.c). A transfer
+ * that failed is continued: chunks that are done are not sent again. */
 #include "params/params_grpc.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "base/clock.h"
 
 /* Up to CHUNKS_IN_FLIGHT_MAX chunks of a ps are in flight on a fast network, CHUNKS_IN_FLIGHT_MIN on a slow one: one is
- * sent while the values of the other come back. What waits in a connection must not delay its keepalive and the calls of
- * others for long, so the window follows the time that chunks take. */
+ * sent while the values of the other come back. What waits in a connection must not delay its keepalive and the calls
+ * of others for long, so the window follows the time that chunks take. */
 enum { CHUNKS_IN_FLIGHT_MAX = 8, QUICK_MS = 500, SLOW_MS = 2000 };
 enum { WATCH_AFTER_MS = 1000 };
 /* While a slot has no answer, Describe checks at growing intervals that the ps is alive. */
@@ -303,7 +303,7 @@ static void take_base_versions(struct remote *r)
 }
 
 int remote_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
-                             struct err *e)
+                      struct err *e)
 {
     struct remote *r = remote_of(p);
     bool again = r->unfinished && r->ordinal == ordinal;

@@ -1,4 +1,4 @@
-/* Pull and push by messages. shard_share.c has the way through memory that a worker of this host shares. */
+/* Pull and push by messages. shard_shm.c has the way through memory that a worker of this host shares. */
 #include "params/shard_service_internal.h"
 
 /* How much of answers may lie here that callers have not read yet: what 16 workers have in flight, by the size of the
@@ -8,11 +8,11 @@
  * means harm, does not keep the others from being served. */
 enum { PART_BYTES = 4 << 20, IN_FLIGHT_BYTES = 32 << 20, CALLERS = 16, SHARES = 4, PUSH_WAIT_MS = 200 };
 
-struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client)
+struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client)
 {
     size_t one = MIN(MAX(sizes->shard, (size_t)PART_BYTES), (size_t)IN_FLIGHT_BYTES);
     size_t budget = one * CALLERS / (push ? 1 : 2);
-    return (struct pool_limit){
+    return (struct buffer_pool_limit){
         .budget = budget, .wait_ms = push ? PUSH_WAIT_MS : 0, .caller = client, .share = budget / SHARES
     };
 }
@@ -21,11 +21,11 @@ struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint
  * back when its bytes have left. */
 struct room {
     struct shard_out out; /* first: make() gets a pointer to it */
-    struct pool *pool;
+    struct buffer_pool *pool;
     uint64_t client;
     bool push, no_values; /* what is answered */
     size_t versions_seen; /* a push must have 0, or one for each segment */
-    struct pool_buffer *buffer;
+    struct pooled_buffer *buffer;
 };
 
 static int make_room(struct shard_out *out, const struct shard_sizes *sizes, struct err *e)
@@ -36,7 +36,7 @@ static int make_room(struct shard_out *out, const struct shard_sizes *sizes, str
     if (room->versions_seen != 0 && room->versions_seen != sizes->segments)
         return err_set(e, ERR_INPUT, "a push with %zu versions for %zu segments", room->versions_seen, sizes->segments);
     if (size_mul(sizes->segments, sizeof(int64_t), &versions, e) < 0 || size_add(values, versions, &bytes, e) < 0 ||
-        pool_take(room->pool, bytes, answers_limit(sizes, room->push, room->client), &room->buffer, e) < 0)
+        buffer_pool_take(room->pool, bytes, answers_limit(sizes, room->push, room->client), &room->buffer, e) < 0)
         return -1;
     out->values = room->no_values ? NULL : room->buffer->data;
     out->size = size;
@@ -48,19 +48,20 @@ static int make_room(struct shard_out *out, const struct shard_sizes *sizes, str
 
 static void send_room(const struct exchange *x, struct room *room)
 {
-    struct pool_buffer *buffer = TAKE(room->buffer);
+    struct pooled_buffer *buffer = TAKE(room->buffer);
     if (room->out.values == NULL || room->out.size == 0) {
-        pool_give(buffer);
+        buffer_pool_give(buffer);
         return;
     }
-    pool_lend(buffer);
-    x->reply->pieces[x->reply->npieces++] =
-        (struct rpc_piece){ .data = room->out.values, .size = room->out.size, .done = pool_give, .user = buffer };
+    buffer_pool_hand_over(buffer);
+    x->reply->pieces[x->reply->npieces++] = (struct rpc_piece){
+        .data = room->out.values, .size = room->out.size, .done = buffer_pool_give, .user = buffer
+    };
 }
 
 static void room_fini(struct room *room)
 {
-    pool_give(room->buffer);
+    buffer_pool_give(room->buffer);
 }
 DEFINE_AUTO_FINI(room, room_fini);
 
@@ -76,7 +77,7 @@ int on_pull(const struct exchange *x, struct err *e)
     r.generation = who.generation;
     r.n_versions = room.out.nversions;
     r.versions = room.out.versions;
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     send_room(x, &room);
     return 0;
 }
@@ -85,8 +86,8 @@ int on_push(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__PushRequest *q = REQUEST(x, Trainyard__V1__PushRequest);
     struct shard_caller who = exchange_caller(x);
-    struct wire_walk walk;
-    struct bytes_in grads = wire_payload(x->message, &walk);
+    struct payload_walk walk;
+    struct bytes_in grads = codec_payload(x->message, &walk);
     AUTO_FINI(room)
     room = { .out.make = make_room,
              .pool = x->pool,
@@ -105,7 +106,7 @@ int on_push(const struct exchange *x, struct err *e)
     r.duplicate = duplicate;
     r.n_versions = room.out.nversions;
     r.versions = room.out.versions;
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     send_room(x, &room);
     return 0;
 }

@@ -26,7 +26,7 @@ static int on_describe(const struct exchange *x, struct err *e)
 
     Trainyard__V1__OrdinalSet applied;
     auto_free int64_t *ranges = NULL;
-    wire_ordinals(&info.applied, &applied, &ranges);
+    codec_ordinals(&info.applied, &applied, &ranges);
     Trainyard__V1__DescribeReply r;
     trainyard__v1__describe_reply__init(&r);
     r.incarnation = info.incarnation;
@@ -43,7 +43,7 @@ static int on_describe(const struct exchange *x, struct err *e)
     r.apply_ns = info.apply_ns;
     r.job_uid = info.job_uid;
     r.chief_incarnation = info.chief;
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     return 0;
 }
 
@@ -103,7 +103,7 @@ static int on_init(const struct exchange *x, struct err *e)
     r.incarnation = exchange_incarnation(x);
     r.generation = who.generation;
     r.chief_incarnation = who.incarnation;
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     return 0;
 }
 
@@ -112,10 +112,10 @@ static int on_restore(const struct exchange *x, struct err *e)
     const Trainyard__V1__RestoreRequest *q = REQUEST(x, Trainyard__V1__RestoreRequest);
     struct shard_caller who = exchange_caller(x);
     AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
-    struct wire_walk walk;
-    struct bytes_in payload = wire_payload(x->message, &walk);
+    struct payload_walk walk;
+    struct bytes_in payload = codec_payload(x->message, &walk);
     if (!q->only_serve) {
-        if (wire_applied(q->applied, &applied, e) < 0 ||
+        if (codec_ordinal_set(q->applied, &applied, e) < 0 ||
             shard_restore(x->shard, &who, q->segment, q->with_slots, q->version, &applied, &payload, e) < 0)
             return -1;
     }
@@ -124,7 +124,7 @@ static int on_restore(const struct exchange *x, struct err *e)
     Trainyard__V1__RestoreReply r = TRAINYARD__V1__RESTORE_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
     r.generation = who.generation;
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     return 0;
 }
 
@@ -135,13 +135,13 @@ static int on_finish(const struct exchange *x, struct err *e)
         return -1;
     Trainyard__V1__FinishReply r = TRAINYARD__V1__FINISH_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     return 0;
 }
 
 /* The data of a snapshot on its way; it counts among the answers that wait to be read. */
 struct lent {
-    struct pool *pool;
+    struct buffer_pool *pool;
     float *data;
 };
 
@@ -151,7 +151,7 @@ static void lent_free(void *user)
     if (lent == NULL)
         return;
     free(lent->data);
-    pool_release(lent->pool, WIRE_PAYLOAD_MAX, 0);
+    buffer_pool_release(lent->pool, PARAMETERS_PAYLOAD_MAX, 0);
     free(lent);
 }
 
@@ -164,7 +164,7 @@ static int lend(const struct exchange *x, struct lent **ret, struct err *e)
 {
     struct shard_sizes sizes;
     if (shard_measure(x->shard, (struct shard_part){ 0 }, &sizes, e) < 0 ||
-        pool_reserve(x->pool, WIRE_PAYLOAD_MAX, answers_limit(&sizes, true, 0), e) < 0)
+        buffer_pool_reserve(x->pool, PARAMETERS_PAYLOAD_MAX, answers_limit(&sizes, true, 0), e) < 0)
         return -1;
     *ret = xcalloc(1, sizeof(**ret));
     (*ret)->pool = x->pool;
@@ -182,14 +182,14 @@ static int on_snapshot(const struct exchange *x, struct err *e)
 
     Trainyard__V1__OrdinalSet applied;
     auto_free int64_t *ranges = NULL;
-    wire_ordinals(&snapshot.applied, &applied, &ranges);
+    codec_ordinals(&snapshot.applied, &applied, &ranges);
     Trainyard__V1__SnapshotReply r = TRAINYARD__V1__SNAPSHOT_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);
     r.generation = who.generation;
     r.version = snapshot.version;
     r.applied = &applied;
     r.slots = (uint32_t)snapshot.slots;
-    wire_pack(&r.base, &x->reply->head);
+    codec_pack(&r.base, &x->reply->head);
     size_t size = (size_t)(1 + snapshot.slots) * snapshot.count * sizeof(float);
     lent->data = TAKE(snapshot.data);
     x->reply->pieces[x->reply->npieces++] =
@@ -219,9 +219,9 @@ static int handle(void *user, const struct rpc_caller *caller, const struct rpc_
                   struct rpc_reply *reply, struct err *e)
 {
     const struct bound *b = user;
-    WIRE_AUTO *request = NULL;
+    CODEC_AUTO *request = NULL;
     atomic_store_explicit(&b->service->heard_ms, clock_ms(), memory_order_relaxed);
-    if (wire_unpack(b->method->request, message, &request, e) < 0)
+    if (codec_unpack(b->method->request, message, &request, e) < 0)
         return -1;
     struct exchange x = { .service = b->service,
                           .shard = b->service->shard,
@@ -237,8 +237,8 @@ struct shard_service *shard_service_new(struct shard *s)
 {
     struct shard_service *v = xcalloc(1, sizeof(*v));
     v->shard = s;
-    v->pool = pool_new();
-    mutex_init(&v->shares_lock);
+    v->pool = buffer_pool_new();
+    mutex_init(&v->shm_lock);
     atomic_init(&v->heard_ms, clock_ms());
     atomic_init(&v->share, true);
     for (size_t i = 0; i < SHARD_METHODS; i++)
@@ -250,9 +250,9 @@ void shard_service_free(struct shard_service *v)
 {
     if (v == NULL)
         return;
-    shares_free(v);
-    pool_free(v->pool);
-    mutex_fini(&v->shares_lock);
+    shm_workers_free(v);
+    buffer_pool_free(v->pool);
+    mutex_fini(&v->shm_lock);
     free(v);
 }
 
@@ -260,7 +260,7 @@ void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_
 {
     for (size_t i = 0; i < SHARD_METHODS; i++)
         ret[i] = (struct rpc_method){
-            .path = wire_method(METHODS[i].id), .handle = handle, .user = &v->bound[i], .bulk = METHODS[i].bulk
+            .path = ps_method_path(METHODS[i].id), .handle = handle, .user = &v->bound[i], .bulk = METHODS[i].bulk
         };
 }
 

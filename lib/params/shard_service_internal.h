@@ -1,15 +1,15 @@
 /* shard_service_internal - what the files of the service share: shard_service.c (the table, and what the chief asks)
- * and shard_bulk.c (pull, push), shard_share.c (pushes through shared memory). */
+ * and shard_bulk.c (pull, push), shard_shm.c (pushes through shared memory). */
 #ifndef TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
 #define TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
 
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "params/pool.h"
-#include "params/region.h"
+#include "params/buffer_pool.h"
+#include "params/parameters_codec.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
+#include "params/shm_region.h"
 
 struct method;
 struct bound { /* what rpc_method.user points to */
@@ -18,11 +18,11 @@ struct bound { /* what rpc_method.user points to */
 };
 struct shard_service {
     struct shard *shard;
-    struct pool *pool;
+    struct buffer_pool *pool;
     atomic_bool share;
     atomic_size_t share_max; /* bytes that a worker may offer, by the chief's word (Init) */
-    struct mutex shares_lock;
-    struct share *shares; /* a list, under the lock; shard_share.c */
+    struct mutex shm_lock;
+    struct shm_worker *shm_workers; /* a list, under the lock; shard_shm.c */
     atomic_int_fast64_t heard_ms;
     struct bound bound[SHARD_METHODS];
 };
@@ -30,7 +30,7 @@ struct shard_service {
 struct exchange {
     struct shard_service *service;
     struct shard *shard;
-    struct pool *pool;
+    struct buffer_pool *pool;
     const struct rpc_caller *caller;
     const ProtobufCMessage *request;
     const struct rpc_message *message;
@@ -53,10 +53,10 @@ static inline uint64_t exchange_incarnation(const struct exchange *x)
 
 /* How much of answers may wait to be read; for a push, or for what may come again at once. client: of struct
  * rpc_caller, or 0 for a caller that has no limit of its own (the chief). */
-struct pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client);
+struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client);
 int on_pull(const struct exchange *x, struct err *e);
 int on_push(const struct exchange *x, struct err *e);
 int on_attach(const struct exchange *x, struct err *e);
-void shares_free(struct shard_service *v);
+void shm_workers_free(struct shard_service *v);
 
 #endif

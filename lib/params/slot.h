@@ -1,5 +1,6 @@
-/* slot - one request and its answer between two processes of a host, in memory that both have mapped (params/region.h).
- * A push through a slot costs two futex calls instead of a gRPC call; its gradients and values lie in the same memory.
+/* slot - one request and its answer between two processes of a host, in memory that both have mapped
+ * (params/shm_region.h). A push through a slot costs two futex calls instead of a gRPC call; its gradients and values
+ * lie in the same memory.
  *
  * The client fills `request` and `versions`, then posts `asked`. The server waits for that, fills `answer` and
  * `versions`, then posts `answered`. One request is under way at a time. Each side owns the other fields only between

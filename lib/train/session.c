@@ -86,7 +86,7 @@ static int begin_step(struct session *s, int64_t ordinal, struct train_step **re
     return 0;
 }
 
-static int train_batch(struct session *s, int64_t ordinal, uint64_t waited_ns, struct err *e)
+static int compute_step(struct session *s, int64_t ordinal, uint64_t waited_ns, struct train_step **ret, struct err *e)
 {
     struct train_step *step;
     struct err cause = { 0 };
@@ -100,17 +100,21 @@ static int train_batch(struct session *s, int64_t ordinal, uint64_t waited_ns, s
     atomic_fetch_add_explicit(&s->stats->examples, (int64_t)step->examples, memory_order_relaxed);
     if (computed < 0)
         return diverged(s, ordinal, &cause, e);
-    if (s->strategy->ops->submit(s->strategy, step, e) < 0)
-        return -1;
-    atomic_fetch_add_explicit(&s->stats->steps, 1, memory_order_relaxed);
-    atomic_store_explicit(&s->stats->last_ordinal, ordinal, memory_order_relaxed);
+    *ret = step;
     return 0;
+}
+
+static void count_step(struct session_stats *stats, int64_t ordinal)
+{
+    atomic_fetch_add_explicit(&stats->steps, 1, memory_order_relaxed);
+    atomic_store_explicit(&stats->last_ordinal, ordinal, memory_order_relaxed);
 }
 
 static int session_loop(struct session *s, struct err *e)
 {
     for (;;) {
         enum chief_client_next next;
+        struct train_step *step;
         int64_t ordinal = -1, begun = clock_ns();
         /* Nothing is leased: what is in flight may be what the job waits for. */
         if (!chief_client_has_work(s->config->chief) && s->strategy->ops->finish(s->strategy, e) < 0)
@@ -124,8 +128,10 @@ static int session_loop(struct session *s, struct err *e)
             (void)!s->strategy->ops->finish(s->strategy, &ignored);
             return err_set(e, ERR_STOPPED, stop_count() > 0 ? "stopped by a signal" : "the chief stops the job");
         }
-        if (train_batch(s, ordinal, (uint64_t)(clock_ns() - begun), e) < 0)
+        if (compute_step(s, ordinal, (uint64_t)(clock_ns() - begun), &step, e) < 0 ||
+            s->strategy->ops->submit(s->strategy, step, e) < 0)
             return -1;
+        count_step(s->stats, ordinal);
     }
 }
 

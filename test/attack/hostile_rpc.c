@@ -26,9 +26,9 @@
 
 #include "base/clock.h"
 #include "coord/coordinator_service.h"
-#include "params/region.h"
+#include "params/parameters_codec.h"
+#include "params/shm_region.h"
 #include "params/slot.h"
-#include "params/wire.h"
 #include "rpc/coordinator.pb-c.h"
 #include "rpc/rpc_status.h"
 
@@ -56,7 +56,7 @@ static int ask(const char *target, const char *path, const ProtobufCMessage *q, 
 {
     AUTO(rpc_channel) *c = rpc_channel_new(target, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
     AUTO_FINI(buf) head = BUF_INIT;
-    wire_pack(q, &head);
+    codec_pack(q, &head);
     return rpc_unary(c, path, head.data, head.len, piece, piece != NULL, CALL_MS, ret, e);
 }
 
@@ -67,8 +67,8 @@ static void look(const char *target, Trainyard__V1__DescribeReply **ret)
     AUTO(rpc_message) *m = NULL;
     ProtobufCMessage *answer = NULL;
     struct err e;
-    if (ask(target, wire_method(PS_DESCRIBE), &q.base, NULL, &m, &e) < 0 ||
-        wire_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, &e) < 0)
+    if (ask(target, ps_method_path(PS_DESCRIBE), &q.base, NULL, &m, &e) < 0 ||
+        codec_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, &e) < 0)
         die(e.msg);
     *ret = (Trainyard__V1__DescribeReply *)(void *)answer;
 }
@@ -79,7 +79,7 @@ static Trainyard__V1__Header header_of(const Trainyard__V1__DescribeReply *ps)
     trainyard__v1__header__init(&h);
     h.job_uid = ps->job_uid;
     h.generation = ps->generation;
-    h.sender = wire_text("worker-99");
+    h.sender = codec_text("worker-99");
     h.incarnation = 99;
     return h;
 }
@@ -93,7 +93,7 @@ static int pull(const char *target)
     Trainyard__V1__Header h = header_of(ps);
     Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
     q.header = &h;
-    return tell(ask(target, wire_method(PS_PULL), &q.base, NULL, &m, &e), &e);
+    return tell(ask(target, ps_method_path(PS_PULL), &q.base, NULL, &m, &e), &e);
 }
 
 /* The first segment alone, so that its size is found by trying. */
@@ -108,7 +108,7 @@ static int push_nan(const char *target)
     AUTO(rpc_message) *values = NULL, *m = NULL;
     pull.header = &h;
     pull.count = 1;
-    if (ask(target, wire_method(PS_PULL), &pull.base, NULL, &values, &e) < 0)
+    if (ask(target, ps_method_path(PS_PULL), &pull.base, NULL, &values, &e) < 0)
         return tell(-1, &e);
     Trainyard__V1__PushRequest q = TRAINYARD__V1__PUSH_REQUEST__INIT;
     struct rpc_piece piece = { .data = grads, .size = rpc_message_payload_size(values) };
@@ -116,7 +116,7 @@ static int push_nan(const char *target)
     q.header = &h;
     q.count = 1;
     q.ordinal = ps->applied->low_water + 100000;
-    return tell(ask(target, wire_method(PS_PUSH), &q.base, &piece, &m, &e), &e);
+    return tell(ask(target, ps_method_path(PS_PUSH), &q.base, &piece, &m, &e), &e);
 }
 
 static int last_generation(const char *target, bool ps)
@@ -134,11 +134,11 @@ static int last_generation(const char *target, bool ps)
         look(target, &known);
         h = header_of(known);
     }
-    h.sender = wire_text("worker-0");
+    h.sender = codec_text("worker-0");
     h.generation = UINT64_MAX;
     worker.header = init.header = &h;
     init.adopt = true;
-    return tell(ps ? ask(target, wire_method(PS_INIT), &init.base, NULL, &m, &e)
+    return tell(ps ? ask(target, ps_method_path(PS_INIT), &init.base, NULL, &m, &e)
                    : ask(target, coordinator_method_path(COORDINATOR_REGISTER), &worker.base, NULL, &m, &e),
                 &e);
 }
@@ -154,7 +154,7 @@ static int hold(const char *target, size_t n)
     auto_free int64_t *held = xcalloc(2 * n, sizeof(*held));
     for (size_t i = 0; i < 2 * n; i++)
         held[i] = 2 * (int64_t)i;
-    h.sender = wire_text("worker-0");
+    h.sender = codec_text("worker-0");
     q.header = &h;
     q.held = held;
     q.n_held = 2 * n;
@@ -165,21 +165,21 @@ static int hold(const char *target, size_t n)
 static int offer(const char *target, Trainyard__V1__Header *h, size_t bytes, uint64_t slots_at)
 {
     struct err e = { .msg = "" };
-    AUTO(region) *r = NULL;
+    AUTO(shm_region) *r = NULL;
     AUTO(rpc_message) *m = NULL;
-    if (region_make(bytes, &r, &e) < 0)
+    if (shm_region_make(bytes, &r, &e) < 0)
         die(e.msg);
     Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
     q.header = h;
     q.pid = getpid();
     q.fd = r->fd;
     q.size = r->size;
-    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = REGION_NONCE };
+    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = SHM_REGION_NONCE };
     q.slots_at = slots_at;
     q.slots = 1;
     q.slot_segments = 1;
     q.slot_version = SLOT_VERSION;
-    return tell(ask(target, wire_method(PS_ATTACH), &q.base, NULL, &m, &e), &e);
+    return tell(ask(target, ps_method_path(PS_ATTACH), &q.base, NULL, &m, &e), &e);
 }
 
 static int share(const char *target, size_t bytes)
@@ -187,8 +187,8 @@ static int share(const char *target, size_t bytes)
     Trainyard__V1__DescribeReply *ps;
     look(target, &ps);
     Trainyard__V1__Header h = header_of(ps);
-    offer(target, &h, bytes, REGION_START);
-    offer(target, &h, SLOT_ALIGNMENT, REGION_START + SLOT_ALIGNMENT);
+    offer(target, &h, bytes, SHM_REGION_START);
+    offer(target, &h, SLOT_ALIGNMENT, SHM_REGION_START + SLOT_ALIGNMENT);
     return offer(target, &h, SLOT_ALIGNMENT, UINT64_MAX - SLOT_ALIGNMENT + 1);
 }
 
@@ -270,9 +270,9 @@ static int leave_unread(const char *target, size_t n, int64_t seconds)
     Trainyard__V1__Header h = header_of(ps);
     Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
     q.header = &h;
-    wire_pack(&q.base, &head);
+    codec_pack(&q.base, &head);
     grpc_slice bytes = grpc_slice_from_copied_buffer(head.data, head.len);
-    return stay_open(target, wire_method(PS_PULL), grpc_raw_byte_buffer_create(&bytes, 1), n, seconds);
+    return stay_open(target, ps_method_path(PS_PULL), grpc_raw_byte_buffer_create(&bytes, 1), n, seconds);
 }
 
 static int be_silent(const char *target, size_t n, int64_t seconds)

@@ -19,9 +19,9 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/thread.h"
+#include "params/parameters_codec.h"
 #include "params/params_admin.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
 #include "rpc/rpc.h"
 
 enum { BULK = 64 << 20, CALL_MS = 60000, ROUNDS_MAX = 1 << 20, WORKERS_MAX = 4 };
@@ -132,11 +132,11 @@ static void ps_main(int ports_fd)
         struct rpc_method methods[SHARD_METHODS];
         struct rpc_server *server = NULL;
         shard_service_methods(shard_service_new(shard_new(1 + i)), methods);
-        must(
-            rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = server_threads, .payload_max = WIRE_PAYLOAD_MAX },
-                             &server, &e),
-            &e);
+        must(rpc_server_start(
+                 "127.0.0.1:0", methods, SHARD_METHODS,
+                 &(struct rpc_server_options){ .threads = server_threads, .payload_max = PARAMETERS_PAYLOAD_MAX },
+                 &server, &e),
+             &e);
         ports[i] = rpc_server_port(server);
     }
     int fd = raw_listen(&ports[NMODELS]);

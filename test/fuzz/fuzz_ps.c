@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "params/parameters_codec.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,14 +28,14 @@ static void make_serving(struct shard *s)
         uint8_t zeros[12] = { 0 };
         AUTO_FINI(buf) packed = BUF_INIT;
         AUTO(rpc_message) *m = NULL;
-        struct wire_walk walk;
+        struct payload_walk walk;
         AUTO_FINI(ordinal_set) none = ORDINAL_SET_INIT;
         trainyard__v1__header__init(&header);
         q.payload = (ProtobufCBinaryData){ .data = zeros, .len = SEGMENTS[i].count * sizeof(float) };
-        wire_pack(&q.base, &packed);
+        codec_pack(&q.base, &packed);
         if (rpc_message_of(packed.data, packed.len, &m, NULL) < 0)
             abort();
-        struct bytes_in in = wire_payload(m, &walk);
+        struct bytes_in in = codec_payload(m, &walk);
         if (shard_restore(s, &who, SEGMENTS[i].id, false, 0, &none, &in, NULL) < 0)
             abort();
     }
@@ -46,8 +46,8 @@ static void make_serving(struct shard *s)
 /* A chief may ask for more memory than a fuzzer has. */
 static bool too_large(const struct rpc_message *m)
 {
-    WIRE_AUTO *message = NULL;
-    if (wire_unpack(&trainyard__v1__init_request__descriptor, m, &message, NULL) < 0)
+    CODEC_AUTO *message = NULL;
+    if (codec_unpack(&trainyard__v1__init_request__descriptor, m, &message, NULL) < 0)
         return false;
     const Trainyard__V1__InitRequest *q = (const void *)message;
     uint64_t total = 0;

@@ -11,14 +11,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "params/region.h"
 #include "params/shard_service.h"
 #include "params/shard_service_internal.h"
+#include "params/shm_region.h"
 #include "params/slot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FLOATS = 80, SLOTS_AT = 2 * REGION_START, BYTES = 4 * REGION_START, REQUESTS_MAX = 64, ANSWER_MS = 10000 };
+enum {
+    FLOATS = 80,
+    SLOTS_AT = 2 * SHM_REGION_START,
+    BYTES = 4 * SHM_REGION_START,
+    REQUESTS_MAX = 64,
+    ANSWER_MS = 10000
+};
 
 static const struct segment_spec SEGMENTS[] = {
     { .id = 0, .offset = 0, .count = 15, .kind = VAR_TRAINABLE },
@@ -51,7 +57,7 @@ static struct shard *serving(void)
     return s;
 }
 
-static void attach(const struct rpc_method *method, const struct region *r, uint32_t slots)
+static void attach(const struct rpc_method *method, const struct shm_region *r, uint32_t slots)
 {
     Trainyard__V1__Header header;
     Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
@@ -59,19 +65,19 @@ static void attach(const struct rpc_method *method, const struct region *r, uint
     AUTO(rpc_message) *m = NULL;
     struct rpc_reply reply = { .head = BUF_INIT };
     trainyard__v1__header__init(&header);
-    header.job_uid = wire_text("u");
-    header.sender = wire_text("worker-0");
+    header.job_uid = codec_text("u");
+    header.sender = codec_text("worker-0");
     header.generation = 1;
     q.header = &header;
     q.pid = getpid();
     q.fd = r->fd;
     q.size = r->size;
-    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = REGION_NONCE };
+    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = SHM_REGION_NONCE };
     q.slots_at = SLOTS_AT;
     q.slots = slots;
     q.slot_segments = COUNT_OF(SEGMENTS);
     q.slot_version = SLOT_VERSION;
-    wire_pack(&q.base, &head);
+    codec_pack(&q.base, &head);
     must(rpc_message_of(head.data, head.len, &m, NULL) == 0);
     must(method->handle(method->user, m, &reply, NULL) == 0);
     buf_fini(&reply.head);
@@ -80,10 +86,10 @@ static void attach(const struct rpc_method *method, const struct region *r, uint
 /* Offsets that mutation would hardly hit on. */
 static uint64_t offset_of(uint64_t v)
 {
-    const uint64_t whole = FLOATS * sizeof(float), end = BYTES + REGION_START;
-    const uint64_t near[] = { 0,        REGION_NONCE,   REGION_START,      SLOTS_AT,       3 * REGION_START,
-                              SLOTS_AT, end - whole,    end - whole + 4,   end - 4,        end,
-                              end + 4,  UINT64_MAX - 3, (uint64_t)1 << 63, end - whole - 4 };
+    const uint64_t whole = FLOATS * sizeof(float), end = BYTES + SHM_REGION_START;
+    const uint64_t near[] = { 0,        SHM_REGION_NONCE, SHM_REGION_START,  SLOTS_AT,       3 * SHM_REGION_START,
+                              SLOTS_AT, end - whole,      end - whole + 4,   end - 4,        end,
+                              end + 4,  UINT64_MAX - 3,   (uint64_t)1 << 63, end - whole - 4 };
     return v < COUNT_OF(near) ? near[v] : v;
 }
 
@@ -111,10 +117,10 @@ static int next_request(struct reader *r, uint8_t *how, uint64_t *negative, stru
  * no answer can be awaited any more. */
 static bool spares_slots(const struct slot_request *q)
 {
-    return q->values_at >= SLOTS_AT + REGION_START || q->values_at <= SLOTS_AT - FLOATS * sizeof(float);
+    return q->values_at >= SLOTS_AT + SHM_REGION_START || q->values_at <= SLOTS_AT - FLOATS * sizeof(float);
 }
 
-static void post(const struct region *region, size_t k, const struct slot_request *q, uint64_t negative, bool wait,
+static void post(const struct shm_region *region, size_t k, const struct slot_request *q, uint64_t negative, bool wait,
                  bool intact)
 {
     struct slot *slot = (struct slot *)(void *)(region->data + SLOTS_AT + k * slot_size(COUNT_OF(SEGMENTS)));
@@ -145,14 +151,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t first, how;
     uint64_t negative;
     struct slot_request q;
-    unsigned char before[REGION_START];
+    unsigned char before[SHM_REGION_START];
     if (reader_u8(&r, &first) < 0)
         return 0;
-    AUTO(region) *region = NULL;
+    AUTO(shm_region) *region = NULL;
     AUTO(shard) *s = serving();
     AUTO(shard_service) *v = shard_service_new(s);
     uint32_t slots = 1 + first % SLOTS_MAX;
-    must(region_make(BYTES, &region, NULL) == 0);
+    must(shm_region_make(BYTES, &region, NULL) == 0);
     shard_service_methods(v, methods);
     atomic_store(&v->share_max, region->size);
     memcpy(before, region->data, sizeof(before));

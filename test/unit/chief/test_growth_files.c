@@ -16,8 +16,8 @@
 #include "job/fields.h"
 #include "nn/functional.h"
 #include "nn/metrics/metrics.h"
+#include "params/parameters_codec.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
 
 /* ---- archives ---- */
 
@@ -322,21 +322,21 @@ static void learning_rates(size_t n, struct buf *out)
     trainyard__v1__init_request__init(&q);
     trainyard__v1__header__init(&header);
     trainyard__v1__segment__init(&segment);
-    header.job_uid = wire_text("u");
-    header.sender = wire_text("chief-0");
+    header.job_uid = codec_text("u");
+    header.sender = codec_text("chief-0");
     header.generation = 1;
     header.incarnation = 1;
     segment.count = 1;
     for (size_t i = 0; i < n; i++)
         from[i] = (int64_t)i;
     q.header = &header;
-    q.optimizer = wire_text("{\"Adam\":{}}");
+    q.optimizer = codec_text("{\"Adam\":{}}");
     q.segments = list;
     q.n_segments = COUNT_OF(list);
     q.rate_from = from;
     q.rates = rates;
     q.n_rate_from = q.n_rates = n;
-    wire_pack(&q.base, out);
+    codec_pack(&q.base, out);
 }
 
 static const struct growth GROWTH[] = {

@@ -5,9 +5,9 @@
 #include "shard/shard_fixture.h"
 
 #include "base/thread.h"
+#include "params/parameters_codec.h"
 #include "params/params_admin.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
 #include "rpc/rpc.h"
 
 enum { PS_MAX = 4, CALL_MS = 20000 };
@@ -42,7 +42,7 @@ static inline void start_ps(struct world *w, size_t i, uint64_t incarnation, int
     shard_service_share(w->service[i], w->form->share);
     shard_service_methods(w->service[i], methods);
     ck_ok_e(rpc_server_start(address, methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = 2, .payload_max = WIRE_PAYLOAD_MAX },
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &w->server[i], &e));
     snprintf(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
 }

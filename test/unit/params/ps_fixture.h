@@ -6,10 +6,10 @@
 #include "shard/job_fixture.h"
 
 #include "base/clock.h"
+#include "params/parameters_codec.h"
 #include "params/params_admin.h"
 #include "params/ps_set.h"
 #include "params/shard_service.h"
-#include "params/wire.h"
 #include "rpc/rpc.h"
 
 enum { PS_COUNT = 2, PS_CALL_MS = 20000 };
@@ -31,7 +31,7 @@ static inline void ps_start(struct ps_fixture *w, size_t i, uint64_t incarnation
     w->service[i] = shard_service_new(w->shard[i]);
     shard_service_methods(w->service[i], methods);
     ck_ok_e(rpc_server_start(w->host[i][0] != 0 ? w->host[i] : "127.0.0.1:0", methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = 2, .payload_max = WIRE_PAYLOAD_MAX },
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &w->server[i], &e));
     str_fmt(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
 }

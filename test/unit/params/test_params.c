@@ -395,8 +395,8 @@ START_TEST(a_late_push_has_its_own_gradient)
     methods[PS_PUSH].user = &delay;
     struct rpc_server *server = NULL;
     ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = 3, .payload_max = WIRE_PAYLOAD_MAX }, &server,
-                             &e));
+                             &(struct rpc_server_options){ .threads = 3, .payload_max = PARAMETERS_PAYLOAD_MAX },
+                             &server, &e));
     char host[32];
     snprintf(host, sizeof(host), "127.0.0.1:%d", rpc_server_port(server));
     struct params *p =
@@ -437,7 +437,7 @@ static int lie_pull(void *user, const struct rpc_caller *caller, const struct rp
     r.generation = liar->lie == 0 ? 2 : 1;
     r.versions = versions;
     r.n_versions = liar->lie == 1 ? 6 : 5;
-    wire_pack(&r.base, &reply->head);
+    codec_pack(&r.base, &reply->head);
     if (liar->lie == 4)
         buf_add(&reply->head, "\xff", 1);
     size_t size = liar->lie == 2 ? sizeof(values) - 1 : liar->lie == 3 ? 0 : sizeof(values);
@@ -453,7 +453,7 @@ START_TEST(nonsense_is_an_error)
     rpc_init();
     for (int i = 0; i < (int)COUNT_OF(WANT); i++) {
         struct liar liar = { .lie = i };
-        struct rpc_method method = { .path = wire_method(PS_PULL), .handle = lie_pull, .user = &liar };
+        struct rpc_method method = { .path = ps_method_path(PS_PULL), .handle = lie_pull, .user = &liar };
         AUTO(rpc_server) *server = NULL;
         struct err e;
         ck_ok_e(rpc_server_start("127.0.0.1:0", &method, 1, &(struct rpc_server_options){ .threads = 1 }, &server, &e));
@@ -482,7 +482,7 @@ START_TEST(bad_requests_are_refused)
         static const enum err_code WANT[] = { ERR_REFUSED, ERR_REFUSED, ERR_INPUT, ERR_INPUT, ERR_INPUT, ERR_INPUT };
         Trainyard__V1__Header header;
         trainyard__v1__header__init(&header);
-        header.job_uid = wire_text(UID);
+        header.job_uid = codec_text(UID);
         header.generation = 1;
         int64_t versions[6] = { 0 };
         uint8_t bytes[28 * 4] = { 0 };
@@ -497,7 +497,7 @@ START_TEST(bad_requests_are_refused)
         AUTO_FINI(buf) packed = BUF_INIT;
         AUTO(rpc_message) *message = NULL;
         struct rpc_reply reply = { .head = BUF_INIT };
-        wire_pack(&q.base, &packed);
+        codec_pack(&q.base, &packed);
         ck_ok_e(rpc_message_of(packed.data, packed.len, &message, &e));
         ck_fails(rpc_method_call(&methods[PS_PUSH], 0, message, &reply, &e), WANT[change], "");
         buf_fini(&reply.head);

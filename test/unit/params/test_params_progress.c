@@ -17,9 +17,9 @@ static int through_gate(bool push, const struct rpc_caller *caller, const struct
                         struct rpc_reply *reply, struct err *e)
 {
     struct rpc_method real;
-    WIRE_AUTO *message = NULL;
-    if (wire_unpack(push ? &trainyard__v1__push_request__descriptor : &trainyard__v1__pull_request__descriptor, request,
-                    &message, e) < 0)
+    CODEC_AUTO *message = NULL;
+    if (codec_unpack(push ? &trainyard__v1__push_request__descriptor : &trainyard__v1__pull_request__descriptor,
+                     request, &message, e) < 0)
         return -1;
     uint32_t first = push ? ((const Trainyard__V1__PushRequest *)(const void *)message)->first
                           : ((const Trainyard__V1__PullRequest *)(const void *)message)->first;
@@ -91,8 +91,8 @@ static void gated_open(struct gated *g)
     bring_up(&g->w, SGD, g->vector);
     gate_lead_to(g->w.service[0], methods);
     ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = 2, .payload_max = WIRE_PAYLOAD_MAX }, &g->server,
-                             &e));
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
+                             &g->server, &e));
     snprintf(g->host, sizeof(g->host), "127.0.0.1:%d", rpc_server_port(g->server));
     const struct params_identity id = { UID, "w", 9 };
     g->p = params_new_grpc(g->w.layout, g->w.placement, (char *[]){ g->host }, &id);

@@ -234,7 +234,7 @@ static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, 
             methods[m].user = w;
         }
     ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
-                             &(struct rpc_server_options){ .threads = 2, .payload_max = WIRE_PAYLOAD_MAX },
+                             &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &ps->server[i], &e));
     str_fmt(ps->host[i], sizeof(ps->host[i]), "127.0.0.1:%d", rpc_server_port(ps->server[i]));
 }

@@ -1,4 +1,6 @@
-#include "status.h"
+/* The HTTP pages of a replica. The lock protects what the main thread changes while the server's thread answers;
+ * numbers of the session are atomic. */
+#include "http_pages.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -11,7 +13,7 @@
 
 enum { SELF_MS = 1000 };
 
-struct status {
+struct http_pages {
     const struct replica *replica;
     struct session_stats *stats;
     struct mutex lock;            /* of what follows */
@@ -23,7 +25,7 @@ struct status {
     struct http_server *server;
 };
 
-void status_free(struct status *s)
+void http_pages_free(struct http_pages *s)
 {
     if (s == NULL)
         return;
@@ -33,7 +35,7 @@ void status_free(struct status *s)
     free(s);
 }
 
-void status_awaits(struct status *s, const char *text)
+void http_pages_set_wait_reason(struct http_pages *s, const char *text)
 {
     if (s == NULL)
         return;
@@ -41,7 +43,7 @@ void status_awaits(struct status *s, const char *text)
     s->unready = text;
 }
 
-void status_ready(struct status *s)
+void http_pages_ready(struct http_pages *s)
 {
     if (s == NULL)
         return;
@@ -49,7 +51,7 @@ void status_ready(struct status *s)
     s->ready = true;
 }
 
-void status_lead(struct status *s, struct chief *chief)
+void http_pages_set_chief(struct http_pages *s, struct chief *chief)
 {
     if (s == NULL)
         return;
@@ -58,7 +60,7 @@ void status_lead(struct status *s, struct chief *chief)
     s->chief = chief;
 }
 
-void status_serves(struct status *s, const struct rpc_server *server)
+void http_pages_set_server(struct http_pages *s, const struct rpc_server *server)
 {
     if (s == NULL)
         return;
@@ -68,7 +70,7 @@ void status_serves(struct status *s, const struct rpc_server *server)
 
 /* ---- /metrics ---- */
 
-static struct chief_numbers numbers(struct status *s)
+static struct chief_numbers numbers(struct http_pages *s)
 {
     struct chief_numbers n = { .checkpoint_step = -1 };
     MUTEX_GUARD(&s->lock);
@@ -93,12 +95,12 @@ CHIEF_NUMBER(checkpoint_step_shown, checkpoint_step)
 
 static double steps_computed(void *user)
 {
-    return (double)atomic_load(&((struct status *)user)->stats->steps);
+    return (double)atomic_load(&((struct http_pages *)user)->stats->steps);
 }
 
 static double examples_computed(void *user)
 {
-    return (double)atomic_load(&((struct status *)user)->stats->examples);
+    return (double)atomic_load(&((struct http_pages *)user)->stats->examples);
 }
 
 static double loss_of(struct session_stats *stats)
@@ -108,10 +110,10 @@ static double loss_of(struct session_stats *stats)
 
 static double last_loss(void *user)
 {
-    return loss_of(((struct status *)user)->stats);
+    return loss_of(((struct http_pages *)user)->stats);
 }
 
-static void register_metrics(struct status *s)
+static void register_metrics(struct http_pages *s)
 {
     struct registry *r = s->registry;
     registry_add_process(r);
@@ -146,7 +148,7 @@ static int healthz(void *user, struct buf *body, const char **content_type)
 
 static int readyz(void *user, struct buf *body, const char **content_type)
 {
-    struct status *s = user;
+    struct http_pages *s = user;
     (void)content_type;
     struct err e = { .msg = "" };
     MUTEX_GUARD(&s->lock);
@@ -159,14 +161,14 @@ static int readyz(void *user, struct buf *body, const char **content_type)
     return str_eq(text, "ok") ? 200 : 503;
 }
 
-static void starting_progress(const struct status *s, struct buf *out)
+static void starting_progress(const struct http_pages *s, struct buf *out)
 {
     json_auto_t *v =
         json_pack("{s:s, s:s, s:s}", "state", "starting", "message", s->unready, "replica", s->replica->name);
     json_emit(v, out);
 }
 
-static void worker_progress(const struct status *s, struct buf *out)
+static void worker_progress(const struct http_pages *s, struct buf *out)
 {
     bool trains = replica_trains(s->replica);
     json_auto_t *v =
@@ -178,7 +180,7 @@ static void worker_progress(const struct status *s, struct buf *out)
 
 static int progress(void *user, struct buf *body, const char **content_type)
 {
-    struct status *s = user;
+    struct http_pages *s = user;
     MUTEX_GUARD(&s->lock);
     if (s->over) {
         buf_str(body, "leaving\n");
@@ -195,13 +197,13 @@ static int progress(void *user, struct buf *body, const char **content_type)
     return 200;
 }
 
-int status_open(const struct replica *r, struct session_stats *stats, struct status **ret, struct err *e)
+int http_pages_open(const struct replica *r, struct session_stats *stats, struct http_pages **ret, struct err *e)
 {
     *ret = NULL;
     if (r->options->common.http_port == 0)
         return 0;
-    AUTO(status) *s = xcalloc(1, sizeof(*s));
-    *s = (struct status){ .replica = r, .stats = stats, .registry = registry_new(), .unready = "opening the data" };
+    AUTO(http_pages) *s = xcalloc(1, sizeof(*s));
+    *s = (struct http_pages){ .replica = r, .stats = stats, .registry = registry_new(), .unready = "opening the data" };
     mutex_init(&s->lock);
     register_metrics(s);
     const struct http_route routes[] = { http_metrics_route(s->registry),

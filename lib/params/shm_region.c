@@ -1,4 +1,4 @@
-#include "params/region.h"
+#include "params/shm_region.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 
 #include "base/str.h"
 
-#define REGION_NAME "trainyard"
+#define SHM_REGION_NAME "trainyard"
 
-void region_free(struct region *r)
+void shm_region_free(struct shm_region *r)
 {
     if (r == NULL)
         return;
@@ -22,7 +22,7 @@ void region_free(struct region *r)
     free(r);
 }
 
-static int map(struct region *r, size_t size, struct err *e)
+static int map(struct shm_region *r, size_t size, struct err *e)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
     if (p == MAP_FAILED)
@@ -32,25 +32,25 @@ static int map(struct region *r, size_t size, struct err *e)
     return 0;
 }
 
-static struct region *region_new(int fd)
+static struct shm_region *shm_region_new(int fd)
 {
-    struct region *r = xcalloc(1, sizeof(*r));
+    struct shm_region *r = xcalloc(1, sizeof(*r));
     r->fd = fd;
     return r;
 }
 
-int region_make(size_t bytes, struct region **ret, struct err *e)
+int shm_region_make(size_t bytes, struct shm_region **ret, struct err *e)
 {
     size_t size;
-    if (size_add(bytes, REGION_START, &size, e) < 0)
+    if (size_add(bytes, SHM_REGION_START, &size, e) < 0)
         return -1;
-    AUTO(region) *r = region_new(memfd_create(REGION_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    AUTO(shm_region) *r = shm_region_new(memfd_create(SHM_REGION_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (r->fd < 0 || ftruncate(r->fd, (off_t)size) < 0 ||
         fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return err_errno(e, ERR_IO, "shared memory of %zu bytes", size);
     if (map(r, size, e) < 0)
         return -1;
-    if (getrandom(r->data, REGION_NONCE, 0) != REGION_NONCE)
+    if (getrandom(r->data, SHM_REGION_NONCE, 0) != SHM_REGION_NONCE)
         return err_errno(e, ERR_IO, "random numbers");
     *ret = TAKE(r);
     return 0;
@@ -65,7 +65,7 @@ static int open_memfd(int pid, int fd)
     if (n < 0)
         return -1;
     target[n] = '\0';
-    if (!str_starts(target, "/memfd:" REGION_NAME))
+    if (!str_starts(target, "/memfd:" SHM_REGION_NAME))
         return -1;
     return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
@@ -78,22 +78,23 @@ static bool is_whole(int fd, size_t size)
            (uint64_t)st.st_size == size;
 }
 
-int region_open(int pid, int fd, size_t size, const void *nonce, size_t nonce_size, struct region **ret, struct err *e)
+int shm_region_open(int pid, int fd, size_t size, const void *nonce, size_t nonce_size, struct shm_region **ret,
+                    struct err *e)
 {
-    if (pid <= 0 || fd < 0 || nonce_size != REGION_NONCE || size < REGION_START)
+    if (pid <= 0 || fd < 0 || nonce_size != SHM_REGION_NONCE || size < SHM_REGION_START)
         return err_set(e, ERR_REFUSED, "that is not shared memory of a trainyard worker");
-    AUTO(region) *r = region_new(open_memfd(pid, fd));
+    AUTO(shm_region) *r = shm_region_new(open_memfd(pid, fd));
     if (r->fd < 0 || !is_whole(r->fd, size) || map(r, size, NULL) < 0)
         return err_set(e, ERR_REFUSED, "the memory of process %d cannot be shared from here", pid);
-    if (memcmp(r->data, nonce, REGION_NONCE) != 0)
+    if (memcmp(r->data, nonce, SHM_REGION_NONCE) != 0)
         return err_set(e, ERR_REFUSED, "the memory of process %d is another one", pid);
     *ret = TAKE(r);
     return 0;
 }
 
-void *region_at(const struct region *r, uint64_t at, size_t n)
+void *shm_region_at(const struct shm_region *r, uint64_t at, size_t n)
 {
-    if (at < REGION_START || at % sizeof(float) != 0 || at > r->size || n > r->size - at)
+    if (at < SHM_REGION_START || at % sizeof(float) != 0 || at > r->size || n > r->size - at)
         return NULL;
     return r->data + at;
 }

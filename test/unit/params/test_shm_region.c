@@ -7,46 +7,46 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "params/region.h"
+#include "params/shm_region.h"
 
 START_TEST(two_processes_see_one_memory)
 {
-    AUTO(region) *mine = NULL;
+    AUTO(shm_region) *mine = NULL;
     struct err e;
-    ck_ok_e(region_make(100, &mine, &e));
-    memcpy(region_at(mine, REGION_START, 5), "hello", 5);
+    ck_ok_e(shm_region_make(100, &mine, &e));
+    memcpy(shm_region_at(mine, SHM_REGION_START, 5), "hello", 5);
     pid_t pid = fork();
     if (pid == 0) {
-        struct region *its = NULL;
-        if (region_open(getppid(), mine->fd, mine->size, mine->data, REGION_NONCE, &its, &e) < 0 ||
-            memcmp(region_at(its, REGION_START, 5), "hello", 5) != 0)
+        struct shm_region *its = NULL;
+        if (shm_region_open(getppid(), mine->fd, mine->size, mine->data, SHM_REGION_NONCE, &its, &e) < 0 ||
+            memcmp(shm_region_at(its, SHM_REGION_START, 5), "hello", 5) != 0)
             _exit(1);
-        memcpy(region_at(its, REGION_START, 5), "HELLO", 5);
+        memcpy(shm_region_at(its, SHM_REGION_START, 5), "HELLO", 5);
         _exit(0);
     }
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    ck_assert_mem_eq(region_at(mine, REGION_START, 5), "HELLO", 5);
+    ck_assert_mem_eq(shm_region_at(mine, SHM_REGION_START, 5), "HELLO", 5);
 }
 END_TEST
 
 static void check_refused(int pid, int fd, size_t size, const void *nonce, size_t nonce_size)
 {
-    struct region *r = NULL;
+    struct shm_region *r = NULL;
     struct err e;
-    ck_assert_int_eq(region_open(pid, fd, size, nonce, nonce_size, &r, &e), -1);
+    ck_assert_int_eq(shm_region_open(pid, fd, size, nonce, nonce_size, &r, &e), -1);
     ck_assert_int_eq(e.code, ERR_REFUSED);
     ck_assert_ptr_null(r);
 }
 
 START_TEST(only_a_region_is_opened)
 {
-    AUTO(region) *r = NULL;
+    AUTO(shm_region) *r = NULL;
     struct err e;
-    unsigned char nonce[REGION_NONCE], zeros[REGION_NONCE] = { 0 };
+    unsigned char nonce[SHM_REGION_NONCE], zeros[SHM_REGION_NONCE] = { 0 };
     int self = getpid(), pipes[2];
-    ck_ok_e(region_make(100, &r, &e));
+    ck_ok_e(shm_region_make(100, &r, &e));
     memcpy(nonce, r->data, sizeof(nonce));
 
     check_refused(self, r->fd, r->size, zeros, sizeof(zeros));
@@ -70,23 +70,23 @@ END_TEST
 
 START_TEST(places_within)
 {
-    AUTO(region) *r = NULL;
+    AUTO(shm_region) *r = NULL;
     struct err e;
-    ck_ok_e(region_make(100, &r, &e));
-    ck_assert_ptr_eq(region_at(r, REGION_START, 100), r->data + REGION_START);
-    ck_assert_ptr_nonnull(region_at(r, REGION_START + 96, 4));
-    ck_assert_ptr_null(region_at(r, REGION_START, 101));
-    ck_assert_ptr_null(region_at(r, REGION_START - 4, 4)); /* the nonce's page */
-    ck_assert_ptr_null(region_at(r, REGION_START + 2, 4));
-    ck_assert_ptr_null(region_at(r, REGION_START + 104, 0));
-    ck_assert_ptr_null(region_at(r, UINT64_MAX - 3, 8));
-    ck_assert_ptr_null(region_at(r, REGION_START, SIZE_MAX));
+    ck_ok_e(shm_region_make(100, &r, &e));
+    ck_assert_ptr_eq(shm_region_at(r, SHM_REGION_START, 100), r->data + SHM_REGION_START);
+    ck_assert_ptr_nonnull(shm_region_at(r, SHM_REGION_START + 96, 4));
+    ck_assert_ptr_null(shm_region_at(r, SHM_REGION_START, 101));
+    ck_assert_ptr_null(shm_region_at(r, SHM_REGION_START - 4, 4)); /* the nonce's page */
+    ck_assert_ptr_null(shm_region_at(r, SHM_REGION_START + 2, 4));
+    ck_assert_ptr_null(shm_region_at(r, SHM_REGION_START + 104, 0));
+    ck_assert_ptr_null(shm_region_at(r, UINT64_MAX - 3, 8));
+    ck_assert_ptr_null(shm_region_at(r, SHM_REGION_START, SIZE_MAX));
 }
 END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("region");
+    Suite *s = suite_create("shm_region");
     TCase *c = tcase_create("all");
     tcase_add_test(c, two_processes_see_one_memory);
     tcase_add_test(c, only_a_region_is_opened);

@@ -1,6 +1,6 @@
-#include "params/wire.h"
+#include "params/parameters_codec.h"
 
-char *wire_text(const char *s)
+char *codec_text(const char *s)
 {
     union {
         const char *from;
@@ -9,7 +9,7 @@ char *wire_text(const char *s)
     return u.to;
 }
 
-void wire_pack(const ProtobufCMessage *m, struct buf *out)
+void codec_pack(const ProtobufCMessage *m, struct buf *out)
 {
     size_t n = protobuf_c_message_get_packed_size(m);
     buf_clear(out);
@@ -38,8 +38,8 @@ static void budget_free(void *data UNUSED, void *p)
     free(p);
 }
 
-int wire_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,
-                struct err *e)
+int codec_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,
+                 struct err *e)
 {
     size_t n;
     const void *head = rpc_message_head(m, &n);
@@ -52,7 +52,7 @@ int wire_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message
     return 0;
 }
 
-void wire_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges)
+void codec_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges)
 {
     trainyard__v1__ordinal_set__init(ret);
     ret->low_water = a->low;
@@ -60,7 +60,7 @@ void wire_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, 
     ret->ranges = *ret_ranges;
 }
 
-int wire_applied(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e)
+int codec_ordinal_set(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e)
 {
     if (m == NULL)
         return ordinal_set_from(0, NULL, 0, ret, e);
@@ -69,25 +69,25 @@ int wire_applied(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, st
 
 static int walk_next(void *user, const void **ret, size_t *ret_size)
 {
-    struct wire_walk *w = user;
+    struct payload_walk *w = user;
     return rpc_message_next(w->message, &w->pos, ret, ret_size);
 }
 
 static void walk_again(void *user)
 {
-    struct wire_walk *w = user;
+    struct payload_walk *w = user;
     w->pos = 0;
 }
 
-struct bytes_in wire_payload(const struct rpc_message *m, struct wire_walk *walk)
+struct bytes_in codec_payload(const struct rpc_message *m, struct payload_walk *walk)
 {
-    *walk = (struct wire_walk){ .message = m };
+    *walk = (struct payload_walk){ .message = m };
     return (struct bytes_in){
         .next = walk_next, .again = walk_again, .user = walk, .size = rpc_message_payload_size(m), .element = DT_FLOAT
     };
 }
 
-const char *wire_method(enum ps_method m)
+const char *ps_method_path(enum ps_method m)
 {
     static const char *const PATHS[PS_METHODS] = {
         [PS_DESCRIBE] = "/trainyard.v1.Parameters/Describe", [PS_INIT] = "/trainyard.v1.Parameters/Init",

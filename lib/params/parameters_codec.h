@@ -1,43 +1,43 @@
 /* wire - pieces of the parameter messages (lib/rpc) that the client and the service of a ps share. */
-#ifndef TRAINYARD_PARAMS_WIRE_H
-#define TRAINYARD_PARAMS_WIRE_H
+#ifndef TRAINYARD_PARAMS_PARAMETERS_CODEC_H
+#define TRAINYARD_PARAMS_PARAMETERS_CODEC_H
 
 #include "rpc/parameters.pb-c.h"
 #include "rpc/rpc.h"
 #include "shard/shard.h"
 
 /* A message carries at most one segment with its slots, or parts of the same size. */
-enum { WIRE_PAYLOAD_MAX = SEGMENT_MAX * (1 + OPTIMIZER_MAX_SLOTS) };
+enum { PARAMETERS_PAYLOAD_MAX = SEGMENT_MAX * (1 + OPTIMIZER_MAX_SLOTS) };
 
 /* protobuf-c's structs want pointers to non-const; packing only reads them. */
-char *wire_text(const char *s);
+char *codec_text(const char *s);
 
 /* Replaces what is in out. */
-void wire_pack(const ProtobufCMessage *m, struct buf *out);
+void codec_pack(const ProtobufCMessage *m, struct buf *out);
 /* The head of a received message; protobuf_c_message_free_unpacked. ERR_INPUT when malformed. */
-MUST_USE int wire_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,
-                         struct err *e);
-static inline void wire_free_(ProtobufCMessage **m)
+MUST_USE int codec_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,
+                          struct err *e);
+static inline void codec_free_(ProtobufCMessage **m)
 {
     if (*m != NULL)
         protobuf_c_message_free_unpacked(*m, NULL);
 }
-#define WIRE_AUTO __attribute__((cleanup(wire_free_))) ProtobufCMessage
+#define CODEC_AUTO __attribute__((cleanup(codec_free_))) ProtobufCMessage
 
 /* Fills *ret, whose ranges then belong to *ret_ranges (free() them). */
-void wire_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges);
+void codec_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges);
 /* NULL is the empty set. */
-MUST_USE int wire_applied(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e);
+MUST_USE int codec_ordinal_set(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *ret, struct err *e);
 
 /* The payload of a message as struct bytes_in; walk points at memory of the caller. */
-struct wire_walk {
+struct payload_walk {
     const struct rpc_message *message;
     size_t pos;
 };
-struct bytes_in wire_payload(const struct rpc_message *m, struct wire_walk *walk);
+struct bytes_in codec_payload(const struct rpc_message *m, struct payload_walk *walk);
 
 /* Method names, in the order of the service. */
 enum ps_method { PS_DESCRIBE, PS_INIT, PS_RESTORE, PS_PULL, PS_PUSH, PS_SNAPSHOT, PS_FINISH, PS_ATTACH, PS_METHODS };
-const char *wire_method(enum ps_method m);
+const char *ps_method_path(enum ps_method m);
 
 #endif

@@ -8,20 +8,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "params/region.h"
 #include "params/shard_service.h"
 #include "params/shard_service_internal.h"
+#include "params/shm_region.h"
 #include "params/slot.h"
 #include "rpc/rpc.h"
 
 enum {
     FLOATS = 80,
     PATIENCE_MS = 20000,
-    SLOTS_AT = REGION_START,
+    SLOTS_AT = SHM_REGION_START,
     SEGMENTS = 8,
-    GRADS_AT = 2 * REGION_START,
-    VALUES_AT = 3 * REGION_START,
-    BYTES = 4 * REGION_START
+    GRADS_AT = 2 * SHM_REGION_START,
+    VALUES_AT = 3 * SHM_REGION_START,
+    BYTES = 4 * SHM_REGION_START
 };
 
 struct ps {
@@ -37,7 +37,7 @@ static void ps_open(struct ps *p)
     p->layout = small_layout();
     p->shard = serving(p->layout, SGD, zeros);
     p->service = shard_service_new(p->shard);
-    atomic_store(&p->service->share_max, (size_t)BYTES + REGION_START);
+    atomic_store(&p->service->share_max, (size_t)BYTES + SHM_REGION_START);
     shard_service_methods(p->service, p->methods);
 }
 
@@ -49,27 +49,27 @@ static void ps_close(struct ps *p)
 }
 
 /* Attach as a worker would send it. */
-static int attach(struct ps *p, int pid, const struct region *r, const char *sender, uint32_t slots, uint64_t slots_at,
-                  uint32_t version, struct err *e)
+static int attach(struct ps *p, int pid, const struct shm_region *r, const char *sender, uint32_t slots,
+                  uint64_t slots_at, uint32_t version, struct err *e)
 {
     Trainyard__V1__Header header;
     trainyard__v1__header__init(&header);
-    header.job_uid = wire_text(UID);
-    header.sender = wire_text(sender);
+    header.job_uid = codec_text(UID);
+    header.sender = codec_text(sender);
     header.generation = 1;
     Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
     q.header = &header;
     q.pid = pid;
     q.fd = r->fd;
     q.size = r->size;
-    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = REGION_NONCE };
+    q.nonce = (ProtobufCBinaryData){ .data = r->data, .len = SHM_REGION_NONCE };
     q.slots_at = slots_at;
     q.slots = slots;
     q.slot_segments = (uint32_t)MIN((size_t)SEGMENTS, p->layout->n);
     q.slot_version = version;
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
-    wire_pack(&q.base, &head);
+    codec_pack(&q.base, &head);
     ck_assert_int_eq(rpc_message_of(head.data, head.len, &m, e), 0);
     struct rpc_reply reply = { .head = BUF_INIT };
     int rc = rpc_method_call(&p->methods[PS_ATTACH], 0, m, &reply, e);
@@ -77,7 +77,7 @@ static int attach(struct ps *p, int pid, const struct region *r, const char *sen
     return rc;
 }
 
-static struct slot *slot_of(const struct region *r)
+static struct slot *slot_of(const struct shm_region *r)
 {
     return (struct slot *)(void *)(r->data + SLOTS_AT);
 }
@@ -109,12 +109,12 @@ START_TEST(a_push_through_a_slot_is_applied_once)
 {
     struct ps p;
     struct err e;
-    AUTO(region) *r = NULL;
+    AUTO(shm_region) *r = NULL;
     ps_open(&p);
-    ck_ok_e(region_make(BYTES, &r, &e));
+    ck_ok_e(shm_region_make(BYTES, &r, &e));
     ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e));
-    float *grads = region_at(r, GRADS_AT, FLOATS * sizeof(float)),
-          *values = region_at(r, VALUES_AT, FLOATS * sizeof(float));
+    float *grads = shm_region_at(r, GRADS_AT, FLOATS * sizeof(float)),
+          *values = shm_region_at(r, VALUES_AT, FLOATS * sizeof(float));
     for (size_t i = 0; i < FLOATS; i++)
         grads[i] = 1;
     struct slot_request q = request(p.shard, 3);
@@ -134,9 +134,9 @@ START_TEST(a_bad_request_is_refused)
 {
     struct ps p;
     struct err e;
-    AUTO(region) *r = NULL;
+    AUTO(shm_region) *r = NULL;
     ps_open(&p);
-    ck_ok_e(region_make(BYTES, &r, &e));
+    ck_ok_e(shm_region_make(BYTES, &r, &e));
     ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e));
     const struct slot_request good = request(p.shard, 0);
     struct slot_request q[10];
@@ -163,14 +163,14 @@ START_TEST(a_bad_offer_is_refused)
 {
     struct ps p;
     struct err e;
-    AUTO(region) *r = NULL;
+    AUTO(shm_region) *r = NULL;
     ps_open(&p);
-    ck_ok_e(region_make(BYTES, &r, &e));
+    ck_ok_e(shm_region_make(BYTES, &r, &e));
     ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION + 1, &e), ERR_REFUSED, "version");
     ck_fails(attach(&p, getpid(), r, "worker-0", 0, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "slots");
     ck_fails(attach(&p, getpid(), r, "worker-0", SLOTS_MAX + 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "slots");
     ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT + 4, SLOT_VERSION, &e), ERR_REFUSED, "slots");
-    ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + REGION_START - 64, SLOT_VERSION, &e), ERR_REFUSED,
+    ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + SHM_REGION_START - 64, SLOT_VERSION, &e), ERR_REFUSED,
              "beyond");
     ck_fails(attach(&p, -1, r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "process");
     atomic_store(&p.service->share_max, (size_t)BYTES);
@@ -193,10 +193,10 @@ START_TEST(memory_that_is_given_up_is_let_go)
 {
     struct ps p;
     struct err e;
-    AUTO(region) *r = NULL, *next = NULL;
+    AUTO(shm_region) *r = NULL, *next = NULL;
     ps_open(&p);
-    ck_ok_e(region_make(BYTES, &r, &e));
-    ck_ok_e(region_make(BYTES, &next, &e));
+    ck_ok_e(shm_region_make(BYTES, &r, &e));
+    ck_ok_e(shm_region_make(BYTES, &next, &e));
     ck_ok_e(attach(&p, getpid(), r, "worker-0", 2, SLOTS_AT, SLOT_VERSION, &e));
     ck_ok_e(attach(&p, getpid(), next, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e)); /* in place of the first */
     ck_assert_uint_eq(shard_service_shared(p.service), 1);
@@ -211,8 +211,8 @@ START_TEST(memory_of_a_dead_worker_is_let_go)
 {
     struct ps p;
     struct err e;
-    AUTO(region) *r = NULL;
-    ck_ok_e(region_make(BYTES, &r, &e)); /* the child has the same descriptor */
+    AUTO(shm_region) *r = NULL;
+    ck_ok_e(shm_region_make(BYTES, &r, &e)); /* the child has the same descriptor */
     pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -231,7 +231,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("shard_share");
+    Suite *s = suite_create("shard_shm");
     TCase *c = tcase_create("all");
     tcase_add_test(c, a_push_through_a_slot_is_applied_once);
     tcase_add_test(c, a_bad_request_is_refused);

@@ -1,4 +1,4 @@
-#include "params/pool.h"
+#include "params/buffer_pool.h"
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -8,32 +8,32 @@ struct holder {
     uint64_t caller;
     size_t out, bytes;
 };
-struct pool {
+struct buffer_pool {
     struct mutex lock;
     struct cond given;
     size_t bytes_out, waiting;
-    struct pool_buffer *idle[POOL_KEEP];
+    struct pooled_buffer *idle[BUFFER_POOL_KEEP];
     size_t nidle, out;
     struct holder *holders; /* the callers that have something */
     size_t nholders;
     bool closed;
 };
 
-struct pool *pool_new(void)
+struct buffer_pool *buffer_pool_new(void)
 {
-    struct pool *p = xcalloc(1, sizeof(*p));
+    struct buffer_pool *p = xcalloc(1, sizeof(*p));
     mutex_init(&p->lock);
     cond_init(&p->given);
     return p;
 }
 
-static void buffer_free(struct pool_buffer *b)
+static void buffer_free(struct pooled_buffer *b)
 {
     free(b->data);
     free(b);
 }
 
-static void destroy(struct pool *p)
+static void destroy(struct buffer_pool *p)
 {
     for (size_t i = 0; i < p->nidle; i++)
         buffer_free(p->idle[i]);
@@ -43,7 +43,7 @@ static void destroy(struct pool *p)
     free(p);
 }
 
-void pool_free(struct pool *p)
+void buffer_pool_free(struct buffer_pool *p)
 {
     if (p == NULL)
         return;
@@ -56,7 +56,7 @@ void pool_free(struct pool *p)
 }
 
 /* The smallest idle buffer that is large enough and not wastefully large. */
-static struct pool_buffer *find(struct pool *p, size_t size)
+static struct pooled_buffer *find(struct buffer_pool *p, size_t size)
 {
     size_t best = p->nidle;
     for (size_t i = 0; i < p->nidle; i++) {
@@ -66,12 +66,12 @@ static struct pool_buffer *find(struct pool *p, size_t size)
     }
     if (best == p->nidle)
         return NULL;
-    struct pool_buffer *b = p->idle[best];
+    struct pooled_buffer *b = p->idle[best];
     p->idle[best] = p->idle[--p->nidle];
     return b;
 }
 
-static struct holder *holder_of(struct pool *p, uint64_t caller)
+static struct holder *holder_of(struct buffer_pool *p, uint64_t caller)
 {
     for (size_t i = 0; i < p->nholders; i++)
         if (p->holders[i].caller == caller)
@@ -79,7 +79,7 @@ static struct holder *holder_of(struct pool *p, uint64_t caller)
     return NULL;
 }
 
-static void hold(struct pool *p, uint64_t caller, size_t size)
+static void hold(struct buffer_pool *p, uint64_t caller, size_t size)
 {
     struct holder *h = caller != 0 ? holder_of(p, caller) : NULL;
     if (caller == 0)
@@ -93,7 +93,7 @@ static void hold(struct pool *p, uint64_t caller, size_t size)
     h->bytes += size;
 }
 
-static void let_go(struct pool *p, uint64_t caller, size_t size)
+static void let_go(struct buffer_pool *p, uint64_t caller, size_t size)
 {
     struct holder *h = caller != 0 ? holder_of(p, caller) : NULL;
     if (h == NULL)
@@ -104,7 +104,7 @@ static void let_go(struct pool *p, uint64_t caller, size_t size)
 }
 
 /* NULL, or whose answers leave no room for another one. */
-static const char *who_fills(struct pool *p, size_t size, const struct pool_limit *limit)
+static const char *who_fills(struct buffer_pool *p, size_t size, const struct buffer_pool_limit *limit)
 {
     const struct holder *h = limit->caller != 0 ? holder_of(p, limit->caller) : NULL;
     if (p->out > 0 && (p->bytes_out > limit->budget || size > limit->budget - p->bytes_out))
@@ -115,7 +115,7 @@ static const char *who_fills(struct pool *p, size_t size, const struct pool_limi
 }
 
 /* Under the lock. Takes the bytes of a reply out of the budget. */
-static int reserve(struct pool *p, size_t size, struct pool_limit limit, struct err *e)
+static int reserve(struct buffer_pool *p, size_t size, struct buffer_pool_limit limit, struct err *e)
 {
     int64_t until = 0;
     char out[32];
@@ -136,7 +136,7 @@ static int reserve(struct pool *p, size_t size, struct pool_limit limit, struct 
 }
 
 /* Under the lock. What was reserved is free again. */
-static void release(struct pool *p, size_t size, uint64_t caller)
+static void release(struct buffer_pool *p, size_t size, uint64_t caller)
 {
     let_go(p, caller, size);
     p->out--;
@@ -145,13 +145,13 @@ static void release(struct pool *p, size_t size, uint64_t caller)
         cond_broadcast(&p->given);
 }
 
-int pool_reserve(struct pool *p, size_t size, struct pool_limit limit, struct err *e)
+int buffer_pool_reserve(struct buffer_pool *p, size_t size, struct buffer_pool_limit limit, struct err *e)
 {
     MUTEX_GUARD(&p->lock);
     return reserve(p, size, limit, e);
 }
 
-void pool_release(struct pool *p, size_t size, uint64_t caller)
+void buffer_pool_release(struct buffer_pool *p, size_t size, uint64_t caller)
 {
     mutex_lock(&p->lock);
     release(p, size, caller);
@@ -161,22 +161,23 @@ void pool_release(struct pool *p, size_t size, uint64_t caller)
         destroy(p);
 }
 
-static int make(struct pool *p, size_t size, uint64_t caller, struct pool_buffer **ret, struct err *e)
+static int make(struct buffer_pool *p, size_t size, uint64_t caller, struct pooled_buffer **ret, struct err *e)
 {
     void *data;
     if (mem_alloc(size, "a reply", &data, e) < 0) {
-        pool_release(p, size, caller);
+        buffer_pool_release(p, size, caller);
         return -1;
     }
-    struct pool_buffer *b = xmalloc(sizeof(*b));
-    *b = (struct pool_buffer){ .pool = p, .size = size, .data = data };
+    struct pooled_buffer *b = xmalloc(sizeof(*b));
+    *b = (struct pooled_buffer){ .pool = p, .size = size, .data = data };
     *ret = b;
     return 0;
 }
 
-int pool_take(struct pool *p, size_t size, struct pool_limit limit, struct pool_buffer **ret, struct err *e)
+int buffer_pool_take(struct buffer_pool *p, size_t size, struct buffer_pool_limit limit, struct pooled_buffer **ret,
+                     struct err *e)
 {
-    struct pool_buffer *b;
+    struct pooled_buffer *b;
     {
         MUTEX_GUARD(&p->lock);
         if (reserve(p, size, limit, e) < 0)
@@ -192,9 +193,9 @@ int pool_take(struct pool *p, size_t size, struct pool_limit limit, struct pool_
 }
 
 /* When all places are taken the smallest makes room: a large one is dearer to make. */
-static struct pool_buffer *keep(struct pool *p, struct pool_buffer *b)
+static struct pooled_buffer *keep(struct buffer_pool *p, struct pooled_buffer *b)
 {
-    if (p->nidle < POOL_KEEP) {
+    if (p->nidle < BUFFER_POOL_KEEP) {
         p->idle[p->nidle++] = b;
         return NULL;
     }
@@ -204,23 +205,23 @@ static struct pool_buffer *keep(struct pool *p, struct pool_buffer *b)
             smallest = i;
     if (p->idle[smallest]->size >= b->size)
         return b;
-    struct pool_buffer *out = p->idle[smallest];
+    struct pooled_buffer *out = p->idle[smallest];
     p->idle[smallest] = b;
     return out;
 }
 
-void pool_lend(struct pool_buffer *b)
+void buffer_pool_hand_over(struct pooled_buffer *b)
 {
     atomic_store_explicit(&b->lent, true, memory_order_release);
 }
 
-void pool_give(void *buffer)
+void buffer_pool_give(void *buffer)
 {
-    struct pool_buffer *b = buffer, *surplus;
+    struct pooled_buffer *b = buffer, *surplus;
     if (b == NULL)
         return;
     (void)atomic_load_explicit(&b->lent, memory_order_acquire);
-    struct pool *p = b->pool;
+    struct buffer_pool *p = b->pool;
     mutex_lock(&p->lock);
     size_t taken = b->taken;
     uint64_t caller = b->caller;

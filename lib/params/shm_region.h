@@ -4,29 +4,29 @@
  * The client makes it, as a memfd, so it has no name in any file system and goes with its last user, also by kill -9.
  * It is sealed against shrinking, so a client cannot make the ps fault. It begins with a random nonce: who knows the
  * nonce, offers memory of its own and not that of another process. Where the two cannot see each other's processes
- * (other host, other container) region_open fails and bytes travel as before.
+ * (other host, other container) shm_region_open fails and bytes travel as before.
  */
-#ifndef TRAINYARD_PARAMS_REGION_H
-#define TRAINYARD_PARAMS_REGION_H
+#ifndef TRAINYARD_PARAMS_SHM_REGION_H
+#define TRAINYARD_PARAMS_SHM_REGION_H
 
 #include "base/mem.h"
 
-enum { REGION_NONCE = 16, REGION_START = 4096 }; /* data begins at REGION_START */
+enum { SHM_REGION_NONCE = 16, SHM_REGION_START = 4096 }; /* data begins at SHM_REGION_START */
 
-struct region {
+struct shm_region {
     int fd;
     unsigned char *data; /* size bytes; shared */
     size_t size;
 };
-void region_free(struct region *r);
-DEFINE_AUTO(region, region_free);
+void shm_region_free(struct shm_region *r);
+DEFINE_AUTO(shm_region, shm_region_free);
 
-/* REGION_START + bytes, zeroed; pages are taken when they are touched first. ERR_NOMEM or ERR_IO. */
-MUST_USE int region_make(size_t bytes, struct region **ret, struct err *e);
+/* SHM_REGION_START + bytes, zeroed; pages are taken when they are touched first. ERR_NOMEM or ERR_IO. */
+MUST_USE int shm_region_make(size_t bytes, struct shm_region **ret, struct err *e);
 /* The region that process `pid` has as descriptor fd. ERR_REFUSED for all that is not exactly such a region. */
-MUST_USE int region_open(int pid, int fd, size_t size, const void *nonce, size_t nonce_size, struct region **ret,
-                         struct err *e);
+MUST_USE int shm_region_open(int pid, int fd, size_t size, const void *nonce, size_t nonce_size,
+                             struct shm_region **ret, struct err *e);
 /* n bytes at `at`, at a multiple of 4; NULL when they do not lie within. */
-void *region_at(const struct region *r, uint64_t at, size_t n);
+void *shm_region_at(const struct shm_region *r, uint64_t at, size_t n);
 
 #endif
