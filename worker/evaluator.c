@@ -1,4 +1,5 @@
-/* An evaluator: watches the checkpoints of the job, evaluates each new one, reports to the chief. */
+/* The role evaluator: polls the checkpoints of the job, evaluates each new one, and reports the result to the chief. A
+ * checkpoint that is damaged is left out. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -11,9 +12,9 @@
 #include "tfio/bundle.h"
 #include "train/evaluate.h"
 
-enum { LOOK_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
+enum { POLL_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
 
-struct watch {
+struct evaluator_role {
     struct replica *replica;
     struct coordinator_client *coord;
     struct evaluator *evaluator;
@@ -22,7 +23,7 @@ struct watch {
     double *values;
     const char **names;
     int64_t step; /* of the last evaluation, -1: none */
-    char *seen;   /* name of the newest checkpoint that was looked at, or NULL */
+    char *seen;   /* name of the newest checkpoint that was read, or NULL */
     bool registered;
     enum job_state state;
     struct mutex lock;
@@ -30,7 +31,7 @@ struct watch {
     bool evaluating; /* under the lock */
 };
 
-static void watch_fini(struct watch *w)
+static void evaluator_role_fini(struct evaluator_role *w)
 {
     cond_fini(&w->changed);
     mutex_fini(&w->lock);
@@ -42,9 +43,9 @@ static void watch_fini(struct watch *w)
     free(w->values);
     free(w->names);
 }
-DEFINE_AUTO_FINI(watch, watch_fini);
+DEFINE_AUTO_FINI(evaluator_role, evaluator_role_fini);
 
-static int watch_init(struct watch *w, struct err *e)
+static int evaluator_role_init(struct evaluator_role *w, struct err *e)
 {
     struct replica *r = w->replica;
     void *memory;
@@ -72,7 +73,7 @@ static struct coordinator_sender sender_of(const struct replica *r)
     };
 }
 
-static int call_chief(struct watch *w, struct coordinator_reply *ret, struct err *e)
+static int call_chief(struct evaluator_role *w, struct coordinator_reply *ret, struct err *e)
 {
     const struct replica *r = w->replica;
     if (w->registered)
@@ -84,8 +85,8 @@ static int call_chief(struct watch *w, struct coordinator_reply *ret, struct err
         CALL_MS, ret, e);
 }
 
-/* Keeps in touch with the chief; a chief that is away is asked again later. */
-static int stay_in_touch(struct watch *w, struct err *e)
+/* Registers, or sends a heartbeat. A chief that does not answer is called again later. */
+static int register_or_renew(struct evaluator_role *w, struct err *e)
 {
     struct coordinator_reply reply;
     struct err cause = { 0 };
@@ -104,7 +105,7 @@ static int stay_in_touch(struct watch *w, struct err *e)
     return 0;
 }
 
-static void report(struct watch *w, bool announce, int64_t step)
+static void report(struct evaluator_role *w, bool announce, int64_t step)
 {
     struct evaluation_request q = { .sender = sender_of(w->replica), .step = step, .announce = announce };
     struct coordinator_reply reply;
@@ -118,7 +119,7 @@ static void report(struct watch *w, bool announce, int64_t step)
         log_debug("%s", e.msg);
 }
 
-static void leave(struct watch *w)
+static void leave(struct evaluator_role *w)
 {
     struct leave_request q = { .sender = sender_of(w->replica),
                                .reason = w->state == JOB_FINISHED ? "finished" : "stopped" };
@@ -128,13 +129,13 @@ static void leave(struct watch *w)
         log_debug("%s", e.msg);
 }
 
-static bool stop_asked(void *user)
+static bool stop_requested(void *user)
 {
     (void)user;
     return stop_count() > 0;
 }
 
-static void log_result(const struct watch *w, int64_t step)
+static void log_result(const struct evaluator_role *w, int64_t step)
 {
     struct log_field f[16];
     int n = 0;
@@ -144,35 +145,35 @@ static void log_result(const struct watch *w, int64_t step)
     log_fields(LOG_INFO, "evaluated", n, f);
 }
 
-/* While the other thread reads and evaluates, which may take longer than the chief remembers those it does not hear. */
+/* Runs while the other thread evaluates, which may take longer than the chief waits for a heartbeat. */
 static void heartbeat_thread(void *user)
 {
-    struct watch *w = user;
+    struct evaluator_role *w = user;
     for (;;) {
         struct err e = { 0 };
         {
             MUTEX_GUARD(&w->lock);
-            int64_t next = clock_ms() + LOOK_MS;
+            int64_t next = clock_ms() + POLL_MS;
             while (w->evaluating && cond_wait_until(&w->changed, &w->lock, next))
                 continue;
             if (!w->evaluating)
                 return;
         }
-        if (stay_in_touch(w, &e) < 0) {
-            log_debug("%s", e.msg); /* asked again, and answered so again, when the evaluation is over */
+        if (register_or_renew(w, &e) < 0) {
+            log_debug("%s", e.msg); /* the main thread gets the same answer after the evaluation */
             return;
         }
     }
 }
 
-static int evaluate(struct watch *w, const struct checkpoint *c, struct err *e)
+static int evaluate(struct evaluator_role *w, const struct checkpoint *c, struct err *e)
 {
     if (checkpoint_values(c, w->replica->model, w->vector, e) < 0)
         return -1;
-    return evaluator_run(w->evaluator, w->vector, stop_asked, NULL, w->values, e);
+    return evaluator_run(w->evaluator, w->vector, stop_requested, NULL, w->values, e);
 }
 
-static int evaluate_in_touch(struct watch *w, const struct checkpoint *c, struct err *e)
+static int evaluate_with_heartbeat(struct evaluator_role *w, const struct checkpoint *c, struct err *e)
 {
     struct thread heartbeat = { .started = false };
     w->evaluating = true;
@@ -188,8 +189,8 @@ static int evaluate_in_touch(struct watch *w, const struct checkpoint *c, struct
     return result;
 }
 
-/* The newest one that is whole. One that is damaged costs a warning, once. */
-static int open_whole(const struct watch *w, struct checkpoint **ret, struct err *e)
+/* The newest checkpoint that is whole. One that is damaged is logged, once. */
+static int open_whole(const struct evaluator_role *w, struct checkpoint **ret, struct err *e)
 {
     auto_free char *damaged = NULL;
     *ret = NULL;
@@ -204,9 +205,9 @@ static int open_whole(const struct watch *w, struct checkpoint **ret, struct err
     return 0;
 }
 
-/* As by a chief. *ret NULL: nothing is new, or nothing is whole. A file may be deleted while it is read: the next look
- * finds another one. */
-static int open_newest(struct watch *w, struct checkpoint **ret, struct err *e)
+/* *ret NULL: no checkpoint is new, or none is whole. A file may be deleted while it is read: the next poll finds
+ * another one. */
+static int open_newest(struct evaluator_role *w, struct checkpoint **ret, struct err *e)
 {
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
@@ -222,7 +223,7 @@ static int open_newest(struct watch *w, struct checkpoint **ret, struct err *e)
     return 0;
 }
 
-static int evaluate_newest(struct watch *w, struct err *e)
+static int evaluate_newest(struct evaluator_role *w, struct err *e)
 {
     AUTO(checkpoint) *c = NULL;
     struct err cause = { 0 };
@@ -234,7 +235,7 @@ static int evaluate_newest(struct watch *w, struct err *e)
         return 0;
     int64_t step = checkpoint_step(c);
     report(w, true, step);
-    if (evaluate_in_touch(w, c, e) < 0 || stay_in_touch(w, e) < 0)
+    if (evaluate_with_heartbeat(w, c, e) < 0 || register_or_renew(w, e) < 0)
         return -1;
     w->step = step;
     log_result(w, step);
@@ -244,14 +245,14 @@ static int evaluate_newest(struct watch *w, struct err *e)
 
 int run_evaluator(struct replica *r, struct err *e)
 {
-    AUTO_FINI(watch) w = { .replica = r };
-    if (watch_init(&w, e) < 0)
+    AUTO_FINI(evaluator_role) w = { .replica = r };
+    if (evaluator_role_init(&w, e) < 0)
         return -1;
     http_pages_set_wait_reason(r->pages, "waiting for the chief");
     while (stop_count() == 0) {
-        if (stay_in_touch(&w, e) < 0)
+        if (register_or_renew(&w, e) < 0)
             return -1;
-        int64_t step; /* the file tells one that missed the chief's last word */
+        int64_t step; /* also where the last answer of the chief was lost */
         bool finished = w.state == JOB_FINISHED || output_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
         if (evaluate_newest(&w, e) < 0)
             return -1;
@@ -259,7 +260,7 @@ int run_evaluator(struct replica *r, struct err *e)
             leave(&w);
             return 0;
         }
-        clock_sleep_ms(LOOK_MS);
+        clock_sleep_ms(POLL_MS);
     }
     leave(&w);
     return err_set(e, ERR_STOPPED, "stopped by a signal");

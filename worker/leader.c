@@ -1,4 +1,5 @@
-/* The replica that hosts the chief: a chief pod, worker 0 of a cluster without one, or the only process. */
+/* The replica that hosts the chief: a chief pod, worker 0 of a cluster without one, or the only process. Where it
+ * trains, the main thread trains and the chief has a thread of its own. */
 #include <string.h>
 
 #include "base/log.h"
@@ -53,7 +54,7 @@ static void open_params(struct leader *l)
     }
     log_info("Running single-machine training");
     l->shard = shard_new(r->incarnation);
-    l->own = params_new_local(r->layout, l->shard, &id); /* the first one lends its vector */
+    l->own = params_new_local(r->layout, l->shard, &id); /* the shard uses the vector of the first one */
     l->params = params_new_local(r->layout, l->shard, &id);
 }
 
@@ -106,11 +107,11 @@ static void chief_thread(void *user)
     struct leader *l = user;
     l->result = chief_run(l->chief, &l->error);
     if (l->result < 0)
-        stop_request(); /* who trains in the main thread would wait for a lease that never comes */
+        stop_request(); /* the main thread would wait for a lease that never comes */
 }
 
-/* Trains in this thread while the chief leads in its own. The chief's verdict is the job's, unless training failed for
- * a reason of its own (a damaged record, say), which then ends the chief too. */
+/* Trains in this thread while the chief runs in its own. The chief's result is that of the job, unless training failed
+ * for another reason (a damaged record, for example), which then ends the chief, too. */
 static int lead_and_train(struct leader *l, struct err *e)
 {
     struct trainer t = { .replica = l->replica,
@@ -131,8 +132,8 @@ static int lead_and_train(struct leader *l, struct err *e)
     return l->result < 0 ? err_set(e, l->error.code, "%s", l->error.msg) : 0;
 }
 
-/* The chief's last word is how far the job came. */
-static void say_end(const struct leader *l)
+/* Writes the last progress of the job as the pod's termination message. */
+static void write_termination_message(const struct leader *l)
 {
     AUTO_FINI(buf) progress = BUF_INIT;
     chief_progress(l->chief, &progress);
@@ -151,6 +152,6 @@ int run_leader(struct replica *r, struct err *e)
     http_pages_set_server(r->pages, l.server);
     if ((replica_trains(r) ? lead_and_train(&l, e) : chief_run(l.chief, e)) < 0)
         return -1;
-    say_end(&l);
+    write_termination_message(&l);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* trainyard-worker: computes gradients as a worker, leads the job as its chief, evaluates its checkpoints, or, without
- * a cluster, trains alone. */
+ * a cluster, trains alone. It logs an error once, here; the error decides the exit code. */
 #include <stdio.h>
 
 #include "base/stop.h"
@@ -8,9 +8,9 @@
 #include "rpc/rpc.h"
 #include "tensor/gemm.h"
 
-static void say_hello(const struct replica *r)
+static void log_start(const struct replica *r)
 {
-    /* model and data are the same for all: the one that leads says them */
+    /* model and data are the same for all replicas: the leader logs them */
     if (replica_leads(r))
         log_info("trainyard-worker %s: %zu parameters, %lld examples, batch size %lld", TRAINYARD_VERSION,
                  model_params(r->model), (long long)r->data.space.examples, (long long)r->data.space.batch_size);
@@ -20,8 +20,7 @@ static void say_hello(const struct replica *r)
         log_info("BLAS core %s", gemm_core());
     const char *forced = getenv("OPENBLAS_CORETYPE");
     if (forced != NULL)
-        log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS takes the fastest kernels of this processor",
-                 forced);
+        log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS uses the fastest kernels of this processor", forced);
 }
 
 static int run(const struct options *o, struct err *e)
@@ -34,7 +33,7 @@ static int run(const struct options *o, struct err *e)
         return -1;
     r.stats = &stats;
     r.pages = pages;
-    say_hello(&r);
+    log_start(&r);
     if (r.cluster.role == ROLE_EVALUATOR && !replica_leads(&r))
         return run_evaluator(&r, e);
     http_pages_ready(pages);

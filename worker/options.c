@@ -1,3 +1,4 @@
+/* Flags, environment variables and the text of --help. */
 #include "options.h"
 
 static int finish(struct options *o, const struct strlist *args, struct err *e)

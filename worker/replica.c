@@ -1,3 +1,5 @@
+/* Opens what a replica needs, in the order in which errors are cheapest to find: flags and cluster, manifest, model,
+ * and only then the data. */
 #include "replica.h"
 
 #include <string.h>
@@ -21,7 +23,7 @@ bool replica_leads(const struct replica *r)
     return !r->cluster.configured || cluster_is_chief(&r->cluster);
 }
 
-/* A chief trains when nobody else does, or when the job says so. */
+/* A chief trains when there are no workers, or with fit.chiefTrains. */
 bool replica_trains(const struct replica *r)
 {
     if (!r->cluster.configured || r->cluster.role == ROLE_WORKER)
@@ -35,7 +37,7 @@ const char *replica_address(const struct replica *r)
     if (!r->cluster.configured)
         return "localhost:2222";
     const char *own = (size_t)r->cluster.index < hosts->n ? hosts->items[r->cluster.index] : NULL;
-    const char *leader = cluster_chief_address(&r->cluster); /* on loopback, or not, as this task that is not listed */
+    const char *leader = cluster_chief_address(&r->cluster); /* is on loopback if this task is */
     return own != NULL ? own : leader != NULL ? leader : "localhost:2222";
 }
 
@@ -54,14 +56,14 @@ static int check_cluster(const struct replica *r, struct err *e)
     return 0;
 }
 
-/* What is unpacked or indexed is kept beside the output, where all replicas find it. Where that is no place to write to
- * (a worker needs no output volume) each keeps its own in a temporary folder; NULL: that is somebody else's. */
+/* Unpacked files and indexes are kept in the output folder, where all replicas find them. Where that cannot be written
+ * (a worker needs no output volume) each replica has a temporary folder. NULL: that belongs to another user. */
 static char *default_cache(const struct replica *r)
 {
-    bool home = eaccess(r->output_dir, W_OK) == 0 || (replica_leads(r) && !file_exists(r->output_dir));
+    bool writable = eaccess(r->output_dir, W_OK) == 0 || (replica_leads(r) && !file_exists(r->output_dir));
     const char *temporary = getenv("TMPDIR");
     struct stat st;
-    if (home)
+    if (writable)
         return path_join(r->output_dir, "cache");
     auto_free char *path = xasprintf(
         "%s/trainyard-cache-%u", temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp", (unsigned)geteuid());

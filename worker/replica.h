@@ -1,5 +1,5 @@
-/* replica - what every role of trainyard-worker opens before it begins: the job, its place in the cluster, the model,
- * the data. Built from options by replica_open(), torn down by replica_fini(). */
+/* replica - what every role of trainyard-worker opens first: the job, its task in the cluster, the model, the data.
+ * Built from options by replica_open(), torn down by replica_fini(). */
 #ifndef TRAINYARD_WORKER_REPLICA_H
 #define TRAINYARD_WORKER_REPLICA_H
 
@@ -29,14 +29,14 @@ struct replica {
     struct job_data data; /* data.validation is opened by replicas that evaluate */
 };
 
-/* Who it is and what it trains; the data comes with replica_open_data. */
+/* Its name, job and model; replica_open_data opens the data. */
 MUST_USE int replica_open(const struct options *o, struct replica *ret, struct err *e);
 MUST_USE int replica_open_data(struct replica *r, struct err *e); /* also the job's uid; may take long */
 void replica_fini(struct replica *r);
 DEFINE_AUTO_FINI(replica, replica_fini);
 
 size_t replica_ps_count(const struct replica *r);
-bool replica_leads(const struct replica *r); /* hosts the chief */
+bool replica_leads(const struct replica *r); /* it hosts the chief */
 bool replica_trains(const struct replica *r);
 /* Its own entry in the cluster spec, borrowed. A task that is not listed gets its leader's, one without a cluster an
  * address on loopback: what that serves stays on this machine. */

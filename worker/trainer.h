@@ -1,4 +1,4 @@
-/* trainer - one training session with what it needs: its view of the parameters and its membership. */
+/* trainer - one training session with what it needs: the parameters and the connection to the chief. */
 #ifndef TRAINYARD_WORKER_TRAINER_H
 #define TRAINYARD_WORKER_TRAINER_H
 
@@ -9,7 +9,7 @@
 struct trainer {
     const struct replica *replica;
     struct coordinator_client *coord; /* borrowed */
-    struct params *params;            /* borrowed; NULL: one of its own over gRPC */
+    struct params *params;            /* borrowed; NULL: the ps of the cluster, over gRPC */
     struct mutex *step_gate;          /* single machine */
     struct session_stats *stats;      /* borrowed */
 };

@@ -1,4 +1,4 @@
-/* A worker that follows a chief somewhere else. */
+/* The role worker: trains for a chief in another process. */
 #include "base/log.h"
 #include "roles.h"
 #include "trainer.h"

@@ -1,10 +1,11 @@
+/* Idle buffers are reused by size; a count of bytes and buffers by caller keeps the limits. */
 #include "params/buffer_pool.h"
 
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/thread.h"
 
-struct holder {
+struct pool_caller {
     uint64_t caller;
     size_t out, bytes;
 };
@@ -14,7 +15,7 @@ struct buffer_pool {
     size_t bytes_out, waiting;
     struct pooled_buffer *idle[BUFFER_POOL_KEEP];
     size_t nidle, out;
-    struct holder *holders; /* the callers that have something */
+    struct pool_caller *holders; /* the callers that have something */
     size_t nholders;
     bool closed;
 };
@@ -56,7 +57,7 @@ void buffer_pool_free(struct buffer_pool *p)
 }
 
 /* The smallest idle buffer that is large enough and not wastefully large. */
-static struct pooled_buffer *find(struct buffer_pool *p, size_t size)
+static struct pooled_buffer *take_idle(struct buffer_pool *p, size_t size)
 {
     size_t best = p->nidle;
     for (size_t i = 0; i < p->nidle; i++) {
@@ -71,7 +72,7 @@ static struct pooled_buffer *find(struct buffer_pool *p, size_t size)
     return b;
 }
 
-static struct holder *holder_of(struct buffer_pool *p, uint64_t caller)
+static struct pool_caller *pool_caller_of(struct buffer_pool *p, uint64_t caller)
 {
     for (size_t i = 0; i < p->nholders; i++)
         if (p->holders[i].caller == caller)
@@ -79,23 +80,23 @@ static struct holder *holder_of(struct buffer_pool *p, uint64_t caller)
     return NULL;
 }
 
-static void hold(struct buffer_pool *p, uint64_t caller, size_t size)
+static void add_to_caller(struct buffer_pool *p, uint64_t caller, size_t size)
 {
-    struct holder *h = caller != 0 ? holder_of(p, caller) : NULL;
+    struct pool_caller *h = caller != 0 ? pool_caller_of(p, caller) : NULL;
     if (caller == 0)
         return;
     if (h == NULL) {
         p->holders = xrealloc(p->holders, (p->nholders + 1) * sizeof(*p->holders));
         h = &p->holders[p->nholders++];
-        *h = (struct holder){ .caller = caller };
+        *h = (struct pool_caller){ .caller = caller };
     }
     h->out++;
     h->bytes += size;
 }
 
-static void let_go(struct buffer_pool *p, uint64_t caller, size_t size)
+static void remove_from_caller(struct buffer_pool *p, uint64_t caller, size_t size)
 {
-    struct holder *h = caller != 0 ? holder_of(p, caller) : NULL;
+    struct pool_caller *h = caller != 0 ? pool_caller_of(p, caller) : NULL;
     if (h == NULL)
         return;
     h->bytes -= size;
@@ -103,14 +104,14 @@ static void let_go(struct buffer_pool *p, uint64_t caller, size_t size)
         *h = p->holders[--p->nholders];
 }
 
-/* NULL, or whose answers leave no room for another one. */
-static const char *who_fills(struct buffer_pool *p, size_t size, const struct buffer_pool_limit *limit)
+/* NULL, or the limit that another reply would exceed. */
+static const char *exceeded_limit(struct buffer_pool *p, size_t size, const struct buffer_pool_limit *limit)
 {
-    const struct holder *h = limit->caller != 0 ? holder_of(p, limit->caller) : NULL;
+    const struct pool_caller *h = limit->caller != 0 ? pool_caller_of(p, limit->caller) : NULL;
     if (p->out > 0 && (p->bytes_out > limit->budget || size > limit->budget - p->bytes_out))
-        return "their callers";
+        return "the limit of all callers";
     if (h != NULL && (h->bytes > limit->share || size > limit->share - h->bytes))
-        return "this and other callers; this one has its share";
+        return "the limit of this caller";
     return NULL;
 }
 
@@ -120,10 +121,11 @@ static int reserve(struct buffer_pool *p, size_t size, struct buffer_pool_limit 
     int64_t until = 0;
     char out[32];
     bool late = false;
-    for (const char *who; (who = who_fills(p, size, &limit)) != NULL;) {
+    for (const char *limit_name; (limit_name = exceeded_limit(p, size, &limit)) != NULL;) {
         if (late || limit.wait_ms == 0)
-            return err_set(e, ERR_NOT_READY, "%s of answers wait to be read by %s: ask again",
-                           str_bytes(p->bytes_out, out), who);
+            return err_set(e, ERR_NOT_READY,
+                           "%s of replies are not read yet, and one more would exceed %s: retry later",
+                           str_bytes(p->bytes_out, out), limit_name);
         until = until == 0 ? clock_ms() + limit.wait_ms : until;
         p->waiting++;
         late = !cond_wait_until(&p->given, &p->lock, until);
@@ -131,14 +133,14 @@ static int reserve(struct buffer_pool *p, size_t size, struct buffer_pool_limit 
     }
     p->out++;
     p->bytes_out += size;
-    hold(p, limit.caller, size);
+    add_to_caller(p, limit.caller, size);
     return 0;
 }
 
-/* Under the lock. What was reserved is free again. */
+/* Under the lock. */
 static void release(struct buffer_pool *p, size_t size, uint64_t caller)
 {
-    let_go(p, caller, size);
+    remove_from_caller(p, caller, size);
     p->out--;
     p->bytes_out -= size;
     if (p->waiting > 0)
@@ -161,7 +163,7 @@ void buffer_pool_release(struct buffer_pool *p, size_t size, uint64_t caller)
         destroy(p);
 }
 
-static int make(struct buffer_pool *p, size_t size, uint64_t caller, struct pooled_buffer **ret, struct err *e)
+static int allocate(struct buffer_pool *p, size_t size, uint64_t caller, struct pooled_buffer **ret, struct err *e)
 {
     void *data;
     if (mem_alloc(size, "a reply", &data, e) < 0) {
@@ -182,9 +184,9 @@ int buffer_pool_take(struct buffer_pool *p, size_t size, struct buffer_pool_limi
         MUTEX_GUARD(&p->lock);
         if (reserve(p, size, limit, e) < 0)
             return -1;
-        b = find(p, size);
+        b = take_idle(p, size);
     }
-    if (b == NULL && make(p, size, limit.caller, &b, e) < 0)
+    if (b == NULL && allocate(p, size, limit.caller, &b, e) < 0)
         return -1;
     b->taken = size;
     b->caller = limit.caller;
@@ -192,7 +194,7 @@ int buffer_pool_take(struct buffer_pool *p, size_t size, struct buffer_pool_limi
     return 0;
 }
 
-/* When all places are taken the smallest makes room: a large one is dearer to make. */
+/* When all places are taken the smallest buffer is freed: a large one costs more to allocate. */
 static struct pooled_buffer *keep(struct buffer_pool *p, struct pooled_buffer *b)
 {
     if (p->nidle < BUFFER_POOL_KEEP) {
@@ -212,7 +214,7 @@ static struct pooled_buffer *keep(struct buffer_pool *p, struct pooled_buffer *b
 
 void buffer_pool_hand_over(struct pooled_buffer *b)
 {
-    atomic_store_explicit(&b->lent, true, memory_order_release);
+    atomic_store_explicit(&b->handed_over, true, memory_order_release);
 }
 
 void buffer_pool_give(void *buffer)
@@ -220,7 +222,7 @@ void buffer_pool_give(void *buffer)
     struct pooled_buffer *b = buffer, *surplus;
     if (b == NULL)
         return;
-    (void)atomic_load_explicit(&b->lent, memory_order_acquire);
+    (void)atomic_load_explicit(&b->handed_over, memory_order_acquire);
     struct buffer_pool *p = b->pool;
     mutex_lock(&p->lock);
     size_t taken = b->taken;

@@ -1,3 +1,5 @@
+/* What client and service have in common. Unpacking has a budget of memory, because a small message can state a huge
+ * number of elements. */
 #include "params/parameters_codec.h"
 
 char *codec_text(const char *s)
@@ -20,7 +22,7 @@ void codec_pack(const ProtobufCMessage *m, struct buf *out)
 }
 
 /* A message of many empty strings takes twenty times its size in memory. One of ours takes four times at most, except
- * the segments of many small variables: eight bytes each become a struct, a pointer and the parser's notes. Those are
+ * the segments of many small variables: eight bytes each become a struct, a pointer and the parser's data. Those are
  * far fewer than fit in SMALL_BYTES. */
 enum { UNPACKED_LEAST = 64 << 10, UNPACKED_TIMES = 6, SMALL_BYTES = 1 << 20, SMALL_TIMES = 24, ALLOCATION_BYTES = 16 };
 

@@ -1,4 +1,4 @@
-/* wire - pieces of the parameter messages (lib/rpc) that the client and the service of a ps share. */
+/* parameters_codec - pieces of the parameter messages (lib/rpc) that the client and the service of a ps share. */
 #ifndef TRAINYARD_PARAMS_PARAMETERS_CODEC_H
 #define TRAINYARD_PARAMS_PARAMETERS_CODEC_H
 
@@ -9,7 +9,7 @@
 /* A message carries at most one segment with its slots, or parts of the same size. */
 enum { PARAMETERS_PAYLOAD_MAX = SEGMENT_MAX * (1 + OPTIMIZER_MAX_SLOTS) };
 
-/* protobuf-c's structs want pointers to non-const; packing only reads them. */
+/* protobuf-c's structs have pointers to non-const; packing only reads them. */
 char *codec_text(const char *s);
 
 /* Replaces what is in out. */

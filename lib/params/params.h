@@ -44,7 +44,7 @@ uint64_t params_generation(const struct params *p);
 uint64_t params_incarnation(const struct params *p); /* of the caller's process */
 
 /* Fetches all values. Errors name the ps: "ps-1 (host:port): ...". ERR_LOST/ERR_TIMEOUT: unreachable; ERR_NOT_READY:
- * wait and ask again; ERR_FENCED: register with the chief again. */
+ * wait and retry; ERR_FENCED: register with the chief again. */
 MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
 /* The same after a pull that failed: what it fetched is kept, as long as the generation is the same and every ps the
  * same process. The parts then are of different moments. */
@@ -66,8 +66,8 @@ struct push_result {
 MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms,
                          struct push_result *ret, struct err *e);
 /* The two halves of params_push, so that a worker can do something between them: at most one push is in flight.
- * params_push_finish writes the vector. direct: nobody reads the vector before, so that a ps that shares memory may
- * write it at once; else it stays as it is until then. */
+ * params_push_finish writes the vector. direct: the vector is not read before, so that a ps that shares memory
+ * may write it at once; otherwise it stays as it is until then. */
 MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
                                struct err *e);
 MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);

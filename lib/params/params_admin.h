@@ -12,8 +12,8 @@
 /* Asks every ps at once, so that those that are away cost one deadline together. rets and errors have one element for
  * each ps: the answer, or, where errors[ps].code is not ERR_NONE, why there is none. */
 void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
-/* What params_init and params_adopt tell the ps from now on: the learning rates of the chief's callbacks. Borrowed, and
- * read by each of these calls. */
+/* The learning rates of the chief's callbacks, which params_init and params_adopt send to the ps from now on. Borrowed,
+ * and read by each of these calls. */
 void params_set_rates(struct params *p, const struct rates *rates);
 MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
 MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);

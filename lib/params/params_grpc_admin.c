@@ -4,9 +4,9 @@
 #include "params/params_grpc.h"
 
 /* One call: packs the request, unpacks the answer's head. bytes: of bulk, in either direction. */
-static int ask(struct ps_connection *conn, enum ps_method method, size_t bytes, const ProtobufCMessage *request,
-               const struct rpc_piece *piece, int64_t deadline_ms, const ProtobufCMessageDescriptor *kind,
-               struct rpc_message **ret_message, ProtobufCMessage **ret, struct err *e)
+static int call_ps(struct ps_connection *conn, enum ps_method method, size_t bytes, const ProtobufCMessage *request,
+                   const struct rpc_piece *piece, int64_t deadline_ms, const ProtobufCMessageDescriptor *kind,
+                   struct rpc_message **ret_message, ProtobufCMessage **ret, struct err *e)
 {
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
@@ -26,7 +26,7 @@ static struct ps_connection *connection_of(struct params *p, size_t ps)
     return &remote_of(p)->conns[ps];
 }
 
-static int take_info(const Trainyard__V1__DescribeReply *a, struct shard_info *ret, struct err *e)
+static int read_info(const Trainyard__V1__DescribeReply *a, struct shard_info *ret, struct err *e)
 {
     static const enum shard_state STATES[] = {
         [TRAINYARD__V1__PS_STATE__PS_UNINITIALISED] = SHARD_UNINITIALISED,
@@ -36,7 +36,7 @@ static int take_info(const Trainyard__V1__DescribeReply *a, struct shard_info *r
         [TRAINYARD__V1__PS_STATE__PS_FINISHED] = SHARD_FINISHED,
     };
     if ((unsigned)a->state >= COUNT_OF(STATES))
-        return err_set(e, ERR_REFUSED, "it is in state %d, of a later release", (int)a->state);
+        return err_set(e, ERR_REFUSED, "it is in state %d, which this release does not know", (int)a->state);
     if (a->generation > GENERATION_MAX)
         return err_set(e, ERR_REFUSED, "it is at generation %llu, which is out of range",
                        (unsigned long long)a->generation);
@@ -75,7 +75,7 @@ static int describe_wait(const struct ps_connection *conn, struct rpc_call *call
     AUTO(rpc_message) *m = NULL;
     CODEC_AUTO *answer = NULL;
     if (rpc_wait(call, &m, e) < 0 || codec_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, e) < 0 ||
-        take_info((const void *)answer, ret, e) < 0)
+        read_info((const void *)answer, ret, e) < 0)
         return ps_error(conn, e);
     return 0;
 }
@@ -94,7 +94,7 @@ int remote_describe(struct params *p, size_t ps, int64_t deadline_ms, struct sha
     return describe_wait(conn, describe_start(conn, &head, deadline_ms), ret, e);
 }
 
-/* Every call has the one deadline from now on, whichever is waited for first. */
+/* All calls are in flight at once, so their deadlines are over together. */
 static void remote_describe_all(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
 {
     AUTO_FINI(buf) head = BUF_INIT;
@@ -120,8 +120,8 @@ static int call_init(struct params *p, struct ps_connection *conn, Trainyard__V1
     q->n_rate_from = q->n_rates = p->rates->n;
     q->rate_from = p->rates->from;
     q->rates = p->rates->rate;
-    if (ask(conn, PS_INIT, 0, &q->base, NULL, deadline_ms, &trainyard__v1__init_reply__descriptor, NULL, &answer, e) <
-        0)
+    if (call_ps(conn, PS_INIT, 0, &q->base, NULL, deadline_ms, &trainyard__v1__init_reply__descriptor, NULL, &answer,
+                e) < 0)
         return -1;
     const Trainyard__V1__InitReply *a = (const void *)answer;
     if (a->chief_incarnation != 0 && a->chief_incarnation != p->id.incarnation) {
@@ -130,10 +130,10 @@ static int call_init(struct params *p, struct ps_connection *conn, Trainyard__V1
         return ps_error(conn, e);
     }
     if (a->rates != p->rates->n) {
-        (void)err_set(e, ERR_REFUSED, "it does not know learning rates that callbacks set: use the same release");
+        (void)err_set(e, ERR_REFUSED, "it does not support learning rates that callbacks set: use the same release");
         return ps_error(conn, e);
     }
-    conn->incarnation = 0; /* whoever answered Init is the one from now on */
+    conn->incarnation = 0; /* the process that answered Init counts from now on */
     remote_of(p)->unfinished = false;
     return ps_admit(p, conn, a->incarnation, a->generation, e) < 0 ? ps_error(conn, e) : 0;
 }
@@ -181,8 +181,8 @@ static int call_restore(struct params *p, struct ps_connection *conn, Trainyard_
     remote_header(p, &header);
     q->header = &header;
     size_t bytes = piece != NULL ? piece->size : 0;
-    if (ask(conn, PS_RESTORE, bytes, &q->base, piece, deadline_ms, &trainyard__v1__restore_reply__descriptor, NULL,
-            &answer, e) < 0)
+    if (call_ps(conn, PS_RESTORE, bytes, &q->base, piece, deadline_ms, &trainyard__v1__restore_reply__descriptor, NULL,
+                &answer, e) < 0)
         return -1;
     const Trainyard__V1__RestoreReply *a = (const void *)answer;
     return ps_admit(p, conn, a->incarnation, a->generation, e) < 0 ? ps_error(conn, e) : 0;
@@ -221,7 +221,7 @@ static const struct segment_spec *segment_of(const struct ps_connection *conn, u
     return NULL;
 }
 
-static int take_snapshot(const Trainyard__V1__SnapshotReply *a, const struct segment_spec *spec,
+static int read_snapshot(const Trainyard__V1__SnapshotReply *a, const struct segment_spec *spec,
                          const struct rpc_message *m, struct shard_snapshot *ret, struct err *e)
 {
     size_t bytes = rpc_message_payload_size(m);
@@ -255,11 +255,11 @@ static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_
     q.header = &header;
     q.segment = segment;
     size_t most = spec->count * (1 + OPTIMIZER_MAX_SLOTS) * sizeof(float);
-    if (ask(conn, PS_SNAPSHOT, most, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m,
-            &answer, e) < 0)
+    if (call_ps(conn, PS_SNAPSHOT, most, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m,
+                &answer, e) < 0)
         return -1;
     const Trainyard__V1__SnapshotReply *a = (const void *)answer;
-    if (ps_admit(p, conn, a->incarnation, a->generation, e) < 0 || take_snapshot(a, spec, m, ret, e) < 0)
+    if (ps_admit(p, conn, a->incarnation, a->generation, e) < 0 || read_snapshot(a, spec, m, ret, e) < 0)
         return ps_error(conn, e);
     return 0;
 }
@@ -272,8 +272,8 @@ static int remote_finish(struct params *p, size_t ps, int64_t step, int64_t dead
     remote_header(p, &header);
     q.header = &header;
     q.step = step;
-    return ask(connection_of(p, ps), PS_FINISH, 0, &q.base, NULL, deadline_ms, &trainyard__v1__finish_reply__descriptor,
-               NULL, &answer, e);
+    return call_ps(connection_of(p, ps), PS_FINISH, 0, &q.base, NULL, deadline_ms,
+                   &trainyard__v1__finish_reply__descriptor, NULL, &answer, e);
 }
 
 const struct params_admin_ops remote_admin = {

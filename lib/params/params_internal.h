@@ -12,7 +12,7 @@ struct params_ops { /* as the functions of params/params.h that bear their names
     int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
     void (*versions)(const struct params *p, int64_t *ret_min, int64_t *ret_max);
     int (*gradients)(struct params *p, int which, float **ret, struct err *e);
-    /* direct: nobody reads the vector until push_finish */
+    /* direct: the vector is not read until push_finish */
     int (*push_start)(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
                       struct err *e);
     void (*push_early)(struct params *p, int64_t ordinal, const float *grads, size_t from,
@@ -51,7 +51,7 @@ struct params { /* the front part of what each form allocates */
 void params_setup(struct params *p, const struct params_ops *ops, const struct params_admin_ops *admin,
                   const struct layout *l, size_t nps, const struct params_identity *id); /* vector: zeroed memory */
 void params_release(struct params *p);
-/* Memory of the process for params_gradients, made when it is asked for first. */
+/* Memory of the process for params_gradients, allocated by the first call. */
 MUST_USE int params_own_gradients(struct params *p, int which, float **ret, struct err *e);
 
 #endif

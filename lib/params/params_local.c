@@ -1,5 +1,6 @@
-/* The parameter vector in a shard of this process. The first params object lends its vector to the shard, so pulling
- * is nothing and pushing is the optimizer; further ones (the chief's beside the trainer's) copy. */
+/* The local form of params: the parameter vector in a shard of this process. The shard uses the vector of the first
+ * params object, so a pull copies nothing and a push is the optimizer. Further objects (the chief's beside the
+ * trainer's) copy. */
 #include <string.h>
 
 #include "params/params_internal.h"
@@ -18,7 +19,7 @@ static struct local *local_of(struct params *p)
     return (struct local *)(void *)p;
 }
 
-static struct shard_caller who(const struct params *p)
+static struct shard_caller caller_of(const struct params *p)
 {
     return (struct shard_caller){
         .job_uid = p->id.job_uid, .sender = p->id.sender, .generation = p->generation, .incarnation = p->id.incarnation
@@ -47,7 +48,7 @@ static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct e
 {
     (void)rest, (void)deadline_ms;
     struct local *l = local_of(p);
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     struct shard_out out = { .element = DT_FLOAT, .versions = l->seen, .nversions = p->layout->n };
     struct shard_sizes sizes;
     auto_free float *values = NULL;
@@ -91,7 +92,7 @@ static int local_push_start(struct params *p, int64_t ordinal, const float *grad
                             struct err *e)
 {
     struct local *l = local_of(p);
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     struct shard_vectors vectors = {
         .grads = grads, .values = l->in_place ? NULL : p->vector, .floats = p->layout->vector, .trusted = true
     };
@@ -113,7 +114,7 @@ static int local_push_finish(struct params *p, struct push_result *ret, struct e
     return 0;
 }
 
-/* ---- the chief's ---- */
+/* ---- control plane ---- */
 
 static void local_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors)
 {
@@ -125,7 +126,7 @@ static void local_describe(struct params *p, int64_t deadline_ms, struct shard_i
 static int local_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
 {
     (void)ps, (void)deadline_ms;
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     struct shard *shard = local_of(p)->shard;
     if (shard_init(shard, &caller, optimizer_json, p->layout->segments, p->layout->n, p->layout->hash, e) < 0)
         return -1;
@@ -135,7 +136,7 @@ static int local_init(struct params *p, size_t ps, const char *optimizer_json, i
 static int local_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
 {
     (void)ps, (void)deadline_ms;
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     if (shard_adopt(local_of(p)->shard, &caller, e) < 0)
         return -1;
     return shard_set_rates(local_of(p)->shard, &caller, p->rates, e);
@@ -146,7 +147,7 @@ static int local_restore(struct params *p, size_t ps, uint32_t segment, bool wit
                          struct err *e)
 {
     (void)ps, (void)deadline_ms;
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     struct one_range range = { .data = data, .size = floats * sizeof(float) };
     struct bytes_in in = one_range(&range);
     return shard_restore(local_of(p)->shard, &caller, segment, with_slots, version, applied, &in, e);
@@ -155,7 +156,7 @@ static int local_restore(struct params *p, size_t ps, uint32_t segment, bool wit
 static int local_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e)
 {
     (void)ps, (void)deadline_ms;
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     return shard_serve(local_of(p)->shard, &caller, e);
 }
 
@@ -163,14 +164,14 @@ static int local_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t
                           struct shard_snapshot *ret, struct err *e)
 {
     (void)ps, (void)deadline_ms;
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     return shard_snapshot(local_of(p)->shard, &caller, segment, ret, e);
 }
 
 static int local_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)
 {
     (void)ps, (void)step, (void)deadline_ms;
-    struct shard_caller caller = who(p);
+    struct shard_caller caller = caller_of(p);
     return shard_finish(local_of(p)->shard, &caller, e);
 }
 

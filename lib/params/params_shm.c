@@ -167,7 +167,7 @@ void shm_fini(struct remote *r)
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
         shm_memory_unref(r->gradients_in[i]);
     if (r->memory != NULL)
-        r->p.vector = NULL; /* it goes with the memory */
+        r->p.vector = NULL; /* it is part of the memory */
     shm_memory_unref(r->memory);
 }
 
@@ -222,8 +222,7 @@ static void offer_memory(const struct remote *r, struct ps_connection *conn)
         return;
     if (call_attach(r, conn, &e) < 0) {
         conn->shm_allowed = !err_is(&e, ERR_REFUSED);
-        conn->shm_unsettled =
-            conn->shm_allowed; /* it may have been attached all the same: a slot is not used for two lives */
+        conn->shm_unsettled = conn->shm_allowed; /* the ps may have attached it: a slot is not used a second time */
         conn->shm_retry_ms = clock_ms() + ATTACH_RETRY_MS;
         return;
     }

@@ -1,3 +1,5 @@
+/* Nothing that the other process says is trusted: the descriptor must be a memfd of our name, sealed, of the size that
+ * was stated, with the nonce that was stated. */
 #include "params/shm_region.h"
 
 #include <fcntl.h>
@@ -56,7 +58,7 @@ int shm_region_make(size_t bytes, struct shm_region **ret, struct err *e)
     return 0;
 }
 
-/* Looks at the name before it opens: to open what is no memfd may have effects. */
+/* Reads the name first: opening something else than a memfd may have side effects. */
 static int open_memfd(int pid, int fd)
 {
     char path[64], target[64];
@@ -82,12 +84,12 @@ int shm_region_open(int pid, int fd, size_t size, const void *nonce, size_t nonc
                     struct err *e)
 {
     if (pid <= 0 || fd < 0 || nonce_size != SHM_REGION_NONCE || size < SHM_REGION_START)
-        return err_set(e, ERR_REFUSED, "that is not shared memory of a trainyard worker");
+        return err_set(e, ERR_REFUSED, "not a valid offer of shared memory");
     AUTO(shm_region) *r = shm_region_new(open_memfd(pid, fd));
     if (r->fd < 0 || !is_whole(r->fd, size) || map(r, size, NULL) < 0)
         return err_set(e, ERR_REFUSED, "the memory of process %d cannot be shared from here", pid);
     if (memcmp(r->data, nonce, SHM_REGION_NONCE) != 0)
-        return err_set(e, ERR_REFUSED, "the memory of process %d is another one", pid);
+        return err_set(e, ERR_REFUSED, "the memory of process %d has another nonce", pid);
     *ret = TAKE(r);
     return 0;
 }

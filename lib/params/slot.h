@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* SLOT_VERSION: to be raised when the structures below or the codes of base/err.h change. */
+/* Raise SLOT_VERSION when the structures below or the codes of base/err.h change. */
 enum {
     SLOT_VERSION = 1,
     SLOT_ALIGNMENT = 64,
@@ -41,7 +41,7 @@ struct slot_answer { /* of trainyard.v1.PushReply, or the error */
 };
 struct slot {
     alignas(SLOT_ALIGNMENT) _Atomic uint32_t asked;    /* number of the newest request; a futex */
-    _Atomic uint32_t closed;                           /* the client gave the slot up */
+    _Atomic uint32_t closed;                           /* the client does not use the slot any more */
     alignas(SLOT_ALIGNMENT) _Atomic uint32_t answered; /* number of the newest answer; a futex */
     alignas(SLOT_ALIGNMENT) struct slot_request request;
     struct slot_answer answer;
@@ -50,13 +50,13 @@ struct slot {
 
 /* Bytes of a slot for requests of up to `segments` segments, a multiple of SLOT_ALIGNMENT. */
 size_t slot_size(size_t segments);
-/* Copies what the client asks; the copy does not change any more. */
+/* Copies the request of the client; the copy does not change any more. */
 void slot_take(const struct slot *s, struct slot_request *ret);
-/* Publishes all that was written before, and wakes who waits for `word`. */
+/* Publishes all that was written before, and wakes the threads that wait for `word`. */
 void slot_post(_Atomic uint32_t *word, uint32_t number);
-/* Wakes who waits for `word` without changing it. */
+/* Wakes the threads that wait for `word`, without changing it. */
 void slot_wake(_Atomic uint32_t *word);
-/* Blocks until `word` is no longer `old`, or somebody wakes it, or the time is over. True: it changed. */
+/* Blocks until `word` is no longer `old`, or the thread is woken, or the time-out. True: it changed. */
 bool slot_wait(_Atomic uint32_t *word, uint32_t old, int64_t timeout_ms);
 
 #endif

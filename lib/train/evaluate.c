@@ -1,3 +1,5 @@
+/* One pass over a data set in its own order, with the metrics of all examples. The same values give the same result,
+ * whichever process computes it. */
 #include "train/evaluate.h"
 
 #include <string.h>

@@ -10,8 +10,8 @@ MUST_USE int evaluator_new(const struct model *m, const struct dataset *d, int64
                            struct err *e);
 void evaluator_free(struct evaluator *v);
 DEFINE_AUTO(evaluator, evaluator_free);
-/* result[model_metrics(m)]. Blocks for the whole pass; stop (may be NULL) is asked between batches. ERR_STOPPED when it
- * said so. */
+/* result[model_metrics(m)]. Blocks for the whole pass; stop (may be NULL) is called between batches. ERR_STOPPED when
+ * it returned true. */
 MUST_USE int evaluator_run(struct evaluator *v, const float *params, bool (*stop)(void *user), void *user, double *ret,
                            struct err *e);
 
