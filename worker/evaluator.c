@@ -105,7 +105,7 @@ static int register_or_renew(struct evaluator_role *w, struct err *e)
     return 0;
 }
 
-static void report(struct evaluator_role *w, bool announce, int64_t step)
+static void report_evaluation(struct evaluator_role *w, bool announce, int64_t step)
 {
     struct evaluation_request q = { .sender = sender_of(w->replica), .step = step, .announce = announce };
     struct coordinator_reply reply;
@@ -119,7 +119,7 @@ static void report(struct evaluator_role *w, bool announce, int64_t step)
         log_debug("%s", e.msg);
 }
 
-static void leave(struct evaluator_role *w)
+static void leave_job(struct evaluator_role *w)
 {
     struct leave_request q = { .sender = sender_of(w->replica),
                                .reason = w->state == JOB_FINISHED ? "finished" : "stopped" };
@@ -166,7 +166,7 @@ static void heartbeat_thread(void *user)
     }
 }
 
-static int evaluate(struct evaluator_role *w, const struct checkpoint *c, struct err *e)
+static int evaluate_checkpoint(struct evaluator_role *w, const struct checkpoint *c, struct err *e)
 {
     if (checkpoint_values(c, w->replica->model, w->vector, e) < 0)
         return -1;
@@ -179,7 +179,7 @@ static int evaluate_with_heartbeat(struct evaluator_role *w, const struct checkp
     w->evaluating = true;
     if (thread_start(&heartbeat, "heartbeat", heartbeat_thread, w, e) < 0)
         return -1;
-    int result = evaluate(w, c, e);
+    int result = evaluate_checkpoint(w, c, e);
     {
         MUTEX_GUARD(&w->lock);
         w->evaluating = false;
@@ -234,12 +234,12 @@ static int evaluate_newest(struct evaluator_role *w, struct err *e)
     if (c == NULL || checkpoint_step(c) == w->step)
         return 0;
     int64_t step = checkpoint_step(c);
-    report(w, true, step);
+    report_evaluation(w, true, step);
     if (evaluate_with_heartbeat(w, c, e) < 0 || register_or_renew(w, e) < 0)
         return -1;
     w->step = step;
     log_result(w, step);
-    report(w, false, step);
+    report_evaluation(w, false, step);
     return 0;
 }
 
@@ -257,11 +257,11 @@ int run_evaluator(struct replica *r, struct err *e)
         if (evaluate_newest(&w, e) < 0)
             return -1;
         if (finished) {
-            leave(&w);
+            leave_job(&w);
             return 0;
         }
         clock_sleep_ms(POLL_MS);
     }
-    leave(&w);
+    leave_job(&w);
     return err_set(e, ERR_STOPPED, "stopped by a signal");
 }

@@ -23,7 +23,7 @@ static void log_start(const struct replica *r)
         log_info("OPENBLAS_CORETYPE=%s is set: without it OpenBLAS uses the fastest kernels of this processor", forced);
 }
 
-static int run(const struct options *o, struct err *e)
+static int run_role(const struct worker_options *o, struct err *e)
 {
     struct session_stats stats = { 0 };
     AUTO_FINI(replica) r = { 0 };
@@ -42,16 +42,16 @@ static int run(const struct options *o, struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct options o;
+    struct worker_options o;
     enum opt_result parsed;
     struct err e = { .code = ERR_NONE };
     mem_keep_pages();
-    if (options_parse(argc, argv, &o, &parsed, &e) < 0)
+    if (worker_options_parse(argc, argv, &o, &parsed, &e) < 0)
         return replica_end(NULL, &e);
     if (parsed == OPT_DONE)
         return 0;
     rpc_init();
-    int result = run(&o, &e);
+    int result = run_role(&o, &e);
     rpc_shutdown();
     return replica_end(&o.common, result < 0 ? &e : NULL);
 }

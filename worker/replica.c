@@ -72,7 +72,7 @@ static char *default_cache(const struct replica *r)
 
 static int find_folders(struct replica *r, struct err *e)
 {
-    const struct options *o = r->options;
+    const struct worker_options *o = r->options;
     r->data_dir = o->data_dir != NULL ? xstrdup(o->data_dir) : path_dir(o->common.job);
     r->output_dir = o->output_dir != NULL ? xstrdup(o->output_dir) : xasprintf("runs/%s", r->job->name);
     r->cache_dir = o->cache_dir != NULL ? xstrdup(o->cache_dir) : default_cache(r);
@@ -118,7 +118,7 @@ static int open_data(struct replica *r, struct err *e)
     return 0;
 }
 
-int replica_open(const struct options *o, struct replica *ret, struct err *e)
+int replica_open(const struct worker_options *o, struct replica *ret, struct err *e)
 {
     AUTO_FINI(replica) r = { .options = o };
     struct cluster_input env = cluster_env();

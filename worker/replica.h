@@ -6,14 +6,14 @@
 #include "data/job_data.h"
 #include "job/cluster.h"
 #include "nn/class_weight.h"
-#include "options.h"
 #include "shard/layout.h"
+#include "worker_options.h"
 
 struct session_stats;
 struct http_pages;
 
 struct replica {
-    const struct options *options;
+    const struct worker_options *options;
     struct session_stats *stats; /* main's, as the next one */
     struct http_pages *pages;    /* NULL: no --http-port */
     struct job *job;
@@ -30,7 +30,7 @@ struct replica {
 };
 
 /* Its name, job and model; replica_open_data opens the data. */
-MUST_USE int replica_open(const struct options *o, struct replica *ret, struct err *e);
+MUST_USE int replica_open(const struct worker_options *o, struct replica *ret, struct err *e);
 MUST_USE int replica_open_data(struct replica *r, struct err *e); /* also the job's uid; may take long */
 void replica_fini(struct replica *r);
 DEFINE_AUTO_FINI(replica, replica_fini);

@@ -11,7 +11,7 @@ struct params *replica_params(const struct replica *r, const char *job_uid)
     return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id);
 }
 
-static struct register_request identity(const struct replica *r)
+static struct register_request registration_of(const struct replica *r)
 {
     return (struct register_request){ .sender = { .job_uid = r->job_uid,
                                                   .name = r->name,
@@ -61,7 +61,7 @@ int trainer_run(const struct trainer *t, struct err *e)
     const struct replica *r = t->replica;
     AUTO(chief_client) *m = NULL;
     struct chief_client_config config = { .coordinator = t->coord,
-                                          .identity = identity(r),
+                                          .identity = registration_of(r),
                                           .report = &REPORT_TO_LOG,
                                           .width = metrics_width(r->model),
                                           .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),

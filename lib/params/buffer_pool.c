@@ -34,7 +34,7 @@ static void buffer_free(struct pooled_buffer *b)
     free(b);
 }
 
-static void destroy(struct buffer_pool *p)
+static void free_pool(struct buffer_pool *p)
 {
     for (size_t i = 0; i < p->nidle; i++)
         buffer_free(p->idle[i]);
@@ -53,7 +53,7 @@ void buffer_pool_free(struct buffer_pool *p)
     bool last = p->out == 0;
     mutex_unlock(&p->lock);
     if (last)
-        destroy(p);
+        free_pool(p);
 }
 
 /* The smallest idle buffer that is large enough and not wastefully large. */
@@ -160,7 +160,7 @@ void buffer_pool_release(struct buffer_pool *p, size_t size, uint64_t caller)
     bool last = p->closed && p->out == 0;
     mutex_unlock(&p->lock);
     if (last)
-        destroy(p);
+        free_pool(p);
 }
 
 static int allocate(struct buffer_pool *p, size_t size, uint64_t caller, struct pooled_buffer **ret, struct err *e)
@@ -195,7 +195,7 @@ int buffer_pool_take(struct buffer_pool *p, size_t size, struct buffer_pool_limi
 }
 
 /* When all places are taken the smallest buffer is freed: a large one costs more to allocate. */
-static struct pooled_buffer *keep(struct buffer_pool *p, struct pooled_buffer *b)
+static struct pooled_buffer *keep_idle(struct buffer_pool *p, struct pooled_buffer *b)
 {
     if (p->nidle < BUFFER_POOL_KEEP) {
         p->idle[p->nidle++] = b;
@@ -227,12 +227,12 @@ void buffer_pool_give(void *buffer)
     mutex_lock(&p->lock);
     size_t taken = b->taken;
     uint64_t caller = b->caller;
-    surplus = keep(p, b);
+    surplus = keep_idle(p, b);
     release(p, taken, caller);
     bool last = p->closed && p->out == 0;
     mutex_unlock(&p->lock);
     if (surplus != NULL)
         buffer_free(surplus);
     if (last)
-        destroy(p);
+        free_pool(p);
 }

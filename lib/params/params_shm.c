@@ -1,6 +1,6 @@
 /* Memory of this process that ps of this host share. It holds the parameter vector itself and the gradients, so that a
- * ps reads a gradient where it was computed, and writes new values where they are used; a slot (params/slot.h) carries
- * the call.
+ * ps reads a gradient where it was computed, and writes new values where they are used; a slot (params/push_slot.h)
+ * carries the call.
  *
  *     nonce | slots of each ps | gradients, gradients, copy of a foreign gradient | values | values of a push in flight
  *
@@ -55,13 +55,13 @@ static size_t vector_bytes(const struct remote *r)
 static size_t reserve(size_t *at, size_t bytes)
 {
     size_t from = *at;
-    *at += (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    *at += (bytes + PUSH_SLOT_ALIGNMENT - 1) / PUSH_SLOT_ALIGNMENT * PUSH_SLOT_ALIGNMENT;
     return from;
 }
 
 static int slots_of(const struct ps_connection *conn)
 {
-    return (int)MIN(conn->nchunks, (size_t)SLOTS_MAX);
+    return (int)MIN(conn->nchunks, (size_t)PUSH_SLOTS_MAX);
 }
 
 static size_t slot_segments_of(const struct ps_connection *conn)
@@ -84,7 +84,7 @@ size_t shm_size_max(const struct remote *r)
     if (vector_bytes(r) > SHM_MAX_BYTES)
         return 0;
     for (size_t i = 0; i < r->p.nps; i++)
-        (void)reserve(&at, (size_t)slots_of(&r->conns[i]) * slot_size(slot_segments_of(&r->conns[i])));
+        (void)reserve(&at, (size_t)slots_of(&r->conns[i]) * push_slot_size(slot_segments_of(&r->conns[i])));
     at = first_vector(at);
     for (int i = 0; i < VECTORS; i++)
         (void)reserve(&at, vector_bytes(r));
@@ -100,7 +100,7 @@ static void plan_memory(struct remote *r)
             continue;
         conn->nslots = slots_of(conn);
         conn->slot_segments = slot_segments_of(conn);
-        conn->slots_at = reserve(&at, (size_t)conn->nslots * slot_size(conn->slot_segments));
+        conn->slots_at = reserve(&at, (size_t)conn->nslots * push_slot_size(conn->slot_segments));
     }
     at = first_vector(at);
     for (int i = 0; i <= PARAMS_GRADIENTS; i++)
@@ -153,7 +153,7 @@ static void shm_close(struct ps_connection *conn)
 {
     for (int k = 0; k < conn->nslots && conn->slots[k] != NULL; k++) {
         atomic_store(&conn->slots[k]->closed, 1);
-        slot_wake(&conn->slots[k]->asked);
+        push_slot_wake(&conn->slots[k]->asked);
         conn->slots[k] = NULL;
         conn->busy[k] = false;
     }
@@ -203,7 +203,7 @@ static int call_attach(const struct remote *r, struct ps_connection *conn, struc
     q.slots_at = conn->slots_at;
     q.slots = (uint32_t)conn->nslots;
     q.slot_segments = (uint32_t)conn->slot_segments;
-    q.slot_version = SLOT_VERSION;
+    q.slot_version = PUSH_SLOT_VERSION;
     codec_pack(&q.base, &head);
     if (rpc_unary(conn->channel, ps_method_path(PS_ATTACH), head.data, head.len, NULL, 0, ATTACH_MS, &m, e) < 0 ||
         codec_unpack(&trainyard__v1__attach_reply__descriptor, m, &answer, e) < 0)
@@ -227,8 +227,8 @@ static void offer_memory(const struct remote *r, struct ps_connection *conn)
         return;
     }
     for (int k = 0; k < conn->nslots; k++) {
-        conn->slots[k] = (struct slot *)(void *)(r->memory->region->data + conn->slots_at +
-                                                 (size_t)k * slot_size(conn->slot_segments));
+        conn->slots[k] = (struct push_slot *)(void *)(r->memory->region->data + conn->slots_at +
+                                                      (size_t)k * push_slot_size(conn->slot_segments));
         conn->asked[k] = 0;
     }
 }

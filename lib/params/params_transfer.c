@@ -46,19 +46,19 @@ static void start_slot(struct remote *r, const struct request *q)
 {
     struct ps_connection *conn = q->conn;
     int k = free_slot(conn);
-    struct slot *slot = conn->slots[k];
-    slot->request = (struct slot_request){ .ordinal = r->ordinal,
-                                           .generation = r->p.generation,
-                                           .gradients_at = r->push_from,
-                                           .values_at = r->push_to,
-                                           .first = (uint32_t)q->chunk->first,
-                                           .count = (uint32_t)q->chunk->count,
-                                           .knows_versions = conn->pushed.known };
+    struct push_slot *slot = conn->slots[k];
+    slot->request = (struct push_slot_request){ .ordinal = r->ordinal,
+                                                .generation = r->p.generation,
+                                                .gradients_at = r->push_from,
+                                                .values_at = r->push_to,
+                                                .first = (uint32_t)q->chunk->first,
+                                                .count = (uint32_t)q->chunk->count,
+                                                .knows_versions = conn->pushed.known };
     if (conn->pushed.known)
         memcpy(slot->versions, conn->pushed.v + q->chunk->first, q->chunk->count * sizeof(int64_t));
     conn->busy[k] = true;
     q->chunk->slot = k;
-    slot_post(&slot->asked, ++conn->asked[k]);
+    push_slot_post(&slot->asked, ++conn->asked[k]);
 }
 
 /* A ps that does not answer may be slow, gone, or another process by now. */
@@ -75,9 +75,9 @@ static int check_alive(struct remote *r, const struct ps_connection *conn, int64
 
 static int await_slot(struct remote *r, struct ps_connection *conn, int k, int64_t deadline_ms, struct err *e)
 {
-    struct slot *slot = conn->slots[k];
+    struct push_slot *slot = conn->slots[k];
     int64_t until = clock_ms() + deadline_ms;
-    for (int64_t slice = SLICE_MS; !slot_wait(&slot->answered, conn->asked[k] - 1, slice);
+    for (int64_t slice = SLICE_MS; !push_slot_wait(&slot->answered, conn->asked[k] - 1, slice);
          slice = MIN(2 * slice, SLICE_MAX_MS)) {
         int64_t left = until - clock_ms();
         if (left <= 0)
@@ -88,11 +88,11 @@ static int await_slot(struct remote *r, struct ps_connection *conn, int k, int64
     return 0;
 }
 
-static int take_slot_answer(struct remote *r, const struct request *q, const struct slot *slot, struct err *e)
+static int take_slot_answer(struct remote *r, const struct request *q, const struct push_slot *slot, struct err *e)
 {
-    struct slot_answer a;
+    struct push_slot_answer a;
     memcpy(&a, &slot->answer, sizeof(a));
-    a.text[SLOT_TEXT_MAX - 1] = '\0';
+    a.text[PUSH_SLOT_TEXT_MAX - 1] = '\0';
     if (a.code != ERR_NONE)
         return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s",
                        a.text);
@@ -149,7 +149,7 @@ static void start_chunks(struct remote *r, struct ps_connection *conn)
     }
 }
 
-static void cancel(struct remote *r)
+static void cancel_messages(struct remote *r)
 {
     for (size_t i = 0; i < r->nrequests; i++)
         if (r->requests[i].chunk->call != NULL)
@@ -158,7 +158,7 @@ static void cancel(struct remote *r)
 
 void remote_drain(struct remote *r)
 {
-    cancel(r);
+    cancel_messages(r);
     for (size_t i = 0; i < r->nrequests; i++) {
         const struct request *q = &r->requests[i];
         AUTO(rpc_message) *unread = NULL;
@@ -172,7 +172,7 @@ void remote_drain(struct remote *r)
 
 /* Begins a pull (PULLING) or the push of an ordinal; start_chunks then starts it. again: it is the one that failed, and
  * only its missing chunks are sent. */
-static void begin(struct remote *r, int64_t ordinal, bool again, int64_t deadline_ms)
+static void begin_transfer(struct remote *r, int64_t ordinal, bool again, int64_t deadline_ms)
 {
     if (r->early)
         remote_drain(r); /* a push that was begun and given up */
@@ -218,7 +218,7 @@ static int finish_chunk(struct remote *r, const struct request *q, int64_t begun
 
 /* Waits for every chunk that was started, also after a failure, and returns the first error. Chunks that are done stay
  * done for a repetition, unless a ps is another process than before. */
-static int gather(struct remote *r, struct err *e)
+static int finish_chunks(struct remote *r, struct err *e)
 {
     int rc = 0;
     int64_t begun_ms = clock_ms();
@@ -232,7 +232,7 @@ static int gather(struct remote *r, struct err *e)
             start_chunks(r, q->conn);
             one = call_watch(r, q->conn, &error);
             if (one < 0)
-                cancel(r);
+                cancel_messages(r);
         }
         if (one < 0 && rc == 0) {
             if (e != NULL)
@@ -256,10 +256,10 @@ int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
     struct remote *r = remote_of(p);
     r->from = 0;
     set_versions_known(r, false);
-    begin(r, PULLING, rest && r->unfinished && r->ordinal == PULLING, deadline_ms);
+    begin_transfer(r, PULLING, rest && r->unfinished && r->ordinal == PULLING, deadline_ms);
     for (size_t i = 0; i < p->nps; i++)
         start_chunks(r, &r->conns[i]);
-    if (gather(r, e) < 0)
+    if (finish_chunks(r, e) < 0)
         return -1;
     set_versions_known(r, true);
     return 0;
@@ -316,7 +316,7 @@ int remote_push_start(struct params *p, int64_t ordinal, const float *grads, boo
         if (!again)
             take_base_versions(r);
         shm_prepare(r);
-        begin(r, ordinal, again, deadline_ms);
+        begin_transfer(r, ordinal, again, deadline_ms);
     }
     shm_locate(r, direct);
     for (size_t i = 0; i < p->nps; i++)
@@ -342,7 +342,7 @@ void remote_push_early(struct params *p, int64_t ordinal, const float *grads, si
         r->grads = grads;
         take_base_versions(r);
         shm_prepare(r);
-        begin(r, ordinal, false, deadline_ms);
+        begin_transfer(r, ordinal, false, deadline_ms);
         r->early = true;
     }
     for (size_t i = 0; i < p->nps; i++)
@@ -352,7 +352,7 @@ void remote_push_early(struct params *p, int64_t ordinal, const float *grads, si
 int remote_push_finish(struct params *p, struct push_result *ret, struct err *e)
 {
     struct remote *r = remote_of(p);
-    if (gather(r, e) < 0)
+    if (finish_chunks(r, e) < 0)
         return -1;
     set_versions_known(r, true);
     if (r->result.version_min == INT64_MAX)

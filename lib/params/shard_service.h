@@ -16,7 +16,7 @@ void shard_service_free(struct shard_service *v);
 DEFINE_AUTO(shard_service, shard_service_free);
 /* For rpc_server_start(). */
 void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
-/* Whether workers of this host may push through shared memory (params/slot.h); true at first. */
+/* Whether workers of this host may push through shared memory (params/push_slot.h); true at first. */
 void shard_service_share(struct shard_service *v, bool allowed);
 size_t shard_service_shared(struct shard_service *v); /* so many workers do now */
 /* When the last request came, by clock_ms(); when the service was made if none did. */

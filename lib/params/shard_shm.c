@@ -1,24 +1,23 @@
-/* The ps side of shared memory: pushes of workers of this host (params/shm_region.w, params/slot.w). One thread for
- * each slot of a worker waits for its requests and applies them. Nothing that the worker writes is trusted. Memory of a
- * worker that died, or closed its slots, is unmapped within POLL_MS. */
+/* The ps side of shared memory: pushes of workers of this host (params/shm_region.h, params/push_slot.h). One thread
+ * for each slot of a worker waits for its requests and applies them. Nothing that the worker writes is trusted. Memory
+ * of a worker that died, or closed its slots, is unmapped within POLL_MS. */
 #include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "params/push_slot.h"
 #include "params/shard_service_internal.h"
-#include "params/slot.h"
 
 enum { POLL_MS = 500, SHM_WORKERS_MAX = 64 };
 
 struct slot_server { /* one slot and its thread */
     struct shm_worker *worker;
     const struct shm_region *region; /* as long as the thread runs */
-    struct slot *slot;
+    struct push_slot *slot;
     struct thread thread;
 };
 struct shm_worker { /* the memory of one worker */
@@ -32,13 +31,13 @@ struct shm_worker { /* the memory of one worker */
     atomic_bool over;   /* no request is taken any more */
     atomic_int running; /* threads */
     int nslots;
-    struct slot_server slots[SLOTS_MAX];
+    struct slot_server slots[PUSH_SLOTS_MAX];
 };
 
 /* ---- serving ---- */
 
 /* Where the gradient and the values of the request lie, if that is within the memory of the worker. */
-static int find_vectors(const struct slot_server *server, const struct slot_request *q, struct shard_vectors *ret,
+static int find_vectors(const struct slot_server *server, const struct push_slot_request *q, struct shard_vectors *ret,
                         struct err *e)
 {
     const struct shm_region *region = server->region;
@@ -59,14 +58,14 @@ static void serve_push(const struct slot_server *server, uint32_t number)
 {
     const struct shm_worker *w = server->worker;
     struct shard *shard = w->service->shard;
-    struct slot *slot = server->slot;
-    struct slot_request q;
-    struct slot_answer a = { .incarnation = shard_incarnation(shard) };
+    struct push_slot *slot = server->slot;
+    struct push_slot_request q;
+    struct push_slot_answer a = { .incarnation = shard_incarnation(shard) };
     struct shard_vectors vectors;
     struct err e = { .code = ERR_NONE };
     bool duplicate = false;
     atomic_store_explicit(&w->service->heard_ms, clock_ms(), memory_order_relaxed);
-    slot_take(slot, &q);
+    push_slot_take(slot, &q);
     struct shard_caller who = { .job_uid = w->job_uid, .sender = w->sender, .generation = q.generation };
     a.generation = q.generation;
     if (find_vectors(server, &q, &vectors, &e) < 0 ||
@@ -77,8 +76,8 @@ static void serve_push(const struct slot_server *server, uint32_t number)
         str_fmt(a.text, sizeof(a.text), "%s", e.msg);
     }
     a.duplicate = duplicate;
-    memcpy(&slot->answer, &a, a.code == ERR_NONE ? offsetof(struct slot_answer, text) : sizeof(a));
-    slot_post(&slot->answered, number);
+    memcpy(&slot->answer, &a, a.code == ERR_NONE ? offsetof(struct push_slot_answer, text) : sizeof(a));
+    push_slot_post(&slot->answered, number);
 }
 
 static bool worker_is_gone(const struct shm_worker *w)
@@ -91,9 +90,9 @@ static void slot_loop(void *user)
 {
     struct slot_server *server = user;
     struct shm_worker *w = server->worker;
-    struct slot *slot = server->slot;
+    struct push_slot *slot = server->slot;
     for (uint32_t number = 0; !atomic_load(&w->over) && !atomic_load(&slot->closed);) {
-        if (slot_wait(&slot->asked, number, POLL_MS))
+        if (push_slot_wait(&slot->asked, number, POLL_MS))
             serve_push(server, number = atomic_load_explicit(&slot->asked, memory_order_acquire));
         else if (worker_is_gone(w))
             atomic_store(&w->over, true);
@@ -114,7 +113,7 @@ static void shm_worker_free(struct shm_worker *w)
     atomic_store(&w->over, true);
     mutex_lock(&w->lock);
     for (int i = 0; i < w->nslots && w->region != NULL; i++)
-        slot_wake(&w->slots[i].slot->asked);
+        push_slot_wake(&w->slots[i].slot->asked);
     mutex_unlock(&w->lock);
     for (int i = 0; i < w->nslots; i++)
         thread_join(&w->slots[i].thread);
@@ -127,8 +126,8 @@ DEFINE_AUTO(shm_worker, shm_worker_free);
 
 static int find_slots(struct shm_worker *w, const Trainyard__V1__AttachRequest *q, struct err *e)
 {
-    size_t bytes = slot_size(q->slot_segments);
-    if (q->slots == 0 || q->slots > SLOTS_MAX || q->slot_segments == 0 || q->slots_at % SLOT_ALIGNMENT != 0)
+    size_t bytes = push_slot_size(q->slot_segments);
+    if (q->slots == 0 || q->slots > PUSH_SLOTS_MAX || q->slot_segments == 0 || q->slots_at % PUSH_SLOT_ALIGNMENT != 0)
         return err_set(e, ERR_REFUSED, "%u slots of %u segments at %llu are not valid", q->slots, q->slot_segments,
                        (unsigned long long)q->slots_at);
     unsigned char *first = shm_region_at(w->region, q->slots_at, q->slots * bytes);
@@ -138,7 +137,7 @@ static int find_slots(struct shm_worker *w, const Trainyard__V1__AttachRequest *
     for (uint32_t i = 0; i < q->slots; i++)
         w->slots[i] = (struct slot_server){ .worker = w,
                                             .region = w->region,
-                                            .slot = (struct slot *)(void *)(first + i * bytes) };
+                                            .slot = (struct push_slot *)(void *)(first + i * bytes) };
     return 0;
 }
 
@@ -209,9 +208,9 @@ int on_attach(const struct exchange *x, struct err *e)
     AUTO(shm_worker) *w = NULL;
     if (!atomic_load(&v->share))
         return err_set(e, ERR_REFUSED, "this ps does not share memory");
-    if (q->slot_version != SLOT_VERSION)
+    if (q->slot_version != PUSH_SLOT_VERSION)
         return err_set(e, ERR_REFUSED, "unsupported slot version %u; only %d is supported", q->slot_version,
-                       SLOT_VERSION);
+                       PUSH_SLOT_VERSION);
     if (shard_check(x->shard, &who, e) < 0 || check_size(x, q, e) < 0)
         return -1;
     MUTEX_GUARD(&v->shm_lock);

@@ -1,4 +1,4 @@
-/* shm_region - memory that a worker and a ps of one host share, for pushes (params/slot.h): copying through the
+/* shm_region - memory that a worker and a ps of one host share, for pushes (params/push_slot.h): copying through the
  * kernel's network costs more CPU than the optimizer (test/bench/bench_params.c).
  *
  * The worker creates it as a memfd: it has no name in any file system, and the kernel frees it with its last user, also

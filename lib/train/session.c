@@ -68,7 +68,7 @@ static int session_init(struct session *s, struct err *e)
 
 /* ---- one step ---- */
 
-static int diverged(const struct session *s, int64_t ordinal, const struct err *cause, struct err *e)
+static int report_divergence(const struct session *s, int64_t ordinal, const struct err *cause, struct err *e)
 {
     chief_client_diverged(s->config->chief, ordinal);
     return err_set(e, cause->code, "%s; %s", cause->msg,
@@ -99,7 +99,7 @@ static int compute_step(struct session *s, int64_t ordinal, uint64_t waited_ns, 
     atomic_store_explicit(&s->stats->loss, step->loss, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->stats->examples, (int64_t)step->examples, memory_order_relaxed);
     if (computed < 0)
-        return diverged(s, ordinal, &cause, e);
+        return report_divergence(s, ordinal, &cause, e);
     *ret = step;
     return 0;
 }

@@ -27,8 +27,8 @@
 #include "base/clock.h"
 #include "coord/coordinator_service.h"
 #include "params/parameters_codec.h"
+#include "params/push_slot.h"
 #include "params/shm_region.h"
-#include "params/slot.h"
 #include "rpc/coordinator.pb-c.h"
 #include "rpc/rpc_status.h"
 
@@ -178,7 +178,7 @@ static int offer(const char *target, Trainyard__V1__Header *h, size_t bytes, uin
     q.slots_at = slots_at;
     q.slots = 1;
     q.slot_segments = 1;
-    q.slot_version = SLOT_VERSION;
+    q.slot_version = PUSH_SLOT_VERSION;
     return tell(ask(target, ps_method_path(PS_ATTACH), &q.base, NULL, &m, &e), &e);
 }
 
@@ -188,8 +188,8 @@ static int share(const char *target, size_t bytes)
     look(target, &ps);
     Trainyard__V1__Header h = header_of(ps);
     offer(target, &h, bytes, SHM_REGION_START);
-    offer(target, &h, SLOT_ALIGNMENT, SHM_REGION_START + SLOT_ALIGNMENT);
-    return offer(target, &h, SLOT_ALIGNMENT, UINT64_MAX - SLOT_ALIGNMENT + 1);
+    offer(target, &h, PUSH_SLOT_ALIGNMENT, SHM_REGION_START + PUSH_SLOT_ALIGNMENT);
+    return offer(target, &h, PUSH_SLOT_ALIGNMENT, UINT64_MAX - PUSH_SLOT_ALIGNMENT + 1);
 }
 
 /* ---- calls that stay open ---- */

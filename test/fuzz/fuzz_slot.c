@@ -1,7 +1,7 @@
 /* fuzz_slot - what a ps makes of requests that a worker of its host writes into shared memory. The input: one byte with
  * the number of slots, then requests, each with a byte that names the slot and says whether the next request may come
  * before this one is answered, 64 bits that say which segments' versions are negative, and the bytes of
- * struct slot_request. Small numbers in a request are offsets that lie near the limits.
+ * struct push_slot_request. Small numbers in a request are offsets that lie near the limits.
  *
  * Whatever comes: the ps reads and writes nothing beyond the memory, its answer has a valid code, the first page
  * with the nonce does not change, and a segment's version stays the number of ordinals that it applied. */
@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "params/push_slot.h"
 #include "params/shard_service.h"
 #include "params/shard_service_internal.h"
 #include "params/shm_region.h"
-#include "params/slot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,7 +76,7 @@ static void attach(const struct rpc_method *method, const struct shm_region *r, 
     q.slots_at = SLOTS_AT;
     q.slots = slots;
     q.slot_segments = COUNT_OF(SEGMENTS);
-    q.slot_version = SLOT_VERSION;
+    q.slot_version = PUSH_SLOT_VERSION;
     codec_pack(&q.base, &head);
     must(rpc_message_of(head.data, head.len, &m, NULL) == 0);
     must(method->handle(method->user, m, &reply, NULL) == 0);
@@ -93,14 +93,14 @@ static uint64_t offset_of(uint64_t v)
     return v < COUNT_OF(near) ? near[v] : v;
 }
 
-static void await(struct slot *slot, uint32_t number)
+static void await(struct push_slot *slot, uint32_t number)
 {
     int64_t until = clock_ms() + ANSWER_MS;
-    while (!slot_wait(&slot->answered, number - 1, 100))
+    while (!push_slot_wait(&slot->answered, number - 1, 100))
         must(clock_ms() < until);
 }
 
-static int next_request(struct reader *r, uint8_t *how, uint64_t *negative, struct slot_request *ret)
+static int next_request(struct reader *r, uint8_t *how, uint64_t *negative, struct push_slot_request *ret)
 {
     const void *bytes, *mask;
     if (reader_u8(r, how) < 0 || reader_bytes(r, sizeof(*negative), &mask) < 0 ||
@@ -115,21 +115,22 @@ static int next_request(struct reader *r, uint8_t *how, uint64_t *negative, stru
 
 /* Do values of this request lie apart from all slots? Those that do not may change any word of a slot, so that
  * no answer can be awaited any more. */
-static bool spares_slots(const struct slot_request *q)
+static bool spares_slots(const struct push_slot_request *q)
 {
     return q->values_at >= SLOTS_AT + SHM_REGION_START || q->values_at <= SLOTS_AT - FLOATS * sizeof(float);
 }
 
-static void post(const struct shm_region *region, size_t k, const struct slot_request *q, uint64_t negative, bool wait,
-                 bool intact)
+static void post(const struct shm_region *region, size_t k, const struct push_slot_request *q, uint64_t negative,
+                 bool wait, bool intact)
 {
-    struct slot *slot = (struct slot *)(void *)(region->data + SLOTS_AT + k * slot_size(COUNT_OF(SEGMENTS)));
+    struct push_slot *slot =
+        (struct push_slot *)(void *)(region->data + SLOTS_AT + k * push_slot_size(COUNT_OF(SEGMENTS)));
     uint32_t number = atomic_load(&slot->asked) + 1;
     memcpy(&slot->request, q, sizeof(*q));
     for (size_t i = 0; i < COUNT_OF(SEGMENTS); i++)
         slot->versions[i] = (negative >> i & 1) != 0 ? INT64_MIN : (int64_t)(negative >> 8);
     atomic_store(&slot->answered, number - 1);
-    slot_post(&slot->asked, number);
+    push_slot_post(&slot->asked, number);
     if (!wait || !intact)
         return;
     await(slot, number);
@@ -150,14 +151,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct reader r = reader_of(data, size);
     uint8_t first, how;
     uint64_t negative;
-    struct slot_request q;
+    struct push_slot_request q;
     unsigned char before[SHM_REGION_START];
     if (reader_u8(&r, &first) < 0)
         return 0;
     AUTO(shm_region) *region = NULL;
     AUTO(shard) *s = serving();
     AUTO(shard_service) *v = shard_service_new(s);
-    uint32_t slots = 1 + first % SLOTS_MAX;
+    uint32_t slots = 1 + first % PUSH_SLOTS_MAX;
     must(shm_region_make(BYTES, &region, NULL) == 0);
     shard_service_methods(v, methods);
     atomic_store(&v->share_max, region->size);

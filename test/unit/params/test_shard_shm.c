@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "params/push_slot.h"
 #include "params/shard_service.h"
 #include "params/shard_service_internal.h"
 #include "params/shm_region.h"
-#include "params/slot.h"
 #include "rpc/rpc.h"
 
 enum {
@@ -77,32 +77,32 @@ static int attach(struct ps *p, int pid, const struct shm_region *r, const char 
     return rc;
 }
 
-static struct slot *slot_of(const struct shm_region *r)
+static struct push_slot *slot_of(const struct shm_region *r)
 {
-    return (struct slot *)(void *)(r->data + SLOTS_AT);
+    return (struct push_slot *)(void *)(r->data + SLOTS_AT);
 }
 
-static const struct slot_answer *ask(struct slot *s, const struct slot_request *q)
+static const struct push_slot_answer *ask(struct push_slot *s, const struct push_slot_request *q)
 {
     uint32_t number = atomic_load(&s->asked) + 1;
     s->request = *q;
-    slot_post(&s->asked, number);
+    push_slot_post(&s->asked, number);
     int64_t until = clock_ms() + PATIENCE_MS;
-    while (!slot_wait(&s->answered, number - 1, 1000))
+    while (!push_slot_wait(&s->answered, number - 1, 1000))
         ck_assert(clock_ms() < until);
     return &s->answer;
 }
 
-static struct slot_request request(struct shard *s, int64_t ordinal)
+static struct push_slot_request request(struct shard *s, int64_t ordinal)
 {
     struct shard_sizes sizes;
     struct err e;
     ck_ok_e(shard_measure(s, (struct shard_part){ 0 }, &sizes, &e));
-    return (struct slot_request){ .ordinal = ordinal,
-                                  .generation = 1,
-                                  .gradients_at = GRADS_AT,
-                                  .values_at = VALUES_AT,
-                                  .count = (uint32_t)sizes.segments };
+    return (struct push_slot_request){ .ordinal = ordinal,
+                                       .generation = 1,
+                                       .gradients_at = GRADS_AT,
+                                       .values_at = VALUES_AT,
+                                       .count = (uint32_t)sizes.segments };
 }
 
 START_TEST(a_push_through_a_slot_is_applied_once)
@@ -112,14 +112,14 @@ START_TEST(a_push_through_a_slot_is_applied_once)
     AUTO(shm_region) *r = NULL;
     ps_open(&p);
     ck_ok_e(shm_region_make(BYTES, &r, &e));
-    ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e));
+    ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e));
     float *grads = shm_region_at(r, GRADS_AT, FLOATS * sizeof(float)),
           *values = shm_region_at(r, VALUES_AT, FLOATS * sizeof(float));
     for (size_t i = 0; i < FLOATS; i++)
         grads[i] = 1;
-    struct slot_request q = request(p.shard, 3);
+    struct push_slot_request q = request(p.shard, 3);
     for (int again = 0; again < 2; again++) {
-        const struct slot_answer *a = ask(slot_of(r), &q);
+        const struct push_slot_answer *a = ask(slot_of(r), &q);
         ck_assert_msg(a->code == ERR_NONE, "%s", a->text);
         ck_assert_int_eq(a->duplicate, again);
         ck_assert_uint_eq(a->incarnation, 11);
@@ -137,9 +137,9 @@ START_TEST(a_bad_request_is_refused)
     AUTO(shm_region) *r = NULL;
     ps_open(&p);
     ck_ok_e(shm_region_make(BYTES, &r, &e));
-    ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e));
-    const struct slot_request good = request(p.shard, 0);
-    struct slot_request q[10];
+    ck_ok_e(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e));
+    const struct push_slot_request good = request(p.shard, 0);
+    struct push_slot_request q[10];
     for (size_t i = 0; i < COUNT_OF(q); i++)
         q[i] = good;
     q[0].count = 0;
@@ -166,15 +166,17 @@ START_TEST(a_bad_offer_is_refused)
     AUTO(shm_region) *r = NULL;
     ps_open(&p);
     ck_ok_e(shm_region_make(BYTES, &r, &e));
-    ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION + 1, &e), ERR_REFUSED, "version");
-    ck_fails(attach(&p, getpid(), r, "worker-0", 0, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "slots");
-    ck_fails(attach(&p, getpid(), r, "worker-0", SLOTS_MAX + 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "slots");
-    ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT + 4, SLOT_VERSION, &e), ERR_REFUSED, "slots");
-    ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + SHM_REGION_START - 64, SLOT_VERSION, &e), ERR_REFUSED,
+    ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION + 1, &e), ERR_REFUSED, "version");
+    ck_fails(attach(&p, getpid(), r, "worker-0", 0, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED, "slots");
+    ck_fails(attach(&p, getpid(), r, "worker-0", PUSH_SLOTS_MAX + 1, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED,
+             "slots");
+    ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT + 4, PUSH_SLOT_VERSION, &e), ERR_REFUSED, "slots");
+    ck_fails(attach(&p, getpid(), r, "worker-0", 1, BYTES + SHM_REGION_START - 64, PUSH_SLOT_VERSION, &e), ERR_REFUSED,
              "beyond");
-    ck_fails(attach(&p, -1, r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "process");
+    ck_fails(attach(&p, -1, r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED, "process");
     atomic_store(&p.service->share_max, (size_t)BYTES);
-    ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e), ERR_REFUSED, "this job needs 16384");
+    ck_fails(attach(&p, getpid(), r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e), ERR_REFUSED,
+             "this job needs 16384");
     ck_assert_uint_eq(shard_service_shared(p.service), 0);
     ps_close(&p);
 }
@@ -197,11 +199,11 @@ START_TEST(memory_that_is_given_up_is_let_go)
     ps_open(&p);
     ck_ok_e(shm_region_make(BYTES, &r, &e));
     ck_ok_e(shm_region_make(BYTES, &next, &e));
-    ck_ok_e(attach(&p, getpid(), r, "worker-0", 2, SLOTS_AT, SLOT_VERSION, &e));
-    ck_ok_e(attach(&p, getpid(), next, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e)); /* in place of the first */
+    ck_ok_e(attach(&p, getpid(), r, "worker-0", 2, SLOTS_AT, PUSH_SLOT_VERSION, &e));
+    ck_ok_e(attach(&p, getpid(), next, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e)); /* in place of the first */
     ck_assert_uint_eq(shard_service_shared(p.service), 1);
     atomic_store(&slot_of(next)->closed, 1);
-    slot_wake(&slot_of(next)->asked);
+    push_slot_wake(&slot_of(next)->asked);
     await_shared(&p, 0);
     ps_close(&p);
 }
@@ -220,7 +222,7 @@ START_TEST(memory_of_a_dead_worker_is_let_go)
             pause();
     }
     ps_open(&p);
-    ck_ok_e(attach(&p, child, r, "worker-0", 1, SLOTS_AT, SLOT_VERSION, &e));
+    ck_ok_e(attach(&p, child, r, "worker-0", 1, SLOTS_AT, PUSH_SLOT_VERSION, &e));
     ck_assert_uint_eq(shard_service_shared(p.service), 1);
     kill(child, SIGKILL);
     await_shared(&p, 0);

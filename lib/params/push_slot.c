@@ -1,6 +1,6 @@
 /* Futexes of memory that processes share: without FUTEX_PRIVATE_FLAG the kernel knows them by the page, not by the
  * address. */
-#include "params/slot.h"
+#include "params/push_slot.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -9,30 +9,30 @@
 #include <time.h>
 #include <unistd.h>
 
-size_t slot_size(size_t segments)
+size_t push_slot_size(size_t segments)
 {
-    size_t bytes = sizeof(struct slot) + segments * sizeof(int64_t);
-    return (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    size_t bytes = sizeof(struct push_slot) + segments * sizeof(int64_t);
+    return (bytes + PUSH_SLOT_ALIGNMENT - 1) / PUSH_SLOT_ALIGNMENT * PUSH_SLOT_ALIGNMENT;
 }
 
-void slot_take(const struct slot *s, struct slot_request *ret)
+void push_slot_take(const struct push_slot *s, struct push_slot_request *ret)
 {
     memcpy(ret, &s->request, sizeof(*ret));
     atomic_signal_fence(memory_order_seq_cst); /* the compiler may not read it again */
 }
 
-void slot_wake(_Atomic uint32_t *word)
+void push_slot_wake(_Atomic uint32_t *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void slot_post(_Atomic uint32_t *word, uint32_t number)
+void push_slot_post(_Atomic uint32_t *word, uint32_t number)
 {
     atomic_store_explicit(word, number, memory_order_release);
-    slot_wake(word);
+    push_slot_wake(word);
 }
 
-bool slot_wait(_Atomic uint32_t *word, uint32_t old, int64_t timeout_ms)
+bool push_slot_wait(_Atomic uint32_t *word, uint32_t old, int64_t timeout_ms)
 {
     struct timespec timeout = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
     if (atomic_load_explicit(word, memory_order_acquire) == old)

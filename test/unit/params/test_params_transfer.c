@@ -285,7 +285,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("params: progress");
+    Suite *s = suite_create("params: transfer");
     TCase *t = tcase_create("progress");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_pull_goes_on_where_it_failed);

@@ -1,16 +1,16 @@
 /* Flags, environment variables and the text of --help. */
-#include "options.h"
+#include "worker_options.h"
 
-static int finish(struct options *o, const struct strlist *args, struct err *e)
+static int check_options(struct worker_options *o, const struct strlist *args, struct err *e)
 {
     if (replica_options_finish(&o->common, "trainyard-worker", args, e) < 0)
         return -1;
     return o->common.job != NULL ? 0 : err_set(e, ERR_INPUT, "Must specify --job FILE (the TrainJob manifest)");
 }
 
-int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e)
+int worker_options_parse(int argc, char **argv, struct worker_options *ret, enum opt_result *ret_result, struct err *e)
 {
-    struct options o = { .common = REPLICA_OPTIONS_INIT };
+    struct worker_options o = { .common = REPLICA_OPTIONS_INIT };
     const struct opt table[] = {
         OPT_SECTION("Job"),
         OPT_STR("job", "TRAINYARD_JOB", "FILE", &o.common.job, "TrainJob manifest, YAML or JSON"),
@@ -41,7 +41,7 @@ int options_parse(int argc, char **argv, struct options *ret, enum opt_result *r
     AUTO_FINI(strlist) args = { 0 };
     if (opt_parse(&program, table, argc, argv, &args, ret_result, e) < 0)
         return -1;
-    if (*ret_result == OPT_OK && finish(&o, &args, e) < 0)
+    if (*ret_result == OPT_OK && check_options(&o, &args, e) < 0)
         return -1;
     *ret = o;
     return 0;

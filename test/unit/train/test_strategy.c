@@ -1,0 +1,83 @@
+/* Which strategy takes gradients variable by variable, and that each gives memory and values for a step. */
+#include "shard/job_fixture.h"
+
+#include "params/params.h"
+#include "train/strategy.h"
+
+struct world {
+    struct job_fixture job;
+    struct shard *shard;
+    struct params *params;
+};
+
+static void world_open(struct world *w, const char *optimizer)
+{
+    struct params_identity id = { .job_uid = JOB_UID, .sender = "local", .incarnation = 1 };
+    job_open(&w->job, optimizer, "epochs: 1");
+    w->shard = shard_new(5);
+    w->params = params_new_local(w->job.layout, w->shard, &id);
+}
+
+static void world_close(struct world *w)
+{
+    params_free(w->params);
+    shard_free(w->shard);
+    job_close(&w->job);
+}
+
+/* by_variable of the first step. */
+static bool first_step(struct world *w, enum strategy kind, bool overlap)
+{
+    struct err e = { 0 };
+    struct train_step *step;
+    struct strategy_config config = { .model = w->job.model, .params = w->params, .overlap = overlap };
+    struct train_strategy *s = strategy_new(kind, &config);
+    ck_ok_e(s->ops->begin_step(s, 7, &step, &e));
+    ck_assert_int_eq(step->ordinal, 7);
+    ck_assert_ptr_eq(step->values, params_vector(w->params));
+    ck_assert(step->grads != NULL && step->sums != NULL);
+    ck_assert(!step->by_variable || s->ops->gradient_ready != NULL);
+    bool by_variable = step->by_variable;
+    step->ordinal = -1;
+    s->ops->close(s);
+    return by_variable;
+}
+
+START_TEST(only_asynchronous_pushes_take_gradients_by_variable)
+{
+    struct world w;
+    world_open(&w, "SGD");
+    ck_assert(first_step(&w, STRATEGY_PARAMETER_SERVER, false));
+    ck_assert(!first_step(&w, STRATEGY_PARAMETER_SERVER, true)); /* an earlier push is in flight */
+    ck_assert(!first_step(&w, STRATEGY_SINGLE, false));          /* an update is between two steps */
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(clipping_needs_the_whole_gradient)
+{
+    struct world w;
+    world_open(&w, "{SGD: {global_clipnorm: 1.0}}");
+    ck_assert(!first_step(&w, STRATEGY_PARAMETER_SERVER, false));
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(the_cure_names_staleness_only_where_there_is_some)
+{
+    ck_assert_ptr_null(strstr(strategy_divergence_cure(STRATEGY_SINGLE, false), "staleness"));
+    ck_assert_ptr_nonnull(strstr(strategy_divergence_cure(STRATEGY_PARAMETER_SERVER, false), "fewer workers"));
+    ck_assert_ptr_nonnull(strstr(strategy_divergence_cure(STRATEGY_PARAMETER_SERVER, true), "strategy.overlap: false"));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("strategy");
+    TCase *t = tcase_create("strategy");
+    tcase_add_test(t, only_asynchronous_pushes_take_gradients_by_variable);
+    tcase_add_test(t, clipping_needs_the_whole_gradient);
+    tcase_add_test(t, the_cure_names_staleness_only_where_there_is_some);
+    suite_add_tcase(s, t);
+    return s;
+}
