@@ -21,8 +21,8 @@ static const struct field MODEL[] = {
       .help =
           "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's. At most 5000." },
     { "keras", FIELD_ANY, .type_text = "map or JSON text",
-      .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3: Sequential, or functional without "
-              "branches; at most 5000 layers too." },
+      .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3: Sequential, or functional with one "
+              "input and one output; at most 5000 layers too." },
     { "kerasFile", FIELD_STRING, .type_text = "path",
       .help = "Instead of `layers`: a file with such JSON, in the data folder as all paths." },
 };

@@ -7,30 +7,33 @@
 #include "base/map.h"
 #include "base/str.h"
 
-#define ONLY_CHAINS "only a chain of layers, without branches, is supported yet"
-
-struct link {
-    const char *name; /* of the layer; borrowed */
-    size_t next;      /* index of the layer that is called with its output, plus 1; 0: none */
-    bool is_input;
+struct vertex {       /* a layer of the document, which is called once */
+    const char *name; /* borrowed */
+    size_t first, nin;
+    struct node inputs;
+    bool is_input, used; /* used: its output goes to a layer */
+    enum { UNSEEN, OPEN, DONE } state;
+    size_t call; /* its place in the order, once DONE */
 };
 
-struct chain { /* one model being read */
+struct graph { /* one model being read */
     struct node layers;
-    struct map places; /* name -> &links[i] */
-    struct link *links;
+    struct map places; /* name -> &vertices[i] */
+    struct vertex *vertices;
     size_t n;
+    size_t *in, nin, cap; /* vertices that the calls name, one call after the other */
 };
 
-static void chain_fini(struct chain *c)
+static void graph_fini(struct graph *g)
 {
-    map_fini(&c->places);
-    free(c->links);
+    map_fini(&g->places);
+    free(g->vertices);
+    free(g->in);
 }
-DEFINE_AUTO_FINI(chain, chain_fini);
+DEFINE_AUTO_FINI(graph, graph_fini);
 
 /* ["dense", 0, 0]: the first output of the first call of a layer. */
-static int read_tensor(struct chain *c, const struct node *n, struct link **ret, struct err *e)
+static int read_tensor(struct graph *g, const struct node *n, struct vertex **ret, struct err *e)
 {
     struct node name = node_item(n, 0);
     const char *word = NULL;
@@ -43,24 +46,31 @@ static int read_tensor(struct chain *c, const struct node *n, struct link **ret,
         if (node_i64(&item, 0, INT32_MAX, &number, e) < 0)
             return -1;
         if (number != 0)
-            return node_error(n, e, "layer '%.60s' is called more than once; " ONLY_CHAINS, word);
+            return node_error(n, e,
+                              "layer '%.60s' is called more than once, which is not supported yet: give each call a "
+                              "layer of its own",
+                              word);
     }
-    *ret = map_get(&c->places, word);
-    return *ret != NULL ? 0 : node_error(&name, e, "layer '%.60s' does not exist", word);
+    struct vertex *v = map_get(&g->places, word);
+    if (v == NULL)
+        return node_error(&name, e, "layer '%.60s' does not exist", word);
+    *ret = v;
+    return 0;
 }
 
 /* ["dense", 0, 0], or a list of one such. */
-static int read_end(struct chain *c, const struct node *config, const char *key, struct link **ret, struct err *e)
+static int read_end(struct graph *g, const struct node *config, const char *key, struct vertex **ret, struct err *e)
 {
     struct node n = node_get(config, key), first = node_item(&n, 0);
 
     if (node_array(&n, e) < 0)
         return -1;
     if (json_is_string(first.v))
-        return read_tensor(c, &n, ret, e);
+        return read_tensor(g, &n, ret, e);
     if (node_size(&n) != 1)
-        return node_error(&n, e, "the model has %zu of them; " ONLY_CHAINS, node_size(&n));
-    return read_tensor(c, &first, ret, e);
+        return node_error(&n, e, "the model has %zu of them; only one input and one output are supported yet",
+                          node_size(&n));
+    return read_tensor(g, &first, ret, e);
 }
 
 /* training=True in the middle of a model would keep Dropout on in evaluation. */
@@ -81,101 +91,192 @@ static int check_kwargs(const struct node *kwargs, struct err *e)
     return 0;
 }
 
-/* Keras 3: {"args": [{"class_name": "__keras_tensor__", "config": {"keras_history": [...]}}], "kwargs": {}} */
-static int read_call(const struct node *call, struct node *ret_tensor, struct err *e)
+static int add_input(struct graph *g, struct vertex *v, const struct node *tensor, struct err *e)
+{
+    struct vertex *from;
+    if (read_tensor(g, tensor, &from, e) < 0)
+        return -1;
+    if (g->nin == g->cap) {
+        g->cap = MAX(2 * g->cap, (size_t)16);
+        g->in = xrealloc(g->in, g->cap * sizeof(*g->in));
+    }
+    g->in[g->nin++] = (size_t)(from - g->vertices);
+    v->nin++;
+    from->used = true;
+    return 0;
+}
+
+/* {"class_name": "__keras_tensor__", "config": {"keras_history": [...]}} */
+static int add_keras_tensor(struct graph *g, struct vertex *v, const struct node *tensor, struct err *e)
+{
+    struct node config = node_get(tensor, "config"), history = node_get(&config, "keras_history");
+    return add_input(g, v, &history, e);
+}
+
+/* Keras 3: {"args": [tensor], "kwargs": {}}, or a list of tensors in place of the tensor. */
+static int read_call(struct graph *g, struct vertex *v, const struct node *call, struct err *e)
 {
     struct node args = node_get(call, "args"), kwargs = node_get(call, "kwargs");
 
     if (check_kwargs(&kwargs, e) < 0 || node_array(&args, e) < 0)
         return -1;
-    struct node tensor = node_item(&args, 0), config = node_get(&tensor, "config");
-    if (json_is_array(tensor.v) || node_size(&args) != 1)
-        return node_error(&args, e, "a layer with several inputs; " ONLY_CHAINS);
-    *ret_tensor = node_get(&config, "keras_history");
+    struct node first = node_item(&args, 0);
+    if (node_size(&args) != 1)
+        return node_error(&args, e,
+                          "a layer called with %zu arguments is not supported yet, only with a tensor or a list",
+                          node_size(&args));
+    if (!json_is_array(first.v))
+        return add_keras_tensor(g, v, &first, e);
+    for (size_t i = 0; i < node_size(&first); i++) {
+        struct node tensor = node_item(&first, i);
+        if (add_keras_tensor(g, v, &tensor, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
-/* Keras 2: [["dense", 0, 0, {}]], or its only item alone. */
-static int read_old_call(const struct node *call, struct node *ret_tensor, struct err *e)
+static int read_old_tensor(struct graph *g, struct vertex *v, const struct node *tensor, struct err *e)
 {
-    struct node tensor = *call, first = node_item(call, 0);
-
-    if (json_is_array(first.v)) {
-        if (node_size(call) != 1)
-            return node_error(call, e, "a layer with several inputs; " ONLY_CHAINS);
-        tensor = first;
-    }
-    struct node kwargs = node_item(&tensor, 3);
-    *ret_tensor = tensor;
-    return check_kwargs(&kwargs, e);
+    struct node kwargs = node_item(tensor, 3);
+    return add_input(g, v, tensor, e) < 0 ? -1 : check_kwargs(&kwargs, e);
 }
 
-/* Ties layer i to the one it is called with. */
-static int read_calls(struct chain *c, size_t i, struct err *e)
+/* Keras 2: [["dense", 0, 0, {}], ...], or its only item alone. */
+static int read_old_call(struct graph *g, struct vertex *v, const struct node *call, struct err *e)
 {
-    struct node layer = node_item(&c->layers, i), calls = node_get(&layer, "inbound_nodes"), tensor;
-    struct link *from;
+    struct node first = node_item(call, 0);
 
+    if (!json_is_array(first.v))
+        return read_old_tensor(g, v, call, e);
+    for (size_t i = 0; i < node_size(call); i++) {
+        struct node tensor = node_item(call, i);
+        if (read_old_tensor(g, v, &tensor, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_calls(struct graph *g, size_t i, struct err *e)
+{
+    struct node layer = node_item(&g->layers, i), calls = node_get(&layer, "inbound_nodes");
+    struct vertex *v = &g->vertices[i];
+
+    v->first = g->nin;
     if (node_array(&calls, e) < 0)
         return -1;
-    if (c->links[i].is_input && node_size(&calls) == 0)
+    if (v->is_input && node_size(&calls) == 0)
         return 0;
-    if (node_size(&calls) != 1 || c->links[i].is_input)
-        return node_error(&calls, e, "layer '%.60s' is called %zu times; " ONLY_CHAINS, c->links[i].name,
-                          node_size(&calls));
+    if (node_size(&calls) != 1 || v->is_input)
+        return node_error(&calls, e,
+                          "layer '%.60s' is called %zu times; only one call of each layer is supported yet: give each "
+                          "call a layer of its own",
+                          v->name, node_size(&calls));
     struct node call = node_item(&calls, 0);
-    if ((json_is_object(call.v) ? read_call(&call, &tensor, e) : read_old_call(&call, &tensor, e)) < 0 ||
-        read_tensor(c, &tensor, &from, e) < 0)
+    v->inputs = call;
+    if ((json_is_object(call.v) ? read_call(g, v, &call, e) : read_old_call(g, v, &call, e)) < 0)
         return -1;
-    if (from->next != 0)
-        return node_error(&call, e, "the output of layer '%.60s' goes to '%.60s' and '%.60s'; " ONLY_CHAINS, from->name,
-                          c->links[from->next - 1].name, c->links[i].name);
-    from->next = i + 1;
-    return 0;
+    return v->nin > 0 ? 0 : node_error(&call, e, "layer '%.60s' is called without a tensor", v->name);
 }
 
-static int read_links(struct chain *c, struct err *e)
+static int read_vertices(struct graph *g, struct err *e)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        struct node layer = node_item(&c->layers, i), name = node_get(&layer, "name"),
+    for (size_t i = 0; i < g->n; i++) {
+        struct node layer = node_item(&g->layers, i), name = node_get(&layer, "name"),
                     class_name = node_get(&layer, "class_name");
-        struct link *l = &c->links[i];
-        if (node_str(&name, &l->name, e) < 0)
+        struct vertex *v = &g->vertices[i];
+        if (node_str(&name, &v->name, e) < 0)
             return -1;
-        l->is_input = str_eq(json_string_value(class_name.v), "InputLayer");
-        if (map_put(&c->places, l->name, l) != NULL)
-            return node_error(&name, e, "two layers are named '%.60s'", l->name);
+        v->is_input = str_eq(json_string_value(class_name.v), "InputLayer");
+        if (map_put(&g->places, v->name, v) != NULL)
+            return node_error(&name, e, "two layers are named '%.60s'", v->name);
     }
-    for (size_t i = 0; i < c->n; i++)
-        if (read_calls(c, i, e) < 0)
+    for (size_t i = 0; i < g->n; i++)
+        if (read_calls(g, i, e) < 0)
             return -1;
     return 0;
 }
 
-int functional_chain(const struct node *config, size_t **ret_order, size_t *ret_n, struct err *e)
+/* Puts a layer behind all that it is called with. stack: room for all layers; next: their inputs seen so far. */
+static int visit(struct graph *g, size_t root, size_t *stack, size_t *next, struct functional *f, struct err *e)
 {
-    AUTO_FINI(chain) c = { .layers = node_get(config, "layers") };
-    struct link *first = NULL, *last = NULL, *at = NULL;
-    size_t n = 0;
-
-    if (node_array(&c.layers, e) < 0)
-        return -1;
-    c.n = node_size(&c.layers);
-    c.links = xcalloc(c.n + 1, sizeof(c.links[0]));
-    if (read_links(&c, e) < 0 || read_end(&c, config, "input_layers", &first, e) < 0 ||
-        read_end(&c, config, "output_layers", &last, e) < 0)
-        return -1;
-    auto_free size_t *order = xcalloc(c.n + 1, sizeof(order[0]));
-    /* Each layer is called once and calls one: this walk cannot come back to where it was, unless to its start. */
-    for (at = first; n < c.n; at = &c.links[at->next - 1]) {
-        order[n++] = (size_t)(at - c.links);
-        if (at->next == 0)
-            break;
+    size_t depth = 0;
+    stack[depth++] = root;
+    while (depth > 0) {
+        struct vertex *v = &g->vertices[stack[depth - 1]];
+        size_t *at = &next[stack[depth - 1]];
+        v->state = OPEN;
+        if (*at == v->nin) {
+            v->state = DONE;
+            v->call = f->n;
+            f->calls[f->n++] = (struct functional_call){
+                .item = stack[--depth], .first = v->first, .nin = v->nin, .inputs = v->inputs
+            };
+            continue;
+        }
+        size_t from = g->in[v->first + (*at)++];
+        if (g->vertices[from].state == OPEN)
+            return node_error(&v->inputs, e, "layer '%.60s' is called with what is computed from it: a cycle", v->name);
+        if (g->vertices[from].state == UNSEEN)
+            stack[depth++] = from;
     }
-    if (n != c.n || at != last || !first->is_input)
-        return node_error(&c.layers, e, "%zu of %zu layers lie between the input and the output '%.60s'; " ONLY_CHAINS,
-                          n, c.n, last->name);
-    *ret_order = TAKE(order);
-    *ret_n = n;
     return 0;
+}
+
+/* In the order of the document, as far as it can be kept. */
+static int sort_calls(struct graph *g, struct functional *f, struct err *e)
+{
+    auto_free size_t *stack = xcalloc(g->n + 1, sizeof(*stack)), *next = xcalloc(g->n + 1, sizeof(*next));
+    f->calls = xcalloc(g->n + 1, sizeof(*f->calls));
+    for (size_t i = 0; i < g->n; i++)
+        if (g->vertices[i].state == UNSEEN && visit(g, i, stack, next, f, e) < 0)
+            return -1;
+    f->in = TAKE(g->in);
+    for (size_t i = 0; i < g->nin; i++)
+        f->in[i] = g->vertices[f->in[i]].call;
+    return 0;
+}
+
+/* Without cycles, every layer leads to the output when only the output is not used by another one. */
+static int check_ends(const struct graph *g, const struct vertex *first, const struct vertex *last, struct err *e)
+{
+    if (!first->is_input)
+        return node_error(&g->layers, e, "the model's input '%.60s' is not an InputLayer", first->name);
+    if (last->used || last->is_input)
+        return node_error(&g->layers, e,
+                          "the model's output '%.60s' must be a layer that no other layer is called with", last->name);
+    for (size_t i = 0; i < g->n; i++) {
+        const struct vertex *v = &g->vertices[i];
+        struct node layer = node_item(&g->layers, i);
+        if (v->is_input && v != first)
+            return node_error(&layer, e, "InputLayer '%.60s': only one input is supported yet", v->name);
+        if (!v->used && v != last)
+            return node_error(&layer, e, "layer '%.60s' does not lead to the output '%.60s': leave it out", v->name,
+                              last->name);
+    }
+    return 0;
+}
+
+int functional_read(const struct node *config, struct functional *ret, struct err *e)
+{
+    AUTO_FINI(graph) g = { .layers = node_get(config, "layers") };
+    AUTO_FINI(functional) f = { 0 };
+    struct vertex *first = NULL, *last = NULL;
+
+    if (node_array(&g.layers, e) < 0)
+        return -1;
+    g.n = node_size(&g.layers);
+    g.vertices = xcalloc(g.n + 1, sizeof(g.vertices[0]));
+    if (read_vertices(&g, e) < 0 || read_end(&g, config, "input_layers", &first, e) < 0 ||
+        read_end(&g, config, "output_layers", &last, e) < 0 || sort_calls(&g, &f, e) < 0 ||
+        check_ends(&g, first, last, e) < 0)
+        return -1;
+    *ret = f;
+    f = (struct functional){ 0 };
+    return 0;
+}
+
+void functional_fini(struct functional *f)
+{
+    free(f->calls);
+    free(f->in);
 }

@@ -1,14 +1,28 @@
-/* functional - Keras's functional models: the order of their layers. Only a chain can be trained yet: each layer is
- * called once, with the output of the one before it. Such a model is a Sequential one in another notation.
+/* functional - Keras's functional models: which tensors each layer is called with, in an order in which all of them are
+ * known. One input, one output, and each layer called once; tensors may go to several layers and be joined again.
  */
 #ifndef TRAINYARD_NN_FUNCTIONAL_H
 #define TRAINYARD_NN_FUNCTIONAL_H
 
 #include "codec/node.h"
 
-/* The indexes in config.layers from the input to the output; free(). A placed error for branches, shared layers,
- * several inputs or outputs, and calls with arguments that change what is computed. Linear in the size of the document.
- */
-MUST_USE int functional_chain(const struct node *config, size_t **ret_order, size_t *ret_n, struct err *e);
+struct functional_call {
+    size_t item;        /* in config.layers */
+    size_t first, nin;  /* its tensors are in[first], ..., of struct functional */
+    struct node inputs; /* where they are written, for errors */
+};
+
+struct functional {
+    struct functional_call *calls; /* calls[0] is the InputLayer, the last one makes the output */
+    size_t *in;                    /* tensor = index of the call that makes it */
+    size_t n;
+};
+
+/* Layers that stand in order in the document keep it. A placed error for shared layers, several inputs or outputs,
+ * cycles, layers without a way to the output, and calls with arguments that change what is computed. Linear in the
+ * size of the document. */
+MUST_USE int functional_read(const struct node *config, struct functional *ret, struct err *e);
+void functional_fini(struct functional *f);
+DEFINE_AUTO_FINI(functional, functional_fini);
 
 #endif

@@ -65,7 +65,7 @@ MUST_USE int model_check_data(const struct model *m, const struct shape *feature
  * Philox(seed, RNG_INIT, i). Gaps are zero. */
 void model_init(const struct model *m, uint64_t seed, float *ret_values);
 
-/* Keras 3's Model.to_json() of the model (Sequential); new reference. */
+/* Keras 3's Model.to_json(): Sequential when the model is a chain, else Functional; new reference. */
 json_t *model_to_json(const struct model *m);
 /* Keras's model.summary() table. */
 void model_summary(const struct model *m, struct buf *out);

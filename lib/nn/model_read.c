@@ -14,7 +14,6 @@ enum { KERAS_FILE_MAX = 64 << 20 };
 struct reading { /* one model being read */
     struct model *m;
     bool has_input;
-    struct shape at; /* output of the last layer so far */
     struct map *names;
     bool failed;          /* shapes are not known any more; what can be said of a layer alone is (source_collect) */
     struct map *numbered; /* base of an automatic name -> the number to try next */
@@ -93,7 +92,7 @@ static int set_input(struct reading *r, const struct node *at, const struct shap
     if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
         return node_error(at, e, "an input of shape %s is too large", shape_text(s, have));
     r->has_input = true;
-    r->m->input = r->at = *s;
+    r->m->input = *s;
     return 0;
 }
 
@@ -124,7 +123,7 @@ static int read_input_layer(struct reading *r, const struct node *at, const stru
     return take_name(r, config, "input_layer", &r->m->input_name, e);
 }
 
-static struct layer *new_layer(struct model *m, size_t tensor)
+static struct layer *new_layer(struct model *m)
 {
     if (m->nlayers == m->cap) {
         m->cap = MAX(2 * m->cap, (size_t)16);
@@ -133,7 +132,7 @@ static struct layer *new_layer(struct model *m, size_t tensor)
     }
     struct layer *l = &m->layers[m->nlayers];
     *l = (struct layer){ 0 };
-    m->nodes[m->nnodes++] = (struct model_node){ .layer = m->nlayers++, .in = { tensor }, .nin = 1 };
+    m->nodes[m->nnodes++] = (struct model_node){ .layer = m->nlayers++ };
     return l;
 }
 
@@ -147,8 +146,32 @@ static int check_output(const struct layer *l, const struct node *at, struct err
     return 0;
 }
 
+/* The tensors that the newest layer is called with; call NULL: the one made last. */
+static int connect(struct reading *r, struct layer *l, const struct node *at, const struct functional *f,
+                   const struct functional_call *call, struct err *e)
+{
+    struct model_node *n = &r->m->nodes[r->m->nnodes - 1];
+    const char *class_name = l->row->k.names[0];
+
+    if (call == NULL && l->row->joins)
+        return node_error(at, e, "%s joins several tensors, so it needs a functional model of Keras (spec.model.keras)",
+                          class_name);
+    n->nin = call != NULL ? call->nin : 1;
+    if (n->nin > 1 && !l->row->joins)
+        return node_error(&call->inputs, e, "%s takes one tensor, not %zu", class_name, n->nin);
+    if (n->nin > LAYER_INPUTS_MAX)
+        return node_error(&call->inputs, e, "%zu tensors, at most %d: join them in several layers", n->nin,
+                          LAYER_INPUTS_MAX);
+    l->nin = n->nin;
+    for (size_t k = 0; k < n->nin; k++) {
+        n->in[k] = call != NULL ? f->in[call->first + k] : r->m->nnodes - 1;
+        l->in[k] = *model_tensor(r->m, n->in[k]);
+    }
+    return 0;
+}
+
 static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config,
-                       struct err *e)
+                       const struct functional *f, const struct functional_call *call, struct err *e)
 {
     const struct node *place = node_present(config) ? config : at;
     struct shape s = { 0 };
@@ -164,17 +187,17 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     if (!r->has_input)
         return node_error(at, e, "the shape of the input is not known: say inputShape before the layers");
     l->trainable = l->arg[ARG_TRAINABLE] != 0;
-    l->in[0] = r->at;
-    l->nin = 1;
+    if (connect(r, l, at, f, call, e) < 0)
+        return -1;
     if (l->row->read != NULL && l->row->read(l, config, e) < 0)
         return -1;
     if (l->row->shape(l, place, e) < 0 || check_output(l, place, e) < 0)
         return -1;
-    r->at = l->out;
     return 0;
 }
 
-static int read_layer(struct reading *r, const struct node *at, struct err *e)
+static int read_layer(struct reading *r, const struct node *at, const struct functional *f,
+                      const struct functional_call *call, struct err *e)
 {
     static const char *const KERAS_KEYS[] = { "module",       "class_name", "config",       "registered_name",
                                               "build_config", "name",       "inbound_nodes" };
@@ -204,20 +227,21 @@ static int read_layer(struct reading *r, const struct node *at, struct err *e)
         double values[KIND_ARGS_MAX];
         return args_parse(kind, &config, values, e);
     }
-    struct layer *l = new_layer(r->m, r->m->nnodes);
+    struct layer *l = new_layer(r->m);
     l->row = (const struct layer_row *)(const void *)kind;
     l->id = (enum layer_id)(l->row - layer_rows);
-    return build_layer(r, l, at, &config, e);
+    return build_layer(r, l, at, &config, f, call, e);
 }
 
-/* order: of the items, or NULL for that of the list. */
-static int read_layers(struct reading *r, const struct node *layers, const size_t *order, struct err *e)
+/* f NULL: each layer is called with the output of the one before. */
+static int read_layers(struct reading *r, const struct node *layers, const struct functional *f, struct err *e)
 {
     if (node_array(layers, e) < 0)
         return -1;
     for (size_t i = 0; i < node_size(layers); i++) {
-        struct node item = node_item(layers, order != NULL ? order[i] : i);
-        r->failed |= read_layer(r, &item, e) < 0;
+        const struct functional_call *call = f != NULL ? &f->calls[i] : NULL;
+        struct node item = node_item(layers, call != NULL ? call->item : i);
+        r->failed |= read_layer(r, &item, f, call, e) < 0;
         if (r->failed && !node_collects(layers))
             return -1;
     }
@@ -225,7 +249,7 @@ static int read_layers(struct reading *r, const struct node *layers, const size_
         return -1;
     if (r->m->nlayers == 0)
         return node_error(layers, e, "the list of layers is empty");
-    r->m->output = r->at;
+    r->m->output = *model_tensor(r->m, r->m->nnodes);
     return 0;
 }
 
@@ -263,11 +287,10 @@ static int read_keras_config(struct reading *r, const struct node *config, struc
 static int read_functional(struct reading *r, const struct node *config, struct err *e)
 {
     struct node layers = node_get(config, "layers");
-    auto_free size_t *order = NULL;
-    size_t n;
-    if (read_keras_config(r, config, e) < 0 || functional_chain(config, &order, &n, e) < 0)
+    AUTO_FINI(functional) f = { 0 };
+    if (read_keras_config(r, config, e) < 0 || functional_read(config, &f, e) < 0)
         return -1;
-    return read_layers(r, &layers, order, e);
+    return read_layers(r, &layers, &f, e);
 }
 
 /* The config is a map, or in the oldest files the list of layers. */

@@ -68,6 +68,17 @@ json_t *shape_json(const struct shape *s, bool batch)
     return list;
 }
 
+/* The shape, or a list of the shapes of a layer that joins. */
+static json_t *input_shape_json(const struct layer *l)
+{
+    if (!l->row->joins)
+        return shape_json(&l->in[0], true);
+    json_t *list = json_array();
+    for (size_t k = 0; k < l->nin; k++)
+        json_array_append_new(list, shape_json(&l->in[k], true));
+    return list;
+}
+
 json_t *layer_json(const struct layer *l)
 {
     json_t *config = json_pack("{s:s, s:b, s:o}", "name", l->name, "trainable", (int)l->trainable, "dtype",
@@ -78,7 +89,7 @@ json_t *layer_json(const struct layer *l)
     if (l->row->config != NULL)
         l->row->config(l, config);
     json_t *layer = kind_serialized("keras.layers", l->row->k.names[0], config);
-    json_object_set_new(layer, "build_config", json_pack("{s:o}", "input_shape", shape_json(&l->in[0], true)));
+    json_object_set_new(layer, "build_config", json_pack("{s:o}", "input_shape", input_shape_json(l)));
     return layer;
 }
 

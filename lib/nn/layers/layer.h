@@ -31,7 +31,9 @@
     X(LAYER_DROPOUT, "Dropout")                                                                                        \
     X(LAYER_RESCALING, "Rescaling")                                                                                    \
     X(LAYER_NORMALIZATION, "Normalization")                                                                            \
-    X(LAYER_BATCH_NORMALIZATION, "BatchNormalization")
+    X(LAYER_BATCH_NORMALIZATION, "BatchNormalization")                                                                 \
+    X(LAYER_ADD, "Add")                                                                                                \
+    X(LAYER_CONCATENATE, "Concatenate")
 enum layer_id {
 #define X(id, name) id,
     LAYERS(X)

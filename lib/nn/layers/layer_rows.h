@@ -12,6 +12,7 @@ enum { NORMALIZATION_INVERT = ARG_FIRST_OWN };
 enum { BATCHNORM_MOMENTUM = ARG_FIRST_OWN, BATCHNORM_EPSILON, BATCHNORM_CENTER, BATCHNORM_SCALE };
 enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
 enum { SLOPE = ARG_FIRST_OWN };
+enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
 
 typedef int layer_read_fn(struct layer *l, const struct node *config, struct err *e);
 typedef int layer_shape_fn(struct layer *l, const struct node *at, struct err *e);
@@ -20,9 +21,17 @@ typedef void layer_config_fn(const struct layer *l, json_t *config);
 
 layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_read, elu_read, softmax_read,
     dropout_read, normalization_read, batch_normalization_read;
-layer_shape_fn dense_shape, flatten_shape, reshape_shape, normalization_shape, batch_normalization_shape;
+layer_shape_fn dense_shape, flatten_shape, reshape_shape, normalization_shape, batch_normalization_shape, add_shape,
+    concatenate_shape;
 layer_variables_fn dense_variables, normalization_variables, batch_normalization_variables;
 layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
     normalization_config, batch_normalization_config;
+
+/* The axis that Concatenate joins along, of one example: from 0. */
+static inline int concatenate_axis(const struct layer *l)
+{
+    int axis = (int)l->arg[CONCATENATE_AXIS];
+    return axis < 0 ? l->in[0].rank + axis : axis - 1;
+}
 
 #endif

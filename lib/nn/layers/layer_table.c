@@ -76,6 +76,10 @@ static const struct arg BATCH_NORMALIZATION_ARGS[] = {
     ARG_SKIP("renorm_momentum"), /* of renorm */
 };
 
+static const struct arg ADD_ARGS[] = { LAYER_ARGS };
+static const struct arg CONCATENATE_ARGS[] = { LAYER_ARGS, [CONCATENATE_AXIS] =
+                                                               ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY) };
+
 #define ROW(class_name, args_, auto_name_, about_)                                                                     \
     .k = { .names = { class_name }, .args = (args_), .nargs = COUNT_OF(args_), .about = (about_) },                    \
     .auto_name = (auto_name_)
@@ -108,6 +112,11 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                                         "in training, moving ones after"),
                                     batch_normalization_read, batch_normalization_shape, batch_normalization_variables,
                                     batch_normalization_config },
+    [LAYER_ADD] = { ROW("Add", ADD_ARGS, "add", "the sum of tensors of one shape; in functional models"),
+                    .shape = add_shape, .joins = true },
+    [LAYER_CONCATENATE] = { ROW("Concatenate", CONCATENATE_ARGS, "concatenate",
+                                "tensors one after the other along axis; in functional models"),
+                            .shape = concatenate_shape, .joins = true },
 };
 
 /* In Keras, not here yet: refused with a sentence that says so. */
@@ -168,13 +177,11 @@ static const char *const LATER[] = {
     "AlphaDropout",
     "ActivityRegularization",
     "EinsumDense",
-    "Add",
     "Subtract",
     "Multiply",
     "Average",
     "Maximum",
     "Minimum",
-    "Concatenate",
     "Dot",
     "Resizing",
     "CenterCrop",

@@ -33,4 +33,6 @@ const struct op_row op_rows[LAYER_COUNT] = {
                                     .backward = op_batch_normalization_backward,
                                     .scratch = op_batch_normalization_scratch,
                                     .in_place = true },
+    [LAYER_ADD] = { .forward = op_add_forward, .backward = op_add_backward, .in_place = true },
+    [LAYER_CONCATENATE] = { .forward = op_concatenate_forward, .backward = op_concatenate_backward },
 };

@@ -198,12 +198,11 @@ static void read_functional(const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };
     json_auto_t *config = NULL;
-    auto_free size_t *order = NULL;
-    size_t n;
+    AUTO_FINI(functional) f = { 0 };
     ck_ok_e(json_parse(text, len, "growth", &config, &e));
     struct node root = node_root(config, NULL);
-    ck_ok_e(functional_chain(&root, &order, &n, &e));
-    ck_assert_uint_gt(n, 0);
+    ck_ok_e(functional_read(&root, &f, &e));
+    ck_assert_uint_gt(f.n, 0);
 }
 
 /* The layers stand in the list from the last to the first. */

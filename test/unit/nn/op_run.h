@@ -12,10 +12,26 @@ struct op_run {
     struct model *m;
     struct op_ctx c;
     const struct op_row *op;
-    size_t in, out; /* elements of all examples */
+    size_t in, out; /* elements of all examples; in: of all inputs */
+    size_t each;    /* of one input, which lie behind each other in x and dx */
     float *params, *grads;
     float *x, *y, *dy, *dx, *scratch;
 };
+
+/* A functional model whose only layer joins its input, taken `times`. */
+static inline json_t *op_run_joined(const char *class_name, json_t *args, struct shape in, int times)
+{
+    json_t *tensors = json_array(), *config = json_deep_copy(args);
+    for (int i = 0; i < times; i++)
+        json_array_append_new(tensors, json_pack("[s, i, i, {}]", "in", 0, 0));
+    json_object_set_new(config, "name", json_string("join"));
+    return json_pack("{s:{s:s, s:{s:[{s:s, s:s, s:{s:s, s:o}, s:[]}, {s:s, s:s, s:o, s:[o]}], s:[[s, i, i]], s:[[s, i, "
+                     "i]]}}}",
+                     "keras", "class_name", "Functional", "config", "layers", "class_name", "InputLayer", "name", "in",
+                     "config", "name", "in", "batch_shape", shape_json(&in, true), "inbound_nodes", "class_name",
+                     class_name, "name", "join", "config", config, "inbound_nodes", tensors, "input_layers", "in", 0, 0,
+                     "output_layers", "join", 0, 0);
+}
 
 /* A model of one layer: class with arguments (JSON text) on an input of shape `in`, for n examples. Parameters
  * have their initial values; x is zero. */
@@ -23,14 +39,20 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
                                bool training)
 {
     struct err e = { 0 };
-    json_auto_t *doc = json_pack("{s:o, s:[{s:O}]}", "inputShape", shape_json(&in, false), "layers", class_name, args);
+    const struct kind *kind = NULL;
+    ck_ok_e(catalog_find(&LAYER_KINDS, NULL, class_name, &kind, &e));
+    bool joins = ((const struct layer_row *)(const void *)kind)->joins;
+    json_auto_t *doc =
+        joins ? op_run_joined(class_name, args, in, 3)
+              : json_pack("{s:o, s:[{s:O}]}", "inputShape", shape_json(&in, false), "layers", class_name, args);
     struct node node = node_root(doc, NULL);
 
     memset(r, 0, sizeof(*r));
     ck_ok_e(model_build(&node, NULL, ".", &r->m, &e));
     const struct layer *l = &r->m->layers[0];
     r->op = &op_rows[l->id];
-    r->in = n * shape_elements(&l->in[0]);
+    r->each = n * shape_elements(&l->in[0]);
+    r->in = l->nin * r->each;
     r->out = n * shape_elements(&l->out);
     r->params = xcalloc(r->m->size + 1, sizeof(float));
     r->grads = xcalloc(r->m->size + 1, sizeof(float));
@@ -41,9 +63,11 @@ static inline void op_run_init(struct op_run *r, const char *class_name, json_t 
     size_t scratch = r->op->scratch != NULL ? r->op->scratch(l, n, true) : 0;
     r->scratch = xcalloc(scratch + 1, sizeof(float));
     model_init(r->m, 1, r->params);
-    r->c = (struct op_ctx){
-        .l = l, .n = n, .training = training, .x = { r->x }, .dy = r->dy, .scratch = r->scratch, .seed = 5
-    };
+    r->c = (struct op_ctx){ .l = l, .n = n, .training = training, .dy = r->dy, .scratch = r->scratch, .seed = 5 };
+    for (size_t k = 0; k < l->nin; k++) {
+        r->c.x[k] = r->x + k * r->each;
+        r->c.dx[k] = r->dx + k * r->each;
+    }
     for (int k = 0; k < l->nvars; k++) {
         const struct variable *v = model_variable(r->m, l->var_index[k]);
         r->c.w[k] = r->params + v->offset;
@@ -81,13 +105,13 @@ static inline void op_run_forward(struct op_run *r)
 static inline void op_run_backward(struct op_run *r)
 {
     if (op_run_is_view(r)) {
-        memcpy(r->dx, r->dy, r->in * sizeof(float));
+        memcpy(r->dx, r->dy, r->each * sizeof(float));
         return;
     }
     r->c.dx[0] = r->op->in_place ? r->dy : r->dx;
     r->op->backward(&r->c);
     if (r->op->in_place)
-        memcpy(r->dx, r->dy, r->in * sizeof(float));
+        memcpy(r->dx, r->dy, r->each * sizeof(float));
 }
 
 #endif

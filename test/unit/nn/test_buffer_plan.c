@@ -116,6 +116,19 @@ START_TEST(a_chain_needs_no_more_than_a_buffer_a_layer_and_two)
 }
 END_TEST
 
+START_TEST(buffers_of_a_graph_lie_apart)
+{
+    AUTO(model) *m = build("{\"kerasFile\": \"graph/keras3.json\"}");
+    for (int training = 0; training < 2; training++) {
+        struct buffer_plan p;
+        buffer_plan_init(&p, m, 7, training != 0);
+        check_apart(p.buffers, p.n, p.floats);
+        ck_assert_uint_le(p.floats, plain_memory(m, 7));
+        buffer_plan_fini(&p);
+    }
+}
+END_TEST
+
 START_TEST(inference_of_a_chain_takes_two_buffers)
 {
     AUTO(model) *m = build(CHAINS[1]);
@@ -134,6 +147,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_free_place_is_used_again);
     tcase_add_test(t, too_many_floats_are_seen);
     tcase_add_test(t, a_chain_needs_no_more_than_a_buffer_a_layer_and_two);
+    tcase_add_test(t, buffers_of_a_graph_lie_apart);
     tcase_add_test(t, inference_of_a_chain_takes_two_buffers);
     suite_add_tcase(s, t);
     return s;

@@ -591,6 +591,62 @@ START_TEST(gradients_are_complete_when_they_are_told_to_be)
 }
 END_TEST
 
+/* ---- branches ---- */
+
+static double loss_at(struct exec *x, const float *params, const struct batch *b, float *grads)
+{
+    double loss;
+    exec_train(x, params, b, grads, NULL, NULL, NULL, &loss);
+    return loss;
+}
+
+/* Against differences of the loss; the tensors of the graph have up to four readers. */
+START_TEST(gradients_of_a_graph)
+{
+    AUTO(model) *m = build("{\"kerasFile\": \"test/data/nn/graph/keras3.json\"}", SPARSE);
+    size_t size = model_size(m);
+    AUTO(exec) *x = make_exec(m, 8, 1);
+    auto_free float *params = zeros(size), *grads = zeros(size), *other = zeros(size), *in = zeros(8 * 6);
+    const float step = 1.0F / 64;
+    model_init(m, 1, params);
+    draw(in, 8 * 6, 1);
+    struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+    loss_at(x, params, &b, grads);
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *v = model_variable(m, i);
+        for (size_t k = 0; k < v->count && v->kind == VAR_TRAINABLE; k++) {
+            float *at = &params[v->offset + k], saved = *at;
+            *at = saved + step;
+            double above = loss_at(x, params, &b, other);
+            *at = saved - step;
+            double below = loss_at(x, params, &b, other), numeric = (above - below) / (2 * (double)step);
+            *at = saved;
+            ck_assert_msg(fabs(numeric - (double)grads[v->offset + k]) <= 3e-3,
+                          "%s[%zu]: difference %.6g, backward %.6g", v->name, k, numeric, (double)grads[v->offset + k]);
+        }
+    }
+}
+END_TEST
+
+/* Training, inference and evaluation take turns in the same memory. */
+START_TEST(passes_of_a_graph_do_not_disturb_each_other)
+{
+    AUTO(model) *m = build("{\"kerasFile\": \"test/data/nn/graph/keras2.json\"}", SPARSE);
+    size_t size = model_size(m);
+    AUTO(exec) *x = make_exec(m, 8, 1), *fresh = make_exec(m, 8, 1);
+    auto_free float *params = zeros(size), *first = zeros(size), *second = zeros(size), *in = zeros(8 * 6);
+    float predicted[8 * 4];
+    model_init(m, 1, params);
+    draw(in, 8 * 6, 1);
+    struct batch b = batch_of(m, 8, in, CLASSES, DT_INT32);
+    memcpy(predicted, exec_predict(fresh, params, &b), sizeof(predicted));
+    double loss = loss_at(x, params, &b, first);
+    ck_assert_mem_eq(exec_predict(x, params, &b), predicted, sizeof(predicted));
+    ck_assert_double_eq(loss_at(x, params, &b, second), loss);
+    ck_assert_mem_eq(first, second, size * sizeof(float));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/exec");
@@ -614,6 +670,8 @@ Suite *test_suite(void)
     tcase_add_test(t, nan_is_seen);
     tcase_add_test(t, too_large_a_batch_is_refused);
     tcase_add_test(t, gradients_are_complete_when_they_are_told_to_be);
+    tcase_add_test(t, gradients_of_a_graph);
+    tcase_add_test(t, passes_of_a_graph_do_not_disturb_each_other);
     suite_add_tcase(s, t);
     return s;
 }

@@ -45,6 +45,10 @@ static const struct gradient_case CASES[] = {
     { LAYER_BATCH_NORMALIZATION, "{\"scale\": false}", VECTOR, true },
     { LAYER_BATCH_NORMALIZATION, "{\"trainable\": false}", VECTOR, true },
     { LAYER_BATCH_NORMALIZATION, "{}", IMAGE, false },
+    { LAYER_ADD, "{}", IMAGE, true },
+    { LAYER_CONCATENATE, "{}", IMAGE, true },
+    { LAYER_CONCATENATE, "{\"axis\": 1}", IMAGE, true },
+    { LAYER_CONCATENATE, "{\"axis\": -2}", IMAGE, false },
 };
 
 enum { EXAMPLES = 4 };

@@ -204,6 +204,32 @@ START_TEST(functional_layers_out_of_order)
 }
 END_TEST
 
+/* Branches that join, and a tensor that several layers read: both notations say the same model. */
+START_TEST(functional_graph)
+{
+    static const char *const FILES[] = { "keras3.json", "keras2.json" };
+    json_auto_t *first = NULL;
+    for (size_t i = 0; i < COUNT_OF(FILES); i++) {
+        AUTO(model) *m = build(json_pack("{s:s}", "kerasFile", FILES[i]), adam(), "test/data/nn/graph");
+        ck_assert_uint_eq(m->nnodes, 10);
+        ck_assert_int_eq(m->layers[6].out.dim[0], 4 + 6 + 6 + 6);
+        ck_assert(!model_is_chain(m));
+        ck_assert_uint_eq(m->nodes[1].in[0], 0);
+        ck_assert_uint_eq(m->nodes[1].in[1], 1);
+        ck_assert_uint_eq(m->nodes[8].in[0], m->nodes[8].in[1]);
+        json_auto_t *json = model_to_json(m);
+        ck_assert_str_eq(json_string_value(json_at(json, "class_name")), "Functional");
+        AUTO(model) *again = build(json_pack("{s:O}", "keras", json), adam(), ".");
+        json_auto_t *second = model_to_json(again);
+        ck_same_json(second, json);
+        if (i == 0)
+            first = json_incref(json);
+    }
+    ck_assert_str_eq(
+        json_string_value(json_at(first, "config.layers.7.inbound_nodes.0.args.0.3.config.keras_history.0")), "a");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/keras_json");
@@ -217,6 +243,7 @@ Suite *test_suite(void)
     tcase_add_test(t, newest_keras);
     tcase_add_test(t, functional_chain_of_keras);
     tcase_add_test(t, functional_layers_out_of_order);
+    tcase_add_test(t, functional_graph);
     suite_add_tcase(s, t);
     return s;
 }
