@@ -156,8 +156,8 @@ void args_defaults(const struct kind *k, double *ret_values)
 
 int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e)
 {
-    double values[KIND_ARGS_MAX];
-    const char *names[KIND_ARGS_MAX + 2];
+    auto_free double *values = xcalloc(k->nargs + 1, sizeof(*values));
+    auto_free const char **names = xcalloc(k->nargs + 2, sizeof(*names));
     args_defaults(k, values);
     for (size_t i = 0; i < k->nargs; i++)
         names[i] = k->args[i].name;

@@ -87,7 +87,7 @@ static int set_input(struct reading *r, const struct node *at, const struct shap
     char have[128], want[128];
     size_t count;
     if (r->has_input && !shape_eq(s, &r->m->input))
-        return node_error(at, e, "input shape %s, but %s was said before", shape_text(s, have),
+        return node_error(at, e, "input shape %s conflicts with %s declared earlier", shape_text(s, have),
                           shape_text(&r->m->input, want));
     if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
         return node_error(at, e, "an input of shape %s is too large", shape_text(s, have));
@@ -177,15 +177,16 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     struct shape s = { 0 };
     bool found;
 
+    l->arg = xcalloc(l->row->k.nargs, sizeof(*l->arg));
     if (args_parse(&l->row->k, config, l->arg, e) < 0 || take_name(r, config, l->row->auto_name, &l->name, e) < 0 ||
         check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
         return -1;
     if (found && r->m->nlayers > 1)
-        return node_error(place, e, "only the first layer may say the input's shape");
+        return node_error(place, e, "only the first layer may set the shape of the input");
     if (found && set_input(r, place, &s, e) < 0)
         return -1;
     if (!r->has_input)
-        return node_error(at, e, "the shape of the input is not known: say inputShape before the layers");
+        return node_error(at, e, "the shape of the input is not known: set inputShape before the layers");
     l->trainable = l->arg[ARG_TRAINABLE] != 0;
     if (connect(r, l, at, f, call, e) < 0)
         return -1;
@@ -224,7 +225,7 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
     if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
         return -1;
     if (r->failed) {
-        double values[KIND_ARGS_MAX];
+        auto_free double *values = xcalloc(kind->nargs, sizeof(*values));
         return args_parse(kind, &config, values, e);
     }
     struct layer *l = new_layer(r->m);
@@ -385,7 +386,7 @@ static int read_any(struct reading *r, const struct node *n, const char *base_di
     if (node_present(&layers))
         return read_short(r, n, e);
     if (node_size(n) != 1)
-        return node_error(n, e, "beside %s nothing else can be said", node_present(&keras) ? "keras" : "kerasFile");
+        return node_error(n, e, "no other field may be set beside %s", node_present(&keras) ? "keras" : "kerasFile");
     if (node_present(&file))
         return read_keras_file(r, &file, base_dir, e);
     if (!json_is_string(keras.v))

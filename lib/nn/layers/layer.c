@@ -1,8 +1,9 @@
+/* What all rows of the table of layers share: variables, axes, Keras's JSON. */
 #include "nn/layers/layer.h"
 
 #include <inttypes.h>
 
-static void add(struct layer *l, struct var_spec v)
+static void push_variable(struct layer *l, struct var_spec v)
 {
     l->var[l->nvars++] = v;
 }
@@ -10,21 +11,21 @@ static void add(struct layer *l, struct var_spec v)
 void layer_add_variable(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
                         const struct regularizer *r)
 {
-    add(l, (struct var_spec){ .name = name,
-                              .shape = shape,
-                              .kind = l->trainable ? VAR_TRAINABLE : VAR_CONST,
-                              .init = init,
-                              .regularizer = r != NULL && r->class_name != NULL ? r : NULL });
+    push_variable(l, (struct var_spec){ .name = name,
+                                        .shape = shape,
+                                        .kind = l->trainable ? VAR_TRAINABLE : VAR_CONST,
+                                        .init = init,
+                                        .regularizer = r != NULL && r->class_name != NULL ? r : NULL });
 }
 
 void layer_add_state(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
                      enum variable_kind kind, float momentum)
 {
-    add(l, (struct var_spec){ .name = name,
-                              .shape = shape,
-                              .kind = l->trainable ? kind : VAR_CONST,
-                              .momentum = momentum,
-                              .init = init });
+    push_variable(l, (struct var_spec){ .name = name,
+                                        .shape = shape,
+                                        .kind = l->trainable ? kind : VAR_CONST,
+                                        .momentum = momentum,
+                                        .init = init });
 }
 
 int64_t layer_channels(const struct layer *l)
@@ -96,6 +97,8 @@ json_t *layer_json(const struct layer *l)
 void layer_fini(struct layer *l)
 {
     free(l->name);
-    for (size_t i = 0; i < COUNT_OF(l->values); i++)
-        free(l->values[i].v);
+    free(l->arg);
+    if (l->own != NULL && l->row->fini != NULL)
+        l->row->fini(l);
+    free(l->own);
 }

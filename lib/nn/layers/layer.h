@@ -2,7 +2,7 @@
  *
  * The table of layers has one row a Keras class, split in two so that the operator and `trainyard validate`
  * link no arithmetic:
- *     layer_rows[id] (layer_table.c): names, arguments, shape, variables, config   - judges manifests
+ *     layer_rows[id] (layer_table.c): names, arguments, shape, variables, config   - checks manifests
  *     op_rows[id]    (op.h, op_table.c): forward, backward                         - computes
  * Adding a layer: an id below, a row in each table, its functions in layer_<x>.c and op_<x>.c, and a case in
  * test/unit/nn/test_gradients.c (which fails for a row without one).
@@ -66,13 +66,8 @@ struct var_spec {
     struct shape shape;
     enum variable_kind kind;
     float momentum;
-    const struct initializer *init;        /* into the layer */
-    const struct regularizer *regularizer; /* into the layer, or NULL */
-};
-
-struct values { /* numbers given in the manifest; v NULL: none given */
-    float *v;
-    size_t n;
+    const struct initializer *init;        /* static, or into layer.own */
+    const struct regularizer *regularizer; /* likewise, or NULL */
 };
 
 struct layer_row;
@@ -83,14 +78,10 @@ struct layer {
     char *name;
     bool trainable;
     struct shape in[LAYER_INPUTS_MAX], out;
-    size_t nin;                /* 1, unless the row joins */
-    double arg[KIND_ARGS_MAX]; /* by place in the row's table */
-    /* what the catalog leaves to the row: */
+    size_t nin;  /* 1, unless the row joins */
+    double *arg; /* by place in the row's table */
     struct activation activation;
-    struct initializer init[4];
-    struct regularizer regularizer[2];
-    struct shape target;     /* Reshape */
-    struct values values[2]; /* Normalization: mean, variance */
+    void *own; /* what else the row keeps: made by its read() */
     /* variables, and where they stand in the model */
     struct var_spec var[LAYER_VARS_MAX];
     size_t var_index[LAYER_VARS_MAX];
@@ -100,7 +91,8 @@ struct layer {
 struct layer_row {
     struct kind k;
     const char *auto_name; /* Keras's snake_case: "batch_normalization" */
-    /* Reads what the catalog leaves over (ARG_OTHER) and checks arguments against each other; may be NULL. */
+    /* Reads what the catalog leaves over (ARG_OTHER) into l->own, and checks arguments against each other; may be
+     * NULL. */
     int (*read)(struct layer *l, const struct node *config, struct err *e);
     /* Sets l->out from l->in; a fault is placed at `at`. */
     int (*shape)(struct layer *l, const struct node *at, struct err *e);
@@ -108,7 +100,8 @@ struct layer_row {
     void (*variables)(struct layer *l);
     /* The inverse of read: adds the ARG_OTHER arguments to Keras's config; may be NULL. */
     void (*config)(const struct layer *l, json_t *config);
-    bool joins; /* takes any number of inputs, in a functional model */
+    void (*fini)(struct layer *l); /* frees what l->own refers to, not l->own; may be NULL */
+    bool joins;                    /* takes any number of inputs, in a functional model */
 };
 
 extern const struct layer_row layer_rows[LAYER_COUNT];

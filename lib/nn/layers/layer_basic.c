@@ -25,12 +25,13 @@ int reshape_read(struct layer *l, const struct node *config, struct err *e)
         return -1;
     if (node_size(&target) > SHAPE_MAX_RANK)
         return node_error(&target, e, "%zu axes, at most %d", node_size(&target), SHAPE_MAX_RANK);
-    l->target.rank = (int)node_size(&target);
-    for (int i = 0; i < l->target.rank; i++) {
+    struct shape *wanted = l->own = xcalloc(1, sizeof(*wanted));
+    wanted->rank = (int)node_size(&target);
+    for (int i = 0; i < wanted->rank; i++) {
         struct node item = node_item(&target, (size_t)i);
-        if (node_i64(&item, -1, INT32_MAX, &l->target.dim[i], e) < 0)
+        if (node_i64(&item, -1, INT32_MAX, &wanted->dim[i], e) < 0)
             return -1;
-        if (l->target.dim[i] == 0)
+        if (wanted->dim[i] == 0)
             return node_error(&item, e, "must be at least 1, or -1 for what is left");
     }
     return 0;
@@ -38,25 +39,26 @@ int reshape_read(struct layer *l, const struct node *config, struct err *e)
 
 int reshape_shape(struct layer *l, const struct node *at, struct err *e)
 {
+    const struct shape *wanted = l->own;
     struct shape known = { 0 };
     int open = -1;
     char in[128], want[128];
     size_t have = shape_elements(&l->in[0]), count = 0;
 
-    for (int i = 0; i < l->target.rank; i++) {
-        if (l->target.dim[i] == -1 && open >= 0)
+    for (int i = 0; i < wanted->rank; i++) {
+        if (wanted->dim[i] == -1 && open >= 0)
             return node_error(at, e, "target_shape has more than one -1");
-        if (l->target.dim[i] == -1)
+        if (wanted->dim[i] == -1)
             open = i;
         else
-            known.dim[known.rank++] = l->target.dim[i];
+            known.dim[known.rank++] = wanted->dim[i];
     }
     if (shape_count(&known, &count, e) < 0)
         return -1;
     if (open >= 0 ? have % count != 0 : have != count)
         return node_error(at, e, "an input of shape %s (%zu elements) cannot be reshaped to %s",
-                          shape_text(&l->in[0], in), have, shape_text(&l->target, want));
-    l->out = l->target;
+                          shape_text(&l->in[0], in), have, shape_text(wanted, want));
+    l->out = *wanted;
     if (open >= 0)
         l->out.dim[open] = (int64_t)(have / count);
     return 0;
@@ -64,7 +66,7 @@ int reshape_shape(struct layer *l, const struct node *at, struct err *e)
 
 void reshape_config(const struct layer *l, json_t *config)
 {
-    json_object_set_new(config, "target_shape", shape_json(&l->target, false));
+    json_object_set_new(config, "target_shape", shape_json(l->own, false));
 }
 
 /* ---- activations ---- */

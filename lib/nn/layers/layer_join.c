@@ -22,8 +22,7 @@ int concatenate_shape(struct layer *l, const struct node *at, struct err *e)
     char want[128], have[128];
 
     if (value < -l->in[0].rank || value > l->in[0].rank || value == 0) /* Keras counts the batch axis */
-        return node_error(place, e, "axis %g is not one of an example of shape %s", value,
-                          shape_text(&l->in[0], want));
+        return node_error(place, e, "axis %g is not one of an example of shape %s", value, shape_text(&l->in[0], want));
     int axis = concatenate_axis(l);
     l->out = l->in[0];
     for (size_t k = 1; k < l->nin; k++) {

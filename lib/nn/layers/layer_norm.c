@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "nn/layers/layer_rows.h"
 
-enum { MEAN, VARIANCE };
+enum { MEAN = NORMALIZATION_MEAN, VARIANCE = NORMALIZATION_VARIANCE };
 enum { GAMMA, BETA, MOVING_MEAN, MOVING_VARIANCE };
 
 static const struct initializer ZEROS = { .class_name = "Zeros", .kind = INIT_ZEROS };
@@ -44,9 +44,10 @@ int normalization_read(struct layer *l, const struct node *config, struct err *e
     struct node mean = node_get(config, "mean"), variance = node_get(config, "variance");
     if (node_present(&mean) != node_present(&variance))
         return node_error(config, e, "mean and variance belong together: give both or none");
-    if (read_values(&mean, false, &l->values[MEAN], e) < 0)
+    struct normalization *own = l->own = xcalloc(1, sizeof(*own));
+    if (read_values(&mean, false, &own->given[MEAN], e) < 0)
         return -1;
-    return read_values(&variance, true, &l->values[VARIANCE], e);
+    return read_values(&variance, true, &own->given[VARIANCE], e);
 }
 
 int normalization_shape(struct layer *l, const struct node *at, struct err *e)
@@ -56,8 +57,8 @@ int normalization_shape(struct layer *l, const struct node *at, struct err *e)
 
     if (layer_check_axis(l, at, e) < 0)
         return -1;
-    for (size_t i = 0; i < COUNT_OF(l->values); i++) {
-        struct values *given = &l->values[i];
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
+        const struct values *given = &normalization_given(l)[i];
         if (given->n != 0 && given->n != 1 && given->n != channels)
             return node_error(at, e, "%s has %zu values, the last axis of the input %zu", NAMES[i], given->n, channels);
     }
@@ -69,7 +70,7 @@ int normalization_shape(struct layer *l, const struct node *at, struct err *e)
 void normalization_variables(struct layer *l)
 {
     int64_t channels = layer_channels(l);
-    if (l->values[MEAN].n > 0)
+    if (normalization_given(l)[MEAN].n > 0)
         return;
     layer_add_state(l, "mean", shape_of(1, &channels), &ZEROS, VAR_CONST, 0);
     layer_add_state(l, "variance", shape_of(1, &channels), &ONES, VAR_CONST, 0);
@@ -88,11 +89,23 @@ static json_t *values_json(const struct values *given)
 void normalization_config(const struct layer *l, json_t *config)
 {
     json_object_set_new(config, "axis", json_integer(-1));
-    json_object_set_new(config, "mean", values_json(&l->values[MEAN]));
-    json_object_set_new(config, "variance", values_json(&l->values[VARIANCE]));
+    json_object_set_new(config, "mean", values_json(&normalization_given(l)[MEAN]));
+    json_object_set_new(config, "variance", values_json(&normalization_given(l)[VARIANCE]));
+}
+
+void normalization_fini(struct layer *l)
+{
+    struct normalization *own = l->own;
+    for (size_t i = 0; i < COUNT_OF(own->given); i++)
+        free(own->given[i].v);
 }
 
 /* ---- BatchNormalization ---- */
+
+struct batch_normalization { /* layer.own */
+    struct initializer init[4];
+    struct regularizer regularizer[2];
+};
 
 static const struct {
     const char *key, *fallback;
@@ -106,14 +119,15 @@ static const struct {
 int batch_normalization_read(struct layer *l, const struct node *config, struct err *e)
 {
     struct node gamma = node_get(config, "gamma_regularizer"), beta = node_get(config, "beta_regularizer");
+    struct batch_normalization *own = l->own = xcalloc(1, sizeof(*own));
     for (size_t i = 0; i < COUNT_OF(PARTS); i++) {
         struct node init = node_get(config, PARTS[i].key);
-        if (initializer_parse(&init, PARTS[i].fallback, &l->init[i], e) < 0)
+        if (initializer_parse(&init, PARTS[i].fallback, &own->init[i], e) < 0)
             return -1;
     }
-    if (regularizer_parse(&gamma, &l->regularizer[GAMMA], e) < 0)
+    if (regularizer_parse(&gamma, &own->regularizer[GAMMA], e) < 0)
         return -1;
-    return regularizer_parse(&beta, &l->regularizer[BETA], e);
+    return regularizer_parse(&beta, &own->regularizer[BETA], e);
 }
 
 int batch_normalization_shape(struct layer *l, const struct node *at, struct err *e)
@@ -126,25 +140,27 @@ int batch_normalization_shape(struct layer *l, const struct node *at, struct err
 
 void batch_normalization_variables(struct layer *l)
 {
+    struct batch_normalization *own = l->own;
     int64_t channels = layer_channels(l);
     struct shape shape = shape_of(1, &channels);
     float momentum = (float)l->arg[BATCHNORM_MOMENTUM];
 
     if (l->arg[BATCHNORM_SCALE] != 0)
-        layer_add_variable(l, "gamma", shape, &l->init[GAMMA], &l->regularizer[GAMMA]);
+        layer_add_variable(l, "gamma", shape, &own->init[GAMMA], &own->regularizer[GAMMA]);
     if (l->arg[BATCHNORM_CENTER] != 0)
-        layer_add_variable(l, "beta", shape, &l->init[BETA], &l->regularizer[BETA]);
-    layer_add_state(l, "moving_mean", shape, &l->init[MOVING_MEAN], VAR_MOVING, momentum);
-    layer_add_state(l, "moving_variance", shape, &l->init[MOVING_VARIANCE], VAR_MOVING, momentum);
+        layer_add_variable(l, "beta", shape, &own->init[BETA], &own->regularizer[BETA]);
+    layer_add_state(l, "moving_mean", shape, &own->init[MOVING_MEAN], VAR_MOVING, momentum);
+    layer_add_state(l, "moving_variance", shape, &own->init[MOVING_VARIANCE], VAR_MOVING, momentum);
 }
 
 void batch_normalization_config(const struct layer *l, json_t *config)
 {
+    const struct batch_normalization *own = l->own;
     json_object_set_new(config, "axis", json_integer(-1));
     for (size_t i = 0; i < COUNT_OF(PARTS); i++)
-        json_object_set_new(config, PARTS[i].key, initializer_json(&l->init[i]));
-    json_object_set_new(config, "gamma_regularizer", regularizer_json(&l->regularizer[GAMMA]));
-    json_object_set_new(config, "beta_regularizer", regularizer_json(&l->regularizer[BETA]));
+        json_object_set_new(config, PARTS[i].key, initializer_json(&own->init[i]));
+    json_object_set_new(config, "gamma_regularizer", regularizer_json(&own->regularizer[GAMMA]));
+    json_object_set_new(config, "beta_regularizer", regularizer_json(&own->regularizer[BETA]));
     json_object_set_new(config, "synchronized", json_false());
     json_object_del(config, "renorm"); /* not known to every Keras 3 */
     json_object_del(config, "renorm_clipping");

@@ -14,9 +14,23 @@ enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
 enum { SLOPE = ARG_FIRST_OWN };
 enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
 
+struct values { /* numbers of the manifest; n 0: none */
+    float *v;
+    size_t n;
+};
+enum { NORMALIZATION_MEAN, NORMALIZATION_VARIANCE };
+struct normalization { /* layer.own of Normalization */
+    struct values given[2];
+};
+static inline const struct values *normalization_given(const struct layer *l)
+{
+    return ((const struct normalization *)l->own)->given;
+}
+
 typedef int layer_read_fn(struct layer *l, const struct node *config, struct err *e);
 typedef int layer_shape_fn(struct layer *l, const struct node *at, struct err *e);
 typedef void layer_variables_fn(struct layer *l);
+typedef void layer_fini_fn(struct layer *l);
 typedef void layer_config_fn(const struct layer *l, json_t *config);
 
 layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_read, elu_read, softmax_read,
@@ -26,6 +40,7 @@ layer_shape_fn dense_shape, flatten_shape, reshape_shape, normalization_shape, b
 layer_variables_fn dense_variables, normalization_variables, batch_normalization_variables;
 layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
     normalization_config, batch_normalization_config;
+layer_fini_fn normalization_fini;
 
 /* The axis that Concatenate joins along, of one example: from 0. */
 static inline int concatenate_axis(const struct layer *l)

@@ -1,7 +1,6 @@
-#include "nn/layers/layer_rows.h"
-
 /* The table of layers. Argument names, order and defaults: keras/src/layers. An argument that Keras has and
  * we do not is ARG_REFUSE: its default is accepted, anything else is an error that says so. */
+#include "nn/layers/layer_rows.h"
 
 #define UNSUPPORTED_IN_DENSE                                                                                           \
     ARG_REFUSE("activity_regularizer"), ARG_REFUSE("kernel_constraint"), ARG_REFUSE("bias_constraint"),                \
@@ -106,7 +105,8 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_RESCALING] = { ROW("Rescaling", RESCALING_ARGS, "rescaling", "x scale + offset"), NULL, layer_same_shape,
                           NULL, NULL },
     [LAYER_NORMALIZATION] = { ROW("Normalization", NORMALIZATION_ARGS, "normalization", "(x - mean) / sqrt(variance)"),
-                              normalization_read, normalization_shape, normalization_variables, normalization_config },
+                              normalization_read, normalization_shape, normalization_variables, normalization_config,
+                              normalization_fini },
     [LAYER_BATCH_NORMALIZATION] = { ROW("BatchNormalization", BATCH_NORMALIZATION_ARGS, "batch_normalization",
                                         "gamma (x - mean) / sqrt(variance + epsilon) + beta; batch statistics "
                                         "in training, moving ones after"),

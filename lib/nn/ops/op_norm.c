@@ -5,7 +5,7 @@
 
 /* ---- Normalization: y = (x - mean) / max(sqrt(variance), 1e-7); invert: y = x * that + mean ---- */
 
-enum { MEAN, VARIANCE };
+enum { MEAN = NORMALIZATION_MEAN, VARIANCE = NORMALIZATION_VARIANCE };
 static const float SMALLEST_DEVIATION = 1e-7F; /* keras.backend.epsilon() */
 
 size_t op_normalization_scratch(const struct layer *l, size_t max_n UNUSED, bool training UNUSED)
@@ -16,7 +16,7 @@ size_t op_normalization_scratch(const struct layer *l, size_t max_n UNUSED, bool
 /* y = a x + b for each channel; a and b in scratch. */
 static void normalization_line(const struct op_ctx *c, size_t channels, float *a, float *b)
 {
-    const struct values *given = c->l->values;
+    const struct values *given = normalization_given(c->l);
     bool invert = c->l->arg[NORMALIZATION_INVERT] != 0;
 
     for (size_t i = 0; i < channels; i++) {

@@ -1,4 +1,4 @@
-#include "nn/manual.h"
+#include "nn/layer_reference.h"
 
 #include <string.h>
 
@@ -196,7 +196,7 @@ static void add_slots(struct buf *out)
     }
 }
 
-void nn_manual(struct buf *out)
+void layer_reference_write(struct buf *out)
 {
     buf_str(out, INTRO);
     for (size_t i = 0; i < COUNT_OF(SECTIONS); i++) {
