@@ -125,10 +125,58 @@ static int check_unused(const struct arg *a, const struct node *n, struct err *e
     return node_error(n, e, "'%s' is not supported yet; leave it out", a->name);
 }
 
+static int parse_entry(const struct arg *a, const struct node *n, int64_t *ret, struct err *e)
+{
+    int64_t v = 0;
+    if (node_i64(n, -INT32_MAX, INT32_MAX, &v, e) < 0)
+        return -1;
+    if (!in_range(a->range, (double)v))
+        return node_error(n, e, "must be %s, not %lld", range_text(a->range), (long long)v);
+    *ret = v;
+    return 0;
+}
+
+static int parse_list(const struct arg *a, const struct node *n, struct arg_list *ret, struct err *e)
+{
+    struct arg_list list = { .n = a->least };
+    bool single = !json_is_array(n->v);
+    if (single && a->least != a->most && node_array(n, e) < 0)
+        return -1;
+    if (!single && (node_size(n) < (size_t)a->least || node_size(n) > (size_t)a->most))
+        return node_error(n, e, "has %zu entries; it must have %d to %d", node_size(n), a->least, a->most);
+    if (!single)
+        list.n = (int)node_size(n);
+    for (int i = 0; i < list.n; i++) {
+        struct node item = single ? *n : node_item(n, (size_t)i);
+        if (parse_entry(a, &item, &list.v[i], e) < 0)
+            return -1;
+    }
+    *ret = list;
+    return 0;
+}
+
+int arg_list_read(const struct kind *k, const char *name, const struct node *config, struct arg_list *ret,
+                  struct err *e)
+{
+    struct node n = node_get(config, name);
+    size_t i = 0;
+    while (i < k->nargs && strcmp(k->args[i].name, name) != 0)
+        i++;
+    if (i == k->nargs || k->args[i].kind != ARG_LIST)
+        return err_set(e, ERR_INTERNAL, "%s has no list '%s'", k->names[0], name);
+    if (node_present(&n))
+        return parse_list(&k->args[i], &n, ret, e);
+    *ret = (struct arg_list){ 0 };
+    return 0;
+}
+
 static int arg_parse(const struct arg *a, const struct node *n, double *ret, struct err *e)
 {
+    struct arg_list list;
     bool flag = false;
     switch (a->kind) {
+    case ARG_LIST:
+        return parse_list(a, n, &list, e);
     case ARG_NUMBER:
     case ARG_INTEGER:
         return parse_number(a, n, ret, e);
@@ -196,7 +244,7 @@ json_t *args_config(const struct kind *k, const double *values)
 {
     json_t *config = json_object();
     for (size_t i = 0; i < k->nargs; i++)
-        if (k->args[i].kind != ARG_IGNORED && k->args[i].kind != ARG_OTHER)
+        if (k->args[i].kind != ARG_IGNORED && k->args[i].kind != ARG_OTHER && k->args[i].kind != ARG_LIST)
             json_object_set_new(config, k->args[i].name, arg_config(&k->args[i], values[i]));
     return config;
 }
@@ -211,7 +259,7 @@ const char *arg_default_text(const struct arg *a, char out[32])
 {
     if (a->required)
         return "required";
-    if (a->kind == ARG_OTHER)
+    if (a->kind == ARG_OTHER || a->kind == ARG_LIST)
         return a->text != NULL ? a->text : "None";
     if (a->kind == ARG_FLAG)
         snprintf(out, 32, "%s", a->fallback != 0 ? "True" : "False");

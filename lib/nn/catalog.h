@@ -27,6 +27,7 @@ enum arg_kind {
     ARG_CHOICE,      /* one of `choices` */
     ARG_IGNORED,     /* Keras has it, it changes nothing here (jit_compile) */
     ARG_UNSUPPORTED, /* Keras has it; only its default is accepted */
+    ARG_LIST,        /* a tuple of integers; of a fixed length: also one integer for all. arg_list_read() gives it */
     ARG_OTHER        /* the owner parses it: a schedule, a list, a regularizer */
 };
 
@@ -39,7 +40,8 @@ enum arg_kind {
     X(ARG_UNIT, v >= 0 && v <= 1, "between 0 and 1")                                                                   \
     X(ARG_DECAY, v >= 0 && v < 1, "at least 0 and less than 1")                                                        \
     X(ARG_AT_LEAST_ONE, v >= 1, "1 or greater")                                                                        \
-    X(ARG_AT_LEAST_TWO, v >= 2, "2 or greater")
+    X(ARG_AT_LEAST_TWO, v >= 2, "2 or greater")                                                                        \
+    X(ARG_SIZE_OR_REST, v >= 1 || v == -1, "1 or greater, or -1 for what is left")
 enum arg_range {
 #define X(name, condition, text) name,
     ARG_RANGES(X)
@@ -55,7 +57,8 @@ struct arg {
     enum arg_range range;
     bool required;
     const char *const *choices; /* NULL-terminated, for ARG_CHOICE */
-    const char *text;           /* ARG_OTHER: its default for the docs; ARG_UNSUPPORTED: "False", "0" or NULL, None */
+    int least, most;            /* entries of an ARG_LIST, at most ARG_LIST_MAX */
+    const char *text; /* ARG_OTHER, ARG_LIST: its default for the docs; ARG_UNSUPPORTED: "False", "0" or NULL, None */
 };
 #define ARG_OF(name_, kind_, fallback_, range_)                                                                        \
     {                                                                                                                  \
@@ -85,6 +88,11 @@ struct arg {
 #define ARG_OWN(name_, text_)                                                                                          \
     {                                                                                                                  \
         .name = (name_), .kind = ARG_OTHER, .text = (text_)                                                            \
+    }
+
+#define ARG_TUPLE(name_, range_, least_, most_, text_)                                                                 \
+    {                                                                                                                  \
+        .name = (name_), .kind = ARG_LIST, .range = (range_), .least = (least_), .most = (most_), .text = (text_)      \
     }
 
 struct kind {                          /* first member of every row */
@@ -119,8 +127,16 @@ MUST_USE int catalog_parse(const struct catalog *c, const struct node *n, const 
  * which every Keras object has. */
 MUST_USE int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e);
 void args_defaults(const struct kind *k, double *ret_values);
-/* All arguments as Keras's get_config() has them, ARG_IGNORED and ARG_OTHER left out; new reference. */
+/* All arguments as Keras's get_config() has them, ARG_IGNORED, ARG_LIST and ARG_OTHER left out; new reference. */
 json_t *args_config(const struct kind *k, const double *values);
+enum { ARG_LIST_MAX = 8 };
+struct arg_list {
+    int n;
+    int64_t v[ARG_LIST_MAX];
+};
+/* The entries of the row's ARG_LIST of that name, n 0 when it is absent. */
+MUST_USE int arg_list_read(const struct kind *k, const char *name, const struct node *config, struct arg_list *ret,
+                           struct err *e);
 /* {"module", "class_name", "config", "registered_name"} as Keras 3 serializes objects; takes config. */
 json_t *kind_serialized(const char *module, const char *class_name, json_t *config);
 /* A double as a float, Inf beyond its range (a plain cast of such a number is undefined). */

@@ -36,14 +36,10 @@ int64_t layer_channels(const struct layer *l)
 int layer_check_axis(const struct layer *l, const struct node *config, struct err *e)
 {
     struct node axis = node_get(config, "axis");
-    int64_t v = -1;
-    if (json_is_array(axis.v) && node_size(&axis) == 1)
-        axis = node_item(&axis, 0);
-    if (!node_present(&axis))
-        return 0;
-    if (node_i64(&axis, -SHAPE_MAX_RANK, SHAPE_MAX_RANK, &v, e) < 0)
+    struct arg_list given;
+    if (arg_list_read(&l->row->k, "axis", config, &given, e) < 0)
         return -1;
-    if (v != -1 && v != l->in[0].rank) /* Keras counts the batch axis */
+    if (given.n > 0 && given.v[0] != -1 && given.v[0] != l->in[0].rank) /* Keras counts the batch axis */
         return node_error(&axis, e, "only the last axis (-1) is supported yet");
     return 0;
 }

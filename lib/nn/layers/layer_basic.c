@@ -20,20 +20,11 @@ void flatten_config(const struct layer *l UNUSED, json_t *config)
 
 int reshape_read(struct layer *l, const struct node *config, struct err *e)
 {
-    struct node target = node_get(config, "target_shape");
-    if (node_array(&target, e) < 0)
-        return -1;
-    if (node_size(&target) > SHAPE_MAX_RANK)
-        return node_error(&target, e, "%zu axes, at most %d", node_size(&target), SHAPE_MAX_RANK);
     struct shape *wanted = l->own = xcalloc(1, sizeof(*wanted));
-    wanted->rank = (int)node_size(&target);
-    for (int i = 0; i < wanted->rank; i++) {
-        struct node item = node_item(&target, (size_t)i);
-        if (node_i64(&item, -1, INT32_MAX, &wanted->dim[i], e) < 0)
-            return -1;
-        if (wanted->dim[i] == 0)
-            return node_error(&item, e, "must be at least 1, or -1 for what is left");
-    }
+    struct arg_list given;
+    if (arg_list_read(&l->row->k, "target_shape", config, &given, e) < 0)
+        return -1;
+    *wanted = shape_of(given.n, given.v);
     return 0;
 }
 

@@ -6,6 +6,9 @@
     ARG_REFUSE("activity_regularizer"), ARG_REFUSE("kernel_constraint"), ARG_REFUSE("bias_constraint"),                \
         ARG_REFUSE("lora_rank"), ARG_REFUSE("lora_alpha"), ARG_REFUSE("quantization_config")
 
+/* A number, or a list of one. */
+#define AXIS_ARG ARG_TUPLE("axis", ARG_ANY, 1, 1, "-1")
+
 static const struct arg DENSE_ARGS[] = {
     LAYER_ARGS,
     [DENSE_UNITS] = ARG_NEEDED("units", ARG_INTEGER, ARG_AT_LEAST_ONE),
@@ -19,8 +22,11 @@ static const struct arg DENSE_ARGS[] = {
 };
 
 static const struct arg FLATTEN_ARGS[] = { LAYER_ARGS, ARG_OWN("data_format", "'channels_last'") };
-static const struct arg RESHAPE_ARGS[] = { LAYER_ARGS,
-                                           { .name = "target_shape", .kind = ARG_OTHER, .required = true } };
+static const struct arg RESHAPE_ARGS[] = {
+    LAYER_ARGS,
+    { .name = "target_shape", .kind = ARG_LIST, .range = ARG_SIZE_OR_REST, .most = SHAPE_MAX_RANK, .required = true }
+};
+_Static_assert((int)SHAPE_MAX_RANK <= (int)ARG_LIST_MAX, "a shape is a list");
 static const struct arg ACTIVATION_ARGS[] = { LAYER_ARGS,
                                               { .name = "activation", .kind = ARG_OTHER, .required = true } };
 static const struct arg RELU_ARGS[] = {
@@ -35,7 +41,7 @@ static const struct arg LEAKY_RELU_ARGS[] = {
     ARG_OWN("alpha", "Keras 2's name of negative_slope"),
 };
 static const struct arg ELU_ARGS[] = { LAYER_ARGS, [SLOPE] = ARG_OF("alpha", ARG_NUMBER, 1, ARG_ANY) };
-static const struct arg SOFTMAX_ARGS[] = { LAYER_ARGS, ARG_OWN("axis", "-1") };
+static const struct arg SOFTMAX_ARGS[] = { LAYER_ARGS, AXIS_ARG };
 static const struct arg DROPOUT_ARGS[] = {
     LAYER_ARGS,
     [DROPOUT_RATE] = ARG_NEEDED("rate", ARG_NUMBER, ARG_UNIT),
@@ -50,7 +56,7 @@ static const struct arg RESCALING_ARGS[] = {
 static const struct arg NORMALIZATION_ARGS[] = {
     LAYER_ARGS,
     [NORMALIZATION_INVERT] = ARG_OF("invert", ARG_FLAG, 0, ARG_ANY),
-    ARG_OWN("axis", "-1"),
+    AXIS_ARG,
     ARG_OWN("mean", "None: adapted from the training data"),
     ARG_OWN("variance", "None: adapted from the training data"),
 };
@@ -60,7 +66,7 @@ static const struct arg BATCH_NORMALIZATION_ARGS[] = {
     [BATCHNORM_EPSILON] = ARG_OF("epsilon", ARG_NUMBER, 0.001, ARG_NOT_NEGATIVE),
     [BATCHNORM_CENTER] = ARG_OF("center", ARG_FLAG, 1, ARG_ANY),
     [BATCHNORM_SCALE] = ARG_OF("scale", ARG_FLAG, 1, ARG_ANY),
-    ARG_OWN("axis", "-1"),
+    AXIS_ARG,
     ARG_OWN("beta_initializer", "'zeros'"),
     ARG_OWN("gamma_initializer", "'ones'"),
     ARG_OWN("moving_mean_initializer", "'zeros'"),

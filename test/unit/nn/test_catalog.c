@@ -21,7 +21,8 @@ START_TEST(arguments_have_their_places)
 {
     struct err e = { 0 };
     const struct kind *kind = NULL;
-    json_auto_t *doc = json_pack("{s:f, s:s}", "momentum", 0.5, "name", "mine"), *bad = json_pack("{s:i}", "momentun", 1);
+    json_auto_t *doc = json_pack("{s:f, s:s}", "momentum", 0.5, "name", "mine"),
+                *bad = json_pack("{s:i}", "momentun", 1);
     struct node n = node_root(doc, NULL), misspelt = node_root(bad, NULL);
     double values[KIND_ARGS_MAX], before[KIND_ARGS_MAX];
     ck_ok_e(catalog_find(&OPTIMIZERS, &n, "sgd", &kind, &e));
@@ -37,12 +38,55 @@ START_TEST(arguments_have_their_places)
 }
 END_TEST
 
+static const struct arg TUPLES[] = { ARG_TUPLE("size", ARG_AT_LEAST_ONE, 2, 2, "1"),
+                                     ARG_TUPLE("shape", ARG_SIZE_OR_REST, 0, 3, NULL) };
+static const struct kind TUPLE_KIND = { .names = { "Tuples" }, .args = TUPLES, .nargs = COUNT_OF(TUPLES) };
+
+START_TEST(a_tuple_has_its_length)
+{
+    struct err e = { 0 };
+    double values[COUNT_OF(TUPLES)];
+    struct arg_list list;
+    json_auto_t *doc = json_pack("{s:i, s:[i, i]}", "size", 3, "shape", 4, -1);
+    struct node n = node_root(doc, NULL);
+    ck_ok_e(args_parse(&TUPLE_KIND, &n, values, &e));
+    ck_ok_e(arg_list_read(&TUPLE_KIND, "size", &n, &list, &e));
+    ck_assert(list.n == 2 && list.v[0] == 3 && list.v[1] == 3); /* one number stands for both */
+    ck_ok_e(arg_list_read(&TUPLE_KIND, "shape", &n, &list, &e));
+    ck_assert(list.n == 2 && list.v[0] == 4 && list.v[1] == -1);
+    json_object_del(doc, "shape");
+    ck_ok_e(arg_list_read(&TUPLE_KIND, "shape", &n, &list, &e));
+    ck_assert_int_eq(list.n, 0);
+}
+END_TEST
+
+START_TEST(a_bad_tuple_is_refused)
+{
+    static const char *const BAD[][2] = { { "{\"size\": [1]}", "has 1 entries; it must have 2 to 2" },
+                                          { "{\"size\": 0}", "must be 1 or greater, not 0" },
+                                          { "{\"size\": [1, 2.5]}", "must be" },
+                                          { "{\"shape\": 4}", "must be a list" },
+                                          { "{\"shape\": [1, 1, 1, 1]}", "it must have 0 to 3" },
+                                          { "{\"shape\": [-2]}", "or -1 for what is left, not -2" } };
+    for (size_t i = 0; i < COUNT_OF(BAD); i++) {
+        struct err e = { 0 };
+        double values[COUNT_OF(TUPLES)];
+        json_auto_t *doc = json_loads(BAD[i][0], 0, NULL);
+        struct node n = node_root(doc, NULL);
+        ck_assert_int_eq(args_parse(&TUPLE_KIND, &n, values, &e), -1);
+        ck_assert_msg(strstr(e.msg, BAD[i][1]) != NULL, "%s: %s", BAD[i][0], e.msg);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/catalog");
     TCase *t = tcase_create("catalog");
     tcase_add_test(t, values_of_every_row_fit);
     tcase_add_test(t, arguments_have_their_places);
+    tcase_add_test(t, a_tuple_has_its_length);
+    tcase_add_test(t, a_bad_tuple_is_refused);
     suite_add_tcase(s, t);
     return s;
 }
