@@ -3,13 +3,13 @@
 
 /* ---- places ---- */
 
-struct place {
+struct shared_place {
     size_t floats;
     bool gradient; /* made for one, so only gradients may enlarge it */
 };
 
-struct places {
-    struct place *all;
+struct place_list {
+    struct shared_place *all;
     size_t n;
     size_t *free, nfree; /* indexes of those that nothing alive holds */
     size_t *of;          /* of each buffer */
@@ -20,7 +20,7 @@ static size_t aligned(size_t floats)
     return (floats + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
 }
 
-static bool fits_better(const struct place *p, const struct place *than, const struct buffer_life *b)
+static bool fits_better(const struct shared_place *p, const struct shared_place *than, const struct buffer_life *b)
 {
     bool fits = p->floats >= b->floats, other_fits = than->floats >= b->floats;
     if (fits != other_fits)
@@ -29,17 +29,17 @@ static bool fits_better(const struct place *p, const struct place *than, const s
 }
 
 /* The smallest free place that is large enough, else the largest one that may grow, else a new one. */
-static size_t take_place(struct places *s, const struct buffer_life *b)
+static size_t take_place(struct place_list *s, const struct buffer_life *b)
 {
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < s->nfree; i++) {
-        const struct place *p = &s->all[s->free[i]];
+        const struct shared_place *p = &s->all[s->free[i]];
         if ((p->floats >= b->floats || p->gradient == b->gradient) &&
             (best == SIZE_MAX || fits_better(p, &s->all[s->free[best]], b)))
             best = i;
     }
     if (best == SIZE_MAX) {
-        s->all[s->n] = (struct place){ .floats = b->floats, .gradient = b->gradient };
+        s->all[s->n] = (struct shared_place){ .floats = b->floats, .gradient = b->gradient };
         return s->n++;
     }
     size_t taken = s->free[best];
@@ -50,7 +50,7 @@ static size_t take_place(struct places *s, const struct buffer_life *b)
 
 /* ending[i]: buffers by the step in which they end, as lists: ending[step] is the first index plus 1, next[] goes on.
  */
-static size_t assign_places(struct places *s, const struct buffer_life *b, size_t n, size_t steps)
+static size_t assign_places(struct place_list *s, const struct buffer_life *b, size_t n, size_t steps)
 {
     auto_free size_t *ending = xcalloc(steps + 1, sizeof(*ending)), *next = xcalloc(n + 1, sizeof(*next));
     size_t released = 0;
@@ -68,9 +68,9 @@ static size_t assign_places(struct places *s, const struct buffer_life *b, size_
 size_t buffer_lives_place(struct buffer_life *b, size_t n)
 {
     auto_free size_t *free_places = xcalloc(n + 1, sizeof(size_t)), *of = xcalloc(n + 1, sizeof(size_t));
-    auto_free struct place *all = xcalloc(n + 1, sizeof(*all));
+    auto_free struct shared_place *all = xcalloc(n + 1, sizeof(*all));
     auto_free size_t *offsets = xcalloc(n + 1, sizeof(size_t));
-    struct places s = { .all = all, .free = free_places, .of = of };
+    struct place_list s = { .all = all, .free = free_places, .of = of };
     size_t steps = 0, total = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -113,7 +113,7 @@ static size_t add_buffer(struct planning *g, size_t floats, size_t step, bool gr
     return p->n++;
 }
 
-static void use(struct planning *g, size_t buffer, size_t step)
+static void extend_life(struct planning *g, size_t buffer, size_t step)
 {
     if (buffer != BUFFER_NONE)
         g->p->buffers[buffer].last = MAX(g->p->buffers[buffer].last, step);
@@ -176,9 +176,9 @@ static void plan_forward(struct planning *g, size_t i)
         b->scratch = add_buffer(g, op->scratch(l, g->max_n, g->training), i, false);
     g->value[i + 1] = view ? g->value[node->in[0]] : b->y;
     for (size_t k = 0; k < node->nin; k++)
-        use(g, g->value[node->in[k]], view ? i : last);
-    use(g, b->y, last);
-    use(g, b->scratch, last);
+        extend_life(g, g->value[node->in[k]], view ? i : last);
+    extend_life(g, b->y, last);
+    extend_life(g, b->scratch, last);
 }
 
 /* Where the gradient of input k goes; with takes_dy over the output's, which is not needed any more then. */
@@ -193,8 +193,8 @@ static void plan_gradient(struct planning *g, size_t i, size_t k, bool takes_dy)
         g->grad[tensor] = b->dx[k];
     else
         b->sum[k] = g->grad[tensor];
-    use(g, g->grad[tensor], step);
-    use(g, b->dx[k], step);
+    extend_life(g, g->grad[tensor], step);
+    extend_life(g, b->dx[k], step);
 }
 
 static void plan_backward(struct planning *g, size_t i)
@@ -205,7 +205,7 @@ static void plan_backward(struct planning *g, size_t i)
     bool in_place = op_rows[l->id].in_place || is_view(l, true);
 
     b->dy = g->wanted[i + 1] ? g->grad[i + 1] : BUFFER_NONE;
-    use(g, b->dy, 2 * g->m->nnodes - i);
+    extend_life(g, b->dy, 2 * g->m->nnodes - i);
     for (size_t k = 0; k < node->nin; k++) {
         b->dx[k] = b->sum[k] = BUFFER_NONE;
         if (b->dy != BUFFER_NONE && g->wanted[node->in[k]])
@@ -223,8 +223,8 @@ static void plan_pass(struct planning *g)
     for (size_t i = 0; i < n; i++)
         plan_forward(g, i);
     /* a fused loss reads the last node's output, or its input */
-    use(g, g->value[n], n);
-    use(g, g->value[m->nodes[n - 1].in[0]], n);
+    extend_life(g, g->value[n], n);
+    extend_life(g, g->value[m->nodes[n - 1].in[0]], n);
     g->p->first_grad = BUFFER_NONE;
     if (!g->training)
         return;

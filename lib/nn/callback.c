@@ -1,3 +1,5 @@
+/* Reads fit.callbacks and decides at the end of an epoch. Decisions are pure: they depend on the monitored values and
+ * the state given, so that a restarted chief decides the same. */
 #include "nn/callback.h"
 
 #include <string.h>

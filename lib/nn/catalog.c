@@ -1,3 +1,5 @@
+/* Finds rows by name and reads their arguments. Every fault is a placed error, with a suggestion for a misspelt name.
+ */
 #include "nn/catalog.h"
 
 #include <stdio.h>

@@ -116,7 +116,7 @@ extern const struct catalog OPTIMIZERS, SCHEDULES, LOSSES, METRICS, ACTIVATION_K
     CALLBACKS;
 
 const struct kind *catalog_row(const struct catalog *c, size_t i);
-/* The row called `word`; a placed error at `at` for a stranger. */
+/* The row called `word`; a placed error at `at` when there is none. */
 MUST_USE int catalog_find(const struct catalog *c, const struct node *at, const char *word, const struct kind **ret,
                           struct err *e);
 /* A name or a map: its row and the values of all its arguments. ret_config (may be NULL) for ARG_OTHER. */

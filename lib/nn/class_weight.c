@@ -1,3 +1,4 @@
+/* Reads fit.classWeight against the model's labels, and weighs the examples of a batch. */
 #include "nn/class_weight.h"
 
 #include <float.h>

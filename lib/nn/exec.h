@@ -1,5 +1,5 @@
 /* exec - computes with a model: forward, loss, backward. One exec belongs to one thread; buffers for
- * max_batch examples are made once, in exec_new (page faults are dear), and no step allocates. The model must
+ * max_batch examples are made once, in exec_new (page faults are expensive), and no step allocates. The model must
  * outlive it, and must have been built with compile for exec_train and exec_evaluate.
  */
 #ifndef TRAINYARD_NN_EXEC_H

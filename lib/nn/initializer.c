@@ -1,3 +1,5 @@
+/* Keras's initializers: their arguments, and values drawn from a named random stream, so that any process draws the
+ * same. */
 #include "nn/initializer.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reads the shape of an input from Keras's several spellings; axes of unknown size are refused. */
 #include "base/str.h"
 #include "nn/model_impl.h"
 

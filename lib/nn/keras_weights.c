@@ -1,3 +1,4 @@
+/* Names variables as Keras does in its weight files: by layer, and by class with a number. */
 #include "nn/keras_weights.h"
 
 #include <string.h>

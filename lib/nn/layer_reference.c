@@ -1,3 +1,4 @@
+/* Writes docs/layers.md from the catalogs, so that the page cannot differ from what is accepted. */
 #include "nn/layer_reference.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Builds a model: checks compile against the output, and lays the variables out in one vector. */
 #include "nn/model.h"
 
 #include <string.h>

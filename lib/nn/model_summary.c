@@ -8,7 +8,7 @@
 
 enum { COLUMNS = 3 };
 
-struct table {
+struct summary_table {
     struct strlist cells; /* COLUMNS a row; the first row is the head */
     int width[COLUMNS];
 };
@@ -46,7 +46,7 @@ static size_t layer_params(const struct layer *l)
     return n;
 }
 
-static void add_row(struct table *t, const char *a, const char *b, const char *c)
+static void add_row(struct summary_table *t, const char *a, const char *b, const char *c)
 {
     const char *cells[COLUMNS] = { a, b, c };
     for (int i = 0; i < COLUMNS; i++) {
@@ -55,7 +55,7 @@ static void add_row(struct table *t, const char *a, const char *b, const char *c
     }
 }
 
-static void add_layer(struct table *t, const struct layer *l)
+static void add_layer(struct summary_table *t, const struct layer *l)
 {
     auto_free char *name = xasprintf("%s (%s)", l->name, l->row->k.names[0]);
     auto_free char *shape = batch_shape_text(&l->out);
@@ -63,8 +63,8 @@ static void add_layer(struct table *t, const struct layer *l)
     add_row(t, name, shape, params);
 }
 
-static void rule(const struct table *t, struct buf *out, const char *left, const char *line, const char *cross,
-                 const char *right)
+static void print_rule(const struct summary_table *t, struct buf *out, const char *left, const char *line,
+                       const char *cross, const char *right)
 {
     for (int i = 0; i < COLUMNS; i++) {
         buf_str(out, i == 0 ? left : cross);
@@ -74,20 +74,20 @@ static void rule(const struct table *t, struct buf *out, const char *left, const
     buf_printf(out, "%s\n", right);
 }
 
-static void print_table(const struct table *t, struct buf *out)
+static void print_table(const struct summary_table *t, struct buf *out)
 {
-    rule(t, out, "┏", "━", "┳", "┓");
+    print_rule(t, out, "┏", "━", "┳", "┓");
     for (size_t row = 0; row < t->cells.n / COLUMNS; row++) {
         char *const *cell = t->cells.items + row * COLUMNS;
         const char *bar = row == 0 ? "┃" : "│";
         if (row == 1)
-            rule(t, out, "┡", "━", "╇", "┩");
+            print_rule(t, out, "┡", "━", "╇", "┩");
         else if (row > 1)
-            rule(t, out, "├", "─", "┼", "┤");
+            print_rule(t, out, "├", "─", "┼", "┤");
         buf_printf(out, "%s %-*s %s %-*s %s %*s %s\n", bar, t->width[0], cell[0], bar, t->width[1], cell[1], bar,
                    t->width[2], cell[2], bar);
     }
-    rule(t, out, "└", "─", "┴", "┘");
+    print_rule(t, out, "└", "─", "┴", "┘");
 }
 
 /* "397.54 KB", Keras's units of 1024 */
@@ -104,7 +104,7 @@ static void print_count(struct buf *out, const char *what, size_t params)
 
 void model_summary(const struct model *m, struct buf *out)
 {
-    struct table t = { 0 };
+    struct summary_table t = { 0 };
     add_row(&t, "Layer (type)", "Output Shape", "Param #");
     for (size_t i = 0; i < m->nlayers; i++)
         add_layer(&t, &m->layers[i]);

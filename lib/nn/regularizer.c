@@ -1,3 +1,4 @@
+/* L1 and L2 penalties: their arguments, value and gradient. */
 #include "nn/regularizer.h"
 
 #include "base/str.h"

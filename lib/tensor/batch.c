@@ -1,7 +1,8 @@
 /* Adds the tensors of a batch within its fixed bound. */
 #include "tensor/batch.h"
 
-static int add(struct tensor *list, const char **names, size_t *n, const char *name, struct tensor t, struct err *e)
+static int add_tensor(struct tensor *list, const char **names, size_t *n, const char *name, struct tensor t,
+                      struct err *e)
 {
     if (*n >= BATCH_TENSORS_MAX)
         return err_set(e, ERR_INPUT, "'%s': a batch has at most %d inputs and %d labels", name, BATCH_TENSORS_MAX,
@@ -13,10 +14,10 @@ static int add(struct tensor *list, const char **names, size_t *n, const char *n
 
 int batch_add_input(struct batch *b, const char *name, struct tensor t, struct err *e)
 {
-    return add(b->x, b->x_name, &b->nx, name, t, e);
+    return add_tensor(b->x, b->x_name, &b->nx, name, t, e);
 }
 
 int batch_add_label(struct batch *b, const char *name, struct tensor t, struct err *e)
 {
-    return add(b->y, b->y_name, &b->ny, name, t, e);
+    return add_tensor(b->y, b->y_name, &b->ny, name, t, e);
 }

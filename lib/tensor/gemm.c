@@ -1,3 +1,4 @@
+/* Matrix products by CBLAS, on one thread: the result does not depend on the number of cores. */
 #include "tensor/gemm.h"
 
 #include <cblas.h>

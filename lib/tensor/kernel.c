@@ -1,3 +1,4 @@
+/* Vectorised loops over floats, compiled for several instruction sets. */
 #include "tensor/kernel.h"
 
 KERNEL void kernel_affine(const float *x, float a, float b, float *y, size_t n)

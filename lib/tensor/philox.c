@@ -1,3 +1,4 @@
+/* Philox 4x32-10 in vector lanes: the same numbers as base/rng.h, many at once. */
 #include "tensor/philox.h"
 
 #include "tensor/kernel.h"

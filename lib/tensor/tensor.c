@@ -1,3 +1,4 @@
+/* Element types and shapes; the sizes of shapes are checked against overflow. */
 #include "tensor/tensor.h"
 
 #include <inttypes.h>

@@ -27,8 +27,8 @@ enum dtype {
     DTYPES(X)
 #undef X
 };
-const char *dtype_name(enum dtype d); /* "float32"; "unknown type" for strangers */
-size_t dtype_size(enum dtype d);      /* 0 for strings and strangers */
+const char *dtype_name(enum dtype d); /* "float32"; "unknown type" for other numbers */
+size_t dtype_size(enum dtype d);      /* 0 for strings and other numbers */
 
 enum { SHAPE_MAX_RANK = 8 };
 struct shape {

@@ -1,3 +1,4 @@
+/* Losses that are a mean over the elements of a row: value and gradient in one vectorised pass. */
 #include "nn/losses/loss_kernel.h"
 
 #include "base/mem.h"

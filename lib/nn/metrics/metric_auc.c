@@ -5,12 +5,12 @@
 #include "nn/metrics/metric_impl.h"
 #include "tensor/kernel.h"
 
-static size_t thresholds(const struct metric *m)
+static size_t thresholds(const struct model_metric *m)
 {
     return (size_t)metric_arg(m, "num_thresholds", 200);
 }
 
-size_t auc_width(const struct metric *m)
+size_t auc_width(const struct model_metric *m)
 {
     return 2 * thresholds(m);
 }
@@ -22,7 +22,7 @@ static size_t bucket(float p, size_t n)
     return at >= 0 ? MIN((size_t)MIN(at, 1e9), n - 2) : 0;
 }
 
-void add_auc(const struct metric *m, double *acc, const struct metric_batch *b)
+void add_auc(const struct model_metric *m, double *acc, const struct metric_batch *b)
 {
     const size_t n = thresholds(m);
     const bool logits = metric_arg(m, "from_logits", 0) != 0;
@@ -56,7 +56,7 @@ static double curve_height(enum summation by, double a, double b)
 }
 
 /* The area between two neighbouring thresholds. */
-static double auc_piece(const struct metric *m, struct curve_point low, struct curve_point high)
+static double auc_piece(const struct model_metric *m, struct curve_point low, struct curve_point high)
 {
     const bool pr = metric_arg(m, "curve", 0) != 0;
     const enum summation method = (enum summation)metric_arg(m, "summation_method", 0);
@@ -70,7 +70,7 @@ static double auc_piece(const struct metric *m, struct curve_point low, struct c
            curve_height(method, recall_low, recall_high);
 }
 
-double auc_result(const struct metric *m, const double *acc)
+double auc_result(const struct model_metric *m, const double *acc)
 {
     const size_t n = thresholds(m);
     struct curve_point high = { 0 }, low;

@@ -19,19 +19,19 @@ struct metric_batch {
 
 enum metric_labels { LABELS_DENSE, LABELS_SPARSE };
 
-struct metric;
+struct model_metric;
 struct metric_row {
     struct kind k;
     enum metric_labels labels;
     bool classes; /* compares classes: at least two of them */
     enum better better;
     const char *loss; /* the mean of this loss over all rows; NULL: `add` */
-    size_t (*width)(const struct metric *m);
-    void (*add)(const struct metric *m, double *acc, const struct metric_batch *b);
-    double (*result)(const struct metric *m, const double *acc);
+    size_t (*width)(const struct model_metric *m);
+    void (*add)(const struct model_metric *m, double *acc, const struct metric_batch *b);
+    double (*result)(const struct model_metric *m, const double *acc);
 };
 
-struct metric {
+struct model_metric {
     const struct metric_row *row;
     double arg[KIND_ARGS_MAX];
     char *name;
@@ -44,7 +44,7 @@ struct metric {
 };
 
 struct metric_list {
-    struct metric *items;
+    struct model_metric *items;
     size_t n, width;
 };
 
@@ -60,11 +60,11 @@ static inline double metric_weight(const struct metric_batch *b, size_t row)
 }
 
 /* metric_auc.c */
-size_t auc_width(const struct metric *m);
-void add_auc(const struct metric *m, double *acc, const struct metric_batch *b);
-double auc_result(const struct metric *m, const double *acc);
+size_t auc_width(const struct model_metric *m);
+void add_auc(const struct model_metric *m, double *acc, const struct metric_batch *b);
+double auc_result(const struct model_metric *m, const double *acc);
 
-double metric_arg(const struct metric *m, const char *name, double fallback);
+double metric_arg(const struct model_metric *m, const char *name, double fallback);
 
 /* Adds a batch to the doubles of all metrics of the list (acc has l->width): those that are not weighted take no
  * account of b->w. result[i] of metric i. */

@@ -60,7 +60,7 @@ static const char *default_name(const struct context *c, const char *word, bool 
     return bare || resolve(c, word) != word ? word : k->names[1];
 }
 
-static int parse_name(struct metric *m, const struct context *c, const struct node *n, const struct node *config,
+static int parse_name(struct model_metric *m, const struct context *c, const struct node *n, const struct node *config,
                       const char *word, struct err *e)
 {
     const char *name = default_name(c, word, m->bare, &m->row->k);
@@ -72,7 +72,7 @@ static int parse_name(struct metric *m, const struct context *c, const struct no
     return 0;
 }
 
-static int metric_parse(struct metric *m, const struct context *c, const struct node *n, struct err *e)
+static int metric_parse(struct model_metric *m, const struct context *c, const struct node *n, struct err *e)
 {
     const char *word = NULL;
     const struct kind *k = NULL;
@@ -117,7 +117,7 @@ static bool is_taken(const struct metric_list *l, const char *name)
 
 static int name_last(struct metric_list *l, const struct node *n, struct err *e)
 {
-    struct metric *m = &l->items[l->n - 1];
+    struct model_metric *m = &l->items[l->n - 1];
     if (m->weighted && is_taken(l, m->name)) {
         char *longer = xasprintf(WEIGHTED "%s", m->name);
         free(m->name);
@@ -143,8 +143,8 @@ static int parse_items(struct metric_list *l, const struct node *n, const struct
     l->items = xrealloc(l->items, (l->n + count + 1) * sizeof(*l->items));
     for (size_t i = 0; i < count; i++) {
         struct node item = many ? node_item(n, i) : *n;
-        struct metric *m = &l->items[l->n++];
-        *m = (struct metric){ .weighted = weighted };
+        struct model_metric *m = &l->items[l->n++];
+        *m = (struct model_metric){ .weighted = weighted };
         if (metric_parse(m, &c, &item, e) < 0 || name_last(l, &item, e) < 0)
             return -1;
         m->at = l->width;
@@ -179,7 +179,7 @@ const char *metric_list_name(const struct metric_list *l, size_t i)
     return l->items[i].name;
 }
 
-static bool class_is_called(const struct metric *m, const char *name)
+static bool class_is_called(const struct model_metric *m, const char *name)
 {
     for (size_t i = 0; i < KIND_NAMES_MAX && m->row->k.names[i] != NULL; i++)
         if (strcmp(m->row->k.names[i], name) == 0)
@@ -203,7 +203,7 @@ enum better metric_list_better(const struct metric_list *l, size_t i)
     return l->items[i].row->better;
 }
 
-static json_t *metric_json(const struct metric *m)
+static json_t *metric_json(const struct model_metric *m)
 {
     const char *name = m->name + (m->renamed ? strlen(WEIGHTED) : 0);
     if (m->bare)
@@ -227,7 +227,7 @@ void metric_list_add(const struct metric_list *l, double *acc, const struct metr
     struct metric_batch plain = *b;
     plain.w = NULL;
     for (size_t i = 0; i < l->n; i++) {
-        const struct metric *m = &l->items[i];
+        const struct model_metric *m = &l->items[i];
         m->row->add(m, acc + m->at, m->weighted ? b : &plain);
     }
 }

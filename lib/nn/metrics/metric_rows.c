@@ -1,3 +1,5 @@
+/* The table of metrics: what each one sums over rows, and its value from the sums. Sums of parts add up to those of
+ * the whole. */
 #include <math.h>
 #include <string.h>
 
@@ -6,14 +8,14 @@
 
 /* ---- means: acc = sum of w * value, sum of w ---- */
 
-typedef double row_value_fn(const struct metric *m, const struct metric_batch *b, size_t row);
+typedef double row_value_fn(const struct model_metric *m, const struct metric_batch *b, size_t row);
 
-static size_t two(UNUSED const struct metric *m)
+static size_t two(UNUSED const struct model_metric *m)
 {
     return 2;
 }
 
-static void add_rows(const struct metric *m, double *acc, const struct metric_batch *b, row_value_fn *value)
+static void add_rows(const struct model_metric *m, double *acc, const struct metric_batch *b, row_value_fn *value)
 {
     for (size_t i = 0; i < b->rows; i++) {
         acc[0] += metric_weight(b, i) * value(m, b, i);
@@ -21,22 +23,22 @@ static void add_rows(const struct metric *m, double *acc, const struct metric_ba
     }
 }
 
-static double mean_result(UNUSED const struct metric *m, const double *acc)
+static double mean_result(UNUSED const struct model_metric *m, const double *acc)
 {
     return ratio(acc[0], acc[1]);
 }
 
-static double root_mean_result(UNUSED const struct metric *m, const double *acc)
+static double root_mean_result(UNUSED const struct model_metric *m, const double *acc)
 {
     return sqrt(ratio(acc[0], acc[1]));
 }
 
-static double negative_mean_result(UNUSED const struct metric *m, const double *acc)
+static double negative_mean_result(UNUSED const struct model_metric *m, const double *acc)
 {
     return -ratio(acc[0], acc[1]);
 }
 
-static void add_loss(const struct metric *m, double *acc, const struct metric_batch *b)
+static void add_loss(const struct model_metric *m, double *acc, const struct metric_batch *b)
 {
     const void *labels = b->label != NULL ? (const void *)b->label : b->t;
     acc[0] += loss_eval(m->loss, labels, b->p, b->w, b->rows, b->cols, 1, NULL);
@@ -44,7 +46,7 @@ static void add_loss(const struct metric *m, double *acc, const struct metric_ba
         acc[1] += metric_weight(b, i);
 }
 
-static double binary_hit(const struct metric *m, const struct metric_batch *b, size_t row)
+static double binary_hit(const struct model_metric *m, const struct metric_batch *b, size_t row)
 {
     const float *t = b->t + row * b->cols, *p = b->p + row * b->cols;
     const float threshold = (float)metric_arg(m, "threshold", 0.5);
@@ -54,18 +56,18 @@ static double binary_hit(const struct metric *m, const struct metric_batch *b, s
     return (double)hits / (double)b->cols;
 }
 
-static double categorical_hit(UNUSED const struct metric *m, const struct metric_batch *b, size_t row)
+static double categorical_hit(UNUSED const struct model_metric *m, const struct metric_batch *b, size_t row)
 {
     return kernel_argmax(b->t + row * b->cols, b->cols) == kernel_argmax(b->p + row * b->cols, b->cols);
 }
 
-static double sparse_hit(UNUSED const struct metric *m, const struct metric_batch *b, size_t row)
+static double sparse_hit(UNUSED const struct model_metric *m, const struct metric_batch *b, size_t row)
 {
     return (int64_t)kernel_argmax(b->p + row * b->cols, b->cols) == b->label[row];
 }
 
 /* TensorFlow's in_top_k: fewer than k predictions are greater than the right one, which must be finite. */
-static double in_top_k(const struct metric *m, const float *p, size_t cols, int64_t right)
+static double in_top_k(const struct model_metric *m, const float *p, size_t cols, int64_t right)
 {
     size_t greater = 0;
     if (right < 0 || right >= (int64_t)cols || !isfinite(p[right]))
@@ -75,19 +77,19 @@ static double in_top_k(const struct metric *m, const float *p, size_t cols, int6
     return (double)greater < metric_arg(m, "k", 5);
 }
 
-static double top_k_hit(const struct metric *m, const struct metric_batch *b, size_t row)
+static double top_k_hit(const struct model_metric *m, const struct metric_batch *b, size_t row)
 {
     const float *t = b->t + row * b->cols;
     return in_top_k(m, b->p + row * b->cols, b->cols, (int64_t)kernel_argmax(t, b->cols));
 }
 
-static double sparse_top_k_hit(const struct metric *m, const struct metric_batch *b, size_t row)
+static double sparse_top_k_hit(const struct model_metric *m, const struct metric_batch *b, size_t row)
 {
     return in_top_k(m, b->p + row * b->cols, b->cols, b->label[row]);
 }
 
 #define ADD_ROWS(name)                                                                                                 \
-    static void add_##name(const struct metric *m, double *acc, const struct metric_batch *b)                          \
+    static void add_##name(const struct model_metric *m, double *acc, const struct metric_batch *b)                    \
     {                                                                                                                  \
         add_rows(m, acc, b, name);                                                                                     \
     }
@@ -101,12 +103,12 @@ ADD_ROWS(sparse_top_k_hit)
 
 enum { TRUE_POSITIVES, FALSE_POSITIVES, TRUE_NEGATIVES, FALSE_NEGATIVES, CONFUSION };
 
-static size_t confusion_width(UNUSED const struct metric *m)
+static size_t confusion_width(UNUSED const struct model_metric *m)
 {
     return CONFUSION;
 }
 
-static void add_confusion(const struct metric *m, double *acc, const struct metric_batch *b)
+static void add_confusion(const struct model_metric *m, double *acc, const struct metric_batch *b)
 {
     const float threshold = (float)metric_arg(m, "thresholds", 0.5);
     for (size_t i = 0; i < b->rows; i++) {
@@ -119,7 +121,7 @@ static void add_confusion(const struct metric *m, double *acc, const struct metr
 }
 
 #define COUNT_RESULT(name, cell)                                                                                       \
-    static double name(UNUSED const struct metric *m, const double *acc)                                               \
+    static double name(UNUSED const struct model_metric *m, const double *acc)                                         \
     {                                                                                                                  \
         return acc[cell];                                                                                              \
     }
@@ -128,24 +130,24 @@ COUNT_RESULT(false_positives, FALSE_POSITIVES)
 COUNT_RESULT(true_negatives, TRUE_NEGATIVES)
 COUNT_RESULT(false_negatives, FALSE_NEGATIVES)
 
-static double precision(UNUSED const struct metric *m, const double *acc)
+static double precision(UNUSED const struct model_metric *m, const double *acc)
 {
     return ratio(acc[TRUE_POSITIVES], acc[TRUE_POSITIVES] + acc[FALSE_POSITIVES]);
 }
 
-static double recall(UNUSED const struct metric *m, const double *acc)
+static double recall(UNUSED const struct model_metric *m, const double *acc)
 {
     return ratio(acc[TRUE_POSITIVES], acc[TRUE_POSITIVES] + acc[FALSE_NEGATIVES]);
 }
 
 /* ---- R2Score: per output w, then sums of w t, w t^2, w (t - p)^2 ---- */
 
-static size_t r2_width(const struct metric *m)
+static size_t r2_width(const struct model_metric *m)
 {
     return 1 + 3 * m->cols;
 }
 
-static void add_r2(UNUSED const struct metric *m, double *acc, const struct metric_batch *b)
+static void add_r2(UNUSED const struct model_metric *m, double *acc, const struct metric_batch *b)
 {
     for (size_t i = 0; i < b->rows; i++) {
         const double w = metric_weight(b, i);
@@ -159,7 +161,7 @@ static void add_r2(UNUSED const struct metric *m, double *acc, const struct metr
     }
 }
 
-static double r2_result(const struct metric *m, const double *acc)
+static double r2_result(const struct model_metric *m, const double *acc)
 {
     double sum = 0;
     for (size_t j = 0; j < m->cols; j++) {
@@ -283,7 +285,7 @@ const struct catalog METRICS = {
     .what = "metric", .plural = "Metrics", CATALOG_ROWS(ROWS), .later = LATER, .also = ALSO
 };
 
-double metric_arg(const struct metric *m, const char *name, double fallback)
+double metric_arg(const struct model_metric *m, const char *name, double fallback)
 {
     for (size_t i = 0; i < m->row->k.nargs; i++)
         if (strcmp(m->row->k.args[i].name, name) == 0)

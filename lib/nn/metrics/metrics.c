@@ -1,3 +1,4 @@
+/* Adds a batch to the sums of all metrics of a model, and computes their values. */
 #include "nn/metrics/metrics.h"
 
 #include <math.h>

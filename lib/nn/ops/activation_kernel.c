@@ -1,3 +1,4 @@
+/* Vectorised kernels of the activations, forward and backward. */
 #include "nn/ops/activation_kernel.h"
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* Dense: matrix products, with bias and activation in the same pass where that is possible. */
 #include "nn/layers/layer_rows.h"
 #include "nn/ops/ops.h"
 #include "tensor/gemm.h"

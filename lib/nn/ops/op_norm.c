@@ -105,7 +105,7 @@ size_t op_batch_normalization_scratch(const struct layer *l, size_t max_n UNUSED
     return (SCRATCH_ROWS + 2) * (size_t)layer_channels(l) + 1; /* floats, then doubles of column_means */
 }
 
-static float *part(const struct op_ctx *c, int which)
+static float *scratch_row(const struct op_ctx *c, int which)
 {
     return c->scratch + (size_t)which * op_channels(c);
 }
@@ -134,7 +134,7 @@ static void column_means(const struct op_ctx *c, const float *mean, float *out)
 {
     size_t rows = op_rows_of(c), channels = op_channels(c);
     double *total = wide_sums(c);
-    float *block = part(c, S_SUM);
+    float *block = scratch_row(c, S_SUM);
 
     for (size_t i = 0; i < channels; i++)
         total[i] = 0;
@@ -156,7 +156,8 @@ void op_batch_normalization_forward(const struct op_ctx *c)
 {
     struct batchnorm p = batchnorm_parts(c);
     size_t channels = op_channels(c);
-    float *mean = part(c, S_MEAN), *inv = part(c, S_INV), *a = part(c, S_A), *b = part(c, S_B);
+    float *mean = scratch_row(c, S_MEAN), *inv = scratch_row(c, S_INV), *a = scratch_row(c, S_A),
+          *b = scratch_row(c, S_B);
     float epsilon = (float)c->l->arg[BATCHNORM_EPSILON];
 
     if (p.batch) {
@@ -212,9 +213,9 @@ void op_batch_normalization_backward(const struct op_ctx *c)
 {
     struct batchnorm p = batchnorm_parts(c);
     size_t rows = op_rows_of(c), channels = op_channels(c);
-    float *dbeta = part(c, S_DBETA), *dgamma = part(c, S_DGAMMA);
+    float *dbeta = scratch_row(c, S_DBETA), *dgamma = scratch_row(c, S_DGAMMA);
 
-    sum_gradients(c->x[0], c->dy, part(c, S_MEAN), part(c, S_INV), dbeta, dgamma, rows, channels);
+    sum_gradients(c->x[0], c->dy, scratch_row(c, S_MEAN), scratch_row(c, S_INV), dbeta, dgamma, rows, channels);
     if (p.dgamma != NULL)
         memcpy(p.dgamma, dgamma, channels * sizeof(*dgamma));
     if (p.dbeta != NULL)
@@ -222,7 +223,8 @@ void op_batch_normalization_backward(const struct op_ctx *c)
     if (c->dx[0] == NULL)
         return;
     if (p.batch)
-        input_gradient(c, part(c, S_MEAN), part(c, S_INV), part(c, S_A), dbeta, dgamma, rows, channels);
+        input_gradient(c, scratch_row(c, S_MEAN), scratch_row(c, S_INV), scratch_row(c, S_A), dbeta, dgamma, rows,
+                       channels);
     else
-        scale_rows(c->dy, part(c, S_A), c->dx[0], rows, channels);
+        scale_rows(c->dy, scratch_row(c, S_A), c->dx[0], rows, channels);
 }

@@ -1,3 +1,4 @@
+/* The table of ops, beside that of layers. */
 #include "nn/ops/ops.h"
 
 /* A layer's own softmax or relu is all one op: its arguments are in l->activation. */

@@ -1,3 +1,5 @@
+/* Keras's optimizers: arguments, slots, clipping, and the coefficients of a step. The arithmetic on vectors is in
+ * optimizer_kernel.c. */
 #include "nn/optimizers/optimizer.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The update rules, element by element: the result does not depend on how a vector is cut. */
 #include "nn/optimizers/optimizer_kernel.h"
 
 #include "tensor/kernel.h"

@@ -1,3 +1,4 @@
+/* Keras's learning rate schedules: pure functions of the number of updates. */
 #include "nn/optimizers/schedule.h"
 
 enum { STEPS_MAX = 1000 }; /* of a PiecewiseConstantDecay: a list from a user */
