@@ -37,7 +37,7 @@ static const struct {
 
 /* ---- lists of calls ---- */
 
-static struct call_list *list_of(struct kube_call *c)
+static struct call_list *call_list_of(struct kube_call *c)
 {
     struct kube_client *k = c->k;
     return c->state == WAITING ? &k->waiting[c->priority] : c->state == RUNNING ? &k->running : &k->paused;
@@ -62,17 +62,17 @@ static bool is_limited(const struct kube_call *c)
     return !c->stream && c->priority != KUBE_URGENT;
 }
 
-static void move(struct kube_call *c, enum call_state to, bool in_front)
+static void call_move(struct kube_call *c, enum call_state to, bool in_front)
 {
     if (c->state != OVER)
-        list_remove(list_of(c), c);
+        list_remove(call_list_of(c), c);
     if (c->state == RUNNING && is_limited(c)) {
         c->k->limited--;
         c->k->shares.running[c->priority]--;
     }
     c->state = to;
     if (to != OVER)
-        list_add(list_of(c), c, in_front);
+        list_add(call_list_of(c), c, in_front);
     if (to == RUNNING && is_limited(c)) {
         c->k->limited++;
         c->k->shares.running[c->priority]++;
@@ -106,7 +106,7 @@ static void call_free(struct kube_call *c)
     free(c);
 }
 
-static void put_back(struct kube_call *c)
+static void call_recycle(struct kube_call *c)
 {
     struct kube_client *k = c->k;
 
@@ -119,9 +119,9 @@ static void put_back(struct kube_call *c)
 }
 
 /* No longer waiting, running or paused. */
-static void take_out(struct kube_call *c)
+static void call_unlist(struct kube_call *c)
 {
-    move(c, OVER, false);
+    call_move(c, OVER, false);
     timer_clear(c->k->loop, &c->pause);
     if (!c->stream)
         c->k->pending[c->priority]--;
@@ -129,27 +129,27 @@ static void take_out(struct kube_call *c)
 
 /* ---- callbacks may do anything ---- */
 
-static void pump(struct kube_client *k);
-static void destroy(struct kube_client *k);
+static void start_waiting_calls(struct kube_client *k);
+static void client_destroy(struct kube_client *k);
 
-static void enter(struct kube_client *k)
+static void callbacks_begin(struct kube_client *k)
 {
     k->depth++;
 }
 
-static void leave(struct kube_client *k)
+static void callbacks_end(struct kube_client *k)
 {
     if (k->depth == 1 && !k->dead)
-        pump(k);
+        start_waiting_calls(k);
     if (--k->depth == 0 && k->dead)
-        destroy(k);
+        client_destroy(k);
 }
 
 static void on_pump(void *user)
 {
     struct kube_client *k = user;
-    enter(k);
-    leave(k);
+    callbacks_begin(k);
+    callbacks_end(k);
 }
 
 void client_pump_soon(struct kube_client *k)
@@ -160,14 +160,14 @@ void client_pump_soon(struct kube_client *k)
 
 /* ---- answers ---- */
 
-static const char *text_at(const json_t *v, const char *key)
+static const char *string_member(const json_t *v, const char *key)
 {
     const char *s = json_string_value(json_object_get(v, key));
     return s != NULL ? s : "";
 }
 
 /* Of a refusal that is no Status, as of a proxy on the way: the beginning of its text. */
-static const char *words_of(const struct http_answer *a, char out[WORDS_MAX])
+static const char *plain_text_of(const struct http_answer *a, char out[WORDS_MAX])
 {
     size_t n = 0;
 
@@ -183,7 +183,7 @@ static const char *words_of(const struct http_answer *a, char out[WORDS_MAX])
 }
 
 /* NULL: no JSON. */
-static json_t *body_of(const struct kube_call *c, const struct http_answer *a)
+static json_t *parse_body(const struct kube_call *c, const struct http_answer *a)
 {
     AUTO_FINI(buf) shorter = BUF_INIT;
     const char *text = a->body;
@@ -200,7 +200,7 @@ static json_t *body_of(const struct kube_call *c, const struct http_answer *a)
     return json_parse_any(text, n, "answer", &body, NULL) == 0 ? body : NULL;
 }
 
-static void finish(struct kube_call *c, const struct http_answer *a)
+static void call_finish(struct kube_call *c, const struct http_answer *a)
 {
     json_auto_t *body = NULL;
     char words[WORDS_MAX];
@@ -212,26 +212,26 @@ static void finish(struct kube_call *c, const struct http_answer *a)
                                   .retry_after_s = MIN(a->retry_after_s, RETRY_AFTER_MAX_S) };
 
     if (!c->discard_body || !kube_ok(&answer))
-        answer.body = body = body_of(c, a);
+        answer.body = body = parse_body(c, a);
     if (a->status == 0)
         answer.message = a->err->msg;
     else if (!kube_ok(&answer) && body != NULL) {
-        answer.reason = text_at(body, "reason");
-        answer.message = text_at(body, "message");
+        answer.reason = string_member(body, "reason");
+        answer.message = string_member(body, "message");
     }
     if (!kube_ok(&answer) && answer.message[0] == '\0')
-        answer.message = words_of(a, words);
-    take_out(c);
+        answer.message = plain_text_of(a, words);
+    call_unlist(c);
     c->done(c->user, &answer);
-    put_back(c);
+    call_recycle(c);
 }
 
-static void fail(struct kube_call *c, const struct err *e)
+static void call_fail(struct kube_call *c, const struct err *e)
 {
-    finish(c, &(struct http_answer){ .status = 0, .body = "", .err = e });
+    call_finish(c, &(struct http_answer){ .status = 0, .body = "", .err = e });
 }
 
-static double chance(struct kube_client *k)
+static double random_fraction(struct kube_client *k)
 {
     k->random = hash64_mix(k->random, 1);
     return (double)(k->random >> 11) / (double)(UINT64_C(1) << 53);
@@ -242,32 +242,32 @@ static void on_pause_over(void *user)
     struct kube_call *c = user;
     struct kube_client *k = c->k;
 
-    enter(k);
-    move(c, WAITING, true);
-    leave(k);
+    callbacks_begin(k);
+    call_move(c, WAITING, true);
+    callbacks_end(k);
 }
 
 /* Another try? Then the call waits or pauses. */
-static bool tries_again(struct kube_call *c, const struct http_answer *a, int64_t now_ms)
+static bool schedule_retry(struct kube_call *c, const struct http_answer *a, int64_t now_ms)
 {
     if (a->status == 401 && !c->renewed) {
         c->refused = c->renewed = true;
-        move(c, WAITING, true);
+        call_move(c, WAITING, true);
         return true;
     }
     if (c->stream || c->retry_ms < 0 || !retry_wanted(a))
         return false;
-    int64_t pause = retry_pause_ms(c->tries, a->retry_after_s, chance(c->k));
+    int64_t pause = retry_pause_ms(c->tries, a->retry_after_s, random_fraction(c->k));
     if (now_ms + pause > c->first_ms + c->retry_ms)
         return false;
     log_debug("%s %s: %s, try %d in %lld ms", VERBS[c->verb].method, c->url.data, a->status != 0 ? "busy" : a->err->msg,
               c->tries + 1, (long long)pause);
-    move(c, PAUSED, false);
+    call_move(c, PAUSED, false);
     timer_set(c->k->loop, &c->pause, now_ms + pause, on_pause_over, c);
     return true;
 }
 
-static void mind_the_room(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
+static void adjust_concurrency(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
 {
     if (is_limited(c) && concurrency_limit_answer(&k->concurrency, status, k->limited, c->began_ms, now_ms))
         log_debug("API server %s has no room (429): %d requests at once", kubeconfig_server(k->config),
@@ -280,45 +280,45 @@ static void on_answer(void *user, const struct http_answer *a)
     struct kube_client *k = c->k;
     int64_t now_ms = clock_ms();
 
-    enter(k);
+    callbacks_begin(k);
     c->http = NULL;
     client_metrics_request(k->metrics, VERBS[c->verb].method, a->status);
     if (!c->stream)
         client_metrics_duration(k->metrics, VERBS[c->verb].method, now_ms - c->began_ms);
-    mind_the_room(k, c, a->status, now_ms);
+    adjust_concurrency(k, c, a->status, now_ms);
     if (!c->stream && a->date_ms > 0)
         server_time_hear(&k->time, a->date_ms, c->began_ms, now_ms);
-    if (!tries_again(c, a, now_ms)) {
+    if (!schedule_retry(c, a, now_ms)) {
         if (a->status == 0 && !err_is(a->err, ERR_STOPPED)) {
             struct err e = *a->err;
             err_prefix(&e, "API server %s", kubeconfig_server(k->config));
-            fail(c, &e);
+            call_fail(c, &e);
         } else {
-            finish(c, a);
+            call_finish(c, a);
         }
     }
-    leave(k);
+    callbacks_end(k);
 }
 
 /* ---- lines of a stream ---- */
 
 /* false: the stream ends. */
-static bool one_line(struct kube_call *c, const char *line, size_t n)
+static bool deliver_line(struct kube_call *c, const char *line, size_t n)
 {
     return n == 0 || (c->on_line(c->user, line, n) && c->state != OVER);
 }
 
-static bool cut_lines(struct kube_call *c, const char *data, size_t n)
+static bool deliver_lines(struct kube_call *c, const char *data, size_t n)
 {
     for (const char *end; n > 0 && (end = memchr(data, '\n', n)) != NULL;) {
         size_t len = (size_t)(end - data);
         bool go_on;
         if (c->line.len > 0) {
             buf_add(&c->line, data, len);
-            go_on = one_line(c, c->line.data, c->line.len);
+            go_on = deliver_line(c, c->line.data, c->line.len);
             buf_clear(&c->line);
         } else {
-            go_on = one_line(c, data, len);
+            go_on = deliver_line(c, data, len);
         }
         if (!go_on)
             return false;
@@ -331,26 +331,26 @@ static bool cut_lines(struct kube_call *c, const char *data, size_t n)
     return true;
 }
 
-static bool on_piece(void *user, const char *data, size_t n)
+static bool on_stream_data(void *user, const char *data, size_t n)
 {
     struct kube_call *c = user;
     struct kube_client *k = c->k;
 
-    enter(k);
+    callbacks_begin(k);
     c->busy = true;
-    bool go_on = cut_lines(c, data, n);
+    bool go_on = deliver_lines(c, data, n);
     c->busy = false;
     if (c->state == OVER) { /* cancelled meanwhile */
-        put_back(c);
+        call_recycle(c);
         go_on = false;
     }
-    leave(k);
+    callbacks_end(k);
     return go_on;
 }
 
 /* ---- sending ---- */
 
-static const char *accept_of(const struct kube_call *c)
+static const char *accept_header(const struct kube_call *c)
 {
     if (!c->metadata_only)
         return "Accept: application/json";
@@ -382,23 +382,23 @@ static int authorize(struct kube_client *k, struct kube_call *c, int64_t now_ms,
     return 0;
 }
 
-static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
+static void start_call(struct kube_client *k, struct kube_call *c, int64_t now_ms)
 {
     struct err e;
     const char *headers[8];
     size_t n = 0;
 
-    move(c, RUNNING, false);
+    call_move(c, RUNNING, false);
     c->busy = true;
     int authorized = authorize(k, c, now_ms, &e);
     c->busy = false;
     if (c->state ==
         OVER) { /* other certificates, so all that ran has failed: somebody who was told cancelled this one */
-        put_back(c);
+        call_recycle(c);
         return;
     }
     if (authorized < 0) {
-        fail(c, &e);
+        call_fail(c, &e);
         return;
     }
     c->began_ms = clock_ms();
@@ -407,7 +407,7 @@ static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
         if (is_limited(c) && k->bucket.qps > 0)
             client_metrics_waited(k->metrics, VERBS[c->verb].method, c->began_ms - c->queued_ms);
     }
-    headers[n++] = accept_of(c);
+    headers[n++] = accept_header(c);
     headers[n++] = k->agent;
     if (k->authorization.len > 0)
         headers[n++] = k->authorization.data;
@@ -424,17 +424,17 @@ static void start(struct kube_client *k, struct kube_call *c, int64_t now_ms)
                                                                   .timeout_ms = c->stream ? 0 : c->timeout_ms,
                                                                   .silence_ms = c->stream ? c->timeout_ms : 0,
                                                                   .max_body = BODY_MAX,
-                                                                  .on_data = c->stream ? on_piece : NULL,
+                                                                  .on_data = c->stream ? on_stream_data : NULL,
                                                                   .on_done = on_answer,
                                                                   .user = c });
 }
 
-static void pump(struct kube_client *k)
+static void start_waiting_calls(struct kube_client *k)
 {
     int64_t now_ms = clock_ms(), wait = 0;
 
     for (struct kube_call *c; !k->dead && (c = client_next(k, now_ms, &wait)) != NULL;)
-        start(k, c, now_ms);
+        start_call(k, c, now_ms);
     if (k->dead)
         return;
     if (wait > 0)
@@ -455,7 +455,7 @@ static struct kube_call *enqueue(struct kube_call *c, const char *path, void *us
     c->queued_ms = clock_ms();
     if (!c->stream)
         k->pending[c->priority]++;
-    move(c, WAITING, false);
+    call_move(c, WAITING, false);
     client_pump_soon(k);
     return c;
 }
@@ -498,9 +498,9 @@ void kube_cancel(struct kube_call *c)
         return;
     struct kube_client *k = c->k;
     http_client_cancel(TAKE(c->http));
-    take_out(c);
+    call_unlist(c);
     if (!c->busy)
-        put_back(c);
+        call_recycle(c);
     if (!k->dead)
         client_pump_soon(k);
 }
@@ -539,7 +539,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, c
     return k;
 }
 
-static struct kube_call *any_call(const struct kube_client *k)
+static struct kube_call *first_call(const struct kube_client *k)
 {
     for (int u = 0; u < KUBE_PRIORITIES; u++)
         if (k->waiting[u].first != NULL)
@@ -547,7 +547,7 @@ static struct kube_call *any_call(const struct kube_client *k)
     return k->running.first != NULL ? k->running.first : k->paused.first;
 }
 
-static void destroy(struct kube_client *k)
+static void client_destroy(struct kube_client *k)
 {
     for (struct kube_call *c; (c = k->spare.first) != NULL;) {
         list_remove(&k->spare, c);
@@ -569,11 +569,11 @@ void kube_client_free(struct kube_client *k)
     if (k == NULL)
         return;
     k->dead = true;
-    enter(k);
-    for (struct kube_call *c; (c = any_call(k)) != NULL;)
+    callbacks_begin(k);
+    for (struct kube_call *c; (c = first_call(k)) != NULL;)
         kube_cancel(c);
     http_client_free(k->http);
-    leave(k);
+    callbacks_end(k);
 }
 
 struct loop *kube_client_loop(const struct kube_client *k)

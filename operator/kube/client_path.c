@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-static void escaped(struct buf *out, const char *s)
+static void append_escaped(struct buf *out, const char *s)
 {
     static const char KEPT[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
 
@@ -15,35 +15,35 @@ static void escaped(struct buf *out, const char *s)
             buf_printf(out, "%%%02X", (unsigned)(unsigned char)*s);
 }
 
-static void part(struct buf *out, const char *s)
+static void append_segment(struct buf *out, const char *s)
 {
     buf_char(out, '/');
-    escaped(out, s);
+    append_escaped(out, s);
 }
 
 void kube_path(struct buf *out, const struct kube_resource *r, const char *ns, const char *name, const char *sub)
 {
     buf_str(out, r->group[0] == '\0' ? "/api" : "/apis");
     if (r->group[0] != '\0')
-        part(out, r->group);
-    part(out, r->version);
+        append_segment(out, r->group);
+    append_segment(out, r->version);
     if (ns != NULL) {
         buf_str(out, "/namespaces");
-        part(out, ns);
+        append_segment(out, ns);
     }
-    part(out, r->plural);
+    append_segment(out, r->plural);
     if (name != NULL)
-        part(out, name);
+        append_segment(out, name);
     if (sub != NULL)
-        part(out, sub);
+        append_segment(out, sub);
 }
 
 void kube_query(struct buf *path, const char *key, const char *value)
 {
     buf_char(path, strchr(path->data, '?') == NULL ? '?' : '&');
-    escaped(path, key);
+    append_escaped(path, key);
     buf_char(path, '=');
-    escaped(path, value);
+    append_escaped(path, value);
 }
 
 json_t *kube_delete_options(const char *uid, int64_t version, int grace_s)

@@ -23,7 +23,7 @@ static char *key_of(const char *uid, const char *kind, const char *ns, const cha
 }
 
 /* Moves *at behind the copy. */
-static const char *keep(char **at, const char *s)
+static const char *copy_string(char **at, const char *s)
 {
     size_t n = strlen(s) + 1;
     char *copy = memcpy(*at, s, n);
@@ -42,11 +42,11 @@ static struct event_subject *subject_new(const struct event_object *o, int64_t n
     char *at = t->text;
     t->tokens = EVENT_BURST;
     t->refilled_ms = now_ms;
-    t->api_version = keep(&at, words[0]);
-    t->kind = keep(&at, words[1]);
-    t->ns = keep(&at, words[2]);
-    t->name = keep(&at, words[3]);
-    t->uid = keep(&at, words[4]);
+    t->api_version = copy_string(&at, words[0]);
+    t->kind = copy_string(&at, words[1]);
+    t->ns = copy_string(&at, words[2]);
+    t->name = copy_string(&at, words[3]);
+    t->uid = copy_string(&at, words[4]);
     return t;
 }
 
@@ -134,7 +134,7 @@ void event_correlator_gone(struct event_correlator *b, struct event_subject *t)
     forget_idle(b, t);
 }
 
-static void forget(struct event_correlator *b, struct event_subject *t)
+static void subject_forget(struct event_correlator *b, struct event_subject *t)
 {
     while (t->first != NULL) {
         struct event_series *s = t->first;
@@ -148,7 +148,7 @@ void event_correlator_fini(struct event_correlator *b)
 {
     struct map_slot *slot;
     for (size_t i = 0; (slot = map_next(&b->subjects, &i)) != NULL;)
-        forget(b, slot->value);
+        subject_forget(b, slot->value);
     map_fini(&b->subjects);
 }
 
@@ -188,7 +188,7 @@ static struct event_series *series_begin(struct event_correlator *b, struct even
 }
 
 /* At most so many bytes, and no character cut in two. */
-static char *cut(const char *note)
+static char *truncate_note(const char *note)
 {
     size_t n = strnlen(note, EVENT_NOTE_MAX + 1);
     if (n > EVENT_NOTE_MAX)
@@ -220,7 +220,7 @@ struct event_series *event_correlator_record(struct event_correlator *b, const s
     s->last_ms = now_ms;
     s->last_wall = wall;
     free(s->note);
-    s->note = cut(or_empty(note));
+    s->note = truncate_note(or_empty(note));
     if (s->state == SERIES_SENDING)
         s->again = true;
     if (s->state != SERIES_IDLE)
@@ -281,7 +281,7 @@ const char *event_namespace(const struct event_subject *o)
     return o->ns[0] != '\0' ? o->ns : "default";
 }
 
-static json_t *seconds(double wall)
+static json_t *time_in_seconds(double wall)
 {
     char text[32];
     clock_rfc3339(wall, text);
@@ -302,11 +302,11 @@ json_t *event_create_body(const struct event_series *s, const char *component, c
                      "v1", "kind", "Event", "metadata", "name", event_name(s, name), "namespace",
                      event_namespace(s->subject), "involvedObject", reference_of(s->subject), "type", type, "reason",
                      s->text, "message", s->note, "source", "component", component, "reportingComponent", component,
-                     "reportingInstance", instance, "firstTimestamp", seconds(s->first_wall), "lastTimestamp",
-                     seconds(s->last_wall), "count", s->count);
+                     "reportingInstance", instance, "firstTimestamp", time_in_seconds(s->first_wall), "lastTimestamp",
+                     time_in_seconds(s->last_wall), "count", s->count);
 }
 
 json_t *event_patch_body(const struct event_series *s)
 {
-    return json_pack("{s:i, s:o, s:s}", "count", s->count, "lastTimestamp", seconds(s->last_wall), "message", s->note);
+    return json_pack("{s:i, s:o, s:s}", "count", s->count, "lastTimestamp", time_in_seconds(s->last_wall), "message", s->note);
 }

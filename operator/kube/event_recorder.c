@@ -11,9 +11,9 @@ struct event_recorder {
     struct kube_client *client;
     struct loop *loop;
     char *component, *instance;
-    struct event_correlator book;
+    struct event_correlator correlator;
     struct event_series *first, *last; /* due, in line */
-    struct kube_ticket turn;
+    struct kube_ticket ticket;
     bool warned;
     struct timer flush;
     void (*flushed)(void *user); /* NULL: nobody waits for the end of a flush */
@@ -22,21 +22,21 @@ struct event_recorder {
 
 static void on_timer(void *user);
 static void on_flushed(void *user);
-static void on_turn(void *user);
+static void on_ticket(void *user);
 
-/* ---- the line: one turn for all of them, so that what waits is small ---- */
+/* ---- the line: one ticket for all of them, so that what waits is small ---- */
 
-static void line_add(struct event_recorder *ev, struct event_series *s)
+static void queue_add(struct event_recorder *ev, struct event_series *s)
 {
     s->state = SERIES_DUE;
     s->due_prev = ev->last;
     s->due_next = NULL;
     *(ev->last != NULL ? &ev->last->due_next : &ev->first) = s;
     ev->last = s;
-    kube_ticket_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
+    kube_ticket_wait(ev->client, &ev->ticket, KUBE_BACKGROUND, on_ticket, ev);
 }
 
-static void line_remove(struct event_recorder *ev, struct event_series *s)
+static void queue_remove(struct event_recorder *ev, struct event_series *s)
 {
     *(s->due_prev != NULL ? &s->due_prev->due_next : &ev->first) = s->due_next;
     *(s->due_next != NULL ? &s->due_next->due_prev : &ev->last) = s->due_prev;
@@ -64,25 +64,25 @@ static void on_sent(void *user, const struct kube_answer *a)
 {
     struct event_series *s = user;
     struct event_recorder *ev = s->events;
-    bool again = event_correlator_sent(&ev->book, s, outcome_of(ev, s, a), clock_ms());
+    bool again = event_correlator_sent(&ev->correlator, s, outcome_of(ev, s, a), clock_ms());
 
     s->call = NULL;
     if (again && ev->flushed != NULL)
-        line_add(ev, s);
+        queue_add(ev, s);
     else if (!again && s->subject->gone)
-        event_correlator_end(&ev->book, s, clock_ms());
+        event_correlator_end(&ev->correlator, s, clock_ms());
     else
         timer_set(ev->loop, &s->timer, again ? s->due_ms : s->last_ms + EVENT_SERIES_MS + 1, on_timer, s);
-    if (ev->flushed != NULL && ev->book.waiting == 0)
+    if (ev->flushed != NULL && ev->correlator.waiting == 0)
         timer_set(ev->loop, &ev->flush, clock_ms(), on_flushed, ev);
 }
 
-static void send(struct event_recorder *ev, struct event_series *s)
+static void post_series(struct event_recorder *ev, struct event_series *s)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     char name[EVENT_NAME_MAX];
 
-    event_correlator_sending(&ev->book, s);
+    event_correlator_sending(&ev->correlator, s);
     json_auto_t *body = s->created ? event_patch_body(s) : event_create_body(s, ev->component, ev->instance);
     kube_path(&path, &EVENTS, event_namespace(s->subject), s->created ? event_name(s, name) : NULL, NULL);
     s->call = kube_send(ev->client, &(struct kube_request){ .verb = s->created ? KUBE_MERGE_PATCH : KUBE_CREATE,
@@ -95,15 +95,15 @@ static void send(struct event_recorder *ev, struct event_series *s)
                                                             .user = s });
 }
 
-static void on_turn(void *user)
+static void on_ticket(void *user)
 {
     struct event_recorder *ev = user;
     struct event_series *s = ev->first;
 
-    line_remove(ev, s);
-    send(ev, s);
+    queue_remove(ev, s);
+    post_series(ev, s);
     if (ev->first != NULL)
-        kube_ticket_wait(ev->client, &ev->turn, KUBE_BACKGROUND, on_turn, ev);
+        kube_ticket_wait(ev->client, &ev->ticket, KUBE_BACKGROUND, on_ticket, ev);
 }
 
 static void on_timer(void *user)
@@ -111,9 +111,9 @@ static void on_timer(void *user)
     struct event_series *s = user;
 
     if (s->state == SERIES_WAITING)
-        line_add(s->events, s);
+        queue_add(s->events, s);
     else
-        event_correlator_end(&s->events->book, s, clock_ms());
+        event_correlator_end(&s->events->correlator, s, clock_ms());
 }
 
 /* ---- the contract ---- */
@@ -129,16 +129,16 @@ struct event_recorder *event_recorder_new(struct kube_client *k, const char *com
     return ev;
 }
 
-static void still(struct event_recorder *ev, struct event_subject *t)
+static void stop_series(struct event_recorder *ev, struct event_subject *t)
 {
     for (struct event_series *s = t->first; s != NULL; s = s->next) {
         timer_clear(ev->loop, &s->timer);
         kube_cancel(TAKE(s->call));
         if (s->state == SERIES_DUE)
-            line_remove(ev, s);
+            queue_remove(ev, s);
     }
     if (ev->first == NULL)
-        kube_ticket_cancel(&ev->turn);
+        kube_ticket_cancel(&ev->ticket);
 }
 
 void event_recorder_free(struct event_recorder *ev)
@@ -147,10 +147,10 @@ void event_recorder_free(struct event_recorder *ev)
 
     if (ev == NULL)
         return;
-    for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
-        still(ev, slot->value);
+    for (size_t i = 0; (slot = map_next(&ev->correlator.subjects, &i)) != NULL;)
+        stop_series(ev, slot->value);
     timer_clear(ev->loop, &ev->flush);
-    event_correlator_fini(&ev->book);
+    event_correlator_fini(&ev->correlator);
     free(ev->component);
     free(ev->instance);
     free(ev);
@@ -160,7 +160,7 @@ void event_record(struct event_recorder *ev, const struct event_object *about_ob
                   const char *reason, const char *about, const char *note)
 {
     struct event_series *s =
-        event_correlator_record(&ev->book, about_object, type, reason, about, note, clock_ms(), clock_wall());
+        event_correlator_record(&ev->correlator, about_object, type, reason, about, note, clock_ms(), clock_wall());
 
     if (s == NULL) {
         log_debug("event about %s %s dropped, too many: %s %s", about_object->kind, about_object->name, reason, note);
@@ -173,14 +173,14 @@ void event_record(struct event_recorder *ev, const struct event_object *about_ob
 
 void event_recorder_forget(struct event_recorder *ev, const char *uid)
 {
-    struct event_subject *t = event_correlator_find(&ev->book, uid);
+    struct event_subject *t = event_correlator_find(&ev->correlator, uid);
 
     if (t == NULL)
         return;
     for (struct event_series *s = t->first; s != NULL; s = s->next)
         if (s->state == SERIES_IDLE)
             timer_clear(ev->loop, &s->timer);
-    event_correlator_gone(&ev->book, t);
+    event_correlator_gone(&ev->correlator, t);
 }
 
 static void on_flushed(void *user)
@@ -197,16 +197,16 @@ void event_recorder_flush(struct event_recorder *ev, int64_t max_ms, void (*done
 
     ev->flushed = done;
     ev->user = user;
-    for (size_t i = 0; (slot = map_next(&ev->book.subjects, &i)) != NULL;)
+    for (size_t i = 0; (slot = map_next(&ev->correlator.subjects, &i)) != NULL;)
         for (struct event_series *s = ((struct event_subject *)slot->value)->first; s != NULL; s = s->next)
             if (s->state == SERIES_WAITING) {
                 timer_clear(ev->loop, &s->timer);
-                line_add(ev, s);
+                queue_add(ev, s);
             }
-    timer_set(ev->loop, &ev->flush, clock_ms() + (ev->book.waiting > 0 ? max_ms : 0), on_flushed, ev);
+    timer_set(ev->loop, &ev->flush, clock_ms() + (ev->correlator.waiting > 0 ? max_ms : 0), on_flushed, ev);
 }
 
 size_t event_recorder_waiting(const struct event_recorder *ev)
 {
-    return ev->book.waiting;
+    return ev->correlator.waiting;
 }

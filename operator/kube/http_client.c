@@ -35,8 +35,8 @@ static void list_remove(struct http_call_list *l, struct http_call *c)
 
 /* ---- from curl to the loop ---- */
 
-static void after(struct http_client *h);
-static void call_timer(void *user);
+static void deliver_and_finish(struct http_client *h);
+static void on_call_timer(void *user);
 
 static void on_ready(void *user, int fd, int ready)
 {
@@ -44,7 +44,7 @@ static void on_ready(void *user, int fd, int ready)
     int mask = ((ready & LOOP_READ) != 0 ? CURL_CSELECT_IN : 0) | ((ready & LOOP_WRITE) != 0 ? CURL_CSELECT_OUT : 0), n;
 
     curl_multi_socket_action(h->multi, fd, mask, &n);
-    after(h);
+    deliver_and_finish(h);
 }
 
 static void on_timer(void *user)
@@ -53,7 +53,7 @@ static void on_timer(void *user)
     int n;
 
     curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &n);
-    after(h);
+    deliver_and_finish(h);
 }
 
 static int curl_timer(CURLM *multi, long timeout_ms, void *user)
@@ -68,7 +68,7 @@ static int curl_timer(CURLM *multi, long timeout_ms, void *user)
     return 0;
 }
 
-static void socket_gone(struct http_client *h, struct socket_watch *s)
+static void socket_remove(struct http_client *h, struct socket_watch *s)
 {
     loop_fd_clear(h->loop, &s->on);
     *(s->prev != NULL ? &s->prev->next : &h->sockets) = s->next;
@@ -86,7 +86,7 @@ static int curl_socket(CURL *easy, curl_socket_t fd, int what, void *user, void 
 
     if (what == CURL_POLL_REMOVE) {
         if (s != NULL)
-            socket_gone(h, s);
+            socket_remove(h, s);
         return 0;
     }
     if (s == NULL) {
@@ -125,18 +125,18 @@ static void multi_free(struct http_client *h)
 {
     curl_multi_cleanup(h->multi);
     while (h->sockets != NULL)
-        socket_gone(h, h->sockets);
+        socket_remove(h, h->sockets);
     timer_clear(h->loop, &h->timer);
 }
 
 /* ---- what comes ---- */
 
-static void heard(struct http_call *c)
+static void note_activity(struct http_call *c)
 {
     c->heard_ms = c->http->heard_ms = clock_ms();
 }
 
-static bool streams(const struct http_call *c)
+static bool is_streaming(const struct http_call *c)
 {
     long status = 0;
     return c->t.on_data != NULL && curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
@@ -148,8 +148,8 @@ static size_t curl_write(char *data, size_t size, size_t n, void *user)
     struct http_call *c = user;
     (void)size;
 
-    heard(c);
-    if (streams(c)) {
+    note_activity(c);
+    if (is_streaming(c)) {
         if (!c->fresh) {
             c->fresh = true;
             c->next_fresh = c->http->fresh;
@@ -167,13 +167,13 @@ static size_t curl_header(char *data, size_t size, size_t n, void *user)
 {
     (void)data;
     (void)size;
-    heard(user);
+    note_activity(user);
     return n;
 }
 
 /* ---- handles ---- */
 
-static struct http_call *take_handle(struct http_client *h)
+static struct http_call *acquire_handle(struct http_client *h)
 {
     struct http_call *c = h->spare.last;
 
@@ -199,16 +199,16 @@ static void call_free(struct http_call *c)
     free(c);
 }
 
-static void shrink(struct buf *b, size_t most)
+static void limit_capacity(struct buf *b, size_t most)
 {
     if (b->cap > most)
         buf_fini(b);
 }
 
-static void put_back(struct http_call *c)
+static void recycle_handle(struct http_call *c)
 {
-    shrink(&c->sent, SPARE_BODY_MAX);
-    shrink(&c->body, SPARE_BODY_MAX);
+    limit_capacity(&c->sent, SPARE_BODY_MAX);
+    limit_capacity(&c->body, SPARE_BODY_MAX);
     if (c->http->spare.n < SPARE_MAX)
         list_add(&c->http->spare, c);
     else
@@ -217,7 +217,7 @@ static void put_back(struct http_call *c)
 
 /* ---- requests ---- */
 
-static void run(struct http_client *h, struct http_call *c)
+static void start_transfer(struct http_client *h, struct http_call *c)
 {
     list_remove(&h->queued, c);
     list_add(&h->running, c);
@@ -228,21 +228,21 @@ static void run(struct http_client *h, struct http_call *c)
         http_set_tls_of(c);
     c->tls_version = h->tls_version;
     if (c->t.timeout_ms > 0 || c->t.silence_ms > 0)
-        timer_set(h->loop, &c->timer, c->began_ms, call_timer, c);
+        timer_set(h->loop, &c->timer, c->began_ms, on_call_timer, c);
     c->attached = curl_multi_add_handle(h->multi, c->easy) == CURLM_OK;
     if (!c->attached)
         abort(); /* no memory, or a bug */
 }
 
-static void run_queued(struct http_client *h)
+static void start_queued(struct http_client *h)
 {
     while (!h->dead && h->queued.first != NULL && (h->at_once <= 0 || h->running.n < (size_t)h->at_once))
-        run(h, h->queued.first);
+        start_transfer(h, h->queued.first);
 }
 
 struct http_call *http_client_start(struct http_client *h, const struct http_transfer *t)
 {
-    struct http_call *c = take_handle(h);
+    struct http_call *c = acquire_handle(h);
 
     c->t = *t;
     c->t.method = c->t.url = c->t.body = NULL;
@@ -253,13 +253,13 @@ struct http_call *http_client_start(struct http_client *h, const struct http_tra
     http_set_request(c, t);
     c->state = QUEUED;
     list_add(&h->queued, c);
-    run_queued(h);
+    start_queued(h);
     return c;
 }
 
 /* ---- ends ---- */
 
-static void forget_fresh(struct http_call *c)
+static void unlist_fresh(struct http_call *c)
 {
     struct http_call **p = &c->http->fresh;
 
@@ -272,46 +272,46 @@ static void forget_fresh(struct http_call *c)
 }
 
 /* Out of its list and of curl; the handle is the caller's to put back. */
-static void detach(struct http_call *c)
+static void detach_call(struct http_call *c)
 {
     struct http_client *h = c->http;
 
     list_remove(c->state == RUNNING ? &h->running : &h->queued, c);
     c->state = OVER;
     timer_clear(h->loop, &c->timer);
-    forget_fresh(c);
+    unlist_fresh(c);
     if (c->attached)
         curl_multi_remove_handle(h->multi, c->easy);
     c->attached = false;
 }
 
-static void enter(struct http_client *h)
+static void callbacks_begin(struct http_client *h)
 {
     h->depth++;
 }
 
-static void destroy(struct http_client *h);
+static void client_destroy(struct http_client *h);
 
-static void leave(struct http_client *h)
+static void callbacks_end(struct http_client *h)
 {
-    run_queued(h);
+    start_queued(h);
     if (--h->depth == 0 && h->dead)
-        destroy(h);
+        client_destroy(h);
 }
 
-static void tell(struct http_call *c, const struct http_answer *a)
+static void report_done(struct http_call *c, const struct http_answer *a)
 {
     c->t.on_done(c->t.user, a);
-    if (!c->busy) /* else deliver() does */
-        put_back(c);
+    if (!c->busy) /* else deliver_data() does */
+        recycle_handle(c);
 }
 
-#define fail(c, code, ...)                                                                                             \
+#define fail_call(c, code, ...)                                                                                             \
     do {                                                                                                               \
         struct err why_;                                                                                               \
         err_put(&why_, (code), __VA_ARGS__);                                                                           \
-        detach(c);                                                                                                     \
-        tell((c), &(struct http_answer){ .status = 0, .body = "", .err = &why_ });                                     \
+        detach_call(c);                                                                                                     \
+        report_done((c), &(struct http_answer){ .status = 0, .body = "", .err = &why_ });                                     \
     } while (0)
 
 static const struct {
@@ -330,7 +330,7 @@ static const struct {
     { CURLE_BAD_CONTENT_ENCODING, ERR_INPUT },
 };
 
-static enum err_code code_of(CURLcode result)
+static enum err_code error_code_of(CURLcode result)
 {
     for (size_t i = 0; i < COUNT_OF(RESULTS); i++)
         if (RESULTS[i].result == result)
@@ -338,27 +338,27 @@ static enum err_code code_of(CURLcode result)
     return ERR_LOST;
 }
 
-static void finish(struct http_call *c, CURLcode result)
+static void finish_call(struct http_call *c, CURLcode result)
 {
     long status = 0;
-    const char *body = c->t.on_data != NULL && streams(c) ? "" : c->body.data;
+    const char *body = c->t.on_data != NULL && is_streaming(c) ? "" : c->body.data;
 
     if (c->too_large) {
-        fail(c, ERR_INPUT, "the answer is longer than %zu bytes", c->t.max_body);
+        fail_call(c, ERR_INPUT, "the answer is longer than %zu bytes", c->t.max_body);
         return;
     }
     if (result != CURLE_OK) {
-        fail(c, code_of(result), "%s", c->trouble[0] != '\0' ? c->trouble : curl_easy_strerror(result));
+        fail_call(c, error_code_of(result), "%s", c->trouble[0] != '\0' ? c->trouble : curl_easy_strerror(result));
         return;
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     struct http_answer answer = { .status = (int)status, .body = body, .len = *body != '\0' ? c->body.len : 0 };
     http_read_headers(c, &answer);
-    detach(c);
-    tell(c, &answer);
+    detach_call(c);
+    report_done(c, &answer);
 }
 
-static void deliver(struct http_client *h)
+static void deliver_data(struct http_client *h)
 {
     while (h->fresh != NULL) {
         struct http_call *c = h->fresh;
@@ -368,38 +368,38 @@ static void deliver(struct http_client *h)
         bool go_on = c->t.on_data(c->t.user, c->body.data, c->body.len);
         c->busy = false;
         if (c->state == OVER) { /* cancelled, or its connection was given up */
-            put_back(c);
+            recycle_handle(c);
             continue;
         }
         buf_clear(&c->body);
-        shrink(&c->body, STREAM_BODY_MAX);
+        limit_capacity(&c->body, STREAM_BODY_MAX);
         if (!go_on)
-            fail(c, ERR_STOPPED, "its reader ended it");
+            fail_call(c, ERR_STOPPED, "its reader ended it");
     }
 }
 
 /* curl has returned: now the users are told. */
-static void after(struct http_client *h)
+static void deliver_and_finish(struct http_client *h)
 {
     int left;
 
-    enter(h);
-    deliver(h);
+    callbacks_begin(h);
+    deliver_data(h);
     for (const CURLMsg *m; !h->dead && (m = curl_multi_info_read(h->multi, &left)) != NULL;) {
         char *user = NULL;
         CURLcode result = m->data.result;
         if (m->msg != CURLMSG_DONE || curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &user) != CURLE_OK)
             continue;
         struct http_call *c = (struct http_call *)(void *)user;
-        finish(c, result);
+        finish_call(c, result);
     }
-    leave(h);
+    callbacks_end(h);
 }
 
 /* ---- limits of time, and connections that are dead ---- */
 
 /* All connections are given up; what ran on them is without one now. */
-static void renew(struct http_client *h)
+static void renew_connections(struct http_client *h)
 {
     for (struct http_call *c = h->running.first; c != NULL; c = c->next) {
         curl_multi_remove_handle(h->multi, c->easy);
@@ -411,13 +411,13 @@ static void renew(struct http_client *h)
 }
 
 /* New ones are added at the end of the list. */
-static void fail_those_without(struct http_client *h)
+static void fail_lost_calls(struct http_client *h)
 {
     for (struct http_call *c; (c = h->running.first) != NULL && c->set_of_connections != h->set_of_connections;)
-        fail(c, ERR_LOST, "the connection was given up: nothing came over it");
+        fail_call(c, ERR_LOST, "the connection was given up: nothing came over it");
 }
 
-static void call_timer(void *user)
+static void on_call_timer(void *user)
 {
     struct http_call *c = user;
     struct http_client *h = c->http;
@@ -425,19 +425,19 @@ static void call_timer(void *user)
             silent_ms = c->t.silence_ms > 0 ? c->heard_ms + c->t.silence_ms : INT64_MAX;
 
     if (now_ms < MIN(out_ms, silent_ms)) {
-        timer_set(h->loop, &c->timer, MIN(out_ms, silent_ms), call_timer, c);
+        timer_set(h->loop, &c->timer, MIN(out_ms, silent_ms), on_call_timer, c);
         return;
     }
     bool out = now_ms >= out_ms, dead = h->http2 && h->heard_ms <= (out ? c->began_ms : c->heard_ms);
-    enter(h);
+    callbacks_begin(h);
     if (dead)
-        renew(h);
+        renew_connections(h);
     if (out)
-        fail(c, ERR_TIMEOUT, "no answer within %.1f s", (double)c->t.timeout_ms / 1000);
+        fail_call(c, ERR_TIMEOUT, "no answer within %.1f s", (double)c->t.timeout_ms / 1000);
     else
-        fail(c, ERR_TIMEOUT, "nothing came for %.1f s", (double)c->t.silence_ms / 1000);
-    fail_those_without(h);
-    leave(h);
+        fail_call(c, ERR_TIMEOUT, "nothing came for %.1f s", (double)c->t.silence_ms / 1000);
+    fail_lost_calls(h);
+    callbacks_end(h);
 }
 
 /* ---- life ---- */
@@ -480,27 +480,27 @@ struct http_client *http_client_new(struct loop *l, const struct http_tls *tls, 
 
 void http_client_set_tls(struct http_client *h, const struct http_tls *tls)
 {
-    enter(h);
-    renew(h);
+    callbacks_begin(h);
+    renew_connections(h);
     tls_fini(h);
     tls_init(h, tls);
-    fail_those_without(h);
-    leave(h);
+    fail_lost_calls(h);
+    callbacks_end(h);
 }
 
 void http_client_cancel(struct http_call *c)
 {
     if (c == NULL || c->state == OVER)
         return;
-    detach(c);
+    detach_call(c);
     struct http_client *h = c->http;
     if (!c->busy)
-        put_back(c);
+        recycle_handle(c);
     if (h->depth == 0)
-        run_queued(h);
+        start_queued(h);
 }
 
-static void destroy(struct http_client *h)
+static void client_destroy(struct http_client *h)
 {
     for (struct http_call *c; (c = h->spare.first) != NULL;) {
         list_remove(&h->spare, c);
@@ -515,9 +515,9 @@ void http_client_free(struct http_client *h)
 {
     if (h == NULL)
         return;
-    enter(h);
+    callbacks_begin(h);
     h->dead = true;
     for (struct http_call *c; (c = h->running.first != NULL ? h->running.first : h->queued.first) != NULL;)
         http_client_cancel(c);
-    leave(h);
+    callbacks_end(h);
 }

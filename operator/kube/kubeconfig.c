@@ -70,7 +70,7 @@ static void set_tls(struct kubeconfig *c)
     c->tls_version++;
 }
 
-static void keep(struct kubeconfig *c, struct exec_credential *got, int64_t now_ms)
+static void store_credential(struct kubeconfig *c, struct exec_credential *got, int64_t now_ms)
 {
     double left_s = got->expires - clock_wall();
 
@@ -105,7 +105,7 @@ static int token_of_plugin(struct kubeconfig *c, int64_t now_ms, bool refused, s
     c->asked_ms = now_ms + (clock_ms() - began_ms); /* the pause begins when it has ended */
     if (r < 0)
         return err_set(e, c->trouble.code, "%s", c->trouble.msg);
-    keep(c, &got, now_ms);
+    store_credential(c, &got, now_ms);
     return 0;
 }
 
@@ -121,7 +121,7 @@ int kubeconfig_token(struct kubeconfig *c, int64_t now_ms, bool refused, const c
 
 /* ---- where it is ---- */
 
-static int checked(struct kubeconfig *c, struct err *e)
+static int check_token_now(struct kubeconfig *c, struct err *e)
 {
     set_tls(c);
     if (c->token_file != NULL && read_token(c, clock_ms(), e) < 0)
@@ -139,7 +139,7 @@ static int load_file(const char *path, const char *context, struct kubeconfig **
         return err_wrap(e, "kubeconfig");
     if (kubeconfig_parse(text.data, text.len, path, folder, context, &c, e) < 0)
         return -1;
-    if (checked(c, e) < 0)
+    if (check_token_now(c, e) < 0)
         return err_wrap(e, "%s", path);
     *ret = TAKE(c);
     return 0;
@@ -163,7 +163,7 @@ int kubeconfig_in_cluster(const char *account, const char *host, const char *por
         return err_wrap(e, "service account");
     size_t n = strcspn(text.data, " \r\n");
     c->ns = n > 0 ? xstrndup(text.data, n) : xstrdup("default");
-    if (checked(c, e) < 0)
+    if (check_token_now(c, e) < 0)
         return err_wrap(e, "service account");
     *ret = TAKE(c);
     return 0;

@@ -35,7 +35,7 @@ void exec_credential_fini(struct exec_credential *c)
 
 /* ---- what it says ---- */
 
-static char *text_of(const json_t *status, const char *key)
+static char *dup_member(const json_t *status, const char *key)
 {
     const char *s = json_string_value(json_object_get(status, key));
     return s != NULL && *s != '\0' ? xstrdup(s) : NULL;
@@ -70,9 +70,9 @@ int exec_credential_parse(const char *text, size_t n, const char *api_version, s
         return err_set(e, ERR_INPUT, "it gives a %s of %s, not an ExecCredential of %s", kind != NULL ? kind : "value",
                        version != NULL ? version : "no version", api_version);
     const json_t *status = json_object_get(v, "status");
-    c.token = text_of(status, "token");
-    c.cert = text_of(status, "clientCertificateData");
-    c.key = text_of(status, "clientKeyData");
+    c.token = dup_member(status, "token");
+    c.cert = dup_member(status, "clientCertificateData");
+    c.key = dup_member(status, "clientKeyData");
     if ((c.cert == NULL) != (c.key == NULL) || (c.token == NULL && c.cert == NULL))
         return err_set(e, ERR_INPUT, "its status has neither a token nor a certificate with its key");
     const char *expires = json_string_value(json_object_get(status, "expirationTimestamp"));
@@ -99,7 +99,7 @@ static void replace_env(struct strlist *env, const char *line)
 }
 
 /* A list that ends with NULL borrows the texts. */
-static char **terminated(const struct strlist *l)
+static char **null_terminated(const struct strlist *l)
 {
     char **all = xcalloc(l->n + 1, sizeof(char *));
     for (size_t i = 0; i < l->n; i++)
@@ -108,7 +108,7 @@ static char **terminated(const struct strlist *l)
 }
 
 /* The child of fork(): only what is safe there. */
-static void become(int out, char *const *argv, char *const *env)
+static void exec_child(int out, char *const *argv, char *const *env)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -120,7 +120,7 @@ static void become(int out, char *const *argv, char *const *env)
     _exit(127);
 }
 
-static int start(const struct exec_spec *s, const char *info, pid_t *ret_pid, int *ret_fd, struct err *e)
+static int start_plugin(const struct exec_spec *s, const char *info, pid_t *ret_pid, int *ret_fd, struct err *e)
 {
     AUTO_FINI(strlist) args = { .items = NULL };
     AUTO_FINI(strlist) env = { .items = NULL };
@@ -136,13 +136,13 @@ static int start(const struct exec_spec *s, const char *info, pid_t *ret_pid, in
     for (size_t i = 0; i < s->env.n; i++)
         replace_env(&env, s->env.items[i]);
     replace_env(&env, line);
-    auto_free char **argv = terminated(&args);
-    auto_free char **envp = terminated(&env);
+    auto_free char **argv = null_terminated(&args);
+    auto_free char **envp = null_terminated(&env);
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return err_errno(e, ERR_IO, "pipe");
     pid_t pid = fork();
     if (pid == 0)
-        become(pipes[1], argv, envp);
+        exec_child(pipes[1], argv, envp);
     close(pipes[1]);
     if (pid < 0) {
         close(pipes[0]);
@@ -178,7 +178,7 @@ static int read_answer(int fd, int64_t end_ms, struct buf *out, struct err *e)
 }
 
 /* Its output has ended, or its time: it gets what is left, then it is killed with all it started. */
-static int wait_for(pid_t pid, int64_t end_ms, int *ret_status, struct err *e)
+static int reap_plugin(pid_t pid, int64_t end_ms, int *ret_status, struct err *e)
 {
     for (;;) {
         pid_t got = waitpid(pid, ret_status, WNOHANG);
@@ -197,7 +197,7 @@ static int wait_for(pid_t pid, int64_t end_ms, int *ret_status, struct err *e)
     }
 }
 
-static int run(const struct exec_spec *s, const char *info, int64_t limit_ms, struct buf *out, struct err *e)
+static int run_plugin(const struct exec_spec *s, const char *info, int64_t limit_ms, struct buf *out, struct err *e)
 {
     int64_t end_ms = clock_ms() + limit_ms;
     auto_close int fd = -1;
@@ -205,10 +205,10 @@ static int run(const struct exec_spec *s, const char *info, int64_t limit_ms, st
     int status = 0;
     struct err late = { .code = ERR_NONE };
 
-    if (start(s, info, &pid, &fd, e) < 0)
+    if (start_plugin(s, info, &pid, &fd, e) < 0)
         return -1;
     int answered = read_answer(fd, end_ms, out, e);
-    int ended = wait_for(pid, answered == 0 ? end_ms : 0, &status, &late);
+    int ended = reap_plugin(pid, answered == 0 ? end_ms : 0, &status, &late);
     if (answered < 0)
         return -1;
     if (ended < 0)
@@ -226,7 +226,7 @@ int exec_run(const struct exec_spec *s, const char *info, int64_t limit_ms, stru
 {
     AUTO_FINI(buf) out = BUF_INIT;
 
-    if (run(s, info, limit_ms, &out, e) < 0 || exec_credential_parse(out.data, out.len, s->api_version, ret, e) < 0)
+    if (run_plugin(s, info, limit_ms, &out, e) < 0 || exec_credential_parse(out.data, out.len, s->api_version, ret, e) < 0)
         return err_wrap(e, "exec plugin '%s'", s->command);
     return 0;
 }

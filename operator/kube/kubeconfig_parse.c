@@ -27,7 +27,7 @@ void kubeconfig_free(struct kubeconfig *c)
 
 /* ---- pieces ---- */
 
-static int refuse(const struct node *n, const char *const keys[], size_t nkeys, struct err *e)
+static int reject_keys(const struct node *n, const char *const keys[], size_t nkeys, struct err *e)
 {
     for (size_t i = 0; i < nkeys; i++) {
         struct node one = node_get(n, keys[i]);
@@ -38,7 +38,7 @@ static int refuse(const struct node *n, const char *const keys[], size_t nkeys, 
 }
 
 /* The entry `name` of the list `list`, below `below`. */
-static int named(const struct node *root, const char *list, const char *name, const char *below, struct node *ret,
+static int find_entry(const struct node *root, const char *list, const char *name, const char *below, struct node *ret,
                  struct err *e)
 {
     struct node all = node_get(root, list);
@@ -72,7 +72,7 @@ static int copy_str(const struct node *n, const char *key, char **ret, struct er
 }
 
 /* "KEY-data" in base64, or the file named by "KEY": a PEM text. */
-static int pem(const struct node *n, const char *folder, const char *key, char **ret, struct err *e)
+static int read_pem(const struct node *n, const char *folder, const char *key, char **ret, struct err *e)
 {
     AUTO_FINI(buf) data_key = BUF_INIT;
     AUTO_FINI(buf) text = BUF_INIT;
@@ -100,11 +100,11 @@ static int pem(const struct node *n, const char *folder, const char *key, char *
 
 /* ---- parts of the file ---- */
 
-static int cluster(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
+static int parse_cluster(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
     static const char *const STRANGE[] = { "proxy-url" };
 
-    if (refuse(n, STRANGE, COUNT_OF(STRANGE), e) < 0 || copy_str(n, "server", &c->server, e) < 0)
+    if (reject_keys(n, STRANGE, COUNT_OF(STRANGE), e) < 0 || copy_str(n, "server", &c->server, e) < 0)
         return -1;
     if (c->server == NULL)
         return node_error(n, e, "has no server");
@@ -115,7 +115,7 @@ static int cluster(const struct node *n, const char *folder, struct kubeconfig *
     if (copy_str(n, "tls-server-name", &c->server_name, e) < 0 ||
         node_bool_or(n, "insecure-skip-tls-verify", false, &c->insecure, e) < 0)
         return -1;
-    if (pem(n, folder, "certificate-authority", &c->ca, e) < 0)
+    if (read_pem(n, folder, "certificate-authority", &c->ca, e) < 0)
         return -1;
     if (c->insecure && c->ca != NULL)
         return node_key_error(
@@ -157,7 +157,7 @@ static int exec_args(const struct node *exec, struct strlist *ret, struct err *e
     return 0;
 }
 
-static int plugin(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
+static int parse_exec(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
     static const char *const VERSIONS[] = { "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1" };
     struct node exec = node_get(n, "exec"), version = node_get(&exec, "apiVersion");
@@ -178,15 +178,15 @@ static int plugin(const struct node *n, const char *folder, struct kubeconfig *c
     return 0;
 }
 
-static int user(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
+static int parse_user(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
     static const char *const STRANGE[] = { "auth-provider", "username",  "password",     "as",
                                            "as-uid",        "as-groups", "as-user-extra" };
     auto_free char *token_file = NULL;
 
-    if (refuse(n, STRANGE, COUNT_OF(STRANGE), e) < 0 || pem(n, folder, "client-certificate", &c->cert, e) < 0 ||
-        pem(n, folder, "client-key", &c->key, e) < 0 || copy_str(n, "token", &c->token, e) < 0 ||
-        copy_str(n, "tokenFile", &token_file, e) < 0 || plugin(n, folder, c, e) < 0)
+    if (reject_keys(n, STRANGE, COUNT_OF(STRANGE), e) < 0 || read_pem(n, folder, "client-certificate", &c->cert, e) < 0 ||
+        read_pem(n, folder, "client-key", &c->key, e) < 0 || copy_str(n, "token", &c->token, e) < 0 ||
+        copy_str(n, "tokenFile", &token_file, e) < 0 || parse_exec(n, folder, c, e) < 0)
         return -1;
     if ((c->cert == NULL) != (c->key == NULL))
         return node_error(n, e, "client-certificate and client-key belong together");
@@ -195,7 +195,7 @@ static int user(const struct node *n, const char *folder, struct kubeconfig *c, 
     return 0;
 }
 
-static void info_for_plugin(struct kubeconfig *c)
+static void set_exec_info(struct kubeconfig *c)
 {
     json_auto_t *info = json_pack("{s:s, s:s, s:{s:b}}", "apiVersion", c->exec.api_version, "kind", "ExecCredential",
                                   "spec", "interactive", 0);
@@ -215,7 +215,7 @@ static void info_for_plugin(struct kubeconfig *c)
     c->exec_info = buf_detach(&text);
 }
 
-static int whole(const struct node *root, const char *folder, const char *context, struct kubeconfig *c, struct err *e)
+static int parse_root(const struct node *root, const char *folder, const char *context, struct kubeconfig *c, struct err *e)
 {
     struct node at, of_cluster, of_user;
     const char *cluster_name = NULL, *user_name = NULL;
@@ -224,18 +224,18 @@ static int whole(const struct node *root, const char *folder, const char *contex
         return -1;
     if (*context == '\0')
         return node_error(root, e, "has no current-context, and none was asked for");
-    if (named(root, "contexts", context, "context", &at, e) < 0 ||
+    if (find_entry(root, "contexts", context, "context", &at, e) < 0 ||
         node_str_or(&at, "cluster", "", &cluster_name, e) < 0 || node_str_or(&at, "user", "", &user_name, e) < 0 ||
         copy_str(&at, "namespace", &c->ns, e) < 0 ||
-        named(root, "clusters", cluster_name, "cluster", &of_cluster, e) < 0 || cluster(&of_cluster, folder, c, e) < 0)
+        find_entry(root, "clusters", cluster_name, "cluster", &of_cluster, e) < 0 || parse_cluster(&of_cluster, folder, c, e) < 0)
         return -1;
     if (*user_name != '\0' &&
-        (named(root, "users", user_name, "user", &of_user, e) < 0 || user(&of_user, folder, c, e) < 0))
+        (find_entry(root, "users", user_name, "user", &of_user, e) < 0 || parse_user(&of_user, folder, c, e) < 0))
         return -1;
     if (c->ns == NULL)
         c->ns = xstrdup("default");
     if (c->exec.command != NULL)
-        info_for_plugin(c);
+        set_exec_info(c);
     return 0;
 }
 
@@ -249,7 +249,7 @@ int kubeconfig_parse(const char *text, size_t n, const char *name, const char *f
     if (yaml_parse(text, n, name, &v, &src, e) < 0)
         return -1;
     struct node root = node_root(v, src);
-    if (whole(&root, folder, context, c, e) < 0)
+    if (parse_root(&root, folder, context, c, e) < 0)
         return -1;
     *ret = TAKE(c);
     return 0;

@@ -31,14 +31,14 @@ struct leader_elector {
     bool releasing;
 };
 
-static void look(void *user);
+static void poll_lease(void *user);
 static void on_limit(void *user);
 static void on_seen(void *user, const struct kube_answer *a);
 static void on_written(void *user, const struct kube_answer *a);
 
 /* ---- requests ---- */
 
-static void send(struct leader_elector *el, enum kube_verb verb, const json_t *body,
+static void send_request(struct leader_elector *el, enum kube_verb verb, const json_t *body,
                  void (*done)(void *user, const struct kube_answer *a))
 {
     el->sent_ms = clock_ms();
@@ -54,23 +54,23 @@ static void send(struct leader_elector *el, enum kube_verb verb, const json_t *b
                                      });
 }
 
-static void ask(struct leader_elector *el)
+static void get_lease(struct leader_elector *el)
 {
-    send(el, KUBE_GET, NULL, on_seen);
+    send_request(el, KUBE_GET, NULL, on_seen);
 }
 
 static void write_lease(struct leader_elector *el, enum kube_verb verb)
 {
     json_auto_t *body = lease_body(&el->settings, verb == KUBE_CREATE ? NULL : el->object, el->releasing, clock_wall());
-    send(el, verb, body, on_written);
+    send_request(el, verb, body, on_written);
 }
 
-static void keep(struct leader_elector *el, json_t *object)
+static void store_lease(struct leader_elector *el, json_t *object)
 {
     json_incref(object);
     json_decref(el->object);
     el->object = object;
-    lease_see(&el->seen, object, clock_ms());
+    lease_observe(&el->seen, object, clock_ms());
 }
 
 /* ---- what follows ---- */
@@ -89,19 +89,19 @@ static void requeue(struct leader_elector *el)
 {
     int64_t now = clock_ms(), pause = pause_ms(el);
     int64_t due = el->holding ? now + pause : lease_next_ms(&el->settings, &el->seen, pause, now);
-    timer_set(el->loop, &el->next, due, look, el);
+    timer_set(el->loop, &el->next, due, poll_lease, el);
 }
 
-static void stop(struct leader_elector *el)
+static void stop_requests(struct leader_elector *el)
 {
     timer_clear(el->loop, &el->next);
     timer_clear(el->loop, &el->limit);
     kube_cancel(TAKE(el->call));
 }
 
-static void lose(struct leader_elector *el, const char *why)
+static void lose_lease(struct leader_elector *el, const char *why)
 {
-    stop(el);
+    stop_requests(el);
     el->holding = false;
     el->user.on_lost(el->user.user, why);
 }
@@ -110,12 +110,12 @@ static void finish_release(void *user)
 {
     struct leader_elector *el = user;
 
-    stop(el);
+    stop_requests(el);
     el->holding = false;
     el->released(el->released_user);
 }
 
-static void failed(struct leader_elector *el, const struct kube_answer *a)
+static void request_failed(struct leader_elector *el, const struct kube_answer *a)
 {
     if (el->releasing) {
         finish_release(el);
@@ -127,7 +127,7 @@ static void failed(struct leader_elector *el, const struct kube_answer *a)
     requeue(el);
 }
 
-static void tell_leader(struct leader_elector *el)
+static void notify_leader(struct leader_elector *el)
 {
     if (el->seen.holder[0] == '\0' || strcmp(el->seen.holder, el->told) == 0)
         return;
@@ -136,17 +136,17 @@ static void tell_leader(struct leader_elector *el)
         el->user.on_leader(el->user.user, el->told);
 }
 
-static void lose_to(struct leader_elector *el)
+static void report_loss(struct leader_elector *el)
 {
     char why[600];
     if (clock_ms() - el->renewed_ms >= (int64_t)el->settings.renew_s * 1000)
         snprintf(why, sizeof(why), "it could not be renewed for %d s", el->settings.renew_s);
     else
         snprintf(why, sizeof(why), "%s holds it now", el->seen.holder);
-    lose(el, why);
+    lose_lease(el, why);
 }
 
-static void act(struct leader_elector *el)
+static void act_on_record(struct leader_elector *el)
 {
     switch (lease_next(&el->settings, &el->seen, el->holding, el->renewed_ms, clock_ms())) {
     case LEASE_CREATE:
@@ -157,32 +157,32 @@ static void act(struct leader_elector *el)
         write_lease(el, KUBE_UPDATE);
         return;
     case LEASE_LOST:
-        lose_to(el);
+        report_loss(el);
         return;
     case LEASE_WAIT:
         requeue(el);
-        tell_leader(el);
+        notify_leader(el);
         return;
     }
 }
 
 /* ---- callbacks ---- */
 
-static void look(void *user)
+static void poll_lease(void *user)
 {
     struct leader_elector *el = user;
 
     if (el->call != NULL)
         return;
     if (el->holding)
-        act(el);
+        act_on_record(el);
     else
-        ask(el);
+        get_lease(el);
 }
 
 static void on_limit(void *user)
 {
-    lose_to(user);
+    report_loss(user);
 }
 
 /* Giving it away: only what is ours is written. */
@@ -200,22 +200,22 @@ static void on_seen(void *user, const struct kube_answer *a)
 
     el->call = NULL;
     if (a->status != 404 && (!kube_ok(a) || a->body == NULL)) {
-        failed(el, a);
+        request_failed(el, a);
         return;
     }
-    keep(el, a->status == 404 ? NULL : a->body);
+    store_lease(el, a->status == 404 ? NULL : a->body);
     el->failing = false;
     if (el->releasing)
         release_if_ours(el);
     else
-        act(el);
+        act_on_record(el);
 }
 
-static void written(struct leader_elector *el, const struct kube_answer *a)
+static void lease_written(struct leader_elector *el, const struct kube_answer *a)
 {
     bool first = !el->holding;
 
-    keep(el, a->body);
+    store_lease(el, a->body);
     el->failing = false;
     el->holding = true;
     el->renewed_ms = el->sent_ms;
@@ -231,13 +231,13 @@ static void on_written(void *user, const struct kube_answer *a)
 
     el->call = NULL;
     if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* somebody else was first: see who */
-        ask(el);
+        get_lease(el);
     else if (!kube_ok(a) || a->body == NULL)
-        failed(el, a);
+        request_failed(el, a);
     else if (el->releasing)
         finish_release(el);
     else
-        written(el, a);
+        lease_written(el, a);
 }
 
 /* ---- the contract ---- */
@@ -260,7 +260,7 @@ struct leader_elector *leader_elector_new(struct kube_client *k, const struct le
     el->path = el->all = (struct buf)BUF_INIT;
     kube_path(&el->path, &LEASES, el->ns, el->name, NULL);
     kube_path(&el->all, &LEASES, el->ns, NULL, NULL);
-    timer_set(el->loop, &el->next, clock_ms(), look, el);
+    timer_set(el->loop, &el->next, clock_ms(), poll_lease, el);
     return el;
 }
 
@@ -269,7 +269,7 @@ void leader_elector_release(struct leader_elector *el, void (*done)(void *user),
     bool maybe = el->holding || el->call != NULL; /* what is under way may be taking it */
     int64_t now = clock_ms();
 
-    stop(el);
+    stop_requests(el);
     el->releasing = true;
     el->released = done;
     el->released_user = user;
@@ -277,14 +277,14 @@ void leader_elector_release(struct leader_elector *el, void (*done)(void *user),
     if (el->holding)
         write_lease(el, KUBE_UPDATE);
     else if (maybe)
-        ask(el);
+        get_lease(el);
 }
 
 void leader_elector_free(struct leader_elector *el)
 {
     if (el == NULL)
         return;
-    stop(el);
+    stop_requests(el);
     json_decref(el->object);
     buf_fini(&el->path);
     buf_fini(&el->all);

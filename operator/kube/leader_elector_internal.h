@@ -5,7 +5,7 @@
 #include "kube/leader_elector.h"
 
 /* What the object (NULL: there is none) says, taken into *seen: changed_ms moves when it is another than before. */
-void lease_see(struct lease_record *seen, const json_t *object, int64_t now_ms);
+void lease_observe(struct lease_record *seen, const json_t *object, int64_t now_ms);
 /* New reference: the object to write, everything else in `object` (NULL: there is none) as it was. release: held by
  * nobody. wall: seconds since the epoch. */
 json_t *lease_body(const struct lease_settings *s, const json_t *object, bool release, double wall);

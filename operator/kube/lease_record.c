@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-static int64_t over_at_ms(const struct lease_settings *s, const struct lease_record *seen)
+static int64_t expires_at_ms(const struct lease_settings *s, const struct lease_record *seen)
 {
     int64_t duration_s = seen->duration_s > 0 ? seen->duration_s : s->duration_s;
     return seen->changed_ms + duration_s * 1000;
@@ -25,12 +25,12 @@ enum lease_step lease_next(const struct lease_settings *s, const struct lease_re
         return LEASE_RENEW;
     if (holding && !free_now)
         return LEASE_LOST;
-    return free_now || now_ms >= over_at_ms(s, seen) ? LEASE_TAKE : LEASE_WAIT;
+    return free_now || now_ms >= expires_at_ms(s, seen) ? LEASE_TAKE : LEASE_WAIT;
 }
 
 int64_t lease_next_ms(const struct lease_settings *s, const struct lease_record *seen, int64_t pause_ms, int64_t now_ms)
 {
-    int64_t next_ms = now_ms + pause_ms, over_ms = over_at_ms(s, seen);
+    int64_t next_ms = now_ms + pause_ms, over_ms = expires_at_ms(s, seen);
 
     if (!seen->exists || over_ms <= now_ms)
         return next_ms;
@@ -49,7 +49,7 @@ static int number_of(const json_t *object, const char *key)
     return v < 0 ? 0 : (int)MIN(v, INT32_MAX);
 }
 
-void lease_see(struct lease_record *seen, const json_t *object, int64_t now_ms)
+void lease_observe(struct lease_record *seen, const json_t *object, int64_t now_ms)
 {
     const json_t *spec = json_object_get(object, "spec");
     struct lease_record now = { .exists = object != NULL,
@@ -72,7 +72,7 @@ static json_t *micro_time(double wall)
     return json_sprintf("%.23s000Z", text);
 }
 
-static json_t *member(json_t *object, const char *key)
+static json_t *ensure_object(json_t *object, const char *key)
 {
     json_t *v = json_object_get(object, key);
     if (json_is_object(v))
@@ -85,7 +85,7 @@ static json_t *member(json_t *object, const char *key)
 json_t *lease_body(const struct lease_settings *s, const json_t *object, bool release, double wall)
 {
     json_t *body = object != NULL ? json_deep_copy(object) : json_object();
-    json_t *meta = member(body, "metadata"), *spec = member(body, "spec");
+    json_t *meta = ensure_object(body, "metadata"), *spec = ensure_object(body, "spec");
     const char *holder = release ? "" : s->identity;
     bool stays = strcmp(text_of(spec, "holderIdentity"), s->identity) == 0;
     int transitions = number_of(spec, "leaseTransitions");

@@ -8,7 +8,7 @@
 
 enum { WATCHED_MAX = 4, READY_MAX = 64, WAIT_MAX_MS = 3600 * 1000 };
 
-struct watched {
+struct watched_fd {
     struct loop_fd on;
     void (*fn)(void *user);
     void *user;
@@ -21,7 +21,7 @@ struct loop {
     struct timer **heap; /* from 1 */
     size_t ntimers, cap;
     int64_t round_ms; /* while timers run: the time they are due at; else INT64_MIN */
-    struct watched watched[WATCHED_MAX];
+    struct watched_fd watched[WATCHED_MAX];
     /* The round's descriptors; one that is cleared by a callback is taken out */
     struct epoll_event ready[READY_MAX];
     int nready;
@@ -50,7 +50,7 @@ void loop_free(struct loop *l)
 
 /* ---- timers ---- */
 
-static void place(struct loop *l, struct timer *t, size_t at)
+static void heap_place(struct loop *l, struct timer *t, size_t at)
 {
     l->heap[at] = t;
     t->place = at;
@@ -59,8 +59,8 @@ static void place(struct loop *l, struct timer *t, size_t at)
 static void sift_up(struct loop *l, struct timer *t, size_t at)
 {
     for (; at > 1 && l->heap[at / 2]->due_ms > t->due_ms; at /= 2)
-        place(l, l->heap[at / 2], at);
-    place(l, t, at);
+        heap_place(l, l->heap[at / 2], at);
+    heap_place(l, t, at);
 }
 
 static void sift_down(struct loop *l, struct timer *t, size_t at)
@@ -70,9 +70,9 @@ static void sift_down(struct loop *l, struct timer *t, size_t at)
             child++;
         if (l->heap[child]->due_ms >= t->due_ms)
             break;
-        place(l, l->heap[child], at);
+        heap_place(l, l->heap[child], at);
     }
-    place(l, t, at);
+    heap_place(l, t, at);
 }
 
 static void sift(struct loop *l, struct timer *t, size_t at)
@@ -170,13 +170,13 @@ void loop_fail(struct loop *l, const struct err *e)
 
 static void watched_ready(void *user, int fd, int ready)
 {
-    struct watched *w = user;
+    struct watched_fd *w = user;
     (void)fd;
     (void)ready;
     w->fn(w->user);
 }
 
-static struct watched *find_watched(struct loop *l, int fd)
+static struct watched_fd *find_watched(struct loop *l, int fd)
 {
     for (size_t i = 0; i < WATCHED_MAX; i++)
         if (fd < 0 ? !l->watched[i].on.set : l->watched[i].on.set && l->watched[i].on.fd == fd)
@@ -186,7 +186,7 @@ static struct watched *find_watched(struct loop *l, int fd)
 
 void loop_watch_fd(struct loop *l, int fd, void (*fn)(void *user), void *user)
 {
-    struct watched *w = find_watched(l, fd);
+    struct watched_fd *w = find_watched(l, fd);
     struct err e;
 
     if (fn == NULL) {
@@ -202,7 +202,7 @@ void loop_watch_fd(struct loop *l, int fd, void (*fn)(void *user), void *user)
         return;
     }
     bool set = w->on.set;
-    *w = (struct watched){ { .fd = fd, .wanted = LOOP_READ, .fn = watched_ready, .user = w, .set = set }, fn, user };
+    *w = (struct watched_fd){ { .fd = fd, .wanted = LOOP_READ, .fn = watched_ready, .user = w, .set = set }, fn, user };
     if (loop_fd_set(l, &w->on, &e) < 0)
         loop_fail(l, &e);
 }

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "codec/json_prune.h"
 
-enum { SAID_NOTHING = -1 };
+enum { NOTHING_LOGGED = -1 };
 
 /* Callbacks may free the reflector: while `busy` it is only marked, and ends when they are back. */
 struct reflector {
@@ -27,7 +27,7 @@ struct reflector {
     struct map stale; /* "ns/name" -> struct stale: what the user had when the list began and no page named yet */
     bool synced;
     char *trouble;
-    int said; /* the status people were last told of */
+    int logged_status; /* the status people were last told of */
 
     struct kube_call *call;
     struct timer timer;
@@ -49,21 +49,21 @@ static void watch(void *user);
 
 /* ---- what people are told ---- */
 
-static void say(struct reflector *r, int status, const char *what, const char *why)
+static void log_failure(struct reflector *r, int status, const char *what, const char *why)
 {
-    log_msg(r->said == status ? LOG_DEBUG : LOG_WARNING, "%s: %s failed: %s; trying again", r->name, what, why);
-    r->said = status;
+    log_msg(r->logged_status == status ? LOG_DEBUG : LOG_WARNING, "%s: %s failed: %s; trying again", r->name, what, why);
+    r->logged_status = status;
 }
 
-static void say_well(struct reflector *r)
+static void clear_failure(struct reflector *r)
 {
-    if (r->said != SAID_NOTHING)
+    if (r->logged_status != NOTHING_LOGGED)
         log_info("%s: listed and watched again", r->name);
-    r->said = SAID_NOTHING;
+    r->logged_status = NOTHING_LOGGED;
     free(TAKE(r->trouble));
 }
 
-static void say_missing(struct reflector *r, int status, const char *why)
+static void log_unavailable(struct reflector *r, int status, const char *why)
 {
     const char *dot = r->resource.group[0] != '\0' ? "." : "";
 
@@ -73,22 +73,22 @@ static void say_missing(struct reflector *r, int status, const char *why)
                                  r->resource.plural, dot, r->resource.group)
                      : xasprintf("%s%s%s may not be listed (%d): %s; it is tried now and then", r->resource.plural, dot,
                                  r->resource.group, status, why);
-    if (r->said != status)
+    if (r->logged_status != status)
         log_warning("%s", r->trouble);
-    r->said = status;
+    r->logged_status = status;
 }
 
 /* ---- callbacks of the user ---- */
 
 static void destroy(struct reflector *r);
 
-static void tell_gone(struct reflector *r, const char *ns, const char *name, const char *uid, const json_t *last)
+static void notify_gone(struct reflector *r, const char *ns, const char *name, const char *uid, const json_t *last)
 {
     if (!r->freed)
         r->user.on_gone(r->user.user, ns, name, uid, last);
 }
 
-static void tell_object(struct reflector *r, const json_t *object)
+static void notify_object(struct reflector *r, const json_t *object)
 {
     if (!r->freed)
         r->user.on_object(r->user.user, object);
@@ -132,30 +132,30 @@ static void stale_add(void *reflector, const char *ns, const char *name, const c
 }
 
 /* It is there. When it is another object of the same name, the former is gone, which is told first. */
-static void stale_named(struct reflector *r, const struct object_names *o)
+static void stale_resolve(struct reflector *r, const struct object_names *o)
 {
     if (r->stale.n == 0)
         return;
     auto_free char *key = stale_key(o->ns, o->name);
     struct stale *s = map_remove(&r->stale, key);
     if (s != NULL && s->uid[0] != '\0' && strcmp(s->uid, o->uid) != 0)
-        tell_gone(r, s->ns, s->name, s->uid, NULL);
+        notify_gone(r, s->ns, s->name, s->uid, NULL);
     stale_free(s);
 }
 
-static void stale_gone(struct reflector *r)
+static void stale_report(struct reflector *r)
 {
     struct map_slot *slot;
     for (size_t i = 0; (slot = map_next(&r->stale, &i)) != NULL;) {
         const struct stale *s = slot->value;
-        tell_gone(r, s->ns, s->name, s->uid, NULL);
+        notify_gone(r, s->ns, s->name, s->uid, NULL);
     }
     stale_clear(r);
 }
 
 /* ---- pauses ---- */
 
-static double chance(struct reflector *r)
+static double random_fraction(struct reflector *r)
 {
     r->seed = hash64_mix(r->seed, (uint64_t)clock_ns());
     return (double)(r->seed >> 11) / 9007199254740992.0;
@@ -168,12 +168,12 @@ static int64_t pause_of(struct reflector *r, enum reflector_pause pause)
 
     if (pause == PAUSE_NONE)
         return 0;
-    int64_t ms = backoff_next(&r->backoff, now, chance(r));
+    int64_t ms = backoff_next(&r->backoff, now, random_fraction(r));
     return pause == PAUSE_NONE_ONCE && first ? 0 : ms;
 }
 
 /* Not before the server wants to be asked again. */
-static void follow(struct reflector *r, const struct kube_answer *a)
+static void schedule_next(struct reflector *r, const struct kube_answer *a)
 {
     r->end.lived_ms = clock_ms() - r->began_ms;
     struct reflector_next next = reflector_decide(&r->end);
@@ -200,25 +200,25 @@ static void list_failed(struct reflector *r, const struct kube_answer *a, const 
     r->end.partial = r->next != NULL;
     free(TAKE(r->next));
     if (a->status == 403 || a->status == 404)
-        say_missing(r, a->status, why);
+        log_unavailable(r, a->status, why);
     else if (a->status != 410)
-        say(r, a->status, "listing", why);
-    follow(r, a);
+        log_failure(r, a->status, "listing", why);
+    schedule_next(r, a);
 }
 
 static void list_ended(struct reflector *r)
 {
-    stale_gone(r);
+    stale_report(r);
     r->synced = true;
     if (!r->freed)
-        say_well(r);
+        clear_failure(r);
     if (!r->freed && r->user.on_synced != NULL)
         r->user.on_synced(r->user.user);
     if (!r->freed)
         watch(r);
 }
 
-static void take_page(struct reflector *r, const struct list_page *page)
+static void handle_page(struct reflector *r, const struct list_page *page)
 {
     size_t i;
     const json_t *item;
@@ -226,8 +226,8 @@ static void take_page(struct reflector *r, const struct list_page *page)
     json_array_foreach(page->items, i, item)
     {
         struct object_names names = object_names_of(item);
-        stale_named(r, &names);
-        tell_object(r, item);
+        stale_resolve(r, &names);
+        notify_object(r, item);
     }
     if (r->next == NULL) {
         free(r->version);
@@ -249,7 +249,7 @@ static void on_page(void *user, const struct kube_answer *a)
         return;
     }
     r->busy++;
-    take_page(r, &page);
+    handle_page(r, &page);
     if (r->next == NULL)
         list_ended(r);
     else if (!r->freed)
@@ -290,7 +290,7 @@ static void list(void *user)
 
 /* ---- watching ---- */
 
-static void take_event(struct reflector *r, const struct watch_event *w)
+static void handle_event(struct reflector *r, const struct watch_event *w)
 {
     bool again = strcmp(w->version, r->version) == 0; /* told before: each change has its own */
 
@@ -303,19 +303,19 @@ static void take_event(struct reflector *r, const struct watch_event *w)
     free(r->version);
     r->version = xstrdup(w->version);
     if (w->type == WATCH_DELETED)
-        tell_gone(r, w->ns, w->name, w->uid, w->object);
+        notify_gone(r, w->ns, w->name, w->uid, w->object);
     else if (w->type != WATCH_BOOKMARK)
-        tell_object(r, w->object);
+        notify_object(r, w->object);
 }
 
 /* The stream is of no use any more; on_end() follows. */
-static bool give_up(struct reflector *r, int status, const char *why)
+static bool end_stream(struct reflector *r, int status, const char *why)
 {
     r->end.in_stream = true;
     r->end.status = status;
     r->end.futile++;
     if (status != 410)
-        say(r, status, "watching", why);
+        log_failure(r, status, "watching", why);
     return false;
 }
 
@@ -330,12 +330,12 @@ static bool on_line(void *user, const char *line, size_t n)
         return false;
     json_prune(line, n, &r->line_prune, &shorter);
     if (watch_parse(shorter.data, shorter.len, &w, &e) < 0)
-        return give_up(r, 0, e.msg);
+        return end_stream(r, 0, e.msg);
     if (w.type == WATCH_ERROR)
-        return give_up(r, w.code, w.message);
+        return end_stream(r, w.code, w.message);
     r->busy++;
-    say_well(r);
-    take_event(r, &w);
+    clear_failure(r);
+    handle_event(r, &w);
     r->busy--;
     return !r->freed; /* on_end() frees it */
 }
@@ -350,13 +350,13 @@ static void on_end(void *user, const struct kube_answer *a)
         return;
     }
     if (!r->end.in_stream && err_is(a->err, ERR_STOPPED)) {
-        give_up(r, 0, "a line without end");
+        end_stream(r, 0, "a line without end");
     } else if (!r->end.in_stream) {
         r->end.status = a->status;
         if (a->status != 200 && a->status != 410 && (a->status != 0 || r->end.events == 0))
-            say(r, a->status, "watching", a->message);
+            log_failure(r, a->status, "watching", a->message);
     }
-    follow(r, a);
+    schedule_next(r, a);
 }
 
 static void watch(void *user)
@@ -364,7 +364,7 @@ static void watch(void *user)
     struct reflector *r = user;
     AUTO_FINI(buf) path = BUF_INIT;
     char seconds[16];
-    int timeout_s = r->watch_s > 0 ? r->watch_s : WATCH_MIN_S + (int)(chance(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
+    int timeout_s = r->watch_s > 0 ? r->watch_s : WATCH_MIN_S + (int)(random_fraction(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
 
     str_fmt(seconds, sizeof(seconds), "%d", timeout_s);
     kube_path(&path, &r->resource, r->ns, NULL, NULL);
@@ -415,7 +415,7 @@ struct reflector *reflector_new(struct kube_client *k, const struct reflector_sp
     for (size_t i = 0; spec->prune != NULL && spec->prune[i] != NULL; i++)
         add_pruned(r, spec->prune[i]);
     r->user = *user;
-    r->said = SAID_NOTHING;
+    r->logged_status = NOTHING_LOGGED;
     r->seed = hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid() ^ (uintptr_t)r);
     timer_set(r->loop, &r->timer, clock_ms(), list, r);
     return r;

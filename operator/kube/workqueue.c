@@ -49,7 +49,7 @@ static double unfinished_s(void *user)
     return since != 0 ? (double)(clock_ns() - since) / 1e9 : 0;
 }
 
-static void ask_about(struct registry *r, const char *name, struct workqueue *q)
+static void register_work_gauges(struct registry *r, const char *name, struct workqueue *q)
 {
     registry_gauge_fn(r, "workqueue_unfinished_work_seconds",
                       "Seconds of work that is in progress and not yet observed.", LABELS({ "name", name }),
@@ -58,7 +58,7 @@ static void ask_about(struct registry *r, const char *name, struct workqueue *q)
                       "Seconds the longest running work takes by now.", LABELS({ "name", name }), unfinished_s, q);
 }
 
-static void meters_init(struct workqueue *q, struct registry *r)
+static void metrics_init(struct workqueue *q, struct registry *r)
 {
     static const double BOUNDS[] = { 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000 };
     const struct label *labels = LABELS({ "name", q->name });
@@ -72,10 +72,10 @@ static void meters_init(struct workqueue *q, struct registry *r)
     m->worked = registry_histogram(r, "workqueue_work_duration_seconds", "How long the work on a key took.", labels,
                                    BOUNDS, COUNT_OF(BOUNDS));
     m->retries = registry_counter(r, "workqueue_retries_total", "Keys added for later.", labels);
-    ask_about(r, q->name, q);
+    register_work_gauges(r, q->name, q);
 }
 
-static void meter_depth(struct workqueue *q)
+static void update_depth(struct workqueue *q)
 {
     if (q->registry != NULL)
         gauge_set(q->metrics.depth, (double)q->ready);
@@ -83,7 +83,7 @@ static void meter_depth(struct workqueue *q)
 
 /* ---- the ready ones ---- */
 
-static void run(void *user);
+static void process_ready(void *user);
 
 static void push(struct workqueue *q, struct workqueue_item *it)
 {
@@ -98,9 +98,9 @@ static void push(struct workqueue *q, struct workqueue_item *it)
     q->ready++;
     if (q->registry != NULL)
         counter_add(q->metrics.adds, 1);
-    meter_depth(q);
+    update_depth(q);
     if (!timer_is_set(&q->run) && q->working == NULL)
-        timer_set(q->loop, &q->run, clock_ms(), run, q);
+        timer_set(q->loop, &q->run, clock_ms(), process_ready, q);
 }
 
 static void unlink_ready(struct workqueue *q, struct workqueue_item *it)
@@ -111,7 +111,7 @@ static void unlink_ready(struct workqueue *q, struct workqueue_item *it)
     *(it->prev != NULL ? &it->prev->next : &q->first) = it->next;
     *(it->next != NULL ? &it->next->prev : &q->last) = it->prev;
     q->ready--;
-    meter_depth(q);
+    update_depth(q);
 }
 
 /* ---- keys ---- */
@@ -151,7 +151,7 @@ static void observe(struct workqueue *q, struct histogram *h, int64_t from_ns, i
 }
 
 /* false: the queue is gone. */
-static bool work_on(struct workqueue *q, struct workqueue_item *it)
+static bool process_item(struct workqueue *q, struct workqueue_item *it)
 {
     int64_t started_ns = clock_ns();
 
@@ -171,17 +171,17 @@ static bool work_on(struct workqueue *q, struct workqueue_item *it)
     return !q->freed;
 }
 
-static void run(void *user)
+static void process_ready(void *user)
 {
     struct workqueue *q = user;
 
     for (int n = 0; n < q->at_once && q->first != NULL; n++)
-        if (!work_on(q, q->first)) {
+        if (!process_item(q, q->first)) {
             workqueue_free(q);
             return;
         }
     if (q->first != NULL)
-        timer_set(q->loop, &q->run, clock_ms(), run, q);
+        timer_set(q->loop, &q->run, clock_ms(), process_ready, q);
 }
 
 static void on_due(void *user)
@@ -203,7 +203,7 @@ struct workqueue *workqueue_new(struct loop *l, const char *name, int at_once,
     q->work = work;
     q->user = user;
     if (r != NULL)
-        meters_init(q, r);
+        metrics_init(q, r);
     return q;
 }
 
@@ -213,7 +213,7 @@ void workqueue_free(struct workqueue *q)
 
     if (q == NULL)
         return;
-    if (q->working != NULL) { /* by its own work(): run() ends it */
+    if (q->working != NULL) { /* by its own work(): process_ready() ends it */
         q->freed = true;
         return;
     }
@@ -222,7 +222,7 @@ void workqueue_free(struct workqueue *q)
     map_fini(&q->items);
     timer_clear(q->loop, &q->run);
     if (q->registry != NULL)
-        ask_about(q->registry, q->name, NULL);
+        register_work_gauges(q->registry, q->name, NULL);
     free(q->name);
     free(q);
 }

@@ -67,14 +67,14 @@ START_TEST(time_counts_from_the_last_change_by_our_clock)
     json_auto_t *second = parse(
         "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{\"holderIdentity\":\"you\",\"leaseDurationSeconds\":15}}");
     struct lease_record seen = { 0 };
-    lease_see(&seen, first, 1000);
-    lease_see(&seen, first, 9000);
+    lease_observe(&seen, first, 1000);
+    lease_observe(&seen, first, 9000);
     ck_assert_int_eq(seen.changed_ms, 1000);
     ck_assert_int_eq(lease_next_ms(&SETTINGS, &seen, 3000, 9000), 12000);
     ck_assert_int_eq(lease_next_ms(&SETTINGS, &seen, 3000, 14000), 16000); /* the moment it is over */
-    lease_see(&seen, second, 10000);
+    lease_observe(&seen, second, 10000);
     ck_assert_int_eq(seen.changed_ms, 10000);
-    lease_see(&seen, NULL, 11000);
+    lease_observe(&seen, NULL, 11000);
     ck_assert(!seen.exists);
 }
 END_TEST
