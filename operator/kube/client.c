@@ -1,4 +1,5 @@
-/* Queues by priority, a limit of how many run, tries; the deciding is in client_limits.c and client_queue.c. */
+/* Sends requests and keeps their state: waiting, running, paused before a retry. The decisions are pure functions in
+ * client_limits.c and client_queue.c. A callback may send, cancel, and free the client itself. */
 #include "kube/client_calls.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "kube/kubeconfig_internal.h"
 
 enum {
-    AT_ONCE = 64, /* each costs curl a look at every byte that comes, and more would only wait in the server */
+    AT_ONCE = 64, /* curl checks every handle when data arrives, and more requests would only wait in the server */
     TIMEOUT_MS = 30000,
     RETRY_MS = 60000,
     BODY_MAX = 64 << 20, /* a page of a hundred large objects */
@@ -166,7 +167,7 @@ static const char *string_member(const json_t *v, const char *key)
     return s != NULL ? s : "";
 }
 
-/* Of a refusal that is no Status, as of a proxy on the way: the beginning of its text. */
+/* The beginning of an error body that is not a Status, for example from a proxy. */
 static const char *plain_text_of(const struct http_answer *a, char out[WORDS_MAX])
 {
     size_t n = 0;
@@ -178,11 +179,11 @@ static const char *plain_text_of(const struct http_answer *a, char out[WORDS_MAX
         n--;
     out[n] = '\0';
     if (n == 0)
-        str_fmt(out, WORDS_MAX, "the API server answered with status %d and no words", a->status);
+        str_fmt(out, WORDS_MAX, "the API server answered with status %d and no message", a->status);
     return out;
 }
 
-/* NULL: no JSON. */
+/* NULL: not JSON. */
 static json_t *parse_body(const struct kube_call *c, const struct http_answer *a)
 {
     AUTO_FINI(buf) shorter = BUF_INIT;
@@ -247,7 +248,7 @@ static void on_pause_over(void *user)
     callbacks_end(k);
 }
 
-/* Another try? Then the call waits or pauses. */
+/* true: the call will be retried, and waits or pauses. */
 static bool schedule_retry(struct kube_call *c, const struct http_answer *a, int64_t now_ms)
 {
     if (a->status == 401 && !c->renewed) {
@@ -270,7 +271,7 @@ static bool schedule_retry(struct kube_call *c, const struct http_answer *a, int
 static void adjust_concurrency(struct kube_client *k, const struct kube_call *c, int status, int64_t now_ms)
 {
     if (is_limited(c) && concurrency_limit_answer(&k->concurrency, status, k->limited, c->began_ms, now_ms))
-        log_debug("API server %s has no room (429): %d requests at once", kubeconfig_server(k->config),
+        log_debug("API server %s is overloaded (429): %d concurrent requests", kubeconfig_server(k->config),
                   concurrency_limit_now(&k->concurrency));
 }
 
@@ -287,7 +288,7 @@ static void on_answer(void *user, const struct http_answer *a)
         client_metrics_duration(k->metrics, VERBS[c->verb].method, now_ms - c->began_ms);
     adjust_concurrency(k, c, a->status, now_ms);
     if (!c->stream && a->date_ms > 0)
-        server_time_hear(&k->time, a->date_ms, c->began_ms, now_ms);
+        server_time_observe(&k->time, a->date_ms, c->began_ms, now_ms);
     if (!schedule_retry(c, a, now_ms)) {
         if (a->status == 0 && !err_is(a->err, ERR_STOPPED)) {
             struct err e = *a->err;
@@ -340,7 +341,7 @@ static bool on_stream_data(void *user, const char *data, size_t n)
     c->busy = true;
     bool go_on = deliver_lines(c, data, n);
     c->busy = false;
-    if (c->state == OVER) { /* cancelled meanwhile */
+    if (c->state == OVER) { /* cancelled by the callback */
         call_recycle(c);
         go_on = false;
     }
@@ -359,7 +360,7 @@ static const char *accept_header(const struct kube_call *c)
     return list ? PARTIAL("PartialObjectMetadataList") : PARTIAL("PartialObjectMetadata");
 }
 
-/* The token, and other certificates where a plugin gave some. */
+/* Sets the token, and new certificates if a plugin returned any. */
 static int authorize(struct kube_client *k, struct kube_call *c, int64_t now_ms, struct err *e)
 {
     const char *token = NULL;
@@ -393,7 +394,7 @@ static void start_call(struct kube_client *k, struct kube_call *c, int64_t now_m
     int authorized = authorize(k, c, now_ms, &e);
     c->busy = false;
     if (c->state ==
-        OVER) { /* other certificates, so all that ran has failed: somebody who was told cancelled this one */
+        OVER) { /* certificates changed and all running requests failed; a callback cancelled this one */
         call_recycle(c);
         return;
     }

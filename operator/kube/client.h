@@ -1,13 +1,14 @@
 /* client - requests to the API server: paths, verbs, retries, rate limit. Knows no particular kind of object.
  *
- * Requests go out at once, many over one HTTP/2 connection, up to `at_once`; a server that has no room (429) halves
- * that, and each round of answers gives one back. The rest waits: urgent ones go first, those that can wait get a small
- * share of what goes out while others are under way, a larger one once they have waited long. Who has much to send
- * takes a turn instead of sending: what waits then costs no memory, and says the newest. A token bucket (qps, burst;
- * qps 0: none, the server's own API priority and fairness decides) counts everything but watches and leases. 429 and
- * 503 with Retry-After, and connections that break before an answer, are tried again by the client with growing pauses
- * for `retry_ms`, since every request here is safe to repeat: creates have a name, deletes a uid, patches say the whole
- * truth. Everything else is the caller's to judge.
+ * Requests are sent at once over one HTTP/2 connection, up to `at_once` of them. A 429 halves that limit; each round of
+ * answers raises it by one. All other requests wait in priority queues: urgent requests go first, lower priorities get
+ * a small share of what is sent, and a larger share once they have waited long. A caller with many requests queues a
+ * ticket instead: requests that are not built yet need no memory and contain the newest state when they are sent.
+ *
+ * A token bucket (qps, burst) limits everything but watches and leases; with qps 0 the server's API priority and
+ * fairness decides alone. The client retries 429 and 503 with Retry-After, and connections that break before an answer,
+ * with growing pauses for `retry_ms`. Every request here is safe to repeat: creates have a name, deletes a uid, and
+ * patches contain the complete values. The caller handles all other answers.
  */
 #ifndef TRAINYARD_KUBE_CLIENT_H
 #define TRAINYARD_KUBE_CLIENT_H
@@ -46,12 +47,12 @@ enum kube_priority {
 struct kube_answer {
     int status; /* HTTP; 0: none came, and err says why */
     json_t
-        *body; /* borrowed; NULL when there was none, it was no JSON, or the request is `discard_body` and went well */
+        *body; /* borrowed; NULL when it is absent, not JSON, or discarded (discard_body) */
     const char *reason;    /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
     const char *message;   /* for people: Status.message, or what went wrong */
     const struct err *err; /* when status is 0 */
     const char *warnings;  /* of the server, a line each: "unknown field \"spec.x\""; "" */
-    double retry_after_s;  /* what the server asks for, a minute at most; 0: nothing */
+    double retry_after_s;  /* as the server asks, a minute at most; 0: not given */
 };
 static inline bool kube_ok(const struct kube_answer *a)
 {
@@ -98,21 +99,21 @@ size_t kube_call_bytes(const struct kube_call *c); /* of its body */
 /* Requests sent or waiting, watches not counted. */
 size_t kube_pending(const struct kube_client *k, enum kube_priority priority);
 
-/* A place in the line of those who have something to send. It lives in its owner's structure and is zero before its
- * first use. When a request of that priority would go out at once, and none waits that was sent before, fn is called,
- * once: it makes up its requests and sends them. */
+/* A place in the priority queue of a caller that has something to send. It lives in its owner's structure and is zero
+ * before its first use. fn is called once, when a request of that priority would be sent at once and none queued
+ * earlier still waits; it builds its requests and sends them. */
 struct kube_ticket {
     struct kube_ticket *prev, *next;
-    struct ticket_queue *line; /* NULL: it does not wait */
+    struct ticket_queue *line; /* NULL: not queued */
     int64_t since_ms;
     void (*fn)(void *user);
     void *user;
 };
-/* One that waits keeps its place. */
+/* A ticket that already waits keeps its place. */
 void kube_ticket_wait(struct kube_client *k, struct kube_ticket *t, enum kube_priority priority, void (*fn)(void *user),
                       void *user);
 void kube_ticket_cancel(struct kube_ticket *t);
-/* A normal request would go out at once. */
+/* A normal request would be sent at once. */
 bool kube_has_room(const struct kube_client *k);
 
 /* A stream of lines for reflectors (kube/reflector.h): GET path, each line one JSON value, without limits of rate. */

@@ -15,7 +15,7 @@ struct kube_call {
     enum kube_priority priority;
     bool stream, metadata_only, discard_body, has_body;
     bool busy;             /* its on_line is being called, or its token is being asked for */
-    bool refused, renewed; /* the last try got 401; the token was asked for anew */
+    bool refused, renewed; /* the last try got 401; a new token was requested */
     struct buf url, body, line;
     const struct strlist *prune;
     int64_t timeout_ms, retry_ms, queued_ms, first_ms, began_ms;
@@ -54,10 +54,10 @@ struct kube_client {
     bool dead; /* freed by one of them */
 };
 
-/* The next that may go; NULL and the time when there may be one (0: when another ends). Gives turns to those whose time
- * it is. */
+/* The next call that may start, or NULL with the time until one may (0: when a running call ends). Serves tickets on the
+ * way. */
 struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *ret_wait);
-/* Looks what may go, at the next round of the loop. */
+/* Starts waiting calls in the next round of the loop. */
 void client_pump_soon(struct kube_client *k);
 
 #endif

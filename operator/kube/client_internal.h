@@ -10,34 +10,34 @@ struct bucket {
     int64_t at_ms; /* when `tokens` was right */
 };
 struct bucket bucket_of(double qps, int burst, int64_t now_ms);
-/* 0: one was taken. Else the milliseconds until there is one; ask again then. */
+/* 0: a token was taken. Otherwise the milliseconds until the next one is available. */
 int64_t bucket_take(struct bucket *b, int64_t now_ms);
 
-/* How many requests may run at once: as many as are wanted until the server has no room for them (429). Then half of
- * what ran, once for all that were sent together; from there one more for each whole round of answers, as TCP does it
- * (RFC 5681). Else the refused would come back together, be refused again and wait longer each time. */
+/* How many requests may run at once (AIMD, as in TCP's congestion control, RFC 5681). A 429 halves the limit, once for
+ * all requests that were sent together; each complete round of answers raises it by one. Otherwise all rejected
+ * requests would be retried together, be rejected again and wait longer each time. */
 struct concurrency_limit {
     double size;
     int most;
-    int64_t cut_ms; /* when it was last made smaller */
+    int64_t cut_ms; /* when it was last reduced */
 };
 struct concurrency_limit concurrency_limit_of(int most);
 int concurrency_limit_now(const struct concurrency_limit *w); /* 1 at least */
-/* running: at the time of the answer, this request counted. true: it was made smaller. */
+/* running: at the time of the answer, this request included. true: the limit was reduced. */
 bool concurrency_limit_answer(struct concurrency_limit *w, int status, int running, int64_t began_ms, int64_t now_ms);
 
-/* Who goes next while requests of several urgencies wait: the most urgent, but for the share of those that can wait. */
+/* Which priority is served next: the most urgent one, except for the share of the lower priorities. */
 struct priority_shares {
     int running[KUBE_PRIORITIES];
     int passed[KUBE_PRIORITIES]; /* more urgent ones that went while some of this priority waited, since the last of it
                                   */
 };
-/* waited_ms: of the first of each priority, -1: none waits. KUBE_PRIORITIES: nobody may go before one that runs has
- * ended. */
+/* waited_ms: of the first request of each priority, -1: none waits. KUBE_PRIORITIES: none may start before a running one
+ * has ended. */
 enum kube_priority priority_shares_next(const struct priority_shares *s, const int64_t waited_ms[KUBE_PRIORITIES]);
 void priority_shares_took(struct priority_shares *s, enum kube_priority u, const int64_t waited_ms[KUBE_PRIORITIES]);
 
-/* Turns in their order. */
+/* Tickets in their order. */
 struct ticket_queue {
     struct kube_ticket *first, *last;
 };
@@ -45,7 +45,7 @@ void ticket_queue_add(struct ticket_queue *l, struct kube_ticket *t, int64_t now
                       void *user);
 void ticket_queue_serve(struct ticket_queue *l); /* to the first */
 
-/* May the client itself try again after this answer? Not 401: that is about the token. */
+/* Does the client itself retry after this answer? 401 is handled apart, because it concerns the token. */
 bool retry_wanted(const struct http_answer *a);
 enum { RETRY_AFTER_MAX_S = 60 };
 /* Pause before the try after `tries` (from 1): 100 ms, doubled up to 5 s, a quarter more or less by `chance` in [0, 1);

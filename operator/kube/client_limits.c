@@ -1,3 +1,4 @@
+/* Pure decisions of the client: token bucket, concurrency limit, retries. Time and chance are parameters. */
 #include "kube/client_internal.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ bool concurrency_limit_answer(struct concurrency_limit *w, int status, int runni
             w->size = fmin(w->most, w->size + 1 / w->size);
         return false;
     }
-    if (began_ms <= w->cut_ms) /* it was on its way when others were refused */
+    if (began_ms <= w->cut_ms) /* it was sent before the limit was reduced */
         return false;
     w->size = fmax(1, fmin(w->size, running) / 2);
     w->cut_ms = now_ms;

@@ -1,4 +1,4 @@
-/* The names and buckets client-go has, so that dashboards for other controllers show this one as well. */
+/* Metrics with the names and buckets of client-go, so that dashboards for other controllers also work here. */
 #include "kube/client_internal.h"
 
 #include <stdio.h>

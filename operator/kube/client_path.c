@@ -1,3 +1,4 @@
+/* Paths and queries of the API, with every variable part percent-encoded, and the body of deletes. */
 #include "kube/client_internal.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* Who goes next: shares by priority, and the lines of those that take turns. */
+/* Which call starts next: shares by priority, and the queues of tickets. */
 #include "kube/client_calls.h"
 
 #include "base/clock.h"
 
-/* As long as no more than `beside` more urgent ones run (the server has then time to spare), at most `most` at once (0:
- * any number); else one of `many` of them, or of `few` once the first has waited for so long. */
+/* While at most `beside` more urgent requests run (the server then has capacity to spare), up to `most` at once (0: any
+ * number). Otherwise one of `many` requests, or one of `few` once the first has waited for long_ms. */
 static const struct {
     int beside, most, many, few;
     int64_t long_ms;
@@ -49,7 +49,7 @@ void priority_shares_took(struct priority_shares *s, enum kube_priority took, co
     s->passed[took] = 0;
 }
 
-/* ---- turns ---- */
+/* ---- tickets ---- */
 
 void ticket_queue_add(struct ticket_queue *l, struct kube_ticket *t, int64_t now_ms, void (*fn)(void *user), void *user)
 {
@@ -87,7 +87,7 @@ void ticket_queue_serve(struct ticket_queue *l)
 
 /* ---- the next ---- */
 
-/* Whose turn it is, and how long the first of each priority has waited. */
+/* The priority to serve, and how long the first of each priority has waited. */
 static enum kube_priority next_priority(const struct kube_client *k, int64_t now_ms,
                                         int64_t ret_waited_ms[KUBE_PRIORITIES])
 {
@@ -95,7 +95,7 @@ static enum kube_priority next_priority(const struct kube_client *k, int64_t now
         const struct kube_call *c = k->waiting[u].first;
         const struct kube_ticket *t = k->tickets[u].first;
         int64_t since_ms = c != NULL ? c->queued_ms : t != NULL ? t->since_ms : INT64_MAX;
-        ret_waited_ms[u] = since_ms == INT64_MAX ? -1 : MAX(now_ms - since_ms, 0); /* it may have come just now */
+        ret_waited_ms[u] = since_ms == INT64_MAX ? -1 : MAX(now_ms - since_ms, 0); /* it may be newer than now_ms */
     }
     return priority_shares_next(&k->shares, ret_waited_ms);
 }
@@ -114,7 +114,7 @@ struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *re
         while (!k->dead && k->waiting[u].first == NULL && k->tickets[u].first != NULL)
             ticket_queue_serve(&k->tickets[u]);
         if (k->waiting[u].first == NULL)
-            continue; /* those whose turn it was had nothing to send */
+            continue; /* the owners of the tickets had nothing to send */
         if ((*ret_wait = bucket_take(&k->bucket, now_ms)) > 0)
             return NULL;
         priority_shares_took(&k->shares, u, waited_ms);

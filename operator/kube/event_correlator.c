@@ -1,3 +1,5 @@
+/* Combines events into series and limits them, as client-go's EventCorrelator does: an aggregator, and a token bucket for
+ * each object against spam. Pure: the time is a parameter. */
 #include "kube/event_correlator.h"
 
 #include <ctype.h>
@@ -22,7 +24,7 @@ static char *key_of(const char *uid, const char *kind, const char *ns, const cha
     return uid[0] != '\0' ? xstrdup(uid) : xasprintf("%s/%s/%s", kind, ns, name);
 }
 
-/* Moves *at behind the copy. */
+/* Copies s to *at and advances *at past it. */
 static const char *copy_string(char **at, const char *s)
 {
     size_t n = strlen(s) + 1;
@@ -103,7 +105,7 @@ static void unlink_series(struct event_series *s)
     *at = s->next;
 }
 
-/* An object without series is forgotten, unless it is short of tokens while it lives: it may not be reset. */
+/* Frees an object without series, unless it has spent many tokens and still exists: its bucket must not be refilled. */
 static void forget_idle(struct event_correlator *b, struct event_subject *t)
 {
     if (t->first != NULL || (!t->gone && t->tokens < TOKENS_TO_FORGET))
@@ -187,7 +189,7 @@ static struct event_series *series_begin(struct event_correlator *b, struct even
     return s;
 }
 
-/* At most so many bytes, and no character cut in two. */
+/* At most EVENT_NOTE_MAX bytes, cut between characters. */
 static char *truncate_note(const char *note)
 {
     size_t n = strnlen(note, EVENT_NOTE_MAX + 1);
@@ -197,7 +199,7 @@ static char *truncate_note(const char *note)
     return xstrndup(note, n);
 }
 
-/* A series that goes on is told less and less often; nothing of its count is lost. */
+/* A series that continues is patched at growing intervals; the count stays exact. */
 static int64_t pace_ms(const struct event_series *s)
 {
     return MIN(EVENT_DELAY_MS * ((int64_t)s->patches + 1), EVENT_PACE_MAX_MS);
@@ -274,7 +276,7 @@ bool event_correlator_sent(struct event_correlator *b, struct event_series *s, e
     return again;
 }
 
-/* ---- what is sent ---- */
+/* ---- requests ---- */
 
 const char *event_namespace(const struct event_subject *o)
 {

@@ -1,3 +1,5 @@
+/* Posts events as background requests. Series that are due wait in one list with one ticket for all of them, so that a
+ * waiting event needs little memory and is posted with its newest count. */
 #include "kube/event_correlator.h"
 
 #include <string.h>
@@ -12,11 +14,11 @@ struct event_recorder {
     struct loop *loop;
     char *component, *instance;
     struct event_correlator correlator;
-    struct event_series *first, *last; /* due, in line */
+    struct event_series *first, *last; /* due, in order */
     struct kube_ticket ticket;
     bool warned;
     struct timer flush;
-    void (*flushed)(void *user); /* NULL: nobody waits for the end of a flush */
+    void (*flushed)(void *user); /* NULL: no flush is in progress */
     void *user;
 };
 
@@ -24,7 +26,7 @@ static void on_timer(void *user);
 static void on_flushed(void *user);
 static void on_ticket(void *user);
 
-/* ---- the line: one ticket for all of them, so that what waits is small ---- */
+/* ---- series that are due ---- */
 
 static void queue_add(struct event_recorder *ev, struct event_series *s)
 {
@@ -47,14 +49,14 @@ static void queue_remove(struct event_recorder *ev, struct event_series *s)
 static enum event_outcome outcome_of(struct event_recorder *ev, const struct event_series *s,
                                      const struct kube_answer *a)
 {
-    if (kube_ok(a) || (a->status == 409 && !s->created)) { /* it is there already: an answer was lost */
+    if (kube_ok(a) || (a->status == 409 && !s->created)) { /* it exists: an earlier answer was lost */
         ev->warned = false;
         return EVENT_POSTED;
     }
     if (a->status == 404 && s->created)
         return EVENT_GONE;
     bool ending = a->status == 404 || strstr(a->message, "being terminated") != NULL;
-    log_msg(ending || ev->warned ? LOG_DEBUG : LOG_WARNING, "an event about %s %s/%s (%s) could not be posted: %s",
+    log_msg(ending || ev->warned ? LOG_DEBUG : LOG_WARNING, "could not post event for %s %s/%s (%s): %s",
             s->subject->kind, s->subject->ns, s->subject->name, s->text, a->message);
     ev->warned = ev->warned || !ending;
     return EVENT_FAILED;
@@ -163,7 +165,7 @@ void event_record(struct event_recorder *ev, const struct event_object *about_ob
         event_correlator_record(&ev->correlator, about_object, type, reason, about, note, clock_ms(), clock_wall());
 
     if (s == NULL) {
-        log_debug("event about %s %s dropped, too many: %s %s", about_object->kind, about_object->name, reason, note);
+        log_debug("too many events, dropped one for %s %s: %s %s", about_object->kind, about_object->name, reason, note);
         return;
     }
     s->events = ev;

@@ -1,5 +1,5 @@
-/* libcurl's multi interface on the loop. User callbacks run outside of curl: what a transfer brings is kept until curl
- * has returned, so they may start and cancel whatever they like. */
+/* libcurl's multi interface on the event loop. User callbacks never run inside curl: data and results are kept until
+ * curl has returned, so a callback may start and cancel any transfer. */
 #include "kube/http_client_internal.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 enum {
     STREAMS_MAX = 250,
     SPARE_MAX = 64,        /* handles kept for the next transfers */
-    SPARE_BODY_MAX = 8192, /* a larger body gives its memory back */
+    SPARE_BODY_MAX = 8192, /* the memory of a larger body is freed */
     STREAM_BODY_MAX = 65536,
 };
 
@@ -129,7 +129,7 @@ static void multi_free(struct http_client *h)
     timer_clear(h->loop, &h->timer);
 }
 
-/* ---- what comes ---- */
+/* ---- received data ---- */
 
 static void note_activity(struct http_call *c)
 {
@@ -271,7 +271,7 @@ static void unlist_fresh(struct http_call *c)
     c->fresh = false;
 }
 
-/* Out of its list and of curl; the handle is the caller's to put back. */
+/* Removes it from its list and from curl; the caller recycles the handle. */
 static void detach_call(struct http_call *c)
 {
     struct http_client *h = c->http;
@@ -374,11 +374,11 @@ static void deliver_data(struct http_client *h)
         buf_clear(&c->body);
         limit_capacity(&c->body, STREAM_BODY_MAX);
         if (!go_on)
-            fail_call(c, ERR_STOPPED, "its reader ended it");
+            fail_call(c, ERR_STOPPED, "ended by its reader");
     }
 }
 
-/* curl has returned: now the users are told. */
+/* curl has returned: the callbacks may run now. */
 static void deliver_and_finish(struct http_client *h)
 {
     int left;
@@ -396,9 +396,9 @@ static void deliver_and_finish(struct http_client *h)
     callbacks_end(h);
 }
 
-/* ---- limits of time, and connections that are dead ---- */
+/* ---- timeouts and dead connections ---- */
 
-/* All connections are given up; what ran on them is without one now. */
+/* Closes all connections; the transfers that ran on them have none now. */
 static void renew_connections(struct http_client *h)
 {
     for (struct http_call *c = h->running.first; c != NULL; c = c->next) {
@@ -414,7 +414,7 @@ static void renew_connections(struct http_client *h)
 static void fail_lost_calls(struct http_client *h)
 {
     for (struct http_call *c; (c = h->running.first) != NULL && c->set_of_connections != h->set_of_connections;)
-        fail_call(c, ERR_LOST, "the connection was given up: nothing came over it");
+        fail_call(c, ERR_LOST, "the connection was closed: no data arrived over it");
 }
 
 static void on_call_timer(void *user)
@@ -435,7 +435,7 @@ static void on_call_timer(void *user)
     if (out)
         fail_call(c, ERR_TIMEOUT, "no answer within %.1f s", (double)c->t.timeout_ms / 1000);
     else
-        fail_call(c, ERR_TIMEOUT, "nothing came for %.1f s", (double)c->t.silence_ms / 1000);
+        fail_call(c, ERR_TIMEOUT, "no data for %.1f s", (double)c->t.silence_ms / 1000);
     fail_lost_calls(h);
     callbacks_end(h);
 }

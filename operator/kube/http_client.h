@@ -1,13 +1,13 @@
-/* http_client - transfers on a loop; the only room that includes <curl/curl.h>.
+/* http_client - transfers on a loop; only http_client*.c include <curl/curl.h>.
  *
  * One http is one set of connections: with `http2` all transfers to a host share one connection. Answers arrive whole
  * (on_done) or, for a watch, in pieces (on_data). Every transfer has a time limit or a limit of silence. When one
- * reaches it and nothing at all came over the connections meanwhile, a shared connection is taken for dead: all its
- * transfers end with ERR_LOST, and the next opens a new one.
+ * reaches it and no data arrived over the connections meanwhile, a shared connection is considered dead: all its
+ * transfers end with ERR_LOST, and the next one opens a new connection.
  *
- * Errors: ERR_TIMEOUT, ERR_LOST (no connection, or it broke: try again), ERR_INPUT (the server's certificate, a
+ * Errors: ERR_TIMEOUT, ERR_LOST (not connected, or the connection broke: retry), ERR_INPUT (the server's certificate, a
  * longer answer than max_body). Redirects are not followed, and no proxy is used. A header "Accept-Encoding: gzip"
- * means that the answer may come packed; on_data and on_done see it unpacked.
+ * allows a compressed answer; on_data and on_done get it decompressed.
  */
 #ifndef TRAINYARD_KUBE_HTTP_CLIENT_H
 #define TRAINYARD_KUBE_HTTP_CLIENT_H
@@ -37,7 +37,7 @@ struct http_transfer {
     const char *body;           /* NULL: none; copied */
     size_t body_len;
     int64_t timeout_ms; /* whole transfer; 0: no limit (a watch) */
-    int64_t silence_ms; /* no byte for so long ends it; 0: no limit */
+    int64_t silence_ms; /* the transfer ends after this long without a byte; 0: no limit */
     size_t max_body;    /* a longer answer is an error */
     /* false ends the transfer (status 0, ERR_STOPPED). NULL: the body is collected. Only called for status 200. */
     bool (*on_data)(void *user, const char *data, size_t n);
@@ -52,7 +52,7 @@ struct http_call;
 struct http_client *http_client_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once);
 void http_client_free(struct http_client *h); /* cancels what runs */
 DEFINE_AUTO(http_client, http_client_free);
-/* Other certificates from now on. What runs ends with ERR_LOST, and new connections are made. */
+/* Changes the certificates. Running transfers end with ERR_LOST, and new connections are opened. */
 void http_client_set_tls(struct http_client *h, const struct http_tls *tls);
 struct http_call *http_client_start(struct http_client *h, const struct http_transfer *t);
 void http_client_cancel(struct http_call *c); /* NULL is fine; on_done is not called */

@@ -1,4 +1,5 @@
-/* What libcurl's handles are told. */
+/* Options of libcurl's easy handles, and the headers of answers. Only the certificate authority that was given is
+ * trusted, no proxy is used, and dead connections are found by keepalive and TCP_USER_TIMEOUT. */
 #include "kube/http_client_internal.h"
 
 #include <netinet/in.h>
@@ -12,9 +13,9 @@
 enum {
     CONNECT_TIMEOUT_MS = 10000,
     WARNINGS_MAX = 16,         /* read of one answer */
-    KEEPALIVE_S = 15,          /* an idle connection is asked after so long, every 5 s */
-    UNACKNOWLEDGED_MS = 20000, /* what was sent and not acknowledged for so long ends the connection */
-    IN_BUFFER = 8192,          /* of each handle, and there are dozens: curl's own are 16 and 64 kB */
+    KEEPALIVE_S = 15,          /* an idle connection is probed after this long, then every 5 s */
+    UNACKNOWLEDGED_MS = 20000, /* unacknowledged data of this age ends the connection */
+    IN_BUFFER = 8192,          /* per handle, of which there are dozens; curl's defaults are 16 and 64 kB */
     OUT_BUFFER = 16384,
 };
 
@@ -23,7 +24,7 @@ static int curl_sockopt(void *user, curl_socket_t fd, curlsocktype purpose)
     unsigned ms = UNACKNOWLEDGED_MS;
     (void)user;
 
-    if (purpose == CURLSOCKTYPE_IPCXN) /* where the kernel does not know it, keepalive is left */
+    if (purpose == CURLSOCKTYPE_IPCXN) /* a kernel without it still has keepalive */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
     return CURL_SOCKOPT_OK;
 }
@@ -43,7 +44,7 @@ void http_set_tls_of(struct http_call *c)
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, h->insecure ? 0L : 2L);
     set_blob(easy, CURLOPT_CAINFO_BLOB, h->ca);
     if (h->ca != NULL)
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* no other authority than the one given */
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* trust only the given authority */
     set_blob(easy, CURLOPT_SSLCERT_BLOB, h->cert);
     set_blob(easy, CURLOPT_SSLKEY_BLOB, h->key);
 }
@@ -116,7 +117,7 @@ static void set_body(struct http_call *c, const struct http_transfer *t)
     curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, str_eq(t->method, "GET") ? NULL : t->method);
 }
 
-/* The URL names the host that the certificate is checked for; the connection goes to the one that was asked for. */
+/* The certificate is verified for the host of the URL, so the URL gets tls-server-name; CONNECT_TO keeps the address. */
 static void set_url(struct http_call *c, const char *url)
 {
     const struct http_client *h = c->http;

@@ -61,8 +61,8 @@ struct http_client {
 CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header);
 void http_set_tls_of(struct http_call *c);
 /* Method, URL, headers and body, copied where curl does not. */
-/* The headers of the answer that has come, into what is told of it. */
-void http_read_headers(struct http_call *c, struct http_answer *ret);
 void http_set_request(struct http_call *c, const struct http_transfer *t);
+/* Reads Retry-After, Date and warnings from the headers of the answer. */
+void http_read_headers(struct http_call *c, struct http_answer *ret);
 
 #endif

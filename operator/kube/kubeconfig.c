@@ -1,3 +1,5 @@
+/* Finds the kubeconfig or the service account, and keeps its credentials current: a token file is read again every
+ * minute, an exec plugin runs again before its credential expires. A token that cannot be read again stays in use. */
 #include "kube/kubeconfig.h"
 
 #include <math.h>
@@ -13,14 +15,14 @@ enum {
     TOKEN_MAX = 1 << 20,
     RETRY_MS = 60000,
     PLUGIN_LIMIT_MS = 10000,
-    PLUGIN_PAUSE_MS = 5000, /* a plugin that failed is left alone for so long */
-    PLUGIN_AGAIN_MS = 1000, /* one whose credential is over at once is not asked for each request */
+    PLUGIN_PAUSE_MS = 5000, /* a plugin that failed is not run again sooner */
+    PLUGIN_AGAIN_MS = 1000, /* a plugin whose credentials expire at once does not run for each request */
     EARLY_MS = 10000        /* before the end of a credential */
 };
 
 /* ---- tokens ---- */
 
-/* Would it be one header? */
+/* A token must fit into one header line. */
 static int token_check(const char *token, struct err *e)
 {
     for (const char *p = token; *p != '\0'; p++)
@@ -58,7 +60,7 @@ static int token_of_file(struct kubeconfig *c, int64_t now_ms, bool refused, str
         return 0;
     if (c->token == NULL)
         return err_set(e, why.code, "%s", why.msg);
-    log_debug("%s; the last token is used", why.msg);
+    log_debug("%s; keeping the last token", why.msg);
     return 0;
 }
 
@@ -119,7 +121,7 @@ int kubeconfig_token(struct kubeconfig *c, int64_t now_ms, bool refused, const c
     return 0;
 }
 
-/* ---- where it is ---- */
+/* ---- finding the configuration ---- */
 
 static int check_token_now(struct kubeconfig *c, struct err *e)
 {
@@ -204,7 +206,7 @@ int kubeconfig_load(const char *path, const char *context, struct kubeconfig **r
                    usual);
 }
 
-/* ---- what it says ---- */
+/* ---- fields ---- */
 
 const char *kubeconfig_server(const struct kubeconfig *c)
 {

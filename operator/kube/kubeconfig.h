@@ -1,13 +1,13 @@
-/* kubeconfig - where the API server is and who we are: a kubeconfig as kubectl reads it, or the pod's own account.
+/* kubeconfig - address and credentials of the API server: a kubeconfig as kubectl reads it, or the service account.
  *
- * Understood of a kubeconfig: clusters {server, certificate-authority[-data], insecure-skip-tls-verify,
+ * Supported fields: clusters {server, certificate-authority[-data], insecure-skip-tls-verify,
  * tls-server-name}, users {client-certificate[-data], client-key[-data], token, tokenFile, exec
- * (client.authentication.k8s.io/v1 and v1beta1, with its env and expiry)}, contexts {cluster, user, namespace}. What it
- * does not understand (auth-provider, username, proxy-url, impersonation) is an error that says so. Relative file names
- * are relative to the kubeconfig.
+ * (client.authentication.k8s.io/v1 and v1beta1, with its env and expiry)}, contexts {cluster, user, namespace}. Unsupported
+ * fields (auth-provider, username, proxy-url, impersonation) are an error. Relative file names are relative to the
+ * kubeconfig.
  *
- * Secrets that change (a token file, an exec plugin's token) are read again: kubeconfig_token() looks at most once a
- * minute, or at once when the server has answered 401. An exec plugin may block up to 10 s.
+ * Credentials that rotate (a token file, an exec plugin's token) are read again by kubeconfig_token(): at most once a
+ * minute, or at once after a 401. An exec plugin may block up to 10 s.
  */
 #ifndef TRAINYARD_KUBE_KUBECONFIG_H
 #define TRAINYARD_KUBE_KUBECONFIG_H

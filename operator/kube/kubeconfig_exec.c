@@ -1,4 +1,5 @@
-/* Credentials from a plugin: a program that prints an ExecCredential. */
+/* Credentials from an exec plugin: runs the program with a time limit and parses the ExecCredential that it prints. The
+ * plugin runs in its own process group, so that everything it started can be killed with it. */
 #include "kube/kubeconfig_internal.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ void exec_credential_fini(struct exec_credential *c)
     free(c->key);
 }
 
-/* ---- what it says ---- */
+/* ---- the credential ---- */
 
 static char *dup_member(const json_t *status, const char *key)
 {
@@ -67,7 +68,7 @@ int exec_credential_parse(const char *text, size_t n, const char *api_version, s
     const char *kind = json_string_value(json_object_get(v, "kind"));
     const char *version = json_string_value(json_object_get(v, "apiVersion"));
     if (!str_eq(kind, "ExecCredential") || !str_eq(version, api_version))
-        return err_set(e, ERR_INPUT, "it gives a %s of %s, not an ExecCredential of %s", kind != NULL ? kind : "value",
+        return err_set(e, ERR_INPUT, "it returned a %s of %s, not an ExecCredential of %s", kind != NULL ? kind : "value",
                        version != NULL ? version : "no version", api_version);
     const json_t *status = json_object_get(v, "status");
     c.token = dup_member(status, "token");
@@ -83,7 +84,7 @@ int exec_credential_parse(const char *text, size_t n, const char *api_version, s
     return 0;
 }
 
-/* ---- running it ---- */
+/* ---- running the plugin ---- */
 
 static void replace_env(struct strlist *env, const char *line)
 {
@@ -98,7 +99,7 @@ static void replace_env(struct strlist *env, const char *line)
     strlist_add(env, line);
 }
 
-/* A list that ends with NULL borrows the texts. */
+/* The result ends with NULL and borrows the strings. */
 static char **null_terminated(const struct strlist *l)
 {
     char **all = xcalloc(l->n + 1, sizeof(char *));
@@ -107,7 +108,7 @@ static char **null_terminated(const struct strlist *l)
     return all;
 }
 
-/* The child of fork(): only what is safe there. */
+/* In the child of fork(): only async-signal-safe calls. */
 static void exec_child(int out, char *const *argv, char *const *env)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -153,7 +154,7 @@ static int start_plugin(const struct exec_spec *s, const char *info, pid_t *ret_
     return 0;
 }
 
-/* Until the end of its output. */
+/* Reads the plugin's output to its end. */
 static int read_answer(int fd, int64_t end_ms, struct buf *out, struct err *e)
 {
     char piece[4096];
@@ -168,16 +169,16 @@ static int read_answer(int fd, int64_t end_ms, struct buf *out, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_errno(e, ERR_IO, "its answer");
+            return err_errno(e, ERR_IO, "reading its output");
         if (n == 0)
             return 0;
         buf_add(out, piece, (size_t)n);
         if (out->len > ANSWER_MAX)
-            return err_set(e, ERR_INPUT, "its answer is longer than %d bytes", ANSWER_MAX);
+            return err_set(e, ERR_INPUT, "its output is longer than %d bytes", ANSWER_MAX);
     }
 }
 
-/* Its output has ended, or its time: it gets what is left, then it is killed with all it started. */
+/* Waits for the plugin for the rest of its time, then kills it and everything it started. */
 static int reap_plugin(pid_t pid, int64_t end_ms, int *ret_status, struct err *e)
 {
     for (;;) {
@@ -217,7 +218,7 @@ static int run_plugin(const struct exec_spec *s, const char *info, int64_t limit
         return err_set(e, ERR_INPUT, "it cannot be run%s%s", s->install_hint != NULL ? ": " : "",
                        s->install_hint != NULL ? s->install_hint : "");
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_INPUT, "it ended with %s %d", WIFEXITED(status) ? "status" : "signal",
+        return err_set(e, ERR_INPUT, "it exited with %s %d", WIFEXITED(status) ? "status" : "signal",
                        WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     return 0;
 }

@@ -1,4 +1,4 @@
-/* kubeconfig_internal - for this folder and its tests. */
+/* kubeconfig_internal - service accounts and exec plugins. For this folder and its tests. */
 #ifndef TRAINYARD_KUBE_KUBECONFIG_INTERNAL_H
 #define TRAINYARD_KUBE_KUBECONFIG_INTERNAL_H
 

@@ -1,4 +1,5 @@
-/* A kubeconfig's text, as kubectl reads it. Files it names are read here as well: a value is whole or an error. */
+/* Parses a kubeconfig as kubectl does. Files that it names are read here as well, so the result is complete or an error.
+ * A field that would change the authentication and is not supported is an error, never ignored. */
 #include "kube/kubeconfig_parse.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ void kubeconfig_free(struct kubeconfig *c)
     free(c);
 }
 
-/* ---- pieces ---- */
+/* ---- helpers ---- */
 
 static int reject_keys(const struct node *n, const char *const keys[], size_t nkeys, struct err *e)
 {
@@ -98,7 +99,7 @@ static int read_pem(const struct node *n, const char *folder, const char *key, c
     return 0;
 }
 
-/* ---- parts of the file ---- */
+/* ---- sections of the file ---- */
 
 static int parse_cluster(const struct node *n, const char *folder, struct kubeconfig *c, struct err *e)
 {
@@ -120,7 +121,7 @@ static int parse_cluster(const struct node *n, const char *folder, struct kubeco
     if (c->insecure && c->ca != NULL)
         return node_key_error(
             n, "insecure-skip-tls-verify", e,
-            "does not go with a certificate-authority: one says not to check the server, the other how; remove one");
+            "cannot be combined with certificate-authority; remove one of them");
     return 0;
 }
 
@@ -223,7 +224,7 @@ static int parse_root(const struct node *root, const char *folder, const char *c
     if (node_object(root, e) < 0 || (context == NULL && node_str_or(root, "current-context", "", &context, e) < 0))
         return -1;
     if (*context == '\0')
-        return node_error(root, e, "has no current-context, and none was asked for");
+        return node_error(root, e, "has no current-context, and no --context was given");
     if (find_entry(root, "contexts", context, "context", &at, e) < 0 ||
         node_str_or(&at, "cluster", "", &cluster_name, e) < 0 || node_str_or(&at, "user", "", &user_name, e) < 0 ||
         copy_str(&at, "namespace", &c->ns, e) < 0 ||

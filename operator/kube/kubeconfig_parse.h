@@ -14,9 +14,9 @@ struct kubeconfig {
     char *token, *token_file;
     struct exec_spec exec; /* command NULL: no plugin */
     char *exec_info;
-    bool asked;                   /* the plugin was, or the file was read, at asked_ms */
+    bool asked;                   /* the plugin was run, or the file was read, at asked_ms */
     int64_t asked_ms, expires_ms; /* expires_ms: of the plugin's answer, by clock_ms(); INT64_MAX: never */
-    struct err trouble;           /* what the plugin said last; ERR_NONE: all was well */
+    struct err trouble;           /* the last error of the plugin; ERR_NONE: it succeeded */
 };
 
 /* name: for messages. folder: what file names are relative to. context NULL: current-context. The token file is not

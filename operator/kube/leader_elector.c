@@ -1,3 +1,5 @@
+/* Acquires, renews and releases the Lease. lease_record.c decides; this file sends requests and sets timers. A leader that
+ * cannot renew in time reports the loss before another may take the lease. */
 #include "kube/leader_elector_internal.h"
 
 #include <stdio.h>
@@ -11,7 +13,7 @@ enum { RELEASE_MS = 2000 };
 
 static const struct kube_resource LEASES = { "coordination.k8s.io", "v1", "leases", "Lease" };
 
-/* Callbacks of the user come last in every function here: they may free the elector. */
+/* In every function here the user's callbacks come last, because they may free the elector. */
 struct leader_elector {
     struct kube_client *client;
     struct loop *loop;
@@ -20,12 +22,12 @@ struct leader_elector {
     struct leader_callbacks user;
     struct buf path, all;
     struct lease_record seen;
-    json_t *object; /* as it was last seen, fields we do not know included */
+    json_t *object; /* as last read, with all fields that this program does not know */
     bool holding, failing;
     int64_t sent_ms, renewed_ms;
     struct kube_call *call;
     struct timer next, limit;
-    char told[256]; /* the leader on_leader() was last told of */
+    char told[256]; /* the leader that on_leader() last got */
     void (*released)(void *user);
     void *released_user;
     bool releasing;
@@ -73,9 +75,9 @@ static void store_lease(struct leader_elector *el, json_t *object)
     lease_observe(&el->seen, object, clock_ms());
 }
 
-/* ---- what follows ---- */
+/* ---- next steps ---- */
 
-/* Those who wait look at uneven times, so that they do not meet. */
+/* Followers poll at random intervals, so that they do not collide. */
 static int64_t pause_ms(const struct leader_elector *el)
 {
     int64_t pause = (int64_t)el->settings.retry_s * 1000;
@@ -185,7 +187,7 @@ static void on_limit(void *user)
     report_loss(user);
 }
 
-/* Giving it away: only what is ours is written. */
+/* Releases the lease only if this program still holds it. */
 static void release_if_ours(struct leader_elector *el)
 {
     if (el->seen.exists && strcmp(el->seen.holder, el->identity) == 0)
@@ -230,7 +232,7 @@ static void on_written(void *user, const struct kube_answer *a)
     struct leader_elector *el = user;
 
     el->call = NULL;
-    if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* somebody else was first: see who */
+    if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* another writer was first: read the lease again */
         get_lease(el);
     else if (!kube_ok(a) || a->body == NULL)
         request_failed(el, a);
@@ -266,7 +268,7 @@ struct leader_elector *leader_elector_new(struct kube_client *k, const struct le
 
 void leader_elector_release(struct leader_elector *el, void (*done)(void *user), void *user)
 {
-    bool maybe = el->holding || el->call != NULL; /* what is under way may be taking it */
+    bool maybe = el->holding || el->call != NULL; /* a request in flight may be acquiring it */
     int64_t now = clock_ms();
 
     stop_requests(el);

@@ -1,15 +1,15 @@
-/* leader_elector_internal - what an elector reads and writes, for its tests. Pure. */
+/* leader_elector_internal - reads and writes Lease objects. For this folder and its tests. Pure. */
 #ifndef TRAINYARD_KUBE_LEADER_ELECTOR_INTERNAL_H
 #define TRAINYARD_KUBE_LEADER_ELECTOR_INTERNAL_H
 
 #include "kube/leader_elector.h"
 
-/* What the object (NULL: there is none) says, taken into *seen: changed_ms moves when it is another than before. */
+/* Updates *seen from the object (NULL: it does not exist); changed_ms changes only with the object. */
 void lease_observe(struct lease_record *seen, const json_t *object, int64_t now_ms);
-/* New reference: the object to write, everything else in `object` (NULL: there is none) as it was. release: held by
- * nobody. wall: seconds since the epoch. */
+/* New reference: the object to write; all other fields of `object` (NULL: it does not exist) stay. release: without a
+ * holder. wall: seconds since the epoch. */
 json_t *lease_body(const struct lease_settings *s, const json_t *object, bool release, double wall);
-/* When to look next: in `pause_ms`, or as soon as the lease that was seen is over. */
+/* When to poll next: in `pause_ms`, or as soon as the observed lease expires. */
 int64_t lease_next_ms(const struct lease_settings *s, const struct lease_record *seen, int64_t pause_ms,
                       int64_t now_ms);
 

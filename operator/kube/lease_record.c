@@ -1,3 +1,4 @@
+/* The Lease object (client-go: LeaderElectionRecord): when it expires, what to do about it, and what to write. */
 #include "kube/leader_elector_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* epoll for what can be read or written, a binary heap for timers. */
+/* epoll for descriptors, a binary heap for timers. A callback may clear any descriptor or timer of the same round: it is
+ * not called afterwards. */
 #include "kube/loop_internal.h"
 
 #include <errno.h>
@@ -85,7 +86,7 @@ static void sift(struct loop *l, struct timer *t, size_t at)
 
 void timer_set(struct loop *l, struct timer *t, int64_t due_ms, void (*fn)(void *user), void *user)
 {
-    t->due_ms = MAX(due_ms, l->round_ms); /* behind those that are due */
+    t->due_ms = MAX(due_ms, l->round_ms); /* after the timers that are due now */
     t->fn = fn;
     t->user = user;
     if (t->place != 0) {
@@ -111,7 +112,7 @@ void timer_clear(struct loop *l, struct timer *t)
         sift(l, last, at);
 }
 
-/* No more than there were: those that set themselves anew for now do not keep I/O from its turn. */
+/* At most as many as were set at the start: timers that set themselves again must not starve I/O. */
 static void run_timers(struct loop *l, int64_t now_ms)
 {
     l->round_ms = now_ms;

@@ -1,8 +1,7 @@
-/* loop - the operator's one thread: timers, HTTP transfers and a wake-up for signals, none of which ever blocks.
+/* loop - the event loop of the operator's only thread: timers, HTTP transfers and a wake-up for signals. Nothing blocks.
  *
- * Everything that hangs on a loop (clients, reflectors, queues, leases, events) is called back from loop_run() and may
- * be touched from that thread only, so nothing in the operator needs a lock. A callback may add and remove anything,
- * also itself. Times are clock_ms().
+ * All users of a loop (clients, reflectors, queues, leases, events) are called back from loop_run() and belong to that
+ * thread, so nothing in the operator needs a lock. A callback may add and remove anything, also itself. Times are clock_ms().
  */
 #ifndef TRAINYARD_KUBE_LOOP_H
 #define TRAINYARD_KUBE_LOOP_H
@@ -14,7 +13,7 @@
 
 struct loop;
 struct loop *loop_new(void);
-void loop_free(struct loop *l); /* everything that hangs on it must be gone */
+void loop_free(struct loop *l); /* after all its users */
 DEFINE_AUTO(loop, loop_free);
 
 /* Runs until loop_stop(). ERR_INTERNAL when the HTTP library fails. */
@@ -22,7 +21,7 @@ MUST_USE int loop_run(struct loop *l, struct err *e);
 void loop_stop(struct loop *l);
 /* One round: waits at most `max_wait_ms` for something to happen and handles it. For tests. */
 MUST_USE int loop_turn(struct loop *l, int64_t max_wait_ms, struct err *e);
-/* Calls fn when fd can be read (base/stop.h's stop_fd()); at most four. fn NULL: no longer. */
+/* Calls fn when fd is readable (base/stop.h's stop_fd()); at most four. fn NULL: stops that. */
 void loop_watch_fd(struct loop *l, int fd, void (*fn)(void *user), void *user);
 
 /* A timer lives in its owner's structure and is zero before its first use. Setting one that is set moves it. Cost

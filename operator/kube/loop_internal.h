@@ -1,4 +1,4 @@
-/* loop_internal - how http hangs its sockets on the loop. For this folder only. */
+/* loop_internal - descriptors on the loop, for http_client's sockets. For this folder only. */
 #ifndef TRAINYARD_KUBE_LOOP_INTERNAL_H
 #define TRAINYARD_KUBE_LOOP_INTERNAL_H
 
@@ -16,7 +16,7 @@ struct loop_fd {
 };
 MUST_USE int loop_fd_set(struct loop *l, struct loop_fd *w, struct err *e);
 void loop_fd_clear(struct loop *l, struct loop_fd *w);
-/* loop_turn() fails with this after the present round: for failures in callbacks that nobody else can be told. */
+/* loop_turn() fails with this error after the current round: for failures in callbacks that have no other way. */
 void loop_fail(struct loop *l, const struct err *e);
 
 #endif

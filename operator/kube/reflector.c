@@ -1,3 +1,5 @@
+/* Runs LIST and WATCH one after the other and reports each change once. reflector_decide.c parses events and decides what
+ * follows the end of a list or watch; this file sends the requests and compares a relist with what the user has. */
 #include "kube/reflector_internal.h"
 
 #include <string.h>
@@ -12,7 +14,7 @@
 
 enum { NOTHING_LOGGED = -1 };
 
-/* Callbacks may free the reflector: while `busy` it is only marked, and ends when they are back. */
+/* Callbacks may free the reflector: while `busy` it is only marked as freed, and destroyed when they return. */
 struct reflector {
     struct kube_client *client;
     struct loop *loop;
@@ -22,20 +24,20 @@ struct reflector {
     bool metadata_only;
     struct reflector_user user;
 
-    char *version;    /* where to go on watching */
+    char *version;    /* where the next watch continues */
     char *next;       /* of the next page, NULL: the first */
-    struct map stale; /* "ns/name" -> struct stale: what the user had when the list began and no page named yet */
+    struct map stale; /* "ns/name" -> struct stale: what the user had when the list began and no page has listed yet */
     bool synced;
     char *trouble;
-    int logged_status; /* the status people were last told of */
+    int logged_status; /* the status that was logged last */
 
     struct kube_call *call;
     struct timer timer;
     struct backoff backoff;
-    struct reflector_end end; /* of the list or watch at hand, as far as it is known */
+    struct reflector_end end; /* of the current list or watch, as far as it is known */
     int64_t began_ms;
     uint64_t seed;
-    int watch_s; /* 0: chosen anew each time */
+    int watch_s; /* 0: random for each watch */
     int busy;
     bool freed;
 };
@@ -47,7 +49,7 @@ struct stale {
 static void list(void *user);
 static void watch(void *user);
 
-/* ---- what people are told ---- */
+/* ---- log messages ---- */
 
 static void log_failure(struct reflector *r, int status, const char *what, const char *why)
 {
@@ -58,7 +60,7 @@ static void log_failure(struct reflector *r, int status, const char *what, const
 static void clear_failure(struct reflector *r)
 {
     if (r->logged_status != NOTHING_LOGGED)
-        log_info("%s: listed and watched again", r->name);
+        log_info("%s: list and watch work again", r->name);
     r->logged_status = NOTHING_LOGGED;
     free(TAKE(r->trouble));
 }
@@ -69,9 +71,9 @@ static void log_unavailable(struct reflector *r, int status, const char *why)
 
     free(r->trouble);
     r->trouble = status == 404
-                     ? xasprintf("the kind %s%s%s is not installed in the cluster (404); it is looked for now and then",
+                     ? xasprintf("the kind %s%s%s is not installed in the cluster (404); will keep retrying",
                                  r->resource.plural, dot, r->resource.group)
-                     : xasprintf("%s%s%s may not be listed (%d): %s; it is tried now and then", r->resource.plural, dot,
+                     : xasprintf("%s%s%s may not be listed (%d): %s; will keep retrying", r->resource.plural, dot,
                                  r->resource.group, status, why);
     if (r->logged_status != status)
         log_warning("%s", r->trouble);
@@ -94,7 +96,7 @@ static void notify_object(struct reflector *r, const json_t *object)
         r->user.on_object(r->user.user, object);
 }
 
-/* ---- what the user has and a list must name ---- */
+/* ---- what the user has and a relist must confirm ---- */
 
 static void stale_free(struct stale *s)
 {
@@ -122,7 +124,7 @@ static char *stale_key(const char *ns, const char *name)
 static void stale_add(void *reflector, const char *ns, const char *name, const char *uid)
 {
     struct reflector *r = reflector;
-    if (r->ns != NULL && !str_eq(ns, r->ns)) /* another one watches that namespace */
+    if (r->ns != NULL && !str_eq(ns, r->ns)) /* another reflector watches that namespace */
         return;
     auto_free char *key = stale_key(ns, name);
     struct stale *s = xcalloc(1, sizeof(*s));
@@ -131,7 +133,7 @@ static void stale_add(void *reflector, const char *ns, const char *name, const c
     stale_free(map_put(&r->stale, key, s));
 }
 
-/* It is there. When it is another object of the same name, the former is gone, which is told first. */
+/* A page lists it. If it is a new object of the same name, the former one is reported as gone first. */
 static void stale_resolve(struct reflector *r, const struct object_names *o)
 {
     if (r->stale.n == 0)
@@ -172,7 +174,7 @@ static int64_t pause_of(struct reflector *r, enum reflector_pause pause)
     return pause == PAUSE_NONE_ONCE && first ? 0 : ms;
 }
 
-/* Not before the server wants to be asked again. */
+/* Not before the server's Retry-After. */
 static void schedule_next(struct reflector *r, const struct kube_answer *a)
 {
     r->end.lived_ms = clock_ms() - r->began_ms;
@@ -259,7 +261,7 @@ static void on_page(void *user, const struct kube_answer *a)
         destroy(r);
 }
 
-/* The next page, or the first: then without a resourceVersion, so that it is not older than what was seen before. */
+/* The next page. The first has no resourceVersion, so that the list is not older than what was seen before. */
 static void list(void *user)
 {
     struct reflector *r = user;
@@ -292,7 +294,7 @@ static void list(void *user)
 
 static void handle_event(struct reflector *r, const struct watch_event *w)
 {
-    bool again = strcmp(w->version, r->version) == 0; /* told before: each change has its own */
+    bool again = strcmp(w->version, r->version) == 0; /* a repetition: each change has its own version */
 
     if (w->type == WATCH_STRANGE)
         return;
@@ -308,7 +310,7 @@ static void handle_event(struct reflector *r, const struct watch_event *w)
         notify_object(r, w->object);
 }
 
-/* The stream is of no use any more; on_end() follows. */
+/* Ends the stream; on_end() follows. */
 static bool end_stream(struct reflector *r, int status, const char *why)
 {
     r->end.in_stream = true;
@@ -350,7 +352,7 @@ static void on_end(void *user, const struct kube_answer *a)
         return;
     }
     if (!r->end.in_stream && err_is(a->err, ERR_STOPPED)) {
-        end_stream(r, 0, "a line without end");
+        end_stream(r, 0, "a line is too long");
     } else if (!r->end.in_stream) {
         r->end.status = a->status;
         if (a->status != 200 && a->status != 410 && (a->status != 0 || r->end.events == 0))

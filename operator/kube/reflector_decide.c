@@ -1,3 +1,4 @@
+/* Parses watch events and list pages, and decides after each end whether to watch or list, and after which pause. */
 #include "kube/reflector_internal.h"
 
 #include <string.h>
@@ -111,7 +112,7 @@ static struct reflector_next after_watch(const struct reflector_end *end)
         return (struct reflector_next){ REFLECTOR_LIST, PAUSE_NONE_ONCE };
     if (end->futile >= FUTILE_MAX)
         return (struct reflector_next){ REFLECTOR_LIST, PAUSE_FAILURE };
-    if (!end->in_stream && (end->status == 200 || end->status == 0)) /* over, or cut: go on where it stopped */
+    if (!end->in_stream && (end->status == 200 || end->status == 0)) /* ended or broken: continue where it stopped */
         return (struct reflector_next){ REFLECTOR_WATCH, short_lived ? PAUSE_FAILURE : PAUSE_NONE };
     if (end->in_stream && end->status == 0)
         return (struct reflector_next){ REFLECTOR_WATCH, PAUSE_FAILURE };

@@ -1,4 +1,5 @@
-/* reflector_internal - what a reflector reads and decides, for its tests and its fuzz target. Pure. */
+/* reflector_internal - parses watch events and list pages, and decides what follows. For this folder, its tests and its
+ * fuzz target. Pure. */
 #ifndef TRAINYARD_KUBE_REFLECTOR_INTERNAL_H
 #define TRAINYARD_KUBE_REFLECTOR_INTERNAL_H
 
@@ -11,7 +12,7 @@ enum {
     WATCH_GRACE_S = 120, /* of silence beyond the time that was asked for */
     PAUSE_FIRST_MS = 800,
     PAUSE_MAX_MS = 30 * 1000,
-    HEALTHY_MS = 120 * 1000, /* so long without a failure: pauses are short again */
+    HEALTHY_MS = 120 * 1000, /* after this long without a failure pauses are short again */
     SHORT_WATCH_MS = 1000,   /* a watch that ends sooner without an event has failed */
     FUTILE_MAX = 5           /* failures in the middle of a stream without an event between them: list again */
 };
@@ -29,7 +30,7 @@ struct watch_event {
 };
 void watch_event_fini(struct watch_event *w);
 DEFINE_AUTO_FINI(watch_event, watch_event_fini);
-/* ERR_INPUT when the line is no JSON object, or no event that says what it must. A type that is not known is
+/* ERR_INPUT when the line is not a JSON object, or an event without a required member. An unknown type is
  * WATCH_STRANGE. */
 MUST_USE int watch_parse(const char *line, size_t n, struct watch_event *ret, struct err *e);
 
@@ -56,7 +57,7 @@ struct backoff {
 /* One more failure: how long to wait. chance: [0, 1). */
 int64_t backoff_next(struct backoff *b, int64_t now_ms, double chance);
 
-/* ---- what follows an end ---- */
+/* ---- after the end of a list or watch ---- */
 
 struct reflector_end {
     bool watching;    /* it was a watch; else a list */
@@ -78,6 +79,6 @@ struct reflector_next reflector_decide(const struct reflector_end *end);
 /* ---- for a test with a real API server, which sends a bookmark two seconds before a watch ends ---- */
 
 void reflector_watch_for(struct reflector *r, int seconds); /* from the next watch on */
-const char *reflector_version(const struct reflector *r); /* where the next watch goes on; NULL before the first list */
+const char *reflector_version(const struct reflector *r); /* where the next watch continues; NULL before the first list */
 
 #endif

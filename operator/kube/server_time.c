@@ -1,3 +1,4 @@
+/* Intersects the bounds that each answer gives for the difference of the two clocks. */
 #include "kube/server_time.h"
 
 #include "base/mem.h"
@@ -7,7 +8,7 @@ struct server_time server_time_of(int64_t wall_ms, int64_t clock_ms)
     return (struct server_time){ .offset_ms = wall_ms - clock_ms };
 }
 
-void server_time_hear(struct server_time *t, int64_t date_ms, int64_t sent_ms, int64_t got_ms)
+void server_time_observe(struct server_time *t, int64_t date_ms, int64_t sent_ms, int64_t got_ms)
 {
     int64_t low = date_ms - got_ms, high = date_ms + 999 - sent_ms;
 
@@ -20,5 +21,5 @@ void server_time_hear(struct server_time *t, int64_t date_ms, int64_t sent_ms, i
     }
     t->heard = true;
     t->offset_ms =
-        MIN(MAX(t->offset_ms, t->low_ms), t->high_ms); /* as little as possible: it is no news while it fits */
+        MIN(MAX(t->offset_ms, t->low_ms), t->high_ms); /* the offset changes as little as the bounds require */
 }

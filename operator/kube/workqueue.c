@@ -1,3 +1,4 @@
+/* A list of ready keys and a timer for each delayed one. Work is done from the loop, with I/O between batches of keys. */
 #include "kube/workqueue.h"
 
 #include <stdatomic.h>
@@ -7,10 +8,10 @@
 #include "base/map.h"
 #include "net/registry.h"
 
-/* A key that is ready, waits for its time, or is being worked on; any other is forgotten. */
+/* A key that is ready, delayed or being processed; all other keys are freed. */
 struct workqueue_item {
     struct workqueue *q;
-    struct workqueue_item *prev, *next; /* of the ready ones */
+    struct workqueue_item *prev, *next; /* in the ready list */
     bool ready;
     int64_t ready_ns;
     struct timer later;
@@ -32,12 +33,12 @@ struct workqueue {
     struct workqueue_item *first, *last;
     size_t ready;
     struct workqueue_item *working;
-    bool dropped, freed; /* what work() did to the key it was given, or to the queue */
+    bool dropped, freed; /* work() dropped its key, or freed the queue */
     struct timer run;
     char *name;
     struct registry *registry;
     struct workqueue_metrics metrics;
-    _Atomic int64_t started_ns; /* of the work at hand, for the scraping thread; 0: none */
+    _Atomic int64_t started_ns; /* of the current work, read by the metrics thread; 0: none */
 };
 
 /* ---- metrics ---- */
@@ -81,7 +82,7 @@ static void update_depth(struct workqueue *q)
         gauge_set(q->metrics.depth, (double)q->ready);
 }
 
-/* ---- the ready ones ---- */
+/* ---- ready keys ---- */
 
 static void process_ready(void *user);
 
@@ -150,7 +151,7 @@ static void observe(struct workqueue *q, struct histogram *h, int64_t from_ns, i
         histogram_observe(h, (double)(to_ns - from_ns) / 1e9);
 }
 
-/* false: the queue is gone. */
+/* false: the queue was freed. */
 static bool process_item(struct workqueue *q, struct workqueue_item *it)
 {
     int64_t started_ns = clock_ns();
@@ -213,7 +214,7 @@ void workqueue_free(struct workqueue *q)
 
     if (q == NULL)
         return;
-    if (q->working != NULL) { /* by its own work(): process_ready() ends it */
+    if (q->working != NULL) { /* by its own work(): process_ready() frees it */
         q->freed = true;
         return;
     }

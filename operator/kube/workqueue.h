@@ -1,8 +1,8 @@
-/* workqueue - names of objects that want a look: each at most once, now or later.
+/* workqueue - keys of objects to reconcile: each at most once, now or at a given time.
  *
- * Keys are strings the queue copies. A key that is added while it is being worked on is given out again afterwards.
+ * Keys are strings, which the queue copies. A key that is added while it is being processed is processed once more.
  * O(log n) an operation.
- * Metrics of controller-runtime's names (workqueue_*{name}) when there is a registry.
+ * With a registry it has controller-runtime's metrics (workqueue_*{name}).
  */
 #ifndef TRAINYARD_KUBE_WORKQUEUE_H
 #define TRAINYARD_KUBE_WORKQUEUE_H
@@ -20,7 +20,7 @@ DEFINE_AUTO(workqueue, workqueue_free);
 void workqueue_add(struct workqueue *q, const char *key);
 /* Keeps the earlier of two times. */
 void workqueue_add_at(struct workqueue *q, const char *key, int64_t due_ms);
-void workqueue_drop(struct workqueue *q, const char *key); /* the object is gone: nothing of it is kept */
+void workqueue_drop(struct workqueue *q, const char *key); /* removes all state of a deleted object */
 size_t workqueue_length(const struct workqueue *q);        /* ready now */
 
 #endif

@@ -108,7 +108,7 @@ START_TEST(the_servers_time_is_found_to_some_milliseconds)
     ck_assert_int_eq(server_time_at(&t, 5000), wall); /* nothing is known yet */
     for (int64_t at = 5000, i = 0; i < 300; i++, at += 237 + i % 7 * 31) {
         int64_t sent = at, got = at + 4 + i % 10 * 4, there = wall - 5000 + (sent + got) / 2 - behind;
-        server_time_hear(&t, there / 1000 * 1000, sent, got);
+        server_time_observe(&t, there / 1000 * 1000, sent, got);
         int64_t off = server_time_at(&t, got) - (wall - 5000 + got - behind);
         ck_assert_int_le(off < 0 ? -off : off, i < 100 ? 1100 : 50);
     }
@@ -119,9 +119,9 @@ END_TEST
 START_TEST(the_servers_time_changes_when_it_must)
 {
     struct server_time t = server_time_of(1000000500, 500);
-    server_time_hear(&t, 1000001000, 1400, 1410);
+    server_time_observe(&t, 1000001000, 1400, 1410);
     ck_assert_int_eq(server_time_at(&t, 1410), 1000001410);
-    server_time_hear(&t, 1000062000, 2400, 2410);
+    server_time_observe(&t, 1000062000, 2400, 2410);
     ck_assert_int_ge(server_time_at(&t, 2410), 1000062000);
     ck_assert_int_le(server_time_at(&t, 2410), 1000063010);
 }

@@ -310,7 +310,7 @@ START_TEST(refusals_without_words_get_some)
         const char *body, *want; /* the message, or its beginning */
         size_t most;
     } CASES[] = {
-        { "", "the API server answered with status 503 and no words", 100 },
+        { "", "the API server answered with status 503 and no message", 100 },
         { "{}", "{}", 2 },
         { "\n <html>\r\n<b>Busy\xff</b>\n", "<html>  <b>Busy </b>", 20 },
         { NULL, "xxxxxxxx", 299 },

@@ -166,7 +166,7 @@ static const struct failure {
       { .open = true },
       { .on_data = on_data, .silence_ms = 80 },
       ERR_TIMEOUT,
-      "nothing came for 0.1 s" },
+      "no data for 0.1 s" },
 };
 
 START_TEST(failures_say_what_they_are)

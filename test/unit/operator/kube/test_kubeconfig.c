@@ -288,8 +288,8 @@ END_TEST
 static const struct {
     const char *script, *message;
 } BAD_PLUGINS[] = {
-    { "#!/bin/sh\nexit 3\n", "it ended with status 3" },
-    { "#!/bin/sh\nkill -9 $$\n", "it ended with signal 9" },
+    { "#!/bin/sh\nexit 3\n", "it exited with status 3" },
+    { "#!/bin/sh\nkill -9 $$\n", "it exited with signal 9" },
     { "#!/no/such/shell\n", "it cannot be run" },
     { "#!/bin/sh\necho nonsense\n", "credential:1:" },
     { "#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}'\n",

@@ -472,7 +472,7 @@ START_TEST(a_missing_kind_is_said_in_words)
     fake_until(w.loop, has_trouble, &w);
     ck_assert_str_eq(
         reflector_trouble(w.reflector),
-        "the kind tfjobs.kubeflow.org is not installed in the cluster (404); it is looked for now and then");
+        "the kind tfjobs.kubeflow.org is not installed in the cluster (404); will keep retrying");
     ck_assert(!reflector_synced(w.reflector));
     turn_for(&w, 30);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", "*tfjobs*"), 1);
@@ -491,7 +491,7 @@ START_TEST(a_missing_right_is_said_in_words_until_it_is_there)
     reflect(&w);
     fake_until(w.loop, has_trouble, &w);
     ck_assert_str_eq(reflector_trouble(w.reflector),
-                     "pods may not be listed (403): pods is forbidden: no; it is tried now and then");
+                     "pods may not be listed (403): pods is forbidden: no; will keep retrying");
     expect(&w, "+a@3 sync ");
     ck_assert_ptr_null(reflector_trouble(w.reflector));
 }
