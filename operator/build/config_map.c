@@ -1,4 +1,4 @@
-/* What stands beside a TrainJob's pods: their job file, and who may reach them. */
+/* The ConfigMap of a TrainJob: the job file of its replicas, or their addresses if the job has no model. */
 #include "build/pod_build.h"
 #include "job/replica_file.h"
 
@@ -7,7 +7,7 @@ bool build_needs_config_map(const struct job_spec *v)
     return v->kind->own_processes && (v->has_model || !is_single_process(v));
 }
 
-/* The job file; NULL when the model was left out of the spec. */
+/* The job file; NULL when the spec was pruned of its model. */
 static json_t *job_data(const struct job_spec *v, const json_t *spec)
 {
     json_auto_t *doc = NULL, *file = NULL;

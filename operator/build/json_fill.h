@@ -9,9 +9,8 @@
 #include "codec/json.h"
 
 bool json_has(const json_t *object, const char *key);           /* present and not null */
-void json_fill(json_t *object, const char *key, json_t *value); /* set when it has none; takes the value */
-json_t *json_fill_object(json_t *parent,
-                         const char *key); /* borrowed, made when absent; NULL: something else is there */
+void json_fill(json_t *object, const char *key, json_t *value); /* set if absent; takes the value */
+json_t *json_fill_object(json_t *parent, const char *key);      /* borrowed, created if absent; NULL: another type */
 json_t *json_fill_array(json_t *parent, const char *key);
 json_t *json_find_named(const json_t *array, const char *name); /* the item whose "name" is this, borrowed, or NULL */
 

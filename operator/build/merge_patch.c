@@ -1,10 +1,11 @@
-/* What turns an object that is there into what it should be: a merge patch (RFC 7386). */
+/* Builds the merge patch (RFC 7386) that turns an existing object into the wanted one. What others added is kept,
+ * except below paths that belong to the operator as a whole. */
 #include <string.h>
 
 #include "build/json_fill.h"
 #include "build/objects.h"
 
-/* Members that `wanted` does not speak of are left as they are; lists are compared as a whole. */
+/* Does `is` have all that is in `wanted`? Members that are not in `wanted` do not matter; lists must be equal. */
 static bool contains(const json_t *is, const json_t *wanted)
 {
     const char *key;
@@ -85,7 +86,7 @@ json_t *build_merge_patch(const json_t *object, const json_t *current, const str
     return patch;
 }
 
-/* A Service's ports are the one list of theirs that would be merged. */
+/* A Service's ports are the only list of these kinds that a strategic patch would merge. */
 void build_strategic_patch(json_t *change)
 {
     json_t *ports = json_at(change, "spec.ports");

@@ -8,9 +8,9 @@ static json_t *namespace_peer(const char *name)
     return json_pack("{s:{s:{s:s}}}", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name", name);
 }
 
-/* The job's own pods reach each other on all ports; the operator and those who collect metrics reach HTTP. Probes come
- * from the node, which no policy keeps out. Nothing is said about what pods may reach: names, storage and downloads
- * differ from cluster to cluster. TensorBoard's pods have no operator-name and stay open. */
+/* The job's pods may connect to each other on all ports; the operator and scrapers only to HTTP. Policies never block
+ * probes from the node. Egress is not limited, because DNS, storage and downloads differ between clusters.
+ * TensorBoard's pods have no label operator-name, so the policy does not select them. */
 json_t *build_network_policy(const struct job_spec *v, const struct build_settings *s)
 {
     json_t *labels = job_labels(v), *policy, *readers = json_array(), *ingress;
@@ -23,7 +23,7 @@ json_t *build_network_policy(const struct job_spec *v, const struct build_settin
     for (size_t i = 0; s->scraper_namespaces != NULL && i < s->scraper_namespaces->n; i++)
         if (!str_eq(s->scraper_namespaces->items[i], s->operator_ns))
             json_array_append_new(readers, namespace_peer(s->scraper_namespaces->items[i]));
-    if (json_array_size(readers) > 0) /* an empty `from` would let everybody in */
+    if (json_array_size(readers) > 0) /* an empty `from` would allow all */
         json_array_append_new(ingress, json_pack("{s:O, s:[{s:s, s:i}]}", "from", readers, "ports", "protocol", "TCP",
                                                  "port", HTTP_PORT));
     json_decref(readers);

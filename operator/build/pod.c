@@ -1,4 +1,5 @@
-/* A replica's pod: the user's template, with the names, labels and environment that make it a replica. */
+/* Builds a replica's pod: the user's template with name, labels, owner and environment. For a TrainJob it also fills in
+ * defaults, volumes and affinity; what the template has is kept. */
 #include "build/pod_build.h"
 
 static void warn_line(struct buf *warn, const char *reason, const char *text)
@@ -7,7 +8,7 @@ static void warn_line(struct buf *warn, const char *reason, const char *text)
         buf_printf(warn, "%s: %s\n", reason, text);
 }
 
-/* Of the template's metadata a pod takes over labels, annotations and finalizers, as all controllers do. */
+/* A pod gets labels, annotations and finalizers of its template, as with all controllers. */
 static void take_over(const json_t *from, json_t *to)
 {
     static const char *const KEYS[] = { "labels", "annotations", "finalizers" };
@@ -17,7 +18,7 @@ static void take_over(const json_t *from, json_t *to)
             json_object_set_new(to, KEYS[i], json_deep_copy(json_object_get(from, KEYS[i])));
 }
 
-/* job-uid says for which life of the job a pod was made, also when nobody controls it any more. */
+/* job-uid names the job object for which the pod was created, even after the pod lost its owner. */
 static json_t *pod_labels(const struct job_spec *v, enum role r, int index)
 {
     json_t *labels = replica_labels(v, r, index);
@@ -45,8 +46,8 @@ static void put_labels(struct pod_build *p)
         fill_app_labels(labels);
 }
 
-/* The operator is the one that restarts by exit code, for the kubelet would do it whatever the code; and the one that
- * restarts all replicas, for the kubelet would restart one alone. */
+/* Policies by exit code and restarts of all replicas are done by the operator, because the kubelet ignores exit codes
+ * and restarts a single pod. */
 static void put_restart_policy(struct pod_build *p, struct buf *warn)
 {
     enum restart_policy policy = p->v->roles[p->role].restart;
@@ -89,7 +90,7 @@ static void put_port(json_t *container, const char *name, int port)
         json_array_append_new(ports, json_pack("{s:s, s:i}", "name", name, "containerPort", port));
 }
 
-/* A TrainJob needs no template: then, and where the template has only helpers beside, the container is ours. */
+/* A TrainJob needs no template. Without one, or if it has only sidecars, the container is Trainyard's. */
 static void find_container(struct pod_build *p)
 {
     const struct job_kind *k = p->v->kind;
@@ -132,14 +133,14 @@ static struct pod_build begin(const struct job_spec *v, const json_t *spec, enum
     return p;
 }
 
-/* The job runs as well without a volume, and whoever forgot it would find out at the end. */
+/* The job would run, and its results would be lost at the end. */
 static void warn_of_output(const struct pod_build *p, struct buf *warn)
 {
     const json_t *volume = json_find_named(json_object_get(p->pod_spec, "volumes"), "trainyard-output");
 
     if (is_leader(p->v, p->role, p->index) && storage_source(p->spec, "output") == NULL && json_has(volume, "emptyDir"))
         warn_line(warn, "NoOutputVolume",
-                  "checkpoints, summaries and the model go with this pod: spec.storage.output names no volume");
+                  "checkpoints, summaries and the model are lost with this pod: spec.storage.output names no volume");
 }
 
 json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,

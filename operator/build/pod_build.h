@@ -9,7 +9,7 @@
 
 #define VOLUME_GROUP "trainyard.dev/volume-group"
 
-/* A pod in the making; all borrowed from `pod`. */
+/* A pod that is being built; pointers into it are borrowed from `pod`. */
 struct pod_build {
     const struct job_spec *v;
     const json_t *spec; /* of the job */
@@ -19,23 +19,23 @@ struct pod_build {
     json_t *pod, *metadata, *pod_spec;
     json_t *container; /* that trains; NULL: the template has none */
 };
-/* What the ConfigMap of a TrainJob without a model says. */
+/* The data of the ConfigMap of a TrainJob without a model. */
 json_t *cluster_config_data(const struct job_spec *v, const struct build_settings *s);
 /* TF_CONFIG and the JOB_NAME family. */
 void pod_cluster_env(struct pod_build *p);
 /* Adds a variable, unless the container has one of that name. */
 void fill_env(json_t *container, const char *name, const char *value);
-/* A TrainJob's: what its pods are given where the template is silent. */
+/* A TrainJob's defaults for what the template leaves open. */
 void pod_defaults(struct pod_build *p);
 void pod_volumes(struct pod_build *p);
-/* Pods that share a ReadWriteOnce claim go where it is: their label, and the wish to be with those of that label. */
+/* Pods that share a ReadWriteOnce claim must run on one node: gives them a label and affinity to that label. */
 void pod_claims(struct pod_build *p, const struct claim_info *claims, size_t nclaims);
 void tensorboard_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
                         json_t *metadata, json_t *pod_spec);
-/* What spec.podDefaults says for all pods of the job: adds to labels, annotations, nodeSelector, imagePullSecrets and
- * tolerations of the pod, and fills what is open of the rest. Where both say something the pod's own is kept. */
+/* Applies spec.podDefaults: adds to labels, annotations, nodeSelector, imagePullSecrets and tolerations of the pod, and
+ * fills other members if they are absent. The pod's own values take precedence. */
 void apply_pod_defaults(const json_t *spec, json_t *metadata, json_t *pod_spec);
-/* Where Pod Security "restricted" wants something said: fills what is open. */
+/* Fills in what Pod Security "restricted" requires. */
 void fill_pod_security(json_t *pod_spec, const json_t *container, const json_t *spec, const struct build_settings *s);
 void fill_container_security(json_t *container);
 

@@ -1,4 +1,5 @@
-/* How a replica learns who the others are: TF_CONFIG, and beside it the JOB_NAME family for programs that read that. */
+/* The addresses of the other replicas in a pod's environment: TF_CONFIG, and JOB_NAME with its family for programs that
+ * read those. A variable in the template is kept. */
 #include "build/pod_build.h"
 #include "job/cluster.h"
 
@@ -15,8 +16,7 @@ static void put_address(const struct pod_build *p, enum role r, int index, struc
     strlist_add(hosts, address);
 }
 
-/* Our own programs get the addresses of those whom each of them must find, the ps and the leader: they tell the chief
- * of themselves. */
+/* Trainyard's own programs get the addresses of the ps and the leader only; all replicas register with the chief. */
 static bool is_listed(const struct job_spec *v, enum role r, int index)
 {
     return !v->has_model || r == ROLE_PS || is_leader(v, r, index);
@@ -48,7 +48,7 @@ void fill_env(json_t *container, const char *name, const char *value)
         add_env(container, name, value);
 }
 
-/* Its value is in the job's ConfigMap. */
+/* The value is in the job's ConfigMap. */
 static void add_env_from(const struct pod_build *p, const char *name, const char *key)
 {
     char config[128];
@@ -86,8 +86,8 @@ static void put_hosts(struct pod_build *p, const char *name, const char *key, co
         add_env(p->container, name, text);
 }
 
-/* For programs that do not read TF_CONFIG; ours do. The family speaks of parameter servers: without them it would be
- * half given. */
+/* For programs that do not read TF_CONFIG; Trainyard's do. The variables describe parameter servers, so they are set
+ * only for jobs that have some. */
 static void put_family(struct pod_build *p, const struct cluster *c)
 {
     char index[16];
@@ -101,7 +101,7 @@ static void put_family(struct pod_build *p, const struct cluster *c)
         put_hosts(p, FAMILY[i].name, FAMILY[i].key, &c->hosts[FAMILY[i].role]);
 }
 
-/* The kubelet puts the value of CLUSTER_VARIABLE in its place. */
+/* The kubelet replaces $(CLUSTER_VARIABLE) by its value. */
 #define CLUSTER_VARIABLE "TRAINYARD_CLUSTER"
 
 static char *tf_config_of(struct pod_build *p, const struct cluster *c)
@@ -144,8 +144,8 @@ char *build_cluster_fault(const struct job_spec *v, const struct build_settings 
     return text != NULL ? xasprintf("spec.%s: %s", v->kind->replica_specs, text) : NULL;
 }
 
-/* A TF_CONFIG that the template has stays where it is, and ours comes after it: the last one counts. TFJob's rule is
- * that the container must have the name; a TrainJob's may be the first one. */
+/* A TF_CONFIG of the template is kept, and ours follows it: the last one counts. For a TFJob the container must have
+ * its fixed name; for a TrainJob it may be the first container. */
 void pod_cluster_env(struct pod_build *p)
 {
     const json_t *named = json_find_named(json_object_get(p->pod_spec, "containers"), p->v->kind->container);

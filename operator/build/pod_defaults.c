@@ -1,12 +1,12 @@
-/* What a TrainJob's pods are given where their template is silent: the program, the security that Pod Security
- * "restricted" wants, a probe, a grace. Of what the template says nothing is changed. */
+/* Defaults of a TrainJob's pods: the program, what Pod Security "restricted" requires, a probe, a grace period. They
+ * fill only what the template leaves open; nothing in the template is changed. */
 #include "build/pod_build.h"
 
 #include <math.h>
 
 enum { NOBODY = 65532, GRACE_DEFAULT_S = 120, GRACE_MAX_S = 7 * 24 * 3600 };
 
-/* ---- what the job says once ---- */
+/* ---- spec.podDefaults ---- */
 
 static const json_t *job_defaults(const json_t *spec)
 {
@@ -48,14 +48,14 @@ void apply_pod_defaults(const json_t *spec, json_t *metadata, json_t *pod_spec)
 
 /* ---- security ---- */
 
-/* 0 asks for root, and then nothing may say the opposite. */
+/* runAsUser 0 is root, and runAsNonRoot would contradict it. */
 static bool wants_root(const json_t *context)
 {
     const json_t *user = json_object_get(context, "runAsUser");
     return json_is_integer(user) && json_integer_value(user) == 0;
 }
 
-/* OpenShift gives each namespace a range of users and refuses pods that name another one. */
+/* OpenShift assigns a range of users to each namespace and rejects pods that name another user. */
 static bool leaves_user(const json_t *spec, const struct build_settings *s)
 {
     const json_t *given = json_object_get(job_defaults(spec), "assignUser");
@@ -73,7 +73,7 @@ void fill_pod_security(json_t *pod_spec, const json_t *container, const json_t *
         json_fill(c, "runAsGroup", json_integer(NOBODY));
         json_fill(c, "fsGroup", json_integer(NOBODY));
         json_fill(c, "fsGroupChangePolicy",
-                  json_string("OnRootMismatch")); /* a large volume is not walked at every start */
+                  json_string("OnRootMismatch")); /* not a recursive chown of a large volume at every start */
     }
     json_fill(c, "seccompProfile", json_pack("{s:s}", "type", "RuntimeDefault"));
 }
@@ -88,7 +88,7 @@ void fill_container_security(json_t *container)
     json_fill(c, "capabilities", json_pack("{s:[s]}", "drop", "ALL"));
 }
 
-/* ---- nodes that the image is for ---- */
+/* ---- architecture of the image ---- */
 
 static bool mentions(const json_t *v, const char *text)
 {
@@ -103,7 +103,7 @@ static bool mentions(const json_t *v, const char *text)
     return false;
 }
 
-/* In a cluster of several architectures a pod would else start where its image does not run. */
+/* In a cluster of several architectures a pod could otherwise start on a node that cannot run its image. */
 static void put_architecture(struct pod_build *p)
 {
     static const char LABEL[] = "kubernetes.io/arch";
@@ -156,7 +156,7 @@ static int grace_of(const struct pod_build *p)
     return (int)MAX(1.0, MIN(seconds, (double)GRACE_MAX_S));
 }
 
-/* Only what our own programs need. */
+/* Only for Trainyard's own programs. */
 static void put_own(struct pod_build *p)
 {
     json_t *c = p->container;
@@ -165,7 +165,7 @@ static void put_own(struct pod_build *p)
     fill_env(c, "TRAINYARD_TERMINATION_LOG", "/dev/termination-log");
     fill_env(c, "TMPDIR", "/tmp");
     if (p->role == ROLE_WORKER && !is_leader(p->v, p->role, p->index))
-        fill_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others keep indexes on the output volume */
+        fill_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others cache indexes on the output volume */
     json_fill(c, "readinessProbe",
               json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port", HTTP_PORT,
                         "initialDelaySeconds", 1, "periodSeconds", 2));
@@ -178,7 +178,7 @@ static void put_own(struct pod_build *p)
 
 /* ---- lost nodes ---- */
 
-/* The member is that text, or is left open, which stands for all. */
+/* The member equals `text`, or is absent, which matches all. */
 static bool is_or_open(const json_t *toleration, const char *member, const char *text)
 {
     const char *s = json_string_value(json_object_get(toleration, member));

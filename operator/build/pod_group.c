@@ -1,4 +1,5 @@
-/* PodGroups of the gang schedulers: all pods of a job, or none. */
+/* PodGroups of the gang schedulers, which start either all pods of a job or none. minResources counts requests as
+ * training-operator does. */
 #include "base/map.h"
 #include "build/json_fill.h"
 #include "build/metadata.h"
@@ -15,9 +16,9 @@ const struct kube_resource *build_pod_group_resource(const struct build_settings
     return str_eq(s->gang_scheduler, "volcano") ? &VOLCANO : &PLUGINS;
 }
 
-/* ---- what the pods ask for ---- */
+/* ---- resources of the pods ---- */
 
-/* Sums by resource, in the order in which they were met. */
+/* Sums by resource, in the order of their first use. */
 struct resource_sums {
     struct map by_name; /* of struct quantity_sum */
     bool failed;
@@ -35,7 +36,7 @@ static void add(struct resource_sums *s, const char *name, const json_t *quantit
         s->failed = true;
 }
 
-/* Its requests, or its limits when it has none, as training-operator counts. */
+/* Its requests, or its limits if it has no requests, as training-operator does. */
 static void add_container(struct resource_sums *s, const json_t *container, int times)
 {
     json_t *resources = json_object_get(container, "resources"), *quantity;
@@ -56,7 +57,7 @@ static void add_role(struct resource_sums *s, const struct job_spec *v, const js
         add_container(s, container, pods);
 }
 
-/* The first min_member pods, the leading roles first. NULL: they ask for nothing, or for what is no quantity. */
+/* Of the first min_member pods, leading roles first. NULL: they request nothing, or a value is not a quantity. */
 static json_t *min_resources(const struct job_spec *v, const json_t *spec, const struct build_settings *settings,
                              int min_member)
 {
@@ -85,7 +86,7 @@ static json_t *min_resources(const struct job_spec *v, const json_t *spec, const
 
 /* ---- the group ---- */
 
-/* kubectl's record of what was applied is about the job and would be taken for the group's. */
+/* kubectl's last-applied annotation describes the job, and would be wrong for the group. */
 static json_t *annotations(const json_t *spec)
 {
     json_t *from = json_object_get(json_object_get(spec, "metadata"), "annotations");
@@ -95,7 +96,7 @@ static json_t *annotations(const json_t *spec)
     return to;
 }
 
-/* A replica that has done its work has no pod that a scheduler could count. */
+/* A completed replica has no pod that the scheduler could count. */
 static int members_of(const struct job_spec *v, int completed)
 {
     int all = job_spec_replicas(v), members = v->gang.min_available > 0 ? v->gang.min_available : all;

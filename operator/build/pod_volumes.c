@@ -1,9 +1,10 @@
-/* A TrainJob's volumes: what is mounted where, by whom, and what the claims' access modes mean for that. */
+/* Volumes of a TrainJob: which pods mount what, and node affinity or an error according to the access modes of claims.
+ */
 #include "build/pod_build.h"
 
 /* ---- mounts ---- */
 
-static bool own(const struct pod_build *p)
+static bool runs_trainyard(const struct pod_build *p)
 {
     return p->v->has_model;
 }
@@ -13,7 +14,7 @@ static bool reads_data(const struct pod_build *p)
     return p->role != ROLE_PS && storage_source(p->spec, "data") != NULL;
 }
 
-/* The leader writes checkpoints and summaries, the evaluator reads the ones and writes the others. */
+/* The leader writes checkpoints and summaries; the evaluator reads checkpoints and writes summaries. */
 static bool writes_output(const struct pod_build *p)
 {
     bool has_output = p->v->has_model || storage_source(p->spec, "output") != NULL;
@@ -36,7 +37,7 @@ static json_t *empty_source(const struct pod_build *p UNUSED)
     return json_pack("{s:{}}", "emptyDir");
 }
 
-/* Without a volume the output lives as long as the pod. */
+/* Without a volume the output is lost with the pod. */
 static json_t *output_source(const struct pod_build *p)
 {
     const json_t *given = storage_source(p->spec, "output");
@@ -49,10 +50,10 @@ static const struct mount {
     bool (*wanted)(const struct pod_build *p);
     json_t *(*source)(const struct pod_build *p);
 } MOUNTS[] = {
-    { "trainyard-job", "/etc/trainyard", true, own, job_source },
+    { "trainyard-job", "/etc/trainyard", true, runs_trainyard, job_source },
     { "trainyard-data", "/data", true, reads_data, data_source },
     { "trainyard-output", "/logs", false, writes_output, output_source },
-    { "trainyard-tmp", "/tmp", false, own, empty_source },
+    { "trainyard-tmp", "/tmp", false, runs_trainyard, empty_source },
 };
 
 static bool is_mounted(const json_t *container, const char *path)
@@ -64,7 +65,7 @@ static bool is_mounted(const json_t *container, const char *path)
     return false;
 }
 
-/* A claim that the pod already has is mounted once more from the same volume: not every kubelet copes with two. */
+/* A claim that the pod already has is mounted from the same volume: not every kubelet can mount a claim twice. */
 static const char *volume_of_claim(const json_t *volumes, const json_t *source)
 {
     const json_t *claim = json_object_get(source, "persistentVolumeClaim"), *v;
@@ -92,7 +93,7 @@ static const char *put_volume(struct pod_build *p, const struct mount *m)
     return m->volume;
 }
 
-/* A template that mounts something there, or has a volume of that name, has its way. */
+/* A mount at that path or a volume of that name in the template takes precedence. */
 void pod_volumes(struct pod_build *p)
 {
     for (size_t i = 0; i < COUNT_OF(MOUNTS); i++) {
@@ -115,17 +116,17 @@ static const char *claim_in(const json_t *spec, const char *which)
 }
 
 /* How many pods of which kind mount a claim. */
-struct users {
+struct claim_users {
     int chiefs, evaluators, workers, boards;
 };
 
-static struct users users_of(const struct job_spec *v, const json_t *spec, const char *claim)
+static struct claim_users users_of(const struct job_spec *v, const json_t *spec, const char *claim)
 {
     bool data = str_eq(claim_in(spec, "data"), claim), output = str_eq(claim_in(spec, "output"), claim);
     bool chief_leads = job_spec_leader(v) == ROLE_CHIEF;
     int workers = v->roles[ROLE_WORKER].replicas, leading = chief_leads ? 0 : MIN(workers, 1);
 
-    return (struct users){
+    return (struct claim_users){
         .chiefs = (data || output) && chief_leads ? v->roles[ROLE_CHIEF].replicas : 0,
         .evaluators = data || output ? v->roles[ROLE_EVALUATOR].replicas : 0,
         .workers = data     ? workers
@@ -135,12 +136,12 @@ static struct users users_of(const struct job_spec *v, const json_t *spec, const
     };
 }
 
-static int user_count(const struct users *u)
+static int user_count(const struct claim_users *u)
 {
     return u->chiefs + u->evaluators + u->workers + u->boards;
 }
 
-static const struct claim_info *facts_of(const char *claim, const struct claim_info *claims, size_t nclaims)
+static const struct claim_info *claim_info_of(const char *claim, const struct claim_info *claims, size_t nclaims)
 {
     for (size_t i = 0; claim != NULL && i < nclaims; i++)
         if (str_eq(claims[i].name, claim))
@@ -148,20 +149,20 @@ static const struct claim_info *facts_of(const char *claim, const struct claim_i
     return NULL;
 }
 
-/* Its pods must be on one node, and there are several. */
-static bool binds(const struct job_spec *v, const json_t *spec, const char *which, const struct claim_info *claims,
-                  size_t nclaims)
+/* Several pods mount the claim, and it allows only one node. */
+static bool needs_one_node(const struct job_spec *v, const json_t *spec, const char *which,
+                           const struct claim_info *claims, size_t nclaims)
 {
-    const struct claim_info *f = facts_of(claim_in(spec, which), claims, nclaims);
+    const struct claim_info *f = claim_info_of(claim_in(spec, which), claims, nclaims);
 
     if (f == NULL || !f->found || !f->read_write_once || f->read_write_many || f->read_only_many)
         return false;
-    struct users u = users_of(v, spec, f->name);
+    struct claim_users u = users_of(v, spec, f->name);
     return user_count(&u) > 1;
 }
 
-/* A pod counts as being with itself, so that the first one finds a place. */
-static void share_node(const struct job_spec *v, json_t *metadata, json_t *pod_spec)
+/* The affinity term also matches the pod itself, so the first pod can be scheduled. */
+static void add_node_affinity(const struct job_spec *v, json_t *metadata, json_t *pod_spec)
 {
     json_t *affinity = json_fill_object(json_fill_object(pod_spec, "affinity"), "podAffinity");
     json_t *terms = json_fill_array(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
@@ -173,19 +174,19 @@ static void share_node(const struct job_spec *v, json_t *metadata, json_t *pod_s
 
 void pod_claims(struct pod_build *p, const struct claim_info *claims, size_t nclaims)
 {
-    if ((reads_data(p) && binds(p->v, p->spec, "data", claims, nclaims)) ||
-        (writes_output(p) && binds(p->v, p->spec, "output", claims, nclaims)))
-        share_node(p->v, p->metadata, p->pod_spec);
+    if ((reads_data(p) && needs_one_node(p->v, p->spec, "data", claims, nclaims)) ||
+        (writes_output(p) && needs_one_node(p->v, p->spec, "output", claims, nclaims)))
+        add_node_affinity(p->v, p->metadata, p->pod_spec);
 }
 
 void tensorboard_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
                         json_t *metadata, json_t *pod_spec)
 {
-    if (binds(v, spec, "output", claims, nclaims))
-        share_node(v, metadata, pod_spec);
+    if (needs_one_node(v, spec, "output", claims, nclaims))
+        add_node_affinity(v, metadata, pod_spec);
 }
 
-static void name_users(const struct job_spec *v, const struct users *u, struct buf *out)
+static void name_users(const struct job_spec *v, const struct claim_users *u, struct buf *out)
 {
     const struct {
         int n;
@@ -216,7 +217,7 @@ char *build_claims_fault(const struct job_spec *v, const struct claim_info *clai
 
     for (size_t i = 0; i < nclaims; i++) {
         AUTO_FINI(buf) who = BUF_INIT;
-        struct users u = users_of(v, spec, claims[i].name);
+        struct claim_users u = users_of(v, spec, claims[i].name);
         if (!claims[i].found || !claims[i].read_write_once_pod || user_count(&u) <= 1)
             continue;
         name_users(v, &u, &who);

@@ -8,7 +8,7 @@
 
 static const struct quantity_suffix {
     const char *text;
-    double milli; /* what 1 of it is */
+    double milli; /* of one unit */
     bool binary;
 } SUFFIXES[] = {
     { "", 1e3, false },           { "n", 1e-6, false },

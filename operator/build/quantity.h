@@ -9,7 +9,7 @@ struct quantity_sum {
     int64_t milli;
     bool binary; /* written with Ki, Mi, ... */
 };
-/* Adds it so many times. -1, and no change, when v is no quantity or the sum is beyond 4e15. */
+/* Adds v `times` times. -1, without a change, when v is not a valid quantity or the sum exceeds 4e15. */
 int quantity_add(struct quantity_sum *sum, const json_t *v, int times);
 json_t *quantity_value(const struct quantity_sum *sum); /* "1500m", "3Gi" */
 

@@ -1,10 +1,10 @@
-/* Services: the names under which replicas find each other. */
+/* Headless services: the DNS names under which replicas find each other. */
 #include "build/pod_build.h"
 
 #include <string.h>
 
-/* publishNotReadyAddresses: a name must be known before the replica behind it is ready, since replicas wait for each
- * other to become so. */
+/* publishNotReadyAddresses: a name must resolve before its replica is ready, because replicas wait for each other to
+ * become ready. */
 static json_t *headless(json_t *head, json_t *selector, json_t *ports)
 {
     json_object_set_new(head, "spec",
@@ -27,7 +27,7 @@ static json_t *job_service(const struct job_spec *v)
                     json_pack("[o, o]", port(TFJOB_PORT, 2222), port("http", HTTP_PORT)));
 }
 
-/* By name; the last of two of a name counts. */
+/* Sorted by name; of two with the same name the last one counts. */
 static void put_port(json_t *ports, const char *name, json_int_t number)
 {
     size_t at = 0;

@@ -1,8 +1,8 @@
-/* TensorBoard beside a job: one pod that reads the output volume. Its labels lack operator-name, so that nobody takes
- * it for a replica; its service has it, so that an operator that restarts sees what an earlier one made. */
+/* TensorBoard of a job: a Deployment with one pod that reads the output volume. Its pods lack the label operator-name,
+ * so that they do not count as replicas; its Service has the label, so that a restarted operator finds it. */
 #include "build/pod_build.h"
 
-static json_t *board_labels(const struct job_spec *v)
+static json_t *tensorboard_labels(const struct job_spec *v)
 {
     json_t *labels = json_object();
     set_label(labels, v, "job-name", v->name);
@@ -10,7 +10,7 @@ static json_t *board_labels(const struct job_spec *v)
     return labels;
 }
 
-/* Where the summaries are: an image of the user's own writes them where it likes. */
+/* The folder of the summaries. A program of the user may write them anywhere. */
 static char *log_folder(const struct job_spec *v, const json_t *spec)
 {
     const json_t *summaries = json_object_get(json_object_get(spec, "spec"), "summaries");
@@ -21,7 +21,7 @@ static char *log_folder(const struct job_spec *v, const json_t *spec)
     return xasprintf("/logs%s%s", *given != '\0' ? "/" : "", given);
 }
 
-static json_t *board_container(const struct job_spec *v, const json_t *spec, const struct build_settings *s)
+static json_t *tensorboard_container(const struct job_spec *v, const json_t *spec, const struct build_settings *s)
 {
     const json_t *board = json_object_get(json_object_get(spec, "spec"), "tensorboard");
     const char *image = json_string_value(json_object_get(board, "image"));
@@ -50,7 +50,7 @@ static json_t *board_container(const struct job_spec *v, const json_t *spec, con
     return c;
 }
 
-static json_t *board_volumes(const json_t *spec)
+static json_t *tensorboard_volumes(const json_t *spec)
 {
     json_t *output = storage_source(spec, "output");
     json_t *first = json_pack("{s:s}", "name", "trainyard-output");
@@ -65,35 +65,35 @@ static json_t *board_volumes(const json_t *spec)
 json_t *build_tensorboard(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,
                           const struct build_settings *s)
 {
-    json_t *metadata = json_pack("{s:o}", "labels", board_labels(v)), *pod_spec,
-           *container = board_container(v, spec, s), *head;
+    json_t *metadata = json_pack("{s:o}", "labels", tensorboard_labels(v)), *pod_spec,
+           *container = tensorboard_container(v, spec, s), *head;
     char name[128];
 
     pod_spec = json_pack("{s:[o], s:b, s:b, s:o}", "containers", container, "automountServiceAccountToken", 0,
-                         "enableServiceLinks", 0, "volumes", board_volumes(spec));
+                         "enableServiceLinks", 0, "volumes", tensorboard_volumes(spec));
     apply_pod_defaults(spec, metadata, pod_spec);
     fill_pod_security(pod_spec, container, spec, s);
     fill_app_labels(json_object_get(metadata, "labels"));
     tensorboard_claims(v, spec, claims, nclaims, metadata, pod_spec);
-    head = object_with_metadata(v, "apps/v1", "Deployment", build_tensorboard_name(v, name), board_labels(v));
+    head = object_with_metadata(v, "apps/v1", "Deployment", build_tensorboard_name(v, name), tensorboard_labels(v));
     fill_app_labels(json_object_get(json_object_get(head, "metadata"), "labels"));
     json_object_set_new(head, "spec",
                         json_pack("{s:i, s:{s:s}, s:i, s:{s:o}, s:{s:o, s:o}}", "replicas", 1, "strategy", "type",
-                                  "Recreate", "revisionHistoryLimit", 1, "selector", "matchLabels", board_labels(v),
-                                  "template", "metadata", metadata, "spec", pod_spec));
+                                  "Recreate", "revisionHistoryLimit", 1, "selector", "matchLabels",
+                                  tensorboard_labels(v), "template", "metadata", metadata, "spec", pod_spec));
     return head;
 }
 
 json_t *build_tensorboard_service(const struct job_spec *v)
 {
     char name[128];
-    json_t *head = object_with_metadata(v, "v1", "Service", build_tensorboard_name(v, name), board_labels(v));
+    json_t *head = object_with_metadata(v, "v1", "Service", build_tensorboard_name(v, name), tensorboard_labels(v));
 
     json_t *labels = json_object_get(json_object_get(head, "metadata"), "labels");
     fill_app_labels(labels);
     set_label(labels, v, "operator-name", v->kind->controller);
     json_object_set_new(head, "spec",
-                        json_pack("{s:o, s:[{s:s, s:i}]}", "selector", board_labels(v), "ports", "name", "http", "port",
-                                  TENSORBOARD_PORT));
+                        json_pack("{s:o, s:[{s:s, s:i}]}", "selector", tensorboard_labels(v), "ports", "name", "http",
+                                  "port", TENSORBOARD_PORT));
     return head;
 }

@@ -393,8 +393,7 @@ static void start_call(struct kube_client *k, struct kube_call *c, int64_t now_m
     c->busy = true;
     int authorized = authorize(k, c, now_ms, &e);
     c->busy = false;
-    if (c->state ==
-        OVER) { /* certificates changed and all running requests failed; a callback cancelled this one */
+    if (c->state == OVER) { /* certificates changed and all running requests failed; a callback cancelled this one */
         call_recycle(c);
         return;
     }

@@ -45,9 +45,8 @@ enum kube_priority {
 };
 
 struct kube_answer {
-    int status; /* HTTP; 0: none came, and err says why */
-    json_t
-        *body; /* borrowed; NULL when it is absent, not JSON, or discarded (discard_body) */
+    int status;            /* HTTP; 0: none came, and err says why */
+    json_t *body;          /* borrowed; NULL when it is absent, not JSON, or discarded (discard_body) */
     const char *reason;    /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
     const char *message;   /* for people: Status.message, or what went wrong */
     const struct err *err; /* when status is 0 */

@@ -54,8 +54,8 @@ struct kube_client {
     bool dead; /* freed by one of them */
 };
 
-/* The next call that may start, or NULL with the time until one may (0: when a running call ends). Serves tickets on the
- * way. */
+/* The next call that may start, or NULL with the time until one may (0: when a running call ends). Serves tickets on
+ * the way. */
 struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *ret_wait);
 /* Starts waiting calls in the next round of the loop. */
 void client_pump_soon(struct kube_client *k);

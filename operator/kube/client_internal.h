@@ -32,8 +32,8 @@ struct priority_shares {
     int passed[KUBE_PRIORITIES]; /* more urgent ones that went while some of this priority waited, since the last of it
                                   */
 };
-/* waited_ms: of the first request of each priority, -1: none waits. KUBE_PRIORITIES: none may start before a running one
- * has ended. */
+/* waited_ms: of the first request of each priority, -1: none waits. KUBE_PRIORITIES: none may start before a running
+ * one has ended. */
 enum kube_priority priority_shares_next(const struct priority_shares *s, const int64_t waited_ms[KUBE_PRIORITIES]);
 void priority_shares_took(struct priority_shares *s, enum kube_priority u, const int64_t waited_ms[KUBE_PRIORITIES]);
 

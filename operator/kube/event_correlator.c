@@ -1,5 +1,5 @@
-/* Combines events into series and limits them, as client-go's EventCorrelator does: an aggregator, and a token bucket for
- * each object against spam. Pure: the time is a parameter. */
+/* Combines events into series and limits them, as client-go's EventCorrelator does: an aggregator, and a token bucket
+ * for each object against spam. Pure: the time is a parameter. */
 #include "kube/event_correlator.h"
 
 #include <ctype.h>
@@ -310,5 +310,6 @@ json_t *event_create_body(const struct event_series *s, const char *component, c
 
 json_t *event_patch_body(const struct event_series *s)
 {
-    return json_pack("{s:i, s:o, s:s}", "count", s->count, "lastTimestamp", time_in_seconds(s->last_wall), "message", s->note);
+    return json_pack("{s:i, s:o, s:s}", "count", s->count, "lastTimestamp", time_in_seconds(s->last_wall), "message",
+                     s->note);
 }

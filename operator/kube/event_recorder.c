@@ -165,7 +165,8 @@ void event_record(struct event_recorder *ev, const struct event_object *about_ob
         event_correlator_record(&ev->correlator, about_object, type, reason, about, note, clock_ms(), clock_wall());
 
     if (s == NULL) {
-        log_debug("too many events, dropped one for %s %s: %s %s", about_object->kind, about_object->name, reason, note);
+        log_debug("too many events, dropped one for %s %s: %s %s", about_object->kind, about_object->name, reason,
+                  note);
         return;
     }
     s->events = ev;

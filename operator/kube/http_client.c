@@ -306,12 +306,12 @@ static void report_done(struct http_call *c, const struct http_answer *a)
         recycle_handle(c);
 }
 
-#define fail_call(c, code, ...)                                                                                             \
+#define fail_call(c, code, ...)                                                                                        \
     do {                                                                                                               \
         struct err why_;                                                                                               \
         err_put(&why_, (code), __VA_ARGS__);                                                                           \
-        detach_call(c);                                                                                                     \
-        report_done((c), &(struct http_answer){ .status = 0, .body = "", .err = &why_ });                                     \
+        detach_call(c);                                                                                                \
+        report_done((c), &(struct http_answer){ .status = 0, .body = "", .err = &why_ });                              \
     } while (0)
 
 static const struct {

@@ -117,7 +117,8 @@ static void set_body(struct http_call *c, const struct http_transfer *t)
     curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, str_eq(t->method, "GET") ? NULL : t->method);
 }
 
-/* The certificate is verified for the host of the URL, so the URL gets tls-server-name; CONNECT_TO keeps the address. */
+/* The certificate is verified for the host of the URL, so the URL gets tls-server-name; CONNECT_TO keeps the address.
+ */
 static void set_url(struct http_call *c, const char *url)
 {
     const struct http_client *h = c->http;

@@ -2,9 +2,9 @@
  *
  * Supported fields: clusters {server, certificate-authority[-data], insecure-skip-tls-verify,
  * tls-server-name}, users {client-certificate[-data], client-key[-data], token, tokenFile, exec
- * (client.authentication.k8s.io/v1 and v1beta1, with its env and expiry)}, contexts {cluster, user, namespace}. Unsupported
- * fields (auth-provider, username, proxy-url, impersonation) are an error. Relative file names are relative to the
- * kubeconfig.
+ * (client.authentication.k8s.io/v1 and v1beta1, with its env and expiry)}, contexts {cluster, user, namespace}.
+ * Unsupported fields (auth-provider, username, proxy-url, impersonation) are an error. Relative file names are relative
+ * to the kubeconfig.
  *
  * Credentials that rotate (a token file, an exec plugin's token) are read again by kubeconfig_token(): at most once a
  * minute, or at once after a 401. An exec plugin may block up to 10 s.

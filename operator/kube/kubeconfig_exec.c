@@ -68,8 +68,8 @@ int exec_credential_parse(const char *text, size_t n, const char *api_version, s
     const char *kind = json_string_value(json_object_get(v, "kind"));
     const char *version = json_string_value(json_object_get(v, "apiVersion"));
     if (!str_eq(kind, "ExecCredential") || !str_eq(version, api_version))
-        return err_set(e, ERR_INPUT, "it returned a %s of %s, not an ExecCredential of %s", kind != NULL ? kind : "value",
-                       version != NULL ? version : "no version", api_version);
+        return err_set(e, ERR_INPUT, "it returned a %s of %s, not an ExecCredential of %s",
+                       kind != NULL ? kind : "value", version != NULL ? version : "no version", api_version);
     const json_t *status = json_object_get(v, "status");
     c.token = dup_member(status, "token");
     c.cert = dup_member(status, "clientCertificateData");
@@ -227,7 +227,8 @@ int exec_run(const struct exec_spec *s, const char *info, int64_t limit_ms, stru
 {
     AUTO_FINI(buf) out = BUF_INIT;
 
-    if (run_plugin(s, info, limit_ms, &out, e) < 0 || exec_credential_parse(out.data, out.len, s->api_version, ret, e) < 0)
+    if (run_plugin(s, info, limit_ms, &out, e) < 0 ||
+        exec_credential_parse(out.data, out.len, s->api_version, ret, e) < 0)
         return err_wrap(e, "exec plugin '%s'", s->command);
     return 0;
 }

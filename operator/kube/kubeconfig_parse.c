@@ -1,5 +1,5 @@
-/* Parses a kubeconfig as kubectl does. Files that it names are read here as well, so the result is complete or an error.
- * A field that would change the authentication and is not supported is an error, never ignored. */
+/* Parses a kubeconfig as kubectl does. Files that it names are read here as well, so the result is complete or an
+ * error. A field that would change the authentication and is not supported is an error, never ignored. */
 #include "kube/kubeconfig_parse.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static int reject_keys(const struct node *n, const char *const keys[], size_t nk
 
 /* The entry `name` of the list `list`, below `below`. */
 static int find_entry(const struct node *root, const char *list, const char *name, const char *below, struct node *ret,
-                 struct err *e)
+                      struct err *e)
 {
     struct node all = node_get(root, list);
 
@@ -119,9 +119,8 @@ static int parse_cluster(const struct node *n, const char *folder, struct kubeco
     if (read_pem(n, folder, "certificate-authority", &c->ca, e) < 0)
         return -1;
     if (c->insecure && c->ca != NULL)
-        return node_key_error(
-            n, "insecure-skip-tls-verify", e,
-            "cannot be combined with certificate-authority; remove one of them");
+        return node_key_error(n, "insecure-skip-tls-verify", e,
+                              "cannot be combined with certificate-authority; remove one of them");
     return 0;
 }
 
@@ -185,7 +184,8 @@ static int parse_user(const struct node *n, const char *folder, struct kubeconfi
                                            "as-uid",        "as-groups", "as-user-extra" };
     auto_free char *token_file = NULL;
 
-    if (reject_keys(n, STRANGE, COUNT_OF(STRANGE), e) < 0 || read_pem(n, folder, "client-certificate", &c->cert, e) < 0 ||
+    if (reject_keys(n, STRANGE, COUNT_OF(STRANGE), e) < 0 ||
+        read_pem(n, folder, "client-certificate", &c->cert, e) < 0 ||
         read_pem(n, folder, "client-key", &c->key, e) < 0 || copy_str(n, "token", &c->token, e) < 0 ||
         copy_str(n, "tokenFile", &token_file, e) < 0 || parse_exec(n, folder, c, e) < 0)
         return -1;
@@ -216,7 +216,8 @@ static void set_exec_info(struct kubeconfig *c)
     c->exec_info = buf_detach(&text);
 }
 
-static int parse_root(const struct node *root, const char *folder, const char *context, struct kubeconfig *c, struct err *e)
+static int parse_root(const struct node *root, const char *folder, const char *context, struct kubeconfig *c,
+                      struct err *e)
 {
     struct node at, of_cluster, of_user;
     const char *cluster_name = NULL, *user_name = NULL;
@@ -228,7 +229,8 @@ static int parse_root(const struct node *root, const char *folder, const char *c
     if (find_entry(root, "contexts", context, "context", &at, e) < 0 ||
         node_str_or(&at, "cluster", "", &cluster_name, e) < 0 || node_str_or(&at, "user", "", &user_name, e) < 0 ||
         copy_str(&at, "namespace", &c->ns, e) < 0 ||
-        find_entry(root, "clusters", cluster_name, "cluster", &of_cluster, e) < 0 || parse_cluster(&of_cluster, folder, c, e) < 0)
+        find_entry(root, "clusters", cluster_name, "cluster", &of_cluster, e) < 0 ||
+        parse_cluster(&of_cluster, folder, c, e) < 0)
         return -1;
     if (*user_name != '\0' &&
         (find_entry(root, "users", user_name, "user", &of_user, e) < 0 || parse_user(&of_user, folder, c, e) < 0))

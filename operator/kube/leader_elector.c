@@ -1,5 +1,5 @@
-/* Acquires, renews and releases the Lease. lease_record.c decides; this file sends requests and sets timers. A leader that
- * cannot renew in time reports the loss before another may take the lease. */
+/* Acquires, renews and releases the Lease. lease_record.c decides; this file sends requests and sets timers. A leader
+ * that cannot renew in time reports the loss before another may take the lease. */
 #include "kube/leader_elector_internal.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void on_written(void *user, const struct kube_answer *a);
 /* ---- requests ---- */
 
 static void send_request(struct leader_elector *el, enum kube_verb verb, const json_t *body,
-                 void (*done)(void *user, const struct kube_answer *a))
+                         void (*done)(void *user, const struct kube_answer *a))
 {
     el->sent_ms = clock_ms();
     el->call = kube_send(el->client, &(struct kube_request){

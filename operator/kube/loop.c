@@ -1,5 +1,5 @@
-/* epoll for descriptors, a binary heap for timers. A callback may clear any descriptor or timer of the same round: it is
- * not called afterwards. */
+/* epoll for descriptors, a binary heap for timers. A callback may clear any descriptor or timer of the same round: it
+ * is not called afterwards. */
 #include "kube/loop_internal.h"
 
 #include <errno.h>

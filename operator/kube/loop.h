@@ -1,7 +1,9 @@
-/* loop - the event loop of the operator's only thread: timers, HTTP transfers and a wake-up for signals. Nothing blocks.
+/* loop - the event loop of the operator's only thread: timers, HTTP transfers and a wake-up for signals. Nothing
+ * blocks.
  *
  * All users of a loop (clients, reflectors, queues, leases, events) are called back from loop_run() and belong to that
- * thread, so nothing in the operator needs a lock. A callback may add and remove anything, also itself. Times are clock_ms().
+ * thread, so nothing in the operator needs a lock. A callback may add and remove anything, also itself. Times are
+ * clock_ms().
  */
 #ifndef TRAINYARD_KUBE_LOOP_H
 #define TRAINYARD_KUBE_LOOP_H

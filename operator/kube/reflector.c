@@ -1,5 +1,6 @@
-/* Runs LIST and WATCH one after the other and reports each change once. reflector_decide.c parses events and decides what
- * follows the end of a list or watch; this file sends the requests and compares a relist with what the user has. */
+/* Runs LIST and WATCH one after the other and reports each change once. reflector_decide.c parses events and decides
+ * what follows the end of a list or watch; this file sends the requests and compares a relist with what the user has.
+ */
 #include "kube/reflector_internal.h"
 
 #include <string.h>
@@ -53,7 +54,8 @@ static void watch(void *user);
 
 static void log_failure(struct reflector *r, int status, const char *what, const char *why)
 {
-    log_msg(r->logged_status == status ? LOG_DEBUG : LOG_WARNING, "%s: %s failed: %s; trying again", r->name, what, why);
+    log_msg(r->logged_status == status ? LOG_DEBUG : LOG_WARNING, "%s: %s failed: %s; trying again", r->name, what,
+            why);
     r->logged_status = status;
 }
 
@@ -70,11 +72,10 @@ static void log_unavailable(struct reflector *r, int status, const char *why)
     const char *dot = r->resource.group[0] != '\0' ? "." : "";
 
     free(r->trouble);
-    r->trouble = status == 404
-                     ? xasprintf("the kind %s%s%s is not installed in the cluster (404); will keep retrying",
-                                 r->resource.plural, dot, r->resource.group)
-                     : xasprintf("%s%s%s may not be listed (%d): %s; will keep retrying", r->resource.plural, dot,
-                                 r->resource.group, status, why);
+    r->trouble = status == 404 ? xasprintf("the kind %s%s%s is not installed in the cluster (404); will keep retrying",
+                                           r->resource.plural, dot, r->resource.group)
+                               : xasprintf("%s%s%s may not be listed (%d): %s; will keep retrying", r->resource.plural,
+                                           dot, r->resource.group, status, why);
     if (r->logged_status != status)
         log_warning("%s", r->trouble);
     r->logged_status = status;
@@ -366,7 +367,8 @@ static void watch(void *user)
     struct reflector *r = user;
     AUTO_FINI(buf) path = BUF_INIT;
     char seconds[16];
-    int timeout_s = r->watch_s > 0 ? r->watch_s : WATCH_MIN_S + (int)(random_fraction(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
+    int timeout_s =
+        r->watch_s > 0 ? r->watch_s : WATCH_MIN_S + (int)(random_fraction(r) * (WATCH_MAX_S - WATCH_MIN_S + 1));
 
     str_fmt(seconds, sizeof(seconds), "%d", timeout_s);
     kube_path(&path, &r->resource, r->ns, NULL, NULL);

@@ -79,6 +79,7 @@ struct reflector_next reflector_decide(const struct reflector_end *end);
 /* ---- for a test with a real API server, which sends a bookmark two seconds before a watch ends ---- */
 
 void reflector_watch_for(struct reflector *r, int seconds); /* from the next watch on */
-const char *reflector_version(const struct reflector *r); /* where the next watch continues; NULL before the first list */
+const char *
+reflector_version(const struct reflector *r); /* where the next watch continues; NULL before the first list */
 
 #endif

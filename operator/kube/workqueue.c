@@ -1,4 +1,5 @@
-/* A list of ready keys and a timer for each delayed one. Work is done from the loop, with I/O between batches of keys. */
+/* A list of ready keys and a timer for each delayed one. Work is done from the loop, with I/O between batches of keys.
+ */
 #include "kube/workqueue.h"
 
 #include <stdatomic.h>

@@ -162,11 +162,7 @@ static const struct failure {
     { "cut", { .body = "0123456789", .cut = 4 }, { .method = NULL }, ERR_LOST, "" },
     { "late", { .silent = true }, { .timeout_ms = 80 }, ERR_TIMEOUT, "no answer within 0.1 s" },
     { "too long", { .body = "0123456789" }, { .max_body = 9 }, ERR_INPUT, "the answer is longer than 9 bytes" },
-    { "silent stream",
-      { .open = true },
-      { .on_data = on_data, .silence_ms = 80 },
-      ERR_TIMEOUT,
-      "no data for 0.1 s" },
+    { "silent stream", { .open = true }, { .on_data = on_data, .silence_ms = 80 }, ERR_TIMEOUT, "no data for 0.1 s" },
 };
 
 START_TEST(failures_say_what_they_are)

@@ -470,9 +470,8 @@ START_TEST(a_missing_kind_is_said_in_words)
     const struct reflector_spec jobs = { .resource = { "kubeflow.org", "v1", "tfjobs", "TFJob" }, .name = "tfjobs" };
     w.reflector = reflector_new(w.client, &jobs, &(struct reflector_user){ on_object, on_gone, each, on_synced, &w });
     fake_until(w.loop, has_trouble, &w);
-    ck_assert_str_eq(
-        reflector_trouble(w.reflector),
-        "the kind tfjobs.kubeflow.org is not installed in the cluster (404); will keep retrying");
+    ck_assert_str_eq(reflector_trouble(w.reflector),
+                     "the kind tfjobs.kubeflow.org is not installed in the cluster (404); will keep retrying");
     ck_assert(!reflector_synced(w.reflector));
     turn_for(&w, 30);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", "*tfjobs*"), 1);
