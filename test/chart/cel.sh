@@ -66,7 +66,7 @@ explains() {
     explain trainjobs.trainyard.dev.spec.fit.batchSize "Examples in one update. Default: 32"
     explain trainjobs.trainyard.dev.spec.strategy.name "Later releases: MultiWorkerMirrored"
     explain trainjobs.trainyard.dev.spec.replicaSpecs "Worker: Compute the gradients."
-    explain trainjobs.trainyard.dev.spec.replicaSpecs.template.spec.containers.image "default is the operator's"
+    explain trainjobs.trainyard.dev.spec.replicaSpecs.template.spec.containers.image "default is set at the operator"
     explain trainjobs.trainyard.dev.status.progress.loss "NaN"
     explain tfjobs.kubeflow.org.spec.tfReplicaSpecs.restartPolicy "Default: Never"
     kubectl get tyj -n "$ns" >/dev/null 2>&1 && ok "short name tyj" || bad "short name tyj" "is not known"
