@@ -1,5 +1,5 @@
-/* Acquires, renews and releases the Lease. lease_record.c decides; this file sends requests and sets timers. A leader
- * that cannot renew in time reports the loss before another may take the lease. */
+/* Acquires, renews and releases the Lease. leader_elector_record.c decides; this file sends requests and sets timers. A
+ * leader that cannot renew in time reports the loss before another may take the lease. */
 #include "kube/leader_elector_internal.h"
 
 #include <stdio.h>

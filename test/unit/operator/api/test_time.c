@@ -5,7 +5,6 @@
 
 #include "api/time.h"
 #include "base/mem.h"
-#include "kube/server_time.h"
 
 #define S INT64_C(1000)
 
@@ -100,33 +99,6 @@ START_TEST(weeks_are_read_and_written_as_the_c_library_does)
 }
 END_TEST
 
-/* A server 130 s behind, whose Date has whole seconds; answers take 4 to 40 ms. */
-START_TEST(the_servers_time_is_found_to_some_milliseconds)
-{
-    const int64_t behind = 130000 + 321, wall = INT64_C(1772600767456);
-    struct server_time t = server_time_of(wall, 5000);
-    ck_assert_int_eq(server_time_at(&t, 5000), wall); /* nothing is known yet */
-    for (int64_t at = 5000, i = 0; i < 300; i++, at += 237 + i % 7 * 31) {
-        int64_t sent = at, got = at + 4 + i % 10 * 4, there = wall - 5000 + (sent + got) / 2 - behind;
-        server_time_observe(&t, there / 1000 * 1000, sent, got);
-        int64_t off = server_time_at(&t, got) - (wall - 5000 + got - behind);
-        ck_assert_int_le(off < 0 ? -off : off, i < 100 ? 1100 : 50);
-    }
-}
-END_TEST
-
-/* Agreeing clocks are left alone, and a clock that was set is followed at once. */
-START_TEST(the_servers_time_changes_when_it_must)
-{
-    struct server_time t = server_time_of(1000000500, 500);
-    server_time_observe(&t, 1000001000, 1400, 1410);
-    ck_assert_int_eq(server_time_at(&t, 1410), 1000001410);
-    server_time_observe(&t, 1000062000, 2400, 2410);
-    ck_assert_int_ge(server_time_at(&t, 2410), 1000062000);
-    ck_assert_int_le(server_time_at(&t, 2410), 1000063010);
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("time");
@@ -135,8 +107,6 @@ Suite *test_suite(void)
     tcase_add_test(t, times_of_the_api_server_are_read);
     tcase_add_test(t, what_is_no_time_is_0);
     tcase_add_test(t, times_are_written_as_kubernetes_does);
-    tcase_add_test(t, the_servers_time_is_found_to_some_milliseconds);
-    tcase_add_test(t, the_servers_time_changes_when_it_must);
     tcase_add_test(t, weeks_are_read_and_written_as_the_c_library_does);
     suite_add_tcase(s, t);
     return s;
