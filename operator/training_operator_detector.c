@@ -1,3 +1,4 @@
+/* Watches training-operator's Lease and webhook, and decides from both whether TFJobs belong to it. */
 #include "training_operator_detector.h"
 
 #include <string.h>

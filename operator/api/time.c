@@ -1,3 +1,4 @@
+/* RFC 3339 times by the civil-calendar algorithm: no time zone database, no locale, every input bounded. */
 #include "api/time.h"
 
 #include <stdbool.h>

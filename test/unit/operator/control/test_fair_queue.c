@@ -1,11 +1,8 @@
-/* Who may send, how much, and when again after a refusal: cases with a clock of their own. */
+/* Which job may send, and how much: with a clock of the test. */
 #include "check_main.h"
 
-#include <string.h>
-
-#include "control/create_backoff.h"
+#include "base/mem.h"
 #include "control/fair_queue.h"
-#include "plan/plan.h"
 
 /* ---- whose turn it is ---- */
 
@@ -91,14 +88,14 @@ struct client {
     int64_t arrives_ms;
     int left, in_flight;
     size_t bytes; /* of each request */
-    struct fair_ticket fair_queue;
+    struct fair_ticket ticket;
     int64_t done_ms; /* when the last was answered; 0: not yet */
 };
 struct sent {
     struct client *of;
 };
 struct server {
-    struct fair_queue fair_queue;
+    struct fair_queue fair;
     struct client *clients;
     int n;
     struct sent queue[1024]; /* sent, in the order of sending */
@@ -109,22 +106,22 @@ struct server {
 static void take_turns(struct server *s, int64_t now)
 {
     struct fair_ticket *next;
-    while (s->end - s->first < AT_ONCE && (next = fair_queue_next(&s->fair_queue, now)) != NULL) {
+    while (s->end - s->first < AT_ONCE && (next = fair_queue_next(&s->fair, now)) != NULL) {
         struct client *c = s->clients;
-        while (&c->fair_queue != next)
+        while (&c->ticket != next)
             c++;
-        fair_queue_remove(&s->fair_queue, next);
-        size_t then = s->fair_queue.bytes;
-        for (int sent = 0; c->left > 0 && fair_queue_may_send(&s->fair_queue, sent, then); sent++) {
+        fair_queue_remove(&s->fair, next);
+        size_t then = s->fair.bytes;
+        for (int sent = 0; c->left > 0 && fair_queue_may_send(&s->fair, sent, then); sent++) {
             s->queue[s->end++ % 1024] = (struct sent){ c };
-            s->fair_queue.bytes += c->bytes;
-            s->most_bytes = MAX(s->most_bytes, s->fair_queue.bytes);
+            s->fair.bytes += c->bytes;
+            s->most_bytes = MAX(s->most_bytes, s->fair.bytes);
             c->in_flight++;
-            fair_queue_count(&c->fair_queue, now);
+            fair_queue_count(&c->ticket, now);
             c->left--;
         }
         if (c->left > 0)
-            fair_queue_add(&s->fair_queue, &c->fair_queue, now);
+            fair_queue_add(&s->fair, &c->ticket, now);
     }
 }
 
@@ -133,7 +130,7 @@ static void answer_one(struct server *s, int64_t now)
     if (s->first == s->end)
         return;
     struct client *c = s->queue[s->first++ % 1024].of;
-    s->fair_queue.bytes -= c->bytes;
+    s->fair.bytes -= c->bytes;
     if (--c->in_flight == 0 && c->left == 0)
         c->done_ms = now;
 }
@@ -143,7 +140,7 @@ static void serve(struct server *s, int64_t until_ms)
     for (int64_t now = 0; now < until_ms; now += ANSWER_MS) {
         for (int i = 0; i < s->n; i++)
             if (s->clients[i].arrives_ms <= now && s->clients[i].arrives_ms > now - ANSWER_MS && s->clients[i].left > 0)
-                fair_queue_add(&s->fair_queue, &s->clients[i].fair_queue, now);
+                fair_queue_add(&s->fair, &s->clients[i].ticket, now);
         take_turns(s, now);
         answer_one(s, now + ANSWER_MS);
     }
@@ -189,108 +186,6 @@ START_TEST(a_large_job_goes_on_beside_many_small_ones)
 }
 END_TEST
 
-/* ---- pauses and slow starts ---- */
-
-START_TEST(creates_start_slowly_after_a_refusal)
-{
-    struct create_backoff p = { .failures = 0 };
-    int64_t now = 1000;
-    p.in_flight = 500;
-    ck_assert(create_backoff_allows(&p, now)); /* any number before that */
-    ck_assert(create_backoff_refused(&p, 900, now));
-    for (int i = 0; i < 499; i++)
-        ck_assert(!create_backoff_refused(&p, 900 + i % 90, now + i)); /* the others of that round */
-    ck_assert_int_eq(p.failures, 1);
-    create_backoff_accepted(&p, 950); /* of that round, too */
-    ck_assert_int_eq(p.max_in_flight, 1);
-    p.in_flight = 0;
-    ck_assert(!create_backoff_allows(&p, now + 999));
-    now += 1000;
-    static const int WANT[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024 };
-    for (size_t i = 0; i < COUNT_OF(WANT); i++) {
-        for (p.in_flight = 0; create_backoff_allows(&p, now) && p.in_flight < 5000;)
-            p.in_flight++;
-        ck_assert_int_eq(p.in_flight, WANT[i]);
-        for (; p.in_flight > 0; p.in_flight--)
-            create_backoff_accepted(&p, now);
-        now += 10;
-    }
-    p.in_flight = 5000;
-    ck_assert(create_backoff_allows(&p, now)); /* it is over */
-}
-END_TEST
-
-START_TEST(pauses_grow_and_end_with_the_first_that_is_accepted)
-{
-    static const int64_t WANT[] = { 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
-    struct create_backoff p = { .failures = 0 };
-    int64_t now = 5;
-    for (size_t i = 0; i < COUNT_OF(WANT); i++) {
-        ck_assert(create_backoff_refused(&p, now, now + 3));
-        ck_assert(!create_backoff_allows(&p, now + 3 + WANT[i] - 1));
-        ck_assert(create_backoff_allows(&p, now + 3 + WANT[i]));
-        now += 3 + WANT[i];
-    }
-    create_backoff_accepted(&p, now);
-    ck_assert(create_backoff_refused(&p, now + 1, now + 2));
-    ck_assert(create_backoff_allows(&p, now + 2 + WANT[0]));
-    p.in_flight = 7;
-    create_backoff_reset(&p);
-    ck_assert(create_backoff_allows(&p, 0) && p.in_flight == 7 && p.max_in_flight == 0);
-    create_backoff_delay(&p, 100, 5000); /* somebody else's object has the name: it says when to look again */
-    ck_assert(!create_backoff_allows(&p, 5099) && create_backoff_allows(&p, 5100) && p.max_in_flight == 0);
-}
-END_TEST
-
-/* ---- the core of a job ---- */
-
-#define COUNTS(ps, chief, worker, evaluator)                                                                           \
-    {                                                                                                                  \
-        [ROLE_PS] = { .present = (ps) > 0, .replicas = (ps) },                                                         \
-        [ROLE_CHIEF] = { .present = (chief) > 0, .replicas = (chief) },                                                \
-        [ROLE_WORKER] = { .present = (worker) > 0, .replicas = (worker) }, [ROLE_EVALUATOR] = {                        \
-            .present = (evaluator) > 0,                                                                                \
-            .replicas = (evaluator)                                                                                    \
-        }                                                                                                              \
-    }
-
-START_TEST(ps_and_leader_come_before_workers)
-{
-    static const struct {
-        struct role_spec roles[ROLE_COUNT];
-        enum role creating, to_create;
-        int creating_index, to_create_index; /* -1: none */
-        bool want;
-    } CASES[] = {
-        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_PS, -1, 1, true },
-        { COUNTS(2, 1, 4, 0), ROLE_PS, ROLE_WORKER, 1, 0, true },
-        { COUNTS(2, 1, 4, 0), ROLE_CHIEF, ROLE_WORKER, 0, 0, true },
-        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_EVALUATOR, 0, 0, false },
-        { COUNTS(2, 1, 4, 1), ROLE_WORKER, ROLE_WORKER, -1, 3, false },
-        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, -1, 0, true }, /* worker 0 leads */
-        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 3, true },
-        { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 1, 3, false },
-        { COUNTS(0, 1, 4, 0), ROLE_WORKER, ROLE_CHIEF, 0, 0, true },
-        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false }, /* none of them can do without the others */
-    };
-    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
-        struct job_spec v = { .kind = &KIND_TFJOB };
-        memcpy(v.roles, CASES[i].roles, sizeof(v.roles));
-        struct pod_info made = { .role = ROLE_PS, .index = 0 },
-                        making = { .role = CASES[i].creating, .index = CASES[i].creating_index, .creating = true };
-        const struct pod_info *const pods[] = { &made, &making };
-        const struct action actions[] = {
-            { .kind = ACT_CREATE_SERVICE, .role = ROLE_PS, .index = 0 },
-            { .kind = ACT_DELETE_POD, .role = ROLE_PS, .index = 0 },
-            { .kind = ACT_CREATE_POD, .role = CASES[i].to_create, .index = CASES[i].to_create_index }
-        };
-        bool got = plan_core_comes_first(&v, pods, CASES[i].creating_index >= 0 ? 2 : 1, actions,
-                                         CASES[i].to_create_index >= 0 ? 3 : 2);
-        ck_assert_msg(got == CASES[i].want, "case %zu", i);
-    }
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     const TTest *const TESTS[] = {
@@ -299,9 +194,6 @@ Suite *test_suite(void)
         bodies_under_way_are_bounded,
         a_small_job_beside_large_ones_waits_for_what_is_under_way,
         a_large_job_goes_on_beside_many_small_ones,
-        creates_start_slowly_after_a_refusal,
-        pauses_grow_and_end_with_the_first_that_is_accepted,
-        ps_and_leader_come_before_workers,
     };
     Suite *s = suite_create("fair_queue");
     TCase *t = tcase_create("fair_queue");
