@@ -1,8 +1,9 @@
-/* The two small sets of indexes of a role's status, and their texts. */
+/* Sorted ranges of indexes and counts by index, with binary search; texts that are read are bounded. */
 #include <limits.h>
 #include <string.h>
 
-#include "api/job_status_internal.h"
+#include "api/index_set.h"
+#include "base/str.h"
 
 enum { INDEX_MAX = 1 << 24, ITEMS_MAX = 1 << 17 }; /* of what is read from an object */
 

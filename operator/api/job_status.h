@@ -11,6 +11,7 @@
 #ifndef TRAINYARD_API_JOB_STATUS_H
 #define TRAINYARD_API_JOB_STATUS_H
 
+#include "api/index_set.h"
 #include "api/kind.h"
 
 enum condition_type {
@@ -35,32 +36,6 @@ struct condition {
     char *reason, *message; /* owned */
     int64_t updated_ms, changed_ms, generation;
 };
-
-/* Sorted disjoint ranges of indexes, "0-2,5" as batch/v1 Job writes completedIndexes. */
-struct index_set {
-    struct {
-        int first, last;
-    } * ranges;
-    size_t n;
-};
-void index_set_fini(struct index_set *s);
-DEFINE_AUTO_FINI(index_set, index_set_fini);
-bool index_set_has(const struct index_set *s, int index);
-bool index_set_add(struct index_set *s, int index);    /* true: it was not there */
-bool index_set_remove(struct index_set *s, int index); /* true: it was there */
-int index_set_count(const struct index_set *s);
-void index_set_emit(const struct index_set *s, struct buf *out);
-MUST_USE int index_set_parse(const char *text, struct index_set *ret, struct err *e);
-
-/* How often each index was made again, sorted by index: "0:1,5:3". An index without an entry never was. */
-struct index_counts {
-    struct {
-        int index, count;
-    } * items;
-    size_t n;
-};
-int index_counts_get(const struct index_counts *c, int index); /* 0: not there */
-void index_counts_set(struct index_counts *c, int index, int count);
 
 struct role_status {
     int active, succeeded, failed; /* pods by phase, as TFJob counts them; succeeded includes completed indexes */
