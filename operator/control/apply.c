@@ -59,12 +59,12 @@ bool apply_waits_for_counts(struct cache_entry *entry, enum role role, int index
 }
 
 /* Objects of the job itself have no role. */
-static const char *about(const struct inflight_request *req, const struct cache_entry *entry)
+static const char *about(const struct in_flight_request *req, const struct cache_entry *entry)
 {
     return req->action.role < ROLE_COUNT ? job_spec_role_key(&entry->spec, req->action.role) : "";
 }
 
-static void say_failed(struct inflight_request *req, const struct cache_entry *entry, const char *reason,
+static void say_failed(struct in_flight_request *req, const struct cache_entry *entry, const char *reason,
                        const char *verb, const char *words)
 {
     auto_free char *note = xasprintf("Error %s: %s", verb, words);
@@ -72,7 +72,7 @@ static void say_failed(struct inflight_request *req, const struct cache_entry *e
     env_event(req->env, entry, true, reason, about(req, entry), note);
 }
 
-void apply_failed(struct inflight_request *req, struct cache_entry *entry, const char *reason, const char *verb,
+void apply_failed(struct in_flight_request *req, struct cache_entry *entry, const char *reason, const char *verb,
                   const struct kube_answer *a)
 {
     say_failed(req, entry, reason, verb, a->message);
@@ -80,7 +80,7 @@ void apply_failed(struct inflight_request *req, struct cache_entry *entry, const
     apply_delay(req->env, entry, req->action.kind, 0);
 }
 
-void apply_record_event(struct inflight_request *req, struct cache_entry *entry, const char *reason, const char *what)
+void apply_record_event(struct in_flight_request *req, struct cache_entry *entry, const char *reason, const char *what)
 {
     auto_free char *note = xasprintf("%s: %s", what, req->name);
     env_event(req->env, entry, false, reason, about(req, entry), note);
@@ -88,18 +88,18 @@ void apply_record_event(struct inflight_request *req, struct cache_entry *entry,
 
 /* ---- creates ---- */
 
-static bool is_about(const struct refusal *f, const struct inflight_request *req)
+static bool is_about(const struct refusal *f, const struct in_flight_request *req)
 {
     return f->name != NULL && f->kind == req->action.kind && str_eq(f->name, req->name);
 }
 
-static struct refusal *refusal_of(struct cache_entry *entry, const struct inflight_request *req)
+static struct refusal *refusal_of(struct cache_entry *entry, const struct in_flight_request *req)
 {
     return CREATES[req->action.kind].of_replicas ? &entry->refused : &entry->tensorboard_refused;
 }
 
 /* Of several refused creates one is reported, the same one at each retry, so that the message does not change. */
-static void remember(struct cache_entry *entry, const struct inflight_request *req, const char *words)
+static void remember(struct cache_entry *entry, const struct in_flight_request *req, const char *words)
 {
     struct refusal *f = refusal_of(entry, req);
     const struct action *a = &req->action;
@@ -116,7 +116,7 @@ static void remember(struct cache_entry *entry, const struct inflight_request *r
         f->words = xstrdup("no reason was given");
 }
 
-void apply_created(struct inflight_request *req, struct cache_entry *entry, bool tell)
+void apply_created(struct in_flight_request *req, struct cache_entry *entry, bool tell)
 {
     struct create_backoff *p = cache_entry_create_backoff(entry, req->action.kind);
     if (p != NULL)
@@ -130,7 +130,7 @@ void apply_created(struct inflight_request *req, struct cache_entry *entry, bool
 }
 
 /* One event per round, not one per pod. */
-void apply_refused(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+void apply_refused(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     enum action_kind k = req->action.kind;
     struct create_backoff *p = cache_entry_create_backoff(entry, k);
@@ -143,7 +143,7 @@ void apply_refused(struct inflight_request *req, struct cache_entry *entry, cons
     workqueue_add_at(req->env->queue, entry->key, p->until_ms);
 }
 
-void apply_foreign(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what)
+void apply_foreign(struct in_flight_request *req, struct cache_entry *entry, const struct kube_resource *what)
 {
     auto_free char *words =
         xasprintf("%s \"%s\" already exists and belongs to another owner: it is not changed. Rename "
@@ -154,7 +154,7 @@ void apply_foreign(struct inflight_request *req, struct cache_entry *entry, cons
 }
 
 void apply_send(struct apply_context *ctx, const struct action *a, enum kube_verb verb,
-                const struct kube_resource *what, const char *name, const json_t *body, inflight_done *done)
+                const struct kube_resource *what, const char *name, const json_t *body, in_flight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     struct action with_name = *a;
@@ -165,33 +165,33 @@ void apply_send(struct apply_context *ctx, const struct action *a, enum kube_ver
     if (verb == KUBE_CREATE) /* Strict: a misspelt key of a template is an error that names it; a TFJob's pod is created
                                 nevertheless */
         kube_query(&path, "fieldValidation", ctx->env->kind->own_processes ? "Strict" : "Warn");
-    inflight_send(ctx->env, ctx->entry, &with_name,
-                  (struct kube_request){ .verb = verb,
-                                         .priority = KUBE_NORMAL,
-                                         .path = path.data,
-                                         .body = body,
-                                         .metadata_only = verb == KUBE_CREATE },
-                  done);
+    in_flight_send(ctx->env, ctx->entry, &with_name,
+                   (struct kube_request){ .verb = verb,
+                                          .priority = KUBE_NORMAL,
+                                          .path = path.data,
+                                          .body = body,
+                                          .metadata_only = verb == KUBE_CREATE },
+                   done);
 }
 
-void apply_get(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what,
-               bool metadata_only, inflight_done *done)
+void apply_get(struct in_flight_request *req, struct cache_entry *entry, const struct kube_resource *what,
+               bool metadata_only, in_flight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     kube_path(&path, what, entry->spec.ns, req->name, NULL);
-    inflight_send(req->env, entry, &req->action,
-                  (struct kube_request){
-                      .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = metadata_only },
-                  done);
+    in_flight_send(req->env, entry, &req->action,
+                   (struct kube_request){
+                       .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = metadata_only },
+                   done);
 }
 
 /* ---- orphans ---- */
 
-void apply_get_job(struct controller_env *env, struct cache_entry *entry, const struct action *a, inflight_done *done)
+void apply_get_job(struct controller_env *env, struct cache_entry *entry, const struct action *a, in_flight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     kube_path(&path, &env->kind->resource, entry->spec.ns, entry->spec.name, NULL);
-    inflight_send(
+    in_flight_send(
         env, entry, a,
         (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = true },
         done);
@@ -207,12 +207,12 @@ bool apply_may_adopt(const struct cache_entry *entry, const struct kube_answer *
 /* ---- deletes ---- */
 
 void apply_delete(struct apply_context *ctx, const struct action *a, const struct kube_resource *what,
-                  inflight_done *done)
+                  in_flight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     json_auto_t *options = kube_delete_options(a->uid, a->version, a->grace_s);
     kube_path(&path, what, ctx->entry->spec.ns, a->name, NULL);
-    inflight_send(
+    in_flight_send(
         ctx->env, ctx->entry, a,
         (struct kube_request){ .verb = KUBE_DELETE, .priority = KUBE_NORMAL, .path = path.data, .body = options },
         done);

@@ -13,7 +13,7 @@ static bool has_mode(const json_t *claim, const char *mode)
     return false;
 }
 
-static void on_claim(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_claim(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL || entry->claims == NULL || entry->claims_in_flight == 0 ||
         req->claims_generation != entry->claims_generation || req->claim >= entry->spec.nclaims)
@@ -51,7 +51,7 @@ void apply_claims(struct apply_context *ctx, const struct action *a)
         if (entry->claims[i].name == NULL)
             entry->claims[i].name = xstrdup(entry->spec.claims[i].name);
         apply_send(ctx, a, KUBE_GET, &RESOURCE_CLAIMS, entry->spec.claims[i].name, NULL, on_claim);
-        inflight_last(ctx->env)->claim = i;
-        inflight_last(ctx->env)->claims_generation = entry->claims_generation;
+        in_flight_last(ctx->env)->claim = i;
+        in_flight_last(ctx->env)->claims_generation = entry->claims_generation;
     }
 }

@@ -11,7 +11,7 @@ static bool *asked(struct cache_entry *entry, enum action_kind k)
     return k == ACT_ENSURE_CONFIG ? &entry->config_in_flight : &entry->policy_in_flight;
 }
 
-static void config_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void config_over(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     *asked(entry, req->action.kind) = false;
     if (object == NULL)
@@ -61,7 +61,7 @@ static void ensure(struct apply_context *ctx, const struct action *a, const stru
     dependent_ensure(ctx, a, ch);
 }
 
-static void on_whole(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_whole(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;

@@ -50,40 +50,40 @@ static enum whose whose(const struct job_spec *v, const struct dependent *ch, co
 
 /* ---- requests ---- */
 
-static void send(struct inflight_request *req, struct cache_entry *entry, enum kube_verb verb, const json_t *body,
-                 bool metadata_only, inflight_done *done)
+static void send(struct in_flight_request *req, struct cache_entry *entry, enum kube_verb verb, const json_t *body,
+                 bool metadata_only, in_flight_done *done)
 {
     AUTO_FINI(buf) path = BUF_INIT;
     kube_path(&path, resource_of(req->dependent, req->env), entry->spec.ns, req->name, NULL);
-    inflight_send(
+    in_flight_send(
         req->env, entry, &req->action,
         (struct kube_request){
             .verb = verb, .priority = KUBE_NORMAL, .path = path.data, .body = body, .metadata_only = metadata_only },
         done);
-    inflight_last(req->env)->dependent = req->dependent;
-    inflight_last(req->env)->completed = req->completed;
+    in_flight_last(req->env)->dependent = req->dependent;
+    in_flight_last(req->env)->completed = req->completed;
 }
 
-static void not_made(struct inflight_request *req, struct cache_entry *entry)
+static void not_made(struct in_flight_request *req, struct cache_entry *entry)
 {
     req->dependent->over(req, entry, NULL);
     env_enqueue(req->env, entry);
 }
 
-static void refused(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void refused(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     apply_refused(req, entry, a);
     not_made(req, entry);
 }
 
 /* It changed or was deleted meanwhile. */
-static void requeue(struct inflight_request *req, struct cache_entry *entry)
+static void requeue(struct in_flight_request *req, struct cache_entry *entry)
 {
     apply_delay(req->env, entry, req->action.kind, RETRY_MS);
     not_made(req, entry);
 }
 
-static void made(struct inflight_request *req, struct cache_entry *entry, const json_t *object, bool tell)
+static void made(struct in_flight_request *req, struct cache_entry *entry, const json_t *object, bool tell)
 {
     apply_created(req, entry, tell);
     req->dependent->over(req, entry, object);
@@ -92,7 +92,7 @@ static void made(struct inflight_request *req, struct cache_entry *entry, const 
 
 /* ---- ours: updated ---- */
 
-static void on_changed(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_changed(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -104,7 +104,7 @@ static void on_changed(struct inflight_request *req, struct cache_entry *entry, 
         refused(req, entry, a);
 }
 
-static void change(struct inflight_request *req, struct cache_entry *entry, const json_t *current)
+static void change(struct in_flight_request *req, struct cache_entry *entry, const json_t *current)
 {
     struct apply_context ctx = { .env = req->env, .entry = entry };
     json_auto_t *object = req->dependent->build(&ctx, &req->action);
@@ -123,7 +123,7 @@ static void change(struct inflight_request *req, struct cache_entry *entry, cons
 
 /* ---- orphans ---- */
 
-static void on_adopted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_adopted(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry != NULL && kube_ok(a))
         log_info("%s %s: adopted %s %s", req->env->kind->resource.kind, entry->key,
@@ -132,7 +132,7 @@ static void on_adopted(struct inflight_request *req, struct cache_entry *entry, 
 }
 
 /* Owner and content in one patch, so that no client ever sees an object of ours with the content of another job. */
-static void on_orphan(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_orphan(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -152,7 +152,7 @@ static void on_orphan(struct inflight_request *req, struct cache_entry *entry, c
     send(req, entry, KUBE_STRATEGIC_PATCH, patch, false, on_adopted);
 }
 
-static void adopt(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void adopt(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -162,21 +162,21 @@ static void adopt(struct inflight_request *req, struct cache_entry *entry, const
         requeue(req, entry);
 }
 
-static void ask_job(struct inflight_request *req, struct cache_entry *entry)
+static void ask_job(struct in_flight_request *req, struct cache_entry *entry)
 {
     apply_get_job(req->env, entry, &req->action, adopt);
-    inflight_last(req->env)->dependent = req->dependent;
+    in_flight_last(req->env)->dependent = req->dependent;
 }
 
 void dependent_adopt(struct apply_context *ctx, const struct action *a, const struct dependent *ch)
 {
     apply_get_job(ctx->env, ctx->entry, a, adopt);
-    inflight_last(ctx->env)->dependent = ch;
+    in_flight_last(ctx->env)->dependent = ch;
 }
 
 /* ---- one that exists ---- */
 
-static void leave_alone(struct inflight_request *req, struct cache_entry *entry, bool former)
+static void leave_alone(struct in_flight_request *req, struct cache_entry *entry, bool former)
 {
     if (former)
         log_info("%s %s: waiting for the old %s %s to be deleted", req->env->kind->resource.kind, entry->key,
@@ -186,7 +186,7 @@ static void leave_alone(struct inflight_request *req, struct cache_entry *entry,
     requeue(req, entry);
 }
 
-static void on_found(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_found(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -206,7 +206,7 @@ static void on_found(struct inflight_request *req, struct cache_entry *entry, co
         leave_alone(req, entry, is == FORMER);
 }
 
-static void on_created(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_created(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -223,13 +223,13 @@ void dependent_ensure(struct apply_context *ctx, const struct action *a, const s
     json_auto_t *object = ch->build(ctx, a);
     const char *name = json_string_value(json_at(object, "metadata.name"));
     apply_send(ctx, a, KUBE_CREATE, resource_of(ch, ctx->env), name, object, on_created);
-    inflight_last(ctx->env)->dependent = ch;
-    inflight_last(ctx->env)->completed = apply_completed(ctx->entry);
+    in_flight_last(ctx->env)->dependent = ch;
+    in_flight_last(ctx->env)->completed = apply_completed(ctx->entry);
 }
 
 /* ---- deletes ---- */
 
-static void on_deleted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_deleted(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -238,7 +238,7 @@ static void on_deleted(struct inflight_request *req, struct cache_entry *entry, 
 }
 
 /* Only our own object is deleted; one of another owner counts as absent. */
-static void on_to_delete(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_to_delete(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -254,11 +254,11 @@ static void on_to_delete(struct inflight_request *req, struct cache_entry *entry
     with_uid.uid = json_string_value(json_object_get(meta, "uid"));
     with_uid.version = object_version(meta);
     apply_delete(&ctx, &with_uid, resource_of(req->dependent, req->env), on_deleted);
-    inflight_last(req->env)->dependent = req->dependent;
+    in_flight_last(req->env)->dependent = req->dependent;
 }
 
 void dependent_delete(struct apply_context *ctx, const struct action *a, const char *name, const struct dependent *ch)
 {
     apply_send(ctx, a, KUBE_GET, resource_of(ch, ctx->env), name, NULL, on_to_delete);
-    inflight_last(ctx->env)->dependent = ch;
+    in_flight_last(ctx->env)->dependent = ch;
 }

@@ -21,7 +21,7 @@ int apply_completed(const struct cache_entry *entry)
     return n;
 }
 
-static void group_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void group_over(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     entry->group_in_flight = false;
     entry->group_ms = clock_ms();
@@ -41,7 +41,7 @@ static json_t *group_build(struct apply_context *ctx, const struct action *a)
     return build_pod_group(&ctx->entry->spec, apply_spec(ctx), apply_completed(ctx->entry), &ctx->env->settings->build);
 }
 
-static void group_gone(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a,
+static void group_gone(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a,
                        bool deleted)
 {
     entry->group_in_flight = false;
@@ -71,7 +71,7 @@ void apply_group(struct apply_context *ctx, const struct action *a)
 }
 
 /* After 404 it is created again. */
-static void on_group_seen(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_group_seen(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;

@@ -3,7 +3,7 @@
 #define TRAINYARD_CONTROL_APPLY_INTERNAL_H
 
 #include "control/apply.h"
-#include "control/inflight.h"
+#include "control/in_flight.h"
 
 struct apply_context { /* of one call of apply_plan */
     struct controller_env *env;
@@ -31,29 +31,29 @@ void apply_delay(struct controller_env *env, struct cache_entry *entry, enum act
  * the job for long. */
 bool apply_waits_for_counts(struct cache_entry *entry, enum role role, int index);
 /* Records an event and a log line, then apply_delay(). verb: "deleting". Only for what is not a create. */
-void apply_failed(struct inflight_request *req, struct cache_entry *entry, const char *reason, const char *verb,
+void apply_failed(struct in_flight_request *req, struct cache_entry *entry, const char *reason, const char *verb,
                   const struct kube_answer *a);
 /* Records the event of a success: apply_record_event(req, entry, "SuccessfulDeletePod", "Deleted pod"). */
-void apply_record_event(struct inflight_request *req, struct cache_entry *entry, const char *reason, const char *what);
+void apply_record_event(struct in_flight_request *req, struct cache_entry *entry, const char *reason, const char *what);
 /* The object of a create exists, and more may be created. tell: with an event. */
-void apply_created(struct inflight_request *req, struct cache_entry *entry, bool tell);
+void apply_created(struct in_flight_request *req, struct cache_entry *entry, bool tell);
 /* A create was refused: the first of its round gets an event and a log line, and a condition names it. */
-void apply_refused(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a);
+void apply_refused(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a);
 /* It exists and belongs to another owner: an event, and a condition of the job. */
-void apply_foreign(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what);
+void apply_foreign(struct in_flight_request *req, struct cache_entry *entry, const struct kube_resource *what);
 /* A request about an object of that name. The answer to KUBE_CREATE is its metadata. */
 void apply_send(struct apply_context *ctx, const struct action *a, enum kube_verb verb,
-                const struct kube_resource *what, const char *name, const json_t *body, inflight_done *done);
+                const struct kube_resource *what, const char *name, const json_t *body, in_flight_done *done);
 /* After AlreadyExists: who owns it? */
-void apply_get(struct inflight_request *req, struct cache_entry *entry, const struct kube_resource *what,
-               bool metadata_only, inflight_done *done);
+void apply_get(struct in_flight_request *req, struct cache_entry *entry, const struct kube_resource *what,
+               bool metadata_only, in_flight_done *done);
 /* Before an orphan is adopted the API server is asked for the job: the cache may be older than the deletion that
  * orphaned it. done() calls apply_may_adopt(). */
-void apply_get_job(struct controller_env *env, struct cache_entry *entry, const struct action *a, inflight_done *done);
+void apply_get_job(struct controller_env *env, struct cache_entry *entry, const struct action *a, in_flight_done *done);
 bool apply_may_adopt(const struct cache_entry *entry, const struct kube_answer *a);
 /* With uid and resourceVersion of the action as preconditions. */
 void apply_delete(struct apply_context *ctx, const struct action *a, const struct kube_resource *what,
-                  inflight_done *done);
+                  in_flight_done *done);
 
 /* apply_dependent.c: objects of a fixed name. */
 struct dependent {
@@ -63,9 +63,9 @@ struct dependent {
     struct merge_patch_rules rules;
     json_t *(*build)(struct apply_context *ctx, const struct action *a); /* NULL: it cannot be built now */
     /* End of dependent_ensure(): the object, ours; its metadata alone when it was created. NULL: it does not exist. */
-    void (*over)(struct inflight_request *req, struct cache_entry *entry, const json_t *object);
+    void (*over)(struct in_flight_request *req, struct cache_entry *entry, const json_t *object);
     /* End of dependent_delete(). deleted: by us; else there was nothing of ours, or `a` says why it still exists. */
-    void (*gone)(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a, bool deleted);
+    void (*gone)(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a, bool deleted);
 };
 void dependent_ensure(struct apply_context *ctx, const struct action *a, const struct dependent *ch);
 void dependent_delete(struct apply_context *ctx, const struct action *a, const char *name, const struct dependent *ch);

@@ -5,7 +5,7 @@
 #include "control/apply_internal.h"
 
 /* The watch may report the deletion before the answer comes: then there is no cache entry. */
-static void say_job_deleted(const struct inflight_request *req)
+static void say_job_deleted(const struct in_flight_request *req)
 {
     const struct job_kind *k = req->env->kind;
     auto_free char *ns = xstrndup(req->key, strcspn(req->key, "/")), *note = xasprintf("Deleted job: %s", req->name);
@@ -16,7 +16,7 @@ static void say_job_deleted(const struct inflight_request *req)
         EVENT_NORMAL, "SuccessfulDeleteJob", "", note);
 }
 
-static void on_job_deleted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_job_deleted(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (kube_ok(a)) {
         say_job_deleted(req);

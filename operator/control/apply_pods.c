@@ -11,7 +11,7 @@ enum { FOREIGN_RETRY_MS = 2000, LABEL_AGAIN_MS = 1000 };
 
 /* Puts the answer's pod into the cache, if it is the one there. The watch may have been faster and have reported the
  * pod's end: then nothing would ever report it again. */
-static void take_pod(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void take_pod(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     struct pod_info *old = cache_entry_pod(entry, req->name);
     const char *its_uid = json_string_value(json_at(object, "metadata.uid"));
@@ -36,7 +36,7 @@ static void take_pod(struct inflight_request *req, struct cache_entry *entry, co
     cache_entry_put_pod(entry, TAKE(p));
 }
 
-static void on_pod_found(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_pod_found(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -54,7 +54,7 @@ static void on_pod_found(struct inflight_request *req, struct cache_entry *entry
 }
 
 /* Warnings of the API server about a TFJob's template: misspelt keys, and what the namespace's policies warn of. */
-static void say_server_warnings(struct inflight_request *req, struct cache_entry *entry, const char *warnings)
+static void say_server_warnings(struct in_flight_request *req, struct cache_entry *entry, const char *warnings)
 {
     AUTO_FINI(strlist) lines = { 0 };
     AUTO_FINI(buf) note = BUF_INIT;
@@ -69,7 +69,7 @@ static void say_server_warnings(struct inflight_request *req, struct cache_entry
               note.data);
 }
 
-static void on_pod_created(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_pod_created(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -129,7 +129,7 @@ void apply_create_pod(struct apply_context *ctx, const struct action *a)
 }
 
 /* It was changed since it was observed, or another pod has its name. */
-static void on_pod_read(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_pod_read(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -146,7 +146,7 @@ static void on_pod_read(struct inflight_request *req, struct cache_entry *entry,
     env_enqueue(req->env, entry);
 }
 
-static void on_pod_deleted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_pod_deleted(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -182,14 +182,14 @@ void apply_delete_pod(struct apply_context *ctx, const struct action *a)
     apply_delete(ctx, a, &RESOURCE_PODS, on_pod_deleted);
 }
 
-static void patched(struct inflight_request *req, struct cache_entry *entry)
+static void patched(struct in_flight_request *req, struct cache_entry *entry)
 {
     struct pod_info *p = cache_entry_pod(entry, req->name);
     if (p != NULL && str_eq(p->uid, req->object_uid))
         p->patching = false;
 }
 
-static void on_adopted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_adopted(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -209,7 +209,7 @@ static void on_adopted(struct inflight_request *req, struct cache_entry *entry, 
     env_enqueue(req->env, entry);
 }
 
-static void adopt(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void adopt(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -224,13 +224,13 @@ static void adopt(struct inflight_request *req, struct cache_entry *entry, const
     }
     json_auto_t *patch = build_adoption_patch(&entry->spec, req->object_uid, req->action.version);
     kube_path(&path, &RESOURCE_PODS, entry->spec.ns, req->name, NULL);
-    inflight_send(req->env, entry, &req->action,
-                  (struct kube_request){
-                      .verb = KUBE_STRATEGIC_PATCH, .priority = KUBE_NORMAL, .path = path.data, .body = patch },
-                  on_adopted);
+    in_flight_send(req->env, entry, &req->action,
+                   (struct kube_request){
+                       .verb = KUBE_STRATEGIC_PATCH, .priority = KUBE_NORMAL, .path = path.data, .body = patch },
+                   on_adopted);
 }
 
-static void on_labelled(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_labelled(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -266,14 +266,14 @@ void apply_label_pod(struct apply_context *ctx, const struct action *a)
              a->name);
     json_auto_t *patch = build_label_patch(&ctx->entry->spec, a->role, a->index, a->uid, a->version);
     kube_path(&path, &RESOURCE_PODS, ctx->entry->spec.ns, a->name, NULL);
-    inflight_send(
+    in_flight_send(
         ctx->env, ctx->entry, a,
         (struct kube_request){ .verb = KUBE_MERGE_PATCH, .priority = KUBE_NORMAL, .path = path.data, .body = patch },
         on_labelled);
 }
 
 /* The entry may belong to another job by now; the pod is gone in any case. */
-static void on_pod_asked(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_pod_asked(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     struct cache_entry *its = cache_find(&req->env->cache, req->key);
     bool same = kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), req->object_uid);
@@ -294,8 +294,8 @@ void apply_confirm_pod_gone(struct controller_env *env, struct cache_entry *entr
     };
     AUTO_FINI(buf) path = BUF_INIT;
     kube_path(&path, &RESOURCE_PODS, entry->spec.ns, p->name, NULL);
-    inflight_send(env, entry, &a, (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data },
-                  on_pod_asked);
+    in_flight_send(env, entry, &a,
+                   (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data }, on_pod_asked);
 }
 
 void apply_adopt_pod(struct apply_context *ctx, const struct action *a)

@@ -7,14 +7,14 @@ static json_t *service_build(struct apply_context *ctx, const struct action *a)
     return build_service(&ctx->entry->spec, apply_spec(ctx), a->role, a->index);
 }
 
-static void take_service(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void take_service(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     AUTO(service_info) *is = xcalloc(1, sizeof(*is));
     if (service_info_parse(req->env->kind, object, is) == 0)
         cache_entry_put_service(entry, TAKE(is));
 }
 
-static void service_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void service_over(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     struct service_info *s = cache_entry_service(entry, req->name);
     if (object == NULL) {
@@ -63,7 +63,7 @@ void apply_adopt_service(struct apply_context *ctx, const struct action *a)
 }
 
 /* It was changed since it was observed, or another service has its name. */
-static void on_service_found(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_service_found(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -74,7 +74,7 @@ static void on_service_found(struct inflight_request *req, struct cache_entry *e
     env_enqueue(req->env, entry);
 }
 
-static void on_service_deleted(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_service_deleted(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;

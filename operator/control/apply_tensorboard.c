@@ -4,7 +4,7 @@
 
 static const struct dependent BOARD;
 
-static void board_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void board_over(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     (void)req;
     entry->tensorboard_in_flight = false;
@@ -12,7 +12,7 @@ static void board_over(struct inflight_request *req, struct cache_entry *entry, 
 }
 
 /* The service comes first, then the Deployment. */
-static void board_service_over(struct inflight_request *req, struct cache_entry *entry, const json_t *object)
+static void board_service_over(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     struct apply_context ctx = { .env = req->env, .entry = entry };
     entry->tensorboard_in_flight = object != NULL && entry->spec.tensorboard;
@@ -34,7 +34,7 @@ static json_t *board_service_build(struct apply_context *ctx, const struct actio
     return build_tensorboard_service(&ctx->entry->spec);
 }
 
-static void board_gone(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a,
+static void board_gone(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a,
                        bool deleted)
 {
     if (deleted || kube_ok(a) || a->status == 404)

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply.h"
-#include "control/inflight.h"
+#include "control/in_flight.h"
 #include "control/status_writer.h"
 
 enum { CLAIMS_AGAIN_MS = 4000, ENSURE_AGAIN_MS = 60000, JOB_AGAIN_MS = 1000 };
@@ -211,7 +211,7 @@ static void reconcile(struct controller *c, struct cache_entry *entry)
 
 /* ---- jobs that may be deleted ---- */
 
-static void on_job_read(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_job_read(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -236,7 +236,7 @@ static bool job_exists(struct controller *c, struct cache_entry *entry)
         return false;
     entry->job_get_in_flight = true;
     kube_path(&path, &c->env.kind->resource, entry->spec.ns, entry->spec.name, NULL);
-    inflight_send(
+    in_flight_send(
         &c->env, entry, NULL,
         (struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = path.data, .metadata_only = true },
         on_job_read);
@@ -306,7 +306,7 @@ struct event_recorder *controller_end(struct controller *c)
 {
     struct event_recorder *events = c->env.events;
 
-    inflight_cancel_all(&c->env);
+    in_flight_cancel_all(&c->env);
     progress_poller_free(c->poller);
     watches_free(c->watches);
     workqueue_free(c->env.queue);

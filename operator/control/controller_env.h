@@ -8,7 +8,7 @@
 #include "kube/event_recorder.h"
 #include "kube/workqueue.h"
 
-struct inflight_request;
+struct in_flight_request;
 struct controller_env {
     struct kube_client *client;
     const struct job_kind *kind;
@@ -17,7 +17,7 @@ struct controller_env {
     struct cache cache;
     struct workqueue *queue; /* keys of jobs to reconcile */
     struct event_recorder *events;
-    struct inflight_request *inflight; /* list (inflight.h) */
+    struct in_flight_request *in_flight; /* list (in_flight.h) */
     struct controller_metrics metrics;
 };
 

@@ -29,9 +29,9 @@ struct progress_poll {
 struct progress_poller {
     struct controller_env *env;
     struct http_client *http;
-    struct workqueue *queue;        /* keys of jobs to poll */
-    struct progress_poll *inflight; /* list */
-    size_t jobs;                    /* that are polled */
+    struct workqueue *queue;         /* keys of jobs to poll */
+    struct progress_poll *in_flight; /* list */
+    size_t jobs;                     /* that are polled */
 };
 
 static void poll_free(struct progress_poll *p)
@@ -110,11 +110,11 @@ static void start_poll(struct progress_poller *p, struct cache_entry *entry, con
     *poll = (struct progress_poll){ .poller = p,
                                     .key = xstrdup(entry->key),
                                     .uid = xstrdup(entry->spec.uid),
-                                    .next = p->inflight,
-                                    .link = &p->inflight };
+                                    .next = p->in_flight,
+                                    .link = &p->in_flight };
     if (poll->next != NULL)
         poll->next->link = &poll->next;
-    p->inflight = poll;
+    p->in_flight = poll;
     entry->poll_in_flight = true;
     poll->call = http_client_start(p->http, &(struct http_transfer){ .method = "GET",
                                                                      .url = url,
@@ -165,9 +165,9 @@ void progress_poller_free(struct progress_poller *p)
 {
     if (p == NULL)
         return;
-    while (p->inflight != NULL) {
-        http_client_cancel(p->inflight->call);
-        poll_free(p->inflight);
+    while (p->in_flight != NULL) {
+        http_client_cancel(p->in_flight->call);
+        poll_free(p->in_flight);
     }
     http_client_free(p->http);
     workqueue_free(p->queue);

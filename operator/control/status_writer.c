@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/inflight.h"
+#include "control/in_flight.h"
 
 enum {
     RUNNING_DELAY_MS = 500,
@@ -127,7 +127,7 @@ static void detect_removed(struct controller_env *env, struct cache_entry *entry
 /* ---- acting ---- */
 
 /* A refusal is reported once, not at each retry. */
-static void on_failed(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_failed(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     bool refused = a->status >= 400 && a->status < 500 && a->status != 429;
     bool first = ++entry->status_backoff.failures == 1;
@@ -143,7 +143,7 @@ static void on_failed(struct inflight_request *req, struct cache_entry *entry, c
 }
 
 /* Another writer changed the object, and the watch has not reported it yet: its conditions must be kept. */
-static void on_conflict(struct inflight_request *req, struct cache_entry *entry)
+static void on_conflict(struct in_flight_request *req, struct cache_entry *entry)
 {
     entry->status_backoff.until_ms = clock_ms() + ((int64_t)CONFLICT_FIRST_MS << MIN(entry->conflicts, CONFLICTS_MAX));
     if (++entry->conflicts > CONFLICTS_MAX)
@@ -153,7 +153,7 @@ static void on_conflict(struct inflight_request *req, struct cache_entry *entry)
 }
 
 /* If the server did not take the patch, it still has the status from before it, whatever was decided meanwhile. */
-static void on_written(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void on_written(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -186,16 +186,16 @@ static void send_patch(struct controller_env *env, struct cache_entry *entry, en
         return;
     }
     kube_path(&path, &env->kind->resource, entry->spec.ns, entry->spec.name, "status");
-    inflight_send(env, entry, NULL,
-                  (struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                         .priority = priority,
-                                         .path = path.data,
-                                         .body = patch,
-                                         .metadata_only = true,
-                                         .discard_body = !whole },
-                  on_written);
+    in_flight_send(env, entry, NULL,
+                   (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                          .priority = priority,
+                                          .path = path.data,
+                                          .body = patch,
+                                          .metadata_only = true,
+                                          .discard_body = !whole },
+                   on_written);
     entry->counts_in_flight = job_status_counts_differ(entry->acked, &entry->status);
-    inflight_last(env)->before = TAKE(entry->acked); /* assumed until the answer: the server has entry->status */
+    in_flight_last(env)->before = TAKE(entry->acked); /* assumed until the answer: the server has entry->status */
     entry->status_in_flight = true;
     if (json_object_get(json_object_get(patch, "status"), "progress") != NULL)
         entry->progress_written_ms = clock_ms();

@@ -408,7 +408,7 @@ START_TEST(a_job_begins_when_there_is_room)
             &(struct kube_request){ .verb = KUBE_GET, .priority = KUBE_NORMAL, .path = "/slow" }); /* cancelled below */
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     fake_until(w.loop, is_waiting, &w);
-    ck_assert_ptr_null(w.controller->env.inflight);
+    ck_assert_ptr_null(w.controller->env.in_flight);
     for (size_t i = 0; i < COUNT_OF(slow); i++)
         kube_cancel(slow[i]);
     wait_for(&w, "PATCH", STATUS, 1);
@@ -575,7 +575,7 @@ END_TEST
 static bool is_idle(void *user)
 {
     const struct world *w = user;
-    return w->controller->env.inflight == NULL && workqueue_length(w->controller->env.queue) == 0;
+    return w->controller->env.in_flight == NULL && workqueue_length(w->controller->env.queue) == 0;
 }
 
 /* A webhook forbids it: asked again after a retry_backoff, not as fast as it answers. */

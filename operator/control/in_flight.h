@@ -1,19 +1,19 @@
-/* inflight - requests that were sent and not answered yet.
+/* in_flight - requests that were sent and not answered yet.
  *
  * A request remembers the key of its job and the job's uid, never the cache entry, which may go meanwhile.
  */
-#ifndef TRAINYARD_CONTROL_INFLIGHT_H
-#define TRAINYARD_CONTROL_INFLIGHT_H
+#ifndef TRAINYARD_CONTROL_IN_FLIGHT_H
+#define TRAINYARD_CONTROL_IN_FLIGHT_H
 
 #include "control/controller_env.h"
 
 struct dependent;
-struct inflight_request;
+struct in_flight_request;
 /* entry NULL: the job is gone, or another job has its name. */
-typedef void inflight_done(struct inflight_request *req, struct cache_entry *entry, const struct kube_answer *a);
+typedef void in_flight_done(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a);
 
-struct inflight_request {
-    struct inflight_request *next, **link;
+struct in_flight_request {
+    struct in_flight_request *next, **link;
     struct controller_env *env;
     char *key, *uid;      /* of the job that the request was made for */
     struct action action; /* name and uid are the two below */
@@ -26,14 +26,14 @@ struct inflight_request {
     const struct dependent *dependent; /* what kind of object it is about (apply_internal.h) */
     struct job_status *before;         /* a status patch: what the server had */
     struct kube_call *call;
-    inflight_done *done;
+    in_flight_done *done;
 };
 
 /* Sends the request. action NULL: it is not limited by the fair queue or by back-off. */
-void inflight_send(struct controller_env *env, struct cache_entry *entry, const struct action *a,
-                   struct kube_request request, inflight_done *done);
+void in_flight_send(struct controller_env *env, struct cache_entry *entry, const struct action *a,
+                    struct kube_request request, in_flight_done *done);
 /* The request that was sent last, for what only some need to remember. */
-struct inflight_request *inflight_last(struct controller_env *env);
-void inflight_cancel_all(struct controller_env *env);
+struct in_flight_request *in_flight_last(struct controller_env *env);
+void in_flight_cancel_all(struct controller_env *env);
 
 #endif

@@ -1,11 +1,11 @@
 /* The list of requests in flight: each is counted against its job's limits, and its answer goes to done() only while
  * the job it was sent for is still the one of that name. */
-#include "control/inflight.h"
+#include "control/in_flight.h"
 
 #include "base/clock.h"
 #include "base/str.h"
 
-static void count_request(struct inflight_request *req, struct cache_entry *entry)
+static void count_request(struct in_flight_request *req, struct cache_entry *entry)
 {
     req->counted = true;
     req->bytes = kube_call_bytes(req->call);
@@ -17,7 +17,7 @@ static void count_request(struct inflight_request *req, struct cache_entry *entr
 }
 
 /* entry NULL: the job is gone, and its counts with it. */
-static void uncount_request(struct inflight_request *req, struct cache_entry *entry)
+static void uncount_request(struct in_flight_request *req, struct cache_entry *entry)
 {
     if (!req->counted)
         return;
@@ -28,7 +28,7 @@ static void uncount_request(struct inflight_request *req, struct cache_entry *en
         b->in_flight--;
 }
 
-static void inflight_free(struct inflight_request *req)
+static void in_flight_free(struct in_flight_request *req)
 {
     uncount_request(req, NULL);
     job_status_release(&req->before);
@@ -43,7 +43,7 @@ static void inflight_free(struct inflight_request *req)
 }
 
 /* A create for an earlier job of the name leaves no expectation behind. */
-static void drop_expectation(struct inflight_request *req, struct cache_entry *entry)
+static void drop_expectation(struct in_flight_request *req, struct cache_entry *entry)
 {
     if (req->name != NULL && req->action.kind == ACT_CREATE_POD)
         cache_entry_drop_expected_pod(entry, req->name, req->uid);
@@ -55,7 +55,7 @@ static void drop_expectation(struct inflight_request *req, struct cache_entry *e
 
 static void on_done(void *user, const struct kube_answer *a)
 {
-    struct inflight_request *req = user;
+    struct in_flight_request *req = user;
     struct cache_entry *entry = cache_find(&req->env->cache, req->key);
     if (entry != NULL && (!entry->known || !str_eq(entry->spec.uid, req->uid))) {
         drop_expectation(req, entry);
@@ -63,13 +63,13 @@ static void on_done(void *user, const struct kube_answer *a)
     }
     uncount_request(req, entry);
     req->done(req, entry, a);
-    inflight_free(req);
+    in_flight_free(req);
 }
 
-void inflight_send(struct controller_env *env, struct cache_entry *entry, const struct action *a,
-                   struct kube_request request, inflight_done *done)
+void in_flight_send(struct controller_env *env, struct cache_entry *entry, const struct action *a,
+                    struct kube_request request, in_flight_done *done)
 {
-    struct inflight_request *req = xcalloc(1, sizeof(*req));
+    struct in_flight_request *req = xcalloc(1, sizeof(*req));
     req->env = env;
     req->key = xstrdup(entry->key);
     req->uid = xstrdup(entry->spec.uid);
@@ -81,11 +81,11 @@ void inflight_send(struct controller_env *env, struct cache_entry *entry, const 
         req->action.name = req->name;
         req->action.uid = req->object_uid;
     }
-    req->next = env->inflight;
-    req->link = &env->inflight;
+    req->next = env->in_flight;
+    req->link = &env->in_flight;
     if (req->next != NULL)
         req->next->link = &req->next;
-    env->inflight = req;
+    env->in_flight = req;
     request.done = on_done;
     request.user = req;
     req->sent_ms = clock_ms();
@@ -94,15 +94,15 @@ void inflight_send(struct controller_env *env, struct cache_entry *entry, const 
         count_request(req, entry);
 }
 
-struct inflight_request *inflight_last(struct controller_env *env)
+struct in_flight_request *in_flight_last(struct controller_env *env)
 {
-    return env->inflight;
+    return env->in_flight;
 }
 
-void inflight_cancel_all(struct controller_env *env)
+void in_flight_cancel_all(struct controller_env *env)
 {
-    while (env->inflight != NULL) {
-        kube_cancel(env->inflight->call);
-        inflight_free(env->inflight);
+    while (env->in_flight != NULL) {
+        kube_cancel(env->in_flight->call);
+        in_flight_free(env->in_flight);
     }
 }
