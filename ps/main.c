@@ -2,10 +2,10 @@
  * the job, or some time after a signal so that the chief can save what it holds. */
 #include <poll.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "base/stop.h"
 #include "net/address.h"
 #include "options.h"
@@ -15,7 +15,7 @@
 #include "ps_life.h"
 #include "rpc/rpc.h"
 
-enum { LOOK_MS = 50, THREADS_LEAST = 2, THREADS_MOST = 8 };
+enum { POLL_MS = 50, THREADS_LEAST = 2, THREADS_MOST = 8 };
 static const double DEFAULT_MAX_WAIT_S = 7200; /* fit.maxWaitSeconds' default */
 
 struct ps {
@@ -95,14 +95,6 @@ static int max_wait(const struct options *o, int64_t *ret_ms, struct err *e)
     return 0;
 }
 
-static uint64_t random_incarnation(void)
-{
-    uint64_t v = 0;
-    if (getrandom(&v, sizeof(v), 0) != sizeof(v))
-        v = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
-    return v >> 1 | 1; /* not 0; fits a signed number, too */
-}
-
 static int threads(const struct options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -127,12 +119,12 @@ static int ps_open(struct ps *p, struct err *e)
     p->service = shard_service_new(p->shard);
     shard_service_share(p->service, p->options->share);
     shard_service_methods(p->service, methods);
-    if (rpc_server_start(p->address, methods, COUNT_OF(methods), &rpc, &p->server, e) < 0)
+    if (rpc_server_start(p->address, &RPC_INSECURE, methods, COUNT_OF(methods), &rpc, &p->server, e) < 0)
         return -1;
     return open_pages(p, e);
 }
 
-static void say_hello(const struct ps *p)
+static void log_start(const struct ps *p)
 {
     char memory[32];
     const char *uid = p->options->job_uid;
@@ -143,7 +135,7 @@ static void say_hello(const struct ps *p)
 
 /* ---- serving ---- */
 
-static struct ps_seen look(const struct ps *p)
+static struct ps_seen observe(const struct ps *p)
 {
     struct shard_info info;
     struct shard_sizes sizes = { 0 };
@@ -164,17 +156,17 @@ static struct ps_seen look(const struct ps *p)
 }
 
 /* Sleeps, but not through the first signal. */
-static void wait_a_little(void)
+static void wait_poll(void)
 {
     struct pollfd fd = { .fd = stop_count() == 0 ? stop_fd() : -1, .events = POLLIN };
-    poll(&fd, 1, LOOK_MS);
+    poll(&fd, 1, POLL_MS);
 }
 
 static int serve(struct ps *p, struct err *e)
 {
     char line[240];
     for (;;) {
-        struct ps_seen seen = look(p);
+        struct ps_seen seen = observe(p);
         switch (ps_poll(&p->life, &seen, line)) {
         case PS_LIFE_ON:
             break;
@@ -192,7 +184,7 @@ static int serve(struct ps *p, struct err *e)
         }
         if (line[0] != '\0')
             log_info("%s", line);
-        wait_a_little();
+        wait_poll();
     }
 }
 
@@ -201,7 +193,7 @@ static int run(const struct options *o, struct err *e)
     AUTO_FINI(ps) p = { .options = o };
     if (stop_install(e) < 0 || ps_open(&p, e) < 0)
         return -1;
-    say_hello(&p);
+    log_start(&p);
     return serve(&p, e);
 }
 

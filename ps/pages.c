@@ -1,3 +1,4 @@
+/* Metrics and pages of a ps. Each scrape reads the shard, so no counter is kept twice. */
 #include "pages.h"
 
 #include "codec/json.h"
@@ -105,13 +106,6 @@ static void add_metrics(struct pages *p)
 
 /* ---- the others ---- */
 
-static int show_health(void *user, struct buf *body, const char **content_type)
-{
-    (void)user, (void)content_type;
-    buf_str(body, "ok\n");
-    return 200;
-}
-
 static int show_ready(void *user, struct buf *body, const char **content_type)
 {
     const struct pages *p = user;
@@ -154,7 +148,7 @@ int pages_open(const char *address, const char *name, struct shard *shard, struc
                       "Workers of this host that push through shared memory.", NULL, read_shared, service);
     struct http_route routes[] = {
         http_metrics_route(p->registry),
-        { .path = "/healthz", .handle = show_health, .user = p },
+        http_alive_route(),
         { .path = "/readyz", .handle = show_ready, .user = p },
         { .path = "/progress", .handle = show_progress, .user = p },
     };

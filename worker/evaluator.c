@@ -9,6 +9,7 @@
 #include "coord/coordinator_client.h"
 #include "http_pages.h"
 #include "roles.h"
+#include "rpc/rpc.h"
 #include "tfio/bundle.h"
 #include "train/evaluate.h"
 
@@ -53,7 +54,7 @@ static int evaluator_role_init(struct evaluator_role *w, struct err *e)
     cond_init(&w->changed);
     if (r->data.validation == NULL)
         return err_set(e, ERR_INPUT, "an evaluator needs data.validation or fit.validationSplit");
-    w->coord = coordinator_client_new_grpc(cluster_chief_address(&r->cluster));
+    w->coord = coordinator_client_new_grpc(cluster_chief_address(&r->cluster), &RPC_INSECURE);
     w->checkpoints = output_path(r->output_dir, "checkpoints");
     w->values = xcalloc(model_metrics(r->model), sizeof(*w->values));
     w->names = xcalloc(model_metrics(r->model), sizeof(*w->names));

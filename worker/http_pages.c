@@ -139,13 +139,6 @@ static void register_metrics(struct http_pages *s)
 
 /* ---- pages ---- */
 
-static int healthz(void *user, struct buf *body, const char **content_type)
-{
-    (void)user, (void)content_type;
-    buf_str(body, "ok\n");
-    return 200;
-}
-
 static int readyz(void *user, struct buf *body, const char **content_type)
 {
     struct http_pages *s = user;
@@ -206,10 +199,9 @@ int http_pages_open(const struct replica *r, struct session_stats *stats, struct
     *s = (struct http_pages){ .replica = r, .stats = stats, .registry = registry_new(), .unready = "opening the data" };
     mutex_init(&s->lock);
     register_metrics(s);
-    const struct http_route routes[] = { http_metrics_route(s->registry),
-                                         { "/healthz", healthz, s },
-                                         { "/readyz", readyz, s },
-                                         { "/progress", progress, s } };
+    const struct http_route routes[] = {
+        http_metrics_route(s->registry), http_alive_route(), { "/readyz", readyz, s }, { "/progress", progress, s }
+    };
     char address[64];
     address_to_listen_on(replica_address(r), (int)r->options->common.http_port, address, sizeof(address));
     if (http_server_start(address, routes, COUNT_OF(routes), &s->server, e) < 0)

@@ -99,7 +99,7 @@ static int open_service(struct leader *l, struct err *e)
         return 0;
     coordinator_service_methods(chief_coordinator(l->chief), methods);
     listen_address(l->replica, address, sizeof(address));
-    return rpc_server_start(address, methods, COUNT_OF(methods), &options, &l->server, e);
+    return rpc_server_start(address, &RPC_INSECURE, methods, COUNT_OF(methods), &options, &l->server, e);
 }
 
 static void chief_thread(void *user)

@@ -3,13 +3,12 @@
 #include "replica.h"
 
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "chief/output.h"
 #include "nn/callback.h"
 
@@ -122,8 +121,7 @@ int replica_open(const struct worker_options *o, struct replica *ret, struct err
 {
     AUTO_FINI(replica) r = { .options = o };
     struct cluster_input env = cluster_env();
-    if (getrandom(&r.incarnation, sizeof(r.incarnation), 0) != (ssize_t)sizeof(r.incarnation) || r.incarnation == 0)
-        r.incarnation = (uint64_t)clock_ns() | 1;
+    r.incarnation = random_incarnation();
     if (cluster_resolve(&o->common.cluster, &env, &r.cluster, e) < 0)
         return -1;
     if (r.cluster.configured)

@@ -4,11 +4,12 @@
 #include "base/log.h"
 #include "chief/output.h"
 #include "nn/metrics/metrics.h"
+#include "rpc/rpc.h"
 
 struct params *replica_params(const struct replica *r, const char *job_uid)
 {
     struct params_identity id = { .job_uid = job_uid, .sender = r->name, .incarnation = r->incarnation };
-    return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id);
+    return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id, &RPC_INSECURE);
 }
 
 static struct register_request registration_of(const struct replica *r)

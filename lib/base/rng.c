@@ -2,6 +2,10 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 /* Constants and round of Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC'11). */
 enum { PHILOX_ROUNDS = 10 };
@@ -106,4 +110,12 @@ uint64_t hash64(const void *data, size_t n, uint64_t seed)
     for (size_t i = 0; i < n; i++)
         tail |= (uint64_t)p[i] << (8 * i);
     return n > 0 ? hash64_mix(h, tail) : h;
+}
+
+uint64_t random_incarnation(void)
+{
+    uint64_t v = 0;
+    if (getrandom(&v, sizeof(v), 0) != sizeof(v))
+        v = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
+    return v >> 1 | 1;
 }

@@ -35,4 +35,7 @@ uint64_t rng_below(struct rng *r, uint64_t n); /* [0, n), unbiased */
 uint64_t hash64(const void *data, size_t n, uint64_t seed);
 uint64_t hash64_mix(uint64_t a, uint64_t b);
 
+/* A number that tells one process from all others of its name: from the kernel, not 0, and fits a signed number. */
+uint64_t random_incarnation(void);
+
 #endif

@@ -1,3 +1,6 @@
+/* The worker's thread that talks to the chief. It keeps a queue of leased batches filled ahead of need, and reports
+ * what was done; the training loop only takes from the queue. A report stays here until a call that carried it
+ * succeeded, so a chief that restarts loses none, and counts none twice because sums count once for each ordinal. */
 #include "coord/chief_client.h"
 
 #include <string.h>
@@ -14,7 +17,7 @@ enum {
     WANT_MIN = 4,
     WANT_MAX = 4096,
     IN_PROGRESS_MAX = 4, /* ordinals the training loop may have taken and not finished */
-    QUEUE_MAX = 8,       /* ranges lent and not begun */
+    QUEUE_MAX = 8,       /* ranges leased and not begun */
     HELD_MAX = 2 * (IN_PROGRESS_MAX + QUEUE_MAX),
     RETRY_MS = 100,
     STARTING_MS = 20, /* pause between calls while the chief initialises */
@@ -44,7 +47,7 @@ struct chief_client {
     enum job_state state;
     uint64_t generation, chief;
     char job_uid[128], message[240], waiting[240];
-    int64_t queue[2 * QUEUE_MAX]; /* ranges lent and not taken, in order of arrival */
+    int64_t queue[2 * QUEUE_MAX]; /* ranges leased and not taken, in order of arrival */
     size_t nqueue;                /* ranges */
     int64_t in_progress[IN_PROGRESS_MAX];
     size_t nin_progress;
@@ -143,7 +146,7 @@ static size_t range_insert(int64_t out[HELD_MAX], size_t n, int64_t first, int64
     return n + 2;
 }
 
-/* Joins neighbours and, should a batch ever have been lent to us twice, what overlaps. */
+/* Joins neighbours and, if a batch was leased to us twice, what overlaps. */
 static size_t ranges_merge(int64_t out[HELD_MAX], size_t n)
 {
     size_t to = 0;
@@ -170,7 +173,7 @@ static size_t held_ranges(const struct chief_client *m, int64_t out[HELD_MAX])
     return ranges_merge(out, n);
 }
 
-/* Who is lent little is near a point where all wait for the last one: it holds no more than that in advance. */
+/* Small leases mean that all workers will soon wait for the last batch: hold no more than that in advance. */
 static bool needs_refill(const struct chief_client *m)
 {
     return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->leased) / 2;
@@ -341,7 +344,7 @@ static void explain_absence(struct chief_client *m, int64_t since_ms, int64_t *e
     }
 }
 
-/* The chief is gone because the job has finished, and nobody is left who would say so. */
+/* Has the chief gone because the job has finished? Then no chief comes that could say so. */
 static bool has_ended(struct chief_client *m)
 {
     if (m->config.has_finished == NULL || !m->config.has_finished(m->config.user))
@@ -509,7 +512,7 @@ void chief_client_done(struct chief_client *m, const struct chief_client_step *s
             break;
         }
     if (m->nin_progress == 0 && m->nqueue == 0) {
-        m->poked = true; /* the last of what was lent: say so at once */
+        m->poked = true; /* the last leased batch: report it at once */
         cond_signal(&m->work);
     }
 }

@@ -1,4 +1,4 @@
-/* chief_client - a worker's side of the job: one thread that registers, keeps a small queue of lent batches filled
+/* chief_client - a worker's side of the job: one thread that registers, keeps a small queue of leased batches filled
  * ahead of need, reports what was done, renews, and notices when the chief or the generation changed. The training
  * loop only takes ordinals and hands results back; it never waits for the chief while the queue holds work.
  *
@@ -16,7 +16,7 @@ struct chief_client_config {
     const struct report *report;            /* where waits for the chief are explained; NULL: nowhere */
     size_t width;                           /* metrics_width */
     int64_t max_wait_ms;                    /* without a chief (fit.maxWaitSeconds) */
-    bool (*has_finished)(void *user); /* asked while the chief is away: has the job finished? NULL: nobody knows */
+    bool (*has_finished)(void *user);       /* asked while the chief is away: has the job finished? NULL: not known */
     void *user;
 };
 

@@ -80,7 +80,7 @@ struct coordinator_view {
     char waiting[COORDINATOR_TEXT_MAX]; /* what some worker waits for, or "" */
 };
 void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
-/* Blocks until something happened that the chief should look at (drained, divergence, stop, a new member), or until
+/* Blocks until the chief has something to decide (drained, divergence, stop, a new member), or until
  * deadline_ms. */
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms);
 void coordinator_wake(struct coordinator *c); /* from another thread of the chief */

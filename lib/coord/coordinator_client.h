@@ -90,7 +90,9 @@ struct coordinator_reply {
 
 struct coordinator_client;
 struct coordinator;
-struct coordinator_client *coordinator_client_new_grpc(const char *chief_address);
+struct rpc_credentials;
+struct coordinator_client *coordinator_client_new_grpc(const char *chief_address,
+                                                       const struct rpc_credentials *credentials);
 struct coordinator_client *coordinator_client_new_local(struct coordinator *c); /* borrowed */
 void coordinator_client_free(struct coordinator_client *c);
 DEFINE_AUTO(coordinator_client, coordinator_client_free);

@@ -1,3 +1,4 @@
+/* libmicrohttpd with one thread, GET and HEAD, and small answers from memory. Signals stay with the main thread. */
 #include "net/http_server.h"
 
 #include <microhttpd.h>
@@ -168,4 +169,16 @@ static int show_registry(void *user, struct buf *body, const char **content_type
 struct http_route http_metrics_route(struct registry *r)
 {
     return (struct http_route){ .path = "/metrics", .handle = show_registry, .user = r };
+}
+
+static int show_alive(void *user, struct buf *body, const char **content_type)
+{
+    (void)user, (void)content_type;
+    buf_str(body, "ok\n");
+    return MHD_HTTP_OK;
+}
+
+struct http_route http_alive_route(void)
+{
+    return (struct http_route){ .path = "/healthz", .handle = show_alive };
 }

@@ -31,5 +31,7 @@ DEFINE_AUTO(http_server, http_server_free);
 /* The route that shows a registry (its user). */
 struct registry;
 struct http_route http_metrics_route(struct registry *r);
+/* /healthz: "ok" as long as the process can answer. */
+struct http_route http_alive_route(void);
 
 #endif

@@ -26,8 +26,9 @@ struct params_identity {
     uint64_t incarnation;
 };
 /* hosts: "host:port" of each ps. layout and placement are borrowed. */
+struct rpc_credentials;
 struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
-                               const struct params_identity *id);
+                               const struct params_identity *id, const struct rpc_credentials *credentials);
 /* Everything in `shard`, which uses the vector of this object (shard_use_vector is called here). */
 struct params *params_new_local(const struct layout *l, struct shard *shard, const struct params_identity *id);
 void params_free(struct params *p);

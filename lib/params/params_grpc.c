@@ -60,7 +60,7 @@ static void chunk_add(struct ps_connection *conn, size_t segment)
 }
 
 static void connection_setup(struct ps_connection *conn, const struct layout *l, const uint32_t *ids, size_t n,
-                             const char *host)
+                             const char *host, const struct rpc_credentials *credentials)
 {
     conn->segments = xcalloc(n, sizeof(*conn->segments));
     conn->now.v = xcalloc(n, sizeof(int64_t));
@@ -76,7 +76,8 @@ static void connection_setup(struct ps_connection *conn, const struct layout *l,
     conn->window = CHUNKS_IN_FLIGHT_MIN;
     conn->small_lane = MIN(LANES, (int)MAX(conn->nchunks, 1));
     conn->channel = rpc_channel_new(
-        host, &(struct rpc_channel_options){ .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX });
+        host, credentials,
+        &(struct rpc_channel_options){ .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX });
     conn->shm_allowed = address_is_loopback(host);
 }
 
@@ -95,14 +96,14 @@ static void plan_requests(struct remote *r)
 }
 
 struct params *params_new_grpc(const struct layout *l, const struct placement *p, char *const hosts[],
-                               const struct params_identity *id)
+                               const struct params_identity *id, const struct rpc_credentials *credentials)
 {
     struct remote *r = xcalloc(1, sizeof(*r));
     params_setup(&r->p, &REMOTE, &remote_admin, l, p->nps, id);
     r->conns = xcalloc(p->nps, sizeof(*r->conns));
     for (size_t i = 0; i < p->nps; i++) {
         r->conns[i].index = i;
-        connection_setup(&r->conns[i], l, p->ids[i], p->n[i], hosts[i]);
+        connection_setup(&r->conns[i], l, p->ids[i], p->n[i], hosts[i], credentials);
     }
     plan_requests(r);
     shm_setup(r);

@@ -44,6 +44,18 @@ MUST_USE int rpc_message_of(const void *data, size_t n, struct rpc_message **ret
 void rpc_message_free(struct rpc_message *m);
 DEFINE_AUTO(rpc_message, rpc_message_free);
 
+/* ---- credentials ---- */
+
+/* What a channel or a server proves, and what it demands of the other side. They enter rpc with rpc_channel_new and
+ * rpc_server_start, which copy them, and become gRPC's in rpc/settings.c. */
+enum rpc_security {
+    RPC_PLAINTEXT, /* nothing is encrypted, and a request is believed to come from whom its Header names */
+};
+struct rpc_credentials {
+    enum rpc_security security;
+};
+extern const struct rpc_credentials RPC_INSECURE;
+
 /* ---- client ---- */
 struct rpc_channel; /* one TCP connection (or `lanes` of them) to one peer; connects lazily, reconnects by itself,
                        re-resolves names within 1 s, also one that was not known for long */
@@ -52,7 +64,8 @@ struct rpc_channel_options {
     size_t payload_max; /* an answer with more bytes of payload is an error */
 };
 /* target "host:port" (dns), "127.0.0.1:2222". Never blocks. */
-struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel_options *options);
+struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_credentials *credentials,
+                                    const struct rpc_channel_options *options);
 void rpc_channel_free(struct rpc_channel *c);
 DEFINE_AUTO(rpc_channel, rpc_channel_free);
 const char *rpc_channel_target(const struct rpc_channel *c);
@@ -114,13 +127,14 @@ struct rpc_server_options {
     int threads;        /* that serve; at least 1 */
     size_t payload_max; /* a request with more bytes of payload is refused */
     /* How long a request may take to come in, and an answer to be read; 0: 30 s, and 300 s for bulk methods. What takes
-     * longer is cancelled, whatever deadline its caller has, so that nobody holds memory of the server for ever. */
+     * longer is cancelled, whatever deadline its caller has, so that no caller holds memory of the server for ever. */
     int64_t call_ms, bulk_ms;
 };
 struct rpc_server;
 /* address "0.0.0.0:2222", "127.0.0.1:0" (any free port). A port in use is ERR_INPUT: "port 2222 is in use ...".
  * Also serves grpc.health.v1.Health/Check. */
-MUST_USE int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods,
+MUST_USE int rpc_server_start(const char *address, const struct rpc_credentials *credentials,
+                              const struct rpc_method *methods, size_t nmethods,
                               const struct rpc_server_options *options, struct rpc_server **ret, struct err *e);
 int rpc_server_port(const struct rpc_server *s);
 /* Does its own port take a new connection and answer? ERR_LOST or ERR_TIMEOUT. Not from a handler. */

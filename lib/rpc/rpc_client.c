@@ -1,3 +1,5 @@
+/* Channels and calls of a client. Each call has a completion queue of its own, which the waiting thread serves; calls
+ * are kept for reuse. Errors of the server come back with their own code and message. */
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
@@ -39,6 +41,7 @@ struct rpc_lane {
 
 struct rpc_channel {
     char *target;
+    struct rpc_credentials credentials;
     size_t receive_max;
     int lanes;
     struct mutex lock; /* of what follows */
@@ -49,26 +52,28 @@ struct rpc_channel {
 
 enum { IDLE_MAX = 64, REOPEN_MS = 500 };
 
-static grpc_channel *lane_open(const char *target, size_t receive_max)
+static grpc_channel *lane_open(const struct rpc_channel *c)
 {
     grpc_arg args[RPC_CHANNEL_ARGS_MAX];
-    grpc_channel_args list = rpc_channel_args(receive_max, args);
-    grpc_channel_credentials *credentials = rpc_channel_credentials();
-    grpc_channel *lane = grpc_channel_create(target, credentials, &list);
+    grpc_channel_args list = rpc_channel_args(c->receive_max, args);
+    grpc_channel_credentials *credentials = rpc_channel_credentials(&c->credentials);
+    grpc_channel *lane = grpc_channel_create(c->target, credentials, &list);
     grpc_channel_credentials_release(credentials);
     return lane;
 }
 
-struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_channel_options *options)
+struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_credentials *credentials,
+                                    const struct rpc_channel_options *options)
 {
     int lanes = options != NULL && options->lanes > 1 ? options->lanes : 1;
     struct rpc_channel *c = xcalloc(1, sizeof(*c) + (size_t)lanes * sizeof(c->lane[0]));
     c->target = xstrdup(target);
+    c->credentials = *credentials;
     c->lanes = lanes;
     c->receive_max = rpc_receive_max(options != NULL ? options->payload_max : 0);
     mutex_init(&c->lock);
     for (int i = 0; i < lanes; i++)
-        c->lane[i] = (struct rpc_lane){ .channel = lane_open(target, c->receive_max), .opened_ms = clock_ms() };
+        c->lane[i] = (struct rpc_lane){ .channel = lane_open(c), .opened_ms = clock_ms() };
     return c;
 }
 
@@ -138,7 +143,7 @@ static void piece_returned(void *user)
     atomic_fetch_sub(&k->borrowed, 1);
 }
 
-/* One batch of everything: ask, hear the answer and the status. */
+/* One batch of everything: the request, the answer and the status. */
 static void run_batch(struct rpc_call *k, grpc_byte_buffer *request)
 {
     grpc_op ops[] = {
@@ -193,8 +198,8 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
 
 /* The peer could not be reached. gRPC asks for a name that is not known ever more seldom, up to every two minutes,
  * without a setting for it, and a replica that was restarted somewhere else is such a name for a while: the lane is
- * opened anew, which asks at once. Not more often than REOPEN_MS, so that a caller that tries again and again does no
- * harm. */
+ * opened again, which resolves the name at once. Not more often than REOPEN_MS, so that a caller that tries again and
+ * again does no harm. */
 static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
 {
     grpc_channel *old = NULL;
@@ -205,7 +210,7 @@ static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
         if (l->channel != via || now - l->opened_ms < REOPEN_MS)
             return;
         old = l->channel;
-        *l = (struct rpc_lane){ .channel = lane_open(c->target, c->receive_max), .opened_ms = now };
+        *l = (struct rpc_lane){ .channel = lane_open(c), .opened_ms = now };
     }
     grpc_channel_destroy(old); /* its other calls go on to their end */
 }

@@ -1,3 +1,5 @@
+/* A server: threads that share one completion queue take calls, establish the caller, run the handler and answer.
+ * Memory that an answer lends to gRPC is returned before rpc_server_free ends. */
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
@@ -33,6 +35,7 @@ struct rpc_server {
     grpc_server *server;
     grpc_completion_queue *queue; /* shared: any free thread takes the next call, so one that blocks holds up none */
     int port;
+    struct rpc_credentials credentials;
     char *self;                 /* its own address, for rpc_server_answers */
     struct rpc_method *methods; /* the caller's and Health/Check */
     void **handles;             /* gRPC's, by method */
@@ -44,7 +47,7 @@ struct rpc_server {
     struct call_timeout timeout;
     int64_t call_ms, bulk_ms; /* for a request to come in, and for an answer to be read */
     size_t receive_max;
-    struct mutex turn; /* whoever holds it looks at the queue */
+    struct mutex turn; /* the thread that holds it waits for the queue */
     struct mutex lock;
     struct cond stopped;
     bool is_stopped;
@@ -53,13 +56,13 @@ struct rpc_server {
 };
 
 /* A call from its request to the end of its answer. It is the tag of both. stage is atomic only so that
- * ThreadSanitizer, which cannot look into gRPC, sees one thread hand the call to the next. */
+ * ThreadSanitizer, which does not see inside gRPC, sees one thread hand the call to the next. */
 enum stage { ASKED, READING, ANSWERED };
 struct incoming {
     struct timed_call timed;
     _Atomic(enum stage) stage;
     struct rpc_server *server;
-    size_t method; /* nmethods: one that nobody registered */
+    size_t method; /* nmethods: one that is not registered */
     grpc_call *call;
     gpr_timespec deadline;
     grpc_metadata_array metadata;
@@ -83,7 +86,7 @@ static void incoming_free(struct incoming *in)
 }
 
 /* Asks gRPC for the next call of the method. */
-static void ask(struct rpc_server *s, size_t method)
+static void request_next_call(struct rpc_server *s, size_t method)
 {
     struct incoming *in = xcalloc(1, sizeof(*in));
     atomic_fetch_add(&s->alive, 1);
@@ -113,7 +116,7 @@ static void begin_wait(struct incoming *in)
 
 /* ---- reading ---- */
 
-/* The call has come, its message has not. gRPC could hand over both at once, but nobody could then end a call whose
+/* The call has come, its message has not. gRPC could hand over both at once, but a call could then not be ended whose
  * message never comes. When the message came with the call, this costs a turn of the queue and no waiting. */
 static void read_request(struct incoming *in)
 {
@@ -158,7 +161,7 @@ static void refuse_unknown(struct incoming *in)
     answer(in, NULL, GRPC_STATUS_UNIMPLEMENTED, &e);
 }
 
-/* Its message was too long, or broke off; then nobody hears this. */
+/* Its message was too long, or broke off; then the caller does not get this answer. */
 static void refuse_broken(struct incoming *in)
 {
     struct err e;
@@ -174,28 +177,28 @@ static void reply_drop(struct rpc_reply *reply)
 }
 
 /* A piece on its way out. gRPC may hold it longer than its call, but not longer than the server. */
-struct loan {
+struct borrowed_piece {
     struct rpc_server *server;
     void (*done)(void *user);
     void *user;
 };
 
-static void loan_over(void *user)
+static void piece_done(void *user)
 {
-    auto_free struct loan *loan = user;
-    if (loan->done != NULL)
-        loan->done(loan->user);
-    atomic_fetch_sub(&loan->server->borrowed, 1);
+    auto_free struct borrowed_piece *piece = user;
+    if (piece->done != NULL)
+        piece->done(piece->user);
+    atomic_fetch_sub(&piece->server->borrowed, 1);
 }
 
-static void lend_pieces(struct rpc_server *s, struct rpc_reply *reply)
+static void borrow_pieces(struct rpc_server *s, struct rpc_reply *reply)
 {
     for (size_t i = 0; i < reply->npieces; i++) {
         struct rpc_piece *p = &reply->pieces[i];
-        struct loan *loan = xmalloc(sizeof(*loan));
-        *loan = (struct loan){ s, p->done, p->user };
-        p->done = loan_over;
-        p->user = loan;
+        struct borrowed_piece *piece = xmalloc(sizeof(*piece));
+        *piece = (struct borrowed_piece){ s, p->done, p->user };
+        p->done = piece_done;
+        p->user = piece;
     }
     atomic_fetch_add(&s->borrowed, reply->npieces);
 }
@@ -231,7 +234,7 @@ static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
     if (rc < 0) {
         reply_drop(&reply);
     } else {
-        lend_pieces(in->server, &reply);
+        borrow_pieces(in->server, &reply);
         rc = rpc_bytes_of(reply.head.data, reply.head.len, reply.pieces, reply.npieces, NULL, NULL, ret, e);
     }
     buf_fini(&reply.head);
@@ -277,7 +280,7 @@ static bool take_event(struct incoming *in, bool success)
         read_request(in);
     else
         call_timeout_add(&s->timeout, &in->timed, in->call);
-    ask(s, method);
+    request_next_call(s, method);
     return method == s->nmethods;
 }
 
@@ -345,7 +348,7 @@ static int open_port(struct rpc_server *s, const char *address, struct err *e)
     AUTO_FINI(address) parsed = { 0 }; /* gRPC would take more: service names, ports beyond 65535 */
     if (address_parse(address, &parsed, e) < 0)
         return -1;
-    grpc_server_credentials *credentials = rpc_server_credentials();
+    grpc_server_credentials *credentials = rpc_server_credentials(&s->credentials);
     /* gRPC does not know ":port"; its [::] takes IPv4 too, and is 0.0.0.0 where the kernel has no IPv6. */
     auto_free char *where = *parsed.host == '\0' ? xasprintf("[::]%s", address) : xstrdup(address);
     s->port = grpc_server_add_http2_port(s->server, where, credentials);
@@ -398,11 +401,12 @@ static grpc_server *make_server(size_t receive_max)
     return grpc_server_create(&list, NULL);
 }
 
-int rpc_server_start(const char *address, const struct rpc_method *methods, size_t nmethods,
-                     const struct rpc_server_options *options, struct rpc_server **ret, struct err *e)
+int rpc_server_start(const char *address, const struct rpc_credentials *credentials, const struct rpc_method *methods,
+                     size_t nmethods, const struct rpc_server_options *options, struct rpc_server **ret, struct err *e)
 {
     AUTO(rpc_server) *s = xcalloc(1, sizeof(*s));
     accept_keep_spare();
+    s->credentials = *credentials;
     s->call_ms = options->call_ms > 0 ? options->call_ms : CALL_MS;
     s->bulk_ms = options->bulk_ms > 0 ? options->bulk_ms : BULK_MS;
     s->receive_max = rpc_receive_max(options->payload_max);
@@ -421,7 +425,7 @@ int rpc_server_start(const char *address, const struct rpc_method *methods, size
         return -1;
     for (size_t i = 0; i <= s->nmethods; i++)
         for (int j = 0; j < REQUESTS_AHEAD; j++)
-            ask(s, i);
+            request_next_call(s, i);
     *ret = TAKE(s);
     return 0;
 }
@@ -433,7 +437,7 @@ int rpc_server_port(const struct rpc_server *s)
 
 int rpc_server_answers(const struct rpc_server *s, int64_t deadline_ms, struct err *e)
 {
-    AUTO(rpc_channel) *c = rpc_channel_new(s->self, NULL);
+    AUTO(rpc_channel) *c = rpc_channel_new(s->self, &s->credentials, NULL);
     AUTO(rpc_message) *m = NULL;
     return rpc_unary(c, "/grpc.health.v1.Health/Check", NULL, 0, NULL, 0, deadline_ms, &m, e);
 }
@@ -458,7 +462,7 @@ void rpc_server_free(struct rpc_server *s)
 {
     if (s == NULL)
         return;
-    if (s->nthreads == 0) { /* nobody else looks at the queue */
+    if (s->nthreads == 0) { /* no other thread waits for the queue */
         struct err ignored;
         if (start_threads(s, 1, &ignored) < 0)
             abort();

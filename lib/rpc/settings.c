@@ -1,3 +1,5 @@
+/* The arguments of every channel and server - message sizes, liveness, limits of what a peer may have open - and the
+ * one place where credentials become gRPC's. */
 #include "rpc/settings.h"
 
 #include <limits.h>
@@ -83,12 +85,22 @@ grpc_channel_args rpc_server_args(size_t receive_max, grpc_arg args[RPC_SERVER_A
     return with_limit(SERVER_ARGS, COUNT_OF(SERVER_ARGS), receive_max, args);
 }
 
-grpc_channel_credentials *rpc_channel_credentials(void)
+const struct rpc_credentials RPC_INSECURE = { .security = RPC_PLAINTEXT };
+
+grpc_channel_credentials *rpc_channel_credentials(const struct rpc_credentials *c)
 {
-    return grpc_insecure_credentials_create();
+    switch (c->security) {
+    case RPC_PLAINTEXT:
+        return grpc_insecure_credentials_create();
+    }
+    abort(); /* credentials of no kind: a bug of ours */
 }
 
-grpc_server_credentials *rpc_server_credentials(void)
+grpc_server_credentials *rpc_server_credentials(const struct rpc_credentials *c)
 {
-    return grpc_insecure_server_credentials_create();
+    switch (c->security) {
+    case RPC_PLAINTEXT:
+        return grpc_insecure_server_credentials_create();
+    }
+    abort(); /* credentials of no kind: a bug of ours */
 }

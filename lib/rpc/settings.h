@@ -1,9 +1,11 @@
-/* settings - part of rpc.h: what every channel and server is told, and who they trust. */
+/* settings - part of rpc.h: the arguments of every channel and server, and their credentials. */
 #ifndef TRAINYARD_RPC_SETTINGS_H
 #define TRAINYARD_RPC_SETTINGS_H
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+
+#include "rpc/rpc.h"
 
 enum { RPC_CHANNEL_ARGS_MAX = 32, RPC_SERVER_ARGS_MAX = 32 };
 /* Bytes of a message whose payload has at most payload_max. */
@@ -12,8 +14,8 @@ size_t rpc_receive_max(size_t payload_max);
 grpc_channel_args rpc_channel_args(size_t receive_max, grpc_arg args[RPC_CHANNEL_ARGS_MAX]);
 grpc_channel_args rpc_server_args(size_t receive_max, grpc_arg args[RPC_SERVER_ARGS_MAX]);
 
-/* The one place where credentials come in. The caller releases them. */
-grpc_channel_credentials *rpc_channel_credentials(void);
-grpc_server_credentials *rpc_server_credentials(void);
+/* gRPC's form of the credentials; the caller releases them. */
+grpc_channel_credentials *rpc_channel_credentials(const struct rpc_credentials *c);
+grpc_server_credentials *rpc_server_credentials(const struct rpc_credentials *c);
 
 #endif

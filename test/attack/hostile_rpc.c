@@ -54,7 +54,8 @@ static int tell(int rc, const struct err *e)
 static int ask(const char *target, const char *path, const ProtobufCMessage *q, const struct rpc_piece *piece,
                struct rpc_message **ret, struct err *e)
 {
-    AUTO(rpc_channel) *c = rpc_channel_new(target, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
+    AUTO(rpc_channel) *c =
+        rpc_channel_new(target, &RPC_INSECURE, &(struct rpc_channel_options){ .payload_max = ANSWER_MAX });
     AUTO_FINI(buf) head = BUF_INIT;
     codec_pack(q, &head);
     return rpc_unary(c, path, head.data, head.len, piece, piece != NULL, CALL_MS, ret, e);

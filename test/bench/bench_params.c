@@ -133,7 +133,7 @@ static void ps_main(int ports_fd)
         struct rpc_server *server = NULL;
         shard_service_methods(shard_service_new(shard_new(1 + i)), methods);
         must(rpc_server_start(
-                 "127.0.0.1:0", methods, SHARD_METHODS,
+                 "127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
                  &(struct rpc_server_options){ .threads = server_threads, .payload_max = PARAMETERS_PAYLOAD_MAX },
                  &server, &e),
              &e);
@@ -192,8 +192,8 @@ static void member_open(struct chief_client *m, int model, int worker)
     snprintf(m->name, sizeof(m->name), "bench-%d", worker);
     m->layout = MODELS[model]();
     m->placement = placement_new(m->layout, PLACEMENT_GREEDY, 1);
-    m->params =
-        params_new_grpc(m->layout, m->placement, (char *[]){ host }, &(struct params_identity){ UID, m->name, 1 });
+    m->params = params_new_grpc(m->layout, m->placement, (char *[]){ host },
+                                &(struct params_identity){ UID, m->name, 1 }, &RPC_INSECURE);
     m->grads = xcalloc(m->layout->vector, sizeof(float));
     for (size_t i = 0; i < m->layout->vector; i++)
         m->grads[i] = (float)(i % 17) / 1000;

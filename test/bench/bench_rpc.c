@@ -113,7 +113,7 @@ static void server_main(int ports_fd, int threads)
     };
     struct rpc_server *s = NULL;
     const struct rpc_server_options options = { .threads = threads, .payload_max = BULK };
-    must(rpc_server_start("127.0.0.1:0", methods, 1, &options, &s, &e), &e);
+    must(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, 1, &options, &s, &e), &e);
     ports[0] = rpc_server_port(s);
     int fd = raw_listen(&ports[1]);
     must(thread_start(&raw, "raw", raw_loop, &fd, &e), &e);
@@ -198,11 +198,11 @@ static void latency(const char *target, const char *name, int n, size_t push, si
     struct err e;
     struct client clients[LANES_MAX] = { 0 };
     for (int i = 0; i < n; i++) {
-        clients[i] =
-            (struct client){ .channel = rpc_channel_new(target, &(struct rpc_channel_options){ .payload_max = BULK }),
-                             .push = push,
-                             .pull = pull,
-                             .ns = xcalloc(ROUNDS_MAX, sizeof(int64_t)) };
+        clients[i] = (struct client){ .channel = rpc_channel_new(target, &RPC_INSECURE,
+                                                                 &(struct rpc_channel_options){ .payload_max = BULK }),
+                                      .push = push,
+                                      .pull = pull,
+                                      .ns = xcalloc(ROUNDS_MAX, sizeof(int64_t)) };
     }
     int64_t t0 = clock_ns();
     double cpu0 = cpu_now();
@@ -259,7 +259,7 @@ static void bulk(const char *target, int raw, int lanes, size_t chunk, bool push
 {
     static int64_t rpc_ns[1000], raw_ns[1000];
     AUTO(rpc_channel) *c =
-        rpc_channel_new(target, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = BULK });
+        rpc_channel_new(target, &RPC_INSECURE, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = BULK });
     double cpu = 0, raw_cpu = 0;
     size_t n = 0;
     for (int i = 0; i < 3; i++) {

@@ -110,11 +110,23 @@ START_TEST(hashes_tell_apart_and_never_change)
 }
 END_TEST
 
+START_TEST(an_incarnation_is_not_0_and_never_twice_the_same)
+{
+    uint64_t before = 0;
+    for (int i = 0; i < 100; i++) {
+        uint64_t v = random_incarnation();
+        ck_assert(v != 0 && v <= INT64_MAX && v != before);
+        before = v;
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("rng");
     TCase *t = tcase_create("rng");
     tcase_add_loop_test(t, philox_known_answers, 0, COUNT_OF(KNOWN));
+    tcase_add_test(t, an_incarnation_is_not_0_and_never_twice_the_same);
     tcase_add_test(t, a_draw_is_a_function_of_its_name);
     tcase_add_test(t, uniform_is_uniform);
     tcase_add_test(t, normal_is_normal);

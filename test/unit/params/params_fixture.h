@@ -41,7 +41,7 @@ static inline void start_ps(struct world *w, size_t i, uint64_t incarnation, int
     w->service[i] = shard_service_new(w->shard[i]);
     shard_service_share(w->service[i], w->form->share);
     shard_service_methods(w->service[i], methods);
-    ck_ok_e(rpc_server_start(address, methods, SHARD_METHODS,
+    ck_ok_e(rpc_server_start(address, &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &w->server[i], &e));
     snprintf(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
@@ -64,7 +64,7 @@ static inline struct params *member(struct world *w, const char *name, uint64_t 
         char *hosts[PS_MAX];
         for (size_t i = 0; i < w->form->nps; i++)
             hosts[i] = w->host[i];
-        p = params_new_grpc(w->layout, w->placement, hosts, &id);
+        p = params_new_grpc(w->layout, w->placement, hosts, &id, &RPC_INSECURE);
     }
     params_set_generation(p, 1);
     return p;

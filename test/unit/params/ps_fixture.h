@@ -30,7 +30,7 @@ static inline void ps_start(struct ps_fixture *w, size_t i, uint64_t incarnation
     w->shard[i] = shard_new(incarnation);
     w->service[i] = shard_service_new(w->shard[i]);
     shard_service_methods(w->service[i], methods);
-    ck_ok_e(rpc_server_start(w->host[i][0] != 0 ? w->host[i] : "127.0.0.1:0", methods, SHARD_METHODS,
+    ck_ok_e(rpc_server_start(w->host[i][0] != 0 ? w->host[i] : "127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &w->server[i], &e));
     str_fmt(w->host[i], sizeof(w->host[i]), "127.0.0.1:%d", rpc_server_port(w->server[i]));
@@ -68,7 +68,7 @@ static inline struct params *ps_params_as(struct ps_fixture *w, const char *name
     struct params_identity id = { .job_uid = uid, .sender = name, .incarnation = incarnation };
     for (size_t i = 0; i < PS_COUNT; i++)
         hosts[i] = w->host[i];
-    return params_new_grpc(w->job.layout, w->placement, hosts, &id);
+    return params_new_grpc(w->job.layout, w->placement, hosts, &id, &RPC_INSECURE);
 }
 
 static inline struct params *ps_params(struct ps_fixture *w, const char *name, const char *uid)

@@ -394,13 +394,13 @@ START_TEST(a_late_push_has_its_own_gradient)
     methods[PS_PUSH].handle = delayed_push;
     methods[PS_PUSH].user = &delay;
     struct rpc_server *server = NULL;
-    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
+    ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 3, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &server, &e));
     char host[32];
     snprintf(host, sizeof(host), "127.0.0.1:%d", rpc_server_port(server));
-    struct params *p =
-        params_new_grpc(w.layout, w.placement, (char *[]){ host }, &(struct params_identity){ UID, "w", 9 });
+    struct params *p = params_new_grpc(w.layout, w.placement, (char *[]){ host },
+                                       &(struct params_identity){ UID, "w", 9 }, &RPC_INSECURE);
     params_set_generation(p, 1);
 
     ck_ok_e(params_push(p, 0, ones, CALL_MS, &result, &e)); /* 0 - 0.5 */
@@ -456,11 +456,12 @@ START_TEST(nonsense_is_an_error)
         struct rpc_method method = { .path = ps_method_path(PS_PULL), .handle = lie_pull, .user = &liar };
         AUTO(rpc_server) *server = NULL;
         struct err e;
-        ck_ok_e(rpc_server_start("127.0.0.1:0", &method, 1, &(struct rpc_server_options){ .threads = 1 }, &server, &e));
+        ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, &method, 1, &(struct rpc_server_options){ .threads = 1 },
+                                 &server, &e));
         char host[32];
         snprintf(host, sizeof(host), "127.0.0.1:%d", rpc_server_port(server));
         AUTO(params) *params =
-            params_new_grpc(l, p, (char *[]){ host }, &(struct params_identity){ UID, "worker-0", 1 });
+            params_new_grpc(l, p, (char *[]){ host }, &(struct params_identity){ UID, "worker-0", 1 }, &RPC_INSECURE);
         params_set_generation(params, 1);
         ck_fails(params_pull(params, CALL_MS, &e), WANT[i], "ps-0");
     }

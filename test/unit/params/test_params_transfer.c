@@ -90,12 +90,12 @@ static void gated_open(struct gated *g)
     g->grads = large_vector(g->w.layout, 61);
     bring_up(&g->w, SGD, g->vector);
     gate_lead_to(g->w.service[0], methods);
-    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
+    ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &g->server, &e));
     snprintf(g->host, sizeof(g->host), "127.0.0.1:%d", rpc_server_port(g->server));
     const struct params_identity id = { UID, "w", 9 };
-    g->p = params_new_grpc(g->w.layout, g->w.placement, (char *[]){ g->host }, &id);
+    g->p = params_new_grpc(g->w.layout, g->w.placement, (char *[]){ g->host }, &id, &RPC_INSECURE);
     params_set_generation(g->p, 1);
 }
 

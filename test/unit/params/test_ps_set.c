@@ -233,7 +233,7 @@ static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, 
             methods[m].handle = describe_together;
             methods[m].user = w;
         }
-    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, SHARD_METHODS,
+    ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, SHARD_METHODS,
                              &(struct rpc_server_options){ .threads = 2, .payload_max = PARAMETERS_PAYLOAD_MAX },
                              &ps->server[i], &e));
     str_fmt(ps->host[i], sizeof(ps->host[i]), "127.0.0.1:%d", rpc_server_port(ps->server[i]));
@@ -256,7 +256,7 @@ START_TEST(all_ps_are_asked_at_once)
     }
     struct params_identity id = { .job_uid = JOB_UID, .sender = "chief-0", .incarnation = 9 };
     AUTO(placement) *three = placement_new(ps.job.layout, PLACEMENT_GREEDY, PS_COUNT + 1);
-    AUTO(params) *params = params_new_grpc(ps.job.layout, three, hosts, &id);
+    AUTO(params) *params = params_new_grpc(ps.job.layout, three, hosts, &id, &RPC_INSECURE);
     struct shard_info infos[PS_COUNT + 1] = { 0 };
     struct err errors[PS_COUNT + 1];
     params_describe(params, LOOK_MS, infos, errors);

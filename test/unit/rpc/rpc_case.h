@@ -96,7 +96,7 @@ static inline void case_serve(struct rpc_case *c, const char *address, int threa
         { .path = "/t.T/Fail", .handle = case_fail, .no_header = true, .user = c },
         { .path = "/t.T/Block", .handle = case_block, .no_header = true, .user = c },
     };
-    ck_ok_e(rpc_server_start(address, methods, COUNT_OF(methods), &options, &c->server, &e));
+    ck_ok_e(rpc_server_start(address, &RPC_INSECURE, methods, COUNT_OF(methods), &options, &c->server, &e));
 }
 
 static inline void case_start(struct rpc_case *c, int threads, int lanes)
@@ -107,8 +107,8 @@ static inline void case_start(struct rpc_case *c, int threads, int lanes)
     cond_init(&c->changed);
     case_serve(c, "127.0.0.1:0", threads);
     snprintf(c->target, sizeof(c->target), "127.0.0.1:%d", rpc_server_port(c->server));
-    c->channel =
-        rpc_channel_new(c->target, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = CASE_PAYLOAD_MAX });
+    c->channel = rpc_channel_new(c->target, &RPC_INSECURE,
+                                 &(struct rpc_channel_options){ .lanes = lanes, .payload_max = CASE_PAYLOAD_MAX });
 }
 
 static inline void case_stop(struct rpc_case *c)

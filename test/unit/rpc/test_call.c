@@ -82,7 +82,7 @@ START_TEST(pieces_of_a_request_are_given_back)
     ck_assert_int_eq(atomic_load(&done), 2);
 
     pieces[0].size = SIZE_MAX; /* refused, and given back all the same */
-    c.channel = rpc_channel_new(c.target, NULL);
+    c.channel = rpc_channel_new(c.target, &RPC_INSECURE, NULL);
     AUTO(rpc_message) *none = NULL;
     ck_assert_int_eq(rpc_unary(c.channel, "/t.T/Echo", NULL, 0, pieces, 2, 5000, &none, &e), -1);
     ck_assert_int_eq(e.code, ERR_INPUT);

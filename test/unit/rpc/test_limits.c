@@ -47,9 +47,10 @@ static void limited_start(struct rpc_case *c, atomic_int *done)
     const struct rpc_server_options options = {
         .threads = 2, .payload_max = 1 << 20, .call_ms = CALL_MS, .bulk_ms = BULK_MS
     };
-    ck_ok_e(rpc_server_start("127.0.0.1:0", methods, COUNT_OF(methods), &options, &c->server, &e));
+    ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, COUNT_OF(methods), &options, &c->server, &e));
     snprintf(c->target, sizeof(c->target), "127.0.0.1:%d", rpc_server_port(c->server));
-    c->channel = rpc_channel_new(c->target, &(struct rpc_channel_options){ .payload_max = CASE_PAYLOAD_MAX });
+    c->channel =
+        rpc_channel_new(c->target, &RPC_INSECURE, &(struct rpc_channel_options){ .payload_max = CASE_PAYLOAD_MAX });
 }
 
 static void raw_open(struct raw *r, const char *target, grpc_compression_algorithm compression)

@@ -51,13 +51,15 @@ START_TEST(a_port_in_use_is_bad_input)
 {
     struct err e;
     struct rpc_server *second = NULL;
-    ck_assert_int_eq(rpc_server_start(c.target, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &second, &e),
-                     -1);
+    ck_assert_int_eq(
+        rpc_server_start(c.target, &RPC_INSECURE, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &second, &e),
+        -1);
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
     char wild[32];
     snprintf(wild, sizeof(wild), "0.0.0.0:%d", rpc_server_port(c.server));
-    ck_assert_int_eq(rpc_server_start(wild, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &second, &e), -1);
+    ck_assert_int_eq(
+        rpc_server_start(wild, &RPC_INSECURE, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &second, &e), -1);
     ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
 }
 END_TEST
@@ -67,7 +69,8 @@ START_TEST(a_bad_address_is_bad_input)
 {
     struct err e = { .msg = "" };
     struct rpc_server *s = NULL;
-    ck_assert_int_eq(rpc_server_start(BAD[_i], NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &s, &e), -1);
+    ck_assert_int_eq(
+        rpc_server_start(BAD[_i], &RPC_INSECURE, NULL, 0, &(struct rpc_server_options){ .threads = 1 }, &s, &e), -1);
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_msg(strstr(e.msg, BAD[_i]) != NULL, "%s", e.msg);
 }
@@ -120,7 +123,7 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
     ck_ok_e(thread_start(&t, "peer", be_mute, &killed, &e));
     char target[32];
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
-    AUTO(rpc_channel) *channel = rpc_channel_new(target, NULL);
+    AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     struct rpc_piece piece = { .data = data, .size = sizeof(data) };
     int64_t before = clock_ms();
     struct rpc_message *m = NULL;
@@ -141,7 +144,7 @@ START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
     ck_ok_e(thread_start(&t, "peer", be_mute, &frozen, &e));
     char target[32];
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
-    AUTO(rpc_channel) *channel = rpc_channel_new(target, NULL);
+    AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     int64_t before = clock_ms();
     ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 300000, &e), ERR_LOST);
     ck_assert_int_gt(clock_ms() - before, 15000); /* the answer of a ping may take long on a slow link */
