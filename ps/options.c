@@ -1,3 +1,4 @@
+/* The table of trainyard-ps' flags; --help comes from it. */
 #include "options.h"
 
 enum { THREADS_MAX = 256 };

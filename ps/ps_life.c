@@ -1,3 +1,5 @@
+/* Decides from what it is given: what a ps logs, and when it ends. A ps whose segments are saved ends at once after a
+ * signal; otherwise it waits for the chief as long as its grace lasts. */
 #include "ps_life.h"
 
 enum { SAY_MS = 30000, GRACE_MS = 30000, SILENT_MS = 10000, LEAVE_AT_ONCE = 2 };
@@ -12,7 +14,7 @@ const char *shard_state_name(enum shard_state state)
     return NAMES[state];
 }
 
-static void say_waiting(struct ps_life *s, const struct ps_seen *seen, char line[240])
+static void report_waiting(struct ps_life *s, const struct ps_seen *seen, char line[240])
 {
     int64_t silent = seen->now_ms - seen->heard_ms;
     char text[32];
@@ -30,7 +32,7 @@ static void say_waiting(struct ps_life *s, const struct ps_seen *seen, char line
                 str_duration((double)(silent / 1000), text));
 }
 
-static void say_change(struct ps_life *s, const struct ps_seen *seen, char line[240])
+static void report_change(struct ps_life *s, const struct ps_seen *seen, char line[240])
 {
     char text[32];
     if (seen->state != s->state)
@@ -45,7 +47,7 @@ static void say_change(struct ps_life *s, const struct ps_seen *seen, char line[
     s->waiting_said_ms = seen->now_ms;
 }
 
-static enum ps_verdict look_leaving(struct ps_life *s, const struct ps_seen *seen, char line[240])
+static enum ps_verdict poll_leaving(struct ps_life *s, const struct ps_seen *seen, char line[240])
 {
     int64_t gone = seen->now_ms - s->leaving_since_ms;
     if (seen->saved)
@@ -53,7 +55,7 @@ static enum ps_verdict look_leaving(struct ps_life *s, const struct ps_seen *see
     else if (seen->signals >= LEAVE_AT_ONCE)
         str_fmt(line, 240, "stopped by a second signal; the chief did not save all segments");
     else if (MIN(gone, seen->now_ms - seen->heard_ms) >= SILENT_MS)
-        str_fmt(line, 240, "stopped by a signal; nobody called for %d s, so nobody is there to save the segments",
+        str_fmt(line, 240, "stopped by a signal; no request came for %d s, so no chief is there to save the segments",
                 SILENT_MS / 1000);
     else if (gone >= s->grace_ms)
         str_fmt(line, 240, "stopped by a signal; the chief did not save all segments within %lld s",
@@ -73,7 +75,7 @@ enum ps_verdict ps_poll(struct ps_life *s, const struct ps_seen *seen, char line
         return PS_LIFE_DONE;
     }
     if (s->leaving_since_ms != 0)
-        return look_leaving(s, seen, line);
+        return poll_leaving(s, seen, line);
     if (seen->signals > 0 && seen->state != SHARD_SERVING) {
         str_fmt(line, 240, "stopped by a signal; it held nothing to save");
         return PS_LIFE_STOPPED;
@@ -86,11 +88,11 @@ enum ps_verdict ps_poll(struct ps_life *s, const struct ps_seen *seen, char line
         return PS_LIFE_LEAVE;
     }
     if (seen->now_ms - seen->heard_ms > s->max_wait_ms) {
-        str_fmt(line, 240, "nobody has called for %lld s: the chief is lost", (long long)(s->max_wait_ms / 1000));
+        str_fmt(line, 240, "no request for %lld s: the chief is lost", (long long)(s->max_wait_ms / 1000));
         return PS_LIFE_LOST;
     }
-    say_change(s, seen, line);
+    report_change(s, seen, line);
     if (line[0] == '\0')
-        say_waiting(s, seen, line);
+        report_waiting(s, seen, line);
     return PS_LIFE_ON;
 }

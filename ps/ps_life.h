@@ -6,7 +6,7 @@
 #include "shard/shard.h"
 
 struct ps_life {
-    int64_t max_wait_ms;    /* how long nobody may call */
+    int64_t max_wait_ms;    /* without a request */
     enum shard_state state; /* as logged last */
     uint64_t generation;
     int64_t waiting_said_ms;

@@ -1,9 +1,11 @@
+/* Metric sums by epoch and by window of ordinals. Only the first report of an ordinal counts. Windows are given out in
+ * order; one that lost reports is given up once newer windows wait behind it. */
 #include "coord/epoch_metrics.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LIST_MAX = 16384 };    /* epochs or windows in work: far above what workers are lent at a time */
+enum { LIST_MAX = 16384 };    /* epochs or windows in work: far above what workers lease at a time */
 enum { WINDOWS_WAITING = 8 }; /* an incomplete window this far behind the newest one is given up waiting for */
 
 struct sums {

@@ -1,8 +1,8 @@
 /* ledger - which batch ordinals are free, leased, done. Pure: time comes in, nothing goes out.
  *
- * `done` comes only from what the segments say they applied (ledger_observe), never from a worker's word, so
- * a ledger can be rebuilt after any crash. An ordinal is lent to one worker at a time, for a bounded time; a
- * lease that expired, or whose worker left or came back as a new process, is lent again. When an observation
+ * `done` comes only from what the segments say they applied (ledger_observe), never from what a worker says, so
+ * a ledger can be rebuilt after any crash. An ordinal is leased to one worker at a time, for a bounded time; a
+ * lease that expired, or whose worker left or came back as a new process, is free again. When an observation
  * takes ordinals back (a ps was restored from an older checkpoint) they are simply free again.
  *
  * Workers take the ordinals of a lease in order, so the first undone ordinal of a lost lease is the one its
@@ -35,9 +35,9 @@ struct ordinal_ranges {
 };
 
 /* The worker says which ordinals it still works on: those leases are renewed. Leases it no longer names are
- * complete by its word: the next observation begun after now_ms decides. */
+ * complete as far as it knows: the next observation begun after now_ms decides. */
 void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
-/* A chief that came back lends again what a worker still holds: takes every ordinal of `held` that is free. */
+/* A new chief restores the leases of what a worker still holds: takes every ordinal of `held` that is free. */
 void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
 /* The worker's leases are free again. died: count a death on the first undone ordinal of each. */
 void ledger_drop(struct ledger *l, int worker, bool died);
@@ -50,7 +50,7 @@ void ledger_observe(struct ledger *l, const struct ordinal_set *done, int64_t be
 int64_t ledger_total(const struct ledger *l);
 int64_t ledger_done(const struct ledger *l); /* how many ordinals are done */
 bool ledger_finished(const struct ledger *l);
-/* How many ordinals below the limit are neither done nor lent; those that were done out of order may count. */
+/* How many ordinals below the limit are neither done nor leased; those that were done out of order may count. */
 int64_t ledger_free_below(const struct ledger *l, int64_t limit);
 /* A worker holds a lease that begins below the limit. */
 bool ledger_leased_below(const struct ledger *l, int64_t limit);

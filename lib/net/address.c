@@ -1,3 +1,4 @@
+/* "host:port" texts, and listening sockets for them. A wildcard takes IPv6 and IPv4 where the kernel has both. */
 #include "net/address.h"
 
 #include <errno.h>

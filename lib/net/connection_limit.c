@@ -1,3 +1,5 @@
+/* The table of open HTTP connections. A new one that has no place closes the oldest one, of the same client first; a
+ * thread closes those whose request takes too long. */
 #include "net/connection_limit.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-/* connection_limit - part of http_server.h: the connections of an HTTP server, and who has to leave.
+/* connection_limit - part of http_server.h: the open connections of an HTTP server, and which of them it closes.
  *
  * A client that sends its request a byte at a time never is idle. So a connection has a fixed time for its request, one
  * client has few connections, and all together have a limit: when one more comes, the oldest of that client, or of all,

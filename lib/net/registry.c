@@ -1,3 +1,5 @@
+/* Metrics in families of one name, and Prometheus's text format. Values are relaxed atomics; the lock is for making
+ * metrics and for a scrape. */
 #include "net/registry.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+/* Describes all ps at once, sums up their answers, and brings them under a generation: those that have state are
+ * adopted, the others are filled. Nothing is changed before all have answered. */
 #include "params/ps_set.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* ps_set - all ps of a job as the chief sees them: who answers, what they applied, and how they are brought into
- * service (Init, Restore, adopt) under a generation.
+/* ps_set - all ps of a job as the chief sees them: which of them answer, what they applied, and how they are brought
+ * into service (Init, Restore, adopt) under a generation.
  *
  * One thread (the chief's). Calls block for at most a few seconds each. Where the values of a ps that has none come
  * from is the caller's: a checkpoint or the initial values.
@@ -32,9 +32,9 @@ enum ps_set_condition {
 struct ps_set_view {
     enum ps_set_condition condition;
     struct ordinal_set done;     /* PS_SET_READY, PS_SET_TERMINATING: what every segment has */
-    int64_t begun_ms;            /* when the look began */
+    int64_t begun_ms;            /* when the poll began */
     int64_t step;                /* smallest version of any segment */
-    uint64_t highest_generation; /* above ours: somebody newer is in charge */
+    uint64_t highest_generation; /* above ours: a newer chief is in charge */
     uint64_t other_chief;        /* incarnation of another chief, whom a ps gave our generation; 0: none */
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns; /* sums over all ps */
     char message[240];

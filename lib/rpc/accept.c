@@ -2,7 +2,8 @@
  *
  * A gRPC server of this release stops to listen, for good, when accept4() fails because no descriptor is free
  * (CVE-2023-4785). So accept4() does not fail then: it turns away the connections that wait, with a descriptor that is
- * kept for that, and says that there are none. Who comes later, when descriptors are free again, is served. */
+ * kept for that, and says that there are none. Connections that come later, when descriptors are free again, are
+ * served. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -28,7 +29,7 @@ static int accept_now(int fd, struct sockaddr *from, socklen_t *size, int flags)
     return (int)syscall(SYS_accept4, fd, from, size, flags);
 }
 
-/* False: nobody waits, or another thread took the descriptor. */
+/* False: no connection waits, or another thread took the descriptor. */
 static bool turn_away(int fd)
 {
     accept_keep_spare();

@@ -1,3 +1,5 @@
+/* One thread for each server cancels calls whose caller does not send the request or does not read the answer. It holds
+ * a reference to a call while it cancels, since the call may end at the same moment. */
 #include "rpc/call_timeout.h"
 
 #include "base/clock.h"

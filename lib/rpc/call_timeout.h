@@ -1,7 +1,7 @@
 /* call_timeout - part of rpc.h: ends calls of a server that take too long.
  *
  * A caller may begin a call and never send its message, or never read its answer: each holds memory of the server, as
- * long as the caller likes. So the server names a time for each of the two, and a thread looks once in a while and
+ * long as the caller likes. So the server names a time for each of the two, and a thread checks from time to time and
  * cancels calls whose time is over. Time that a handler takes is not limited.
  */
 #ifndef TRAINYARD_RPC_CALL_TIMEOUT_H

@@ -1,3 +1,5 @@
+/* grpc.health.v1.Health/Check of a server, written by hand: two fields. A service that the server does not have is
+ * NOT_FOUND. */
 #include "rpc/health.h"
 
 #include <string.h>

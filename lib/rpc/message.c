@@ -1,3 +1,5 @@
+/* A received message as head and payload spans inside gRPC's slices, and a message to send as slices over the caller's
+ * bytes. Neither copies the payload. A piece's done is called exactly once, also on failure. */
 #include "rpc/message.h"
 
 #include <grpc/byte_buffer.h>

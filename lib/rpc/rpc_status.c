@@ -1,3 +1,4 @@
+/* Error codes as names in the trailing metadata and as gRPC statuses, and back. */
 #include "rpc/rpc_status.h"
 
 #include <grpc/slice.h>

@@ -1,3 +1,6 @@
+/* Claims and publishes a generation with the file operations that every volume has: exclusive creation, hard links,
+ * renames. Each step reads back what it wrote before it goes on, because another chief may do the same at the moment.
+ */
 #include "shard/generation.h"
 
 #include <inttypes.h>
@@ -226,7 +229,7 @@ static int check_highest(const char *dir, const struct generation *held, const s
     return higher != 0 ? claimed_by_another(higher, e) : 0;
 }
 
-/* Replaces the file, and looks whether it stands: somebody may have replaced it at the same moment. */
+/* Replaces the file and reads it back, because another process may replace it at the same moment. */
 static int replace(const char *dir, const struct generation *mine, struct err *e)
 {
     auto_free char *path = path_join(dir, NAME);

@@ -3,11 +3,11 @@
  *   <output>/generation       "12 00d1...": the newest generation, and the incarnation of the chief that it belongs to
  *   <output>/generation.12    the claim of that number: the same line, made once (file_write_new)
  *
- * A chief leads while its own generation stands in the file; it looks before it publishes anything. To take a new one
- * it claims the number, which only one process can do, and then replaces the file. Two chiefs that start at the same
- * moment thus never have the same generation: one of them finds the number claimed, waits until it stands in the file,
- * and is fenced. A claim whose chief died before that is passed over after a few seconds. A claim is removed when a
- * higher number stands in the file.
+ * A chief leads while its own generation stands in the file; it reads the file before it publishes anything. To take a
+ * new one it claims the number, which only one process can do, and then replaces the file. Two chiefs that start at the
+ * same moment thus never have the same generation: one of them finds the number claimed, waits until it stands in the
+ * file, and is fenced. A claim whose chief died before that is passed over after a few seconds. A claim is removed when
+ * a higher number stands in the file.
  *
  * Hard links, exclusive creation and renames are all that a volume must have; locks are not needed. The ps are the
  * second judge: each gives a generation to one incarnation only (shard/shard.h).

@@ -1,3 +1,5 @@
+/* A low-water mark and a ring of bits above it. The mark moves up as soon as the ordinals at it are in, so the ring
+ * stays as short as the distance between the slowest and the fastest batch. */
 #include "shard/ordinal_set.h"
 
 #include <string.h>

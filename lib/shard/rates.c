@@ -1,3 +1,4 @@
+/* The learning rates that callbacks have set, by the first ordinal that each holds for. */
 #include "shard/rates.h"
 
 #include <float.h>

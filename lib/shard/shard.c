@@ -1,3 +1,5 @@
+/* The life of a shard: Init, adopt, serve, finish, and who may call in which generation. What changes the state holds
+ * the gate exclusively, so it returns only when no call of an older generation is inside. */
 #include "shard/shard.h"
 
 #include <string.h>

@@ -58,7 +58,7 @@ struct shard_info {
     char job_uid[SHARD_UID_MAX];
 };
 void shard_describe(struct shard *s, struct shard_info *ret);
-/* The same without applied set and versions: looks at no segment, for whoever asks often. */
+/* The same without applied set and versions: reads no segment, for callers that poll. */
 void shard_brief(struct shard *s, struct shard_info *ret);
 size_t shard_bytes(struct shard *s); /* values and slots */
 void shard_info_fini(struct shard_info *i);
@@ -131,7 +131,7 @@ struct shard_vectors {
     const float *grads;
     float *values; /* NULL: not wanted */
     size_t floats; /* in each */
-    bool trusted;  /* the caller has looked: all gradients are finite */
+    bool trusted;  /* the caller has checked that all gradients are finite */
 };
 MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who, struct shard_part part,
                                 int64_t ordinal, const int64_t *seen, const struct shard_vectors *vectors,

@@ -275,7 +275,7 @@ static bool vectors_finite(const struct shard *s, const struct shard_vectors *v,
     return true;
 }
 
-/* Looks at all gradients before the first is applied: they are read again from the cache. A worker looks, too, before
+/* Checks all gradients before the first is applied: they are read again from the cache. A worker checks, too, before
  * it sends them; this is for what is between, and for other clients. With a loss scale (float16) such a push would be
  * answered as skipped, and its ordinal marked; here is the place for that. */
 static int check_finite(bool finite, int64_t ordinal, struct err *e)

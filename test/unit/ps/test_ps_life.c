@@ -50,7 +50,7 @@ START_TEST(waiting_is_said_every_30_s_and_ends)
     }
     ck_assert_int_eq(v, PS_LIFE_LOST);
     ck_assert_int_eq(said, 3);
-    ck_assert_str_eq(line, "nobody has called for 100 s: the chief is lost");
+    ck_assert_str_eq(line, "no request for 100 s: the chief is lost");
     ck_assert_int_le(seen.now_ms, 1000 + 100000 + 200);
 }
 END_TEST
@@ -126,7 +126,7 @@ START_TEST(a_signal_when_all_others_are_gone)
     for (; v == PS_LIFE_ON; seen.now_ms += 50)
         v = ps_poll(&life, &seen, line);
     ck_assert_int_eq(v, PS_LIFE_STOPPED);
-    ck_assert_msg(has(line, "nobody called for 10 s"), "%s", line);
+    ck_assert_msg(has(line, "no request came for 10 s"), "%s", line);
     ck_assert_int_ge(seen.now_ms - left, 10000);
 }
 END_TEST
