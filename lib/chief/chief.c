@@ -73,8 +73,8 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     if (output_check_access(config->output_dir, e) < 0 || chief_find_checkpoint(c, true, &ck, e) < 0 ||
         chief_judge_rerun(c, ck, &rebase, e) < 0)
         return -1;
-    c->ps_set =
-        ps_set_new(config->params, config->layout, config->placement, model_optimizer(config->model), config->job_uid);
+    c->ps_set = ps_set_new(config->params, config->layout, config->placement, model_optimizer(config->model),
+                           config->job_uid, config->report);
     open_coordinator(c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;

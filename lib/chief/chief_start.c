@@ -187,7 +187,7 @@ static int take_generation(struct chief *c, uint64_t above, struct generation *r
 {
     const struct generation mine = held(c);
     const char *dir = c->config.output_dir;
-    if (generation_claim(dir, &mine, c->config.incarnation, above, ret, e) < 0)
+    if (generation_claim(dir, &mine, c->config.incarnation, above, c->config.report, ret, e) < 0)
         return -1;
     if (named_by_uid(c, e) < 0) {
         generation_withdraw(dir, ret);

@@ -17,15 +17,18 @@ struct ps_set {
     const struct placement *placement;
     const struct optimizer *optimizer;
     const char *job_uid;
+    const struct report *report;
     size_t *holder;        /* [segment] ps */
     uint64_t *incarnation; /* [ps] of the process we brought into service; 0: none */
 };
 
 struct ps_set *ps_set_new(struct params *params, const struct layout *l, const struct placement *p,
-                          const struct optimizer *o, const char *job_uid)
+                          const struct optimizer *o, const char *job_uid, const struct report *report)
 {
     struct ps_set *f = xcalloc(1, sizeof(*f));
-    *f = (struct ps_set){ .params = params, .layout = l, .placement = p, .optimizer = o, .job_uid = job_uid };
+    *f = (struct ps_set){
+        .params = params, .layout = l, .placement = p, .optimizer = o, .job_uid = job_uid, .report = report
+    };
     f->holder = xcalloc(l->n + 1, sizeof(*f->holder));
     f->incarnation = xcalloc(p->nps + 1, sizeof(*f->incarnation));
     for (size_t ps = 0; ps < p->nps; ps++)
@@ -177,8 +180,8 @@ static int explain_fill(const struct ps_set *f, size_t ps, size_t filled, int64_
     if (now - *explained_ms < EXPLAIN_MS)
         return 0;
     *explained_ms = now;
-    log_info("waiting %lld s for ps-%zu: %zu of %zu segments restored", (long long)(now - since_ms) / 1000, ps, filled,
-             f->placement->n[ps]);
+    report_info(f->report, "waiting %lld s for ps-%zu: %zu of %zu segments restored",
+                (long long)(now - since_ms) / 1000, ps, filled, f->placement->n[ps]);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #ifndef TRAINYARD_PARAMS_PS_SET_H
 #define TRAINYARD_PARAMS_PS_SET_H
 
+#include "base/report.h"
 #include "params/params.h"
 
 /* Gives one segment: count floats of values, then, with slots, count floats a slot. */
@@ -17,8 +18,9 @@ struct segment_source {
 };
 
 struct ps_set;
+/* report: where a long fill of a ps is explained; NULL: nowhere. All are borrowed. */
 struct ps_set *ps_set_new(struct params *params, const struct layout *l, const struct placement *p,
-                          const struct optimizer *o, const char *job_uid);
+                          const struct optimizer *o, const char *job_uid, const struct report *report);
 void ps_set_free(struct ps_set *f);
 DEFINE_AUTO(ps_set, ps_set_free);
 

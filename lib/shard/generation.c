@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 
 enum { CLAIM_WAIT_MS = 3000, POLL_MS = 10, LINE_MAX_BYTES = 4096, HEX_DIGITS = 16 };
 #define NAME "generation"
@@ -148,11 +147,14 @@ static int still_held(const struct generation *held, const struct generation *no
 }
 
 /* Waits for a chief that claimed `number` to put it into the file. *ret: what the file says then. */
-static int await_file(const char *dir, uint64_t number, struct generation *ret, struct err *e)
+static int await_file(const char *dir, uint64_t number, const struct report *report, struct generation *ret,
+                      struct err *e)
 {
     int64_t end = clock_ms() + CLAIM_WAIT_MS;
-    log_info("waiting for another chief, which has claimed generation %" PRIu64 " and not begun it; for %d s at most",
-             number, CLAIM_WAIT_MS / 1000);
+    report_info(report,
+                "waiting for another chief, which has claimed generation %" PRIu64
+                " and not begun it; for %d s at most",
+                number, CLAIM_WAIT_MS / 1000);
     for (;;) {
         if (generation_read(dir, ret, e) < 0)
             return -1;
@@ -163,30 +165,31 @@ static int await_file(const char *dir, uint64_t number, struct generation *ret, 
 }
 
 /* Lower claims come first, so that their chiefs do not replace the file after us. */
-static int let_lower_pass(const char *dir, const struct generation *mine, struct generation *now, struct err *e)
+static int let_lower_pass(const char *dir, const struct generation *mine, const struct report *report,
+                          struct generation *now, struct err *e)
 {
     uint64_t lower = 0;
     if (largest_claim(dir, now->number, mine->number, &lower, e) < 0)
         return -1;
-    return lower != 0 ? await_file(dir, lower, now, e) : 0;
+    return lower != 0 ? await_file(dir, lower, report, now, e) : 0;
 }
 
 /* 1: the number is ours; 0: try again above *next. */
-static int try_number(const char *dir, const struct generation *held, const struct generation *mine, uint64_t *next,
-                      struct generation *now, struct err *e)
+static int try_number(const char *dir, const struct generation *held, const struct generation *mine,
+                      const struct report *report, uint64_t *next, struct generation *now, struct err *e)
 {
     uint64_t higher = 0;
     int made = make_claim(dir, mine, e);
     if (made < 0 || largest_claim(dir, mine->number - (made == 0), UINT64_MAX, &higher, e) < 0)
         return -1;
     if (made == 1 && higher == 0)
-        return let_lower_pass(dir, mine, now, e) < 0 ? -1 : 1;
+        return let_lower_pass(dir, mine, report, now, e) < 0 ? -1 : 1;
     if (made == 1)
         generation_withdraw(dir, mine);
     if (held->number != 0)
         return claimed_by_another(MAX(higher, mine->number), e);
     higher = MAX(higher, mine->number);
-    if (await_file(dir, higher, now, e) < 0)
+    if (await_file(dir, higher, report, now, e) < 0)
         return -1;
     if (now->number >= mine->number)
         return fenced(now, e);
@@ -195,7 +198,7 @@ static int try_number(const char *dir, const struct generation *held, const stru
 }
 
 int generation_claim(const char *dir, const struct generation *held, uint64_t incarnation, uint64_t above,
-                     struct generation *ret, struct err *e)
+                     const struct report *report, struct generation *ret, struct err *e)
 {
     struct generation now;
     if (generation_read(dir, &now, e) < 0 || still_held(held, &now, e) < 0)
@@ -205,7 +208,7 @@ int generation_claim(const char *dir, const struct generation *held, uint64_t in
         if (next > GENERATION_MAX)
             return err_set(e, ERR_INPUT, "generation %" PRIu64 " is the last one: remove %s/" NAME, next - 1, dir);
         struct generation mine = { .number = next, .incarnation = incarnation };
-        int done = try_number(dir, held, &mine, &next, &now, e);
+        int done = try_number(dir, held, &mine, report, &next, &now, e);
         if (done < 0)
             return -1;
         if (done == 1) {
@@ -215,7 +218,7 @@ int generation_claim(const char *dir, const struct generation *held, uint64_t in
     }
 }
 
-/* Nobody above us, neither in the file nor among the claims. */
+/* No number above ours, neither in the file nor among the claims. */
 static int check_highest(const char *dir, const struct generation *held, const struct generation *mine, struct err *e)
 {
     struct generation now;

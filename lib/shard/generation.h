@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/report.h"
 
-/* The largest number that anybody may name: far below overflow, and far above what a job reaches. */
+/* The largest number that a chief may name: far below overflow, and far above what a job reaches. */
 #define GENERATION_MAX ((uint64_t)INT64_MAX / 2)
 
 struct generation {
@@ -39,9 +39,9 @@ MUST_USE int generation_read(const char *dir, struct generation *ret, struct err
 /* Claims a number above all that are known. held: what this process leads in, number 0 when it does not lead yet; a
  * chief whose own generation is no longer in the file may not go on to the next. above: the largest number seen
  * elsewhere. ERR_FENCED: another chief is in charge. Waits a few seconds at most, for a chief that has claimed a number
- * just now. */
+ * just now, and explains that in report (NULL: nowhere). */
 MUST_USE int generation_claim(const char *dir, const struct generation *held, uint64_t incarnation, uint64_t above,
-                              struct generation *ret, struct err *e);
+                              const struct report *report, struct generation *ret, struct err *e);
 /* Makes a claimed generation the one of the file: held is as above. ERR_FENCED: another chief came first. */
 MUST_USE int generation_publish(const char *dir, const struct generation *held, const struct generation *claimed,
                                 struct err *e);

@@ -43,7 +43,7 @@ static void shard_begin(struct world *w, const struct segment_source *source)
     struct params_identity id = { .job_uid = JOB_UID, .sender = "chief-0", .incarnation = 1 };
     w->shard = shard_new(5);
     w->params = params_new_local(w->job.layout, w->shard, &id);
-    w->ps_set = ps_set_new(w->params, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID);
+    w->ps_set = ps_set_new(w->params, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID, NULL);
     ck_ok_e(ps_set_initialise(w->ps_set, 1, source, &restored, &e));
     ck_assert_int_eq(restored, 1);
 }

@@ -242,7 +242,7 @@ START_TEST(a_refused_chief_that_the_file_names_takes_a_higher_one)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     AUTO(params) *other = ps_params_as(&ps, "chief-0", JOB_UID, 77);
-    AUTO(ps_set) *theirs = ps_set_new(other, ps.job.layout, ps.placement, model_optimizer(ps.job.model), JOB_UID);
+    AUTO(ps_set) *theirs = ps_set_new(other, ps.job.layout, ps.placement, model_optimizer(ps.job.model), JOB_UID, NULL);
     params_set_generation(other, 30);
     for (size_t i = 0; i < PS_COUNT; i++)
         ck_ok_e(params_init(other, i, "{\"Counting\": {}}", PS_CALL_MS, &e));

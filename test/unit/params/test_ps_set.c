@@ -33,7 +33,8 @@ static void world_open(struct world *w)
     ps_open(&w->ps, COUNTING_OPTIMIZER, "epochs: 2");
     w->params = ps_params(&w->ps, "chief-0", JOB_UID);
     w->worker = ps_params(&w->ps, "worker-0", JOB_UID);
-    w->ps_set = ps_set_new(w->params, w->ps.job.layout, w->ps.placement, model_optimizer(w->ps.job.model), JOB_UID);
+    w->ps_set =
+        ps_set_new(w->params, w->ps.job.layout, w->ps.placement, model_optimizer(w->ps.job.model), JOB_UID, NULL);
 }
 
 static void world_close(struct world *w)
@@ -171,7 +172,7 @@ START_TEST(a_second_chief_of_one_generation_is_refused)
     bring_up(&w, 3);
     AUTO(params) *params = ps_params_as(&w.ps, "chief-0", JOB_UID, 10);
     AUTO(ps_set) *second =
-        ps_set_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), JOB_UID);
+        ps_set_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), JOB_UID, NULL);
     ck_fails(ps_set_initialise(second, 3, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
              ERR_FENCED, "from another chief");
     ck_fails(params_adopt(params, 0, PS_CALL_MS, &e), ERR_FENCED, "belongs to another chief");
@@ -266,7 +267,7 @@ START_TEST(all_ps_are_asked_at_once)
         ck_assert_uint_eq(infos[i].incarnation, 99 + i);
         shard_info_fini(&infos[i]);
     }
-    AUTO(ps_set) *f = ps_set_new(params, ps.job.layout, three, model_optimizer(ps.job.model), JOB_UID);
+    AUTO(ps_set) *f = ps_set_new(params, ps.job.layout, three, model_optimizer(ps.job.model), JOB_UID, NULL);
     AUTO_FINI(ps_set_view) v = { 0 };
     asked_since(&t);
     ps_set_poll(f, LOOK_MS, &v);
@@ -288,7 +289,8 @@ START_TEST(ps_of_another_job_are_left_alone)
     world_open(&w);
     bring_up(&w, 1);
     AUTO(params) *params = ps_params(&w.ps, "chief-0", "job-2");
-    AUTO(ps_set) *other = ps_set_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), "job-2");
+    AUTO(ps_set) *other =
+        ps_set_new(params, w.ps.job.layout, w.ps.placement, model_optimizer(w.ps.job.model), "job-2", NULL);
     ck_fails(ps_set_initialise(other, 9, &(struct segment_source){ .read = constant, .user = &w }, &restored, &e),
              ERR_REFUSED, JOB_UID);
     want_condition(&w, PS_SET_READY);

@@ -57,7 +57,7 @@ static struct generation claim(const struct generation *held, uint64_t incarnati
 {
     struct generation g = { 0 };
     struct err e = { 0 };
-    ck_ok_e(generation_claim(dir, held, incarnation, above, &g, &e));
+    ck_ok_e(generation_claim(dir, held, incarnation, above, NULL, &g, &e));
     ck_assert_uint_eq(g.incarnation, incarnation);
     return g;
 }
@@ -83,7 +83,7 @@ START_TEST(one_after_the_other)
     want_file(42, 0xb2);
     ck_assert(there("generation.42") && !there("generation.2") &&
               !there("generation.1")); /* only its own claim is left */
-    ck_fenced(generation_claim(dir, &a, 0xa1, 0, &a, &e), "generation 42 has begun under another chief");
+    ck_fenced(generation_claim(dir, &a, 0xa1, 0, NULL, &a, &e), "generation 42 has begun under another chief");
     want_file(42, 0xb2);
 }
 END_TEST
@@ -122,7 +122,7 @@ struct waiting {
 static void claim_in_thread(void *user)
 {
     struct waiting *w = user;
-    w->result = generation_claim(dir, &NONE, 0xb, 0, &w->got, &w->error);
+    w->result = generation_claim(dir, &NONE, 0xb, 0, &REPORT_TO_LOG, &w->got, &w->error);
 }
 
 /* The number is claimed and its chief alive: it stands in the file while the second one waits. */
@@ -161,7 +161,7 @@ START_TEST(a_chief_that_leads_yields_to_a_claim)
     struct err e = { 0 };
     struct generation a = take(&NONE, 0xa, 0), next = { 0 };
     (void)claim(&NONE, 0xb, 0);
-    ck_fenced(generation_claim(dir, &a, 0xa, 0, &next, &e), "another chief has claimed generation 2");
+    ck_fenced(generation_claim(dir, &a, 0xa, 0, NULL, &next, &e), "another chief has claimed generation 2");
     want_file(1, 0xa);
 }
 END_TEST
@@ -241,7 +241,7 @@ static void compete(void *user)
     struct rival *r = user;
     while (atomic_load(r->start) == 0) {
     }
-    r->result = generation_claim(dir, &NONE, r->incarnation, 0, &r->got, &r->error);
+    r->result = generation_claim(dir, &NONE, r->incarnation, 0, NULL, &r->got, &r->error);
     if (r->result == 0)
         r->result = generation_publish(dir, &NONE, &r->got, &r->error);
 }

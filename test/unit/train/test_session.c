@@ -44,7 +44,7 @@ static void serve(struct world *w)
 {
     struct err e = { 0 };
     int restored;
-    AUTO(ps_set) *f = ps_set_new(w->chief, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID);
+    AUTO(ps_set) *f = ps_set_new(w->chief, w->job.layout, w->placement, model_optimizer(w->job.model), JOB_UID, NULL);
     ck_ok_e(ps_set_initialise(f, 1, &(struct segment_source){ .read = constant, .user = &w->value }, &restored, &e));
 }
 
