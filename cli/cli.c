@@ -87,7 +87,7 @@ static int one_to_set(const char *text, struct strlist *sets, struct err *e)
     int64_t count;
 
     if (equals == NULL)
-        return err_set(e, ERR_INPUT, "--replicas %s: it must be ROLE=N, as in worker=4", text);
+        return err_set(e, ERR_INPUT, "--replicas %s: must be ROLE=N, such as worker=4", text);
     auto_free char *name = xstrndup(text, (size_t)(equals - text));
     if (role_parse(name, &role, e) < 0 || str_i64(equals + 1, 0, 100000, &count, e) < 0)
         return err_wrap(e, "--replicas %s", text);

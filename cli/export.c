@@ -171,7 +171,7 @@ static int check_output(const char *file, const struct format *f, struct err *e)
     if (!str_eq(file, "-") || isatty(STDOUT_FILENO) != 1)
         return 0;
     return err_set(e, ERR_INPUT,
-                   "standard output is a terminal, and %s is binary; write it into a file (-o model.%s) or a pipe",
+                   "standard output is a terminal, and %s is binary; write it to a file (-o model.%s) or a pipe",
                    f->name, f->name);
 }
 
@@ -183,9 +183,8 @@ static int pick_format(const char *name, const char *file, const struct format *
     if (name != NULL && format_by_name(name, &f, e) < 0)
         return -1;
     if (by_file != NULL && f != by_file)
-        return err_set(e, ERR_INPUT,
-                       "%s would be a file of %s, not %s; leave --format out or give the file another extension", file,
-                       by_file->name, f->name);
+        return err_set(e, ERR_INPUT, "%s has the extension of %s, not %s; remove --format or change the extension",
+                       file, by_file->name, f->name);
     const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file, *dot = strrchr(base, '.');
     if (f == NULL && dot != NULL && dot != base)
         return err_set(e, ERR_INPUT,
@@ -243,10 +242,9 @@ int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     static const struct opt_program PROGRAM = {
         .name = "trainyard export",
         .usage = "[flags] PATH -o FILE",
-        .about =
-            "Writes the variables of a checkpoint as safetensors or npz, or the model as Keras saves it (.keras, "
-            ".weights.h5). PATH is an output folder (its result), a checkpoints folder (its newest checkpoint), or a "
-            "checkpoint's prefix. The extension of FILE says the format. The file appears whole or not at all.",
+        .about = "Writes the variables of a checkpoint as safetensors or npz, or the model in Keras's formats (.keras, "
+                 ".weights.h5). PATH is an output folder (its result), a checkpoints folder (its newest checkpoint), "
+                 "or a checkpoint's prefix. The extension of FILE selects the format. The file is complete or absent.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(export_job) j = { 0 };
@@ -254,9 +252,9 @@ int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     const struct format *format = NULL;
     enum opt_result result;
     struct opt opts[] = {
-        OPT_STR("output", NULL, "FILE", &j.file, "where to, - for standard output"),
+        OPT_STR("output", NULL, "FILE", &j.file, "output file, - for standard output"),
         OPT_STR("format", NULL, "FORMAT", &name, FORMAT_NAMES ": for a FILE without such an extension (safetensors)"),
-        OPT_BOOL("all", &j.all, "also the optimizer's slots and counters"),
+        OPT_BOOL("all", &j.all, "include the optimizer's slots and counters"),
         OPT_END,
     };
     opts[0].short_name = 'o';

@@ -44,8 +44,8 @@ static int read_description(const char *prefix, struct description *d, struct er
     if (file_read(d->path, MODEL_JSON_MAX, &text, &why) < 0)
         return err_is(&why, ERR_NOT_FOUND)
                    ? err_set(e, ERR_NOT_FOUND,
-                             "%s: no such file; it says which layers the variables belong to. Training writes it into "
-                             "the output folder: copy it beside the checkpoint",
+                             "%s: no such file; it describes the layers of the variables. Training writes it to the "
+                             "output folder: copy it to the folder of the checkpoint",
                              d->path)
                    : err_set(e, why.code, "%s", why.msg);
     if (json_parse(text.data, text.len, d->path, &d->json, e) < 0)
@@ -131,8 +131,8 @@ static int check_activations(const struct description *d, struct err *e)
                      *a = json_object_get(config, "activation");
         if (str_eq(json_string_value(json_object_get(a, "module")), "keras.activations"))
             return err_set(e, ERR_INPUT,
-                           "layer '%s': a Keras file cannot hold activation %s with arguments; export the weights "
-                           "alone (-o model.weights.h5)",
+                           "layer '%s': a Keras file cannot represent activation %s with arguments; export only the "
+                           "weights (-o model.weights.h5)",
                            json_string_value(json_object_get(config, "name")),
                            json_string_value(json_object_get(a, "class_name")));
     }

@@ -284,7 +284,7 @@ int launcher_check(const struct job *job, struct err *e)
     free(programs[0]);
     free(programs[1]);
     if (rc == 0 && replicas_of(job) > 0 && !has_role(job, ROLE_CHIEF) && !has_role(job, ROLE_WORKER))
-        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker: nobody would train",
+        return err_set(e, ERR_INPUT, "%s: replicaSpecs has neither a Chief nor a Worker, so no replica would train",
                        job->file);
     return rc;
 }

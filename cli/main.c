@@ -7,13 +7,13 @@
 #include "cli.h"
 
 static const struct command COMMANDS[] = {
-    { "run", run_command, "train a job on this machine: ps, workers and chief as processes" },
+    { "run", run_command, "train a job locally: ps, workers and chief as processes" },
     { "validate", validate_command, "check manifests: every field, shape and name, without training" },
-    { "show", show_command, "look at a checkpoint, event files, a model or the cluster" },
-    { "export", export_command, "write the newest checkpoint's variables as safetensors or npz" },
+    { "show", show_command, "show a checkpoint, event files, a model or the cluster" },
+    { "export", export_command, "write a trained model for Keras, or its variables as safetensors or npz" },
     { "evaluate", evaluate_command, "loss and metrics of a run's model on other data" },
     { "predict", predict_command, "outputs of a run's model for new examples, as CSV, JSON lines or npy" },
-    { "wait", wait_command, "do nothing, so that a pod stays for kubectl exec" },
+    { "wait", wait_command, "sleep, so that you can kubectl exec into the pod" },
     { "version", version_command, "print the version" },
 };
 
@@ -21,10 +21,10 @@ static int help(struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     buf_str(&text, "Usage: trainyard COMMAND [flags] [arguments]\n\n"
-                   "Trains Keras-shaped models with parameter servers, from one manifest.\n\nCommands:\n");
+                   "Trains Keras-style models with parameter servers, from one manifest.\n\nCommands:\n");
     command_list(COMMANDS, COUNT_OF(COMMANDS), &text);
     buf_str(&text,
-            "\n`trainyard COMMAND --help` tells more. Exit codes: 0 finished; 2 bad input; 3 training diverged;\n"
+            "\n`trainyard COMMAND --help` shows details. Exit codes: 0 finished; 2 bad input; 3 training diverged;\n"
             "138 a peer or storage was lost; 143 stopped after saving.\n");
     return cli_print(&text, e);
 }

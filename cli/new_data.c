@@ -25,8 +25,9 @@ static int pattern(const json_t *doc, const struct new_data *ask, json_t **ret, 
         if (yaml_parse(ask->data, strlen(ask->data), "--data", &v, &source, e) < 0)
             return -1;
         if (!json_is_object(v))
-            return err_set(e, ERR_INPUT,
-                           "--data must be a map as in spec.data, such as '{format: csv, files: new.csv}'");
+            return err_set(
+                e, ERR_INPUT,
+                "--data must be a map with the fields of spec.data, such as '{format: csv, files: new.csv}'");
         *ret = json_incref(v);
         return 0;
     }
@@ -69,7 +70,7 @@ static int put_array(json_t *data, const char *key, const char *flag, const char
     if (name == NULL)
         return 0;
     if (!is_arrays(data))
-        return err_set(e, ERR_INPUT, "%s is for idx, npy and npz; of csv and tfrecord the %s is a column", flag,
+        return err_set(e, ERR_INPUT, "%s is for idx, npy and npz; in csv and tfrecord files the %s is a column", flag,
                        str_eq(key, "labels") ? "label" : "weight");
     json_object_set_new(data, key, json_string(name));
     return 0;
@@ -152,7 +153,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
         return -1;
     if (model_check_data(m, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
                          dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
-        return err_set(e, cause.code, "the data do not fit the run's model: %s", cause.msg);
+        return err_set(e, cause.code, "the data do not match the run's model: %s", cause.msg);
     if (part && job_data_split(run, d, &rest, e) < 0)
         return -1;
     *ret = part ? TAKE(rest) : TAKE(d);

@@ -20,10 +20,9 @@ int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_s
 {
     if (wish == OUTDIR_FRESH && seen->present && !seen->empty && !seen->ours)
         return err_set(e, ERR_INPUT,
-                       "--fresh: %s was not made by trainyard run; move it away yourself or use another --output-dir",
-                       path);
+                       "--fresh: %s was not created by trainyard run; move it, or use another --output-dir", path);
     if (wish == OUTDIR_RESUME && !seen->ours && !seen->checkpoints)
-        return err_set(e, ERR_INPUT, "%s holds no run to continue (--resume, --rebase)", path);
+        return err_set(e, ERR_INPUT, "%s has no run to continue (--resume, --rebase)", path);
 
     if (wish == OUTDIR_FRESH)
         *ret = seen->ours ? OUTDIR_MOVE : OUTDIR_NEW;
@@ -257,7 +256,7 @@ static void add_result(const char *path, const json_t *history, struct buf *out)
     const char *checkpoint = json_string_value(json_object_get(history, "checkpoint"));
     const json_t *best = json_object_get(history, "best_epoch"), *stopped = json_object_get(history, "stopped_epoch");
     if (stopped != NULL)
-        buf_printf(out, "  %-12s after epoch %lld, by a callback\n", "ended",
+        buf_printf(out, "  %-12s after epoch %lld by a callback\n", "ended",
                    (long long)json_integer_value(stopped) + 1);
     if (checkpoint != NULL)
         buf_printf(out, "  %-12s %s/checkpoints/%s, of epoch %lld\n", "result", path, checkpoint,

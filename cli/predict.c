@@ -93,7 +93,7 @@ static int read_job(const struct ask *a, struct job **ret, struct err *e)
     if (a->job_file != NULL ? job_load(a->job_file, &job, e) < 0 : earlier_read_job(a->run, &job, e) < 0)
         return -1;
     if (job == NULL)
-        return err_set(e, ERR_INPUT, "%s has no job.yaml: name a run's output folder, or give the manifest with --job",
+        return err_set(e, ERR_INPUT, "%s has no job.yaml: use a run's output folder, or set the manifest with --job",
                        a->run);
     if (!job->has_model)
         return err_set(e, ERR_INPUT, "%s: spec.model is missing", job->file);
@@ -183,25 +183,23 @@ static int evaluate(const struct loaded *l, bool json, struct err *e)
 }
 
 #define COMMON_OPTS(a)                                                                                                 \
-    OPT_STR("data", NULL, "MAP", &(a).data.data, "what to read, as in spec.data: '{format: csv, files: new.csv}'"),    \
-        OPT_STR("data-dir", NULL, "DIR", &(a).data_dir,                                                                \
-                "what the names of data files are relative to (default: here)"),                                       \
-        OPT_STR("checkpoint", NULL, "PATH", &(a).checkpoint, "another checkpoint than the run's result"),              \
+    OPT_STR("data", NULL, "MAP", &(a).data.data,                                                                       \
+            "the data set, with the fields of spec.data: '{format: csv, files: new.csv}'"),                            \
+        OPT_STR("data-dir", NULL, "DIR", &(a).data_dir, "folder of the data files (default: the current folder)"),     \
+        OPT_STR("checkpoint", NULL, "PATH", &(a).checkpoint, "a checkpoint other than the run's result"),              \
         OPT_STR("job", NULL, "FILE", &(a).job_file, "the manifest (default: RUN/job.yaml)"),                           \
-        OPT_INT("batch-size", NULL, "N", &(a).batch_size, 1, 1 << 24,                                                  \
-                "examples at a time; does not change the result"),                                                     \
+        OPT_INT("batch-size", NULL, "N", &(a).batch_size, 1, 1 << 24, "batch size; does not change the result"),       \
         OPT_STR("cache-dir", NULL, "DIR", &(a).cache_dir,                                                              \
-                "indexes and inflated files (default: a folder in TMPDIR or /tmp)")
+                "indexes and decompressed files (default: a folder in TMPDIR or /tmp)")
 
 int evaluate_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
 {
     static const struct opt_program PROGRAM = {
         .name = "trainyard evaluate",
         .usage = "[flags] RUN [FILE...]",
-        .about =
-            "Loss and metrics of a run's model, as Keras's Model.evaluate. RUN is an output folder. Without FILE "
-            "it reads the run's validation data; FILE stands for its files: the features of idx and npy, the "
-            "archive of npz, the files of csv and tfrecord, or - for standard input. Nothing in the run is changed.",
+        .about = "Prints loss and metrics of a run's model, like Keras's Model.evaluate. RUN is an output folder. FILE "
+                 "replaces the files of the run's validation data: the features for idx and npy, the archive for npz, "
+                 "the files for csv and tfrecord, or - for standard input. The run is not changed.",
     };
     AUTO_FINI(ask) a = { .input = -1, .data = { .wants_labels = true } };
     AUTO_FINI(loaded) l = { 0 };
@@ -211,7 +209,7 @@ int evaluate_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         OPT_STR("labels", NULL, "FILE", &a.data.labels,
                 "idx, npy: the labels of FILE; npz: the name of their array in it"),
         OPT_STR("sample-weight", NULL, "FILE", &a.data.weights,
-                "idx, npy: how much each example of FILE counts; npz: the name of that array in it"),
+                "idx, npy: the weights of the examples of FILE; npz: the name of their array in it"),
         OPT_BOOL("json", &json, "one JSON object"),
         COMMON_OPTS(a),
         OPT_END,
@@ -281,10 +279,11 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     static const struct opt_program PROGRAM = {
         .name = "trainyard predict",
         .usage = "[flags] RUN [FILE...]",
-        .about = "Outputs of a run's model for each example, in the order of the files, as Keras's Model.predict. RUN "
-                 "is an output folder. FILE stands for the files of the run's data set: the features of idx and npy, "
-                 "the archive of npz, the files of csv and tfrecord, with or without the label's column, or - for "
-                 "standard input. Without FILE it reads the run's validation data. Nothing in the run is changed.",
+        .about =
+            "Writes the outputs of a run's model for each example, in the order of the files, like Keras's "
+            "Model.predict. RUN is an output folder. FILE replaces the files of the run's data set: the features for "
+            "idx and npy, the archive for npz, the files for csv and tfrecord, with or without the label column, or - "
+            "for standard input. Without FILE it reads the run's validation data. The run is not changed.",
     };
     AUTO_FINI(ask) a = { .input = -1 };
     AUTO_FINI(loaded) l = { 0 };
@@ -292,8 +291,7 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     enum prediction_format format;
     enum opt_result result;
     struct opt opts[] = {
-        OPT_STR("output", NULL, "FILE", &file,
-                "where to (default: -, standard output); it appears whole or not at all"),
+        OPT_STR("output", NULL, "FILE", &file, "output file (default: -, standard output); it is complete or absent"),
         OPT_STR("format", NULL, "FORMAT", &name, PREDICTION_NAMES ": (default: by the extension of FILE, else csv)"),
         COMMON_OPTS(a),
         OPT_END,
@@ -308,6 +306,6 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         return -1;
     if (format == PREDICTION_NPY && str_eq(file, "-") && isatty(STDOUT_FILENO) == 1)
         return err_set(e, ERR_INPUT,
-                       "standard output is a terminal, and npy is binary; write it into a file (-o predictions.npy)");
+                       "standard output is a terminal, and npy is binary; write it to a file (-o predictions.npy)");
     return predict(&l, file, format, e);
 }

@@ -61,7 +61,7 @@ int predictions_begin(const struct predictions *p, struct err *e)
     }
     struct tensor_entry t = { .name = "predictions", .type = TENSOR_F32, .rank = p->shape.rank + 1 };
     if (t.rank > TENSOR_RANK_MAX)
-        return err_set(e, ERR_INPUT, "an output of %d dimensions does not fit into npy; use csv or jsonl",
+        return err_set(e, ERR_INPUT, "an output of %d dimensions is not possible in npy; use csv or jsonl",
                        p->shape.rank);
     t.dims[0] = p->examples;
     for (int d = 0; d < p->shape.rank; d++)

@@ -34,19 +34,18 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
     const struct opt opts[] = {
         OPT_SECTION("Job"),
         OPT_LIST("replicas", "ROLE=N,...", &r->replicas,
-                 "so many replicas of ps, worker, chief or evaluator, as in ps=2,worker=4"),
-        OPT_LIST("set", "PATH=VALUE", &r->sets, "a field below spec, as in fit.epochs=1"),
+                 "numbers of ps, worker, chief or evaluator replicas, such as ps=2,worker=4"),
+        OPT_LIST("set", "PATH=VALUE", &r->sets, "a field below spec, such as fit.epochs=1"),
         OPT_SECTION("Files"),
-        OPT_STR("data-dir", NULL, "DIR", &r->data_dir, "where the data files are (default: the manifest's folder)"),
+        OPT_STR("data-dir", NULL, "DIR", &r->data_dir, "folder of the data files (default: the manifest's folder)"),
         OPT_STR("output-dir", NULL, "DIR", &r->output_dir, "checkpoints, summaries, model (default: ./runs/NAME)"),
         OPT_BOOL("resume", &r->resume,
-                 "continue the run in the output folder, also when it has finished or the optimizer's "
-                 "hyperparameters differ; it is an error if the folder holds no run. Without this flag an interrupted "
-                 "run is "
-                 "resumed too, a finished one is not touched"),
+                 "continue the run in the output folder, even if it has finished or the optimizer's hyperparameters "
+                 "differ; an error if the folder has no run. Without this flag an interrupted run is resumed, and a "
+                 "finished one is not changed"),
         OPT_BOOL("rebase", &r->rebase,
-                 "as --resume, also with other training data, batch size or seed: from the next epoch on"),
-        OPT_BOOL("fresh", &r->fresh, "begin again; what an earlier run left is renamed to NAME.old-1, NAME.old-2, ..."),
+                 "like --resume, also with other training data, batch size or seed: from the next epoch on"),
+        OPT_BOOL("fresh", &r->fresh, "start from scratch; an earlier run is renamed to NAME.old-1, NAME.old-2, ..."),
         OPT_SECTION("Log"),
         OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &r->log_level, "debug, info (default), warning or error"),
         OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &r->log_format, "text (default) or json"),
@@ -55,12 +54,12 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
     static const struct opt_program PROGRAM = {
         .name = "trainyard run",
         .usage = "[flags] JOB",
-        .about = "Trains a job on this machine. The replicas that its manifest asks for run as processes on loopback "
-                 "ports; those that die are started again by their restartPolicy. Ctrl-C saves a checkpoint and stops; "
-                 "a second one stops at once. JOB is a YAML or JSON file, or - for standard input.",
-        .epilog = "Exit codes: 0 finished; 2 bad input; 3 training diverged; 138 peer or storage lost; 143 stopped.\n"
-                  "TRAINYARD_BIN_DIR names the folder of trainyard-ps and trainyard-worker (default: this program's, "
-                  "then PATH).",
+        .about = "Trains a job on this machine. The replicas in its manifest run as local processes; those that fail "
+                 "are restarted according to their restartPolicy. Ctrl-C saves a checkpoint and stops; a second Ctrl-C "
+                 "stops at once. JOB is a YAML or JSON file, or - for standard input.",
+        .epilog = "Exit codes: 0 finished; 2 bad input; 3 training diverged; 138 peer or storage lost; 143 "
+                  "stopped.\nTRAINYARD_BIN_DIR names the folder of trainyard-ps and trainyard-worker (default: this "
+                  "program's, then PATH).",
     };
     enum log_level level;
 
@@ -73,7 +72,7 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
     if (cli_arguments(&PROGRAM, &r->args, 1, 1, e) < 0)
         return -1;
     if ((r->resume || r->rebase) && r->fresh)
-        return err_set(e, ERR_INPUT, "--%s and --fresh contradict each other", r->rebase ? "rebase" : "resume");
+        return err_set(e, ERR_INPUT, "--%s and --fresh are mutually exclusive", r->rebase ? "rebase" : "resume");
     if (log_level_parse(r->log_level, &level, e) < 0 || log_format_parse(r->log_format, &r->format, e) < 0)
         return -1;
     log_setup(level, r->format, r->format == LOG_JSON ? "launcher" : NULL);
@@ -98,8 +97,7 @@ static int load(const struct run *r, struct job **ret, struct err *e)
     if (job_load_with(r->job_path, &sets, &job, e) < 0)
         return -1;
     if (!job->has_model)
-        return err_set(e, ERR_INPUT,
-                       "%s: job '%s' has no model; replicas that bring their own image run on a cluster only",
+        return err_set(e, ERR_INPUT, "%s: job '%s' has no model; replicas with their own image run only on a cluster",
                        job->file, job->name);
     *ret = TAKE(job);
     return 0;
@@ -143,7 +141,7 @@ static int refuse_changes(const char *dir, const struct earlier *was, enum rerun
     AUTO_FINI(buf) differs = BUF_INIT;
     enum rerun need = rerun_need(&was->changes);
     rerun_text(&was->changes, allowed, &differs);
-    return err_set(e, ERR_INPUT, "%s holds a%s run with other settings: %s; %s--fresh starts from scratch", dir,
+    return err_set(e, ERR_INPUT, "%s has a%s run with other settings: %s; %s--fresh starts from scratch", dir,
                    was->finished ? " finished" : "n interrupted", differs.data,
                    need == RERUN_RESUME   ? "--resume continues with the new ones, "
                    : need == RERUN_REBASE ? "--rebase continues with the new ones from the next epoch, "
@@ -175,7 +173,7 @@ static int judge(const struct job *job, const struct model *model, const char *d
         return -1;
     rerun_text(&was.changes, RERUN_FREE, &taken);
     if (taken.len > 0)
-        log_info("going on with %s: %s", dir, taken.data);
+        log_info("continuing %s: %s", dir, taken.data);
     return 0;
 }
 
@@ -191,7 +189,7 @@ static void log_start(const struct job *job, const struct model *model, const st
              out->plan == OUTDIR_CONTINUE || out->plan == OUTDIR_REOPEN ? "resuming" : "running", job->name,
              replicas.data, cli_count(model_params(model), params), out->path);
     if (job->run_policy.suspend)
-        log_info("runPolicy.suspend: a cluster would wait; here the job runs");
+        log_info("runPolicy.suspend is ignored by trainyard run; the job runs");
 }
 
 static int print_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds,
@@ -218,7 +216,7 @@ static int print_already_finished(const struct job *job, const struct outdir *ou
     AUTO_FINI(buf) text = BUF_INIT;
     buf_printf(
         &text,
-        "%s has finished already, at step %lld; --fresh starts from scratch, --resume continues (with more epochs)\n",
+        "%s has already finished, at step %lld; --fresh starts from scratch, --resume continues (with more epochs)\n",
         job->name, (long long)out->finished_step);
     outdir_summary(out->path, &text);
     return cli_print(&text, e);

@@ -10,7 +10,7 @@ enum { MODEL_FILE_MAX = 64 << 20 };
 
 static const struct command THINGS[] = {
     { "checkpoint", show_checkpoint_command, "tensors of a checkpoint: names, types, shapes, values" },
-    { "events", show_events_command, "what TensorBoard event files hold; --plot draws curves" },
+    { "events", show_events_command, "content of TensorBoard event files; --plot draws curves" },
     { "model", show_model_command, "layers and parameters of a manifest's model, or of Keras JSON" },
     { "cluster", show_cluster_command, "what TF_CONFIG or JOB_NAME, PS_HOSTS, ... resolve to" },
 };
@@ -23,7 +23,7 @@ int show_command(int argc, char **argv, int *ret_exit, struct err *e)
         AUTO_FINI(buf) text = BUF_INIT;
         buf_str(&text, "Usage: trainyard show THING [flags] [arguments]\n\nThings:\n");
         command_list(THINGS, COUNT_OF(THINGS), &text);
-        buf_str(&text, "\n`trainyard show THING --help` tells more.\n");
+        buf_str(&text, "\n`trainyard show THING --help` shows details.\n");
         *ret_exit = argc < 2 ? 2 : 0;
         return cli_print(&text, e);
     }
@@ -75,7 +75,7 @@ int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *
     const char *data_dir = NULL;
     const struct opt opts[] = {
         OPT_BOOL("json", &json, "Keras's Model.to_json() instead"),
-        OPT_STR("data-dir", NULL, "DIR", &data_dir, "where a kerasFile is looked for (default: the manifest's folder)"),
+        OPT_STR("data-dir", NULL, "DIR", &data_dir, "folder of a kerasFile (default: the manifest's folder)"),
         OPT_END,
     };
 
@@ -104,8 +104,7 @@ static void describe_cluster(const struct cluster *c, struct buf *out)
     }
     const char *chief = cluster_chief_address(c);
     buf_printf(out, "this task   %s%s\n", cluster_task_name(c, name), cluster_is_chief(c) ? " (hosts the chief)" : "");
-    buf_printf(out, "chief at    %s\n",
-               chief != NULL ? chief : "nowhere: the cluster has neither a chief nor a worker 0");
+    buf_printf(out, "chief at    %s\n", chief != NULL ? chief : "none: the cluster has neither a chief nor a worker 0");
     for (enum role r = ROLE_PS; r < ROLE_COUNT; r++)
         for (size_t i = 0; i < c->hosts[r].n; i++)
             if (c->hosts[r].items[i] != NULL)
@@ -118,9 +117,8 @@ int show_cluster_command(int argc, char **argv, int *ret_exit UNUSED, struct err
     static const struct opt_program PROGRAM = {
         .name = "trainyard show cluster",
         .usage = "[flags]",
-        .about =
-            "Prints which task a replica started here would be, and who its peers are: from these flags, else from the "
-            "environment's JOB_NAME, TASK_INDEX, PS_HOSTS, WORKER_HOSTS, CHIEF_HOST, else from TF_CONFIG.",
+        .about = "Prints the task and the peers of a replica that is started here: from these flags, else from the "
+                 "environment's JOB_NAME, TASK_INDEX, PS_HOSTS, WORKER_HOSTS, CHIEF_HOST, else from TF_CONFIG.",
     };
     struct cluster_input flags = { 0 }, env = cluster_env();
     AUTO_FINI(cluster) cluster = { 0 };

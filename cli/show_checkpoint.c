@@ -24,7 +24,7 @@ static int list_tensors(struct bundle *b, const char *prefix, bool check, struct
         total += t->size;
     }
     buf_printf(out, "%s: %zu tensors, %s%s\n", prefix, bundle_count(b), str_bytes(total, bytes),
-               check ? ", all checksums are right" : "");
+               check ? ", all checksums are correct" : "");
     for (size_t i = 0; i < bundle_count(b); i++) {
         const struct bundle_entry *t = bundle_entry(b, i);
         buf_printf(out, "  %-*s  %-10s %-16s %s\n", column, t->name, dtype_name(t->dtype), shape_text(&t->shape, shape),
@@ -129,7 +129,7 @@ int show_checkpoint_command(int argc, char **argv, int *ret_exit UNUSED, struct 
     bool check = true;
     enum opt_result result;
     const struct opt opts[] = {
-        OPT_STR("tensor", NULL, "NAME", &tensor, "the values of this tensor instead of the list"),
+        OPT_STR("tensor", NULL, "NAME", &tensor, "show the values of this tensor"),
         OPT_BOOL("check", &check, "verify the checksums of all bytes (default; --no-check reads the index only)"),
         OPT_END,
     };

@@ -178,7 +178,7 @@ static int plot(const struct strlist *paths, const char *file, const struct svg_
     buf_str(out, "curves of");
     for (size_t i = 0; i < paths->n; i++)
         buf_printf(out, " %s", paths->items[i]);
-    buf_printf(out, " drawn into %s\n", file);
+    buf_printf(out, " drawn to %s\n", file);
     return 0;
 }
 
@@ -197,9 +197,9 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
     static const struct opt_program PROGRAM = {
         .name = "trainyard show events",
         .usage = "[flags] PATH...",
-        .about = "Shows TensorBoard event files: PATH is one of them, or a folder that is searched with its "
-                 "subfolders. Without flags a line for each run and tag; with --tag every point; with --plot a picture "
-                 "of the scalars. Several PATHs are shown beside each other, as runs of one picture.",
+        .about = "Shows TensorBoard event files. PATH is a file, or a folder that is searched recursively. Without "
+                 "flags it prints a line for each run and tag, with --tag every point, and with --plot it draws the "
+                 "scalars. Several PATHs are shown together, as runs of one picture.",
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
@@ -210,10 +210,9 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
     const struct opt opts[] = {
         OPT_STR("tag", NULL, "TEXT", &look.tag, "only tags that contain this text"),
         OPT_STR("plot", NULL, "FILE", &file, "draw the curves into this SVG file, - for standard output"),
-        OPT_STR(
-            "smoothing", NULL, "X", &smoothing,
-            "of the drawn curves, 0 to 0.99, as TensorBoard's slider (default: 0.6 for lines of 20 points or more)"),
-        OPT_STR("title", NULL, "TEXT", &look.title, "above the picture"),
+        OPT_STR("smoothing", NULL, "X", &smoothing,
+                "of the curves, 0 to 0.99, like TensorBoard's slider (default: 0.6 for lines of 20 points or more)"),
+        OPT_STR("title", NULL, "TEXT", &look.title, "title of the picture"),
         OPT_END,
     };
 

@@ -14,7 +14,7 @@
 /* In the child, between fork and exec: only async-signal-safe calls. */
 static __attribute__((noreturn)) void exec_program(char *const argv[], char *const env[], int out, pid_t parent)
 {
-    static const char failed[] = "error: cannot be started: ";
+    static const char failed[] = "error: cannot start: ";
     int null = open("/dev/null", O_RDONLY);
     sigset_t none;
 
@@ -182,5 +182,5 @@ int subprocess_find_program(const char *name, char **ret, struct err *e)
             return 0;
         }
     }
-    return err_set(e, ERR_NOT_FOUND, "program %s is neither beside trainyard nor in PATH", name);
+    return err_set(e, ERR_NOT_FOUND, "program %s is neither in the folder of trainyard nor in PATH", name);
 }

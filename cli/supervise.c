@@ -218,7 +218,7 @@ static void phase_late(struct supervisor *s, int64_t now)
     count_running(s, s->phase, &names);
 
     if (s->phase == PHASE_END) {
-        log_event(s, LOG_INFO, "stopping %s, still there %s after the end of the job", names.data,
+        log_event(s, LOG_INFO, "stopping %s, still running %s after the end of the job", names.data,
                   str_duration((double)s->config.end_grace_ms / 1000, text));
         enter_phase(s, PHASE_STOP_WORKERS, now);
     } else if (s->phase == PHASE_KILL) {
@@ -276,9 +276,9 @@ static void restart(struct supervisor *s, struct supervised_replica *r, int exit
         log_event(s, LOG_WARNING, "%s %s; restarting all replicas (restart %" PRId64 " of at most %" PRId64 ")",
                   r->name, supervise_exit_text(exit_code, how), s->restarts, s->config.backoff_limit);
     else
-        log_event(s, LOG_WARNING, "%s %s; starting it again in %s (restart %" PRId64 " of at most %" PRId64 ")",
-                  r->name, supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay),
-                  s->restarts, s->config.backoff_limit);
+        log_event(s, LOG_WARNING, "%s %s; restarting it in %s (restart %" PRId64 " of at most %" PRId64 ")", r->name,
+                  supervise_exit_text(exit_code, how), str_duration((double)r->delay_ms / 1000, delay), s->restarts,
+                  s->config.backoff_limit);
     if (all)
         restart_all(s, r->delay_ms, now);
     r->delay_ms = MIN(r->delay_ms * 2, RESTART_DELAY_MAX_MS);
@@ -308,8 +308,9 @@ static void exited_while_running(struct supervisor *s, struct supervised_replica
     }
     supervise_exit_text(exit_code, how);
     if (wanted)
-        str_fmt(reason, sizeof(reason), "%s %s, and %" PRId64 " restarts were made (runPolicy.backoffLimit)", r->name,
-                how, s->restarts);
+        str_fmt(reason, sizeof(reason),
+                "%s %s, and the limit of %" PRId64 " restarts is reached (runPolicy.backoffLimit)", r->name, how,
+                s->restarts);
     else if (last_words[0] != '\0')
         str_fmt(reason, sizeof(reason), "%s %s: %s", r->name, how, last_words);
     else
@@ -365,7 +366,8 @@ void supervisor_stop(struct supervisor *s, int count, int64_t now)
         s->user_stop = true;
         s->exit_code = 143;
         if (count_running(s, PHASE_STOP_CHIEF, &names) > 0)
-            log_event(s, LOG_INFO, "stopping: %s saves a checkpoint first (at most %s; Ctrl-C again: at once)",
+            log_event(s, LOG_INFO,
+                      "stopping: %s saves a checkpoint first (at most %s; press Ctrl-C again to stop at once)",
                       names.data, str_duration((double)s->config.stop_grace_ms / 1000, text));
         enter_phase(s, PHASE_STOP_CHIEF, now);
     }

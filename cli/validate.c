@@ -96,17 +96,18 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
         .usage = "[flags] FILE...",
         .about =
             "Checks TrainJob manifests: every key, type and range, the model's layers and shapes, loss, metrics and "
-            "optimizer. All faults are named, with file, line and column. With --data-dir the data files are read too.",
-        .epilog = "Exit codes: 0 all are good; 2 at least one is not.",
+            "optimizer. All errors are reported, with file, line and column. With --data-dir the data files are also "
+            "read.",
+        .epilog = "Exit codes: 0 all are valid; 2 at least one is not.",
     };
     AUTO_FINI(strlist) sets = { 0 }, files = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
     const char *data_dir = NULL;
     enum opt_result result;
     const struct opt opts[] = {
-        OPT_LIST("set", "PATH=VALUE", &sets, "a field below spec, as in fit.epochs=1"),
+        OPT_LIST("set", "PATH=VALUE", &sets, "a field below spec, such as fit.epochs=1"),
         OPT_STR("data-dir", NULL, "DIR", &data_dir,
-                "read the data too, which is there; a kerasFile as well (default: the manifest's folder)"),
+                "also read the data in this folder, and a kerasFile (default: the manifest's folder)"),
         OPT_END,
     };
 

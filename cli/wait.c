@@ -11,8 +11,8 @@ int wait_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     static const struct opt_program PROGRAM = {
         .name = "trainyard wait",
         .usage = "[flags]",
-        .about = "Does nothing for some time, or until it is stopped. For a pod that only holds a volume, to look into "
-                 "it with `kubectl exec POD -- trainyard show checkpoint /logs`: the image has no shell.",
+        .about = "Sleeps for some time, or until it is stopped. Use it in a pod that mounts a volume, to inspect it "
+                 "with `kubectl exec POD -- trainyard show checkpoint /logs`: the image has no shell.",
     };
     AUTO_FINI(strlist) args = { 0 };
     int64_t seconds = 600;

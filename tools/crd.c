@@ -109,7 +109,7 @@ static void describe(json_t *schema, const struct field *f)
     else if (f->fallback != NULL)
         buf_printf(&text, " Default: %s.", f->fallback);
     for (size_t i = f->nworking; i < f->nnames; i++)
-        buf_printf(&text, "%s%s%s", i == f->nworking ? " Later releases: " : ", ", f->names[i],
+        buf_printf(&text, "%s%s%s", i == f->nworking ? " Not supported yet: " : ", ", f->names[i],
                    i + 1 == f->nnames ? "." : "");
     put_text(schema, "description", text.data);
 }

@@ -30,9 +30,9 @@ int array_check_size(const struct array *a, size_t header_bytes, size_t n, const
         size_add(bytes, header_bytes, &whole, e) < 0)
         return err_wrap(e, "%s: shape %s", name, shape);
     if (whole != n)
-        return err_set(e, ERR_INPUT, "%s: has %zu bytes, its header (%s of shape %s) asks for %zu: %s", name, n,
+        return err_set(e, ERR_INPUT, "%s: has %zu bytes, but its header (%s of shape %s) needs %zu: %s", name, n,
                        dtype_name(a->dtype), shape, whole,
-                       n < whole ? "the file is cut short, copy it again" : "something stands behind the array");
+                       n < whole ? "the file is truncated, copy it again" : "there is data after the array");
     return 0;
 }
 
@@ -159,7 +159,7 @@ static int open_array(const struct data_place *at, const char *key, const char *
     if (parse(bytes, n, file->path, ret, e) < 0)
         return -1;
     if (dtype_float_converter(ret->dtype, ret->swap) == NULL)
-        return err_set(e, ERR_INPUT, "%s: %s elements cannot be read", file->path, dtype_name(ret->dtype));
+        return err_set(e, ERR_INPUT, "%s: %s elements are not supported", file->path, dtype_name(ret->dtype));
     advise(file);
     return 0;
 }
@@ -182,7 +182,7 @@ static int open_features(const struct data_place *at, struct arrays *a, struct e
     a->x_stride = a->x_count * dtype_size(a->x.dtype);
     a->x_floats = dtype_float_converter(a->x.dtype, a->x.swap);
     if (a->x_count == 0)
-        return err_set(e, ERR_INPUT, "%s: examples without a single number", a->x_file.path);
+        return err_set(e, ERR_INPUT, "%s: examples are empty (a dimension is 0)", a->x_file.path);
     return 0;
 }
 
@@ -218,7 +218,7 @@ static int open_labels(const struct data_place *at, struct arrays *a, struct err
     a->y_stride = a->y_count * dtype_size(a->y.dtype);
     a->y_floats = dtype_float_converter(a->y.dtype, a->y.swap);
     if (a->y_count == 0)
-        return err_set(e, ERR_INPUT, "%s: labels without a single number", a->y_file.path);
+        return err_set(e, ERR_INPUT, "%s: labels are empty (a dimension is 0)", a->y_file.path);
     r->integer_labels = dtype_is_integer(a->y.dtype) && a->y_count == 1;
     if (!r->integer_labels)
         return 0;

@@ -54,7 +54,7 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
         if (word_of(&item, &word, e) < 0)
             return -1;
         if (map_get(&c->vocabulary, word.data) != NULL)
-            return node_error(&item, e, "'%s' stands twice in the vocabulary", word.data);
+            return node_error(&item, e, "'%s' is in the vocabulary twice", word.data);
         map_put(&c->vocabulary, word.data, (void *)(intptr_t)(i + 1));
     }
     return 0;
@@ -189,7 +189,7 @@ static int find_weight(const struct data_place *at, struct data_columns *c, stru
     struct data_column *column = &c->c[which];
     if (column->is_label)
         return data_error(at, "sampleWeight", e,
-                          "column '%s' is the label; 'label' says which column is, by default the last one",
+                          "column '%s' is the label; set 'label' to another column (default: the last one)",
                           column->name);
     column->is_weight = column->used = true;
     c->weighted = true;
@@ -232,7 +232,7 @@ static int describe_column(const struct node *n, struct data_columns *c, struct 
     if (column->is_weight)
         return 0;
     if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY)
-        return node_error(n, e, "column '%s' is a label beside others, and several label columns are numbers", name);
+        return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
     if (column->is_label)
         return column->encoded ? node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'") : 0;
     column->count = column->one_hot ? column->vocabulary.n : 1;
@@ -254,8 +254,8 @@ static int check_encodings(const struct data_place *at, const struct data_column
     if (first == NULL)
         return 0;
     return data_error(at, "columns", e,
-                      "column '%s' is a category and a feature, so it states its encoding: 'encoding: one_hot' (the "
-                      "model's input is then [%zu]) or 'encoding: int' ([%zu])",
+                      "column '%s' is a category feature and needs an encoding: 'encoding: one_hot' (model input "
+                      "[%zu]) or 'encoding: int' ([%zu])",
                       first->name, as_words, c->features);
 }
 

@@ -150,7 +150,7 @@ static int bad_value(const struct data_column *c, const struct data_file *f, con
     char text[SHOWN_MAX];
     double v;
     if (field->p == field->end)
-        return error_at(f, at, e, "column '%s' is empty; a default: in columns says what that counts as", c->name);
+        return error_at(f, at, e, "column '%s' is empty; set its 'default' in columns to allow that", c->name);
     bool large = c->type != COLUMN_CATEGORY && text_number(field, &v) && fabs(v) > (double)FLT_MAX;
     return error_at(f, at, e, "column '%s': '%s' %s", c->name, shown(field, text),
                     large ? "is too large for a float" : MUST[c->type]);

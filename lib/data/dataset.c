@@ -56,7 +56,7 @@ int dataset_split(struct dataset *d, double fraction, struct dataset **ret, stru
     int64_t kept = (int64_t)floor((double)d->n * (1.0 - fraction)); /* in doubles, as Keras computes it */
     if (kept < 1 || kept >= d->n)
         return err_set(e, ERR_INPUT,
-                       "of %lld example%s, %g for validation leaves none %s: bring more data, or choose another "
+                       "%lld example%s with the validation fraction %g leave none %s; use more data, or another "
                        "fraction",
                        (long long)d->n, d->n == 1 ? "" : "s", fraction, kept < 1 ? "to train on" : "for validation");
     struct dataset *rest = xcalloc(1, sizeof(*rest));

@@ -27,7 +27,7 @@ static int too_large(const char *name, uint64_t max, struct err *e)
 {
     char text[32];
     return err_set(e, ERR_INPUT,
-                   "%s: becomes more than %s when it is unpacked; if that is right, say how much it may be with "
+                   "%s: is larger than %s when decompressed; if this is correct, set "
                    "maxUnpackedBytes",
                    name, str_bytes(max, text));
 }
@@ -63,7 +63,7 @@ static int unpack_to(const struct data_place *at, const struct packed *p, const 
         return -1;
     if (p->sized && (max - u.left != p->size || u.crc != p->crc))
         return err_set(e, ERR_INPUT, "%s: damaged: %s", p->path,
-                       max - u.left != p->size ? "it does not unpack to the size that the archive says"
+                       max - u.left != p->size ? "its decompressed size differs from that in the archive"
                                                : "its checksum is wrong");
     return file_out_commit(out, e);
 }
@@ -88,7 +88,7 @@ static void wait_for_lock(int fd, const char *path)
 int decompress_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e)
 {
     if (at->cache_dir == NULL)
-        return err_set(e, ERR_INPUT, "%s: is %s, and no cache folder is set to unpack it into", p->path, p->what);
+        return err_set(e, ERR_INPUT, "%s: is %s, but there is no cache folder to decompress it into", p->path, p->what);
 
     auto_free char *path = cache_path(at, p->name, p->key, "raw");
     if (!file_exists(path)) {

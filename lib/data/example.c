@@ -164,7 +164,7 @@ static int take_feature(const void *data, size_t n, struct target *t, struct err
     if (rc < 0)
         return malformed(e);
     if (found != want)
-        return err_set(e, ERR_INPUT, "feature '%s' is %s, the job says %s", t->column->name, LIST_NAMES[found],
+        return err_set(e, ERR_INPUT, "feature '%s' is %s, but the job declares %s", t->column->name, LIST_NAMES[found],
                        LIST_NAMES[want]);
     return t->n == t->column->count ? 0 : wrong_size(t->column, t->n, e);
 }
@@ -247,7 +247,7 @@ static int fill_missing(struct decoding *d, struct err *e)
         if (d->seen[i / 64] >> i % 64 & 1)
             continue;
         if (!c->c[i].has_default)
-            return err_set(e, ERR_INPUT, "has no feature '%s'; a default: in columns says what that counts as",
+            return err_set(e, ERR_INPUT, "has no feature '%s'; set its 'default' in columns to allow that",
                            c->c[i].name);
         struct target t = target_of(d, i);
         for (size_t j = 0; j < c->c[i].count; j++) {

@@ -121,8 +121,7 @@ int data_file_open(const struct data_place *at, const char *key, const char *nam
         return open_found(at, path, ret, e);
     if (file_exists(packed))
         return open_found(at, packed, ret, e);
-    return data_error(at, key, e, "no file '%s' in the data folder '%s' (--data-dir says where it is)", name,
-                      at->base_dir);
+    return data_error(at, key, e, "no file '%s' in the data folder '%s' (set it with --data-dir)", name, at->base_dir);
 }
 
 void data_files_fini(struct data_files *f)
@@ -179,8 +178,8 @@ static int find_files(const struct data_place *at, struct strlist *ret, struct e
             find_matches(at, patterns->items[i], ret);
         if (ret->n == before)
             return data_error(at, "files", e,
-                              "no file matches '%s' in the data folder '%s' (--data-dir says where "
-                              "it is)",
+                              "no file matches '%s' in the data folder '%s' (set it with "
+                              "--data-dir)",
                               patterns->items[i], at->base_dir);
     }
     if (ret->n == 0)

@@ -93,7 +93,7 @@ static int unpack_all(struct unpack *u, decompress_sink *sink, void *user, struc
         inflateReset(&u->z);
     } while (u->how == PACKED_GZIP && taken(u) < u->n);
     if (taken(u) < u->n)
-        return err_set(e, ERR_INPUT, "%s: the %s data ends at byte %zu, and something stands behind it", u->name,
+        return err_set(e, ERR_INPUT, "%s: the %s data ends at byte %zu, and other data follows", u->name,
                        packing_name(u->how), taken(u));
     return 0;
 }
@@ -105,7 +105,7 @@ int decompress_pieces(enum packing how, const void *data, size_t n, const char *
     struct unpack u = { .how = how, .data = data, .n = n, .name = name, .piece = piece };
 
     if (inflateInit2(&u.z, PACKINGS[how].window) != Z_OK)
-        return err_set(e, ERR_NOMEM, "%s: no memory to unpack it", name);
+        return err_set(e, ERR_NOMEM, "%s: out of memory while decompressing", name);
     int rc = unpack_all(&u, sink, user, e);
     inflateEnd(&u.z);
     return rc;

@@ -166,7 +166,7 @@ static const char *digest_layout(const struct h5 *h, const struct piece *m, size
         *ret = m->p + 4;
         return le(m->p + 2, 2) == bytes && bytes <= m->n - 4 ? NULL : "its size is wrong";
     }
-    return "it is stored in a way that cannot be read; write the file with h5py's defaults";
+    return "its storage layout is not supported; write the file with h5py's defaults";
 }
 
 static const char *digest_array(const struct h5 *h, const struct object *o, struct array *a)

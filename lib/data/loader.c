@@ -239,7 +239,7 @@ static struct tensor rows_of(enum dtype dtype, size_t n, const struct shape *exa
 int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e)
 {
     if (ordinal < 0)
-        return err_set(e, ERR_INTERNAL, "batch %lld was asked for", (long long)ordinal);
+        return err_set(e, ERR_INTERNAL, "there is no batch %lld", (long long)ordinal);
 
     const struct records *r = l->records;
     unsigned next = (l->current + 1) % l->slots;

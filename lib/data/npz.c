@@ -72,7 +72,7 @@ static int open_member(const struct data_place *at, const char *key, const char 
     AUTO_FINI(zip_archive) z = { 0 };
     const unsigned char *bytes;
     if (!zip_is(f->map->data, f->map->size))
-        return err_set(e, ERR_INPUT, "%s: is not an npz file, an archive of arrays as numpy.savez writes it%s", f->path,
+        return err_set(e, ERR_INPUT, "%s: is not an npz file, an archive of arrays that numpy.savez writes%s", f->path,
                        f->map->size > 6 && memcmp(f->map->data, "\x93NUMPY", 6) == 0 ? "; it is one array (format: npy)"
                                                                                      : "");
     if (zip_open(f->map->data, f->map->size, f->path, &z, e) < 0)
@@ -103,9 +103,8 @@ int npz_open(const struct data_place *at, const char *key, const char *array, st
     struct data_files files;
     if (data_files_open(at, &files, e) < 0)
         return -1;
-    int rc = files.n > 1
-                 ? data_error(at, "files", e, "matches %zu files; the arrays of an npz data set lie in one", files.n)
-                 : open_member(at, key, array, &files.file[0], ret, ret_bytes, ret_n, e);
+    int rc = files.n > 1 ? data_error(at, "files", e, "matches %zu files; an npz data set has one file", files.n)
+                         : open_member(at, key, array, &files.file[0], ret, ret_bytes, ret_n, e);
     if (rc == 0 && ret->map == NULL) { /* stored: the bytes are the archive's */
         ret->map = files.file[0].map;
         files.file[0].map = NULL;

@@ -70,7 +70,7 @@ static int read_place(const struct node *n, const unsigned char *data, size_t si
     if (shape_count(&a->array.shape, &count, e) < 0 || size_mul(count, dtype_size(a->array.dtype), &bytes, e) < 0)
         return -1;
     if (bytes != (uint64_t)(end - begin))
-        return node_error(&offsets, e, "name %lld bytes, the shape needs %zu", (long long)(end - begin), bytes);
+        return node_error(&offsets, e, "cover %lld bytes, but the shape needs %zu", (long long)(end - begin), bytes);
     a->array.data = data + begin;
     return 0;
 }

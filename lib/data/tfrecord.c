@@ -181,7 +181,7 @@ static int check_first_size(const struct data_place *at, const struct tfrecord *
         return f == NULL ? 0 : -1;
     if (wanted <= size)
         return 0;
-    return data_error(at, "columns", e, "their shapes want %zu numbers, but record 0 of %s has %zu bytes", wanted,
+    return data_error(at, "columns", e, "their shapes need %zu numbers, but record 0 of %s has %zu bytes", wanted,
                       f->path, size);
 }
 

@@ -164,7 +164,7 @@ static int inflate_all(const struct zip_archive *z, const struct zip_member *m, 
     uint64_t in = m->packed, room = m->size;
     int r = inflateInit2(&s, -MAX_WBITS);
     if (r != Z_OK)
-        return err_set(e, ERR_NOMEM, "%s: %s: zlib does not start (%d)", z->label, m->name, r);
+        return err_set(e, ERR_NOMEM, "%s: %s: zlib cannot be initialised (%d)", z->label, m->name, r);
     do { /* zlib counts in 32 bits */
         uInt in_now = (uInt)MIN(in, (uint64_t)1 << 30), out_now = (uInt)MIN(room, (uint64_t)1 << 30);
         s.avail_in = in_now;
@@ -177,7 +177,7 @@ static int inflate_all(const struct zip_archive *z, const struct zip_member *m, 
     } while (r == Z_OK);
     inflateEnd(&s);
     if (r != Z_STREAM_END || room > 0)
-        return err_set(e, ERR_INPUT, "%s: %s: damaged: it does not unpack to %llu bytes", z->label, m->name,
+        return err_set(e, ERR_INPUT, "%s: %s: damaged: its decompressed size is not %llu bytes", z->label, m->name,
                        (unsigned long long)m->size);
     return 0;
 }
@@ -193,13 +193,14 @@ int zip_bytes(const struct zip_archive *z, size_t i, const unsigned char **ret, 
     const unsigned char *local = bytes_at(z, m->local, LOCAL_SIZE), *packed;
 
     if ((m->flags & 1) != 0 || (m->method != 0 && m->method != 8))
-        return err_set(e, ERR_INPUT,
-                       "%s: %s: is encrypted or packed by method %u; only stored and deflated members can be read",
-                       z->label, m->name, m->method);
+        return err_set(
+            e, ERR_INPUT,
+            "%s: %s: is encrypted or compressed with method %u; only stored and deflated members are supported",
+            z->label, m->name, m->method);
     if (local == NULL || memcmp(local, "PK\3\4", 4) != 0 ||
         (packed = bytes_at(z, m->local + LOCAL_SIZE + le16(local + 26) + le16(local + 28), m->packed)) == NULL ||
         (m->method == 0 ? m->size != m->packed : m->size / RATIO_MAX > m->packed))
-        return err_set(e, ERR_INPUT, "%s: %s: damaged: its place or size is wrong", z->label, m->name);
+        return err_set(e, ERR_INPUT, "%s: %s: damaged: its offset or size is wrong", z->label, m->name);
     *ret = packed;
     return 0;
 }

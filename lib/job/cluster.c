@@ -70,7 +70,7 @@ static int must_specify(const struct job_name_settings *f, int which, struct err
         spelling(&f->s[i], f->s[i].flag, found);
         where = f->s[i].flag ? "" : " in the environment";
     }
-    return err_set(e, ERR_INPUT, "Must specify an explicit `%s` (%s, or %s in the environment), since %s is given%s",
+    return err_set(e, ERR_INPUT, "Must specify an explicit `%s` (%s, or %s in the environment), because %s is given%s",
                    f->s[which].name, spelling(&f->s[which], true, flag), spelling(&f->s[which], false, variable), found,
                    where);
 }
@@ -90,7 +90,7 @@ static int read_hosts(const struct setting *s, struct strlist *ret, struct err *
         return 0;
     strlist_split(&hosts, s->value, ',');
     if (hosts.n == 0 || hosts.n > TASKS_MAX) {
-        err_put(&why, ERR_INPUT, "%zu hosts; 1 to %d, with commas between them", hosts.n, TASKS_MAX);
+        err_put(&why, ERR_INPUT, "%zu hosts; must be 1 to %d, separated by commas", hosts.n, TASKS_MAX);
         return setting_error(s, e, &why);
     }
     for (size_t i = 0; i < hosts.n; i++) {

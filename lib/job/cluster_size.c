@@ -38,8 +38,8 @@ char *cluster_too_large(const struct cluster_names *n)
     }
     if (bytes <= TF_CONFIG_MAX)
         return NULL;
-    return xasprintf(
-        "TF_CONFIG would list %zu replicas in some %zu bytes, and no program can be started with more than %d in one "
-        "variable, which is about %zu replicas with these names; ask for fewer, or shorten the names",
-        listed, bytes, (int)TF_CONFIG_MAX, most);
+    return xasprintf("TF_CONFIG would list %zu replicas in about %zu bytes, but an environment variable is limited to "
+                     "%d bytes, which "
+                     "is about %zu replicas with these names; use fewer replicas or shorter names",
+                     listed, bytes, (int)TF_CONFIG_MAX, most);
 }

@@ -14,39 +14,35 @@ static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes" };
 static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
       .nworking = COUNT_OF(FORMATS), .required = true,
-      .help = "Any of them may be compressed with gzip; that is seen from the content." },
+      .help = "All may be compressed with gzip, which is detected by content." },
     { "features", FIELD_STRING, DEST(features), .type_text = "path or name",
       .help = "idx, npy: the file of examples; npz: the name of their array, such as `x_train`. Paths are relative to "
               "the data folder." },
     { "labels", FIELD_STRING, DEST(labels), .type_text = "path or name",
       .help = "idx, npy: the file of labels; npz: the name of their array." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
-      .help =
-          "csv, tfrecord: the files, in this order; `*` and `?` match names. npz: the archive of arrays, one file." },
+      .help = "csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of arrays." },
     { "header", FIELD_BOOL, DEST(header), .fallback = "true", .help = "csv: the first line names the columns." },
     { "delimiter", FIELD_OWN, .type_text = "one character", .fallback_text = "`,`",
-      .help = "csv: between two columns." },
+      .help = "csv: the separator of columns." },
     { "columns", FIELD_LIST, DEST(columns), .type_text = "list of columns", .fallback_text = "all columns, as numbers",
-      .help = "Which columns are features, in this order. csv: `{name: age, type: float}`; types are float, int, "
-              "category (with a `vocabulary`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or `int`, the "
-              "word's number). tfrecord: `{name: image, type: float, shape: [28, 28]}`; types are float, int64, bytes. "
-              "`default` is what a missing value counts as." },
+      .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
+              "(with a `vocabulary`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or `int`, the word's "
+              "number). tfrecord: `{name: image, type: float, shape: [28, 28]}`; types are float, int64, bytes. "
+              "`default` replaces a missing value." },
     { "label", FIELD_OWN, .type_text = "name or number, or a list of them",
       .fallback_text = "the last column; tfrecord: `label`",
-      .help =
-          "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's "
-          "name. Of a list, such as `[price, rent]`, the label of an example is all these numbers, in this order." },
+      .help = "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
+              "With a list, such as `[price, rent]`, the label of an example is all these numbers, in this order." },
     { "sampleWeight", FIELD_OWN, .type_text = "name, number or path",
-      .help =
-          "Keras's `sample_weight`: how much each example counts in the loss and in `compile.weightedMetrics`. csv: a "
-          "column, by name or by number; tfrecord: a feature, one number, that `columns` lists; idx, npy: a file with "
-          "a number for each example; npz: an array of the file. 0 or more." },
+      .help = "Keras's `sample_weight`: how much each example counts in the loss and in `compile.weightedMetrics`. "
+              "csv: a column, by name or by number; tfrecord: a feature, one number, that `columns` lists; idx, npy: a "
+              "file with a number for each example; npz: an array of the file. 0 or more." },
     { "maxUnpackedBytes", FIELD_INT, DEST(max_unpacked), .min = 1, .max = INT64_MAX,
-      .fallback_text = "100 times its size, but at least 256 MiB",
-      .help = "How large one compressed file, or array of an npz file, may become when it is unpacked into the cache "
-              "folder." },
+      .fallback_text = "the larger of 100 times its size and 256 MiB",
+      .help = "Maximum decompressed size of a file, or of an array of an npz file, in the cache folder." },
     { "shuffle", FIELD_BOOL, DEST(shuffle), .fallback_text = "true for train, false for validation",
-      .help = "A new order in every epoch, named by `fit.seed`." },
+      .help = "Use a new order in every epoch, determined by `fit.seed`." },
 };
 const struct field_table DATA_FIELDS = { "spec.data.train, spec.data.validation", "One data set.", ROWS, COUNT_OF(ROWS),
                                          data_spec_check };
@@ -108,8 +104,8 @@ static int check_columns(const struct data_spec *d, struct err *e)
             return node_error(&vocabulary, e, "only a column of type category has a vocabulary");
         if (category && d->label.n > 1 && is_label(d, json_string_value(json_object_get(column.v, "name"))))
             return node_error(&type, e,
-                              "is a label beside others, and several label columns are numbers; write numbers into the "
-                              "file, or name it alone as the label");
+                              "is one of several labels, which must be numbers; write numbers into the file, or make "
+                              "it the only label");
         if (check_encoding(d, &column, category, e) < 0)
             return -1;
     }
@@ -149,8 +145,8 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
     if (first.v == NULL)
         return 0;
     return node_error(&first, e,
-                      "is a category and a feature, so it states its encoding: 'encoding: one_hot' (the model's input "
-                      "is then [%zu]) or 'encoding: int' ([%zu])",
+                      "is a category feature and needs an encoding: 'encoding: one_hot' (model input [%zu]) or "
+                      "'encoding: int' ([%zu])",
                       as_int + words, as_int);
 }
 

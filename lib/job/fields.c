@@ -82,7 +82,7 @@ static int read_choice(const struct field *f, const struct node *n, void *base, 
         return 0;
     }
     list_names(f->names, f->nworking, &working);
-    return node_error(n, e, "'%s' comes with a later release; this one runs %s", f->names[i], working.data);
+    return node_error(n, e, "'%s' is not supported yet; supported: %s", f->names[i], working.data);
 }
 
 static int read_map(const struct field *f, const struct node *n, void *base, struct err *e)

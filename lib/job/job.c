@@ -35,8 +35,8 @@ static int not_a_train_job(const json_t *v, const struct source *src, struct err
         return node_error(&kind, e, "must be the string '" KIND "', not %s", node_type(&kind));
     if (strcmp(word, "TFJob") == 0)
         return node_error(&kind, e,
-                          "a TFJob names images, not a model, and only a cluster can run them: kubectl apply it where "
-                          "the operator runs; to run here, write a " KIND " with spec.model (docs/manifest.md)");
+                          "a TFJob has images and no model, and runs only on a cluster: use kubectl apply; to run "
+                          "locally, write a " KIND " with spec.model (docs/manifest.md)");
     return node_error(&kind, e, "'%.60s' is not a " KIND "%s", word,
                       strcasestr(word, "train") != NULL ? "; did you mean '" KIND "'?" : "");
 }

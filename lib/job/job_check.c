@@ -44,8 +44,8 @@ int job_check_name(const char *name, struct err *e)
             return err_set(e, ERR_INPUT, "'%s' is not a valid job name: only a-z, 0-9 and '-'", name);
     }
     if (!islower((unsigned char)name[0]) || name[n - 1] == '-')
-        return err_set(e, ERR_INPUT, "'%s' is not a valid job name: it begins with a letter and does not end with '-'",
-                       name);
+        return err_set(e, ERR_INPUT,
+                       "'%s' is not a valid job name: it must begin with a letter and must not end with '-'", name);
     return 0;
 }
 
@@ -107,12 +107,11 @@ static int refuse_device(const struct node *device, struct err *e)
     if (node_str(device, &text, e) < 0)
         return -1;
     if (is_about(text, "gpu") || is_about(text, "tpu"))
-        return node_error(device, e,
-                          "'%.60s': GPUs come with a later release; this one computes on CPUs; remove 'device'", text);
+        return node_error(device, e, "'%.60s': GPUs are not supported yet; remove 'device'", text);
     if (str_starts(text, "ps:") || str_starts(text, "worker:") || str_starts(text, "/job:") || is_about(text, "cpu"))
         return node_error(device, e,
-                          "'%.60s': placing a layer by hand comes with a later release; this one places "
-                          "variables by spec.strategy.placement; remove 'device'",
+                          "'%.60s': placing single layers is not supported yet; variables are placed by "
+                          "spec.strategy.placement; remove 'device'",
                           text);
     return node_error(device, e, "'%.60s' is not a valid device; use a name like ps:1, worker:3 or /job:ps/task:1",
                       text);
@@ -166,8 +165,7 @@ static int check_own_images(const struct job *j, struct err *e)
             continue;
         any = true;
         if (!has_image(&j->replicas[r]))
-            return node_error(&spec, e, "'model' is missing, and %s brings no image of its own",
-                              role_key((enum role)r));
+            return node_error(&spec, e, "'model' is missing, and %s has no image", role_key((enum role)r));
     }
     return any ? 0 : node_error(&spec, e, "'model' is missing");
 }
@@ -218,7 +216,7 @@ static int not_both(const struct job *j, const char *first, const char *second, 
 
     if (source_origin(j->source, one.path) == NULL)
         return node_error(&one, e, "give %s or %s, not both", other, mine);
-    return node_error(&one, e, "give %s or %s, not both; '--set %s=null' takes the other away", other, mine,
+    return node_error(&one, e, "give %s or %s, not both; '--set %s=null' removes the other", other, mine,
                       (flag ? second : first) + strlen("spec."));
 }
 
@@ -232,7 +230,7 @@ static int check_fit(struct job *j, struct err *e)
     if (!given(j, "spec.data.train.shuffle"))
         j->train.shuffle = true;
     if (j->fit.validation_split > 0 && j->validation.present)
-        return node_error(&split, e, "there is data.validation already; remove one of them");
+        return node_error(&split, e, "conflicts with data.validation; remove one of them");
     if (j->fit.epochs > 0 && j->fit.steps > 0)
         return not_both(j, "spec.fit.epochs", "spec.fit.steps", e);
     if (j->has_model && j->fit.epochs == 0 && j->fit.steps == 0)
@@ -298,7 +296,7 @@ static int check_parameter_server(const struct job *j, int trainers, struct err 
     if (node_present(&specs) && j->replicas[ROLE_PS].count == 0)
         return node_error(&specs, e, "strategy ParameterServer needs parameter servers; add 'PS: {replicas: 1}'");
     if (node_present(&specs) && trainers == 0)
-        return node_error(&specs, e, "nobody trains; add 'Worker: {replicas: 1}' or 'Chief: {}'");
+        return node_error(&specs, e, "no replica trains; add 'Worker: {replicas: 1}' or 'Chief: {}'");
     return 0;
 }
 
@@ -317,7 +315,7 @@ static int check_single(const struct job *j, int trainers, struct err *e)
         return node_error(&specs, e, "%d processes train, but no PS holds the variables; add 'PS: {replicas: 1}'",
                           trainers);
     if (node_present(&specs) && trainers == 0)
-        return node_error(&specs, e, "nobody trains; add 'Worker: {replicas: 1}'");
+        return node_error(&specs, e, "no replica trains; add 'Worker: {replicas: 1}'");
     return 0;
 }
 
@@ -381,11 +379,12 @@ static int check_volume(const struct node *volume, struct err *e)
     if (node_object(volume, e) < 0)
         return -1;
     if (node_size(volume) != 1)
-        return node_error(volume, e, "one volume is wanted, as in 'persistentVolumeClaim: {claimName: NAME}'");
+        return node_error(volume, e,
+                          "must have exactly one volume, such as 'persistentVolumeClaim: {claimName: NAME}'");
     if (node_only(volume, KINDS, COUNT_OF(KINDS), e) < 0)
         return strstr(e->msg, "did you mean") != NULL
                    ? -1
-                   : node_error(volume, e, "unknown volume type '%s'; write 'persistentVolumeClaim: {claimName: NAME}'",
+                   : node_error(volume, e, "unknown volume type '%s'; use 'persistentVolumeClaim: {claimName: NAME}'",
                                 node_key(volume, 0));
     if (claim.v == NULL)
         return 0;
@@ -399,8 +398,7 @@ static int check_volume(const struct node *volume, struct err *e)
     if (!job_is_object_name(text))
         return node_error(
             &name, e,
-            "'%.80s' is not the name of a claim: a-z, 0-9, '-' and '.', and it begins and ends with a letter or digit",
-            text);
+            "'%.80s' is not a valid claim name: only a-z, 0-9, '-' and '.', with a letter or digit at both ends", text);
     return 0;
 }
 
@@ -428,7 +426,8 @@ static int check_pod_labels(const struct job *j, struct err *e)
     {
         struct node label = node_get(&labels, key);
         if (str_starts(key, "trainyard.dev/"))
-            return node_error(&label, e, "labels 'trainyard.dev/...' are the operator's; remove it");
+            return node_error(&label, e,
+                              "labels with the prefix 'trainyard.dev/' are reserved for the operator; remove it");
     }
     return 0;
 }
@@ -467,7 +466,7 @@ static int check_cluster_fields(struct job *j, struct err *e)
 
     j->run_policy.has_ttl = given(j, "spec.runPolicy.ttlSecondsAfterFinished");
     if (j->run_policy.stall_policy != STALL_NOTIFY && j->run_policy.stall_seconds == 0)
-        return node_error(&policy, e, "without 'stallSeconds' no job is called stalled; add it");
+        return node_error(&policy, e, "stallPolicy needs 'stallSeconds', which is missing");
     if (j->managed_by != NULL && j->run_policy.managed_by != NULL && !str_eq(j->managed_by, j->run_policy.managed_by))
         return node_error(&manager, e, "differs from 'runPolicy.managedBy' (%s); remove one of them",
                           j->run_policy.managed_by);
@@ -478,7 +477,7 @@ static int check_cluster_fields(struct job *j, struct err *e)
     if (check_pod_labels(j, e) < 0 || check_volume(&data, e) < 0 || check_volume(&output, e) < 0)
         return -1;
     if (json_is_true(output_read_only.v))
-        return node_error(&output_read_only, e, "the output is written to; remove it");
+        return node_error(&output_read_only, e, "the output must be writable; remove it");
     return check_addresses(j, e) < 0 ? -1 : check_templates(j, e);
 }
 

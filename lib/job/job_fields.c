@@ -15,46 +15,48 @@ enum { REPLICAS_MAX = 5000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX 
 static const struct field MODEL[] = {
     { "name", FIELD_STRING, .fallback_text = "`sequential`", .help = "The model's name." },
     { "inputShape", FIELD_LIST, .type_text = "list of numbers",
-      .help = "Shape of one example, without the batch: `[28, 28]`. Wanted with `layers`, unless they begin with an "
+      .help = "Shape of one example, without the batch: `[28, 28]`. Required with `layers`, unless they start with an "
               "`InputLayer`." },
     { "layers", FIELD_LIST, .max = MODEL_LAYERS_MAX, .type_text = "list of layers",
       .help =
           "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's. At most 5000." },
     { "keras", FIELD_ANY, .type_text = "map or JSON text",
-      .help = "Instead of `layers`: what `Model.to_json()` gave, of Keras 2 or 3: Sequential, or functional with one "
-              "input and one output; at most 5000 layers too." },
+      .help = "Instead of `layers`: the output of `Model.to_json()` in Keras 2 or 3, of a Sequential model, or a "
+              "functional one without branches; at most 5000 layers." },
     { "kerasFile", FIELD_STRING, .type_text = "path",
-      .help = "Instead of `layers`: a file with such JSON, in the data folder as all paths." },
+      .help = "Instead of `layers`: a file with such JSON, relative to the data folder." },
 };
 static const struct field_table MODEL_FIELDS = {
-    "spec.model", "The network. Without `model` every replica brings its own image and is only started and watched.",
+    "spec.model",
+    "The network. Without `model` every replica has its own image, and Trainyard only starts and supervises it.",
     ROWS(MODEL), .check = NULL
 };
 
 static const struct field COMPILE[] = {
-    { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as Keras",
+    { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as in Keras",
       .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`.", .rerun = RERUN_RESUME },
     { "loss", FIELD_ANY, .type_text = "name or map", .required = true,
       .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`.",
       .rerun = RERUN_FRESH },
-    { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "What is measured beside the loss.",
+    { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "Metrics in addition to the loss.",
       .rerun = RERUN_FRESH },
     { "weightedMetrics", FIELD_ANY, .type_text = "list of names or maps", .rerun = RERUN_FRESH,
       .help = "Keras's `weighted_metrics`: metrics in which examples count by their weight (`fit.classWeight`, "
-              "`sampleWeight`). One whose name is taken is called `weighted_NAME`." },
+              "`sampleWeight`). If the name is already used, it becomes `weighted_NAME`." },
 };
 static const struct field_table COMPILE_FIELDS = {
-    "spec.compile", "Arguments of Keras's `Model.compile`. Fields that Keras lets be a name or a map are so here.",
-    ROWS(COMPILE), .check = NULL
+    "spec.compile", "Arguments of Keras's `Model.compile`. As in Keras, fields accept a name or a map.", ROWS(COMPILE),
+    .check = NULL
 };
 
 /* ---- data ---- */
 
 static const struct field DATA[] = {
-    { "train", FIELD_TABLE, DEST(struct job, train), .table = &DATA_FIELDS, .required = true,
-      .help = "What the model is trained on.", .rerun = RERUN_REBASE },
+    { "train", FIELD_TABLE, DEST(struct job, train), .table = &DATA_FIELDS, .required = true, .help = "Training data.",
+      .rerun = RERUN_REBASE },
     { "validation", FIELD_TABLE, DEST(struct job, validation), .table = &DATA_FIELDS,
-      .help = "What it is evaluated on after every epoch and at the end.", .rerun = RERUN_RESUME },
+      .help = "Validation data: the model is evaluated on it after every epoch and at the end.",
+      .rerun = RERUN_RESUME },
 };
 static const struct field_table DATA_SETS = { "spec.data", "Data sets.", ROWS(DATA), .check = NULL };
 
@@ -62,61 +64,61 @@ static const struct field_table DATA_SETS = { "spec.data", "Data sets.", ROWS(DA
 
 static const struct field FIT[] = {
     { "epochs", FIELD_INT, DEST(struct job, fit.epochs), .min = 1, .max = EPOCHS_MAX,
-      .help = "Passes over the training data. Give this or `steps`.", .rerun = RERUN_LONGER },
+      .help = "Passes over the training data. Exactly one of `epochs` and `steps` is required.",
+      .rerun = RERUN_LONGER },
     { "steps", FIELD_INT, DEST(struct job, fit.steps), .min = 1, .max = STEPS_MAX,
       .help = "The global step to stop at (TensorFlow's StopAtStepHook).", .rerun = RERUN_LONGER },
     { "batchSize", FIELD_INT, DEST(struct job, fit.batch_size), .min = 1, .max = BATCH_MAX, .fallback = "32",
       .help = "Examples in one update.", .rerun = RERUN_REBASE },
     { "validationBatchSize", FIELD_INT, DEST(struct job, fit.validation_batch_size), .min = 1, .max = BATCH_MAX,
-      .fallback_text = "`batchSize`", .help = "Examples in one batch of evaluation; does not change its result.",
+      .fallback_text = "`batchSize`", .help = "Examples in one batch of an evaluation. Does not change its result.",
       .rerun = RERUN_FREE },
     { "validationSplit", FIELD_NUMBER, DEST(struct job, fit.validation_split), .above_min = true, .below_max = true,
       .max = 1,
-      .help =
-          "Instead of `data.validation`: this fraction of `data.train`, its last examples in the order of the files, "
-          "is kept for evaluation and not trained on; Keras's `validation_split`.",
+      .help = "Instead of `data.validation`: Keras's `validation_split`: the last examples of `data.train` in file "
+              "order, this fraction of all, are used for evaluation and not for training.",
       .rerun = RERUN_REBASE },
     { "seed", FIELD_INT, DEST(struct job, fit.seed), .min = 0, .max = INT64_MAX - 1, .fallback = "0",
-      .help = "Names every random draw: initial values, order of examples, dropout.", .rerun = RERUN_REBASE },
+      .help = "Seed of all random numbers: initial values, order of examples, dropout.", .rerun = RERUN_REBASE },
     { "initialWeights", FIELD_STRING, DEST(struct job, fit.initial_weights), .type_text = "path",
-      .help = "Variables begin with the values of this file or folder, in the data folder as all paths: a run's "
-              "folder, a TensorFlow checkpoint, safetensors, npz, Keras's `.weights.h5` or `.keras`. They are matched "
-              "by name; the log says which. Only values are read, and only when the job has no checkpoint of its own. "
-              "[keras.md](keras.md#beginning-with-trained-weights)",
+      .help = "Initial values of variables: a file or folder, relative to the data folder. Formats: a run's folder, a "
+              "TensorFlow checkpoint, safetensors, npz, Keras's `.weights.h5` or `.keras`. Variables are matched by "
+              "name; the log lists them. Only values are read, and only if the job has no checkpoint of its own. See "
+              "[keras.md](keras.md#initial-weights).",
       .rerun = RERUN_FRESH },
     { "chiefTrains", FIELD_BOOL, DEST(struct job, fit.chief_trains), .fallback = "false",
-      .help = "The chief computes batches too. It always does so in a job without workers.", .rerun = RERUN_FREE },
+      .help = "The chief also trains. In a job without workers it always does.", .rerun = RERUN_FREE },
     { "logEverySteps", FIELD_INT, DEST(struct job, fit.log_every_steps), .min = 1, .max = STEPS_MAX, .fallback = "100",
-      .help = "Steps between two lines of progress in the log.", .rerun = RERUN_FREE },
+      .help = "Steps between two progress lines in the log.", .rerun = RERUN_FREE },
     { "resume", FIELD_BOOL, DEST(struct job, fit.resume), .fallback = "false", .rerun = RERUN_FREE,
-      .help = "Continue the run in the output folder although it has finished, or with other "
-              "hyperparameters of the optimizer (`trainyard run --resume`)." },
+      .help = "Continue the run in the output folder even if it has finished, or with other hyperparameters of the "
+              "optimizer (`trainyard run --resume`)." },
     { "rebase", FIELD_BOOL, DEST(struct job, fit.rebase), .fallback = "false", .rerun = RERUN_FREE,
-      .help = "As `resume`, also with other training data, `batchSize` or `seed`, which hold from the next epoch "
+      .help = "Like `resume`, and also with other training data, `batchSize` or `seed`, from the next epoch on "
               "(`trainyard run --rebase`)." },
     { "callbacks", FIELD_LIST, DEST(struct job, callbacks), .type_text = "list of names or maps", .rerun = RERUN_RESUME,
       .help = "Keras's callbacks, at most 16: `- EarlyStopping: {monitor: val_loss, patience: 3, restore_best_weights: "
-              "true}`, `ReduceLROnPlateau`, `ModelCheckpoint` (layers.md, Callbacks). Price: at the end of every epoch "
-              "workers wait until all batches are applied and the decision is saved in a checkpoint; when a callback "
-              "reads `val_...` they also wait for the evaluation, which otherwise runs beside the next epoch." },
+              "true}`, `ReduceLROnPlateau`, `ModelCheckpoint` (layers.md, Callbacks). Cost: at the end of every epoch "
+              "workers wait until all batches are applied and the decision is saved in a checkpoint. If a callback "
+              "reads `val_...`, they also wait for the evaluation, which otherwise runs during the next epoch." },
     { "classWeight", FIELD_MAP, DEST(struct job, class_weight), .type_text = "map of class number to number",
       .rerun = RERUN_FRESH,
-      .help =
-          "Keras's `class_weight`: `{0: 1.0, 1: 5.0}`. The loss of a training example is multiplied by the weight of "
-          "its class, and divided by the number of examples as ever; classes that are not named weigh 1. "
-          "Evaluations do not know them. For sparse and categorical losses, and labels 0 and 1 of a single output." },
+      .help = "Keras's `class_weight`: `{0: 1.0, 1: 5.0}`. The loss of a training example is multiplied by the weight "
+              "of its class; the mean is still over the number of examples. Classes that are not listed have weight 1. "
+              "Evaluations ignore class weights. For sparse and categorical losses, and labels 0 and 1 of a single "
+              "output." },
     { "maxWaitSeconds", FIELD_NUMBER, DEST(struct job, limits.max_wait_seconds), .above_min = true, .max = NO_MAX,
       .fallback = "7200",
-      .help = "How long a replica waits for the others without progress, and the chief at the end for storage, before "
-              "it gives up with exit code 138.",
+      .help = "Maximum time without progress that a replica waits for others, or the chief for storage at the end. "
+              "Then it exits with 138.",
       .rerun = RERUN_FREE },
     { "stopGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.stop_grace_seconds), .max = NO_MAX, .fallback = "120",
-      .help = "How long a stopped replica may take to save and leave.", .rerun = RERUN_FREE },
+      .help = "Maximum time for a stopped replica to save and exit.", .rerun = RERUN_FREE },
     { "evaluationGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.evaluation_grace_seconds), .max = NO_MAX,
-      .fallback = "300", .help = "How long the chief waits at the end for an evaluator's last result.",
+      .fallback = "300", .help = "Maximum time that the chief waits at the end for an evaluator's last result.",
       .rerun = RERUN_FREE },
 };
-static const struct field_table FIT_FIELDS = { "spec.fit", "How long and in what portions to train.", ROWS(FIT),
+static const struct field_table FIT_FIELDS = { "spec.fit", "Duration and batches of training.", ROWS(FIT),
                                                .check = NULL };
 
 /* ---- strategy ---- */
@@ -127,19 +129,19 @@ static const char *const UPDATES[] = { "async", "sync", "bounded" };
 static const char *const PLACEMENTS[] = { "greedy", "round_robin" };
 static const struct field STRATEGY[] = {
     { "name", FIELD_CHOICE, DEST(struct job, strategy.name), .names = STRATEGIES, .nnames = COUNT_OF(STRATEGIES),
-      .nworking = 2, .fallback_text = "`ParameterServer` when there are PS, else `Single`",
-      .help = "Where the variables live: on parameter servers, or in the one process that trains." },
+      .nworking = 2, .fallback_text = "`ParameterServer` if there are PS, else `Single`",
+      .help = "Location of the variables: on parameter servers, or in the single training process." },
     { "updates", FIELD_CHOICE, DEST(struct job, strategy.updates), .names = UPDATES, .nnames = COUNT_OF(UPDATES),
-      .nworking = 1, .fallback = "async", .help = "When a gradient is applied: at once, whoever computed it." },
+      .nworking = 1, .fallback = "async", .help = "When gradients are applied. async: as soon as they arrive." },
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
-      .help = "Which PS holds what: balanced by size with big variables split, or whole variables in turn as "
-              "TensorFlow's replica_device_setter." },
+      .help = "Distribution of variables over PS. greedy: balanced by size, with large variables split. round_robin: "
+              "whole variables in turn, like TensorFlow's replica_device_setter." },
     { "overlap", FIELD_BOOL, DEST(struct job, strategy.overlap), .fallback = "false",
-      .help = "A worker computes its next batch while a push is under way. Hides a slow network. Price: with W workers "
-              "the mean staleness of gradients is 2W - 1 instead of W - 1, which can cost accuracy, and training with "
-              "momentum or a high learning rate can diverge." },
+      .help = "A worker computes its next batch while a push is in flight, which hides a slow network. Cost: with W "
+              "workers the mean staleness of gradients is 2W - 1 instead of W - 1, which can cost accuracy, and "
+              "training with momentum or a high learning rate can diverge." },
 };
-static const struct field_table STRATEGY_FIELDS = { "spec.strategy", "How the replicas train one model together.",
+static const struct field_table STRATEGY_FIELDS = { "spec.strategy", "How the replicas share the training of a model.",
                                                     ROWS(STRATEGY), .check = NULL };
 
 /* ---- checkpoints and summaries ---- */
@@ -150,12 +152,12 @@ static const struct field CHECKPOINT[] = {
     { "everySteps", FIELD_INT, DEST(struct job, checkpoint.every_steps), .min = 1, .max = STEPS_MAX,
       .help = "Or: steps between two checkpoints." },
     { "keep", FIELD_INT, DEST(struct job, checkpoint.keep), .min = 1, .max = KEEP_MAX, .fallback = "5",
-      .help = "How many are kept; older ones are deleted." },
+      .help = "Number of checkpoints to keep; older ones are deleted." },
 };
 static const struct field_table CHECKPOINT_FIELDS = {
     "spec.checkpoint",
-    "Checkpoints in TensorFlow's format, under `checkpoints/` of the output. One is also written at the end and before "
-    "a replica leaves on SIGTERM.",
+    "Checkpoints in TensorFlow's format, in `checkpoints/` of the output folder. A checkpoint is also written at the "
+    "end, and before the chief exits on SIGTERM.",
     ROWS(CHECKPOINT), .check = NULL
 };
 
@@ -165,9 +167,9 @@ static const struct field SUMMARIES[] = {
     { "everySeconds", FIELD_NUMBER, DEST(struct job, summaries.every_seconds), .above_min = true, .max = NO_MAX,
       .help = "Or: time between two summaries." },
     { "histograms", FIELD_BOOL, DEST(struct job, summaries.histograms), .fallback = "true",
-      .help = "Histograms of the weights too." },
+      .help = "Also write histograms of the weights." },
     { "directory", FIELD_STRING, DEST(struct job, summaries.directory), .type_text = "path", .fallback = "summaries",
-      .help = "Where they go: a folder within the output folder." },
+      .help = "A folder within the output folder." },
 };
 static const struct field_table SUMMARIES_FIELDS = { "spec.summaries", "Event files that TensorBoard reads.",
                                                      ROWS(SUMMARIES), .check = NULL };
@@ -177,18 +179,18 @@ static const struct field_table SUMMARIES_FIELDS = { "spec.summaries", "Event fi
 static const char *const RESTART_POLICIES[] = { "ExitCode", "OnFailure", "Always", "Never" };
 static const struct field REPLICA[] = {
     { "replicas", FIELD_INT, DEST(struct replica_spec, count), .min = 0, .max = REPLICAS_MAX, .fallback = "1",
-      .help = "How many. At most 1 Chief and 1 Evaluator. Without `spec.model` TF_CONFIG lists all replicas of the "
-              "job, in 128 KiB at most: 1,500 to 3,500 with usual names, 600 with the longest." },
+      .help = "Number of replicas; at most 1 Chief and 1 Evaluator. Without `spec.model` TF_CONFIG lists all replicas "
+              "of the job, in at most 128 KiB: 1,500 to 3,500 with usual names, 600 with the longest." },
     { "restartPolicy", FIELD_CHOICE, DEST(struct replica_spec, restart), NAMES(RESTART_POLICIES),
       .fallback = "ExitCode",
-      .help = "When one that ended is started again. ExitCode: when its exit code is 128 or more, or a signal ended "
-              "it." },
+      .help = "When a replica that has exited is restarted. ExitCode: if its exit code is 128 or more, or a signal "
+              "killed it." },
     { "template", FIELD_MAP, .type_text = "PodTemplateSpec", .fallback_text = "the built-in image",
-      .help = "The pod, on a cluster; not read by `trainyard run`." },
+      .help = "The pod on a cluster; ignored by `trainyard run`." },
 };
 static int replica_check(void *base, const struct node *n, struct err *e);
 static const struct field_table REPLICA_FIELDS = { "spec.replicaSpecs.Chief, .PS, .Worker, .Evaluator",
-                                                   "One role's processes.", ROWS(REPLICA), .check = replica_check };
+                                                   "The replicas of one role.", ROWS(REPLICA), .check = replica_check };
 
 /* Chief and Master fill the same place; the second one given is one too many. */
 static int replica_check(void *base, const struct node *n, struct err *e)
@@ -207,15 +209,16 @@ static int replica_check(void *base, const struct node *n, struct err *e)
                                                              .help = (help_)                                           \
     }
 static const struct field ROLES_ROWS[] = {
-    ROLE_ROW("Chief", ROLE_CHIEF, false,
-             "Initialises, checkpoints, evaluates, ends the job. Without one worker 0 does it."),
-    ROLE_ROW("Master", ROLE_CHIEF, true, "TFJob's old name of Chief."),
+    ROLE_ROW(
+        "Chief", ROLE_CHIEF, false,
+        "Initialises the job, writes checkpoints, evaluates, and ends the job. Without a Chief, worker 0 does this."),
+    ROLE_ROW("Master", ROLE_CHIEF, true, "Old name of Chief in TFJobs."),
     ROLE_ROW("PS", ROLE_PS, false, "Hold the variables and apply the optimizer."),
     ROLE_ROW("Worker", ROLE_WORKER, false, "Compute the gradients."),
-    ROLE_ROW("Evaluator", ROLE_EVALUATOR, false, "Evaluates checkpoints beside the training."),
+    ROLE_ROW("Evaluator", ROLE_EVALUATOR, false, "Evaluates checkpoints during training."),
 };
 static const struct field_table ROLES_FIELDS = { "spec.replicaSpecs",
-                                                 "The processes. Without it the job is one process.", ROWS(ROLES_ROWS),
+                                                 "The replicas. Without it the job is one process.", ROWS(ROLES_ROWS),
                                                  .check = NULL };
 
 /* ---- what concerns a cluster only ---- */
@@ -225,32 +228,32 @@ static const struct field STORAGE[] = {
       .fallback_text = "the example data in the image",
       .help = "Mounted at `/data`; paths in `spec.data` are relative to it." },
     { "output", FIELD_MAP, DEST(struct job, storage.output), .type_text = "VolumeSource",
-      .fallback_text = "the pod's own, lost with it", .help = "Mounted at `/logs`." },
+      .fallback_text = "the pod's file system, which is lost with it", .help = "Mounted at `/logs`." },
 };
 static const struct field_table STORAGE_FIELDS = {
     "spec.storage",
-    "Volumes, on a cluster: `{persistentVolumeClaim: {claimName: mnist-data}}`. `trainyard run` takes `--data-dir` and "
+    "Volumes on a cluster: `{persistentVolumeClaim: {claimName: mnist-data}}`. `trainyard run` uses `--data-dir` and "
     "`--output-dir` instead.",
     ROWS(STORAGE), .check = NULL
 };
 
 static const struct field POD_DEFAULTS[] = {
-    { "labels", FIELD_MAP, .help = "Labels that the pods get beside their own." },
-    { "annotations", FIELD_MAP, .help = "Annotations, as `sidecar.istio.io/inject: \"false\"`." },
-    { "imagePullSecrets", FIELD_LIST, .type_text = "list of `{name: ...}`", .help = "Secrets of the registries." },
-    { "nodeSelector", FIELD_MAP, .help = "Labels of the nodes that are wanted." },
-    { "tolerations", FIELD_LIST, .type_text = "list of Toleration", .help = "Taints that are put up with." },
+    { "labels", FIELD_MAP, .help = "Additional labels." },
+    { "annotations", FIELD_MAP, .help = "Annotations, such as `sidecar.istio.io/inject: \"false\"`." },
+    { "imagePullSecrets", FIELD_LIST, .type_text = "list of `{name: ...}`", .help = "Secrets for image registries." },
+    { "nodeSelector", FIELD_MAP, .help = "Required labels of nodes." },
+    { "tolerations", FIELD_LIST, .type_text = "list of Toleration", .help = "Tolerated taints." },
     { "priorityClassName", FIELD_STRING, .help = "A PriorityClass." },
     { "serviceAccountName", FIELD_STRING, .fallback_text = "the namespace's `default`",
-      .help = "A ServiceAccount. Its token is not mounted unless a template asks for it." },
-    { "assignUser", FIELD_BOOL, .fallback_text = "`true`, unless the operator says otherwise",
-      .help = "Pods run as user and group 65532. `false` leaves runAsUser, runAsGroup and fsGroup out, so that the "
-              "platform chooses them, as OpenShift does." },
+      .help = "A ServiceAccount. Its token is mounted only if a template requests it." },
+    { "assignUser", FIELD_BOOL, .fallback_text = "`true`, unless the operator is configured otherwise",
+      .help = "Pods run as user and group 65532. `false` omits runAsUser, runAsGroup and fsGroup, so that the platform "
+              "assigns them, as OpenShift does." },
 };
 static const struct field_table POD_DEFAULTS_FIELDS = {
     "spec.podDefaults",
-    "What all pods of the job have, TensorBoard's too, said once. Maps and lists are added to those of a template, "
-    "other values fill what it leaves open; where both say something the template's is kept.",
+    "Common settings of all pods of the job, including TensorBoard's. Maps and lists are merged with those of a "
+    "template, and other values are defaults. If both set the same value, the template's is used.",
     ROWS(POD_DEFAULTS), .check = NULL
 };
 
@@ -260,19 +263,21 @@ static const char *const STALL_POLICIES[] = { "Notify", "Restart", "Fail" };
 
 static const struct field SCHEDULING[] = {
     { "minAvailable", FIELD_INT, DEST(struct job, run_policy.scheduling.min_available), .min = 1, .max = INT32_MAX,
-      .fallback_text = "all replicas", .help = "How many pods must be able to run before any is started." },
+      .fallback_text = "all replicas",
+      .help = "Minimum number of pods that must be schedulable before any pod is started." },
     { "queue", FIELD_STRING, DEST(struct job, run_policy.scheduling.queue), .help = "Volcano's queue." },
     { "minResources", FIELD_MAP, DEST(struct job, run_policy.scheduling.min_resources), .type_text = "ResourceList",
-      .fallback_text = "what those pods ask for", .help = "Resources that must be free before any pod is started." },
+      .fallback_text = "the requests of those pods",
+      .help = "Minimum resources that must be available before any pod is started." },
     { "priorityClass", FIELD_STRING, DEST(struct job, run_policy.scheduling.priority_class),
       .help = "Name of a PriorityClass." },
     { "scheduleTimeoutSeconds", FIELD_INT, DEST(struct job, run_policy.scheduling.schedule_timeout_seconds), .min = 1,
-      .max = INT32_MAX, .help = "scheduler-plugins: how long a group may wait." },
+      .max = INT32_MAX, .help = "scheduler-plugins: maximum time that a group may wait." },
 };
 static int scheduling_check(void *base, const struct node *n, struct err *e);
 static const struct field_table SCHEDULING_FIELDS = {
     "spec.runPolicy.schedulingPolicy",
-    "Gang scheduling: the pods of the job start together or not at all, where the cluster has a scheduler for that.",
+    "Gang scheduling: the pods of the job start together or not at all. Needs a scheduler that supports it.",
     ROWS(SCHEDULING), .check = scheduling_check
 };
 
@@ -284,36 +289,36 @@ static int scheduling_check(void *base, const struct node *n UNUSED, struct err 
 
 static const struct field RUN_POLICY[] = {
     { "cleanPodPolicy", FIELD_CHOICE, DEST(struct job, run_policy.clean_pod_policy), NAMES(CLEAN_POD_POLICIES),
-      .fallback = "Running", .help = "Which pods are deleted when the job has ended." },
+      .fallback = "Running", .help = "Pods to delete when the job has ended." },
     { "backoffLimit", FIELD_INT, DEST(struct job, run_policy.backoff_limit), .min = 0, .max = INT32_MAX,
       .fallback = "6",
-      .help = "Restarts before the job fails: on a cluster those since the last progress, not of pods that were "
-              "drained or evicted; in `trainyard run` all." },
+      .help = "Number of restarts before the job fails. On a cluster: since the last progress, without pods that were "
+              "drained or evicted. In `trainyard run`: all restarts." },
     { "restartScope", FIELD_CHOICE, DEST(struct job, run_policy.restart_scope), NAMES(RESTART_SCOPES),
       .fallback = "Replica",
-      .help =
-          "What is restarted when a replica fails and is to be restarted by its restartPolicy: `Replica`, that one; "
-          "`Job`, all replicas but Evaluator and TensorBoard, which count as one restart. `Job` is for programs "
-          "whose set of processes is fixed, such as all-reduce over MPI or Gloo. It cannot be changed, and no "
-          "restartPolicy is then `Always`." },
+      .help = "What to restart when a replica fails and its restartPolicy restarts it. `Replica`: that replica. `Job`: "
+              "all replicas except Evaluator and TensorBoard, counted as one restart. Use `Job` for programs with a "
+              "fixed set of processes, such as all-reduce with MPI or Gloo. The field is immutable, and `Job` does not "
+              "allow the restartPolicy `Always`." },
     { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1, .max = NO_MAX,
-      .help = "How long the job may run. `trainyard run` obeys it too." },
+      .help = "Maximum run time of the job, also in `trainyard run`." },
     { "ttlSecondsAfterFinished", FIELD_INT, DEST(struct job, run_policy.ttl_seconds_after_finished), .min = 0,
-      .max = INT32_MAX, .help = "When an ended job is deleted." },
+      .max = INT32_MAX, .help = "Time after which an ended job is deleted." },
     { "stallSeconds", FIELD_INT, DEST(struct job, run_policy.stall_seconds), .min = 1, .max = INT32_MAX,
-      .help = "A running job without a new step for so long is called stalled, on a cluster." },
+      .help = "On a cluster, a running job without a new step for this time is stalled." },
     { "stallPolicy", FIELD_CHOICE, DEST(struct job, run_policy.stall_policy), NAMES(STALL_POLICIES),
       .fallback = "Notify",
-      .help = "What is done about a stalled job: it is said in its conditions and events, its pods are started again, "
-              "or it fails." },
-    { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false", .help = "No pods while true." },
-    { "schedulingPolicy", FIELD_TABLE, .table = &SCHEDULING_FIELDS, .help = "Gang scheduling, as TFJob's." },
+      .help = "Action for a stalled job. Notify: condition and event. Restart: its pods are restarted. Fail: the job "
+              "fails." },
+    { "suspend", FIELD_BOOL, DEST(struct job, run_policy.suspend), .fallback = "false",
+      .help = "While true, the job has no pods." },
+    { "schedulingPolicy", FIELD_TABLE, .table = &SCHEDULING_FIELDS, .help = "Gang scheduling, as in TFJobs." },
     { "managedBy", FIELD_STRING, DEST(struct job, run_policy.managed_by), .fallback_text = "the operator",
-      .help = "The controller in charge: another's name leaves the job to it; the operator's is "
+      .help = "The controller that manages the job. The operator ignores jobs with a name other than "
               "`trainyard.dev/trainjob-controller`." },
 };
-static const struct field_table RUN_POLICY_FIELDS = { "spec.runPolicy", "The life of the job.", ROWS(RUN_POLICY),
-                                                      .check = NULL };
+static const struct field_table RUN_POLICY_FIELDS = { "spec.runPolicy", "Restarts, deadlines and clean-up.",
+                                                      ROWS(RUN_POLICY), .check = NULL };
 
 static const struct field TENSORBOARD[] = {
     { "image", FIELD_STRING, DEST(struct job, tensorboard.image), .fallback_text = "the operator's",
@@ -322,10 +327,11 @@ static const struct field TENSORBOARD[] = {
       .fallback_text = "the operator's", .help = "Requests and limits of its container." },
 };
 static int tensorboard_check(void *base, const struct node *n, struct err *e);
-static const struct field_table TENSORBOARD_FIELDS = { "spec.tensorboard",
-                                                       "A TensorBoard beside the job, on a cluster: port 6006 of the "
-                                                       "service NAME-tensorboard. It reads the output volume.",
-                                                       ROWS(TENSORBOARD), .check = tensorboard_check };
+static const struct field_table TENSORBOARD_FIELDS = {
+    "spec.tensorboard",
+    "A TensorBoard for the job on a cluster: port 6006 of the service NAME-tensorboard. It reads the output volume.",
+    ROWS(TENSORBOARD), .check = tensorboard_check
+};
 
 static int tensorboard_check(void *base, const struct node *n UNUSED, struct err *e UNUSED)
 {
@@ -337,8 +343,8 @@ static int tensorboard_check(void *base, const struct node *n UNUSED, struct err
 
 static const struct field METADATA[] = {
     { "name", FIELD_STRING, DEST(struct job, name), .required = true,
-      .help = "Lower-case letters, digits and hyphens, beginning with a letter; at most 51." },
-    { "namespace", FIELD_STRING, .help = "As Kubernetes defines it, like all others here." },
+      .help = "Lower-case letters, digits and hyphens, starting with a letter; at most 51 characters." },
+    { "namespace", FIELD_STRING, .help = "As defined by Kubernetes, like the other fields of metadata." },
     { "uid", FIELD_STRING, DEST(struct job, uid), .help = "Set by the API server." },
     { "labels", FIELD_MAP, .help = "" },
     { "annotations", FIELD_MAP, .help = "" },
@@ -353,7 +359,7 @@ static const struct field METADATA[] = {
     { "managedFields", FIELD_ANY, .help = NULL },
     { "selfLink", FIELD_ANY, .help = NULL },
 };
-static const struct field_table METADATA_FIELDS = { "metadata", "Names the job.", ROWS(METADATA), .check = NULL };
+static const struct field_table METADATA_FIELDS = { "metadata", "Metadata of the job.", ROWS(METADATA), .check = NULL };
 
 #define WITH_MODEL "**required** with `model`"
 #define SPEC_TABLE(key, table_, fallback, rule, help_)                                                                 \
@@ -363,25 +369,25 @@ static const struct field_table METADATA_FIELDS = { "metadata", "Names the job."
 static const struct field SPEC[] = {
     SPEC_TABLE("model", &MODEL_FIELDS, NULL, RERUN_FRESH, "The network."),
     SPEC_TABLE("compile", &COMPILE_FIELDS, WITH_MODEL, RERUN_UNSAID, "Optimizer, loss, metrics."),
-    SPEC_TABLE("data", &DATA_SETS, WITH_MODEL, RERUN_UNSAID, "What it learns from."),
+    SPEC_TABLE("data", &DATA_SETS, WITH_MODEL, RERUN_UNSAID, "Data sets."),
     SPEC_TABLE("fit", &FIT_FIELDS, WITH_MODEL, RERUN_UNSAID, "Epochs, batch size, seed."),
-    SPEC_TABLE("strategy", &STRATEGY_FIELDS, NULL, RERUN_FREE, "How replicas train together."),
-    SPEC_TABLE("checkpoint", &CHECKPOINT_FIELDS, NULL, RERUN_FREE, "When to save."),
-    SPEC_TABLE("summaries", &SUMMARIES_FIELDS, NULL, RERUN_FREE, "What TensorBoard shows."),
-    SPEC_TABLE("storage", &STORAGE_FIELDS, NULL, RERUN_FREE, "Volumes, on a cluster."),
-    SPEC_TABLE("replicaSpecs", &ROLES_FIELDS, NULL, RERUN_FREE, "The processes."),
-    SPEC_TABLE("podDefaults", &POD_DEFAULTS_FIELDS, NULL, RERUN_FREE, "What all pods have, said once, on a cluster."),
-    SPEC_TABLE("runPolicy", &RUN_POLICY_FIELDS, NULL, RERUN_FREE, "Restarts, deadline, cleaning up."),
+    SPEC_TABLE("strategy", &STRATEGY_FIELDS, NULL, RERUN_FREE, "How the replicas share the training."),
+    SPEC_TABLE("checkpoint", &CHECKPOINT_FIELDS, NULL, RERUN_FREE, "When to save checkpoints."),
+    SPEC_TABLE("summaries", &SUMMARIES_FIELDS, NULL, RERUN_FREE, "Event files for TensorBoard."),
+    SPEC_TABLE("storage", &STORAGE_FIELDS, NULL, RERUN_FREE, "Volumes on a cluster."),
+    SPEC_TABLE("replicaSpecs", &ROLES_FIELDS, NULL, RERUN_FREE, "The replicas."),
+    SPEC_TABLE("podDefaults", &POD_DEFAULTS_FIELDS, NULL, RERUN_FREE, "Common settings of all pods on a cluster."),
+    SPEC_TABLE("runPolicy", &RUN_POLICY_FIELDS, NULL, RERUN_FREE, "Restarts, deadlines, clean-up."),
     { "managedBy", FIELD_STRING, DEST(struct job, managed_by), .rerun = RERUN_FREE,
-      .help = "The same as `runPolicy.managedBy`, where batch/v1 Job has it." },
-    SPEC_TABLE("tensorboard", &TENSORBOARD_FIELDS, NULL, RERUN_FREE, "A TensorBoard beside the job, on a cluster."),
+      .help = "The same as `runPolicy.managedBy`, at the place where batch/v1 Job has it." },
+    SPEC_TABLE("tensorboard", &TENSORBOARD_FIELDS, NULL, RERUN_FREE, "A TensorBoard for the job on a cluster."),
 };
 static const struct field_table SPEC_FIELDS = { "spec", "What to train, and how.", ROWS(SPEC), .check = NULL };
 
 static const struct field TOP[] = {
     { "apiVersion", FIELD_STRING, .required = true, .help = "`trainyard.dev/v1alpha1`" },
     { "kind", FIELD_STRING, .required = true, .help = "`TrainJob`" },
-    { "metadata", FIELD_TABLE, .table = &METADATA_FIELDS, .required = true, .help = "Names the job." },
+    { "metadata", FIELD_TABLE, .table = &METADATA_FIELDS, .required = true, .help = "Metadata of the job." },
     { "spec", FIELD_TABLE, .table = &SPEC_FIELDS, .required = true, .help = "What to train, and how." },
     { "status", FIELD_ANY, .help = "Written by the operator; not read." },
 };

@@ -9,12 +9,13 @@ static const char HEAD[] =
     "\n"
     "<!-- Written from the tables in lib/job (make docs). Change those, not this page. -->\n"
     "\n"
-    "One file describes a training job: what `trainyard run FILE` runs on this machine and `kubectl apply -f FILE` on "
-    "a\n"
-    "cluster. `trainyard validate FILE` checks it and names line, column and field of what is wrong. YAML and JSON "
-    "are\n"
-    "both read; of several documents in a file the first TrainJob is taken. A key that is not in these tables is an\n"
-    "error, so that a misspelt one is never silently ignored.\n"
+    "One file describes a training job. `trainyard run FILE` runs it on the local machine, and `kubectl apply -f "
+    "FILE`\n"
+    "on a cluster. `trainyard validate FILE` checks it and reports errors with line, column and field. The file is "
+    "YAML\n"
+    "or JSON. If it has several documents, the first TrainJob is used. Unknown keys are errors, so that a misspelt "
+    "key\n"
+    "is never ignored.\n"
     "\n"
     "```yaml\n"
     "apiVersion: trainyard.dev/v1alpha1\n"
@@ -41,11 +42,9 @@ static const char HEAD[] =
     "    Worker: {replicas: 2}\n"
     "```\n"
     "\n"
-    "`--set fit.epochs=1` replaces one value below `spec`; `--set model.layers[2].Dense.units=64` reaches into lists, "
-    "and\n"
-    "`--set fit.epochs=null` takes a value away. A value is read as YAML. Names of layers, losses, metrics, optimizers "
-    "and\n"
-    "their arguments are Keras's.\n";
+    "`--set fit.epochs=1` replaces a value below `spec`. `--set model.layers[2].Dense.units=64` replaces a value in a\n"
+    "list, and `--set fit.epochs=null` removes a value. Values are parsed as YAML. Names of layers, losses, metrics,\n"
+    "optimizers and their arguments are those of Keras.\n";
 
 static const char *const TYPES[] = {
     [FIELD_INT] = "whole number", [FIELD_NUMBER] = "number", [FIELD_BOOL] = "true or false", [FIELD_STRING] = "string",
@@ -100,7 +99,7 @@ static void put_row(const struct field *f, struct buf *out)
     put_default(f, out);
     buf_printf(out, " | %s", f->help);
     if (f->kind == FIELD_CHOICE && f->nworking < f->nnames) {
-        buf_str(out, " Later releases: ");
+        buf_str(out, " Not supported yet: ");
         put_names(f, f->nworking, f->nnames, out);
         buf_char(out, '.');
     }

@@ -352,7 +352,7 @@ static int read_keras_file(struct reading *r, const struct node *n, const char *
     auto_free char *path = path_join(base_dir, name);
     if (file_read(path, KERAS_FILE_MAX, &text, &why) < 0) {
         if (!file_exists(path))
-            node_error(n, e, "no file '%s' in the data folder '%s' (--data-dir says where it is)", name, base_dir);
+            node_error(n, e, "no file '%s' in the data folder '%s' (set it with --data-dir)", name, base_dir);
         else
             node_error(n, e, "%s", why.msg); /* the place, and what may be done about it */
         if (e != NULL)

@@ -127,7 +127,7 @@ test_too_many_to_be_listed() {
     tfjob a-name-of-thirty-characters-long '' Worker=4000 | k apply -f - >/dev/null
     want_condition 60 tfjob a-name-of-thirty-characters-long Failed 'True InvalidSpec'
     value tfjob a-name-of-thirty-characters-long '.status.conditions[-1].message' >"$dir/message"
-    want_line '^spec.tfReplicaSpecs: TF_CONFIG would list 4000 replicas in some [0-9]+ bytes, and no program can be started with more than 131061' "$dir/message"
+    want_line '^spec.tfReplicaSpecs: TF_CONFIG would list 4000 replicas in about [0-9]+ bytes, but an environment variable is limited to 131061' "$dir/message"
     small_trainjob a-name-of-thirty-characters-long 2000 | k apply -f - >/dev/null
     want_condition 60 trainjob a-name-of-thirty-characters-long Failed 'True InvalidSpec'
     want_pods 5 ''

@@ -47,11 +47,11 @@ test_input_gzip_bomb() {
     at_most "$(stat -c %s "$dir/bomb.csv.gz")" 1000000 "bytes of the bomb"
     input_job '{format: csv, files: bomb.csv}'
     input_worker
-    want_line 'bomb.csv.gz: becomes more than 256.0 MiB when it is unpacked; .*maxUnpackedBytes'
+    want_line 'bomb.csv.gz: is larger than 256.0 MiB when decompressed; .*maxUnpackedBytes'
     at_most "$(du -sk "$dir/run" 2>/dev/null | cut -f1)" 1000 "kB in the output folder"
     input_job '{format: csv, files: bomb.csv, maxUnpackedBytes: 1000000}'
     input_worker
-    want_line 'becomes more than 976.6 KiB'
+    want_line 'is larger than 976.6 KiB'
     input_job '{format: csv, files: bomb.csv, maxUnpackedBytes: 400000000}'
     input_worker
     want_line 'bomb.csv.gz: holds no examples|bomb.csv: holds no examples'
@@ -73,7 +73,7 @@ test_input_fields_that_lead_away() {
     for name in .. a/b ../../secrets/x A 'a..b' -a; do
         input_job '{format: csv, files: a.csv}' "s|^  fit:|  storage: {data: {persistentVolumeClaim: {claimName: \"$name\"}}}\n  fit:|"
         want_exit 2 trainyard validate "$dir/job.yaml"
-        want_line "job.yaml:8:[0-9]*: spec.storage.data.persistentVolumeClaim.claimName: '$name' is not the name of a claim"
+        want_line "job.yaml:8:[0-9]*: spec.storage.data.persistentVolumeClaim.claimName: '$name' is not a valid claim name"
     done
 }
 
@@ -85,7 +85,7 @@ test_input_shapes_that_overflow() {
     for shape in '2147483647, 2147483647, 2147483647' '2147483647, 4' '100000, 10000'; do
         input_job "{format: tfrecord, files: t.tfrecord, label: '', columns: [{name: x, type: float, shape: [$shape]}]}"
         input_worker
-        want_line 'job.yaml:7:.*(is too large|columns: their shapes want 1000000000 numbers, but record 0 of .* has 0 bytes)'
+        want_line 'job.yaml:7:.*(is too large|columns: their shapes need 1000000000 numbers, but record 0 of .* has 0 bytes)'
     done
 }
 

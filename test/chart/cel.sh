@@ -64,7 +64,7 @@ explains() {
     explain trainjobs.trainyard.dev "A training job"
     explain trainjobs.trainyard.dev.spec "What to train, and how"
     explain trainjobs.trainyard.dev.spec.fit.batchSize "Examples in one update. Default: 32"
-    explain trainjobs.trainyard.dev.spec.strategy.name "Later releases: MultiWorkerMirrored"
+    explain trainjobs.trainyard.dev.spec.strategy.name "Not supported yet: MultiWorkerMirrored"
     explain trainjobs.trainyard.dev.spec.replicaSpecs "Worker: Compute the gradients."
     explain trainjobs.trainyard.dev.spec.replicaSpecs.template.spec.containers.image "default is set at the operator"
     explain trainjobs.trainyard.dev.status.progress.loss "NaN"

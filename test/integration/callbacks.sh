@@ -82,7 +82,7 @@ test_callbacks_decide_in_a_cluster() { # nobody is killed: what the other runs a
     want_line 'epoch 6/20 done .*val_loss 83.75'
     want_line 'EarlyStopping ends training after epoch 6: val_loss was best in epoch 2 \(10\)'
     want_line "the job's result is checkpoint model.ckpt-100 of epoch 2: val_loss 10 is the best"
-    want_line '^  ended +after epoch 6, by a callback'
+    want_line '^  ended +after epoch 6 by a callback'
     want_line '^  result .*model.ckpt-100, of epoch 2'
 }
 
@@ -159,6 +159,6 @@ test_best_epoch_on_one_machine() { # what follows training reads the best checkp
     cmp -s "$dir/result.csv" "$dir/newest.csv" && problem "the best and the newest model predict the same"
     # the same command again: nothing is trained, and the result is told again
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
-    want_line 'finished already'
+    want_line 'already finished'
     want_line "result .*$best"
 }

@@ -57,7 +57,7 @@ test_validation_split_counts() { # every batch of the part that is trained on ex
     want_exit 0 run_split --rebase --set fit.validationSplit=0.5 --set fit.epochs=4 || return
     want_count $((100 + 2 * 30)) # 898 examples
     want_exit 0 run_split --set fit.validationSplit=0.5001 --set fit.epochs=4 # 898 too: nothing differs
-    want_line 'finished already'
+    want_line 'already finished'
 }
 
 same_history() { # RUN CASE: that of Keras

@@ -37,7 +37,7 @@ test_rerun_refuses_other_settings() {
         --set data.train.features=digits/validation-images-idx3-ubyte --set data.train.labels=digits/validation-labels-idx1-ubyte
     # what may differ
     want_exit 0 run --set fit.epochs=2 --set checkpoint.keep=9 --replicas worker=1 --set fit.logEverySteps=3
-    want_line 'finished already, at step 100'
+    want_line 'already finished, at step 100'
     untouched "settings that may differ"
     # the same data under another name
     mkdir "$dir/moved" && cp -r "$data/digits" "$dir/moved/other"
@@ -56,7 +56,7 @@ test_rerun_refuses_other_settings() {
 test_resume_takes_hyperparameters() {
     want_exit 0 run --set fit.epochs=2 || return
     want_exit 0 run --resume --set fit.epochs=4 --set compile.optimizer.Adam.learning_rate=0.0 || return
-    want_line 'going on with .*: compile.optimizer.learning_rate is 0.?0?, was 0.002; fit.epochs is 4, was 2'
+    want_line 'continuing .*: compile.optimizer.learning_rate is 0.?0?, was 0.002; fit.epochs is 4, was 2'
     want_line 'restoring .*model.ckpt-100: step 100, 100 of 200 batches done'
     trainyard export "$dir/run" -o "$dir/now.npz" >/dev/null && trainyard export "$dir/run/checkpoints/model.ckpt-100" -o "$dir/then.npz" >/dev/null
     cmp "$dir/now.npz" "$dir/then.npz" || problem "the weights moved with a learning rate of 0"
@@ -108,7 +108,7 @@ test_rebase_takes_other_data() { # and epochs are evaluated as before
     want_exit 0 run --set fit.epochs=2 || return
     want_exit 0 run --rebase --set fit.epochs=4 \
         --set data.train.features=digits/validation-images-idx3-ubyte --set data.train.labels=digits/validation-labels-idx1-ubyte || return
-    want_line 'going on with .*data.train.features is digits/validation-images-idx3-ubyte, was digits/train-images'
+    want_line 'continuing .*data.train.features is digits/validation-images-idx3-ubyte, was digits/train-images'
     want_line 'epoch 4/4 done loss .* val_loss'
     tr -d ' \n' <"$dir/run/history.json" | grep -qE '"val_loss":\[[0-9.]+,[0-9.]+,[0-9.]+,[0-9.]+\]' ||
         problem "not every epoch was evaluated: $(cat "$dir/run/history.json")"

@@ -54,7 +54,7 @@ test_without_chief() { # worker 0 hosts it
 test_chief_and_one_ps() { # the smallest cluster: the chief trains, and nobody is there who would resume a suspended job
     sed '/Worker:/d' "$digits" >"$dir/job.yaml"
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set runPolicy.suspend=true || return
-    want_line 'runPolicy.suspend: a cluster would wait; here the job runs'
+    want_line 'runPolicy.suspend is ignored by trainyard run; the job runs'
     at_least "$(final "$dir/run" accuracy)" 0.95 accuracy
 }
 
@@ -150,7 +150,7 @@ test_export_to_standard_output() { # as a helper pod does it: byte for byte what
         return
     fi
     want_exit 2 script -qec "trainyard export '$dir/run' -o -" /dev/null
-    want_line 'standard output is a terminal, and safetensors is binary; write it into a file \(-o model.safetensors\) or a pipe'
+    want_line 'standard output is a terminal, and safetensors is binary; write it to a file \(-o model.safetensors\) or a pipe'
 }
 
 # value FILE NAME: checksum of a variable of a checkpoint
@@ -272,7 +272,7 @@ test_fresh_begins_again() {
     counting_job 10
     want_exit 0 counting_run || return
     want_exit 0 counting_run # nothing left to do
-    want_line 'finished already'
+    want_line 'already finished'
     want_exit 0 counting_run --fresh --set fit.epochs=3 || return
     want_no_line 'restoring '
     want_count $((3 * batches))

@@ -194,7 +194,7 @@ START_TEST(damage_and_claims)
     ck_damaged(m, npz.data, npz.len, file, "its checksum is wrong");
     char *entry = memmem(packed.data, packed.len, "PK\1\2", 4);
     memset(entry + 24, 0xee, 4); /* 4 GB of content from 100 bytes: refused before memory is asked for */
-    ck_damaged(m, packed.data, packed.len, file, "its place or size is wrong");
+    ck_damaged(m, packed.data, packed.len, file, "its offset or size is wrong");
     put(&safe, "\"F32\"", "\"X32\"", 5);
     ck_damaged(m, safe.data, safe.len, file, "its type is not known");
     put(&h5, "TREE", "TRUE", 4);

@@ -146,11 +146,11 @@ START_TEST(an_export_that_fails_leaves_nothing)
             "-o model.onnx: '.onnx' is not known; the extension must be .safetensors, .npz, .keras or .weights.h5");
     run_bad(export_command, "export " TF "ckpt_tf1 -o model.h5", "'.h5' is not known");
     run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras --format npz",
-            "model.keras would be a file of keras, not npz");
+            "model.keras has the extension of keras, not npz");
     run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras --all",
             "--all: a keras file holds the model's variables only");
     run_bad(export_command, "export " TF "ckpt_tf1 -o model.keras",
-            "/../model.json: no such file; it says which layers");
+            "/../model.json: no such file; it describes the layers");
     ck_assert(!file_exists("model.keras") && !file_exists("model.onnx"));
 }
 END_TEST

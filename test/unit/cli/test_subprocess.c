@@ -93,7 +93,7 @@ START_TEST(what_cannot_be_run_says_so)
     ck_assert_str_eq(e.msg, "program trainyard-ps is not in /nowhere (TRAINYARD_BIN_DIR)");
     unsetenv("TRAINYARD_BIN_DIR");
     ck_assert_int_eq(subprocess_find_program("no-such-program-anywhere", &path, &e), -1);
-    ck_assert_str_eq(e.msg, "program no-such-program-anywhere is neither beside trainyard nor in PATH");
+    ck_assert_str_eq(e.msg, "program no-such-program-anywhere is neither in the folder of trainyard nor in PATH");
     ck_assert_int_eq(subprocess_find_program("sh", &path, &e), 0);
     ck_assert(str_ends(path, "/sh"));
     free(path);

@@ -106,7 +106,7 @@ START_TEST(a_worker_that_the_chief_stops_does_not_end_the_job)
     begin(true, RESTART_EXIT_CODE, 1, 0);
     buf_clear(&st.log);
     supervisor_exited(st.s, WORKER0, 143, "", 100); /* the chief fails, and takes a moment to say farewell */
-    assert_log("! worker-0 ended with exit code 143; starting it again in 1 s (restart 1 of at most 1) ");
+    assert_log("! worker-0 ended with exit code 143; restarting it in 1 s (restart 1 of at most 1) ");
     supervisor_tick(st.s, 900);
     assert_log("");
     supervisor_exited(st.s, CHIEF0, 3, "training diverged", 900);
@@ -147,7 +147,7 @@ START_TEST(a_killed_replica_comes_back_later_each_time)
     for (size_t i = 0; i < COUNT_OF(DELAYS); i++) {
         buf_clear(&st.log);
         supervisor_exited(st.s, PS0, 137, "", now);
-        ck_assert_ptr_nonnull(strstr(st.log.data, "ps-0 was killed by signal 9 (Killed); starting it again in"));
+        ck_assert_ptr_nonnull(strstr(st.log.data, "ps-0 was killed by signal 9 (Killed); restarting it in"));
         buf_clear(&st.log);
         ck_assert_int_eq(supervisor_next(st.s), now + DELAYS[i]);
         supervisor_tick(st.s, now + DELAYS[i] - 1);
@@ -176,7 +176,8 @@ START_TEST(the_back_off_limit_ends_it)
     }
     buf_clear(&st.log);
     supervisor_exited(st.s, WORKER1, 138, "", 5000);
-    assert_log("! worker-1 ended with exit code 138, and 2 restarts were made (runPolicy.backoffLimit) -15 chief-0 ");
+    assert_log("! worker-1 ended with exit code 138, and the limit of 2 restarts is reached (runPolicy.backoffLimit) "
+               "-15 chief-0 ");
     supervisor_exited(st.s, CHIEF0, 143, "", 5001);
     assert_log("-15 worker-0 ");
     supervisor_exited(st.s, WORKER0, 143, "", 5002);
@@ -334,7 +335,8 @@ START_TEST(one_failure_restarts_all)
     supervisor_tick(st.s, 60001 + RESTART_DELAY_MS);
     assert_log("+ps-0 +worker-0 +worker-1 +chief-0 ");
     supervisor_exited(st.s, WORKER0, 138, "", 60500); /* one more than the limit */
-    assert_log("! worker-0 ended with exit code 138, and 1 restarts were made (runPolicy.backoffLimit) -15 chief-0 ");
+    assert_log("! worker-0 ended with exit code 138, and the limit of 1 restarts is reached (runPolicy.backoffLimit) "
+               "-15 chief-0 ");
     ck_assert(supervisor_stopping(st.s));
 }
 END_TEST
@@ -343,7 +345,7 @@ START_TEST(an_evaluator_is_restarted_alone)
 {
     begin_together(6, 0);
     supervisor_exited(st.s, EVALUATOR0, 137, "", 100);
-    assert_log("! evaluator-0 was killed by signal 9 (Killed); starting it again in 10 ms (restart 1 of at most 6) ");
+    assert_log("! evaluator-0 was killed by signal 9 (Killed); restarting it in 10 ms (restart 1 of at most 6) ");
     supervisor_tick(st.s, 110);
     assert_log("+evaluator-0 ");
     supervisor_exited(st.s, CHIEF0, 137, "", 200);
@@ -351,7 +353,7 @@ START_TEST(an_evaluator_is_restarted_alone)
         "! chief-0 was killed by signal 9 (Killed); restarting all replicas (restart 2 of at most 6) -15 worker-0 "
         "-15 worker-1 ");
     supervisor_exited(st.s, EVALUATOR0, 137, "", 210); /* meanwhile: it comes back with the others */
-    assert_log("! evaluator-0 was killed by signal 9 (Killed); starting it again in 20 ms (restart 3 of at most 6) ");
+    assert_log("! evaluator-0 was killed by signal 9 (Killed); restarting it in 20 ms (restart 3 of at most 6) ");
     supervisor_exited(st.s, WORKER0, 143, "", 300);
     supervisor_exited(st.s, WORKER1, 143, "", 300);
     supervisor_exited(st.s, PS0, 143, "", 301);

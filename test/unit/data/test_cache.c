@@ -154,7 +154,7 @@ START_TEST(gzip_needs_a_cache_and_says_so)
     ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, cache, &d, &e), -1);
     ck_assert_msg(strstr(e.msg, "cache folder") != NULL, "%s", e.msg);
     ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, NULL, &d, &e), -1);
-    ck_assert_msg(strstr(e.msg, "t.csv.gz: is gzip, and no cache folder is set") != NULL, "%s", e.msg);
+    ck_assert_msg(strstr(e.msg, "t.csv.gz: is gzip, but there is no cache folder") != NULL, "%s", e.msg);
 }
 END_TEST
 

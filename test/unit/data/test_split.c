@@ -93,7 +93,7 @@ static void check_case(void (*open)(struct parts *p, int64_t n), int i)
     int rc = dataset_split(p.train, CASES[i].fraction, &p.validation, &e);
     if (CASES[i].kept == 0) {
         ck_assert_int_eq(rc, -1);
-        ck_assert_ptr_nonnull(strstr(e.msg, "bring more data, or choose another fraction"));
+        ck_assert_ptr_nonnull(strstr(e.msg, "use more data, or another fraction"));
         ck_assert_int_eq(dataset_size(p.train), CASES[i].n);
         return;
     }

@@ -240,23 +240,25 @@ static const struct {
     const char *error;
 } BAD[] = {
     { .env = { .task_index = "0" },
-      .error = "Must specify an explicit `job_name` (--job-name, or JOB_NAME in the environment), since TASK_INDEX is "
-               "given in the environment" },
+      .error =
+          "Must specify an explicit `job_name` (--job-name, or JOB_NAME in the environment), because TASK_INDEX is "
+          "given in the environment" },
     { .flags = { .job_name = "worker" },
-      .error = "Must specify an explicit `task_index` (--task-index, or TASK_INDEX in the environment), since "
+      .error = "Must specify an explicit `task_index` (--task-index, or TASK_INDEX in the environment), because "
                "--job-name is given" },
     { .env = { .job_name = "worker", .task_index = "0", .worker_hosts = "a:1" },
-      .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), since JOB_NAME is "
+      .error = "Must specify an explicit `ps_hosts` (--ps-hosts, or PS_HOSTS in the environment), because JOB_NAME is "
                "given in the environment" },
     { .env = { .job_name = "worker", .task_index = "0", .ps_hosts = "p:1", .chief_host = "c:1" },
-      .error = "Must specify an explicit `worker_hosts` (--worker-hosts, or WORKER_HOSTS in the environment), since "
+      .error = "Must specify an explicit `worker_hosts` (--worker-hosts, or WORKER_HOSTS in the environment), because "
                "JOB_NAME is given in the environment" },
     { .env = { .job_name = "ps", .task_index = "0", .ps_hosts = "p:1" },
-      .error = "Must specify an explicit `worker_hosts` (--worker-hosts, or WORKER_HOSTS in the environment), since "
+      .error = "Must specify an explicit `worker_hosts` (--worker-hosts, or WORKER_HOSTS in the environment), because "
                "JOB_NAME is given in the environment" },
     { .env = { .job_name = "chief", .task_index = "0", .ps_hosts = "p:1", .worker_hosts = "a:1" },
-      .error = "Must specify an explicit `chief_host` (--chief-host, or CHIEF_HOST in the environment), since JOB_NAME "
-               "is given in the environment" },
+      .error =
+          "Must specify an explicit `chief_host` (--chief-host, or CHIEF_HOST in the environment), because JOB_NAME "
+          "is given in the environment" },
     { .flags = { .job_name = "wroker", .task_index = "0", .ps_hosts = "p:1", .worker_hosts = "a:1" },
       .error = "--job-name: role 'wroker' is not known; did you mean 'worker'?" },
     { .env = { .job_name = "worker", .task_index = "one", .ps_hosts = "p:1", .worker_hosts = "a:1" },
@@ -276,7 +278,7 @@ static const struct {
     { .env = { .job_name = "worker", .task_index = "0", .ps_hosts = "p q:1", .worker_hosts = "a:1" },
       .error = "PS_HOSTS: 'p q:1' is not host:port" },
     { .env = { .job_name = "worker", .task_index = "0", .ps_hosts = ",", .worker_hosts = "a:1" },
-      .error = "PS_HOSTS: 0 hosts; 1 to 100000, with commas between them" },
+      .error = "PS_HOSTS: 0 hosts; must be 1 to 100000, separated by commas" },
     { .env = { .job_name = "worker", .task_index = "0", .ps_hosts = "x:1", .worker_hosts = "a:1,x:1" },
       .error = "ps-0 and worker-1 have the same address x:1" },
     { .env = { .job_name = "ps", .task_index = "0", .ps_hosts = "p:1", .worker_hosts = "a:1", .chief_host = "c:1,d:1" },

@@ -61,7 +61,7 @@ START_TEST(as_many_as_fit_are_accepted)
     n.replicas[ROLE_WORKER] = low + 1;
     auto_free char *text = cluster_too_large(&n);
     int others = n.replicas[ROLE_PS] + n.replicas[ROLE_CHIEF] + n.replicas[ROLE_EVALUATOR];
-    auto_free char *begin = xasprintf("TF_CONFIG would list %d replicas in some ", low + 1 + others);
+    auto_free char *begin = xasprintf("TF_CONFIG would list %d replicas in about ", low + 1 + others);
     auto_free char *about = xasprintf("about %d replicas with these names", low + others);
     ck_assert_msg(str_starts(text, begin) && strstr(text, about) != NULL, "%s", text);
 }

@@ -68,9 +68,9 @@ static const struct {
     { "my_job", "'my_job' is not a valid job name: only a-z, 0-9 and '-'" },
     { "a.b", "'a.b' is not a valid job name: only a-z, 0-9 and '-'" },
     { "a/../b", "'a/../b' is not a valid job name: only a-z, 0-9 and '-'" },
-    { "1st", "'1st' is not a valid job name: it begins with a letter and does not end with '-'" },
-    { "-a", "'-a' is not a valid job name: it begins with a letter and does not end with '-'" },
-    { "a-", "'a-' is not a valid job name: it begins with a letter and does not end with '-'" },
+    { "1st", "'1st' is not a valid job name: it must begin with a letter and must not end with '-'" },
+    { "-a", "'-a' is not a valid job name: it must begin with a letter and must not end with '-'" },
+    { "a-", "'a-' is not a valid job name: it must begin with a letter and must not end with '-'" },
 };
 START_TEST(a_name_must_do_for_kubernetes)
 {
