@@ -1,3 +1,5 @@
+/* Helpers of the subcommands: find a command by name, check the number of arguments, print results. Errors suggest the
+ * nearest name, so that a misspelt command costs one try. */
 #include "cli.h"
 
 #include <inttypes.h>

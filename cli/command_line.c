@@ -1,3 +1,5 @@
+/* Builds argv and the environment of a replica. Variables of another cluster (TF_CONFIG, JOB_NAME, ...) are not
+ * inherited, so a launcher that is started inside a pod does not confuse its replicas. */
 #include "command_line.h"
 
 #include <unistd.h>

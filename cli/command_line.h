@@ -1,4 +1,4 @@
-/* command_line - with which arguments and in which environment a replica is started. */
+/* command_line - the arguments and the environment of a replica. */
 #ifndef TRAINYARD_CLI_COMMAND_LINE_H
 #define TRAINYARD_CLI_COMMAND_LINE_H
 
@@ -7,7 +7,8 @@
 
 /* Both fill a list whose items end with NULL, as execve(2) wants them. */
 void command_arguments(const struct launch *launch, const char *program, int http_port, struct strlist *argv);
-/* Ours without what says who is in a cluster, and with who is in this one (nobody when it is not configured). */
+/* The environment of this process without the variables that describe a cluster, and with those of this cluster (none
+ * when it is not configured). */
 void command_environment(const char *uid, const struct cluster *cluster, enum role role, int index,
                          struct strlist *env);
 

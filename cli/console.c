@@ -1,3 +1,5 @@
+/* Writes the lines of all replicas to stderr, with colours and a progress bar below them on a terminal. Every line is
+ * one write(2), so that lines of this process never mix. */
 #include "console.h"
 
 #include <stdlib.h>

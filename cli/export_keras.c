@@ -1,3 +1,5 @@
+/* Writes a checkpoint as .keras or .weights.h5. The layers come from model.json; a variable that is missing or has
+ * another shape is an error, and the file is written only when all are there. */
 #include "export_keras.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Writes groups, attributes and float datasets with the HDF5 library into a file in memory. Only this file includes
+ * HDF5. */
 #include "h5_write.h"
 
 #include <hdf5.h>

@@ -1,3 +1,5 @@
+/* One HTTP GET to a replica on loopback, without blocking: the launcher polls /progress in its event loop. Each
+ * request has a deadline, and a reply has a maximum size. */
 #include "http_get.h"
 
 #include <arpa/inet.h>
@@ -43,7 +45,7 @@ struct pollfd http_get_poll(const struct http_get *g)
     return (struct pollfd){ .fd = g->fd, .events = g->sent ? POLLIN : POLLOUT };
 }
 
-/* The request is smaller than any socket buffer: it goes out whole or the connection is no good. HTTP/1.0: the
+/* The request is smaller than any socket buffer: it is sent whole, or the connection has failed. HTTP/1.0: the
  * server closes behind its answer, and sends no chunks. */
 static bool send_request(struct http_get *g)
 {

@@ -22,7 +22,7 @@ struct http_get {
 
 enum http_get_result { HTTP_GET_PENDING, HTTP_GET_DONE, HTTP_GET_FAILED };
 
-/* Connects to 127.0.0.1:port; FAILED when nobody listens. */
+/* Connects to 127.0.0.1:port; FAILED when no server listens. */
 enum http_get_result http_get_start(struct http_get *g, int port, const char *path, int64_t now, int64_t timeout_ms);
 /* For poll(2) while PENDING. */
 struct pollfd http_get_poll(const struct http_get *g);

@@ -1,3 +1,6 @@
+/* The acting half of `trainyard run`: one poll(2) loop starts processes, reads their lines, polls the chief's
+ * /progress and reports exits to the supervisor, which decides (supervise.c). The kernel kills the replicas if this
+ * process dies. */
 #include "launcher.h"
 
 #include <poll.h>

@@ -14,7 +14,7 @@ struct launch {
     const char *log_level, *log_format;
     bool json;
 };
-/* What can be known before anything is made: that somebody would train, and that the programs are there. */
+/* Checks before anything is created: at least one replica trains, and the programs exist. */
 MUST_USE int launcher_check(const struct job *job, struct err *e);
 struct launch_end {
     int exit_code;             /* the job's */

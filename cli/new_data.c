@@ -1,3 +1,5 @@
+/* Builds the data set of `evaluate` and `predict` as a change of the run's manifest, so that the readers, checks and
+ * error messages are those of training. */
 #include "new_data.h"
 
 #include <string.h>

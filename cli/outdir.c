@@ -1,3 +1,5 @@
+/* The output folder of a run: lock, decide from its content and the flags, then move, create or reopen. Nothing
+ * changes before the decision, and an earlier run is renamed, never deleted. */
 #include "outdir.h"
 
 #include <errno.h>

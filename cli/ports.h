@@ -1,4 +1,4 @@
-/* ports - free ports for replicas of this machine. */
+/* ports - free ports for local replicas. */
 #ifndef TRAINYARD_CLI_PORTS_H
 #define TRAINYARD_CLI_PORTS_H
 
@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* n different ports that nobody uses now, outside of the range the kernel gives to outgoing connections (where one of
- * those could take it before the replica does). `seed` says where the search begins. */
+/* n different free ports, outside of the range of ephemeral ports (where an outgoing connection could take one before
+ * the replica does). `seed` determines where the search starts. */
 MUST_USE int ports_find(size_t n, uint64_t seed, int *ret, struct err *e);
 
 #endif

@@ -1,3 +1,5 @@
+/* Formats the outputs of a model as CSV, JSON lines or npy. Numbers have the fewest digits that read back as the same
+ * float32; numbers that are not finite are strings in JSON. */
 #include "predictions.h"
 
 #include <math.h>

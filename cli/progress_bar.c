@@ -1,3 +1,5 @@
+/* Parses the chief's /progress and formats it as one line of limited width, with the remaining time from a smoothed
+ * rate. */
 #include "progress_bar.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* Starts a program with its output in a pipe, and reads it line by line. The process group is killed with it, and
+ * PR_SET_PDEATHSIG kills it when this process dies, so no replica is left behind. */
 #include "subprocess.h"
 
 #include <errno.h>
@@ -21,7 +23,7 @@ static __attribute__((noreturn)) void exec_program(char *const argv[], char *con
     sigemptyset(&none);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it died before prctl: nobody will tell us any more */
+    if (getppid() != parent) /* the parent died before prctl, so no signal will come */
         _exit(143);
     signal(SIGPIPE, SIG_DFL); /* handlers go with exec, what is ignored stays */
     sigprocmask(SIG_SETMASK, &none, NULL);

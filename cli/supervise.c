@@ -1,3 +1,5 @@
+/* The state machine of a local job: start, restart with back-off, orderly stop, end. Exit codes 2 and 3 are final, and
+ * the job's exit code is that of the replica that decided it. */
 #include "supervise.h"
 
 #include <inttypes.h>
@@ -172,7 +174,7 @@ static void enter_phase(struct supervisor *s, enum phase phase, int64_t now)
     s->group_killed = false;
     s->phase_deadline = phase == PHASE_OVER ? INT64_MAX : now + phase_ms(s, phase);
     s->insist_at = phase == PHASE_STOP_WORKERS || phase == PHASE_STOP_PS ? now + INSIST_MS : INT64_MAX;
-    for (size_t i = 0; i < s->n && !s->again; i++) /* nobody is started any more */
+    for (size_t i = 0; i < s->n && !s->again; i++) /* the job is ending: start no replica */
         if (s->replicas[i].state == REPLICA_WAITING)
             s->replicas[i].state = REPLICA_ENDED;
 
@@ -202,8 +204,7 @@ static void fail_job(struct supervisor *s, int exit_code, int64_t now, const cha
     enter_phase(s, PHASE_STOP_CHIEF, now);
 }
 
-/* The chief is gone: workers have nobody to say farewell to, and a ps waits in vain to be saved. A second signal
- * means "at once" to them. */
+/* Without a chief, workers cannot leave it and no chief saves a ps: a second signal makes them exit at once. */
 static void signal_again(struct supervisor *s)
 {
     s->insist_at = INT64_MAX;
@@ -284,7 +285,7 @@ static void restart(struct supervisor *s, struct supervised_replica *r, int exit
     r->delay_ms = MIN(r->delay_ms * 2, RESTART_DELAY_MAX_MS);
 }
 
-/* Bad input, or diverged: nobody is started again after it. */
+/* Bad input, or diverged: a restart would fail in the same way. */
 static bool is_final(int exit_code)
 {
     return exit_code == 2 || exit_code == 3;

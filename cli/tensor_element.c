@@ -1,3 +1,5 @@
+/* Formats single elements of a tensor, and converts them to double for statistics. Covers every type that a TensorFlow
+ * checkpoint may have. */
 #include "tensor_element.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Writes named tensors as safetensors or npz, one at a time, so that memory is bounded by the largest tensor. */
 #include "tensors.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Writes a zip archive with stored members: npz and .keras files. No ZIP64; larger content is an error. */
 #include "zip_write.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@ write() { # FILE PROGRAM...: nothing is lost when the program fails
     "$@" >"$new"
     cat "$new" >"$file"
 }
-# The chart's README with the table of its values anew.
+# The chart's README with a new table of values.
 readme() {
     awk '/^<!-- values:/ {print; print ""; exit} {print}' "$1"
     tools/values_table.sh charts/trainyard/values.yaml

@@ -1,3 +1,5 @@
+/* Data sets of arrays: idx, npy and npz. Files are memory-mapped, and any record is found by its index. uint8 features
+ * stay uint8; all other types become float. */
 #include "data/arrays.h"
 
 #include <float.h>

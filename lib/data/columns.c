@@ -1,3 +1,5 @@
+/* Reads spec.columns, label and sampleWeight and resolves them to columns. Every error is reported at the column's
+ * place in the manifest, with the nearest name as suggestion. */
 #include "data/columns.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* A data set: the records of one format, its fingerprint, and the split into training and validation part. The parts
+ * share the open files. */
 #include "data/dataset.h"
 
 #include <math.h>

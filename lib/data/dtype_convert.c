@@ -1,3 +1,5 @@
+/* Conversions of elements from files to float and to int64, one function for each type and byte order. The loops
+ * vectorise; the file is compiled with the flags of kernels. */
 #include "data/dtype_convert.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* The order of records in an epoch, as a pure function of seed, epoch and position. Checkpoints depend on it: a change
+ * needs a new SHUFFLE_VERSION. */
 #include "data/epoch_order.h"
 
 #include "base/mem.h"

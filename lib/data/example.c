@@ -1,3 +1,5 @@
+/* Decodes tf.Example messages without a protobuf library, because decoding is the hot path of TFRecord training. Every
+ * length is checked against the bytes of the record. */
 #include "data/example.h"
 
 #include <string.h>

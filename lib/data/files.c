@@ -1,3 +1,5 @@
+/* Finds, maps and fingerprints data files; compressed files are decompressed into the cache folder first. The
+ * fingerprint does not depend on folder, compression or modification time. */
 #include "data/files.h"
 
 #include <glob.h>

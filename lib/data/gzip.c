@@ -1,3 +1,5 @@
+/* Inflates gzip, zlib and raw deflate data in pieces. Truncated, damaged and trailing data are errors with the offset
+ * in the compressed bytes. */
 #include "data/gzip.h"
 
 #include <limits.h>

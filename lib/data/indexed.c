@@ -1,3 +1,5 @@
+/* Reads records through an index of every 16th offset. The first pass over a file builds and validates the index,
+ * which the cache folder keeps. */
 #include "data/indexed.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Opens the data sets of a job and compares them with its model. Errors are reported at the data set's place in the
+ * manifest. */
 #include "data/job_data.h"
 
 void job_data_fini(struct job_data *d)

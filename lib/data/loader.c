@@ -1,3 +1,5 @@
+/* Produces batches by ordinal. For formats that must be parsed, a thread prepares the batch that the caller announced;
+ * results and errors are the same with and without it. */
 #include <time.h>
 
 #include "base/clock.h"

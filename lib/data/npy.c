@@ -17,7 +17,7 @@ struct dict {
     struct shape shape;
 };
 
-static char peek(struct dict *d) /* next character that is no space; 0 at the end */
+static char peek(struct dict *d) /* next character other than a space; 0 at the end */
 {
     while (d->p < d->end && (*d->p == ' ' || *d->p == '\n' || *d->p == '\t'))
         d->p++;

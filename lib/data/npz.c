@@ -1,3 +1,5 @@
+/* Selects an array of an npz archive. Stored arrays are mapped in place; deflated ones are decompressed into the cache
+ * folder, with a limit on their size. */
 #include "data/npz.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* A Feistel network with cycle walking. Permutations are part of the meaning of an ordinal, so their values may only
+ * change together with SHUFFLE_VERSION. */
 #include "data/permutation.h"
 #include "base/rng.h"
 #include "data/dataset.h"

@@ -1,3 +1,5 @@
+/* Reads the directory and the members of a zip archive from memory. Every offset and size is checked before use, so
+ * damaged or hostile archives give an error. */
 #include "data/zip.h"
 
 #include <string.h>

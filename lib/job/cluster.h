@@ -1,4 +1,5 @@
-/* cluster - who is in the job and who am I: TF_CONFIG, the JOB_NAME family, or flags (design part 6).
+/* cluster - the members of the job, and which of them this process is: TF_CONFIG, the JOB_NAME family, or flags (design
+ * part 6).
  *
  * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. The JOB_NAME family
  * is five settings, each from its flag or else from its environment variable; when any of them is given,
@@ -9,8 +10,8 @@
  * role worker, index 0).
  *
  * What comes out is checked: addresses are host:port and differ, the task is in the cluster, there is at
- * most one chief, and everybody but a ps has one to report to. An evaluator need not be in the cluster. A
- * worker need not be either when TF_CONFIG lists only whom it must find: the ps, and the chief or the
+ * most one chief, and every task but a ps has a chief. An evaluator need not be in the cluster. A
+ * worker need not be either when TF_CONFIG lists only the tasks it must find: the ps, and the chief or the
  * worker 0 that leads. So TF_CONFIG stays short however many workers there are.
  */
 #ifndef TRAINYARD_JOB_CLUSTER_H

@@ -1,3 +1,5 @@
+/* Reads a map of the manifest by its table: types, ranges, choices, defaults, required and unknown keys. Errors are
+ * reported at the key's line and column. */
 #include "job/fields.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* fields - the manifest as tables: one row a field. The same rows parse the manifest (types, ranges, defaults,
- * unknown and missing keys, choices of later releases) and write its manual (job/manifest_reference.h), so the two
+ * unknown and missing keys, choices of later releases) and write its reference (job/manifest_reference.h), so the two
  * cannot differ.
  *
  * A table describes one map of the manifest. Its rows fill one structure, the `base` of fields_read(); a row that is
@@ -19,9 +19,9 @@ enum field_kind {
     FIELD_CHOICE, /* an enum whose values are the places in names[] */
     FIELD_MAP,    /* any map: struct node, or only checked */
     FIELD_LIST,   /* any list: struct node, or only checked */
-    FIELD_ANY,    /* whatever it is: struct node, or not looked at */
+    FIELD_ANY,    /* any value: struct node, or ignored */
     FIELD_TABLE,  /* a map with a table of its own */
-    FIELD_OWN     /* the table's check() reads it; here only for the list of keys and the manual */
+    FIELD_OWN     /* the table's check() reads it; here only for the list of keys and the reference */
 };
 
 struct field_table;
@@ -35,8 +35,8 @@ struct field {
     size_t offset, size;  /* of what it fills; size 0: nothing */
     int64_t min, max;     /* FIELD_INT, FIELD_NUMBER; max INT64_MAX: no limit. FIELD_LIST: max items, 0: no limit */
     const char *fallback; /* value when absent, as in a manifest; NULL: zero, NULL, false */
-    const char *fallback_text; /* for the manual, when the default is no constant */
-    const char *type_text;     /* for the manual, instead of the kind's name */
+    const char *fallback_text; /* for the reference, when the default is not a constant */
+    const char *type_text;     /* for the reference, instead of the kind's name */
     const char *const *names;  /* FIELD_CHOICE */
     size_t nnames, nworking;   /* names from nworking on come with a later release */
     const struct field_table *table;
@@ -47,7 +47,7 @@ struct field {
 
 struct field_table {
     const char *title; /* "spec.fit" */
-    const char *about; /* for the manual: Markdown */
+    const char *about; /* for the reference: Markdown */
     const struct field *rows;
     size_t nrows;
     /* Called after the rows when the map is given: what needs more than one field, or more than a row can say. */

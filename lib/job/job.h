@@ -87,7 +87,7 @@ struct job {
     char *file;             /* name for messages */
     const char *name, *uid; /* metadata; uid "" when there is none (a laptop run makes one) */
     const char *managed_by; /* spec.managedBy; NULL: not given */
-    bool has_model;         /* false: replicas bring their own image (a TFJob with better manners) */
+    bool has_model;         /* false: replicas bring their own image (as in a TFJob) */
     struct node model;      /* spec.model */
     struct node compile;    /* spec.compile: optimizer, loss, metrics */
     struct data_spec train, validation;
@@ -139,7 +139,7 @@ struct job {
         int64_t active_deadline_seconds; /* 0: none */
         bool has_ttl;
         int64_t ttl_seconds_after_finished; /* with has_ttl; 0: at once */
-        int64_t stall_seconds;              /* 0: nobody looks for stalls */
+        int64_t stall_seconds;              /* 0: stalls are not detected */
         enum stall_policy stall_policy;
         bool suspend;
         const char *managed_by; /* NULL: us */

@@ -1,3 +1,5 @@
+/* Writes docs/manifest.md from the tables of the manifest, so that every field is documented with its type, range and
+ * default. */
 #include "job/manifest_reference.h"
 
 #include <inttypes.h>

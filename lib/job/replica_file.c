@@ -1,3 +1,5 @@
+/* The part of a TrainJob that replicas read. It does not depend on the number of replicas or pod templates, so its
+ * hash changes only with the training itself. */
 #include "job/replica_file.h"
 
 #include "job/job.h"

@@ -1,3 +1,5 @@
+/* The end of ps and worker: the error is logged once and written to the termination message, and the exit code follows
+ * from it. */
 #include "job/replica_options.h"
 
 #include <fcntl.h>

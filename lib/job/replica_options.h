@@ -38,7 +38,7 @@ struct replica_options {
     OPT_INT("http-port", "TRAINYARD_HTTP_PORT", "PORT", &(o)->http_port, 0, 65535,                                     \
             "/metrics /healthz /readyz /progress; 0: none"),                                                           \
         OPT_STR("termination-log", "TRAINYARD_TERMINATION_LOG", "FILE", &(o)->termination_log,                         \
-                "the last word: the error, or the chief's final /progress"),                                           \
+                "file for the error, or the chief's final /progress, at the end"),                                     \
         OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &(o)->log_level, "debug, info, warning or error"),        \
         OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &(o)->log_format, "text or json")
 
@@ -46,13 +46,13 @@ struct replica_options {
 MUST_USE int replica_options_finish(struct replica_options *o, const char *program, const struct strlist *args,
                                     struct err *e);
 
-/* How a replica ends: says the error, once, writes "error: ..." into the termination log, and gives the exit code. A
- * stop by a signal is no error. e NULL: all is well. options NULL: they could not be read. */
+/* How a replica ends: logs the error once, writes "error: ..." into the termination log, and gives the exit code. A
+ * stop by a signal is not an error. e NULL: all is well. options NULL: they could not be read. */
 int replica_end(const struct replica_options *options, const struct err *e);
 
-/* The last word of a replica, for who looks after it (a pod's terminationMessagePath): written in place, without a
- * temporary file. A JSON object that is too long loses its members, the largest first. path NULL: nobody asks. A file
- * that cannot be written is a line at level debug. */
+/* The termination message of a replica (a pod's terminationMessagePath): written in place, without a
+ * temporary file. A JSON object that is too long loses its members, the largest first. path NULL: no file is written. A
+ * file that cannot be written is a line at level debug. */
 enum { TERMINATION_MAX = 4096 };
 void termination_write(const char *path, const char *text);
 void termination_write_json(const char *path, const char *json);

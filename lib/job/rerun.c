@@ -1,3 +1,5 @@
+/* Compares the spec of a job with that of the run in its output folder. The rule for each field comes from the tables
+ * of the manifest; absent fields have their defaults. */
 #include "job/rerun.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Restart policies: which exit codes each of them retries. */
 #include "job/job.h"
 
 enum { RETRYABLE = 128 }; /* TFJob's rule for ExitCode: below it the fault would come back */

@@ -1,3 +1,4 @@
+/* Names of roles: in the cluster spec (worker) and in the manifest (Worker). */
 #include "job/job.h"
 
 static const char *const NAMES[] = {

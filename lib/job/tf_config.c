@@ -208,7 +208,7 @@ static void put_task(const struct cluster *c, enum role role, int index, struct 
     buf_printf(out, ",\"task\":{\"type\":\"%s\",\"index\":%d}", name_of(c, role), index);
 }
 
-/* The form of enableDynamicWorker: workers as a map, ps, nobody else, no environment. */
+/* The form of enableDynamicWorker: workers as a map and ps, without other roles and environment. */
 static void put_dynamic(const struct strlist *workers, const struct strlist *ps, struct buf *out)
 {
     buf_str(out, "{\"cluster\":{\"worker\":");
@@ -279,13 +279,13 @@ char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
 
 char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index)
 {
-    static const struct strlist NOBODY = { .n = 0 };
+    static const struct strlist NO_HOSTS = { .n = 0 };
     AUTO_FINI(buf) out = BUF_INIT;
     AUTO_FINI(strlist) itself = { .n = 0 };
 
     if (role == ROLE_WORKER && index >= 0 && (size_t)index < c->hosts[ROLE_WORKER].n)
         hosts_put(&itself, (size_t)index, c->hosts[ROLE_WORKER].items[index]);
-    put_dynamic(&itself, role == ROLE_WORKER || role == ROLE_PS ? &c->hosts[ROLE_PS] : &NOBODY, &out);
+    put_dynamic(&itself, role == ROLE_WORKER || role == ROLE_PS ? &c->hosts[ROLE_PS] : &NO_HOSTS, &out);
     put_task(c, role, index, &out);
     buf_char(&out, '}');
     return buf_detach(&out);

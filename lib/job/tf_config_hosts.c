@@ -1,3 +1,4 @@
+/* Checks of host:port, for TF_CONFIG and for lists of hosts in flags and variables. */
 #include <ctype.h>
 #include <string.h>
 
