@@ -7,7 +7,7 @@ include make/flags.mk
 
 LIBS     := chief train coord params shard rpc data tfio nn tensor net job codec base# link order: a library comes before those it uses
 PROGRAMS := ps:trainyard-ps worker:trainyard-worker cli:trainyard
-# The operator has rooms (operator/*/) and links neither gRPC nor BLAS.
+# The operator has folders (operator/*/) and links neither gRPC nor BLAS.
 OPERATOR_DIRS := operator operator/kube operator/api operator/build operator/plan operator/control
 BINS     := $(foreach p,$(PROGRAMS),$(BUILD)/bin/$(lastword $(subst :, ,$p))) $(BUILD)/bin/trainyard-operator
 UNIT     := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit/*/test_*.c test/unit/*/*/test_*.c))

@@ -87,7 +87,7 @@ $(BUILD)/bench/operator/%: test/bench/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)
 
-# The fuzz targets of the operator's rooms link its objects.
+# The fuzz targets of the operator's folders link its objects.
 $(foreach x,kubeconfig operator progress watch,$(BUILD)/fuzz/fuzz_$x): $(BUILD)/fuzz/%: test/fuzz/%.c $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Checks that need no running program: the layer rule, third-party headers behind one file, headers that compile alone,
-# function and file lengths, functions without a caller, texts. Closes with "N passed, N failed, N skipped".
+# sources without a test, function and file lengths, functions without a caller, texts. Closes with "N passed, N failed, N skipped".
 set -u
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
@@ -49,6 +49,11 @@ done
 # shellcheck disable=SC2046 # a list of files
 verdict "not laid out by .clang-format (make fmt)" "$(clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') 2>&1 | grep -a 'error:' | cut -d: -f1 | sort | uniq -c)"
 verdict "a line is over 120 columns" "$(git ls-files '*.c' '*.h' | xargs awk 'length > 120 { print FILENAME ":" FNR }')"
+
+# Each source has a test, each path of a page exists.
+verdict "a source has no test of its name, or test/unit/covered.txt is not true" "$(test/tools/conventions.sh tests)"
+echo "$(grep -vc '^#' test/unit/covered.txt) sources are covered by a test of another name (test/unit/covered.txt)"
+verdict "a page names a path that does not exist" "$(test/tools/conventions.sh paths)"
 
 # Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).
 for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'operator/*.[ch]'); do
