@@ -1,5 +1,5 @@
-/* console - what `trainyard run` shows: lines of the replicas, each with its name in front and in its colour, and
- * below them one line that is drawn over and over (the progress bar). All on stderr; one write(2) a line.
+/* console - the output of `trainyard run`: lines of the replicas, each with its name as prefix and a colour, and
+ * below them one line that is redrawn (the progress bar). All on stderr; one write(2) a line.
  *
  * Not a terminal (or NO_COLOR, TERM=dumb): no colours, no bar. JSON logs: lines go through as they are.
  */
@@ -24,11 +24,11 @@ DEFINE_AUTO_FINI(console, console_fini);
 
 /* A line of replica i (its colour), written as "[name] text". */
 void console_line(struct console *c, size_t i, const char *name, const char *text);
-/* A line of our own. */
+/* A line of the launcher. */
 void console_log(struct console *c, enum log_level level, const char *text);
 /* Shows this bar from now on; "" takes it away. No-op when not on a terminal. */
 void console_bar(struct console *c, const char *text);
-/* Leaves the bar standing as a line of its own. */
+/* Keeps the bar as a normal line. */
 void console_bar_keep(struct console *c, const char *text);
 
 /* The text that console_line writes. A "[name] " that the replica wrote itself is not repeated; control

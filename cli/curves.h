@@ -1,5 +1,5 @@
-/* curves - scalar series drawn as an SVG picture in TensorBoard's look: a panel a tag, a colour a run, the raw line
- * faint behind the smoothed one, axes with round ticks, a legend. Pure: series in, text out.
+/* curves - scalar series drawn as an SVG picture like TensorBoard's: a panel for each tag, a colour for each run, the
+ * raw line faint behind the smoothed one, axes with round ticks, a legend. Pure: series in, text out.
  */
 #ifndef TRAINYARD_CLI_CURVES_H
 #define TRAINYARD_CLI_CURVES_H
@@ -26,7 +26,7 @@ DEFINE_AUTO_FINI(series_set, series_set_fini);
 void series_add(struct series_set *s, const char *run, const char *tag, double step, double value);
 /* Adds all lines of `from`; their runs get "<name>/" in front, or are called `name` when they have none. */
 void series_merge(struct series_set *s, const char *name, const struct series_set *from);
-/* What a START of a resumed session says: points of the run from `step` on are void. */
+/* For a START of a resumed session: removes points of the run from `step` on. */
 void series_purge(struct series_set *s, const char *run, double step);
 
 /* All scalars of the event files below a path. Damaged files are left out and named in *ret_warnings (may be NULL). */
@@ -41,7 +41,7 @@ struct svg_options {
     const char *tag;               /* only tags that contain it, or NULL */
 };
 struct svg_options svg_options_default(void);
-/* Appends a whole SVG document to *ret. No series: a picture that says so. */
+/* Appends a whole SVG document to *ret. No series: a picture with a message. */
 void curves_svg(const struct series_set *s, const struct svg_options *look, struct buf *ret);
 
 #endif

@@ -1,4 +1,4 @@
-/* trainyard - the command line for people: run a job on this machine, judge a manifest, look into files. */
+/* trainyard - the command line: run a job locally, check a manifest, show files. */
 #include <stdio.h>
 #include <string.h>
 

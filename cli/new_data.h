@@ -1,5 +1,5 @@
-/* new_data - the examples that `trainyard evaluate` and `trainyard predict` read: a data set in the words of spec.data,
- * or files that stand in for those of the run's own data set. */
+/* new_data - the examples that `trainyard evaluate` and `trainyard predict` read: a data set with the fields of
+ * spec.data, or files that replace those of the run's data set. */
 #ifndef TRAINYARD_CLI_NEW_DATA_H
 #define TRAINYARD_CLI_NEW_DATA_H
 

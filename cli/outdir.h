@@ -1,7 +1,7 @@
-/* outdir - the output folder of `trainyard run` before and after the replicas run: whose it is, whether it begins
- * again or goes on, and what is said about it at the end. (What the chief writes: chief/output.h.)
+/* outdir - the output folder of `trainyard run` before and after the replicas run: its owner, whether the run
+ * starts or continues, and the summary at the end. (What the chief writes: chief/output.h.)
  *
- * The folder itself is locked (flock) while a launcher uses it, from before it looks until it ends.
+ * The folder itself is locked (flock) while a launcher uses it, from before it reads the folder until it exits.
  *
  *     <output>/uid        the job's uid: kept when a run is resumed
  *     <output>/job.yaml   the job as it runs, --set and --replicas applied
@@ -41,7 +41,7 @@ struct outdir {
     int64_t finished_step; /* OUTDIR_DONE */
     int lock;              /* descriptor of the folder; -1: there was none */
 };
-/* Locks the folder, if there is one, and looks; changes nothing. ERR_INPUT when another launcher uses it. */
+/* Locks the folder, if there is one, and reads its state; changes nothing. ERR_INPUT when another launcher uses it. */
 MUST_USE int outdir_open(const char *path, enum outdir_wish wish, struct outdir *ret, struct err *e);
 /* Decides; changes nothing. */
 MUST_USE int outdir_plan(struct outdir *o, enum rerun need, struct err *e);

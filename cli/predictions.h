@@ -14,7 +14,7 @@ MUST_USE int prediction_format(const char *name, const char *file, enum predicti
 struct predictions {
     enum prediction_format format;
     struct shape shape; /* of one example's output */
-    int64_t examples;   /* in all; npy says so in its header */
+    int64_t examples;   /* in all; part of the npy header */
     const struct tensor_sink *sink;
 };
 /* csv: "prediction" or "prediction_0,prediction_1,..." in C order; npy: its header; jsonl: nothing. */

@@ -1,4 +1,4 @@
-/* progress_bar - what the chief's GET /progress says, and the bar that is made of it. Pure: time is a parameter.
+/* progress_bar - parses the chief's /progress and formats it as a progress bar. Pure: time is a parameter.
  *
  *     Epoch 2/5 [=========>..........] 450/938  loss 0.1433  accuracy 0.9581  48210 ex/s  ETA 1 s, job 4 s
  */
@@ -40,7 +40,7 @@ void progress_rate_update(struct progress_rate *p, const struct job_progress *se
 void progress_bar(const struct job_progress *p, const struct progress_rate *rate, bool finished, size_t width,
                   struct buf *out);
 
-/* What the terminal does with a line of the chief while the bar says the same. */
+/* How the terminal shows a line of the chief that has the same content as the bar. */
 enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };
 enum line_kind progress_line_kind(const char *text);
 /* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3"; the bar

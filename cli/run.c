@@ -1,4 +1,4 @@
-/* trainyard run JOB: load, check, prepare the output folder, launch, tell how it ended. */
+/* trainyard run JOB: load, check, prepare the output folder, launch, print the result. */
 #include <string.h>
 
 #include "base/clock.h"

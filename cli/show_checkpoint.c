@@ -1,4 +1,4 @@
-/* trainyard show checkpoint PATH: the tensors of a TensorFlow V2 checkpoint, ours or TensorFlow's. */
+/* trainyard show checkpoint PATH: the tensors of a TensorFlow V2 checkpoint, written by Trainyard or TensorFlow. */
 #include <math.h>
 #include <string.h>
 

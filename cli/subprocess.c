@@ -55,7 +55,7 @@ int subprocess_start(struct subprocess *c, char *const argv[], char *const env[]
         fd_close(fds[0]);
         return err_errno(e, ERR_NOMEM, "cannot start %s", argv[0]);
     }
-    setpgid(pid, pid); /* also here: whoever comes first */
+    setpgid(pid, pid); /* in both processes: either may be first */
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     fd_close(c->out);
     c->out = fds[0];

@@ -1,4 +1,4 @@
-/* subprocess - a process of ours that cannot outlive us, whose output comes to us line by line. */
+/* subprocess - a child process that ends with this one, and whose output is read line by line. */
 #ifndef TRAINYARD_CLI_SUBPROCESS_H
 #define TRAINYARD_CLI_SUBPROCESS_H
 
@@ -18,7 +18,7 @@ struct subprocess {
         .out = -1, .line = BUF_INIT                                                                                    \
     }
 
-/* Starts argv[0] (a path) in a process group of its own, stdin from /dev/null, killed by the kernel when this
+/* Starts argv[0] (a path) in a new process group, stdin from /dev/null, killed by the kernel when this
  * process dies. argv and env end with NULL. Signal masks and handlers are reset in it. */
 MUST_USE int subprocess_start(struct subprocess *c, char *const argv[], char *const env[], struct err *e);
 /* Its process group. No-op when not running. */
@@ -30,7 +30,7 @@ bool subprocess_ended(struct subprocess *c, int *ret_code);
 void subprocess_read(struct subprocess *c, void (*each)(void *user, const char *line), void *user);
 void subprocess_fini(struct subprocess *c); /* kills it when it runs, without waiting for long */
 
-/* Path of a program of ours: $TRAINYARD_BIN_DIR, beside this binary, or $PATH. xmalloc'ed. */
+/* Path of a Trainyard program: in $TRAINYARD_BIN_DIR, the folder of this binary, or $PATH. xmalloc'ed. */
 MUST_USE int subprocess_find_program(const char *name, char **ret, struct err *e);
 
 #endif

@@ -95,7 +95,7 @@ static PRINTF_LIKE(3, 4) void log_event(struct supervisor *s, enum log_level lev
 
 const char *supervise_exit_text(int exit_code, char out[64])
 {
-    /* 138 and 143 are our own words for "peer lost" and "stopped"; other codes above 128 are a shell's way
+    /* 138 and 143 are Trainyard's codes for "peer lost" and "stopped"; other codes above 128 are a shell's way
      * to say "signal" */
     if (exit_code == 138 || exit_code == 143 || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
         str_fmt(out, 64, "ended with exit code %d", exit_code);

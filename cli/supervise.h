@@ -1,14 +1,14 @@
-/* supervise - which replica is started, restarted or stopped when: the deciding half of `trainyard run`.
+/* supervise - decides when a replica is started, restarted or stopped: the deciding half of `trainyard run`.
  *
- * Pure: time is a parameter (milliseconds of a monotonic clock), and what is to be done goes out through a table
- * of operations, so that a test reads a whole life of a job as a list of actions. launcher.c is the other half.
+ * Pure: time is a parameter (milliseconds of a monotonic clock), and actions go through a table of
+ * operations, so that a test reads a whole run as a list of actions. launcher.c is the other half.
  *
  * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that
  * dies is started again by its restart policy after 10 ms, doubled each time up to 10 s; more than backoff_limit
  * restarts of the job, exit codes 2 and 3, and ends that the policy does not repeat fail the job.
  * With restart_all (runPolicy.restartScope Job) all others but the evaluator are stopped then, and all are started
- * together when the last of them has ended; that is one restart. Who ended well before has nothing to do again, and the
- * chief's exit code 0 is the end of the job still.
+ * together when the last of them has ended; that is one restart. Replicas that had exited 0 are not restarted, and the
+ * chief's exit code 0 still ends the job.
  * Stopping is chief first (it saves a checkpoint), then workers and evaluators, then ps. These are asked a second time
  * after half a second, since without a chief there is nothing left to wait for. Each group has a bounded time, then it
  * is killed.

@@ -68,7 +68,7 @@ static int validate(const char *file, const struct strlist *sets, const char *da
     return 0;
 }
 
-/* Gzip files are unpacked into a folder of its own, which goes afterwards. */
+/* Gzip files are decompressed into a temporary folder, which is removed afterwards. */
 static char *temporary_folder(void)
 {
     const char *given = getenv("TMPDIR");

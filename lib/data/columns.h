@@ -25,7 +25,7 @@ struct data_column {
     size_t place;          /* of its first number within the example's features, or within its labels */
     struct map vocabulary; /* category: word -> its number + 1 */
     bool one_hot,
-        encoded; /* category: count numbers, of which the word's is 1, else its number; encoded: the job says which */
+        encoded; /* category: count numbers, of which the word's is 1, else its number; encoded: the job has chosen */
     bool has_default;
     double fallback;
     struct shape shape; /* tfrecord */

@@ -14,7 +14,7 @@
 
 /* n elements at src to dst. */
 typedef void dtype_to_floats(const unsigned char *src, float *dst, size_t n);
-/* The function for a type; swap: the file's bytes stand the other way round. NULL: type cannot be read. */
+/* The function for a type. swap: the file has the other byte order. NULL: the type is not supported. */
 dtype_to_floats *dtype_float_converter(enum dtype dtype, bool swap);
 
 bool dtype_is_integer(enum dtype dtype); /* bool counts as one */

@@ -1,8 +1,8 @@
-/* epoch_order - which record stands at a position of an epoch. Inside of lib/data.
+/* epoch_order - the record at each position of an epoch. Inside of lib/data.
  *
  * Not shuffled: position p is record p. Shuffled, with random access: one keyed permutation of all records.
  * Shuffled, without: records form blocks of ORDER_BLOCK; the blocks are permuted; ORDER_WINDOW blocks that
- * stand beside each other are a window, and the records of a window are permuted among themselves. So an epoch
+ * are neighbours form a window, and the records of a window are permuted among themselves. So an epoch
  * reads the files in long runs, a window at a time, and data of one window or less is permuted as a whole.
  * The short last block takes part like all others.
  *
@@ -25,7 +25,7 @@ struct epoch_order {
     bool shuffle, random_access;
     int64_t epoch;           /* the one that `perm` is for; -1: none */
     struct permutation perm; /* of records, or of blocks */
-    int64_t short_at;        /* where the short last block stands among the permuted ones */
+    int64_t short_at;        /* position of the short last block among the permuted ones */
     int64_t window;          /* the one that `within` is for; -1: none */
     int64_t window_first;    /* position of its first record */
     struct permutation within;

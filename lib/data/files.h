@@ -1,7 +1,7 @@
 /* files - the data files a job names: found, mapped, unpacked when they are gzip, and fingerprinted.
  *
- * Errors about finding files stand at the place of the manifest that named them and say which folder was
- * looked in. A file that others cut short while it is mapped raises SIGBUS, as with every mapped file: data
+ * Errors about missing files have the place in the manifest, and name the folder that was searched. A file
+ * that another process truncates while it is mapped raises SIGBUS, as with every mapped file: data
  * files are replaced by renaming a new one over them, never edited in place.
  */
 #ifndef TRAINYARD_DATA_FILES_H

@@ -1,5 +1,5 @@
-/* job_data - the data sets of a job: what it is trained on, what it is evaluated on, and the batches of training.
- * Each is opened as the manifest says and compared with the model; errors stand at its place in the manifest.
+/* job_data - the data sets of a job: training data, validation data, and the batches of training.
+ * Each is opened and compared with the model; errors have its place in the manifest.
  */
 #ifndef TRAINYARD_DATA_JOB_DATA_H
 #define TRAINYARD_DATA_JOB_DATA_H
@@ -21,7 +21,7 @@ MUST_USE int job_data_open_train(const struct job *j, const struct model *m, con
 MUST_USE int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir,
                                       const char *cache_dir, struct job_data *ret, struct err *e);
 
-/* fit.validationSplit carried out; an error stands there. */
+/* Applies fit.validationSplit; an error has its place. */
 MUST_USE int job_data_split(const struct job *j, struct dataset *d, struct dataset **ret_rest, struct err *e);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct text_field {
     const unsigned char *p, *end; /* without the quotes around it */
-    bool doubled;                 /* holds quotes that stand twice */
+    bool doubled;                 /* has doubled quotes */
 };
 enum text_result { TEXT_MORE, TEXT_LAST, TEXT_BEHIND_QUOTE, TEXT_OPEN_QUOTE };
 

@@ -46,7 +46,7 @@ bool tfrecord_is(const void *data, size_t n)
     return n >= RECORD_HEAD && crc32c_mask(crc32c(0, p, sizeof(uint64_t))) == load_u32(p + sizeof(uint64_t));
 }
 
-/* The message of the record at *p, its CRC not looked at yet. */
+/* The message of the record at *p, its CRC is not verified yet. */
 static int take_record(const struct data_file *f, int64_t record, const unsigned char **p, const unsigned char **ret,
                        size_t *ret_size, struct err *e)
 {
@@ -119,7 +119,7 @@ static const struct indexed_ops TFRECORD_INDEXED = {
     .begin = tfrecord_begin, .survey = tfrecord_survey, .skip = tfrecord_skip, .decode = tfrecord_decode
 };
 
-/* One feature keeps its shape, several stand behind each other in one row. */
+/* One feature keeps its shape, several are concatenated into one row. */
 static void describe_features(struct tfrecord *t)
 {
     struct records *r = &t->records;

@@ -35,7 +35,7 @@ DEFINE_AUTO_FINI(zip_archive, zip_archive_fini);
 /* The place of a member; z->count: none. */
 size_t zip_find(const struct zip_archive *z, const char *name);
 /* The member's bytes as they lie in the archive, packed when its method is 8 (deflate), else stored. Their checksum is
- * not looked at. */
+ * not verified. */
 MUST_USE int zip_bytes(const struct zip_archive *z, size_t i, const unsigned char **ret, struct err *e);
 /* The content: in *ret_owned (free() it) when it was deflated, else in the archive's bytes and *ret_owned is NULL. */
 MUST_USE int zip_read(const struct zip_archive *z, size_t i, const void **ret, void **ret_owned, struct err *e);

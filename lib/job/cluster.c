@@ -161,14 +161,14 @@ static int check_duplicates(const struct cluster *c, struct err *e)
     return result;
 }
 
-/* The short form of TF_CONFIG: the ps, who leads, and how many workers there are. */
+/* The short form of TF_CONFIG: the ps, the leader, and the number of workers. */
 static bool lists_leader_only(const struct cluster *c)
 {
     size_t chiefs = c->hosts[ROLE_CHIEF].n, workers = c->hosts[ROLE_WORKER].n;
     return c->workers > 0 && c->hosts[ROLE_PS].n > 0 && chiefs + workers == 1;
 }
 
-/* An evaluator stands beside the cluster and need not be listed. */
+/* An evaluator need not be listed in the cluster. */
 static int check_task(const struct cluster *c, bool may_be_short, struct err *e)
 {
     const struct strlist *mine = &c->hosts[c->role];

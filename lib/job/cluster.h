@@ -3,7 +3,7 @@
  *
  * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. The JOB_NAME family
  * is five settings, each from its flag or else from its environment variable; when any of them is given,
- * TF_CONFIG is not looked at. Empty values count as not given. A half-given set is ERR_INPUT in the words
+ * TF_CONFIG is ignored. Empty values count as not given. A half-given set is ERR_INPUT in the words
  * TensorFlow users know: "Must specify an explicit `job_name`", "Must specify an explicit `task_index`",
  * "Must specify an explicit `ps_hosts`", ... (a ps or a chief may leave out worker_hosts when chief_host is
  * given). Nothing given, or TF_CONFIG without a cluster: configured = false (single-machine training;
@@ -36,7 +36,7 @@ struct cluster_input { /* NULL: not given */
 
 MUST_USE int cluster_resolve(const struct cluster_input *flags, const struct cluster_input *env, struct cluster *ret,
                              struct err *e);
-/* What getenv() says. */
+/* From getenv(). */
 struct cluster_input cluster_env(void);
 void cluster_fini(struct cluster *c);
 DEFINE_AUTO_FINI(cluster, cluster_fini);
@@ -45,7 +45,7 @@ DEFINE_AUTO_FINI(cluster, cluster_fini);
  * byte for byte as training-operator writes it (keys sorted as Go does; c->master: "master" instead of "chief").
  * A cluster whose workers have gaps is written in the sparse form. c->workers > 0 is added as "workers". xmalloc'ed. */
 char *cluster_to_tf_config(const struct cluster *c, enum role role, int index);
-/* The same around the text of the "cluster" object, or around what stands for it. */
+/* The same around the text of the "cluster" object, or around a placeholder. */
 char *cluster_to_tf_config_around(const struct cluster *c, const char *cluster, enum role role, int index);
 /* The "cluster" object alone; lists are dense. xmalloc'ed. */
 char *cluster_to_json(const struct cluster *c);

@@ -1,4 +1,4 @@
-/* spec.data.train and spec.data.validation: the table, and what only several fields together can tell. */
+/* spec.data.train and spec.data.validation: the table, and checks of several fields together. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static bool is_label(const struct data_spec *d, const char *name)
     return name != NULL && map_get(&d->label_names, name) != NULL;
 }
 
-/* A category that is a feature says how it becomes numbers; the label is always a class number. */
+/* A category feature has an encoding; the label is always a class number. */
 static int check_encoding(const struct data_spec *d, const struct node *column, bool category, struct err *e)
 {
     struct node encoding = node_get(column, "encoding"), name = node_get(column, "name");

@@ -20,7 +20,7 @@ enum field_kind {
     FIELD_MAP,    /* any map: struct node, or only checked */
     FIELD_LIST,   /* any list: struct node, or only checked */
     FIELD_ANY,    /* any value: struct node, or ignored */
-    FIELD_TABLE,  /* a map with a table of its own */
+    FIELD_TABLE,  /* a map with its own table */
     FIELD_OWN     /* the table's check() reads it; here only for the list of keys and the reference */
 };
 

@@ -81,7 +81,7 @@ static int apply_sets(struct job *j, const struct strlist *sets, struct err *e)
 }
 
 /* The document's fields and the rules between them. */
-static int judge(struct job *j, struct err *e)
+static int parse_and_check(struct job *j, struct err *e)
 {
     struct node top = node_root(j->doc, j->source);
 
@@ -94,7 +94,7 @@ static int parse(const char *text, size_t n, const char *name, const struct strl
     AUTO(job) *j = xcalloc(1, sizeof(*j));
 
     j->file = xstrdup(name);
-    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || judge(j, e) < 0)
+    if (read_document(text, n, name, j, e) < 0 || apply_sets(j, sets, e) < 0 || parse_and_check(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;
@@ -126,7 +126,7 @@ int job_load_all(const char *path, const struct strlist *sets, struct strlist *f
     if (read_document(text.data, text.len, j->file, j, e) < 0 || apply_sets(j, sets, e) < 0)
         return -1;
     source_collect(j->source, faults);
-    if (judge(j, &ignored) < 0) { /* the model is looked at all the same */
+    if (parse_and_check(j, &ignored) < 0) { /* the model is still checked */
         struct node top = node_root(j->doc, j->source), spec = node_get(&top, "spec");
         j->model = node_get(&spec, "model");
         j->compile = node_get(&spec, "compile");
@@ -177,7 +177,7 @@ int job_from_value(const json_t *doc, const char *name, struct job **ret, struct
         return err_set(e, ERR_INPUT, "%s: lists and maps are nested more than %d deep", name, JSON_DEPTH_MAX);
     if (!is_train_job(NULL, j->doc))
         return not_a_train_job(j->doc, j->source, e);
-    if (check_api_version(j->doc, j->source, e) < 0 || judge(j, e) < 0)
+    if (check_api_version(j->doc, j->source, e) < 0 || parse_and_check(j, e) < 0)
         return -1;
     *ret = TAKE(j);
     return 0;

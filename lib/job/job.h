@@ -60,7 +60,7 @@ struct data_spec {
                             column; tfrecord: a feature. Owned */
     bool shuffle;        /* default true for train */
     bool categories_are_int; /* the model takes a category's number: a feature column need not state its encoding */
-    int64_t max_unpacked;    /* bytes that a compressed file may become; 0: data/decompress.h says */
+    int64_t max_unpacked;    /* bytes that a compressed file may become; 0: the default of data/decompress.h */
     struct node node;        /* the whole map, for messages */
 };
 
@@ -97,7 +97,7 @@ struct job {
         int64_t batch_size; /* default 32, as Keras */
         uint64_t seed;      /* default 0 */
         bool has_seed;
-        const char *initial_weights; /* NULL: variables begin as their initializers say */
+        const char *initial_weights; /* NULL: the initializers determine the values */
         bool chief_trains;
         bool resume, rebase;           /* what may be done with an earlier run in the output folder */
         int64_t log_every_steps;       /* default 100 */
@@ -184,7 +184,7 @@ DEFINE_AUTO(job, job_free);
  * default that a CRD fills in changes nothing. New reference. */
 json_t *job_canonical(const json_t *spec);
 
-bool job_evaluates(const struct job *j); /* there is validation data: a set of its own, or a part of data.train */
+bool job_evaluates(const struct job *j); /* there is validation data: a separate set, or a part of data.train */
 
 /* Kubernetes object name rules: RFC 1123 label, at most 63 minus the longest replica suffix. */
 MUST_USE int job_check_name(const char *name, struct err *e);

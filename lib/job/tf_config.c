@@ -73,7 +73,7 @@ static int read_role(const struct node *cluster, const char *key, struct cluster
     return read_dense(&n, &c->hosts[r], e);
 }
 
-/* The index may be written as a string, as people do who build the JSON in a shell. */
+/* The index may be written as a string, as in JSON from shell scripts. */
 static int read_index(const struct node *n, int *ret, struct err *e)
 {
     int64_t v = json_integer_value(n->v);
@@ -109,7 +109,7 @@ static int read_task(const struct node *top, struct cluster *c, struct err *e)
     return read_index(&index, &c->index, e);
 }
 
-/* How many there are, beside a cluster that lists only those whom a worker must find. */
+/* The number of workers, for a cluster that lists only the tasks a worker must find. */
 static int read_workers(const struct node *top, struct cluster *c, struct err *e)
 {
     int64_t n;

@@ -15,7 +15,7 @@
 . "$(dirname "$0")/lib.sh"
 export EXAMPLES=$root/deploy/examples
 cases=$root/test/data/bad
-chmod 755 "$scratch" # as_nobody looks into it
+chmod 755 "$scratch" # as_nobody reads it
 seconds=${BAD_INPUT_SECONDS:-120}
 
 trained() { trainyard-worker --job job.yaml --data-dir "$EXAMPLES" --output-dir out --log-level warning "$@"; }
@@ -34,7 +34,7 @@ port_taken() {
     local ps=$! code tries
     for tries in $(seq 600); do
         (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && break
-        [ "$tries" = 600 ] && echo "nobody listens at $PORT"
+        [ "$tries" = 600 ] && echo "no server listens at $PORT"
         sleep 0.05
     done
     "$@"

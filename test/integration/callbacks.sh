@@ -71,11 +71,11 @@ stopping_run() { trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-d
 killed_run() { # MOMENT: the chief is killed there, once
     rm -rf "$dir/run" "$dir/mark"
     KILL_ROLE=chief KILL_MARK=$dir/mark KILL_AT=$1 LD_PRELOAD=$kill_at want_exit 0 stopping_run || return
-    [ -e "$dir/mark" ] || problem "nobody was killed"
+    [ -e "$dir/mark" ] || problem "no process was killed"
     want_line 'chief-0 was killed by signal 9'
 }
 
-test_callbacks_decide_in_a_cluster() { # nobody is killed: what the other runs are compared with
+test_callbacks_decide_in_a_cluster() { # without kills: the reference for the other runs
     stopping_job
     want_exit 0 stopping_run || return
     want_stopped_run

@@ -61,7 +61,7 @@ want_no_process() {
     done)
     [ -z "$left" ] || problem "processes are left: $left"
 }
-# A port nobody listens on now, another one each time. Below those that `trainyard run` and clusters choose from, and those
+# A free port, another one each time. Below those that `trainyard run` and clusters choose from, and those
 # that the kernel gives to outgoing connections, where one could take it before the server does.
 free_port() {
     local port

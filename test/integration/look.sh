@@ -19,7 +19,7 @@ test_runs_beside_each_other() { # a trial each, and one picture
     local name
     for name in a b; do
         want_exit 0 trainyard run "$digits" --output-dir "$dir/$name" --set fit.epochs=2 || return
-        grep -qa "digits $(cat "$dir/$name/uid")" "$dir/$name"/summaries/train/*tfevents* || problem "$name is no trial of its own"
+        grep -qa "digits $(cat "$dir/$name/uid")" "$dir/$name"/summaries/train/*tfevents* || problem "$name is not a separate trial"
     done
     cd "$dir" || return
     want_exit 0 trainyard show events a b/summaries/ --plot both.svg

@@ -161,7 +161,7 @@ test_killed_in_a_save() { # what it left is removed by the next one
     sed -i 's/everySteps: 1/everySeconds: 600/' "$dir/job.yaml"
     want_exit 0 alone || return
     want_line 'removed [1-9][0-9]* temporary files that killed saves left in'
-    rm "$dir/run/checkpoints/notes.tmp.1.0" || problem "a file of somebody else was removed"
+    rm "$dir/run/checkpoints/notes.tmp.1.0" || problem "a file of another owner was removed"
     no_leftovers
     want_count 5000
 }

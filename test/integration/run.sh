@@ -51,7 +51,7 @@ test_without_chief() { # worker 0 hosts it
     want_no_process
 }
 
-test_chief_and_one_ps() { # the smallest cluster: the chief trains, and nobody is there who would resume a suspended job
+test_chief_and_one_ps() { # the smallest cluster: the chief trains, and no other replica could resume a suspended job
     sed '/Worker:/d' "$digits" >"$dir/job.yaml"
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set runPolicy.suspend=true || return
     want_line 'runPolicy.suspend is ignored by trainyard run; the job runs'
@@ -97,7 +97,7 @@ test_chief_stops_first() { # as when a job is suspended; the others wait for it,
     want_count $((600 * batches))
 }
 
-test_all_stop_in_order() { # the chief, then the workers, then the ps: nobody waits for who is gone
+test_all_stop_in_order() { # the chief, then the workers, then the ps: no replica waits for one that has exited
     counting_job 100000
     replica_file
     local chief ps worker began pid code

@@ -76,7 +76,7 @@ lane() {
         # shellcheck disable=SC2046 # a list of words
         while tier=$(begin_one $("$1")); do
             run_tier "$tier"
-            [ -z "$background" ] || [ "$tier" != "${on_cluster##* }" ] || cluster_down # nobody needs it any more
+            [ -z "$background" ] || [ "$tier" != "${on_cluster##* }" ] || cluster_down # no later tier needs it
         done
     ) </dev/null &
     groups+=($!)
@@ -130,7 +130,7 @@ cluster_programs() {
     local since=$SECONDS done=build/logs/cluster.${1:-programs}
     until [ -e "$done" ] || ! kill -0 "$background" 2>/dev/null; do
         [ "$SECONDS" != "$since" ] || echo "waiting for the programs of the test cluster, which are being built (build/logs/cluster.log)"
-        renice -n 0 -g "$background" >/dev/null 2>&1 # as root; now somebody waits for it
+        renice -n 0 -g "$background" >/dev/null 2>&1 # as root; a tier now waits for it
         sleep 1
     done
     [ $SECONDS = "$since" ] || echo "waited $((SECONDS - since)) s"

@@ -1,4 +1,4 @@
-/* trainyard wait: does nothing, so that a pod of the image stays for `kubectl exec` (docs/operating.md). */
+/* trainyard wait: sleeps, so that one can `kubectl exec` into a pod of the image (docs/operating.md). */
 #include <poll.h>
 
 #include "base/clock.h"
