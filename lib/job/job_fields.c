@@ -22,7 +22,7 @@ static const struct field MODEL[] = {
           "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's. At most 5000." },
     { "keras", FIELD_ANY, .type_text = "map or JSON text",
       .help = "Instead of `layers`: the output of `Model.to_json()` in Keras 2 or 3, of a Sequential model, or a "
-              "functional one without branches; at most 5000 layers." },
+              "functional one with one input and one output; at most 5000 layers." },
     { "kerasFile", FIELD_STRING, .type_text = "path",
       .help = "Instead of `layers`: a file with such JSON, relative to the data folder." },
 };
