@@ -54,6 +54,7 @@ verdict "a line is over 120 columns" "$(git ls-files '*.c' '*.h' | xargs awk 'le
 verdict "a source has no test of its name, or test/unit/covered.txt is not true" "$(test/tools/conventions.sh tests)"
 echo "$(grep -vc '^#' test/unit/covered.txt) sources are covered by a test of another name (test/unit/covered.txt)"
 verdict "a page names a path that does not exist" "$(test/tools/conventions.sh paths)"
+verdict "a library logs above debug" "$(test/tools/conventions.sh logging)"
 
 # Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).
 for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'operator/*.[ch]'); do
