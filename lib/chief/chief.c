@@ -41,9 +41,9 @@ static void open_coordinator(struct chief *c)
                                                       .heartbeat_ms = HEARTBEAT_MS });
 }
 
-static int recorder_open(struct chief *c, const struct checkpoint *ck, struct err *e)
+static int reporter_open(struct chief *c, const struct checkpoint *ck, struct err *e)
 {
-    struct recorder_config config = { .job = c->config.job,
+    struct reporter_config config = { .job = c->config.job,
                                       .model = c->config.model,
                                       .output_dir = c->config.output_dir,
                                       .job_uid = c->config.job_uid,
@@ -54,7 +54,7 @@ static int recorder_open(struct chief *c, const struct checkpoint *ck, struct er
                                       .workers_wanted = c->config.workers_wanted,
                                       .rates = &c->decisions.now.rates,
                                       .report = c->config.report };
-    return recorder_new(&config, ck != NULL ? checkpoint_step(ck) : -1, &c->recorder, e);
+    return reporter_new(&config, ck != NULL ? checkpoint_step(ck) : -1, &c->reporter, e);
 }
 
 int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)
@@ -78,7 +78,7 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     open_coordinator(c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;
-    if (output_prepare(config->output_dir, config->job->summaries.directory, e) < 0 || recorder_open(c, ck, e) < 0 ||
+    if (output_prepare(config->output_dir, config->job->summaries.directory, e) < 0 || reporter_open(c, ck, e) < 0 ||
         (ck != NULL && chief_adopt_checkpoint(c, ck, &rebase, e) < 0))
         return -1;
     if (config->validation != NULL &&
@@ -95,7 +95,7 @@ void chief_free(struct chief *c)
     chief_evaluation_stop(c);
     chief_callbacks_fini(c);
     evaluator_free(c->evaluator);
-    recorder_free(c->recorder);
+    reporter_free(c->reporter);
     coordinator_free(c->coordinator);
     ps_set_free(c->ps_set);
     free(c->checkpoints);
@@ -162,7 +162,7 @@ static int stop_and_save(struct chief *c, struct err *e)
 {
     AUTO_FINI(ps_set_view) ps_set = { 0 };
     struct err cause = { 0 };
-    recorder_state(c->recorder, "stopping", "saving a checkpoint");
+    reporter_state(c->reporter, "stopping", "saving a checkpoint");
     coordinator_set(c->coordinator, c->config.local ? JOB_STOPPING : JOB_STARTING, c->generation,
                     "the chief, which saves a checkpoint and leaves, to come back");
     if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
@@ -172,7 +172,7 @@ static int stop_and_save(struct chief *c, struct err *e)
     int saved = chief_save(c, &cause);
     chief_evaluation_stop(c);
     struct err ignored;
-    (void)!recorder_save_history(c->recorder, clock_ms(), true, &ignored);
+    (void)!reporter_save_history(c->reporter, clock_ms(), true, &ignored);
     if (saved < 0)
         return err_set(e, chief_blames_storage(c, &cause) ? ERR_IO : cause.code,
                        "stopped by a signal, and the last checkpoint was not saved: %s", cause.msg);
@@ -187,7 +187,7 @@ static int wait_for_ps_set(struct chief *c, const struct ps_set_view *ps_set, st
     wait_begin(&c->ps_wait, now, 0);
     if ((double)wait_ms(&c->ps_wait, now) > c->config.job->limits.max_wait_seconds * 1000.0)
         return err_set(e, ERR_LOST, "%s", ps_set->message);
-    recorder_state(c->recorder, "waiting", ps_set->message);
+    reporter_state(c->reporter, "waiting", ps_set->message);
     wait_report(&c->ps_wait, now, c->config.report, ps_set->message);
     return 0;
 }
@@ -198,7 +198,7 @@ static void ps_set_is_back(struct chief *c)
     if (!wait_end(&c->ps_wait, clock_ms(), &waited_ms))
         return;
     report_info(c->config.report, "all ps answer again after %.1f s", (double)waited_ms / 1000.0);
-    recorder_state(c->recorder, "training", "");
+    reporter_state(c->reporter, "training", "");
 }
 
 /* Nobody trains: workers that were never started, or all that were there are gone. Said less often as time goes. */
@@ -276,9 +276,9 @@ static int begin_records(struct chief *c, const struct ps_set_view *ps_set, int6
 {
     c->trained_ms = c->done_ms = now_ms;
     c->first_step = ps_set->step;
-    c->recorded_epochs = recorder_resume(c->recorder, chief_epochs_over(c, ps_set->done.low), c->coordinator);
+    c->recorded_epochs = reporter_resume(c->reporter, chief_epochs_over(c, ps_set->done.low), c->coordinator);
     chief_callbacks_begin(c, ps_set->step);
-    return recorder_begin(c->recorder, c->begin_step >= 0 ? c->begin_step : ps_set->step + 1, e);
+    return reporter_begin(c->reporter, c->begin_step >= 0 ? c->begin_step : ps_set->step + 1, e);
 }
 
 static void note_progress(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
@@ -290,8 +290,8 @@ static void note_progress(struct chief *c, const struct ps_set_view *ps_set, con
     c->apply_ns = ps_set->apply_ns;
     atomic_store(&c->step, ps_set->step);
     atomic_store(&c->done, coord->done);
-    recorder_poll(c->recorder, ps_set, coord, c->coordinator, now_ms);
-    if (recorder_save_history(c->recorder, now_ms, false, &e) < 0)
+    reporter_poll(c->reporter, ps_set, coord, c->coordinator, now_ms);
+    if (reporter_save_history(c->reporter, now_ms, false, &e) < 0)
         log_debug("%s", e.msg);
 }
 
@@ -348,10 +348,10 @@ static int abandon(struct chief *c, struct err *e)
 {
     if (e->code == ERR_DIVERGED || e->code == ERR_INPUT) {
         coordinator_set(c->coordinator, JOB_STOPPING, c->generation, e->msg);
-        recorder_state(c->recorder, "failed", e->msg);
+        reporter_state(c->reporter, "failed", e->msg);
         struct err ignored;
         const struct output_end end = { .step = atomic_load(&c->step), .stopped_epoch = -1 };
-        (void)!recorder_finish(c->recorder, &end, c->coordinator, NULL, &ignored);
+        (void)!reporter_finish(c->reporter, &end, c->coordinator, NULL, &ignored);
         chief_await_leave(c, FAREWELL_MS);
     }
     return -1;
@@ -421,7 +421,7 @@ int chief_run(struct chief *c, struct err *e)
 
 void chief_progress(struct chief *c, struct buf *out)
 {
-    recorder_progress(c->recorder, out);
+    reporter_progress(c->reporter, out);
 }
 
 void chief_numbers(struct chief *c, struct chief_numbers *ret)
@@ -433,7 +433,7 @@ void chief_numbers(struct chief *c, struct chief_numbers *ret)
                                    .total = coord.total,
                                    .checkpoint_step = atomic_load(&c->checkpoint_step),
                                    .workers = coord.workers,
-                                   .examples_per_second = recorder_examples_per_second(c->recorder),
+                                   .examples_per_second = reporter_examples_per_second(c->reporter),
                                    .generation = atomic_load(&c->shown_generation),
                                    .restored = atomic_load(&c->restored) };
 }

@@ -202,7 +202,7 @@ int chief_callbacks_adopt(struct chief *c, const struct node *state, bool rebase
     if (k->now.stopped >= 0 && (!same || epochs_of(c) > of))
         lift_stop(c);
     if (k->now.stopped >= 0)
-        recorder_ends(c->recorder, chief_decided_end(c));
+        reporter_ends(c->reporter, chief_decided_end(c));
     say_adopted(c);
     k->from_checkpoint = !rebased;
     return 0;
@@ -216,7 +216,7 @@ void chief_callbacks_begin(struct chief *c, int64_t step)
         return;
     if (!k->from_checkpoint || k->now.epochs > c->recorded_epochs)
         k->now.epochs = c->recorded_epochs;
-    k->valued = recorder_evaluations(c->recorder);
+    k->valued = reporter_evaluations(c->reporter);
     c->end_saved = k->now.stopped >= 0 && c->saved_step == step;
 }
 
@@ -294,12 +294,12 @@ static void decide_epoch(struct chief *c, struct decided *d, bool here, struct s
     const struct callbacks *list = c->decisions.list;
     const int64_t epoch = d->epochs, first = epoch * c->batches_per_epoch, next = first + c->batches_per_epoch;
     if (callbacks_set_rate(list))
-        recorder_set(c->recorder, epoch, "learning_rate",
+        reporter_set(c->reporter, epoch, "learning_rate",
                      str_float_decimal((float)rates_at(&d->rates, first, own_rate(c))));
     for (size_t i = 0; i < callbacks_count(list); i++) {
         const char *monitor = callback_monitor(list, i);
         struct callback_epoch in = { .epoch = epoch, .rate = rates_at(&d->rates, next, own_rate(c)) };
-        in.known = monitor != NULL && recorder_get(c->recorder, epoch, monitor, &in.value);
+        in.known = monitor != NULL && reporter_get(c->reporter, epoch, monitor, &in.value);
         if (monitor != NULL && !in.known)
             say(lines, "%s cannot decide on epoch %lld: its %s is not known", callback_name(list, i),
                 (long long)epoch + 1, monitor);
@@ -342,7 +342,7 @@ static void install(struct chief *c, struct decided *next, const struct strlist 
     report_lines(c->config.report, lines);
     if (k->now.stopped < 0)
         return;
-    recorder_ends(c->recorder, chief_decided_end(c));
+    reporter_ends(c->reporter, chief_decided_end(c));
     c->end_saved = true; /* in the checkpoint of the decision */
     if (c->evaluation.step == c->saved_step && c->evaluation.epoch == k->now.stopped && !c->evaluation.running &&
         c->evaluation.result == 0) {
@@ -420,7 +420,7 @@ static void take_best_metrics(const struct chief *c, int64_t epoch, double *fina
     for (size_t i = 0; i < model_metrics(c->config.model); i++) {
         auto_free char *name = xasprintf("val_%s", model_metric_name(c->config.model, i));
         double v;
-        if (recorder_get(c->recorder, epoch, name, &v))
+        if (reporter_get(c->reporter, epoch, name, &v))
             final[i] = v;
     }
 }

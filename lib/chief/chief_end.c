@@ -58,8 +58,8 @@ static void begin(struct chief *c)
         return;
     c->ending = true;
     coordinator_view(c->coordinator, &coord);
-    recorder_state(c->recorder, "finishing", "");
-    recorder_shares(c->recorder, &coord, c->apply_ns, (double)(c->done_ms - c->trained_ms) / 1000.0,
+    reporter_state(c->reporter, "finishing", "");
+    reporter_shares(c->reporter, &coord, c->apply_ns, (double)(c->done_ms - c->trained_ms) / 1000.0,
                     atomic_load(&c->step) - c->first_step);
 }
 
@@ -98,7 +98,7 @@ static int evaluate(struct chief *c, struct err *e)
     bool whole = most == chief_epoch_step(c, c->recorded_epochs - 1);
     if (c->evaluator != NULL && chief_evaluation_begin(c, whole ? c->recorded_epochs - 1 : -1, least, true, e) < 0)
         return -1;
-    recorder_histograms(c->recorder, least, params_vector(c->config.params));
+    reporter_histograms(c->reporter, least, params_vector(c->config.params));
     if (c->evaluator == NULL)
         c->final_step = least;
     return c->evaluator == NULL;
@@ -113,7 +113,7 @@ static int write_files(struct chief *c, int64_t step, struct err *e)
     struct output_end end = { .step = step, .stopped_epoch = -1 };
     chief_callbacks_end(c, &last, final, &end);
     if (output_json(c->config.output_dir, "model.json", model, e) < 0 ||
-        recorder_finish(c->recorder, &end, c->coordinator, c->evaluator != NULL ? final : NULL, e) < 0)
+        reporter_finish(c->reporter, &end, c->coordinator, c->evaluator != NULL ? final : NULL, e) < 0)
         return -1;
     if (chief_confirm(c, e) < 0) /* also when it takes long since the last checkpoint */
         return -1;
@@ -122,7 +122,7 @@ static int write_files(struct chief *c, int64_t step, struct err *e)
 
 static void say_goodbye(struct chief *c, int64_t step)
 {
-    recorder_state(c->recorder, "finished", "");
+    reporter_state(c->reporter, "finished", "");
     coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
     chief_await_leave(c, LEAVE_MS);
     await_evaluation(c);
@@ -161,7 +161,7 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
 int chief_already_finished(struct chief *c, int64_t step, struct err *e)
 {
     report_info(c->config.report, "the job finished before, at step %lld", (long long)step);
-    recorder_finished_before(c->recorder, step);
+    reporter_finished_before(c->reporter, step);
     struct err cause = { 0 };
     if (chief_raise_generation(c, 0, &cause) < 0) /* another one that started now tells it */
         return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);

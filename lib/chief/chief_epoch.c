@@ -19,7 +19,7 @@ int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, cons
     int64_t now = clock_ms();
     wait_begin(w, now, first_ms);
     coordinator_set_wait_reason(c->coordinator, text);
-    recorder_state(c->recorder, c->ending ? "finishing" : "waiting", text);
+    reporter_state(c->reporter, c->ending ? "finishing" : "waiting", text);
     wait_report(w, now, c->config.report, text);
     return wait_ms(w, now);
 }
@@ -30,7 +30,7 @@ void chief_wait_over(struct chief *c, struct wait_state *w)
         return;
     wait_end(w, clock_ms(), NULL);
     coordinator_set_wait_reason(c->coordinator, "");
-    recorder_state(c->recorder, c->ending ? "finishing" : "training", "");
+    reporter_state(c->reporter, c->ending ? "finishing" : "training", "");
 }
 
 /* ---- how far ---- */
@@ -156,11 +156,11 @@ int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values
     while (c->recorded_epochs < over) {
         int64_t epoch = c->recorded_epochs;
         await_reports(c, epoch, deadline);
-        recorder_epoch(c->recorder, epoch, c->coordinator);
+        reporter_epoch(c->reporter, epoch, c->coordinator);
         c->recorded_epochs = epoch + 1;
         bool later = epoch + 1 == over && (evaluated || (c->ending && c->evaluator != NULL));
         if (!later)
-            recorder_evaluated(c->recorder, epoch, -1, NULL);
+            reporter_evaluated(c->reporter, epoch, -1, NULL);
     }
     if ((!some && !again) || !values->pulled)
         return 0;
@@ -169,7 +169,7 @@ int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values
     if (!evaluated)
         c->decisions.valued = over; /* there will be none */
     if (some)
-        recorder_histograms(c->recorder, values->step, params_vector(c->config.params));
+        reporter_histograms(c->reporter, values->step, params_vector(c->config.params));
     return 0;
 }
 
@@ -217,7 +217,7 @@ static int evaluation_join(struct chief *c, struct err *e)
     }
     if (atomic_load(&v->cancelled) && (v->final || chief_decides_epoch(c, v->epoch)))
         return 0; /* comes again */
-    recorder_evaluated(c->recorder, v->epoch, v->step, v->result < 0 ? NULL : v->values);
+    reporter_evaluated(c->reporter, v->epoch, v->step, v->result < 0 ? NULL : v->values);
     if (v->result == 0)
         c->decisions.valued = MAX(c->decisions.valued, v->epoch + 1);
     bool last = v->final || (chief_stopped(c) && v->epoch == c->decisions.now.stopped);

@@ -12,7 +12,7 @@
 #include "chief/chief_callbacks.h"
 #include "chief/earlier.h"
 #include "chief/rebase.h"
-#include "chief/recorder.h"
+#include "chief/reporter.h"
 #include "params/ps_set.h"
 #include "train/evaluate.h"
 
@@ -32,7 +32,7 @@ struct chief {
     char *checkpoints; /* folder */
     struct ps_set *ps_set;
     struct coordinator *coordinator;
-    struct recorder *recorder;
+    struct reporter *reporter;
     struct evaluator *evaluator; /* NULL: no validation data */
     int64_t batches_per_epoch, total;
     int64_t step_offset; /* global step - ordinals applied; not 0 after a rebase */

@@ -69,7 +69,7 @@ int chief_save(struct chief *c, struct err *e)
     if (c->step_offset != 0)
         json_object_set_new(state, "stepOffset", json_integer(c->step_offset));
     json_object_set_new(state, "recordedEpochs", json_integer(c->recorded_epochs));
-    json_object_set_new(state, "history", recorder_to_json(c->recorder));
+    json_object_set_new(state, "history", reporter_to_json(c->reporter));
     auto_free char *prefix = NULL;
     int64_t begun = clock_ms();
     struct checkpoint_save save = { .dir = c->checkpoints,
@@ -90,7 +90,7 @@ int chief_save(struct chief *c, struct err *e)
     c->saved_step = step;
     c->saved_ms = clock_ms();
     atomic_store(&c->checkpoint_step, step);
-    recorder_checkpoint(c->recorder, step, prefix);
+    reporter_checkpoint(c->reporter, step, prefix);
     log_debug("checkpoint %s saved in %lld ms", prefix, (long long)(c->saved_ms - begun));
     return 0;
 }

@@ -139,7 +139,7 @@ int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const s
     if (take_records(c, ck, rebase, &done, e) < 0)
         return -1;
     coordinator_observe(c->coordinator, &done, clock_ms());
-    if (recorder_from_json(c->recorder, &history, c->recorded_epochs, e) < 0 ||
+    if (reporter_from_json(c->reporter, &history, c->recorded_epochs, e) < 0 ||
         chief_callbacks_adopt(c, &state, rebase->on, e) < 0)
         return -1;
     if (rebase->on)
@@ -361,7 +361,7 @@ static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed
     if (stop_count() > 0)
         return err_set(e, ERR_STOPPED, "stopped while waiting for the parameter servers");
     str_fmt(message, sizeof(message), "%s", cause->msg);
-    recorder_state(c->recorder, "waiting", message);
+    reporter_state(c->reporter, "waiting", message);
     wait_report(w, now, c->config.report, message);
     if (now - *confirmed_ms >= CONFIRM_MS) {
         struct err other = { 0 };
@@ -402,6 +402,6 @@ int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
     }
     write_model(c);
     coordinator_set(c->coordinator, JOB_TRAINING, c->generation, "");
-    recorder_state(c->recorder, "training", "");
+    reporter_state(c->reporter, "training", "");
     return 0;
 }

@@ -90,7 +90,7 @@ static inline double loss_of(struct world *w, float cell)
 
 static inline void want_history(struct world *w, int64_t entries)
 {
-    json_auto_t *h = recorder_to_json(w->l.chief->recorder);
+    json_auto_t *h = reporter_to_json(w->l.chief->reporter);
     const char *key;
     json_t *list;
     json_object_foreach(h, key, list)
@@ -100,7 +100,7 @@ static inline void want_history(struct world *w, int64_t entries)
 
 static inline double val_loss(struct world *w, int64_t epoch)
 {
-    json_auto_t *h = recorder_to_json(w->l.chief->recorder);
+    json_auto_t *h = reporter_to_json(w->l.chief->reporter);
     double v;
     return history_find(h, epoch, "val_loss", &v) ? v : (double)NAN;
 }

@@ -53,14 +53,14 @@ static void replace_chief(struct world *w)
 {
     struct err e = { 0 };
     AUTO_FINI(ps_set_view) view = { 0 };
-    ck_ok_e(recorder_save_history(w->l.chief->recorder, clock_ms(), true, &e));
+    ck_ok_e(reporter_save_history(w->l.chief->reporter, clock_ms(), true, &e));
     leader_close(&w->l);
     leader_open(&w->l, &w->ps, w->ps.job.dir);
     struct chief *c = w->l.chief;
     ck_ok_e(chief_bring_up(c, 0, &e));
     look(w);
     ps_set_poll(c->ps_set, WAIT_MS, &view);
-    c->recorded_epochs = recorder_resume(c->recorder, chief_epochs_over(c, view.done.low), c->coordinator);
+    c->recorded_epochs = reporter_resume(c->reporter, chief_epochs_over(c, view.done.low), c->coordinator);
     chief_callbacks_begin(c, view.step);
 }
 
@@ -242,7 +242,7 @@ START_TEST(a_rate_belongs_to_the_first_batch_of_an_epoch)
     want_sum(&w, 25);
     train_down(&w, 3 * JOB_BATCHES, 3 * JOB_BATCHES + 4);
     want_sum(&w, 26);
-    json_auto_t *h = recorder_to_json(w.l.chief->recorder);
+    json_auto_t *h = reporter_to_json(w.l.chief->reporter);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         double rate;
         ck_assert(history_find(h, epoch, "learning_rate", &rate));
@@ -260,7 +260,7 @@ START_TEST(a_rate_is_written_with_the_fewest_digits)
           "epochs: 9, callbacks: [{ReduceLROnPlateau: {patience: 1, factor: 0.5, min_delta: 1000}}]");
     for (int64_t epoch = 0; epoch < 3; epoch++)
         pass_and_decide(&w, epoch, train_down);
-    json_auto_t *h = recorder_to_json(w.l.chief->recorder);
+    json_auto_t *h = reporter_to_json(w.l.chief->reporter);
     json_emit(json_object_get(h, "learning_rate"), &text);
     ck_assert_str_eq(text.data, "[0.01,0.01,0.005]"); /* 0.004999999888241291 is that float32 as a double */
     world_close(&w);
@@ -315,7 +315,7 @@ START_TEST(a_chief_killed_during_the_evaluation_evaluates_again)
     pass_and_decide(&w, 0, train_down);
     train_down(&w, JOB_BATCHES, 2 * JOB_BATCHES);
     w.l.chief->recorded_epochs = 2; /* recorded, and not evaluated */
-    recorder_epoch(w.l.chief->recorder, 1, w.l.chief->coordinator);
+    reporter_epoch(w.l.chief->reporter, 1, w.l.chief->coordinator);
     replace_chief(&w);
     ck_assert_int_eq(w.l.chief->recorded_epochs, 2);
     ck_assert_int_eq(decide(&w), 0);
@@ -395,7 +395,7 @@ static void note(struct world *w)
     look(w);
     ps_set_poll(w->l.chief->ps_set, WAIT_MS, &view);
     coordinator_view(w->l.chief->coordinator, &coord);
-    recorder_poll(w->l.chief->recorder, &view, &coord, w->l.chief->coordinator, clock_ms());
+    reporter_poll(w->l.chief->reporter, &view, &coord, w->l.chief->coordinator, clock_ms());
 }
 
 START_TEST(a_stop_is_carried_out_by_the_next_chief)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "chief/output.h"
-#include "chief/recorder.h"
+#include "chief/reporter.h"
 #include "tfio/event_reader.h"
 #include "tfio/event_writer.h"
 
@@ -13,7 +13,7 @@ enum { EPOCHS = 2, TOTAL = EPOCHS * JOB_BATCHES, LOSS = 2 };
 struct world {
     struct job_fixture job;
     struct coordinator *coordinator;
-    struct recorder *recorder;
+    struct reporter *reporter;
     double *sums;
 };
 
@@ -31,7 +31,7 @@ static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
                                                                    .total = TOTAL,
                                                                    .window = 5,
                                                                    .lease_ms = 1000 });
-    struct recorder_config config = { .job = w->job.job,
+    struct reporter_config config = { .job = w->job.job,
                                       .model = w->job.model,
                                       .output_dir = w->job.dir,
                                       .job_uid = "uid-1",
@@ -40,14 +40,14 @@ static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
                                       .space = w->job.space,
                                       .workers_wanted = 3,
                                       .report = &REPORT_TO_LOG };
-    ck_ok_e(recorder_new(&config, resumed_step, &w->recorder, &e));
-    ck_ok_e(recorder_begin(w->recorder, begin, &e));
+    ck_ok_e(reporter_new(&config, resumed_step, &w->reporter, &e));
+    ck_ok_e(reporter_begin(w->reporter, begin, &e));
     w->sums = xcalloc(metrics_width(w->job.model), sizeof(*w->sums));
 }
 
 static void world_close(struct world *w)
 {
-    recorder_free(w->recorder);
+    reporter_free(w->reporter);
     coordinator_free(w->coordinator);
     free(w->sums);
     job_close(&w->job);
@@ -83,7 +83,7 @@ static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
     coordinator_metrics(w->coordinator, report, &r);
     coordinator_observe(w->coordinator, &done, now_ms);
     coordinator_view(w->coordinator, &coord);
-    recorder_poll(w->recorder, &ps_set, &coord, w->coordinator, now_ms);
+    reporter_poll(w->reporter, &ps_set, &coord, w->coordinator, now_ms);
 }
 
 static json_t *json_of(const char *dir, const char *name)
@@ -107,7 +107,7 @@ static double number(const json_t *v, const char *key, size_t i)
 static void finish(struct world *w, int64_t step, const double *final)
 {
     struct err e = { 0 };
-    ck_ok_e(recorder_finish(w->recorder, &(struct output_end){ .step = step, .stopped_epoch = -1 }, w->coordinator,
+    ck_ok_e(reporter_finish(w->reporter, &(struct output_end){ .step = step, .stopped_epoch = -1 }, w->coordinator,
                             final, &e));
 }
 
@@ -126,11 +126,11 @@ START_TEST(history_has_every_epoch_and_the_end)
     struct world w;
     world_open(&w, -1, 0);
     look(&w, 0, JOB_BATCHES, 1000);
-    recorder_epoch(w.recorder, 0, w.coordinator);
-    recorder_evaluated(w.recorder, 0, -1, NULL); /* its evaluation was stopped */
+    reporter_epoch(w.reporter, 0, w.coordinator);
+    reporter_evaluated(w.reporter, 0, -1, NULL); /* its evaluation was stopped */
     look(&w, JOB_BATCHES, TOTAL, 2000);
-    recorder_epoch(w.recorder, 1, w.coordinator);
-    recorder_evaluated(w.recorder, 1, TOTAL, validation);
+    reporter_epoch(w.reporter, 1, w.coordinator);
+    reporter_evaluated(w.reporter, 1, TOTAL, validation);
     finish(&w, TOTAL, validation);
     json_auto_t *v = json_of(w.job.dir, "history.json");
     const json_t *history = json_object_get(v, "history");
@@ -155,10 +155,10 @@ START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
     int found = 0;
     world_open(&w, -1, 0);
     look(&w, 0, TOTAL, 1000);
-    recorder_epoch(w.recorder, 0, w.coordinator);
-    recorder_epoch(w.recorder, 1, w.coordinator);
-    recorder_evaluated(w.recorder, 0, JOB_BATCHES, validation);
-    ck_ok_e(recorder_save_history(w.recorder, 1000, false, &e));
+    reporter_epoch(w.reporter, 0, w.coordinator);
+    reporter_epoch(w.reporter, 1, w.coordinator);
+    reporter_evaluated(w.reporter, 0, JOB_BATCHES, validation);
+    ck_ok_e(reporter_save_history(w.reporter, 1000, false, &e));
     json_auto_t *v = json_of(w.job.dir, "history.json");
     const json_t *history = json_object_get(v, "history");
     want_lengths(history, 2);
@@ -181,7 +181,7 @@ END_TEST
 static void open_again(struct world *w, json_t *kept, int64_t entries)
 {
     struct err e = { 0 };
-    struct recorder_config config = { .job = w->job.job,
+    struct reporter_config config = { .job = w->job.job,
                                       .model = w->job.model,
                                       .output_dir = w->job.dir,
                                       .job_uid = "uid-1",
@@ -189,9 +189,9 @@ static void open_again(struct world *w, json_t *kept, int64_t entries)
                                       .total = TOTAL,
                                       .space = w->job.space };
     struct node n = node_root(kept, NULL);
-    recorder_free(TAKE(w->recorder));
-    ck_ok_e(recorder_new(&config, JOB_BATCHES, &w->recorder, &e));
-    ck_ok_e(recorder_from_json(w->recorder, &n, entries, &e));
+    reporter_free(TAKE(w->reporter));
+    ck_ok_e(reporter_new(&config, JOB_BATCHES, &w->reporter, &e));
+    ck_ok_e(reporter_from_json(w->reporter, &n, entries, &e));
 }
 
 /* A chief that was killed: its checkpoint knows the first epoch, history.json both, and the ps hold what they hold. */
@@ -205,23 +205,23 @@ START_TEST(the_file_knows_more_than_the_checkpoint)
     struct err e = { 0 };
     world_open(&w, -1, 0);
     look(&w, 0, TOTAL, 1000);
-    recorder_epoch(w.recorder, 0, w.coordinator);
-    json_auto_t *kept = recorder_to_json(w.recorder);
-    recorder_evaluated(w.recorder, 0, JOB_BATCHES, validation);
-    recorder_epoch(w.recorder, 1, w.coordinator);
-    ck_ok_e(recorder_save_history(w.recorder, 1000, true, &e));
+    reporter_epoch(w.reporter, 0, w.coordinator);
+    json_auto_t *kept = reporter_to_json(w.reporter);
+    reporter_evaluated(w.reporter, 0, JOB_BATCHES, validation);
+    reporter_epoch(w.reporter, 1, w.coordinator);
+    ck_ok_e(reporter_save_history(w.reporter, 1000, true, &e));
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         open_again(&w, kept, 1);
-        ck_assert_int_eq(recorder_resume(w.recorder, cases[i].most, w.coordinator), cases[i].wanted);
-        json_auto_t *now = recorder_to_json(w.recorder);
+        ck_assert_int_eq(reporter_resume(w.reporter, cases[i].most, w.coordinator), cases[i].wanted);
+        json_auto_t *now = reporter_to_json(w.reporter);
         want_lengths(now, (size_t)cases[i].wanted);
         if (cases[i].wanted > 0)
             ck_assert_double_eq_tol(number(now, "val_loss", 0), 0.5, 1e-6);
     }
     json_auto_t *other = json_pack("{s:[i], s:[f], s:[n]}", "epoch", 0, "loss", 17.0, "val_loss"); /* of another life */
     open_again(&w, other, 1);
-    ck_assert_int_eq(recorder_resume(w.recorder, 2, w.coordinator), 1);
-    json_auto_t *now = recorder_to_json(w.recorder);
+    ck_assert_int_eq(reporter_resume(w.reporter, 2, w.coordinator), 1);
+    json_auto_t *now = reporter_to_json(w.reporter);
     ck_assert_double_eq(number(now, "loss", 0), 17.0);
     world_close(&w);
 }
@@ -234,7 +234,7 @@ START_TEST(lists_of_an_older_release_become_equally_long)
     json_auto_t *kept =
         json_pack("{s:[i,i,i], s:[f,f,f], s:[f]}", "epoch", 0, 1, 2, "loss", 3.0, 2.0, 1.0, "val_loss", 4.0);
     open_again(&w, kept, 3);
-    json_auto_t *now = recorder_to_json(w.recorder);
+    json_auto_t *now = reporter_to_json(w.reporter);
     want_lengths(now, 3);
     world_close(&w);
 }
@@ -301,22 +301,22 @@ START_TEST(what_a_checkpoint_keeps_goes_on)
     struct err e = { 0 };
     world_open(&w, -1, 0);
     look(&w, 0, JOB_BATCHES, 1000);
-    recorder_epoch(w.recorder, 0, w.coordinator);
-    json_auto_t *kept = recorder_to_json(w.recorder);
+    reporter_epoch(w.reporter, 0, w.coordinator);
+    json_auto_t *kept = reporter_to_json(w.reporter);
     open_again(&w, kept, 1);
     AUTO_FINI(buf) text = BUF_INIT;
     json_auto_t *shown = NULL;
-    recorder_progress(w.recorder, &text);
+    reporter_progress(w.reporter, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &shown, &e));
     ck_assert(json_equal(json_object_get(shown, "loss"), json_array_get(json_object_get(kept, "loss"), 0)));
     look(&w, JOB_BATCHES, TOTAL, 2000);
-    recorder_epoch(w.recorder, 1, w.coordinator);
+    reporter_epoch(w.reporter, 1, w.coordinator);
     finish(&w, TOTAL, NULL);
     json_auto_t *v = json_of(w.job.dir, "history.json");
     ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(v, "history"), "loss")), 2);
     json_auto_t *list = json_array();
     struct node wrong = node_root(list, NULL);
-    ck_assert_int_eq(recorder_from_json(w.recorder, &wrong, 0, &e), -1);
+    ck_assert_int_eq(reporter_from_json(w.reporter, &wrong, 0, &e), -1);
     world_close(&w);
 }
 END_TEST
@@ -328,14 +328,14 @@ START_TEST(progress_is_json_that_adds_up)
     struct err e = { 0 };
     json_auto_t *v = NULL;
     world_open(&w, -1, 0);
-    recorder_state(w.recorder, "training", "");
+    reporter_state(w.reporter, "training", "");
     look(&w, 0, 14, 1000);
-    recorder_progress(w.recorder, &text);
+    reporter_progress(w.reporter, &text);
     ck_assert_msg(strstr(text.data, "\"last_step_time\":0") != NULL, "what is found is no step: %s", text.data);
     buf_clear(&text);
     look(&w, 0, 15, 1000);
-    recorder_checkpoint(w.recorder, 12, "model.ckpt-12");
-    recorder_progress(w.recorder, &text);
+    reporter_checkpoint(w.reporter, 12, "model.ckpt-12");
+    reporter_progress(w.reporter, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     static const struct {
         const char *key;
@@ -368,12 +368,12 @@ START_TEST(numbers_that_are_none_do_not_break_it)
     struct err e = { 0 };
     json_auto_t *v = NULL;
     world_open(&w, -1, 0);
-    recorder_progress(w.recorder, &text); /* nothing was reported yet: the loss is NaN */
+    reporter_progress(w.reporter, &text); /* nothing was reported yet: the loss is NaN */
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "starting");
     ck_assert_str_eq(json_string_value(json_object_get(v, "loss")), "NaN");
     ck_assert_str_eq(json_string_value(json_object_get(v, "remaining_seconds")), "NaN");
-    recorder_epoch(w.recorder, 0, w.coordinator);
+    reporter_epoch(w.reporter, 0, w.coordinator);
     finish(&w, 0, NULL);
     json_auto_t *history = json_of(w.job.dir, "history.json");
     ck_assert(json_is_object(history));
@@ -389,12 +389,12 @@ START_TEST(an_epochs_line_says_nan_and_leaves_out_what_is_not_known)
     world_open(&w, -1, 0);
     struct reports r = { .w = &w, .from = 0, .to = JOB_BATCHES, .loss = (double)NAN };
     coordinator_metrics(w.coordinator, report, &r);
-    recorder_epoch(w.recorder, 0, w.coordinator);
-    recorder_epoch(w.recorder, 1, w.coordinator); /* its reports went with an earlier chief */
+    reporter_epoch(w.reporter, 0, w.coordinator);
+    reporter_epoch(w.reporter, 1, w.coordinator); /* its reports went with an earlier chief */
     ck_assert_int_eq(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
     for (int64_t epoch = 0; epoch < EPOCHS; epoch++)
-        recorder_evaluated(w.recorder, epoch, -1, NULL);
+        reporter_evaluated(w.reporter, epoch, -1, NULL);
     dup2(saved, STDERR_FILENO);
     ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
     ck_assert_str_eq(text, "epoch 1/2 done loss nan\nepoch 2/2 done\n");
@@ -413,9 +413,9 @@ START_TEST(a_job_that_finished_before_shows_its_end)
     json_auto_t *v = NULL, *history = json_pack("{s:[f, f], s:[f, f]}", "loss", 2.0, 0.5, "val_loss", 3.0, 0.75);
     struct node n = node_root(history, NULL);
     world_open(&w, -1, 0);
-    ck_ok_e(recorder_from_json(w.recorder, &n, 2, &e));
-    recorder_finished_before(w.recorder, TOTAL);
-    recorder_progress(w.recorder, &text);
+    ck_ok_e(reporter_from_json(w.reporter, &n, 2, &e));
+    reporter_finished_before(w.reporter, TOTAL);
+    reporter_progress(w.reporter, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "finished");
     ck_assert_int_eq(json_integer_value(json_object_get(v, "step")), TOTAL);
@@ -429,8 +429,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("recorder");
-    TCase *t = tcase_create("recorder");
+    Suite *s = suite_create("reporter");
+    TCase *t = tcase_create("reporter");
     tcase_add_test(t, history_has_every_epoch_and_the_end);
     tcase_add_test(t, an_evaluation_stands_at_its_epoch_however_late_it_comes);
     tcase_add_test(t, the_file_knows_more_than_the_checkpoint);

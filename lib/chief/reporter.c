@@ -1,57 +1,27 @@
-#include "chief/recorder.h"
+/* What the chief reports of the training: the lines of steps and epochs, the values of the summaries, history.json.
+ * /progress is in reporter_progress.c. */
+#include "chief/reporter.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "chief/history.h"
 #include "chief/output.h"
-#include "chief/recorder_internal.h"
-#include "tfio/event_writer.h"
+#include "chief/reporter_internal.h"
 
 enum {
     NAME_MAX_LEN = 64,
     RATE_MS = 500, /* rates are means over at least so long */
     RATE_FIRST_MS = 10,
-    SYNC_MS = 1000,    /* between two fsyncs of the event files */
     HISTORY_MS = 1000, /* between two writes of history.json */
     HISTORY_MAX = 64 << 20,
 };
 
 /* ---- summaries ---- */
 
-static void warn_once(struct recorder *r, int result, const struct err *e)
-{
-    if (result == 0 || r->warned)
-        return;
-    r->warned = true;
-    report_warning(r->config.report, "summaries cannot be written: %s", e->msg);
-}
-
-static void scalar(struct recorder *r, struct event_writer *w, int64_t step, const char *tag, double value)
-{
-    struct err e = { 0 };
-    if (w != NULL)
-        warn_once(r, event_writer_scalar(w, clock_wall(), step, tag, (float)value, &e), &e);
-}
-
-/* Points are in the file at once; that they survive a crash of the machine is made sure of now and then, since it may
- * take longer than a short epoch. */
-static void sync_events(struct recorder *r, int64_t now_ms, bool at_once)
-{
-    struct err e = { 0 };
-    if (!at_once && now_ms - r->synced_ms < SYNC_MS)
-        return;
-    r->synced_ms = now_ms;
-    if (r->train != NULL)
-        warn_once(r, event_writer_sync(r->train, &e), &e);
-    if (r->validation != NULL)
-        warn_once(r, event_writer_sync(r->validation, &e), &e);
-}
-
-static json_t *hparams_of(const struct recorder *r)
+static json_t *hparams_of(const struct reporter *r)
 {
     const struct optimizer *o = model_optimizer(r->config.model);
     json_t *h = optimizer_config(o);
@@ -63,9 +33,9 @@ static json_t *hparams_of(const struct recorder *r)
     return h;
 }
 
-static int write_hparams(struct recorder *r, struct err *e)
+int reporter_begin(struct reporter *r, int64_t step, struct err *e)
 {
-    json_auto_t *h = hparams_of(r);
+    json_auto_t *hparams = hparams_of(r);
     char tags[METRICS_MAX][NAME_MAX_LEN];
     const char *names[METRICS_MAX];
     for (size_t i = 0; i < r->nmetrics; i++) {
@@ -74,37 +44,15 @@ static int write_hparams(struct recorder *r, struct err *e)
     }
     /* Sessions of one group are one trial to TensorBoard: each run is its own, over its restarts. */
     auto_free char *trial = xasprintf("%s %s", r->config.job->name, r->config.job_uid);
-    return event_writer_hparams(r->train, clock_wall(), h, names, r->nmetrics, trial, e);
+    const struct summary_session session = {
+        .hparams = hparams, .metrics = names, .nmetrics = r->nmetrics, .trial = trial
+    };
+    return summary_writer_begin(r->summaries, step, &session, e);
 }
 
-static int open_events(struct recorder *r, struct err *e)
+int reporter_new(const struct reporter_config *config, int64_t resumed_step, struct reporter **ret, struct err *e)
 {
-    char host[64] = "localhost";
-    (void)!gethostname(host, sizeof(host) - 1);
-    auto_free char *summaries = output_summaries(r->config.output_dir, r->config.job->summaries.directory);
-    auto_free char *train = output_path(summaries, "train");
-    auto_free char *validation = output_path(summaries, "validation");
-    double now = clock_wall();
-    if (event_writer_open(train, now, host, &r->train, e) < 0)
-        return -1;
-    if (job_evaluates(r->config.job) && event_writer_open(validation, now, host, &r->validation, e) < 0)
-        return -1;
-    return 0;
-}
-
-/* Also in a job's first life: TensorBoard takes only a folder's second START and later ones for restarts. */
-int recorder_begin(struct recorder *r, int64_t step, struct err *e)
-{
-    double now = clock_wall();
-    if (event_writer_session(r->train, now, SESSION_START, step, NULL, NULL, e) < 0 ||
-        (r->validation != NULL && event_writer_session(r->validation, now, SESSION_START, step, NULL, NULL, e) < 0))
-        return -1;
-    return write_hparams(r, e);
-}
-
-int recorder_new(const struct recorder_config *config, int64_t resumed_step, struct recorder **ret, struct err *e)
-{
-    AUTO(recorder) *r = xcalloc(1, sizeof(*r));
+    AUTO(reporter) *r = xcalloc(1, sizeof(*r));
     r->config = *config;
     mutex_init(&r->lock);
     r->nmetrics = model_metrics(config->model);
@@ -118,18 +66,18 @@ int recorder_new(const struct recorder_config *config, int64_t resumed_step, str
     str_fmt(r->now.state, sizeof(r->now.state), "starting");
     for (size_t i = 0; i < METRICS_MAX; i++)
         r->now.metrics[i] = (double)NAN;
-    if (open_events(r, e) < 0)
+    auto_free char *dir = output_summaries(config->output_dir, config->job->summaries.directory);
+    if (summary_writer_open(dir, job_evaluates(config->job), config->report, &r->summaries, e) < 0)
         return -1;
     *ret = TAKE(r);
     return 0;
 }
 
-void recorder_free(struct recorder *r)
+void reporter_free(struct reporter *r)
 {
     if (r == NULL)
         return;
-    event_writer_free(r->train);
-    event_writer_free(r->validation);
+    summary_writer_free(r->summaries);
     json_decref(r->history);
     mutex_fini(&r->lock);
     free(r);
@@ -138,7 +86,7 @@ void recorder_free(struct recorder *r)
 /* ---- each look ---- */
 
 struct taken { /* what one visit to the epoch metrics brings home */
-    struct recorder *r;
+    struct reporter *r;
     int64_t epoch, window_step;
     double epoch_metrics[METRICS_MAX], recent[METRICS_MAX], window[METRICS_MAX];
     int64_t epoch_batches, recent_batches;
@@ -160,13 +108,13 @@ static void visit_window(void *user, struct epoch_metrics *t)
 }
 
 /* Of the update after t updates, which is that of batch t - step_offset but for those that overtook each other. */
-static double rate_of(const struct recorder *r, int64_t t)
+static double rate_of(const struct reporter *r, int64_t t)
 {
     double own = optimizer_learning_rate(model_optimizer(r->config.model), t);
     return r->config.rates != NULL ? rates_at(r->config.rates, t - r->config.step_offset, own) : own;
 }
 
-static void write_windows(struct recorder *r, struct coordinator *c, bool flush_all)
+static void write_windows(struct reporter *r, struct coordinator *c, bool flush_all)
 {
     struct taken x = { .r = r, .flush = flush_all };
     for (;;) {
@@ -175,26 +123,26 @@ static void write_windows(struct recorder *r, struct coordinator *c, bool flush_
             break;
         x.window_step += r->config.step_offset;
         for (size_t i = 0; i < r->nmetrics; i++)
-            scalar(r, r->train, x.window_step, model_metric_name(r->config.model, i), x.window[i]);
-        scalar(r, r->train, x.window_step, "learning_rate", rate_of(r, x.window_step - 1));
-        scalar(r, r->train, x.window_step, "global_step/sec", r->steps_per_second);
-        scalar(r, r->train, x.window_step, "examples/sec", r->examples_per_second);
-        scalar(r, r->train, x.window_step, "staleness", r->staleness);
+            summary_writer_train(r->summaries, x.window_step, model_metric_name(r->config.model, i), x.window[i]);
+        summary_writer_train(r->summaries, x.window_step, "learning_rate", rate_of(r, x.window_step - 1));
+        summary_writer_train(r->summaries, x.window_step, "global_step/sec", r->steps_per_second);
+        summary_writer_train(r->summaries, x.window_step, "examples/sec", r->examples_per_second);
+        summary_writer_train(r->summaries, x.window_step, "staleness", r->staleness);
     }
 }
 
 /* Summaries by seconds instead of by steps: one point of everything since the last. */
-static void write_recent(struct recorder *r, int64_t step, const struct taken *x)
+static void write_recent(struct reporter *r, int64_t step, const struct taken *x)
 {
     for (size_t i = 0; i < r->nmetrics; i++)
-        scalar(r, r->train, step, model_metric_name(r->config.model, i), x->recent[i]);
-    scalar(r, r->train, step, "learning_rate", rate_of(r, MAX(step - 1, 0)));
-    scalar(r, r->train, step, "global_step/sec", r->steps_per_second);
-    scalar(r, r->train, step, "examples/sec", r->examples_per_second);
-    scalar(r, r->train, step, "staleness", r->staleness);
+        summary_writer_train(r->summaries, step, model_metric_name(r->config.model, i), x->recent[i]);
+    summary_writer_train(r->summaries, step, "learning_rate", rate_of(r, MAX(step - 1, 0)));
+    summary_writer_train(r->summaries, step, "global_step/sec", r->steps_per_second);
+    summary_writer_train(r->summaries, step, "examples/sec", r->examples_per_second);
+    summary_writer_train(r->summaries, step, "staleness", r->staleness);
 }
 
-static void update_rates(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+static void update_rates(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
                          int64_t now_ms)
 {
     if (r->rate_ms == 0) {
@@ -219,7 +167,7 @@ static void update_rates(struct recorder *r, const struct ps_set_view *ps_set, c
     r->examples_per_second = rate * per_step;
 }
 
-static void log_line(struct recorder *r, int64_t step, const struct coordinator_view *coord, const struct taken *x)
+static void log_line(struct reporter *r, int64_t step, const struct coordinator_view *coord, const struct taken *x)
 {
     struct log_field f[METRICS_MAX + 8];
     int n = 0;
@@ -238,7 +186,7 @@ static void log_line(struct recorder *r, int64_t step, const struct coordinator_
     report_fields(r->config.report, LOG_INFO, "", n, f);
 }
 
-static void update_progress(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+static void update_progress(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
                             const struct taken *x)
 {
     MUTEX_GUARD(&r->lock);
@@ -255,7 +203,7 @@ static void update_progress(struct recorder *r, const struct ps_set_view *ps_set
         memcpy(r->now.metrics, x->epoch_metrics, r->nmetrics * sizeof(double));
 }
 
-void recorder_poll(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+void reporter_poll(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
                    struct coordinator *c, int64_t now_ms)
 {
     int64_t every = r->config.job->fit.log_every_steps, last = r->config.total - 1;
@@ -277,17 +225,17 @@ void recorder_poll(struct recorder *r, const struct ps_set_view *ps_set, const s
         r->summary_ms = now_ms;
     }
     write_windows(r, c, false);
-    sync_events(r, now_ms, false);
+    summary_writer_sync(r->summaries, now_ms, false);
 }
 
 /* ---- epochs ---- */
 
-static void log_epoch(const struct recorder *r, int64_t epoch, const double *validation)
+static void log_epoch(const struct reporter *r, int64_t epoch, const double *validation)
 {
     struct log_field f[2 * METRICS_MAX + 1];
     char names[METRICS_MAX][NAME_MAX_LEN], text[48];
     int n = 0;
-    str_fmt(text, sizeof(text), "epoch %lld/%lld done", (long long)epoch + 1, (long long)recorder_epochs(r));
+    str_fmt(text, sizeof(text), "epoch %lld/%lld done", (long long)epoch + 1, (long long)reporter_epochs(r));
     for (size_t i = 0; i < r->nmetrics; i++) {
         double train; /* not known: the reports of all its batches went with an earlier chief */
         if (history_find(r->history, epoch, model_metric_name(r->config.model, i), &train))
@@ -307,7 +255,7 @@ static void visit_epoch(void *user, struct epoch_metrics *t)
     epoch_metrics_forget_before(t, x->epoch + 1);
 }
 
-void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c)
+void reporter_epoch(struct reporter *r, int64_t epoch, struct coordinator *c)
 {
     struct taken x = { .r = r, .epoch = epoch };
     coordinator_metrics(c, visit_epoch, &x);
@@ -318,11 +266,11 @@ void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c)
         char tag[NAME_MAX_LEN + 8];
         str_fmt(tag, sizeof(tag), "epoch_%s", model_metric_name(r->config.model, i));
         history_set(r->history, epoch, model_metric_name(r->config.model, i), x.epoch_metrics[i]);
-        scalar(r, r->train, epoch, tag, x.epoch_metrics[i]);
+        summary_writer_train(r->summaries, epoch, tag, x.epoch_metrics[i]);
     }
 }
 
-static void record_validation(struct recorder *r, int64_t epoch, int64_t step, const double *validation)
+static void record_validation(struct reporter *r, int64_t epoch, int64_t step, const double *validation)
 {
     for (size_t i = 0; i < r->nmetrics; i++) {
         const char *name = model_metric_name(r->config.model, i);
@@ -331,8 +279,8 @@ static void record_validation(struct recorder *r, int64_t epoch, int64_t step, c
         str_fmt(val, sizeof(val), "val_%s", name);
         history_set(r->history, epoch, val, validation[i]);
         if (epoch >= 0)
-            scalar(r, r->validation, epoch, tag, validation[i]);
-        scalar(r, r->validation, step, name, validation[i]);
+            summary_writer_validation(r->summaries, epoch, tag, validation[i]);
+        summary_writer_validation(r->summaries, step, name, validation[i]);
     }
     r->history_changed = true;
     MUTEX_GUARD(&r->lock);
@@ -340,7 +288,7 @@ static void record_validation(struct recorder *r, int64_t epoch, int64_t step, c
     memcpy(r->now.validation, validation, r->nmetrics * sizeof(double));
 }
 
-void recorder_evaluated(struct recorder *r, int64_t epoch, int64_t step, const double *validation)
+void reporter_evaluated(struct reporter *r, int64_t epoch, int64_t step, const double *validation)
 {
     if (validation != NULL)
         record_validation(r, epoch, step, validation);
@@ -348,25 +296,22 @@ void recorder_evaluated(struct recorder *r, int64_t epoch, int64_t step, const d
         log_epoch(r, epoch, validation);
 }
 
-void recorder_histograms(struct recorder *r, int64_t step, const float *params)
+void reporter_histograms(struct reporter *r, int64_t step, const float *params)
 {
-    struct err e = { 0 };
     for (size_t i = 0; r->config.job->summaries.histograms && i < model_variables(r->config.model); i++) {
         const struct variable *v = model_variable(r->config.model, i);
-        warn_once(r, event_writer_histogram(r->train, clock_wall(), step, v->name, params + v->offset, v->count, &e),
-                  &e);
+        summary_writer_histogram(r->summaries, step, v->name, params + v->offset, v->count);
     }
 }
 
-void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix)
+void reporter_checkpoint(struct reporter *r, int64_t step, const char *prefix)
 {
-    struct err e = { 0 };
-    warn_once(r, event_writer_session(r->train, clock_wall(), SESSION_CHECKPOINT, step, prefix, NULL, &e), &e);
+    summary_writer_checkpoint(r->summaries, step, prefix);
     MUTEX_GUARD(&r->lock);
     r->now.checkpoint_step = step;
 }
 
-static void log_final(const struct recorder *r, const double *final)
+static void log_final(const struct reporter *r, const double *final)
 {
     AUTO_FINI(buf) line = BUF_INIT;
     for (size_t i = 0; i < r->nmetrics; i++)
@@ -374,7 +319,7 @@ static void log_final(const struct recorder *r, const double *final)
     report_info(r->config.report, "%s", line.data);
 }
 
-void recorder_shares(struct recorder *r, const struct coordinator_view *coord, uint64_t apply_ns, double seconds,
+void reporter_shares(struct reporter *r, const struct coordinator_view *coord, uint64_t apply_ns, double seconds,
                      int64_t steps)
 {
     (void)r;
@@ -391,41 +336,39 @@ void recorder_shares(struct recorder *r, const struct coordinator_view *coord, u
 }
 
 /* With the lock held. */
-static int write_history(struct recorder *r, const struct output_end *end, const double *final, struct err *e)
+static int write_history(struct reporter *r, const struct output_end *end, const double *final, struct err *e)
 {
     json_auto_t *out = json_pack("{s:O, s:I}", "history", r->history, "step", (json_int_t)end->step);
     output_end_json(end, out);
     if (final != NULL)
-        json_object_set_new(out, "final", recorder_metrics_json(r, final));
+        json_object_set_new(out, "final", reporter_metrics_json(r, final));
     return output_json(r->config.output_dir, "history.json", out, e);
 }
 
-int recorder_finish(struct recorder *r, const struct output_end *end, struct coordinator *c, const double *final,
+int reporter_finish(struct reporter *r, const struct output_end *end, struct coordinator *c, const double *final,
                     struct err *e)
 {
-    struct err cause = { 0 };
     if (write_history(r, end, final, e) < 0)
         return -1;
     r->history_changed = false;
     write_windows(r, c, true);
     if (final != NULL)
         log_final(r, final);
-    warn_once(r, event_writer_hparams_end(r->train, clock_wall(), final != NULL, &cause), &cause);
-    sync_events(r, clock_ms(), true);
+    summary_writer_end(r->summaries, final != NULL);
     MUTEX_GUARD(&r->lock);
     r->now.step = end->step;
     if (!str_eq(r->now.state, "failed"))
-        recorder_all_done(r);
+        reporter_all_done(r);
     return 0;
 }
 
-int recorder_save_history(struct recorder *r, int64_t now_ms, bool at_once, struct err *e)
+int reporter_save_history(struct reporter *r, int64_t now_ms, bool at_once, struct err *e)
 {
     if (!r->history_changed || (!at_once && r->history_ms != 0 && now_ms - r->history_ms < HISTORY_MS))
         return 0;
     r->history_ms = now_ms;
     if (at_once)
-        sync_events(r, now_ms, true);
+        summary_writer_sync(r->summaries, now_ms, true);
     const struct output_end now = { .step = r->now.step, .stopped_epoch = -1 };
     if (write_history(r, &now, NULL, e) < 0)
         return -1;
@@ -433,18 +376,18 @@ int recorder_save_history(struct recorder *r, int64_t now_ms, bool at_once, stru
     return 0;
 }
 
-bool recorder_get(const struct recorder *r, int64_t epoch, const char *name, double *ret)
+bool reporter_get(const struct reporter *r, int64_t epoch, const char *name, double *ret)
 {
     return history_find(r->history, epoch, name, ret);
 }
 
-void recorder_set(struct recorder *r, int64_t epoch, const char *name, double value)
+void reporter_set(struct reporter *r, int64_t epoch, const char *name, double value)
 {
     history_set(r->history, epoch, name, value);
     r->history_changed = true;
 }
 
-int64_t recorder_evaluations(const struct recorder *r)
+int64_t reporter_evaluations(const struct reporter *r)
 {
     int64_t n = history_entries(r->history);
     double ignored;
@@ -453,21 +396,21 @@ int64_t recorder_evaluations(const struct recorder *r)
     return n;
 }
 
-json_t *recorder_to_json(const struct recorder *r)
+json_t *reporter_to_json(const struct reporter *r)
 {
     return json_deep_copy(r->history);
 }
 
-int recorder_from_json(struct recorder *r, const struct node *n, int64_t entries, struct err *e)
+int reporter_from_json(struct reporter *r, const struct node *n, int64_t entries, struct err *e)
 {
     if (history_take(r->history, n, entries, e) < 0)
         return -1;
     MUTEX_GUARD(&r->lock);
-    recorder_show_history(r);
+    reporter_show_history(r);
     return 0;
 }
 
-static json_t *read_history(const struct recorder *r)
+static json_t *read_history(const struct reporter *r)
 {
     auto_free char *path = output_path(r->config.output_dir, "history.json");
     AUTO_FINI(buf) text = BUF_INIT;
@@ -487,7 +430,7 @@ static void forget_sums(void *user, struct epoch_metrics *t)
     epoch_metrics_forget_before(t, *(int64_t *)user);
 }
 
-int64_t recorder_resume(struct recorder *r, int64_t most, struct coordinator *c)
+int64_t reporter_resume(struct reporter *r, int64_t most, struct coordinator *c)
 {
     json_auto_t *found = read_history(r);
     struct node n = node_root(found, NULL);
@@ -498,6 +441,6 @@ int64_t recorder_resume(struct recorder *r, int64_t most, struct coordinator *c)
     int64_t entries = history_entries(r->history);
     coordinator_metrics(c, forget_sums, &entries);
     MUTEX_GUARD(&r->lock);
-    recorder_show_history(r);
+    reporter_show_history(r);
     return entries;
 }

@@ -1,16 +1,16 @@
-/* What GET /progress shows of the recorder: how far the job is, its latest metrics, what it waits for. */
+/* What GET /progress shows of the reporter: how far the job is, its latest metrics, what it waits for. */
 #include <math.h>
 #include <string.h>
 
 #include "chief/history.h"
-#include "chief/recorder_internal.h"
+#include "chief/reporter_internal.h"
 
-int64_t recorder_epochs(const struct recorder *r)
+int64_t reporter_epochs(const struct reporter *r)
 {
     return (r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch;
 }
 
-json_t *recorder_metrics_json(const struct recorder *r, const double *values)
+json_t *reporter_metrics_json(const struct reporter *r, const double *values)
 {
     json_t *o = json_object();
     for (size_t i = 0; i < r->nmetrics; i++)
@@ -18,20 +18,20 @@ json_t *recorder_metrics_json(const struct recorder *r, const double *values)
     return o;
 }
 
-void recorder_all_done(struct recorder *r)
+void reporter_all_done(struct reporter *r)
 {
     r->now.done = r->now.end;
     r->now.epoch = MAX(r->now.end - 1, 0) / r->config.batches_per_epoch;
     r->now.epoch_done = r->config.batches_per_epoch;
 }
 
-void recorder_ends(struct recorder *r, int64_t batches)
+void reporter_ends(struct reporter *r, int64_t batches)
 {
     MUTEX_GUARD(&r->lock);
     r->now.end = batches;
 }
 
-void recorder_show_history(struct recorder *r)
+void reporter_show_history(struct reporter *r)
 {
     for (size_t i = 0; i < r->nmetrics; i++) {
         auto_free char *val = xasprintf("val_%s", model_metric_name(r->config.model, i));
@@ -41,16 +41,16 @@ void recorder_show_history(struct recorder *r)
     }
 }
 
-void recorder_finished_before(struct recorder *r, int64_t step)
+void reporter_finished_before(struct reporter *r, int64_t step)
 {
     MUTEX_GUARD(&r->lock);
     str_fmt(r->now.state, sizeof(r->now.state), "finished");
     r->now.step = step;
-    recorder_all_done(r);
-    recorder_show_history(r);
+    reporter_all_done(r);
+    reporter_show_history(r);
 }
 
-void recorder_state(struct recorder *r, const char *state, const char *message)
+void reporter_state(struct reporter *r, const char *state, const char *message)
 {
     MUTEX_GUARD(&r->lock);
     str_fmt(r->now.state, sizeof(r->now.state), "%s", state);
@@ -58,40 +58,40 @@ void recorder_state(struct recorder *r, const char *state, const char *message)
 }
 
 /* Rounded down, so that 100 means done. */
-static int percent_done(const struct recorder *r)
+static int percent_done(const struct reporter *r)
 {
     return r->now.end > 0 ? (int)(MIN(r->now.done, r->now.end) * 100 / r->now.end) : 0;
 }
 
 /* At the rate of the last look; NaN while nothing is learned. */
-static double remaining_seconds(const struct recorder *r)
+static double remaining_seconds(const struct reporter *r)
 {
     double per_batch = (double)r->config.space.examples / (double)r->config.batches_per_epoch;
     double left = (double)MAX(r->now.end - r->now.done, 0) * per_batch;
     return left <= 0 ? 0 : r->examples_per_second > 0 ? ceil(left / r->examples_per_second) : (double)NAN;
 }
 
-void recorder_progress(struct recorder *r, struct buf *out)
+void reporter_progress(struct reporter *r, struct buf *out)
 {
     MUTEX_GUARD(&r->lock);
     json_auto_t *v = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:i, s:I, s:o, s:o}", "state", r->now.state,
         "message", r->now.message, "step", (json_int_t)r->now.step, "epoch", (json_int_t)r->now.epoch + 1, "epochs",
-        (json_int_t)recorder_epochs(r), "batches_done", (json_int_t)r->now.done, "batches_total",
+        (json_int_t)reporter_epochs(r), "batches_done", (json_int_t)r->now.done, "batches_total",
         (json_int_t)r->now.end, "epoch_batches_done", (json_int_t)MIN(r->now.epoch_done, r->config.batches_per_epoch),
         "epoch_batches_total", (json_int_t)r->config.batches_per_epoch, "loss", json_number(r->now.metrics[0]),
-        "metrics", recorder_metrics_json(r, r->now.metrics), "examples_per_second", json_number(r->examples_per_second),
+        "metrics", reporter_metrics_json(r, r->now.metrics), "examples_per_second", json_number(r->examples_per_second),
         "workers", r->now.workers, "workers_wanted", MAX(r->config.workers_wanted, r->now.workers),
         "last_checkpoint_step", (json_int_t)r->now.checkpoint_step, "last_update_time", json_number(r->now.updated),
         "last_step_time", json_number(r->now.stepped));
     json_object_set_new(v, "percent", json_integer(percent_done(r)));
     json_object_set_new(v, "remaining_seconds", json_number(remaining_seconds(r)));
     if (r->now.has_validation)
-        json_object_set_new(v, "validation", recorder_metrics_json(r, r->now.validation));
+        json_object_set_new(v, "validation", reporter_metrics_json(r, r->now.validation));
     json_emit(v, out);
 }
 
-double recorder_examples_per_second(struct recorder *r)
+double reporter_examples_per_second(struct reporter *r)
 {
     MUTEX_GUARD(&r->lock);
     return r->examples_per_second;

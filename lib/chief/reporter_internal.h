@@ -1,23 +1,23 @@
-/* recorder_internal - inside of recorder.h: what its files share. */
-#ifndef TRAINYARD_CHIEF_RECORDER_INTERNAL_H
-#define TRAINYARD_CHIEF_RECORDER_INTERNAL_H
+/* reporter_internal - inside of reporter.h: what its files share. */
+#ifndef TRAINYARD_CHIEF_REPORTER_INTERNAL_H
+#define TRAINYARD_CHIEF_REPORTER_INTERNAL_H
 
 #include "base/thread.h"
-#include "chief/recorder.h"
+#include "chief/reporter.h"
+#include "chief/summary_writer.h"
 
 enum { METRICS_MAX = 64 };
 
-struct recorder {
-    struct recorder_config config;
-    struct event_writer *train, *validation;
-    bool warned;
+struct reporter {
+    struct reporter_config config;
+    struct summary_writer *summaries;
     size_t nmetrics;
     json_t *history;            /* chief/history.h */
     bool history_changed;       /* since it was written */
     int64_t history_ms;         /* when it was written */
     int64_t logged_step;        /* of the last log line */
     int64_t rate_ms, rate_step; /* where the rates were measured last */
-    int64_t summary_ms, synced_ms;
+    int64_t summary_ms;
     uint64_t rate_pushes, rate_staleness;
     double steps_per_second, examples_per_second, staleness;
     struct mutex lock; /* of what /progress shows */
@@ -33,11 +33,11 @@ struct recorder {
     } now;
 };
 
-/* recorder_progress.c; those that change r->now want r->lock held. */
-int64_t recorder_epochs(const struct recorder *r);                             /* of the whole job */
-json_t *recorder_metrics_json(const struct recorder *r, const double *values); /* {"loss": ...}: a new reference */
-void recorder_all_done(struct recorder *r);
+/* reporter_progress.c; those that change r->now want r->lock held. */
+int64_t reporter_epochs(const struct reporter *r);                             /* of the whole job */
+json_t *reporter_metrics_json(const struct reporter *r, const double *values); /* {"loss": ...}: a new reference */
+void reporter_all_done(struct reporter *r);
 /* What is shown becomes the last epoch's, until there is a newer one. */
-void recorder_show_history(struct recorder *r);
+void reporter_show_history(struct reporter *r);
 
 #endif

@@ -1,10 +1,10 @@
-/* recorder - everything the chief tells people: log lines, TensorBoard summaries, history.json, /progress.
+/* reporter - everything the chief tells people: log lines, TensorBoard summaries, history.json, /progress.
  *
- * The chief's thread calls recorder_*(); recorder_progress() may be called by any thread. Failing to write a summary
+ * The chief's thread calls reporter_*(); reporter_progress() may be called by any thread. Failing to write a summary
  * is a warning, said once, never the end of training.
  */
-#ifndef TRAINYARD_CHIEF_RECORDER_H
-#define TRAINYARD_CHIEF_RECORDER_H
+#ifndef TRAINYARD_CHIEF_REPORTER_H
+#define TRAINYARD_CHIEF_REPORTER_H
 
 #include "base/report.h"
 #include "chief/output.h"
@@ -12,7 +12,7 @@
 #include "nn/metrics/metrics.h"
 #include "params/ps_set.h"
 
-struct recorder_config {
+struct reporter_config {
     const struct job *job; /* borrowed, as all */
     const struct model *model;
     const char *output_dir, *job_uid;
@@ -23,58 +23,58 @@ struct recorder_config {
     const struct rates *rates; /* that callbacks set; NULL: none */
     const struct report *report;
 };
-struct recorder;
+struct reporter;
 /* resumed_step: of the checkpoint that was found, or -1. */
-MUST_USE int recorder_new(const struct recorder_config *config, int64_t resumed_step, struct recorder **ret,
+MUST_USE int reporter_new(const struct reporter_config *config, int64_t resumed_step, struct reporter **ret,
                           struct err *e);
 /* Before anything is recorded: event files begin with SessionLog START at `step`, the first one that this life may
  * write again; viewers forget what earlier files have from there on. */
-MUST_USE int recorder_begin(struct recorder *r, int64_t step, struct err *e);
-void recorder_free(struct recorder *r);
-DEFINE_AUTO(recorder, recorder_free);
+MUST_USE int reporter_begin(struct reporter *r, int64_t step, struct err *e);
+void reporter_free(struct reporter *r);
+DEFINE_AUTO(reporter, reporter_free);
 
 /* After each look at the ps: rates, log line when a multiple of logEverySteps was passed, complete summary windows. */
-void recorder_poll(struct recorder *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+void reporter_poll(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
                    struct coordinator *c, int64_t now_ms);
 /* All batches of the epoch (from 0) are done: it gets its place in the history, without an evaluation for now. */
-void recorder_epoch(struct recorder *r, int64_t epoch, struct coordinator *c);
+void reporter_epoch(struct reporter *r, int64_t epoch, struct coordinator *c);
 /* Its evaluation, of the values at `step`: model_metrics values, or NULL when there is none. The epoch's line is
  * logged. Epoch -1: values that are of no epoch's end. */
-void recorder_evaluated(struct recorder *r, int64_t epoch, int64_t step, const double *validation);
-void recorder_histograms(struct recorder *r, int64_t step, const float *params);
-void recorder_checkpoint(struct recorder *r, int64_t step, const char *prefix);
+void reporter_evaluated(struct reporter *r, int64_t epoch, int64_t step, const double *validation);
+void reporter_histograms(struct reporter *r, int64_t step, const float *params);
+void reporter_checkpoint(struct reporter *r, int64_t step, const char *prefix);
 /* One line on what the time went into: "4690 steps in 1.8 s (2605 steps/s): compute 41 %, ...". */
-void recorder_shares(struct recorder *r, const struct coordinator_view *coord, uint64_t apply_ns, double seconds,
+void reporter_shares(struct reporter *r, const struct coordinator_view *coord, uint64_t apply_ns, double seconds,
                      int64_t steps);
 /* The end: last windows, final evaluation ("Test loss: 0.0762, Test accuracy: 0.9781"), history.json. May be called
  * again after an error, which is that of history.json. */
-MUST_USE int recorder_finish(struct recorder *r, const struct output_end *end, struct coordinator *c,
+MUST_USE int reporter_finish(struct reporter *r, const struct output_end *end, struct coordinator *c,
                              const double *final, struct err *e);
 /* An earlier chief has ended the job at this step: /progress shows that, with the metrics of its last epoch. */
-void recorder_finished_before(struct recorder *r, int64_t step);
+void reporter_finished_before(struct reporter *r, int64_t step);
 /* A callback has ended training: so many batches are all. */
-void recorder_ends(struct recorder *r, int64_t batches);
+void reporter_ends(struct reporter *r, int64_t batches);
 /* What the job is doing: "training", "restoring ps-1", ... for /progress. */
-void recorder_state(struct recorder *r, const char *state, const char *message);
+void reporter_state(struct reporter *r, const char *state, const char *message);
 
 /* JSON object for GET /progress. */
-void recorder_progress(struct recorder *r, struct buf *out);
-double recorder_examples_per_second(struct recorder *r);
+void reporter_progress(struct reporter *r, struct buf *out);
+double reporter_examples_per_second(struct reporter *r);
 
 /* ---- the history: an entry for each epoch in each list, null where nothing is known ---- */
 
 /* Of the entry of an epoch. False: it is not known, as of an epoch that was not evaluated. */
-bool recorder_get(const struct recorder *r, int64_t epoch, const char *name, double *ret);
-void recorder_set(struct recorder *r, int64_t epoch, const char *name, double value);
-int64_t recorder_evaluations(const struct recorder *r); /* entries up to the last one whose evaluation is known */
+bool reporter_get(const struct reporter *r, int64_t epoch, const char *name, double *ret);
+void reporter_set(struct reporter *r, int64_t epoch, const char *name, double value);
+int64_t reporter_evaluations(const struct reporter *r); /* entries up to the last one whose evaluation is known */
 /* For the checkpoint. */
-json_t *recorder_to_json(const struct recorder *r); /* new reference */
+json_t *reporter_to_json(const struct reporter *r); /* new reference */
 /* n: such an object, or absent; it has, or is made to have, so many entries. */
-MUST_USE int recorder_from_json(struct recorder *r, const struct node *n, int64_t entries, struct err *e);
+MUST_USE int reporter_from_json(struct reporter *r, const struct node *n, int64_t entries, struct err *e);
 /* What history.json knows beyond that, when it begins alike; entries beyond `most` are forgotten. Returns how many
  * there are. */
-int64_t recorder_resume(struct recorder *r, int64_t most, struct coordinator *c);
+int64_t reporter_resume(struct reporter *r, int64_t most, struct coordinator *c);
 /* Writes history.json if it changed; unless `at_once`, once a second at most. */
-MUST_USE int recorder_save_history(struct recorder *r, int64_t now_ms, bool at_once, struct err *e);
+MUST_USE int reporter_save_history(struct reporter *r, int64_t now_ms, bool at_once, struct err *e);
 
 #endif
