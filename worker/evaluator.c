@@ -10,7 +10,7 @@
 #include "http_pages.h"
 #include "roles.h"
 #include "rpc/rpc.h"
-#include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 #include "train/evaluate.h"
 
 enum { POLL_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
@@ -213,7 +213,7 @@ static int open_newest(struct evaluator_role *w, struct checkpoint **ret, struct
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
     *ret = NULL;
-    if (state_read(w->checkpoints, &all, &latest, e) < 0)
+    if (checkpoint_state_read(w->checkpoints, &all, &latest, e) < 0)
         return -1;
     if (str_eq(w->seen, latest))
         return 0;

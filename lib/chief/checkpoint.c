@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "chief/checkpoint_state.h"
+#include "chief/training_state.h"
 #include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 
 /* Tensors of one variable in the file: [0] the value, then the slots. */
 struct columns {
@@ -86,7 +87,7 @@ static int put_segment(struct saving *s, const struct segment_spec *segment, str
         if (bundle_writer_put(s->w, c->id[i], segment->start * sizeof(float), snap.data + (size_t)i * snap.count,
                               snap.count * sizeof(float), e) < 0)
             return -1;
-    json_array_append_new(s->segments, state_segment(snap.version, &snap.applied));
+    json_array_append_new(s->segments, training_state_segment(snap.version, &snap.applied));
     s->step = s->step < 0 ? snap.version : MIN(s->step, snap.version);
     return 0;
 }
@@ -100,7 +101,7 @@ static int put_state(struct saving *s, struct err *e)
     json_emit(s->save->state, &text);
     const char *strings[1] = { text.data };
     const size_t lengths[1] = { text.len };
-    return bundle_writer_add_strings(s->w, STATE_TENSOR, &scalar, strings, lengths, 1, e);
+    return bundle_writer_add_strings(s->w, TRAINING_STATE_TENSOR, &scalar, strings, lengths, 1, e);
 }
 
 static int confirm(const struct checkpoint_save *save, struct err *e)
@@ -154,7 +155,7 @@ static int publish(const struct checkpoint_save *save, const char *prefix, struc
     AUTO_FINI(strlist) gone = { 0 };
     auto_free char *latest = NULL;
     struct err ignored;
-    if (state_read(save->dir, &all, &latest, &ignored) < 0) { /* unreadable: begin a new list */
+    if (checkpoint_state_read(save->dir, &all, &latest, &ignored) < 0) { /* unreadable: begin a new list */
         strlist_fini(&all);
         all = (struct strlist){ 0 };
     }
@@ -165,7 +166,7 @@ static int publish(const struct checkpoint_save *save, const char *prefix, struc
         bool named = save->keep_names != NULL && strlist_has(save->keep_names, all.items[i]);
         strlist_add(young || named || step_of(all.items[i]) == save->keep_step ? &kept : &gone, all.items[i]);
     }
-    if (state_write(save->dir, name, &kept, e) < 0)
+    if (checkpoint_state_write(save->dir, name, &kept, e) < 0)
         return -1;
     struct err cause = { 0 };
     if (gone.n > 0 && confirm(save, &cause) < 0 && !err_is(&cause, ERR_LOST))
@@ -181,7 +182,7 @@ static bool is_published(const char *dir, const char *prefix)
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
     struct err e = { 0 };
-    if (state_read(dir, &all, &latest, &e) < 0)
+    if (checkpoint_state_read(dir, &all, &latest, &e) < 0)
         return !err_is(&e, ERR_NOT_FOUND);
     return strlist_has(&all, strrchr(prefix, '/') + 1);
 }
@@ -238,20 +239,20 @@ const char *checkpoint_prefix(const struct checkpoint *c)
     return c->prefix;
 }
 
-struct node checkpoint_state(const struct checkpoint *c)
+struct node checkpoint_training_state(const struct checkpoint *c)
 {
     return node_root(c->state, c->source);
 }
 
 static int read_state(struct checkpoint *c, struct err *e)
 {
-    const struct bundle_entry *entry = bundle_find(c->b, STATE_TENSOR);
+    const struct bundle_entry *entry = bundle_find(c->b, TRAINING_STATE_TENSOR);
     AUTO_FINI(buf) text = BUF_INIT;
     if (entry == NULL)
         return 0;
     if (bundle_read_string(c->b, entry, 0, &text, e) < 0)
         return -1;
-    return json_parse(text.data, text.len, STATE_TENSOR, &c->state, e);
+    return json_parse(text.data, text.len, TRAINING_STATE_TENSOR, &c->state, e);
 }
 
 int checkpoint_open(const char *prefix, struct checkpoint **ret, struct err *e)
@@ -292,7 +293,7 @@ static int newest_first(const char *dir, struct strlist *ret, struct err *e)
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
     struct err cause = { 0 };
-    if (state_read(dir, &all, &latest, &cause) < 0)
+    if (checkpoint_state_read(dir, &all, &latest, &cause) < 0)
         return err_is(&cause, ERR_NOT_FOUND) ? 0 : err_set(e, cause.code, "%s", cause.msg);
     strlist_add(ret, latest);
     for (size_t i = all.n; i > 0; i--)
@@ -378,11 +379,11 @@ static int find_columns(const struct checkpoint *c, const struct model *m, const
 int checkpoint_check(const struct checkpoint *c, const struct model *m, const struct layout *l,
                      const struct ordinal_space *space, struct err *e)
 {
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     if (state.v == NULL)
         return err_set(e, ERR_INPUT, "checkpoint %s has no %s: it was not written by Trainyard and cannot be resumed",
-                       c->prefix, STATE_TENSOR);
-    if (space != NULL && state_check_space(&state, space, c->prefix, e) < 0)
+                       c->prefix, TRAINING_STATE_TENSOR);
+    if (space != NULL && training_state_check_space(&state, space, c->prefix, e) < 0)
         return -1;
     for (size_t i = 0; i < model_variables(m); i++) {
         const struct bundle_entry *entries[1 + OPTIMIZER_MAX_SLOTS];
@@ -393,7 +394,7 @@ int checkpoint_check(const struct checkpoint *c, const struct model *m, const st
             if (bundle_check(c->b, entries[j], e) < 0)
                 return -1;
     }
-    return state_check_layout(&state, l, c->prefix, e);
+    return training_state_check_layout(&state, l, c->prefix, e);
 }
 
 int checkpoint_segment(void *user, const struct segment_spec *segment, float *data, bool *ret_slots,
@@ -402,10 +403,10 @@ int checkpoint_segment(void *user, const struct segment_spec *segment, float *da
     const struct checkpoint_source *source = user;
     const struct checkpoint *c = source->checkpoint;
     const struct bundle_entry *entries[1 + OPTIMIZER_MAX_SLOTS];
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     int n;
     if (find_columns(c, source->model, model_variable(source->model, segment->variable), entries, &n, e) < 0 ||
-        state_read_segment(&state, segment->id, ret_version, ret_applied, e) < 0)
+        training_state_read_segment(&state, segment->id, ret_version, ret_applied, e) < 0)
         return -1;
     for (int i = 0; i < n; i++)
         if (bundle_read(c->b, entries[i], segment->start * sizeof(float), segment->count * sizeof(float),
@@ -417,11 +418,11 @@ int checkpoint_segment(void *user, const struct segment_spec *segment, float *da
 
 int checkpoint_done(const struct checkpoint *c, const struct layout *l, struct ordinal_set *ret, struct err *e)
 {
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     for (size_t i = 0; i < l->n; i++) {
         AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
         int64_t version;
-        if (state_read_segment(&state, l->segments[i].id, &version, &applied, e) < 0)
+        if (training_state_read_segment(&state, l->segments[i].id, &version, &applied, e) < 0)
             return -1;
         if (i == 0)
             ordinal_set_copy(ret, &applied);

@@ -51,7 +51,7 @@ DEFINE_AUTO(checkpoint, checkpoint_free);
 int64_t checkpoint_step(const struct checkpoint *c);
 const char *checkpoint_prefix(const struct checkpoint *c);
 /* The state JSON; v NULL when the checkpoint was not written by Trainyard. */
-struct node checkpoint_state(const struct checkpoint *c);
+struct node checkpoint_training_state(const struct checkpoint *c);
 
 /* Refuses (ERR_INPUT naming the field) when model, optimizer, data, batch size or seed are not those it was made with.
  * space NULL: data, batch size and seed may be others (rebase.h). */

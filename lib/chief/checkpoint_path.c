@@ -4,13 +4,13 @@
 
 #include "base/file.h"
 #include "chief/output.h"
-#include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 
 static int newest_in(const char *dir, char **ret_prefix, struct err *e)
 {
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
-    if (state_read(dir, &all, &latest, e) < 0)
+    if (checkpoint_state_read(dir, &all, &latest, e) < 0)
         return -1;
     *ret_prefix = path_join(dir, latest);
     return 0;

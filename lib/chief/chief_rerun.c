@@ -30,7 +30,7 @@ static int refuse(const struct chief *c, const struct earlier *r, enum rerun all
 /* Ps of the same job may live, with the batches of the old space applied. */
 static int check_life(const struct chief *c, const struct checkpoint *ck, struct err *e)
 {
-    struct node state = checkpoint_state(ck), of = node_get(&state, "jobUid");
+    struct node state = checkpoint_training_state(ck), of = node_get(&state, "jobUid");
     if (c->config.local || !str_eq(json_string_value(of.v), c->config.job_uid))
         return 0;
     return err_set(e, ERR_INPUT,

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "chief/checkpoint_state.h"
 #include "chief/chief_internal.h"
 #include "chief/output.h"
+#include "chief/training_state.h"
 
 enum { LOOK_MS = 2000, REPORTS_MS = 1000, POLL_MS = 10, STORAGE_RETRY_MS = 500 };
 
@@ -65,7 +65,7 @@ int chief_save(struct chief *c, struct err *e)
     int64_t step;
     struct coordinator_view coord;
     coordinator_view(c->coordinator, &coord);
-    json_auto_t *state = state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
+    json_auto_t *state = training_state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
     if (c->step_offset != 0)
         json_object_set_new(state, "stepOffset", json_integer(c->step_offset));
     json_object_set_new(state, "recordedEpochs", json_integer(c->recorded_epochs));

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/stop.h"
-#include "chief/checkpoint_state.h"
 #include "chief/chief_internal.h"
 #include "chief/output.h"
+#include "chief/training_state.h"
 #include "chief/weights.h"
 #include "shard/generation.h"
 
@@ -114,7 +114,7 @@ int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **r
 static int take_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase,
                         struct ordinal_set *done, struct err *e)
 {
-    struct node state = checkpoint_state(ck);
+    struct node state = checkpoint_training_state(ck);
     struct saved_metrics saved = { .node = node_get(&state, "tally"), .report = c->config.report };
     if (rebase->on) {
         done->low = done->high = rebase->low;
@@ -130,9 +130,9 @@ static int take_records(struct chief *c, const struct checkpoint *ck, const stru
 
 int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct err *e)
 {
-    struct node state = checkpoint_state(ck), history = node_get(&state, "history");
+    struct node state = checkpoint_training_state(ck), history = node_get(&state, "history");
     AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
-    c->generation = MAX(c->generation, state_generation(&state));
+    c->generation = MAX(c->generation, training_state_generation(&state));
     c->saved_step = rebase->on ? -1 : checkpoint_step(ck); /* the new space is saved at once */
     c->saved_ms = clock_ms();
     atomic_store(&c->checkpoint_step, checkpoint_step(ck));

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "chief/checkpoint_state.h"
 #include "chief/output.h"
+#include "chief/training_state.h"
 
 enum { KERAS_INLINE_MAX = 1 << 20 }; /* with room to what a manifest may have */
 
@@ -155,9 +155,9 @@ static void add_data(struct rerun_changes *c, const struct ordinal_space *was, c
 
 static void compare_space(const struct checkpoint *newest, const struct ordinal_space *now, struct rerun_changes *c)
 {
-    struct node state = checkpoint_state(newest);
+    struct node state = checkpoint_training_state(newest);
     struct ordinal_space was;
-    if (!state_space(&state, &was)) /* not ours: refused when it is checked */
+    if (!training_state_space(&state, &was)) /* not ours: refused when it is checked */
         return;
     add_data(c, &was, now);
     add_number(c, "fit.batchSize", (uint64_t)was.batch_size, (uint64_t)now->batch_size);

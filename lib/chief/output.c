@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 
 enum { SMALL_FILE = 1 << 20 };
 
@@ -181,7 +181,7 @@ int output_model(const char *dir, char **ret_prefix, struct err *e)
     if (named_model(dir, &named, e) < 0)
         return -1;
     if (named == NULL) {
-        if (state_read(checkpoints, &all, &latest, e) < 0)
+        if (checkpoint_state_read(checkpoints, &all, &latest, e) < 0)
             return -1;
         *ret_prefix = path_join(checkpoints, latest);
         return 0;

@@ -1,6 +1,6 @@
 #include "chief/rebase.h"
 
-#include "chief/checkpoint_state.h"
+#include "chief/training_state.h"
 
 static bool same_space(const struct ordinal_space *a, const struct ordinal_space *b)
 {
@@ -12,12 +12,12 @@ static bool same_space(const struct ordinal_space *a, const struct ordinal_space
 static int furthest(const struct checkpoint *c, const struct layout *l, int64_t *ret_end, int64_t *ret_version,
                     struct err *e)
 {
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     int64_t end = 0, newest = 0;
     for (size_t i = 0; i < l->n; i++) {
         AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
         int64_t version;
-        if (state_read_segment(&state, l->segments[i].id, &version, &applied, e) < 0)
+        if (training_state_read_segment(&state, l->segments[i].id, &version, &applied, e) < 0)
             return -1;
         end = MAX(end, MAX(applied.low, applied.high));
         newest = MAX(newest, version);
@@ -30,13 +30,13 @@ static int furthest(const struct checkpoint *c, const struct layout *l, int64_t 
 int rebase_plan(const struct checkpoint *c, const struct layout *l, const struct ordinal_space *to, struct rebase *ret,
                 struct err *e)
 {
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     struct ordinal_space was;
     struct rebase r = { .on = true };
     int64_t end;
     *ret = (struct rebase){ 0 };
-    if (!state_space(&state, &was))
-        return state_check_space(&state, to, checkpoint_prefix(c), e);
+    if (!training_state_space(&state, &was))
+        return training_state_check_space(&state, to, checkpoint_prefix(c), e);
     if (same_space(&was, to))
         return 0;
     if (furthest(c, l, &end, &r.version, e) < 0)
@@ -53,6 +53,6 @@ int rebase_plan(const struct checkpoint *c, const struct layout *l, const struct
 
 int rebase_offset(const struct checkpoint *c, int64_t *ret, struct err *e)
 {
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     return node_i64_or(&state, "stepOffset", 0, -(INT64_MAX / 2), INT64_MAX / 2, ret, e);
 }

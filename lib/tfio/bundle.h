@@ -80,12 +80,4 @@ MUST_USE int bundle_read(struct bundle *b, const struct bundle_entry *entry, siz
 MUST_USE int bundle_read_string(struct bundle *b, const struct bundle_entry *entry, size_t i, struct buf *ret,
                                 struct err *e);
 
-/* ---- the `checkpoint` file ---- */
-
-/* Prefixes as the file has them (relative ones are relative to dir), oldest first, the latest among them. Without the
- * file ERR_NOT_FOUND. *ret_latest is xmalloc'ed. */
-MUST_USE int state_read(const char *dir, struct strlist *ret_all, char **ret_latest, struct err *e);
-/* `latest` must be one of `all`. Replaced as a whole. */
-MUST_USE int state_write(const char *dir, const char *latest, const struct strlist *all, struct err *e);
-
 #endif

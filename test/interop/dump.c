@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "cli/curves.h"
 #include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 #include "tfio/event_reader.h"
 
 static int read_bytes(struct bundle *b, const struct bundle_entry *entry, struct buf *ret, struct err *e)
@@ -65,7 +66,7 @@ static int dump_checkpoints(const char *out, struct err *e)
     auto_free char *dir = path_join(out, "checkpoints"), *latest = NULL;
     AUTO_FINI(strlist) all = { 0 };
 
-    if (state_read(dir, &all, &latest, e) < 0)
+    if (checkpoint_state_read(dir, &all, &latest, e) < 0)
         return -1;
     for (size_t i = 0; i < all.n; i++)
         if (dump_checkpoint(dir, all.items[i], latest, e) < 0)

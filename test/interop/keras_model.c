@@ -10,6 +10,7 @@
 #include "chief/weights.h"
 #include "nn/exec_impl.h"
 #include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 
 enum { ROWS = 8 };
 
@@ -39,7 +40,7 @@ static int write_checkpoint(const struct model *m, const float *values, const ch
             return -1;
     }
     strlist_add(&all, "model.ckpt-1");
-    return bundle_writer_finish(w, e) < 0 ? -1 : state_write(folder, "model.ckpt-1", &all, e);
+    return bundle_writer_finish(w, e) < 0 ? -1 : checkpoint_state_write(folder, "model.ckpt-1", &all, e);
 }
 
 static int write_floats(const char *dir, const char *name, const float *v, size_t n, struct err *e)

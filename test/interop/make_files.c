@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 #include "tfio/event_writer.h"
 
 static int add_random(struct bundle_writer *w, const char *name, enum dtype dtype, struct shape shape, struct err *e)
@@ -72,7 +73,7 @@ static int write_checkpoints(const char *out, struct err *e)
             return -1;
         strlist_add(&all, name);
     }
-    return state_write(dir, "model.ckpt-7", &all, e);
+    return checkpoint_state_write(dir, "model.ckpt-7", &all, e);
 }
 
 static int write_run(const char *out, const char *run, struct err *e)

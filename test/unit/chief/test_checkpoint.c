@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include "chief/checkpoint.h"
-#include "chief/checkpoint_state.h"
+#include "chief/training_state.h"
 #include "tfio/bundle.h"
+#include "tfio/checkpoint_state.h"
 
 enum { CALL_MS = 20000 };
 
@@ -88,7 +89,7 @@ static void push(struct world *w, int64_t from, int64_t to)
 
 static int save(struct world *w, int64_t *ret_step, char **ret_prefix, struct err *e)
 {
-    json_auto_t *state = state_new(&w->job.space, w->job.layout, JOB_UID, 1);
+    json_auto_t *state = training_state_new(&w->job.space, w->job.layout, JOB_UID, 1);
     struct checkpoint_save s = { .dir = w->folder,
                                  .keep = 2,
                                  .keep_step = -1,
@@ -130,7 +131,7 @@ static struct checkpoint *latest(struct world *w)
     struct checkpoint *c = NULL;
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *name = NULL;
-    ck_ok_e(state_read(w->folder, &all, &name, &e));
+    ck_ok_e(checkpoint_state_read(w->folder, &all, &name, &e));
     auto_free char *prefix = path_join(w->folder, name);
     ck_ok_e(checkpoint_open(prefix, &c, &e));
     return c;
@@ -149,7 +150,7 @@ static void dump(struct world *w, struct buf *out)
         struct err e = { 0 };
         ck_ok_e(ps_set_snapshot(w->ps_set, i, &s, &e));
         buf_add(out, s.data, (size_t)(1 + s.slots) * s.count * sizeof(float));
-        json_auto_t *facts = state_segment(s.version, &s.applied);
+        json_auto_t *facts = training_state_segment(s.version, &s.applied);
         json_emit(facts, out);
     }
 }
@@ -536,7 +537,7 @@ START_TEST(what_is_added_last_is_in_it)
     auto_free char *prefix = NULL;
     int64_t step;
     world_open(&w, "Adam");
-    json_auto_t *state = state_new(&w.job.space, w.job.layout, JOB_UID, 1);
+    json_auto_t *state = training_state_new(&w.job.space, w.job.layout, JOB_UID, 1);
     struct checkpoint_save s = { .dir = w.folder,
                                  .keep = 2,
                                  .keep_step = -1,
@@ -548,7 +549,7 @@ START_TEST(what_is_added_last_is_in_it)
                                  .state = state };
     ck_ok_e(checkpoint_save(&s, &step, &prefix, &e));
     AUTO(checkpoint) *c = latest(&w);
-    struct node n = checkpoint_state(c);
+    struct node n = checkpoint_training_state(c);
     ck_assert_str_eq(json_string_value(json_object_get(n.v, "late")), prefix);
     world_close(&w);
 }
@@ -571,12 +572,12 @@ START_TEST(name_and_global_step_are_the_content_while_training_goes_on)
     w.save.snapshot = push_then_take;
     saved(&w, 4);
     AUTO(checkpoint) *c = latest(&w);
-    struct node state = checkpoint_state(c);
+    struct node state = checkpoint_training_state(c);
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < w.job.layout->n; i++) {
         AUTO_FINI(ordinal_set) applied = ORDINAL_SET_INIT;
         int64_t version;
-        ck_ok_e(state_read_segment(&state, i, &version, &applied, &e));
+        ck_ok_e(training_state_read_segment(&state, i, &version, &applied, &e));
         least = MIN(least, version);
     }
     ck_assert_int_eq(checkpoint_step(c), least);

@@ -21,8 +21,8 @@
 #include "rpc/split.h"
 #include "shard/ordinal_set.h"
 #include "tfio/bundle_index.h"
-#include "tfio/bundle_state.h"
 #include "tfio/bundle_table.h"
+#include "tfio/checkpoint_state.h"
 #include "tfio/event_value.h"
 
 /* ---- YAML ---- */
@@ -475,7 +475,7 @@ static void read_state(const char *text, size_t len)
 {
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
-    ck_assert_int_eq(state_parse(text, len, &all, &latest, NULL), 0);
+    ck_assert_int_eq(checkpoint_state_parse(text, len, &all, &latest, NULL), 0);
 }
 
 static void state_paths(size_t n, struct buf *out)

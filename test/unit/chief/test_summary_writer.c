@@ -1,5 +1,5 @@
-#include "chief/summary_writer.h"
 #include "check_main.h"
+#include "chief/summary_writer.h"
 
 #include <errno.h>
 

@@ -598,86 +598,6 @@ START_TEST(signed_numbers_are_coded_in_order)
 }
 END_TEST
 
-/* ---- the checkpoint file ---- */
-
-START_TEST(state_files_are_read_and_written_as_tensorflow_does)
-{
-    auto_free char *ours = in_folder("checkpoint");
-    struct err e = { .code = ERR_NONE };
-    AUTO_FINI(strlist) all = { 0 };
-    auto_free char *latest = NULL;
-    AUTO_FINI(buf) got = BUF_INIT;
-    AUTO_FINI(buf) want = BUF_INIT;
-
-    ck_ok_e(state_read(DATA "tf_files/ckpt_tf1", &all, &latest, &e));
-    ck_assert_str_eq(latest, "model.ckpt-3");
-    ck_assert_uint_eq(all.n, 2);
-    ck_assert_str_eq(all.items[0], "model.ckpt-2");
-    ck_assert_str_eq(all.items[1], "model.ckpt-3");
-    ck_ok_e(state_write(folder, latest, &all, &e));
-    load(ours, &got);
-    load(DATA "tf_files/ckpt_tf1/checkpoint", &want);
-    ck_assert_str_eq(got.data, want.data);
-}
-END_TEST
-
-START_TEST(state_files_may_hold_more_than_ours_do)
-{
-    static const char TEXT[] = "# a comment\n"
-                               "model_checkpoint_path: '/a b/\\\"x\\\"\\303\\251-3'\n"
-                               "all_model_checkpoint_paths: \"old\"\n"
-                               "all_model_checkpoint_timestamps: 1784239393.25\n"
-                               "last_preserved_timestamp: -1e3";
-    auto_free char *path = in_folder("checkpoint");
-    struct err e = { .code = ERR_NONE };
-    AUTO_FINI(strlist) all = { 0 };
-    AUTO_FINI(strlist) again = { 0 };
-    auto_free char *latest = NULL, *latest_again = NULL;
-
-    store(path, TEXT, strlen(TEXT));
-    ck_ok_e(state_read(folder, &all, &latest, &e));
-    ck_assert_str_eq(latest, "/a b/\"x\"\xc3\xa9-3");
-    ck_assert_uint_eq(all.n, 2); /* the latest belongs to all */
-    ck_ok_e(state_write(folder, latest, &all, &e));
-    ck_ok_e(state_read(folder, &again, &latest_again, &e));
-    ck_assert_str_eq(latest_again, latest);
-}
-END_TEST
-
-START_TEST(bad_state_files_are_errors)
-{
-    static const char *const BAD[] = {
-        "",
-        "x",
-        "model_checkpoint_path",
-        "model_checkpoint_path:",
-        "model_checkpoint_path: \"a",
-        "model_checkpoint_path: \"a\nb\"",
-        "model_checkpoint_path: \"\"",
-        "all_model_checkpoint_paths: \"a\"",
-        "model_checkpoint_path: \"a\\",
-        "model_checkpoint_path: \"a\\q\"",
-        "model_checkpoint_path: \"\\000\"",
-        ": \"a\"",
-    };
-    auto_free char *path = in_folder("checkpoint");
-    struct err e = { .code = ERR_NONE };
-    AUTO_FINI(strlist) all = { 0 };
-    char *latest = NULL;
-
-    ck_assert_int_eq(state_read(folder, &all, &latest, &e), -1);
-    ck_assert_int_eq(e.code, ERR_NOT_FOUND);
-    for (size_t i = 0; i < COUNT_OF(BAD); i++) {
-        store(path, BAD[i], strlen(BAD[i]));
-        ck_assert_msg(state_read(folder, &all, &latest, &e) == -1, "'%s' is accepted", BAD[i]);
-        ck_assert_int_eq(e.code, ERR_INPUT);
-        ck_assert_ptr_nonnull(strstr(e.msg, path));
-    }
-    strlist_add(&all, "other");
-    ck_assert_int_eq(state_write(folder, "x", &all, &e), -1);
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("bundle");
@@ -699,9 +619,6 @@ Suite *test_suite(void)
     tcase_add_test(c, any_changed_byte_of_an_index_with_right_checksums_is_survived);
     tcase_add_test(c, errors_say_what_is_wrong);
     tcase_add_test(c, signed_numbers_are_coded_in_order);
-    tcase_add_test(c, state_files_are_read_and_written_as_tensorflow_does);
-    tcase_add_test(c, state_files_may_hold_more_than_ours_do);
-    tcase_add_test(c, bad_state_files_are_errors);
     suite_add_tcase(s, c);
     return s;
 }

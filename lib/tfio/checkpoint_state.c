@@ -1,11 +1,11 @@
-/* The `checkpoint` file of tfio/bundle.h: a CheckpointState (python/training/checkpoint_state.proto) in protobuf's
- * text format; only its strings matter here. */
+/* Reads and writes a CheckpointState (python/training/checkpoint_state.proto) in protobuf's text format; only its
+ * strings matter here. */
 #include <ctype.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "tfio/bundle.h"
-#include "tfio/bundle_state.h"
+#include "tfio/checkpoint_state.h"
 
 enum { STATE_SIZE_MAX = 16 << 20 };
 
@@ -113,7 +113,7 @@ static int take_field(const char **p, const char *end, struct buf *key, struct b
     return 0;
 }
 
-int state_parse(const char *text, size_t n, struct strlist *ret_all, char **ret_latest, struct err *e)
+int checkpoint_state_parse(const char *text, size_t n, struct strlist *ret_all, char **ret_latest, struct err *e)
 {
     const char *p = text, *end = text + n;
     AUTO_FINI(buf) key = BUF_INIT;
@@ -145,19 +145,19 @@ int state_parse(const char *text, size_t n, struct strlist *ret_all, char **ret_
     return 0;
 }
 
-int state_read(const char *dir, struct strlist *ret_all, char **ret_latest, struct err *e)
+int checkpoint_state_read(const char *dir, struct strlist *ret_all, char **ret_latest, struct err *e)
 {
     auto_free char *path = path_join(dir, "checkpoint");
     AUTO_FINI(buf) text = BUF_INIT;
 
     if (file_read(path, STATE_SIZE_MAX, &text, e) < 0)
         return -1;
-    if (state_parse(text.data, text.len, ret_all, ret_latest, e) < 0)
+    if (checkpoint_state_parse(text.data, text.len, ret_all, ret_latest, e) < 0)
         return err_wrap(e, "%s", path);
     return 0;
 }
 
-int state_write(const char *dir, const char *latest, const struct strlist *all, struct err *e)
+int checkpoint_state_write(const char *dir, const char *latest, const struct strlist *all, struct err *e)
 {
     auto_free char *path = path_join(dir, "checkpoint");
     AUTO_FINI(buf) text = BUF_INIT;

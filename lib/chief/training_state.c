@@ -1,4 +1,4 @@
-#include "chief/checkpoint_state.h"
+#include "chief/training_state.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static uint64_t hex_at(const struct node *n, const char *key)
     return text != NULL ? strtoull(text, NULL, 16) : 0;
 }
 
-json_t *state_new(const struct ordinal_space *space, const struct layout *l, const char *job_uid, uint64_t generation)
+json_t *training_state_new(const struct ordinal_space *space, const struct layout *l, const char *job_uid,
+                           uint64_t generation)
 {
     json_t *s =
         json_pack("{s:o, s:s, s:I, s:I, s:o, s:b, s:i}", "fingerprint", hex(space->fingerprint), "data", "data.train",
@@ -28,7 +29,7 @@ json_t *state_new(const struct ordinal_space *space, const struct layout *l, con
                      "generation", hex(generation), "layout", hex(l->hash), "space", s);
 }
 
-json_t *state_segment(int64_t version, const struct ordinal_set *applied)
+json_t *training_state_segment(int64_t version, const struct ordinal_set *applied)
 {
     auto_free int64_t *ranges = NULL;
     size_t n = ordinal_set_ranges(applied, &ranges);
@@ -40,8 +41,8 @@ json_t *state_segment(int64_t version, const struct ordinal_set *applied)
     return list;
 }
 
-int state_read_segment(const struct node *state, size_t i, int64_t *ret_version, struct ordinal_set *ret_applied,
-                       struct err *e)
+int training_state_read_segment(const struct node *state, size_t i, int64_t *ret_version,
+                                struct ordinal_set *ret_applied, struct err *e)
 {
     struct node segments = node_get(state, "segments"), segment = node_item(&segments, i);
     size_t n = node_size(&segment);
@@ -57,12 +58,12 @@ int state_read_segment(const struct node *state, size_t i, int64_t *ret_version,
     return ordinal_set_from(values[1], values + 2, n - 2, ret_applied, e);
 }
 
-uint64_t state_generation(const struct node *state)
+uint64_t training_state_generation(const struct node *state)
 {
     return hex_at(state, "generation");
 }
 
-bool state_space(const struct node *state, struct ordinal_space *ret)
+bool training_state_space(const struct node *state, struct ordinal_space *ret)
 {
     struct node s = node_get(state, "space");
     int64_t examples = json_integer_value(json_object_get(s.v, "examples"));
@@ -77,8 +78,8 @@ bool state_space(const struct node *state, struct ordinal_space *ret)
     return true;
 }
 
-int state_check_space(const struct node *state, const struct ordinal_space *space, const char *checkpoint,
-                      struct err *e)
+int training_state_check_space(const struct node *state, const struct ordinal_space *space, const char *checkpoint,
+                               struct err *e)
 {
     struct node s = node_get(state, "space");
     int64_t examples = json_integer_value(json_object_get(s.v, "examples"));
@@ -115,7 +116,7 @@ int state_check_space(const struct node *state, const struct ordinal_space *spac
     return 0;
 }
 
-int state_check_layout(const struct node *state, const struct layout *l, const char *checkpoint, struct err *e)
+int training_state_check_layout(const struct node *state, const struct layout *l, const char *checkpoint, struct err *e)
 {
     struct node segments = node_get(state, "segments");
     if (hex_at(state, "layout") == l->hash && node_size(&segments) == l->n)
