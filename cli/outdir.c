@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 
 enum { SMALL_FILE = 1 << 20, OLD_MAX = 10000 };
 
@@ -65,9 +65,9 @@ static int read_final_state(struct outdir *o, struct err *e)
     auto_free char *uid = NULL;
     if (!o->seen.ours)
         return 0;
-    if (output_uid(o->path, &uid, e) < 0)
+    if (output_dir_uid(o->path, &uid, e) < 0)
         return -1;
-    int finished = output_finished(o->path, uid, &o->finished_step, e);
+    int finished = output_dir_finished(o->path, uid, &o->finished_step, e);
     o->seen.finished = finished > 0;
     return finished < 0 ? -1 : 0;
 }

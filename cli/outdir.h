@@ -1,5 +1,5 @@
 /* outdir - the output folder of `trainyard run` before and after the replicas run: its owner, whether the run
- * starts or continues, and the summary at the end. (What the chief writes: chief/output.h.)
+ * starts or continues, and the summary at the end. (What the chief writes: chief/output_dir.h.)
  *
  * The folder itself is locked (flock) while a launcher uses it, from before it reads the folder until it exits.
  *

@@ -8,7 +8,7 @@
 #include "base/stop.h"
 #include "chief/checkpoint.h"
 #include "chief/checkpoint_path.h"
-#include "chief/earlier.h"
+#include "chief/previous_run.h"
 #include "cli.h"
 #include "new_data.h"
 #include "predictions.h"
@@ -90,7 +90,7 @@ static int take_files(struct ask *a, struct err *e)
 static int read_job(const struct ask *a, struct job **ret, struct err *e)
 {
     AUTO(job) *job = NULL;
-    if (a->job_file != NULL ? job_load(a->job_file, &job, e) < 0 : earlier_read_job(a->run, &job, e) < 0)
+    if (a->job_file != NULL ? job_load(a->job_file, &job, e) < 0 : previous_run_read_job(a->run, &job, e) < 0)
         return -1;
     if (job == NULL)
         return err_set(e, ERR_INPUT, "%s has no job.yaml: use a run's output folder, or set the manifest with --job",

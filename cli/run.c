@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "chief/earlier.h"
+#include "chief/previous_run.h"
 #include "chief/weights.h"
 #include "cli.h"
 #include "data/job_data.h"
@@ -136,7 +136,7 @@ static int check_weights(const struct job *job, const struct model *model, const
 
 /* ---- the earlier run in the output folder ---- */
 
-static int refuse_changes(const char *dir, const struct earlier *was, enum rerun allowed, struct err *e)
+static int refuse_changes(const char *dir, const struct previous_run *was, enum rerun allowed, struct err *e)
 {
     AUTO_FINI(buf) differs = BUF_INIT;
     enum rerun need = rerun_need(&was->changes);
@@ -154,22 +154,21 @@ static int judge(const struct job *job, const struct model *model, const char *d
 {
     AUTO(layout) *layout = layout_new(model);
     AUTO(checkpoint) *newest = NULL;
-    AUTO_FINI(earlier) was = { 0 };
+    AUTO_FINI(previous_run) was = { 0 };
     AUTO_FINI(buf) taken = BUF_INIT;
-    const struct earlier_job now = {
-        .job = job, .model = model, .layout = layout, .space = space, .data_dir = data_dir
-    };
+    const struct run_spec now = { .job = job, .model = model, .layout = layout, .space = space, .data_dir = data_dir };
     auto_free char *checkpoints = path_join(dir, "checkpoints"), *damaged = NULL;
-    enum rerun allowed = earlier_allowed(job);
+    enum rerun allowed = previous_run_allowed(job);
     struct rebase rebase = { 0 };
-    struct earlier_length length;
-    if (checkpoint_open_whole(checkpoints, &newest, &damaged, e) < 0 || earlier_read(dir, &now, newest, &was, e) < 0)
+    struct run_length length;
+    if (checkpoint_open_whole(checkpoints, &newest, &damaged, e) < 0 ||
+        previous_run_read(dir, &now, newest, &was, e) < 0)
         return -1;
     *ret = rerun_need(&was.changes);
     if (*ret > allowed)
         return refuse_changes(dir, &was, allowed, e);
-    if (newest != NULL &&
-        (earlier_check(&now, newest, &rebase, e) < 0 || earlier_length(&now, newest, &rebase, &length, e) < 0))
+    if (newest != NULL && (previous_run_check(&now, newest, &rebase, e) < 0 ||
+                           previous_run_length(&now, newest, &rebase, &length, e) < 0))
         return -1;
     rerun_text(&was.changes, RERUN_FREE, &taken);
     if (taken.len > 0)
@@ -259,7 +258,7 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
 
     auto_free char *job_file = path_join(output_dir, "job.yaml");
     if (stop_install(e) < 0 || outdir_make(&out, job->uid, e) < 0 ||
-        earlier_write_job(output_dir, job, data_dir, e) < 0)
+        previous_run_write_job(output_dir, job, data_dir, e) < 0)
         return -1;
     log_start(job, model, &out);
     struct launch launch = { .job = job,

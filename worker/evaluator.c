@@ -5,7 +5,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "chief/checkpoint.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "coord/coordinator_client.h"
 #include "http_pages.h"
 #include "roles.h"
@@ -55,7 +55,7 @@ static int evaluator_role_init(struct evaluator_role *w, struct err *e)
     if (r->data.validation == NULL)
         return err_set(e, ERR_INPUT, "an evaluator needs data.validation or fit.validationSplit");
     w->coord = coordinator_client_new_grpc(cluster_chief_address(&r->cluster), &RPC_INSECURE);
-    w->checkpoints = output_path(r->output_dir, "checkpoints");
+    w->checkpoints = output_dir_path(r->output_dir, "checkpoints");
     w->values = xcalloc(model_metrics(r->model), sizeof(*w->values));
     w->names = xcalloc(model_metrics(r->model), sizeof(*w->names));
     for (size_t i = 0; i < model_metrics(r->model); i++)
@@ -254,7 +254,7 @@ int run_evaluator(struct replica *r, struct err *e)
         if (register_or_renew(&w, e) < 0)
             return -1;
         int64_t step; /* also where the last answer of the chief was lost */
-        bool finished = w.state == JOB_FINISHED || output_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
+        bool finished = w.state == JOB_FINISHED || output_dir_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
         if (evaluate_newest(&w, e) < 0)
             return -1;
         if (finished) {

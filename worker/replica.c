@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "nn/callback.h"
 
 size_t replica_ps_count(const struct replica *r)
@@ -98,7 +98,7 @@ static int find_uid(struct replica *r, struct err *e)
     }
     r->job_uid = xasprintf("%s-%016llx", r->job->name, (unsigned long long)r->incarnation);
     auto_free char *line = xasprintf("%s\n", r->job_uid);
-    if (output_prepare(r->output_dir, r->job->summaries.directory, e) < 0)
+    if (output_dir_prepare(r->output_dir, r->job->summaries.directory, e) < 0)
         return -1;
     return file_write(path, line, strlen(line), e);
 }

@@ -2,7 +2,7 @@
 #include "trainer.h"
 
 #include "base/log.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "nn/metrics/metrics.h"
 #include "rpc/rpc.h"
 
@@ -54,7 +54,7 @@ static bool has_finished(void *user)
 {
     const struct replica *r = user;
     int64_t step;
-    return output_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
+    return output_dir_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
 }
 
 int trainer_run(const struct trainer *t, struct err *e)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "tfio/checkpoint_state.h"
 
 static int newest_in(const char *dir, char **ret_prefix, struct err *e)
@@ -46,7 +46,7 @@ static int in_folder(const char *dir, char **ret_prefix, struct err *e)
     auto_free char *state = path_join(dir, "checkpoint");
     if (file_exists(state))
         return newest_in(dir, ret_prefix, e);
-    return file_is_dir(below) ? output_model(dir, ret_prefix, e) : only_one_in(dir, ret_prefix, e);
+    return file_is_dir(below) ? output_dir_model(dir, ret_prefix, e) : only_one_in(dir, ret_prefix, e);
 }
 
 int checkpoint_path(const char *path, char **ret_prefix, struct err *e)

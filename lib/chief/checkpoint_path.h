@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 
-/* Prefix of the checkpoint: an output folder means the run's result (output_model), a checkpoints folder its newest
+/* Prefix of the checkpoint: an output folder means the run's result (output_dir_model), a checkpoints folder its newest
  * one; a prefix, its .index or one of its .data files mean that one. xmalloc'ed. ERR_NOT_FOUND when a folder has none.
  */
 MUST_USE int checkpoint_path(const char *path, char **ret_prefix, struct err *e);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 
 enum {
     POLL_MAX_MS = 1000, /* at most; POLL_PS_MS a ps, so that few ps are looked at more often */
@@ -63,14 +63,14 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     AUTO(checkpoint) *ck = NULL;
     struct rebase rebase = { 0 };
     c->config = *config;
-    c->checkpoints = output_path(config->output_dir, "checkpoints");
+    c->checkpoints = output_dir_path(config->output_dir, "checkpoints");
     c->batches_per_epoch = ordinal_space_batches(&config->space);
     c->saved_step = c->final_step = -1;
     atomic_store(&c->checkpoint_step, -1);
     c->final = xcalloc(model_metrics(config->model), sizeof(*c->final));
     c->evaluation.values = xcalloc(model_metrics(config->model), sizeof(*c->evaluation.values));
     /* refused before this run makes its first file */
-    if (output_check_access(config->output_dir, e) < 0 || chief_find_checkpoint(c, true, &ck, e) < 0 ||
+    if (output_dir_check_access(config->output_dir, e) < 0 || chief_find_checkpoint(c, true, &ck, e) < 0 ||
         chief_judge_rerun(c, ck, &rebase, e) < 0)
         return -1;
     c->ps_set = ps_set_new(config->params, config->layout, config->placement, model_optimizer(config->model),
@@ -78,8 +78,8 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     open_coordinator(c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;
-    if (output_prepare(config->output_dir, config->job->summaries.directory, e) < 0 || reporter_open(c, ck, e) < 0 ||
-        (ck != NULL && chief_adopt_checkpoint(c, ck, &rebase, e) < 0))
+    if (output_dir_prepare(config->output_dir, config->job->summaries.directory, e) < 0 ||
+        reporter_open(c, ck, e) < 0 || (ck != NULL && chief_adopt_checkpoint(c, ck, &rebase, e) < 0))
         return -1;
     if (config->validation != NULL &&
         evaluator_new(config->model, config->validation, config->job->fit.validation_batch_size, &c->evaluator, e) < 0)
@@ -350,7 +350,7 @@ static int abandon(struct chief *c, struct err *e)
         coordinator_set(c->coordinator, JOB_STOPPING, c->generation, e->msg);
         reporter_state(c->reporter, "failed", e->msg);
         struct err ignored;
-        const struct output_end end = { .step = atomic_load(&c->step), .stopped_epoch = -1 };
+        const struct job_result end = { .step = atomic_load(&c->step), .stopped_epoch = -1 };
         (void)!reporter_finish(c->reporter, &end, c->coordinator, NULL, &ignored);
         chief_await_leave(c, FAREWELL_MS);
     }
@@ -407,12 +407,12 @@ int chief_run(struct chief *c, struct err *e)
 {
     int64_t step;
     struct err failure = { 0 };
-    int finished = output_finished(c->config.output_dir, c->config.job_uid, &step, e);
+    int finished = output_dir_finished(c->config.output_dir, c->config.job_uid, &step, e);
     if (finished != 0)
         return finished < 0 ? -1 : chief_already_finished(c, step, e);
     if (chief_bring_up(c, generation_seen(c), &failure) == 0 && lead(c, &failure) == 0)
         return 0;
-    if (err_is(&failure, ERR_REFUSED) && output_finished(c->config.output_dir, c->config.job_uid, &step, NULL) == 1)
+    if (err_is(&failure, ERR_REFUSED) && output_dir_finished(c->config.output_dir, c->config.job_uid, &step, NULL) == 1)
         (void)err_set(&failure, ERR_FENCED, "another chief has ended the job meanwhile");
     if (e != NULL)
         *e = failure;

@@ -425,7 +425,7 @@ static void take_best_metrics(const struct chief *c, int64_t epoch, double *fina
     }
 }
 
-void chief_callbacks_end(struct chief *c, struct decided *last, double *final, struct output_end *ret)
+void chief_callbacks_end(struct chief *c, struct decided *last, double *final, struct job_result *ret)
 {
     const struct decisions *k = &c->decisions;
     AUTO_FINI(strlist) lines = { 0 };

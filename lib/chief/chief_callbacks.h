@@ -8,7 +8,7 @@
 #define TRAINYARD_CHIEF_CHIEF_CALLBACKS_H
 
 #include "base/str.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "nn/callback.h"
 #include "shard/rates.h"
 
@@ -54,6 +54,6 @@ void chief_decide_again(struct chief *c);  /* a ps was restored: what was evalua
 bool chief_stopped(const struct chief *c); /* a callback ended training */
 /* What the job ends with, once the final values are evaluated; final: their metrics, replaced by those of the best
  * epoch when that is the result. The names in ret live as long as `last`. */
-void chief_callbacks_end(struct chief *c, struct decided *last, double *final, struct output_end *ret);
+void chief_callbacks_end(struct chief *c, struct decided *last, double *final, struct job_result *ret);
 
 #endif

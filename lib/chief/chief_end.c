@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 
 enum { LEAVE_MS = 5000, LINGER_MS = 1000, POLL_MS = 10, EXPLAIN_FIRST_MS = 1000 };
 
@@ -110,14 +110,14 @@ static int write_files(struct chief *c, int64_t step, struct err *e)
     AUTO_FINI(decided) last = { .stopped = -1 };
     size_t metrics = model_metrics(c->config.model) * sizeof(*c->final);
     auto_free double *final = xmemdup(c->final, metrics);
-    struct output_end end = { .step = step, .stopped_epoch = -1 };
+    struct job_result end = { .step = step, .stopped_epoch = -1 };
     chief_callbacks_end(c, &last, final, &end);
-    if (output_json(c->config.output_dir, "model.json", model, e) < 0 ||
+    if (output_dir_json(c->config.output_dir, "model.json", model, e) < 0 ||
         reporter_finish(c->reporter, &end, c->coordinator, c->evaluator != NULL ? final : NULL, e) < 0)
         return -1;
     if (chief_confirm(c, e) < 0) /* also when it takes long since the last checkpoint */
         return -1;
-    return output_set_finished(c->config.output_dir, c->config.job_uid, &end, e);
+    return output_dir_set_finished(c->config.output_dir, c->config.job_uid, &end, e);
 }
 
 static void say_goodbye(struct chief *c, int64_t step)

@@ -10,7 +10,7 @@
 #include "chief/checkpoint.h"
 #include "chief/chief.h"
 #include "chief/chief_callbacks.h"
-#include "chief/earlier.h"
+#include "chief/previous_run.h"
 #include "chief/rebase.h"
 #include "chief/reporter.h"
 #include "params/ps_set.h"
@@ -78,7 +78,7 @@ MUST_USE int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck
 /* May this job continue what is in the output folder? ERR_INPUT naming the fields that differ, and both uids. Takes
  * the length of the job and where its steps begin. ck: the newest checkpoint, or NULL. Changes nothing on disk. */
 MUST_USE int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebase *ret_rebase, struct err *e);
-struct earlier_job chief_job(const struct chief *c); /* as earlier.h wants it */
+struct run_spec chief_run_spec(const struct chief *c); /* as previous_run.h wants it */
 /* Once this chief is in charge: the job is written down for those who come later. */
 MUST_USE int chief_write_job(struct chief *c, struct err *e);
 bool chief_worth_waiting(const struct err *e); /* a ps is gone; it may come back */

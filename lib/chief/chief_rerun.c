@@ -3,8 +3,8 @@
  */
 #include "base/file.h"
 #include "chief/chief_internal.h"
-#include "chief/earlier.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
+#include "chief/previous_run.h"
 
 static const char *cure_of(enum rerun need)
 {
@@ -15,7 +15,7 @@ static const char *cure_of(enum rerun need)
     return "it cannot continue that run: give it another output folder";
 }
 
-static int refuse(const struct chief *c, const struct earlier *r, enum rerun allowed, struct err *e)
+static int refuse(const struct chief *c, const struct previous_run *r, enum rerun allowed, struct err *e)
 {
     AUTO_FINI(buf) differs = BUF_INIT;
     const char *uid = c->config.job_uid, *cure = cure_of(rerun_need(&r->changes));
@@ -39,27 +39,27 @@ static int check_life(const struct chief *c, const struct checkpoint *ck, struct
                    c->config.output_dir, c->config.job_uid);
 }
 
-struct earlier_job chief_job(const struct chief *c)
+struct run_spec chief_run_spec(const struct chief *c)
 {
     const struct chief_config *k = &c->config;
-    return (struct earlier_job){
+    return (struct run_spec){
         .job = k->job, .model = k->model, .layout = k->layout, .space = &k->space, .data_dir = k->data_dir
     };
 }
 
 int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebase *ret_rebase, struct err *e)
 {
-    const struct earlier_job now = chief_job(c);
-    AUTO_FINI(earlier) found = { 0 };
+    const struct run_spec now = chief_run_spec(c);
+    AUTO_FINI(previous_run) found = { 0 };
     struct rebase rebase = { 0 };
-    struct earlier_length length;
-    enum rerun allowed = earlier_allowed(now.job);
-    if (earlier_read(c->config.output_dir, &now, ck, &found, e) < 0)
+    struct run_length length;
+    enum rerun allowed = previous_run_allowed(now.job);
+    if (previous_run_read(c->config.output_dir, &now, ck, &found, e) < 0)
         return -1;
     if (rerun_need(&found.changes) > allowed)
         return refuse(c, &found, allowed, e);
-    if ((ck != NULL && earlier_check(&now, ck, &rebase, e) < 0) || earlier_length(&now, ck, &rebase, &length, e) < 0 ||
-        (rebase.on && check_life(c, ck, e) < 0))
+    if ((ck != NULL && previous_run_check(&now, ck, &rebase, e) < 0) ||
+        previous_run_length(&now, ck, &rebase, &length, e) < 0 || (rebase.on && check_life(c, ck, e) < 0))
         return -1;
     c->reopened = found.finished && found.changes.n > 0 && str_eq(found.uid, c->config.job_uid);
     c->step_offset = length.step_offset;
@@ -70,8 +70,8 @@ int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebas
 
 int chief_write_job(struct chief *c, struct err *e)
 {
-    auto_free char *finished = output_path(c->config.output_dir, "finished");
+    auto_free char *finished = output_dir_path(c->config.output_dir, "finished");
     if (c->reopened && file_remove(finished, e) < 0)
         return -1;
-    return earlier_write_job(c->config.output_dir, c->config.job, c->config.data_dir, e);
+    return previous_run_write_job(c->config.output_dir, c->config.job, c->config.data_dir, e);
 }

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "chief/chief_internal.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "chief/training_state.h"
 
 enum { LOOK_MS = 2000, REPORTS_MS = 1000, POLL_MS = 10, STORAGE_RETRY_MS = 500 };
@@ -113,7 +113,7 @@ int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
     report_warning(c->config.report, "the checkpoint was not saved, will try again: %s", cause.msg);
     c->saved_ms = clock_ms();
     if (chief_blames_storage(c, &cause))
-        (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored);
+        (void)!output_dir_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored);
     return 0;
 }
 
@@ -128,8 +128,8 @@ int chief_await_storage(struct chief *c, const struct err *cause, struct err *e)
     if ((double)waited > c->config.job->limits.max_wait_seconds * 1000.0)
         return err_set(e, ERR_IO, "waited %lld s for storage %s: %s", (long long)waited / 1000,
                        c->ending ? "at the end of the job" : "to save what callbacks decided", cause->msg);
-    (void)!output_prepare(c->config.output_dir, c->config.job->summaries.directory,
-                          &ignored); /* the folder may have been deleted */
+    (void)!output_dir_prepare(c->config.output_dir, c->config.job->summaries.directory,
+                              &ignored); /* the folder may have been deleted */
     c->storage_retry_ms = clock_ms() + STORAGE_RETRY_MS;
     return 0;
 }

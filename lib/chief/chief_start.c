@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "chief/training_state.h"
 #include "chief/weights.h"
 #include "shard/generation.h"
@@ -101,9 +101,9 @@ int chief_find_checkpoint(const struct chief *c, bool say, struct checkpoint **r
 int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct rebase *ret_rebase,
                           struct err *e)
 {
-    const struct earlier_job now = chief_job(c);
+    const struct run_spec now = chief_run_spec(c);
     AUTO(checkpoint) *ck = NULL;
-    if (chief_find_checkpoint(c, say, &ck, e) < 0 || (ck != NULL && earlier_check(&now, ck, ret_rebase, e) < 0))
+    if (chief_find_checkpoint(c, say, &ck, e) < 0 || (ck != NULL && previous_run_check(&now, ck, ret_rebase, e) < 0))
         return -1;
     *ret = TAKE(ck);
     return 0;
@@ -165,7 +165,7 @@ static int superseded(struct chief *c, const struct err *why, struct err *e)
 {
     const char *dir = c->config.output_dir;
     auto_free char *uid = NULL;
-    if (output_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
+    if (output_dir_uid(dir, &uid, NULL) == 0 && uid[0] != '\0' && !str_eq(uid, c->config.job_uid))
         (void)err_set(&c->superseded, ERR_INPUT,
                       "another job (uid %s) has begun to write to %s: give each job an output volume of its own", uid,
                       dir);
@@ -177,9 +177,9 @@ static int superseded(struct chief *c, const struct err *why, struct err *e)
 static int named_by_uid(const struct chief *c, struct err *e)
 {
     auto_free char *owner = NULL;
-    if (output_uid(c->config.output_dir, &owner, e) < 0)
+    if (output_dir_uid(c->config.output_dir, &owner, e) < 0)
         return -1;
-    return str_eq(owner, c->config.job_uid) ? 0 : output_set_uid(c->config.output_dir, c->config.job_uid, e);
+    return str_eq(owner, c->config.job_uid) ? 0 : output_dir_set_uid(c->config.output_dir, c->config.job_uid, e);
 }
 
 /* The uid comes between claim and file: whoever loses against another job finds its uid. */
@@ -199,7 +199,7 @@ static int take_generation(struct chief *c, uint64_t above, struct generation *r
 /* Once it is in charge: a chief before it, which may still write, can publish nothing any more. */
 static void tidy(const struct chief *c)
 {
-    size_t removed = output_tidy(c->config.output_dir);
+    size_t removed = output_dir_tidy(c->config.output_dir);
     if (removed > 0)
         report_info(c->config.report, "removed %zu temporary files that killed saves left in %s", removed,
                     c->config.output_dir);
@@ -379,7 +379,7 @@ static void write_model(const struct chief *c)
 {
     json_auto_t *model = model_to_json(c->config.model);
     struct err e = { 0 };
-    if (output_json(c->config.output_dir, "model.json", model, &e) < 0)
+    if (output_dir_json(c->config.output_dir, "model.json", model, &e) < 0)
         report_warning(c->config.report, "model.json: %s", e.msg);
 }
 

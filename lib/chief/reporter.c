@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "chief/history.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "chief/reporter_internal.h"
 
 enum {
@@ -66,7 +66,7 @@ int reporter_new(const struct reporter_config *config, int64_t resumed_step, str
     str_fmt(r->now.state, sizeof(r->now.state), "starting");
     for (size_t i = 0; i < METRICS_MAX; i++)
         r->now.metrics[i] = (double)NAN;
-    auto_free char *dir = output_summaries(config->output_dir, config->job->summaries.directory);
+    auto_free char *dir = output_dir_summaries(config->output_dir, config->job->summaries.directory);
     if (summary_writer_open(dir, job_evaluates(config->job), config->report, &r->summaries, e) < 0)
         return -1;
     *ret = TAKE(r);
@@ -336,16 +336,16 @@ void reporter_shares(struct reporter *r, const struct coordinator_view *coord, u
 }
 
 /* With the lock held. */
-static int write_history(struct reporter *r, const struct output_end *end, const double *final, struct err *e)
+static int write_history(struct reporter *r, const struct job_result *end, const double *final, struct err *e)
 {
     json_auto_t *out = json_pack("{s:O, s:I}", "history", r->history, "step", (json_int_t)end->step);
-    output_end_json(end, out);
+    job_result_json(end, out);
     if (final != NULL)
         json_object_set_new(out, "final", reporter_metrics_json(r, final));
-    return output_json(r->config.output_dir, "history.json", out, e);
+    return output_dir_json(r->config.output_dir, "history.json", out, e);
 }
 
-int reporter_finish(struct reporter *r, const struct output_end *end, struct coordinator *c, const double *final,
+int reporter_finish(struct reporter *r, const struct job_result *end, struct coordinator *c, const double *final,
                     struct err *e)
 {
     if (write_history(r, end, final, e) < 0)
@@ -369,7 +369,7 @@ int reporter_save_history(struct reporter *r, int64_t now_ms, bool at_once, stru
     r->history_ms = now_ms;
     if (at_once)
         summary_writer_sync(r->summaries, now_ms, true);
-    const struct output_end now = { .step = r->now.step, .stopped_epoch = -1 };
+    const struct job_result now = { .step = r->now.step, .stopped_epoch = -1 };
     if (write_history(r, &now, NULL, e) < 0)
         return -1;
     r->history_changed = false;
@@ -412,7 +412,7 @@ int reporter_from_json(struct reporter *r, const struct node *n, int64_t entries
 
 static json_t *read_history(const struct reporter *r)
 {
-    auto_free char *path = output_path(r->config.output_dir, "history.json");
+    auto_free char *path = output_dir_path(r->config.output_dir, "history.json");
     AUTO_FINI(buf) text = BUF_INIT;
     json_auto_t *v = NULL;
     struct err e = { 0 };

@@ -7,7 +7,7 @@
 #define TRAINYARD_CHIEF_REPORTER_H
 
 #include "base/report.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "coord/coordinator.h"
 #include "nn/metrics/metrics.h"
 #include "params/ps_set.h"
@@ -48,7 +48,7 @@ void reporter_shares(struct reporter *r, const struct coordinator_view *coord, u
                      int64_t steps);
 /* The end: last windows, final evaluation ("Test loss: 0.0762, Test accuracy: 0.9781"), history.json. May be called
  * again after an error, which is that of history.json. */
-MUST_USE int reporter_finish(struct reporter *r, const struct output_end *end, struct coordinator *c,
+MUST_USE int reporter_finish(struct reporter *r, const struct job_result *end, struct coordinator *c,
                              const double *final, struct err *e);
 /* An earlier chief has ended the job at this step: /progress shows that, with the metrics of its last epoch. */
 void reporter_finished_before(struct reporter *r, int64_t step);

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "chief/weights.h"
 #include "nn/exec_impl.h"
 #include "tfio/bundle.h"
@@ -26,7 +26,7 @@ static float *random_values(size_t n, uint64_t seed)
 
 static int write_checkpoint(const struct model *m, const float *values, const char *dir, struct err *e)
 {
-    auto_free char *folder = output_path(dir, "checkpoints"), *prefix = path_join(folder, "model.ckpt-1");
+    auto_free char *folder = output_dir_path(dir, "checkpoints"), *prefix = path_join(folder, "model.ckpt-1");
     AUTO_FINI(strlist) all = { 0 };
     AUTO(bundle_writer) *w = NULL;
     const int64_t step = 1;
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
         return fprintf(stderr, "error: %s\n", e.msg), 1;
     fputs(report.data, stderr);
     json_auto_t *json = model_to_json(m);
-    if (output_json(argv[2], "model.json", json, &e) < 0 || write_checkpoint(m, values, argv[2], &e) < 0 ||
+    if (output_dir_json(argv[2], "model.json", json, &e) < 0 || write_checkpoint(m, values, argv[2], &e) < 0 ||
         predict(m, values, argv[2], &e) < 0)
         return fprintf(stderr, "error: %s\n", e.msg), 1;
     return 0;

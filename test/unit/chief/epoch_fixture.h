@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "chief/history.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 
 struct world {
     struct ps_fixture ps;
@@ -148,7 +148,7 @@ static inline void finish_all(struct world *w)
         finished = finish(w);
     }
     ck_assert(finished);
-    ck_assert_int_eq(output_finished(w->ps.job.dir, JOB_UID, &step, &e), 1);
+    ck_assert_int_eq(output_dir_finished(w->ps.job.dir, JOB_UID, &step, &e), 1);
 }
 
 static inline bool is_saved(struct world *w, int64_t step)

@@ -2,12 +2,12 @@
 
 #include "base/stop.h"
 #include "chief/checkpoint.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "shard/generation.h"
 
 static struct checkpoint *latest(const char *output)
 {
-    auto_free char *folder = output_path(output, "checkpoints");
+    auto_free char *folder = output_dir_path(output, "checkpoints");
     struct err e = { 0 };
     struct checkpoint *c = NULL;
     auto_free char *damaged = NULL;
@@ -42,7 +42,7 @@ START_TEST(a_job_from_beginning_to_end)
     join(&w, &l);
     ck_assert_msg(l.result == 0, "%s", l.error.msg);
     want_saved(&ps, 3 * JOB_BATCHES, 3 * JOB_BATCHES);
-    ck_assert_int_eq(output_finished(ps.job.dir, JOB_UID, &step, &e), 1);
+    ck_assert_int_eq(output_dir_finished(ps.job.dir, JOB_UID, &step, &e), 1);
     ck_assert_int_eq(step, 3 * JOB_BATCHES);
     for (size_t i = 0; i < PS_COUNT; i++) {
         shard_brief(ps.shard[i], &info);
@@ -65,7 +65,7 @@ START_TEST(a_finished_job_only_says_so)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 1");
     leader_open(&l, &ps, ps.job.dir);
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
-    ck_ok_e(output_set_finished(ps.job.dir, JOB_UID, &(struct output_end){ .step = 10, .stopped_epoch = -1 }, &e));
+    ck_ok_e(output_dir_set_finished(ps.job.dir, JOB_UID, &(struct job_result){ .step = 10, .stopped_epoch = -1 }, &e));
     ck_ok_e(chief_run(l.chief, &e));
     shard_brief(ps.shard[0], &info);
     ck_assert_int_eq((int)info.state, SHARD_FINISHED);
@@ -153,7 +153,7 @@ END_TEST
 
 static void write_generation(struct ps_fixture *ps, uint64_t number, uint64_t incarnation)
 {
-    auto_free char *path = output_path(ps->job.dir, "generation");
+    auto_free char *path = output_dir_path(ps->job.dir, "generation");
     struct err e = { 0 };
     char line[64];
     str_fmt(line, sizeof(line), "%llu %016llx\n", (unsigned long long)number, (unsigned long long)incarnation);
@@ -199,7 +199,7 @@ START_TEST(the_same_generation_of_another_chief_fences_too)
     bool finished;
     ck_fails(chief_finish(l.chief, &finished, &e), ERR_FENCED, "has begun");
     int64_t step;
-    ck_assert_int_eq(output_finished(ps.job.dir, JOB_UID, &step, &e), 0);
+    ck_assert_int_eq(output_dir_finished(ps.job.dir, JOB_UID, &step, &e), 0);
     leader_close(&l);
     ps_close(&ps);
 }
@@ -271,7 +271,7 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
     auto_free char *command =
         xasprintf("rm -rf %s/checkpoints %s/generation* %s/uid", ps.job.dir, ps.job.dir, ps.job.dir);
     ck_assert_int_eq(system(command), 0);
-    ck_ok_e(output_prepare(ps.job.dir, NULL, &e));
+    ck_ok_e(output_dir_prepare(ps.job.dir, NULL, &e));
     ck_ok_e(chief_save(l.chief, &e));
     ck_assert_uint_eq(on_volume(&ps).number, l.chief->generation);
     ck_assert_uint_eq(on_volume(&ps).incarnation, (uint64_t)(uintptr_t)&l);
@@ -314,19 +314,19 @@ START_TEST(leftovers_of_killed_saves_go)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     for (size_t i = 0; i < COUNT_OF(left) + COUNT_OF(others); i++) {
-        auto_free char *path = output_path(ps.job.dir, i < COUNT_OF(left) ? left[i] : others[i - COUNT_OF(left)]);
+        auto_free char *path = output_dir_path(ps.job.dir, i < COUNT_OF(left) ? left[i] : others[i - COUNT_OF(left)]);
         ck_ok_e(file_write(path, "half", 4, &e));
     }
     AUTO(file_out) *living = NULL; /* the save of a chief that is not in charge any more */
-    auto_free char *path = output_path(ps.job.dir, "checkpoints/model.ckpt-50.index");
+    auto_free char *path = output_dir_path(ps.job.dir, "checkpoints/model.ckpt-50.index");
     ck_ok_e(file_out_open(path, &living, &e));
     ck_ok_e(chief_bring_up(l.chief, 0, &e));
     for (size_t i = 0; i < COUNT_OF(left); i++) {
-        auto_free char *gone = output_path(ps.job.dir, left[i]);
+        auto_free char *gone = output_dir_path(ps.job.dir, left[i]);
         ck_assert_msg(!file_exists(gone), "%s", gone);
     }
     for (size_t i = 0; i < COUNT_OF(others); i++) {
-        auto_free char *kept = output_path(ps.job.dir, others[i]);
+        auto_free char *kept = output_dir_path(ps.job.dir, others[i]);
         ck_assert_msg(file_exists(kept), "%s", kept);
     }
     ck_ok_e(file_out_commit(living, &e));
@@ -345,7 +345,7 @@ START_TEST(a_lost_volume_does_not_bring_old_generations_back)
     leader_open(&l, &ps, ps.job.dir);
     ck_ok_e(chief_bring_up(l.chief, 41, &e)); /* generation 42 */
     leader_close(&l);
-    auto_free char *path = output_path(ps.job.dir, "generation");
+    auto_free char *path = output_dir_path(ps.job.dir, "generation");
     ck_ok_e(file_remove(path, &e));
     leader_open(&l, &ps, ps.job.dir);
     lead(&l);

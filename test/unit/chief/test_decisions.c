@@ -80,7 +80,7 @@ static json_t *read_json(struct world *w, const char *name)
     AUTO_FINI(buf) text = BUF_INIT;
     struct err e = { 0 };
     json_t *v = NULL;
-    auto_free char *path = output_path(w->ps.job.dir, name);
+    auto_free char *path = output_dir_path(w->ps.job.dir, name);
     ck_ok_e(file_read(path, 1 << 20, &text, &e));
     ck_ok_e(json_parse(text.data, text.len, name, &v, &e));
     return v;
@@ -96,7 +96,7 @@ static void want_result(struct world *w, const char *name)
 {
     struct err e = { 0 };
     auto_free char *prefix = NULL;
-    ck_ok_e(output_model(w->ps.job.dir, &prefix, &e));
+    ck_ok_e(output_dir_model(w->ps.job.dir, &prefix, &e));
     ck_assert_msg(str_ends(prefix, name), "%s, not %s", prefix, name);
 }
 

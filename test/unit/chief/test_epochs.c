@@ -88,7 +88,7 @@ START_TEST(what_was_trained_is_saved_before_it_is_evaluated)
     train(&w, 0, JOB_BATCHES);
     ck_assert(!finish(&w));
     ck_assert(is_saved(&w, JOB_BATCHES) && w.l.chief->evaluation.running);
-    ck_assert_int_eq(output_finished(w.ps.job.dir, JOB_UID, &step, &e), 0);
+    ck_assert_int_eq(output_dir_finished(w.ps.job.dir, JOB_UID, &step, &e), 0);
     finish_all(&w);
     want_history(&w, 1);
     want_val_loss(&w, 0, JOB_BATCHES);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "chief/reporter.h"
 #include "tfio/event_reader.h"
 #include "tfio/event_writer.h"
@@ -22,7 +22,7 @@ static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
     struct err e = { 0 };
     *w = (struct world){ 0 };
     job_open(&w->job, "SGD", "epochs: 2");
-    ck_ok_e(output_prepare(w->job.dir, NULL, &e));
+    ck_ok_e(output_dir_prepare(w->job.dir, NULL, &e));
     w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->job.model,
                                                                    .job_uid = JOB_UID,
                                                                    .incarnation = 1,
@@ -88,7 +88,7 @@ static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
 
 static json_t *json_of(const char *dir, const char *name)
 {
-    auto_free char *path = output_path(dir, name);
+    auto_free char *path = output_dir_path(dir, name);
     AUTO_FINI(buf) text = BUF_INIT;
     struct err e = { 0 };
     json_t *v = NULL;
@@ -107,7 +107,7 @@ static double number(const json_t *v, const char *key, size_t i)
 static void finish(struct world *w, int64_t step, const double *final)
 {
     struct err e = { 0 };
-    ck_ok_e(reporter_finish(w->reporter, &(struct output_end){ .step = step, .stopped_epoch = -1 }, w->coordinator,
+    ck_ok_e(reporter_finish(w->reporter, &(struct job_result){ .step = step, .stopped_epoch = -1 }, w->coordinator,
                             final, &e));
 }
 
@@ -164,7 +164,7 @@ START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
     want_lengths(history, 2);
     ck_assert_double_eq_tol(number(history, "val_loss", 0), 0.5, 1e-6);
     ck_assert(json_is_null(json_array_get(json_object_get(history, "val_loss"), 1)));
-    auto_free char *path = output_path(w.job.dir, "summaries/validation");
+    auto_free char *path = output_dir_path(w.job.dir, "summaries/validation");
     AUTO(event_reader) *r = NULL;
     ck_ok_e(event_reader_open(path, &r, &e));
     while (event_reader_next(r, &event, &e) == 1)
@@ -250,7 +250,7 @@ static struct seen read_back(const struct world *w)
     struct seen s = { 0 };
     struct event event;
     struct err e = { 0 };
-    auto_free char *path = output_path(w->job.dir, "summaries/train");
+    auto_free char *path = output_dir_path(w->job.dir, "summaries/train");
     AUTO(event_reader) *r = NULL;
     ck_ok_e(event_reader_open(path, &r, &e));
     while (event_reader_next(r, &event, &e) == 1) {

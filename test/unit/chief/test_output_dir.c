@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 
 static char dir[] = "/tmp/trainyard-output.XXXXXX";
 
@@ -33,7 +33,7 @@ static bool is_dir(const char *name)
 START_TEST(folders_are_made)
 {
     struct err e = { .code = ERR_NONE };
-    ck_ok_e(output_prepare(dir, NULL, &e));
+    ck_ok_e(output_dir_prepare(dir, NULL, &e));
     ck_assert(is_dir("checkpoints") && is_dir("summaries/train") && is_dir("summaries/validation"));
 }
 END_TEST
@@ -42,9 +42,9 @@ START_TEST(summaries_may_have_a_folder_of_their_own)
 {
     struct err e = { .code = ERR_NONE };
     auto_free char *elsewhere = xasprintf("%s/else/where", dir);
-    ck_ok_e(output_prepare(dir, "tb", &e));
+    ck_ok_e(output_dir_prepare(dir, "tb", &e));
     ck_assert(is_dir("checkpoints") && is_dir("tb/train") && is_dir("tb/validation") && !is_dir("summaries"));
-    auto_free char *path = output_summaries(dir, elsewhere);
+    auto_free char *path = output_dir_summaries(dir, elsewhere);
     ck_assert_str_eq(path, elsewhere);
 }
 END_TEST
@@ -54,7 +54,7 @@ START_TEST(a_folder_that_cannot_be_written_is_named)
     struct err e = { .code = ERR_NONE };
     auto_free char *file = path_join(dir, "file");
     ck_ok_e(file_write(file, "x", 1, &e));
-    ck_assert_int_eq(output_prepare(file, NULL, &e), -1);
+    ck_assert_int_eq(output_dir_prepare(file, NULL, &e), -1);
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_msg(strstr(e.msg, file) != NULL && strstr(e.msg, "Not a directory") != NULL, "%s", e.msg);
 }
@@ -64,7 +64,7 @@ static int prepare_as(unsigned user, const char *path, struct err *e)
 {
     ck_assert_int_eq(setgroups(0, NULL), 0);
     ck_assert(setegid(user) == 0 && seteuid(user) == 0);
-    int result = output_prepare(path, NULL, e);
+    int result = output_dir_prepare(path, NULL, e);
     ck_assert(seteuid(0) == 0 && setegid(0) == 0);
     return result;
 }
@@ -98,7 +98,7 @@ START_TEST(a_read_only_volume_is_said_to_be_one)
         return; /* only root may */
     ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
     ck_assert_int_eq(mount("none", dir, "tmpfs", MS_RDONLY, NULL), 0);
-    ck_assert_int_eq(output_prepare(dir, NULL, &e), -1);
+    ck_assert_int_eq(output_dir_prepare(dir, NULL, &e), -1);
     ck_assert_int_eq(err_exit_code(&e), 2);
     ck_assert_msg(str_ends(e.msg, "Read-only file system; mount it for writing, without readOnly"), "%s", e.msg);
     ck_assert_int_eq(umount(dir), 0);
@@ -109,11 +109,11 @@ START_TEST(the_end_belongs_to_one_life_of_the_job)
 {
     struct err e = { .code = ERR_NONE };
     int64_t step = -1;
-    ck_assert_int_eq(output_finished(dir, "uid-1", &step, &e), 0);
-    ck_ok_e(output_set_finished(dir, "uid-1", &(struct output_end){ .step = 1000, .stopped_epoch = -1 }, &e));
-    ck_assert_int_eq(output_finished(dir, "uid-1", &step, &e), 1);
+    ck_assert_int_eq(output_dir_finished(dir, "uid-1", &step, &e), 0);
+    ck_ok_e(output_dir_set_finished(dir, "uid-1", &(struct job_result){ .step = 1000, .stopped_epoch = -1 }, &e));
+    ck_assert_int_eq(output_dir_finished(dir, "uid-1", &step, &e), 1);
     ck_assert_int_eq(step, 1000);
-    ck_assert_int_eq(output_finished(dir, "uid-2", &step, &e), 0);
+    ck_assert_int_eq(output_dir_finished(dir, "uid-2", &step, &e), 0);
 }
 END_TEST
 
@@ -128,7 +128,7 @@ static void check_model(const char *name)
 {
     struct err e = { .code = ERR_NONE };
     auto_free char *prefix = NULL, *wanted = xasprintf("%s/checkpoints/%s", dir, name);
-    ck_ok_e(output_model(dir, &prefix, &e));
+    ck_ok_e(output_dir_model(dir, &prefix, &e));
     ck_assert_str_eq(prefix, wanted);
 }
 
@@ -136,7 +136,7 @@ static void check_no_model(enum err_code code, const char *text)
 {
     struct err e = { .code = ERR_NONE };
     auto_free char *prefix = NULL;
-    ck_assert_int_eq(output_model(dir, &prefix, &e), -1);
+    ck_assert_int_eq(output_dir_model(dir, &prefix, &e), -1);
     ck_assert_int_eq(e.code, code);
     ck_assert_msg(strstr(e.msg, text) != NULL, "%s", e.msg);
 }
@@ -144,25 +144,25 @@ static void check_no_model(enum err_code code, const char *text)
 static void end_with(const char *checkpoint)
 {
     struct err e = { .code = ERR_NONE };
-    const struct output_end end = { .step = 70, .checkpoint = checkpoint, .best_epoch = 4, .stopped_epoch = 6 };
-    ck_ok_e(output_set_finished(dir, "uid-1", &end, &e));
+    const struct job_result end = { .step = 70, .checkpoint = checkpoint, .best_epoch = 4, .stopped_epoch = 6 };
+    ck_ok_e(output_dir_set_finished(dir, "uid-1", &end, &e));
 }
 
 START_TEST(a_run_means_the_checkpoint_that_its_end_names)
 {
     struct err e = { .code = ERR_NONE };
-    ck_ok_e(output_prepare(dir, NULL, &e));
+    ck_ok_e(output_dir_prepare(dir, NULL, &e));
     check_no_model(ERR_NOT_FOUND, "checkpoints/checkpoint");
     write_in_dir("checkpoints/checkpoint", "model_checkpoint_path: \"model.ckpt-70\"\n");
     check_model("model.ckpt-70");
 
-    ck_ok_e(output_set_uid(dir, "uid-1", &e));
+    ck_ok_e(output_dir_set_uid(dir, "uid-1", &e));
     end_with("model.ckpt-50");
     check_no_model(ERR_NOT_FOUND, "model.ckpt-50");
     write_in_dir("checkpoints/model.ckpt-50.index", "");
     check_model("model.ckpt-50");
 
-    ck_ok_e(output_set_uid(dir, "uid-2", &e)); /* another job writes here since */
+    ck_ok_e(output_dir_set_uid(dir, "uid-2", &e)); /* another job writes here since */
     check_model("model.ckpt-70");
 }
 END_TEST
@@ -171,7 +171,7 @@ START_TEST(an_end_cannot_name_a_file_elsewhere)
 {
     struct err e = { .code = ERR_NONE };
     static const char *const NAMES[] = { "../model", "/etc/passwd", "", ".." };
-    ck_ok_e(output_prepare(dir, NULL, &e));
+    ck_ok_e(output_dir_prepare(dir, NULL, &e));
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
         end_with(NAMES[i]);
         check_no_model(ERR_INPUT, "is not the name of a checkpoint");

@@ -1,4 +1,4 @@
-/* output - the small files of a job's output folder, and where the large ones are (docs/formats.md).
+/* output_dir - the small files of a job's output folder, and where the large ones are (docs/formats.md).
  *
  *   <output>/generation       which chief is in charge (shard/generation.h), written before first use
  *   <output>/uid              the job that writes here; the last one to begin
@@ -7,41 +7,41 @@
  * Keras's Model.to_json() <output>/history.json     metrics by epoch, final metrics <output>/checkpoints/
  * <output>/summaries/{train,validation}/
  */
-#ifndef TRAINYARD_CHIEF_OUTPUT_H
-#define TRAINYARD_CHIEF_OUTPUT_H
+#ifndef TRAINYARD_CHIEF_OUTPUT_DIR_H
+#define TRAINYARD_CHIEF_OUTPUT_DIR_H
 
 #include "codec/json.h"
 
 /* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a chief
  * writes, but never one whose writer lives. Returns how many. */
-size_t output_tidy(const char *dir);
+size_t output_dir_tidy(const char *dir);
 
-char *output_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */
+char *output_dir_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */
 /* The folder of event files: `named` (spec.summaries.directory; NULL: "summaries") in the output folder, or where it
  * says when it is absolute. xmalloc'ed. */
-char *output_summaries(const char *dir, const char *named);
-/* Makes nothing. ERR_INPUT as output_prepare's when the folder, or the nearest one above it that is there, cannot be
- * written. */
-MUST_USE int output_check_access(const char *dir, struct err *e);
+char *output_dir_summaries(const char *dir, const char *named);
+/* Makes nothing. ERR_INPUT as output_dir_prepare's when the folder, or the nearest one above it that is there, cannot
+ * be written. */
+MUST_USE int output_dir_check_access(const char *dir, struct err *e);
 /* Makes the folders; ERR_INPUT naming the folder, its owner and mode, the user and the cure when it cannot be written.
  */
-MUST_USE int output_prepare(const char *dir, const char *summaries, struct err *e);
+MUST_USE int output_dir_prepare(const char *dir, const char *summaries, struct err *e);
 
-MUST_USE int output_uid(const char *dir, char **ret, struct err *e); /* xmalloc'ed; "": no file */
-MUST_USE int output_set_uid(const char *dir, const char *uid, struct err *e);
+MUST_USE int output_dir_uid(const char *dir, char **ret, struct err *e); /* xmalloc'ed; "": no file */
+MUST_USE int output_dir_set_uid(const char *dir, const char *uid, struct err *e);
 /* 1 and the step when the job with this uid has finished, 0 when not. */
-int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e);
-struct output_end {         /* how the job ended */
+int output_dir_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e);
+struct job_result {         /* how the job ended */
     int64_t step;           /* trained to */
     const char *checkpoint; /* name of the one with the job's result; NULL: the newest */
     int64_t best_epoch;     /* of that checkpoint, from 0; with checkpoint */
     int64_t stopped_epoch;  /* after which a callback ended training, from 0; -1: none did */
 };
-void output_end_json(const struct output_end *end, json_t *v); /* but for the step */
-MUST_USE int output_set_finished(const char *dir, const char *uid, const struct output_end *end, struct err *e);
+void job_result_json(const struct job_result *end, json_t *v); /* but for the step */
+MUST_USE int output_dir_set_finished(const char *dir, const char *uid, const struct job_result *end, struct err *e);
 /* Prefix of the checkpoint that a run's folder means: the one that `finished` names, if that is of the job that wrote
  * here last, else the newest one. xmalloc'ed. ERR_NOT_FOUND: there is none, or the one that is named is gone. */
-MUST_USE int output_model(const char *dir, char **ret_prefix, struct err *e);
-MUST_USE int output_json(const char *dir, const char *name, const json_t *v, struct err *e);
+MUST_USE int output_dir_model(const char *dir, char **ret_prefix, struct err *e);
+MUST_USE int output_dir_json(const char *dir, const char *name, const json_t *v, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-#include "chief/output.h"
+#include "chief/output_dir.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +11,12 @@
 
 enum { SMALL_FILE = 1 << 20 };
 
-char *output_path(const char *dir, const char *name)
+char *output_dir_path(const char *dir, const char *name)
 {
     return xasprintf("%s/%s", dir, name);
 }
 
-char *output_summaries(const char *dir, const char *named)
+char *output_dir_summaries(const char *dir, const char *named)
 {
     return path_join(dir, named != NULL ? named : "summaries");
 }
@@ -50,21 +50,21 @@ static int cannot_write(const char *dir, const char *why, struct err *e)
             : "let that user write there: chown or chmod it, or on a cluster set the pod's securityContext.fsGroup");
 }
 
-int output_check_access(const char *dir, struct err *e)
+int output_dir_check_access(const char *dir, struct err *e)
 {
     struct stat st;
     auto_free char *at = nearest(dir, &st);
     return eaccess(at, W_OK | X_OK) < 0 ? cannot_write(dir, strerror(errno), e) : 0;
 }
 
-int output_prepare(const char *dir, const char *summaries, struct err *e)
+int output_dir_prepare(const char *dir, const char *summaries, struct err *e)
 {
-    auto_free char *base = output_summaries(dir, summaries);
+    auto_free char *base = output_dir_summaries(dir, summaries);
     const struct {
         const char *in, *name;
     } folders[] = { { dir, "checkpoints" }, { base, "train" }, { base, "validation" } };
     for (size_t i = 0; i < COUNT_OF(folders); i++) {
-        auto_free char *path = output_path(folders[i].in, folders[i].name);
+        auto_free char *path = output_dir_path(folders[i].in, folders[i].name);
         struct err cause = { 0 };
         if (dir_make(path, &cause) == 0 && eaccess(path, W_OK) == 0)
             continue;
@@ -87,15 +87,15 @@ static bool is_checkpoint_file(const char *name)
     return str_eq(name, "checkpoint") || str_starts(name, "model.ckpt");
 }
 
-size_t output_tidy(const char *dir)
+size_t output_dir_tidy(const char *dir)
 {
-    auto_free char *checkpoints = output_path(dir, "checkpoints");
+    auto_free char *checkpoints = output_dir_path(dir, "checkpoints");
     return file_remove_leftovers(dir, is_small_file) + file_remove_leftovers(checkpoints, is_checkpoint_file);
 }
 
-int output_uid(const char *dir, char **ret, struct err *e)
+int output_dir_uid(const char *dir, char **ret, struct err *e)
 {
-    auto_free char *path = output_path(dir, "uid");
+    auto_free char *path = output_dir_path(dir, "uid");
     AUTO_FINI(buf) text = BUF_INIT;
     if (file_exists(path) && file_read(path, SMALL_FILE, &text, e) < 0)
         return -1;
@@ -103,16 +103,16 @@ int output_uid(const char *dir, char **ret, struct err *e)
     return 0;
 }
 
-int output_set_uid(const char *dir, const char *uid, struct err *e)
+int output_dir_set_uid(const char *dir, const char *uid, struct err *e)
 {
-    auto_free char *path = output_path(dir, "uid"), *line = xasprintf("%s\n", uid);
+    auto_free char *path = output_dir_path(dir, "uid"), *line = xasprintf("%s\n", uid);
     return file_write(path, line, strlen(line), e);
 }
 
 /* The file `finished`; *ret NULL: there is none. */
 static int read_finished(const char *dir, json_t **ret, struct err *e)
 {
-    auto_free char *path = output_path(dir, "finished");
+    auto_free char *path = output_dir_path(dir, "finished");
     AUTO_FINI(buf) text = BUF_INIT;
     *ret = NULL;
     if (!file_exists(path))
@@ -122,7 +122,7 @@ static int read_finished(const char *dir, json_t **ret, struct err *e)
     return 0;
 }
 
-int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e)
+int output_dir_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e)
 {
     json_auto_t *v = NULL;
     if (read_finished(dir, &v, e) < 0)
@@ -133,14 +133,14 @@ int output_finished(const char *dir, const char *uid, int64_t *ret_step, struct 
     return 1;
 }
 
-int output_set_finished(const char *dir, const char *uid, const struct output_end *end, struct err *e)
+int output_dir_set_finished(const char *dir, const char *uid, const struct job_result *end, struct err *e)
 {
     json_auto_t *v = json_pack("{s:s, s:I}", "uid", uid, "step", (json_int_t)end->step);
-    output_end_json(end, v);
-    return output_json(dir, "finished", v, e);
+    job_result_json(end, v);
+    return output_dir_json(dir, "finished", v, e);
 }
 
-void output_end_json(const struct output_end *end, json_t *v)
+void job_result_json(const struct job_result *end, json_t *v)
 {
     if (end->checkpoint != NULL) {
         json_object_set_new(v, "checkpoint", json_string(end->checkpoint));
@@ -162,7 +162,7 @@ static int named_model(const char *dir, char **ret, struct err *e)
     json_auto_t *v = NULL;
     auto_free char *uid = NULL;
     *ret = NULL;
-    if (read_finished(dir, &v, e) < 0 || output_uid(dir, &uid, e) < 0)
+    if (read_finished(dir, &v, e) < 0 || output_dir_uid(dir, &uid, e) < 0)
         return -1;
     const char *name = json_string_value(json_object_get(v, "checkpoint"));
     bool ours = uid[0] == '\0' || str_eq(json_string_value(json_object_get(v, "uid")), uid);
@@ -174,9 +174,9 @@ static int named_model(const char *dir, char **ret, struct err *e)
     return 0;
 }
 
-int output_model(const char *dir, char **ret_prefix, struct err *e)
+int output_dir_model(const char *dir, char **ret_prefix, struct err *e)
 {
-    auto_free char *checkpoints = output_path(dir, "checkpoints"), *named = NULL, *latest = NULL;
+    auto_free char *checkpoints = output_dir_path(dir, "checkpoints"), *named = NULL, *latest = NULL;
     AUTO_FINI(strlist) all = { 0 };
     if (named_model(dir, &named, e) < 0)
         return -1;
@@ -196,9 +196,9 @@ int output_model(const char *dir, char **ret_prefix, struct err *e)
     return 0;
 }
 
-int output_json(const char *dir, const char *name, const json_t *v, struct err *e)
+int output_dir_json(const char *dir, const char *name, const json_t *v, struct err *e)
 {
-    auto_free char *path = output_path(dir, name);
+    auto_free char *path = output_dir_path(dir, name);
     AUTO_FINI(buf) text = BUF_INIT;
     json_emit_pretty(v, &text);
     return file_write(path, text.data, text.len, e);

@@ -1,31 +1,31 @@
-#include "chief/earlier.h"
+#include "chief/previous_run.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "chief/output.h"
+#include "chief/output_dir.h"
 #include "chief/training_state.h"
 
 enum { KERAS_INLINE_MAX = 1 << 20 }; /* with room to what a manifest may have */
 
-void earlier_fini(struct earlier *r)
+void previous_run_fini(struct previous_run *r)
 {
     free(r->uid);
     rerun_changes_fini(&r->changes);
-    *r = (struct earlier){ 0 };
+    *r = (struct previous_run){ 0 };
 }
 
-enum rerun earlier_allowed(const struct job *job)
+enum rerun previous_run_allowed(const struct job *job)
 {
     return job->fit.rebase ? RERUN_REBASE : job->fit.resume ? RERUN_RESUME : RERUN_FREE;
 }
 
 /* ---- job.yaml ---- */
 
-int earlier_read_job(const char *dir, struct job **ret, struct err *e)
+int previous_run_read_job(const char *dir, struct job **ret, struct err *e)
 {
-    auto_free char *path = output_path(dir, "job.yaml");
+    auto_free char *path = output_dir_path(dir, "job.yaml");
     *ret = NULL;
     return file_exists(path) ? job_load(path, ret, e) : 0;
 }
@@ -48,9 +48,9 @@ static json_t *inlined(const json_t *doc, const char *data_dir)
     return copy;
 }
 
-int earlier_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e)
+int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e)
 {
-    auto_free char *path = output_path(dir, "job.yaml");
+    auto_free char *path = output_dir_path(dir, "job.yaml");
     AUTO_FINI(buf) text = BUF_INIT, there = BUF_INIT;
     json_auto_t *doc = inlined(job->doc, data_dir);
     yaml_emit(doc, &text);
@@ -97,12 +97,12 @@ static int unreadable(const char *dir, const struct err *cause, struct err *e)
                    dir, cause->msg);
 }
 
-static int compare_jobs(const char *dir, const struct earlier_job *now, struct earlier *r, struct err *e)
+static int compare_jobs(const char *dir, const struct run_spec *now, struct previous_run *r, struct err *e)
 {
     AUTO(job) *was = NULL;
     AUTO(model) *model = NULL;
     struct err cause = { 0 };
-    if (earlier_read_job(dir, &was, &cause) < 0)
+    if (previous_run_read_job(dir, &was, &cause) < 0)
         return unreadable(dir, &cause, e);
     if (was == NULL || !was->has_model)
         return 0;
@@ -164,13 +164,13 @@ static void compare_space(const struct checkpoint *newest, const struct ordinal_
     add_number(c, "fit.seed", was.seed, now->seed);
 }
 
-int earlier_read(const char *dir, const struct earlier_job *now, const struct checkpoint *newest, struct earlier *ret,
-                 struct err *e)
+int previous_run_read(const char *dir, const struct run_spec *now, const struct checkpoint *newest,
+                      struct previous_run *ret, struct err *e)
 {
-    AUTO_FINI(earlier) r = { 0 };
-    if (output_uid(dir, &r.uid, e) < 0)
+    AUTO_FINI(previous_run) r = { 0 };
+    if (output_dir_uid(dir, &r.uid, e) < 0)
         return -1;
-    int finished = output_finished(dir, r.uid, &r.finished_step, e);
+    int finished = output_dir_finished(dir, r.uid, &r.finished_step, e);
     if (finished < 0)
         return -1;
     r.finished = finished > 0;
@@ -179,14 +179,14 @@ int earlier_read(const char *dir, const struct earlier_job *now, const struct ch
     if (newest != NULL)
         compare_space(newest, now->space, &r.changes);
     *ret = r;
-    r = (struct earlier){ 0 };
+    r = (struct previous_run){ 0 };
     return 0;
 }
 
 /* ---- may it go on ---- */
 
-int earlier_check(const struct earlier_job *now, const struct checkpoint *newest, struct rebase *ret_rebase,
-                  struct err *e)
+int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
+                       struct err *e)
 {
     const struct ordinal_space *space = now->job->fit.rebase ? NULL : now->space;
     *ret_rebase = (struct rebase){ 0 };
@@ -195,7 +195,7 @@ int earlier_check(const struct earlier_job *now, const struct checkpoint *newest
     return space == NULL ? rebase_plan(newest, now->layout, now->space, ret_rebase, e) : 0;
 }
 
-static int too_short(const struct earlier_job *now, const char *checkpoint, int64_t done, int64_t total, struct err *e)
+static int too_short(const struct run_spec *now, const char *checkpoint, int64_t done, int64_t total, struct err *e)
 {
     int64_t batches = ordinal_space_batches(now->space);
     return err_set(e, ERR_INPUT,
@@ -205,10 +205,10 @@ static int too_short(const struct earlier_job *now, const char *checkpoint, int6
                    done / batches);
 }
 
-int earlier_length(const struct earlier_job *now, const struct checkpoint *newest, const struct rebase *rebase,
-                   struct earlier_length *ret, struct err *e)
+int previous_run_length(const struct run_spec *now, const struct checkpoint *newest, const struct rebase *rebase,
+                        struct run_length *ret, struct err *e)
 {
-    struct earlier_length l = { .step_offset = rebase->offset };
+    struct run_length l = { .step_offset = rebase->offset };
     AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
     if (newest != NULL && !rebase->on &&
         (rebase_offset(newest, &l.step_offset, e) < 0 || checkpoint_done(newest, now->layout, &done, e) < 0))

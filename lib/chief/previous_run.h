@@ -1,12 +1,12 @@
-/* earlier - the run of an earlier job in an output folder: what is known of it, and in what the job that is about to
- * begin there differs (job/rerun.h has the rules).
+/* previous_run - the run of an earlier job in an output folder: what is known of it, and in what the job that is about
+ * to begin there differs (job/rerun.h has the rules).
  *
  * Known from <output>/job.yaml, the job as it ran, and from the newest checkpoint, which names data, batch size and
  * seed. `trainyard run` looks before it changes anything; a chief looks before it makes its first file, since on a
  * cluster a new job may be given a volume that was used.
  */
-#ifndef TRAINYARD_CHIEF_EARLIER_H
-#define TRAINYARD_CHIEF_EARLIER_H
+#ifndef TRAINYARD_CHIEF_PREVIOUS_RUN_H
+#define TRAINYARD_CHIEF_PREVIOUS_RUN_H
 
 #include "chief/checkpoint.h"
 #include "chief/rebase.h"
@@ -14,7 +14,7 @@
 #include "job/rerun.h"
 #include "nn/model.h"
 
-struct earlier_job { /* the one that is about to begin; borrowed */
+struct run_spec { /* the one that is about to begin; borrowed */
     const struct job *job;
     const struct model *model;
     const struct layout *layout;
@@ -22,36 +22,36 @@ struct earlier_job { /* the one that is about to begin; borrowed */
     const char *data_dir;
 };
 
-struct earlier {
+struct previous_run {
     char *uid; /* of the job that wrote last; "": none */
     bool finished;
     int64_t finished_step;
     struct rerun_changes changes;
 };
-void earlier_fini(struct earlier *r);
-DEFINE_AUTO_FINI(earlier, earlier_fini);
+void previous_run_fini(struct previous_run *r);
+DEFINE_AUTO_FINI(previous_run, previous_run_fini);
 
 /* newest: its checkpoint, NULL: there is none. Changes nothing. */
-MUST_USE int earlier_read(const char *dir, const struct earlier_job *now, const struct checkpoint *newest,
-                          struct earlier *ret, struct err *e);
+MUST_USE int previous_run_read(const char *dir, const struct run_spec *now, const struct checkpoint *newest,
+                               struct previous_run *ret, struct err *e);
 /* Can the job take over what the checkpoint holds? *ret_rebase: how, when its batches are others, which fit.rebase
  * allows. */
-MUST_USE int earlier_check(const struct earlier_job *now, const struct checkpoint *newest, struct rebase *ret_rebase,
-                           struct err *e);
-struct earlier_length {
+MUST_USE int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
+                                struct err *e);
+struct run_length {
     int64_t step_offset; /* rebase.h */
     int64_t total;       /* ordinals of the whole job */
 };
 /* ERR_INPUT when more is done than the job asks for. newest NULL: nothing is. */
-MUST_USE int earlier_length(const struct earlier_job *now, const struct checkpoint *newest, const struct rebase *rebase,
-                            struct earlier_length *ret, struct err *e);
+MUST_USE int previous_run_length(const struct run_spec *now, const struct checkpoint *newest,
+                                 const struct rebase *rebase, struct run_length *ret, struct err *e);
 /* What the manifest allows: fit.rebase, fit.resume. */
-enum rerun earlier_allowed(const struct job *job);
+enum rerun previous_run_allowed(const struct job *job);
 
 /* The job as it runs, for whoever looks at the folder later: a model of kerasFile is written into it. Writes job.yaml
  * unless it says the same already. */
-MUST_USE int earlier_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e);
+MUST_USE int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e);
 /* Reads job.yaml; *ret NULL: there is none. */
-MUST_USE int earlier_read_job(const char *dir, struct job **ret, struct err *e);
+MUST_USE int previous_run_read_job(const char *dir, struct job **ret, struct err *e);
 
 #endif
