@@ -1,3 +1,5 @@
+/* Growth is by half of the capacity, so that appending n bytes costs O(n). The byte after the last one is always
+ * NUL, also in the shared empty buffer, which is never written to. */
 #include "base/buf.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Durations come from CLOCK_MONOTONIC, which no administrator or NTP step can turn back; only event files and logs
+ * use wall time. */
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Error messages, their codes and the exit code of each. The message is formatted before it is stored, so that an
+ * error can be wrapped with its own text; what is too long ends in "...". */
 #include "base/err.h"
 
 #include <errno.h>
@@ -6,7 +8,7 @@
 #include <string.h>
 
 /* Formats into a buffer of its own first: an argument may point into e->msg. */
-static PRINTF_LIKE(3, 0) void put(struct err *e, const char *tail, const char *fmt, va_list ap)
+static PRINTF_LIKE(3, 0) void format_message(struct err *e, const char *tail, const char *fmt, va_list ap)
 {
     char text[ERR_TEXT_MAX + 4];
     int n = vsnprintf(text, ERR_TEXT_MAX, fmt, ap);
@@ -28,7 +30,7 @@ void err_put(struct err *e, enum err_code code, const char *fmt, ...)
         return;
     va_list ap;
     va_start(ap, fmt);
-    put(e, NULL, fmt, ap);
+    format_message(e, NULL, fmt, ap);
     va_end(ap);
     e->code = code;
 }
@@ -50,7 +52,7 @@ void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
     const char *text = strerror_r(saved, reason, sizeof(reason)); /* GNU's: returns the text */
     va_list ap;
     va_start(ap, fmt);
-    put(e, text, fmt, ap);
+    format_message(e, text, fmt, ap);
     va_end(ap);
     e->code = code_of(saved, code);
     errno = saved;
@@ -64,7 +66,7 @@ void err_prefix(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     char old[ERR_TEXT_MAX];
     memcpy(old, e->msg, sizeof(old));
-    put(e, old, fmt, ap);
+    format_message(e, old, fmt, ap);
     va_end(ap);
 }
 
@@ -79,12 +81,12 @@ static const int EXIT_CODES[] = {
 #undef X
 };
 
-static bool known(enum err_code code)
+static bool is_known(enum err_code code)
 {
     return (unsigned)code < sizeof(EXIT_CODES) / sizeof(EXIT_CODES[0]);
 }
 
 int err_exit_code(const struct err *e)
 {
-    return e != NULL && known(e->code) ? EXIT_CODES[e->code] : EXIT_CODES[ERR_INTERNAL];
+    return e != NULL && is_known(e->code) ? EXIT_CODES[e->code] : EXIT_CODES[ERR_INTERNAL];
 }

@@ -1,3 +1,5 @@
+/* Whole reads and checked writes. Every system call can be made to fail by a test (file_fault.h), and every error
+ * names the path. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* The counter behind file_fault(): from the n-th call on, calls of the chosen name fail. All state is atomic,
+ * because files are written in many threads. */
 #include "base/file_fault.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* file_fault - inside of base/file.h: what every system call of the file room asks first.
+/* file_fault - inside of base/file.h: what every system call of the file functions checks first.
  *
  *     if (file_fault_hit("rename") || rename(from, to) < 0) ...
  */

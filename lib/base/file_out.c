@@ -1,4 +1,5 @@
-/* file_out and file_map of base/file.h. */
+/* Files that are replaced as a whole (file_out), and files mapped into memory (file_map). A temporary file is locked by
+ * its writer, so that leftovers of killed processes can be told from files being written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,23 +20,23 @@ struct file_out {
 #define TEMPORARY ".tmp."
 enum { TRIES = 1000, LEFTOVER_AGE_S = 3600 };
 
-/* The lock shows that the writer lives (file_remove_leftovers). False: the file was taken for a leftover just now. */
-static bool hold(int fd)
+/* The lock shows that the writer is running (file_remove_leftovers). False: the file was just removed as a leftover. */
+static bool lock_temporary(int fd)
 {
     struct stat st;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno != EWOULDBLOCK; /* this file system knows no locks */
+        return errno != EWOULDBLOCK; /* this file system has no locks */
     return fstat(fd, &st) < 0 || st.st_nlink > 0;
 }
 
-/* O_EXCL and a counter: two writers never share a temporary, nor does one fall over the leftover of a
- * process that was killed (process ids repeat, and in containers they are all 1). */
+/* O_EXCL and a counter: two writers never share a temporary, nor does one collide with the leftover of a
+ * killed process (process ids repeat, and in containers they are all 1). */
 static int open_temporary(struct file_out *f)
 {
     for (int n = 0; n < TRIES; n++) {
         auto_free char *name = xasprintf("%s" TEMPORARY "%d.%d", f->path, (int)getpid(), n);
         f->fd = file_fault_hit("open") ? -1 : open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (f->fd >= 0 && hold(f->fd)) {
+        if (f->fd >= 0 && lock_temporary(f->fd)) {
             f->temporary = TAKE(name);
             return 0;
         }

@@ -1,3 +1,5 @@
+/* One line a record, written with one write(2), so that lines of threads and processes do not mix. Control
+ * characters and invalid UTF-8 of a message are replaced: it cannot forge another record. */
 #include "base/log.h"
 
 #include <errno.h>

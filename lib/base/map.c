@@ -23,7 +23,7 @@ static uint64_t hash_of(const char *key)
 }
 
 /* The entry of `key`, or NULL. The index always has a free place to end at. */
-static struct map_slot *find(const struct map *m, const char *key, uint64_t hash)
+static struct map_slot *find_slot(const struct map *m, const char *key, uint64_t hash)
 {
     if (m->n == 0)
         return NULL;
@@ -37,11 +37,11 @@ static struct map_slot *find(const struct map *m, const char *key, uint64_t hash
 
 void *map_get(const struct map *m, const char *key)
 {
-    const struct map_slot *s = find(m, key, hash_of(key));
+    const struct map_slot *s = find_slot(m, key, hash_of(key));
     return s != NULL ? s->value : NULL;
 }
 
-static void append(struct map *m, const struct map_slot *s)
+static void append_slot(struct map *m, const struct map_slot *s)
 {
     size_t i = s->hash & (m->cap - 1);
 
@@ -64,7 +64,7 @@ static void rebuild(struct map *m)
     m->used = 0;
     for (size_t i = 0; i < old.used; i++)
         if (old.slots[i].key != NULL)
-            append(m, &old.slots[i]);
+            append_slot(m, &old.slots[i]);
     free(old.slots);
     free(old.index);
 }
@@ -72,7 +72,7 @@ static void rebuild(struct map *m)
 void *map_put(struct map *m, const char *key, void *value)
 {
     uint64_t hash = hash_of(key);
-    struct map_slot *s = find(m, key, hash);
+    struct map_slot *s = find_slot(m, key, hash);
 
     if (s != NULL) {
         void *before = s->value;
@@ -81,14 +81,14 @@ void *map_put(struct map *m, const char *key, void *value)
     }
     if ((m->used + 1) * 4 > m->cap * 3)
         rebuild(m);
-    append(m, &(struct map_slot){ .key = xstrdup(key), .value = value, .hash = hash });
+    append_slot(m, &(struct map_slot){ .key = xstrdup(key), .value = value, .hash = hash });
     m->n++;
     return NULL;
 }
 
 void *map_remove(struct map *m, const char *key)
 {
-    struct map_slot *s = find(m, key, hash_of(key));
+    struct map_slot *s = find_slot(m, key, hash_of(key));
 
     if (s == NULL)
         return NULL;

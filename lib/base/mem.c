@@ -1,3 +1,5 @@
+/* Small allocations abort when memory is out; sizes from outside are checked for overflow and for plausibility
+ * first, and their failure is an error that the caller handles. */
 #include "base/mem.h"
 
 #include <malloc.h>

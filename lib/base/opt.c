@@ -1,3 +1,5 @@
+/* Parses flags and environment variables by one table and prints --help from the same table, so that they cannot
+ * disagree. */
 #include "base/opt.h"
 
 #include <stdio.h>
@@ -30,7 +32,7 @@ static const struct opt *find_short(const struct opt *opts, char c)
     return NULL;
 }
 
-static int unknown(const struct opt *opts, const char *name, struct err *e)
+static int set_unknown_flag(const struct opt *opts, const char *name, struct err *e)
 {
     const char *names[NAMES_MAX] = { "help", "version" };
     size_t n = 2;
@@ -120,11 +122,11 @@ static int parse_long(struct cursor *c, const char *text, struct err *e)
     if (o == NULL && str_starts(name, "no-") && value == NULL) {
         o = find_name(c->opts, name + 3);
         if (o == NULL || o->kind != OPT_KIND_BOOL)
-            return unknown(c->opts, name, e);
+            return set_unknown_flag(c->opts, name, e);
         value = "false";
     }
     if (o == NULL)
-        return unknown(c->opts, name, e);
+        return set_unknown_flag(c->opts, name, e);
     if (o->kind == OPT_KIND_BOOL)
         value = value != NULL ? value : "true";
     else if (take_value(c, o, value, &value, e) < 0)
@@ -201,7 +203,7 @@ int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, cha
 enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
 
 /* Words of `text` from `column` on, broken before HELP_WIDTH; `at` is where the line stands now. */
-static void wrap(struct buf *out, const char *text, size_t column, size_t at)
+static void wrap_text(struct buf *out, const char *text, size_t column, size_t at)
 {
     while (*text != '\0') {
         size_t word = strcspn(text, " \n");
@@ -245,7 +247,7 @@ static void help_line(struct buf *out, const struct opt *o)
         buf_str(&text, " (may be given again)");
     if (o->env != NULL)
         buf_printf(&text, " [$%s]", o->env);
-    wrap(out, text.data, HELP_COLUMN, at);
+    wrap_text(out, text.data, HELP_COLUMN, at);
 }
 
 void opt_help(const struct opt_program *p, const struct opt *opts, struct buf *out)
@@ -256,7 +258,7 @@ void opt_help(const struct opt_program *p, const struct opt *opts, struct buf *o
     };
 
     buf_printf(out, "Usage: %s %s\n\n", p->name, p->usage);
-    wrap(out, p->about, 0, 0);
+    wrap_text(out, p->about, 0, 0);
     if (opts->kind != OPT_KIND_SECTION)
         buf_str(out, "\nFlags:\n");
     for (const struct opt *o = opts; o->kind != OPT_KIND_END; o++) {

@@ -1,3 +1,5 @@
+/* Philox4x32-10: a draw is computed from its name alone, without state, so that any worker can repeat it in any
+ * order. */
 #include "base/rng.h"
 
 #include <math.h>
@@ -80,7 +82,7 @@ uint64_t rng_below(struct rng *r, uint64_t n)
     return v % n;
 }
 
-static uint64_t finish(uint64_t h) /* the 64-bit finalizer of MurmurHash3 */
+static uint64_t hash_finalize(uint64_t h) /* the 64-bit finalizer of MurmurHash3 */
 {
     h ^= h >> 33;
     h *= 0xff51afd7ed558ccdULL;
@@ -92,7 +94,7 @@ static uint64_t finish(uint64_t h) /* the 64-bit finalizer of MurmurHash3 */
 
 uint64_t hash64_mix(uint64_t a, uint64_t b)
 {
-    return finish(a * 0x9E3779B97F4A7C15ULL + finish(b + 0x632BE59BD9B4E019ULL));
+    return hash_finalize(a * 0x9E3779B97F4A7C15ULL + hash_finalize(b + 0x632BE59BD9B4E019ULL));
 }
 
 uint64_t hash64(const void *data, size_t n, uint64_t seed)

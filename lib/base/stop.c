@@ -1,3 +1,5 @@
+/* Signal handlers only count and write one byte to a pipe, because little else is allowed in them. SIGHUP stays
+ * ignored if it was (nohup). */
 #include "base/stop.h"
 
 #include <errno.h>
@@ -9,7 +11,7 @@
 static atomic_int count;
 static int pipe_fds[2] = { -1, -1 };
 
-static void note(int signal __attribute__((unused)))
+static void on_signal(int signal __attribute__((unused)))
 {
     int saved = errno;
     atomic_fetch_add(&count, 1);
@@ -24,7 +26,7 @@ int stop_install(struct err *e)
     if (pipe_fds[0] < 0 && pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_errno(e, ERR_IO, "pipe for signals");
 
-    struct sigaction act = { .sa_handler = note, .sa_flags = SA_RESTART };
+    struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     sigemptyset(&act.sa_mask);
     sigemptyset(&ignore.sa_mask);
@@ -49,5 +51,5 @@ int stop_fd(void)
 
 void stop_request(void)
 {
-    note(SIGTERM);
+    on_signal(SIGTERM);
 }

@@ -1,3 +1,5 @@
+/* Strict parsing of numbers (the whole text, in range), nearest names for suggestions, and sizes and durations as
+ * text. */
 #include "base/str.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* Thin wrappers of pthread. A lock that fails is a programming error and aborts; condition variables wait on the
+ * monotonic clock. */
 #include "base/thread.h"
 
 #include <errno.h>
@@ -6,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* A lock that fails is a bug of ours (used after fini, or not initialised): there is no way on. */
-static void must(int rc, const char *what)
+/* A lock that fails is a programming error (used after fini, or not initialised). */
+static void abort_on_error(int rc, const char *what)
 {
     if (rc == 0)
         return;
@@ -17,51 +19,51 @@ static void must(int rc, const char *what)
 
 void mutex_init(struct mutex *m)
 {
-    must(pthread_mutex_init(&m->m, NULL), "mutex_init");
+    abort_on_error(pthread_mutex_init(&m->m, NULL), "mutex_init");
 }
 
 void mutex_fini(struct mutex *m)
 {
-    must(pthread_mutex_destroy(&m->m), "mutex_fini");
+    abort_on_error(pthread_mutex_destroy(&m->m), "mutex_fini");
 }
 
 void mutex_lock(struct mutex *m)
 {
-    must(pthread_mutex_lock(&m->m), "mutex_lock");
+    abort_on_error(pthread_mutex_lock(&m->m), "mutex_lock");
 }
 
 void mutex_unlock(struct mutex *m)
 {
-    must(pthread_mutex_unlock(&m->m), "mutex_unlock");
+    abort_on_error(pthread_mutex_unlock(&m->m), "mutex_unlock");
 }
 
 void cond_init(struct cond *c)
 {
     pthread_condattr_t attr;
-    must(pthread_condattr_init(&attr), "cond_init");
-    must(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC), "cond_init");
-    must(pthread_cond_init(&c->c, &attr), "cond_init");
+    abort_on_error(pthread_condattr_init(&attr), "cond_init");
+    abort_on_error(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC), "cond_init");
+    abort_on_error(pthread_cond_init(&c->c, &attr), "cond_init");
     pthread_condattr_destroy(&attr);
 }
 
 void cond_fini(struct cond *c)
 {
-    must(pthread_cond_destroy(&c->c), "cond_fini");
+    abort_on_error(pthread_cond_destroy(&c->c), "cond_fini");
 }
 
 void cond_signal(struct cond *c)
 {
-    must(pthread_cond_signal(&c->c), "cond_signal");
+    abort_on_error(pthread_cond_signal(&c->c), "cond_signal");
 }
 
 void cond_broadcast(struct cond *c)
 {
-    must(pthread_cond_broadcast(&c->c), "cond_broadcast");
+    abort_on_error(pthread_cond_broadcast(&c->c), "cond_broadcast");
 }
 
 void cond_wait(struct cond *c, struct mutex *m)
 {
-    must(pthread_cond_wait(&c->c, &m->m), "cond_wait");
+    abort_on_error(pthread_cond_wait(&c->c, &m->m), "cond_wait");
 }
 
 bool cond_wait_until(struct cond *c, struct mutex *m, int64_t deadline_ms)
@@ -71,7 +73,7 @@ bool cond_wait_until(struct cond *c, struct mutex *m, int64_t deadline_ms)
     int rc = pthread_cond_timedwait(&c->c, &m->m, &t);
     if (rc == ETIMEDOUT)
         return false;
-    must(rc, "cond_wait_until");
+    abort_on_error(rc, "cond_wait_until");
     return true;
 }
 
@@ -81,7 +83,7 @@ struct start {
     void *user;
 };
 
-static void *run(void *arg)
+static void *thread_main(void *arg)
 {
     auto_free struct start *start = arg;
     pthread_setname_np(pthread_self(), start->name);
@@ -99,7 +101,7 @@ int thread_start(struct thread *t, const char *name, void (*fn)(void *user), voi
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by the new thread */
-    int rc = pthread_create(&t->id, NULL, run, start);
+    int rc = pthread_create(&t->id, NULL, thread_main, start);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc != 0) {
         free(start);
@@ -114,6 +116,6 @@ void thread_join(struct thread *t)
 {
     if (!t->started)
         return;
-    must(pthread_join(t->id, NULL), "thread_join");
+    abort_on_error(pthread_join(t->id, NULL), "thread_join");
     t->started = false;
 }

@@ -1,3 +1,6 @@
+/* Saves and opens checkpoints. The data is written and synced before the index, and the index before the
+ * `checkpoint` file names it, so that a checkpoint which is named is whole. An existing prefix is never written
+ * again. */
 #include "chief/checkpoint.h"
 
 #include <inttypes.h>
@@ -104,7 +107,7 @@ static int put_state(struct saving *s, struct err *e)
     return bundle_writer_add_strings(s->w, TRAINING_STATE_TENSOR, &scalar, strings, lengths, 1, e);
 }
 
-static int confirm(const struct checkpoint_save *save, struct err *e)
+static int confirm_in_charge(const struct checkpoint_save *save, struct err *e)
 {
     return save->confirm != NULL ? save->confirm(save->user, e) : 0;
 }
@@ -123,12 +126,13 @@ static int write_bundle(struct saving *s, struct err *e)
     bundle_writer_name(s->w, s->prefix);
     if (s->save->complete != NULL)
         s->save->complete(s->save->user, s->prefix, s->save->state);
-    if (add_scalars(s, e) < 0 || put_state(s, e) < 0 || confirm(s->save, e) < 0)
+    if (add_scalars(s, e) < 0 || put_state(s, e) < 0 || confirm_in_charge(s->save, e) < 0)
         return -1;
     if (bundle_writer_finish(s->w, e) == 0)
         return 0;
     struct err fenced = { 0 }; /* files of that name came meanwhile: from a chief that is in charge now? */
-    return err_is(e, ERR_REFUSED) && confirm(s->save, &fenced) < 0 ? err_set(e, fenced.code, "%s", fenced.msg) : -1;
+    return err_is(e, ERR_REFUSED) && confirm_in_charge(s->save, &fenced) < 0 ? err_set(e, fenced.code, "%s", fenced.msg)
+                                                                             : -1;
 }
 
 static int64_t step_of(const char *path)
@@ -148,7 +152,7 @@ static void delete_files(const char *dir, const char *path)
 }
 
 /* Names the new one as the latest and forgets the oldest beyond `keep`. */
-static int publish(const struct checkpoint_save *save, const char *prefix, struct err *e)
+static int publish_checkpoint(const struct checkpoint_save *save, const char *prefix, struct err *e)
 {
     AUTO_FINI(strlist) all = { 0 };
     AUTO_FINI(strlist) kept = { 0 };
@@ -169,7 +173,7 @@ static int publish(const struct checkpoint_save *save, const char *prefix, struc
     if (checkpoint_state_write(save->dir, name, &kept, e) < 0)
         return -1;
     struct err cause = { 0 };
-    if (gone.n > 0 && confirm(save, &cause) < 0 && !err_is(&cause, ERR_LOST))
+    if (gone.n > 0 && confirm_in_charge(save, &cause) < 0 && !err_is(&cause, ERR_LOST))
         return 0; /* they are another chief's now */
     for (size_t i = 0; i < gone.n; i++)
         delete_files(save->dir, gone.items[i]);
@@ -198,7 +202,7 @@ int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char 
         bool named = strstr(cause.msg, prefix) != NULL; /* by the name of its file */
         return err_set(e, cause.code, "checkpoint %s%s%s", named ? "" : prefix, named ? "" : ": ", cause.msg);
     }
-    if (confirm(save, e) < 0 || publish(save, s.prefix, e) < 0) {
+    if (confirm_in_charge(save, e) < 0 || publish_checkpoint(save, s.prefix, e) < 0) {
         if (!is_published(save->dir, s.prefix))
             delete_files(save->dir, s.prefix); /* nobody knows of them */
         return -1;

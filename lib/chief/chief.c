@@ -1,3 +1,5 @@
+/* The loop of the chief: it polls the ps each second at most, learns which batches they applied, and then decides
+ * what is due: checkpoints, epochs, the restore of a ps, the end. Every wait is bounded and reported. */
 #include "chief/chief.h"
 
 #include <string.h>
@@ -9,13 +11,13 @@
 #include "chief/output_dir.h"
 
 enum {
-    POLL_MAX_MS = 1000, /* at most; POLL_PS_MS a ps, so that few ps are looked at more often */
+    POLL_MAX_MS = 1000, /* at most; POLL_PS_MS a ps, so that few ps are polled more often */
     POLL_PS_MS = 250,
-    POLL_FIRST_MS = 50, /* early looks, so that the first lines come soon; how long one waits before there is a job */
+    POLL_FIRST_MS = 50, /* the first polls are frequent, so that the first lines come soon */
     POLL_CALL_MS = 2000,
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
-    FAREWELL_MS = 2000, /* for workers to hear why the job failed */
+    FAILED_LINGER_MS = 2000, /* for workers to hear why the job failed */
 };
 
 struct coordinator *chief_coordinator(struct chief *c)
@@ -79,7 +81,7 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     if (chief_callbacks_open(c, e) < 0)
         return -1;
     if (output_dir_prepare(config->output_dir, config->job->summaries.directory, e) < 0 ||
-        reporter_open(c, ck, e) < 0 || (ck != NULL && chief_adopt_checkpoint(c, ck, &rebase, e) < 0))
+        reporter_open(c, ck, e) < 0 || (ck != NULL && chief_resume_from(c, ck, &rebase, e) < 0))
         return -1;
     if (config->validation != NULL &&
         evaluator_new(config->model, config->validation, config->job->fit.validation_batch_size, &c->evaluator, e) < 0)
@@ -133,19 +135,18 @@ static int check_coordinator(const struct chief *c, const struct coordinator_vie
                        (long long)(coord->diverged_ordinal / c->batches_per_epoch) + 1, chief_divergence_cure(c));
     if (coord->poisoned >= 0) {
         int64_t position = coord->poisoned % c->batches_per_epoch * c->config.space.batch_size;
-        return err_set(e, ERR_INPUT,
-                       "%d workers died on batch %lld (epoch %lld, examples %lld to %lld of its order) of data.train",
-                       LEDGER_DEATHS_MAX, (long long)coord->poisoned,
-                       (long long)(coord->poisoned / c->batches_per_epoch) + 1, (long long)position,
-                       (long long)MIN(position + c->config.space.batch_size, c->config.space.examples) - 1);
+        return err_set(
+            e, ERR_INPUT, "batch %lld of data.train (epoch %lld, shuffled positions %lld to %lld) crashed %d workers",
+            (long long)coord->poisoned, (long long)(coord->poisoned / c->batches_per_epoch) + 1, (long long)position,
+            (long long)MIN(position + c->config.space.batch_size, c->config.space.examples) - 1, LEDGER_DEATHS_MAX);
     }
     if (c->superseded.code != ERR_NONE) /* seen when a checkpoint was due */
         return err_set(e, c->superseded.code, "%s", c->superseded.msg);
     return 0;
 }
 
-/* A worker says that it knows a newer generation. Its word alone ends nothing: the file decides. */
-static int check_rumour(struct chief *c, const struct coordinator_view *coord, struct err *e)
+/* A worker reports a newer generation. That alone does not end this chief: the generation file decides. */
+static int check_reported_generation(struct chief *c, const struct coordinator_view *coord, struct err *e)
 {
     struct err cause = { 0 };
     if (coord->highest_generation <= c->generation || chief_confirm_file(c, false, &cause) == 0 ||
@@ -156,15 +157,15 @@ static int check_rumour(struct chief *c, const struct coordinator_view *coord, s
 
 /* ---- what the loop does ---- */
 
-/* Saves with every push fenced off, so that nothing is trained that the checkpoint does not hold. The workers are not
- * sent home: a chief that is moved to another machine comes back, and who wants all to stop stops them, too. */
+/* Saves with every push fenced, so that nothing is trained that the checkpoint does not hold. Workers keep running: a
+ * rescheduled chief comes back. To stop everything, stop the workers too. */
 static int stop_and_save(struct chief *c, struct err *e)
 {
     AUTO_FINI(ps_set_view) ps_set = { 0 };
     struct err cause = { 0 };
     reporter_state(c->reporter, "stopping", "saving a checkpoint");
     coordinator_set(c->coordinator, c->config.local ? JOB_STOPPING : JOB_STARTING, c->generation,
-                    "the chief, which saves a checkpoint and leaves, to come back");
+                    "the chief to come back: it saves a checkpoint and stops");
     if (!c->config.local && chief_raise_generation(c, 0, &cause) == 0)
         ps_set_fence(c->ps_set, c->generation);
     ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
@@ -180,7 +181,7 @@ static int stop_and_save(struct chief *c, struct err *e)
     return err_set(e, ERR_STOPPED, "stopped by a signal");
 }
 
-/* A ps is gone: says so, gives it time. */
+/* A ps is gone: reports it and waits, for maxWaitSeconds at most. */
 static int wait_for_ps_set(struct chief *c, const struct ps_set_view *ps_set, struct err *e)
 {
     int64_t now = clock_ms();
@@ -192,7 +193,7 @@ static int wait_for_ps_set(struct chief *c, const struct ps_set_view *ps_set, st
     return 0;
 }
 
-static void ps_set_is_back(struct chief *c)
+static void end_ps_wait(struct chief *c)
 {
     int64_t waited_ms;
     if (!wait_end(&c->ps_wait, clock_ms(), &waited_ms))
@@ -201,8 +202,8 @@ static void ps_set_is_back(struct chief *c)
     reporter_state(c->reporter, "training", "");
 }
 
-/* Nobody trains: workers that were never started, or all that were there are gone. Said less often as time goes. */
-static void say_alone(struct chief *c, const struct coordinator_view *coord, int64_t now_ms)
+/* No worker trains: none was started, or all have left. */
+static void report_no_workers(struct chief *c, const struct coordinator_view *coord, int64_t now_ms)
 {
     if (coord->workers > 0 || coord->done_low >= c->limit || coord->finished) {
         wait_end(&c->worker_wait, now_ms, NULL);
@@ -214,8 +215,8 @@ static void say_alone(struct chief *c, const struct coordinator_view *coord, int
                     (long long)wait_ms(&c->worker_wait, now_ms) / 1000);
 }
 
-/* A ps was lost in the middle of something, or a signal came: the next look, or the loop, deals with it. */
-static int passing(int result, const struct err *e)
+/* A ps was lost during a call, or a signal came: the next poll, or the loop, handles it. */
+static int ignore_transient(int result, const struct err *e)
 {
     return result < 0 && (chief_worth_waiting(e) || err_is(e, ERR_STOPPED)) ? 0 : result;
 }
@@ -223,32 +224,32 @@ static int passing(int result, const struct err *e)
 static int save_if_due(struct chief *c, const struct ps_set_view *ps_set, int64_t now_ms, struct err *e)
 {
     bool leaving = ps_set->condition == PS_SET_TERMINATING;
-    c->saved_leaving = c->saved_leaving && leaving;
-    if (c->saved_step < 0) /* the first one shows whether the storage works */
-        return passing(chief_save(c, e), e);
-    if ((!leaving || c->saved_leaving) && !checkpoint_due(c, ps_set->step, now_ms))
+    c->saved_terminating = c->saved_terminating && leaving;
+    if (c->saved_step < 0) /* the first checkpoint shows whether the storage works */
+        return ignore_transient(chief_save(c, e), e);
+    if ((!leaving || c->saved_terminating) && !checkpoint_due(c, ps_set->step, now_ms))
         return 0;
     bool saved;
     if (chief_save_or_warn(c, &saved, e) < 0)
         return -1;
-    c->saved_leaving = saved && leaving;
+    c->saved_terminating = saved && leaving;
     return 0;
 }
 
-static void open_next(struct chief *c, int64_t over, int64_t done_low)
+static void extend_limit(struct chief *c, int64_t over, int64_t done_low)
 {
     c->limit = chief_next_limit(c, over, done_low);
     coordinator_allow_below(c->coordinator, c->limit);
 }
 
-/* The checkpoint of a decision comes soon: one before it is wanted only of a ps that leaves, and as the first. */
-static bool decides_soon(const struct chief *c, const struct ps_set_view *ps_set)
+/* A decision saves a checkpoint soon; before it one is due only for a ps that terminates, or if there is none yet. */
+static bool decision_saves_soon(const struct chief *c, const struct ps_set_view *ps_set)
 {
     return c->decision_wait.on && c->saved_step >= 0 && ps_set->condition != PS_SET_TERMINATING;
 }
 
-/* What the workers wait for comes first, then what runs beside the training. Single machine: a checkpoint that is due
- * falls between two steps. */
+/* What the workers wait for comes first, then what runs beside the training. On a single machine a checkpoint that is
+ * due falls between two steps. */
 static int pass_epochs(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
                        int64_t now_ms, struct err *e)
 {
@@ -256,18 +257,18 @@ static int pass_epochs(struct chief *c, const struct ps_set_view *ps_set, const 
     int64_t over = chief_epochs_over(c, coord->done_low);
     int taken = chief_take_values(c, over, &values, e);
     if (taken < 0)
-        return passing(-1, e);
+        return ignore_transient(-1, e);
     if (taken > 0 && !c->config.local)
-        open_next(c, over, coord->done_low);
+        extend_limit(c, over, coord->done_low);
     if (taken > 0 && chief_record_epochs(c, over, &values, e) < 0)
         return -1;
     int decided = taken > 0 ? chief_decide(c, e) : 0;
     if (decided < 0)
-        return passing(-1, e);
-    if (!decides_soon(c, ps_set) && save_if_due(c, ps_set, now_ms, e) < 0)
+        return ignore_transient(-1, e);
+    if (!decision_saves_soon(c, ps_set) && save_if_due(c, ps_set, now_ms, e) < 0)
         return -1;
     if (decided > 0)
-        open_next(c, over, coord->done_low);
+        extend_limit(c, over, coord->done_low);
     return 0;
 }
 
@@ -281,8 +282,8 @@ static int begin_records(struct chief *c, const struct ps_set_view *ps_set, int6
     return reporter_begin(c->reporter, c->begin_step >= 0 ? c->begin_step : ps_set->step + 1, e);
 }
 
-static void note_progress(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
-                          int64_t now_ms)
+static void update_progress(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
+                            int64_t now_ms)
 {
     struct err e = { 0 };
     if (coord->done != atomic_load(&c->done))
@@ -295,36 +296,36 @@ static void note_progress(struct chief *c, const struct ps_set_view *ps_set, con
         log_debug("%s", e.msg);
 }
 
-/* A callback has ended training, and every ps holds all until then. */
+/* A callback has ended training, and every ps has applied all batches until then. */
 static bool stop_reached(const struct chief *c, const struct coordinator_view *coord)
 {
     return chief_stopped(c) && coord->done_low >= chief_decided_end(c);
 }
 
-static int after_poll(struct chief *c, const struct ps_set_view *ps_set, struct err *e)
+static int act_on_poll(struct chief *c, const struct ps_set_view *ps_set, struct err *e)
 {
     struct coordinator_view coord;
     int64_t now = clock_ms();
     coordinator_observe(c->coordinator, &ps_set->done, ps_set->begun_ms);
     coordinator_tick(c->coordinator, now);
     coordinator_view(c->coordinator, &coord);
-    say_alone(c, &coord, now);
+    report_no_workers(c, &coord, now);
     if (c->trained_ms == 0 && begin_records(c, ps_set, now, e) < 0)
         return -1;
-    note_progress(c, ps_set, &coord, now);
+    update_progress(c, ps_set, &coord, now);
     if (chief_evaluation_take(c, e) < 0)
         return -1;
     if (!coord.finished && !coord.stop_requested && !stop_reached(c, &coord) &&
         pass_epochs(c, ps_set, &coord, now, e) < 0)
         return -1;
-    c->looked = true;
+    c->polled = true;
     return 0;
 }
 
-static int look(struct chief *c, struct err *e)
+static int poll_ps_set(struct chief *c, struct err *e)
 {
     AUTO_FINI(ps_set_view) ps_set = { 0 };
-    c->looked = false;
+    c->polled = false;
     ps_set_poll(c->ps_set, POLL_CALL_MS, &ps_set);
     if (chief_confirm_ps_set(c, &ps_set, e) < 0)
         return -1;
@@ -333,18 +334,18 @@ static int look(struct chief *c, struct err *e)
         return wait_for_ps_set(c, &ps_set, e);
     case PS_SET_NEEDS_RESTORE:
         report_info(c->config.report, "%s: restoring it", ps_set.message);
-        ps_set_is_back(c);
-        return chief_bring_up(c, ps_set.highest_generation, e);
+        end_ps_wait(c);
+        return chief_initialise_ps(c, ps_set.highest_generation, e);
     case PS_SET_TERMINATING:
     case PS_SET_READY:
     default:
-        ps_set_is_back(c);
-        return after_poll(c, &ps_set, e);
+        end_ps_wait(c);
+        return act_on_poll(c, &ps_set, e);
     }
 }
 
-/* Ends training for another reason than success. */
-static int abandon(struct chief *c, struct err *e)
+/* Ends training that failed. */
+static int end_failed(struct chief *c, struct err *e)
 {
     if (e->code == ERR_DIVERGED || e->code == ERR_INPUT) {
         coordinator_set(c->coordinator, JOB_STOPPING, c->generation, e->msg);
@@ -352,21 +353,21 @@ static int abandon(struct chief *c, struct err *e)
         struct err ignored;
         const struct job_result end = { .step = atomic_load(&c->step), .stopped_epoch = -1 };
         (void)!reporter_finish(c->reporter, &end, c->coordinator, NULL, &ignored);
-        chief_await_leave(c, FAREWELL_MS);
+        chief_await_leave(c, FAILED_LINGER_MS);
     }
     return -1;
 }
 
-/* What workers hold they finish first. */
-static void lend_no_more(struct chief *c, const struct coordinator_view *coord)
+/* Workers finish the batches that they have leased. */
+static void stop_leasing(struct chief *c, const struct coordinator_view *coord)
 {
     report_info(c->config.report, "stop requested by %s", coord->stop_reason);
     c->limit = 0;
     coordinator_allow_below(c->coordinator, 0);
-    coordinator_set_wait_reason(c->coordinator, "the chief to end the job, as was asked");
+    coordinator_set_wait_reason(c->coordinator, "the chief to end the job, as requested");
 }
 
-static int lead(struct chief *c, struct err *e)
+static int run_loop(struct chief *c, struct err *e)
 {
     int64_t pause = POLL_FIRST_MS;
     for (;;) {
@@ -374,16 +375,16 @@ static int lead(struct chief *c, struct err *e)
         if (stop_count() > 0)
             return stop_and_save(c, e);
         coordinator_view(c->coordinator, &coord);
-        if (check_coordinator(c, &coord, e) < 0 || check_rumour(c, &coord, e) < 0 || look(c, e) < 0)
+        if (check_coordinator(c, &coord, e) < 0 || check_reported_generation(c, &coord, e) < 0 || poll_ps_set(c, e) < 0)
             return -1;
         coordinator_view(c->coordinator, &coord);
         if (coord.stop_requested && !coord.finished && c->limit > 0)
-            lend_no_more(c, &coord);
+            stop_leasing(c, &coord);
         bool ended = coord.finished || ((coord.stop_requested || stop_reached(c, &coord)) && !coord.working);
-        if (c->looked && ended) {
+        if (c->polled && ended) {
             struct err cause = { 0 };
             bool finished;
-            if (chief_finish(c, &finished, &cause) < 0 && passing(-1, &cause) < 0)
+            if (chief_finish(c, &finished, &cause) < 0 && ignore_transient(-1, &cause) < 0)
                 return err_set(e, cause.code, "%s", cause.msg);
             if (finished)
                 return 0;
@@ -395,7 +396,7 @@ static int lead(struct chief *c, struct err *e)
     }
 }
 
-/* The newest one that a ps knows which answers now: the volume may have been lost. */
+/* The newest generation that a reachable ps knows: the file of the volume may have been lost. */
 static uint64_t generation_seen(const struct chief *c)
 {
     AUTO_FINI(ps_set_view) ps_set = { 0 };
@@ -410,13 +411,13 @@ int chief_run(struct chief *c, struct err *e)
     int finished = output_dir_finished(c->config.output_dir, c->config.job_uid, &step, e);
     if (finished != 0)
         return finished < 0 ? -1 : chief_already_finished(c, step, e);
-    if (chief_bring_up(c, generation_seen(c), &failure) == 0 && lead(c, &failure) == 0)
+    if (chief_initialise_ps(c, generation_seen(c), &failure) == 0 && run_loop(c, &failure) == 0)
         return 0;
     if (err_is(&failure, ERR_REFUSED) && output_dir_finished(c->config.output_dir, c->config.job_uid, &step, NULL) == 1)
-        (void)err_set(&failure, ERR_FENCED, "another chief has ended the job meanwhile");
+        (void)err_set(&failure, ERR_FENCED, "another chief has ended the job in the meantime");
     if (e != NULL)
         *e = failure;
-    return abandon(c, &failure);
+    return end_failed(c, &failure);
 }
 
 void chief_progress(struct chief *c, struct buf *out)

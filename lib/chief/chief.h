@@ -1,4 +1,4 @@
-/* chief - the component that leads a job: initialises or restores the ps, lends batches, saves checkpoints and
+/* chief - the component that leads a job: initialises or restores the ps, leases batches, saves checkpoints and
  * summaries, evaluates, restores a ps that was lost, and ends the job.
  *
  * A component, not a process: it runs in the chief pod, in worker 0 when there is no chief, and in the only process of

@@ -1,3 +1,5 @@
+/* Carries out what nn/callback.c decides. A decision is saved in a checkpoint before any ps or worker learns it, so
+ * that it is made once, no matter which process is killed. */
 #include "chief/chief_callbacks.h"
 
 #include <math.h>
@@ -43,7 +45,7 @@ void chief_callbacks_fini(struct chief *c)
     strlist_fini(&c->decisions.kept);
 }
 
-static double own_rate(const struct chief *c)
+static double base_rate(const struct chief *c)
 {
     return optimizer_learning_rate(model_optimizer(c->config.model), 0);
 }
@@ -60,7 +62,7 @@ static json_t *name_or_null(const char *name)
     return name != NULL ? json_string(name) : json_null();
 }
 
-static json_t *one_to_json(const struct callbacks *list, const struct decided *d, size_t i)
+static json_t *callback_to_json(const struct callbacks *list, const struct decided *d, size_t i)
 {
     const struct callback_state *s = &d->states[i];
     return json_pack("{s:o, s:o, s:I, s:I, s:I, s:o}", "callback", callback_json(list, i), "best",
@@ -69,13 +71,13 @@ static json_t *one_to_json(const struct callbacks *list, const struct decided *d
                      name_or_null(d->best[i]));
 }
 
-static json_t *to_json(const struct chief *c, const struct decided *d)
+static json_t *decisions_to_json(const struct chief *c, const struct decided *d)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < callbacks_count(c->decisions.list); i++)
-        json_array_append_new(list, one_to_json(c->decisions.list, d, i));
+        json_array_append_new(list, callback_to_json(c->decisions.list, d, i));
     return json_pack("{s:I, s:I, s:I, s:f, s:o, s:o}", "epochs", (json_int_t)d->epochs, "stopped",
-                     (json_int_t)d->stopped, "of", (json_int_t)epochs_of(c), "learningRate", own_rate(c), "rates",
+                     (json_int_t)d->stopped, "of", (json_int_t)epochs_of(c), "learningRate", base_rate(c), "rates",
                      rates_to_json(&d->rates), "list", list);
 }
 
@@ -96,10 +98,10 @@ void chief_callbacks_save(struct chief *c, const char *prefix, json_t *state)
         if (d->best[i] != NULL)
             strlist_add(&k->kept, d->best[i]);
     }
-    json_object_set_new(state, "callbacks", to_json(c, d));
+    json_object_set_new(state, "callbacks", decisions_to_json(c, d));
 }
 
-/* NaN and the infinities are strings. */
+/* NaN and the infinities are strings in JSON. */
 static int read_best(const struct node *n, struct callback_state *s, struct err *e)
 {
     s->has_best = node_present(n);
@@ -112,8 +114,8 @@ static int read_best(const struct node *n, struct callback_state *s, struct err 
     return node_f64(n, &s->best, e);
 }
 
-/* Of a callback that is written otherwise now, another one begins. */
-static int read_one(struct decisions *k, size_t i, const struct node *n, bool *ret_same, struct err *e)
+/* A callback whose arguments have changed begins without state. */
+static int read_callback(struct decisions *k, size_t i, const struct node *n, bool *ret_same, struct err *e)
 {
     struct callback_state *s = &k->now.states[i];
     struct node written = node_get(n, "callback"), best = node_get(n, "best");
@@ -131,8 +133,8 @@ static int read_one(struct decisions *k, size_t i, const struct node *n, bool *r
     return 0;
 }
 
-/* Learning rates hold on as long as the one that they began with. After --rebase ordinals name other batches: the last
- * rate then holds from the beginning. */
+/* Rates set by callbacks are kept as long as the base rate of the manifest is the same. After --rebase ordinals name
+ * other batches, so the last rate holds from the beginning. */
 static int read_rates(struct chief *c, const struct node *n, bool rebased, struct err *e)
 {
     struct rates *rates = &c->decisions.now.rates;
@@ -143,10 +145,9 @@ static int read_rates(struct chief *c, const struct node *n, bool rebased, struc
     if (rates->n == 0)
         return 0;
     double last = rates->rate[rates->n - 1];
-    if (memcmp(&began, &(double){ own_rate(c) }, sizeof(began)) != 0 || !callbacks_set_rate(c->decisions.list)) {
+    if (memcmp(&began, &(double){ base_rate(c) }, sizeof(began)) != 0 || !callbacks_set_rate(c->decisions.list)) {
         report_info(c->config.report,
-                    "the learning rate %g that ReduceLROnPlateau had set is given up: the manifest says otherwise now",
-                    last);
+                    "the learning rate %g set by ReduceLROnPlateau is dropped: the manifest has changed", last);
         rates_fini(rates);
     } else if (rebased) {
         rates_fini(rates);
@@ -156,31 +157,31 @@ static int read_rates(struct chief *c, const struct node *n, bool rebased, struc
 }
 
 /* More epochs, or other callbacks: as with another fit() in Keras training continues, and patience is reset. */
-static void lift_stop(struct chief *c)
+static void clear_stop(struct chief *c)
 {
     struct decided *d = &c->decisions.now;
     report_info(c->config.report,
-                "training was ended after epoch %lld by a callback, and goes on: the manifest says otherwise now",
+                "a callback ended training after epoch %lld; training continues because the manifest has changed",
                 (long long)d->stopped + 1);
     d->stopped = -1;
     for (size_t i = 0; i < CALLBACKS_MAX; i++)
         d->states[i].wait = 0;
 }
 
-/* What an earlier chief decided was perhaps killed before it could be told. */
-static void say_adopted(const struct chief *c)
+/* An earlier chief may have been killed before it could report its decision. */
+static void report_restored(const struct chief *c)
 {
     const struct decided *d = &c->decisions.now;
     if (d->stopped >= 0)
-        report_info(c->config.report, "a callback has ended training after epoch %lld, says the checkpoint",
+        report_info(c->config.report, "according to the checkpoint a callback ended training after epoch %lld",
                     (long long)d->stopped + 1);
     else if (d->rates.n > 0)
-        report_info(c->config.report, "the learning rate is %.6g from epoch %lld on, as ReduceLROnPlateau set it",
+        report_info(c->config.report, "the learning rate is %.6g from epoch %lld on, set by ReduceLROnPlateau",
                     d->rates.rate[d->rates.n - 1],
                     (long long)(d->rates.from[d->rates.n - 1] / c->batches_per_epoch) + 1);
 }
 
-int chief_callbacks_adopt(struct chief *c, const struct node *state, bool rebased, struct err *e)
+int chief_callbacks_restore(struct chief *c, const struct node *state, bool rebased, struct err *e)
 {
     struct decisions *k = &c->decisions;
     struct node n = node_get(state, "callbacks"), list = node_get(&n, "list");
@@ -191,7 +192,7 @@ int chief_callbacks_adopt(struct chief *c, const struct node *state, bool rebase
     for (size_t i = 0; i < callbacks_count(k->list); i++) {
         struct node one = node_item(&list, i);
         bool as_it_was;
-        if (read_one(k, i, &one, &as_it_was, e) < 0)
+        if (read_callback(k, i, &one, &as_it_was, e) < 0)
             return -1;
         same = same && as_it_was;
     }
@@ -200,15 +201,15 @@ int chief_callbacks_adopt(struct chief *c, const struct node *state, bool rebase
         node_i64_or(&n, "of", 0, 0, INT64_MAX, &of, e) < 0 || read_rates(c, &n, rebased, e) < 0)
         return -1;
     if (k->now.stopped >= 0 && (!same || epochs_of(c) > of))
-        lift_stop(c);
+        clear_stop(c);
     if (k->now.stopped >= 0)
         reporter_ends(c->reporter, chief_decided_end(c));
-    say_adopted(c);
+    report_restored(c);
     k->from_checkpoint = !rebased;
     return 0;
 }
 
-/* Callbacks that are new begin with the epochs to come. */
+/* New callbacks decide on the epochs to come only. */
 void chief_callbacks_begin(struct chief *c, int64_t step)
 {
     struct decisions *k = &c->decisions;
@@ -220,7 +221,7 @@ void chief_callbacks_begin(struct chief *c, int64_t step)
     c->end_saved = k->now.stopped >= 0 && c->saved_step == step;
 }
 
-/* ---- what is asked ---- */
+/* ---- state ---- */
 
 int64_t chief_decided_end(const struct chief *c)
 {
@@ -262,8 +263,8 @@ void chief_decide_again(struct chief *c)
 
 /* ---- a decision ---- */
 
-static void say(struct strlist *lines, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void say(struct strlist *lines, const char *fmt, ...)
+static void add_line(struct strlist *lines, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void add_line(struct strlist *lines, const char *fmt, ...)
 {
     char line[LINE_MAX];
     va_list args;
@@ -273,19 +274,19 @@ static void say(struct strlist *lines, const char *fmt, ...)
     strlist_add(lines, line);
 }
 
-static void explain(const struct callbacks *list, size_t i, int64_t epoch, const struct callback_verdict *v,
-                    const struct callback_state *s, struct strlist *lines)
+static void describe_verdict(const struct callbacks *list, size_t i, int64_t epoch, const struct callback_verdict *v,
+                             const struct callback_state *s, struct strlist *lines)
 {
     const char *name = callback_name(list, i), *monitor = callback_monitor(list, i);
     if (v->stop)
-        say(lines, "%s ends training after epoch %lld: %s was best in epoch %lld (%.6g)", name, (long long)epoch + 1,
-            monitor, (long long)s->best_epoch + 1, s->best);
+        add_line(lines, "%s ends training after epoch %lld: %s was best in epoch %lld (%.6g)", name,
+                 (long long)epoch + 1, monitor, (long long)s->best_epoch + 1, s->best);
     if (v->set_rate)
-        say(lines, "%s sets the learning rate to %.6g from epoch %lld on: %s was best in epoch %lld (%.6g)", name,
-            v->rate, (long long)epoch + 2, monitor, (long long)s->best_epoch + 1, s->best);
+        add_line(lines, "%s sets the learning rate to %.6g from epoch %lld on: %s was best in epoch %lld (%.6g)", name,
+                 v->rate, (long long)epoch + 2, monitor, (long long)s->best_epoch + 1, s->best);
     if (v->keep)
-        say(lines, "%s keeps the checkpoint of epoch %lld: %s %.6g is the best so far", name, (long long)epoch + 1,
-            monitor, s->best);
+        add_line(lines, "%s keeps the checkpoint of epoch %lld: %s %.6g is the best so far", name, (long long)epoch + 1,
+                 monitor, s->best);
 }
 
 /* here: the ps still hold the values of the epoch's end, so that a checkpoint of them can be kept. */
@@ -295,14 +296,14 @@ static void decide_epoch(struct chief *c, struct decided *d, bool here, struct s
     const int64_t epoch = d->epochs, first = epoch * c->batches_per_epoch, next = first + c->batches_per_epoch;
     if (callbacks_set_rate(list))
         reporter_set(c->reporter, epoch, "learning_rate",
-                     str_float_decimal((float)rates_at(&d->rates, first, own_rate(c))));
+                     str_float_decimal((float)rates_at(&d->rates, first, base_rate(c))));
     for (size_t i = 0; i < callbacks_count(list); i++) {
         const char *monitor = callback_monitor(list, i);
-        struct callback_epoch in = { .epoch = epoch, .rate = rates_at(&d->rates, next, own_rate(c)) };
+        struct callback_epoch in = { .epoch = epoch, .rate = rates_at(&d->rates, next, base_rate(c)) };
         in.known = monitor != NULL && reporter_get(c->reporter, epoch, monitor, &in.value);
         if (monitor != NULL && !in.known)
-            say(lines, "%s cannot decide on epoch %lld: its %s is not known", callback_name(list, i),
-                (long long)epoch + 1, monitor);
+            add_line(lines, "%s cannot decide on epoch %lld: its %s is not known", callback_name(list, i),
+                     (long long)epoch + 1, monitor);
         struct callback_verdict v = callback_decide(list, i, &in, &d->states[i]);
         if (v.set_rate)
             rates_add(&d->rates, next, v.rate);
@@ -313,7 +314,7 @@ static void decide_epoch(struct chief *c, struct decided *d, bool here, struct s
             free(d->best[i]);
             d->best[i] = NULL;
         }
-        explain(list, i, epoch, &v, &d->states[i], lines);
+        describe_verdict(list, i, epoch, &v, &d->states[i], lines);
     }
     d->epochs = epoch + 1;
 }
@@ -331,8 +332,8 @@ static void report_lines(const struct report *report, const struct strlist *line
         report_info(report, "%s", lines->items[i]);
 }
 
-/* From here on it holds. */
-static void install(struct chief *c, struct decided *next, const struct strlist *lines)
+/* The checkpoint of the decision is saved: from here on it is in force. */
+static void apply_decisions(struct chief *c, struct decided *next, const struct strlist *lines)
 {
     struct decisions *k = &c->decisions;
     decided_fini(&k->now);
@@ -366,11 +367,11 @@ static int decide_and_save(struct chief *c, struct err *e)
         return chief_blames_storage(c, &cause) ? chief_await_storage(c, &cause, e)
                                                : err_set(e, cause.code, "%s", cause.msg);
     chief_wait_over(c, &c->storage_wait);
-    install(c, &next, &lines);
+    apply_decisions(c, &next, &lines);
     return 1;
 }
 
-static int announce(struct chief *c, struct err *e)
+static int announce_decisions(struct chief *c, struct err *e)
 {
     struct decisions *k = &c->decisions;
     if (k->announced)
@@ -399,7 +400,7 @@ int chief_decide(struct chief *c, struct err *e)
         if (decided <= 0)
             return decided;
     }
-    return announce(c, e);
+    return announce_decisions(c, e);
 }
 
 /* ---- the end ---- */
@@ -411,7 +412,7 @@ static bool is_whole(const struct chief *c, const char *name)
     if (checkpoint_verify(prefix, &e) == 0)
         return true;
     report_warning(c->config.report,
-                   "the checkpoint of the best epoch cannot be used, the last one is the job's result: %s", e.msg);
+                   "the checkpoint of the best epoch cannot be used; the last one is the job's result: %s", e.msg);
     return false;
 }
 

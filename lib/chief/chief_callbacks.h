@@ -1,8 +1,8 @@
 /* chief_callbacks - fit.callbacks as the chief carries them out.
  *
- * With callbacks batches are lent to the end of an epoch only, until its decision is made. It is made by
+ * With callbacks batches are leased to the end of an epoch only, until its decision is made. It is made by
  * nn/callback.c, from the history; saved in a checkpoint, with the state of the callbacks and the learning rates; then
- * told to every ps; then the next epoch is opened. So a decision is carried out once, whoever is killed when: before
+ * sent to every ps; then the next epoch is opened. So a decision is carried out once, whoever is killed when: before
  * the checkpoint it is made again from the same values, after it a new chief reads it. */
 #ifndef TRAINYARD_CHIEF_CHIEF_CALLBACKS_H
 #define TRAINYARD_CHIEF_CHIEF_CALLBACKS_H
@@ -37,8 +37,8 @@ struct decisions {
 MUST_USE int chief_callbacks_open(struct chief *c, struct err *e);
 void chief_callbacks_fini(struct chief *c);
 /* From the state of the checkpoint that training goes on from. rebased: with other batches. */
-MUST_USE int chief_callbacks_adopt(struct chief *c, const struct node *state, bool rebased, struct err *e);
-/* The first look at the ps is over: recorded_epochs is known. */
+MUST_USE int chief_callbacks_restore(struct chief *c, const struct node *state, bool rebased, struct err *e);
+/* The first poll of the ps is over: recorded_epochs is known. */
 void chief_callbacks_begin(struct chief *c, int64_t step);
 /* For the checkpoint called `prefix`: its state, and which older ones it leaves. */
 void chief_callbacks_save(struct chief *c, const char *prefix, json_t *state);

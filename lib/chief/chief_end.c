@@ -1,4 +1,4 @@
-/* The end of a job: the state is saved, then evaluated while the chief keeps looking at the ps, then the job is called
+/* The end of a job: the state is saved, then evaluated while the chief keeps polling the ps, then the job is marked
  * finished. A ps that is restored meanwhile makes it begin again; storage that fails is waited for. */
 #include "base/clock.h"
 #include "base/stop.h"
@@ -23,8 +23,8 @@ static bool is_awaited(const struct coordinator_view *coord, int64_t deadline)
     return coord->evaluating_step >= 0 && coord->members > coord->workers && clock_ms() < deadline && stop_count() == 0;
 }
 
-/* An evaluator that announced itself at the last checkpoint has its grace to report; one that fell silent is not waited
- * for. */
+/* An evaluator that announced itself at the last checkpoint has evaluationGraceSeconds to report; one that stopped
+ * answering is not waited for. */
 static void await_evaluation(struct chief *c)
 {
     int64_t deadline = clock_ms() + (int64_t)(c->config.job->limits.evaluation_grace_seconds * 1000.0);
@@ -51,7 +51,7 @@ void chief_end_again(struct chief *c)
         atomic_store(&c->evaluation.cancelled, true);
 }
 
-static void begin(struct chief *c)
+static void begin_end(struct chief *c)
 {
     struct coordinator_view coord;
     if (c->ending)
@@ -63,7 +63,7 @@ static void begin(struct chief *c)
                     atomic_load(&c->step) - c->first_step);
 }
 
-static int save(struct chief *c, struct err *e)
+static int save_final(struct chief *c, struct err *e)
 {
     struct coordinator_view coord;
     struct epoch_values none = { 0 };
@@ -78,7 +78,7 @@ static int save(struct chief *c, struct err *e)
 }
 
 /* 1: the values that were saved have been evaluated. */
-static int evaluate(struct chief *c, struct err *e)
+static int evaluate_final(struct chief *c, struct err *e)
 {
     int64_t least, most;
     if (c->final_step >= 0)
@@ -115,12 +115,12 @@ static int write_files(struct chief *c, int64_t step, struct err *e)
     if (output_dir_json(c->config.output_dir, "model.json", model, e) < 0 ||
         reporter_finish(c->reporter, &end, c->coordinator, c->evaluator != NULL ? final : NULL, e) < 0)
         return -1;
-    if (chief_confirm(c, e) < 0) /* also when it takes long since the last checkpoint */
+    if (chief_confirm(c, e) < 0) /* the last checkpoint may be long ago */
         return -1;
     return output_dir_set_finished(c->config.output_dir, c->config.job_uid, &end, e);
 }
 
-static void say_goodbye(struct chief *c, int64_t step)
+static void notify_finished(struct chief *c, int64_t step)
 {
     reporter_state(c->reporter, "finished", "");
     coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
@@ -129,18 +129,18 @@ static void say_goodbye(struct chief *c, int64_t step)
     ps_set_finish(c->ps_set, step);
 }
 
-static int go_on(struct chief *c, bool *ret, struct err *e)
+static int advance_end(struct chief *c, bool *ret, struct err *e)
 {
-    begin(c);
-    if (save(c, e) < 0)
+    begin_end(c);
+    if (save_final(c, e) < 0)
         return -1;
-    int evaluated = evaluate(c, e);
+    int evaluated = evaluate_final(c, e);
     if (evaluated <= 0)
         return evaluated;
     chief_wait_over(c, &c->evaluation_wait);
     if (write_files(c, c->final_step, e) < 0)
         return -1;
-    say_goodbye(c, c->final_step);
+    notify_finished(c, c->final_step);
     *ret = true;
     return 0;
 }
@@ -151,7 +151,7 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
     *ret = false;
     if (clock_ms() < c->storage_retry_ms)
         return 0;
-    if (go_on(c, ret, &cause) < 0)
+    if (advance_end(c, ret, &cause) < 0)
         return chief_blames_storage(c, &cause) ? chief_await_storage(c, &cause, e)
                                                : err_set(e, cause.code, "%s", cause.msg);
     chief_wait_over(c, &c->storage_wait);
@@ -160,16 +160,16 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
 
 int chief_already_finished(struct chief *c, int64_t step, struct err *e)
 {
-    report_info(c->config.report, "the job finished before, at step %lld", (long long)step);
+    report_info(c->config.report, "the job has already finished, at step %lld", (long long)step);
     reporter_finished_before(c->reporter, step);
     struct err cause = { 0 };
-    if (chief_raise_generation(c, 0, &cause) < 0) /* another one that started now tells it */
+    if (chief_raise_generation(c, 0, &cause) < 0) /* another chief that started just now does it */
         return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);
     coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
     ps_set_fence(c->ps_set, c->generation);
     ps_set_finish(c->ps_set, step);
     int64_t until = clock_ms() + LINGER_MS;
-    while (clock_ms() < until) /* workers that are just starting learn it, too */
+    while (clock_ms() < until) /* so that workers which are just starting are notified, too */
         coordinator_wait(c->coordinator, until);
     chief_await_leave(c, LEAVE_MS);
     return 0;

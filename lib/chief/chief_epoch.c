@@ -1,6 +1,6 @@
-/* Epochs: how far batches are lent, what the history says of an epoch, and its evaluation.
+/* Epochs: how far batches are leased, what the history has of an epoch, and its evaluation.
  *
- * Where epochs are evaluated, batches are lent up to the end of one until its values are copied. The copy is evaluated
+ * If epochs are evaluated, batches are leased up to the end of one until its values are copied. The copy is evaluated
  * in a thread of its own while the next epoch trains. There is one copy: the end of the next epoch waits for it. */
 #include <string.h>
 
@@ -150,7 +150,7 @@ static void await_reports(struct chief *c, int64_t epoch, int64_t deadline)
 
 int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values *values, struct err *e)
 {
-    int64_t deadline = clock_ms() + REPORTS_MS; /* for all of them: those that an earlier chief saw end may be many */
+    int64_t deadline = clock_ms() + REPORTS_MS; /* for all epochs together: an earlier chief may have seen many end */
     bool some = over > c->recorded_epochs, evaluated = values->exact && c->evaluator != NULL;
     bool again = chief_wants_values(c, over); /* an earlier chief was killed, or a ps lost, before the decision */
     while (c->recorded_epochs < over) {
@@ -167,7 +167,7 @@ int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values
     if (evaluated && chief_evaluation_begin(c, over - 1, values->step, false, e) < 0)
         return -1;
     if (!evaluated)
-        c->decisions.valued = over; /* there will be none */
+        c->decisions.valued = over; /* there will be no evaluation */
     if (some)
         reporter_histograms(c->reporter, values->step, params_vector(c->config.params));
     return 0;
@@ -216,7 +216,7 @@ static int evaluation_join(struct chief *c, struct err *e)
         return err_wrap(e, "evaluation after epoch %lld", (long long)v->epoch + 1);
     }
     if (atomic_load(&v->cancelled) && (v->final || chief_decides_epoch(c, v->epoch)))
-        return 0; /* comes again */
+        return 0; /* it is evaluated again */
     reporter_evaluated(c->reporter, v->epoch, v->step, v->result < 0 ? NULL : v->values);
     if (v->result == 0)
         c->decisions.valued = MAX(c->decisions.valued, v->epoch + 1);

@@ -15,7 +15,7 @@ static const char *cure_of(enum rerun need)
     return "it cannot continue that run: give it another output folder";
 }
 
-static int refuse(const struct chief *c, const struct previous_run *r, enum rerun allowed, struct err *e)
+static int refuse_changes(const struct chief *c, const struct previous_run *r, enum rerun allowed, struct err *e)
 {
     AUTO_FINI(buf) differs = BUF_INIT;
     const char *uid = c->config.job_uid, *cure = cure_of(rerun_need(&r->changes));
@@ -27,16 +27,17 @@ static int refuse(const struct chief *c, const struct previous_run *r, enum reru
                    c->config.output_dir, r->finished ? "a finished" : "a", r->uid, uid, differs.data, cure);
 }
 
-/* Ps of the same job may live, with the batches of the old space applied. */
+/* Ps of the same job may still run, with batches of the old space applied. */
 static int check_life(const struct chief *c, const struct checkpoint *ck, struct err *e)
 {
     struct node state = checkpoint_training_state(ck), of = node_get(&state, "jobUid");
     if (c->config.local || !str_eq(json_string_value(of.v), c->config.job_uid))
         return 0;
-    return err_set(e, ERR_INPUT,
-                   "fit.rebase: the run in %s is of this very job (uid %s), whose parameter servers may still live: "
-                   "stop them all and begin under another uid (TRAINYARD_JOB_UID, or metadata.uid)",
-                   c->config.output_dir, c->config.job_uid);
+    return err_set(
+        e, ERR_INPUT,
+        "fit.rebase: the run in %s is of this very job (uid %s), whose parameter servers may still be running: "
+        "stop them all and begin under another uid (TRAINYARD_JOB_UID, or metadata.uid)",
+        c->config.output_dir, c->config.job_uid);
 }
 
 struct run_spec chief_run_spec(const struct chief *c)
@@ -57,7 +58,7 @@ int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebas
     if (previous_run_read(c->config.output_dir, &now, ck, &found, e) < 0)
         return -1;
     if (rerun_need(&found.changes) > allowed)
-        return refuse(c, &found, allowed, e);
+        return refuse_changes(c, &found, allowed, e);
     if ((ck != NULL && previous_run_check(&now, ck, &rebase, e) < 0) ||
         previous_run_length(&now, ck, &rebase, &length, e) < 0 || (rebase.on && check_life(c, ck, e) < 0))
         return -1;

@@ -1,3 +1,5 @@
+/* Checkpoints of the chief: when one may be published, and what happens when storage fails. Nothing is published
+ * before the ps and the generation file confirm that this chief is in charge. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,9 +8,9 @@
 #include "chief/output_dir.h"
 #include "chief/training_state.h"
 
-enum { LOOK_MS = 2000, REPORTS_MS = 1000, POLL_MS = 10, STORAGE_RETRY_MS = 500 };
+enum { POLL_CALL_MS = 2000, REPORTS_MS = 1000, POLL_MS = 10, STORAGE_RETRY_MS = 500 };
 
-static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e)
+static int snapshot_segment(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e)
 {
     struct chief *c = user;
     const struct segment_spec *s = &c->config.layout->segments[segment];
@@ -17,17 +19,17 @@ static int snapshot(void *user, uint32_t segment, struct shard_snapshot *ret, st
     return chief_check_finite(c, model_variable(c->config.model, s->variable), ret->data, ret->count, ret->version, e);
 }
 
-/* Nobody newer may be in charge when files are published: neither the ps nor the volume name another chief. */
+/* No newer chief may be in charge when files are published: neither the ps nor the volume name another one. */
 static int confirm_generation(struct chief *c, const struct ps_set_view *view, struct err *e)
 {
     return chief_confirm_ps_set(c, view, e) < 0 ? -1 : chief_confirm_file(c, view->condition != PS_SET_UNREACHABLE, e);
 }
 
-static int confirm(void *user, struct err *e)
+static int confirm_in_charge(void *user, struct err *e)
 {
     struct chief *c = user;
     AUTO_FINI(ps_set_view) view = { 0 };
-    ps_set_poll(c->ps_set, LOOK_MS, &view);
+    ps_set_poll(c->ps_set, POLL_CALL_MS, &view);
     if (confirm_generation(c, &view, e) < 0)
         return -1;
     return view.condition == PS_SET_UNREACHABLE ? err_set(e, ERR_LOST, "%s", view.message) : 0;
@@ -35,7 +37,7 @@ static int confirm(void *user, struct err *e)
 
 int chief_confirm(struct chief *c, struct err *e)
 {
-    return confirm(c, e);
+    return confirm_in_charge(c, e);
 }
 
 static void state_add_metrics(void *user, struct epoch_metrics *t)
@@ -44,7 +46,7 @@ static void state_add_metrics(void *user, struct epoch_metrics *t)
 }
 
 /* After the segments: a batch they hold was mostly reported by then, and one reported too early is counted once. */
-static void complete(void *user, const char *prefix, json_t *state)
+static void add_training_state(void *user, const char *prefix, json_t *state)
 {
     struct chief *c = user;
     coordinator_metrics(c->coordinator, state_add_metrics, state);
@@ -78,9 +80,9 @@ int chief_save(struct chief *c, struct err *e)
                                     .keep_names = &c->decisions.kept,
                                     .model = c->config.model,
                                     .layout = c->config.layout,
-                                    .snapshot = snapshot,
-                                    .complete = complete,
-                                    .confirm = confirm,
+                                    .snapshot = snapshot_segment,
+                                    .complete = add_training_state,
+                                    .confirm = confirm_in_charge,
                                     .user = c,
                                     .state = state };
     if (save_gated(c, &save, &step, &prefix, e) < 0)
@@ -110,15 +112,15 @@ int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
         return 0;
     if (err_is(&cause, ERR_DIVERGED))
         return err_set(e, cause.code, "%s", cause.msg);
-    report_warning(c->config.report, "the checkpoint was not saved, will try again: %s", cause.msg);
+    report_warning(c->config.report, "the checkpoint was not saved; will retry: %s", cause.msg);
     c->saved_ms = clock_ms();
     if (chief_blames_storage(c, &cause))
         (void)!output_dir_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored);
     return 0;
 }
 
-/* The trained model is worth waiting for; the ps keep it meanwhile, also when this chief gives up and another one
- * comes. */
+/* The trained model is worth a wait; the ps keep it meanwhile, also if this chief gives up and another one takes over.
+ */
 int chief_await_storage(struct chief *c, const struct err *cause, struct err *e)
 {
     char text[ERR_TEXT_MAX + 16];

@@ -1,3 +1,5 @@
+/* Start of the chief: it takes a generation, then fills the ps from the newest whole checkpoint or with initial
+ * values. The same code restores a ps that was lost later. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,7 +24,7 @@ static int initial_segment(const float *vector, const struct segment_spec *segme
     return 0;
 }
 
-static int adapt(const struct chief *c, float *vector, struct err *e)
+static int adapt_normalization(const struct chief *c, float *vector, struct err *e)
 {
     AUTO(exec) *x = NULL;
     AUTO(loader) *l = NULL;
@@ -45,7 +47,7 @@ static int adapt(const struct chief *c, float *vector, struct err *e)
 }
 
 /* Over the values that the initializers drew. */
-static int take_weights(const struct chief *c, float *vector, struct err *e)
+static int load_initial_weights(const struct chief *c, float *vector, struct err *e)
 {
     auto_free char *path = path_join(c->config.data_dir, c->config.job->fit.initial_weights);
     AUTO_FINI(strlist) lines = { 0 };
@@ -65,9 +67,9 @@ static int initial_values(const struct chief *c, float **ret, struct err *e)
         return -1;
     auto_free float *vector = memory;
     model_init(c->config.model, c->config.space.seed, vector);
-    if (model_wants_adapt(c->config.model) && adapt(c, vector, e) < 0)
+    if (model_wants_adapt(c->config.model) && adapt_normalization(c, vector, e) < 0)
         return -1;
-    if (c->config.job->fit.initial_weights != NULL && take_weights(c, vector, e) < 0)
+    if (c->config.job->fit.initial_weights != NULL && load_initial_weights(c, vector, e) < 0)
         return -1;
     *ret = TAKE(vector);
     return 0;
@@ -80,7 +82,7 @@ struct saved_metrics {
     const struct report *report;
 };
 
-static void take_metrics(void *user, struct epoch_metrics *t)
+static void restore_metrics(void *user, struct epoch_metrics *t)
 {
     const struct saved_metrics *saved = user;
     struct err e = { 0 };
@@ -88,22 +90,22 @@ static void take_metrics(void *user, struct epoch_metrics *t)
         report_warning(saved->report, "metrics in the checkpoint were ignored: %s", e.msg);
 }
 
-int chief_find_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct err *e)
+int chief_find_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct err *e)
 {
     auto_free char *damaged = NULL;
     if (checkpoint_open_whole(c->checkpoints, ret, &damaged, e) < 0)
         return -1;
-    if (damaged != NULL && say)
+    if (damaged != NULL && warn)
         report_warning(c->config.report, "%s; the older checkpoint %s is used", damaged, checkpoint_prefix(*ret));
     return 0;
 }
 
-int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **ret, struct rebase *ret_rebase,
+int chief_open_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct rebase *ret_rebase,
                           struct err *e)
 {
     const struct run_spec now = chief_run_spec(c);
     AUTO(checkpoint) *ck = NULL;
-    if (chief_find_checkpoint(c, say, &ck, e) < 0 || (ck != NULL && previous_run_check(&now, ck, ret_rebase, e) < 0))
+    if (chief_find_checkpoint(c, warn, &ck, e) < 0 || (ck != NULL && previous_run_check(&now, ck, ret_rebase, e) < 0))
         return -1;
     *ret = TAKE(ck);
     return 0;
@@ -111,8 +113,8 @@ int chief_open_checkpoint(const struct chief *c, bool say, struct checkpoint **r
 
 /* Which batches are done, and what was recorded of them. The metrics of an epoch that a rebase leaves out are of no
  * use. */
-static int take_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase,
-                        struct ordinal_set *done, struct err *e)
+static int restore_records(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase,
+                           struct ordinal_set *done, struct err *e)
 {
     struct node state = checkpoint_training_state(ck);
     struct saved_metrics saved = { .node = node_get(&state, "tally"), .report = c->config.report };
@@ -121,14 +123,14 @@ static int take_records(struct chief *c, const struct checkpoint *ck, const stru
         c->recorded_epochs = rebase->epoch;
         return 0;
     }
-    coordinator_metrics(c->coordinator, take_metrics, &saved);
+    coordinator_metrics(c->coordinator, restore_metrics, &saved);
     return checkpoint_done(ck, c->config.layout, done, e) < 0 ||
                    node_i64_or(&state, "recordedEpochs", 0, 0, INT64_MAX, &c->recorded_epochs, e) < 0
                ? -1
                : 0;
 }
 
-int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct err *e)
+int chief_resume_from(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase, struct err *e)
 {
     struct node state = checkpoint_training_state(ck), history = node_get(&state, "history");
     AUTO_FINI(ordinal_set) done = ORDINAL_SET_INIT;
@@ -136,11 +138,11 @@ int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const s
     c->saved_step = rebase->on ? -1 : checkpoint_step(ck); /* the new space is saved at once */
     c->saved_ms = clock_ms();
     atomic_store(&c->checkpoint_step, checkpoint_step(ck));
-    if (take_records(c, ck, rebase, &done, e) < 0)
+    if (restore_records(c, ck, rebase, &done, e) < 0)
         return -1;
     coordinator_observe(c->coordinator, &done, clock_ms());
     if (reporter_from_json(c->reporter, &history, c->recorded_epochs, e) < 0 ||
-        chief_callbacks_adopt(c, &state, rebase->on, e) < 0)
+        chief_callbacks_restore(c, &state, rebase->on, e) < 0)
         return -1;
     if (rebase->on)
         report_info(c->config.report, "rebasing %s: step %lld, other batches from epoch %lld on", checkpoint_prefix(ck),
@@ -153,15 +155,15 @@ int chief_adopt_checkpoint(struct chief *c, const struct checkpoint *ck, const s
 
 /* ---- generations ---- */
 
-/* What this process leads in; number 0 before its first one. */
-static struct generation held(const struct chief *c)
+/* The generation of this process; number 0 before its first one. */
+static struct generation own_generation(const struct chief *c)
 {
     return c->leads ? (struct generation){ .number = c->generation, .incarnation = c->config.incarnation }
                     : (struct generation){ 0 };
 }
 
-/* Not in charge: is it a new chief of this job that is, or one of a job that was given the same volume? */
-static int superseded(struct chief *c, const struct err *why, struct err *e)
+/* Another chief is in charge: of this job, or of a job with the same volume? */
+static int set_superseded(struct chief *c, const struct err *why, struct err *e)
 {
     const char *dir = c->config.output_dir;
     auto_free char *uid = NULL;
@@ -174,7 +176,7 @@ static int superseded(struct chief *c, const struct err *why, struct err *e)
     return err_set(e, c->superseded.code, "%s", c->superseded.msg);
 }
 
-static int named_by_uid(const struct chief *c, struct err *e)
+static int claim_uid(const struct chief *c, struct err *e)
 {
     auto_free char *owner = NULL;
     if (output_dir_uid(c->config.output_dir, &owner, e) < 0)
@@ -182,22 +184,22 @@ static int named_by_uid(const struct chief *c, struct err *e)
     return str_eq(owner, c->config.job_uid) ? 0 : output_dir_set_uid(c->config.output_dir, c->config.job_uid, e);
 }
 
-/* The uid comes between claim and file: whoever loses against another job finds its uid. */
-static int take_generation(struct chief *c, uint64_t above, struct generation *ret, struct err *e)
+/* The uid is written between claim and file, so that a chief which loses against another job finds its uid. */
+static int claim_generation(struct chief *c, uint64_t above, struct generation *ret, struct err *e)
 {
-    const struct generation mine = held(c);
+    const struct generation mine = own_generation(c);
     const char *dir = c->config.output_dir;
     if (generation_claim(dir, &mine, c->config.incarnation, above, c->config.report, ret, e) < 0)
         return -1;
-    if (named_by_uid(c, e) < 0) {
+    if (claim_uid(c, e) < 0) {
         generation_withdraw(dir, ret);
         return -1;
     }
     return generation_publish(dir, &mine, ret, e);
 }
 
-/* Once it is in charge: a chief before it, which may still write, can publish nothing any more. */
-static void tidy(const struct chief *c)
+/* Once it is in charge: an earlier chief may still write files, but cannot publish them any more. */
+static void remove_temporaries(const struct chief *c)
 {
     size_t removed = output_dir_tidy(c->config.output_dir);
     if (removed > 0)
@@ -209,11 +211,11 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
 {
     struct generation taken;
     struct err cause = { 0 };
-    if (take_generation(c, MAX(seen, c->generation), &taken, &cause) < 0)
-        return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+    if (claim_generation(c, MAX(seen, c->generation), &taken, &cause) < 0)
+        return err_is(&cause, ERR_FENCED) ? set_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
     c->generation = taken.number;
     if (!c->leads)
-        tidy(c);
+        remove_temporaries(c);
     if (!c->leads && chief_write_job(c, e) < 0)
         return -1;
     c->leads = true;
@@ -224,7 +226,7 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
 int chief_confirm_file(struct chief *c, bool complete, struct err *e)
 {
     const char *dir = c->config.output_dir;
-    const struct generation mine = held(c);
+    const struct generation mine = own_generation(c);
     struct generation file;
     struct err cause = { 0 };
     if (generation_read(dir, &file, e) < 0)
@@ -232,15 +234,15 @@ int chief_confirm_file(struct chief *c, bool complete, struct err *e)
     if (generation_eq(&file, &mine))
         return 0;
     if (file.number != 0)
-        (void)err_set(&cause, ERR_FENCED,
-                      "generation %llu of another chief (incarnation %016llx) has begun, this chief is of %llu",
-                      (unsigned long long)file.number, (unsigned long long)file.incarnation,
-                      (unsigned long long)c->generation);
+        (void)err_set(
+            &cause, ERR_FENCED,
+            "generation %llu of another chief (incarnation %016llx) has begun; this chief has generation %llu",
+            (unsigned long long)file.number, (unsigned long long)file.incarnation, (unsigned long long)c->generation);
     else if (!complete)
-        (void)err_set(&cause, ERR_LOST, "%s has no generation file any more, and not all ps answer", dir);
+        (void)err_set(&cause, ERR_LOST, "the generation file of %s is gone, and not all ps answer", dir);
     else if (generation_put_back(dir, &mine, &cause) == 0)
         return 0;
-    return err_is(&cause, ERR_FENCED) ? superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
+    return err_is(&cause, ERR_FENCED) ? set_superseded(c, &cause, e) : err_set(e, cause.code, "%s", cause.msg);
 }
 
 int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e)
@@ -252,10 +254,10 @@ int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct
     else if (view->other_chief != 0)
         (void)err_set(&cause, ERR_FENCED, "a ps has generation %llu from another chief (incarnation %016llx)",
                       (unsigned long long)c->generation, (unsigned long long)view->other_chief);
-    return cause.code == ERR_NONE ? 0 : superseded(c, &cause, e);
+    return cause.code == ERR_NONE ? 0 : set_superseded(c, &cause, e);
 }
 
-/* ---- into service ---- */
+/* ---- initialising the ps ---- */
 
 /* The newest checkpoint, or initial values; opened and checked when the first ps turns out to need them. */
 struct origin {
@@ -302,14 +304,15 @@ static int origin_segment(void *user, const struct segment_spec *segment, float 
     return 0;
 }
 
-static int bring_up_once(struct chief *c, struct origin *from, struct err *e)
+static int initialise_once(struct chief *c, struct origin *from, struct err *e)
 {
     struct segment_source source = { .read = origin_segment, .user = from };
     int restored = 0;
     if (ps_set_initialise(c->ps_set, c->generation, &source, &restored, e) < 0 || chief_confirm_file(c, true, e) < 0)
         return -1;
     atomic_fetch_add(&c->restored, (uint64_t)restored);
-    bool resumed = restored > 0 && from->checkpoint != NULL, again = resumed && c->began; /* at first it was said */
+    bool resumed = restored > 0 && from->checkpoint != NULL,
+         again = resumed && c->began; /* the first time it was reported already */
     if (!c->began)
         c->begin_step = resumed ? (from->rebase.on ? from->rebase.version : checkpoint_step(from->checkpoint)) + 1
                         : restored > 0 ? 0
@@ -330,9 +333,9 @@ bool chief_worth_waiting(const struct err *e)
     return err_is(e, ERR_LOST) || err_is(e, ERR_TIMEOUT) || err_is(e, ERR_NOT_READY);
 }
 
-/* A ps refused this chief. The file decides: when it names another one, that one is in charge. When it is our own, the
- * ps has its generation from a volume that is gone: once, before this chief has led, it takes a higher one. */
-static int refused(struct chief *c, const struct err *cause, struct err *e)
+/* A ps refused this chief. The file decides: if it names another chief, that one is in charge. If it names this one,
+ * the ps has its generation from a volume that is gone; then this chief takes a higher one, once, before it has led. */
+static int handle_refusal(struct chief *c, const struct err *cause, struct err *e)
 {
     AUTO_FINI(ps_set_view) ps_set = { 0 };
     if (chief_confirm_file(c, false, e) < 0)
@@ -344,13 +347,12 @@ static int refused(struct chief *c, const struct err *cause, struct err *e)
     return chief_raise_generation(c, ps_set.highest_generation, e);
 }
 
-static void say_starting(const struct chief *c)
+static void announce_starting(const struct chief *c)
 {
-    coordinator_set(c->coordinator, JOB_STARTING, c->generation,
-                    "the chief to bring the parameter servers into service");
+    coordinator_set(c->coordinator, JOB_STARTING, c->generation, "the chief to initialise the parameter servers");
 }
 
-/* Says what it waits for, and sees whether another chief came meanwhile. */
+/* Reports what it waits for, and checks whether another chief has taken over. */
 static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed_ms, const struct err *cause,
                        struct err *e)
 {
@@ -373,8 +375,8 @@ static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed
     return 0;
 }
 
-/* What the variables of the checkpoints belong to, for whoever exports one while the job trains. It is written again at
- * the end, so storage that fails now is waited for with the first checkpoint. */
+/* The model of the checkpoints, for an export while the job trains. It is written again at the end; storage that fails
+ * now is waited for with the first checkpoint. */
 static void write_model(const struct chief *c)
 {
     json_auto_t *model = model_to_json(c->config.model);
@@ -383,7 +385,7 @@ static void write_model(const struct chief *c)
         report_warning(c->config.report, "model.json: %s", e.msg);
 }
 
-int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
+int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e)
 {
     int64_t confirmed_ms = clock_ms();
     struct wait_state wait = { 0 };
@@ -391,14 +393,14 @@ int chief_bring_up(struct chief *c, uint64_t seen, struct err *e)
     AUTO_FINI(origin) from = { .chief = c };
     if (chief_raise_generation(c, seen, e) < 0)
         return -1;
-    say_starting(c);
+    announce_starting(c);
     wait_begin(&wait, confirmed_ms, WAIT_EXPLAIN_MS);
-    while (bring_up_once(c, &from, &cause) < 0) {
+    while (initialise_once(c, &from, &cause) < 0) {
         bool fenced = err_is(&cause, ERR_FENCED);
-        if ((fenced ? refused(c, &cause, e) : wait_for_ps(c, &wait, &confirmed_ms, &cause, e)) < 0)
+        if ((fenced ? handle_refusal(c, &cause, e) : wait_for_ps(c, &wait, &confirmed_ms, &cause, e)) < 0)
             return -1;
         if (fenced)
-            say_starting(c);
+            announce_starting(c);
     }
     write_model(c);
     coordinator_set(c->coordinator, JOB_TRAINING, c->generation, "");

@@ -1,3 +1,4 @@
+/* Operations on the lists of history.json that keep them at one length. */
 #include "chief/history.h"
 
 #include <math.h>

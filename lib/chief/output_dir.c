@@ -1,3 +1,5 @@
+/* Small files of the output folder. Each is replaced as a whole; a folder that cannot be written gets an error that
+ * names its owner, its mode and the cure. */
 #include "chief/output_dir.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ char *output_dir_summaries(const char *dir, const char *named)
 }
 
 /* The folder, or the nearest one above it that there is. xmalloc'ed. */
-static char *nearest(const char *dir, struct stat *st)
+static char *nearest_existing(const char *dir, struct stat *st)
 {
     auto_free char *at = xstrdup(dir);
     *st = (struct stat){ 0 };
@@ -34,11 +36,11 @@ static char *nearest(const char *dir, struct stat *st)
     return TAKE(at);
 }
 
-/* Who may write, who tried, and what helps: on a cluster all that is seen of a claim is this line. */
+/* Names the owner, the user and the cure: on a cluster this line is all that is known of a claim. */
 static int cannot_write(const char *dir, const char *why, struct err *e)
 {
     struct stat st;
-    auto_free char *at = nearest(dir, &st);
+    auto_free char *at = nearest_existing(dir, &st);
     bool read_only = eaccess(at, W_OK) < 0 && errno == EROFS;
     return err_set(
         e, ERR_INPUT,
@@ -53,7 +55,7 @@ static int cannot_write(const char *dir, const char *why, struct err *e)
 int output_dir_check_access(const char *dir, struct err *e)
 {
     struct stat st;
-    auto_free char *at = nearest(dir, &st);
+    auto_free char *at = nearest_existing(dir, &st);
     return eaccess(at, W_OK | X_OK) < 0 ? cannot_write(dir, strerror(errno), e) : 0;
 }
 
@@ -188,10 +190,11 @@ int output_dir_model(const char *dir, char **ret_prefix, struct err *e)
     }
     auto_free char *index = xasprintf("%s.index", named);
     if (!file_exists(index))
-        return err_set(e, ERR_NOT_FOUND,
-                       "the result of the job is checkpoint %s, as %s/finished says, but it is gone: bring it back, or "
-                       "name another checkpoint",
-                       named, dir);
+        return err_set(
+            e, ERR_NOT_FOUND,
+            "the result of the job is checkpoint %s (see %s/finished), but it does not exist: restore it, or "
+            "name another checkpoint",
+            named, dir);
     *ret_prefix = TAKE(named);
     return 0;
 }

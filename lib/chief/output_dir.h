@@ -2,10 +2,12 @@
  *
  *   <output>/generation       which chief is in charge (shard/generation.h), written before first use
  *   <output>/uid              the job that writes here; the last one to begin
- *   <output>/finished         {"uid","step"}: the job is over; written after the final checkpoint. With "checkpoint"
- * and "best_epoch" when the result is an earlier one, "stopped_epoch" when a callback ended it <output>/model.json
- * Keras's Model.to_json() <output>/history.json     metrics by epoch, final metrics <output>/checkpoints/
- * <output>/summaries/{train,validation}/
+ *   <output>/finished         {"uid","step"}: the job is over; written after the final checkpoint. Also "checkpoint"
+ *                             and "best_epoch" if an earlier one is the result, "stopped_epoch" if a callback ended it
+ *   <output>/model.json       Keras's Model.to_json()
+ *   <output>/history.json     metrics by epoch, final metrics
+ *   <output>/checkpoints/
+ *   <output>/summaries/{train,validation}/
  */
 #ifndef TRAINYARD_CHIEF_OUTPUT_DIR_H
 #define TRAINYARD_CHIEF_OUTPUT_DIR_H

@@ -1,3 +1,5 @@
+/* Compares a job with the run that an output folder holds: manifest by manifest, and data, batch size and seed by
+ * the newest checkpoint. Nothing is changed on disk before the answer is known. */
 #include "chief/previous_run.h"
 
 #include <inttypes.h>
@@ -31,7 +33,7 @@ int previous_run_read_job(const char *dir, struct job **ret, struct err *e)
 }
 
 /* spec.model.kerasFile is of the data folder: the run must be readable without that. */
-static json_t *inlined(const json_t *doc, const char *data_dir)
+static json_t *with_inline_keras(const json_t *doc, const char *data_dir)
 {
     json_t *copy = json_deep_copy(doc), *model = json_at(copy, "spec.model"), *keras = NULL;
     const char *name = json_string_value(json_object_get(model, "kerasFile"));
@@ -52,7 +54,7 @@ int previous_run_write_job(const char *dir, const struct job *job, const char *d
 {
     auto_free char *path = output_dir_path(dir, "job.yaml");
     AUTO_FINI(buf) text = BUF_INIT, there = BUF_INIT;
-    json_auto_t *doc = inlined(job->doc, data_dir);
+    json_auto_t *doc = with_inline_keras(job->doc, data_dir);
     yaml_emit(doc, &text);
     if (file_read(path, text.len + 1, &there, NULL) == 0 && there.len == text.len &&
         memcmp(there.data, text.data, text.len) == 0)
@@ -73,7 +75,7 @@ static json_t *optimizer_canonical(const struct optimizer *o)
 }
 
 /* spec with model and compile as the nn library understands them: however they were written, and with all defaults. */
-static json_t *canonical(const json_t *doc, const struct model *m)
+static json_t *canonical_spec(const json_t *doc, const struct model *m)
 {
     json_t *spec = json_deep_copy(json_object_get(doc, "spec"));
     json_auto_t *keras = model_to_json(m);
@@ -89,12 +91,13 @@ static json_t *canonical(const json_t *doc, const struct model *m)
     return spec;
 }
 
-static int unreadable(const char *dir, const struct err *cause, struct err *e)
+static int set_unreadable(const char *dir, const struct err *cause, struct err *e)
 {
-    return err_set(e, ERR_INPUT,
-                   "%s/job.yaml, the job of the earlier run, cannot be compared: %s; begin again with --fresh or in "
-                   "another output folder",
-                   dir, cause->msg);
+    return err_set(
+        e, ERR_INPUT,
+        "%s/job.yaml, the job of the earlier run, cannot be compared: %s; start from scratch with --fresh or in "
+        "another output folder",
+        dir, cause->msg);
 }
 
 static int compare_jobs(const char *dir, const struct run_spec *now, struct previous_run *r, struct err *e)
@@ -103,12 +106,12 @@ static int compare_jobs(const char *dir, const struct run_spec *now, struct prev
     AUTO(model) *model = NULL;
     struct err cause = { 0 };
     if (previous_run_read_job(dir, &was, &cause) < 0)
-        return unreadable(dir, &cause, e);
+        return set_unreadable(dir, &cause, e);
     if (was == NULL || !was->has_model)
         return 0;
     if (model_build(&was->model, &was->compile, now->data_dir, &model, &cause) < 0)
-        return unreadable(dir, &cause, e);
-    json_auto_t *from = canonical(was->doc, model), *to = canonical(now->job->doc, now->model);
+        return set_unreadable(dir, &cause, e);
+    json_auto_t *from = canonical_spec(was->doc, model), *to = canonical_spec(now->job->doc, now->model);
     rerun_compare(from, to, r->finished, &r->changes);
     return 0;
 }
@@ -149,7 +152,7 @@ static void add_data(struct rerun_changes *c, const struct ordinal_space *was, c
         return;
     str_fmt(from, sizeof(from), "%" PRId64 " examples", was->examples);
     str_fmt(to, sizeof(to), "%" PRId64 " examples%s", now->examples,
-            was->examples == now->examples ? " of another content" : "");
+            was->examples == now->examples ? " with other content" : "");
     rerun_add(c, "data.train", from, to, RERUN_REBASE);
 }
 
@@ -157,7 +160,7 @@ static void compare_space(const struct checkpoint *newest, const struct ordinal_
 {
     struct node state = checkpoint_training_state(newest);
     struct ordinal_space was;
-    if (!training_state_space(&state, &was)) /* not ours: refused when it is checked */
+    if (!training_state_space(&state, &was)) /* not written by Trainyard: refused when it is checked */
         return;
     add_data(c, &was, now);
     add_number(c, "fit.batchSize", (uint64_t)was.batch_size, (uint64_t)now->batch_size);

@@ -1,9 +1,9 @@
-/* previous_run - the run of an earlier job in an output folder: what is known of it, and in what the job that is about
- * to begin there differs (job/rerun.h has the rules).
+/* previous_run - the run of an earlier job in an output folder: what is known of it, and how the job that is about to
+ * begin there differs (job/rerun.h has the rules).
  *
  * Known from <output>/job.yaml, the job as it ran, and from the newest checkpoint, which names data, batch size and
- * seed. `trainyard run` looks before it changes anything; a chief looks before it makes its first file, since on a
- * cluster a new job may be given a volume that was used.
+ * seed. `trainyard run` reads it before it changes anything; a chief reads it before it makes its first file, because
+ * on a cluster a new job may be given a used volume.
  */
 #ifndef TRAINYARD_CHIEF_PREVIOUS_RUN_H
 #define TRAINYARD_CHIEF_PREVIOUS_RUN_H
@@ -34,8 +34,7 @@ DEFINE_AUTO_FINI(previous_run, previous_run_fini);
 /* newest: its checkpoint, NULL: there is none. Changes nothing. */
 MUST_USE int previous_run_read(const char *dir, const struct run_spec *now, const struct checkpoint *newest,
                                struct previous_run *ret, struct err *e);
-/* Can the job take over what the checkpoint holds? *ret_rebase: how, when its batches are others, which fit.rebase
- * allows. */
+/* Can the job continue from the checkpoint? *ret_rebase: how, if its batches are others, which fit.rebase allows. */
 MUST_USE int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
                                 struct err *e);
 struct run_length {
@@ -48,8 +47,8 @@ MUST_USE int previous_run_length(const struct run_spec *now, const struct checkp
 /* What the manifest allows: fit.rebase, fit.resume. */
 enum rerun previous_run_allowed(const struct job *job);
 
-/* The job as it runs, for whoever looks at the folder later: a model of kerasFile is written into it. Writes job.yaml
- * unless it says the same already. */
+/* The job as it runs, for later readers of the folder: a model of kerasFile is written into it. Writes job.yaml unless
+ * it has the same content already. */
 MUST_USE int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e);
 /* Reads job.yaml; *ret NULL: there is none. */
 MUST_USE int previous_run_read_job(const char *dir, struct job **ret, struct err *e);

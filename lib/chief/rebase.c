@@ -1,3 +1,4 @@
+/* Plans where the new batches begin: at the first epoch of which no segment has applied a batch. */
 #include "chief/rebase.h"
 
 #include "chief/training_state.h"
@@ -9,7 +10,7 @@ static bool same_space(const struct ordinal_space *a, const struct ordinal_space
 }
 
 /* One above the highest ordinal that some segment has, and the newest version. */
-static int furthest(const struct checkpoint *c, const struct layout *l, int64_t *ret_end, int64_t *ret_version,
+static int find_end(const struct checkpoint *c, const struct layout *l, int64_t *ret_end, int64_t *ret_version,
                     struct err *e)
 {
     struct node state = checkpoint_training_state(c);
@@ -39,12 +40,12 @@ int rebase_plan(const struct checkpoint *c, const struct layout *l, const struct
         return training_state_check_space(&state, to, checkpoint_prefix(c), e);
     if (same_space(&was, to))
         return 0;
-    if (furthest(c, l, &end, &r.version, e) < 0)
+    if (find_end(c, l, &end, &r.version, e) < 0)
         return -1;
     int64_t batches = ordinal_space_batches(&was);
     r.epoch = end / batches + (end % batches != 0);
     if (r.epoch > INT64_MAX / 2 / ordinal_space_batches(to))
-        return err_set(e, ERR_INPUT, "checkpoint %s: its number of epochs is not plausible", checkpoint_prefix(c));
+        return err_set(e, ERR_INPUT, "checkpoint %s: implausible number of epochs", checkpoint_prefix(c));
     r.low = r.epoch * ordinal_space_batches(to);
     r.offset = r.version - r.low;
     *ret = r;

@@ -59,7 +59,7 @@ int reporter_new(const struct reporter_config *config, int64_t resumed_step, str
     if (r->nmetrics > METRICS_MAX)
         return err_set(e, ERR_INPUT, "%zu metrics, at most %d", r->nmetrics, METRICS_MAX);
     r->history = history_new(config->model, job_evaluates(config->job));
-    r->history_changed = true; /* what is there may be of another job */
+    r->history_changed = true; /* the file may be of another job */
     r->logged_step = r->rate_step = MAX(resumed_step, 0);
     r->now.checkpoint_step = resumed_step;
     r->now.end = config->total;
@@ -83,9 +83,9 @@ void reporter_free(struct reporter *r)
     free(r);
 }
 
-/* ---- each look ---- */
+/* ---- each poll ---- */
 
-struct taken { /* what one visit to the epoch metrics brings home */
+struct taken { /* what one visit of the epoch metrics collects */
     struct reporter *r;
     int64_t epoch, window_step;
     double epoch_metrics[METRICS_MAX], recent[METRICS_MAX], window[METRICS_MAX];
@@ -191,7 +191,7 @@ static void update_progress(struct reporter *r, const struct ps_set_view *ps_set
 {
     MUTEX_GUARD(&r->lock);
     double now = clock_wall();
-    if (ps_set->step > r->now.step && r->now.updated > 0) /* what the first look sees is of an earlier life */
+    if (ps_set->step > r->now.step && r->now.updated > 0) /* the first poll sees the state of an earlier process */
         r->now.stepped = now;
     r->now.step = ps_set->step;
     r->now.done = coord->done;
@@ -237,7 +237,7 @@ static void log_epoch(const struct reporter *r, int64_t epoch, const double *val
     int n = 0;
     str_fmt(text, sizeof(text), "epoch %lld/%lld done", (long long)epoch + 1, (long long)reporter_epochs(r));
     for (size_t i = 0; i < r->nmetrics; i++) {
-        double train; /* not known: the reports of all its batches went with an earlier chief */
+        double train; /* not known: the reports of all its batches were lost with an earlier chief */
         if (history_find(r->history, epoch, model_metric_name(r->config.model, i), &train))
             f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), train);
     }
@@ -261,7 +261,7 @@ void reporter_epoch(struct reporter *r, int64_t epoch, struct coordinator *c)
     coordinator_metrics(c, visit_epoch, &x);
     history_add(r->history, epoch);
     r->history_changed = true;
-    /* No batches: their reports went with an earlier chief. */
+    /* No batches: their reports were lost with an earlier chief. */
     for (size_t i = 0; x.epoch_batches > 0 && i < r->nmetrics; i++) {
         char tag[NAME_MAX_LEN + 8];
         str_fmt(tag, sizeof(tag), "epoch_%s", model_metric_name(r->config.model, i));
@@ -419,7 +419,7 @@ static json_t *read_history(const struct reporter *r)
     if (!file_exists(path))
         return NULL;
     if (file_read(path, HISTORY_MAX, &text, &e) < 0 || json_parse(text.data, text.len, path, &v, &e) < 0) {
-        report_warning(r->config.report, "the history of earlier epochs is not taken over: %s", e.msg);
+        report_warning(r->config.report, "the history of earlier epochs was ignored: %s", e.msg);
         return NULL;
     }
     return json_incref(json_object_get(v, "history"));

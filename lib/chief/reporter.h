@@ -1,7 +1,7 @@
-/* reporter - everything the chief tells people: log lines, TensorBoard summaries, history.json, /progress.
+/* reporter - what the chief reports of the training: log lines, TensorBoard summaries, history.json, /progress.
  *
- * The chief's thread calls reporter_*(); reporter_progress() may be called by any thread. Failing to write a summary
- * is a warning, said once, never the end of training.
+ * The chief's thread calls reporter_*(); reporter_progress() may be called by any thread. A summary that
+ * cannot be written is reported once as a warning and never ends training.
  */
 #ifndef TRAINYARD_CHIEF_REPORTER_H
 #define TRAINYARD_CHIEF_REPORTER_H
@@ -33,7 +33,7 @@ MUST_USE int reporter_begin(struct reporter *r, int64_t step, struct err *e);
 void reporter_free(struct reporter *r);
 DEFINE_AUTO(reporter, reporter_free);
 
-/* After each look at the ps: rates, log line when a multiple of logEverySteps was passed, complete summary windows. */
+/* After each poll of the ps: rates, log line when a multiple of logEverySteps was passed, complete summary windows. */
 void reporter_poll(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
                    struct coordinator *c, int64_t now_ms);
 /* All batches of the epoch (from 0) are done: it gets its place in the history, without an evaluation for now. */

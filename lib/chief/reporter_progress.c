@@ -63,7 +63,7 @@ static int percent_done(const struct reporter *r)
     return r->now.end > 0 ? (int)(MIN(r->now.done, r->now.end) * 100 / r->now.end) : 0;
 }
 
-/* At the rate of the last look; NaN while nothing is learned. */
+/* At the rate of the last poll; NaN while nothing is trained. */
 static double remaining_seconds(const struct reporter *r)
 {
     double per_batch = (double)r->config.space.examples / (double)r->config.batches_per_epoch;

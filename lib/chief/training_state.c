@@ -1,3 +1,5 @@
+/* Writes and checks the JSON state of a checkpoint. A mismatch names the field of the manifest that differs, with
+ * both values. */
 #include "chief/training_state.h"
 
 #include <inttypes.h>
@@ -5,14 +7,14 @@
 
 #include "base/opt.h"
 
-static json_t *hex(uint64_t v)
+static json_t *hex_json(uint64_t v)
 {
     char text[24];
     str_fmt(text, sizeof(text), "%016" PRIx64, v);
     return json_string(text);
 }
 
-static uint64_t hex_at(const struct node *n, const char *key)
+static uint64_t hex_value(const struct node *n, const char *key)
 {
     const char *text = json_string_value(json_object_get(n->v, key));
     return text != NULL ? strtoull(text, NULL, 16) : 0;
@@ -22,11 +24,11 @@ json_t *training_state_new(const struct ordinal_space *space, const struct layou
                            uint64_t generation)
 {
     json_t *s =
-        json_pack("{s:o, s:s, s:I, s:I, s:o, s:b, s:i}", "fingerprint", hex(space->fingerprint), "data", "data.train",
-                  "examples", (json_int_t)space->examples, "batchSize", (json_int_t)space->batch_size, "seed",
-                  hex(space->seed), "shuffle", (int)space->shuffle, "shuffleVersion", SHUFFLE_VERSION);
+        json_pack("{s:o, s:s, s:I, s:I, s:o, s:b, s:i}", "fingerprint", hex_json(space->fingerprint), "data",
+                  "data.train", "examples", (json_int_t)space->examples, "batchSize", (json_int_t)space->batch_size,
+                  "seed", hex_json(space->seed), "shuffle", (int)space->shuffle, "shuffleVersion", SHUFFLE_VERSION);
     return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o}", "format", 1, "version", TRAINYARD_VERSION, "jobUid", job_uid,
-                     "generation", hex(generation), "layout", hex(l->hash), "space", s);
+                     "generation", hex_json(generation), "layout", hex_json(l->hash), "space", s);
 }
 
 json_t *training_state_segment(int64_t version, const struct ordinal_set *applied)
@@ -60,7 +62,7 @@ int training_state_read_segment(const struct node *state, size_t i, int64_t *ret
 
 uint64_t training_state_generation(const struct node *state)
 {
-    return hex_at(state, "generation");
+    return hex_value(state, "generation");
 }
 
 bool training_state_space(const struct node *state, struct ordinal_space *ret)
@@ -70,8 +72,8 @@ bool training_state_space(const struct node *state, struct ordinal_space *ret)
     int64_t batch = json_integer_value(json_object_get(s.v, "batchSize"));
     if (examples <= 0 || batch <= 0 || json_integer_value(json_object_get(s.v, "shuffleVersion")) != SHUFFLE_VERSION)
         return false;
-    *ret = (struct ordinal_space){ .fingerprint = hex_at(&s, "fingerprint"),
-                                   .seed = hex_at(&s, "seed"),
+    *ret = (struct ordinal_space){ .fingerprint = hex_value(&s, "fingerprint"),
+                                   .seed = hex_value(&s, "seed"),
                                    .examples = examples,
                                    .batch_size = batch,
                                    .shuffle = json_is_true(json_object_get(s.v, "shuffle")) };
@@ -84,9 +86,9 @@ int training_state_check_space(const struct node *state, const struct ordinal_sp
     struct node s = node_get(state, "space");
     int64_t examples = json_integer_value(json_object_get(s.v, "examples"));
     int64_t batch = json_integer_value(json_object_get(s.v, "batchSize"));
-    uint64_t seed = hex_at(&s, "seed");
+    uint64_t seed = hex_value(&s, "seed");
     if (!node_present(&s))
-        return err_set(e, ERR_INPUT, "checkpoint %s: its state names no data", checkpoint);
+        return err_set(e, ERR_INPUT, "checkpoint %s: its state has no data", checkpoint);
     if (batch != space->batch_size)
         return err_set(e, ERR_INPUT,
                        "fit.batchSize is %" PRId64 ", checkpoint %s was made with %" PRId64
@@ -103,7 +105,7 @@ int training_state_check_space(const struct node *state, const struct ordinal_sp
             "the job trains on %" PRId64 " examples, checkpoint %s was made with %" PRId64
             ": restore data.train and fit.validationSplit, continue with --rebase, or start from scratch with --fresh",
             space->examples, checkpoint, examples);
-    if (hex_at(&s, "fingerprint") != space->fingerprint)
+    if (hex_value(&s, "fingerprint") != space->fingerprint)
         return err_set(e, ERR_INPUT,
                        "data.train is not the data that checkpoint %s was made with: restore it, continue with "
                        "--rebase, or start from scratch with --fresh",
@@ -112,14 +114,14 @@ int training_state_check_space(const struct node *state, const struct ordinal_sp
         return err_set(e, ERR_INPUT, "data.train.shuffle is %s, checkpoint %s was made with %s",
                        space->shuffle ? "true" : "false", checkpoint, space->shuffle ? "false" : "true");
     if (json_integer_value(json_object_get(s.v, "shuffleVersion")) != SHUFFLE_VERSION)
-        return err_set(e, ERR_INPUT, "checkpoint %s was made by a release that shuffles otherwise", checkpoint);
+        return err_set(e, ERR_INPUT, "checkpoint %s was made by a release with another shuffle algorithm", checkpoint);
     return 0;
 }
 
 int training_state_check_layout(const struct node *state, const struct layout *l, const char *checkpoint, struct err *e)
 {
     struct node segments = node_get(state, "segments");
-    if (hex_at(state, "layout") == l->hash && node_size(&segments) == l->n)
+    if (hex_value(state, "layout") == l->hash && node_size(&segments) == l->n)
         return 0;
     return err_set(e, ERR_INPUT, "spec.model is not the model that checkpoint %s was made with", checkpoint);
 }

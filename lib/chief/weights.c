@@ -1,3 +1,6 @@
+/* Matches the arrays of a file with the variables of the model: by name, by the end of a name, or by Keras's class
+ * and number of the layer. An array whose shape differs is an error; a variable without an array keeps its initial
+ * value. */
 #include "chief/weights.h"
 
 #include <string.h>
@@ -54,7 +57,7 @@ static bool get_index(const struct map *m, const char *key, size_t *ret)
     return at != 0;
 }
 
-static void prepare(struct matching *g, const struct model *m, const struct weights_file *f)
+static void matching_init(struct matching *g, const struct model *m, const struct weights_file *f)
 {
     *g = (struct matching){ .model = m, .file = f, .layout = keras_weights_of(m) };
     for (size_t i = 0; i < model_variables(m); i++)
@@ -288,7 +291,7 @@ static void list_all(const struct matching *g, struct listing *found, struct lis
             list_add(rest, g->file->arrays.items[i].name);
 }
 
-static int tell(const struct matching *g, struct buf *report, struct err *e)
+static int report_matches(const struct matching *g, struct buf *report, struct err *e)
 {
     struct listing found = { .text = BUF_INIT }, missing = { .text = BUF_INIT }, rest = { .text = BUF_INIT };
     int result = 0;
@@ -301,7 +304,7 @@ static int tell(const struct matching *g, struct buf *report, struct err *e)
     if (rest.n > 0)
         buf_printf(report, "in the file, but not in the model: %s\n", list_end(&rest));
     if (found.n == 0)
-        result = err_set(e, ERR_INPUT, "no variable of the model is in it; the model has %s, the file %s",
+        result = err_set(e, ERR_INPUT, "it has no variable of the model; the model has %s, the file %s",
                          list_end(&missing), list_end(&rest));
     buf_fini(&found.text);
     buf_fini(&missing.text);
@@ -316,8 +319,8 @@ int weights_load(const char *path, const struct model *m, float *vector, struct 
 
     if (weights_open(path, &file, e) < 0)
         return -1;
-    prepare(&g, m, &file);
-    if (match_all(&g, e) < 0 || load_matches(&g, vector, e) < 0 || tell(&g, report, e) < 0)
+    matching_init(&g, m, &file);
+    if (match_all(&g, e) < 0 || load_matches(&g, vector, e) < 0 || report_matches(&g, report, e) < 0)
         return err_wrap(e, "%s", path);
     return 0;
 }

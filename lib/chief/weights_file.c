@@ -101,7 +101,7 @@ static int open_any(struct weights_file *f, struct err *e)
     if (safetensors_is(data, n))
         return safetensors_read(data, n, f->path, &f->arrays, e);
     return err_set(e, ERR_INPUT,
-                   "%s: holds no weights that can be read: it must be a run's folder, a TensorFlow checkpoint, "
+                   "%s: unsupported file of weights: it must be a run's folder, a TensorFlow checkpoint, "
                    "safetensors, npz, .weights.h5 or .keras",
                    f->path);
 }

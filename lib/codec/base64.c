@@ -1,9 +1,11 @@
+/* A decoder that refuses what the alphabet, the padding or the unused bits do not allow, so that one value has one
+ * text. */
 #include "codec/base64.h"
 
 static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /* 0 to 63, or -1. */
-static int digit(char c)
+static int digit_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -19,9 +21,9 @@ struct quad {
     int digits, padding;
 };
 
-static int take(struct quad *q, char c, size_t at, struct err *e)
+static int quad_add(struct quad *q, char c, size_t at, struct err *e)
 {
-    int d = digit(c);
+    int d = digit_value(c);
 
     if (c == '=' && q->digits + q->padding >= 2)
         q->padding++;
@@ -33,7 +35,7 @@ static int take(struct quad *q, char c, size_t at, struct err *e)
     return 0;
 }
 
-static int decode(const char *text, size_t n, struct buf *out, struct err *e)
+static int decode_text(const char *text, size_t n, struct buf *out, struct err *e)
 {
     struct quad q = { .bits = 0 };
     bool over = false;
@@ -43,7 +45,7 @@ static int decode(const char *text, size_t n, struct buf *out, struct err *e)
             continue;
         if (over)
             return err_set(e, ERR_INPUT, "byte %zu follows the end of the base64", i + 1);
-        if (take(&q, text[i], i, e) < 0)
+        if (quad_add(&q, text[i], i, e) < 0)
             return -1;
         if (q.digits + q.padding < 4)
             continue;
@@ -61,7 +63,7 @@ int base64_decode(const char *text, size_t n, struct buf *out, struct err *e)
 {
     size_t before = out->len;
 
-    if (decode(text, n, out, e) == 0)
+    if (decode_text(text, n, out, e) == 0)
         return 0;
     out->len = before;
     if (out->cap > 0)

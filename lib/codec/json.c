@@ -1,3 +1,5 @@
+/* Parsing by jansson with a limit on nesting, and our own printer: jansson needs a microsecond to begin, which is
+ * long for the many small values of the operator. */
 #include "codec/json.h"
 
 #include <inttypes.h>
@@ -27,7 +29,7 @@ int json_depth(const json_t *v)
     return json_is_array(v) || json_is_object(v) ? deepest + 1 : 0;
 }
 
-static int load(const char *text, size_t n, const char *name, size_t flags, json_t **ret, struct err *e)
+static int load_text(const char *text, size_t n, const char *name, size_t flags, json_t **ret, struct err *e)
 {
     json_error_t error;
     json_t *v = json_loadb(text, n, flags | JSON_DECODE_ANY, &error);
@@ -43,7 +45,7 @@ static int load(const char *text, size_t n, const char *name, size_t flags, json
 int json_parse(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
 {
     json_auto_t *v = NULL;
-    if (load(text, n, name, JSON_REJECT_DUPLICATES, &v, e) < 0)
+    if (load_text(text, n, name, JSON_REJECT_DUPLICATES, &v, e) < 0)
         return -1;
     if (json_depth(v) > JSON_DEPTH_MAX)
         return err_set(e, ERR_INPUT, "%s: nested deeper than %d", name, JSON_DEPTH_MAX);
@@ -53,7 +55,7 @@ int json_parse(const char *text, size_t n, const char *name, json_t **ret, struc
 
 int json_parse_any(const char *text, size_t n, const char *name, json_t **ret, struct err *e)
 {
-    return load(text, n, name, JSON_ALLOW_NUL, ret, e);
+    return load_text(text, n, name, JSON_ALLOW_NUL, ret, e);
 }
 
 static int emit_chunk(const char *data, size_t n, void *user)
@@ -81,7 +83,7 @@ static void new_line(struct buf *out, int level)
         buf_str(out, "  ");
 }
 
-static void emit(const json_t *v, int level, struct buf *out);
+static void emit_value(const json_t *v, int level, struct buf *out);
 
 /* The library's writer takes a microsecond to begin: it is for what must be escaped. */
 static bool is_plain(const char *s, size_t n)
@@ -107,7 +109,7 @@ static void emit_key(const char *s, struct buf *out)
         return;
     }
     json_auto_t *text = json_string(s);
-    emit(text, COMPACT, out);
+    emit_value(text, COMPACT, out);
 }
 
 static void emit_object(const json_t *v, int level, struct buf *out)
@@ -123,7 +125,7 @@ static void emit_object(const json_t *v, int level, struct buf *out)
         new_line(out, inside);
         emit_key(key, out);
         buf_str(out, level == COMPACT ? ":" : ": ");
-        emit(item, inside, out);
+        emit_value(item, inside, out);
         separator = ",";
     }
     if (json_object_size(v) > 0)
@@ -143,14 +145,14 @@ static void emit_array(const json_t *v, int level, struct buf *out)
         if (i > 0)
             buf_char(out, ',');
         new_line(out, inside);
-        emit(item, inside, out);
+        emit_value(item, inside, out);
     }
     if (json_array_size(v) > 0)
         new_line(out, level);
     buf_char(out, ']');
 }
 
-static void emit(const json_t *v, int level, struct buf *out)
+static void emit_value(const json_t *v, int level, struct buf *out)
 {
     if (json_is_object(v))
         emit_object(v, level, out);
@@ -168,12 +170,12 @@ static void emit(const json_t *v, int level, struct buf *out)
 
 void json_emit(const json_t *v, struct buf *out)
 {
-    emit(v, COMPACT, out);
+    emit_value(v, COMPACT, out);
 }
 
 void json_emit_pretty(const json_t *v, struct buf *out)
 {
-    emit(v, 0, out);
+    emit_value(v, 0, out);
     buf_char(out, '\n');
 }
 

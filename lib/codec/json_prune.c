@@ -1,3 +1,5 @@
+/* One pass over the text, which only follows brackets and strings: validity is left to the parser that reads the
+ * result. */
 #include "codec/json_prune.h"
 
 #include <string.h>
@@ -16,7 +18,7 @@ struct ways {
 
 /* ---- over what is not looked into ---- */
 
-static bool at(const struct cutter *c, char ch)
+static bool next_is(const struct cutter *c, char ch)
 {
     return c->p < c->end && *c->p == ch;
 }
@@ -82,7 +84,7 @@ static bool skip_value(struct cutter *c)
 /* ---- on the way to what is cut ---- */
 
 /* The paths that go on in this member, or element (NULL). true: one ends here. */
-static bool go(const struct ways *w, const char *name, size_t len, struct ways *ret)
+static bool follow_member(const struct ways *w, const char *name, size_t len, struct ways *ret)
 {
     bool ends = false;
 
@@ -121,11 +123,11 @@ static bool cut_member(struct cutter *c, const struct ways *w)
     const char *begin = c->p;
     struct ways inside;
 
-    if (!at(c, '"') || !skip_string(c))
+    if (!next_is(c, '"') || !skip_string(c))
         return false;
-    bool leave_out = go(w, begin + 1, (size_t)(c->p - begin) - 2, &inside);
+    bool leave_out = follow_member(w, begin + 1, (size_t)(c->p - begin) - 2, &inside);
     skip_space(c);
-    if (!at(c, ':'))
+    if (!next_is(c, ':'))
         return false;
     c->p++;
     skip_space(c);
@@ -135,8 +137,8 @@ static bool cut_member(struct cutter *c, const struct ways *w)
     if (!skip_value(c))
         return false;
     skip_space(c);
-    c->from = c->p + at(c, ',');
-    if (!at(c, ','))
+    c->from = c->p + next_is(c, ',');
+    if (!next_is(c, ','))
         drop_comma(c->out);
     return true;
 }
@@ -145,7 +147,7 @@ static bool cut_element(struct cutter *c, const struct ways *w)
 {
     struct ways inside;
 
-    go(w, NULL, 0, &inside);
+    follow_member(w, NULL, 0, &inside);
     return cut_value(c, &inside);
 }
 
@@ -154,7 +156,7 @@ static bool cut_all(struct cutter *c, const struct ways *w, bool (*one)(struct c
 {
     c->p++;
     skip_space(c);
-    if (at(c, last)) {
+    if (next_is(c, last)) {
         c->p++;
         return true;
     }
@@ -163,9 +165,9 @@ static bool cut_all(struct cutter *c, const struct ways *w, bool (*one)(struct c
         if (!one(c, w))
             return false;
         skip_space(c);
-        if (at(c, ','))
+        if (next_is(c, ','))
             continue;
-        bool whole = at(c, last);
+        bool whole = next_is(c, last);
         c->p++;
         return whole;
     }
@@ -173,9 +175,9 @@ static bool cut_all(struct cutter *c, const struct ways *w, bool (*one)(struct c
 
 static bool cut_value(struct cutter *c, const struct ways *w)
 {
-    if (w->n > 0 && at(c, '{'))
+    if (w->n > 0 && next_is(c, '{'))
         return cut_all(c, w, cut_member, '}');
-    if (w->n > 0 && at(c, '['))
+    if (w->n > 0 && next_is(c, '['))
         return cut_all(c, w, cut_element, ']');
     return skip_value(c);
 }

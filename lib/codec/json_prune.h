@@ -1,8 +1,8 @@
-/* json_prune - leaves members out of a JSON text before it is parsed, for those who look at a few fields of large
+/* json_prune - leaves members out of a JSON text before it is parsed, for readers of a few fields of large
  * objects.
  *
- * A pod as the API server sends it is 5 kB, more than half of them managedFields and a spec its reader wrote itself. To
- * look over a byte costs 1/20 of parsing it.
+ * A pod as the API server sends it is 5 kB, more than half of them managedFields and a spec its reader wrote itself.
+ * Skipping a byte costs 1/20 of parsing it.
  */
 #ifndef TRAINYARD_CODEC_JSON_PRUNE_H
 #define TRAINYARD_CODEC_JSON_PRUNE_H

@@ -1,3 +1,4 @@
+/* Typed getters whose errors name file, line, column and path, with a suggestion for a misspelt key or name. */
 #include "codec/node.h"
 
 #include <inttypes.h>
@@ -134,7 +135,7 @@ static bool is_one_of(const char *word, const char *const names[], size_t n, siz
 }
 
 /* What people write who come from older releases of Keras, or from other libraries. */
-static const char *meant(const char *word, const char *const names[], size_t n)
+static const char *closest_name(const char *word, const char *const names[], size_t n)
 {
     static const struct {
         const char *word, *name;
@@ -151,10 +152,10 @@ static const char *meant(const char *word, const char *const names[], size_t n)
 }
 
 /* "; did you mean 'x'?", else "; it must be a, b or c" when those are few. */
-static void suggest(const char *word, const char *const names[], size_t n, struct buf *out)
+static void add_suggestion(const char *word, const char *const names[], size_t n, struct buf *out)
 {
     char text[ERR_TEXT_MAX];
-    const char *name = meant(word, names, n);
+    const char *name = closest_name(word, names, n);
     if (name != NULL) {
         buf_printf(out, "; did you mean '%s'?", name);
         return;
@@ -182,7 +183,7 @@ int node_only(const struct node *n, const char *const keys[], size_t nkeys, stru
         AUTO_FINI(buf) cure = BUF_INIT;
         if (is_one_of(key, keys, nkeys, &i) || (n->lenient && json_is_null(item)))
             continue;
-        suggest(key, keys, nkeys, &cure);
+        add_suggestion(key, keys, nkeys, &cure);
         result = node_key_error(n, key, e, "key '%s' is not known%s", key, cure.data);
         if (!node_collects(n))
             break;
@@ -270,7 +271,7 @@ int node_enum(const struct node *n, const char *const names[], size_t nnames, si
         return -1;
     if (is_one_of(word, names, nnames, ret_index))
         return 0;
-    suggest(word, names, nnames, &cure);
+    add_suggestion(word, names, nnames, &cure);
     return node_error(n, e, "'%.60s' is not known%s", word, cure.data);
 }
 

@@ -1,4 +1,4 @@
-/* node - a JSON value together with its place, so that every complaint about a manifest or a Keras JSON
+/* node - a JSON value together with its place, so that every error in a manifest or a Keras JSON
  * names file, line, column and path (design invariant 6):
  *
  *     mnist.yaml:14:9: spec.compile.optimizer: 'Adamm' is not known; did you mean 'Adam'?

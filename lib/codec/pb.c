@@ -1,3 +1,4 @@
+/* Fields of protobuf messages, one by one. Lengths are checked against what is left before anything is read. */
 #include "codec/pb.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* pb - pieces of the protobuf wire format for files whose messages are few and fixed (checkpoints, event
- * files, tf.Example, HParams). The RPC contracts use protobuf-c instead (lib/rpc).
+/* pb - pieces of the protobuf wire format for files whose messages are few and fixed (checkpoints,
+ * tf.Example). The RPC contracts and event files use protobuf-c instead (codec/protobuf.h).
  *
  * Writing appends to a buf; a nested message is written into its own buf and added with pb_put_bytes.
  * Zero values are written when asked for: callers leave out what proto3 would.

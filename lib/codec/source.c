@@ -1,3 +1,4 @@
+/* A map from paths of values to lines and columns. A path that was not noted has the place of its nearest ancestor. */
 #include "codec/source.h"
 
 #include <string.h>
@@ -82,7 +83,7 @@ static void cut_last(char *path)
     path[n > 0 ? n - 1 : 0] = '\0';
 }
 
-static const struct noted *nearest(const struct source *s, const char *path, bool *ret_exact)
+static const struct noted *nearest_place(const struct source *s, const char *path, bool *ret_exact)
 {
     char at[NODE_PATH_MAX];
     str_fmt(at, sizeof(at), "%s", path);
@@ -100,7 +101,7 @@ static const struct noted *nearest(const struct source *s, const char *path, boo
 bool source_find(const struct source *s, const char *path, int *ret_line, int *ret_column)
 {
     bool exact;
-    const struct noted *n = nearest(s, path, &exact);
+    const struct noted *n = nearest_place(s, path, &exact);
     if (n == NULL)
         return false;
     *ret_line = n->value.line;
@@ -111,7 +112,7 @@ bool source_find(const struct source *s, const char *path, int *ret_line, int *r
 bool source_find_key(const struct source *s, const char *path, int *ret_line, int *ret_column)
 {
     bool exact;
-    const struct noted *n = nearest(s, path, &exact);
+    const struct noted *n = nearest_place(s, path, &exact);
     if (n == NULL)
         return false;
     *ret_line = exact ? n->key.line : n->value.line;

@@ -1,4 +1,4 @@
-/* source - inside of codec/yaml.h: how the reader of a document notes where its values stood. */
+/* source - inside of codec/yaml.h: how the reader of a document records the places of its values. */
 #ifndef TRAINYARD_CODEC_SOURCE_H
 #define TRAINYARD_CODEC_SOURCE_H
 

@@ -1,3 +1,4 @@
+/* Reads the documents of a text: limits before libyaml sees it, then one document after the other. */
 #include "codec/yaml.h"
 
 #include <ctype.h>
@@ -38,7 +39,7 @@ static int read_document(struct yaml_parse *p, struct document *d, struct err *e
     return r < 0 ? -1 : yaml_next(p, e);
 }
 
-static int deliver(struct yaml_parse *p, document_fn *each, void *user, struct err *e)
+static int deliver_document(struct yaml_parse *p, document_fn *each, void *user, struct err *e)
 {
     struct document d = { .v = NULL };
     int r = read_document(p, &d, e);
@@ -58,7 +59,7 @@ static int read_stream(struct yaml_parse *p, document_fn *each, void *user, size
             return 0;
         if (p->event->type != YAML_DOCUMENT_START_EVENT)
             continue;
-        if (deliver(p, each, user, e) < 0)
+        if (deliver_document(p, each, user, e) < 0)
             return -1;
         ++*ret_documents;
     }
@@ -166,20 +167,20 @@ int yaml_parse(const char *text, size_t n, const char *name, json_t **ret, struc
     return 0;
 }
 
-struct lender {
+struct document_visitor {
     int (*each)(void *user, json_t *v, const struct source *s, struct err *e);
     void *user;
 };
 
-static int lend(void *user, struct document *d, struct err *e)
+static int pass_document(void *user, struct document *d, struct err *e)
 {
-    const struct lender *l = user;
-    return l->each(l->user, d->v, d->src, e);
+    const struct document_visitor *v = user;
+    return v->each(v->user, d->v, d->src, e);
 }
 
 int yaml_parse_all(const char *text, size_t n, const char *name,
                    int (*each)(void *user, json_t *v, const struct source *s, struct err *e), void *user, struct err *e)
 {
-    struct lender l = { .each = each, .user = user };
-    return read_all(text, n, name, lend, &l, e);
+    struct document_visitor v = { .each = each, .user = user };
+    return read_all(text, n, name, pass_document, &v, e);
 }

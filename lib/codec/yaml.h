@@ -1,9 +1,9 @@
 /* yaml - YAML 1.1 core subset (libyaml) read into JSON values, with the place of every value.
  *
- * Scalars follow the rules people know from kubectl: plain true/false/null/~, integers and floats are
+ * Scalars follow the rules of kubectl: plain true/false/null/~, integers and floats are
  * typed, everything quoted is a string; anchors, aliases (bounded expansion) and merge keys work;
  * duplicate keys, tags, complex keys, depth > JSON_DEPTH_MAX are errors with file:line:column.
- * JSON text is YAML too, so a .json manifest gets places by the same road.
+ * JSON text is YAML too, so a .json manifest gets places in the same way.
  */
 #ifndef TRAINYARD_CODEC_YAML_H
 #define TRAINYARD_CODEC_YAML_H

@@ -1,3 +1,4 @@
+/* Prints a JSON value as YAML. A string gets quotes whenever some YAML reader would take it for something else. */
 #include "codec/yaml.h"
 
 #include <ctype.h>
@@ -6,13 +7,13 @@
 
 #include "codec/yaml_plain.h"
 
-static int append(void *user, unsigned char *data, size_t n)
+static int on_output(void *user, unsigned char *data, size_t n)
 {
     buf_add(user, data, n);
     return 1;
 }
 
-static yaml_char_t *chars(const char *s)
+static yaml_char_t *yaml_chars(const char *s)
 {
     return (yaml_char_t *)(uintptr_t)s;
 }
@@ -29,7 +30,7 @@ static yaml_scalar_style_t style_of(const char *s)
 static void emit_text(yaml_emitter_t *out, const char *s, yaml_scalar_style_t style)
 {
     yaml_event_t ev;
-    yaml_scalar_event_initialize(&ev, NULL, NULL, chars(s), (int)strlen(s), 1, 1, style);
+    yaml_scalar_event_initialize(&ev, NULL, NULL, yaml_chars(s), (int)strlen(s), 1, 1, style);
     yaml_emitter_emit(out, &ev);
 }
 
@@ -88,7 +89,7 @@ void yaml_emit(const json_t *v, struct buf *out)
 
     if (!yaml_emitter_initialize(&emitter))
         return;
-    yaml_emitter_set_output(&emitter, append, out);
+    yaml_emitter_set_output(&emitter, on_output, out);
     yaml_emitter_set_unicode(&emitter, 1);
     yaml_emitter_set_width(&emitter, -1);
     yaml_stream_start_event_initialize(&ev, YAML_UTF8_ENCODING);

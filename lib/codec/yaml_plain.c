@@ -1,3 +1,5 @@
+/* What an unquoted scalar means by kubectl's rules. A number that JSON cannot hold is an error, never rounded
+ * silently. */
 #include "codec/yaml_plain.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* Builds a JSON value from the events of libyaml. Nesting, aliases and merge keys are bounded, because the text may
+ * come from strangers. */
 #include "codec/yaml_value.h"
 
 #include <string.h>
@@ -68,7 +70,7 @@ static void path_add_key(struct yaml_parse *p, const char *key)
 
 /* Paths that are too long to be looked for are not noted; that also keeps the cost of a value apart from the length of
  * its path. */
-static void note(struct yaml_parse *p, struct place value, struct place key)
+static void note_place(struct yaml_parse *p, struct place value, struct place key)
 {
     if (p->path.len < NODE_PATH_MAX)
         source_note(p->src, p->path.data, value, key);
@@ -103,7 +105,7 @@ static size_t cost_of(const json_t *v, size_t limit)
 }
 
 /* A copy of what an anchor or a merge names, so that a change of one does not change the other. */
-static int expand(struct yaml_parse *p, const json_t *v, struct place at, json_t **ret, struct err *e)
+static int expand_alias(struct yaml_parse *p, const json_t *v, struct place at, json_t **ret, struct err *e)
 {
     p->expanded += cost_of(v, EXPANSION_MAX + 1);
     if (p->expanded > EXPANSION_MAX)
@@ -120,7 +122,7 @@ static int read_alias(struct yaml_parse *p, json_t **ret, struct err *e)
     const json_t *v = map_get(&p->anchors, name);
     if (v == NULL)
         return error_at(p, yaml_here(p), e, "alias '*%s' names no anchor that ended above it", name);
-    return expand(p, v, yaml_here(p), ret, e);
+    return expand_alias(p, v, yaml_here(p), ret, e);
 }
 
 static int no_tag(const struct yaml_parse *p, const yaml_char_t *tag, struct err *e)
@@ -163,7 +165,7 @@ static int read_sequence(struct yaml_parse *p, json_t **ret, struct err *e)
         if (p->event->type == YAML_SEQUENCE_END_EVENT)
             break;
         buf_printf(&p->path, "[%zu]", json_array_size(list));
-        note(p, yaml_here(p), yaml_here(p));
+        note_place(p, yaml_here(p), yaml_here(p));
         if (yaml_read_value(p, &item, e) < 0)
             return -1;
         json_array_append_new(list, item);
@@ -213,7 +215,7 @@ static int read_member(struct yaml_parse *p, struct mapping *m, struct err *e)
         return -1;
     struct place value_at = yaml_here(p);
     path_add_key(p, key);
-    note(p, value_at, key_at);
+    note_place(p, value_at, key_at);
     if (yaml_read_value(p, &v, e) < 0)
         return -1;
     if (merge) {
@@ -238,11 +240,11 @@ static int merge_one(struct yaml_parse *p, struct mapping *m, json_t *from, stru
     {
         if (json_object_get(m->object, key) != NULL)
             continue;
-        if (expand(p, item, m->merged, &copy, e) < 0)
+        if (expand_alias(p, item, m->merged, &copy, e) < 0)
             return -1;
         json_object_set_new(m->object, key, copy);
         path_add_key(p, key);
-        note(p, m->merged, m->merged);
+        note_place(p, m->merged, m->merged);
         path_cut(p, path);
     }
     return 0;

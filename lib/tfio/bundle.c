@@ -58,8 +58,8 @@ static int check_ranges(const struct bundle *b, struct err *e)
         if (item->nslices > 0)
             continue;
         if (item->offset > m->size || item->entry.size > m->size - item->offset)
-            return err_set(e, ERR_INPUT, "%s: tensor '%s' ends beyond the end of the file: it is cut", m->path,
-                           item->entry.name);
+            return err_set(e, ERR_INPUT, "%s: tensor '%s' ends beyond the end of the file: the file is truncated",
+                           m->path, item->entry.name);
     }
     return 0;
 }
@@ -183,7 +183,7 @@ int bundle_read_string(struct bundle *b, const struct bundle_entry *entry, size_
     uint32_t crc;
 
     if (entry->dtype != DT_STRING || item->nslices > 0)
-        return err_set(e, ERR_INPUT, "%s: tensor '%s' is not one of strings, but of %s", b->index_path, entry->name,
+        return err_set(e, ERR_INPUT, "%s: tensor '%s' has type %s, not string", b->index_path, entry->name,
                        dtype_name(entry->dtype));
     if (bundle_check(b, entry, e) < 0)
         return -1;

@@ -1,3 +1,5 @@
+/* Reads the entries of a checkpoint index: types, shapes, offsets and the slices of partitioned tensors. Everything
+ * is checked against the sizes of the data files before it is used. */
 #include "tfio/bundle_index.h"
 
 #include <inttypes.h>
@@ -326,7 +328,7 @@ static int resolve_slice(const struct bundle_index *x, const struct bundle_item 
     return fits ? 0 : err_set(e, ERR_INPUT, "tensor '%s': a slice does not fit into it", item->entry.name);
 }
 
-static bool overlap(const struct bundle_slice *a, const struct bundle_slice *b, int rank)
+static bool slices_overlap(const struct bundle_slice *a, const struct bundle_slice *b, int rank)
 {
     for (int i = 0; i < rank; i++)
         if (a->start[i] >= b->start[i] + b->length[i] || b->start[i] >= a->start[i] + a->length[i])
@@ -340,7 +342,7 @@ static int check_cover(const struct bundle_index *x, const struct bundle_item *i
     uint64_t bytes = 0;
     for (size_t i = 0; i < item->nslices; i++) {
         for (size_t j = 0; j < i; j++)
-            if (overlap(&item->slices[i], &item->slices[j], item->entry.shape.rank))
+            if (slices_overlap(&item->slices[i], &item->slices[j], item->entry.shape.rank))
                 return err_set(e, ERR_INPUT, "tensor '%s': its slices overlap", item->entry.name);
         bytes += x->items[item->slices[i].part].entry.size;
     }
@@ -349,7 +351,7 @@ static int check_cover(const struct bundle_index *x, const struct bundle_item *i
     return 0;
 }
 
-static int resolve(struct bundle_index *x, struct err *e)
+static int resolve_slices(struct bundle_index *x, struct err *e)
 {
     for (size_t i = x->first; i < x->n; i++) {
         struct bundle_item *item = &x->items[i];
@@ -374,7 +376,7 @@ int bundle_index_read(const void *data, size_t n, bool check_crc, struct bundle_
         if (x.items[i].shard >= x.nshards)
             return err_set(e, ERR_INPUT, "tensor '%s' is in shard %u of %u", x.items[i].entry.name, x.items[i].shard,
                            x.nshards);
-    if (resolve(&x, e) < 0)
+    if (resolve_slices(&x, e) < 0)
         return -1;
     *ret = x;
     x = (struct bundle_index){ .n = 0 };

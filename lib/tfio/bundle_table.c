@@ -1,3 +1,5 @@
+/* The LevelDB table format of a checkpoint index: blocks with prefix-compressed keys, checksums and a footer.
+ * Compressed blocks are refused. */
 #include "tfio/bundle_table.h"
 
 #include <string.h>
@@ -355,7 +357,7 @@ int table_read(const void *data, size_t n, bool check_crc, table_fn *each, void 
         return err_set(e, ERR_INPUT, "too short for a checkpoint index");
     r = reader_of(t.data + n - sizeof(magic), sizeof(magic));
     if (reader_u64le(&r, &magic) < 0 || magic != TABLE_MAGIC)
-        return err_set(e, ERR_INPUT, "not a checkpoint index (its last bytes are not those of a table), or cut");
+        return err_set(e, ERR_INPUT, "not a checkpoint index (its last bytes are not those of a table), or truncated");
     r = reader_of(t.data + n - FOOTER_SIZE, HANDLES_SIZE);
     if (take_handle(&r, &metaindex) < 0 || take_handle(&r, &index) < 0 ||
         !footer_is(t.data + n - FOOTER_SIZE, metaindex, index))

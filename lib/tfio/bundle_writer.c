@@ -78,8 +78,8 @@ static int check_name(const struct bundle_writer *w, const char *name, struct er
 }
 
 /* Reserves `size` bytes at the end of the data file. */
-static int reserve(struct bundle_writer *w, const char *name, enum dtype dtype, const struct shape *shape,
-                   uint64_t size, struct column **ret, struct err *e)
+static int add_entry(struct bundle_writer *w, const char *name, enum dtype dtype, const struct shape *shape,
+                     uint64_t size, struct column **ret, struct err *e)
 {
     if (check_name(w, name, e) < 0)
         return -1;
@@ -110,13 +110,13 @@ int bundle_writer_add(struct bundle_writer *w, const char *name, enum dtype dtyp
                        dtype_name(dtype));
     if (shape_count(shape, &count, e) < 0 || size_mul(count, dtype_size(dtype), &bytes, e) < 0)
         return err_wrap(e, "%s: tensor '%s'", w->prefix, name);
-    if (reserve(w, name, dtype, shape, bytes, &c, e) < 0)
+    if (add_entry(w, name, dtype, shape, bytes, &c, e) < 0)
         return -1;
     *ret_id = w->n - 1;
     return 0;
 }
 
-static int append(struct bundle_writer *w, struct column *c, const void *data, size_t n, struct err *e)
+static int append_data(struct bundle_writer *w, struct column *c, const void *data, size_t n, struct err *e)
 {
     if (file_out_pwrite(w->data, data, n, c->item.offset + c->written, e) < 0)
         return -1;
@@ -131,9 +131,9 @@ int bundle_writer_put(struct bundle_writer *w, size_t id, size_t offset, const v
         return err_set(e, ERR_INTERNAL, "%s: there is no tensor %zu", w->prefix, id);
     struct column *c = &w->columns[id];
     if (offset != c->written || n > c->item.entry.size - c->written)
-        return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " of %" PRIu64 " bytes, then came %zu at %zu",
+        return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " of %" PRIu64 " bytes, then %zu at %zu",
                        w->prefix, c->item.key, c->written, c->item.entry.size, n, offset);
-    return append(w, c, data, n, e);
+    return append_data(w, c, data, n, e);
 }
 
 int bundle_writer_add_all(struct bundle_writer *w, const char *name, enum dtype dtype, const struct shape *shape,
@@ -178,11 +178,11 @@ int bundle_writer_add_strings(struct bundle_writer *w, const char *name, const s
     for (size_t i = 0; i < n; i++)
         if (size_add(size, lengths[i], &size, e) < 0)
             return err_wrap(e, "%s: tensor '%s'", w->prefix, name);
-    if (reserve(w, name, DT_STRING, shape, size, &c, e) < 0 || append(w, c, head.data, head.len, e) < 0)
+    if (add_entry(w, name, DT_STRING, shape, size, &c, e) < 0 || append_data(w, c, head.data, head.len, e) < 0)
         return -1;
     c->item.crc = crc;
     for (size_t i = 0; i < n; i++)
-        if (append(w, c, strings[i], lengths[i], e) < 0)
+        if (append_data(w, c, strings[i], lengths[i], e) < 0)
             return -1;
     return 0;
 }

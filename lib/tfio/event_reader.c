@@ -165,7 +165,7 @@ static int next_record(struct event_file *f, struct buf *data, struct err *e)
     return 1;
 }
 
-static int malformed(struct event_file *f, struct err *e)
+static int set_malformed(struct event_file *f, struct err *e)
 {
     f->dead = true;
     return err_set(e, ERR_INPUT, "%s: a record before byte %" PRIu64 " is not an event", f->path, f->offset);
@@ -201,7 +201,7 @@ static int next_in_file(struct event_reader *r, struct event_file *f, struct eve
             return more;
         }
         if (event_record_read(r->data.data, r->data.len, &r->record) < 0)
-            return malformed(f, e);
+            return set_malformed(f, e);
     }
 }
 

@@ -92,7 +92,7 @@ test_chief_killed_around_decisions() { # each one is taken once, at the rates of
     stopping_job
     while read -r moment; do
         killed_run "$moment" && want_stopped_run
-        [[ $moment != publish*ckpt-200* ]] || want_line 'the learning rate is 0.25 from epoch 5 on, as ReduceLROnPlateau set it'
+        [[ $moment != publish*ckpt-200* ]] || want_line 'the learning rate is 0.25 from epoch 5 on, set by ReduceLROnPlateau'
         [ "$problems" = "$before" ] || { problem "the chief was killed at: $moment"; return; }
     done <<'MOMENTS'
 log 2 ps initialised

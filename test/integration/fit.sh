@@ -135,5 +135,5 @@ test_other_weights_are_other_data() {
     want_line 'data.train.sampleWeight is some_weights.npy, was weights.npy; --rebase continues'
     cp "$keras_fit"/*.npy "$keras_fit"/*.npz "$dir" && cp "$dir/some_weights.npy" "$dir/weights.npy"
     want_exit 2 trainyard run "$keras_fit/both_weights/job.yaml" --data-dir "$dir" --output-dir "$dir/both_weights"
-    want_line 'data.train is 10 examples of another content, was 10 examples; --rebase continues'
+    want_line 'data.train is 10 examples with other content, was 10 examples; --rebase continues'
 }

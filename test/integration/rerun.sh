@@ -129,7 +129,7 @@ test_new_job_on_a_used_volume() { # as on a cluster: the chief judges, by the ma
     grep -q uid-two "$dir/run/finished" || problem "finished is of another job: $(cat "$dir/run/finished")"
     # the same job again, as a restarted pod would
     TRAINYARD_JOB_UID=uid-two want_exit 0 alone
-    want_line 'the job finished before, at step 150'
+    want_line 'the job has already finished, at step 150'
     sed -i 's/batchSize: 30, resume/batchSize: 50, rebase/; s/epochs: 3/epochs: 5/' "$dir/job.yaml"
     TRAINYARD_JOB_UID=uid-three want_exit 0 alone || return
     want_line 'rebasing .*model.ckpt-150: step 150, other batches from epoch 4 on'

@@ -489,7 +489,7 @@ test_finished_job_is_not_run_again() {
     single_job 's/epochs: *[0-9]+/epochs: 1/'
     want_exit 0 alone || return
     want_exit 0 alone
-    want_line 'finished before'
+    want_line 'already finished'
 }
 
 test_evaluator() {

@@ -22,7 +22,7 @@ static inline void world_open(struct world *w, const char *optimizer, const char
     *w = (struct world){ 0 };
     ps_open(&w->ps, optimizer, fit);
     leader_open(&w->l, &w->ps, w->ps.job.dir);
-    ck_ok_e(chief_bring_up(w->l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(w->l.chief, 0, &e));
     w->worker = ps_params(&w->ps, "worker-0", JOB_UID);
 }
 

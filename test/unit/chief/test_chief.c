@@ -64,7 +64,7 @@ START_TEST(a_finished_job_only_says_so)
     struct err e = { 0 };
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 1");
     leader_open(&l, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     ck_ok_e(output_dir_set_finished(ps.job.dir, JOB_UID, &(struct job_result){ .step = 10, .stopped_epoch = -1 }, &e));
     ck_ok_e(chief_run(l.chief, &e));
     shard_brief(ps.shard[0], &info);
@@ -83,7 +83,7 @@ START_TEST(a_lost_ps_is_restored_and_owed_the_rest)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     ps_push(&ps, worker, l.chief->generation, 0, 6);
     ck_ok_e(chief_save(l.chief, &e));
     ps_push(&ps, worker, l.chief->generation, 6, 9);
@@ -92,7 +92,7 @@ START_TEST(a_lost_ps_is_restored_and_owed_the_rest)
     want_saved(&ps, 6, 6);
     ps_start(&ps, 1, 555);
     uint64_t before = l.chief->generation;
-    ck_ok_e(chief_bring_up(l.chief, before, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, before, &e));
     ck_assert_uint_eq(l.chief->generation, before + 1);
     AUTO_FINI(ps_set_view) v = { 0 };
     ps_set_poll(l.chief->ps_set, WAIT_MS, &v);
@@ -112,13 +112,13 @@ START_TEST(a_new_chief_adopts_and_the_old_one_writes_no_more)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&old, &ps, ps.job.dir);
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
-    ck_ok_e(chief_bring_up(old.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(old.chief, 0, &e));
     ps_push(&ps, worker, old.chief->generation, 0, 4);
     ck_ok_e(chief_save(old.chief, &e));
     ps_push(&ps, worker, old.chief->generation, 4, 7);
 
     leader_open(&new, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(new.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(new.chief, 0, &e));
     ck_assert_uint_gt(new.chief->generation, old.chief->generation);
     ck_assert_uint_eq(atomic_load(&new.chief->restored), 0); /* kept, not read back */
     ps_want_cells(&ps, worker, new.chief->generation, 7);
@@ -142,7 +142,7 @@ START_TEST(a_chief_that_leads_leaves_when_a_newer_one_came)
     struct chief_numbers n = { .checkpoint_step = -1 };
     for (int64_t end = clock_ms() + WAIT_MS; n.checkpoint_step < 0 && clock_ms() < end; clock_sleep_ms(2))
         chief_numbers(old.chief, &n);
-    ck_ok_e(chief_bring_up(new.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(new.chief, 0, &e));
     thread_join(&old.thread);
     ck_assert_msg(old.result == -1 && err_is(&old.error, ERR_FENCED), "%s", old.error.msg);
     leader_close(&old);
@@ -167,7 +167,7 @@ START_TEST(the_generation_of_the_volume_fences_while_no_ps_knows_it)
     struct err e = { 0 };
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     write_generation(&ps, l.chief->generation + 1, 77); /* a newer chief begins */
     ck_fails(chief_save(l.chief, &e), ERR_FENCED, "has begun");
     leader_close(&l);
@@ -191,7 +191,7 @@ START_TEST(the_same_generation_of_another_chief_fences_too)
     struct err e = { 0 };
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     ck_assert_uint_eq(on_volume(&ps).incarnation, (uint64_t)(uintptr_t)&l);
     write_generation(&ps, l.chief->generation, 77);
     ck_fails(chief_save(l.chief, &e), ERR_FENCED, "has begun");
@@ -214,14 +214,14 @@ START_TEST(a_chief_that_slept_does_not_restore_a_ps)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&old, &ps, ps.job.dir);
     leader_open(&new, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(old.chief, 0, &e));
-    ck_ok_e(chief_bring_up(new.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(old.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(new.chief, 0, &e));
     struct generation in_charge = on_volume(&ps);
     for (size_t i = 0; i < PS_COUNT; i++) {
         ps_stop(&ps, i);
         ps_start(&ps, i, 900 + i);
     }
-    ck_fails(chief_bring_up(old.chief, 0, &e), ERR_FENCED, "has begun");
+    ck_fails(chief_initialise_ps(old.chief, 0, &e), ERR_FENCED, "has begun");
     struct generation now = on_volume(&ps);
     ck_assert(generation_eq(&now, &in_charge));
     struct shard_info info;
@@ -246,14 +246,14 @@ START_TEST(a_refused_chief_that_the_file_names_takes_a_higher_one)
     params_set_generation(other, 30);
     for (size_t i = 0; i < PS_COUNT; i++)
         ck_ok_e(params_init(other, i, "{\"Counting\": {}}", PS_CALL_MS, &e));
-    ck_ok_e(chief_bring_up(l.chief, 0, &e)); /* 1, then 31 */
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e)); /* 1, then 31 */
     ck_assert_uint_eq(l.chief->generation, 31);
     ck_assert_uint_eq(on_volume(&ps).number, 31);
     ps_set_fence(theirs, 40); /* no ps served it, none has to follow: */
     struct shard_info info;
     shard_brief(ps.shard[0], &info);
     ck_assert_uint_eq(info.generation, 40);
-    ck_fails(chief_bring_up(l.chief, 0, &e), ERR_FENCED, "generation 40"); /* not a second time */
+    ck_fails(chief_initialise_ps(l.chief, 0, &e), ERR_FENCED, "generation 40"); /* not a second time */
     leader_close(&l);
     ps_close(&ps);
 }
@@ -267,7 +267,7 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
     struct err e = { 0 };
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     auto_free char *command =
         xasprintf("rm -rf %s/checkpoints %s/generation* %s/uid", ps.job.dir, ps.job.dir, ps.job.dir);
     ck_assert_int_eq(system(command), 0);
@@ -320,7 +320,7 @@ START_TEST(leftovers_of_killed_saves_go)
     AUTO(file_out) *living = NULL; /* the save of a chief that is not in charge any more */
     auto_free char *path = output_dir_path(ps.job.dir, "checkpoints/model.ckpt-50.index");
     ck_ok_e(file_out_open(path, &living, &e));
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     for (size_t i = 0; i < COUNT_OF(left); i++) {
         auto_free char *gone = output_dir_path(ps.job.dir, left[i]);
         ck_assert_msg(!file_exists(gone), "%s", gone);
@@ -343,7 +343,7 @@ START_TEST(a_lost_volume_does_not_bring_old_generations_back)
     struct err e = { 0 };
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 1");
     leader_open(&l, &ps, ps.job.dir);
-    ck_ok_e(chief_bring_up(l.chief, 41, &e)); /* generation 42 */
+    ck_ok_e(chief_initialise_ps(l.chief, 41, &e)); /* generation 42 */
     leader_close(&l);
     auto_free char *path = output_dir_path(ps.job.dir, "generation");
     ck_ok_e(file_remove(path, &e));
@@ -366,7 +366,7 @@ START_TEST(all_at_once_resumes_from_the_checkpoint)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     ps_push(&ps, worker, l.chief->generation, 2, 8);
     ck_ok_e(chief_save(l.chief, &e));
     leader_close(&l);
@@ -396,7 +396,7 @@ START_TEST(a_signal_saves_everything_first)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
     leader_open(&l, &ps, ps.job.dir);
     AUTO(params) *worker = ps_params(&ps, "worker-0", JOB_UID);
-    ck_ok_e(chief_bring_up(l.chief, 0, &e));
+    ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
     ps_push(&ps, worker, l.chief->generation, 0, 5);
     stop_request();
     uint64_t before = l.chief->generation;

@@ -57,7 +57,7 @@ static void replace_chief(struct world *w)
     leader_close(&w->l);
     leader_open(&w->l, &w->ps, w->ps.job.dir);
     struct chief *c = w->l.chief;
-    ck_ok_e(chief_bring_up(c, 0, &e));
+    ck_ok_e(chief_initialise_ps(c, 0, &e));
     look(w);
     ps_set_poll(c->ps_set, WAIT_MS, &view);
     c->recorded_epochs = reporter_resume(c->reporter, chief_epochs_over(c, view.done.low), c->coordinator);
@@ -277,7 +277,7 @@ START_TEST(a_ps_that_comes_back_has_the_rates)
     train_down(&w, 20, 23);
     ps_stop(&w.ps, 1);
     ps_start(&w.ps, 1, 555);
-    ck_ok_e(chief_bring_up(w.l.chief, w.l.chief->generation, &e));
+    ck_ok_e(chief_initialise_ps(w.l.chief, w.l.chief->generation, &e));
     train_down(&w, 20, 23); /* on the lost one alone */
     want_sum(&w, 21.5);
     world_close(&w);
@@ -337,7 +337,7 @@ START_TEST(a_chief_killed_after_the_decision_is_saved_carries_it_out)
     ps_stop(&w.ps, 1); /* nobody can be told */
     ck_assert_int_eq(chief_decide(w.l.chief, &e), -1);
     ps_start(&w.ps, 1, 555);
-    ck_ok_e(chief_bring_up(w.l.chief, w.l.chief->generation, &e));
+    ck_ok_e(chief_initialise_ps(w.l.chief, w.l.chief->generation, &e));
     train_down(&w, JOB_BATCHES, 2 * JOB_BATCHES);
     record(&w, 2);
     await_evaluation(&w);
@@ -359,7 +359,7 @@ START_TEST(a_ps_lost_before_the_decision_has_the_epoch_evaluated_again)
     pass(&w, 1, train);
     ps_stop(&w.ps, 1);
     ps_start(&w.ps, 1, 555);
-    ck_ok_e(chief_bring_up(w.l.chief, w.l.chief->generation, &e));
+    ck_ok_e(chief_initialise_ps(w.l.chief, w.l.chief->generation, &e));
     look(&w);
     ck_assert_int_eq(decide(&w), 0); /* its values are those of epoch 1 */
     train(&w, JOB_BATCHES, 2 * JOB_BATCHES);

@@ -107,7 +107,7 @@ START_TEST(a_ps_that_is_lost_at_the_end_loses_nothing_and_is_evaluated_anew)
     ck_assert_int_eq(w.l.chief->final_step, JOB_BATCHES);
     ps_stop(&w.ps, 1);
     ps_start(&w.ps, 1, 555);
-    ck_ok_e(chief_bring_up(w.l.chief, w.l.chief->generation, &e));
+    ck_ok_e(chief_initialise_ps(w.l.chief, w.l.chief->generation, &e));
     ck_assert_int_eq(w.l.chief->final_step, -1); /* those values may be no more */
     look(&w);
     struct coordinator_view coord;

@@ -116,7 +116,7 @@ START_TEST(slots_are_not_read)
     auto_free float *v = xcalloc(model_size(m), sizeof(*v));
     buf_clear(&report);
     ck_assert_int_eq(weights_load("test/data/train/tf_files/ckpt_tf1", m, v, &report, &e), -1);
-    ck_assert_ptr_nonnull(strstr(e.msg, "no variable of the model is in it; the model has kernel/kernel"));
+    ck_assert_ptr_nonnull(strstr(e.msg, "it has no variable of the model; the model has kernel/kernel"));
     ck_assert_ptr_null(strstr(e.msg, "dense/kernel/Adam"));
     ck_assert_ptr_null(strstr(e.msg, "beta1_power"));
 }
@@ -152,8 +152,8 @@ START_TEST(what_does_not_fit_is_an_error)
     refuse(wide, "small.keras", "'out/kernel': its shape is (2, 2) there");
     refuse(no_bias, "small.keras", "layer 'hidden' has 2 variables there and 1 in the model");
     refuse(other, "small.safetensors",
-           "no variable of the model is in it; the model has strange/kernel, strange/bias, the file hidden/bias");
-    refuse(other, "model.json", "holds no weights that can be read: it must be a run's folder");
+           "it has no variable of the model; the model has strange/kernel, strange/bias, the file hidden/bias");
+    refuse(other, "model.json", "unsupported file of weights: it must be a run's folder");
     refuse(other, "nothing.npz", "no checkpoint " DIR "nothing.npz");
 }
 END_TEST

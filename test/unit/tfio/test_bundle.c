@@ -544,7 +544,7 @@ START_TEST(errors_say_what_is_wrong)
     ck_ok_e(write_small(prefix, 1, &e));
     ck_assert_int_eq(truncate(data, 3), 0);
     ck_assert_int_eq(bundle_open(prefix, &b, &e), -1);
-    auto_free char *cut = xasprintf("%s: tensor 'v' ends beyond the end of the file: it is cut", data);
+    auto_free char *cut = xasprintf("%s: tensor 'v' ends beyond the end of the file: the file is truncated", data);
     ck_assert_str_eq(e.msg, cut);
     store(data, "\0\0\0\0", 4);
     ck_ok_e(bundle_open(prefix, &b, &e));
