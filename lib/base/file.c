@@ -99,8 +99,11 @@ static int open_read(const char *path, int *ret_fd, struct err *e)
 {
     if (!is_descriptor(path))
         return file_open(path, ret_fd, e);
-    *ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    return *ret_fd < 0 ? file_error(path, e) : 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return file_error(path, e);
+    *ret_fd = fd;
+    return 0;
 }
 
 /* Reads to the end, whatever size the file says it has: pipes and /proc say 0. */

@@ -175,7 +175,6 @@ int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, cha
 {
     struct cursor c = { .opts = opts, .argc = argc, .argv = argv };
 
-    *ret = OPT_OK;
     if (from_environment(opts, e) < 0)
         return -1;
     for (c.i = 1; c.i < argc; c.i++) {
@@ -197,6 +196,7 @@ int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, cha
             strlist_add(ret_args, arg);
         }
     }
+    *ret = OPT_OK;
     return 0;
 }
 

@@ -332,8 +332,6 @@ int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_d
     AUTO_FINI(buf) damage = BUF_INIT;
     if (newest_first(dir, &names, e) < 0)
         return -1;
-    *ret = NULL;
-    *ret_damaged = NULL;
     for (size_t i = 0; i < names.n; i++) {
         auto_free char *prefix = path_join(dir, names.items[i]);
         struct err cause = { 0 };
@@ -345,7 +343,11 @@ int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_d
             return err_set(e, cause.code, "%s", cause.msg);
         note_damage(&damage, prefix, &cause);
     }
-    return names.n > 0 ? none_is_whole(dir, &names, &damage, e) : 0;
+    if (names.n > 0)
+        return none_is_whole(dir, &names, &damage, e);
+    *ret = NULL;
+    *ret_damaged = NULL;
+    return 0;
 }
 
 static int find_tensor(const struct checkpoint *c, const char *name, const struct shape *shape,

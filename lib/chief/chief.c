@@ -383,7 +383,7 @@ static int run_loop(struct chief *c, struct err *e)
         bool ended = coord.finished || ((coord.stop_requested || stop_reached(c, &coord)) && !coord.working);
         if (c->polled && ended) {
             struct err cause = { 0 };
-            bool finished;
+            bool finished = false;
             if (chief_finish(c, &finished, &cause) < 0 && ignore_transient(-1, &cause) < 0)
                 return err_set(e, cause.code, "%s", cause.msg);
             if (finished)

@@ -121,15 +121,15 @@ static int read_callback(struct decisions *k, size_t i, const struct node *n, bo
     struct node written = node_get(n, "callback"), best = node_get(n, "best");
     const char *name = NULL;
     json_auto_t *mine = callback_json(k->list, i);
-    *ret_same = json_equal(written.v, mine);
-    if (!*ret_same)
-        return 0;
-    if (read_best(&best, s, e) < 0 || node_i64_or(n, "wait", 0, 0, INT64_MAX / 2, &s->wait, e) < 0 ||
-        node_i64_or(n, "cooldown", 0, 0, INT64_MAX, &s->cooldown, e) < 0 ||
-        node_i64_or(n, "bestEpoch", 0, 0, INT64_MAX, &s->best_epoch, e) < 0 ||
-        node_str_or(n, "checkpoint", NULL, &name, e) < 0)
+    bool same = json_equal(written.v, mine);
+    if (same && (read_best(&best, s, e) < 0 || node_i64_or(n, "wait", 0, 0, INT64_MAX / 2, &s->wait, e) < 0 ||
+                 node_i64_or(n, "cooldown", 0, 0, INT64_MAX, &s->cooldown, e) < 0 ||
+                 node_i64_or(n, "bestEpoch", 0, 0, INT64_MAX, &s->best_epoch, e) < 0 ||
+                 node_str_or(n, "checkpoint", NULL, &name, e) < 0))
         return -1;
-    k->now.best[i] = name != NULL ? xstrdup(name) : NULL;
+    if (name != NULL)
+        k->now.best[i] = xstrdup(name);
+    *ret_same = same;
     return 0;
 }
 

@@ -148,13 +148,16 @@ static int advance_end(struct chief *c, bool *ret, struct err *e)
 int chief_finish(struct chief *c, bool *ret, struct err *e)
 {
     struct err cause = { 0 };
-    *ret = false;
-    if (clock_ms() < c->storage_retry_ms)
-        return 0;
-    if (advance_end(c, ret, &cause) < 0)
-        return chief_blames_storage(c, &cause) ? chief_await_storage(c, &cause, e)
-                                               : err_set(e, cause.code, "%s", cause.msg);
-    chief_wait_over(c, &c->storage_wait);
+    bool finished = false;
+    if (clock_ms() >= c->storage_retry_ms) {
+        if (advance_end(c, &finished, &cause) == 0)
+            chief_wait_over(c, &c->storage_wait);
+        else if (!chief_blames_storage(c, &cause))
+            return err_set(e, cause.code, "%s", cause.msg);
+        else if (chief_await_storage(c, &cause, e) < 0)
+            return -1;
+    }
+    *ret = finished;
     return 0;
 }
 

@@ -103,10 +103,12 @@ int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *
 int chief_take_values(struct chief *c, int64_t over, struct epoch_values *ret, struct err *e)
 {
     int64_t most;
-    *ret = (struct epoch_values){ 0 };
+    struct epoch_values values = { 0 };
     bool wanted = over > c->recorded_epochs || chief_wants_values(c, over);
-    if (!wanted || (c->evaluator == NULL && !c->config.job->summaries.histograms))
+    if (!wanted || (c->evaluator == NULL && !c->config.job->summaries.histograms)) {
+        *ret = values;
         return 1;
+    }
     if (c->evaluation.running) {
         char text[COORDINATOR_TEXT_MAX];
         str_fmt(text, sizeof(text), "the evaluation of epoch %lld, before epoch %lld begins",
@@ -115,10 +117,11 @@ int chief_take_values(struct chief *c, int64_t over, struct epoch_values *ret, s
         return 0;
     }
     chief_wait_over(c, &c->evaluation_wait);
-    if (chief_pull(c, &ret->step, &most, e) < 0)
+    if (chief_pull(c, &values.step, &most, e) < 0)
         return -1;
-    ret->pulled = true;
-    ret->exact = ret->step == most && most == chief_epoch_step(c, over - 1);
+    values.pulled = true;
+    values.exact = values.step == most && most == chief_epoch_step(c, over - 1);
+    *ret = values;
     return 1;
 }
 

@@ -107,15 +107,17 @@ bool chief_blames_storage(const struct chief *c, const struct err *e)
 int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
 {
     struct err cause = { 0 }, ignored;
-    *ret_saved = chief_save(c, &cause) == 0;
-    if (*ret_saved)
+    if (chief_save(c, &cause) == 0) {
+        *ret_saved = true;
         return 0;
+    }
     if (err_is(&cause, ERR_DIVERGED))
         return err_set(e, cause.code, "%s", cause.msg);
     report_warning(c->config.report, "the checkpoint was not saved; will retry: %s", cause.msg);
     c->saved_ms = clock_ms();
     if (chief_blames_storage(c, &cause))
         (void)!output_dir_prepare(c->config.output_dir, c->config.job->summaries.directory, &ignored);
+    *ret_saved = false;
     return 0;
 }
 

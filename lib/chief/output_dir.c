@@ -116,12 +116,11 @@ static int read_finished(const char *dir, json_t **ret, struct err *e)
 {
     auto_free char *path = output_dir_path(dir, "finished");
     AUTO_FINI(buf) text = BUF_INIT;
-    *ret = NULL;
-    if (!file_exists(path))
+    if (!file_exists(path)) {
+        *ret = NULL;
         return 0;
-    if (file_read(path, SMALL_FILE, &text, e) < 0 || json_parse(text.data, text.len, path, ret, e) < 0)
-        return -1;
-    return 0;
+    }
+    return file_read(path, SMALL_FILE, &text, e) < 0 ? -1 : json_parse(text.data, text.len, path, ret, e);
 }
 
 int output_dir_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e)
@@ -163,13 +162,14 @@ static int named_model(const char *dir, char **ret, struct err *e)
 {
     json_auto_t *v = NULL;
     auto_free char *uid = NULL;
-    *ret = NULL;
     if (read_finished(dir, &v, e) < 0 || output_dir_uid(dir, &uid, e) < 0)
         return -1;
     const char *name = json_string_value(json_object_get(v, "checkpoint"));
     bool ours = uid[0] == '\0' || str_eq(json_string_value(json_object_get(v, "uid")), uid);
-    if (name == NULL || !ours)
+    if (name == NULL || !ours) {
+        *ret = NULL;
         return 0;
+    }
     if (!is_file_name(name))
         return err_set(e, ERR_INPUT, "%s/finished: '%s' is not the name of a checkpoint", dir, name);
     *ret = xasprintf("%s/checkpoints/%s", dir, name);

@@ -28,8 +28,10 @@ enum rerun previous_run_allowed(const struct job *job)
 int previous_run_read_job(const char *dir, struct job **ret, struct err *e)
 {
     auto_free char *path = output_dir_path(dir, "job.yaml");
+    if (file_exists(path))
+        return job_load(path, ret, e);
     *ret = NULL;
-    return file_exists(path) ? job_load(path, ret, e) : 0;
+    return 0;
 }
 
 /* spec.model.kerasFile is of the data folder: the run must be readable without that. */
@@ -192,10 +194,12 @@ int previous_run_check(const struct run_spec *now, const struct checkpoint *newe
                        struct err *e)
 {
     const struct ordinal_space *space = now->job->fit.rebase ? NULL : now->space;
-    *ret_rebase = (struct rebase){ 0 };
     if (checkpoint_check(newest, now->model, now->layout, space, e) < 0)
         return -1;
-    return space == NULL ? rebase_plan(newest, now->layout, now->space, ret_rebase, e) : 0;
+    if (space == NULL)
+        return rebase_plan(newest, now->layout, now->space, ret_rebase, e);
+    *ret_rebase = (struct rebase){ 0 };
+    return 0;
 }
 
 static int too_short(const struct run_spec *now, const char *checkpoint, int64_t done, int64_t total, struct err *e)

@@ -35,11 +35,12 @@ int rebase_plan(const struct checkpoint *c, const struct layout *l, const struct
     struct ordinal_space was;
     struct rebase r = { .on = true };
     int64_t end;
-    *ret = (struct rebase){ 0 };
     if (!training_state_space(&state, &was))
         return training_state_check_space(&state, to, checkpoint_prefix(c), e);
-    if (same_space(&was, to))
+    if (same_space(&was, to)) {
+        *ret = (struct rebase){ 0 };
         return 0;
+    }
     if (find_end(c, l, &end, &r.version, e) < 0)
         return -1;
     int64_t batches = ordinal_space_batches(&was);

@@ -56,8 +56,10 @@ int training_state_read_segment(const struct node *state, size_t i, int64_t *ret
         if (node_i64(&value, 0, INT64_MAX, &values[j], e) < 0)
             return -1;
     }
+    if (ordinal_set_from(values[1], values + 2, n - 2, ret_applied, e) < 0)
+        return -1;
     *ret_version = values[0];
-    return ordinal_set_from(values[1], values + 2, n - 2, ret_applied, e);
+    return 0;
 }
 
 uint64_t training_state_generation(const struct node *state)

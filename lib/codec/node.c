@@ -334,12 +334,15 @@ int node_named(const struct node *n, const char **ret_name, struct node *ret_con
     if (!json_is_object(n->v))
         return wrong_type(n, "a name, or a map", e);
     if (json_is_string(class_name.v)) {
-        *ret_name = json_string_value(class_name.v);
+        const char *word = json_string_value(class_name.v);
         config = node_get(n, "config");
-        if (str_eq(*ret_name, "function") && json_is_string(config.v))
+        if (str_eq(word, "function") && json_is_string(config.v))
             return take_word(n, config.v, ret_name, ret_config);
         config.lenient = true;
-        return take_config(&config, *ret_name, ret_config, e);
+        if (take_config(&config, word, ret_config, e) < 0)
+            return -1;
+        *ret_name = word;
+        return 0;
     }
     if (json_is_string(name.v)) {
         *ret_name = json_string_value(name.v);
@@ -348,7 +351,10 @@ int node_named(const struct node *n, const char **ret_name, struct node *ret_con
     }
     if (node_size(n) != 1)
         return node_error(n, e, "must be a name, or a map of one name to its arguments");
-    *ret_name = node_key(n, 0);
-    config = node_get(n, *ret_name);
-    return take_config(&config, *ret_name, ret_config, e);
+    const char *word = node_key(n, 0);
+    config = node_get(n, word);
+    if (take_config(&config, word, ret_config, e) < 0)
+        return -1;
+    *ret_name = word;
+    return 0;
 }

@@ -112,8 +112,11 @@ static int expand_alias(struct yaml_parse *p, const json_t *v, struct place at, 
         return error_at(p, at, e, "aliases expand to too much");
     if (p->depth + json_depth(v) > JSON_DEPTH_MAX)
         return error_at(p, at, e, "nested deeper than %d", JSON_DEPTH_MAX);
-    *ret = json_deep_copy(v);
-    return *ret != NULL ? 0 : err_set(e, ERR_NOMEM, "%s: no memory to read it", p->name);
+    json_t *copy = json_deep_copy(v);
+    if (copy == NULL)
+        return err_set(e, ERR_NOMEM, "%s: no memory to read it", p->name);
+    *ret = copy;
+    return 0;
 }
 
 static int read_alias(struct yaml_parse *p, json_t **ret, struct err *e)

@@ -144,21 +144,24 @@ static int take_dim(struct reader r, int64_t *ret)
 
 static int take_shape(struct reader r, struct shape *ret, struct err *e)
 {
+    struct shape shape = { .rank = 0 };
     struct pb_field f;
     int more;
 
-    *ret = (struct shape){ .rank = 0 };
     while ((more = pb_next(&r, &f)) == 1) {
         if (f.number == 3 && f.type == PB_VARINT && f.u != 0)
             return err_set(e, ERR_INPUT, "its rank is unknown");
         if (f.number != 2 || f.type != PB_BYTES)
             continue;
-        if (ret->rank == SHAPE_MAX_RANK)
+        if (shape.rank == SHAPE_MAX_RANK)
             return err_set(e, ERR_INPUT, "it has more than %d dimensions", SHAPE_MAX_RANK);
-        if (take_dim(reader_of(f.data, f.size), &ret->dim[ret->rank++]) < 0)
+        if (take_dim(reader_of(f.data, f.size), &shape.dim[shape.rank++]) < 0)
             return err_set(e, ERR_INPUT, "its shape is malformed");
     }
-    return more < 0 ? err_set(e, ERR_INPUT, "its shape is malformed") : 0;
+    if (more < 0)
+        return err_set(e, ERR_INPUT, "its shape is malformed");
+    *ret = shape;
+    return 0;
 }
 
 static int take_extent(struct reader r, int64_t *ret_start, int64_t *ret_length)
