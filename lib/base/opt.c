@@ -87,14 +87,14 @@ static int from_environment(const struct opt *opts, struct err *e)
     return 0;
 }
 
-struct cursor {
+struct arg_cursor {
     const struct opt *opts;
     int argc, i;
     char **argv;
 };
 
 /* The value of flag o: what stood behind '=', or the next argument. */
-static int take_value(struct cursor *c, const struct opt *o, const char *attached, const char **ret, struct err *e)
+static int take_value(struct arg_cursor *c, const struct opt *o, const char *attached, const char **ret, struct err *e)
 {
     if (attached != NULL)
         *ret = attached;
@@ -105,7 +105,7 @@ static int take_value(struct cursor *c, const struct opt *o, const char *attache
     return 0;
 }
 
-static int parse_long(struct cursor *c, const char *text, struct err *e)
+static int parse_long(struct arg_cursor *c, const char *text, struct err *e)
 {
     char name[NAME_LEN], from[NAME_LEN + 2];
     const char *equals = strchr(text, '=');
@@ -136,7 +136,7 @@ static int parse_long(struct cursor *c, const char *text, struct err *e)
 }
 
 /* -x value, -xvalue, -x=value; booleans cannot be joined (-ab): nothing here has enough of them. */
-static int parse_short(struct cursor *c, const char *text, struct err *e)
+static int parse_short(struct arg_cursor *c, const char *text, struct err *e)
 {
     const struct opt *o = find_short(c->opts, text[0]);
     char from[3] = { '-', text[0], '\0' };
@@ -173,7 +173,7 @@ static bool asked_about(const struct opt_program *p, const struct opt *opts, con
 int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, char **argv, struct strlist *ret_args,
               enum opt_result *ret, struct err *e)
 {
-    struct cursor c = { .opts = opts, .argc = argc, .argv = argv };
+    struct arg_cursor c = { .opts = opts, .argc = argc, .argv = argv };
 
     if (from_environment(opts, e) < 0)
         return -1;

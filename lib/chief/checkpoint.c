@@ -12,7 +12,7 @@
 #include "tfio/checkpoint_state.h"
 
 /* Tensors of one variable in the file: [0] the value, then the slots. */
-struct columns {
+struct variable_tensors {
     size_t id[1 + OPTIMIZER_MAX_SLOTS];
     int n;
 };
@@ -20,7 +20,7 @@ struct columns {
 struct saving {
     const struct checkpoint_save *save;
     struct bundle_writer *w;
-    struct columns *columns; /* by variable */
+    struct variable_tensors *columns; /* by variable */
     json_t *segments;
     int64_t step; /* smallest version of the segments; -1: none was taken */
     char *prefix; /* known when all were taken */
@@ -54,7 +54,7 @@ static int add_variable(struct saving *s, size_t i, struct err *e)
 {
     const struct variable *v = model_variable(s->save->model, i);
     const struct optimizer *o = model_optimizer(s->save->model);
-    struct columns *c = &s->columns[i];
+    struct variable_tensors *c = &s->columns[i];
     if (bundle_writer_add(s->w, v->name, DT_FLOAT, &v->shape, &c->id[c->n++], e) < 0)
         return -1;
     for (int slot = 0; v->kind == VAR_TRAINABLE && slot < optimizer_slots(o); slot++) {
@@ -82,7 +82,7 @@ static int put_segment(struct saving *s, const struct segment_spec *segment, str
     AUTO_FINI(shard_snapshot) snap = { 0 };
     if (s->save->snapshot(s->save->user, segment->id, &snap, e) < 0)
         return -1;
-    const struct columns *c = &s->columns[segment->variable];
+    const struct variable_tensors *c = &s->columns[segment->variable];
     if (snap.count != segment->count || snap.slots + 1 < c->n)
         return err_set(e, ERR_INTERNAL, "snapshot of segment %u has %zu values and %d slots", segment->id, snap.count,
                        snap.slots);

@@ -42,14 +42,6 @@ void pb_put_float(struct buf *b, uint32_t field, float v)
     pb_put_fixed32(b, field, bits);
 }
 
-void pb_put_double(struct buf *b, uint32_t field, double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof(bits));
-    put_key(b, field, PB_FIXED64);
-    buf_u64le(b, bits);
-}
-
 void pb_put_bytes(struct buf *b, uint32_t field, const void *data, size_t n)
 {
     put_key(b, field, PB_BYTES);
@@ -60,11 +52,6 @@ void pb_put_bytes(struct buf *b, uint32_t field, const void *data, size_t n)
 void pb_put_str(struct buf *b, uint32_t field, const char *s)
 {
     pb_put_bytes(b, field, s, strlen(s));
-}
-
-void pb_put_doubles(struct buf *b, uint32_t field, const double *v, size_t n)
-{
-    pb_put_bytes(b, field, v, n * sizeof(*v));
 }
 
 /* The value of a field whose key is read. */
@@ -115,12 +102,5 @@ float pb_as_float(const struct pb_field *f)
     uint32_t bits = (uint32_t)f->u;
     float v;
     memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
-double pb_as_double(const struct pb_field *f)
-{
-    double v;
-    memcpy(&v, &f->u, sizeof(v));
     return v;
 }

@@ -12,10 +12,8 @@
 void pb_put_varint(struct buf *b, uint32_t field, uint64_t v); /* int32, int64, bool, enum */
 void pb_put_fixed32(struct buf *b, uint32_t field, uint32_t v);
 void pb_put_float(struct buf *b, uint32_t field, float v);
-void pb_put_double(struct buf *b, uint32_t field, double v);
 void pb_put_bytes(struct buf *b, uint32_t field, const void *data, size_t n);
 void pb_put_str(struct buf *b, uint32_t field, const char *s);
-void pb_put_doubles(struct buf *b, uint32_t field, const double *v, size_t n); /* packed */
 void pb_raw_varint(struct buf *b, uint64_t v);
 
 /* One field taken off a message. Groups are refused. */
@@ -28,7 +26,6 @@ struct pb_field {
 };
 /* 1: a field; 0: end of the message; -1: malformed. */
 int pb_next(struct reader *r, struct pb_field *ret);
-float pb_as_float(const struct pb_field *f);   /* PB_FIXED32 */
-double pb_as_double(const struct pb_field *f); /* PB_FIXED64 */
+float pb_as_float(const struct pb_field *f); /* PB_FIXED32 */
 
 #endif

@@ -211,7 +211,7 @@ void table_writer_finish(struct table_writer *t, struct buf *ret)
 
 /* ---- reading ---- */
 
-struct table {
+struct table_reader {
     const unsigned char *data;
     size_t size;
     bool check_crc;
@@ -227,7 +227,7 @@ static int take_handle(struct reader *r, struct handle *ret)
 }
 
 /* The bytes of a block, checked, without its trailer. */
-static int open_block(const struct table *t, struct handle h, struct reader *ret, struct err *e)
+static int open_block(const struct table_reader *t, struct handle h, struct reader *ret, struct err *e)
 {
     size_t end = t->size - FOOTER_SIZE;
     if (h.offset > end || h.size > end - h.offset || end - h.offset - h.size < TRAILER_SIZE)
@@ -286,7 +286,7 @@ static int compare(const struct buf *a, const struct buf *b)
     return order != 0 ? order : (a->len > b->len) - (a->len < b->len);
 }
 
-static int read_entries(struct table *t, struct handle h, struct err *e)
+static int read_entries(struct table_reader *t, struct handle h, struct err *e)
 {
     AUTO_FINI(buf) key = BUF_INIT;
     struct reader r;
@@ -311,7 +311,7 @@ static int read_entries(struct table *t, struct handle h, struct err *e)
     return 0;
 }
 
-static int read_index(struct table *t, struct handle index, struct err *e)
+static int read_index(struct table_reader *t, struct handle index, struct err *e)
 {
     AUTO_FINI(buf) key = BUF_INIT;
     struct reader r;
@@ -348,7 +348,9 @@ static bool footer_is(const unsigned char *footer, struct handle metaindex, stru
 
 int table_read(const void *data, size_t n, bool check_crc, table_fn *each, void *user, struct err *e)
 {
-    struct table t = { .data = data, .size = n, .check_crc = check_crc, .each = each, .user = user, .last = BUF_INIT };
+    struct table_reader t = {
+        .data = data, .size = n, .check_crc = check_crc, .each = each, .user = user, .last = BUF_INIT
+    };
     struct handle metaindex, index;
     struct reader r, ignored;
     uint64_t magic;

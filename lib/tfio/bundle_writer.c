@@ -10,7 +10,7 @@
 #include "tfio/bundle_table.h"
 
 /* A tensor under way. */
-struct column {
+struct tensor_column {
     struct bundle_item item; /* its key is the name, owned */
     uint64_t written;        /* bytes so far; crc covers them */
 };
@@ -19,7 +19,7 @@ struct bundle_writer {
     char *prefix, *index_path;
     struct file_out *data;
     uint64_t end; /* of the data file: where the next tensor goes */
-    struct column *columns;
+    struct tensor_column *columns;
     size_t n, cap;
     struct map names; /* name -> anything */
 };
@@ -79,7 +79,7 @@ static int check_name(const struct bundle_writer *w, const char *name, struct er
 
 /* Reserves `size` bytes at the end of the data file. */
 static int add_entry(struct bundle_writer *w, const char *name, enum dtype dtype, const struct shape *shape,
-                     uint64_t size, struct column **ret, struct err *e)
+                     uint64_t size, struct tensor_column **ret, struct err *e)
 {
     if (check_name(w, name, e) < 0)
         return -1;
@@ -87,11 +87,11 @@ static int add_entry(struct bundle_writer *w, const char *name, enum dtype dtype
         return err_set(e, ERR_INPUT, "%s: tensor '%s' makes the file too large", w->prefix, name);
     if (w->n == w->cap)
         w->columns = xrealloc(w->columns, (w->cap = w->cap * 2 + 16) * sizeof(*w->columns));
-    struct column *c = &w->columns[w->n++];
-    *c = (struct column){ .item = { .entry = { .dtype = dtype, .shape = *shape, .size = size },
-                                    .key = xstrdup(name),
-                                    .key_size = strlen(name),
-                                    .offset = w->end } };
+    struct tensor_column *c = &w->columns[w->n++];
+    *c = (struct tensor_column){ .item = { .entry = { .dtype = dtype, .shape = *shape, .size = size },
+                                           .key = xstrdup(name),
+                                           .key_size = strlen(name),
+                                           .offset = w->end } };
     c->item.entry.name = c->item.key;
     map_put(&w->names, name, w);
     w->end += size;
@@ -102,7 +102,7 @@ static int add_entry(struct bundle_writer *w, const char *name, enum dtype dtype
 int bundle_writer_add(struct bundle_writer *w, const char *name, enum dtype dtype, const struct shape *shape,
                       size_t *ret_id, struct err *e)
 {
-    struct column *c;
+    struct tensor_column *c;
     size_t count, bytes;
 
     if (dtype_size(dtype) == 0)
@@ -116,7 +116,7 @@ int bundle_writer_add(struct bundle_writer *w, const char *name, enum dtype dtyp
     return 0;
 }
 
-static int append_data(struct bundle_writer *w, struct column *c, const void *data, size_t n, struct err *e)
+static int append_data(struct bundle_writer *w, struct tensor_column *c, const void *data, size_t n, struct err *e)
 {
     if (file_out_pwrite(w->data, data, n, c->item.offset + c->written, e) < 0)
         return -1;
@@ -129,7 +129,7 @@ int bundle_writer_put(struct bundle_writer *w, size_t id, size_t offset, const v
 {
     if (id >= w->n)
         return err_set(e, ERR_INTERNAL, "%s: there is no tensor %zu", w->prefix, id);
-    struct column *c = &w->columns[id];
+    struct tensor_column *c = &w->columns[id];
     if (offset != c->written || n > c->item.entry.size - c->written)
         return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has %" PRIu64 " of %" PRIu64 " bytes, then %zu at %zu",
                        w->prefix, c->item.key, c->written, c->item.entry.size, n, offset);
@@ -165,7 +165,7 @@ int bundle_writer_add_strings(struct bundle_writer *w, const char *name, const s
                               const char *const strings[], const size_t lengths[], size_t n, struct err *e)
 {
     AUTO_FINI(buf) head = BUF_INIT;
-    struct column *c;
+    struct tensor_column *c;
     uint32_t crc;
     size_t count, size;
 
@@ -189,14 +189,14 @@ int bundle_writer_add_strings(struct bundle_writer *w, const char *name, const s
 
 static int by_name(const void *a, const void *b)
 {
-    const struct column *left = a, *right = b;
+    const struct tensor_column *left = a, *right = b;
     return strcmp(left->item.key, right->item.key);
 }
 
 static int check_complete(const struct bundle_writer *w, struct err *e)
 {
     for (size_t i = 0; i < w->n; i++) {
-        const struct column *c = &w->columns[i];
+        const struct tensor_column *c = &w->columns[i];
         if (c->written != c->item.entry.size)
             return err_set(e, ERR_INTERNAL, "%s: tensor '%s' has only %" PRIu64 " of %" PRIu64 " bytes", w->prefix,
                            c->item.key, c->written, c->item.entry.size);

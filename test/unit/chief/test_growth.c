@@ -466,7 +466,6 @@ static void event_values(size_t n, struct buf *out)
         pb_put_float(&value, 2, 1.5f);
         pb_put_bytes(&summary, 1, value.data, value.len);
     }
-    pb_put_double(out, 1, 1.0);
     pb_put_varint(out, 2, 3);
     pb_put_bytes(out, 5, summary.data, summary.len);
 }
