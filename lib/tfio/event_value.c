@@ -32,9 +32,11 @@ static const Tensorflow__Event *event_of(const struct event_record *r)
 
 int event_record_read(const void *data, size_t n, struct event_record *ret)
 {
+    PROTOBUF_AUTO *message = NULL;
     event_record_fini(ret);
-    if (protobuf_unpack(&tensorflow__event__descriptor, data, n, LARGE_TIMES, &ret->message) < 0)
+    if (protobuf_unpack(&tensorflow__event__descriptor, data, n, LARGE_TIMES, &message) < 0)
         return -1;
+    ret->message = TAKE(message);
     ret->wall = event_of(ret)->wall_time;
     ret->step = event_of(ret)->step;
     return 0;
