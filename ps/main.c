@@ -60,17 +60,9 @@ static int open_cluster(struct ps *p, struct err *e)
     return 0;
 }
 
-static const char *own_entry(const struct ps *p)
+static const char *own_entry(const struct ps *p) /* "": --listen is given without a cluster */
 {
-    return p->cluster.hosts[ROLE_PS].items[p->cluster.index];
-}
-
-static void choose_address(struct ps *p)
-{
-    if (p->options->common.listen != NULL)
-        str_fmt(p->address, sizeof(p->address), "%s", p->options->common.listen);
-    else
-        address_to_listen_on(own_entry(p), 0, p->address, sizeof(p->address));
+    return !p->cluster.configured ? "" : p->cluster.hosts[ROLE_PS].items[p->cluster.index];
 }
 
 static int open_pages(struct ps *p, struct err *e)
@@ -110,7 +102,7 @@ static int ps_open(struct ps *p, struct err *e)
     log_setup(p->options->common.level, p->options->common.format, p->name);
     if (max_wait(p->options, &p->life.max_wait_ms, e) < 0)
         return -1;
-    choose_address(p);
+    address_to_listen_on(p->options->common.listen, own_entry(p), 0, p->address, sizeof(p->address));
     p->shard = shard_new(random_incarnation());
     if (strlen(p->options->job_uid) >= SHARD_UID_MAX)
         return err_set(e, ERR_INPUT, "--job-uid has %zu characters, at most %d", strlen(p->options->job_uid),

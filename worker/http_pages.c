@@ -203,7 +203,7 @@ int http_pages_open(const struct replica *r, struct session_stats *stats, struct
         http_metrics_route(s->registry), http_alive_route(), { "/readyz", readyz, s }, { "/progress", progress, s }
     };
     char address[64];
-    address_to_listen_on(replica_address(r), (int)r->options->common.http_port, address, sizeof(address));
+    address_to_listen_on(NULL, replica_address(r), (int)r->options->common.http_port, address, sizeof(address));
     if (http_server_start(address, routes, COUNT_OF(routes), &s->server, e) < 0)
         return -1;
     *ret = TAKE(s);

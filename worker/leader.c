@@ -82,14 +82,6 @@ static int open_chief(struct leader *l, struct err *e)
     return chief_new(&config, &l->chief, e);
 }
 
-static void listen_address(const struct replica *r, char *out, size_t n)
-{
-    if (r->options->common.listen != NULL)
-        str_fmt(out, n, "%s", r->options->common.listen);
-    else
-        address_to_listen_on(cluster_chief_address(&r->cluster), 0, out, n);
-}
-
 static int open_service(struct leader *l, struct err *e)
 {
     struct rpc_method methods[COORDINATOR_METHODS];
@@ -98,7 +90,8 @@ static int open_service(struct leader *l, struct err *e)
     if (!l->replica->cluster.configured)
         return 0;
     coordinator_service_methods(chief_coordinator(l->chief), methods);
-    listen_address(l->replica, address, sizeof(address));
+    address_to_listen_on(l->replica->options->common.listen, cluster_chief_address(&l->replica->cluster), 0, address,
+                         sizeof(address));
     return rpc_server_start(address, &RPC_INSECURE, methods, COUNT_OF(methods), &options, &l->server, e);
 }
 

@@ -29,7 +29,7 @@
     X(ERR_NOMEM, 138)                                                                                                  \
     X(ERR_LOST, 138) /* a peer is unreachable, restarted or too slow; retry */                                         \
     X(ERR_TIMEOUT, 138)                                                                                                \
-    X(ERR_FENCED, 138)    /* somebody newer is in charge */                                                            \
+    X(ERR_FENCED, 138)    /* a newer process is in charge */                                                           \
     X(ERR_NOT_READY, 138) /* e.g. a ps before Init or Restore */                                                       \
     X(ERR_REFUSED, 2)     /* the peer will never accept this */                                                        \
     X(ERR_NOT_FOUND, 2)                                                                                                \

@@ -204,7 +204,7 @@ int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char 
     }
     if (confirm_in_charge(save, e) < 0 || publish_checkpoint(save, s.prefix, e) < 0) {
         if (!is_published(save->dir, s.prefix))
-            delete_files(save->dir, s.prefix); /* nobody knows of them */
+            delete_files(save->dir, s.prefix); /* no list names them */
         return -1;
     }
     *ret_step = s.step;

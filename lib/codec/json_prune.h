@@ -14,8 +14,8 @@ enum { JSON_PRUNE_MAX = 16 };
 
 /* Appends text to out without the members that `paths` (at most JSON_PRUNE_MAX) name: names joined by dots, "*" for
  * every element of a list, as in "items.*.metadata.managedFields"; names with dots or escapes are never found. What is
- * kept is not changed, what is cut is not judged. A text that is no JSON on the way there is appended whole: the parser
- * will say what is wrong with it. */
+ * kept is not changed, and what is removed is not checked. A text that is not valid JSON on the way there is appended
+ * whole: the parser reports what is wrong with it. */
 void json_prune(const char *text, size_t n, const struct strlist *paths, struct buf *out);
 
 #endif

@@ -31,7 +31,7 @@ static inline bool node_collects(const struct node *n)
     return source_collects(n->src);
 }
 bool node_present(const struct node *n);                     /* not absent and not null */
-struct node node_get(const struct node *n, const char *key); /* v NULL when absent or n is no object */
+struct node node_get(const struct node *n, const char *key); /* v NULL when absent or n is not an object */
 struct node node_item(const struct node *n, size_t i);
 size_t node_size(const struct node *n); /* of an object or array, else 0 */
 /* i-th key of an object, in order of the document; NULL past the end. Cost O(i). */

@@ -77,7 +77,7 @@ static bool read_as_json(const struct yaml_parse *p, struct document *d)
     return true;
 }
 
-/* libyaml compares each of these with all before it. Tags are refused anyway, so nobody needs many. */
+/* libyaml compares each of these with all before it. Tags are refused anyway, so no text needs many. */
 enum { TAG_DIRECTIVES_MAX = 100 };
 
 static bool many_tag_directives(const char *text, size_t n)

@@ -34,8 +34,8 @@ int epoch_metrics_take_window(struct epoch_metrics *t, bool flush, int64_t *ret_
 /* How many ordinals were reported; those of forgotten epochs count. */
 int64_t epoch_metrics_reported(const struct epoch_metrics *t);
 
-/* Part of the checkpoint's state. Windows of another length than this tally's are not taken over; after an error the
- * tally is as it was. */
+/* Part of the checkpoint's state. Windows of another length than those of `t` are ignored; after an error `t` is as it
+ * was. */
 json_t *epoch_metrics_to_json(const struct epoch_metrics *t); /* new reference */
 MUST_USE int epoch_metrics_from_json(struct epoch_metrics *t, const struct node *n, struct err *e);
 

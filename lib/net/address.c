@@ -34,8 +34,12 @@ bool address_is_loopback(const char *host_port)
     return str_starts(host_port, "127.") || str_starts(host_port, "localhost:") || str_starts(host_port, "[::1]:");
 }
 
-void address_to_listen_on(const char *own, int port, char *out, size_t n)
+void address_to_listen_on(const char *given, const char *own, int port, char *out, size_t n)
 {
+    if (given != NULL) {
+        str_fmt(out, n, "%s", given);
+        return;
+    }
     const char *colon = strrchr(own, ':');
     const char *host = !address_is_loopback(own) ? "[::]" : str_starts(own, "[::1]") ? "[::1]" : "127.0.0.1";
     if (port > 0)

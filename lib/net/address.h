@@ -19,8 +19,9 @@ MUST_USE int address_parse(const char *text, struct address *ret, struct err *e)
 /* True of 127.x.x.x, localhost and [::1], each with a port: a process of the same machine. */
 bool address_is_loopback(const char *host_port);
 /* Where a replica listens whose entry of the cluster spec is `own`: on loopback for a loopback entry, else on all
- * addresses of both families ("[::]:2222"). port 0: that of the entry, 2222 when it has none. */
-void address_to_listen_on(const char *own, int port, char *out, size_t n);
+ * addresses of both families ("[::]:2222"). port 0: that of the entry, 2222 when it has none. given: what the user
+ * asked for (--listen), taken as it is; or NULL. */
+void address_to_listen_on(const char *given, const char *own, int port, char *out, size_t n);
 
 /* A listening TCP socket (close-on-exec). ":port" and "[::]:port" take connections of IPv6 and of IPv4; where the
  * kernel has no IPv6, of IPv4 alone. "0.0.0.0:port" is IPv4 alone. ERR_INPUT: the port is in use, the address is not of

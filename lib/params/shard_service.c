@@ -1,3 +1,5 @@
+/* The service of a ps: the table of its methods. Each request is decoded, its caller is checked against the header, and
+ * the shard is called; values and gradients go through shard_bulk.c and shard_shm.c. */
 #include "params/shard_service.h"
 
 #include "base/clock.h"

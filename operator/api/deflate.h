@@ -10,7 +10,7 @@
 
 /* xmalloc'ed, as long as needed. Text that does not shrink is kept as it is: then *ret_len is n. */
 void *deflate_text(const char *text, size_t n, size_t *ret_len);
-/* The n bytes that were deflated, and a closing 0. xmalloc'ed; NULL when `deflated` is no such thing. */
+/* The n bytes that were deflated, and a closing 0. xmalloc'ed; NULL when `deflated` is not such a text. */
 char *inflate_text(const void *deflated, size_t len, size_t n);
 
 #endif

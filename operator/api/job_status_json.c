@@ -158,7 +158,7 @@ static json_t *condition_value(const struct condition *c)
     json_object_set_new(v, "status", json_string(c->is_true ? "True" : "False"));
     json_object_set_new(v, "reason", json_string(c->reason));
     json_object_set_new(v, "message", json_string(c->message));
-    if (c->updated_ms > 0) /* in a list a null would stay, and is no time */
+    if (c->updated_ms > 0) /* a null in a list would stay, and it is not a time */
         json_object_set_new(v, "lastUpdateTime", time_value(c->updated_ms));
     if (c->changed_ms > 0)
         json_object_set_new(v, "lastTransitionTime", time_value(c->changed_ms));

@@ -201,8 +201,8 @@ static bool usual_wait(const char *reason)
     return reason == NULL || strcmp(reason, "ContainerCreating") == 0 || strcmp(reason, "PodInitializing") == 0;
 }
 
-/* How the container ended, or NULL: it runs, it never ran, or nobody knows. One that the kubelet restarts again and
- * again is between two lives; then its last end counts. */
+/* How the container ended, or NULL: it runs, it never ran, or its end is not known. One that the kubelet restarts again
+ * and again is between two runs; then its last end counts. */
 static const json_t *ended(const json_t *container)
 {
     const json_t *terminated = state(container, "state", "terminated");

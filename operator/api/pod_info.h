@@ -22,24 +22,24 @@ struct pod_info {
     bool lingers;         /* it has ended in that way, and a sidecar would run forever */
     int64_t version;      /* resourceVersion */
     int64_t created_ms, started_ms;
-    int64_t ended_ms;       /* when what exit_code is of ended; 0: nothing did */
-    int64_t gone_by_ms;     /* deletionTimestamp (which includes the grace); 0: not being deleted */
-    char *held_by;          /* being deleted, it has ended (or never ran), and this finalizer keeps its object; NULL */
-    int exit_code;          /* of the training container; -1: it has not ended, or nobody knows. While the kubelet waits
-                             * with the next start (CrashLoopBackOff), of its last end. In a pod that failed though
-                             * this container did not: of the first one that failed, init containers first */
+    int64_t ended_ms;   /* when what exit_code is of ended; 0: nothing did */
+    int64_t gone_by_ms; /* deletionTimestamp (which includes the grace); 0: not being deleted */
+    char *held_by;      /* being deleted, it has ended (or never ran), and this finalizer keeps its object; NULL */
+    int exit_code;      /* of the training container; -1: it has not ended, or it is not known. While the kubelet waits
+                         * with the next start (CrashLoopBackOff), of its last end. In a pod that failed though
+                         * this container did not: of the first one that failed, init containers first */
     int container_restarts; /* by the kubelet, all containers but native sidecars */
     int restarts;           /* our annotation: re-creations of this index before this pod */
     char *reason;           /* OOMKilled, Evicted, ImagePullBackOff, Unschedulable, DeletionByTaintManager, ...; NULL */
     char *message;          /* for people, cut to 500 bytes: last words of the container (their end is kept), why it
-                             * waits, what befell the pod; NULL */
+                             * waits, what happened to the pod; NULL */
     char *node, *ip;        /* NULL while it has none */
 };
 
-/* Reads a pod, some 3 us. -1 when nothing names a role and an index of kind k: it is none of ours. Of a pod that a job
- * controls the name says which replica it is, of an orphan its labels. The strings
- * are allocated one by one, so a pod that is only known to be on its way can be put together by hand. A pod that
- * succeeded has no reason and no message; one that failed has always a reason ("Unknown" when nobody gave one).
+/* Reads a pod, some 3 us. -1 when nothing names a role and an index of kind k: it is not one of ours. Of a pod that a
+ * job controls the name says which replica it is, of an orphan its labels. The strings are allocated one by one, so a
+ * pod that is only known to be on its way can be put together by hand. A pod that succeeded has no reason and no
+ * message; one that failed has always a reason ("Unknown" when none was given).
  *
  * The end of the training container is final when the pod's restartPolicy is Never, or OnFailure and it exited with 0;
  * it is never final under Always. A pod of one container keeps the phase that the kubelet gives it. */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* "2026-03-04T05:06:07Z", with or without a fraction and an offset; 0 for NULL or what is no time. */
+/* "2026-03-04T05:06:07Z", with or without a fraction and an offset; 0 for NULL or a text that is not a time. */
 int64_t time_parse(const char *s);
 const char *time_text(int64_t ms, char out[32]); /* whole seconds, as metav1.Time */
 

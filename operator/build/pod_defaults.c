@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { NOBODY = 65532, GRACE_DEFAULT_S = 120, GRACE_MAX_S = 7 * 24 * 3600 };
+enum { NONROOT_UID = 65532, GRACE_DEFAULT_S = 120, GRACE_MAX_S = 7 * 24 * 3600 };
 
 /* ---- spec.podDefaults ---- */
 
@@ -69,9 +69,9 @@ void fill_pod_security(json_t *pod_spec, const json_t *container, const json_t *
     if (!wants_root(c) && !wants_root(json_object_get(container, "securityContext")))
         json_fill(c, "runAsNonRoot", json_true());
     if (!leaves_user(spec, s)) {
-        json_fill(c, "runAsUser", json_integer(NOBODY));
-        json_fill(c, "runAsGroup", json_integer(NOBODY));
-        json_fill(c, "fsGroup", json_integer(NOBODY));
+        json_fill(c, "runAsUser", json_integer(NONROOT_UID));
+        json_fill(c, "runAsGroup", json_integer(NONROOT_UID));
+        json_fill(c, "fsGroup", json_integer(NONROOT_UID));
         json_fill(c, "fsGroupChangePolicy",
                   json_string("OnRootMismatch")); /* not a recursive chown of a large volume at every start */
     }

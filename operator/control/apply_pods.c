@@ -28,7 +28,7 @@ static void take_pod(struct in_flight_request *req, struct cache_entry *entry, c
         pod_info_fini(p);
         *p = (struct pod_info){ .name = xstrdup(req->name),
                                 .uid = xstrdup(its_uid),
-                                .owner_uid = xstrdup(uid != NULL ? uid : "nobody"),
+                                .owner_uid = xstrdup(uid != NULL ? uid : "none"),
                                 .role = req->action.role,
                                 .index = req->action.index,
                                 .exit_code = -1 };

@@ -34,7 +34,7 @@ static void word_text(const char *word, char out[32])
     str_fmt(out, 32, "%s", n > 0 && n <= 20 ? word : "");
 }
 
-/* Numbers go into the status as short texts: NaN is no JSON, and nobody reads sixteen digits. */
+/* Numbers go into the status as short texts: JSON has no NaN, and four digits are enough for people. */
 static void number_text(const json_t *v, char out[32])
 {
     if (json_is_number(v))
@@ -43,7 +43,7 @@ static void number_text(const json_t *v, char out[32])
         word_text(json_string_value(v), out);
 }
 
-/* As kubectl shows it: nobody reads digits behind the point of thousands. */
+/* As kubectl shows it: thousands need no decimals. */
 static double rate_of(const json_t *v)
 {
     double rate = json_is_number(v) ? json_number_value(v) : 0;
@@ -85,7 +85,7 @@ int training_progress_parse(const char *text, size_t n, struct training_progress
                                        .epochs = integer(v, "epochs"),
                                        .last_checkpoint_step = integer(v, "last_checkpoint_step"),
                                        .examples_per_second = rate_of(json_object_get(v, "examples_per_second")) };
-    if (ret->step > 0) /* before the first step there is none, which is no NaN */
+    if (ret->step > 0) /* before the first step there is no loss, not a NaN */
         number_text(json_object_get(v, "loss"), ret->loss);
     ret->metrics = metrics_text(json_object_get(v, "metrics"));
     return 0;

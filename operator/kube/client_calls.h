@@ -48,7 +48,7 @@ struct kube_client {
     struct server_time time;
     struct timer pump;
     unsigned tls_version;
-    int64_t renewed_ms; /* when the token was last asked for anew */
+    int64_t renewed_ms; /* when the token was last requested again */
     uint64_t random;
     int depth; /* > 0: callbacks are running */
     bool dead; /* freed by one of them */

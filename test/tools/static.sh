@@ -55,6 +55,9 @@ verdict "a source has no test of its name, or test/unit/covered.txt is not true"
 echo "$(grep -vc '^#' test/unit/covered.txt) sources are covered by a test of another name (test/unit/covered.txt)"
 verdict "a page names a path that does not exist" "$(test/tools/conventions.sh paths)"
 verdict "a library logs above debug" "$(test/tools/conventions.sh logging)"
+verdict "a name stands for two things" "$(test/tools/conventions.sh names)"
+verdict "a source does not say what it does" "$(test/tools/conventions.sh heads)"
+verdict "not plain English" "$(test/tools/conventions.sh english)"
 
 # Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).
 for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'operator/*.[ch]'); do

@@ -11,12 +11,12 @@ exceptions='
 crc32c_portable    the reference for the version that uses processor instructions
 event_writer_text  writes what `show events` reads of other programs
 event_writer_path  a test looks at the bytes of the file
-events_waiting     a test waits until this is none
+event_recorder_waiting     a test waits until this is none
 file_fault         fault injection
 http_server_port   a test lets the system choose the port
 job_parse          a test has its manifest in memory
 kube_pending       a test waits until this is none
-queue_length       a test waits until this is none
+workqueue_length       a test waits until this is none
 reflector_version  a test waits until a bookmark was seen
 reflector_watch_for  a test shortens the watch
 pb_put_float       tests write tf.Example and event records

@@ -40,6 +40,7 @@ START_TEST(where_a_replica_listens)
         const char *own;
         int port;
         const char *want;
+        const char *given;
     } CASES[] = {
         { "digits-ps-0.digits.default.svc:2222", 0, "[::]:2222" },
         { "digits-ps-0", 0, "[::]:2222" },
@@ -48,10 +49,11 @@ START_TEST(where_a_replica_listens)
         { "localhost:2222", 0, "127.0.0.1:2222" },
         { "127.0.0.1:2222", 8080, "127.0.0.1:8080" },
         { "[::1]:2222", 0, "[::1]:2222" },
+        { "digits-ps-0:2222", 0, "10.0.0.1:7", "10.0.0.1:7" },
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         char out[64];
-        address_to_listen_on(CASES[i].own, CASES[i].port, out, sizeof(out));
+        address_to_listen_on(CASES[i].given, CASES[i].own, CASES[i].port, out, sizeof(out));
         ck_assert_str_eq(out, CASES[i].want);
     }
 }
