@@ -72,6 +72,16 @@ static inline void auto_close_(int *fd)
 #define MAX(a, b)       ((a) > (b) ? (a) : (b))
 #define UNUSED          __attribute__((unused))
 
+/* For structs of libraries (protobuf-c) whose pointers are not const although the library only reads through them. */
+static inline void *unconst(const void *p)
+{
+    union {
+        const void *from;
+        void *to;
+    } u = { .from = p };
+    return u.to;
+}
+
 /* Abort with a message when memory is out. Memory is zeroed by xcalloc only. */
 void *xmalloc(size_t bytes) __attribute__((malloc, returns_nonnull, alloc_size(1)));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull, alloc_size(1, 2)));

@@ -2,15 +2,6 @@
  * from the network or from files of strangers. */
 #include "codec/protobuf.h"
 
-void *protobuf_unconst(const void *p)
-{
-    union {
-        const void *from;
-        void *to;
-    } u = { .from = p };
-    return u.to;
-}
-
 void protobuf_append(const ProtobufCMessage *m, struct buf *out)
 {
     size_t n = protobuf_c_message_get_packed_size(m);

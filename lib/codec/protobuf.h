@@ -9,8 +9,7 @@
 
 #include "base/buf.h"
 
-/* protobuf-c's structs want pointers to non-const; packing only reads them. */
-void *protobuf_unconst(const void *p);
+/* Packing only reads, so unconst() gives messages the pointers to non-const that they want. */
 void protobuf_append(const ProtobufCMessage *m, struct buf *out);
 
 /* -1: malformed, or it needs far more memory than its bytes: large_times n beyond the first MiB. */

@@ -10,46 +10,9 @@
 #include "params/parameters_codec.h"
 #include "rpc/coordinator.pb-c.h"
 
-/* protobuf-c's structs want pointers to non-const; packing only reads them. */
 static char *text(const char *s)
 {
-    return codec_text(s != NULL ? s : "");
-}
-
-static int64_t *ints(const int64_t *v)
-{
-    union {
-        const int64_t *from;
-        int64_t *to;
-    } u = { .from = v };
-    return u.to;
-}
-
-static double *doubles(const double *v)
-{
-    union {
-        const double *from;
-        double *to;
-    } u = { .from = v };
-    return u.to;
-}
-
-static char **texts(const char *const *v)
-{
-    union {
-        const char *const *from;
-        char **to;
-    } u = { .from = v };
-    return u.to;
-}
-
-static void message_append(const ProtobufCMessage *m, struct buf *out)
-{
-    size_t n = protobuf_c_message_get_packed_size(m);
-    buf_reserve(out, n);
-    protobuf_c_message_pack(m, (uint8_t *)out->data + out->len);
-    out->len += n;
-    out->data[out->len] = 0;
+    return unconst(s != NULL ? s : "");
 }
 
 /* ---- client side ---- */
@@ -69,9 +32,9 @@ static Trainyard__V1__Report report_of(const struct coordinator_report *r)
 {
     Trainyard__V1__Report m;
     trainyard__v1__report__init(&m);
-    m.ordinals = ints(r->ordinals);
+    m.ordinals = unconst(r->ordinals);
     m.n_ordinals = r->n;
-    m.sums = doubles(r->sums);
+    m.sums = unconst(r->sums);
     m.n_sums = r->nsums;
     m.compute_ns = r->compute_ns;
     m.network_ns = r->network_ns;
@@ -96,12 +59,12 @@ void coordinator_pack_register(const struct register_request *q, struct buf *out
     Trainyard__V1__RegisterRequest m;
     trainyard__v1__register_request__init(&m);
     m.header = &header;
-    m.held = ints(q->held.r);
+    m.held = unconst(q->held.r);
     m.n_held = q->held.n;
     m.space = &space;
     m.layout_hash = q->layout_hash;
     m.ps_count = q->ps_count;
-    message_append(&m.base, out);
+    protobuf_append(&m.base, out);
 }
 
 void coordinator_pack_heartbeat(const struct heartbeat_request *q, struct buf *out)
@@ -112,12 +75,12 @@ void coordinator_pack_heartbeat(const struct heartbeat_request *q, struct buf *o
     trainyard__v1__heartbeat_request__init(&m);
     m.header = &header;
     m.report = &report;
-    m.held = ints(q->held.r);
+    m.held = unconst(q->held.r);
     m.n_held = q->held.n;
     m.waiting_for = text(q->waiting_for);
     m.diverged = q->diverged;
     m.diverged_ordinal = q->diverged_ordinal;
-    message_append(&m.base, out);
+    protobuf_append(&m.base, out);
 }
 
 void coordinator_pack_lease(const struct lease_request *q, struct buf *out)
@@ -128,10 +91,10 @@ void coordinator_pack_lease(const struct lease_request *q, struct buf *out)
     trainyard__v1__lease_request__init(&m);
     m.header = &header;
     m.report = &report;
-    m.held = ints(q->held.r);
+    m.held = unconst(q->held.r);
     m.n_held = q->held.n;
     m.want = (uint32_t)MIN(q->want, UINT32_MAX);
-    message_append(&m.base, out);
+    protobuf_append(&m.base, out);
 }
 
 void coordinator_pack_leave(const struct leave_request *q, struct buf *out)
@@ -143,7 +106,7 @@ void coordinator_pack_leave(const struct leave_request *q, struct buf *out)
     m.header = &header;
     m.report = &report;
     m.reason = text(q->reason);
-    message_append(&m.base, out);
+    protobuf_append(&m.base, out);
 }
 
 void coordinator_pack_report_evaluation(const struct evaluation_request *q, struct buf *out)
@@ -154,11 +117,11 @@ void coordinator_pack_report_evaluation(const struct evaluation_request *q, stru
     m.header = &header;
     m.step = q->step;
     m.announce = q->announce;
-    m.names = texts(q->names);
+    m.names = unconst(q->names);
     m.n_names = q->nvalues;
-    m.values = doubles(q->values);
+    m.values = unconst(q->values);
     m.n_values = q->nvalues;
-    message_append(&m.base, out);
+    protobuf_append(&m.base, out);
 }
 
 static int read_reply(const Trainyard__V1__CoordinatorReply *m, struct coordinator_reply *ret, struct err *e)
@@ -276,7 +239,7 @@ static void write_reply(const struct coordinator_reply *r, struct buf *out)
     m.valid_ms = r->valid_ms;
     m.first = r->first;
     m.count = r->count;
-    message_append(&m.base, out);
+    protobuf_append(&m.base, out);
 }
 
 /* ---- server side: the handlers ---- */
@@ -386,7 +349,7 @@ const char *coordinator_method_path(enum coordinator_method m)
 static int serve(const struct coordinator_row *method, const struct coordinator_call *call,
                  const struct rpc_message *request, struct rpc_reply *reply, struct err *e)
 {
-    CODEC_AUTO *m = NULL;
+    PROTOBUF_AUTO *m = NULL;
     struct coordinator_reply r;
     struct coordinator_call x = *call;
     if (codec_unpack(method->request, request, &m, e) < 0)

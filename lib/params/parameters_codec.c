@@ -2,55 +2,22 @@
  * number of elements. */
 #include "params/parameters_codec.h"
 
-char *codec_text(const char *s)
-{
-    union {
-        const char *from;
-        char *to;
-    } u = { .from = s };
-    return u.to;
-}
-
 void codec_pack(const ProtobufCMessage *m, struct buf *out)
 {
-    size_t n = protobuf_c_message_get_packed_size(m);
     buf_clear(out);
-    buf_reserve(out, n + 1);
-    protobuf_c_message_pack(m, (uint8_t *)out->data);
-    out->len = n;
-    out->data[n] = '\0';
+    protobuf_append(m, out);
 }
 
-/* A message of many empty strings takes twenty times its size in memory. One of ours takes four times at most, except
- * the segments of many small variables: eight bytes each become a struct, a pointer and the parser's data. Those are
- * far fewer than fit in SMALL_BYTES. */
-enum { UNPACKED_LEAST = 64 << 10, UNPACKED_TIMES = 6, SMALL_BYTES = 1 << 20, SMALL_TIMES = 24, ALLOCATION_BYTES = 16 };
-
-static void *budget_alloc(void *data, size_t size)
-{
-    size_t *left = data, need = size + ALLOCATION_BYTES;
-    if (need < size || need > *left)
-        return NULL;
-    *left -= need;
-    return malloc(size);
-}
-
-static void budget_free(void *data UNUSED, void *p)
-{
-    free(p);
-}
+/* In memory one of our messages takes at most four times its size; the rest is a reserve. */
+enum { LARGE_TIMES = 6 };
 
 int codec_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,
                  struct err *e)
 {
     size_t n;
     const void *head = rpc_message_head(m, &n);
-    size_t left = UNPACKED_LEAST + UNPACKED_TIMES * n + (SMALL_TIMES - UNPACKED_TIMES) * MIN(n, (size_t)SMALL_BYTES);
-    ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &left };
-    ProtobufCMessage *message = protobuf_c_message_unpack(kind, &allocator, n, head);
-    if (message == NULL)
+    if (protobuf_unpack(kind, head, n, LARGE_TIMES, ret) < 0)
         return err_set(e, ERR_INPUT, "malformed %s", kind->short_name);
-    *ret = message;
     return 0;
 }
 

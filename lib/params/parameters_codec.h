@@ -2,6 +2,7 @@
 #ifndef TRAINYARD_PARAMS_PARAMETERS_CODEC_H
 #define TRAINYARD_PARAMS_PARAMETERS_CODEC_H
 
+#include "codec/protobuf.h"
 #include "rpc/parameters.pb-c.h"
 #include "rpc/rpc.h"
 #include "shard/shard.h"
@@ -9,20 +10,11 @@
 /* A message carries at most one segment with its slots, or parts of the same size. */
 enum { PARAMETERS_PAYLOAD_MAX = SEGMENT_MAX * (1 + OPTIMIZER_MAX_SLOTS) };
 
-/* protobuf-c's structs have pointers to non-const; packing only reads them. */
-char *codec_text(const char *s);
-
 /* Replaces what is in out. */
 void codec_pack(const ProtobufCMessage *m, struct buf *out);
-/* The head of a received message; protobuf_c_message_free_unpacked. ERR_INPUT when malformed. */
+/* The head of a received message; PROTOBUF_AUTO frees it. ERR_INPUT when malformed. */
 MUST_USE int codec_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,
                           struct err *e);
-static inline void codec_free_(ProtobufCMessage **m)
-{
-    if (*m != NULL)
-        protobuf_c_message_free_unpacked(*m, NULL);
-}
-#define CODEC_AUTO __attribute__((cleanup(codec_free_))) ProtobufCMessage
 
 /* Fills *ret, whose ranges then belong to *ret_ranges (free() them). */
 void codec_ordinals(const struct ordinal_set *a, Trainyard__V1__OrdinalSet *ret, int64_t **ret_ranges);

@@ -73,7 +73,7 @@ static void describe_head(const struct params *p, struct buf *ret)
 static int describe_wait(const struct ps_connection *conn, struct rpc_call *call, struct shard_info *ret, struct err *e)
 {
     AUTO(rpc_message) *m = NULL;
-    CODEC_AUTO *answer = NULL;
+    PROTOBUF_AUTO *answer = NULL;
     if (rpc_wait(call, &m, e) < 0 || codec_unpack(&trainyard__v1__describe_reply__descriptor, m, &answer, e) < 0 ||
         read_info((const void *)answer, ret, e) < 0)
         return ps_error(conn, e);
@@ -114,7 +114,7 @@ static int call_init(struct params *p, struct ps_connection *conn, Trainyard__V1
                      struct err *e)
 {
     Trainyard__V1__Header header;
-    CODEC_AUTO *answer = NULL;
+    PROTOBUF_AUTO *answer = NULL;
     remote_header(p, &header);
     q->header = &header;
     q->n_rate_from = q->n_rates = p->rates->n;
@@ -155,7 +155,7 @@ static int remote_init(struct params *p, size_t ps, const char *optimizer_json, 
     }
     Trainyard__V1__InitRequest q;
     trainyard__v1__init_request__init(&q);
-    q.optimizer = codec_text(optimizer_json);
+    q.optimizer = unconst(optimizer_json);
     q.segments = list;
     q.n_segments = conn->nsegments;
     q.layout_hash = p->layout->hash;
@@ -177,7 +177,7 @@ static int call_restore(struct params *p, struct ps_connection *conn, Trainyard_
                         const struct rpc_piece *piece, int64_t deadline_ms, struct err *e)
 {
     Trainyard__V1__Header header;
-    CODEC_AUTO *answer = NULL;
+    PROTOBUF_AUTO *answer = NULL;
     remote_header(p, &header);
     q->header = &header;
     size_t bytes = piece != NULL ? piece->size : 0;
@@ -249,7 +249,7 @@ static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_
         return err_set(e, ERR_INTERNAL, "ps-%zu does not hold segment %u", ps, segment);
     Trainyard__V1__Header header;
     Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
-    CODEC_AUTO *answer = NULL;
+    PROTOBUF_AUTO *answer = NULL;
     AUTO(rpc_message) *m = NULL;
     remote_header(p, &header);
     q.header = &header;
@@ -268,7 +268,7 @@ static int remote_finish(struct params *p, size_t ps, int64_t step, int64_t dead
 {
     Trainyard__V1__Header header;
     Trainyard__V1__FinishRequest q = TRAINYARD__V1__FINISH_REQUEST__INIT;
-    CODEC_AUTO *answer = NULL;
+    PROTOBUF_AUTO *answer = NULL;
     remote_header(p, &header);
     q.header = &header;
     q.step = step;

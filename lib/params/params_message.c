@@ -9,8 +9,8 @@
 void remote_header(const struct params *p, Trainyard__V1__Header *ret)
 {
     trainyard__v1__header__init(ret);
-    ret->job_uid = codec_text(p->id.job_uid);
-    ret->sender = codec_text(p->id.sender);
+    ret->job_uid = unconst(p->id.job_uid);
+    ret->sender = unconst(p->id.sender);
     ret->generation = p->generation;
     ret->incarnation = p->id.incarnation;
 }
@@ -129,7 +129,7 @@ static int check_versions(const struct request *j, const int64_t *versions, size
 
 static int take_pull(struct remote *r, const struct request *j, const struct rpc_message *m, struct err *e)
 {
-    CODEC_AUTO *message = NULL;
+    PROTOBUF_AUTO *message = NULL;
     if (codec_unpack(&trainyard__v1__pull_reply__descriptor, m, &message, e) < 0)
         return -1;
     const Trainyard__V1__PullReply *a = (const void *)message;
@@ -160,7 +160,7 @@ int remote_pushed(struct remote *r, const struct request *j, const int64_t *vers
 
 static int take_push(struct remote *r, const struct request *j, const struct rpc_message *m, struct err *e)
 {
-    CODEC_AUTO *message = NULL;
+    PROTOBUF_AUTO *message = NULL;
     if (codec_unpack(&trainyard__v1__push_reply__descriptor, m, &message, e) < 0)
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;

@@ -193,7 +193,7 @@ static int call_attach(const struct remote *r, struct ps_connection *conn, struc
     Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
     AUTO_FINI(buf) head = BUF_INIT;
     AUTO(rpc_message) *m = NULL;
-    CODEC_AUTO *answer = NULL;
+    PROTOBUF_AUTO *answer = NULL;
     remote_header(&r->p, &header);
     q.header = &header;
     q.pid = getpid();

@@ -221,7 +221,7 @@ static int handle(void *user, const struct rpc_caller *caller, const struct rpc_
                   struct rpc_reply *reply, struct err *e)
 {
     const struct bound *b = user;
-    CODEC_AUTO *request = NULL;
+    PROTOBUF_AUTO *request = NULL;
     atomic_store_explicit(&b->service->heard_ms, clock_ms(), memory_order_relaxed);
     if (codec_unpack(b->method->request, message, &request, e) < 0)
         return -1;

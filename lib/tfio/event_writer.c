@@ -91,7 +91,7 @@ int event_writer_open(const char *dir, double wall, const char *host, struct eve
         return -1;
     histogram_buckets_init(&w->buckets);
     event.what_case = TENSORFLOW__EVENT__WHAT_FILE_VERSION;
-    event.file_version = protobuf_unconst("brain.Event:2");
+    event.file_version = unconst("brain.Event:2");
     if (write_record(w, &event, e) < 0 || event_writer_sync(w, e) < 0)
         return -1;
     *ret = TAKE(w);
@@ -124,7 +124,7 @@ static Tensorflow__Summary__Value new_value(const char *tag)
 {
     Tensorflow__Summary__Value value;
     tensorflow__summary__value__init(&value);
-    value.tag = protobuf_unconst(tag);
+    value.tag = unconst(tag);
     return value;
 }
 
@@ -157,8 +157,8 @@ int event_writer_text(struct event_writer *w, double wall, int64_t step, const c
     tensorflow__summary_metadata__plugin_data__init(&plugin);
     Tensorflow__TensorProto tensor = TENSORFLOW__TENSOR_PROTO__INIT;
     Tensorflow__TensorShapeProto scalar = TENSORFLOW__TENSOR_SHAPE_PROTO__INIT;
-    ProtobufCBinaryData text = { .len = strlen(markdown), .data = protobuf_unconst(markdown) };
-    plugin.plugin_name = protobuf_unconst("text");
+    ProtobufCBinaryData text = { .len = strlen(markdown), .data = unconst(markdown) };
+    plugin.plugin_name = unconst("text");
     metadata.plugin_data = &plugin;
     metadata.data_class = DATA_CLASS_TENSOR;
     tensor.dtype = DT_STRING;
@@ -178,8 +178,8 @@ int event_writer_session(struct event_writer *w, double wall, enum session_statu
     Tensorflow__SessionLog session;
     tensorflow__session_log__init(&session);
     session.status = (Tensorflow__SessionLog__SessionStatus)status;
-    session.checkpoint_path = protobuf_unconst(path != NULL ? path : "");
-    session.msg = protobuf_unconst(msg != NULL ? msg : "");
+    session.checkpoint_path = unconst(path != NULL ? path : "");
+    session.msg = unconst(msg != NULL ? msg : "");
     event.what_case = TENSORFLOW__EVENT__WHAT_SESSION_LOG;
     event.session_log = &session;
     return write_record(w, &event, e);

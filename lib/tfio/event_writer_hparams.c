@@ -18,7 +18,7 @@ static int write_plugin_data(struct event_writer *w, double wall, const char *ta
     Tensorflow__TensorShapeProto__Dim dim = TENSORFLOW__TENSOR_SHAPE_PROTO__DIM__INIT, *dims[] = { &dim };
 
     protobuf_append(&data->base, &content);
-    plugin.plugin_name = protobuf_unconst("hparams");
+    plugin.plugin_name = unconst("hparams");
     plugin.content = (ProtobufCBinaryData){ .len = content.len, .data = (uint8_t *)content.data };
     metadata.plugin_data = &plugin;
     metadata.data_class = DATA_CLASS_TENSOR;
@@ -26,7 +26,7 @@ static int write_plugin_data(struct event_writer *w, double wall, const char *ta
     shape.n_dim = COUNT_OF(dims);
     tensor.dtype = DT_FLOAT;
     tensor.tensor_shape = &shape;
-    v.tag = protobuf_unconst(tag);
+    v.tag = unconst(tag);
     v.metadata = &metadata;
     v.value_case = TENSORFLOW__SUMMARY__VALUE__VALUE_TENSOR;
     v.tensor = &tensor;
@@ -53,7 +53,7 @@ static void set_value(const json_t *v, struct buf *text, Tensorboard__Value *ret
         if (!json_is_string(v))
             json_emit(v, text);
         ret->kind_case = TENSORBOARD__VALUE__KIND_STRING_VALUE;
-        ret->string_value = protobuf_unconst(json_is_string(v) ? json_string_value(v) : text->data);
+        ret->string_value = unconst(json_is_string(v) ? json_string_value(v) : text->data);
     }
 }
 
@@ -61,10 +61,10 @@ static void set_hparam_infos(const json_t *hparams, Tensorboard__HParamInfo *inf
 {
     const char *key;
     json_t *item;
-    json_object_foreach((json_t *)protobuf_unconst(hparams), key, item)
+    json_object_foreach((json_t *)unconst(hparams), key, item)
     {
         tensorboard__hparam_info__init(infos);
-        infos->name = protobuf_unconst(key);
+        infos->name = unconst(key);
         infos->type = type_of(item);
         *ret++ = infos++;
     }
@@ -81,7 +81,7 @@ static void set_metric_infos(const char *const metrics[], size_t n, struct metri
     for (size_t i = 0; i < n; i++) {
         tensorboard__metric_info__init(&entries[i].info);
         tensorboard__metric_name__init(&entries[i].name);
-        entries[i].name.tag = protobuf_unconst(metrics[i]);
+        entries[i].name.tag = unconst(metrics[i]);
         entries[i].info.name = &entries[i].name;
         ret[i] = &entries[i].info;
     }
@@ -128,21 +128,21 @@ static int write_session_start(struct event_writer *w, double wall, const json_t
     const char *key;
     json_t *item;
 
-    json_object_foreach((json_t *)protobuf_unconst(hparams), key, item)
+    json_object_foreach((json_t *)unconst(hparams), key, item)
     {
         struct hparam_entry *h = &entries[i];
         tensorboard__session_start_info__hparams_entry__init(&h->entry);
         tensorboard__value__init(&h->value);
         h->text = (struct buf)BUF_INIT;
         set_value(item, &h->text, &h->value);
-        h->entry.key = protobuf_unconst(key);
+        h->entry.key = unconst(key);
         h->entry.value = &h->value;
         list[i++] = &h->entry;
     }
     tensorboard__session_start_info__init(&start);
     start.hparams = list;
     start.n_hparams = i;
-    start.group_name = protobuf_unconst(group);
+    start.group_name = unconst(group);
     start.start_time_secs = wall;
     data.data_case = TENSORBOARD__HPARAMS_PLUGIN_DATA__DATA_SESSION_START_INFO;
     data.session_start_info = &start;

@@ -80,7 +80,7 @@ static Trainyard__V1__Header header_of(const Trainyard__V1__DescribeReply *ps)
     trainyard__v1__header__init(&h);
     h.job_uid = ps->job_uid;
     h.generation = ps->generation;
-    h.sender = codec_text("worker-99");
+    h.sender = unconst("worker-99");
     h.incarnation = 99;
     return h;
 }
@@ -135,7 +135,7 @@ static int last_generation(const char *target, bool ps)
         look(target, &known);
         h = header_of(known);
     }
-    h.sender = codec_text("worker-0");
+    h.sender = unconst("worker-0");
     h.generation = UINT64_MAX;
     worker.header = init.header = &h;
     init.adopt = true;
@@ -155,7 +155,7 @@ static int hold(const char *target, size_t n)
     auto_free int64_t *held = xcalloc(2 * n, sizeof(*held));
     for (size_t i = 0; i < 2 * n; i++)
         held[i] = 2 * (int64_t)i;
-    h.sender = codec_text("worker-0");
+    h.sender = unconst("worker-0");
     q.header = &h;
     q.held = held;
     q.n_held = 2 * n;

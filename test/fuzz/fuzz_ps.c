@@ -46,7 +46,7 @@ static void make_serving(struct shard *s)
 /* A chief may ask for more memory than a fuzzer has. */
 static bool too_large(const struct rpc_message *m)
 {
-    CODEC_AUTO *message = NULL;
+    PROTOBUF_AUTO *message = NULL;
     if (codec_unpack(&trainyard__v1__init_request__descriptor, m, &message, NULL) < 0)
         return false;
     const Trainyard__V1__InitRequest *q = (const void *)message;

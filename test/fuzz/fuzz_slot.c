@@ -65,8 +65,8 @@ static void attach(const struct rpc_method *method, const struct shm_region *r, 
     AUTO(rpc_message) *m = NULL;
     struct rpc_reply reply = { .head = BUF_INIT };
     trainyard__v1__header__init(&header);
-    header.job_uid = codec_text("u");
-    header.sender = codec_text("worker-0");
+    header.job_uid = unconst("u");
+    header.sender = unconst("worker-0");
     header.generation = 1;
     q.header = &header;
     q.pid = getpid();

@@ -321,15 +321,15 @@ static void learning_rates(size_t n, struct buf *out)
     trainyard__v1__init_request__init(&q);
     trainyard__v1__header__init(&header);
     trainyard__v1__segment__init(&segment);
-    header.job_uid = codec_text("u");
-    header.sender = codec_text("chief-0");
+    header.job_uid = unconst("u");
+    header.sender = unconst("chief-0");
     header.generation = 1;
     header.incarnation = 1;
     segment.count = 1;
     for (size_t i = 0; i < n; i++)
         from[i] = (int64_t)i;
     q.header = &header;
-    q.optimizer = codec_text("{\"Adam\":{}}");
+    q.optimizer = unconst("{\"Adam\":{}}");
     q.segments = list;
     q.n_segments = COUNT_OF(list);
     q.rate_from = from;

@@ -17,7 +17,7 @@ static int through_gate(bool push, const struct rpc_caller *caller, const struct
                         struct rpc_reply *reply, struct err *e)
 {
     struct rpc_method real;
-    CODEC_AUTO *message = NULL;
+    PROTOBUF_AUTO *message = NULL;
     if (codec_unpack(push ? &trainyard__v1__push_request__descriptor : &trainyard__v1__pull_request__descriptor,
                      request, &message, e) < 0)
         return -1;

@@ -54,8 +54,8 @@ static int attach(struct ps *p, int pid, const struct shm_region *r, const char 
 {
     Trainyard__V1__Header header;
     trainyard__v1__header__init(&header);
-    header.job_uid = codec_text(UID);
-    header.sender = codec_text(sender);
+    header.job_uid = unconst(UID);
+    header.sender = unconst(sender);
     header.generation = 1;
     Trainyard__V1__AttachRequest q = TRAINYARD__V1__ATTACH_REQUEST__INIT;
     q.header = &header;
