@@ -2,8 +2,8 @@
 #ifndef TRAINYARD_OPERATOR_SELFTEST_H
 #define TRAINYARD_OPERATOR_SELFTEST_H
 
-/* Creates a job with 1 chief, 1 ps and 1 worker that trains the digits of the trainer image for one epoch, waits for
- * its end while saying what it sees, and deletes it. Exit code 0: it Succeeded; 2 bad flags; 138 it did not. */
+/* Creates a job with 1 chief, 1 ps and 1 worker that trains the digits of the trainer image for one epoch, prints its
+ * progress until it ends, and deletes it. Exit code 0: it Succeeded; 2: bad flags; 138: it did not. */
 int selftest_main(int argc, char **argv);
 
 #endif

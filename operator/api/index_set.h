@@ -20,7 +20,7 @@ int index_set_count(const struct index_set *s);
 void index_set_emit(const struct index_set *s, struct buf *out);
 MUST_USE int index_set_parse(const char *text, struct index_set *ret, struct err *e);
 
-/* How often each index was made again, sorted by index: "0:1,5:3". An index without an entry never was. */
+/* How often each index was re-created, sorted by index: "0:1,5:3". An index without an entry was never re-created. */
 struct index_counts {
     struct {
         int index, count;
@@ -29,7 +29,7 @@ struct index_counts {
 };
 int index_counts_get(const struct index_counts *c, int index); /* 0: not there */
 void index_counts_set(struct index_counts *c, int index, int count);
-/* "0:1,5:3". Parsing is lenient: the rest after a fault is left out. */
+/* "0:1,5:3". Parsing is lenient: everything after a syntax error is ignored. */
 void index_counts_emit(const struct index_counts *c, struct buf *out);
 void index_counts_parse(const char *text, struct index_counts *ret);
 

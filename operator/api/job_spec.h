@@ -12,7 +12,7 @@ struct role_spec {
     bool present; /* a TrainJob without replicaSpecs is one process: it has one worker */
     int replicas; /* 0 when not present */
     enum restart_policy restart;
-    int port;    /* of the container port called tfjob-port; 2222 */
+    int port;    /* of the container port called tfjob-port; default 2222 */
     int grace_s; /* terminationGracePeriodSeconds of the template; -1: not given */
 };
 
@@ -24,8 +24,8 @@ struct gang_spec {                /* runPolicy.schedulingPolicy */
 
 struct claim_spec { /* a PersistentVolumeClaim that replicas mount */
     char *name;
-    bool chief, workers; /* which roles mount it (chief: also evaluator and TensorBoard; without one its part is the
-                            workers') */
+    bool chief, workers; /* which roles mount it (chief: also evaluator and TensorBoard; without a chief the workers
+                            take its part) */
 };
 enum { CLAIMS_MAX = 8 };
 
@@ -36,7 +36,7 @@ struct job_spec {
     bool deleting;  /* deletionTimestamp is set */
     bool has_model; /* TrainJob with spec.model: our binaries train it */
     struct role_spec roles[ROLE_COUNT];
-    bool too_large;           /* the cluster spec cannot hold so many replicas */
+    bool too_large;           /* the cluster spec cannot contain so many replicas */
     int accepted[ROLE_COUNT]; /* with too_large: replicas before that, -1: not known */
     bool master;              /* the chief is spelled Master */
     bool all_workers;         /* successPolicy AllWorkers */
@@ -51,35 +51,35 @@ struct job_spec {
     bool tensorboard;
     struct claim_spec *claims; /* at most CLAIMS_MAX; owned */
     size_t nclaims;
-    char spec_hash[20]; /* of the meaning of model, compile, data, fit, strategy, checkpoint, summaries
+    char spec_hash[20]; /* of the canonical form of model, compile, data, fit, strategy, checkpoint, summaries
                            (job_canonical());
                            "" without model */
-    char *invalid;      /* why this spec cannot be run, in words for people; NULL: it can. Owned */
-    void *deflated;     /* spec and what pods take over of metadata, deflated; owned */
+    char *invalid;      /* why this spec cannot be run, as a message for users; NULL: it can. Owned */
+    void *deflated;     /* spec and those metadata that pods inherit, deflated; owned */
     uint32_t deflated_len, spec_len;
     bool whole; /* nothing was left out of deflated: job_spec_drop_model() was not called */
 };
 
-/* Reads an object of the API server. Never fails: what is wrong with the spec is in `invalid` ("spec.compile.optimizer:
- * 'Adamm' is not known; did you mean 'Adam'?", the words of `trainyard validate`), the rest is then as good as can be.
- * The verdict that the status holds for this generation is taken over; a job that is being deleted, or is another
- * controller's, is not validated. A kerasFile is not validated, because it is on a volume that only the replicas mount.
- * default_clean: of TFJobs, by flag. Costs some 100 us for a model of four layers; a caller skips it while generation
- * and deletionTimestamp are as before. */
+/* Reads an object of the API server. Never fails: an error in the spec is in `invalid` ("spec.compile.optimizer:
+ * 'Adamm' is not known; did you mean 'Adam'?", the message of `trainyard validate`), and all other fields are filled in
+ * as far as possible. If the status already has a result of the validation for this generation, it is reused. A job
+ * that is being deleted or belongs to another controller is not validated. A kerasFile is not validated, because it is
+ * on a volume that only the replicas mount. default_clean: the flag's value for TFJobs. Costs some 100 us for a model
+ * of four layers; callers skip it while generation and deletionTimestamp are unchanged. */
 void job_spec_parse(const struct job_kind *k, const json_t *object, enum clean_pod_policy default_clean,
                     struct job_spec *ret);
 void job_spec_fini(struct job_spec *v);
 DEFINE_AUTO_FINI(job_spec, job_spec_fini);
 /* {"metadata": {name, namespace, uid, annotations, labels}, "spec": {...}}: a new reference, inflated at each call
- * (some 20 us a kB). Keys of roles are in CamelCase, as job_spec_role_key() gives them. kubectl's note of what was last
- * applied is left out. */
+ * (some 20 us a kB). Keys of roles are in CamelCase, as job_spec_role_key() gives them. kubectl's
+ * last-applied-configuration annotation is left out. */
 json_t *job_spec_json(const struct job_spec *v);
-/* Packs the spec again without model, compile and data; nothing happens to a spec that has none or was shrunk before.
+/* Packs the spec again without model, compile and data. Does nothing if the spec has no model or was shrunk before.
  */
 void job_spec_drop_model(struct job_spec *v);
 
 int job_spec_replicas(const struct job_spec *v); /* of all roles */
-/* The role whose end decides: chief when there is one, else worker. */
+/* The role whose end decides the job's result: the chief if there is one, else the workers. */
 enum role job_spec_leader(const struct job_spec *v);
 /* "chief", or "master" when it is spelled so; TFJob spelling "Chief", "Master", "PS". */
 const char *job_spec_role_name(const struct job_spec *v, enum role r);

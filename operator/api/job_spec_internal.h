@@ -13,7 +13,7 @@ struct spec_reader {
     struct err fault;             /* the first thing that is wrong; ERR_NONE: nothing yet */
 };
 
-/* Where the next fault goes: only the first is kept. */
+/* Where the next error is stored: only the first one is kept. */
 static inline struct err *spec_reader_fault(struct spec_reader *r)
 {
     return r->fault.code == ERR_NONE ? &r->fault : NULL;
@@ -21,10 +21,10 @@ static inline struct err *spec_reader_fault(struct spec_reader *r)
 
 /* The role that a key names; -1 none. *ret_master: spelled Master. */
 int job_spec_role_of(const struct job_kind *k, const char *key, bool *ret_master);
-/* Fills everything except `invalid` and `deflated`. A member with a wrong value keeps its default; the first fault is
- * noted. */
+/* Fills everything except `invalid` and `deflated`. A member with a wrong value keeps its default; the first error is
+ * kept. */
 void job_spec_read(struct spec_reader *r, enum clean_pod_policy default_clean);
-/* Judges what was read by the rules of its kind. */
+/* Validates what was read by the rules of its kind. */
 void job_spec_validate(struct spec_reader *r);
 
 #endif

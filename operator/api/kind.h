@@ -1,5 +1,4 @@
-/* kind - what TrainJob and TFJob have in common, as a table of where they differ. All else in the operator is written
- * once for both. */
+/* kind - the table of differences between TrainJob and TFJob. All other code in the operator serves both kinds. */
 #ifndef TRAINYARD_API_KIND_H
 #define TRAINYARD_API_KIND_H
 
@@ -13,14 +12,14 @@ struct job_kind {
     const char *framework;         /* label of metrics: "tensorflow", "trainyard" */
     const char *label_prefix;      /* "training.kubeflow.org/", "trainyard.dev/" */
     const char *replica_specs;     /* key in spec: "tfReplicaSpecs", "replicaSpecs" */
-    const char *container;         /* the one that trains: "tensorflow", "trainer" */
+    const char *container;         /* name of the training container: "tensorflow", "trainer" */
     enum restart_policy restart;   /* defaults */
     enum clean_pod_policy clean;
     int64_t backoff_limit;    /* -1: none */
     bool any_case;            /* role keys may be written in any case */
     bool service_per_replica; /* else one for the job */
     bool disruptions_count;   /* drained, evicted and lost pods count as restarts */
-    bool own_processes;       /* our binaries unless a template says otherwise: job file, /progress, order of leaving */
+    bool own_processes;       /* our binaries unless a template has its own: job file, /progress, shutdown order */
 };
 extern const struct job_kind KIND_TRAINJOB, KIND_TFJOB;
 

@@ -1,4 +1,4 @@
-/* pod_info - the fields of pods, services and claims that the cache keeps: a few hundred bytes, not the JSON. */
+/* pod_info - the fields of pods, services and claims that the cache keeps: a few hundred bytes instead of the JSON. */
 #ifndef TRAINYARD_API_POD_INFO_H
 #define TRAINYARD_API_POD_INFO_H
 
@@ -8,8 +8,8 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 
 struct pod_info {
     char *name, *uid;
-    char *owner_uid; /* of its controller; NULL: an orphan */
-    char *made_for;  /* an orphan's: uid of the TrainJob it was made for, by its label; NULL: unknown */
+    char *owner_uid; /* uid of its controller; NULL: an orphan */
+    char *made_for;  /* of an orphan: uid of the TrainJob it was created for, by its label; NULL: unknown */
     enum role role;
     int index;
     bool creating;    /* our create is in flight; nothing else is known */
@@ -18,47 +18,47 @@ struct pod_info {
     bool mislabelled; /* a job of ours controls it, but its labels are not those it was created with */
     bool ready;
     bool disrupted;       /* condition DisruptionTarget: drained, evicted, preempted, its node lost */
-    enum pod_phase phase; /* as the training container decides: its final end is the pod's, also while sidecars run */
-    bool lingers;         /* it has ended in that way, and a sidecar would run forever */
+    enum pod_phase phase; /* decided by the training container: its final end is the pod's, even while sidecars run */
+    bool lingers;         /* its training container has ended, and a sidecar would run forever */
     int64_t version;      /* resourceVersion */
     int64_t created_ms, started_ms;
-    int64_t ended_ms;   /* when what exit_code is of ended; 0: nothing did */
+    int64_t ended_ms;   /* when the container of exit_code ended; 0: none has ended */
     int64_t gone_by_ms; /* deletionTimestamp (which includes the grace); 0: not being deleted */
-    char *held_by;      /* being deleted, it has ended (or never ran), and this finalizer keeps its object; NULL */
-    int exit_code;      /* of the training container; -1: it has not ended, or it is not known. While the kubelet waits
-                         * with the next start (CrashLoopBackOff), of its last end. In a pod that failed though
-                         * this container did not: of the first one that failed, init containers first */
+    char *held_by; /* the finalizer that keeps the object of a deleted pod which has ended or never ran; NULL: none */
+    int exit_code; /* of the training container; -1: it has not ended, or it is unknown. In CrashLoopBackOff: of its
+                      last end. In a pod that failed although this container did not: of the first one that failed, init
+                      containers first */
     int container_restarts; /* by the kubelet, all containers but native sidecars */
     int restarts;           /* our annotation: re-creations of this index before this pod */
     char *reason;           /* OOMKilled, Evicted, ImagePullBackOff, Unschedulable, DeletionByTaintManager, ...; NULL */
-    char *message;          /* for people, cut to 500 bytes: last words of the container (their end is kept), why it
-                             * waits, what happened to the pod; NULL */
-    char *node, *ip;        /* NULL while it has none */
+    char *message; /* for users, cut to 500 bytes: the container's termination message (its end is kept), why it waits,
+                      what happened to the pod; NULL: none */
+    char *node, *ip; /* NULL while the pod has none */
 };
 
-/* Reads a pod, some 3 us. -1 when nothing names a role and an index of kind k: it is not one of ours. Of a pod that a
- * job controls the name says which replica it is, of an orphan its labels. The strings are allocated one by one, so a
- * pod that is only known to be on its way can be put together by hand. A pod that succeeded has no reason and no
- * message; one that failed has always a reason ("Unknown" when none was given).
+/* Reads a pod in some 3 us. -1 when neither name nor labels give a role and an index of kind k: the pod is not one of
+ * ours. The replica follows from the name if a job controls the pod, and from the labels if it is an orphan. The
+ * strings are allocated one by one, so the caller can build the pod_info of an expected pod itself. A pod that
+ * succeeded has no reason and no message. A pod that failed always has a reason ("Unknown" when none was given).
  *
  * The end of the training container is final when the pod's restartPolicy is Never, or OnFailure and it exited with 0;
  * it is never final under Always. A pod of one container keeps the phase that the kubelet gives it. */
 int pod_info_parse(const struct job_kind *k, const json_t *pod, struct pod_info *ret);
-/* Most of a pod, which pod_info_parse() does not read: a watch may prune these members (struct reflector_spec).
- * NULL-terminated. */
+/* Members of a pod that pod_info_parse() does not read, most of its size: a watch may prune them (struct
+ * reflector_spec). NULL-terminated. */
 extern const char *const POD_INFO_PRUNED[];
 /* uid of the owner that controls an object with this metadata, borrowed; NULL: it has none. */
 const char *object_owner_uid(const json_t *metadata);
 /* Its resourceVersion; 0: it has none. */
 int64_t object_version(const json_t *metadata);
-/* Its labels say that we created it for the job of that name. An orphan is adopted only with these. A TFJob's are those
- * by which training-operator selects. */
+/* True if its labels are those of an object that we created for the job of that name. An orphan is adopted only with
+ * these labels. For a TFJob they are the labels by which training-operator selects. */
 bool object_has_our_labels(const struct job_kind *k, const json_t *metadata, const char *job);
-/* Name of the job it belongs to, borrowed from the object: of the job of this kind that controls it, whatever its
- * labels say; else by its labels. NULL: none. */
+/* Name of the job it belongs to, borrowed from the object: the job of this kind that controls it, regardless of its
+ * labels, else the job in its labels. NULL: none. */
 const char *object_job_name(const struct job_kind *k, const json_t *object);
-/* A text for people: at most max bytes, whole characters, no trailing blanks, "..." where it was cut; NULL when nothing
- * is left. */
+/* Cuts a text for users: at most max bytes, whole characters, no trailing blanks, "..." where it was cut. NULL when the
+ * result is empty. */
 char *text_truncate(const char *s, size_t max, bool keep_end);
 void pod_info_fini(struct pod_info *p);
 DEFINE_AUTO_FINI(pod_info, pod_info_fini);
@@ -72,10 +72,11 @@ struct service_info {
     bool patching; /* our patch is in flight */
     bool labelled; /* object_has_our_labels() */
 };
-/* From its metadata alone (a PartialObjectMetadata will do). A service without a replica's labels is a TrainJob's one.
+/* Reads only its metadata (a PartialObjectMetadata is enough). A service without a replica's labels is a TrainJob's
+ * single service.
  */
 int service_info_parse(const struct job_kind *k, const json_t *service, struct service_info *ret);
-/* TensorBoard's one, which service_info_parse() refuses; service as there. */
+/* Reads TensorBoard's service, which service_info_parse() refuses; `service` is as there. */
 bool service_is_tensorboard(const struct job_kind *k, const json_t *service);
 void service_info_fini(struct service_info *s);
 DEFINE_AUTO_FINI(service_info, service_info_fini);

@@ -10,10 +10,10 @@ enum { HTTP_PORT = 8080, TENSORBOARD_PORT = 6006 };
 /* {"replicas", "template", ...} of a role in job_spec_json(), borrowed; NULL: the spec has none. */
 json_t *replica_spec(const struct job_spec *v, const json_t *spec, enum role r);
 json_t *storage_source(const json_t *spec, const char *which); /* "data", "output": a VolumeSource, or NULL */
-/* This pod leads the job: the chief (each one if there are several), or worker 0 without a chief. */
+/* True if this pod leads the job: the chief (each one if there are several), or worker 0 without a chief. */
 bool is_leader(const struct job_spec *v, enum role r, int index);
 bool is_single_process(const struct job_spec *v); /* without peers */
-/* The container that trains in a pod's spec: by its name, else the first. Borrowed, or NULL. */
+/* The training container in a pod's spec: the one with the kind's name, else the first. Borrowed, or NULL. */
 json_t *training_container(const struct job_kind *k, const json_t *pod_spec);
 
 #endif

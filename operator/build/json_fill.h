@@ -1,7 +1,7 @@
-/* json_fill - fills in what a template leaves open.
+/* json_fill - fills in members that a template does not set.
  *
- * Templates come from users and are not validated. Where a member has the wrong type these functions leave it alone,
- * and the API server rejects the object with its own message. null counts as absent.
+ * Templates come from users and are not validated. These functions do not change a member of the wrong type; the API
+ * server then rejects the object with its own message. null counts as absent.
  */
 #ifndef TRAINYARD_BUILD_JSON_FILL_H
 #define TRAINYARD_BUILD_JSON_FILL_H

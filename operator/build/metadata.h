@@ -6,7 +6,7 @@
 
 void set_label(json_t *labels, const struct job_spec *v, const char *name,
                const char *value);            /* the kind's prefix + name */
-json_t *job_labels(const struct job_spec *v); /* operator-name, job-name: what selects the replicas */
+json_t *job_labels(const struct job_spec *v); /* operator-name, job-name: the selector of the replicas */
 json_t *replica_labels(const struct job_spec *v, enum role r, int index); /* with replica-type, replica-index */
 void fill_app_labels(json_t *labels);                                     /* app.kubernetes.io/..., if absent */
 /* {"apiVersion", "kind", "metadata": {"name", "namespace", "labels", "ownerReferences"}}; takes the labels. */

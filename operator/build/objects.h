@@ -1,12 +1,13 @@
-/* objects - the Kubernetes objects of a job, as JSON. Pure: (job, settings) -> object. All give new references.
+/* objects - the Kubernetes objects of a job, as JSON. Pure: (job, settings) -> object. All functions return new
+ * references.
  *
- * Names, labels, TF_CONFIG and services of a TFJob are training-operator's to the byte (operators' reference 1.4-1.6).
- * A TrainJob has labels trainyard.dev/{operator-name,job-name,replica-type,replica-index,job-role}, one headless
- * service called like the job with publishNotReadyAddresses, and pods with hostname and subdomain, so that
- * JOB-ROLE-INDEX.JOB.NAMESPACE.svc names a pod from the first moment.
+ * Names, labels, TF_CONFIG and services of a TFJob are byte for byte training-operator's (operators' reference
+ * 1.4-1.6). A TrainJob has labels trainyard.dev/{operator-name,job-name,replica-type,replica-index,job-role}, one
+ * headless service with the job's name and publishNotReadyAddresses, and pods with hostname and subdomain. So
+ * JOB-ROLE-INDEX.JOB.NAMESPACE.svc resolves to a pod as soon as it has an address.
  *
- * Pods keep everything in their template. Defaults of a TrainJob's pods (image, command, security context, readiness
- * probe, resources, grace period) fill only what the template leaves open.
+ * Pods keep everything that their template sets. Defaults of a TrainJob's pods (image, command, security context,
+ * readiness probe, resources, grace period) fill in only what the template does not set.
  */
 #ifndef TRAINYARD_BUILD_OBJECTS_H
 #define TRAINYARD_BUILD_OBJECTS_H
@@ -24,18 +25,18 @@ struct build_settings {
     bool leave_user;          /* the platform assigns runAsUser, runAsGroup and fsGroup */
     const char *architecture; /* of trainer_image, as nodes are labelled ("amd64"); "": of any node */
     int lost_after_s;         /* tolerationSeconds of not-ready and unreachable for a TrainJob's pods
-                               * whose template has none of its own; 0: the cluster's */
+                               * whose template sets none; 0: the cluster's */
 };
 
-/* One pod. spec: job_spec_json(v), unpacked once for all pods of a job. warn (may be NULL) gets messages for the
+/* One pod. spec: job_spec_json(v), unpacked once for all pods of a job. warn (may be NULL) receives messages for the
  * user, as "REASON: text" lines: SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName. */
 json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
                   const struct claim_info *claims, size_t nclaims, const struct build_settings *s, struct buf *warn);
-/* index -1: the job's one service (TrainJob). */
+/* index -1: the job's single service (TrainJob). */
 json_t *build_service(const struct job_spec *v, const json_t *spec, enum role r, int index);
-/* A TrainJob's ConfigMap "JOB-job". With a model: the job file, key job.yaml (job/replica_file.h). Without: the
- * addresses of all replicas, keys cluster, ps-hosts, worker-hosts, chief-host, to which the environment of its pods
- * refers. NULL: it needs none. */
+/* A TrainJob's ConfigMap "JOB-job". With a model it contains the job file, key job.yaml (job/replica_file.h). Without a
+ * model it contains the addresses of all replicas, keys cluster, ps-hosts, worker-hosts, chief-host, to which the
+ * environment of its pods refers. NULL: the job needs none. */
 json_t *build_config_map(const struct job_spec *v, const json_t *spec, const struct build_settings *s);
 bool build_needs_config_map(const struct job_spec *v);
 /* An error when the addresses of all replicas are too long for their pods, or NULL. xmalloc'ed. */
@@ -59,7 +60,8 @@ struct merge_patch_rules {
     const char *keep;     /* a string that is kept if it is not empty; NULL: none */
 };
 json_t *build_merge_patch(const json_t *object, const json_t *current, const struct merge_patch_rules *rules);
-/* Turns it into a strategic merge patch with the same effect, for a Service, ConfigMap or NetworkPolicy. NULL is fine.
+/* Turns it into a strategic merge patch with the same effect, for a Service, ConfigMap or NetworkPolicy. NULL is
+ * allowed.
  */
 void build_strategic_patch(json_t *change);
 /* {"apiVersion", "kind", "name", "uid", "controller": true, "blockOwnerDeletion": true} */

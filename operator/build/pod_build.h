@@ -17,15 +17,15 @@ struct pod_build {
     enum role role;
     int index;
     json_t *pod, *metadata, *pod_spec;
-    json_t *container; /* that trains; NULL: the template has none */
+    json_t *container; /* the training container; NULL: the template has none */
 };
 /* The data of the ConfigMap of a TrainJob without a model. */
 json_t *cluster_config_data(const struct job_spec *v, const struct build_settings *s);
 /* TF_CONFIG and the JOB_NAME family. */
 void pod_cluster_env(struct pod_build *p);
-/* Adds a variable, unless the container has one of that name. */
+/* Adds a variable, unless the container has a variable of that name. */
 void fill_env(json_t *container, const char *name, const char *value);
-/* A TrainJob's defaults for what the template leaves open. */
+/* A TrainJob's defaults for what the template does not set. */
 void pod_defaults(struct pod_build *p);
 void pod_volumes(struct pod_build *p);
 /* Pods that share a ReadWriteOnce claim must run on one node: gives them a label and affinity to that label. */

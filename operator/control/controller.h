@@ -1,12 +1,12 @@
 /* controller - runs the jobs of one kind: watches them, their pods and services, plans, acts, writes the status.
  *
- * One per kind, on the operator's loop. It works only between controller_new() and controller_end(), which leaves the
- * cluster as it is (another controller may take the jobs over, or the same one later).
+ * One per kind, on the operator's loop. It works only between controller_new() and controller_end(), which does not
+ * change the cluster (another controller may continue the jobs, or a later one of this kind).
  *
  *     watch -> cache -> queue of names -> plan_job() -> requests -> answers -> cache -> ...
  *
- * It owns its parts: the cache, the watches, the applying of plans, the status writer and the progress poller. A part
- * includes only what is below it (docs/architecture.md) and reports upwards by callbacks.
+ * It owns its parts: the cache, the watches, apply, the status writer and the progress poller. A part includes only
+ * what is below it (docs/architecture.md) and reports upwards by callbacks.
  */
 #ifndef TRAINYARD_CONTROL_CONTROLLER_H
 #define TRAINYARD_CONTROL_CONTROLLER_H

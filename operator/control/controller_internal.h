@@ -1,4 +1,4 @@
-/* controller_internal - inside of controller.h, for its tests. */
+/* controller_internal - functions of controller.c for its tests. */
 #ifndef TRAINYARD_CONTROL_CONTROLLER_INTERNAL_H
 #define TRAINYARD_CONTROL_CONTROLLER_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* controller_metrics - a controller's metrics: controller-runtime's and training-operator's names, where they measure
+/* controller_metrics - a controller's metrics: named as in controller-runtime and training-operator where they measure
  * the same. */
 #ifndef TRAINYARD_CONTROL_CONTROLLER_METRICS_H
 #define TRAINYARD_CONTROL_CONTROLLER_METRICS_H
@@ -20,7 +20,7 @@ void controller_metrics_init(struct controller_metrics *m, struct registry *r, c
                              int workers);
 /* what: "created", "failed", ... */
 void controller_metrics_count_job(const struct controller_metrics *m, const char *ns, const char *what, uint64_t n);
-/* Counts a job in the gauge of its state; "": in none. *counted: where it is counted now, 0 at first. */
+/* Counts a job in the gauge of its state; "": in none. *counted: the state in which it is counted now, 0 at first. */
 void controller_metrics_set_state(const struct controller_metrics *m, int *counted, const char *state);
 
 #endif

@@ -1,4 +1,4 @@
-/* controller_settings - what the program tells a controller; its parts read it. */
+/* controller_settings - settings that the program passes to a controller and its parts. */
 #ifndef TRAINYARD_CONTROL_CONTROLLER_SETTINGS_H
 #define TRAINYARD_CONTROL_CONTROLLER_SETTINGS_H
 
@@ -11,7 +11,7 @@ struct controller_settings { /* strings, lists and the dispatch must outlive the
     struct plan_settings plan;
     struct build_settings build;
     const struct strlist *namespaces;    /* empty: all */
-    enum clean_pod_policy default_clean; /* of jobs that name none */
+    enum clean_pod_policy default_clean; /* of jobs that set none */
     int workers;                         /* jobs reconciled between two rounds of I/O */
     int64_t progress_ms;                 /* shortest interval between two polls of a chief's /progress */
     const char *instance;                /* name of this operator, for events */

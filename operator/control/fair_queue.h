@@ -1,10 +1,10 @@
-/* fair_queue - in which order jobs send their requests, and how many at a time. Pure: time is passed in.
+/* fair_queue - the order in which jobs send their requests, and how many at a time. Pure: time is passed in.
  *
  * A job that has requests to send waits in the queue. Each time there is room, the job with the fewest recent requests
  * is chosen, and of several such jobs the one that has waited longest. So a small job beside large ones waits for the
- * requests in flight, not for thousands of others. Recent requests count half after a second, so no job starves. The
- * chosen job may send a bounded number. The bodies in flight of all jobs together are bounded as well: a request that
- * cannot be sent yet is not built.
+ * requests in flight, not for thousands of others. The count of recent requests is halved each second, so no job
+ * starves. The chosen job may send a bounded number. The bodies in flight of all jobs together are bounded as well: a
+ * request that cannot be sent yet is not built.
  */
 #ifndef TRAINYARD_CONTROL_FAIR_QUEUE_H
 #define TRAINYARD_CONTROL_FAIR_QUEUE_H
@@ -37,7 +37,7 @@ void fair_queue_add(struct fair_queue *q, struct fair_ticket *t, int64_t now_ms)
 void fair_queue_remove(struct fair_queue *q, struct fair_ticket *t); /* no effect when it does not wait */
 /* May any job send? */
 bool fair_queue_has_room(const struct fair_queue *q);
-/* The ticket whose turn it is, still in the queue; NULL: none waits, or none may send. */
+/* The ticket that is next; it stays in the queue. NULL: none waits, or none may send. */
 struct fair_ticket *fair_queue_next(const struct fair_queue *q, int64_t now_ms);
 /* Its job sent a request. */
 void fair_queue_count(struct fair_ticket *t, int64_t now_ms);

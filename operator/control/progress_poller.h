@@ -9,7 +9,7 @@ struct progress_poller *progress_poller_new(struct controller_env *env);
 void progress_poller_free(struct progress_poller *p);
 DEFINE_AUTO(progress_poller, progress_poller_free);
 
-/* Begins or ends the polling of the job's chief. */
+/* Starts or stops polling the job's chief. */
 void progress_poller_set(struct progress_poller *p, struct cache_entry *entry, bool wanted);
 /* The longest interval between two polls of a job: it grows with the number of jobs that are polled. */
 int64_t progress_poller_interval_ms(const struct progress_poller *p);

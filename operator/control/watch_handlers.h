@@ -1,4 +1,5 @@
-/* watch_handlers - the watches of a controller: what its reflectors report goes into the cache and queues the job. */
+/* watch_handlers - the watches of a controller: they write what its reflectors report into the cache and queue the job.
+ */
 #ifndef TRAINYARD_CONTROL_WATCH_HANDLERS_H
 #define TRAINYARD_CONTROL_WATCH_HANDLERS_H
 
@@ -6,11 +7,11 @@
 
 /* What the watches report upwards. */
 struct watches_user {
-    /* The job's object, which was in the cache before: its status may lack something. */
+    /* The job's object, which was already in the cache; its status may lack some of our fields. */
     void (*on_status)(void *user, struct cache_entry *entry, const json_t *object);
-    /* The watch reports a pod as deleted that nothing of ours deleted: perhaps only its labels were changed. */
+    /* The watch reported a pod as deleted that this operator did not delete: perhaps only its labels were changed. */
     void (*on_pod_missing)(void *user, struct cache_entry *entry, struct pod_info *pod);
-    /* The job is about to be forgotten. */
+    /* The job's entry is about to be removed. */
     void (*on_forget)(void *user, struct cache_entry *entry);
     void *user;
 };

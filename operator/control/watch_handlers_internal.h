@@ -1,4 +1,4 @@
-/* watch_handlers_internal - inside of watch_handlers.h, for its tests. */
+/* watch_handlers_internal - internals of watch_handlers.c, for its tests. */
 #ifndef TRAINYARD_CONTROL_WATCH_HANDLERS_INTERNAL_H
 #define TRAINYARD_CONTROL_WATCH_HANDLERS_INTERNAL_H
 

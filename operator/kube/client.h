@@ -1,14 +1,14 @@
-/* client - requests to the API server: paths, verbs, retries, rate limit. Knows no particular kind of object.
+/* client - requests to the API server: paths, verbs, retries, rate limit. Independent of the kind of object.
  *
  * Requests are sent at once over one HTTP/2 connection, up to `at_once` of them. A 429 halves that limit; each round of
- * answers raises it by one. All other requests wait in priority queues: urgent requests go first, lower priorities get
- * a small share of what is sent, and a larger share once they have waited long. A caller with many requests queues a
+ * answers raises it by one. All other requests wait in priority queues. Urgent requests are sent first. Lower
+ * priorities get a small share, and a larger share once they have waited long. A caller with many requests queues a
  * ticket instead: requests that are not built yet need no memory and contain the newest state when they are sent.
  *
- * A token bucket (qps, burst) limits everything but watches and leases; with qps 0 the server's API priority and
- * fairness decides alone. The client retries 429 and 503 with Retry-After, and connections that break before an answer,
- * with growing pauses for `retry_ms`. Every request here is safe to repeat: creates have a name, deletes a uid, and
- * patches contain the complete values. The caller handles all other answers.
+ * A token bucket (qps, burst) limits everything except watches and leases. With qps 0 only the server's API priority
+ * and fairness limits requests. The client retries 429 and 503 with Retry-After, and connections that break before an
+ * answer, with growing delays, for up to `retry_ms`. Every request here is safe to repeat: creates have a name, deletes
+ * a uid, and patches contain the complete values. The caller handles all other answers.
  */
 #ifndef TRAINYARD_KUBE_CLIENT_H
 #define TRAINYARD_KUBE_CLIENT_H
@@ -39,16 +39,16 @@ enum kube_verb {
 enum kube_priority {
     KUBE_URGENT, /* leases: without limits */
     KUBE_NORMAL,
-    KUBE_LOW,        /* a status that others will follow: one of 32 while many normal ones run, one of 4 after 30 s */
+    KUBE_LOW,        /* a status that will change again: one of 32 while many normal ones run, one of 4 after 30 s */
     KUBE_BACKGROUND, /* events: one of 64 while others run, one of 16 after 60 s, at most eight at once */
     KUBE_PRIORITIES
 };
 
 struct kube_answer {
-    int status;            /* HTTP; 0: none came, and err says why */
+    int status;            /* HTTP; 0: no answer, and err has the reason */
     json_t *body;          /* borrowed; NULL when it is absent, not JSON, or discarded (discard_body) */
     const char *reason;    /* Status.reason: "AlreadyExists", "NotFound", "Conflict", ...; "" */
-    const char *message;   /* for people: Status.message, or what went wrong */
+    const char *message;   /* for users: Status.message, or the error */
     const struct err *err; /* when status is 0 */
     const char *warnings;  /* of the server, a line each: "unknown field \"spec.x\""; "" */
     double retry_after_s;  /* as the server asks, a minute at most; 0: not given */
@@ -64,18 +64,18 @@ struct kube_request {
     const char *path;   /* copied */
     const json_t *body; /* borrowed during the call; NULL: none */
     bool metadata_only; /* the answer as PartialObjectMetadata */
-    bool discard_body; /* done() looks at the body of failures only: else it is not parsed (a third of a request's cost)
-                        */
+    bool discard_body;  /* done() reads the body of failures only: else it is not parsed (a third of a request's cost)
+                         */
     const struct strlist
-        *prune;         /* members done() does not look at (codec/json_prune.h), borrowed until then; NULL: none */
+        *prune;         /* members that done() does not read (codec/json_prune.h), borrowed until then; NULL: none */
     int64_t timeout_ms; /* of one try; 0: 30 s */
-    int64_t retry_ms;   /* how long to go on trying; 0: 60 s; -1: one try */
+    int64_t retry_ms;   /* how long to retry; 0: 60 s; -1: one try */
     void (*done)(void *user, const struct kube_answer *a); /* once, unless cancelled; never from within kube_send */
     void *user;
 };
 
 struct kube_settings {
-    double qps;             /* 0: no limit of ours */
+    double qps;             /* 0: no client-side limit */
     int burst, at_once;     /* at_once 0: 64 */
     const char *user_agent; /* "trainyard-operator/0.1.0" */
     const char *field_manager;
@@ -93,14 +93,14 @@ struct loop *kube_client_loop(const struct kube_client *k);
 int64_t kube_client_time(const struct kube_client *k);
 const char *kube_client_namespace(const struct kube_client *k);
 struct kube_call *kube_send(struct kube_client *k, const struct kube_request *r);
-void kube_cancel(struct kube_call *c);             /* NULL is fine */
+void kube_cancel(struct kube_call *c);             /* NULL is allowed */
 size_t kube_call_bytes(const struct kube_call *c); /* of its body */
 /* Requests sent or waiting, watches not counted. */
 size_t kube_pending(const struct kube_client *k, enum kube_priority priority);
 
-/* A place in the priority queue of a caller that has something to send. It lives in its owner's structure and is zero
- * before its first use. fn is called once, when a request of that priority would be sent at once and none queued
- * earlier still waits; it builds its requests and sends them. */
+/* A caller's place in the priority queue. It is part of its owner's structure and is zero before its first use. fn is
+ * called once, when a request of that priority would be sent at once and none queued earlier still waits. It builds its
+ * requests and sends them. */
 struct kube_ticket {
     struct kube_ticket *prev, *next;
     struct ticket_queue *line; /* NULL: not queued */
@@ -112,16 +112,16 @@ struct kube_ticket {
 void kube_ticket_wait(struct kube_client *k, struct kube_ticket *t, enum kube_priority priority, void (*fn)(void *user),
                       void *user);
 void kube_ticket_cancel(struct kube_ticket *t);
-/* A normal request would be sent at once. */
+/* True if a normal request would be sent at once. */
 bool kube_has_room(const struct kube_client *k);
 
-/* A stream of lines for reflectors (kube/reflector.h): GET path, each line one JSON value, without limits of rate. */
+/* A stream of lines for reflectors (kube/reflector.h): GET path, each line one JSON value, without a rate limit. */
 struct kube_stream {
     const char *path;
     bool metadata_only;
     int64_t silence_ms;
     bool (*on_line)(void *user, const char *line, size_t n); /* false ends the stream */
-    void (*on_end)(void *user, const struct kube_answer *a); /* status 200: it ended as it should */
+    void (*on_end)(void *user, const struct kube_answer *a); /* status 200: it ended normally */
     void *user;
 };
 struct kube_call *kube_watch(struct kube_client *k, const struct kube_stream *s);

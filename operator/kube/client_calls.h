@@ -14,7 +14,7 @@ struct kube_call {
     enum kube_verb verb;
     enum kube_priority priority;
     bool stream, metadata_only, discard_body, has_body;
-    bool busy;             /* its on_line is being called, or its token is being asked for */
+    bool busy;             /* its on_line is running, or its token is being requested */
     bool refused, renewed; /* the last try got 401; a new token was requested */
     struct buf url, body, line;
     const struct strlist *prune;
@@ -54,8 +54,8 @@ struct kube_client {
     bool dead; /* freed by one of them */
 };
 
-/* The next call that may start, or NULL with the time until one may (0: when a running call ends). Serves tickets on
- * the way. */
+/* The next call that may start, or NULL with the time until one may (0: when a running call ends). Serves tickets
+ * meanwhile. */
 struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *ret_wait);
 /* Starts waiting calls in the next round of the loop. */
 void client_pump_soon(struct kube_client *k);

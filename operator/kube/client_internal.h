@@ -1,4 +1,5 @@
-/* client_internal - what the client decides, with time passed in, and what it counts. For this folder and its tests. */
+/* client_internal - the client's decisions, with time as a parameter, and its metrics. For this folder and its tests.
+ */
 #ifndef TRAINYARD_KUBE_CLIENT_INTERNAL_H
 #define TRAINYARD_KUBE_CLIENT_INTERNAL_H
 
@@ -29,7 +30,7 @@ bool concurrency_limit_answer(struct concurrency_limit *w, int status, int runni
 /* Which priority is served next: the most urgent one, except for the share of the lower priorities. */
 struct priority_shares {
     int running[KUBE_PRIORITIES];
-    int passed[KUBE_PRIORITIES]; /* more urgent ones that went while some of this priority waited, since the last of it
+    int passed[KUBE_PRIORITIES]; /* more urgent ones sent while some of this priority waited, since the last of it
                                   */
 };
 /* waited_ms: of the first request of each priority, -1: none waits. KUBE_PRIORITIES: none may start before a running
@@ -45,17 +46,17 @@ void ticket_queue_add(struct ticket_queue *l, struct kube_ticket *t, int64_t now
                       void *user);
 void ticket_queue_serve(struct ticket_queue *l); /* to the first */
 
-/* Does the client itself retry after this answer? 401 is handled apart, because it concerns the token. */
+/* Does the client itself retry after this answer? 401 is handled separately, because it concerns the token. */
 bool retry_wanted(const struct http_answer *a);
 enum { RETRY_AFTER_MAX_S = 60 };
-/* Pause before the try after `tries` (from 1): 100 ms, doubled up to 5 s, a quarter more or less by `chance` in [0, 1);
- * at least what the server asks for (a minute at most). */
+/* Delay before the try after `tries` (from 1): 100 ms, doubled up to 5 s, a quarter more or less by `chance` in [0, 1);
+ * at least the server's Retry-After (a minute at most). */
 int64_t retry_pause_ms(int tries, double retry_after_s, double chance);
 
 /* "/api/v1/pods" and the like, not "/api/v1/namespaces/x/pods/y"; the query does not matter. */
 bool kube_path_is_list(const char *path);
 
-/* rest_client_*: made when first needed. registry NULL: nothing is counted. */
+/* rest_client_*: created when first needed. registry NULL: nothing is counted. */
 struct client_metrics;
 struct client_metrics *client_metrics_new(struct registry *r, const char *server);
 void client_metrics_free(struct client_metrics *m);

@@ -8,10 +8,10 @@
 
 enum {
     EVENT_DELAY_MS = 1000,         /* from record to request */
-    EVENT_PACE_MAX_MS = 30 * 1000, /* the longest pause between two patches of a series that goes on */
+    EVENT_PACE_MAX_MS = 30 * 1000, /* the longest interval between two patches of a series that continues */
     EVENT_SERIES_MS = 600 * 1000,  /* a series ends this long after its last event */
     EVENT_BURST = 25,              /* series of one object at once */
-    EVENT_REFILL_MS = 300 * 1000,  /* and then one in this time */
+    EVENT_REFILL_MS = 300 * 1000,  /* and then one per this interval */
     EVENT_NOTE_MAX = 1024,
     EVENT_WAITING_MAX = 32768, /* some 300 bytes each */
 };
@@ -23,7 +23,7 @@ enum series_state {
     SERIES_SENDING
 };
 
-/* Thousands of them may wait, and are kept for ten minutes after. */
+/* Thousands of series may wait, and each is kept for ten minutes after its last event. */
 struct event_series {
     struct event_subject *subject;
     struct event_series *next;                /* of its subject */
@@ -38,7 +38,7 @@ struct event_series {
     int count, patches;
     enum event_type type;
     enum series_state state;
-    bool created, again; /* the server has it; it changed while it was being sent */
+    bool created, again; /* created: the server has it; again: it changed while it was being sent */
     uint16_t about;      /* its offset in text */
     char text[];         /* reason, about */
 };
@@ -60,22 +60,22 @@ struct event_correlator {
     int64_t last_ns;     /* time in the last name, so that names are unique */
 };
 
-/* The series of this event, waiting or being sent; NULL: dropped by the limits. */
+/* Returns the series of this event, which waits or is being sent. NULL: the limits dropped it. */
 struct event_series *event_correlator_record(struct event_correlator *b, const struct event_object *o,
                                              enum event_type type, const char *reason, const char *about,
                                              const char *note, int64_t now_ms, double wall);
-/* It is sent now. Its Event gets a name if it has none. */
+/* The series is being sent. Its Event gets a name if it has none. */
 void event_correlator_sending(struct event_correlator *b, struct event_series *s);
 
 enum event_outcome { EVENT_POSTED, EVENT_GONE /* it was deleted at the server */, EVENT_FAILED };
-/* Handles the answer. true: it waits again, until due_ms. */
+/* Handles the answer. true: the series waits again, until due_ms. */
 bool event_correlator_sent(struct event_correlator *b, struct event_series *s, enum event_outcome outcome,
                            int64_t now_ms);
 /* Ends a series; the caller has cancelled its timer and its call. */
 void event_correlator_end(struct event_correlator *b, struct event_series *s, int64_t now_ms);
 struct event_subject *event_correlator_find(const struct event_correlator *b, const char *uid);
-/* The object was deleted: frees posted series now (the caller has cleared their timers), and the others once they are
- * posted. */
+/* The object was deleted: frees posted series now (the caller has cleared their timers), and the other series once they
+ * are posted. */
 void event_correlator_gone(struct event_correlator *b, struct event_subject *o);
 void event_correlator_fini(struct event_correlator *b);
 

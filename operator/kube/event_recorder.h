@@ -2,8 +2,8 @@
  *
  * Events with the same (object, reason, about) form a series. The first one is created; later ones within ten minutes
  * patch its count, note and lastTimestamp. Events are sent as background requests a second after they were recorded,
- * and get a small share while other requests are running. An object may have 25 series, then one more every five
- * minutes (client-go's spam filter). At most 32,768 events wait, some 300 bytes each; more are dropped.
+ * and get a small share of the requests while others are running. An object may have 25 series, then one more every
+ * five minutes (client-go's spam filter). At most 32,768 events wait, some 300 bytes each; more are dropped.
  */
 #ifndef TRAINYARD_KUBE_EVENT_RECORDER_H
 #define TRAINYARD_KUBE_EVENT_RECORDER_H

@@ -1,7 +1,7 @@
 /* http_client - transfers on a loop; only http_client*.c include <curl/curl.h>.
  *
- * One http is one set of connections: with `http2` all transfers to a host share one connection. Answers arrive whole
- * (on_done) or, for a watch, in pieces (on_data). Every transfer has a time limit or a limit of silence. When one
+ * One http_client is one set of connections: with `http2` all transfers to a host share one connection. Answers arrive
+ * complete (on_done) or, for a watch, in pieces (on_data). Every transfer has a timeout or an idle timeout. When one
  * reaches it and no data arrived over the connections meanwhile, a shared connection is considered dead: all its
  * transfers end with ERR_LOST, and the next one opens a new connection.
  *
@@ -22,7 +22,7 @@ struct http_tls { /* NULL: not given. PEM texts */
 };
 
 struct http_answer {
-    int status;       /* 0: no answer came, and err says why */
+    int status;       /* 0: no answer, and err has the reason */
     const char *body; /* whole body, ends with a 0 byte; "" when on_data took it */
     size_t len;
     double retry_after_s; /* of the header; 0 when there is none */
@@ -50,11 +50,11 @@ struct http_call;
 /* tls is copied; NULL: plain HTTP or the system's certificates. at_once: transfers running at one time, others queue;
  * 0: any number. */
 struct http_client *http_client_new(struct loop *l, const struct http_tls *tls, bool http2, int at_once);
-void http_client_free(struct http_client *h); /* cancels what runs */
+void http_client_free(struct http_client *h); /* cancels running transfers */
 DEFINE_AUTO(http_client, http_client_free);
 /* Changes the certificates. Running transfers end with ERR_LOST, and new connections are opened. */
 void http_client_set_tls(struct http_client *h, const struct http_tls *tls);
 struct http_call *http_client_start(struct http_client *h, const struct http_transfer *t);
-void http_client_cancel(struct http_call *c); /* NULL is fine; on_done is not called */
+void http_client_cancel(struct http_call *c); /* NULL is allowed; on_done is not called */
 
 #endif

@@ -18,12 +18,12 @@ struct http_call {
     struct http_call *prev, *next; /* in the list of its state: queued, running or spare */
     struct http_call *next_fresh;
     enum http_call_state state;
-    bool fresh;    /* in the list of those that have data for on_data */
+    bool fresh;    /* in the list of transfers that have data for on_data */
     bool busy;     /* its on_data is being called */
     bool attached; /* curl has it */
     bool too_large, unpack;
-    unsigned set_of_connections, tls_version; /* of the http when it began, and when its handle was set */
-    struct http_transfer t;                   /* without what was borrowed */
+    unsigned set_of_connections, tls_version; /* http_client's at the transfer's start, and when its handle was set */
+    struct http_transfer t;                   /* without the borrowed members */
     struct buf head, to, sent, body, warnings;
     struct curl_slist headers[HTTP_HEADERS_MAX], to_list;
     struct timer timer;
@@ -52,12 +52,12 @@ struct http_client {
     int at_once;
     struct http_call_list queued, running, spare;
     struct http_call *fresh;
-    int64_t heard_ms; /* when any byte came last */
+    int64_t heard_ms; /* when the last byte arrived */
     int depth;        /* > 0: callbacks are running */
     bool dead;        /* freed by one of them */
 };
 
-/* A handle with what is the same for all transfers of its http. */
+/* A handle with the options that all transfers of its http_client share. */
 CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header);
 void http_set_tls_of(struct http_call *c);
 /* Method, URL, headers and body, copied where curl does not. */

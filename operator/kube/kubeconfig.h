@@ -21,7 +21,7 @@ MUST_USE int kubeconfig_load(const char *path, const char *context, struct kubec
 void kubeconfig_free(struct kubeconfig *c);
 DEFINE_AUTO(kubeconfig, kubeconfig_free);
 
-const char *kubeconfig_server(const struct kubeconfig *c);    /* "https://10.96.0.1:443", no slash at its end */
+const char *kubeconfig_server(const struct kubeconfig *c);    /* "https://10.96.0.1:443", without a trailing slash */
 const char *kubeconfig_namespace(const struct kubeconfig *c); /* of the context or the account; "default" */
 const struct http_tls *kubeconfig_tls(const struct kubeconfig *c);
 /* The bearer token to send now, or NULL (a client certificate is enough). refused: the last one got 401. */

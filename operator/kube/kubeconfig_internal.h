@@ -10,7 +10,7 @@
 /* The account of a pod: token, ca.crt and namespace in the folder `account`. */
 MUST_USE int kubeconfig_in_cluster(const char *account, const char *host, const char *port, struct kubeconfig **ret,
                                    struct err *e);
-/* Changes when kubeconfig_tls() has other certificates (an exec plugin gave new ones). */
+/* Changes when kubeconfig_tls() has new certificates (an exec plugin gave new ones). */
 unsigned kubeconfig_tls_version(const struct kubeconfig *c);
 
 /* exec - credentials from a plugin, as client-go's. Blocks up to limit_ms. */

@@ -1,4 +1,4 @@
-/* kubeconfig_parse - a kubeconfig's text to values. For this folder, its tests and fuzzing. */
+/* kubeconfig_parse - parses the text of a kubeconfig. For this folder, its tests and fuzzing. */
 #ifndef TRAINYARD_KUBE_KUBECONFIG_PARSE_H
 #define TRAINYARD_KUBE_KUBECONFIG_PARSE_H
 
@@ -19,7 +19,7 @@ struct kubeconfig {
     struct err trouble;           /* the last error of the plugin; ERR_NONE: it succeeded */
 };
 
-/* name: for messages. folder: what file names are relative to. context NULL: current-context. The token file is not
+/* name: for messages. folder: the base of relative file names. context NULL: current-context. The token file is not
  * read and the plugin not run. */
 MUST_USE int kubeconfig_parse(const char *text, size_t n, const char *name, const char *folder, const char *context,
                               struct kubeconfig **ret, struct err *e);

@@ -1,8 +1,8 @@
 /* leader_elector - leader election by a coordination.k8s.io/v1 Lease, with client-go's rules and numbers.
  *
- * Lease 15 s, renew every 2 s, give up after 10 s without success; a lease is over when its record has not changed for
- * its duration by the local clock. lease_next() is pure and decides; struct leader_elector acts. Losing it is final:
- * the program ends, so that two leaders never write. Stopping gives it away at once (holderIdentity "").
+ * Lease 15 s, renew every 2 s, give up after 10 s without success; a lease has expired when its record has not changed
+ * for its duration by the local clock. lease_next() is pure and decides; struct leader_elector acts. Losing the lease
+ * is final: the program exits, so that two leaders never write. Stopping releases it at once (holderIdentity "").
  */
 #ifndef TRAINYARD_KUBE_LEADER_ELECTOR_H
 #define TRAINYARD_KUBE_LEADER_ELECTOR_H

@@ -2,7 +2,7 @@
  * blocks.
  *
  * All users of a loop (clients, reflectors, queues, leases, events) are called back from loop_run() and belong to that
- * thread, so nothing in the operator needs a lock. A callback may add and remove anything, also itself. Times are
+ * thread, so nothing in the operator needs a lock. A callback may add and remove anything, including itself. Times are
  * clock_ms().
  */
 #ifndef TRAINYARD_KUBE_LOOP_H
@@ -23,11 +23,11 @@ MUST_USE int loop_run(struct loop *l, struct err *e);
 void loop_stop(struct loop *l);
 /* One round: waits at most `max_wait_ms` for something to happen and handles it. For tests. */
 MUST_USE int loop_turn(struct loop *l, int64_t max_wait_ms, struct err *e);
-/* Calls fn when fd is readable (base/stop.h's stop_fd()); at most four. fn NULL: stops that. */
+/* Calls fn when fd is readable (base/stop.h's stop_fd()); at most four descriptors. fn NULL: removes the callback. */
 void loop_watch_fd(struct loop *l, int fd, void (*fn)(void *user), void *user);
 
-/* A timer lives in its owner's structure and is zero before its first use. Setting one that is set moves it. Cost
- * O(log timers). */
+/* A timer is part of its owner's structure and is zero before its first use. Setting a timer that is already set moves
+ * it. Cost O(log timers). */
 struct timer {
     int64_t due_ms;
     void (*fn)(void *user);

@@ -6,8 +6,8 @@
 
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };
 
-/* Calls fn when fd is ready for one of `wanted` (also when it broke: then with all of them). The owner keeps the
- * structure until loop_fd_clear(), which must come before the fd is closed. */
+/* Calls fn when fd is ready for one of `wanted` (on an error with all of them). The owner keeps the structure until
+ * loop_fd_clear(), which must come before the fd is closed. */
 struct loop_fd {
     int fd, wanted;
     void (*fn)(void *user, int fd, int ready);
@@ -16,7 +16,8 @@ struct loop_fd {
 };
 MUST_USE int loop_fd_set(struct loop *l, struct loop_fd *w, struct err *e);
 void loop_fd_clear(struct loop *l, struct loop_fd *w);
-/* loop_turn() fails with this error after the current round: for failures in callbacks that have no other way. */
+/* loop_turn() fails with this error after the current round: for failures in callbacks that cannot report them
+ * otherwise. */
 void loop_fail(struct loop *l, const struct err *e);
 
 #endif

@@ -5,8 +5,8 @@
  * After 429 and failures it waits 0.8 s, doubled up to 30 s with jitter, and 0.8 s again after two minutes without a
  * failure. A watch lasts 5-10 minutes (random) with bookmarks; it is aborted after 2 more minutes without a byte.
  *
- * It stores no objects. Its user does, and names its objects for a relist: those that were not listed are reported as
- * deleted. Pages have 100 objects and are parsed one at a time, so memory stays small.
+ * It stores no objects; its user does. For a relist the user enumerates its objects, and those that were not listed are
+ * reported as deleted. Pages have 100 objects and are parsed one at a time, so memory stays small.
  */
 #ifndef TRAINYARD_KUBE_REFLECTOR_H
 #define TRAINYARD_KUBE_REFLECTOR_H
@@ -20,7 +20,7 @@ struct reflector_user {
     void (*on_object)(void *user, const json_t *object);
     /* An object was deleted. `last` is its last state, or NULL when a relist found it missing. */
     void (*on_gone)(void *user, const char *ns, const char *name, const char *uid, const json_t *last);
-    /* Calls back for each object that the user has; a relist compares with them. */
+    /* Calls back for each object that the user has, for comparison with a relist. */
     void (*each)(void *user, void (*tell)(void *reflector, const char *ns, const char *name, const char *uid),
                  void *reflector);
     /* After each complete list; from the first one on the cache is complete. */

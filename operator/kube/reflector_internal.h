@@ -1,5 +1,5 @@
-/* reflector_internal - parses watch events and list pages, and decides what follows. For this folder, its tests and its
- * fuzz target. Pure. */
+/* reflector_internal - parses watch events and list pages, and decides the next step. For this folder, its tests and
+ * its fuzz target. Pure. */
 #ifndef TRAINYARD_KUBE_REFLECTOR_INTERNAL_H
 #define TRAINYARD_KUBE_REFLECTOR_INTERNAL_H
 
@@ -9,10 +9,10 @@ enum {
     WATCH_LINE_MAX = 16 << 20,
     WATCH_MIN_S = 300,
     WATCH_MAX_S = 600,
-    WATCH_GRACE_S = 120, /* of silence beyond the time that was asked for */
+    WATCH_GRACE_S = 120, /* without a byte, beyond the requested timeout */
     PAUSE_FIRST_MS = 800,
     PAUSE_MAX_MS = 30 * 1000,
-    HEALTHY_MS = 120 * 1000, /* after this long without a failure pauses are short again */
+    HEALTHY_MS = 120 * 1000, /* after this long without a failure the back-off is reset */
     SHORT_WATCH_MS = 1000,   /* a watch that ends sooner without an event has failed */
     FUTILE_MAX = 5           /* failures in the middle of a stream without an event between them: list again */
 };
@@ -34,7 +34,7 @@ DEFINE_AUTO_FINI(watch_event, watch_event_fini);
  * WATCH_STRANGE. */
 MUST_USE int watch_parse(const char *line, size_t n, struct watch_event *ret, struct err *e);
 
-/* The object's own names; "" for what it lacks. Borrowed. */
+/* The object's namespace, name, uid and version; "" where absent. Borrowed. */
 struct object_names {
     const char *ns, *name, *uid, *version;
 };
@@ -48,20 +48,20 @@ struct list_page { /* borrowed from the answer */
 };
 MUST_USE int list_page_read(const json_t *body, struct list_page *ret, struct err *e);
 
-/* ---- pauses ---- */
+/* ---- back-off ---- */
 
 struct backoff {
     int failures;
     int64_t last_ms; /* of the last failure */
 };
-/* One more failure: how long to wait. chance: [0, 1). */
+/* Counts one more failure and returns how long to wait. chance: [0, 1). */
 int64_t backoff_next(struct backoff *b, int64_t now_ms, double chance);
 
 /* ---- after the end of a list or watch ---- */
 
 struct reflector_end {
     bool watching;    /* it was a watch; else a list */
-    bool partial;     /* a list that had come to a later page */
+    bool partial;     /* a list that had reached a later page */
     int status;       /* of HTTP, or of the ERROR event or the broken line within a watch */
     bool in_stream;   /* the status came as an event */
     int events;       /* of this watch */
@@ -69,7 +69,11 @@ struct reflector_end {
     int futile;       /* failures within streams since the last event, this one included */
 };
 enum reflector_act { REFLECTOR_WATCH, REFLECTOR_LIST };
-enum reflector_pause { PAUSE_NONE, PAUSE_NONE_ONCE /* at once the first time, then as a failure */, PAUSE_FAILURE };
+enum reflector_pause {
+    PAUSE_NONE,
+    PAUSE_NONE_ONCE /* at once the first time, afterwards as after a failure */,
+    PAUSE_FAILURE
+};
 struct reflector_next {
     enum reflector_act act;
     enum reflector_pause pause;

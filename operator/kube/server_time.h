@@ -2,7 +2,7 @@
  *
  * Objects have timestamps of the server, so deadlines follow its clock: the operator's own clock may be wrong by
  * minutes. A Date has whole seconds and was written between request and answer, so each answer bounds the difference of
- * the two clocks; many answers together are exact to some milliseconds. A Date outside of the bounds (another server
+ * the two clocks. Many answers together are exact to some milliseconds. A Date outside the bounds (another server
  * behind the same name, or a clock that was set) restarts the estimate.
  */
 #ifndef TRAINYARD_KUBE_SERVER_TIME_H

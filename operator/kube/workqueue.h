@@ -1,8 +1,7 @@
 /* workqueue - keys of objects to reconcile: each at most once, now or at a given time.
  *
  * Keys are strings, which the queue copies. A key that is added while it is being processed is processed once more.
- * O(log n) an operation.
- * With a registry it has controller-runtime's metrics (workqueue_*{name}).
+ * Each operation costs O(log n). With a registry it has controller-runtime's metrics (workqueue_*{name}).
  */
 #ifndef TRAINYARD_KUBE_WORKQUEUE_H
 #define TRAINYARD_KUBE_WORKQUEUE_H

@@ -1,24 +1,25 @@
-/* plan - decides what a job needs, without doing it: (job, what exists, now) -> actions, status, time of the next
- * reconcile.
+/* plan - decides what a job needs, without side effects: (job, existing objects, now) -> actions, status, time of the
+ * next reconcile.
  *
  * Pure and level-based: it examines everything each time and keeps no state, so it may be called at any moment, after
- * any crash, any number of times. What is in flight counts as existing (`creating`, `deleting`), so a second call does
- * nothing twice. Its cases are the folders of test/data/plan.
+ * any crash, any number of times. Requests in flight count as done (`creating`, `deleting`), so a second call repeats
+ * nothing. Its test cases are the folders of test/data/plan.
  *
  * Order of checks: deletion, end (clean up, TTL), completed replicas, invalid spec, success, suspension, deadline,
- * failure, restarts and back-off limit, stall, then missing and excess objects. So a job that has succeeded is neither
- * late nor suspended, however late the reconcile is.
+ * failure, restarts and back-off limit, stall, then missing and excess objects. So a job that has succeeded never
+ * exceeds its deadline and is never suspended, however late the reconcile is.
  *
- * Restarts are counted without memory: status.roles[].again says how often an index was re-created, and each pod
- * carries the number it was created with. While the status has a larger number than the pod, that pod's end is counted.
- * A pod whose end was not seen (deleted by force, or while no operator ran) is noticed because fewer pods exist than
- * `active` said; it is counted at once, too. The back-off of a replica follows from its pod's number, and is zero after
- * ten minutes of running.
+ * Restarts are counted without state in the plan: status.roles[].again says how often an index was re-created, and each
+ * pod carries the number it was created with. While the status has a larger number than the pod, that pod's end is
+ * counted. A pod whose end was not seen (deleted by force, or while no operator ran) is detected because fewer pods
+ * exist than `active` has; it is counted at once, too. The back-off of a replica follows from its pod's number, and is
+ * zero after ten minutes of running.
  *
- * What a job waits for (a claim, a node, an image, another owner's pod) is in the message of its latest condition,
- * after "Waiting for"; an event is recorded when that changes. Creates that the API server refuses are one of these,
- * and a TrainJob has condition ReplicaFailure for them, too (a TFJob's conditions are training-operator's). READY is
- * replicas that are ready or have succeeded, of all; once the job has succeeded, those that count as succeeded.
+ * The message of the latest condition has what the job waits for (a claim, a node, an image, another owner's pod),
+ * after "Waiting for"; an event is recorded when that changes. A job waits for refused creates in the same way, and a
+ * TrainJob has the condition ReplicaFailure for them, too (a TFJob's conditions are training-operator's). READY counts
+ * the replicas that are ready or have succeeded, of all replicas. Once the job has succeeded, it counts those that
+ * count as succeeded.
  */
 #ifndef TRAINYARD_OPERATOR_PLAN_PLAN_H
 #define TRAINYARD_OPERATOR_PLAN_PLAN_H
@@ -31,13 +32,13 @@ struct plan_settings {
     bool network_policy;     /* for TrainJobs */
     bool gang;               /* a gang scheduler is configured */
     bool gang_waits;         /* volcano: no pods before the group is admitted */
-    int64_t force_delete_ms; /* beyond gone_by_ms: the node is considered dead; 0: never */
+    int64_t force_delete_ms; /* this long after gone_by_ms the node is considered dead; 0: never */
 };
 
 enum group_phase { GROUP_UNKNOWN, GROUP_ABSENT, GROUP_PENDING, GROUP_ADMITTED };
 
 struct refusal;
-/* What exists. Pods and services are those whose labels name this job, those of other owners too. */
+/* The existing objects. Pods and services are those whose labels name this job, including those of other owners. */
 struct observed {
     const struct pod_info *const *pods;
     size_t npods;
@@ -47,7 +48,7 @@ struct observed {
     bool claims_known;
     const char *claims_fault;                                 /* build_claims_fault(), or NULL */
     bool config_ensured, policy_ensured, tensorboard_ensured; /* created (or found) since this operator leads */
-    bool tensorboard_found;                                   /* TensorBoard's service exists, whoever created it */
+    bool tensorboard_found; /* TensorBoard's service exists, whichever controller created it */
     enum group_phase group;
     const struct refusal *refused; /* NULL: nothing was */
     const struct refusal *tensorboard_refused;
@@ -70,7 +71,7 @@ enum action_kind {
     ACT_ADOPT_POD,      /* name, uid, version */
     ACT_ADOPT_SERVICE,  /* name, uid, version */
     ACT_LABEL_POD,      /* role, index, name, uid, version: restores its labels */
-    ACT_DELETE_JOB      /* its time to live is over */
+    ACT_DELETE_JOB      /* its time to live has expired */
 };
 struct action {
     enum action_kind kind;
@@ -81,21 +82,21 @@ struct action {
     int64_t version;        /* the resourceVersion that was observed; 0: any */
 };
 
-/* A create that the API server refused; one is reported for all. */
+/* A create that the API server refused. One create is reported for all. */
 struct refusal {
     enum action_kind kind;
     enum role role;
     int index;
     char *name;         /* of the object; NULL: nothing was refused */
-    char *what, *words; /* "pod digits-worker-1", and the server's words */
+    char *what, *words; /* "pod digits-worker-1", and the server's message */
 };
 void refusal_fini(struct refusal *f);
 
-/* Is the replica in the job's core? That is every ps, and the leader where there is a ps or a chief: nothing trains
- * without them. */
+/* Is the replica in the job's core? The core is every ps, and the leader if there is a ps or a chief: the job cannot
+ * train without them. */
 bool plan_is_core(const struct job_spec *v, enum role r, int index);
-/* Pods of the core are not accepted yet, so no others are created: with a quota that is too small for the whole job,
- * the core is created. actions: of the plan; pods: those that exist or are in flight. */
+/* True if pods of the core are not accepted yet. Then no others are created, so that a quota that is too small for the
+ * whole job is used for the core. actions: of the plan; pods: those that exist or are in flight. */
 bool plan_core_comes_first(const struct job_spec *v, const struct pod_info *const *pods, size_t npods,
                            const struct action *actions, size_t nactions);
 
@@ -111,17 +112,17 @@ struct job_plan {
     size_t nactions;
     struct plan_event *events;
     size_t nevents;
-    struct job_status status; /* as it should be now */
-    int64_t next_ms;          /* reconcile again then at the latest; 0: only when something happens */
+    struct job_status status; /* the desired status */
+    int64_t next_ms;          /* reconcile again then at the latest; 0: only after an event */
     int restarted;            /* replicas that this plan restarts, for the metrics */
     bool poll;                /* the leader runs and its /progress may be polled */
 };
 void job_plan_fini(struct job_plan *p);
 DEFINE_AUTO_FINI(job_plan, job_plan_fini);
 
-/* If the spec of a running job asks for too many replicas (v->too_large), it gets the numbers that were accepted: those
- * it had before, when they are known, else those of the existing pods and services. To be called before plan_job() and
- * before anything is built. */
+/* If the spec of a running job requests too many replicas (v->too_large), restores the accepted numbers: the previous
+ * ones if known, else those of the existing pods and services. Call it before plan_job() and before any object is
+ * built. */
 void plan_keep_replicas(struct job_spec *v, const struct job_status *st, const struct observed *o);
 
 void plan_job(const struct job_spec *v, const struct job_status *status, const struct observed *o,

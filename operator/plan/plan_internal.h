@@ -13,11 +13,11 @@ struct replica_slot {
     bool leaving; /* this plan deletes the pod */
 };
 
-/* The first thing that the job waits for and that is reported. */
+/* The first cause of waiting, which is the one reported. */
 struct waiting_reason {
     const char *reason; /* of the event; NULL: it waits for nothing */
     char *key;          /* "digits-worker-1: ImagePullBackOff": while it stays the same, the text stays */
-    char *text;         /* key and more; owned, both */
+    char *text;         /* key and details; both owned */
     char *note;         /* of the event; owned */
     char about[16];
 };
@@ -42,7 +42,7 @@ struct reconcile {
     bool foreign_service;                   /* another owner's service has its name */
     struct waiting_reason waiting;
     char *restart_reason;       /* why it restarts; owned; NULL: it does not */
-    bool restart_reason_is_new; /* counted in this reconcile; else it waits since an earlier one */
+    bool restart_reason_is_new; /* counted in this reconcile; else in an earlier one */
 };
 
 enum { FAIL_NORMAL, FAIL_WARNING }; /* type of the event: training-operator records most failures as Normal */
@@ -58,8 +58,8 @@ int reconcile_replicas(const struct reconcile *rec, enum role r);
 struct replica_slot *reconcile_slot(const struct reconcile *rec, enum role r,
                                     int index); /* NULL: not one of the wanted */
 bool reconcile_completed(const struct reconcile *rec, enum role r, int index);
-bool pod_terminating(const struct pod_info *p); /* whoever deleted it */
-bool pod_runs(const struct pod_info *p);        /* Running and not terminating; NULL does not */
+bool pod_terminating(const struct pod_info *p); /* regardless of which client deleted it */
+bool pod_runs(const struct pod_info *p);        /* Running and not terminating; false for NULL */
 bool pod_ended(const struct pod_info *p);
 struct action *plan_add_action(struct reconcile *rec, enum action_kind kind, enum role r, int index);
 void plan_adopt_pod(struct reconcile *rec, const struct pod_info *p);
@@ -70,10 +70,10 @@ void plan_delete_pod(struct reconcile *rec, const struct pod_info *p, int grace_
 void plan_delete_service(struct reconcile *rec, const struct service_info *s);
 /* Reconcile again at `at`, if that is in the future. */
 void plan_requeue_at(struct reconcile *rec, int64_t at);
-/* One event of a reason and a role in a plan; the first one is kept. r ROLE_COUNT: about the job. */
+/* Adds one event for each reason and role; the first one is kept. r ROLE_COUNT: about the job. */
 void plan_add_event(struct reconcile *rec, bool warning, const char *reason, enum role r, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
-/* The same with a ready text; a warning. */
+/* The same with a complete text, as a warning. */
 void plan_add_warning(struct reconcile *rec, const char *reason, const char *about, const char *note);
 /* Reasons with the kind in them: "Failed" -> "TFJobFailed"; constant text. */
 const char *plan_reason(const struct reconcile *rec, enum condition_type t);
@@ -85,17 +85,20 @@ void plan_set_condition(struct reconcile *rec, enum condition_type t, bool is_tr
 
 /* plan_end.c */
 void plan_succeed(struct reconcile *rec);
-/* Takes the message. */
+/* Takes ownership of the message. */
 void plan_fail(struct reconcile *rec, const char *reason, char *message, bool warning);
 void plan_clean_up(struct reconcile *rec); /* a finished job: pods, services, its time to live */
 /* plan_restart.c */
 bool plan_restart_replicas(struct reconcile *rec); /* true: the job has failed */
-/* Counts a re-creation of the index, once for each pod. pod NULL: it is gone. counts: for backoffLimit too. */
+/* Counts a re-creation of the index, once for each pod. pod NULL: it was deleted. counts: backoffLimit counts it, too.
+ */
 bool plan_count_restart(struct reconcile *rec, enum role r, int index, const struct pod_info *pod, bool counts);
 bool plan_is_counted(const struct reconcile *rec, const struct pod_info *p); /* its end has been counted */
-/* Why the job restarts; the first new reason of a reconcile goes into the condition. Takes the text; news: an event. */
+/* Sets the reason why the job restarts. The first new reason of a reconcile goes into the condition. Takes ownership of
+ * the text. news: records an event. */
 void plan_set_restart_reason(struct reconcile *rec, enum role r, char *text, bool news);
-/* What a Restarting condition says: `why` of our processes, else training-operator's sentence. Takes it. */
+/* The message of a Restarting condition: `why` for our processes, else training-operator's sentence. Takes ownership of
+ * `why`. */
 char *plan_restart_message(const struct reconcile *rec, enum role r, char *why);
 bool plan_exceeds_backoff_limit(const struct reconcile *rec, int64_t more);
 void plan_fail_backoff_limit(struct reconcile *rec, const struct pod_info *last, const char *what);
@@ -103,7 +106,7 @@ void plan_force_delete(struct reconcile *rec); /* pods whose node does not answe
 /* plan_restart_all.c */
 bool plan_restarts_together(const struct reconcile *rec,
                             enum role r); /* a failure of one replica of these roles restarts all */
-/* It is from before the last restart of all: deleted, or to be deleted. */
+/* True if the pod was created before the last restart of all replicas: it is deleted, or will be. */
 bool plan_is_superseded(const struct reconcile *rec, const struct pod_info *p);
 void plan_restart_all(struct reconcile *rec); /* starts one if rec->restart_all, and completes one that has started */
 bool plan_restart_all_pending(const struct reconcile *rec);
@@ -113,18 +116,18 @@ void plan_detect_stall(struct reconcile *rec);
 /* plan_suspend.c */
 void plan_suspend(struct reconcile *rec);
 int plan_shutdown_step(const struct reconcile *rec,
-                       const struct pod_info *p); /* in which step of a shutdown it is deleted: 0, 1, 2 */
+                       const struct pod_info *p); /* the step of a shutdown in which it is deleted: 0, 1, 2 */
 /* plan_start.c */
 void plan_scale(struct reconcile *rec); /* creates what is missing, deletes excess */
 void plan_tensorboard(struct reconcile *rec);
 /* plan_refusal.c */
 void plan_detect_refusal(struct reconcile *rec);
-void plan_clear_refusal(struct reconcile *rec); /* when everything exists, or nothing has to be created */
+void plan_clear_refusal(struct reconcile *rec); /* when all objects exist, or none has to be created */
 /* plan_status.c */
 void plan_detect_waiting(struct reconcile *rec);
 void plan_set_conditions(struct reconcile *rec); /* Running, Restarting, and what it waits for */
 void plan_clear_waiting(
-    struct reconcile *rec); /* for a job that waits for nothing any more; a failed job keeps what it waited for */
+    struct reconcile *rec); /* for a job that no longer waits; a failed job keeps the text of what it waited for */
 void plan_count_pods(struct reconcile *rec);
 void plan_summarize(struct reconcile *rec); /* ready and state */
 
