@@ -1,5 +1,5 @@
-/* trainyard-ps: a shard (lib/shard/shard.h) behind gRPC. Waits for the chief to initialise it, serves, and ends with
- * the job, or some time after a signal so that the chief can save what it holds. */
+/* trainyard-ps: a shard (lib/shard/shard.h) behind gRPC. Waits until the chief initialises it, serves, and ends with
+ * the job. After a signal it waits some time first, so that the chief can save the state that it holds. */
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ static void ps_fini(struct ps *p)
 }
 DEFINE_AUTO_FINI(ps, ps_fini);
 
-/* ---- who and where ---- */
+/* ---- identity and address ---- */
 
 static int open_cluster(struct ps *p, struct err *e)
 {
@@ -147,7 +147,7 @@ static struct ps_seen observe(const struct ps *p)
     };
 }
 
-/* Sleeps, but not through the first signal. */
+/* Sleeps; the first signal ends the sleep. */
 static void wait_poll(void)
 {
     struct pollfd fd = { .fd = stop_count() == 0 ? stop_fd() : -1, .events = POLLIN };

@@ -6,7 +6,7 @@ enum { THREADS_MAX = 256 };
 int options_parse(int argc, char **argv, struct options *ret, enum opt_result *ret_result, struct err *e)
 {
     struct options o = { .common = REPLICA_OPTIONS_INIT, .job_uid = "", .share = true };
-    const char *ignored = NULL; /* a launcher may give all replicas the same flags */
+    const char *ignored = NULL; /* a launcher may pass all replicas the same flags */
     const struct opt table[] = {
         OPT_SECTION("Cluster (or TF_CONFIG)"),
         REPLICA_CLUSTER_OPTS(&o.common, "ps"),

@@ -1,5 +1,5 @@
-/* pages - what a ps shows over HTTP: /metrics, /healthz (200 while the process lives), /readyz (503 once it terminates
- * or the job has finished, or when its gRPC port does not answer), /progress (JSON). */
+/* pages - what a ps serves over HTTP: /metrics, /healthz (200 while the process runs), /readyz and /progress (JSON).
+ * /readyz is 503 once it terminates or the job has finished, or when its gRPC port does not answer. */
 #ifndef TRAINYARD_PS_PAGES_H
 #define TRAINYARD_PS_PAGES_H
 

@@ -1,9 +1,9 @@
-/* Decides from what it is given: what a ps logs, and when it ends. A ps whose segments are saved ends at once after a
- * signal; otherwise it waits for the chief as long as its grace lasts. */
+/* Decides, from its parameters only, what a ps logs and when it ends. After a signal, a ps whose segments are saved
+ * ends at once. Otherwise it waits for the chief until its grace period is over. */
 #include "ps_life.h"
 
 enum { SAY_MS = 30000, GRACE_MS = 30000, SILENT_MS = 10000, LEAVE_AT_ONCE = 2 };
-static const size_t BYTES_A_MS = 50000; /* 50 MB/s: what a chief surely saves */
+static const size_t BYTES_A_MS = 50000; /* 50 MB/s: the lowest speed expected when a chief saves */
 
 const char *shard_state_name(enum shard_state state)
 {

@@ -1,5 +1,5 @@
-/* The role evaluator: polls the checkpoints of the job, evaluates each new one, and reports the result to the chief. A
- * checkpoint that is damaged is left out. */
+/* The role evaluator: polls the checkpoints of the job, evaluates each new one, and reports the result to the chief.
+ * A damaged checkpoint is skipped. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -146,7 +146,7 @@ static void log_result(const struct evaluator_role *w, int64_t step)
     log_fields(LOG_INFO, "evaluated", n, f);
 }
 
-/* Runs while the other thread evaluates, which may take longer than the chief waits for a heartbeat. */
+/* Runs while the other thread evaluates, because that may take longer than the chief waits for a heartbeat. */
 static void heartbeat_thread(void *user)
 {
     struct evaluator_role *w = user;
@@ -190,7 +190,7 @@ static int evaluate_with_heartbeat(struct evaluator_role *w, const struct checkp
     return result;
 }
 
-/* The newest checkpoint that is whole. One that is damaged is logged, once. */
+/* The newest complete checkpoint. A damaged one is logged, once. */
 static int open_whole(const struct evaluator_role *w, struct checkpoint **ret, struct err *e)
 {
     auto_free char *damaged = NULL;
@@ -206,7 +206,7 @@ static int open_whole(const struct evaluator_role *w, struct checkpoint **ret, s
     return 0;
 }
 
-/* *ret NULL: no checkpoint is new, or none is whole. A file may be deleted while it is read: the next poll finds
+/* *ret NULL: no checkpoint is new, or none is complete. A file may be deleted while it is read: the next poll finds
  * another one. */
 static int open_newest(struct evaluator_role *w, struct checkpoint **ret, struct err *e)
 {
@@ -253,7 +253,7 @@ int run_evaluator(struct replica *r, struct err *e)
     while (stop_count() == 0) {
         if (register_or_renew(&w, e) < 0)
             return -1;
-        int64_t step; /* also where the last answer of the chief was lost */
+        int64_t step; /* also when the last answer of the chief was lost */
         bool finished = w.state == JOB_FINISHED || output_dir_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
         if (evaluate_newest(&w, e) < 0)
             return -1;

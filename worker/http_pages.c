@@ -17,10 +17,10 @@ struct http_pages {
     const struct replica *replica;
     struct session_stats *stats;
     struct mutex lock;            /* of what follows */
-    struct chief *chief;          /* NULL: a plain worker, or not yet */
-    const struct rpc_server *rpc; /* the chief's; NULL: not here */
-    bool ready, over;             /* over: there was a chief */
-    const char *unready;          /* static: what it waits for until it is ready */
+    struct chief *chief;          /* NULL: a worker without the chief, or not yet set */
+    const struct rpc_server *rpc; /* the chief's; NULL: the chief is not in this process */
+    bool ready, over;             /* over: there was a chief, and it has ended */
+    const char *unready;          /* static: what the replica waits for before it is ready */
     struct registry *registry;
     struct http_server *server;
 };

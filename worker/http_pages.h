@@ -10,7 +10,7 @@
 #include "train/session.h"
 
 struct http_pages;
-/* Replica and stats are borrowed. *ret NULL when --http-port is 0; the other calls take that. */
+/* Replica and stats are borrowed. *ret NULL when --http-port is 0; the other calls accept that. */
 MUST_USE int http_pages_open(const struct replica *r, struct session_stats *stats, struct http_pages **ret,
                              struct err *e);
 /* What the replica waits for before it is ready. text: static. */

@@ -1,5 +1,5 @@
-/* The replica that hosts the chief: a chief pod, worker 0 of a cluster without one, or the only process. Where it
- * trains, the main thread trains and the chief has a thread of its own. */
+/* The replica that hosts the chief: a chief pod, worker 0 of a cluster without one, or the only process. When it
+ * trains, the main thread trains and the chief has a separate thread. */
 #include <string.h>
 
 #include "base/log.h"
@@ -100,11 +100,11 @@ static void chief_thread(void *user)
     struct leader *l = user;
     l->result = chief_run(l->chief, &l->error);
     if (l->result < 0)
-        stop_request(); /* the main thread would wait for a lease that never comes */
+        stop_request(); /* the main thread would wait for a lease that is never granted */
 }
 
-/* Trains in this thread while the chief runs in its own. The chief's result is that of the job, unless training failed
- * for another reason (a damaged record, for example), which then ends the chief, too. */
+/* Trains in this thread while the chief runs in a separate one. The job's result is that of the chief, unless
+ * training failed for another reason (a damaged record, for example). That failure then ends the chief, too. */
 static int lead_and_train(struct leader *l, struct err *e)
 {
     struct trainer t = { .replica = l->replica,

@@ -1,5 +1,5 @@
-/* trainyard-worker: computes gradients as a worker, leads the job as its chief, evaluates its checkpoints, or, without
- * a cluster, trains alone. It logs an error once, here; the error decides the exit code. */
+/* trainyard-worker: computes gradients as a worker, leads the job as its chief, evaluates its checkpoints, or,
+ * without a cluster, trains alone. It logs an error once, here; the error's code determines the exit code. */
 #include <stdio.h>
 
 #include "base/stop.h"

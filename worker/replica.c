@@ -22,7 +22,7 @@ bool replica_leads(const struct replica *r)
     return !r->cluster.configured || cluster_is_chief(&r->cluster);
 }
 
-/* A chief trains when there are no workers, or with fit.chiefTrains. */
+/* A chief trains when there are no workers or fit.chiefTrains is set. */
 bool replica_trains(const struct replica *r)
 {
     if (!r->cluster.configured || r->cluster.role == ROLE_WORKER)
@@ -36,7 +36,7 @@ const char *replica_address(const struct replica *r)
     if (!r->cluster.configured)
         return "localhost:2222";
     const char *own = (size_t)r->cluster.index < hosts->n ? hosts->items[r->cluster.index] : NULL;
-    const char *leader = cluster_chief_address(&r->cluster); /* is on loopback if this task is */
+    const char *leader = cluster_chief_address(&r->cluster); /* is on loopback if this task's address is */
     return own != NULL ? own : leader != NULL ? leader : "localhost:2222";
 }
 
@@ -55,8 +55,9 @@ static int check_cluster(const struct replica *r, struct err *e)
     return 0;
 }
 
-/* Unpacked files and indexes are kept in the output folder, where all replicas find them. Where that cannot be written
- * (a worker needs no output volume) each replica has a temporary folder. NULL: that belongs to another user. */
+/* Unpacked files and indexes are kept in the output folder, where all replicas find them. When that is not writable
+ * (a worker needs no output volume), each replica has a temporary folder. NULL: the temporary folder belongs to
+ * another user. */
 static char *default_cache(const struct replica *r)
 {
     bool writable = eaccess(r->output_dir, W_OK) == 0 || (replica_leads(r) && !file_exists(r->output_dir));

@@ -19,7 +19,7 @@ struct replica {
     struct job *job;
     struct cluster cluster;
     char name[64]; /* "worker-3", "local" */
-    char *job_uid; /* "" for a worker that learns it from the chief */
+    char *job_uid; /* "" for a worker that gets it from the chief */
     uint64_t incarnation;
     char *data_dir, *output_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
     struct model *model;
@@ -38,8 +38,8 @@ DEFINE_AUTO_FINI(replica, replica_fini);
 size_t replica_ps_count(const struct replica *r);
 bool replica_leads(const struct replica *r); /* it hosts the chief */
 bool replica_trains(const struct replica *r);
-/* Its own entry in the cluster spec, borrowed. A task that is not listed gets its leader's, one without a cluster an
- * address on loopback: what that serves stays on this machine. */
+/* Its own entry in the cluster spec, borrowed. A task that is not listed gets its leader's. A task without a cluster
+ * gets an address on loopback: what it serves is reachable from this machine only. */
 const char *replica_address(const struct replica *r);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "replica.h"
 
-MUST_USE int run_leader(struct replica *r, struct err *e); /* the chief; trains too where it should; single machine */
+MUST_USE int run_leader(struct replica *r,
+                        struct err *e); /* the chief, which also trains if configured; single machine */
 MUST_USE int run_worker(struct replica *r, struct err *e);
 MUST_USE int run_evaluator(struct replica *r, struct err *e);
 

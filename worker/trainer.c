@@ -1,4 +1,5 @@
-/* Runs a session between registration and leave. The chief hears of every end, so that its leases are free at once. */
+/* Runs a session between registration and leave. The chief is notified of every end, so that the leases are free at
+ * once. */
 #include "trainer.h"
 
 #include "base/log.h"
@@ -49,7 +50,7 @@ static int run_member(const struct trainer *t, struct chief_client *m, struct er
     return session_run(&config, t->stats, e);
 }
 
-/* A worker that starts after the end finds no chief, but its file. */
+/* A worker that starts after the end finds no chief, only the chief's `finished` file. */
 static bool has_finished(void *user)
 {
     const struct replica *r = user;
@@ -73,7 +74,7 @@ int trainer_run(const struct trainer *t, struct err *e)
     struct err cause = { 0 };
     int result = run_member(t, m, &cause);
     if (result < 0 && err_is(&cause, ERR_STOPPED) && chief_client_finished(m))
-        result = 0; /* the job finished while the session waited for something else */
+        result = 0; /* the job finished while the session waited for another event */
     if (err_is(&cause, ERR_DIVERGED))
         chief_client_await_stop(m); /* the report must reach the chief first */
     chief_client_leave(m, result == 0 ? "finished" : cause.msg);

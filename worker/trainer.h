@@ -1,4 +1,4 @@
-/* trainer - one training session with what it needs: the parameters and the connection to the chief. */
+/* trainer - one training session with the objects that it needs: the parameters and the connection to the chief. */
 #ifndef TRAINYARD_WORKER_TRAINER_H
 #define TRAINYARD_WORKER_TRAINER_H
 

@@ -1,7 +1,7 @@
 /* buf - a growing byte buffer, and a checked reader over bytes.
  *
- * Invariant: data is never NULL and data[len] is 0, so a buf is also a C string. Growth aborts on
- * out-of-memory: callers bound what they append when the size comes from outside.
+ * Invariant: data is never NULL and data[len] is 0, so a buf is also a C string. Growth aborts on out-of-memory.
+ * Callers bound what they append when the size comes from outside.
  */
 #ifndef TRAINYARD_BASE_BUF_H
 #define TRAINYARD_BASE_BUF_H
@@ -36,8 +36,8 @@ void buf_u64le(struct buf *b, uint64_t v);
 /* Hands the bytes over (free() them); the buf is empty afterwards. */
 char *buf_detach(struct buf *b);
 
-/* reader - takes values off the front of a byte range; every call checks what is left.
- * A failed call returns -1 and leaves the position; no err: the caller knows the file's name. */
+/* reader - takes values off the front of a byte range. Every call checks what is left. A failed call returns -1 and
+ * leaves the position unchanged. It fills no err, because the caller knows the file's name. */
 struct reader {
     const unsigned char *p, *end;
 };

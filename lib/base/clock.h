@@ -1,4 +1,4 @@
-/* clock - the only functions that read the time. Code that decides takes the time as a parameter instead. */
+/* clock - the only functions that read the time. Code that makes decisions takes the time as a parameter instead. */
 #ifndef TRAINYARD_BASE_CLOCK_H
 #define TRAINYARD_BASE_CLOCK_H
 

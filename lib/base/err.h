@@ -1,16 +1,16 @@
 /* err - the one error contract of the project.
  *
- * A function that can fail returns int: 0, or the constant -1 with the details in the caller's
- * `struct err` (last argument, may be NULL, untouched on success). Outputs are called ret_x and are
- * written only on success. The constant lets compilers and analyzers see that a checked output was set.
+ * A function that can fail returns int: 0, or the constant -1 with the details in the caller's `struct err` (last
+ * argument, may be NULL, untouched on success). Outputs are called ret_x and are written only on success. The constant
+ * lets compilers and analyzers see that a checked output was set.
  *
  *     if (count > MAX_PS)
  *         return err_set(e, ERR_INPUT, "%d ps, at most %d", count, MAX_PS);
  *     if (file_read(path, &text, e) < 0)
  *         return err_wrap(e, "job file");          // "job file: mnist.yaml: No such file or directory"
  *
- * The code says what a caller may do about it, and which exit code a program ends with.
- * Library code neither logs above debug nor exits: it returns an err; main() prints it once.
+ * The code determines what a caller may do about it and which exit code a program ends with. Library code neither logs
+ * above debug nor exits. It returns an err, and main() prints it once.
  */
 #ifndef TRAINYARD_BASE_ERR_H
 #define TRAINYARD_BASE_ERR_H
@@ -34,7 +34,7 @@
     X(ERR_REFUSED, 2)     /* the peer will never accept this */                                                        \
     X(ERR_NOT_FOUND, 2)                                                                                                \
     X(ERR_STOPPED, 143)  /* by a signal, after saving */                                                               \
-    X(ERR_INTERNAL, 138) /* a bug of ours */
+    X(ERR_INTERNAL, 138) /* a bug in Trainyard */
 
 enum err_code {
 #define X(name, exit_code) name,
@@ -51,8 +51,8 @@ struct err {
 
 /* Writes code and message into *e (when not NULL) and yields -1. */
 #define err_set(e, code, ...) (err_put((e), (code), __VA_ARGS__), -1)
-/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND; a full disk or quota
- * (ENOSPC, EDQUOT, EFBIG) turns ERR_IO into ERR_INPUT, since only the user can make room; all else is the code given.
+/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND; a full disk or quota (ENOSPC, EDQUOT, EFBIG)
+ * turns ERR_IO into ERR_INPUT, because only the user can make room. Every other errno gives the code passed in.
  */
 #define err_errno(e, code, ...) (err_put_errno((e), (code), __VA_ARGS__), -1)
 /* Puts "context: " before the message, keeps the code, yields -1. */

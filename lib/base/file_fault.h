@@ -1,4 +1,4 @@
-/* file_fault - inside of base/file.h: what every system call of the file functions checks first.
+/* file_fault - inside of base/file.h: the check before every system call of the file functions.
  *
  *     if (file_fault_hit("rename") || rename(from, to) < 0) ...
  */
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* True, with errno set, when file_fault() wants this call to fail. Costs one load when off. Thread-safe. */
+/* True, with errno set, when file_fault() makes this call fail. Costs one load when off. Thread-safe. */
 bool file_fault_hit(const char *op);
 
 #endif

@@ -1,14 +1,14 @@
-/* log - one line a record on stderr, for people or machines.
+/* log - one line per record on stderr, for people or machines.
  *
  *     log_info("waiting for %s, %d s", peer, seconds);
  *     log_fields(LOG_INFO, "", 3, (struct log_field[]){LOG_INT("step", n), LOG_NUM("loss", x), LOG_STR("who", w)});
  *
- * text:  `step 1400 loss 0.1433 who worker-1`  (warnings and errors begin with "warning: ", "error: ";
+ * text: `step 1400 loss 0.1433 who worker-1` (warnings and errors begin with "warning: ", "error: ";
  *        debug lines with "debug: "); with a prefix set: `[worker-1] step ...`
- * json:  {"ts":"...","level":"info","replica":"worker-1","msg":"step 1400 loss 0.1433 who
+ * json: {"ts":"...","level":"info","replica":"worker-1","msg":"step 1400 loss 0.1433 who
  * worker-1","step":1400,"loss":0.1433,"who":"worker-1"} (a record without a message has the words of its fields for
- * one) A record is written with one write(2). Thread-safe. The process has one logger: log_setup() once in main() (the
- * one place in the project where state lives outside of a handle).
+ * one) A record is written with one write(2). Thread-safe. The process has one logger, set up by log_setup() once in
+ * main(). It is the only state in the project that is kept outside of a handle.
  */
 #ifndef TRAINYARD_BASE_LOG_H
 #define TRAINYARD_BASE_LOG_H

@@ -1,8 +1,8 @@
 /* map - a hash table from strings to pointers that keeps the order of insertion. Keys are copied, values belong to the
  * user.
  *
- * The entries stand in an array in the order in which they came; an open-addressed index of them finds one by its key
- * in O(1). Entries may be removed during a walk with map_next(), but not added. At most 2^32 - 1 entries.
+ * The entries are stored in an array in insertion order. An open-addressed index finds an entry by its key in O(1).
+ * Entries may be removed during a walk with map_next(), but not added. At most 2^32 - 1 entries.
  */
 #ifndef TRAINYARD_BASE_MAP_H
 #define TRAINYARD_BASE_MAP_H
@@ -16,8 +16,9 @@ struct map_slot {
 };
 struct map {
     struct map_slot *slots; /* in order of insertion */
-    uint32_t *index;        /* 0: free, else the place of a slot + 1 */
-    size_t n, used, cap; /* used: slots, with removed ones; cap: of the index, which is at most three quarters full */
+    uint32_t *index;        /* 0: free, else the index of a slot + 1 */
+    size_t n, used,
+        cap; /* used: slots, including removed ones; cap: size of the index, which is at most three quarters full */
 };
 
 void map_fini(struct map *m); /* values are not freed */

@@ -1,8 +1,8 @@
 /* mem - allocation and ownership.
  *
- * Two tiers. Small things whose size we chose: xmalloc() and friends, which abort with a message when
- * memory is out. Anything whose size came from a file, the wire or a user: size_mul()/size_add() to
- * compute it, then mem_alloc(), which reports ERR_NOMEM.
+ * Two tiers. Small things whose size the code chooses: xmalloc() and the like, which abort with a message when memory
+ * is exhausted. For any size that came from a file, the wire or a user, compute it with size_mul()/size_add(). Then
+ * call mem_alloc(), which reports ERR_NOMEM.
  *
  * Every owning local carries a cleanup attribute; ownership leaves a function only through TAKE():
  *
@@ -11,7 +11,7 @@
  *     auto_free char *path = NULL;          // free(path)
  *     *ret = TAKE(ds);
  *
- * Destructors accept NULL and half-built objects.
+ * Destructors accept NULL and partly built objects.
  */
 #ifndef TRAINYARD_BASE_MEM_H
 #define TRAINYARD_BASE_MEM_H
@@ -53,7 +53,7 @@ static inline void auto_free_(void *p)
 }
 #define auto_free __attribute__((cleanup(auto_free_)))
 
-void fd_close(int fd); /* no-op for -1; keeps errno (implemented in the file room) */
+void fd_close(int fd); /* no-op for -1; keeps errno (implemented in base/file.c) */
 static inline void auto_close_(int *fd)
 {
     fd_close(*fd);
@@ -82,7 +82,7 @@ static inline void *unconst(const void *p)
     return u.to;
 }
 
-/* Abort with a message when memory is out. Memory is zeroed by xcalloc only. */
+/* Abort with a message when memory is exhausted. Only xcalloc zeroes the memory. */
 void *xmalloc(size_t bytes) __attribute__((malloc, returns_nonnull, alloc_size(1)));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull, alloc_size(1, 2)));
 void *xrealloc(void *p, size_t bytes) __attribute__((returns_nonnull, alloc_size(2)));
@@ -99,9 +99,10 @@ MUST_USE int size_add(size_t a, size_t b, size_t *ret, struct err *e);
  * `what` and the size. Release with free(). bytes 0 gives a valid pointer. */
 MUST_USE int mem_alloc(size_t bytes, const char *what, void **ret, struct err *e);
 
-/* Asks the allocator to keep freed memory (page faults are dear): call once, first thing in main(). */
+/* Makes the allocator keep freed memory, because page faults are expensive. Call it once, at the start of main(). */
 void mem_keep_pages(void);
-/* Gives memory that is free inside the process back to the system; some milliseconds. For when work has come to rest.
+/* Returns memory that is free inside the process to the system; takes some milliseconds. Call it when the process is
+ * idle.
  */
 void mem_give_back(void);
 /* Resident set size of this process in bytes (VmRSS), 0 when unknown. */

@@ -1,4 +1,4 @@
-/* opt - one table for the flags of a program: parsing, environment, --help, all from it.
+/* opt - one table for the flags of a program: parsing, environment and --help all use it.
  *
  *     struct opt opts[] = {
  *         OPT_SECTION("Cluster"),
@@ -6,10 +6,10 @@
  *         OPT_INT("task-index", "TASK_INDEX", "N", &o.task_index, 0, 1 << 20, "index within the role"),
  *         OPT_END };
  *
- * Accepted: --name value, --name=value, -x value, --flag, --no-flag for booleans, underscores in place
- * of hyphens (--job_name), "--" ends flags. A flag wins over its environment variable. Strings point
- * into argv or the environment. Errors name the flag, with a suggestion for a misspelt one.
- * --help (-h) and --version are handled by opt_parse, which then returns OPT_DONE.
+ * Accepted: --name value, --name=value, -x value, --flag, --no-flag for booleans, underscores in place of hyphens
+ * (--job_name), "--" ends flags. A flag wins over its environment variable. Strings point into argv or the environment.
+ * Errors name the flag, with a suggestion for a misspelt one. --help (-h) and --version are handled by opt_parse, which
+ * then returns OPT_DONE.
  */
 #ifndef TRAINYARD_BASE_OPT_H
 #define TRAINYARD_BASE_OPT_H
@@ -62,8 +62,8 @@ struct opt_program {
 };
 
 enum opt_result { OPT_OK, OPT_DONE };
-/* Consumes argv; what is not a flag goes to *ret_args (in order). With OPT_DONE help or version was
- * printed on stdout and the program should exit 0. */
+/* Consumes argv; arguments that are not flags go to *ret_args (in order). OPT_DONE: help or version was printed on
+ * stdout, and the program should exit with 0. */
 MUST_USE int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, char **argv,
                        struct strlist *ret_args, enum opt_result *ret, struct err *e);
 void opt_help(const struct opt_program *p, const struct opt *opts, struct buf *out);

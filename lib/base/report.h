@@ -1,4 +1,4 @@
-/* report - how a library tells people something: its caller decides where that goes.
+/* report - how a library reports something to people: its caller decides where the line goes.
  *
  *     struct thing_config { ...; const struct report *report; };     NULL: silent
  *     report_info(t->config.report, "waiting for %s, %d s", peer, seconds);
@@ -12,7 +12,7 @@
 #include "base/log.h"
 
 struct report {
-    /* As log_fields(); what the pointers refer to lives until the function returns. */
+    /* As log_fields(); what the pointers refer to stays valid until the function returns. */
     void (*write)(void *user, enum log_level level, const char *msg, int n, const struct log_field *fields);
     void *user;
 };

@@ -15,7 +15,7 @@ struct philox {
 };
 struct philox philox4x32(const uint32_t counter[4], const uint32_t key[2]);
 
-/* What a stream of draws is for; part of the key, so that streams never meet. */
+/* The purpose of a stream of draws; part of the key, so that streams never overlap. */
 enum rng_stream { RNG_INIT = 1, RNG_SHUFFLE = 2, RNG_DROPOUT = 3, RNG_AUGMENT = 4, RNG_TEST = 9 };
 
 /* rng - a cursor over the draws named (seed, stream, a, b); element 0, 1, 2, ... in order. */
@@ -35,7 +35,8 @@ uint64_t rng_below(struct rng *r, uint64_t n); /* [0, n), unbiased */
 uint64_t hash64(const void *data, size_t n, uint64_t seed);
 uint64_t hash64_mix(uint64_t a, uint64_t b);
 
-/* A number that tells one process from all others of its name: from the kernel, not 0, and fits a signed number. */
+/* A number that distinguishes one process from all others of its name. It comes from the kernel, is not 0, and fits a
+ * signed number. */
 uint64_t random_incarnation(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* stop - SIGTERM, SIGINT and SIGHUP (unless ignored: nohup) as a counter that loops poll and a descriptor that
- * poll(2) can wait for.
+/* stop - SIGTERM, SIGINT and SIGHUP (unless ignored: nohup) as a counter that loops poll and a descriptor that poll(2)
+ * can wait for.
  *
- * The handler only writes one byte to a pipe and adds one to the counter (async-signal-safe, errno
- * kept). The first signal asks for an orderly end (save, then leave); the second means at once.
- * SIGPIPE is ignored. Call stop_install() once in main(), before any thread.
+ * The handler only writes one byte to a pipe and adds one to the counter (async-signal-safe, errno kept). The first
+ * signal requests an orderly end (save, then leave); the second, an immediate one. SIGPIPE is ignored. Call
+ * stop_install() once in main(), before any thread.
  */
 #ifndef TRAINYARD_BASE_STOP_H
 #define TRAINYARD_BASE_STOP_H

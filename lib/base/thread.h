@@ -42,7 +42,7 @@ void cond_fini(struct cond *c);
 void cond_signal(struct cond *c);
 void cond_broadcast(struct cond *c);
 void cond_wait(struct cond *c, struct mutex *m);
-/* Until signalled or clock_ms() >= deadline_ms; false when the deadline passed. */
+/* Waits until signalled or clock_ms() >= deadline_ms; false when the deadline passed. */
 bool cond_wait_until(struct cond *c, struct mutex *m, int64_t deadline_ms);
 
 /* A named joinable thread; all signals blocked in it (signals belong to main). */

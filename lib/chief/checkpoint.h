@@ -1,10 +1,10 @@
-/* checkpoint - saves and restores all that training is: values, optimizer slots, versions, applied sets, metric sums,
- * seed and data identity, as a TensorFlow V2 checkpoint (bundle.h) that tf.train.load_checkpoint reads.
+/* checkpoint - saves and restores the whole state of training: values, optimizer slots, versions, applied sets, metric
+ * sums, seed and data identity, as a TensorFlow V2 checkpoint (bundle.h) that tf.train.load_checkpoint reads.
  *
- * Names: a variable's own; a slot is "<variable>/<optimizer's slot name>" as TensorFlow 1 had it; global_step (int64);
- * beta1_power and the like; and `_trainyard/state`, a string scalar holding JSON: what TensorFlow has no tensor for.
- * Order of writing: data, index, fsync, then the `checkpoint` file, so a crash at any moment leaves the older one. A
- * prefix that exists is never written again.
+ * Names: a variable has its own name; a slot is "<variable>/<optimizer's slot name>" as TensorFlow 1 had it;
+ * global_step (int64); beta1_power and the like; and `_trainyard/state`, a string scalar that holds, as JSON,
+ * everything for which TensorFlow has no tensor. Order of writing: data, index, fsync, then the `checkpoint` file, so a
+ * crash at any moment leaves the older one. An existing prefix is never overwritten.
  */
 #ifndef TRAINYARD_CHIEF_CHECKPOINT_H
 #define TRAINYARD_CHIEF_CHECKPOINT_H
@@ -16,36 +16,36 @@
 
 struct checkpoint_save {
     const char *dir;                  /* <output>/checkpoints */
-    int64_t keep;                     /* how many stay; older ones are deleted afterwards */
-    int64_t keep_step;                /* one that must stay although old (an evaluator reads it), or -1 */
-    const struct strlist *keep_names; /* names of others, as `complete` leaves them; NULL: none */
+    int64_t keep;                     /* number of checkpoints kept; older ones are deleted afterwards */
+    int64_t keep_step;                /* step of an old one that must be kept (an evaluator reads it), or -1 */
+    const struct strlist *keep_names; /* names of others to keep, as `complete` leaves them; NULL: none */
     const struct model *model;
     const struct layout *layout;
-    /* Snapshot of one segment, asked in layout order. */
+    /* Snapshot of one segment, requested in layout order. */
     int (*snapshot)(void *user, uint32_t segment, struct shard_snapshot *ret, struct err *e);
-    /* After the last segment: adds to `state` what must know of every batch the segments hold, or the checkpoint's
-     * name. NULL: nothing. */
+    /* Called after the last segment. Adds to `state` whatever depends on every batch that the segments hold, or on
+     * the checkpoint's name. NULL: nothing. */
     void (*complete)(void *user, const char *prefix, json_t *state);
-    /* Asked before the files are written out, and again before they are published: -1 gives the checkpoint up (fenced).
-     * NULL: none. */
+    /* Called before the files are written out, and again before they are published: -1 abandons the checkpoint
+     * (fenced). NULL: no check. */
     int (*confirm)(void *user, struct err *e);
     void *user;
     json_t *state; /* object; "segments" and "step" are added to it */
 };
-/* Name and global_step are what it holds: the smallest version of a segment as its snapshot has it. *ret_prefix:
+/* Name and global_step are those of its content: the smallest segment version among the snapshots. *ret_prefix:
  * xmalloc'ed path of the checkpoint, model.ckpt-<step>. */
 MUST_USE int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_step, char **ret_prefix, struct err *e);
 
 /* ---- restoring ---- */
 
 struct checkpoint;
-/* The newest one that is whole (*ret NULL: the folder has none): every checksum is right. Those that the `checkpoint`
- * file names are tried from the newest to the oldest. *ret_damaged: xmalloc'ed; what is wrong with the newer ones, NULL
- * when nothing is. ERR_INPUT naming all of them when none is whole; storage that fails is an error, and no reason to
- * take an older one. */
+/* The newest complete checkpoint (*ret NULL: the folder has none): every checksum is right. The ones that the
+ * `checkpoint` file lists are tried from the newest to the oldest. *ret_damaged: xmalloc'ed; what is wrong with the
+ * newer ones, NULL when nothing is. ERR_INPUT naming all of them when none is complete. A storage failure is an
+ * error and does not fall back to an older one. */
 MUST_USE int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e);
 MUST_USE int checkpoint_open(const char *prefix, struct checkpoint **ret, struct err *e);
-MUST_USE int checkpoint_verify(const char *prefix, struct err *e); /* it is there, and every checksum is right */
+MUST_USE int checkpoint_verify(const char *prefix, struct err *e); /* it exists, and every checksum is right */
 void checkpoint_free(struct checkpoint *c);
 DEFINE_AUTO(checkpoint, checkpoint_free);
 int64_t checkpoint_step(const struct checkpoint *c);
@@ -53,8 +53,8 @@ const char *checkpoint_prefix(const struct checkpoint *c);
 /* The state JSON; v NULL when the checkpoint was not written by Trainyard. */
 struct node checkpoint_training_state(const struct checkpoint *c);
 
-/* Refuses (ERR_INPUT naming the field) when model, optimizer, data, batch size or seed are not those it was made with.
- * space NULL: data, batch size and seed may be others (rebase.h). */
+/* Refuses (ERR_INPUT naming the field) when model, optimizer, data, batch size or seed differ from those of the
+ * checkpoint. space NULL: data, batch size and seed may differ (rebase.h). */
 MUST_USE int checkpoint_check(const struct checkpoint *c, const struct model *m, const struct layout *l,
                               const struct ordinal_space *space, struct err *e);
 /* A ps set's segment source (`user` is a struct checkpoint_source); call checkpoint_check before, which verifies CRCs.

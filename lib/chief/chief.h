@@ -12,31 +12,31 @@
 #include "coord/coordinator.h"
 #include "params/params.h"
 
-struct chief_config { /* all borrowed for the life of the chief */
+struct chief_config { /* all borrowed for the lifetime of the chief */
     const struct job *job;
     const struct model *model;
     const struct layout *layout;
     const struct placement *placement;
     const struct dataset *train, *validation; /* validation NULL: none */
     struct ordinal_space space;
-    struct params *params; /* its own, or, local, the one the session uses too */
+    struct params *params; /* the chief's own; when local, shared with the session */
     const char *output_dir, *job_uid;
     const char *data_dir; /* paths of the manifest are relative to it */
     uint64_t incarnation;
-    int workers_wanted;      /* as the cluster spec says, for "workers 1/2" */
+    int workers_wanted;      /* number in the cluster spec, for "workers 1/2" */
     bool local;              /* single machine: checkpoints and evaluations fall between two exact steps */
     struct mutex *step_gate; /* local: held while a checkpoint is taken */
     const struct report *report;
 };
 
 struct chief;
-/* Prepares the output folder, finds and checks the newest checkpoint. Errors are the user's to see at once. */
+/* Prepares the output folder, finds and checks the newest checkpoint. Errors are meant for the user, immediately. */
 MUST_USE int chief_new(const struct chief_config *config, struct chief **ret, struct err *e);
 void chief_free(struct chief *c);
 DEFINE_AUTO(chief, chief_free);
 struct coordinator *chief_coordinator(struct chief *c);
 
-/* Leads the job to its end. 0: finished (or was already). ERR_STOPPED: a signal came, a checkpoint is saved.
+/* Leads the job to its end. 0: finished (now or before). ERR_STOPPED: a signal came, a checkpoint is saved.
  * ERR_DIVERGED, ERR_FENCED (a newer chief is in charge), ERR_LOST (a ps was away for longer than maxWaitSeconds), ...
  */
 MUST_USE int chief_run(struct chief *c, struct err *e);

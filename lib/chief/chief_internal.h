@@ -16,11 +16,11 @@
 #include "params/ps_set.h"
 #include "train/evaluate.h"
 
-struct evaluation { /* of the values pulled last, in a thread of its own */
+struct evaluation { /* of the values pulled last, in a separate thread */
     struct thread thread;
-    bool running;        /* begun, and its result not taken yet */
+    bool running;        /* started, and its result not collected yet */
     bool final;          /* of the values the job ends with */
-    int64_t epoch, step; /* what it is of; epoch -1: of none */
+    int64_t epoch, step; /* epoch and step of the values; epoch -1: none */
     double *values;      /* model_metrics */
     int result;
     struct err error;
@@ -36,24 +36,24 @@ struct chief {
     struct evaluator *evaluator; /* NULL: no validation data */
     int64_t batches_per_epoch, total;
     int64_t step_offset; /* global step - ordinals applied; not 0 after a rebase */
-    bool reopened;       /* this job had finished, and continues with other settings */
+    bool reopened;       /* this job had finished and continues with other settings */
     uint64_t generation;
-    bool leads;              /* the generation is one that this process took */
+    bool leads;              /* this process acquired the generation */
     bool raised_again;       /* a ps refused the first one, see chief_initialise_ps */
     int64_t limit;           /* ordinals below may be leased */
     int64_t recorded_epochs; /* epochs that are in the history */
     struct evaluation evaluation;
     struct decisions decisions; /* of fit.callbacks */
     struct wait_state evaluation_wait, decision_wait, storage_wait, ps_wait, worker_wait;
-    int64_t storage_retry_ms;       /* when the end, or a decision, is tried again */
+    int64_t storage_retry_ms;       /* when the end, or a decision, is retried */
     char *saved_name;               /* of the last checkpoint; NULL: none by this process */
     int64_t saved_step, saved_ms;   /* of the last checkpoint; -1: none by this process */
-    bool saved_terminating;         /* a ps that terminates was saved for */
-    bool polled;                    /* the last poll saw all that was applied */
+    bool saved_terminating;         /* a checkpoint was saved because a ps terminates */
+    bool polled;                    /* the last poll covered everything applied */
     bool began;                     /* the ps were initialised once */
-    int64_t begin_step;             /* from which steps are trained again; -1: the ps had kept all */
+    int64_t begin_step;             /* step from which training is repeated; -1: the ps had kept everything */
     double *final;                  /* evaluation of the end, model_metrics values */
-    int64_t final_step;             /* that it is of; -1: none yet, or a ps was restored since */
+    int64_t final_step;             /* its step; -1: none yet, or a ps was restored since */
     bool ending;                    /* nothing is left to train */
     bool end_saved;                 /* a checkpoint holds the state of the end */
     int64_t trained_ms, first_step; /* when the ps first served, and the step then */
@@ -66,34 +66,36 @@ struct chief {
 };
 
 /* chief_start.c */
-/* The newest whole one; *ret NULL: there is none. warn: report newer ones that are damaged. */
+/* The newest complete checkpoint; *ret NULL: there is none. warn: report newer ones that are damaged. */
 MUST_USE int chief_find_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct err *e);
-/* The same, checked against the job. *ret_rebase: how to continue when its batches are not those of the job. */
+/* The same, checked against the job. *ret_rebase: how to continue when its batches differ from those of the job. */
 MUST_USE int chief_open_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct rebase *ret_rebase,
                                    struct err *e);
 /* Takes history and metrics of the newest one. */
 MUST_USE int chief_resume_from(struct chief *c, const struct checkpoint *ck, const struct rebase *rebase,
                                struct err *e);
 /* chief_rerun.c */
-/* May this job continue what is in the output folder? ERR_INPUT naming the fields that differ, and both uids. Takes
- * the length of the job and where its steps begin. ck: the newest checkpoint, or NULL. Changes nothing on disk. */
+/* Checks whether this job may continue the run in the output folder. ERR_INPUT naming the fields that differ, and
+ * both uids. Sets the length of the job and its first step. ck: the newest checkpoint, or NULL. Changes nothing on
+ * disk. */
 MUST_USE int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebase *ret_rebase, struct err *e);
-struct run_spec chief_run_spec(const struct chief *c); /* as previous_run.h wants it */
+struct run_spec chief_run_spec(const struct chief *c); /* in the form that previous_run.h requires */
 /* Once this chief is in charge: writes the job into the folder, for later runs. */
 MUST_USE int chief_write_job(struct chief *c, struct err *e);
 bool chief_worth_waiting(const struct err *e); /* a ps is gone; it may come back */
-/* Takes a generation above all known; ERR_FENCED when another chief is in charge, ERR_INPUT when it is of another job.
+/* Acquires a generation above all known ones. ERR_FENCED when another chief is in charge, ERR_INPUT when that chief
+ * belongs to another job.
  */
 MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
-/* Is this chief in charge? By the file of the volume, which must say exactly its own generation and incarnation.
- * complete: all ps were asked and name no other chief, so that a file that is gone may be written again. */
+/* Is this chief in charge, according to the file on the volume? The file must contain exactly its own generation and
+ * incarnation. complete: all ps were polled and name no other chief, so a missing file may be written again. */
 MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
-/* By what the ps say. */
+/* According to the ps. */
 MUST_USE int chief_confirm_ps_set(struct chief *c, const struct ps_set_view *view, struct err *e);
 MUST_USE int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e); /* waits for the ps, bounded */
 /* chief_save.c */
 MUST_USE int chief_save(struct chief *c, struct err *e);
-/* Storage failed where its success is waited for: says so and makes a deleted folder again. ERR_IO after
+/* Storage failed where its success is required: reports that and recreates a deleted folder. ERR_IO after
  * fit.maxWaitSeconds. */
 MUST_USE int chief_await_storage(struct chief *c, const struct err *cause, struct err *e);
 /* During training: a failure is a warning, unless training diverged. */
@@ -106,34 +108,34 @@ int64_t chief_epochs_over(const struct chief *c, int64_t done_low); /* epochs wh
 int64_t chief_epoch_end(const struct chief *c, int64_t epoch);      /* the ordinal after its last one */
 int64_t chief_epoch_step(const struct chief *c, int64_t epoch);     /* the global step at its end */
 int64_t chief_next_limit(const struct chief *c, int64_t over,
-                         int64_t done_low); /* how far batches may be leased then */
+                         int64_t done_low); /* limit up to which batches may be leased then */
 struct epoch_values {                       /* pulled for the last epoch that is over */
     bool pulled;
     int64_t step; /* smallest version */
     bool exact;   /* the values are those of the epoch's end */
 };
-/* 1: pulled what is wanted of the epochs that are over; 0: the evaluation of an earlier one is still under way. */
+/* 1: pulled the values needed for the epochs that are over; 0: the evaluation of an earlier one is still running. */
 MUST_USE int chief_take_values(struct chief *c, int64_t over, struct epoch_values *ret, struct err *e);
-/* Into the history; begins the evaluation of what was pulled. */
+/* Records the epoch in the history and starts the evaluation of the pulled values. */
 MUST_USE int chief_record_epochs(struct chief *c, int64_t over, const struct epoch_values *values, struct err *e);
 /* ERR_DIVERGED: not finite. */
 MUST_USE int chief_pull(struct chief *c, int64_t *ret_min, int64_t *ret_max, struct err *e);
 MUST_USE int chief_evaluation_begin(struct chief *c, int64_t epoch, int64_t step, bool final, struct err *e);
 MUST_USE int chief_evaluation_take(struct chief *c, struct err *e); /* the result, when there is one */
 void chief_evaluation_stop(struct chief *c);
-/* Tells what is waited for: workers and /progress at once, in the report after first_ms and then as base/wait.h says.
- * Returns for how long it has been waited. */
+/* Publishes what the chief waits for: to workers and /progress at once, in the report after first_ms and then at the
+ * times of base/wait.h. Returns the duration of the wait so far. */
 int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, const char *text);
 void chief_wait_over(struct chief *c, struct wait_state *w);
 MUST_USE int chief_check_finite(const struct chief *c, const struct variable *v, const float *values, size_t n,
                                 int64_t step, struct err *e);
 const char *chief_divergence_cure(const struct chief *c);
 /* chief_end.c */
-/* Advances the end as far as it can without waiting; *ret: the job has finished. */
+/* Advances the end of the job as far as possible without waiting; *ret: the job has finished. */
 MUST_USE int chief_finish(struct chief *c, bool *ret, struct err *e);
-/* A ps was restored: what was saved and evaluated as the end is not what it has now. */
+/* A ps was restored: its values are no longer those saved and evaluated as the end. */
 void chief_end_again(struct chief *c);
-void chief_await_leave(struct chief *c, int64_t at_most_ms); /* workers learn of the end by their next call */
+void chief_await_leave(struct chief *c, int64_t at_most_ms); /* workers are notified of the end by their next call */
 MUST_USE int chief_already_finished(struct chief *c, int64_t step, struct err *e);
 
 #endif

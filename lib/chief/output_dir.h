@@ -14,18 +14,19 @@
 
 #include "codec/json.h"
 
-/* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a chief
- * writes, but never one whose writer lives. Returns how many. */
+/* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a
+ * chief writes, but never one whose writer still runs. Returns the number removed. */
 size_t output_dir_tidy(const char *dir);
 
 char *output_dir_path(const char *dir, const char *name); /* xmalloc'ed "<dir>/<name>" */
-/* The folder of event files: `named` (spec.summaries.directory; NULL: "summaries") in the output folder, or where it
- * says when it is absolute. xmalloc'ed. */
+/* The folder of event files: `named` (spec.summaries.directory; NULL: "summaries") in the output folder, or that
+ * path itself when it is absolute. xmalloc'ed. */
 char *output_dir_summaries(const char *dir, const char *named);
-/* Makes nothing. ERR_INPUT as output_dir_prepare's when the folder, or the nearest one above it that is there, cannot
- * be written. */
+/* Creates nothing. ERR_INPUT as in output_dir_prepare() when the folder, or its nearest existing parent, is not
+ * writable. */
 MUST_USE int output_dir_check_access(const char *dir, struct err *e);
-/* Makes the folders; ERR_INPUT naming the folder, its owner and mode, the user and the cure when it cannot be written.
+/* Creates the folders. ERR_INPUT naming the folder, its owner and mode, the user and the remedy when it is not
+ * writable.
  */
 MUST_USE int output_dir_prepare(const char *dir, const char *summaries, struct err *e);
 
@@ -39,10 +40,11 @@ struct job_result {         /* how the job ended */
     int64_t best_epoch;     /* of that checkpoint, from 0; with checkpoint */
     int64_t stopped_epoch;  /* after which a callback ended training, from 0; -1: none did */
 };
-void job_result_json(const struct job_result *end, json_t *v); /* but for the step */
+void job_result_json(const struct job_result *end, json_t *v); /* except for the step */
 MUST_USE int output_dir_set_finished(const char *dir, const char *uid, const struct job_result *end, struct err *e);
-/* Prefix of the checkpoint that a run's folder means: the one that `finished` names, if that is of the job that wrote
- * here last, else the newest one. xmalloc'ed. ERR_NOT_FOUND: there is none, or the one that is named is gone. */
+/* Prefix of the checkpoint that is the result of a run's folder: the one that `finished` names, if the job that
+ * wrote here last wrote that file, else the newest one. xmalloc'ed. ERR_NOT_FOUND: there is none, or the named one
+ * is gone. */
 MUST_USE int output_dir_model(const char *dir, char **ret_prefix, struct err *e);
 MUST_USE int output_dir_json(const char *dir, const char *name, const json_t *v, struct err *e);
 

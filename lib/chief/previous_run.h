@@ -1,9 +1,9 @@
-/* previous_run - the run of an earlier job in an output folder: what is known of it, and how the job that is about to
- * begin there differs (job/rerun.h has the rules).
+/* previous_run - the run of an earlier job in an output folder: what is known about it, and how the job that is about
+ * to start there differs (job/rerun.h has the rules).
  *
  * Known from <output>/job.yaml, the job as it ran, and from the newest checkpoint, which names data, batch size and
- * seed. `trainyard run` reads it before it changes anything; a chief reads it before it makes its first file, because
- * on a cluster a new job may be given a used volume.
+ * seed. `trainyard run` reads it before it changes anything. A chief reads it before it creates its first file, because
+ * on a cluster a new job may get a used volume.
  */
 #ifndef TRAINYARD_CHIEF_PREVIOUS_RUN_H
 #define TRAINYARD_CHIEF_PREVIOUS_RUN_H
@@ -14,7 +14,7 @@
 #include "job/rerun.h"
 #include "nn/model.h"
 
-struct run_spec { /* the one that is about to begin; borrowed */
+struct run_spec { /* the job that is about to start; borrowed */
     const struct job *job;
     const struct model *model;
     const struct layout *layout;
@@ -31,24 +31,25 @@ struct previous_run {
 void previous_run_fini(struct previous_run *r);
 DEFINE_AUTO_FINI(previous_run, previous_run_fini);
 
-/* newest: its checkpoint, NULL: there is none. Changes nothing. */
+/* newest: its newest checkpoint, NULL: there is none. Changes nothing. */
 MUST_USE int previous_run_read(const char *dir, const struct run_spec *now, const struct checkpoint *newest,
                                struct previous_run *ret, struct err *e);
-/* Can the job continue from the checkpoint? *ret_rebase: how, if its batches are others, which fit.rebase allows. */
+/* Checks whether the job can continue from the checkpoint. *ret_rebase: how, if its batches differ, which fit.rebase
+ * allows. */
 MUST_USE int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
                                 struct err *e);
 struct run_length {
     int64_t step_offset; /* rebase.h */
     int64_t total;       /* ordinals of the whole job */
 };
-/* ERR_INPUT when more is done than the job asks for. newest NULL: nothing is. */
+/* ERR_INPUT when more is done than the job requires. newest NULL: nothing is done. */
 MUST_USE int previous_run_length(const struct run_spec *now, const struct checkpoint *newest,
                                  const struct rebase *rebase, struct run_length *ret, struct err *e);
 /* What the manifest allows: fit.rebase, fit.resume. */
 enum rerun previous_run_allowed(const struct job *job);
 
-/* The job as it runs, for later readers of the folder: a model of kerasFile is written into it. Writes job.yaml unless
- * it has the same content already. */
+/* Writes the job as it runs to job.yaml, for later readers of the folder, with a model of kerasFile included. A file
+ * with the same content is not written again. */
 MUST_USE int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e);
 /* Reads job.yaml; *ret NULL: there is none. */
 MUST_USE int previous_run_read_job(const char *dir, struct job **ret, struct err *e);

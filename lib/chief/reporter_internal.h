@@ -33,11 +33,11 @@ struct reporter {
     } now;
 };
 
-/* reporter_progress.c; those that change r->now want r->lock held. */
+/* reporter_progress.c; the callers of functions that change r->now hold r->lock. */
 int64_t reporter_epochs(const struct reporter *r);                             /* of the whole job */
 json_t *reporter_metrics_json(const struct reporter *r, const double *values); /* {"loss": ...}: a new reference */
 void reporter_all_done(struct reporter *r);
-/* What is shown becomes the last epoch's, until there is a newer one. */
+/* Shows the values of the last epoch until there is a newer one. */
 void reporter_show_history(struct reporter *r);
 
 #endif

@@ -21,8 +21,8 @@ struct summary_session {
     size_t nmetrics;
     const char *trial; /* sessions of one trial are one row of the HParams tab */
 };
-/* Before anything else: event files begin with SessionLog START at `step`, so that viewers forget what earlier files
- * have from there on. */
+/* Call it first. Event files begin with SessionLog START at `step`, so that viewers drop what earlier files have
+ * from that step on. */
 MUST_USE int summary_writer_begin(struct summary_writer *w, int64_t step, const struct summary_session *session,
                                   struct err *e);
 void summary_writer_train(struct summary_writer *w, int64_t step, const char *tag, double value);

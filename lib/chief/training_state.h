@@ -1,6 +1,7 @@
-/* training_state - the JSON inside a checkpoint (tensor `_trainyard/state`) that holds what TensorFlow has no tensor
- * for: versions and applied sets of the segments, the ordinal space, metric sums. docs/formats.md lists the keys.
- * Pure. 64-bit values without sign are hexadecimal strings, since JSON integers have a sign. */
+/* training_state - the JSON inside a checkpoint (tensor `_trainyard/state`) that holds everything for which
+ * TensorFlow has no tensor: versions and applied sets of the segments, the ordinal space, metric sums.
+ * docs/formats.md lists the keys. Pure. Unsigned 64-bit values are hexadecimal strings, because JSON integers are
+ * signed. */
 #ifndef TRAINYARD_CHIEF_TRAINING_STATE_H
 #define TRAINYARD_CHIEF_TRAINING_STATE_H
 

@@ -14,8 +14,9 @@ enum { JSON_DEPTH_MAX = 64 };
 
 /* New reference. `name` is for messages ("mnist.json:3:14: ..."). Duplicate keys are refused. */
 MUST_USE int json_parse(const char *text, size_t n, const char *name, json_t **ret, struct err *e);
-/* The same for what a program keeps for its users, such as an API server: one odd value must not hide all others, so
- * duplicate keys (the last counts), NUL in strings and any depth the library takes (2048) are let through. */
+/* The same for data that a program stores for its users, such as an API server. One unusual value must not hide all
+ * others. So it accepts duplicate keys (the last counts), NUL in strings, and any depth that the library supports
+ * (2048). */
 MUST_USE int json_parse_any(const char *text, size_t n, const char *name, json_t **ret, struct err *e);
 /* Compact, keys in insertion order; reals with the fewest digits that read back to the same double.
  * NaN and Inf cannot occur in a json_t. */

@@ -19,13 +19,13 @@ struct node {
     const json_t *v; /* NULL: absent */
     const struct source *src;
     char path[NODE_PATH_MAX];
-    /* Written by Keras, which gets new keys with every release: node_only() passes over unknown keys that are null,
-     * Python's None. What is inside such a node inherits it. */
+    /* Written by Keras, which gets new keys with every release. node_only() ignores unknown keys that are null,
+     * Python's None. Nodes inside such a node inherit this. */
     bool lenient;
 };
 
 struct node node_root(const json_t *v, const struct source *src);
-/* All faults are wanted: go on behind one. */
+/* All faults are collected: continue after one. */
 static inline bool node_collects(const struct node *n)
 {
     return source_collects(n->src);
@@ -42,7 +42,7 @@ const char *node_type(const struct node *n); /* "a string", "a number", "nothing
 int node_error(const struct node *n, struct err *e, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Same, at the place of the key `key` of object n. */
 int node_key_error(const struct node *n, const char *key, struct err *e, const char *fmt, ...) PRINTF_LIKE(4, 5);
-/* Every key of the object must be one of the list; a stranger is named, with a suggestion. */
+/* Every key of the object must be in the list. The error names the unknown key, with a suggestion. */
 MUST_USE int node_only(const struct node *n, const char *const keys[], size_t nkeys, struct err *e);
 
 MUST_USE int node_object(const struct node *n, struct err *e); /* must be an object */

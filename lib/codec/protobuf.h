@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-/* Packing only reads, so unconst() gives messages the pointers to non-const that they want. */
+/* Packing only reads, so unconst() gives messages the pointers to non-const that they need. */
 void protobuf_append(const ProtobufCMessage *m, struct buf *out);
 
 /* -1: malformed, or it needs far more memory than its bytes: large_times n beyond the first MiB. */

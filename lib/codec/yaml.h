@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "codec/json.h"
 
-/* source - where the values of one document stood: JSON path -> line and column (from 1). */
+/* source - positions of the values of one document: JSON path -> line and column (from 1). */
 struct source;
 struct source *source_new(const char *name); /* no places known: messages carry the name and path only */
 void source_free(struct source *s);
@@ -27,8 +27,8 @@ void source_override(struct source *s, const char *path, const char *origin);
 /* The origin that overrides the path, or NULL. */
 const char *source_origin(const struct source *s, const char *path);
 
-/* From now on each node_error() about this document is added to the list too (FAULTS_MAX, each once), and the readers
- * of tables go on behind one: their result is -1 as ever. For who shows a person all that is wrong at once. */
+/* From now on each node_error() about this document is also added to the list (at most FAULTS_MAX, each once). The
+ * readers of tables continue after a fault; their result is still -1. For callers that show all faults at once. */
 enum { FAULTS_MAX = 100 };
 void source_collect(struct source *s, struct strlist *faults);
 bool source_collects(const struct source *s);                /* false for NULL, and once there are FAULTS_MAX */

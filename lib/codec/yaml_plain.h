@@ -9,7 +9,7 @@
  * too large for a double, which JSON cannot hold. Decimal whole numbers beyond 64 bits become
  * floats. */
 MUST_USE int yaml_plain(const char *text, json_t **ret, struct err *e);
-/* Whether any YAML reader, also of other rules (yes, on, dates), takes the text as a string without quotes. */
+/* Whether every YAML reader, also one with other rules (yes, on, dates), reads the unquoted text as a string. */
 bool yaml_plain_is_safe(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* chief_client - a worker's side of the job: one thread that registers, keeps a small queue of leased batches filled
- * ahead of need, reports what was done, renews, and notices when the chief or the generation changed. The training
- * loop only takes ordinals and hands results back; it never waits for the chief while the queue holds work.
+ * ahead of need, reports completed batches, renews leases, and detects a change of the chief or the generation. The
+ * training loop only takes ordinals and returns results. It never waits for the chief while the queue holds work.
  *
- * Every wait is bounded by max_wait_ms and says what it waits for (log, and in heartbeats).
+ * Every wait is bounded by max_wait_ms, and its reason is reported (in the log and in heartbeats).
  */
 #ifndef TRAINYARD_COORD_CHIEF_CLIENT_H
 #define TRAINYARD_COORD_CHIEF_CLIENT_H
@@ -12,17 +12,17 @@
 
 struct chief_client_config {
     struct coordinator_client *coordinator; /* borrowed */
-    struct register_request identity;       /* without held and generation; its strings are borrowed */
+    struct register_request identity;       /* without `held` and `generation`; its strings are borrowed */
     const struct report *report;            /* where waits for the chief are explained; NULL: nowhere */
     size_t width;                           /* metrics_width */
     int64_t max_wait_ms;                    /* without a chief (fit.maxWaitSeconds) */
-    bool (*has_finished)(void *user);       /* asked while the chief is away: has the job finished? NULL: not known */
+    bool (*has_finished)(void *user);       /* called while the chief is away: has the job finished? NULL: not known */
     void *user;
 };
 
 struct chief_client;
 MUST_USE int chief_client_start(const struct chief_client_config *config, struct chief_client **ret, struct err *e);
-/* Tells the chief (bounded, 1 s) that it leaves, with the last report, and joins the thread. */
+/* Notifies the chief (bounded, 1 s) that this worker leaves, with the last report, and joins the thread. */
 void chief_client_leave(struct chief_client *m, const char *reason);
 void chief_client_free(struct chief_client *m); /* chief_client_leave when that was not called */
 DEFINE_AUTO(chief_client, chief_client_free);
@@ -35,10 +35,10 @@ enum chief_client_next { CHIEF_CLIENT_ORDINAL, CHIEF_CLIENT_FINISHED, CHIEF_CLIE
  * (CHIEF_CLIENT_STOPPING). Errors: the chief refused this worker, was replaced, or was away too long. */
 MUST_USE int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64_t *ret_ordinal,
                                struct err *e);
-/* The ordinal that chief_client_next would give now, -1 without one. Does not block. */
+/* The ordinal that chief_client_next() would return now, -1 when there is none. Does not block. */
 int64_t chief_client_peek(struct chief_client *m);
 
-/* What one batch took; sums: `width` doubles. */
+/* The duration of one batch; sums: `width` doubles. */
 struct chief_client_step {
     int64_t ordinal;
     const double *sums;
@@ -49,14 +49,14 @@ void chief_client_done(struct chief_client *m, const struct chief_client_step *s
 /* The batch's loss or gradient is not finite: the chief ends the job. */
 void chief_client_diverged(struct chief_client *m, int64_t ordinal);
 
-/* The generation to speak under. `stale` is one that a ps refused (0: none): blocks until the chief names another and
- * the job trains, or as chief_client_next. */
+/* The generation to use in calls. `stale` is one that a ps refused (0: none): blocks until the chief names another
+ * and the job trains, or ends as chief_client_next() does. */
 MUST_USE int chief_client_generation(struct chief_client *m, uint64_t stale, uint64_t *ret, struct err *e);
-/* Asks the chief now whether the generation changed (after a ps was lost), does not block. */
+/* Checks with the chief now whether the generation changed (after a ps was lost); does not block. */
 void chief_client_resync(struct chief_client *m);
-/* The job's uid as the chief named it (for a worker that was started without one); valid as long as m. */
+/* The job's uid that the chief sent (for a worker that was started without one); valid as long as m. */
 const char *chief_client_job_uid(const struct chief_client *m);
-bool chief_client_finished(struct chief_client *m); /* the chief said so, or has_finished did */
+bool chief_client_finished(struct chief_client *m); /* reported by the chief, or by has_finished */
 /* Blocks until the chief stops or finishes the job, bounded by 5 s: after chief_client_diverged, before leaving. */
 void chief_client_await_stop(struct chief_client *m);
 /* What the worker waits for, in the next heartbeat; NULL or "": nothing. */

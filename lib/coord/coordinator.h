@@ -1,8 +1,8 @@
-/* coordinator - the state of a job as the chief coordinates it: its members, the leases of batches, the reports.
+/* coordinator - the state of a job that the chief coordinates: its members, the leases of batches, the reports.
  *
- * Workers and evaluators call it from any thread: gRPC's, or that of a worker in the same process. The chief's own loop
- * polls it and decides. Everything is under one lock, held for microseconds; nothing here does I/O. Time is a
- * parameter.
+ * Workers and evaluators call it from any thread: one of gRPC's, or that of a worker in the same process. The chief's
+ * loop polls it and makes the decisions. Everything is under one lock, held for microseconds; nothing here does I/O.
+ * Time is a parameter.
  */
 #ifndef TRAINYARD_COORD_COORDINATOR_H
 #define TRAINYARD_COORD_COORDINATOR_H
@@ -19,7 +19,7 @@ struct coordinator_config {
     uint32_t ps_count;
     int64_t batches_per_epoch, total; /* ordinals */
     int64_t window;                   /* of the epoch metrics */
-    uint32_t lease_ms;                /* a worker that is silent for so long loses its leases */
+    uint32_t lease_ms;                /* a worker without a call for this long loses its leases */
     uint32_t heartbeat_ms;
 };
 
@@ -44,7 +44,7 @@ MUST_USE int coordinator_request_stop(struct coordinator *c, const struct stop_j
 
 /* ---- the chief's side ---- */
 
-/* What workers learn from now on, with their next call. */
+/* What workers receive from now on, with their next call. */
 void coordinator_set(struct coordinator *c, enum job_state state, uint64_t generation, const char *message);
 void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, int64_t begun_ms);
 /* Expires leases and members. */
@@ -60,24 +60,24 @@ enum { COORDINATOR_TEXT_MAX = 240, EVALUATION_MAX = 32 };
 struct coordinator_view {
     int64_t done, total, done_low; /* ordinals */
     bool finished;                 /* all are done */
-    bool drained;         /* all that may be leased is completed, but not applied everywhere yet: poll the ps now */
-    bool working;         /* some worker holds a batch */
-    int members, workers; /* alive; workers: those that train */
-    int64_t poisoned;     /* ordinal that several workers died on, or -1 */
+    bool drained; /* all batches that may be leased are completed, but not applied everywhere yet: poll the ps now */
+    bool working; /* some worker holds a batch */
+    int members, workers; /* live members; workers: those that train */
+    int64_t poisoned;     /* ordinal on which several workers died, or -1 */
     bool diverged;
     int64_t diverged_ordinal;
     char diverged_by[64];
-    char diverged_what[96]; /* "loss nan"; "": the worker noticed it itself */
+    char diverged_what[96]; /* "loss nan"; "": the worker detected it itself */
     bool stop_requested;
     char stop_reason[COORDINATOR_TEXT_MAX];
-    uint64_t highest_generation; /* that a worker knows; above ours: there is a newer chief */
+    uint64_t highest_generation; /* highest one that a worker knows; above that of this chief: there is a newer chief */
     uint64_t steps, staleness_sum, compute_ns, network_ns, data_ns, wait_ns; /* sums of all reports */
     int64_t evaluating_step;                                                 /* announced by an evaluator, or -1 */
     int64_t evaluated_step; /* newest reported evaluation, or -1; values below */
     size_t nevaluation;
     char evaluation_names[EVALUATION_MAX][64];
     double evaluation[EVALUATION_MAX];
-    char waiting[COORDINATOR_TEXT_MAX]; /* what some worker waits for, or "" */
+    char waiting[COORDINATOR_TEXT_MAX]; /* what one of the workers waits for, or "" */
 };
 void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
 /* Blocks until the chief has something to decide (drained, divergence, stop, a new member), or until

@@ -1,5 +1,5 @@
 /* coordinator_client - the calls of a worker or evaluator to the chief's coordinator as plain values, one struct for
- * each, and the table of operations by which they travel: over gRPC (coordinator_client_new_grpc) or straight into a
+ * each, and the table of operations that carries them: over gRPC (coordinator_client_new_grpc) or directly to a
  * coordinator of this process (coordinator_client_new_local). lib/rpc/coordinator.proto has them as messages.
  */
 #ifndef TRAINYARD_COORD_COORDINATOR_CLIENT_H
@@ -10,16 +10,15 @@
 
 enum job_state { JOB_STARTING, JOB_TRAINING, JOB_FINISHED, JOB_STOPPING };
 
-/* What a request may hold at most: far above what a worker sends (coord/chief_client.c), and little work under the
- * lock. */
+/* The limits of a request: far above what a worker sends (coord/chief_client.c), and little work under the lock. */
 enum {
     COORDINATOR_HELD_MAX = 128,          /* values: two for each range */
     COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */
     COORDINATOR_REQUEST_TEXT_MAX = 1000, /* bytes */
-    COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; those that left count until others take their places */
+    COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; members that left count until others take their places */
 };
 
-/* Who calls. Every request has one; the coordinator knows the members of the job by name and incarnation. */
+/* The caller. Every request has one; the coordinator identifies the members of the job by name and incarnation. */
 struct coordinator_sender {
     const char *job_uid; /* "": not known yet (register only) */
     const char *name;    /* "worker-3" */
@@ -39,7 +38,7 @@ struct coordinator_report {
 
 struct register_request {
     struct coordinator_sender sender;
-    struct ordinal_ranges held; /* what it still works on, from an earlier chief */
+    struct ordinal_ranges held; /* leases of an earlier chief on which it still works */
     struct ordinal_space space;
     uint32_t shuffle_version;
     uint64_t layout_hash;
@@ -81,8 +80,8 @@ struct stop_job_request { /* save and end the job early */
 struct coordinator_reply {
     uint64_t generation, chief_incarnation;
     enum job_state state;
-    char message[240]; /* what is waited for */
-    char job_uid[128]; /* register: for a worker that did not know it */
+    char message[240]; /* what the job waits for */
+    char job_uid[128]; /* register: for a worker that did not have it */
     uint32_t heartbeat_ms;
     uint32_t wait_ms, valid_ms; /* lease: ask again after wait_ms; a lease is valid for valid_ms */
     int64_t first, count;       /* lease: ordinals [first, first + count) */
@@ -98,8 +97,8 @@ void coordinator_client_free(struct coordinator_client *c);
 DEFINE_AUTO(coordinator_client, coordinator_client_free);
 
 /* The calls. Each blocks for at most deadline_ms and is thread-safe. Errors: ERR_REFUSED (this worker will never be
- * accepted: says why), ERR_FENCED (a newer process has taken the sender's name), ERR_NOT_READY (register first),
- * ERR_LOST/ERR_TIMEOUT (no chief there). */
+ * accepted; the message has the reason), ERR_FENCED (a newer process has taken the sender's name), ERR_NOT_READY
+ * (register first), ERR_LOST/ERR_TIMEOUT (no chief there). */
 MUST_USE int coordinator_client_register(struct coordinator_client *c, const struct register_request *q,
                                          int64_t deadline_ms, struct coordinator_reply *ret, struct err *e);
 MUST_USE int coordinator_client_heartbeat(struct coordinator_client *c, const struct heartbeat_request *q,

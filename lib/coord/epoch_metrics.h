@@ -24,18 +24,18 @@ bool epoch_metrics_add(struct epoch_metrics *t, int64_t ordinal, const double *s
 int64_t epoch_metrics_of(const struct epoch_metrics *t, int64_t epoch, double *ret);
 int64_t epoch_metrics_recent(const struct epoch_metrics *t, double *ret); /* since the last take */
 int64_t epoch_metrics_take_recent(struct epoch_metrics *t, double *ret);
-/* Epochs before this one are history: forgets their sums, and no longer waits for reports that were lost. */
+/* Closes the epochs before this one: drops their sums, and no longer waits for reports that were lost. */
 void epoch_metrics_forget_before(struct epoch_metrics *t, int64_t epoch);
 
-/* The oldest window that is complete (or will hardly become so: newer ones have been waiting): 1 and the step of
- * its last ordinal + 1; 0 when there is none. flush: take incomplete ones too (the end of training). */
+/* The oldest window that is complete (or unlikely to become complete, because newer ones have been waiting): 1 and
+ * the step of its last ordinal + 1. 0 when there is none. flush: take incomplete ones too (the end of training). */
 int epoch_metrics_take_window(struct epoch_metrics *t, bool flush, int64_t *ret_step, double *ret);
 
-/* How many ordinals were reported; those of forgotten epochs count. */
+/* Number of ordinals that were reported; those of dropped epochs count. */
 int64_t epoch_metrics_reported(const struct epoch_metrics *t);
 
-/* Part of the checkpoint's state. Windows of another length than those of `t` are ignored; after an error `t` is as it
- * was. */
+/* Part of the checkpoint's state. Windows of another length than those of `t` are ignored; after an error `t` is
+ * unchanged. */
 json_t *epoch_metrics_to_json(const struct epoch_metrics *t); /* new reference */
 MUST_USE int epoch_metrics_from_json(struct epoch_metrics *t, const struct node *n, struct err *e);
 

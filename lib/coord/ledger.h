@@ -1,15 +1,16 @@
-/* ledger - which batch ordinals are free, leased, done. Pure: time comes in, nothing goes out.
+/* ledger - which batch ordinals are free, leased, done. Pure: time is a parameter, and there is no output but the
+ * results.
  *
- * `done` comes only from what the segments say they applied (ledger_observe), never from what a worker says, so
- * a ledger can be rebuilt after any crash. An ordinal is leased to one worker at a time, for a bounded time; a
- * lease that expired, or whose worker left or came back as a new process, is free again. When an observation
- * takes ordinals back (a ps was restored from an older checkpoint) they are simply free again.
+ * `done` comes only from what the segments report as applied (ledger_observe), never from what a worker reports. So a
+ * ledger can be rebuilt after any crash. An ordinal is leased to one worker at a time, for a bounded time. A lease that
+ * expired is free again, and so is one whose worker left or came back as a new process. When an observation no longer
+ * has ordinals (a ps was restored from an older checkpoint), they are free again.
  *
- * Workers take the ordinals of a lease in order, so the first undone ordinal of a lost lease is the one its
- * worker died on: three deaths on one ordinal and the ledger names it (ledger_poisoned).
+ * Workers take the ordinals of a lease in order, so the first undone ordinal of a lost lease is the one on which its
+ * worker died. After three deaths on one ordinal the ledger names it (ledger_poisoned).
  *
- * Not thread-safe. Cost of a call: O(leases + window / 64), window = ordinals between the first undone and the
- * last leased.
+ * Not thread-safe. Cost of a call: O(leases + window / 64), window = ordinals between the first undone and the last
+ * leased.
  */
 #ifndef TRAINYARD_COORD_LEDGER_H
 #define TRAINYARD_COORD_LEDGER_H
@@ -23,9 +24,8 @@ struct ledger *ledger_new(int64_t total); /* ordinals 0 .. total-1 */
 void ledger_free(struct ledger *l);
 DEFINE_AUTO(ledger, ledger_free);
 
-/* Lends up to `want` consecutive free ordinals, the lowest ones, below `limit`. Returns the count (0: none is
- * free now) and the first. `worker` is the caller's number of the worker's process (an incarnation gets a new
- * number). */
+/* Leases up to `want` consecutive free ordinals, the lowest ones, below `limit`. Returns the count (0: none is free
+ * now) and the first. `worker` is the caller's number of the worker's process (an incarnation gets a new number). */
 int64_t ledger_lease(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t now_ms, int64_t valid_ms,
                      int64_t *ret_first);
 /* Half-open ranges of ordinals, ascending: [r[0], r[1]), [r[2], r[3]), ... n values. */
@@ -34,30 +34,30 @@ struct ordinal_ranges {
     size_t n;
 };
 
-/* The worker says which ordinals it still works on: those leases are renewed. Leases it no longer names are
- * complete as far as it knows: the next observation begun after now_ms decides. */
+/* The worker reports the ordinals on which it still works: those leases are renewed. Leases it no longer names are
+ * complete as far as it knows; the next observation begun after now_ms decides. */
 void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
-/* A new chief restores the leases of what a worker still holds: takes every ordinal of `held` that is free. */
+/* A new chief restores the leases that a worker still holds: it leases every free ordinal of `held` to that worker. */
 void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
 /* The worker's leases are free again. died: count a death on the first undone ordinal of each. */
 void ledger_drop(struct ledger *l, int worker, bool died);
-/* Drops (as deaths) leases whose time is over; *ret_expired: how many. */
+/* Drops (as deaths) leases whose time is over; *ret_expired: their number. */
 void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired);
 
-/* What every segment has applied, asked at time begun_ms. */
+/* What every segment has applied, requested at time begun_ms. */
 void ledger_observe(struct ledger *l, const struct ordinal_set *done, int64_t begun_ms);
 
 int64_t ledger_total(const struct ledger *l);
-int64_t ledger_done(const struct ledger *l); /* how many ordinals are done */
+int64_t ledger_done(const struct ledger *l); /* number of ordinals that are done */
 bool ledger_finished(const struct ledger *l);
-/* How many ordinals below the limit are neither done nor leased; those that were done out of order may count. */
+/* Number of ordinals below the limit that are neither done nor leased; those that were done out of order may count. */
 int64_t ledger_free_below(const struct ledger *l, int64_t limit);
 /* A worker holds a lease that begins below the limit. */
 bool ledger_leased_below(const struct ledger *l, int64_t limit);
-/* Nothing below the limit is free or in work: an observation now may tell something. */
+/* Nothing below the limit is free or in progress: an observation now may give new information. */
 bool ledger_drained(const struct ledger *l, int64_t limit);
 const struct ordinal_set *ledger_done_set(const struct ledger *l);
-/* An ordinal that LEDGER_DEATHS_MAX workers died on, or -1. */
+/* An ordinal on which LEDGER_DEATHS_MAX workers died, or -1. */
 int64_t ledger_poisoned(const struct ledger *l);
 
 #endif
