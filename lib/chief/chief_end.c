@@ -18,28 +18,30 @@ void chief_await_leave(struct chief *c, int64_t at_most_ms)
     }
 }
 
-static bool is_awaited(const struct coordinator_view *coord, int64_t deadline)
+static bool is_awaited(const struct coordinator_view *coord, int64_t step)
 {
-    return coord->evaluating_step >= 0 && coord->members > coord->workers && clock_ms() < deadline && stop_count() == 0;
+    return coord->members > coord->workers && coord->evaluated_step != step;
 }
 
-/* An evaluator that announced itself at the last checkpoint has evaluationGraceSeconds to report; one that stopped
- * answering is not waited for. */
+/* An evaluator has evaluationGraceSeconds to report the last checkpoint, also when it is still busy with an earlier
+ * one. It is not waited for any longer once it has left or stopped answering. */
 static void await_evaluation(struct chief *c)
 {
+    int64_t step = c->saved_step;
     int64_t deadline = clock_ms() + (int64_t)(c->config.job->limits.evaluation_grace_seconds * 1000.0);
     struct coordinator_view coord;
     coordinator_view(c->coordinator, &coord);
-    int64_t step = coord.evaluating_step;
-    if (step >= 0)
-        report_info(c->config.report, "waiting for the evaluator's result of step %lld", (long long)step);
-    for (; is_awaited(&coord, deadline); coordinator_view(c->coordinator, &coord)) {
+    if (!is_awaited(&coord, step))
+        return;
+    report_info(c->config.report, "waiting for the evaluator's result of step %lld", (long long)step);
+    for (; is_awaited(&coord, step) && clock_ms() < deadline && stop_count() == 0;
+         coordinator_view(c->coordinator, &coord)) {
         coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
         coordinator_tick(c->coordinator, clock_ms());
     }
-    if (step >= 0 && coord.evaluated_step == step)
+    if (coord.evaluated_step == step)
         report_info(c->config.report, "the evaluator has reported step %lld", (long long)step);
-    else if (step >= 0)
+    else
         report_warning(c->config.report, "the evaluator did not report step %lld", (long long)step);
 }
 
