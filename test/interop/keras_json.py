@@ -40,6 +40,7 @@ OTHER = {
     "AUC": [{"num_thresholds": 50, "curve": "PR"}], "Precision": [{"thresholds": 0.25}], "TopKCategoricalAccuracy": [{"k": 2}],
 }
 SPARSE_METRICS = re.compile("^Sparse")
+MERGES = {"Add", "Concatenate"}  # layers of several inputs
 ONLY_HERE = {"Counting"}  # an optimizer of ours
 # Arguments that are not kept: they change nothing in what is trained, or only one Keras knows them.
 DROPPED = {"registered_name", "module", "build_config", "keras_version", "backend", "name", "synchronized", "renorm", "renorm_clipping",
@@ -70,7 +71,8 @@ def sequential(layers, width=4):
 def model_cases():
     for name in classes("Layers"):
         for i, arguments in enumerate(variants(name)):
-            yield f"{name} {i}", sequential([getattr(L, name)(**arguments)])
+            layer = getattr(L, name)(**arguments)
+            yield f"{name} {i}", branches(layer) if name in MERGES else sequential([layer])
     for name in classes("Activations"):
         function = name.lower()
         if hasattr(K.activations, function):
@@ -79,6 +81,13 @@ def model_cases():
         if name != "Constant":
             yield f"initializer {name}", sequential([L.Dense(2, kernel_initializer=name)])
     yield "a functional chain", chain()
+
+
+def branches(join):
+    """A tensor that two layers read, and a layer of several inputs that joins them."""
+    first = K.Input((4,), name="pixels")
+    a, b = L.Dense(3, name="a")(first), L.Dense(3, name="b")(first)
+    return K.Model(first, L.Dense(2, name="last")(join([a, b])), name="branches")
 
 
 def chain():
