@@ -197,9 +197,10 @@ static int read_held(const int64_t *held, size_t n, struct ordinal_ranges *ret, 
 
 static int read_report(const Trainyard__V1__Report *m, struct coordinator_report *ret, struct err *e)
 {
-    *ret = (struct coordinator_report){ .n = 0 };
-    if (m == NULL)
+    if (m == NULL) {
+        *ret = (struct coordinator_report){ .n = 0 };
         return 0;
+    }
     if (m->n_ordinals > COORDINATOR_REPORT_MAX)
         return err_set(e, ERR_INPUT, "%zu reported ordinals, at most %d", m->n_ordinals, COORDINATOR_REPORT_MAX);
     *ret = (struct coordinator_report){ .ordinals = m->ordinals,

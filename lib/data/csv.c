@@ -19,6 +19,7 @@ struct csv {
     bool header;
     char delimiter;
     struct strlist names;
+    const char *first_path; /* while it is opened: the file that has these names */
     struct data_columns columns;
     struct indexed indexed;
     float *scratch; /* features of the record that the pass looks at, and behind them its labels */
@@ -116,10 +117,9 @@ static int csv_begin(void *user, const struct data_file *f, const unsigned char 
         for (size_t i = 0; i < names.n && i < c->names.n; i++)
             if (!str_eq(names.items[i], c->names.items[i]))
                 return err_set(e, ERR_INPUT, "%s:1: column %zu is '%s', in %s it is '%s'", f->path, i + 1,
-                               names.items[i], c->indexed.file[0].file.path, c->names.items[i]);
+                               names.items[i], c->first_path, c->names.items[i]);
         if (names.n != c->names.n)
-            return err_set(e, ERR_INPUT, "%s:1: %zu columns, %s has %zu", f->path, names.n,
-                           c->indexed.file[0].file.path, c->names.n);
+            return err_set(e, ERR_INPUT, "%s:1: %zu columns, %s has %zu", f->path, names.n, c->first_path, c->names.n);
     }
     *ret = p;
     return 0;
@@ -304,6 +304,7 @@ static int open_columns(struct csv *c, const struct data_files *files, struct er
 {
     const struct data_file *first = &files->file[0];
     const unsigned char *p = start_of(first);
+    c->first_path = first->path;
     if (read_header(c, first, &p, &c->names, e) < 0 || header_once(c, first, e) < 0 ||
         columns_of_names(c->at, &c->names, &c->columns, e) < 0)
         return -1;
@@ -362,6 +363,7 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     int rc = open_files(c, &files, e);
     data_files_fini(&files);
     c->at = NULL;
+    c->first_path = NULL;
     if (rc < 0)
         return -1;
     *ret = TAKE(r);

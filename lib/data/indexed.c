@@ -67,25 +67,27 @@ int indexed_open(const struct data_place *at, const struct indexed_ops *ops, voi
                  struct data_files *take, struct indexed *ret, struct err *e)
 {
     const struct index_notes none = { .label_max = -1, .labels_whole = true };
-    *ret = (struct indexed){ .ops = ops, .user = user, .notes = none };
-    ret->file = xcalloc(take->n, sizeof(*ret->file));
-    ret->n_files = take->n;
+    AUTO_FINI(indexed) ix = { .ops = ops, .user = user, .notes = none };
+    ix.file = xcalloc(take->n, sizeof(*ix.file));
+    ix.n_files = take->n;
     for (size_t i = 0; i < take->n; i++) /* all first: a failure below leaves them to indexed_fini */
-        ret->file[i].file = take->file[i];
+        ix.file[i].file = take->file[i];
     take->n = 0;
 
     struct index_notes sum = none;
-    for (size_t i = 0; i < ret->n_files; i++) {
-        struct indexed_file *f = &ret->file[i];
-        if (open_index(at, ret, options, &f->file, &f->index, e) < 0)
+    for (size_t i = 0; i < ix.n_files; i++) {
+        struct indexed_file *f = &ix.file[i];
+        if (open_index(at, &ix, options, &f->file, &f->index, e) < 0)
             return -1;
-        f->first = ret->n;
-        ret->n += f->index.n;
+        f->first = ix.n;
+        ix.n += f->index.n;
         add_notes(&sum, &f->index.notes);
     }
-    ret->notes = sum;
-    if (ret->n == 0)
-        return err_set(e, ERR_INPUT, "%s: holds no examples", ret->file[0].file.path);
+    ix.notes = sum;
+    if (ix.n == 0)
+        return err_set(e, ERR_INPUT, "%s: holds no examples", ix.file[0].file.path);
+    *ret = ix;
+    ix = (struct indexed){ .n = 0 };
     return 0;
 }
 

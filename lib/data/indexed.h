@@ -59,10 +59,12 @@ struct indexed {
     int64_t n;                /* records */
     struct index_notes notes; /* over all files */
 };
-/* Opens spec.files and their indexes. `options` hashes everything that changes what the pass finds. */
+/* Opens the indexes of the files, which it takes, also when it fails. `options` hashes everything that changes what the
+ * pass finds. */
 MUST_USE int indexed_open(const struct data_place *at, const struct indexed_ops *ops, void *user, uint64_t options,
                           struct data_files *take, struct indexed *ret, struct err *e);
 void indexed_fini(struct indexed *ix);
+DEFINE_AUTO_FINI(indexed, indexed_fini);
 uint64_t indexed_fingerprint(const struct indexed *ix);
 
 /* records_ops.read for them: rows of x_count floats and of y_count 4-byte labels; w NULL: no weights. */

@@ -57,12 +57,13 @@ static int find_directory(const struct zip_archive *z, struct directory *ret, st
     const unsigned char *end = find_end(z);
     if (end == NULL)
         return err_set(e, ERR_INPUT, "%s: is not a whole zip archive (its end record is missing)", z->label);
-    *ret = (struct directory){ .entries = le16(end + 10), .size = le32(end + 12), .offset = le32(end + 16) };
-    if (ret->entries != UINT16_MAX && ret->size != UINT32_MAX && ret->offset != UINT32_MAX)
-        return 0;
+    struct directory d = { .entries = le16(end + 10), .size = le32(end + 12), .offset = le32(end + 16) };
+    bool may_be_large = d.entries == UINT16_MAX || d.size == UINT32_MAX || d.offset == UINT32_MAX;
     const unsigned char *locator = end - z->data >= LOCATOR_SIZE ? end - LOCATOR_SIZE : NULL, *large;
-    if (locator == NULL || memcmp(locator, "PK\6\7", 4) != 0)
-        return 0; /* exactly that many, without ZIP64 */
+    if (!may_be_large || locator == NULL || memcmp(locator, "PK\6\7", 4) != 0) {
+        *ret = d; /* also with exactly that many, without ZIP64 */
+        return 0;
+    }
     large = bytes_at(z, le64(locator + 8), 56);
     if (large == NULL || memcmp(large, "PK\6\6", 4) != 0)
         return err_set(e, ERR_INPUT, "%s: damaged: no ZIP64 end record", z->label);

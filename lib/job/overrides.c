@@ -42,8 +42,8 @@ static int descend(json_t *parent, const char *name, const char *next, const cha
     }
     const char *word = json_string_value(child);
     bool expand = word != NULL && strcmp(word, next) == 0;
-    *ret_made = child == NULL || json_is_null(child) || expand;
-    if (*ret_made) {
+    bool made = child == NULL || json_is_null(child) || expand;
+    if (made) {
         child = expand ? json_pack("{s:{}}", next) : json_object();
         if ((json_is_array(parent) ? json_array_set_new(parent, i, child) : json_object_set_new(parent, name, child)) <
             0)
@@ -52,6 +52,7 @@ static int descend(json_t *parent, const char *name, const char *next, const cha
     if (!json_is_object(child) && !json_is_array(child))
         return err_set(e, ERR_INPUT, "--set %s: '%s' is a plain value; nothing can be set below it", set, name);
     *ret = child;
+    *ret_made = made;
     return 0;
 }
 

@@ -291,9 +291,10 @@ static int callback_parse(struct callback *c, const struct node *n, const struct
 int callbacks_parse(const struct node *n, const struct model *m, bool evaluates, struct callbacks **ret, struct err *e)
 {
     AUTO(callbacks) *c = xcalloc(1, sizeof(*c));
-    *ret = NULL;
-    if (!node_present(n))
+    if (!node_present(n)) {
+        *ret = NULL;
         return 0;
+    }
     if (node_array(n, e) < 0)
         return -1;
     if (node_size(n) > CALLBACKS_MAX)
@@ -305,8 +306,7 @@ int callbacks_parse(const struct node *n, const struct model *m, bool evaluates,
             return -1;
         }
     }
-    if (c->n > 0)
-        *ret = TAKE(c);
+    *ret = c->n > 0 ? TAKE(c) : NULL;
     return 0;
 }
 

@@ -36,17 +36,22 @@ int input_shape_of_layer(const struct node *config, bool *ret_found, struct shap
         { "batch_shape", true }, { "batch_input_shape", true }, { "input_shape", false }, { "shape", false }
     };
 
-    *ret_found = true;
     for (size_t i = 0; i < COUNT_OF(SPELLINGS); i++) {
         struct node n = node_get(config, SPELLINGS[i].key);
-        if (node_present(&n))
-            return input_shape_read(&n, SPELLINGS[i].batch, ret, e);
+        if (!node_present(&n))
+            continue;
+        if (input_shape_read(&n, SPELLINGS[i].batch, ret, e) < 0)
+            return -1;
+        *ret_found = true;
+        return 0;
     }
     struct node dim = node_get(config, "input_dim");
     if (node_present(&dim)) {
-        ret->rank = 1;
-        return node_i64(&dim, 1, INT32_MAX, &ret->dim[0], e);
+        struct shape s = { .rank = 1 };
+        if (node_i64(&dim, 1, INT32_MAX, &s.dim[0], e) < 0)
+            return -1;
+        *ret = s;
     }
-    *ret_found = false;
+    *ret_found = node_present(&dim);
     return 0;
 }

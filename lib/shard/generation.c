@@ -49,8 +49,10 @@ static int read_file(const char *path, struct generation *ret, struct err *e)
     AUTO_FINI(buf) text = BUF_INIT;
     struct err cause = { 0 };
     if (file_read(path, LINE_MAX_BYTES, &text, &cause) < 0) {
+        if (!err_is(&cause, ERR_NOT_FOUND))
+            return err_set(e, cause.code, "%s", cause.msg);
         *ret = (struct generation){ 0 };
-        return err_is(&cause, ERR_NOT_FOUND) ? 0 : err_set(e, cause.code, "%s", cause.msg);
+        return 0;
     }
     return parse(text.data, ret, e) < 0 ? err_wrap(e, "%s", path) : 0;
 }

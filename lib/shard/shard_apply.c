@@ -129,9 +129,10 @@ int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *r
 {
     GATE_SHARED(s);
     size_t end = 0;
-    *ret = (struct shard_sizes){ 0 };
-    if (s->n == 0)
+    if (s->n == 0) {
+        *ret = (struct shard_sizes){ 0 };
         return 0;
+    }
     if (part_end(s, part, &end, e) < 0)
         return -1;
     *ret = sizes_of(s, part.first, end);

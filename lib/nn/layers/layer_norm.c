@@ -16,15 +16,16 @@ static const struct initializer ONES = { .class_name = "Ones", .kind = INIT_CONS
 static int read_values(const struct node *n, bool variance, struct values *ret, struct err *e)
 {
     struct node list = *n;
-    if (!node_present(n))
+    if (!node_present(n)) {
+        *ret = (struct values){ .n = 0 };
         return 0;
+    }
     while (json_is_array(list.v) && node_size(&list) == 1 && json_is_array(json_array_get(list.v, 0)))
         list = node_item(&list, 0);
     size_t count = json_is_array(list.v) ? node_size(&list) : 1;
     if (count == 0)
         return node_error(n, e, "is empty");
-    ret->v = xcalloc(count, sizeof(*ret->v));
-    ret->n = count;
+    auto_free float *values = xcalloc(count, sizeof(*values));
     for (size_t i = 0; i < count; i++) {
         struct node item = json_is_array(list.v) ? node_item(&list, i) : list;
         double v = 0;
@@ -34,8 +35,9 @@ static int read_values(const struct node *n, bool variance, struct values *ret, 
             return node_error(&item, e, "a variance cannot be negative");
         if (fabs(v) > (double)FLT_MAX)
             return node_error(&item, e, "%.9g is more than a 32-bit float holds", v);
-        ret->v[i] = (float)v;
+        values[i] = (float)v;
     }
+    *ret = (struct values){ .v = TAKE(values), .n = count };
     return 0;
 }
 
