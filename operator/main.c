@@ -1,5 +1,5 @@
-/* trainyard-operator: elects a leader, and runs one controller of TrainJobs and one of TFJobs while it leads. Losing
- * the Lease ends the program, so that two operators never write; SIGTERM releases it. */
+/* trainyard-operator: elects a leader, and runs one controller of TrainJobs and one of TFJobs while it is the leader.
+ * Losing the Lease ends the program, so that two operators never write; SIGTERM releases it. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
@@ -30,7 +30,7 @@ struct operator
     struct leader_elector *elector;
     struct detector *detector;
     struct event_recorder *events;
-    struct event_recorder *reported[3]; /* what is still to be reported when the work has ended */
+    struct event_recorder *reported[3]; /* with events that are still to be posted when the controllers have ended */
     size_t ntold, unfinished;           /* unfinished: flushes, and the release of the Lease */
     struct controller *trainjobs, *tfjobs;
     struct http_server *metrics, *health;
@@ -40,8 +40,8 @@ struct operator
     bool leads, leader_known, stopping;
     int64_t cpu_ms;       /* at the last heartbeat */
     int idle_beats;       /* beats in a row without work */
-    struct err failure;   /* why the program ends, when not by a signal */
-    atomic_llong beat_ms; /* for the probes, which are asked from another thread */
+    struct err failure;   /* why the program exits, if not by a signal */
+    atomic_llong beat_ms; /* for the probes, which another thread serves */
     atomic_bool ready;
 };
 
@@ -69,7 +69,7 @@ static int readyz(void *user, struct buf *body, const char **content_type)
     return ready ? 200 : 503;
 }
 
-/* Memory freed after a burst of jobs goes back to the system once the operator is idle. */
+/* Memory freed after a burst of jobs is returned to the system once the operator is idle. */
 static void release_idle_memory(struct operator* op)
 {
     int64_t cpu_ms = clock_cpu_ns() / 1000000;

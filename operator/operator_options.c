@@ -1,9 +1,9 @@
-/* The table of flags and their defaults, and the checks that no single flag can make. */
+/* The table of flags and their defaults, and the checks that need several flags. */
 #include "operator_options.h"
 
 #include <stdlib.h>
 
-/* Both images are built together, so the trainer's is for the nodes that this program runs on. */
+/* Both images are built together, so the trainer's image has the architecture of this program. */
 #if defined(__x86_64__)
 #define OWN_ARCHITECTURE "amd64"
 #elif defined(__aarch64__)

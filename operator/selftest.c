@@ -1,4 +1,4 @@
-/* Creates a small TrainJob, polls its state, and deletes it: through the API server alone, as a user would. */
+/* Creates a small TrainJob, polls its state, and deletes it: only through the API server, as a user would. */
 #include "selftest.h"
 
 #include <unistd.h>

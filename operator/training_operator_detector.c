@@ -1,4 +1,4 @@
-/* Watches training-operator's Lease and webhook, and decides from both whether TFJobs belong to it. */
+/* Watches training-operator's Lease and webhook, and decides from both whether it controls the TFJobs. */
 #include "training_operator_detector.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ struct detector {
     char renewed[64]; /* the lease's renewTime as last seen */
     char holder[200], lease_ns[64];
     int64_t alive_until_ms; /* by our clock; 0: no lease */
-    int64_t blind_ms;       /* from then on what may not be listed counts as absent */
+    int64_t blind_ms;       /* from then on a kind that may not be listed counts as absent */
     bool webhook, reported, told_other, lease_done, webhook_done;
 };
 
@@ -32,7 +32,7 @@ static void on_expiry(void *user)
     report_change(user);
 }
 
-/* An API server that has just started refuses for a moment what is allowed, so a refusal must last before it counts. */
+/* An API server that has just started may briefly refuse allowed requests, so a refusal must last before it counts. */
 static bool is_known(const struct detector *g, bool done, const struct reflector *r)
 {
     return done || (clock_ms() >= g->blind_ms && reflector_trouble(r) != NULL);
@@ -61,7 +61,7 @@ static void report_change(struct detector *g)
 }
 
 /* A renewal counts from the moment it is seen, because clocks of other machines are not trusted. A released lease has
- * no holder. The first lease that is seen may be old, but counts for its duration, too. */
+ * no holder. The first lease that is seen may be outdated, but it counts for its duration, too. */
 static void on_lease(void *user, const json_t *object)
 {
     struct detector *g = user;

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <zlib.h>
 
-/* Raw deflate, no header and no sum: it never leaves memory. The window holds two pod templates; a larger one and more
- * memory for hashing gain little and cost page faults at every call. */
+/* Raw deflate without header and checksum, because the result never leaves memory. The window covers two pod templates.
+ * A larger window and more memory for hashing gain little and cost page faults at every call. */
 enum { WINDOW_BITS = 13, MEMORY_LEVEL = 6, LEVEL = 6 };
 
-/* What comes often stands at the end, where references to it are short. */
+/* Frequent words are at the end, where references to them are short. */
 static const char DICTIONARY[] =
     "\"annotations\":{},\"labels\":{\"kueue.x-k8s.io/"
     "queue-name\":\"successPolicy\":\"AllWorkers\",\"enableDynamicWorker\":true,\"schedulingPolicy\":{\"minAvailable\":"
@@ -40,7 +40,7 @@ static const char DICTIONARY[] =
     "\"Chief\":{},\"PS\":{\"replicas\":1},\"Worker\":{\"replicas\":2,\"template\":{\"spec\":{\"containers\":[{\"name\":"
     "\"trainer\",\"image\":{\"metadata\":{\"name\":\"\",\"namespace\":\"default\",\"uid\":\"\"},\"spec\":{";
 
-/* zlib's memory, which never fails, as everywhere for sizes that we chose. */
+/* Allocates zlib's memory. Never fails, because the operator chose its size. */
 static voidpf take_memory(voidpf user UNUSED, uInt count, uInt size)
 {
     return xcalloc(count, size);
@@ -61,7 +61,7 @@ static z_stream stream_of(const void *in, size_t nin, void *out, size_t nout)
                        .avail_out = (uInt)nout };
 }
 
-/* Bytes written; 0 when they are no fewer than n. */
+/* Returns the bytes written; 0 if they would not be fewer than n. */
 static size_t deflate_into(const char *text, size_t n, void *out)
 {
     z_stream z = stream_of(text, n, out, n - 1);

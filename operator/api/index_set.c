@@ -100,7 +100,7 @@ void index_set_emit(const struct index_set *s, struct buf *out)
     }
 }
 
-/* "3" or "0-2" at *p, which moves on. */
+/* Parses "3" or "0-2" at *p and advances *p. */
 static bool take_index(const char **p, int *ret)
 {
     const char *start = *p;

@@ -1,5 +1,5 @@
-/* The spec in the cache: read and validated once per generation, kept as deflated JSON, and hashed over what must not
- * change while a model is trained. */
+/* The spec in the cache: read and validated once per generation, kept as deflated JSON, with a hash over the fields
+ * that must not change while a model is trained. */
 #include "api/job_spec.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "api/deflate.h"
 #include "api/job_spec_internal.h"
 
-/* ---- the hash of what a model begins with ---- */
+/* ---- the hash of the spec with which training starts ---- */
 
 static int hash_bytes(const char *data, size_t n, void *user)
 {
@@ -18,7 +18,7 @@ static int hash_bytes(const char *data, size_t n, void *user)
     return 0;
 }
 
-/* The prefix "m:" distinguishes it from hashes of releases that hashed the text. */
+/* The prefix "m:" distinguishes it from the hashes of releases that hashed the text. */
 static void hash_spec(const json_t *spec, char out[20])
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -37,7 +37,7 @@ static void share(const json_t *from, const char *key, json_t *to)
         json_object_set(to, key, v);
 }
 
-/* What kubectl apply keeps for itself is as long as the spec and of no use to pods. */
+/* kubectl's last-applied-configuration annotation is as long as the spec, and pods do not need it. */
 static json_t *metadata_to_keep(const json_t *metadata)
 {
     static const char *const KEYS[] = { "name", "namespace", "uid", "labels" };

@@ -1,4 +1,4 @@
-/* What a TrainJob or TFJob says, with defaults. Both kinds are read by the same code. */
+/* Reads a TrainJob or TFJob and fills in defaults. Both kinds are read by the same code. */
 #include <string.h>
 #include <strings.h>
 
@@ -29,7 +29,7 @@ static bool flag(struct spec_reader *r, const struct node *n, const char *key)
     return node_bool_or(n, key, false, &v, spec_reader_fault(r)) < 0 ? false : v;
 }
 
-/* Borrowed; NULL when absent or empty, as Go has it. */
+/* Borrowed; NULL when absent or empty, because Go does not distinguish the two. */
 static const char *text(struct spec_reader *r, const struct node *n, const char *key)
 {
     const char *v;
@@ -68,7 +68,7 @@ int job_spec_role_of(const struct job_kind *k, const char *key, bool *ret_master
     return *ret_master ? ROLE_CHIEF : -1;
 }
 
-/* The container that trains: the one of that name, else the first, as training-operator has it. */
+/* The training container: the one of that name, else the first, as in training-operator. */
 static struct node training_container(const struct spec_reader *r, const struct node *template)
 {
     struct node spec = node_get(template, "spec"), list = node_get(&spec, "containers"), none = { .v = NULL };
@@ -207,7 +207,7 @@ static void add_claim(struct spec_reader *r, const char *volume, bool chief, boo
     struct job_spec *v = r->v;
     size_t i = 0;
 
-    if (name == NULL || !job_is_object_name(name)) /* it becomes part of a path of the API */
+    if (name == NULL || !job_is_object_name(name)) /* it becomes part of an API path */
         return;
     while (i < v->nclaims && strcmp(v->claims[i].name, name) != 0)
         i++;
@@ -221,7 +221,7 @@ static void add_claim(struct spec_reader *r, const char *volume, bool chief, boo
     v->claims[i].workers |= workers;
 }
 
-/* A chief's work is done by worker 0 when there is no chief. Pods of TFJobs mount what their templates say. */
+/* Without a chief, worker 0 does its work. Pods of TFJobs mount only the volumes of their templates. */
 static void read_claims(struct spec_reader *r)
 {
     const struct job_spec *v = r->v;

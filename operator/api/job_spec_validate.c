@@ -1,6 +1,6 @@
-/* Why a spec cannot run, as a message for people. A TrainJob is validated as by `trainyard validate`. A TFJob is
- * checked for what training-operator's webhook refused and for what would hang or end at once (an older CRD may accept
- * it). */
+/* Finds why a spec cannot run, as a message for users. A TrainJob is validated as by `trainyard validate`. A TFJob is
+ * checked for errors that training-operator's webhook refuses, and for specs with which it would hang or end at once
+ * (an older CRD may accept them). */
 #include <ctype.h>
 #include <string.h>
 
@@ -12,11 +12,11 @@
 #include "nn/model.h"
 
 enum { DNS_LABEL_MAX = 63 };
-#define SOURCE "TrainJob" /* what messages of lib/job begin with here; taken off again */
+#define SOURCE "TrainJob" /* messages of lib/job begin with it here; it is removed afterwards */
 
 /* ---- TrainJob ---- */
 
-/* model NULL: it is not known here. */
+/* model NULL: the model is unknown here. */
 static int validate_fit(const struct job *j, const struct model *model, struct err *e)
 {
     return callbacks_check(&j->callbacks, model, job_evaluates(j), e) < 0
@@ -24,7 +24,7 @@ static int validate_fit(const struct job *j, const struct model *model, struct e
                : class_weights_check(&j->class_weight, model, e);
 }
 
-/* A kerasFile lies on a volume that only the replicas see: of such a model the rest is judged. */
+/* A kerasFile is on a volume that only the replicas mount: only the other fields of such a model are validated. */
 static int validate_without_model(const struct job *j, struct err *e)
 {
     AUTO(optimizer) *optimizer = NULL;
@@ -68,7 +68,7 @@ static void keep_fault(struct spec_reader *r, const struct err *why)
     err_put(&r->fault, why->code, "%s", text);
 }
 
-/* Beside the trainer, which may use the built-in image, every container names its own. */
+/* Every container except the trainer must name its image; the trainer may use the built-in one. */
 static void validate_sidecars(struct spec_reader *r, enum role role)
 {
     struct node template = node_get(&r->role[role], "template"), spec = node_get(&template, "spec"),
@@ -85,7 +85,7 @@ static void validate_sidecars(struct spec_reader *r, enum role role)
 
 /* ---- both ---- */
 
-/* Without a replica that trains, the job could never succeed (or would at once). */
+/* Without a training replica the job could never succeed, or would succeed at once. */
 static void validate_trainers(struct spec_reader *r)
 {
     const struct role_spec *chief = &r->v->roles[ROLE_CHIEF], *worker = &r->v->roles[ROLE_WORKER];
@@ -197,8 +197,9 @@ static void validate_train_job(struct spec_reader *r)
     validate_trainers(r);
 }
 
-/* The status has the result for a generation: the plan went on with it, or the condition InvalidSpec. So an operator
- * that starts or takes over validates only what is new. A refused change is validated again, for the message. */
+/* The status has the result of the validation for a generation: the plan continued, or set the condition InvalidSpec.
+ * So an operator that starts or becomes the leader validates only new generations. A refused change is validated again
+ * to get the message. */
 static bool was_validated(struct spec_reader *r)
 {
     AUTO_FINI(job_status) st = { 0 };

@@ -1,4 +1,5 @@
-/* Conditions by training-operator's rules: a changed one moves to the end, the end of a job makes the others false. */
+/* Conditions by training-operator's rules: a changed one moves to the end, and Succeeded or Failed makes the others
+ * false. */
 #include <string.h>
 
 #include "api/job_status_internal.h"
@@ -133,7 +134,7 @@ static void make_false(struct job_status *s, enum condition_type t, int64_t now_
     s->conds[at].changed_ms = s->conds[at].updated_ms = now_ms;
 }
 
-/* What a condition means for the others. */
+/* The effect of a condition on the others. */
 static void touch_others(struct job_status *s, enum condition_type t, bool is_true, int64_t now_ms)
 {
     if (t == COND_RUNNING)

@@ -1,4 +1,4 @@
-/* What differs between two statuses, without making JSON of them: it is asked at every look at a job. */
+/* Compares two statuses without building JSON from them, because every reconcile does it. */
 #include <string.h>
 
 #include "api/job_status.h"

@@ -1,4 +1,4 @@
-/* The status as JSON: read from the object, and as the patch from one to another. */
+/* The status as JSON: reads it from the object, and builds the patch from one status to another. */
 #include <math.h>
 #include <string.h>
 
@@ -158,7 +158,7 @@ static json_t *condition_value(const struct condition *c)
     json_object_set_new(v, "status", json_string(c->is_true ? "True" : "False"));
     json_object_set_new(v, "reason", json_string(c->reason));
     json_object_set_new(v, "message", json_string(c->message));
-    if (c->updated_ms > 0) /* a null in a list would stay, and it is not a time */
+    if (c->updated_ms > 0) /* a null in a list would be stored, and it is not a time */
         json_object_set_new(v, "lastUpdateTime", time_value(c->updated_ms));
     if (c->changed_ms > 0)
         json_object_set_new(v, "lastTransitionTime", time_value(c->changed_ms));
@@ -199,7 +199,7 @@ static json_t *selector_value(const struct job_kind *k, const struct job_status 
     return json_string(text);
 }
 
-/* What a role's entry says; zeros and nulls stand for what an absent one means. */
+/* A role's entry. Zeros and nulls have the meaning of absent members. */
 static json_t *role_value(const struct role_status *r)
 {
     json_t *v = json_object();
@@ -233,7 +233,7 @@ static json_t *progress_value(const struct training_progress *p)
     return v;
 }
 
-/* Puts key into patch when the values differ. Takes both; one that is not there equals null. */
+/* Adds key to the patch if the values differ. Takes ownership of both; an absent value equals null. */
 static void differ(json_t *patch, const char *key, json_t *was, json_t *is)
 {
     if (!json_equal(was, is))
@@ -242,7 +242,7 @@ static void differ(json_t *patch, const char *key, json_t *was, json_t *is)
     json_decref(is);
 }
 
-/* The members of `is` that differ from `was`, and null for those that went. Takes both. */
+/* The members of `is` that differ from `was`, and null for removed ones. Takes ownership of both. */
 static json_t *members(json_t *was, json_t *is)
 {
     json_t *patch = json_object(), *v;
@@ -286,7 +286,7 @@ static json_t *roles_patch(const struct job_kind *k, const struct job_status *wa
 static json_t *progress_patch(const struct training_progress *was, const struct training_progress *is)
 {
     json_t *before = progress_value(was), *after = progress_value(is);
-    /* metrics are written whole: a name that went must not stay */
+    /* metrics are written completely, so that removed names disappear */
     json_t *old = json_object_get(before, "metrics"), *new = json_object_get(after, "metrics"), *v;
     const char *key;
     json_object_foreach(old, key, v)

@@ -1,4 +1,4 @@
-/* The two kinds of jobs, field by field, and the kinds of objects that they are made of. */
+/* The table of the two kinds of jobs, and the kinds of objects that they consist of. */
 #include "api/kind.h"
 
 const struct job_kind KIND_TRAINJOB = {

@@ -16,7 +16,7 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* A member of metadata.labels; prefix "": the name is whole. */
+/* A member of metadata.labels; prefix "": the name is complete. */
 static const char *label_of(const json_t *metadata, const char *prefix, const char *name)
 {
     char key[LABEL_KEY_MAX];
@@ -107,7 +107,8 @@ static int read_name(const char *name, const char *job, enum role *ret_role, int
     return 0;
 }
 
-/* Which replica it is of. ret_right: its labels say the same, and are those by which it is watched. */
+/* Finds the replica of the object. ret_right: its labels give the same replica, and are those by which it is watched.
+ */
 static int read_place(const struct job_kind *k, const json_t *object, enum role *ret_role, int *ret_index,
                       bool *ret_right)
 {
@@ -149,16 +150,16 @@ static char *copy_or_null(const char *s)
     return s != NULL && s[0] != '\0' ? xstrdup(s) : NULL;
 }
 
-/* ---- why: reason and message ---- */
+/* ---- reason and message ---- */
 
 struct why {
     const char *reason, *message;
-    bool last_words; /* the message's end says more than its beginning */
+    bool last_words; /* the message's end is more useful than its beginning */
 };
 
 static bool continues(char c)
 {
-    return ((unsigned char)c & 0xC0U) == 0x80; /* inside of a UTF-8 character */
+    return ((unsigned char)c & 0xC0U) == 0x80; /* inside a UTF-8 character */
 }
 
 char *text_truncate(const char *s, size_t max, bool keep_end)
@@ -195,14 +196,14 @@ static int exit_code_of(const json_t *terminated)
     return json_is_integer(code) && n >= 0 && n <= INT32_MAX ? (int)n : -1;
 }
 
-/* Waiting for what every start waits for. */
+/* True for the reasons for which every container waits at its start. */
 static bool usual_wait(const char *reason)
 {
     return reason == NULL || strcmp(reason, "ContainerCreating") == 0 || strcmp(reason, "PodInitializing") == 0;
 }
 
-/* How the container ended, or NULL: it runs, it never ran, or its end is not known. One that the kubelet restarts again
- * and again is between two runs; then its last end counts. */
+/* The terminated state of the container. NULL: it is running, it never ran, or its end is unknown. In CrashLoopBackOff
+ * it is between two runs; then its last end counts. */
 static const json_t *ended(const json_t *container)
 {
     const json_t *terminated = state(container, "state", "terminated");
@@ -214,7 +215,7 @@ static const json_t *ended(const json_t *container)
 
 struct containers {
     const json_t *init, *main; /* lists of statuses */
-    const json_t *trainer;     /* the one that trains, by its name, else the first; NULL: no status yet */
+    const json_t *trainer;     /* the training container, by its name, else the first; NULL: no status yet */
     bool named;                /* by its name */
 };
 
@@ -244,7 +245,8 @@ static const json_t *first_failed(const json_t *list)
     return NULL;
 }
 
-/* The container whose end speaks for the pod: the trainer. When the pod failed though the trainer did not, another. */
+/* The container whose end counts as the pod's: the trainer. If the pod failed although the trainer did not: another
+ * one. */
 static const json_t *decisive(const struct containers *c, enum pod_phase phase)
 {
     const json_t *own = ended(c->trainer), *other;
@@ -257,7 +259,7 @@ static const json_t *decisive(const struct containers *c, enum pod_phase phase)
     return other != NULL ? other : c->trainer;
 }
 
-/* The first container of the list that waits for something unusual. */
+/* The first container of the list that waits for an unusual reason. */
 static const json_t *stuck_in(const json_t *list)
 {
     const json_t *one;
@@ -272,7 +274,7 @@ static const json_t *stuck_in(const json_t *list)
     return NULL;
 }
 
-/* An init container that runs beside the others and that the kubelet restarts whatever its exit code. */
+/* A native sidecar: an init container that runs beside the others and that the kubelet restarts after any exit code. */
 static bool is_native_sidecar(const json_t *spec, const char *name)
 {
     const json_t *one;
@@ -295,7 +297,7 @@ static int restart_count(const json_t *spec, const json_t *list)
     return (int)MIN(sum, INT32_MAX / 2);
 }
 
-/* Another container of the list than `except` has not ended. */
+/* True if a container of the list other than `except` has not ended. */
 static bool others_run(const json_t *list, const json_t *except)
 {
     const json_t *one;
@@ -319,7 +321,7 @@ static const json_t *condition(const json_t *status, const char *type, const cha
     return NULL;
 }
 
-/* Ended before anybody began to take the pod away: its exit code is its own. */
+/* True if it ended before the deletion of the pod began: then the deletion did not cause its exit code. */
 static bool ended_undisturbed(const json_t *status, const json_t *terminated)
 {
     const json_t *disrupted = condition(status, "DisruptionTarget", "True");
@@ -333,7 +335,7 @@ static struct why why_from(const json_t *o)
     return (struct why){ text_of(o, "reason"), text_of(o, "message"), false };
 }
 
-/* A container waits: why, and what it last said if it already ran. */
+/* The reason why a container waits, and its last termination message if it already ran. */
 static struct why why_waiting(const json_t *container)
 {
     struct why w = why_from(state(container, "state", "waiting"));
@@ -381,7 +383,7 @@ static enum pod_phase phase_of(const char *s)
     return s == NULL || s[0] == '\0' ? POD_PENDING : POD_UNKNOWN;
 }
 
-/* How the training container ended, if the kubelet will never start it again; else NULL. */
+/* The terminated state of the training container if the kubelet will never start it again; else NULL. */
 static const json_t *final_end(const json_t *spec, const struct containers *c)
 {
     const char *policy = text_of(spec, "restartPolicy");
@@ -391,7 +393,7 @@ static const json_t *final_end(const json_t *spec, const struct containers *c)
     return code >= 0 && (str_eq(policy, "Never") || (str_eq(policy, "OnFailure") && code == 0)) ? end : NULL;
 }
 
-/* The training container decides. Without sidecars that is what the kubelet says, when all is cleaned up. */
+/* The training container decides the phase. Without sidecars that equals the kubelet's phase after its cleanup. */
 static enum pod_phase decide(const json_t *spec, const json_t *status, const struct containers *c, enum pod_phase phase)
 {
     const json_t *end = final_end(spec, c);
@@ -423,15 +425,15 @@ static void read_metadata(const json_t *metadata, struct pod_info *p)
         p->restarts = (int)n;
 }
 
-/* "in container 'fetch': <its words>", for the pod's exit code is not the trainer's */
+/* "in container 'fetch': <its words>", because the pod's exit code is not the trainer's */
 static char *words_in(const json_t *container, const char *words)
 {
     return xasprintf("in container '%s'%s%s", text_of(container, "name"), words != NULL ? ": " : "",
                      words != NULL ? words : "");
 }
 
-/* The finalizer that keeps the object of a pod that has left. The kubelet confirms the end of all containers, and the
- * API server deletes a pod that has ended or has no node, with a grace of 0. */
+/* The finalizer that keeps the object of a terminated pod. The kubelet confirms the end of all containers, and the API
+ * server deletes a pod that has ended or has no node, with a grace of 0. */
 static char *hold_of(const json_t *metadata, enum pod_phase phase)
 {
     const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");

@@ -19,7 +19,7 @@ enum {
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
-    int64_t era = year / 400, in_era = year % 400; /* 0000-03-01 on: years before that are refused */
+    int64_t era = year / 400, in_era = year % 400; /* from 0000-03-01; earlier years are refused */
     int64_t in_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
     return era * DAYS_PER_ERA + in_era * 365 + in_era / 4 - in_era / 100 + in_year - DAYS_TO_1970;
 }
@@ -44,7 +44,7 @@ static int days_in(int64_t year, int64_t month)
 
 /* ---- text to time ---- */
 
-/* Takes n digits and then the character `then` (0: none) off the front; -1 when that is not what stands there. */
+/* Removes n digits and then the character `then` (0: none) from the front; -1 if the text begins otherwise. */
 static int take(const char **s, int n, char then, int64_t min, int64_t max, int64_t *ret)
 {
     int64_t v = 0;
@@ -115,7 +115,7 @@ struct civil {
     int year, month, day, hour, minute, second;
 };
 
-/* Times outside of the years 1 to 9999 become the nearest one inside, so that the text is always one. */
+/* Times outside the years 1 to 9999 become the nearest time inside, so that the text is always a valid time. */
 static struct civil civil_of(int64_t ms)
 {
     static const int64_t FIRST = INT64_C(-62135596800000), LAST = INT64_C(253402300799999);

@@ -1,4 +1,4 @@
-/* The parts of a job's spec that decide about a single pod: its template, its container, and whether it leads. */
+/* The parts of a job's spec that determine a single pod: its template, its container, and whether it leads. */
 #include "build/job_template.h"
 
 #include "build/json_fill.h"

@@ -1,4 +1,4 @@
-/* Adds members to JSON objects only where they are absent: what the user wrote always wins. */
+/* Adds members to JSON objects only where they are absent: values of the user always take precedence. */
 #include "build/json_fill.h"
 
 #include "base/str.h"

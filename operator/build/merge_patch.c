@@ -1,11 +1,11 @@
-/* Builds the merge patch (RFC 7386) that turns an existing object into the wanted one. What others added is kept,
- * except below paths that belong to the operator as a whole. */
+/* Builds the merge patch (RFC 7386) that turns an existing object into the wanted one. Members that others added are
+ * kept, except below paths that the operator owns completely. */
 #include <string.h>
 
 #include "build/json_fill.h"
 #include "build/objects.h"
 
-/* Does `is` have all that is in `wanted`? Members that are not in `wanted` do not matter; lists must be equal. */
+/* Does `is` have all members of `wanted`? Members that are not in `wanted` do not matter; lists must be equal. */
 static bool contains(const json_t *is, const json_t *wanted)
 {
     const char *key;

@@ -1,4 +1,4 @@
-/* The NetworkPolicy of a TrainJob: who may connect to its replicas. */
+/* The NetworkPolicy of a TrainJob: which pods may connect to its replicas. */
 #include "build/job_template.h"
 #include "build/metadata.h"
 #include "build/objects.h"

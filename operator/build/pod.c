@@ -1,5 +1,5 @@
 /* Builds a replica's pod: the user's template with name, labels, owner and environment. For a TrainJob it also fills in
- * defaults, volumes and affinity; what the template has is kept. */
+ * defaults, volumes and affinity; values of the template are kept. */
 #include "build/pod_build.h"
 
 static void warn_line(struct buf *warn, const char *reason, const char *text)

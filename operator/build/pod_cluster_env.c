@@ -73,7 +73,8 @@ static const struct {
                { ROLE_WORKER, "WORKER_HOSTS", "worker-hosts" },
                { ROLE_CHIEF, "CHIEF_HOST", "chief-host" } };
 
-/* A TrainJob's pods take their peers' addresses from its ConfigMap, which has them once; a TFJob has no ConfigMap. */
+/* A TrainJob's pods read their peers' addresses from its ConfigMap, which stores them once. A TFJob has no ConfigMap.
+ */
 static void put_hosts(struct pod_build *p, const char *name, const char *key, const struct strlist *hosts)
 {
 
@@ -87,7 +88,7 @@ static void put_hosts(struct pod_build *p, const char *name, const char *key, co
 }
 
 /* For programs that do not read TF_CONFIG; Trainyard's do. The variables describe parameter servers, so they are set
- * only for jobs that have some. */
+ * only for jobs with parameter servers. */
 static void put_family(struct pod_build *p, const struct cluster *c)
 {
     char index[16];

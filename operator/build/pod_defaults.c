@@ -1,5 +1,5 @@
 /* Defaults of a TrainJob's pods: the program, what Pod Security "restricted" requires, a probe, a grace period. They
- * fill only what the template leaves open; nothing in the template is changed. */
+ * fill in only absent members; nothing in the template is changed. */
 #include "build/pod_build.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* PodGroups of the gang schedulers, which start either all pods of a job or none. minResources counts requests as
+/* PodGroups of the gang schedulers, which start all pods of a job or none of them. minResources counts requests as
  * training-operator does. */
 #include "base/map.h"
 #include "build/json_fill.h"

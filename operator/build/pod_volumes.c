@@ -1,4 +1,5 @@
-/* Volumes of a TrainJob: which pods mount what, and node affinity or an error according to the access modes of claims.
+/* Volumes of a TrainJob: their mounts in each pod, and node affinity or an error according to the access modes of
+ * claims.
  */
 #include "build/pod_build.h"
 
@@ -115,7 +116,7 @@ static const char *claim_in(const json_t *spec, const char *which)
     return json_string_value(json_object_get(claim, "claimName"));
 }
 
-/* How many pods of which kind mount a claim. */
+/* The numbers of pods that mount a claim, by role. */
 struct claim_users {
     int chiefs, evaluators, workers, boards;
 };
@@ -149,7 +150,7 @@ static const struct claim_info *claim_info_of(const char *claim, const struct cl
     return NULL;
 }
 
-/* Several pods mount the claim, and it allows only one node. */
+/* True if several pods mount the claim and it allows only one node. */
 static bool needs_one_node(const struct job_spec *v, const json_t *spec, const char *which,
                            const struct claim_info *claims, size_t nclaims)
 {

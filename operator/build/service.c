@@ -1,4 +1,4 @@
-/* Headless services: the DNS names under which replicas find each other. */
+/* Headless services: the DNS names by which replicas find each other. */
 #include "build/pod_build.h"
 
 #include <string.h>

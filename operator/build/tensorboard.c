@@ -10,7 +10,7 @@ static json_t *tensorboard_labels(const struct job_spec *v)
     return labels;
 }
 
-/* The folder of the summaries. A program of the user may write them anywhere. */
+/* The folder of the summaries. A user's program may write them anywhere. */
 static char *log_folder(const struct job_spec *v, const json_t *spec)
 {
     const json_t *summaries = json_object_get(json_object_get(spec, "spec"), "summaries");

@@ -1,5 +1,5 @@
-/* A plan's actions become requests, in the order of the plan and within the job's turn; their answers go into the
- * cache. Refused creates and deletes are retried with back-off, each round reported once. */
+/* Sends a plan's actions as requests, in the order of the plan and within the job's turn, and writes their answers into
+ * the cache. Refused creates and deletes are retried with back-off, and each round is reported once. */
 #include "control/apply.h"
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@ const json_t *apply_spec(struct apply_context *ctx)
     return ctx->spec;
 }
 
-/* What is created, and the reasons of its events; made NULL: no event. */
+/* The kinds of created objects and the reasons of their events; made NULL: no event. */
 static const struct {
     const char *noun, *made, *failed;
     bool of_replicas; /* a refusal goes into a condition of the job */
@@ -33,7 +33,7 @@ static const struct {
 
 static void delay_deletes(struct retry_backoff *p, int64_t now_ms, int64_t at_least_ms)
 {
-    if (now_ms >= p->until_ms) /* those of one round count once */
+    if (now_ms >= p->until_ms) /* refusals of one round count once */
         p->failures++;
     p->until_ms = MAX(p->until_ms, now_ms + MAX(create_backoff_delay_ms(p->failures), at_least_ms));
 }
@@ -162,8 +162,8 @@ void apply_send(struct apply_context *ctx, const struct action *a, enum kube_ver
     with_name.uid = NULL;
     with_name.version = 0;
     kube_path(&path, what, ctx->entry->spec.ns, verb == KUBE_CREATE ? NULL : name, NULL);
-    if (verb == KUBE_CREATE) /* Strict: a misspelt key of a template is an error that names it; a TFJob's pod is created
-                                nevertheless */
+    if (verb == KUBE_CREATE) /* Strict: a misspelt key of a template is an error with the key's name; a TFJob's pod is
+                                created nevertheless */
         kube_query(&path, "fieldValidation", ctx->env->kind->own_processes ? "Strict" : "Warn");
     in_flight_send(ctx->env, ctx->entry, &with_name,
                    (struct kube_request){ .verb = verb,
@@ -238,8 +238,7 @@ static void (*const APPLY[])(struct apply_context *ctx, const struct action *a) 
     [ACT_DELETE_JOB] = apply_delete_job,
 };
 
-/* Actions that do not wait for a turn: the plan asks for them only in the reconcile that finds them, or there is one in
- * a job's life. */
+/* Actions that do not wait for a turn: the plan has them only in one reconcile, or a job has only one of them. */
 static bool needs_no_turn(enum action_kind k)
 {
     static const bool AT_ONCE[] = { [ACT_ENSURE_GROUP] = true,
@@ -250,7 +249,7 @@ static bool needs_no_turn(enum action_kind k)
     return k < COUNT_OF(AT_ONCE) && AT_ONCE[k];
 }
 
-/* By back-off, or until others were answered. */
+/* Delayed by back-off, or until other requests were answered. */
 static bool is_held(const struct apply_context *ctx, enum action_kind k)
 {
     const struct create_backoff *p = cache_entry_create_backoff(ctx->entry, k);
@@ -260,7 +259,8 @@ static bool is_held(const struct apply_context *ctx, enum action_kind k)
     return k != ACT_GET_CLAIMS && now < ctx->entry->delete_backoff.until_ms;
 }
 
-/* The job's turn has ended, or has not come yet. Services leave half of it to pods, so that these are not created last.
+/* The job's turn has ended, or has not come yet. Services use at most half of a turn, so that pods are not created
+ * last.
  */
 static bool is_over(const struct apply_context *ctx, enum action_kind k)
 {
@@ -281,8 +281,8 @@ bool apply_may_send(struct apply_context *ctx, enum action_kind k)
     return true;
 }
 
-/* Actions of one kind. After a refusal the next try begins behind the replica that was refused last, so that one which
- * is refused every time does not keep the others from being created. */
+/* Actions of one kind. After a refusal the next try begins after the replica that was refused last. So a replica that
+ * is always refused does not prevent the creation of the others. */
 static void apply_some(struct apply_context *ctx, const struct action *a, size_t n)
 {
     const struct refused_replica *last = &ctx->entry->last_refused[create_kind_of(a->kind)];
@@ -314,8 +314,8 @@ bool apply_plan(struct controller_env *env, struct cache_entry *entry, const str
                                  .may_label = clock_ms() >= entry->label_after_ms,
                                  .bytes_then = dispatch_queue(env->dispatch)->bytes };
     entry->waits_for_counts = false;
-    /* Pods mount the job file, must not start outside their policy, and not in another owner's gang: these come first,
-     * and alone. */
+    /* Pods mount the job file, must not start without their policy, and must not join another owner's gang. So these
+     * objects are created first, and alone. */
     for (size_t i = 0; i < p->nactions; i++)
         ctx.hold_pods |=
             p->actions[i].kind == ACT_ENSURE_CONFIG || p->actions[i].kind == ACT_ENSURE_POLICY ||

@@ -1,4 +1,4 @@
-/* The claims of a job: which of them are there, and whether their access mode lets replicas of several nodes use them.
+/* The claims of a job: which of them exist, and whether their access modes allow replicas on several nodes.
  */
 #include "base/clock.h"
 #include "base/log.h"

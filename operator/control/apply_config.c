@@ -40,7 +40,7 @@ static const struct dependent CONFIG = { .resource = &RESOURCE_CONFIG_MAPS,
                                          .rules = { .whole = { "data", "binaryData" } },
                                          .build = config_build,
                                          .over = config_over };
-/* Addresses change with the number of replicas; a job file stays what the job started with. */
+/* Addresses change with the number of replicas; a job file is never changed after the job has started. */
 static const struct dependent ADDRESSES = { .resource = &RESOURCE_CONFIG_MAPS,
                                             .adopts = true,
                                             .follows = true,
@@ -68,7 +68,7 @@ static void on_whole(struct in_flight_request *req, struct cache_entry *entry, c
     entry->config_in_flight = false;
     if (kube_ok(a) && str_eq(json_string_value(json_at(a->body, "metadata.uid")), entry->spec.uid))
         cache_entry_set_spec(entry, req->env->kind, req->env->settings, a->body);
-    else /* it is gone, and the watch will report it; or it cannot be read now */
+    else /* it was deleted, and the watch will report it; or it cannot be read now */
         apply_delay(req->env, entry, ACT_ENSURE_CONFIG, FOREIGN_RETRY_MS);
     env_enqueue(req->env, entry);
 }

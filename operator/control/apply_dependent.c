@@ -1,11 +1,11 @@
 /* Dependents with a fixed name: created; if one of that name exists, updated, adopted, or left unchanged.
  *
- *     POST -> AlreadyExists -> GET -> ours: patched to what it should be, if it follows the spec
- *                                  -> an orphan that we created: does our job still exist? then ownerRef and content
+ *     POST -> AlreadyExists -> GET -> ours: patched to the desired state, if it follows the spec
+ *                                  -> an orphan that we created: adopted and updated if our job still exists
  *                                  -> anything else: left unchanged, and reported
  *
- * Every patch and delete has the observed uid and resourceVersion as preconditions, so it never meets another object,
- * nor one that has another owner meanwhile. */
+ * Every patch and delete has the observed uid and resourceVersion as preconditions, so it never changes another object,
+ * or one that has another owner meanwhile. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@ static const struct kube_resource *resource_of(const struct dependent *ch, const
 
 /* ---- ownership ---- */
 
-enum whose { OURS, ORPHAN, FORMER /* of an earlier job of this name, or terminating: soon gone */, FOREIGN };
+enum whose { OURS, ORPHAN, FORMER /* of an earlier job of this name, or terminating: deleted soon */, FOREIGN };
 
 static bool is_former(const struct job_spec *v, const json_t *meta)
 {
@@ -174,7 +174,7 @@ void dependent_adopt(struct apply_context *ctx, const struct action *a, const st
     in_flight_last(ctx->env)->dependent = ch;
 }
 
-/* ---- one that exists ---- */
+/* ---- existing objects ---- */
 
 static void leave_alone(struct in_flight_request *req, struct cache_entry *entry, bool former)
 {

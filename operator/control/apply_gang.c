@@ -53,7 +53,7 @@ static void group_gone(struct in_flight_request *req, struct cache_entry *entry,
         apply_record_event(req, entry, "SuccessfulDeletePodGroup", "Deleted PodGroup");
 }
 
-/* A queue that a webhook of Volcano or a user moved it to is kept. */
+/* Keeps the queue to which Volcano's webhook or a user moved it. */
 static const struct dependent GROUP = { .follows = true,
                                         .build = group_build,
                                         .over = group_over,

@@ -1,10 +1,10 @@
-/* The deletion of a job whose time to live is over. */
+/* The deletion of a job whose time to live has expired. */
 #include <string.h>
 
 #include "base/str.h"
 #include "control/apply_internal.h"
 
-/* The watch may report the deletion before the answer comes: then there is no cache entry. */
+/* The watch may report the deletion before the answer arrives: then there is no cache entry. */
 static void say_job_deleted(const struct in_flight_request *req)
 {
     const struct job_kind *k = req->env->kind;

@@ -9,21 +9,21 @@
 
 enum { FOREIGN_RETRY_MS = 2000, LABEL_AGAIN_MS = 1000 };
 
-/* Puts the answer's pod into the cache, if it is the one there. The watch may have been faster and have reported the
- * pod's end: then nothing would ever report it again. */
+/* Updates the cached pod from the answer, if it is the same pod. The watch may have been faster and have reported the
+ * pod's deletion; then it must not be added, because its deletion would never be reported again. */
 static void take_pod(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     struct pod_info *old = cache_entry_pod(entry, req->name);
     const char *its_uid = json_string_value(json_at(object, "metadata.uid"));
-    if (its_uid == NULL) /* not a pod: it is requested again */
+    if (its_uid == NULL) /* not a pod: the create is repeated */
         cache_entry_drop_expected_pod(entry, req->name, NULL);
     if (old == NULL || its_uid == NULL || (!old->creating && !str_eq(old->uid, its_uid)))
         return;
-    if (old->creating !=
-        (req->action.kind == ACT_CREATE_POD)) /* the answer to a create has no status: the watch has reported more */
+    if (old->creating != (req->action.kind ==
+                          ACT_CREATE_POD)) /* the answer to a create has no status, so the watch's version is newer */
         return;
     AUTO(pod_info) *p = xcalloc(1, sizeof(*p));
-    if (pod_info_parse(req->env->kind, object, p) < 0) { /* another owner's pod under our name, without our labels */
+    if (pod_info_parse(req->env->kind, object, p) < 0) { /* another owner's pod of this name, without our labels */
         const char *uid = object_owner_uid(json_object_get(object, "metadata"));
         pod_info_fini(p);
         *p = (struct pod_info){ .name = xstrdup(req->name),
@@ -43,7 +43,7 @@ static void on_pod_found(struct in_flight_request *req, struct cache_entry *entr
     if (kube_ok(a) && str_eq(object_owner_uid(json_object_get(a->body, "metadata")), entry->spec.uid)) {
         take_pod(req, entry, a->body);
         apply_created(req, entry, false);
-    } else { /* another owner's, perhaps an earlier job of this name that is soon gone: retried */
+    } else { /* another owner's, perhaps an earlier job's of this name that is deleted soon: retried */
         cache_entry_drop_expected_pod(entry, req->name, NULL);
         if (kube_ok(a) && json_at(a->body, "metadata.deletionTimestamp") == NULL &&
             entry->create_backoff[CREATE_PODS].failures > 0)
@@ -53,7 +53,7 @@ static void on_pod_found(struct in_flight_request *req, struct cache_entry *entr
     env_enqueue(req->env, entry);
 }
 
-/* Warnings of the API server about a TFJob's template: misspelt keys, and what the namespace's policies warn of. */
+/* Warnings of the API server about a TFJob's template: misspelt keys, and warnings of the namespace's policies. */
 static void say_server_warnings(struct in_flight_request *req, struct cache_entry *entry, const char *warnings)
 {
     AUTO_FINI(strlist) lines = { 0 };
@@ -88,7 +88,7 @@ static void on_pod_created(struct in_flight_request *req, struct cache_entry *en
     env_enqueue(req->env, entry);
 }
 
-/* Warnings of the builder, "REASON: text" a line. */
+/* Warnings of the builder, one line "REASON: text" each. */
 static void say_warnings(struct apply_context *ctx, const struct buf *warn, enum role role)
 {
     AUTO_FINI(strlist) lines = { 0 };
@@ -272,7 +272,7 @@ void apply_label_pod(struct apply_context *ctx, const struct action *a)
         on_labelled);
 }
 
-/* The entry may belong to another job by now; the pod is gone in any case. */
+/* The entry may belong to another job by now; the pod is deleted in any case. */
 static void on_pod_asked(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     struct cache_entry *its = cache_find(&req->env->cache, req->key);

@@ -40,7 +40,7 @@ static void board_gone(struct in_flight_request *req, struct cache_entry *entry,
     if (deleted || kube_ok(a) || a->status == 404)
         return;
     log_warning("%s %s: deleting %s: %s", req->env->kind->resource.kind, entry->key, req->name, a->message);
-    entry->tensorboard_ensured = true; /* it is still there */
+    entry->tensorboard_ensured = true; /* it still exists */
     apply_delay(req->env, entry, req->action.kind, 0);
 }
 

@@ -1,5 +1,5 @@
 /* The cache of jobs: entries by key, and the pods and services of each. A pod whose create was sent has an entry from
- * that moment on (an expectation), so a late watch never leads to a second one. */
+ * that moment on (an expectation), so a late watch never causes a second create. */
 #include "control/cache.h"
 
 #include <string.h>
@@ -203,7 +203,7 @@ void cache_entry_drop_expected_service(struct cache_entry *entry, const char *na
         cache_entry_remove_service(entry, name, NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all entries ---- */
 
 struct cache_entry *cache_find(const struct cache *c, const char *key)
 {

@@ -1,10 +1,10 @@
-/* A new spec enters the cache: the object is read again, and everything that was derived from the old spec is reset. */
+/* Stores a new spec in the cache: reads the object again and resets all data derived from the old spec. */
 #include <string.h>
 
 #include "control/cache.h"
 #include "control/controller_settings.h"
 
-/* Replicas of a role as they were accepted last; -1: not known. */
+/* The last accepted number of replicas of a role; -1: unknown. */
 static int accepted_replicas(const struct cache_entry *entry, int role)
 {
     if (!entry->known)
@@ -38,7 +38,7 @@ static void reset_claims(struct cache_entry *entry)
     entry->claims_generation++;
 }
 
-/* The addresses in the ConfigMap may be others now; TensorBoard is made as the spec says, or deleted. */
+/* The addresses in the ConfigMap may have changed; TensorBoard is created, updated or deleted by the new spec. */
 void cache_entry_set_spec(struct cache_entry *entry, const struct job_kind *kind, const struct controller_settings *s,
                           const json_t *object)
 {

@@ -1,5 +1,5 @@
-/* Owns the parts of a controller and runs the reconcile: cache -> plan -> status, requests, events. Everything that is
- * decided is decided by plan_job(); here it is only carried out. */
+/* Owns the parts of a controller and runs the reconcile: cache -> plan -> status, requests, events. All decisions are
+ * plan_job()'s; this file carries them out. */
 #include "control/controller_internal.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static struct controller *controller_of(struct controller_env *env)
     return (struct controller *)env; /* its first member */
 }
 
-/* ---- what the plan gets ---- */
+/* ---- input of the plan ---- */
 
 static bool is_ours(const struct cache_entry *entry, const struct owned_object *b)
 {
@@ -53,7 +53,8 @@ static struct observed observe(const struct cache_entry *entry)
     };
 }
 
-/* What was created or found long ago may have been deleted since: it is checked again when new pods need it. */
+/* Objects that were created or found long ago may have been deleted since. They are checked again when new pods need
+ * them. */
 static void refresh_stale(struct cache_entry *entry)
 {
     int64_t now = clock_ms();
@@ -98,8 +99,8 @@ static void log_state(const struct controller *c, const struct cache_entry *entr
                  is->ready[0] != '\0' ? ", ready " : "", is->ready);
 }
 
-/* The status as decided; the server's is kept until it has accepted the new one. New conditions are written at once,
- * even when an earlier write was refused. */
+/* Stores the decided status; the server's status is kept until it has accepted the new one. New conditions are written
+ * at once, even when an earlier write was refused. */
 static void set_status(struct controller *c, struct cache_entry *entry, struct job_plan *p)
 {
     unsigned differs = job_status_differs(&entry->status, &p->status);
@@ -130,7 +131,7 @@ static void on_granted(void *user)
 }
 
 /* Jobs send their requests in turns (control/fair_queue.h), as fast as the API server accepts them. Requests that have
- * to wait are not kept: the next reconcile of the job finds them again. */
+ * to wait are not stored: the next reconcile of the job plans them again. */
 static void apply_in_turn(struct controller *c, struct cache_entry *entry, const struct job_plan *p)
 {
     bool begun = entry->started || entry->npods + entry->nservices > 0;
@@ -162,8 +163,8 @@ static bool one_is_creating(const struct cache_entry *entry)
 }
 
 /* The job was suspended and resumed between two reconciles, for example by a queue that moves it. Pending pods were
- * made from the templates before that, so they are deleted as if the suspension had been seen. Pods whose create is in
- * flight cannot be deleted yet; the reply triggers another reconcile. A job of which anything runs continues. */
+ * created from the templates before that, so they are deleted as if the suspension had been seen. Pods whose create is
+ * in flight cannot be deleted yet; the answer triggers another reconcile. A job with a running pod continues. */
 static bool replay_suspension(struct controller *c, struct cache_entry *entry)
 {
     bool now = entry->resumed_unobserved && all_pending(entry);
@@ -225,8 +226,9 @@ static void on_job_read(struct in_flight_request *req, struct cache_entry *entry
                      clock_ms() + (gone ? JOB_AGAIN_MS : 0)); /* the watch will report it soon */
 }
 
-/* A relist after a gap in the watch found that dependents are gone. The list of jobs may come later than theirs, so the
- * job itself may be gone; do not create replacements that would collide with a new job of that name. */
+/* A relist after a gap in the watch found that dependents were deleted. The list of jobs may arrive later than theirs,
+ * so the job itself may be deleted, too. Replacements must not be created, because they would collide with a new job of
+ * that name. */
 static bool job_exists(struct controller *c, struct cache_entry *entry)
 {
     AUTO_FINI(buf) path = BUF_INIT;

@@ -1,4 +1,4 @@
-/* The three calls that every part of a controller makes: queue a job, record an event about it, read the server's
+/* The three functions that every part of a controller uses: queue a job, record an event about it, read the server's
  * clock. */
 #include "control/controller_env.h"
 

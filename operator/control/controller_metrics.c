@@ -1,4 +1,4 @@
-/* A controller's metrics. Dashboards made for controller-runtime and training-operator find their names. */
+/* A controller's metrics, with names that existing dashboards for controller-runtime and training-operator use. */
 #include "control/controller_metrics.h"
 
 #include "base/str.h"
@@ -77,8 +77,8 @@ static struct counter *job_counter(const struct controller_metrics *m, const cha
                             LABELS({ "job_namespace", ns }, { "framework", m->kind->framework }));
 }
 
-/* All series of a namespace begin together, with 0 when its first job is seen: Prometheus sees no increase in one that
- * begins with 1. */
+/* All series of a namespace begin together with 0, when its first job is seen, because Prometheus does not see an
+ * increase in a series that begins with 1. */
 void controller_metrics_count_job(const struct controller_metrics *m, const char *ns, const char *what, uint64_t n)
 {
     static const char *const ALL[] = { "created", "deleted", "successful", "failed", "restarted" };

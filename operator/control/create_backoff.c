@@ -17,7 +17,7 @@ bool create_backoff_allows(const struct create_backoff *b, int64_t now_ms)
 
 void create_backoff_delay(struct create_backoff *b, int64_t now_ms, int64_t at_least_ms)
 {
-    if (now_ms >= b->until_ms) /* those that come during a retry_backoff count once */
+    if (now_ms >= b->until_ms) /* refusals during the delay count once */
         b->failures++;
     b->until_ms = MAX(b->until_ms, now_ms + MAX(create_backoff_delay_ms(b->failures), at_least_ms));
 }

@@ -1,4 +1,5 @@
-/* One ticket in the client's queue stands for all jobs; when it is called, the fair queue says which job sends. */
+/* One ticket in the client's queue represents all jobs. When it is called, the fair queue selects the job that sends.
+ */
 #include "control/dispatch.h"
 
 #include "base/clock.h"
@@ -40,7 +41,7 @@ static void on_turn(void *user)
         return;
     struct dispatch_ticket *t = (struct dispatch_ticket *)next; /* its first member */
     dispatch_leave(t);
-    t->fn(t->user); /* the job may be gone afterwards */
+    t->fn(t->user); /* the job may be freed afterwards */
     grant_next(d);
 }
 

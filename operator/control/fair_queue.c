@@ -1,4 +1,4 @@
-/* Fair queuing of jobs by their recent requests (a decaying count), as API priority and fairness does it for flows. */
+/* Fair queuing of jobs by their recent requests (a decaying count), as in API priority and fairness for flows. */
 #include "control/fair_queue.h"
 
 void fair_queue_add(struct fair_queue *q, struct fair_ticket *t, int64_t now_ms)
@@ -34,7 +34,7 @@ static int recent(const struct fair_ticket *t, int64_t now_ms)
     return halvings > 30 ? 0 : t->recent >> (halvings > 0 ? halvings : 0);
 }
 
-/* A job without recent requests that came first cannot be beaten, so the rest of a long queue is not searched. */
+/* The first job without recent requests is the best choice, so the rest of a long queue is not searched. */
 struct fair_ticket *fair_queue_next(const struct fair_queue *q, int64_t now_ms)
 {
     struct fair_ticket *best = NULL;
@@ -52,7 +52,7 @@ struct fair_ticket *fair_queue_next(const struct fair_queue *q, int64_t now_ms)
     return best;
 }
 
-/* The count is as of the last halving, so that many short intervals add up. */
+/* recent_ms is the time of the last halving, so that many short intervals add up. */
 void fair_queue_count(struct fair_ticket *t, int64_t now_ms)
 {
     int n = recent(t, now_ms);

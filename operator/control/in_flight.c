@@ -1,5 +1,5 @@
-/* The list of requests in flight: each is counted against its job's limits, and its answer goes to done() only while
- * the job it was sent for is still the one of that name. */
+/* The list of requests in flight: each counts against its job's limits, and its answer is passed to done() only while
+ * the same job still has that name. */
 #include "control/in_flight.h"
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@ static void count_request(struct in_flight_request *req, struct cache_entry *ent
         b->in_flight++;
 }
 
-/* entry NULL: the job is gone, and its counts with it. */
+/* entry NULL: the job was deleted together with its counts. */
 static void uncount_request(struct in_flight_request *req, struct cache_entry *entry)
 {
     if (!req->counted)
@@ -42,7 +42,7 @@ static void in_flight_free(struct in_flight_request *req)
     free(req);
 }
 
-/* A create for an earlier job of the name leaves no expectation behind. */
+/* Removes the expectation of a create for an earlier job of the name. */
 static void drop_expectation(struct in_flight_request *req, struct cache_entry *entry)
 {
     if (req->name != NULL && req->action.kind == ACT_CREATE_POD)

@@ -1,4 +1,4 @@
-/* Polls each running chief for /progress: soon after the start, then less and less often, up to an interval that keeps
+/* Polls each running chief for /progress: soon after the start, then at growing intervals. The longest interval keeps
  * all polls together below POLLS_A_SECOND. */
 #include "control/progress_poller.h"
 
@@ -31,7 +31,7 @@ struct progress_poller {
     struct http_client *http;
     struct workqueue *queue;         /* keys of jobs to poll */
     struct progress_poll *in_flight; /* list */
-    size_t jobs;                     /* that are polled */
+    size_t jobs;                     /* polled jobs */
 };
 
 static void poll_free(struct progress_poll *p)
@@ -49,7 +49,7 @@ int64_t progress_poller_interval_ms(const struct progress_poller *p)
     return MAX(p->env->settings->progress_ms, (int64_t)p->jobs * 1000 / POLLS_A_SECOND);
 }
 
-/* As long again as training has lasted, within bounds. */
+/* The interval equals the time for which training has run, within bounds. */
 static void schedule_next(struct progress_poller *p, const struct cache_entry *entry)
 {
     int64_t age = env_now(p->env) - entry->status.start_ms;

@@ -1,5 +1,5 @@
 /* Decides when a status is written (pure), and writes it: one merge patch in flight per job, guarded by resourceVersion
- * when it contains conditions. Conditions go at once, counts within a second, progress at its interval. */
+ * when it contains conditions. Conditions are written at once, counts within a second, progress at its interval. */
 #include "control/status_writer.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ enum {
     RETRY_FIRST_MS = 1000,
     RETRY_MAX_MS = 300 * 1000,
     RETRY_DOUBLINGS = 9,
-    CONFLICT_FIRST_MS = 100, /* the watch reports sooner */
+    CONFLICT_FIRST_MS = 100, /* the watch usually reports sooner */
     CONFLICTS_MAX = 6,       /* then the version is not trusted, as after a restore of etcd */
     RESTORE_MS = 5000,       /* more than a watch lags */
     RESTORE_DOUBLINGS = 7,
@@ -23,8 +23,8 @@ enum {
 
 /* ---- deciding ---- */
 
-/* How long a change may wait for others: what people act on is written at once, a job that begins to run together with
- * the pods that follow its leader's, and counts alone within a second. */
+/* How long a change may wait for others. Changes that users act on are written at once. The start of a job waits for
+ * the pods that start after its leader. Counts alone are written within a second. */
 static int64_t batch_delay_ms(const struct cache_entry *entry, unsigned differs)
 {
     if (differs == STATUS_PROGRESS)
@@ -34,7 +34,7 @@ static int64_t batch_delay_ms(const struct cache_entry *entry, unsigned differs)
     return str_eq(entry->status.state, "Running") && !job_status_is(entry->acked, COND_RUNNING) ? RUNNING_DELAY_MS : 0;
 }
 
-/* No other change will follow by itself. */
+/* No other change will cause a reconcile. */
 static bool is_settled(const struct job_status *s)
 {
     for (size_t i = 0; i < s->nconds; i++)
@@ -71,7 +71,7 @@ int64_t status_writer_restore_delay_ms(int rewrites)
     return (int64_t)RESTORE_MS << MIN(rewrites, RESTORE_DOUBLINGS);
 }
 
-/* ---- what other writers removed ---- */
+/* ---- fields that other writers removed ---- */
 
 static void observe_foreign(struct controller_env *env, struct cache_entry *entry, const json_t *object)
 {
@@ -105,7 +105,7 @@ void status_writer_observe(struct controller_env *env, struct cache_entry *entry
         workqueue_add_at(env->queue, entry->key, entry->observed_ms + status_writer_restore_delay_ms(entry->restores));
 }
 
-/* The watch reports our own writes a little later; what it reports before that is old. */
+/* The watch reports our own writes with a delay; its reports before that are outdated. */
 static void detect_removed(struct controller_env *env, struct cache_entry *entry)
 {
     if (entry->observed == NULL || entry->acked != NULL)
@@ -152,7 +152,7 @@ static void on_conflict(struct in_flight_request *req, struct cache_entry *entry
     log_debug("%s %s: the status was changed by another writer; retrying", req->env->kind->resource.kind, entry->key);
 }
 
-/* If the server did not take the patch, it still has the status from before it, whatever was decided meanwhile. */
+/* If the server did not accept the patch, it still has the status from before it, regardless of later decisions. */
 static void on_written(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
@@ -171,7 +171,7 @@ static void on_written(struct in_flight_request *req, struct cache_entry *entry,
     entry->acked = TAKE(req->before);
     if (a->status == 409)
         on_conflict(req, entry);
-    else if (a->status != 404) /* 404: the job is gone; the watch will report it */
+    else if (a->status != 404) /* 404: the job was deleted; the watch will report it */
         on_failed(req, entry, a);
 }
 

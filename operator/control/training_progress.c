@@ -13,9 +13,9 @@ void training_progress_fini(struct training_progress *p)
 }
 
 enum { METRICS_MAX = 32, METRIC_NAME_MAX = 64, REMAINING_MAX_S = 10 * 365 * 86400 };
-static const double MOST = 9e18; /* what an int64 holds */
+static const double MOST = 9e18; /* the range of int64 */
 
-/* Of a page that anybody may have written. */
+/* Reads a value of an untrusted page. */
 static int64_t integer(const json_t *v, const char *key)
 {
     const json_t *x = json_object_get(v, key);
@@ -24,7 +24,7 @@ static int64_t integer(const json_t *v, const char *key)
     return n < 0 ? 0 : n;
 }
 
-/* "NaN": short and plain, or nothing. */
+/* Accepts a short text of plain characters such as "NaN". */
 static void word_text(const char *word, char out[32])
 {
     size_t n = word != NULL ? strlen(word) : 0;
@@ -34,7 +34,7 @@ static void word_text(const char *word, char out[32])
     str_fmt(out, 32, "%s", n > 0 && n <= 20 ? word : "");
 }
 
-/* Numbers go into the status as short texts: JSON has no NaN, and four digits are enough for people. */
+/* Numbers are stored in the status as short texts, because JSON has no NaN, and four digits are enough for users. */
 static void number_text(const json_t *v, char out[32])
 {
     if (json_is_number(v))
@@ -43,7 +43,7 @@ static void number_text(const json_t *v, char out[32])
         word_text(json_string_value(v), out);
 }
 
-/* As kubectl shows it: thousands need no decimals. */
+/* For kubectl's output: thousands need no decimals. */
 static double rate_of(const json_t *v)
 {
     double rate = json_is_number(v) ? json_number_value(v) : 0;

@@ -1,5 +1,5 @@
-/* Event handlers of the watches: an object of a job becomes part of the job's cache entry, and the job is queued. The
- * handlers decide nothing; a relist compares the cache with what the server has. */
+/* Event handlers of the watches: they store an object in the cache entry of its job and queue the job. They make no
+ * decisions; a relist compares the cache with the server's objects. */
 #include "control/watch_handlers_internal.h"
 
 #include <string.h>
@@ -118,7 +118,7 @@ struct dependents { /* pods, or services */
 };
 static const struct dependents POD_DEPENDENTS, SERVICE_DEPENDENTS;
 
-/* The entry in the same namespace that has one of this name; NULL: none. */
+/* The entry in the same namespace that has an object of this name; NULL: none. */
 static struct cache_entry *find_holder(const struct watches *w, const struct dependents *of, const char *ns,
                                        const char *name)
 {
@@ -130,8 +130,8 @@ static struct cache_entry *find_holder(const struct watches *w, const struct dep
     return NULL;
 }
 
-/* It belongs to another job by its owner or labels now. Most are created by us and in the cache before the watch
- * reports them, so this is rare. */
+/* Its owner or labels now give another job. This is rare, because we create most objects and cache them before the
+ * watch reports them. */
 static void move_from_other_job(struct watches *w, const struct dependents *of, const struct cache_entry *to,
                                 const char *ns, const char *name, const char *uid)
 {
@@ -187,7 +187,7 @@ static void on_service(void *user, const json_t *object)
         env_enqueue(w->env, entry);
 }
 
-/* ---- deletions, and what a relist asks for: the same for both ---- */
+/* ---- deletions and relists: the same for both ---- */
 
 static bool has_pod(const struct cache_entry *entry, const char *name)
 {
@@ -219,7 +219,7 @@ static struct cache_entry *entry_of(struct watches *w, const struct dependents *
     char key[512];
     if (job != NULL)
         return cache_find(&w->env->cache, cache_key(ns, job, key));
-    return find_holder(w, of, ns, name); /* its end was missed: rare enough to search */
+    return find_holder(w, of, ns, name); /* its deletion was missed: rare enough for a search */
 }
 
 static void dependent_gone(struct watches *w, const struct dependents *of, const char *ns, const char *name,
@@ -232,7 +232,7 @@ static void dependent_gone(struct watches *w, const struct dependents *of, const
     env_enqueue(w->env, entry);
     cache_remove_if_empty(&w->env->cache, entry);
 }
-/* The watch also reports a pod as deleted when its labels no longer match. One that we deleted is gone. */
+/* The watch also reports a pod as deleted when its labels no longer match. A pod that we deleted is really deleted. */
 static bool may_still_exist(const struct cache_entry *entry, const struct pod_info *p, const char *uid)
 {
     return entry->known && !entry->spec.deleting && !p->creating && !p->deleting && p->gone_by_ms == 0 &&
@@ -311,8 +311,8 @@ static void owned_object_seen(struct watches *w, struct cache_entry *entry, stru
         job_spec_drop_model(&entry->spec);
 }
 
-/* The job may be deleted as well, which its own watch reports later: the API server is asked before it is created
- * again. */
+/* The job may be deleted as well, which its own watch reports later. So the job is read from the API server before the
+ * object is re-created. */
 static void owned_object_gone(struct watches *w, struct cache_entry *entry, struct owned_object *b, bool *ensured,
                               const char *uid)
 {
@@ -459,7 +459,7 @@ void watches_free(struct watches *w)
     free(w);
 }
 
-/* ---- what is known ---- */
+/* ---- completeness of the cache ---- */
 
 bool watches_synced(const struct watches *w)
 {
@@ -469,7 +469,7 @@ bool watches_synced(const struct watches *w)
     return true;
 }
 
-/* Without ConfigMaps and NetworkPolicies a reconcile asks for them itself. */
+/* ConfigMaps and NetworkPolicies need not be known, because a reconcile reads them itself. */
 static bool namespace_synced(const struct watches *w, size_t first)
 {
     bool all = reflector_synced(w->reflectors[first + 1]) && reflector_synced(w->reflectors[first + 2]);

@@ -12,7 +12,7 @@
 #include "kube/kubeconfig_internal.h"
 
 enum {
-    AT_ONCE = 64, /* curl checks every handle when data arrives, and more requests would only wait in the server */
+    AT_ONCE = 64, /* curl checks every handle when data arrives, and further requests would only wait in the server */
     TIMEOUT_MS = 30000,
     RETRY_MS = 60000,
     BODY_MAX = 64 << 20, /* a page of a hundred large objects */
@@ -128,7 +128,7 @@ static void call_unlist(struct kube_call *c)
         c->k->pending[c->priority]--;
 }
 
-/* ---- callbacks may do anything ---- */
+/* ---- callbacks may call any function of the client ---- */
 
 static void start_waiting_calls(struct kube_client *k);
 static void client_destroy(struct kube_client *k);
@@ -248,7 +248,7 @@ static void on_pause_over(void *user)
     callbacks_end(k);
 }
 
-/* true: the call will be retried, and waits or pauses. */
+/* true: the call will be retried, and waits or is in its back-off. */
 static bool schedule_retry(struct kube_call *c, const struct http_answer *a, int64_t now_ms)
 {
     if (a->status == 401 && !c->renewed) {
@@ -483,7 +483,7 @@ struct kube_call *kube_watch(struct kube_client *k, const struct kube_stream *s)
     struct kube_call *c = call_new(k);
 
     c->verb = KUBE_GET;
-    c->priority = KUBE_URGENT; /* no limits of rate */
+    c->priority = KUBE_URGENT; /* no rate limit */
     c->stream = true;
     c->metadata_only = s->metadata_only;
     c->timeout_ms = s->silence_ms;
@@ -526,7 +526,7 @@ struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, c
     k->config = config;
     k->concurrency = concurrency_limit_of(s->at_once > 0 ? s->at_once : AT_ONCE);
     k->http = http_client_new(l, kubeconfig_tls(config), str_starts(server, "https:"),
-                              0); /* watches are as many as there are */
+                              0); /* the number of watches is not limited */
     k->tls_version = kubeconfig_tls_version(config);
     k->metrics = client_metrics_new(s->registry, server);
     k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-/* While at most `beside` more urgent requests run (the server then has capacity to spare), up to `most` at once (0: any
+/* While at most `beside` more urgent requests run (the server then has spare capacity), up to `most` at once (0: any
  * number). Otherwise one of `many` requests, or one of `few` once the first has waited for long_ms. */
 static const struct {
     int beside, most, many, few;
@@ -114,7 +114,7 @@ struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *re
         while (!k->dead && k->waiting[u].first == NULL && k->tickets[u].first != NULL)
             ticket_queue_serve(&k->tickets[u]);
         if (k->waiting[u].first == NULL)
-            continue; /* the owners of the tickets had nothing to send */
+            continue; /* the tickets' owners had nothing to send */
         if ((*ret_wait = bucket_take(&k->bucket, now_ms)) > 0)
             return NULL;
         priority_shares_took(&k->shares, u, waited_ms);
@@ -123,7 +123,7 @@ struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *re
     return NULL;
 }
 
-/* ---- the contract ---- */
+/* ---- the interface ---- */
 
 void kube_ticket_wait(struct kube_client *k, struct kube_ticket *t, enum kube_priority priority, void (*fn)(void *user),
                       void *user)

@@ -49,7 +49,7 @@ static void queue_remove(struct event_recorder *ev, struct event_series *s)
 static enum event_outcome outcome_of(struct event_recorder *ev, const struct event_series *s,
                                      const struct kube_answer *a)
 {
-    if (kube_ok(a) || (a->status == 409 && !s->created)) { /* it exists: an earlier answer was lost */
+    if (kube_ok(a) || (a->status == 409 && !s->created)) { /* it exists, because an earlier answer was lost */
         ev->warned = false;
         return EVENT_POSTED;
     }
@@ -118,7 +118,7 @@ static void on_timer(void *user)
         event_correlator_end(&s->events->correlator, s, clock_ms());
 }
 
-/* ---- the contract ---- */
+/* ---- the interface ---- */
 
 struct event_recorder *event_recorder_new(struct kube_client *k, const char *component, const char *instance)
 {

@@ -109,7 +109,7 @@ static CURLM *multi_new(struct http_client *h)
     CURLM *m = curl_multi_init();
 
     if (m == NULL)
-        abort(); /* no memory for a few hundred bytes */
+        abort(); /* out of memory for a few hundred bytes */
     curl_multi_setopt(m, CURLMOPT_SOCKETFUNCTION, curl_socket);
     curl_multi_setopt(m, CURLMOPT_SOCKETDATA, h);
     curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, curl_timer);
@@ -318,7 +318,7 @@ static const struct {
     CURLcode result;
     enum err_code code;
 } RESULTS[] = {
-    /* all else is ERR_LOST */
+    /* everything else is ERR_LOST */
     { CURLE_OPERATION_TIMEDOUT, ERR_TIMEOUT },
     { CURLE_OUT_OF_MEMORY, ERR_NOMEM },
     { CURLE_PEER_FAILED_VERIFICATION, ERR_INPUT },
@@ -367,7 +367,7 @@ static void deliver_data(struct http_client *h)
         c->busy = true;
         bool go_on = c->t.on_data(c->t.user, c->body.data, c->body.len);
         c->busy = false;
-        if (c->state == OVER) { /* cancelled, or its connection was given up */
+        if (c->state == OVER) { /* cancelled, or its connection was closed */
             recycle_handle(c);
             continue;
         }
@@ -398,7 +398,7 @@ static void deliver_and_finish(struct http_client *h)
 
 /* ---- timeouts and dead connections ---- */
 
-/* Closes all connections; the transfers that ran on them have none now. */
+/* Closes all connections; their transfers have no connection afterwards. */
 static void renew_connections(struct http_client *h)
 {
     for (struct http_call *c = h->running.first; c != NULL; c = c->next) {
@@ -410,7 +410,7 @@ static void renew_connections(struct http_client *h)
     h->set_of_connections++;
 }
 
-/* New ones are added at the end of the list. */
+/* New transfers are added at the end of the list. */
 static void fail_lost_calls(struct http_client *h)
 {
     for (struct http_call *c; (c = h->running.first) != NULL && c->set_of_connections != h->set_of_connections;)

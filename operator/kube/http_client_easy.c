@@ -1,5 +1,5 @@
-/* Options of libcurl's easy handles, and the headers of answers. Only the certificate authority that was given is
- * trusted, no proxy is used, and dead connections are found by keepalive and TCP_USER_TIMEOUT. */
+/* Options of libcurl's easy handles, and the headers of answers. Only the given certificate authority is trusted, no
+ * proxy is used, and dead connections are found by keepalive and TCP_USER_TIMEOUT. */
 #include "kube/http_client_internal.h"
 
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
-    WARNINGS_MAX = 16,         /* read of one answer */
+    WARNINGS_MAX = 16,         /* read from one answer */
     KEEPALIVE_S = 15,          /* an idle connection is probed after this long, then every 5 s */
     UNACKNOWLEDGED_MS = 20000, /* unacknowledged data of this age ends the connection */
     IN_BUFFER = 8192,          /* per handle, of which there are dozens; curl's defaults are 16 and 64 kB */
@@ -77,7 +77,8 @@ CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write
     return easy;
 }
 
-/* Headers are nodes of our own: curl only reads them. Offsets first, since the text may move while it grows. */
+/* The list nodes of the headers are ours: curl only reads them. They are offsets first, because the text may move while
+ * it grows. */
 static void set_headers(struct http_call *c, const char *const *headers)
 {
     size_t at[HTTP_HEADERS_MAX], n = 0;
@@ -149,7 +150,7 @@ void http_set_request(struct http_call *c, const struct http_transfer *t)
 
 /* ---- headers of answers ---- */
 
-/* RFC 9111's form: 299 - "text", with \" and \\ in the text. Other codes are about caches. */
+/* RFC 9111's form: 299 - "text", with \" and \\ in the text. Other codes concern caches. */
 static void read_warning(const char *value, struct buf *out)
 {
     const char *text = strchr(value, '"');

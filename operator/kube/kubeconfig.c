@@ -1,5 +1,6 @@
 /* Finds the kubeconfig or the service account, and keeps its credentials current: a token file is read again every
- * minute, an exec plugin runs again before its credential expires. A token that cannot be read again stays in use. */
+ * minute, an exec plugin runs again before its credential expires. If a token cannot be read again, the old one is
+ * kept. */
 #include "kube/kubeconfig.h"
 
 #include <math.h>
@@ -104,7 +105,7 @@ static int token_of_plugin(struct kubeconfig *c, int64_t now_ms, bool refused, s
     int r = exec_run(&c->exec, c->exec_info, PLUGIN_LIMIT_MS, &got, &c->trouble);
     if (r == 0 && got.token != NULL && token_check(got.token, &c->trouble) < 0)
         r = err_wrap(&c->trouble, "exec plugin '%s'", c->exec.command);
-    c->asked_ms = now_ms + (clock_ms() - began_ms); /* the pause begins when it has ended */
+    c->asked_ms = now_ms + (clock_ms() - began_ms); /* the pause begins after the plugin has ended */
     if (r < 0)
         return err_set(e, c->trouble.code, "%s", c->trouble.msg);
     store_credential(c, &got, now_ms);

@@ -42,7 +42,7 @@ static char *dup_member(const json_t *status, const char *key)
     return s != NULL && *s != '\0' ? xstrdup(s) : NULL;
 }
 
-/* "2026-03-04T05:06:07Z", also with parts of a second and another zone. */
+/* "2026-03-04T05:06:07Z", also with a fraction and with another offset. */
 static int time_parse(const char *s, double *ret, struct err *e)
 {
     struct tm t = { .tm_isdst = 0 };

@@ -38,7 +38,7 @@ static int reject_keys(const struct node *n, const char *const keys[], size_t nk
     return 0;
 }
 
-/* The entry `name` of the list `list`, below `below`. */
+/* The entry `name` of the list `list` in the mapping `below`. */
 static int find_entry(const struct node *root, const char *list, const char *name, const char *below, struct node *ret,
                       struct err *e)
 {

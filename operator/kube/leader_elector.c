@@ -1,5 +1,5 @@
 /* Acquires, renews and releases the Lease. leader_elector_record.c decides; this file sends requests and sets timers. A
- * leader that cannot renew in time reports the loss before another may take the lease. */
+ * leader that cannot renew in time reports the loss before another client may acquire the lease. */
 #include "kube/leader_elector_internal.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { RELEASE_MS = 2000 };
 
 static const struct kube_resource LEASES = { "coordination.k8s.io", "v1", "leases", "Lease" };
 
-/* In every function here the user's callbacks come last, because they may free the elector. */
+/* Every function here calls the user's callbacks last, because they may free the elector. */
 struct leader_elector {
     struct kube_client *client;
     struct loop *loop;
@@ -27,7 +27,7 @@ struct leader_elector {
     int64_t sent_ms, renewed_ms;
     struct kube_call *call;
     struct timer next, limit;
-    char told[256]; /* the leader that on_leader() last got */
+    char told[256]; /* the leader that was last passed to on_leader() */
     void (*released)(void *user);
     void *released_user;
     bool releasing;
@@ -232,7 +232,7 @@ static void on_written(void *user, const struct kube_answer *a)
     struct leader_elector *el = user;
 
     el->call = NULL;
-    if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* another writer was first: read the lease again */
+    if (a->status == 409 || (a->status == 404 && el->seen.exists)) /* another client was faster: read the lease again */
         get_lease(el);
     else if (!kube_ok(a) || a->body == NULL)
         request_failed(el, a);
@@ -242,7 +242,7 @@ static void on_written(void *user, const struct kube_answer *a)
         lease_written(el, a);
 }
 
-/* ---- the contract ---- */
+/* ---- the interface ---- */
 
 struct leader_elector *leader_elector_new(struct kube_client *k, const struct lease_settings *s,
                                           const struct leader_callbacks *u)

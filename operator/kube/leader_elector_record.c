@@ -65,7 +65,7 @@ void lease_observe(struct lease_record *seen, const json_t *object, int64_t now_
     *seen = now;
 }
 
-/* "2026-03-04T05:06:07.089000Z": a MicroTime has six digits, no more, no less. */
+/* "2026-03-04T05:06:07.089000Z": a MicroTime has exactly six digits. */
 static json_t *micro_time(double wall)
 {
     char text[32];

@@ -1,5 +1,5 @@
-/* epoll for descriptors, a binary heap for timers. A callback may clear any descriptor or timer of the same round: it
- * is not called afterwards. */
+/* epoll for descriptors, a binary heap for timers. A callback may clear any descriptor or timer of the same round,
+ * whose callback is then not called. */
 #include "kube/loop_internal.h"
 
 #include <errno.h>
@@ -21,9 +21,9 @@ struct loop {
     struct err failure;
     struct timer **heap; /* from 1 */
     size_t ntimers, cap;
-    int64_t round_ms; /* while timers run: the time they are due at; else INT64_MIN */
+    int64_t round_ms; /* while timers run: the time at which they are due; else INT64_MIN */
     struct watched_fd watched[WATCHED_MAX];
-    /* The round's descriptors; one that is cleared by a callback is taken out */
+    /* The round's descriptors; one that a callback clears is removed */
     struct epoll_event ready[READY_MAX];
     int nready;
 };
@@ -112,7 +112,8 @@ void timer_clear(struct loop *l, struct timer *t)
         sift(l, last, at);
 }
 
-/* At most as many as were set at the start: timers that set themselves again must not starve I/O. */
+/* Runs at most as many timers as were set at the start, because timers that set themselves again must not starve I/O.
+ */
 static void run_timers(struct loop *l, int64_t now_ms)
 {
     l->round_ms = now_ms;

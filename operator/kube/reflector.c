@@ -1,5 +1,6 @@
 /* Runs LIST and WATCH one after the other and reports each change once. reflector_decide.c parses events and decides
- * what follows the end of a list or watch; this file sends the requests and compares a relist with what the user has.
+ * the next step after the end of a list or watch. This file sends the requests and compares a relist with the user's
+ * objects.
  */
 #include "kube/reflector_internal.h"
 
@@ -27,7 +28,7 @@ struct reflector {
 
     char *version;    /* where the next watch continues */
     char *next;       /* of the next page, NULL: the first */
-    struct map stale; /* "ns/name" -> struct stale: what the user had when the list began and no page has listed yet */
+    struct map stale; /* "ns/name" -> struct stale: the user's objects that no page has listed yet */
     bool synced;
     char *trouble;
     int logged_status; /* the status that was logged last */
@@ -35,7 +36,7 @@ struct reflector {
     struct kube_call *call;
     struct timer timer;
     struct backoff backoff;
-    struct reflector_end end; /* of the current list or watch, as far as it is known */
+    struct reflector_end end; /* of the current list or watch, as far as known */
     int64_t began_ms;
     uint64_t seed;
     int watch_s; /* 0: random for each watch */
@@ -97,7 +98,7 @@ static void notify_object(struct reflector *r, const json_t *object)
         r->user.on_object(r->user.user, object);
 }
 
-/* ---- what the user has and a relist must confirm ---- */
+/* ---- the user's objects, which a relist must confirm ---- */
 
 static void stale_free(struct stale *s)
 {
@@ -134,7 +135,7 @@ static void stale_add(void *reflector, const char *ns, const char *name, const c
     stale_free(map_put(&r->stale, key, s));
 }
 
-/* A page lists it. If it is a new object of the same name, the former one is reported as gone first. */
+/* A page lists the object. If it is a new object of the same name, the former one is reported as deleted first. */
 static void stale_resolve(struct reflector *r, const struct object_names *o)
 {
     if (r->stale.n == 0)
@@ -156,7 +157,7 @@ static void stale_report(struct reflector *r)
     stale_clear(r);
 }
 
-/* ---- pauses ---- */
+/* ---- back-off ---- */
 
 static double random_fraction(struct reflector *r)
 {
@@ -262,7 +263,7 @@ static void on_page(void *user, const struct kube_answer *a)
         destroy(r);
 }
 
-/* The next page. The first has no resourceVersion, so that the list is not older than what was seen before. */
+/* The next page. The first has no resourceVersion, so that the list is not older than the objects seen before. */
 static void list(void *user)
 {
     struct reflector *r = user;
@@ -295,7 +296,7 @@ static void list(void *user)
 
 static void handle_event(struct reflector *r, const struct watch_event *w)
 {
-    bool again = strcmp(w->version, r->version) == 0; /* a repetition: each change has its own version */
+    bool again = strcmp(w->version, r->version) == 0; /* a repeated event: each change has its own version */
 
     if (w->type == WATCH_STRANGE)
         return;
@@ -387,7 +388,7 @@ static void watch(void *user)
                                                            .user = r });
 }
 
-/* ---- the contract ---- */
+/* ---- the interface ---- */
 
 static char *copy(const char *s)
 {

@@ -1,4 +1,4 @@
-/* Parses watch events and list pages, and decides after each end whether to watch or list, and after which pause. */
+/* Parses watch events and list pages, and decides after each end whether to watch or list, and after which delay. */
 #include "kube/reflector_internal.h"
 
 #include <string.h>
@@ -99,7 +99,7 @@ int64_t backoff_next(struct backoff *b, int64_t now_ms, double chance)
 
 static struct reflector_next after_list(const struct reflector_end *end)
 {
-    if (end->status == 410 && end->partial) /* the snapshot its pages came from is gone */
+    if (end->status == 410 && end->partial) /* the snapshot of its pages has expired */
         return (struct reflector_next){ REFLECTOR_LIST, PAUSE_NONE_ONCE };
     return (struct reflector_next){ REFLECTOR_LIST, PAUSE_FAILURE };
 }

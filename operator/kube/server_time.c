@@ -21,5 +21,5 @@ void server_time_observe(struct server_time *t, int64_t date_ms, int64_t sent_ms
     }
     t->heard = true;
     t->offset_ms =
-        MIN(MAX(t->offset_ms, t->low_ms), t->high_ms); /* the offset changes as little as the bounds require */
+        MIN(MAX(t->offset_ms, t->low_ms), t->high_ms); /* the offset changes no more than the bounds require */
 }

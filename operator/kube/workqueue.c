@@ -1,4 +1,4 @@
-/* A list of ready keys and a timer for each delayed one. Work is done from the loop, with I/O between batches of keys.
+/* A list of ready keys and a timer for each delayed one. The loop processes keys in batches, with I/O between them.
  */
 #include "kube/workqueue.h"
 
@@ -192,7 +192,7 @@ static void on_due(void *user)
     push(it->q, it);
 }
 
-/* ---- the contract ---- */
+/* ---- the interface ---- */
 
 struct workqueue *workqueue_new(struct loop *l, const char *name, int at_once,
                                 void (*work)(void *user, const char *key), void *user, struct registry *r)

@@ -1,5 +1,5 @@
-/* The order of checks of plan_job(): each function decides one thing and writes it into the plan. Deadline and times
- * come from the status and `now` alone. */
+/* The order of checks of plan_job(): each function decides one thing and writes it into the plan. Deadlines and times
+ * depend only on the status and `now`. */
 #include <string.h>
 
 #include "plan/plan_internal.h"
@@ -51,7 +51,7 @@ static void adopt_orphans(struct reconcile *rec)
     }
 }
 
-/* While its labels differ, the watch does not report it, or reports it for another job. */
+/* While its labels are wrong, the watch does not report the pod, or reports it for another job. */
 static void restore_labels(struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->npods; i++) {
@@ -61,7 +61,7 @@ static void restore_labels(struct reconcile *rec)
     }
 }
 
-/* The suspension deleted it: this one, or the one before the job was resumed. */
+/* True if a suspension deleted the pod: the current one, or the last one before the job was resumed. */
 static bool deleted_by_suspension(const struct reconcile *rec, const struct pod_info *p)
 {
     const struct condition *suspended = job_status_find(rec->status, COND_SUSPENDED);
@@ -90,7 +90,7 @@ static void record_completed(struct reconcile *rec)
         }
 }
 
-/* ---- specs that cannot be followed ---- */
+/* ---- specs that cannot be applied ---- */
 
 static void refuse_spec_change(struct reconcile *rec, const char *reason, const char *message)
 {
@@ -100,7 +100,7 @@ static void refuse_spec_change(struct reconcile *rec, const char *reason, const 
         plan_add_event(rec, true, "SpecChangeRefused", ROLE_COUNT, "%s", message);
 }
 
-/* A hash in the form of an older release cannot be compared: the job continues with the present spec, unless that was
+/* A hash in the form of an older release cannot be compared: the job continues with the current spec, unless that was
  * refused. */
 static void migrate_hash(struct reconcile *rec)
 {
@@ -117,7 +117,7 @@ static bool spec_differs(const struct reconcile *rec)
 }
 
 /* The job never started, so an edited spec is validated again. A CRD that drops the condition's generation (Kubeflow's)
- * leaves only the question whether the spec is valid now. */
+ * allows only a check whether the spec is valid now. */
 static void retry_validation(struct reconcile *rec)
 {
     const struct condition *c = job_status_find(rec->status, COND_FAILED);
@@ -129,7 +129,7 @@ static void retry_validation(struct reconcile *rec)
     rec->status->completion_ms = 0;
 }
 
-/* True: the job has failed. */
+/* true: the job has failed. */
 static bool check_spec(struct reconcile *rec)
 {
     migrate_hash(rec);

@@ -1,8 +1,8 @@
-/* The end of a job: success, failure, and what is cleaned up afterwards. */
+/* The end of a job: success, failure, and the cleanup afterwards. */
 #include "plan/plan_internal.h"
 
-/* After success our ps and workers exit by themselves once the chief has notified them; they get LEAVE_MS. LATE_MS:
- * until the last kubelet has reported which pods had started by then. */
+/* After success our ps and workers exit by themselves once the chief has notified them, within LEAVE_MS. LATE_MS: until
+ * the last kubelet has reported which pods had started by then. */
 enum { LEAVE_MS = 30000, LATE_MS = 5000 };
 
 static void count_active_as_succeeded(struct reconcile *rec)
@@ -48,10 +48,10 @@ static bool is_to_clean(const struct reconcile *rec, const struct pod_info *p)
 {
     if (!reconcile_ours(rec, p) || p->creating || pod_terminating(p))
         return false;
-    return rec->spec->clean == CLEAN_ALL || !pod_ended(p) || p->lingers; /* a sidecar still runs in one that lingers */
+    return rec->spec->clean == CLEAN_ALL || !pod_ended(p) || p->lingers; /* a lingering pod still has a sidecar */
 }
 
-/* Also after a failure our replicas leave in order: the chief may have something to save. */
+/* After a failure, too, our replicas stop in order, because the chief may have to save a checkpoint. */
 static int first_shutdown_step(const struct reconcile *rec)
 {
     int step = 2;
@@ -73,7 +73,7 @@ static void clean_pods(struct reconcile *rec)
         plan_force_delete(rec); /* pods on a dead node must not block the shutdown */
 }
 
-/* An ended pod that stays keeps its service. */
+/* An ended pod that is kept keeps its service. */
 static bool has_staying_pod(const struct reconcile *rec, const struct service_info *s)
 {
     const struct replica_slot *slot = reconcile_slot(rec, s->role, s->index);
@@ -91,7 +91,7 @@ static void clean_services(struct reconcile *rec)
     }
 }
 
-/* A replica that starts after the leader's end finds no chief and would wait in vain. An evaluator still has the last
+/* A replica that starts after the leader's end has no chief and would wait forever. An evaluator still has the last
  * checkpoint to evaluate. */
 static bool started_too_late(const struct reconcile *rec, const struct pod_info *p)
 {
@@ -99,7 +99,7 @@ static bool started_too_late(const struct reconcile *rec, const struct pod_info 
     const struct pod_info *leader = slot != NULL ? slot->pod : NULL;
     if (!reconcile_ours(rec, p) || p->creating || pod_terminating(p) || p->role == ROLE_EVALUATOR)
         return false;
-    if (rec->spec->clean == CLEAN_NONE || leader == NULL || p->phase != POD_RUNNING) /* None keeps every log */
+    if (rec->spec->clean == CLEAN_NONE || leader == NULL || p->phase != POD_RUNNING) /* policy None keeps every log */
         return p->phase == POD_PENDING;
     return leader->ended_ms > 0 && p->started_ms > leader->ended_ms;
 }
@@ -122,7 +122,7 @@ static void delete_late_pods(struct reconcile *rec)
     }
 }
 
-/* A late pod that is deleted now is not waited for. */
+/* Does not wait for a late pod that is deleted now. */
 static bool any_pod_runs(const struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->npods; i++) {
@@ -172,7 +172,7 @@ static void apply_ttl(struct reconcile *rec)
         plan_requeue_at(rec, due);
 }
 
-/* Another controller may have ended it without saying when. */
+/* Another controller may have ended it without a completion time. */
 static int64_t ended_ms(const struct reconcile *rec)
 {
     const struct condition *c =
@@ -180,7 +180,7 @@ static int64_t ended_ms(const struct reconcile *rec)
     return c->changed_ms > 0 ? c->changed_ms : rec->now;
 }
 
-/* A failed job's pods may run on (None) or need time to go: the status says how many still run. */
+/* A failed job's pods may continue (policy None) or need time to stop: the status has the number that still run. */
 static void recount_active(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {

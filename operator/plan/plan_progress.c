@@ -1,11 +1,11 @@
-/* The chief's progress goes into the status, and a job without progress for stallSeconds is handled by its stallPolicy.
+/* Writes the chief's progress into the status, and applies stallPolicy to a job without progress for stallSeconds.
  */
 #include <string.h>
 
 #include "plan/plan_internal.h"
 
-/* backoffLimit counts restarts without progress: a step that was never reached before resets the count. Restarts by the
- * kubelet of present pods would be summed up again, so they are subtracted. */
+/* backoffLimit counts restarts without progress: a step that was never reached before resets the count. The kubelet's
+ * restarts of existing pods would be added again, so they are subtracted. */
 static void forget_restarts(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++) {
@@ -51,7 +51,7 @@ static void restart_replicas(struct reconcile *rec, enum role r)
     }
 }
 
-/* A counted pod is deleted once the count is written, which a later reconcile finds. */
+/* A counted pod is deleted by a later reconcile, once the count is written. */
 static void restart_the_counted(struct reconcile *rec, enum role r)
 {
     for (int i = 0; i < reconcile_replicas(rec, r); i++) {
@@ -95,7 +95,7 @@ static void report_stall(struct reconcile *rec)
     apply_stall_policy(rec, text);
 }
 
-/* The clock runs from the last new step, or from when the job began to run (again). */
+/* The time is measured from the last new step, or from the last start of the job. */
 static int64_t stall_at_ms(const struct reconcile *rec)
 {
     const struct condition *running = job_status_find(rec->status, COND_RUNNING);

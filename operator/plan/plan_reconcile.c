@@ -6,7 +6,7 @@
 
 const enum role PLAN_ROLES[ROLE_COUNT] = { ROLE_PS, ROLE_CHIEF, ROLE_WORKER, ROLE_EVALUATOR };
 
-/* ---- whose ---- */
+/* ---- ownership ---- */
 
 static bool has_right_name(const struct reconcile *rec, const char *name, enum role r, int index)
 {
@@ -92,7 +92,7 @@ static void place_service(struct reconcile *rec, const struct service_info *s)
         slot->foreign_service = true;
 }
 
-/* Once a replica has started, the spec it started with counts. */
+/* Once a replica has started, the spec with which it started counts. */
 static bool begun(const struct reconcile *rec)
 {
     if (rec->prev->spec_hash[0] != '\0' || job_status_find(rec->prev, COND_RUNNING) ||
@@ -153,7 +153,7 @@ static bool adopts_already(const struct reconcile *rec, enum action_kind kind, c
     return false;
 }
 
-/* About an existing object: with its uid and version as preconditions. */
+/* Adds an action on an existing object, with its uid and version as preconditions. */
 static struct action *plan_about(struct reconcile *rec, enum action_kind kind, enum role r, int index, const char *name,
                                  const char *uid, int64_t version)
 {
@@ -235,7 +235,7 @@ void plan_add_warning(struct reconcile *rec, const char *reason, const char *abo
     add_event(rec->plan, true, reason, about, note);
 }
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 #define WITH_KIND(word)                                                                                                \
     {                                                                                                                  \

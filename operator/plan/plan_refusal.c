@@ -1,5 +1,5 @@
-/* Creates that the API server refuses: by a quota, Pod Security, a webhook, a missing ServiceAccount. They are retried
- * with back-off; meanwhile the status says why the job has no pods. */
+/* Creates that the API server refuses because of a quota, Pod Security, a webhook or a missing ServiceAccount. They are
+ * retried with back-off; meanwhile the status has the reason why pods are missing. */
 #include "plan/plan_internal.h"
 
 void refusal_fini(struct refusal *f)
@@ -37,7 +37,7 @@ static bool makes_others(const struct reconcile *rec)
     return false;
 }
 
-/* The pod may exist by now, or the index may be gone from the spec. */
+/* The pod may exist by now, or the spec may no longer have the index. */
 static bool still_refused(const struct reconcile *rec, const struct refusal *f)
 {
     if (f == NULL || (f->index >= 0 && reconcile_slot(rec, f->role, f->index) == NULL))

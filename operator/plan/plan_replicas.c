@@ -1,4 +1,4 @@
-/* The number of replicas of a running job whose spec now asks for more than the cluster spec can hold. */
+/* The number of replicas of a running job whose spec now requests more than the cluster spec can contain. */
 #include "plan/plan_internal.h"
 
 /* A terminating pod may be an excess one; one whose end is counted is re-created. */
@@ -7,7 +7,7 @@ static bool is_staying(const struct job_status *st, const struct pod_info *p)
     return !pod_terminating(p) || index_counts_get(&st->roles[p->role].again, p->index) > p->restarts;
 }
 
-/* What exists: up to the last pod, or service of a replica. */
+/* The number of existing replicas: up to the last pod, or service of a replica. */
 static void observed_replicas(const struct job_spec *v, const struct job_status *st, const struct observed *o,
                               int ret[ROLE_COUNT])
 {

@@ -1,7 +1,8 @@
-/* Replicas that failed, are being deleted, or are gone: re-created, or the job fails.
+/* Replicas that failed, terminate or were deleted: they are re-created, or the job fails.
  *
- * The status says how often an index was re-created; the pod carries the number it was created with. While the status
- * has the larger number, the pod's end has been counted. So each end is counted once, however often it is reconciled.
+ * The status has the number of re-creations of an index; the pod carries the number with which it was created. While
+ * the status has the larger number, the pod's end has been counted. So each end is counted once, however often it is
+ * reconciled.
  */
 #include <string.h>
 
@@ -10,7 +11,7 @@
 enum {
     SETTLED_MS = 600000,
     SAY_AFTER_MS = 5000
-}; /* a pod that ran for SETTLED_MS starts with a fresh back-off, as the kubelet does it */
+}; /* a pod that ran for SETTLED_MS starts with a fresh back-off, as in the kubelet */
 
 /* training-operator's order of checks */
 static const enum role ORDER[ROLE_COUNT] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
@@ -46,7 +47,7 @@ void plan_set_restart_reason(struct reconcile *rec, enum role r, char *text, boo
     rec->restart_reason_is_new = news;
 }
 
-/* Drained, evicted, preempted, its node lost: not the replica's fault. */
+/* True if the pod was drained, evicted or preempted, or its node was lost: not the replica's failure. */
 static bool disrupted(const struct pod_info *p)
 {
     static const char *const REASONS[] = {
@@ -202,7 +203,7 @@ void plan_fail_backoff_limit(struct reconcile *rec, const struct pod_info *last,
               FAIL_WARNING);
 }
 
-/* The pod that is named as the cause: one that failed now, else the one the kubelet restarted most. */
+/* The pod that is reported as the cause: one that failed now, else the one that the kubelet restarted most often. */
 static const struct pod_info *last_restarted(const struct reconcile *rec)
 {
     const struct pod_info *most = NULL;
@@ -217,7 +218,7 @@ static const struct pod_info *last_restarted(const struct reconcile *rec)
     return most;
 }
 
-/* Failures to count. All that are restarted together count as one. */
+/* The number of failures to count. Failures that are restarted together count as one. */
 static int64_t pending_restarts(const struct reconcile *rec)
 {
     int64_t alone = 0, together = 0;
@@ -246,9 +247,9 @@ static bool fail_by_limit(struct reconcile *rec)
     return true;
 }
 
-/* ---- pods that terminate or are gone ---- */
+/* ---- pods that terminate or were deleted ---- */
 
-/* How many of the pods that ran at the last reconcile are gone without having been seen terminating. */
+/* The number of pods that ran at the last reconcile and were deleted without having been seen terminating. */
 static int count_of_vanished(const struct reconcile *rec, enum role r)
 {
     int seen = 0;
@@ -320,7 +321,7 @@ static void count_deleted(struct reconcile *rec, enum role r)
 static int64_t retry_at_ms(const struct reconcile *rec, const struct pod_info *p)
 {
     bool settled = p->started_ms > 0 && p->ended_ms - p->started_ms >= SETTLED_MS;
-    int64_t ended = p->ended_ms > 0 ? p->ended_ms : p->created_ms; /* one that a node refused never started */
+    int64_t ended = p->ended_ms > 0 ? p->ended_ms : p->created_ms; /* a pod that a node refused never started */
     return ended == 0 ? rec->now : ended + plan_backoff_ms(settled ? 0 : p->restarts);
 }
 
@@ -340,7 +341,7 @@ static void retry_pod(struct reconcile *rec, const struct pod_info *p)
         plan_requeue_at(rec, retry_at_ms(rec, p)); /* until then its log can be read */
 }
 
-/* Of two that failed: one that counts, then the one that ended first, because the other may have ended because of it.
+/* Prefers a failure that counts, then the one that ended first, because it may have caused the other.
  */
 static bool reported_before(const struct reconcile *rec, const struct pod_info *a, const struct pod_info *b)
 {
@@ -419,7 +420,7 @@ static void wait_for_node(struct reconcile *rec, const struct pod_info *p)
     plan_set_waiting(rec, "NodeNotResponding", p->role, key, more, note);
 }
 
-/* Force would change nothing: the owner of the finalizer has to remove it. */
+/* A forced deletion would have no effect, because the owner of the finalizer has to remove it. */
 static void wait_for_finalizer(struct reconcile *rec, const struct pod_info *p)
 {
     auto_free char *key = xasprintf("%s: the finalizer %s keeps its pod, which has ended", p->name, p->held_by);

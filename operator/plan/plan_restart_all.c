@@ -1,9 +1,9 @@
 /* runPolicy.restartScope Job: one failure restarts all replicas that train together.
  *
  * The plan that starts such a restart counts each replica in the status, in one write, before any pod is deleted; for
- * backoffLimit it counts one. From then on, pods with smaller numbers than the status are from before: they are
- * deleted, their ends mean nothing, and no replacement is created before all of them are gone. So any operator, after
- * any crash, completes the restart and counts nothing twice.
+ * backoffLimit it counts as one. From then on, pods with smaller numbers than the status are from before the restart:
+ * they are deleted, their ends are ignored, and no replacement is created before all of them are deleted. So any
+ * operator, after any crash, completes the restart and counts nothing twice.
  */
 #include "plan/plan_internal.h"
 
@@ -17,7 +17,7 @@ bool plan_is_superseded(const struct reconcile *rec, const struct pod_info *p)
     return plan_restarts_together(rec, p->role) && plan_is_counted(rec, p);
 }
 
-/* Our worker exits with 0 when the whole job has finished, so it has nothing to do again. Another program has completed
+/* Our worker exits with 0 only when the whole job has finished, so it is not restarted. Another program has completed
  * its part of a run that now starts again. */
 static bool is_done(const struct reconcile *rec, enum role r, int i)
 {

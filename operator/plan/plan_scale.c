@@ -1,5 +1,5 @@
 /* Creates the services, pods and other objects that are missing, and deletes excess ones. Pods are created only when
- * what they need (claims, ConfigMap, gang) exists. */
+ * the objects that they need (claims, ConfigMap, gang) exist. */
 #include "plan/plan_internal.h"
 
 enum { CLAIM_POLL_MS = 5000, GROUP_POLL_MS = 2000 };
@@ -33,7 +33,7 @@ static void report_conflict(struct reconcile *rec, const struct pod_info *p)
     plan_set_waiting(rec, "FailedCreatePod", p->role, key, NULL, note);
 }
 
-/* Is a pod to be created? Conflicting names are reported. */
+/* Must a pod be created? Conflicting names are reported. */
 static bool any_missing(struct reconcile *rec)
 {
     bool any = false;
@@ -94,9 +94,9 @@ static bool claims_are_there(struct reconcile *rec)
     return true;
 }
 
-/* ---- what pods need ---- */
+/* ---- objects that pods need ---- */
 
-/* The group loses a member for each. */
+/* Each of them reduces the group by one member. */
 static bool completed_grew(const struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
@@ -249,7 +249,7 @@ void plan_tensorboard(struct reconcile *rec)
     set_tensorboard_condition(rec);
     if (!rec->spec->tensorboard) {
         if (rec->spec->invalid == NULL && (rec->observed->tensorboard_ensured ||
-                                           rec->observed->tensorboard_found)) /* else the spec says nothing about it */
+                                           rec->observed->tensorboard_found)) /* else the spec does not determine it */
             plan_add_action(rec, ACT_DELETE_TENSORBOARD, ROLE_COUNT, -1);
         return;
     }
@@ -270,7 +270,7 @@ static bool asks_for_claims(const struct reconcile *rec)
 void plan_scale(struct reconcile *rec)
 {
     create_missing(rec);
-    if (rec->spec->invalid == NULL) /* a spec that cannot be read says nothing about how many there should be */
+    if (rec->spec->invalid == NULL) /* an invalid spec does not determine the number of replicas */
         scale_down(rec);
     if (!asks_for_claims(rec))
         plan_tensorboard(rec);

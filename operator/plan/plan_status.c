@@ -1,4 +1,4 @@
-/* Conditions, what the job waits for, and counts. A message stays as it is while the job waits for the same. */
+/* Conditions, the causes of waiting, and counts. A message does not change while the job waits for the same cause. */
 #include <string.h>
 
 #include "plan/plan_internal.h"
@@ -10,7 +10,7 @@ static const enum condition_type REPORTED_IN[] = { COND_CREATED, COND_RUNNING, C
 
 /* ---- what was reported before ---- */
 
-/* What is waited for, in a message; NULL: nothing. *ret_n: how long the message is without it. */
+/* The cause of waiting in a message; NULL: none. *ret_n: length of the message without it. */
 static const char *split_waiting(const char *message, size_t *ret_n)
 {
     static const char *const SEPARATORS[] = { AFTER_SENTENCE, AFTER_WORDS };
@@ -25,7 +25,7 @@ static const char *split_waiting(const char *message, size_t *ret_n)
     return NULL;
 }
 
-/* What the job waited for at the last reconcile, in whichever condition it was reported; NULL: nothing. */
+/* The cause of waiting at the last reconcile, from the condition that reported it; NULL: none. */
 static const char *previous_waiting(const struct reconcile *rec)
 {
     for (size_t i = 0; i < COUNT_OF(REPORTED_IN); i++) {
@@ -45,7 +45,7 @@ static const char *without_name(const char *words)
     return at != NULL ? at + 2 : words;
 }
 
-/* Another pod that waits for the same is not reported again. */
+/* A second pod that waits for the same cause is not reported. */
 static bool is_new_reason(const struct reconcile *rec)
 {
     const char *before = previous_waiting(rec);
@@ -59,8 +59,7 @@ static bool is_new_reason(const struct reconcile *rec)
 
 /* ---- pods that cannot start ---- */
 
-/* Reasons of pods that will not start by themselves; pairs between which the kubelet changes back and forth have one
- * name. */
+/* Reasons of pods that will not start by themselves. Two reasons between which the kubelet alternates have one name. */
 static const struct {
     const char *reason, *name;
 } STUCK[] = {
@@ -86,7 +85,7 @@ static const char *stuck_name(const struct pod_info *p)
     return NULL;
 }
 
-/* A TFJob has training-operator's sentences. */
+/* A TFJob has training-operator's messages. */
 static char *stuck_note(const struct reconcile *rec, const struct pod_info *p, const char *name)
 {
     bool scheduling = str_eq(name, "Unschedulable") || str_eq(name, "SchedulingGated");
@@ -141,7 +140,7 @@ static bool leader_runs(const struct reconcile *rec)
     return false;
 }
 
-/* It runs, or has ended and is not re-created. */
+/* True if it runs, or has ended and is not re-created. */
 static bool stays(const struct reconcile *rec, enum role r, const struct pod_info *p)
 {
     if (p == NULL || pod_terminating(p))
@@ -150,7 +149,7 @@ static bool stays(const struct reconcile *rec, enum role r, const struct pod_inf
            (p->phase == POD_FAILED && rec->spec->roles[r].restart == RESTART_NEVER);
 }
 
-/* Every re-created replica runs or has completed. */
+/* True if every re-created replica runs or has completed. */
 static bool settled(const struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
@@ -164,7 +163,7 @@ static bool settled(const struct reconcile *rec)
     return true;
 }
 
-/* The first leader whose pod is gone; -1: none. */
+/* The first leader whose pod is missing; -1: none. */
 static int leader_missing(const struct reconcile *rec)
 {
     for (int i = 0; i < reconcile_replicas(rec, rec->leader); i++)
@@ -211,7 +210,7 @@ static void run_or_restart(struct reconcile *rec)
     }
 }
 
-/* ---- what it waits for ---- */
+/* ---- causes of waiting ---- */
 
 static enum condition_type latest_condition(const struct reconcile *rec)
 {
@@ -226,7 +225,8 @@ static char *with_waiting(const struct reconcile *rec, const char *message, size
     return xasprintf("%.*s%s%s", (int)n, message, sentence ? AFTER_SENTENCE : AFTER_WORDS, rec->waiting.text);
 }
 
-/* Sets the message to what it says without waiting, and what is waited for. While that is the same, it stays as it is.
+/* Sets the message to its text without waiting, and the cause of waiting. Keeps the message while the cause is the
+ * same.
  */
 static void set_waiting_text(struct reconcile *rec, enum condition_type t, bool waits)
 {
@@ -280,7 +280,8 @@ void plan_count_pods(struct reconcile *rec)
         count_role(rec, (enum role)r, &rec->status->roles[r]);
 }
 
-/* Replicas that are ready or have done their work, of all; of a job that succeeded, those that count as succeeded. */
+/* Counts the replicas that are ready or have completed, of all; in a job that succeeded, those that count as succeeded.
+ */
 static int ready_of(const struct reconcile *rec, enum role r)
 {
     int n = 0;

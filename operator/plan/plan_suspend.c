@@ -1,8 +1,9 @@
-/* Suspension: all pods of a TFJob are deleted at once; our processes stop in order, so that nothing trained is lost. */
+/* Suspension: all pods of a TFJob are deleted at once; our processes stop in order, so that no training progress is
+ * lost. */
 #include "plan/plan_internal.h"
 
-/* The leader saves a checkpoint first, which needs the ps; workers stop before ps. A replica that has not started or
- * has ended does not take part. */
+/* The leader saves a checkpoint first, which needs the ps; workers stop before ps. Replicas that have not started or
+ * have ended are ignored. */
 int plan_shutdown_step(const struct reconcile *rec, const struct pod_info *p)
 {
     if (!rec->own_binaries || pod_ended(p) || p->phase == POD_PENDING)
@@ -12,7 +13,7 @@ int plan_shutdown_step(const struct reconcile *rec, const struct pod_info *p)
     return p->role == ROLE_PS ? 2 : 1;
 }
 
-/* The replica that is waited for in that step, or NULL: all have left. */
+/* The replica for which that step waits; NULL: all have stopped. */
 static const struct pod_info *delete_step(struct reconcile *rec, int step)
 {
     const struct pod_info *waited_for = NULL;
@@ -45,7 +46,7 @@ static void delete_group(struct reconcile *rec)
         plan_add_action(rec, ACT_DELETE_GROUP, ROLE_COUNT, -1);
 }
 
-/* The first pod that has ended and whose object stays; NULL: none. */
+/* The first pod that has ended and whose object remains; NULL: none. */
 static const struct pod_info *kept_by_finalizer(const struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->npods; i++)
