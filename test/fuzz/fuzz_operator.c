@@ -83,7 +83,7 @@ static void plan_all(const struct job_spec *v, struct observed *o, const json_t 
     AUTO_FINI(job_status) at = { 0 }, none = { 0 };
     job_status_parse(status, &at);
     for (size_t i = 0; i < COUNT_OF(TIMES); i++) {
-        AUTO_FINI(plan) p = { 0 };
+        AUTO_FINI(job_plan) p = { 0 };
         plan_job(v, &at, o, &s, TIMES[i], &p);
         must(p.next_ms == 0 || p.next_ms > TIMES[i]); /* else the operator would look without end */
         built(job_status_patch(v->kind, "u", 0, &at, &p.status));
