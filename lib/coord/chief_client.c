@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "base/wait.h"
 #include "nn/metrics/metrics.h"
 
 enum {
@@ -22,7 +23,6 @@ enum {
     RETRY_MS = 100,
     STARTING_MS = 20, /* pause between calls while the chief initialises */
     HEARTBEAT_MIN_MS = 10,
-    EXPLAIN_MS = 5000, /* say what is waited for this often */
 };
 
 enum chief_call { CALL_REGISTER, CALL_HEARTBEAT, CALL_LEASE, CALL_LEAVE };
@@ -330,17 +330,15 @@ static void wait_for_reason(struct chief_client *m, int64_t called_ms)
     m->poked = false;
 }
 
-static void explain_absence(struct chief_client *m, int64_t since_ms, int64_t *explained_ms)
+static void explain_absence(struct chief_client *m, struct wait_state *away)
 {
-    int64_t now = clock_ms();
+    int64_t now = clock_ms(), waited_ms = wait_ms(away, now);
     MUTEX_GUARD(&m->lock);
-    if (now - since_ms > m->config.max_wait_ms) {
-        err_put(&m->fatal, ERR_LOST, "no chief for %lld s: %s", (long long)(now - since_ms) / 1000, m->message);
+    if (waited_ms > m->config.max_wait_ms) {
+        err_put(&m->fatal, ERR_LOST, "no chief for %lld s: %s", (long long)waited_ms / 1000, m->message);
         cond_broadcast(&m->changed);
-    } else if (now - *explained_ms >= EXPLAIN_MS) {
-        *explained_ms = now;
-        report_info(m->config.report, "waiting %lld s for the chief: %s", (long long)(now - since_ms) / 1000,
-                    m->message);
+    } else if (wait_due(away, now)) {
+        report_info(m->config.report, "waiting %lld s for the chief: %s", (long long)waited_ms / 1000, m->message);
     }
 }
 
@@ -360,7 +358,7 @@ static bool has_ended(struct chief_client *m)
 static void chief_client_thread(void *user)
 {
     struct chief_client *m = user;
-    int64_t away_since = 0, explained = 0;
+    struct wait_state away = { 0 };
     for (;;) {
         enum chief_call call;
         int64_t now = clock_ms();
@@ -371,17 +369,15 @@ static void chief_client_thread(void *user)
             call = next_call(m, now);
         }
         if (chief_client_call(m, call, CALL_MS)) {
-            if (away_since != 0 && explained != away_since)
+            if (wait_end(&away, clock_ms(), NULL))
                 report_info(m->config.report, "the chief is back");
-            away_since = 0;
             wait_for_reason(m, now);
             continue;
         }
         if (has_ended(m))
             return;
-        if (away_since == 0)
-            away_since = explained = now;
-        explain_absence(m, away_since, &explained);
+        wait_begin(&away, now, WAIT_EXPLAIN_MS);
+        explain_absence(m, &away);
         MUTEX_GUARD(&m->lock);
         if (!m->leaving)
             cond_wait_until(&m->work, &m->lock, clock_ms() + RETRY_MS);
@@ -438,13 +434,11 @@ void chief_client_free(struct chief_client *m)
 }
 
 /* Waits up to 100 ms (so that signals are noticed) for a change; explains long waits. Lock held. */
-static void wait_change(struct chief_client *m, int64_t since_ms, int64_t *explained_ms)
+static void wait_change(struct chief_client *m, struct wait_state *wait)
 {
     int64_t now = clock_ms();
-    if (now - *explained_ms >= EXPLAIN_MS && m->message[0] != 0 && m->registered) {
-        *explained_ms = now;
-        report_info(m->config.report, "waiting %lld s for %s", (long long)(now - since_ms) / 1000, m->message);
-    }
+    if (m->message[0] != 0 && m->registered)
+        wait_report(wait, now, m->config.report, m->message);
     cond_wait_until(&m->changed, &m->lock, now + 100);
 }
 
@@ -455,9 +449,10 @@ static int fatal_copy(const struct chief_client *m, struct err *e)
 
 int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64_t *ret_ordinal, struct err *e)
 {
-    int64_t since = clock_ms(), explained = since;
+    struct wait_state wait = { 0 };
+    wait_begin(&wait, clock_ms(), WAIT_EXPLAIN_MS);
     MUTEX_GUARD(&m->lock);
-    for (;; wait_change(m, since, &explained)) {
+    for (;; wait_change(m, &wait)) {
         if (m->fatal.code != ERR_NONE)
             return fatal_copy(m, e);
         if (stop_count() > 0 || m->state == JOB_STOPPING || m->diverged >= 0) {
@@ -527,17 +522,19 @@ void chief_client_diverged(struct chief_client *m, int64_t ordinal)
 
 int chief_client_generation(struct chief_client *m, uint64_t stale, uint64_t *ret, struct err *e)
 {
-    int64_t since = clock_ms(), explained = since;
+    struct wait_state wait = { 0 };
+    wait_begin(&wait, clock_ms(), WAIT_EXPLAIN_MS);
     MUTEX_GUARD(&m->lock);
-    for (;; wait_change(m, since, &explained)) {
+    for (;; wait_change(m, &wait)) {
         if (m->fatal.code != ERR_NONE)
             return fatal_copy(m, e);
         if (stop_count() > 0 || m->state == JOB_STOPPING)
             return err_set(e, ERR_STOPPED, "stopped while waiting for the job to train");
         if (m->registered && m->state == JOB_FINISHED)
             return err_set(e, ERR_STOPPED, "the job has finished");
-        if (clock_ms() - since > m->config.max_wait_ms)
-            return err_set(e, ERR_TIMEOUT, "waited %lld s for %s", (long long)(clock_ms() - since) / 1000,
+        int64_t waited_ms = wait_ms(&wait, clock_ms());
+        if (waited_ms > m->config.max_wait_ms)
+            return err_set(e, ERR_TIMEOUT, "waited %lld s for %s", (long long)waited_ms / 1000,
                            m->message[0] != 0 ? m->message : "the chief to begin a new generation");
         if (m->registered && m->state == JOB_TRAINING && m->generation != stale && !m->resync) {
             *ret = m->generation;

@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/wait.h"
 #include "params/params_admin.h"
 
-enum { CALL_MS = 5000, BULK_MS = 60000, EXPLAIN_MS = 5000 };
+enum { CALL_MS = 5000, BULK_MS = 60000 };
 
 struct ps_set {
     struct params *params;
@@ -171,17 +172,14 @@ static int restore_segment(struct ps_set *f, size_t ps, const struct segment_spe
 }
 
 /* Over a slow link a ps is filled for minutes: says how far it is, and ends at a signal. */
-static int explain_fill(const struct ps_set *f, size_t ps, size_t filled, int64_t since_ms, int64_t *explained_ms,
-                        struct err *e)
+static int explain_fill(const struct ps_set *f, size_t ps, size_t filled, struct wait_state *wait, struct err *e)
 {
     int64_t now = clock_ms();
     if (stop_count() > 0)
         return err_set(e, ERR_STOPPED, "stopped while filling ps-%zu", ps);
-    if (now - *explained_ms < EXPLAIN_MS)
-        return 0;
-    *explained_ms = now;
-    report_info(f->report, "waiting %lld s for ps-%zu: %zu of %zu segments restored",
-                (long long)(now - since_ms) / 1000, ps, filled, f->placement->n[ps]);
+    if (wait_due(wait, now))
+        report_info(f->report, "waiting %lld s for ps-%zu: %zu of %zu segments restored",
+                    (long long)wait_ms(wait, now) / 1000, ps, filled, f->placement->n[ps]);
     return 0;
 }
 
@@ -197,9 +195,10 @@ static int fill(struct ps_set *f, size_t ps, const struct segment_source *source
     auto_free float *segment = data;
     if (params_init(f->params, ps, optimizer.data, CALL_MS, e) < 0)
         return -1;
-    int64_t since = clock_ms(), explained = since;
+    struct wait_state wait = { 0 };
+    wait_begin(&wait, clock_ms(), WAIT_EXPLAIN_MS);
     for (size_t i = 0; i < f->placement->n[ps]; i++)
-        if (explain_fill(f, ps, i, since, &explained, e) < 0 ||
+        if (explain_fill(f, ps, i, &wait, e) < 0 ||
             restore_segment(f, ps, &f->layout->segments[f->placement->ids[ps][i]], source, segment, e) < 0)
             return -1;
     return params_serve(f->params, ps, CALL_MS, e);
