@@ -1,4 +1,4 @@
-/* arrays - one array in a file: what idx.c and npy.c read off a header, and arrays.c makes examples of. */
+/* arrays - one array in a file: idx.c and npy.c read its header, and arrays.c turns it into examples. */
 #ifndef TRAINYARD_DATA_ARRAYS_H
 #define TRAINYARD_DATA_ARRAYS_H
 
@@ -7,12 +7,12 @@
 struct array {
     const unsigned char *data; /* points into the file's bytes */
     enum dtype dtype;
-    bool swap;          /* elements are of the other byte order */
+    bool swap;          /* elements have the other byte order */
     struct shape shape; /* rank at least 1; the first dimension counts examples */
 };
 
-/* The array that the bytes of a whole file hold. `name` is for messages. Sizes are checked against the bytes there
- * are. idx: http://yann.lecun.com/exdb/mnist; npy: numpy/lib/format.py, versions 1 to 3, C order. */
+/* The array in the bytes of a whole file. `name` is for messages. Sizes are checked against the available bytes.
+ * idx: http://yann.lecun.com/exdb/mnist; npy: numpy/lib/format.py, versions 1 to 3, C order. */
 MUST_USE int idx_parse(const void *data, size_t n, const char *name, struct array *ret, struct err *e);
 MUST_USE int npy_parse(const void *data, size_t n, const char *name, struct array *ret, struct err *e);
 

@@ -1,5 +1,5 @@
-/* columns - what the columns of a data set mean: names, types, the label. Read off spec.columns, and for csv the
- * header of the file. Inside of lib/data. Immutable once read.
+/* columns - what the columns of a data set mean: names, types, the label. Read from spec.columns, and for csv also from
+ * the header of the file. Inside of lib/data. Immutable once read.
  *
  *     columns:                                      # the features, in this order; csv without: all, as float
  *       - {name: sex, type: category, vocabulary: [female, male], default: male}
@@ -20,12 +20,12 @@ struct data_column {
     char *name;
     enum column_type type;
     bool described; /* by the job */
-    bool used;      /* as a feature, a label or the weight; else passed over */
+    bool used;      /* used as a feature, a label or the weight; else ignored */
     bool is_label, is_weight;
     size_t place;          /* of its first number within the example's features, or within its labels */
     struct map vocabulary; /* category: word -> its number + 1 */
-    bool one_hot,
-        encoded; /* category: count numbers, of which the word's is 1, else its number; encoded: the job has chosen */
+    bool one_hot, encoded; /* category: one_hot: `count` numbers, of which the word's is 1; else its number. encoded:
+                              the job has chosen */
     bool has_default;
     double fallback;
     struct shape shape; /* tfrecord */
@@ -38,10 +38,10 @@ struct data_columns {
     size_t n;
     struct map by_name; /* name -> its place in c + 1 */
     int64_t label;      /* the place in c of the only or first label, -1: none */
-    size_t n_labels;    /* columns that are labels; of several all are numbers */
+    size_t n_labels;    /* columns that are labels; several labels are all numbers */
     size_t labels;      /* numbers of an example's labels */
     bool weighted;      /* one of them is the weight of an example */
-    size_t features;    /* numbers an example, without the labels' */
+    size_t features;    /* numbers per example, without the labels' */
 };
 void columns_fini(struct data_columns *c);
 DEFINE_AUTO_FINI(data_columns, columns_fini);
@@ -54,7 +54,7 @@ MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *r
 
 /* The number of a word; -1: not in the vocabulary. */
 int64_t column_word(const struct data_column *c, const char *word);
-/* Hash of everything here that changes values. */
+/* Hash of everything here that affects values. */
 uint64_t columns_hash(const struct data_columns *c);
 
 #endif

@@ -1,12 +1,12 @@
 /* dataset - examples on disk: opened once, immutable, read by any number of threads.
  *
- * Files are mapped, never read into memory whole; arrays are never held twice. Formats without random access
- * (gzip, zlib, compressed npz) are inflated once into the cache folder and mapped from there; formats with records of
- * unknown length (CSV, TFRecord) get an index pass, cached too, with progress in the log.
+ * Files are mapped, never read completely into memory; arrays are never held twice. Formats without random access
+ * (gzip, zlib, compressed npz) are inflated once into the cache folder and mapped from there. Formats with records of
+ * unknown length (CSV, TFRecord) get an index pass, which is also cached, with progress in the log.
  *
- * Order (design invariant 2): which examples a batch holds is a pure function of (fingerprint, seed, epoch,
- * position). A keyed Feistel permutation over all examples where access is random (idx, npy, npz); over blocks of
- * records, then within a window of blocks, where it is not.
+ * Order (design invariant 2): which examples a batch holds is a pure function of (fingerprint, seed, epoch, position).
+ * A keyed Feistel permutation over all examples where access is random (idx, npy, npz); over blocks of records, then
+ * within a window of blocks, where it is not.
  */
 #ifndef TRAINYARD_DATA_DATASET_H
 #define TRAINYARD_DATA_DATASET_H
@@ -24,9 +24,9 @@ MUST_USE int dataset_open(const struct data_spec *spec, const char *base_dir, co
 void dataset_free(struct dataset *d);
 DEFINE_AUTO(dataset, dataset_free);
 
-/* Cuts its last examples off, as Keras's validation_split: d keeps the first int(n * (1 - fraction)), *ret has the
- * others. Both read the same files, which are closed with the second of them; what the whole was named by, d is. One
- * thread. Without place: ERR_INPUT when one of the two would be empty. */
+/* Splits off its last examples, like Keras's validation_split: d keeps the first int(n * (1 - fraction)), *ret has
+ * the others. Both read the same files, which are closed with the second of them. d keeps the identity of the whole.
+ * One thread. ERR_INPUT, without a place in the manifest, when one of the two would be empty. */
 MUST_USE int dataset_split(struct dataset *d, double fraction, struct dataset **ret, struct err *e);
 
 int64_t dataset_size(const struct dataset *d); /* examples */
@@ -48,10 +48,11 @@ DEFINE_AUTO(loader, loader_free);
 /* ordinal = epoch * batches_per_epoch + index. The batch's memory is valid until the next-but-one call.
  * Features of a uint8 file stay uint8, all others are float. A damaged record is ERR_INPUT naming file and place. */
 MUST_USE int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e);
-/* Records must be parsed, so that hints pay. */
+/* Records must be parsed, so hints are useful. */
 bool loader_prefetches(const struct loader *l);
-/* Tells which ordinal will be asked for next (negative: unknown), so that a background thread prepares it. Where hints
- * do not pay this does nothing. Never changes results: an error comes with the batch it belongs to. */
+/* Sets the ordinal that will be requested next (negative: unknown), so that a background thread prepares it. Does
+ * nothing where hints are not useful. Never changes results: an error is returned with the batch to which it
+ * belongs. */
 void loader_hint(struct loader *l, int64_t next_ordinal);
 
 #endif

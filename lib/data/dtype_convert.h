@@ -1,7 +1,7 @@
-/* dtype_convert - elements as they lie in a file to what training computes with. Inside of lib/data. Pure.
+/* dtype_convert - from elements as they are stored in a file to the types used in training. Inside of lib/data. Pure.
  *
- * Sources need no alignment. Conversions are those of C (and numpy's astype): 64-bit numbers are rounded to
- * the nearest float; uint8 255 becomes 255.0.
+ * Sources need no alignment. Conversions are those of C (and numpy's astype): 64-bit numbers are rounded to the nearest
+ * float; uint8 255 becomes 255.0.
  */
 #ifndef TRAINYARD_DATA_DTYPE_CONVERT_H
 #define TRAINYARD_DATA_DTYPE_CONVERT_H

@@ -1,13 +1,12 @@
 /* epoch_order - the record at each position of an epoch. Inside of lib/data.
  *
- * Not shuffled: position p is record p. Shuffled, with random access: one keyed permutation of all records.
- * Shuffled, without: records form blocks of ORDER_BLOCK; the blocks are permuted; ORDER_WINDOW blocks that
- * are neighbours form a window, and the records of a window are permuted among themselves. So an epoch
- * reads the files in long runs, a window at a time, and data of one window or less is permuted as a whole.
- * The short last block takes part like all others.
+ * Not shuffled: position p is record p. Shuffled, with random access: one keyed permutation of all records. Shuffled,
+ * without: records form blocks of ORDER_BLOCK; the blocks are permuted; ORDER_WINDOW blocks that are neighbours form a
+ * window, and the records of a window are permuted among themselves. So an epoch reads the files in long runs, a window
+ * at a time, and data of one window or less is permuted as a whole. The short last block is permuted like all others.
  *
- * The answer is a pure function of (n, random access, seed, epoch, position); the struct only keeps keys that
- * were computed. One thread.
+ * The answer is a pure function of (n, random access, seed, epoch, position); the struct only caches computed keys. One
+ * thread.
  */
 #ifndef TRAINYARD_DATA_EPOCH_ORDER_H
 #define TRAINYARD_DATA_EPOCH_ORDER_H

@@ -11,14 +11,13 @@
 
 enum { EXAMPLE_FEATURES_MAX = 4096 };
 
-/* What to take out of a message, and where to. */
+/* What to read from a message, and where to write it. */
 struct example_plan {
     const struct data_columns *columns; /* at most EXAMPLE_FEATURES_MAX */
     bool integer_label;                 /* y is int32_t, else float */
 };
-/* Features that no column names are passed over. x has columns->features floats; y what the label counts; w one float
- * when the columns are weighted.
- * Errors name the feature, not the file. */
+/* Features that no column names are ignored. x has columns->features floats; y the numbers of the label; w one float
+ * when the columns are weighted. Errors name the feature, not the file. */
 MUST_USE int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, float *w,
                             struct err *e);
 

@@ -12,7 +12,7 @@
 
 struct data_file {
     struct file_map *map; /* of the content: of the unpacked file in the cache when the file is gzip */
-    char *path;           /* as it was found; for messages */
+    char *path;           /* as the path was found; for messages */
     uint64_t fingerprint; /* name without folder and .gz, size, sampled bytes */
     uint64_t cache_key;   /* fingerprint and modification time: names what is derived from the content */
 };

@@ -13,10 +13,11 @@ enum packing { PACKED_GZIP, PACKED_ZLIB, PACKED_DEFLATE };
 const char *packing_name(enum packing how);
 
 bool gzip_is(const void *data, size_t n); /* begins like one */
-bool zlib_is(const void *data, size_t n); /* its first two bytes are a valid header; so are those of much else */
+bool zlib_is(const void *data,
+             size_t n); /* its first two bytes are a valid header; those of many other files are, too */
 
-/* Hands the content over in pieces. Checks what the format has of lengths and checksums; ERR_INPUT names `name` and the
- * offset in the packed bytes. A failing sink ends it with the sink's error. */
+/* Passes the content to the sink in pieces. Checks the lengths and checksums that the format has; ERR_INPUT names
+ * `name` and the offset in the packed bytes. An error of the sink ends it and is returned. */
 typedef int decompress_sink(void *user, const void *data, size_t n, struct err *e);
 MUST_USE int decompress_pieces(enum packing how, const void *data, size_t n, const char *name, decompress_sink *sink,
                                void *user, struct err *e);

@@ -1,8 +1,9 @@
-/* indexed - files of records whose length only reading shows (csv, tfrecord), with an index of where they begin.
+/* indexed - files of records whose lengths are known only after reading (csv, tfrecord), with an index of where they
+ * begin.
  *
- * One pass over each file at the first open notes the place of every INDEX_STRIDE-th record; the cache folder keeps
- * it, named by content, modification time and options, so that a file which was changed is never read with an old
- * index. To find a record is to step over less than INDEX_STRIDE others. Half a byte of index a record.
+ * One pass over each file at the first open notes the place of every INDEX_STRIDE-th record; the cache folder keeps it,
+ * named by content, modification time and options, so that a file which was changed is never read with an old index. To
+ * find a record is to step over less than INDEX_STRIDE others. Half a byte of index a record.
  */
 #ifndef TRAINYARD_DATA_INDEXED_H
 #define TRAINYARD_DATA_INDEXED_H
@@ -11,7 +12,7 @@
 
 enum { INDEX_STRIDE = 16 };
 
-/* What the pass found out besides the places; kept in the cache with them. */
+/* What the pass found besides the places; kept in the cache with them. */
 struct index_notes {
     int64_t label_max; /* -1: unknown */
     bool labels_whole; /* every label is a whole number that fits 32 bits */
@@ -26,7 +27,7 @@ struct record_index {
 };
 void record_index_fini(struct record_index *x);
 
-/* The index in the file at `path`, if there is a whole one with this key for a file of `size` bytes; else -1. */
+/* The index in the file at `path`, if there is a complete one with this key for a file of `size` bytes; else -1. */
 MUST_USE int record_index_load(const char *path, uint64_t key, size_t size, struct record_index *ret);
 MUST_USE int record_index_save(const char *path, uint64_t key, const struct record_index *x, struct err *e);
 
@@ -36,15 +37,15 @@ struct indexed_file {
     int64_t first; /* number of its first record within the data set */
 };
 
-/* What a format knows. user is its reader; p moves from the start of a record to the start of the next; record
- * counts within the file from 0, for messages. */
+/* The functions of a format. `user` is its reader. `p` moves from the start of a record to the start of the next.
+ * `record` counts within the file from 0, for messages. */
 struct indexed_ops {
     /* Place of the first record (behind a header). */
     int (*begin)(void *user, const struct data_file *f, const unsigned char **ret, struct err *e);
     /* The pass: steps over one record and checks what is cheap to check. 1: done, 0: none left, -1: damaged. */
     int (*survey)(void *user, const struct data_file *f, int64_t record, const unsigned char **p,
                   struct index_notes *notes, struct err *e);
-    /* Steps over a record that the pass has seen. */
+    /* Steps over a record that the pass has checked. */
     int (*skip)(const void *user, const struct data_file *f, int64_t record, const unsigned char **p, struct err *e);
     /* One record to a row of x and of y, its weight to w. */
     int (*decode)(const void *user, const struct data_file *f, int64_t record, const unsigned char **p, float *x,
@@ -59,8 +60,8 @@ struct indexed {
     int64_t n;                /* records */
     struct index_notes notes; /* over all files */
 };
-/* Opens the indexes of the files, which it takes, also when it fails. `options` hashes everything that changes what the
- * pass finds. */
+/* Opens the indexes of the files and takes ownership of the files, also when it fails. `options` hashes everything that
+ * affects the result of the pass. */
 MUST_USE int indexed_open(const struct data_place *at, const struct indexed_ops *ops, void *user, uint64_t options,
                           struct data_files *take, struct indexed *ret, struct err *e);
 void indexed_fini(struct indexed *ix);

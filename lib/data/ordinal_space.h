@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The space of batch names: everything that decides which examples an ordinal holds. */
+/* The space of ordinals: everything that determines which examples an ordinal holds. */
 struct ordinal_space {
     uint64_t fingerprint, seed;
     int64_t examples, batch_size;

@@ -1,8 +1,8 @@
 /* records - the seam between formats and the rest of lib/data: examples in the order of their files.
  *
- * A reader (arrays.c for idx, npy and npz, csv.c, tfrecord.c) makes one of these; dataset.c and loader.c know
- * nothing else of it. Immutable once open: read() may be called by any number of threads.
- * test/unit/data/test_formats.c runs one suite over every reader.
+ * A reader (arrays.c for idx, npy and npz, csv.c, tfrecord.c) makes one of these. dataset.c and loader.c use nothing
+ * else of a reader. Immutable once open: read() may be called by any number of threads. test/unit/data/test_formats.c
+ * runs one suite over every reader.
  */
 #ifndef TRAINYARD_DATA_RECORDS_H
 #define TRAINYARD_DATA_RECORDS_H
@@ -20,11 +20,11 @@ struct records {
     bool integer_labels; /* y is () and read() writes int32_t, else float */
     bool has_weights;
     int64_t label_max;    /* largest integer label, -1 when unknown */
-    uint64_t fingerprint; /* of names and contents of the files and of the options that change values */
+    uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
 };
 
 struct records_ops {
-    void (*free)(struct records *r); /* accepts half-built ones */
+    void (*free)(struct records *r); /* accepts partly built ones */
     /* Records which[0..n) in this order to rows of x (of x_type), of y (int32_t or float; ignored without
      * labels), and their weights to w (ignored without weights). A damaged record, or a weight that is negative or not
      * finite, is ERR_INPUT naming file and place. */
@@ -38,7 +38,7 @@ static inline void records_free(struct records *r)
 }
 DEFINE_AUTO(records, records_free);
 
-/* Where a data set is opened: what every reader is given. */
+/* The context in which a data set is opened, passed to every reader. */
 struct data_place {
     const struct data_spec *spec;
     const char *base_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */

@@ -1,7 +1,7 @@
 /* text - fields and numbers in the bytes of a CSV file (RFC 4180). Inside of lib/data. Pure.
  *
- * Beyond the RFC: lines may end in LF or CRLF, the last one in nothing; a quote within a bare field is an ordinary
- * character; blank lines are no records.
+ * Beyond the RFC: lines may end in LF or CRLF, and the last one may have no line end. A quote within a bare field is an
+ * ordinary character. Blank lines are not records.
  */
 #ifndef TRAINYARD_DATA_TEXT_H
 #define TRAINYARD_DATA_TEXT_H
@@ -15,11 +15,12 @@ struct text_field {
 };
 enum text_result { TEXT_MORE, TEXT_LAST, TEXT_BEHIND_QUOTE, TEXT_OPEN_QUOTE };
 
-/* Takes a field off the record at *p; TEXT_LAST: *p is at the next line. With an error *p is at its place. */
+/* Reads a field of the record at *p and moves *p behind it; TEXT_LAST: *p is at the next line. On an error *p is at its
+ * place. */
 enum text_result text_field(const unsigned char **p, const unsigned char *end, char delimiter, struct text_field *ret);
 /* Steps over blank lines. */
 const unsigned char *text_record(const unsigned char *p, const unsigned char *end);
-/* Steps over one record whose quotes are known to be right. */
+/* Steps over one record whose quotes are known to be valid. */
 const unsigned char *text_skip(const unsigned char *p, const unsigned char *end, char delimiter);
 
 /* Spaces and tabs around it are taken off. */

@@ -1,8 +1,8 @@
 /* zip - reads zip archives (PKWARE APPNOTE, with ZIP64) from memory: npz and .keras files. Members are stored or
  * deflated.
  *
- * Nothing in the archive is believed: every offset and size is checked against the bytes there are, and what a member
- * holds against its size and CRC-32.
+ * Nothing in the archive is trusted. Every offset and size is checked against the available bytes, and the content of a
+ * member against its size and CRC-32.
  */
 #ifndef TRAINYARD_DATA_ZIP_H
 #define TRAINYARD_DATA_ZIP_H
@@ -34,8 +34,8 @@ void zip_archive_fini(struct zip_archive *z);
 DEFINE_AUTO_FINI(zip_archive, zip_archive_fini);
 /* The place of a member; z->count: none. */
 size_t zip_find(const struct zip_archive *z, const char *name);
-/* The member's bytes as they lie in the archive, packed when its method is 8 (deflate), else stored. Their checksum is
- * not verified. */
+/* The member's bytes as they are stored in the archive, packed when its method is 8 (deflate), else stored. Their
+ * checksum is not verified. */
 MUST_USE int zip_bytes(const struct zip_archive *z, size_t i, const unsigned char **ret, struct err *e);
 /* The content: in *ret_owned (free() it) when it was deflated, else in the archive's bytes and *ret_owned is NULL. */
 MUST_USE int zip_read(const struct zip_archive *z, size_t i, const void **ret, void **ret_owned, struct err *e);

@@ -1,18 +1,17 @@
-/* cluster - the members of the job, and which of them this process is: TF_CONFIG, the JOB_NAME family, or flags (design
- * part 6).
+/* cluster - the members of the job, and which one of them this process is: TF_CONFIG, the JOB_NAME family, or flags
+ * (design part 6).
  *
- * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. The JOB_NAME family
- * is five settings, each from its flag or else from its environment variable; when any of them is given,
- * TF_CONFIG is ignored. Empty values count as not given. A half-given set is ERR_INPUT in the words
- * TensorFlow users know: "Must specify an explicit `job_name`", "Must specify an explicit `task_index`",
- * "Must specify an explicit `ps_hosts`", ... (a ps or a chief may leave out worker_hosts when chief_host is
- * given). Nothing given, or TF_CONFIG without a cluster: configured = false (single-machine training;
- * role worker, index 0).
+ * cluster_resolve() takes everything as parameters (no getenv inside), so it is pure. The JOB_NAME family is five
+ * settings, each from its flag or else from its environment variable; when any of them is given, TF_CONFIG is ignored.
+ * Empty values count as not given. An incomplete set is ERR_INPUT with the messages that TensorFlow users know: "Must
+ * specify an explicit `job_name`", "Must specify an explicit `task_index`", "Must specify an explicit `ps_hosts`", ...
+ * (a ps or a chief may leave out worker_hosts when chief_host is given). Nothing given, or TF_CONFIG without a cluster:
+ * configured = false (single-machine training; role worker, index 0).
  *
- * What comes out is checked: addresses are host:port and differ, the task is in the cluster, there is at
- * most one chief, and every task but a ps has a chief. An evaluator need not be in the cluster. A
- * worker need not be either when TF_CONFIG lists only the tasks it must find: the ps, and the chief or the
- * worker 0 that leads. So TF_CONFIG stays short however many workers there are.
+ * The result is checked: addresses are host:port and differ, the task is in the cluster, there is at most one chief,
+ * and every task but a ps has a chief. An evaluator need not be in the cluster. A worker need not be either when
+ * TF_CONFIG lists only the tasks it must find: the ps, and the chief or the worker 0 that leads. So TF_CONFIG stays
+ * short for any number of workers.
  */
 #ifndef TRAINYARD_JOB_CLUSTER_H
 #define TRAINYARD_JOB_CLUSTER_H
@@ -25,8 +24,8 @@ struct cluster {
     enum role role;                   /* this task */
     int index;
     bool listed[ROLE_COUNT]; /* TF_CONFIG names the role also when it has no hosts, as [] */
-    int workers;             /* how many there are, when not all of them are listed; 0: as many as are listed */
-    bool master;             /* the chief is called "master", TFJob's old name of it, in TF_CONFIG */
+    int workers;             /* number of workers when not all of them are listed; 0: as many as are listed */
+    bool master;             /* TF_CONFIG calls the chief "master", TFJob's old name for it */
 };
 
 struct cluster_input { /* NULL: not given */
@@ -49,10 +48,11 @@ char *cluster_to_tf_config(const struct cluster *c, enum role role, int index);
 char *cluster_to_tf_config_around(const struct cluster *c, const char *cluster, enum role role, int index);
 /* The "cluster" object alone; lists are dense. xmalloc'ed. */
 char *cluster_to_json(const struct cluster *c);
-/* The sparse form, of TFJob's enableDynamicWorker: a task knows itself and the ps, so that workers can come and go.
- * A worker gets {"cluster":{"worker":{"1":"..."},"ps":[all]},"task":...}, a ps {"cluster":{"worker":{},"ps":[all]},...}
- * (training-operator gives a ps only its own address, with which an index above 0 is out of range), a chief or an
- * evaluator {"cluster":{"worker":{},"ps":[]},...}. No environment. c must have dense lists. xmalloc'ed. */
+/* The sparse form, of TFJob's enableDynamicWorker: a task has its own address and those of the ps, so that workers
+ * can come and go. A worker gets {"cluster":{"worker":{"1":"..."},"ps":[all]},"task":...}, a ps
+ * {"cluster":{"worker":{},"ps":[all]},...} (training-operator gives a ps only its own address, with which an index
+ * above 0 is out of range), a chief or an evaluator {"cluster":{"worker":{},"ps":[]},...}. No environment. c must
+ * have dense lists. xmalloc'ed. */
 char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index);
 
 /* Address of the Coordinator: the chief's, or worker 0's when there is no chief (TFJob's rule). NULL when
@@ -62,7 +62,7 @@ bool cluster_is_chief(const struct cluster *c); /* this task hosts the chief com
 int cluster_workers(const struct cluster *c);
 const char *cluster_task_name(const struct cluster *c, char out[64]); /* "worker-3" */
 
-/* How large is TF_CONFIG when it lists so many replicas? Linux starts no program with more than 128 KiB in one
+/* The size of TF_CONFIG for these numbers of replicas. Linux does not start a program with more than 128 KiB in one
  * variable. */
 struct cluster_names {
     const char *job, *ns, *domain; /* domain "": none */
@@ -70,7 +70,7 @@ struct cluster_names {
     int replicas[ROLE_COUNT];      /* those that are listed */
 };
 enum { TF_CONFIG_MAX = 128 * 1024 - (int)sizeof("TF_CONFIG=") };
-/* NULL: it is not too large. Else what is wrong, for people; xmalloc'ed. */
+/* NULL: it is not too large. Else a message for people; xmalloc'ed. */
 char *cluster_too_large(const struct cluster_names *n);
 
 #endif

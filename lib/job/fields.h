@@ -1,4 +1,4 @@
-/* fields - the manifest as tables: one row a field. The same rows parse the manifest (types, ranges, defaults,
+/* fields - the manifest as tables: one row per field. The same rows parse the manifest (types, ranges, defaults,
  * unknown and missing keys, choices of later releases) and write its reference (job/manifest_reference.h), so the two
  * cannot differ.
  *
@@ -28,11 +28,11 @@ struct field_table;
 struct field {
     const char *key;
     enum field_kind kind;
-    bool required;        /* when its map is given */
-    bool above_min;       /* FIELD_NUMBER: min itself is out of range */
-    bool below_max;       /* FIELD_NUMBER: so is max */
-    bool alias;           /* FIELD_TABLE: fills what another row fills; absent, it leaves that alone */
-    size_t offset, size;  /* of what it fills; size 0: nothing */
+    bool required;  /* when its map is given */
+    bool above_min; /* FIELD_NUMBER: min itself is out of range */
+    bool below_max; /* FIELD_NUMBER: so is max */
+    bool alias;     /* FIELD_TABLE: fills the same part as another row; when absent, it leaves that part unchanged */
+    size_t offset, size;  /* of the member that it fills; size 0: none */
     int64_t min, max;     /* FIELD_INT, FIELD_NUMBER; max INT64_MAX: no limit. FIELD_LIST: max items, 0: no limit */
     const char *fallback; /* value when absent, as in a manifest; NULL: zero, NULL, false */
     const char *fallback_text; /* for the reference, when the default is not a constant */
@@ -50,7 +50,8 @@ struct field_table {
     const char *about; /* for the reference: Markdown */
     const struct field *rows;
     size_t nrows;
-    /* Called after the rows when the map is given: what needs more than one field, or more than a row can say. */
+    /* Called after the rows when the map is given: checks that need more than one field, or more than a row can
+     * express. */
     int (*check)(void *base, const struct node *n, struct err *e);
 };
 
@@ -60,7 +61,7 @@ MUST_USE int fields_read(const struct field_table *t, const struct node *n, void
 extern const struct field_table JOB_FIELDS;  /* base: struct job */
 extern const struct field_table DATA_FIELDS; /* base: struct data_spec */
 
-/* data_spec.c: the check of DATA_FIELDS, and release of what it made. */
+/* data_spec.c: the check of DATA_FIELDS, and the release of what it allocated. */
 /* A category column that is a feature states its encoding, unless the model takes categories' numbers. */
 MUST_USE int data_spec_check_encodings(const struct data_spec *d, struct err *e);
 int data_spec_check(void *base, const struct node *n, struct err *e);

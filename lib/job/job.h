@@ -1,8 +1,8 @@
 /* job - a TrainJob as plain values: parsed, defaulted, checked (docs/manifest.md lists every field).
  *
- * One source for the operator, the CLI and the replicas. What only the nn library can judge (layer
- * arguments, shapes, optimizer arguments) stays JSON here, as nodes with their place; nn/model.h judges it.
- * A job is immutable after job_parse and may be shared by threads.
+ * One source for the operator, the CLI and the replicas. What only the nn library can check (layer arguments, shapes,
+ * optimizer arguments) stays JSON here, as nodes with their place; nn/model.h checks it. A job is immutable after
+ * job_parse and may be shared by threads.
  */
 #ifndef TRAINYARD_JOB_JOB_H
 #define TRAINYARD_JOB_JOB_H
@@ -29,11 +29,11 @@ MUST_USE int role_parse(const char *s, enum role *ret, struct err *e); /* also "
 
 enum restart_policy { RESTART_EXIT_CODE, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_NEVER };
 const char *restart_policy_name(enum restart_policy p); /* "ExitCode", ... */
-/* True when a replica that ended this way is to be started again. ExitCode: 1..127 permanent, 0 done,
- * from 128 (and death by signal: code 128+n) retryable. */
+/* True when a replica that ended this way must be started again. ExitCode: 1..127 permanent, 0 done, from 128 (and
+ * death by signal: code 128+n) retryable. */
 bool restart_wanted(enum restart_policy p, int exit_code);
 
-/* Layers of one model. The operator judges a spec in the thread that keeps its leadership, so what a spec costs is
+/* Layers of one model. The operator checks a spec in the thread that renews its leadership, so the cost of a spec is
  * bounded. */
 enum { MODEL_LAYERS_MAX = 5000 };
 
@@ -64,8 +64,8 @@ struct data_spec {
     struct node node;        /* the whole map, for messages */
 };
 
-/* STRATEGY_SINGLE is also what a manifest means that names no strategy and no PS: such a job runs as one process, but
- * a replica of it that is given a cluster with ps by hand trains with them. */
+/* A manifest that names no strategy and no PS also has STRATEGY_SINGLE: such a job runs as one process. A replica of
+ * it that gets a cluster with ps by hand trains with them. */
 enum strategy { STRATEGY_PARAMETER_SERVER, STRATEGY_SINGLE };
 enum updates { UPDATES_ASYNC, UPDATES_SYNC, UPDATES_BOUNDED };
 enum placement_kind { PLACEMENT_GREEDY, PLACEMENT_ROUND_ROBIN };
@@ -99,13 +99,13 @@ struct job {
         bool has_seed;
         const char *initial_weights; /* NULL: the initializers determine the values */
         bool chief_trains;
-        bool resume, rebase;           /* what may be done with an earlier run in the output folder */
+        bool resume, rebase;           /* what is allowed with an earlier run in the output folder */
         int64_t log_every_steps;       /* default 100 */
         int64_t validation_batch_size; /* default batch_size */
         double validation_split;       /* fraction of data.train that is kept for evaluation; 0: none */
     } fit;
-    struct node callbacks;    /* spec.fit.callbacks, a list; nn/callback.h judges it */
-    struct node class_weight; /* spec.fit.classWeight, a map; nn/class_weight.h judges it */
+    struct node callbacks;    /* spec.fit.callbacks, a list; nn/callback.h checks it */
+    struct node class_weight; /* spec.fit.classWeight, a map; nn/class_weight.h checks it */
     struct {
         enum strategy name;
         enum updates updates;
@@ -158,30 +158,30 @@ struct job {
     } tensorboard;
 };
 
-/* Parses YAML or JSON text. Everything job can judge is judged: unknown keys, types, ranges, required
- * fields, role keys, epochs xor steps, strategies (known ones that this release does not run are refused
- * with a sentence that says so). With several documents in the text the first TrainJob is taken. */
+/* Parses YAML or JSON text. Checks everything that this library can check: unknown keys, types, ranges, required
+ * fields, role keys, epochs xor steps, strategies. A known strategy that this release does not run is refused with a
+ * message that states so. When the text has several documents, the first TrainJob is used. */
 MUST_USE int job_parse(const char *text, size_t n, const char *name, struct job **ret, struct err *e);
 MUST_USE int job_load(const char *path, struct job **ret, struct err *e); /* "-": standard input */
 /* As job_load, then `sets` ("fit.epochs=1", "replicaSpecs.Worker.replicas=4",
  * "compile.optimizer.Adam.learning_rate=0.01"; paths are below spec; values parse as YAML scalars) are applied before
  * the checks. Errors name the --set. */
 MUST_USE int job_load_with(const char *path, const struct strlist *sets, struct job **ret, struct err *e);
-/* As job_load_with, for a person: all faults are added to `faults`, not the first alone, and with some of them there is
- * a job to judge the model of, for more. -1: not even that. Faults about model and compile are added while the list
- * lives. */
+/* As job_load_with(), for callers that show all faults: adds every fault to `faults`, not only the first. With some
+ * faults there is still a job, so that its model can be checked for more; -1: there is none. Faults about model and
+ * compile are added as long as the list exists. */
 MUST_USE int job_load_all(const char *path, const struct strlist *sets, struct strlist *faults, struct job **ret,
                           struct err *e);
-/* Judges an object as the API server holds it: all that job_parse judges, no lines in the messages, which begin with
- * `name` ("digits: spec.fit.epochs: must be ..."). Of metadata only name, namespace, uid, labels and annotations are
- * looked at, status not at all; what is kept is copied, and doc is neither changed nor held. */
+/* Checks an object as the API server stores it, with all checks of job_parse(). Messages have no line numbers and
+ * begin with `name` ("digits: spec.fit.epochs: must be ..."). Of metadata only name, namespace, uid, labels and
+ * annotations are read; status is ignored. What is kept is copied; doc is neither changed nor held. */
 MUST_USE int job_from_value(const json_t *doc, const char *name, struct job **ret, struct err *e);
 void job_free(struct job *j);
 DEFINE_AUTO(job, job_free);
 
-/* What training begins with of a spec as the API server holds it: model, compile, data, fit, strategy, checkpoint and
- * summaries, without nulls and without defaults that are spelled out. Two specs that mean the same are equal, so a
- * default that a CRD fills in changes nothing. New reference. */
+/* The part of a spec, as the API server stores it, that training depends on: model, compile, data, fit, strategy,
+ * checkpoint and summaries. Nulls and defaults that are spelled out are left out. Two equivalent specs are equal, so
+ * a default that a CRD fills in changes nothing. New reference. */
 json_t *job_canonical(const json_t *spec);
 
 bool job_evaluates(const struct job *j); /* there is validation data: a separate set, or a part of data.train */
@@ -190,7 +190,7 @@ bool job_evaluates(const struct job *j); /* there is validation data: a separate
 MUST_USE int job_check_name(const char *name, struct err *e);
 /* Name of another object, such as a claim: an RFC 1123 subdomain. */
 bool job_is_object_name(const char *name);
-/* A job's uid, from wherever it came: 1 to 128 letters, digits, '-', '_' and '.'. It stands in JSON, in messages and in
+/* A job's uid, from any source: 1 to 128 letters, digits, '-', '_' and '.'. It is used in JSON, in messages and in
  * paths. */
 MUST_USE int job_check_uid(const char *uid, struct err *e);
 

@@ -42,12 +42,13 @@ struct replica_options {
         OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &(o)->log_level, "debug, info, warning or error"),        \
         OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &(o)->log_format, "text or json")
 
-/* After opt_parse: no argument is left, level and format are words that are known. `program` is for the message. */
+/* After opt_parse: checks that no argument is left and that level and format are known. `program` is for the message.
+ */
 MUST_USE int replica_options_finish(struct replica_options *o, const char *program, const struct strlist *args,
                                     struct err *e);
 
-/* How a replica ends: logs the error once, writes "error: ..." into the termination log, and gives the exit code. A
- * stop by a signal is not an error. e NULL: all is well. options NULL: they could not be read. */
+/* How a replica ends: logs the error once, writes "error: ..." into the termination log, and returns the exit code.
+ * A stop by a signal is not an error. e NULL: there is no error. options NULL: they could not be read. */
 int replica_end(const struct replica_options *options, const struct err *e);
 
 /* The termination message of a replica (a pod's terminationMessagePath): written in place, without a

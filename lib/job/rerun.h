@@ -1,5 +1,5 @@
-/* rerun - a job that meets the run of an earlier one in its output folder: which fields differ, and what each of them
- * needs so that the run may go on.
+/* rerun - a job that finds the run of an earlier one in its output folder: which fields differ, and what each of them
+ * needs so that the run may continue.
  *
  * Pure. The rule of a field is in the manifest's tables (job/fields.h, `rerun`), so a new field cannot be forgotten.
  * Both sides are the `spec` of a document; a field that is absent has its default.
@@ -9,7 +9,7 @@
 
 #include "codec/json.h"
 
-/* Ordered: a later one asks for more. */
+/* Ordered: a later one requires more. */
 enum rerun {
     RERUN_UNSAID, /* that of the row above in the manifest */
     RERUN_FREE,   /* may differ */
@@ -31,15 +31,16 @@ struct rerun_changes {
 void rerun_changes_fini(struct rerun_changes *c);
 DEFINE_AUTO_FINI(rerun_changes, rerun_changes_fini);
 
-/* Adds what differs and may not simply differ. finished: the earlier run has ended. */
+/* Adds the fields that differ and may not differ freely. finished: the earlier run has ended. */
 void rerun_compare(const json_t *was, const json_t *now, bool finished, struct rerun_changes *ret);
 /* was, now: copied, NULL: not set. */
 void rerun_add(struct rerun_changes *c, const char *path, const char *was, const char *now, enum rerun need);
-/* Forgets changes at the path and below. */
+/* Drops the changes at the path and below. */
 void rerun_forget(struct rerun_changes *c, const char *path);
-/* The most that one of them needs; RERUN_FREE: there is none. */
+/* The strongest need among them; RERUN_FREE: there is none. */
 enum rerun rerun_need(const struct rerun_changes *c);
-/* "fit.batchSize is 32, was 64; fit.seed is 2, was 1": those that need more than `allowed`; past a few, how many. */
+/* "fit.batchSize is 32, was 64; fit.seed is 2, was 1": those that need more than `allowed`; after the first few, only
+ * their number. */
 void rerun_text(const struct rerun_changes *c, enum rerun allowed, struct buf *out);
 
 #endif

@@ -18,9 +18,9 @@ MUST_USE int address_parse(const char *text, struct address *ret, struct err *e)
 
 /* True of 127.x.x.x, localhost and [::1], each with a port: a process of the same machine. */
 bool address_is_loopback(const char *host_port);
-/* Where a replica listens whose entry of the cluster spec is `own`: on loopback for a loopback entry, else on all
- * addresses of both families ("[::]:2222"). port 0: that of the entry, 2222 when it has none. given: what the user
- * asked for (--listen), taken as it is; or NULL. */
+/* The address on which a replica listens whose entry in the cluster spec is `own`: on loopback for a loopback entry,
+ * else on all addresses of both families ("[::]:2222"). port 0: that of the entry, 2222 when it has none. given:
+ * what the user asked for (--listen), taken as it is; or NULL. */
 void address_to_listen_on(const char *given, const char *own, int port, char *out, size_t n);
 
 /* A listening TCP socket (close-on-exec). ":port" and "[::]:port" take connections of IPv6 and of IPv4; where the

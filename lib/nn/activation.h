@@ -10,8 +10,8 @@
 
 #include "codec/node.h"
 
-/* X(enum, Keras name) - the canonical names; parse also knows Keras's aliases (swish = silu,
- * hard_swish = hard_silu, and class names such as "ReLU" or "Softmax" in a map). D2 may add rows. */
+/* X(enum, Keras name) - the canonical names; parse also accepts Keras's aliases (swish = silu, hard_swish =
+ * hard_silu, and class names such as "ReLU" or "Softmax" in a map). D2 may add rows. */
 #define ACTIVATIONS(X)                                                                                                 \
     X(ACT_LINEAR, "linear")                                                                                            \
     X(ACT_RELU, "relu")                                                                                                \

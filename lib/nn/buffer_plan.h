@@ -1,8 +1,8 @@
-/* buffer_plan - where the activations and gradients of a pass lie in one block of memory: buffers whose lives do not
- * overlap share a place. Decides only, from the nodes of the model; exec makes the memory.
+/* buffer_plan - the places of the activations and gradients of a pass in one block of memory: buffers whose lifetimes
+ * do not overlap share a place. It only plans, from the nodes of the model; exec allocates the memory.
  *
- * Steps of a pass over N nodes: node i computes forward in step i, the loss in step N, and node i backward in
- * step 2N - i.
+ * Steps of a pass over N nodes: node i computes forward in step i, the loss in step N, and node i backward in step 2N -
+ * i.
  */
 #ifndef TRAINYARD_NN_BUFFER_PLAN_H
 #define TRAINYARD_NN_BUFFER_PLAN_H
@@ -18,16 +18,16 @@ struct buffer_life {
     size_t offset; /* floats, a multiple of VARIABLE_ALIGN */
 };
 
-/* Places buffers that are sorted by `first` and returns the floats of all, SIZE_MAX when they are too many. A buffer
- * takes a free place that is large enough; else it may enlarge a free place of its own kind (gradients, or all
- * others). So a chain needs no more than all its activations and its largest gradient twice. */
+/* Places buffers that are sorted by `first` and returns the total number of floats, SIZE_MAX when that is too large.
+ * A buffer uses a free place that is large enough; else it may enlarge a free place of the same kind (gradients, or
+ * all others). So a chain needs at most all its activations and twice its largest gradient. */
 size_t buffer_lives_place(struct buffer_life *b, size_t n);
 
 struct node_buffers {             /* indexes of buffers, or BUFFER_NONE */
     size_t y;                     /* NONE: a view, which has the memory of its input */
     size_t scratch;               /* NONE: the op needs none */
     size_t dy;                    /* gradient of the output, complete; NONE: the node has no backward */
-    size_t dx[LAYER_INPUTS_MAX];  /* what backward writes (a view: is dy); NONE: not wanted */
+    size_t dx[LAYER_INPUTS_MAX];  /* what backward writes (a view: is dy); NONE: not needed */
     size_t sum[LAYER_INPUTS_MAX]; /* where dx is added then; NONE: dx is the only or first gradient of its tensor */
 };
 

@@ -1,13 +1,13 @@
 /* catalog - what can be named in a manifest: optimizers, schedules, losses, metrics, initializers, ...
  *
- * A catalog is a table of rows. Every row begins with a `struct kind`: its Keras names and its arguments.
- * From that one table come parsing, complaints ("'Adamm' is not known; did you mean 'Adam'?"), the
- * config for model.json and docs/layers.md. Adding an optimizer is one row plus its functions.
+ * A catalog is a table of rows. Every row begins with a `struct kind`: its Keras names and its arguments. Parsing,
+ * error messages ("'Adamm' is not known; did you mean 'Adam'?"), the config for model.json and docs/layers.md all use
+ * that one table. Adding an optimizer is one row plus its functions.
  *
  *     static const struct arg SGD_ARGS[] = { ARG_OF("momentum", ARG_NUMBER, 0, ARG_UNIT), ... };
  *
- * Argument values are doubles in the order of the table: numbers and integers as they are (within float32's
- * range), flags 0 or 1, choices as the index into `choices`, Python's None as NAN.
+ * Argument values are doubles in the order of the table: numbers and integers as they are (within float32's range),
+ * flags 0 or 1, choices as the index into `choices`, Python's None as NAN.
  */
 #ifndef TRAINYARD_NN_CATALOG_H
 #define TRAINYARD_NN_CATALOG_H
@@ -17,7 +17,8 @@
 
 #include "codec/node.h"
 
-/* KIND_ARGS_MAX: of what keeps its values in a fixed array, all but layers (test_catalog.c checks the tables). */
+/* KIND_ARGS_MAX: for everything that keeps its values in a fixed array: all but layers (test_catalog.c checks the
+ * tables). */
 enum { KIND_NAMES_MAX = 6, KIND_ARGS_MAX = 24 };
 
 enum arg_kind {
@@ -25,7 +26,7 @@ enum arg_kind {
     ARG_INTEGER,
     ARG_FLAG,
     ARG_CHOICE,      /* one of `choices` */
-    ARG_IGNORED,     /* Keras has it, it changes nothing here (jit_compile) */
+    ARG_IGNORED,     /* Keras has it; it has no effect here (jit_compile) */
     ARG_UNSUPPORTED, /* Keras has it; only its default is accepted */
     ARG_LIST,        /* a tuple of integers; of a fixed length: also one integer for all. arg_list_read() gives it */
     ARG_OTHER        /* the owner parses it: a schedule, a list, a regularizer */
@@ -80,7 +81,7 @@ struct arg {
     {                                                                                                                  \
         .name = (name_), .kind = ARG_UNSUPPORTED                                                                       \
     }
-/* Keras's default is not None but `text_`, which its from_config() wants to see. */
+/* Keras's default is not None but `text_`, which its from_config() requires. */
 #define ARG_REFUSE_BUT(name_, text_)                                                                                   \
     {                                                                                                                  \
         .name = (name_), .kind = ARG_UNSUPPORTED, .text = (text_)                                                      \
@@ -123,7 +124,7 @@ MUST_USE int catalog_find(const struct catalog *c, const struct node *at, const 
 MUST_USE int catalog_parse(const struct catalog *c, const struct node *n, const struct kind **ret, double *ret_values,
                            struct node *ret_config, struct err *e);
 
-/* Values of the arguments; defaults for what is absent. Unknown keys are refused, but for `name` and `dtype`,
+/* Values of the arguments; defaults for what is absent. Unknown keys are refused, except for `name` and `dtype`,
  * which every Keras object has. */
 MUST_USE int args_parse(const struct kind *k, const struct node *config, double *ret_values, struct err *e);
 void args_defaults(const struct kind *k, double *ret_values);
@@ -145,7 +146,7 @@ static inline float to_float(double v)
     return v > (double)FLT_MAX ? HUGE_VALF : v < -(double)FLT_MAX ? -HUGE_VALF : (float)v;
 }
 
-/* The default as Python shows it: "0.9", "None", "False", "'fan_in'". */
+/* The default as Python prints it: "0.9", "None", "False", "'fan_in'". */
 const char *arg_default_text(const struct arg *a, char out[32]);
 
 #endif

@@ -14,26 +14,25 @@ MUST_USE int exec_new(const struct model *m, size_t max_batch, uint64_t seed, st
 void exec_free(struct exec *x);
 DEFINE_AUTO(exec, exec_free);
 
-/* b->n is at most max_batch in all of these calls.
- * One training step. params: the parameter vector. Writes the whole of grads (same layout): gradients of the
- * loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the batch statistic for VAR_MOVING, and
- * zeros for VAR_CONST; gaps are left alone. Adds the batch to acc (metrics_width doubles, NULL: skip).
- * *ret_loss: the scalar Keras prints. Clipping is not applied. A NaN loss is returned; it is not an error here.
- * ready (may be NULL) is called during the step, once for each variable, from the last to the first: the variable's
- * part of grads is complete then and is not written any more. loss: of the batch.
- * Pixels (DT_UINT8) become floats on the way, in one pass with a Rescaling that stands first. Integer labels of a loss
- * that is not sparse become floats. */
+/* b->n is at most max_batch in all of these calls. One training step. params: the parameter vector. Writes the whole
+ * of grads (same layout): gradients of the loss (mean over the batch, plus regularisation) for VAR_TRAINABLE, the
+ * batch statistic for VAR_MOVING, and zeros for VAR_CONST; gaps are left unchanged. Adds the batch to acc
+ * (metrics_width doubles, NULL: skip). *ret_loss: the scalar Keras prints. Clipping is not applied. A NaN loss is
+ * returned; it is not an error here. ready (may be NULL) is called during the step, once for each variable, from the
+ * last to the first: the variable's part of grads is complete then and is not written any more. loss: of the batch.
+ * Pixels (DT_UINT8) are converted to floats, in one pass with a Rescaling that is the first layer. Integer labels of
+ * a loss that is not sparse become floats. */
 typedef void exec_ready_fn(void *user, size_t variable, double loss);
 void exec_train(struct exec *x, const float *params, const struct batch *b, float *grads, double *acc,
                 exec_ready_fn *ready, void *user, double *ret_loss);
 
-/* Forward in inference mode: b->n outputs of the last layer, valid until the next call. Labels are not looked at. */
+/* Forward in inference mode: b->n outputs of the last layer, valid until the next call. Labels are ignored. */
 const float *exec_predict(struct exec *x, const float *params, const struct batch *b);
 /* Forward in inference mode and metrics. */
 void exec_evaluate(struct exec *x, const float *params, const struct batch *b, double *acc);
 
-/* Normalization.adapt: feed all training features once (any batches), then write mean and variance of every
- * VAR_CONST variable into values. Sums are double. */
+/* Normalization.adapt: add all training features once (any batches), then write mean and variance of every VAR_CONST
+ * variable into values. Sums are double. */
 struct adapt;
 struct adapt *adapt_new(const struct model *m);
 void adapt_free(struct adapt *a);

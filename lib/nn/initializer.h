@@ -28,7 +28,7 @@ struct initializer {        /* zero is Zeros */
     double scale; /* VARIANCE_SCALING and its named forms */
     enum { FAN_IN, FAN_OUT, FAN_AVG } mode;
     enum { DIST_TRUNCATED_NORMAL, DIST_UNTRUNCATED_NORMAL, DIST_UNIFORM } distribution;
-    bool has_seed; /* the manifest fixed a seed: drawn from it instead of the model's */
+    bool has_seed; /* the manifest set a seed: drawn from it instead of the model's */
     int64_t seed;
 };
 

@@ -1,6 +1,6 @@
-/* keras_weights - where Keras keeps a model's variables in model.weights.h5 (keras/src/saving/saving_lib.py): a group a
- * layer, named after its class and a number ("layers/dense_1"), never after the layer; datasets vars/0, vars/1, ... in
- * it.
+/* keras_weights - where Keras keeps a model's variables in model.weights.h5 (keras/src/saving/saving_lib.py). Each
+ * layer has a group, named after its class and a number ("layers/dense_1"), never after the layer. The group has
+ * datasets vars/0, vars/1, ...
  */
 #ifndef TRAINYARD_NN_KERAS_WEIGHTS_H
 #define TRAINYARD_NN_KERAS_WEIGHTS_H
@@ -14,7 +14,7 @@ struct keras_layer {
     char *group;                       /* "layers/dense_1" */
     size_t variable[KERAS_LAYER_VARS]; /* places in the model of vars/0, vars/1, ... */
     int nvariables;
-    bool counts; /* after them an integer that nothing reads: how often Normalization was adapted */
+    bool counts; /* after them an integer that is never read: how often Normalization was adapted */
 };
 struct keras_weights {
     struct keras_layer *layers; /* all of the model, also those without variables */

@@ -1,10 +1,10 @@
-/* model - what spec.model and spec.compile describe, checked and laid out: layers, variables, loss,
- * metrics, optimizer. Immutable after model_build; shared by threads. No arithmetic on data happens here
- * and no BLAS is linked by it: the operator and `trainyard validate` use it to judge manifests.
+/* model - the model that spec.model and spec.compile describe, checked and laid out: layers, variables, loss, metrics,
+ * optimizer. Immutable after model_build; shared by threads. No arithmetic on data happens here and no BLAS is linked
+ * by it: the operator and `trainyard validate` use it to check manifests.
  *
- * Parameter vector (design part 1): ONE flat float32 array, variables in creation order, trainable ones
- * first, then non-trainable state. A variable begins at a multiple of 16 floats (cache line, AVX-512);
- * the gaps hold zeros, belong to no variable and never travel.
+ * Parameter vector (design part 1): ONE flat float32 array, variables in creation order, trainable ones first, then
+ * non-trainable state. A variable begins at a multiple of 16 floats (cache line, AVX-512); the gaps hold zeros, belong
+ * to no variable and are never sent.
  */
 #ifndef TRAINYARD_NN_MODEL_H
 #define TRAINYARD_NN_MODEL_H
@@ -31,9 +31,10 @@ struct variable {
 struct model;
 
 /* Either spec.model (short form {inputShape, layers} | {keras: {...} or JSON text} | {kerasFile: path}) with
- * spec.compile. Keras files are read relative to base_dir. Every fault is a placed ERR_INPUT: unknown layer
- * or argument (with suggestion), impossible shape (says both shapes), layer of a later release (says so).
- * compile may be absent (v NULL): then loss, metrics and optimizer are NULL/0 and only the layers can be used. */
+ * spec.compile. Keras files are read relative to base_dir. Every fault is a placed ERR_INPUT: unknown layer or
+ * argument (with suggestion), impossible shape (with both shapes), layer of a later release (the message states
+ * that). compile may be absent (v NULL): then loss, metrics and optimizer are NULL/0 and only the layers can be
+ * used. */
 MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
                          struct err *e);
 void model_free(struct model *m);
@@ -56,8 +57,8 @@ const char *model_metric_name(const struct model *m, size_t i);
 int model_metric_find(const struct model *m, const char *name);
 enum better model_metric_better(const struct model *m, size_t i);
 
-/* Shape of one example's label that the loss wants given the model's output: sparse_* -> () integer;
- * others -> the output shape. What the data offers is checked against it with model_check_data. */
+/* Shape of one example's label that the loss requires for the model's output: sparse_* -> () integer; others -> the
+ * output shape. model_check_data() checks the data against it. */
 MUST_USE int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels,
                               bool has_labels, bool integer_labels, int64_t label_max, struct err *e);
 

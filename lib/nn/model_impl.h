@@ -29,7 +29,7 @@ struct model {
     struct layer *layers; /* InputLayer is not among them */
     size_t nlayers, cap;
     /* In topological order: a node's inputs are made by nodes before it, and the last node makes the output. A
-     * Sequential model is a chain. Each layer has one node; layers stand in the order of their nodes. */
+     * Sequential model is a chain. Each layer has one node; layers are in the order of their nodes. */
     struct model_node *nodes;
     size_t nnodes;
     struct model_var *vars; /* trainable first */
@@ -53,8 +53,8 @@ MUST_USE int model_read(struct model *m, const struct node *n, const char *base_
 /* input_shape.c: the shape of one example from Keras's several spellings of it. */
 /* A list of positive numbers; with batch its first item must be null. */
 MUST_USE int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct err *e);
-/* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found says
- * whether any was there. */
+/* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found: whether one of
+ * them was present. */
 MUST_USE int input_shape_of_layer(const struct node *config, bool *ret_found, struct shape *ret, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* regularizer - Keras's weight penalties: L1 (l1 0.01), L2 (l2 0.01), L1L2 (0, 0). A plain value.
  *   penalty = l1 * sum|w| + l2 * sum w^2
- * OrthogonalRegularizer is refused with a sentence.
+ * OrthogonalRegularizer is refused with a message.
  */
 #ifndef TRAINYARD_NN_REGULARIZER_H
 #define TRAINYARD_NN_REGULARIZER_H

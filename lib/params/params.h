@@ -1,15 +1,14 @@
 /* params - the data plane of the parameters: a process's view of the parameter vector, wherever that lives: on n ps
- * over gRPC, or in a shard of this process. Pull, push, gradients, versions and progress. What a chief does with the ps
- * (describe, initialise, restore, snapshot, finish) is the control plane, params/params_admin.h. Each plane has a table
- * of operations; one conformance test covers both forms.
+ * over gRPC, or in a shard of this process. Pull, push, gradients, versions and progress. The chief's calls to the ps
+ * (describe, initialise, restore, snapshot, finish) are the control plane, params/params_admin.h. Each plane has a
+ * table of operations; one conformance test covers both forms.
  *
- * One params object belongs to one thread. It owns the local copy of the vector (params_vector), which params_pull
- * and params_push refresh in place. Calls to the ps go out in parallel.
+ * One params object belongs to one thread. It owns the local copy of the vector (params_vector), which params_pull and
+ * params_push refresh in place. Calls to the ps go out in parallel.
  *
- * Every message has a deadline: deadline_ms, and beside it the time that its bytes take at PARAMS_FLOOR_BYTES_A_MS. A
- * message has at most 4 MiB of values (SEGMENT_MAX), with slots for Restore and Snapshot. So a deadline ends a call
- * that does not move, and not one that moves slowly. A host that is gone is noticed sooner, by the keepalive of its
- * connection (rpc/settings.c).
+ * Every message has a deadline: deadline_ms, plus the time that its bytes take at PARAMS_FLOOR_BYTES_A_MS. A message
+ * has at most 4 MiB of values (SEGMENT_MAX), with slots for Restore and Snapshot. So a deadline ends a call that makes
+ * no progress, and not one that is slow. The keepalive of a connection (rpc/settings.c) detects a lost host sooner.
  */
 #ifndef TRAINYARD_PARAMS_PARAMS_H
 #define TRAINYARD_PARAMS_PARAMS_H
@@ -22,7 +21,7 @@ enum { PARAMS_FLOOR_BYTES_A_MS = 64 }; /* 64 kB/s: the slowest link that deadlin
 struct params;
 
 struct params_identity {
-    const char *job_uid, *sender; /* borrowed for the life of the object */
+    const char *job_uid, *sender; /* borrowed for the lifetime of the object */
     uint64_t incarnation;
 };
 /* hosts: "host:port" of each ps. layout and placement are borrowed. */
@@ -48,11 +47,11 @@ uint64_t params_incarnation(const struct params *p); /* of the caller's process 
  * wait and retry; ERR_FENCED: register with the chief again. */
 MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
 /* The same after a pull that failed: what it fetched is kept, as long as the generation is the same and every ps the
- * same process. The parts then are of different moments. */
+ * same process. The parts are then of different times. */
 MUST_USE int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e);
 
-/* Smallest and largest version of the segments in the vector, as the last pull or push brought them: the step of the
- * values, when they are the same. */
+/* Smallest and largest version of the segments in the vector, from the last pull or push. When they are equal, they
+ * are the step of the values. */
 void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
 
 /* Pushes the gradients of an ordinal (a vector in the model's layout) to every ps and takes the new values. After an
@@ -67,18 +66,18 @@ struct push_result {
 MUST_USE int params_push(struct params *p, int64_t ordinal, const float *grads, int64_t deadline_ms,
                          struct push_result *ret, struct err *e);
 /* The two halves of params_push, so that a worker can do something between them: at most one push is in flight.
- * params_push_finish writes the vector. direct: the vector is not read before, so that a ps that shares memory
- * may write it at once; otherwise it stays as it is until then. */
+ * params_push_finish writes the vector. direct: the vector is not read before, so that a ps that shares memory may
+ * write it at once; otherwise it stays unchanged until then. */
 MUST_USE int params_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
                                struct err *e);
 MUST_USE int params_push_finish(struct params *p, struct push_result *ret, struct err *e);
-/* Sends what is complete of a gradient that is still being computed: all messages that need only floats from `from` on.
- * Again with a lower `from` as more is complete; params_push of the same ordinal and gradient then sends the rest.
- * Answers are looked at by params_push alone, so that the vector stays as it is until then. Does nothing where a push
- * is one message, or none. */
+/* Sends the complete part of a gradient that is still being computed: all messages that need only floats from `from`
+ * on. Call it again with a lower `from` when more is complete; params_push of the same ordinal and gradient then
+ * sends the rest. Only params_push reads the answers, so the vector stays unchanged until then. Does nothing where a
+ * push is one message, or none. */
 void params_push_early(struct params *p, int64_t ordinal, const float *grads, size_t from, int64_t deadline_ms);
-/* The vector as it is now is what the next push's gradient will be computed from: call it before computing while a push
- * is in flight, so that staleness is counted from there. Without it the newest values are meant. */
+/* Marks the current vector as the values from which the next push's gradient is computed. Call it before computing
+ * while a push is in flight, so that staleness is counted from there. Without it the newest values are assumed. */
 void params_mark(struct params *p);
 
 /* Bytes that arrived, of all pulls and pushes: while it grows between two attempts, there is progress. */

@@ -9,8 +9,8 @@
 
 #include "params/params.h"
 
-/* Asks every ps at once, so that those that are away cost one deadline together. rets and errors have one element for
- * each ps: the answer, or, where errors[ps].code is not ERR_NONE, why there is none. */
+/* Calls every ps in parallel, so that all unreachable ones together cost one deadline. rets and errors have one
+ * element for each ps: the answer, or, when errors[ps].code is not ERR_NONE, the reason why there is none. */
 void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
 /* The learning rates of the chief's callbacks, which params_init and params_adopt send to the ps from now on. Borrowed,
  * and read by each of these calls. */

@@ -35,7 +35,8 @@ struct ps_connection {
     struct versions {
         int64_t *v; /* [nsegments] */
         bool known;
-    } now, marked, pushed; /* of the values in the vector; as params_mark saw them; what a gradient is computed from */
+    } now, marked,
+        pushed; /* of the values in the vector; at the time of params_mark; what a gradient is computed from */
     struct chunk *chunks;
     size_t nchunks;
     size_t push;         /* bytes of all chunks */
@@ -75,13 +76,13 @@ struct remote {
     struct shm_memory *gradients_in[PARAMS_GRADIENTS]; /* that params_gradients gave a pointer into */
     size_t gradients_at[PARAMS_GRADIENTS + 1], values_at, staged_at,
         memory_size;           /* bytes; the last gradient is for a copy */
-    size_t push_from, push_to; /* where gradients and values of this push lie */
+    size_t push_from, push_to; /* where gradients and values of this push are */
 };
 
 enum { PULLING = -1 };             /* instead of an ordinal: a pull */
 enum { CHUNKS_IN_FLIGHT_MIN = 2 }; /* of a ps */
 
-/* How long bytes may take on the slowest link that is supported. */
+/* The time that bytes may take on the slowest link that is supported. */
 static inline int64_t params_floor_ms(size_t bytes)
 {
     return (int64_t)(bytes / PARAMS_FLOOR_BYTES_A_MS);
@@ -120,14 +121,14 @@ MUST_USE int remote_pushed(struct remote *r, const struct request *j, const int6
 
 /* ---- params_shm.c ---- */
 void shm_setup(struct remote *r); /* once the connections are there */
-/* The most bytes that any worker of the job would offer: when all ps are on its host. 0: none. */
+/* The most bytes that a worker of the job offers: when all ps are on its host. 0: none. */
 size_t shm_size_max(const struct remote *r);
 void shm_fini(struct remote *r);
 int shm_gradients(struct params *p, int which, float **ret, struct err *e);
 /* Before a push: offers memory to ps of this host, replaces memory that is unsettled. */
 void shm_prepare(struct remote *r);
-/* Where the gradient of a push is read and its values go, once the gradient is complete: one that lies elsewhere is
- * copied.
+/* Where the gradient of a push is read and its values are written, once the gradient is complete. A gradient that is
+ * elsewhere is copied.
  */
 void shm_locate(struct remote *r, bool direct);
 static inline bool shm_in_use(const struct ps_connection *conn)

@@ -5,7 +5,7 @@
 
 #include "params/params_admin.h"
 
-struct params_ops { /* as the functions of params/params.h that bear their names */
+struct params_ops { /* as the functions of params/params.h with the same names */
     void (*free)(struct params *p);
     void (*forget)(struct params *p); /* a new generation begins */
     void (*mark)(struct params *p);
@@ -20,7 +20,7 @@ struct params_ops { /* as the functions of params/params.h that bear their names
     int (*push_finish)(struct params *p, struct push_result *ret, struct err *e);
 };
 
-struct params_admin_ops { /* as the functions of params/params_admin.h that bear their names */
+struct params_admin_ops { /* as the functions of params/params_admin.h with the same names */
     void (*describe)(struct params *p, int64_t deadline_ms, struct shard_info *rets, struct err *errors);
     int (*init)(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
     int (*adopt)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
@@ -33,7 +33,7 @@ struct params_admin_ops { /* as the functions of params/params_admin.h that bear
     int (*finish)(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 };
 
-struct params { /* the front part of what each form allocates */
+struct params { /* the first part of the structure of each form */
     const struct params_ops *ops;
     const struct params_admin_ops *admin;
     const struct layout *layout;

@@ -1,8 +1,8 @@
-/* ps_set - all ps of a job as the chief sees them: which of them answer, what they applied, and how they are brought
- * into service (Init, Restore, adopt) under a generation.
+/* ps_set - all ps of a job, for the chief: which of them answer, what they applied, and how they are brought into
+ * service (Init, Restore, adopt) under a generation.
  *
- * One thread (the chief's). Calls block for at most a few seconds each. Where the values of a ps that has none come
- * from is the caller's: a checkpoint or the initial values.
+ * One thread (the chief's). Calls block for at most a few seconds each. The caller provides the values for a ps that
+ * has none: a checkpoint or the initial values.
  */
 #ifndef TRAINYARD_PARAMS_PS_SET_H
 #define TRAINYARD_PARAMS_PS_SET_H
@@ -18,7 +18,7 @@ struct segment_source {
 };
 
 struct ps_set;
-/* report: where a long fill of a ps is explained; NULL: nowhere. All are borrowed. */
+/* report: receives lines about a long fill of a ps; NULL: none. All are borrowed. */
 struct ps_set *ps_set_new(struct params *params, const struct layout *l, const struct placement *p,
                           const struct optimizer *o, const char *job_uid, const struct report *report);
 void ps_set_free(struct ps_set *f);
@@ -26,7 +26,7 @@ DEFINE_AUTO(ps_set, ps_set_free);
 
 enum ps_set_condition {
     PS_SET_READY,         /* all serve under our generation; the observation is complete */
-    PS_SET_UNREACHABLE,   /* some do not answer: wait (message says who) */
+    PS_SET_UNREACHABLE,   /* some do not answer: wait (the message names them) */
     PS_SET_NEEDS_RESTORE, /* some have no state, or a new process without it: ps_set_initialise under a new generation
                            */
     PS_SET_TERMINATING,   /* some got SIGTERM: take a checkpoint now */
@@ -37,28 +37,30 @@ struct ps_set_view {
     int64_t begun_ms;            /* when the poll began */
     int64_t step;                /* smallest version of any segment */
     uint64_t highest_generation; /* above ours: a newer chief is in charge */
-    uint64_t other_chief;        /* incarnation of another chief, whom a ps gave our generation; 0: none */
+    uint64_t other_chief;        /* incarnation of another chief, to which a ps gave our generation; 0: none */
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns; /* sums over all ps */
     char message[240];
 };
 void ps_set_view_fini(struct ps_set_view *v);
 DEFINE_AUTO_FINI(ps_set_view, ps_set_view_fini);
-/* Describes every ps, all at once: those that are away cost one deadline together. */
+/* Describes every ps, in parallel: all unreachable ones together cost one deadline. */
 void ps_set_poll(struct ps_set *f, int64_t deadline_ms, struct ps_set_view *ret);
 
-/* Brings every ps under the generation: those that serve this job keep their state (adopt), the others get theirs from
- * the source. Nothing is changed before all have answered. ERR_NOT_READY/ERR_LOST: one does not answer yet, call again.
- * ERR_FENCED: one knows a newer generation, or another chief in this one. *ret_restored: how many were filled. */
+/* Brings every ps under the generation: those that serve this job keep their state (adopt), the others get theirs
+ * from the source. Nothing is changed before all have answered. ERR_NOT_READY/ERR_LOST: one does not answer yet,
+ * call again. ERR_FENCED: one knows a newer generation, or another chief in this one. *ret_restored: the number of
+ * ps that were filled. */
 MUST_USE int ps_set_initialise(struct ps_set *f, uint64_t generation, const struct segment_source *source,
                                int *ret_restored, struct err *e);
-/* Tells every ps, in the generation of now, what params_set_rates has. ERR_LOST and the like: tell all again later. */
+/* Sends the rates of params_set_rates to every ps, in the current generation. ERR_LOST and the like: send them to all
+ * again later. */
 MUST_USE int ps_set_announce(struct ps_set *f, struct err *e);
-/* Only fences: every ps goes to the generation and keeps its state, so that no push of an older one is applied any
- * more. Ps that do not answer are left out. */
+/* Only fences: every ps moves to the generation and keeps its state, so that pushes of older generations are no
+ * longer applied. Ps that do not answer are left out. */
 void ps_set_fence(struct ps_set *f, uint64_t generation);
 /* Snapshot of one segment from the ps that holds it. */
 MUST_USE int ps_set_snapshot(struct ps_set *f, uint32_t segment, struct shard_snapshot *ret, struct err *e);
-/* Finish to every ps that answers; returns how many did. */
+/* Sends Finish to every ps that answers; returns their number. */
 int ps_set_finish(struct ps_set *f, int64_t step);
 size_t ps_set_size(const struct ps_set *f);
 

@@ -1,13 +1,13 @@
 /* push_slot - one request and its answer between two processes of a host, in memory that both have mapped
  * (params/shm_region.h). A push through a slot costs two futex calls instead of a gRPC call; its gradients and values
- * lie in the same memory.
+ * are in the same memory.
  *
  * The client fills `request` and `versions`, then posts `asked`. The server waits for that, fills `answer` and
  * `versions`, then posts `answered`. One request is under way at a time. Each side owns the other fields only between
  * the two posts, but trusts nothing it reads there: the server takes a copy of the request before it checks it. So no
  * field is a bool: a bool that another process has set to 7 is undefined behaviour.
  *
- * Both are one release: a server refuses another PUSH_SLOT_VERSION, and the bytes then travel through gRPC.
+ * Both must be of one release: a server refuses another PUSH_SLOT_VERSION, and the bytes then travel through gRPC.
  */
 #ifndef TRAINYARD_PARAMS_PUSH_SLOT_H
 #define TRAINYARD_PARAMS_PUSH_SLOT_H

@@ -1,5 +1,5 @@
-/* shard_service - a shard as gRPC methods (lib/rpc/parameters.proto). Replies carry values in buffers that are used
- * again; a push is applied straight from the received slices. Thread-safe as rpc_server needs it.
+/* shard_service - a shard as gRPC methods (lib/rpc/parameters.proto). Replies carry values in reused buffers; a push is
+ * applied directly from the received slices. Thread-safe, as rpc_server requires.
  */
 #ifndef TRAINYARD_PARAMS_SHARD_SERVICE_H
 #define TRAINYARD_PARAMS_SHARD_SERVICE_H
@@ -19,7 +19,7 @@ void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_
 /* Whether workers of this host may push through shared memory (params/push_slot.h); true at first. */
 void shard_service_share(struct shard_service *v, bool allowed);
 size_t shard_service_shared(struct shard_service *v); /* so many workers do now */
-/* When the last request came, by clock_ms(); when the service was made if none did. */
+/* When the last request arrived, by clock_ms(); when the service was created if none has. */
 int64_t shard_service_heard_ms(const struct shard_service *v);
 
 #endif

@@ -1,4 +1,4 @@
-/* shard_service_internal - what the files of the service share: shard_service.c (the table, and what the chief asks)
+/* shard_service_internal - what the files of the service share: shard_service.c (the table, and the chief's calls)
  * and shard_bulk.c (pull, push), shard_shm.c (pushes through shared memory). */
 #ifndef TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
 #define TRAINYARD_PARAMS_SHARD_SERVICE_INTERNAL_H
@@ -20,13 +20,13 @@ struct shard_service {
     struct shard *shard;
     struct buffer_pool *pool;
     atomic_bool share;
-    atomic_size_t share_max; /* bytes that a worker may offer, by the chief's word (Init) */
+    atomic_size_t share_max; /* bytes that a worker may offer, set by the chief (Init) */
     struct mutex shm_lock;
     struct shm_worker *shm_workers; /* a list, under the lock; shard_shm.c */
     atomic_int_fast64_t heard_ms;
     struct bound bound[SHARD_METHODS];
 };
-/* A request, unpacked, and where its answer goes. */
+/* A request, unpacked, and the place of its answer. */
 struct exchange {
     struct shard_service *service;
     struct shard *shard;
@@ -36,7 +36,7 @@ struct exchange {
     const struct rpc_message *message;
     struct rpc_reply *reply;
 };
-/* The request as the type that its row of the table says it has. */
+/* The request as the type that its row of the table names. */
 #define REQUEST(x, type) ((const type *)(const void *)(x)->request)
 
 static inline struct shard_caller exchange_caller(const struct exchange *x)
@@ -51,8 +51,8 @@ static inline uint64_t exchange_incarnation(const struct exchange *x)
     return shard_incarnation(x->shard);
 }
 
-/* How much of answers may wait to be read; for a push, or for what may come again at once. client: of struct
- * rpc_caller, or 0 for a caller that has no limit of its own (the chief). */
+/* The bytes of answers that may wait to be read; for a push, or for a call that may be repeated at once. client: of
+ * struct rpc_caller, or 0 for a caller without a separate limit (the chief). */
 struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client);
 int on_pull(const struct exchange *x, struct err *e);
 int on_push(const struct exchange *x, struct err *e);

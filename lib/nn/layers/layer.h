@@ -1,6 +1,6 @@
 /* layer - one layer of a model as its manifest describes it: arguments, shapes, variables. No kernels here.
  *
- * The table of layers has one row a Keras class, split in two so that the operator and `trainyard validate`
+ * The table of layers has one row per Keras class. It is split in two so that the operator and `trainyard validate`
  * link no arithmetic:
  *     layer_rows[id] (layer_table.c): names, arguments, shape, variables, config   - checks manifests
  *     op_rows[id]    (op.h, op_table.c): forward, backward                         - computes
@@ -41,7 +41,7 @@ enum layer_id {
         LAYER_COUNT
 };
 
-/* Arguments that every layer has stand first in its table, in this order. */
+/* Arguments that every layer has come first in its table, in this order. */
 enum {
     ARG_NAME,
     ARG_TRAINABLE,
@@ -81,8 +81,8 @@ struct layer {
     size_t nin;  /* 1, unless the row joins */
     double *arg; /* by place in the row's table */
     struct activation activation;
-    void *own; /* what else the row keeps: made by its read() */
-    /* variables, and where they stand in the model */
+    void *own; /* further data of the row, made by its read() */
+    /* variables, and their position in the model */
     struct var_spec var[LAYER_VARS_MAX];
     size_t var_index[LAYER_VARS_MAX];
     int nvars;
@@ -91,8 +91,8 @@ struct layer {
 struct layer_row {
     struct kind k;
     const char *auto_name; /* Keras's snake_case: "batch_normalization" */
-    /* Reads what the catalog leaves over (ARG_OTHER) into l->own, and checks arguments against each other; may be
-     * NULL. */
+    /* Reads the arguments that the catalog does not read (ARG_OTHER) into l->own, and checks arguments against each
+     * other; may be NULL. */
     int (*read)(struct layer *l, const struct node *config, struct err *e);
     /* Sets l->out from l->in; a fault is placed at `at`. */
     int (*shape)(struct layer *l, const struct node *at, struct err *e);

@@ -1,4 +1,4 @@
-/* layer_rows - the functions that layer_table.c's rows are made of, and the places of arguments in its tables.
+/* layer_rows - the functions in layer_table.c's rows, and the positions of arguments in its tables.
  */
 #ifndef TRAINYARD_NN_LAYERS_LAYER_ROWS_H
 #define TRAINYARD_NN_LAYERS_LAYER_ROWS_H
@@ -42,7 +42,7 @@ layer_config_fn dense_config, flatten_config, reshape_config, activation_config,
     normalization_config, batch_normalization_config;
 layer_fini_fn normalization_fini;
 
-/* The axis that Concatenate joins along, of one example: from 0. */
+/* The axis along which Concatenate joins, of one example: from 0. */
 static inline int concatenate_axis(const struct layer *l)
 {
     int axis = (int)l->arg[CONCATENATE_AXIS];

@@ -23,10 +23,10 @@ DEFINE_AUTO(loss, loss_free);
 
 const char *loss_name(const struct loss *l); /* "sparse_categorical_crossentropy" */
 bool loss_sparse(const struct loss *l);      /* labels are class numbers */
-bool loss_has_classes(const struct loss *l); /* labels say which class: as its number, or one number a class */
-json_t *loss_json(const struct loss *l);     /* what Keras's compile_config holds; new reference */
-/* Whether it can judge an output of this shape (without the batch axis): sparse and categorical losses
- * need at least 2 classes. Message without place. */
+bool loss_has_classes(const struct loss *l); /* labels name a class: by its number, or by one number per class */
+json_t *loss_json(const struct loss *l);     /* as in Keras's compile_config; new reference */
+/* Whether it accepts an output of this shape (without the batch axis): sparse and categorical losses need at least 2
+ * classes. Message without place. */
 MUST_USE int loss_check(const struct loss *l, const struct shape *output, struct err *e);
 
 /* Sum over rows of weight[i] * loss_i (weight NULL: 1). With d_pred not NULL also
@@ -34,8 +34,8 @@ MUST_USE int loss_check(const struct loss *l, const struct shape *output, struct
 double loss_eval(const struct loss *l, const void *y_true, const float *y_pred, const float *weight, size_t rows,
                  size_t cols, float scale, float *d_pred);
 
-/* Fast and exact path for softmax + (sparse) categorical crossentropy and sigmoid + binary crossentropy (as
- * Keras, which looks through the activation at the logits): */
+/* Fast and exact path for softmax + (sparse) categorical crossentropy and sigmoid + binary crossentropy (as Keras,
+ * which uses the logits before the activation): */
 bool loss_fuses(const struct loss *l, const struct activation *last);
 /* As loss_eval, but from the input of the last activation: writes y_pred = last(logits) (may be the same
  * memory), and d_logits = d(scale * sum) / d logits when not NULL. */

@@ -66,8 +66,8 @@ double auc_result(const struct model_metric *m, const double *acc);
 
 double metric_arg(const struct model_metric *m, const char *name, double fallback);
 
-/* Adds a batch to the doubles of all metrics of the list (acc has l->width): those that are not weighted take no
- * account of b->w. result[i] of metric i. */
+/* Adds a batch to the doubles of all metrics of the list (acc has l->width): those that are not weighted ignore
+ * b->w. result[i] of metric i. */
 void metric_list_add(const struct metric_list *l, double *acc, const struct metric_batch *b);
 void metric_list_result(const struct metric_list *l, const double *acc, double *ret);
 

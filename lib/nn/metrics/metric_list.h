@@ -10,8 +10,8 @@
 
 struct metric_list;
 
-/* n: a list of names or maps, or one of them; absent or null: an empty list. A metric that cannot go with the
- * loss or the output is a placed ERR_INPUT, and so is a name twice (Keras would number it). */
+/* n: a list of names or maps, or one of them; absent or null: an empty list. A metric that is not compatible with
+ * the loss or the output is a placed ERR_INPUT, and so is a repeated name (Keras would number it). */
 MUST_USE int metric_list_parse(const struct node *n, const struct loss *loss, const struct shape *output,
                                struct metric_list **ret, struct err *e);
 /* Appends those of `n`, in which examples count by their weight. One whose name is taken is called weighted_NAME, as in
@@ -24,7 +24,7 @@ size_t metric_list_size(const struct metric_list *l); /* "loss" is not among the
 const char *metric_list_name(const struct metric_list *l, size_t i);
 /* The metric of that name, else one whose class is called so ("mae"); -1: none. */
 int metric_list_find(const struct metric_list *l, const char *name);
-/* What Keras knows of a metric: whether less or more of it is better. */
+/* What Keras defines for a metric: whether less or more of it is better. */
 enum better { BETTER_UNKNOWN, BETTER_DOWN, BETTER_UP };
 enum better metric_list_better(const struct metric_list *l, size_t i);
 /* compile_config's "metrics", or its "weighted_metrics": null when there are none. New reference. */

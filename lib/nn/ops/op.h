@@ -1,9 +1,8 @@
-/* op - how a layer computes: one row a layer, beside layer.h's table. Only exec and tests use it; the
- * operator does not link it.
+/* op - how a layer computes: one row per layer, parallel to layer.h's table. Only exec and tests use it; the operator
+ * does not link it.
  *
- * Data is (n examples, l->in[k]) -> (n, l->out), row-major. An op neither allocates nor keeps state: what
- * backward needs from forward is x, y and scratch. Gradients are written, not added: exec
- * adds up those of a tensor that several nodes read.
+ * Data is (n examples, l->in[k]) -> (n, l->out), row-major. An op neither allocates nor keeps state: backward gets x, y
+ * and scratch from forward. Gradients are written, not added: exec adds up those of a tensor that several nodes read.
  */
 #ifndef TRAINYARD_NN_OPS_OP_H
 #define TRAINYARD_NN_OPS_OP_H
@@ -17,12 +16,12 @@ struct op_ctx { /* one node in one pass */
     bool logits;                      /* stop before the last activation: the loss does it (op_row.tail) */
     const float *w[LAYER_VARS_MAX];   /* values of the layer's variables */
     float *g[LAYER_VARS_MAX];         /* their gradients (VAR_MOVING: the batch statistic, written by forward);
-                                         NULL: not wanted (frozen, or not training) */
+                                       *                                         NULL: not needed (frozen, or not training) */
     const float *x[LAYER_INPUTS_MAX]; /* inputs */
     float *y;                         /* output; == x[0] for a view */
     float *dy;                        /* gradient of the output; backward may overwrite it */
-    float *dx[LAYER_INPUTS_MAX];      /* gradients of the inputs, NULL: not wanted; dx[0] may be dy where
-                                         op_row.in_place */
+    float *dx[LAYER_INPUTS_MAX];      /* gradients of the inputs, NULL: not needed; dx[0] may be dy where
+                                       *                                         op_row.in_place */
     float *scratch;                   /* op_row.scratch floats, kept from forward to backward */
     /* the names of random draws (base/rng.h): */
     uint64_t seed;
@@ -30,7 +29,7 @@ struct op_ctx { /* one node in one pass */
     uint32_t node;           /* index in the model */
 };
 
-/* Where the last activation can be cut off for a fused loss (op_ctx.logits). */
+/* For rows whose last activation can be left out for a fused loss (op_ctx.logits). */
 enum op_tail {
     TAIL_NONE,   /* no activation in this op */
     TAIL_OUTPUT, /* y holds the logits then (Dense) */

@@ -1,4 +1,4 @@
-/* ops - the functions that op_table.c's rows are made of. */
+/* ops - the functions in op_table.c's rows. */
 #ifndef TRAINYARD_NN_OPS_OPS_H
 #define TRAINYARD_NN_OPS_OPS_H
 

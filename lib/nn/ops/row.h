@@ -13,7 +13,7 @@
 #define IN_PLACE
 #endif
 
-/* The greater one; a NaN wins and stays, so that a bad number is not lost. */
+/* The greater one; a NaN always wins, so that a bad number is not lost. */
 static inline float greater(float a, float b)
 {
     return b > a || b != b ? b : a;
@@ -73,7 +73,7 @@ static inline float row_sum_exp(const float *x, size_t n, float most)
     return sum;
 }
 
-/* log(1 + e^-|x|); the quotient takes back the rounding of 1 + u (Kahan) */
+/* log(1 + e^-|x|); the quotient corrects the rounding of 1 + u (Kahan) */
 static inline float log1p_exp32(float x)
 {
     float u = exp32(-fabsf(x)), w = 1.0F + u;

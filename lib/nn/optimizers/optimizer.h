@@ -1,7 +1,7 @@
 /* optimizer - Keras's optimizers: arguments, defaults, formulas (golden/keras, runtimes.md 3.0).
  *
- * Pure element-wise updates of any range of the parameter vector, so a ps can apply a gradient straight out
- * of received bytes, range by range, while the scalars of the step are computed once:
+ * Pure element-wise updates of any range of the parameter vector, so a ps can apply a gradient directly from received
+ * bytes, range by range, while the scalars of the step are computed once:
  *
  *     struct opt_step step;
  *     optimizer_begin(o, &state, &step);                 // state.t updates were applied before
@@ -32,7 +32,8 @@ int optimizer_slots(const struct optimizer *o);
 /* TensorFlow 1's suffix: "Adam", "Adam_1", "Momentum", "RMSProp", ... : slot of dense/kernel is "dense/kernel/Adam". */
 const char *optimizer_slot_name(const struct optimizer *o, int slot);
 float optimizer_slot_init(const struct optimizer *o, int slot);
-/* Scalars TensorFlow stores beside the slots after t updates: beta1_power, beta2_power (Adam family). Returns how many.
+/* Scalars that TensorFlow stores with the slots after t updates: beta1_power, beta2_power (Adam family). Returns their
+ * number.
  */
 int optimizer_scalars(const struct optimizer *o, int64_t t, const char *ret_name[2], float ret_value[2]);
 double optimizer_learning_rate(const struct optimizer *o, int64_t t); /* for the update after t updates */
@@ -48,10 +49,10 @@ struct opt_step { /* scalars of one update, computed once */
 };
 void optimizer_seek(const struct optimizer *o, int64_t t, struct opt_state *ret); /* state after t updates */
 void optimizer_begin(const struct optimizer *o, const struct opt_state *s, struct opt_step *ret);
-/* The same at another learning rate than the optimizer's own (nn/callback.h). */
+/* The same with another learning rate than the optimizer's (nn/callback.h). */
 void optimizer_begin_at(const struct optimizer *o, const struct opt_state *s, double rate, struct opt_step *ret);
-/* w, slots[i], g: ranges of the same n elements; g may be unaligned to 4 bytes (it comes off the wire).
- * The result does not depend on how a vector is cut into ranges. */
+/* w, slots[i], g: ranges of the same n elements; g need not be aligned to 4 bytes (it is read from the wire). The
+ * result does not depend on how a vector is cut into ranges. */
 void optimizer_apply(const struct optimizer *o, const struct opt_step *step, float *w, float *const slots[],
                      const void *g, size_t n);
 void optimizer_end(const struct optimizer *o, struct opt_state *s);

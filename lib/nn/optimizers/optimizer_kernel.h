@@ -1,15 +1,15 @@
 /* optimizer_kernel - the element-wise updates of optimizer.c; private to lib/nn.
  *
- * Every kernel reads n gradients and moves n weights and their slots, element by element, so that the
- * result does not depend on how a vector is cut. Products are not contracted (-ffp-contract=off), so the
- * vector body, the scalar tail and every CPU give the same bits.
+ * Every kernel reads n gradients and updates n weights and their slots, element by element, so that the result does not
+ * depend on how a vector is cut. Products are not contracted (-ffp-contract=off), so the vector body, the scalar tail
+ * and every CPU give the same bits.
  */
 #ifndef TRAINYARD_NN_OPTIMIZERS_OPTIMIZER_KERNEL_H
 #define TRAINYARD_NN_OPTIMIZERS_OPTIMIZER_KERNEL_H
 
 #include "nn/optimizers/optimizer.h"
 
-/* Gradients come straight off the wire, at any address. */
+/* Gradients are read directly from received bytes, at any address. */
 typedef float wire_float __attribute__((aligned(1), may_alias));
 
 struct opt_coef { /* an optimizer's arguments as float32, by Keras's names; 0 where it has none */

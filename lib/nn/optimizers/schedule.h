@@ -1,6 +1,6 @@
-/* schedule - learning rates as a function of the number of updates applied before (Keras's `iterations`,
- * our segment version). Formulas: keras/src/optimizers/schedules/learning_rate_schedule.py. Computed in
- * double; Keras computes in float32, the difference is below 1e-6.
+/* schedule - learning rates as a function of the number of updates applied before (Keras's `iterations`, the version of
+ * a segment here). Formulas: keras/src/optimizers/schedules/learning_rate_schedule.py. Computed in double; Keras
+ * computes in float32, the difference is below 1e-6.
  */
 #ifndef TRAINYARD_NN_OPTIMIZERS_SCHEDULE_H
 #define TRAINYARD_NN_OPTIMIZERS_SCHEDULE_H
