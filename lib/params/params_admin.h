@@ -1,5 +1,6 @@
-/* params_admin - the control plane of the parameters: what the chief of a job asks of the ps, through the same object
- * and connections as the data plane (params/params.h). Every call goes to one ps, but params_describe goes to all.
+/* params_admin - the control plane of the parameters: the calls of a job's chief to the ps, through the same object and
+ * connections as the data plane (params/params.h). Every call goes to one ps, except params_describe, which goes to
+ * all.
  *
  * The calls that change state (Init, Restore, Finish) are refused with ERR_FENCED where a ps knows a newer generation
  * or another chief. Deadlines and errors are those of params/params.h.

@@ -1,8 +1,8 @@
 /* call_timeout - part of rpc.h: ends calls of a server that take too long.
  *
- * A caller may begin a call and never send its message, or never read its answer: each holds memory of the server, as
- * long as the caller likes. So the server names a time for each of the two, and a thread checks from time to time and
- * cancels calls whose time is over. Time that a handler takes is not limited.
+ * A caller may begin a call and never send its message, or never read its answer. Each holds memory of the server for
+ * an unlimited time. So the server sets a time limit for each of the two, and a thread cancels calls whose time is
+ * over. The time of a handler is not limited.
  */
 #ifndef TRAINYARD_RPC_CALL_TIMEOUT_H
 #define TRAINYARD_RPC_CALL_TIMEOUT_H

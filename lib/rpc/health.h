@@ -1,4 +1,4 @@
-/* health - part of rpc.h: grpc.health.v1.Health/Check, which kubelet's and other people's probes ask. */
+/* health - part of rpc.h: grpc.health.v1.Health/Check, which the probes of kubelet and other tools call. */
 #ifndef TRAINYARD_RPC_HEALTH_H
 #define TRAINYARD_RPC_HEALTH_H
 
@@ -8,7 +8,7 @@
 
 struct health {
     atomic_bool serving;
-    const struct rpc_method *methods; /* whose services are known; "" is the whole server */
+    const struct rpc_method *methods; /* the server's services are known; "" is the whole server */
     size_t nmethods;
 };
 

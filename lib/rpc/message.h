@@ -6,7 +6,7 @@
 
 #include "rpc/rpc.h"
 
-/* Takes the buffer over (also on failure). NULL: no message came, ERR_INPUT. */
+/* Takes ownership of the buffer (also on failure). NULL: no message arrived, ERR_INPUT. */
 MUST_USE int rpc_message_take(grpc_byte_buffer *bytes, struct rpc_message **ret, struct err *e);
 
 /* Messages are at most this long (gRPC's length field has 32 bits). */

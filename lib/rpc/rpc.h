@@ -1,11 +1,11 @@
 /* rpc - unary calls over gRPC C core with the tensor bytes beside the message, never inside a copy of it.
  *
- * A message is protobuf. Its bulk bytes, if any, are its LAST field (`bytes payload = 15;`): they are sent as
- * their own slices behind the packed head, and received without being parsed into a message, so any gRPC
- * client in any language can talk to us and no tensor is ever copied into a protobuf buffer.
+ * A message is protobuf. Its bulk bytes, if any, are its LAST field (`bytes payload = 15;`): they are sent as their own
+ * slices behind the packed head, and received without being parsed into a message, so gRPC clients in any language can
+ * be used, and no tensor is ever copied into a protobuf buffer.
  *
- * rpc_body is one direction of a call: head (packed protobuf WITHOUT the payload field) + payload pieces.
- * All calls are thread-safe on a channel. This folder is the only one that includes <grpc/...>.
+ * rpc_body is one direction of a call: head (packed protobuf WITHOUT the payload field) + payload pieces. All calls are
+ * thread-safe on a channel. This folder is the only one that includes <grpc/...>.
  */
 #ifndef TRAINYARD_RPC_RPC_H
 #define TRAINYARD_RPC_RPC_H
@@ -15,9 +15,9 @@
 
 enum { RPC_PAYLOAD_FIELD = 15 };
 
-/* Call rpc_init once in main before anything else here and before there are threads (it sets environment variables
- * gRPC has no other knob for, and raises the limit of open files); never fork() without exec() after it. rpc_shutdown
- * at the end, after all channels and servers are gone. */
+/* Call rpc_init once in main before anything else here and before there are threads (it sets gRPC options that exist
+ * only as environment variables, and raises the limit of open files); never fork() without exec() after it.
+ * rpc_shutdown at the end, after all channels and servers are gone. */
 void rpc_init(void);
 void rpc_shutdown(void);
 
@@ -35,7 +35,7 @@ struct rpc_message;
 /* The head: everything before the payload field, contiguous, ready for protobuf-c's unpack. */
 const void *rpc_message_head(const struct rpc_message *m, size_t *ret_size);
 size_t rpc_message_payload_size(const struct rpc_message *m);
-/* Walks the payload as it lies in the received slices: start with *pos = 0; 1 and a range, or 0 at the end. */
+/* Walks the payload in the received slices: start with *pos = 0; 1 and a range, or 0 at the end. */
 int rpc_message_next(const struct rpc_message *m, size_t *pos, const void **ret, size_t *ret_size);
 /* Copies payload bytes [offset, offset+n) out; false when beyond the end. */
 bool rpc_message_copy(const struct rpc_message *m, size_t offset, void *out, size_t n);
@@ -46,10 +46,10 @@ DEFINE_AUTO(rpc_message, rpc_message_free);
 
 /* ---- credentials ---- */
 
-/* What a channel or a server proves, and what it demands of the other side. They enter rpc with rpc_channel_new and
- * rpc_server_start, which copy them, and become gRPC's in rpc/settings.c. */
+/* What a channel or a server proves, and what it requires of the other side. rpc_channel_new and rpc_server_start
+ * copy them; rpc/settings.c turns them into gRPC's credentials. */
 enum rpc_security {
-    RPC_PLAINTEXT, /* nothing is encrypted, and a request is believed to come from whom its Header names */
+    RPC_PLAINTEXT, /* nothing is encrypted, and the sender that the Header of a request names is trusted */
 };
 struct rpc_credentials {
     enum rpc_security security;
@@ -89,7 +89,7 @@ MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *he
 /* ---- server ---- */
 
 enum { RPC_NAME_SIZE = 64, RPC_UID_SIZE = 128, RPC_INDEX_MAX = 1 << 20 };
-/* Who calls, as the server established it: from the Header of the request (lib/rpc/common.proto). */
+/* The caller, as the server established it from the Header of the request (lib/rpc/common.proto). */
 struct rpc_caller {
     char job_uid[RPC_UID_SIZE]; /* "": not given */
     char name[RPC_NAME_SIZE];   /* "worker-3"; "": not given */
@@ -97,8 +97,8 @@ struct rpc_caller {
     int index;                  /* of the name; -1: none */
     uint64_t generation;        /* that the caller knows */
     uint64_t incarnation;       /* of the caller's process */
-    /* Bulk methods: which client it is, for limits: the same for all calls of one address, and of one connection on
-     * loopback; 0: not known. It does not prove who the client is. */
+    /* Bulk methods: a number of the client, for limits. It is the same for all calls of one address, and of one
+     * connection on loopback; 0: not known. It does not prove the client's identity. */
     uint64_t client;
 };
 
@@ -110,24 +110,25 @@ struct rpc_reply {               /* filled by a handler */
 };
 struct rpc_method {
     const char *path; /* "/trainyard.v1.Parameters/Push" */
-    /* Runs on one of the server's threads, several at once; may block for a while (other threads go on), but may not
-     * wait for another call to come: after some short calls of a method the next one may hold up those behind it. The
-     * caller and the message are borrowed. Error codes and messages travel to the client. */
+    /* Runs on one of the server's threads, several at once. It may block for a while (other threads continue), but
+     * may not wait for another call to arrive: after some short calls of a method the next one may delay those
+     * behind it. The caller and the message are borrowed. Error codes and messages travel to the client. */
     int (*handle)(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
                   struct rpc_reply *reply, struct err *e);
     void *user;
     bool bulk; /* requests or answers carry payload: a slow link has more time for them, and their client is known */
-    bool no_header; /* requests are not of ours: field 1 is not a Header, and the caller is not known */
+    bool no_header; /* not a Trainyard method: field 1 of requests is not a Header, and the caller is not known */
 };
-/* Establishes the caller of a request and lets the method handle it. Who may call a method is checked here, before its
- * handler runs, once the caller is proved. client: as in struct rpc_caller. */
+/* Establishes the caller of a request and lets the method handle it. The permission to call a method is checked
+ * here, before its handler runs, once callers are authenticated. client: as in struct rpc_caller. */
 MUST_USE int rpc_method_call(const struct rpc_method *m, uint64_t client, const struct rpc_message *request,
                              struct rpc_reply *reply, struct err *e);
 struct rpc_server_options {
     int threads;        /* that serve; at least 1 */
     size_t payload_max; /* a request with more bytes of payload is refused */
-    /* How long a request may take to come in, and an answer to be read; 0: 30 s, and 300 s for bulk methods. What takes
-     * longer is cancelled, whatever deadline its caller has, so that no caller holds memory of the server for ever. */
+    /* How long a request may take to come in, and an answer to be read; 0: 30 s, and 300 s for bulk methods. A call
+     * that takes longer is cancelled, whatever deadline its caller has, so that no caller holds memory of the server
+     * forever. */
     int64_t call_ms, bulk_ms;
 };
 struct rpc_server;
@@ -137,7 +138,7 @@ MUST_USE int rpc_server_start(const char *address, const struct rpc_credentials 
                               const struct rpc_method *methods, size_t nmethods,
                               const struct rpc_server_options *options, struct rpc_server **ret, struct err *e);
 int rpc_server_port(const struct rpc_server *s);
-/* Does its own port take a new connection and answer? ERR_LOST or ERR_TIMEOUT. Not from a handler. */
+/* Checks that its own port accepts a new connection and answers. ERR_LOST or ERR_TIMEOUT. Not from a handler. */
 MUST_USE int rpc_server_answers(const struct rpc_server *s, int64_t deadline_ms, struct err *e);
 void rpc_server_set_serving(struct rpc_server *s, bool serving); /* health */
 /* Stops accepting, lets running calls finish for up to 5 s, cancels the rest, waits for handlers still running, joins

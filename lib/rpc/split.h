@@ -1,7 +1,7 @@
 /* split - part of rpc.h: finds the payload field in a received message without parsing it.
  *
- * A message is what protobuf calls one: top-level fields in any order. The field 15 of wire type "bytes" is the
- * payload; everything else is the head. Only tags and lengths of the top level are read. Pure.
+ * A message is protobuf: top-level fields in any order. The field 15 of wire type "bytes" is the payload; everything
+ * else is the head. Only tags and lengths of the top level are read. Pure.
  */
 #ifndef TRAINYARD_RPC_SPLIT_H
 #define TRAINYARD_RPC_SPLIT_H

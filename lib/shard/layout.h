@@ -1,9 +1,9 @@
-/* layout - the segments of a model and which ps holds each: pure functions, so that every process of a job
- * computes the same answer (layout_hash is compared on the wire).
+/* layout - the segments of a model and which ps holds each: pure functions, so that every process of a job computes the
+ * same answer (layout_hash is compared on the wire).
  *
- * A segment never crosses a variable; a variable above SEGMENT_MAX bytes is cut at whole rows (last axes kept
- * together) or, when one row is larger, at SEGMENT_MAX. Boundaries depend on the model alone; the number of
- * ps changes only who holds what.
+ * A segment never crosses a variable; a variable above SEGMENT_MAX bytes is cut at whole rows (last axes kept together)
+ * or, when one row is larger, at SEGMENT_MAX. Boundaries depend on the model alone; the number of ps changes only which
+ * ps holds a segment.
  */
 #ifndef TRAINYARD_SHARD_LAYOUT_H
 #define TRAINYARD_SHARD_LAYOUT_H
@@ -32,8 +32,8 @@ struct layout *layout_new(const struct model *m);
 struct layout *layout_of(const struct variable *const variables[], size_t n, size_t vector);
 void layout_free(struct layout *l);
 DEFINE_AUTO(layout, layout_free);
-/* What a worker must share with the chief: the segments, and layers, loss, metrics and optimizer, which decide
- * gradients and reports without changing a segment. */
+/* What must be equal in a worker and the chief: the segments, and layers, loss, metrics and optimizer, which
+ * determine gradients and reports without changing a segment. */
 uint64_t layout_register_hash(const struct layout *l, const struct model *m);
 
 /* placement - for each ps the ids of its segments, ascending.

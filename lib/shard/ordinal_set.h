@@ -1,9 +1,8 @@
 /* ordinal_set - a set of batch ordinals: a low-water mark (everything below is in) and a bitmap above it.
  *
- * What each segment keeps to apply every batch exactly once, and what the ledger intersects. Pure, not
- * thread-safe. Cost: add and has O(1); memory: a bit for each ordinal between the low-water mark and the
- * highest one added. An ordinal is at most ORDINAL_SET_SPAN_MAX above the low-water mark (bounds memory
- * against a wrong or hostile sender).
+ * Each segment keeps one to apply every batch exactly once, and the ledger intersects them. Pure, not thread-safe.
+ * Cost: add and has O(1); memory: a bit for each ordinal between the low-water mark and the highest one added. An
+ * ordinal is at most ORDINAL_SET_SPAN_MAX above the low-water mark (bounds memory against a wrong or hostile sender).
  */
 #ifndef TRAINYARD_SHARD_ORDINAL_SET_H
 #define TRAINYARD_SHARD_ORDINAL_SET_H
@@ -32,9 +31,9 @@ int64_t ordinal_set_count(const struct ordinal_set *a); /* members */
 void ordinal_set_copy(struct ordinal_set *to, const struct ordinal_set *from);
 void ordinal_set_intersect(struct ordinal_set *to, const struct ordinal_set *with); /* to = to AND with */
 bool ordinal_set_equal(const struct ordinal_set *a, const struct ordinal_set *b);
-/* Half-open ranges above low, ascending: returns how many; ret holds two values for each (xmalloc'ed). */
+/* Half-open ranges above low, ascending: returns their number; ret holds two values for each (xmalloc'ed). */
 size_t ordinal_set_ranges(const struct ordinal_set *a, int64_t **ret);
-/* And back, from nvalues = 2 x ranges values; ERR_INPUT unless sorted, disjoint, not empty and in span. ret is
+/* The inverse, from nvalues = 2 x ranges values; ERR_INPUT unless sorted, disjoint, not empty and in span. ret is
  * overwritten, not released. */
 MUST_USE int ordinal_set_from(int64_t low, const int64_t *ranges, size_t nvalues, struct ordinal_set *ret,
                               struct err *e);

@@ -9,7 +9,7 @@
 
 #include "codec/node.h"
 
-enum { RATES_MAX = 4096 }; /* older ones are forgotten: no batch of so long ago is trained again */
+enum { RATES_MAX = 4096 }; /* older ones are dropped: no batch that old is trained again */
 
 struct rates {
     int64_t *from; /* ascending */
@@ -23,7 +23,7 @@ struct rates {
 void rates_fini(struct rates *r);
 DEFINE_AUTO_FINI(rates, rates_fini);
 
-/* Checks what came from outside: ascending ordinals, rates that are not negative; at most RATES_MAX. */
+/* Checks rates from outside: ascending ordinals, rates that are not negative; at most RATES_MAX. */
 MUST_USE int rates_set(struct rates *r, const int64_t *from, const double *rate, size_t n, struct err *e);
 void rates_copy(struct rates *to, const struct rates *from);
 void rates_add(struct rates *r, int64_t from, double rate); /* from: not below the last one */

@@ -1,15 +1,15 @@
-/* shard - the segments one ps holds, and everything a ps may be asked: the inside of trainyard-ps, and, called
- * directly, of single-machine training (params/params.h has the client for both).
+/* shard - the segments that one ps holds, and every operation on them: the core of trainyard-ps and, called directly,
+ * of single-machine training (params/params.h has the client for both).
  *
  * Each segment keeps (values, slots, version, applied set) under its own lock, so pushes apply in parallel, and a
- * snapshot takes the four together. A push of an ordinal a segment has changes nothing.
+ * snapshot takes the four together. A push of an ordinal that a segment already has changes nothing.
  *
  *     shard_init -> LOADING -> shard_restore of each segment -> shard_serve -> SERVING -> shard_finish -> FINISHED
  *
  * Generations (design 4a): shard_init and shard_adopt raise it and return only when no call of an older generation is
- * inside the shard, so what such a caller sends later is fenced and never applied. Thread-safe; calls block on segment
- * locks only, init/adopt/serve/finish also until the calls inside have left. Memory for values and slots is made
- * once, at Init.
+ * inside the shard, so later calls of such a caller are fenced and never applied. Thread-safe; calls block on segment
+ * locks only, init/adopt/serve/finish also until the calls inside have left. Memory for values and slots is made once,
+ * at Init.
  */
 #ifndef TRAINYARD_SHARD_SHARD_H
 #define TRAINYARD_SHARD_SHARD_H
@@ -32,12 +32,12 @@ void shard_set_job(struct shard *s, const char *job_uid);
 void shard_free(struct shard *s);
 DEFINE_AUTO(shard, shard_free);
 
-/* Who asks. A different job_uid than the one of Init is ERR_REFUSED; an older generation than the shard's is
- * ERR_FENCED ("generation 3 is over, this is 4"); a newer one, outside Init, Adopt and Finish, is ERR_NOT_READY, and
- * so is whatever needs a state that is not reached. After shard_finish all is ERR_REFUSED "the job has finished".
+/* The caller. A different job_uid than the one of Init is ERR_REFUSED; an older generation than the shard's is
+ * ERR_FENCED ("generation 3 is over, this is 4"); a newer one, outside Init, Adopt and Finish, is ERR_NOT_READY, and so
+ * is whatever needs a state that is not reached. After shard_finish all is ERR_REFUSED "the job has finished".
  *
- * A generation belongs to the chief that named it first (Init or Adopt). What only a chief asks - Init, Adopt, Restore,
- * Serve, Snapshot, Finish - is ERR_FENCED when another incarnation asks it in that generation. */
+ * A generation belongs to the chief that named it first (Init or Adopt). The calls of a chief only - Init, Adopt,
+ * Restore, Serve, Snapshot, Finish - are ERR_FENCED when they come from another incarnation in that generation. */
 struct shard_caller {
     const char *job_uid, *sender;
     uint64_t generation;
@@ -45,7 +45,7 @@ struct shard_caller {
 };
 
 uint64_t shard_incarnation(const struct shard *s);
-/* May this caller pull and push now? As shard_pull and shard_push judge it. */
+/* Checks whether this caller may pull and push now, as shard_pull and shard_push do. */
 MUST_USE int shard_check(struct shard *s, const struct shard_caller *who, struct err *e);
 
 struct shard_info {
@@ -67,7 +67,7 @@ DEFINE_AUTO_FINI(shard_info, shard_info_fini);
 /* segments: ascending ids. The same call again, in the same generation, changes nothing. */
 MUST_USE int shard_init(struct shard *s, const struct shard_caller *who, const char *optimizer_json,
                         const struct segment_spec *segments, size_t n, uint64_t layout_hash, struct err *e);
-/* Keeps everything and moves to who->generation; ERR_NOT_READY unless it serves. */
+/* Keeps all state and moves to who->generation; ERR_NOT_READY unless it serves. */
 MUST_USE int shard_adopt(struct shard *s, const struct shard_caller *who, struct err *e);
 
 /* The learning rates that callbacks have set: from now on a batch is applied at the rate of its ordinal. After
@@ -82,7 +82,7 @@ struct bytes_in {
     size_t size;
     enum dtype element; /* of what the bytes are; only DT_FLOAT is supported */
 };
-/* Bytes that lie in one place: floats. */
+/* Bytes in one contiguous range: floats. */
 struct one_range {
     const void *data;
     size_t size;
@@ -106,26 +106,27 @@ struct shard_sizes {
 /* All 0 before Init. ERR_INPUT when the part reaches beyond the segments. */
 MUST_USE int shard_measure(struct shard *s, struct shard_part part, struct shard_sizes *ret, struct err *e);
 
-/* Room for what comes back, of exactly the sizes of the part (else ERR_NOT_READY: it was initialised again). */
+/* Memory for the results, of exactly the sizes of the part (else ERR_NOT_READY: the shard was initialised again). */
 struct shard_out {
     float *values;      /* NULL: not wanted */
     size_t size;        /* bytes of values */
     enum dtype element; /* of values; only DT_FLOAT is supported */
-    int64_t *versions;  /* NULL: not wanted; else one for each segment of the part */
+    int64_t *versions;  /* NULL: not needed; else one for each segment of the part */
     size_t nversions;
-    /* NULL, or makes the room once the caller and the part are known to be good: fills what stands above. May fail. */
+    /* NULL, or allocates the memory once the caller and the part are known to be valid: fills the members above. May
+     * fail. */
     int (*make)(struct shard_out *out, const struct shard_sizes *sizes, struct err *e);
 };
 MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
                         struct err *e);
 /* Applies the gradient bytes of one ordinal and copies the new values of the same segments out. seen: versions the
  * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read straight from the
- * received ranges. *ret_duplicate: every segment had it. Exactly once holds for each segment by itself.
+ * received ranges. *ret_duplicate: every segment already had it. Exactly once holds for each segment by itself.
  * ERR_DIVERGED: a gradient is not finite; nothing of the push was applied. */
 MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
                         const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate,
                         struct err *e);
-/* The same with gradients and values where they lie in vectors of the model's layout: nothing is gathered or scattered.
+/* The same with gradients and values in vectors of the model's layout: nothing is gathered or scattered.
  */
 struct shard_vectors {
     const float *grads;
@@ -149,14 +150,16 @@ MUST_USE int shard_snapshot(struct shard *s, const struct shard_caller *who, uin
 void shard_snapshot_fini(struct shard_snapshot *s);
 DEFINE_AUTO_FINI(shard_snapshot, shard_snapshot_fini);
 
-void shard_terminating(struct shard *s); /* SIGTERM came: SERVING shows as TERMINATING, all else goes on */
+void shard_terminating(
+    struct shard *s); /* SIGTERM arrived: SERVING is reported as TERMINATING; everything else continues */
 /* shard_terminating was called, and the chief has a snapshot of every segment: one taken since, or one that holds
  * all that had been applied by then. */
 bool shard_saved(struct shard *s);
-/* Any generation that is not older will do, also in a shard that never was initialised. Again: success. */
+/* Any generation that is not older is accepted, also in a shard that was never initialised. A repeated call succeeds.
+ */
 MUST_USE int shard_finish(struct shard *s, const struct shard_caller *who, struct err *e);
 
-/* Single machine: the values live in the caller's parameter vector (model layout) instead of memory of their own, so
+/* Single machine: the values are in the caller's parameter vector (model layout) instead of separate memory, so
  * pulling costs nothing. Call before shard_init; vector outlives the shard. shard_vector: that vector or NULL. */
 void shard_use_vector(struct shard *s, float *vector);
 float *shard_vector(const struct shard *s);

@@ -1,8 +1,9 @@
-/* shard_internal - what the files of the shard share: shard.c (life and generations), shard_apply.c (pull, push),
+/* shard_internal - what the files of the shard share: shard.c (states and generations), shard_apply.c (pull, push),
  * shard_store.c (restore, snapshot), update_async.c (what a gradient does).
  *
- * The gate: every call that touches segments holds it shared, what changes generation, state or the segments
- * themselves holds it exclusively. Writers come first, or a stream of pushes would keep a new chief out for ever.
+ * The gate: every call that uses segments holds it shared. A call that changes the generation, the state or the set of
+ * segments holds it exclusively. Writers come first, because a stream of pushes could otherwise block a new chief
+ * forever.
  */
 #ifndef TRAINYARD_SHARD_SHARD_INTERNAL_H
 #define TRAINYARD_SHARD_SHARD_INTERNAL_H
@@ -38,7 +39,7 @@ struct shard {
     /* under the gate: */
     char job_uid[SHARD_UID_MAX];
     uint64_t generation, layout_hash;
-    uint64_t chief;         /* incarnation of the chief that the generation belongs to */
+    uint64_t chief;         /* incarnation of the chief to which the generation belongs */
     enum shard_state state; /* never SHARD_TERMINATING: that is SERVING and terminating */
     bool terminating;
     char *optimizer_json;
@@ -70,7 +71,7 @@ static inline pthread_rwlock_t *gate_exclusive_(struct shard *s)
 /* All under the gate. The caller's job and generation are those of the shard, and its state is `state`. */
 MUST_USE int shard_admit(const struct shard *s, const struct shard_caller *who, enum shard_state state, struct err *e);
 MUST_USE int shard_find(struct shard *s, uint32_t id, struct segment **ret, struct err *e);
-/* The same for what only the chief asks: the generation must be the caller's own. */
+/* The same for calls of the chief only: the generation must be the caller's. */
 MUST_USE int shard_admit_chief(const struct shard *s, const struct shard_caller *who, enum shard_state state,
                                struct err *e);
 static inline size_t segment_bytes(const struct segment *g)
@@ -88,7 +89,7 @@ struct float_reader {
     size_t left;
     unsigned char stash[sizeof(float)]; /* a float cut by the end of a range */
 };
-/* The next floats that lie together, at most want (> 0): how many, and where (any alignment; valid until the next
+/* The next contiguous floats, at most want (> 0): their number and address (any alignment; valid until the next
  * call). 0: the bytes ended too soon. */
 size_t floats_next(struct float_reader *r, size_t want, const void **ret);
 MUST_USE bool floats_skip(struct float_reader *r, size_t n);

@@ -1,6 +1,6 @@
 /* update_policy - how the gradients of ordinals become updates of a segment: a table of operations, one for each
- * strategy.updates. Part of the shard; all operations run under the segment's lock. Exactly once holds by accept: an
- * ordinal that it has taken is not taken again. */
+ * strategy.updates. Part of the shard; all operations run under the segment's lock. accept ensures exactly-once: an
+ * ordinal that it has accepted is not accepted again. */
 #ifndef TRAINYARD_SHARD_UPDATE_POLICY_H
 #define TRAINYARD_SHARD_UPDATE_POLICY_H
 
@@ -9,11 +9,11 @@
 struct push { /* one push on its way through the segments */
     const struct optimizer *optimizer;
     int64_t ordinal;
-    double rate;               /* that a callback has set for the ordinal; NaN: the optimizer's own */
+    double rate;               /* rate that a callback has set for the ordinal; NaN: the optimizer's */
     struct float_reader grads; /* .in NULL: they lie in vectors.grads */
     struct shard_vectors vectors;
     float *out;             /* where the next values go when they do not go to vectors.values, or NULL */
-    struct opt_state begun; /* what step was made for: segments mostly agree */
+    struct opt_state begun; /* what `step` was computed for: mostly the same for all segments */
     struct opt_step step;
     bool has_step;
     size_t applied; /* segments that did not have it */
@@ -26,12 +26,13 @@ static inline float *push_values_to(const struct push *p, const struct segment *
 }
 
 struct update_policy {
-    /* The ordinal of the push came to the segment: 1 when it is taken, 0 when the segment has it already, -1. */
+    /* The ordinal of the push arrived at the segment: 1 when it is accepted, 0 when the segment already has it, -1 on
+     * error. */
     int (*accept)(struct segment *g, struct push *p, struct err *e);
-    /* May what was accepted become an update now? */
+    /* Whether accepted gradients may become an update now. */
     bool (*ready)(const struct segment *g);
-    /* Makes the update: reads the segment's gradient from the push, moves the version, and copies the new values to
-     * push_values_to(). Not for VAR_CONST, which has no gradient. */
+    /* Makes the update: reads the segment's gradient from the push, advances the version, and copies the new values
+     * to push_values_to(). Not for VAR_CONST, which has no gradient. */
     int (*commit)(struct segment *g, struct push *p, struct err *e);
 };
 extern const struct update_policy UPDATE_ASYNC; /* update_async.c */

@@ -1,5 +1,5 @@
-/* batch - the examples of one training step as the data library hands them out: named, typed inputs and labels. A
- * batch never owns its memory.
+/* batch - the examples of one training step from the data library: named, typed inputs and labels. A batch never owns
+ * its memory.
  */
 #ifndef TRAINYARD_TENSOR_BATCH_H
 #define TRAINYARD_TENSOR_BATCH_H

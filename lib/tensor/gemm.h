@@ -1,8 +1,8 @@
 /* gemm - matrix products (OpenBLAS; gemm.c is the only file that includes <cblas.h>).
  *
- * Row-major, dense, single precision, one thread: OpenBLAS's own threads would fight the RPC threads
- * (measured: nothing gained at these sizes). The first call, or gemm_setup(), fixes that for the process.
- * Thread-safe. beta 0 ignores what y held (NaN included).
+ * Row-major, dense, single precision, one thread: OpenBLAS's own threads would compete with the RPC threads (measured:
+ * no gain at these sizes). The first call, or gemm_setup(), sets that for the process. Thread-safe. beta 0 ignores what
+ * y held (NaN included).
  */
 #ifndef TRAINYARD_TENSOR_GEMM_H
 #define TRAINYARD_TENSOR_GEMM_H

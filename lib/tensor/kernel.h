@@ -1,12 +1,11 @@
-/* kernel - inner loops that vectorise, and what other folders need to write their own.
+/* kernel - inner loops that vectorise, and the macros that other folders need to write their own.
  *
- * KERNEL before a function makes gcc compile it three times (AVX-512, AVX2, baseline) and pick one at load
- * time. Write plain loops over `float *restrict` with sizes last; the compiler vectorises them (-O3,
- * no errno, no traps; -ffp-contract=off, so an element-wise kernel gives the same bits on every x86-64).
- * It never reorders a sum: reductions here keep KERNEL_LANES partial sums in a fixed order, which both
- * vectorises and gives the same bits everywhere. static inline helpers called by a KERNEL function are
- * inlined into each version. Pointers need no alignment. Sizes are elements. y may equal x where said.
- * All functions are pure, thread-safe and never allocate.
+ * KERNEL before a function makes gcc compile it three times (AVX-512, AVX2, baseline) and pick one at load time. Write
+ * plain loops over `float *restrict` with sizes last; the compiler vectorises them (-O3, no errno, no traps;
+ * -ffp-contract=off, so an element-wise kernel gives the same bits on every x86-64). It never reorders a sum:
+ * reductions here keep KERNEL_LANES partial sums in a fixed order, which both vectorises and gives the same bits
+ * everywhere. static inline helpers called by a KERNEL function are inlined into each version. Pointers need no
+ * alignment. Sizes are elements. y may equal x where stated. All functions are pure, thread-safe and never allocate.
  */
 #ifndef TRAINYARD_TENSOR_KERNEL_H
 #define TRAINYARD_TENSOR_KERNEL_H

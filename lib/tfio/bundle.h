@@ -18,9 +18,9 @@
 
 /* ---- writing ----
  *
- * The files appear whole, or not at all: they are written beside, fsynced and renamed by bundle_writer_finish (data
- * first: a bundle without an index is none). Files that exist are never replaced, also when another process makes them
- * at the same moment: ERR_REFUSED. */
+ * The files appear complete or not at all. They are written as temporaries, and bundle_writer_finish fsyncs and
+ * renames them (data first: a bundle without an index does not count). Files that exist are never replaced, also
+ * when another process makes them at the same moment: ERR_REFUSED. */
 struct bundle_writer;
 MUST_USE int bundle_writer_open(const char *prefix, struct bundle_writer **ret, struct err *e);
 /* Without finish: removes what was written. */
@@ -48,12 +48,12 @@ MUST_USE int bundle_writer_finish(struct bundle_writer *w, struct err *e);
 
 /* ---- reading ----
  *
- * Bundles of any number of data shards; partitioned variables appear as one tensor. The whole index is checked at open
- * (every CRC, size, order and range); data bytes are checked when read as said below. */
+ * Bundles of any number of data shards; partitioned variables appear as one tensor. The whole index is checked at
+ * open (every CRC, size, order and range); data bytes are checked when read, as described below. */
 struct bundle;
 struct bundle_entry {
     const char *name;
-    enum dtype dtype; /* may be a number of TensorFlow's that has no name here: then only listed, not read */
+    enum dtype dtype; /* may be a TensorFlow number that has no name here: then only listed, not read */
     struct shape shape;
     uint64_t size; /* bytes: of the elements, or of the stored strings */
 };

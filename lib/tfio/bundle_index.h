@@ -1,4 +1,4 @@
-/* bundle_index - inside of tfio/bundle.h: what an index file says, checked, without touching data files.
+/* bundle_index - inside of tfio/bundle.h: the content of an index file, checked without reading data files.
  *
  * Messages: BundleHeaderProto and BundleEntryProto of core/protobuf/tensor_bundle.proto, TensorShapeProto,
  * TensorSliceProto.
@@ -43,7 +43,7 @@ void bundle_slice_key(const char *name, const struct shape *shape, const struct 
 /* OrderedCode::WriteSignedNumIncreasing (core/lib/strings/ordered_code.cc). */
 void bundle_put_signed(struct buf *b, int64_t v);
 
-/* What a header and an entry look like in the table. */
+/* The encoding of a header and an entry in the table. */
 void bundle_put_header(struct buf *b, uint32_t nshards);
 void bundle_put_entry(struct buf *b, const struct bundle_item *item);
 

@@ -1,4 +1,4 @@
-/* event_value - inside of event_reader.h: what one record of an event file says. Pure; every byte is fuzzed. */
+/* event_value - inside of event_reader.h: the content of one record of an event file. Pure; fuzzed. */
 #ifndef TRAINYARD_TFIO_EVENT_VALUE_H
 #define TRAINYARD_TFIO_EVENT_VALUE_H
 
@@ -18,7 +18,7 @@ DEFINE_AUTO_FINI(event_record, event_record_fini);
 /* Replaces what *ret held. -1: malformed; *ret is then empty. */
 MUST_USE int event_record_read(const void *data, size_t n, struct event_record *ret);
 
-/* A value of the record, which its texts point into; owns its buckets. */
+/* A value of the record; its texts point into the record. Owns its buckets. */
 struct event_value {
     enum event_kind kind;
     const char *tag, *plugin;

@@ -1,8 +1,9 @@
 /* session - the training loop of one worker: take an ordinal, compute its gradient (train/step_engine.h), submit it to
  * the strategy (train/strategy.h), report it.
  *
- * Runs in the caller's thread until the job is finished or stopped. Survives: a ps that is gone or was restored (waits,
- * reports that, pushes again), a chief that is gone (computes what it has leased, then waits), a new generation.
+ * Runs in the caller's thread until the job is finished or stopped. It tolerates a ps that is gone or was restored
+ * (waits, reports that, pushes again), a chief that is gone (computes the leased batches, then waits), and a new
+ * generation.
  */
 #ifndef TRAINYARD_TRAIN_SESSION_H
 #define TRAINYARD_TRAIN_SESSION_H
@@ -31,8 +32,8 @@ struct session_stats { /* for /metrics and /progress; read by other threads (rel
     _Atomic int64_t last_ordinal;
 };
 
-/* 0: the job is finished. ERR_STOPPED: a signal or a stopping chief; ERR_DIVERGED; else what made it give up.
- * The caller lets the chief client leave in every case. */
+/* 0: the job is finished. ERR_STOPPED: a signal or a stopping chief; ERR_DIVERGED; else the error that ended it. In
+ * every case the caller calls chief_client_leave(). */
 MUST_USE int session_run(const struct session_config *config, struct session_stats *stats, struct err *e);
 
 #endif

@@ -1,8 +1,8 @@
-/* step_engine - computes training steps: the batch of an ordinal, forward, backward. The gradient is handed over whole,
- * or variable by variable while backward runs.
+/* step_engine - computes training steps: the batch of an ordinal, forward, backward. The gradient is passed on as a
+ * whole, or variable by variable while backward runs.
  *
- * An engine does not know of leases, ps or other workers: the session loop names the ordinal; the strategy
- * (train/strategy.h) gives the values to compute from and the memory for the gradient, and takes the gradient. An
+ * An engine does not use leases, ps or other workers. The session loop names the ordinal. The strategy
+ * (train/strategy.h) provides the values to compute from and the memory for the gradient, and receives the gradient. An
  * engine belongs to one thread. A process may have several, which share the model.
  */
 #ifndef TRAINYARD_TRAIN_STEP_ENGINE_H
@@ -11,18 +11,18 @@
 #include "data/dataset.h"
 #include "nn/class_weight.h"
 
-/* One ordinal on its way from its lease to its report. */
+/* One ordinal between its lease and its report. */
 struct train_step {
     int64_t ordinal; /* -1: none */
     /* Given by the strategy: */
     const float *values; /* the parameter vector to compute from */
     float *grads;        /* memory for the gradient, in the model's layout */
     double *sums;        /* memory for the sums of loss and metrics, metrics_width(model) */
-    bool by_variable;    /* gradients are taken as they complete, not only as a whole */
+    bool by_variable;    /* gradients are passed on as they complete, not only as a whole */
     /* Written by step_engine_compute: */
     double loss;
     size_t examples;
-    /* Where the time went, and the age of the values when the update was applied: for the report. */
+    /* The time of each part, and the age of the values when the update was applied: for the report. */
     uint64_t data_ns, compute_ns, network_ns, wait_ns;
     int64_t staleness;
 };
@@ -41,7 +41,7 @@ DEFINE_AUTO(step_engine, step_engine_free);
 
 /* Reads the batch that step_engine_compute computes next. Errors name the file and the record. */
 MUST_USE int step_engine_load(struct step_engine *g, int64_t ordinal, struct err *e);
-/* True when records are parsed by a thread of the engine, which wants to know early what comes after this batch:
+/* True when a thread of the engine parses records. It must know early which batch follows this one:
  * step_engine_expect, -1: unknown. */
 bool step_engine_prefetches(const struct step_engine *g);
 void step_engine_expect(struct step_engine *g, int64_t ordinal);
@@ -54,7 +54,7 @@ bool step_engine_read_ahead(struct step_engine *g, int64_t ordinal);
 typedef void step_gradient_fn(void *user, struct train_step *step, size_t variable);
 
 /* Computes the batch that step_engine_load read. Without step->by_variable the gradient is clipped as the optimizer
- * says. ERR_DIVERGED: the loss or the gradient is not finite. */
+ * defines. ERR_DIVERGED: the loss or the gradient is not finite. */
 MUST_USE int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,
                                  struct err *e);
 

@@ -1,10 +1,10 @@
-/* strategy - how the updates of one process become the model's: a table of operations between the session loop
- * (train/session.h), which takes ordinals and reports them, and params, which holds the values. One row for each
+/* strategy - how the gradients of one process become updates of the model: a table of operations between the session
+ * loop (train/session.h), which takes ordinals and reports them, and params, which holds the values. One row for each
  * strategy; strategy_new is the only place that chooses one.
  *
  * The loop calls, in one thread: open; then for each ordinal begin_step, step_engine_compute (which calls
- * gradient_ready where the strategy asks for it) and submit; finish whenever it has no ordinal; close. The strategy
- * says through config.applied when the update of a step is in every segment: in submit, or in a later call where
+ * gradient_ready if the strategy requests it) and submit; finish whenever it has no ordinal; close. The strategy
+ * reports through config.applied when the update of a step is in every segment: in submit, or in a later call where
  * updates are in flight during a computation.
  */
 #ifndef TRAINYARD_TRAIN_STRATEGY_H
@@ -20,14 +20,14 @@
 struct strategy_config {
     const struct model *model; /* all borrowed */
     struct params *params;
-    struct chief_client *chief; /* knows the generation; hears what is waited for */
+    struct chief_client *chief; /* provides the generation; receives the reason of a wait */
     int64_t max_wait_ms;        /* without a ps */
     bool overlap;               /* ParameterServer: compute the next batch while a push is in flight */
     struct mutex *step_gate;    /* NULL, or locked around each update (a chief of this process holds it while it takes a
                                    snapshot between two steps) */
     const struct report *report;
     void (*applied)(void *user, const struct train_step *step); /* every segment has its update */
-    /* The step's update is in flight and nothing is computed: time to read the next batch. What is added to data_ns is
+    /* The step's update is in flight and nothing is computed: time to read the next batch. Time added to data_ns is
      * not counted as network time. */
     void (*in_flight)(void *user, struct train_step *step);
     void *user;
@@ -41,15 +41,15 @@ struct strategy_ops {
     int (*begin_step)(struct train_strategy *s, int64_t ordinal, struct train_step **ret, struct err *e);
     /* As step_gradient_fn; user is the strategy. NULL: no step is by_variable. */
     step_gradient_fn *gradient_ready;
-    /* Takes the gradient of the step that was begun. Blocks as long as the strategy wants no computation beside it. */
+    /* Takes the gradient of the step that was begun. Blocks as long as the strategy allows no computation meanwhile. */
     int (*submit)(struct train_strategy *s, struct train_step *step, struct err *e);
     /* Blocks until every step that was submitted is applied. */
     int (*finish)(struct train_strategy *s, struct err *e);
-    /* Ends what is in flight and frees; after a failure, too. */
+    /* Ends the calls in flight and frees the strategy; after a failure, too. */
     void (*close)(struct train_strategy *s);
 };
 
-struct train_strategy { /* the front part of what each row allocates */
+struct train_strategy { /* the first part of the structure of each row */
     const struct strategy_ops *ops;
     struct strategy_config config;
     struct wait_state long_call; /* a pull or push that takes long */
@@ -57,8 +57,8 @@ struct train_strategy { /* the front part of what each row allocates */
 
 struct train_strategy *strategy_new(enum strategy kind, const struct strategy_config *config);
 
-/* What a user can do about training that diverged. Gradients of workers that train beside each other are stale, which a
- * high learning rate or momentum does not bear. */
+/* What a user can do about training that diverged. Gradients of workers that train in parallel are stale, and a high
+ * learning rate or momentum does not tolerate that. */
 const char *strategy_divergence_cure(enum strategy kind, bool overlap);
 
 #endif

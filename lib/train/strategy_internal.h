@@ -1,11 +1,11 @@
-/* strategy_internal - the rows of train/strategy.h, and what those share that pull from and push to params: every call
- * is repeated until all ps have answered, under whatever generation the chief names. */
+/* strategy_internal - the rows of train/strategy.h, and the code shared by rows that pull from and push to params:
+ * every call is repeated until all ps have answered, in the generation that the chief names. */
 #ifndef TRAINYARD_TRAIN_STRATEGY_INTERNAL_H
 #define TRAINYARD_TRAIN_STRATEGY_INTERNAL_H
 
 #include "train/strategy.h"
 
-/* Of each message, beside the time of its bytes (params/params.h). */
+/* Of each message, without the time of its bytes (params/params.h). */
 enum { STRATEGY_PUSH_MS = 30000 };
 
 struct train_strategy *strategy_ps_new(const struct strategy_config *config);
@@ -13,8 +13,8 @@ struct train_strategy *strategy_single_new(const struct strategy_config *config)
 
 /* The generation from the chief, then the values from every ps. */
 MUST_USE int strategy_pull(struct train_strategy *s, struct err *e);
-/* After a push that failed because of `cause`: waits for the ps and pushes again until all have the step.
- * Errors: the cause, where it is not worth a repetition or lasts too long. */
+/* After a push that failed because of `cause`: waits for the ps and pushes again until all have the step. Errors:
+ * the cause, when a retry is useless or the failure lasts too long. */
 MUST_USE int strategy_push_again(struct train_strategy *s, struct train_step *step, struct err *cause,
                                  struct push_result *ret, struct err *e);
 /* Reports the step as applied. */

@@ -1,7 +1,7 @@
-/* metric_list - compile.metrics, parsed: what model.c holds and metrics.c computes with.
+/* metric_list - compile.metrics, parsed: held by model.c and used by metrics.c.
  *
- * "accuracy" becomes what Keras makes of it: sparse_categorical_accuracy for a sparse loss, binary_accuracy
- * when the output's last axis is 1, categorical_accuracy otherwise; its name stays "accuracy".
+ * "accuracy" becomes what Keras makes of it: sparse_categorical_accuracy for a sparse loss, binary_accuracy when the
+ * output's last axis is 1, categorical_accuracy otherwise; its name stays "accuracy".
  */
 #ifndef TRAINYARD_NN_METRICS_METRIC_LIST_H
 #define TRAINYARD_NN_METRICS_METRIC_LIST_H
