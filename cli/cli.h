@@ -5,7 +5,8 @@
 #include "base/opt.h"
 #include "job/job.h"
 
-/* argv[0] is the subcommand's name. *ret_exit is 0 unless the handler sets it; -1: e says why, main() prints it. */
+/* argv[0] is the subcommand's name. *ret_exit is 0 unless the handler sets it; -1: e has the error, which main()
+ * prints. */
 typedef int command_fn(int argc, char **argv, int *ret_exit, struct err *e);
 struct command {
     const char *name;

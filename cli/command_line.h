@@ -5,7 +5,7 @@
 #include "job/cluster.h"
 #include "launcher.h"
 
-/* Both fill a list whose items end with NULL, as execve(2) wants them. */
+/* Both fill a list whose items end with NULL, as execve(2) requires. */
 void command_arguments(const struct launch *launch, const char *program, int http_port, struct strlist *argv);
 /* The environment of this process without the variables that describe a cluster, and with those of this cluster (none
  * when it is not configured). */

@@ -11,7 +11,7 @@
 
 static const char RESET[] = "\033[0m", ERASE_LINE[] = "\r\033[K";
 static const char RED[] = "\033[31m", YELLOW[] = "\033[33m";
-/* one for each replica in turn; not red and yellow, which mean something */
+/* one for each replica in turn; not red and yellow, which mark errors and warnings */
 static const char *const PALETTE[] = { "\033[36m", "\033[32m", "\033[35m", "\033[34m",
                                        "\033[96m", "\033[92m", "\033[95m", "\033[94m" };
 
@@ -45,7 +45,7 @@ void console_fini(struct console *c)
 
 static void put(const struct buf *text)
 {
-    ssize_t ignored UNUSED = write(STDERR_FILENO, text->data, text->len); /* nowhere to complain */
+    ssize_t ignored UNUSED = write(STDERR_FILENO, text->data, text->len); /* an error cannot be reported */
 }
 
 static void add_plain(struct buf *out, const char *text)

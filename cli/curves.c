@@ -31,7 +31,7 @@ static struct scalar_series *find(struct series_set *s, const char *run, const c
     return &s->items[s->n++];
 }
 
-/* Takes back the points from `step` on. */
+/* Removes the points from `step` on. */
 static void cut(struct scalar_series *line, double step)
 {
     while (line->n > 0 && line->steps[line->n - 1] >= step)

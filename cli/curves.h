@@ -22,20 +22,20 @@ struct series_set {
     }
 void series_set_fini(struct series_set *s);
 DEFINE_AUTO_FINI(series_set, series_set_fini);
-/* Appends a point; a step at or before the last one takes back what is there from it on (a run that resumed). */
+/* Appends a point; a step at or before the last one first removes the points from that step on (a resumed run). */
 void series_add(struct series_set *s, const char *run, const char *tag, double step, double value);
-/* Adds all lines of `from`; their runs get "<name>/" in front, or are called `name` when they have none. */
+/* Adds all lines of `from`; their runs get the prefix "<name>/", or the name `name` when they have none. */
 void series_merge(struct series_set *s, const char *name, const struct series_set *from);
-/* For a START of a resumed session: removes points of the run from `step` on. */
+/* For the START of a resumed session: removes the run's points from `step` on. */
 void series_purge(struct series_set *s, const char *run, double step);
 
-/* All scalars of the event files below a path. Damaged files are left out and named in *ret_warnings (may be NULL). */
+/* All scalars of the event files below a path. Damaged files are skipped and listed in *ret_warnings (may be NULL). */
 MUST_USE int series_load(const char *path, struct series_set *ret, struct strlist *ret_warnings, struct err *e);
 
 struct svg_options {
-    double smoothing; /* TensorBoard's slider, [0, 1): exponential moving average with its debiasing. Negative, the
-                       * default: 0.6 for lines of 20 points or more, none for shorter ones */
-    int columns;      /* panels a row; default 2 */
+    double smoothing;              /* TensorBoard's slider, [0, 1): debiased exponential moving average. Negative, the
+                                    * default: 0.6 for lines of 20 points or more, none for shorter ones */
+    int columns;                   /* panels per row; default 2 */
     int panel_width, panel_height; /* default 460 x 314 */
     const char *title;             /* or NULL */
     const char *tag;               /* only tags that contain it, or NULL */

@@ -1,4 +1,4 @@
-/* The picture of cli/curves.h. */
+/* Draws the SVG picture of cli/curves.h: ranges, ticks, smoothed lines and legends. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static const char *colour_of(const struct strlist *runs, const char *run)
 
 struct scale {
     double low, high; /* values */
-    double from, to;  /* where these lie in the picture */
+    double from, to;  /* their positions in the picture */
     double tick;      /* distance of the ticks, a round number */
 };
 
@@ -116,7 +116,7 @@ static void include(struct scale *s, double v)
     s->high = MAX(s->high, v);
 }
 
-/* A range that is none is opened around its value; a margin keeps lines off the frame. */
+/* A range of one value is widened around it. A margin keeps lines off the frame. */
 static void settle(struct scale *s, double margin, int ticks)
 {
     if (!(s->low <= s->high)) {
@@ -134,7 +134,7 @@ static void settle(struct scale *s, double margin, int ticks)
     s->tick = round_tick(s->high - s->low, ticks);
 }
 
-/* "1.5k", "0.002", "3e-7": as few characters as tell neighbours apart. */
+/* "1.5k", "0.002", "3e-7": the fewest characters that distinguish neighbours. */
 static const char *tick_text(double v, double tick, char out[32])
 {
     if (fabs(v) < tick / 1000)
@@ -175,13 +175,13 @@ static void put_axes(struct buf *out, const struct panel *p)
     buf_printf(out, "<path class=\"axis\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", a->from, u->to, u->from, a->to);
 }
 
-/* What an epoch's value is called: "epoch_loss" is the loss by epochs. */
+/* The name of an epoch's value: "epoch_loss" is the loss by epochs. */
 static const char *quantity(const char *tag)
 {
     const char *slash = strrchr(tag, '/');
     if (str_starts(tag, "epoch_"))
         return tag + strlen("epoch_");
-    return slash != NULL && !str_starts(slash, "/sec") ? slash + 1 : tag; /* steps a second are a rate, and no folder */
+    return slash != NULL && !str_starts(slash, "/sec") ? slash + 1 : tag; /* "/sec" is part of a rate, not a folder */
 }
 
 static void put_axis_titles(struct buf *out, const struct panel *p)
@@ -197,8 +197,8 @@ static void put_axis_titles(struct buf *out, const struct panel *p)
     buf_str(out, "</text>\n");
 }
 
-/* A line under way: it breaks at gaps, and points of one pixel column are reduced to their first, lowest, highest,
- * last. */
+/* A line that is being drawn. It breaks at gaps. The points of one pixel column are reduced to the first, lowest,
+ * highest and last. */
 struct pen {
     struct buf *out;
     const struct panel *panel;
@@ -244,7 +244,7 @@ static void pen_move(struct pen *p, double step, double value)
     p->last = y;
 }
 
-/* TensorBoard's smoothing: a moving average that starts unbiased; constant series stay as they are. */
+/* TensorBoard's smoothing: a moving average that starts unbiased; constant series do not change. */
 struct smoother {
     double weight, sum, decay;
 };
@@ -277,7 +277,7 @@ static void put_line(struct buf *out, const struct panel *p, const struct scalar
     buf_str(out, "\"/>\n");
 }
 
-/* One point makes no line: a dot. */
+/* A single point is drawn as a dot. */
 static void put_dot(struct buf *out, const struct panel *p, const struct scalar_series *line, const char *colour)
 {
     if (line->n == 1 && isfinite(line->values[0]))

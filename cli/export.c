@@ -28,7 +28,7 @@ static bool exportable(const struct bundle_entry *t, enum tensor_type *ret)
     return false;
 }
 
-struct chosen { /* what of the bundle is exported */
+struct chosen { /* the variables of the bundle that are exported */
     struct bundle *bundle;
     struct tensor_entry *entries;
     const struct bundle_entry **from;
@@ -82,7 +82,7 @@ static int to_stdout(void *user UNUSED, const void *data, size_t n, struct err *
 }
 
 struct export_job {
-    const char *file; /* where to */
+    const char *file; /* path of the output */
     const char *prefix;
     struct bundle *bundle;
     bool all;
@@ -129,7 +129,7 @@ static int write_weights(struct export_job *j, const struct tensor_sink *sink, s
 static const struct format {
     const char *name; /* the extension without its dot */
     int (*write)(struct export_job *j, const struct tensor_sink *sink, struct err *e);
-    bool keras; /* the model's variables and nothing else */
+    bool keras; /* only the model's variables */
 } FORMATS[] = {
     { "safetensors", write_safetensors, false },
     { "npz", write_npz, false },
@@ -165,7 +165,7 @@ static int format_by_name(const char *name, const struct format **ret, struct er
                    str_did_you_mean(name, names, COUNT_OF(FORMATS), hint, sizeof(hint)));
 }
 
-/* Bytes of a model do a terminal no good. */
+/* Binary data must not be written to a terminal. */
 static int check_output(const char *file, const struct format *f, struct err *e)
 {
     if (!str_eq(file, "-") || isatty(STDOUT_FILENO) != 1)
@@ -175,7 +175,7 @@ static int check_output(const char *file, const struct format *f, struct err *e)
                    f->name, f->name);
 }
 
-/* A file is never written in another format than its name says. */
+/* A file is never written in a format other than that of its extension. */
 static int pick_format(const char *name, const char *file, const struct format **ret, struct err *e)
 {
     const struct format *by_file = format_of_file(file), *f = by_file;

@@ -13,7 +13,7 @@
 
 enum { MODEL_JSON_MAX = 64 << 20 };
 
-/* The Keras whose files these are like: its load_model() reads them, as all since 3.0 do. */
+/* The Keras version whose format this is. load_model() of all versions since 3.0 reads it. */
 static const char METADATA[] = "{\"keras_version\": \"3.15.1\", \"date_saved\": \"1980-01-01@00:00:00\"}";
 
 struct description { /* model.json */
@@ -124,7 +124,7 @@ int keras_weights_write(struct bundle *b, const char *prefix, const struct tenso
 
 /* ---- .keras ---- */
 
-/* gelu and celu with arguments have no form that Keras reads. */
+/* Keras cannot read gelu and celu with arguments. */
 static int check_activations(const struct description *d, struct err *e)
 {
     const json_t *layers = json_at(d->json, "config.layers");
@@ -141,7 +141,7 @@ static int check_activations(const struct description *d, struct err *e)
     return 0;
 }
 
-/* Keras knows all our optimizers but one. */
+/* Keras has all our optimizers except one. */
 static void drop_foreign_compile(json_t *json)
 {
     if (str_eq(json_string_value(json_at(json, "compile_config.optimizer.class_name")), "Counting"))

@@ -1,5 +1,5 @@
 /* export_keras - a checkpoint as Keras saves a model: model.weights.h5, and a .keras archive of it with the model's
- * description, which keras.models.load_model() opens. The whole file is made in memory.
+ * description, which keras.models.load_model() opens. The complete file is built in memory.
  */
 #ifndef TRAINYARD_CLI_EXPORT_KERAS_H
 #define TRAINYARD_CLI_EXPORT_KERAS_H
@@ -7,7 +7,7 @@
 #include "tensors.h"
 #include "tfio/bundle.h"
 
-/* The description is model.json in the run's folder: beside the folder checkpoints of the prefix, or beside the prefix.
+/* The description is model.json in the run's folder: next to the prefix's folder `checkpoints`, or next to the prefix.
  */
 MUST_USE int keras_weights_write(struct bundle *b, const char *prefix, const struct tensor_sink *sink, struct err *e);
 MUST_USE int keras_archive_write(struct bundle *b, const char *prefix, const struct tensor_sink *sink, struct err *e);

@@ -8,11 +8,11 @@ enum { GROWTH = 1 << 20 };
 
 struct h5_writer {
     hid_t file;
-    hid_t links; /* properties: make the groups on the way */
+    hid_t links; /* properties: create missing intermediate groups */
     hid_t plain; /* properties: no times, so that the same model gives the same bytes */
 };
 
-/* hid_t is of several kinds, each with its own way to close it. */
+/* There are several kinds of hid_t, each with its own close function. */
 #define DEFINE_HANDLE(name, close_fn)                                                                                  \
     static void name##_close(const hid_t *h)                                                                           \
     {                                                                                                                  \
@@ -27,7 +27,7 @@ DEFINE_HANDLE(type, H5Tclose)
 DEFINE_HANDLE(attribute, H5Aclose)
 DEFINE_HANDLE(properties, H5Pclose)
 
-/* The innermost reason that libhdf5 gives. */
+/* The innermost error that libhdf5 reports. */
 static herr_t take_reason(unsigned n, const H5E_error2_t *entry, void *ret)
 {
     if (n == 0)
@@ -44,7 +44,7 @@ static int failed(const char *what, const char *name, struct err *e)
 
 int h5_writer_new(struct h5_writer **ret, struct err *e)
 {
-    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* errors are ours to print */
+    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the caller prints errors */
     HANDLE(properties) access = H5Pcreate(H5P_FILE_ACCESS);
     AUTO(h5_writer) *w = xcalloc(1, sizeof(*w));
     w->file = w->links = w->plain = H5I_INVALID_HID;
@@ -79,7 +79,7 @@ int h5_writer_group(struct h5_writer *w, const char *path, struct err *e)
     return group < 0 ? failed("group", path, e) : 0;
 }
 
-/* As h5py writes a str: of variable length, UTF-8. */
+/* Variable-length UTF-8, as h5py writes a str. */
 int h5_writer_attribute(struct h5_writer *w, const char *group, const char *name, const char *text, struct err *e)
 {
     HANDLE(type) type = H5Tcopy(H5T_C_S1);

@@ -12,7 +12,7 @@ MUST_USE int h5_writer_new(struct h5_writer **ret, struct err *e);
 void h5_writer_free(struct h5_writer *w);
 DEFINE_AUTO(h5_writer, h5_writer_free);
 
-/* Paths are like "layers/dense/vars"; groups on the way are made. */
+/* Paths are like "layers/dense/vars"; missing intermediate groups are created. */
 MUST_USE int h5_writer_group(struct h5_writer *w, const char *path, struct err *e);
 MUST_USE int h5_writer_attribute(struct h5_writer *w, const char *group, const char *name, const char *text,
                                  struct err *e);

@@ -45,8 +45,8 @@ struct pollfd http_get_poll(const struct http_get *g)
     return (struct pollfd){ .fd = g->fd, .events = g->sent ? POLLIN : POLLOUT };
 }
 
-/* The request is smaller than any socket buffer: it is sent whole, or the connection has failed. HTTP/1.0: the
- * server closes behind its answer, and sends no chunks. */
+/* The request is smaller than any socket buffer: it is sent completely, or the connection has failed. HTTP/1.0: the
+ * server closes after its answer and sends no chunks. */
 static bool send_request(struct http_get *g)
 {
     char request[160];

@@ -1,5 +1,5 @@
-/* http_get - one GET of a small body from a server of this machine, without ever blocking: the launcher asks the
- * chief for its progress between two lines of log. Bounded in size (64 KiB) and time.
+/* http_get - one GET of a small body from a server on this machine, without blocking: the launcher polls the chief's
+ * progress between two log lines. Bounded in size (64 KiB) and time.
  */
 #ifndef TRAINYARD_CLI_HTTP_GET_H
 #define TRAINYARD_CLI_HTTP_GET_H
@@ -32,7 +32,7 @@ enum http_get_result http_get_step(struct http_get *g, int64_t now, const char *
 void http_get_fini(struct http_get *g);
 DEFINE_AUTO_FINI(http_get, http_get_fini);
 
-/* Body of a whole HTTP/1.x answer with status 200, or NULL. */
+/* Body of a complete HTTP/1.x answer with status 200, or NULL. */
 const char *http_get_body(const char *answer, size_t n, size_t *ret_size);
 
 #endif

@@ -1,6 +1,6 @@
-/* The acting half of `trainyard run`: one poll(2) loop starts processes, reads their lines, polls the chief's
- * /progress and reports exits to the supervisor, which decides (supervise.c). The kernel kills the replicas if this
- * process dies. */
+/* The I/O half of `trainyard run`: one poll(2) loop starts processes, reads their lines, polls the chief's /progress
+ * and reports exits to the supervisor, which decides (supervise.c). The kernel kills the replicas if this process dies.
+ */
 #include "launcher.h"
 
 #include <poll.h>
@@ -21,11 +21,11 @@
 #include "subprocess.h"
 #include "supervise.h"
 
-/* Nothing a worker or ps could still do counts after the chief's end; most leave with it. */
+/* After the chief's end the work of a worker or ps no longer matters; most exit with it. */
 enum { END_GRACE_MS = 2000 };
 enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400 };
 
-struct process { /* what the supervisor's replica i is as a process */
+struct process { /* the process of the supervisor's replica i */
     struct subprocess subprocess;
     int http_port;
     char last_error[LAST_WORDS_MAX];
@@ -85,7 +85,7 @@ struct line_user {
     size_t i;
 };
 
-/* The message of a line that reports an error, for the reason a job fails with. */
+/* The message of a line that reports an error, used as the reason of a failed job. */
 static void note_error(struct process *p, bool json, const char *text)
 {
     if (!json && str_starts(text, "error: ")) {
@@ -116,7 +116,7 @@ static void handle_line(void *user, const char *line)
         console_measure(&l->console);
         progress_epoch_line(text, l->console.width, &bar);
         console_bar_keep(&l->console, bar.data);
-        l->has_progress = false; /* what was asked before is old now */
+        l->has_progress = false; /* earlier answers are outdated */
     }
 }
 
@@ -144,13 +144,13 @@ static void update_progress(struct launcher *l, const char *body, size_t n, int6
 {
     if (progress_parse(body, n, &l->progress, NULL) < 0)
         return;
-    /* a full bar was drawn already, from the chief's own line */
+    /* a full bar was already drawn from the chief's own line */
     l->has_progress = l->progress.epoch_total == 0 || l->progress.epoch_done < l->progress.epoch_total;
     progress_rate_update(&l->rate, &l->progress, now);
     draw_bar(l);
 }
 
-/* Asks five times a second; an answer that does not come is not waited for. */
+/* Polls five times per second, and does not wait for an answer. */
 static void poll_progress(struct launcher *l, int64_t now)
 {
     const char *body;
@@ -173,7 +173,7 @@ static void reap(struct launcher *l, int64_t now)
 {
     struct signalfd_siginfo info;
     while (read(l->child_events, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        ; /* several ends may come as one signal: every child is asked below */
+        ; /* one signal may report several exits, so every child is checked below */
     for (size_t i = 0; i < l->n; i++) {
         int code;
         if (!subprocess_ended(&l->processes[i].subprocess, &code))
@@ -189,7 +189,7 @@ static int wait_ms(const struct launcher *l, int64_t now)
     int64_t next = supervisor_next(l->supervisor);
     if (l->console.terminal)
         next = MIN(next, l->get.fd >= 0 ? l->get.deadline : l->poll_at);
-    if (l->seen_stops > 0) /* the stop descriptor stays readable and is not polled any more */
+    if (l->seen_stops > 0) /* the stop descriptor stays readable and is no longer polled */
         next = MIN(next, now + STOPPING_POLL_MS);
     int64_t ms = next - now;
     return next == INT64_MAX || ms > 60000 ? 60000 : ms < 0 ? 0 : (int)ms;
@@ -198,7 +198,7 @@ static int wait_ms(const struct launcher *l, int64_t now)
 static void wait_for_events(struct launcher *l, struct pollfd *fds)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->n; i++) /* poll(2) passes over -1 */
+    for (size_t i = 0; i < l->n; i++) /* poll(2) ignores -1 */
         fds[n++] = (struct pollfd){ .fd = l->processes[i].subprocess.out, .events = POLLIN };
     fds[n++] = (struct pollfd){ .fd = l->child_events, .events = POLLIN };
     fds[n++] = (struct pollfd){ .fd = l->seen_stops == 0 ? stop_fd() : -1, .events = POLLIN };
@@ -248,7 +248,7 @@ static size_t replicas_of(const struct job *job)
 
 static void add_replicas(struct launcher *l, const struct job *job)
 {
-    /* the order of TFJob's success rule: the chief decides, or worker 0 when there is none */
+    /* the order of TFJob's success rule: the chief decides, or worker 0 without a chief */
     bool chief = has_role(job, ROLE_CHIEF);
     for (enum role role = ROLE_PS; role < ROLE_COUNT; role++) {
         int count = job->replicas[role].present ? job->replicas[role].count : 0;
@@ -259,7 +259,7 @@ static void add_replicas(struct launcher *l, const struct job *job)
             supervisor_add(l->supervisor, role, i, NULL, job->replicas[role].restart, decides);
         }
     }
-    if (supervisor_count(l->supervisor) == 0) /* single-machine training; its process calls itself so */
+    if (supervisor_count(l->supervisor) == 0) /* single-machine training, as its process is named in logs */
         supervisor_add(l->supervisor, ROLE_WORKER, 0, "local", RESTART_EXIT_CODE, true);
 }
 

@@ -1,5 +1,5 @@
-/* launcher - runs the replicas of a job as local processes: starts, watches, restarts, stops them
- * (supervise.h decides), shows their lines and the progress (console.h, progress.h).
+/* launcher - runs the replicas of a job as local processes: starts, monitors, restarts and stops them (supervise.h
+ * decides), and shows their lines and the progress (console.h, progress_bar.h).
  *
  * One thread, one poll(2). Blocks until the job is over. Needs stop_install() before.
  */
@@ -20,7 +20,7 @@ struct launch_end {
     int exit_code;             /* the job's */
     char reason[ERR_TEXT_MAX]; /* why it failed, or "" */
 };
-/* -1: it could not be begun at all; nothing runs then. */
+/* -1: the job could not be started, and nothing runs. */
 MUST_USE int launcher_run(const struct launch *launch, struct launch_end *ret, struct err *e);
 
 #endif

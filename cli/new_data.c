@@ -1,5 +1,5 @@
-/* Builds the data set of `evaluate` and `predict` as a change of the run's manifest, so that the readers, checks and
- * error messages are those of training. */
+/* Builds the data set of `evaluate` and `predict` by changing the run's manifest, so that the readers, checks and error
+ * messages of training are used. */
 #include "new_data.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_arrays(const json_t *data)
     return str_eq(format, "idx") || str_eq(format, "npy") || is_npz(data);
 }
 
-/* What is to be read is said whole with --data, else by the run's own data set. */
+/* The data set is completely given by --data, else by the run's own data set. */
 static int pattern(const json_t *doc, const struct new_data *ask, json_t **ret, struct err *e)
 {
     AUTO(source) *source = NULL;
@@ -49,13 +49,13 @@ static int put_files(json_t *data, const struct new_data *ask, struct err *e)
         return is_npz(data) ? err_set(e, ERR_INPUT, "the run's data are arrays of an npz file: name one such file")
                             : err_set(e, ERR_INPUT, "the run's data are arrays: name one file of features%s",
                                       ask->wants_labels ? " and --labels FILE" : "");
-    if (is_npz(data)) { /* its arrays have the names that they have in the run's file */
+    if (is_npz(data)) { /* its arrays have the same names as in the run's file */
         json_object_set_new(data, "files", json_string(ask->files->items[0]));
         return 0;
     }
     if (is_arrays(data)) {
         json_object_set_new(data, "features", json_string(ask->files->items[0]));
-        json_object_del(data, "labels"); /* they were of the other file */
+        json_object_del(data, "labels"); /* they belong to the other file */
         json_object_del(data, "sampleWeight");
         return 0;
     }
@@ -66,7 +66,7 @@ static int put_files(json_t *data, const struct new_data *ask, struct err *e)
     return 0;
 }
 
-/* What the run's data set says, or what a flag says instead. */
+/* The value of the run's data set, or of the flag that replaces it. */
 static int put_array(json_t *data, const char *key, const char *flag, const char *name, struct err *e)
 {
     if (name == NULL)
@@ -111,7 +111,7 @@ static void without_weight(json_t *data)
     json_object_del(data, "sampleWeight");
 }
 
-/* Takes the columns of labels out of what is read. */
+/* Removes the label columns from the columns that are read. */
 static void without_label(json_t *data)
 {
     json_object_del(data, "labels");
@@ -165,7 +165,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
 int new_data_open(const struct job *run, const struct model *m, const struct new_data *ask, const char *data_dir,
                   const char *cache_dir, struct dataset **ret, struct err *e)
 {
-    /* columns of labels and weights may be there, and would be features too many */
+    /* columns of labels and weights may exist, and must not be read as features */
     static const unsigned OTHERS[] = { 0, DROP_LABEL, DROP_WEIGHT };
     struct err ignored = { 0 };
     if (ask->wants_labels)

@@ -21,8 +21,8 @@ enum { DROP_LABEL = 1, DROP_WEIGHT = 2 }; /* columns that are not read */
  * training as the pattern. drop: a set of the above. */
 MUST_USE int new_data_job(const json_t *doc, const struct new_data *ask, unsigned drop, json_t **ret, struct err *e);
 
-/* Opens it. Without wants_labels columns of labels and of weights may be there or not. Changes nothing but the cache
- * folder (NULL: none).
+/* Opens it. Without wants_labels, columns of labels and weights may exist or not. Changes only the cache folder (NULL:
+ * none).
  */
 MUST_USE int new_data_open(const struct job *run, const struct model *m, const struct new_data *ask,
                            const char *data_dir, const char *cache_dir, struct dataset **ret, struct err *e);

@@ -30,7 +30,7 @@ int outdir_decide(const char *path, enum outdir_wish wish, const struct outdir_s
         *ret = seen->ours ? OUTDIR_MOVE : OUTDIR_NEW;
     else if (seen->finished)
         *ret = wish == OUTDIR_RESUME || need >= RERUN_RESUME ? OUTDIR_REOPEN : OUTDIR_DONE;
-    else if (need >= RERUN_REBASE) /* processes of the earlier life must not be taken for those of this one */
+    else if (need >= RERUN_REBASE) /* processes of the earlier life must not be mistaken for those of this one */
         *ret = OUTDIR_REOPEN;
     else
         *ret = seen->ours || seen->checkpoints ? OUTDIR_CONTINUE : OUTDIR_NEW;
@@ -59,7 +59,7 @@ static int read_state(const char *path, struct outdir_seen *ret, struct err *e)
     return 0;
 }
 
-/* `finished` counts for the life that the folder is in, which wrote it. */
+/* `finished` is valid only for the folder's current life, which wrote it. */
 static int read_final_state(struct outdir *o, struct err *e)
 {
     auto_free char *uid = NULL;
@@ -82,7 +82,7 @@ static json_t *read_json(const char *dir, const char *name)
     return v;
 }
 
-/* NAME.old-1, NAME.old-2, ...: nothing is ever deleted. */
+/* NAME.old-1, NAME.old-2, ...: earlier runs are never deleted. */
 static int move_aside(const char *path, char **ret, struct err *e)
 {
     size_t n = strlen(path);
@@ -129,9 +129,9 @@ static int in_use(const char *path, struct err *e)
     return err_set(e, ERR_INPUT, "another trainyard run is using %s", path);
 }
 
-/* The lock is the kernel's: it goes when this process goes, however it goes. It is on the folder, which no run
- * replaces; one that was renamed before the lock was had (--fresh of another launcher) is not the folder of that name
- * any more. A file system that cannot lock a folder (NFS) does without. */
+/* The kernel releases the lock when this process ends in any way. The lock is on the folder, which no run replaces. A
+ * folder that was renamed before it was locked (--fresh of another launcher) no longer has that name. On a file system
+ * that cannot lock a folder (NFS) the run has no lock. */
 static int lock_folder(struct outdir *o, struct err *e)
 {
     struct stat held, named;
@@ -191,7 +191,7 @@ int outdir_plan(struct outdir *o, enum rerun need, struct err *e)
     return outdir_decide(o->path, o->wish, &o->seen, need, &o->plan, e);
 }
 
-/* A folder that this launcher made, or that another one made at the same moment and perhaps has used already. */
+/* A folder that this launcher created, or that another one created at the same time and has perhaps already used. */
 static int lock_for_run(struct outdir *o, struct err *e)
 {
     struct outdir_seen seen;
@@ -235,7 +235,7 @@ static void add_metrics(const json_t *metrics, struct buf *out)
     buf_char(out, '\n');
 }
 
-/* Last values of each list of the history, when there was no final evaluation. */
+/* The last value of each list of the history, if there was no final evaluation. */
 static json_t *last_of_history(const json_t *history)
 {
     json_t *last = json_object();
@@ -252,7 +252,7 @@ static json_t *last_of_history(const json_t *history)
     return last;
 }
 
-/* What callbacks did: which checkpoint is the result when it is not the newest one, and which epoch was the last. */
+/* The effect of callbacks: the checkpoint that is the result if it is not the newest one, and the last epoch. */
 static void add_result(const char *path, const json_t *history, struct buf *out)
 {
     const char *checkpoint = json_string_value(json_object_get(history, "checkpoint"));

@@ -1,5 +1,5 @@
 /* Finds free TCP ports by binding them. The sockets are closed again, so a port can still be taken; the range is
- * outside of the kernel's ephemeral ports to make that unlikely. */
+ * outside the kernel's ephemeral ports to make that unlikely. */
 #include "ports.h"
 
 #include <netinet/in.h>

@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* n different free ports, outside of the range of ephemeral ports (where an outgoing connection could take one before
- * the replica does). `seed` determines where the search starts. */
+/* n different free ports, outside the range of ephemeral ports (where an outgoing connection could take one before the
+ * replica does). `seed` determines where the search starts. */
 MUST_USE int ports_find(size_t n, uint64_t seed, int *ret, struct err *e);
 
 #endif

@@ -1,5 +1,4 @@
-/* trainyard evaluate RUN, trainyard predict RUN: a run's model on other data. Both read the run and change nothing in
- * it. */
+/* trainyard evaluate RUN, trainyard predict RUN: a run's model on other data. Both only read the run. */
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,7 +113,7 @@ static int read_values(const struct ask *a, struct loaded *l, struct err *e)
     return checkpoint_values(c, l->model, l->vector, e);
 }
 
-/* Indexes and unpacked files must not go into the run. NULL: kept in memory. */
+/* Indexes and unpacked files must not be written into the run. NULL: they are kept in memory. */
 static char *cache_folder(const struct ask *a)
 {
     const char *temporary = getenv("TMPDIR");

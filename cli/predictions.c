@@ -72,7 +72,7 @@ int predictions_begin(const struct predictions *p, struct err *e)
     return put(p, &text, e);
 }
 
-/* The values of dimensions d and up, as nested lists; returns what is behind them. */
+/* The values of dimensions d and up, as nested lists; returns the position after them. */
 static const float *put_nested(const struct shape *s, int d, const float *at, struct buf *out)
 {
     if (d == s->rank) {
@@ -93,7 +93,7 @@ static void put_example(const struct predictions *p, const float *values, struct
 {
     size_t width = shape_elements(&p->shape);
     if (p->format == PREDICTION_JSONL) {
-        /* (1,) is one number, as people mean it */
+        /* (1,) is one number, as users expect */
         const struct shape scalar = { .rank = 0 };
         buf_str(out, "{\"prediction\":");
         put_nested(width == 1 ? &scalar : &p->shape, 0, values, out);

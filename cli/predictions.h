@@ -1,4 +1,4 @@
-/* predictions - outputs of a model as CSV, JSON lines or npy, one example after the other. Pure but for the sink. */
+/* predictions - outputs of a model as CSV, JSON lines or npy, one example after the other. Pure except for the sink. */
 #ifndef TRAINYARD_CLI_PREDICTIONS_H
 #define TRAINYARD_CLI_PREDICTIONS_H
 
@@ -8,7 +8,7 @@
 enum prediction_format { PREDICTION_CSV, PREDICTION_JSONL, PREDICTION_NPY };
 #define PREDICTION_NAMES "csv, jsonl or npy"
 
-/* By name; NULL: by the extension of the file, csv when it has none of these. */
+/* By name; NULL: by the extension of the file, csv for any other extension. */
 MUST_USE int prediction_format(const char *name, const char *file, enum prediction_format *ret, struct err *e);
 
 struct predictions {

@@ -73,13 +73,13 @@ int progress_parse(const char *body, size_t n, struct job_progress *ret, struct 
     return 0;
 }
 
-enum { PACE_MIN_MS = 100, PACE_STILL_MS = 3000 }; /* the chief itself looks once a second only */
+enum { PACE_MIN_MS = 100, PACE_STILL_MS = 3000 }; /* the chief itself updates only once per second */
 static const double PACE_SECONDS = 3;             /* time constant of the smoothing */
 
 void progress_rate_update(struct progress_rate *p, const struct job_progress *seen, int64_t now_ms)
 {
     int64_t done = seen->done;
-    if (!seen->looked) { /* a chief that starts */
+    if (!seen->looked) { /* the chief is starting */
         *p = (struct progress_rate){ 0 };
         return;
     }
@@ -106,7 +106,7 @@ static void add_bar(struct buf *out, int64_t done, int64_t total, int64_t cells)
     buf_char(out, ']');
 }
 
-/* Appends the part when it fits; false when it does not, and then nothing more is appended. */
+/* Appends the part if it fits; else returns false, and nothing more is appended. */
 static PRINTF_LIKE(3, 4) bool part(struct buf *out, size_t width, const char *fmt, ...)
 {
     AUTO_FINI(buf) piece = BUF_INIT;
@@ -126,7 +126,7 @@ static const char *time_for(int64_t batches, const struct progress_rate *rate, c
     return str_duration(seconds < 1 ? seconds : ceil(seconds), out);
 }
 
-/* Of the epoch, and of the job when more than this epoch is left. */
+/* The ETA of the epoch, and of the job if more than this epoch remains. */
 static void add_eta(const struct job_progress *p, const struct progress_rate *rate, size_t width, struct buf *out)
 {
     char epoch[32], job[32];
@@ -138,12 +138,12 @@ static void add_eta(const struct job_progress *p, const struct progress_rate *ra
         part(out, width, "  ETA %s", epoch);
 }
 
-/* Everything behind the bar. */
+/* The text after the bar. */
 static void add_facts(const struct job_progress *p, const struct progress_rate *rate, bool finished, int64_t done,
                       size_t width, struct buf *out)
 {
     bool fits = part(out, width, " %" PRId64 "/%" PRId64, done, p->epoch_total);
-    for (size_t i = 0; i < p->nmetrics && fits && done > 0; i++) /* of no batch there are none */
+    for (size_t i = 0; i < p->nmetrics && fits && done > 0; i++) /* without a batch there are no metrics */
         fits = part(out, width, "  %s %.4g", p->metrics[i].name, p->metrics[i].value);
     if (fits && p->examples_per_second > 0)
         fits = part(out, width, "  %.0f ex/s", p->examples_per_second);
@@ -153,7 +153,7 @@ static void add_facts(const struct job_progress *p, const struct progress_rate *
         part(out, width, "  (%s)", p->message);
 }
 
-/* The bar takes what the facts leave, in steps, so that it does not wobble with their digits. */
+/* The bar takes the width that the text leaves, in steps, so that it does not change with each digit. */
 void progress_bar(const struct job_progress *p, const struct progress_rate *rate, bool finished, size_t width,
                   struct buf *out)
 {

@@ -14,7 +14,7 @@ struct job_progress {
     int64_t step, epoch, epochs;     /* epoch from 1; epochs 0: not known (steps are given) */
     int64_t epoch_done, epoch_total; /* batches of this epoch */
     int64_t done, total;             /* batches of the job */
-    bool looked;                     /* the chief has seen what is done; before, done means nothing */
+    bool looked;                     /* the chief has counted the batches; before that, done is undefined */
     double examples_per_second;
     int64_t workers;
     size_t nmetrics; /* loss first */
@@ -24,15 +24,15 @@ struct job_progress {
     } metrics[PROGRESS_METRICS_MAX];
 };
 
-/* Fields that are missing are 0, strangers are ignored, "NaN" is NaN. */
+/* Missing fields are 0, unknown ones are ignored, "NaN" is NaN. */
 MUST_USE int progress_parse(const char *text, size_t n, struct job_progress *ret, struct err *e);
 
-/* progress_rate - batches a second, smoothed over the last few seconds. */
+/* progress_rate - batches per second, smoothed over the last few seconds. */
 struct progress_rate {
     int64_t at_ms, done;
     double per_second; /* 0: not known yet */
 };
-/* The batches of an earlier life are no speed: begins when the chief has looked. */
+/* The batches of an earlier life do not count: the rate begins when the chief has counted the batches. */
 void progress_rate_update(struct progress_rate *p, const struct job_progress *seen, int64_t now_ms);
 
 /* One line of at most `width` columns: parts that do not fit are left out, least important first.
@@ -40,11 +40,11 @@ void progress_rate_update(struct progress_rate *p, const struct job_progress *se
 void progress_bar(const struct job_progress *p, const struct progress_rate *rate, bool finished, size_t width,
                   struct buf *out);
 
-/* How the terminal shows a line of the chief that has the same content as the bar. */
+/* The terminal's form of a line of the chief that has the same content as the bar. */
 enum line_kind { LINE_SHOW, LINE_STEP, LINE_EPOCH };
 enum line_kind progress_line_kind(const char *text);
-/* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3"; the bar
- * is as long as `width` columns allow, and gone when it does not fit. */
+/* "epoch 2/5 done loss 0.2 val_loss 0.3" -> "Epoch 2/5 [====================] 100%  loss 0.2 val_loss 0.3"; the bar is
+ * as long as `width` columns allow, and absent if it does not fit. */
 void progress_epoch_line(const char *text, size_t width, struct buf *out);
 
 #endif

@@ -90,7 +90,7 @@ static int load(const struct run *r, struct job **ret, struct err *e)
             return -1;
     for (size_t i = 0; i < r->sets.n; i++)
         strlist_add(&sets, r->sets.items[i]);
-    if (r->resume) /* the chief judges by the manifest, as on a cluster */
+    if (r->resume) /* the chief decides by the manifest, as on a cluster */
         strlist_add(&sets, "fit.resume=true");
     if (r->rebase)
         strlist_add(&sets, "fit.rebase=true");
@@ -103,8 +103,8 @@ static int load(const struct run *r, struct job **ret, struct err *e)
     return 0;
 }
 
-/* Opens the data as the replicas will: a fault is said once and with its place in the user's own file, and an index
- * that must be made is made once, not by every replica. Gives the batches that the job would train. */
+/* Opens the data as the replicas will. So an error is reported once, with its place in the user's own file, and an
+ * index is built once instead of by every replica. Returns the batches that the job would train. */
 static int check_data(const struct job *job, const struct model *model, const char *data_dir, const char *output_dir,
                       struct ordinal_space *ret, struct err *e)
 {
@@ -120,7 +120,7 @@ static int check_data(const struct job *job, const struct model *model, const ch
     return 0;
 }
 
-/* The chief will read them; here a fault is said before anything is made. */
+/* The chief will read them; here an error is reported before anything is created. */
 static int check_weights(const struct job *job, const struct model *model, const char *data_dir, struct err *e)
 {
     AUTO_FINI(buf) report = BUF_INIT;
@@ -148,7 +148,7 @@ static int refuse_changes(const char *dir, const struct previous_run *was, enum 
                                           : "");
 }
 
-/* Judges the run that is there by the rules of a chief, before anything is changed. *ret: what the job changes. */
+/* Checks the existing run by the chief's rules, before anything is changed. *ret: the changes of the job. */
 static int judge(const struct job *job, const struct model *model, const char *data_dir,
                  const struct ordinal_space *space, const char *dir, enum rerun *ret, struct err *e)
 {

@@ -72,7 +72,7 @@ static void statistics(enum dtype dtype, const void *data, size_t n, struct buf 
     buf_char(out, '\n');
 }
 
-/* A row of the last axis a line. */
+/* One line for each row of the last axis. */
 static void values(const struct bundle_entry *t, const void *data, size_t n, struct buf *out)
 {
     size_t row = t->shape.rank > 0 ? (size_t)MAX(t->shape.dim[t->shape.rank - 1], 1) : 1;

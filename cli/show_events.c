@@ -1,4 +1,4 @@
-/* trainyard show events PATH: what TensorBoard's event files hold, as text or as a picture. */
+/* trainyard show events PATH: the content of TensorBoard's event files, as text or as a picture. */
 #include <math.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ static void print_point(const char *run, const struct event *event, struct buf *
         buf_printf(out, "%s\t%s\t%lld\t%s\n", run, event->tag, (long long)event->step, event->text);
 }
 
-/* What the runs of a path are called beside those of others: "runs/a" also for runs/a/ and runs/a/summaries. */
+/* The name of a path's runs when other paths are shown, too: "runs/a" also for runs/a/ and runs/a/summaries. */
 static char *name_of(const char *path)
 {
     size_t n = strlen(path);
@@ -87,7 +87,7 @@ static char *name_of(const char *path)
     return xstrndup(path, n);
 }
 
-/* Points of the tag when one is given, else the table's rows. name: in front of the runs, or NULL. */
+/* The points of the tag if one is given, else the rows of the table. name: prefix of the runs, or NULL. */
 static int read_all(const char *path, const char *name, const char *tag, struct tag_table *table, struct buf *out,
                     struct err *e)
 {

@@ -25,7 +25,7 @@ static __attribute__((noreturn)) void exec_program(char *const argv[], char *con
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent died before prctl, so no signal will come */
         _exit(143);
-    signal(SIGPIPE, SIG_DFL); /* handlers go with exec, what is ignored stays */
+    signal(SIGPIPE, SIG_DFL); /* exec resets handlers, but ignored signals stay ignored */
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
@@ -75,7 +75,7 @@ bool subprocess_ended(struct subprocess *c, int *ret_code)
     int status;
     if (c->pid <= 0 || waitpid(c->pid, &status, WNOHANG) != c->pid)
         return false;
-    kill(-c->pid, SIGKILL); /* what it may have left behind */
+    kill(-c->pid, SIGKILL); /* its remaining child processes */
     c->pid = 0;
     *ret_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return true;
@@ -126,7 +126,7 @@ void subprocess_read(struct subprocess *c, void (*each)(void *user, const char *
         }
         split_lines(c, bytes, (size_t)n, each, user);
         if ((size_t)n < sizeof(bytes))
-            return; /* others want to be read too */
+            return; /* lets the caller read other processes */
     }
 }
 

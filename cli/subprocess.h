@@ -6,12 +6,12 @@
 
 #include "base/str.h"
 
-enum { SUBPROCESS_LINE_MAX = 16 << 10 }; /* longer lines are cut in pieces */
+enum { SUBPROCESS_LINE_MAX = 16 << 10 }; /* longer lines are split */
 
 struct subprocess {
     pid_t pid;       /* 0: not running */
     int out;         /* our end of its stdout and stderr, non-blocking; -1: closed */
-    struct buf line; /* what came of a line that is not whole yet */
+    struct buf line; /* the beginning of an incomplete line */
 };
 #define SUBPROCESS_INIT                                                                                                \
     {                                                                                                                  \
@@ -23,12 +23,12 @@ struct subprocess {
 MUST_USE int subprocess_start(struct subprocess *c, char *const argv[], char *const env[], struct err *e);
 /* Its process group. No-op when not running. */
 void subprocess_signal(const struct subprocess *c, int signal);
-/* True when it has ended: *ret_code is its exit code or 128 + signal, and the group's leftovers are killed. */
+/* True when it has ended: *ret_code is its exit code or 128 + signal, and the group's other processes are killed. */
 bool subprocess_ended(struct subprocess *c, int *ret_code);
-/* Reads what is there and calls each(user, line) for every whole line. At its end the last piece too, and the
- * descriptor is closed. Never blocks. */
+/* Reads the available output and calls each(user, line) for every complete line. At its end also for the last
+ * incomplete line, and closes the descriptor. Never blocks. */
 void subprocess_read(struct subprocess *c, void (*each)(void *user, const char *line), void *user);
-void subprocess_fini(struct subprocess *c); /* kills it when it runs, without waiting for long */
+void subprocess_fini(struct subprocess *c); /* kills a running process and waits only briefly */
 
 /* Path of a Trainyard program: in $TRAINYARD_BIN_DIR, the folder of this binary, or $PATH. xmalloc'ed. */
 MUST_USE int subprocess_find_program(const char *name, char **ret, struct err *e);

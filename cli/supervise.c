@@ -11,7 +11,7 @@
 
 enum phase {
     PHASE_RUN,
-    PHASE_END, /* the chief ended well, the others leave by themselves */
+    PHASE_END, /* the chief exited with 0, the others exit by themselves */
     PHASE_STOP_CHIEF,
     PHASE_STOP_WORKERS,
     PHASE_STOP_PS,
@@ -29,10 +29,10 @@ struct supervisor {
     enum phase phase;
     int64_t phase_deadline;
     bool group_killed; /* of this phase */
-    int64_t insist_at; /* when the group is asked again; INT64_MAX: it was */
+    int64_t insist_at; /* when the group is stopped again; INT64_MAX: that was done */
     bool user_stop;
-    bool again;       /* it stops to start all replicas again */
-    int64_t again_ms; /* how long after the last one's end */
+    bool again;       /* it stops in order to restart all replicas */
+    int64_t again_ms; /* the delay after the end of the last replica */
     int64_t deadline; /* of the job; INT64_MAX: none */
     int64_t restarts;
     int exit_code;
@@ -95,8 +95,8 @@ static PRINTF_LIKE(3, 4) void log_event(struct supervisor *s, enum log_level lev
 
 const char *supervise_exit_text(int exit_code, char out[64])
 {
-    /* 138 and 143 are Trainyard's codes for "peer lost" and "stopped"; other codes above 128 are a shell's way
-     * to say "signal" */
+    /* 138 and 143 are Trainyard's codes for "peer lost" and "stopped"; a shell reports a signal as another code above
+     * 128 */
     if (exit_code == 138 || exit_code == 143 || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
         str_fmt(out, 64, "ended with exit code %d", exit_code);
     else
@@ -106,7 +106,7 @@ const char *supervise_exit_text(int exit_code, char out[64])
 
 /* ---- phases ---- */
 
-/* An evaluator has no part in a restart of all others. */
+/* An evaluator is not part of a restart of all replicas. */
 static bool in_group(const struct supervisor *s, const struct supervised_replica *r, enum phase phase)
 {
     if (s->again && r->role == ROLE_EVALUATOR)
@@ -127,7 +127,7 @@ static bool in_group(const struct supervisor *s, const struct supervised_replica
     }
 }
 
-/* How many of the phase's group run; *ret_names lists them. */
+/* The number of running replicas in the phase's group; *ret_names lists them. */
 static size_t count_running(const struct supervisor *s, enum phase phase, struct buf *ret_names)
 {
     size_t n = 0;
@@ -174,7 +174,7 @@ static void enter_phase(struct supervisor *s, enum phase phase, int64_t now)
     s->group_killed = false;
     s->phase_deadline = phase == PHASE_OVER ? INT64_MAX : now + phase_ms(s, phase);
     s->insist_at = phase == PHASE_STOP_WORKERS || phase == PHASE_STOP_PS ? now + INSIST_MS : INT64_MAX;
-    for (size_t i = 0; i < s->n && !s->again; i++) /* the job is ending: start no replica */
+    for (size_t i = 0; i < s->n && !s->again; i++) /* not while the job ends */
         if (s->replicas[i].state == REPLICA_WAITING)
             s->replicas[i].state = REPLICA_ENDED;
 
@@ -184,7 +184,7 @@ static void enter_phase(struct supervisor *s, enum phase phase, int64_t now)
         signal_group(s, SIGTERM);
 }
 
-/* The replicas have ended that are to be started together. */
+/* True if all replicas that are to be restarted together have ended. */
 static void start_all(struct supervisor *s, int64_t now)
 {
     s->again = false;
@@ -204,14 +204,14 @@ static void fail_job(struct supervisor *s, int exit_code, int64_t now, const cha
     enter_phase(s, PHASE_STOP_CHIEF, now);
 }
 
-/* Without a chief, workers cannot leave it and no chief saves a ps: a second signal makes them exit at once. */
+/* Without a chief, workers cannot deregister and no chief saves a ps: a second signal makes them exit at once. */
 static void signal_again(struct supervisor *s)
 {
     s->insist_at = INT64_MAX;
     signal_group(s, SIGTERM);
 }
 
-/* The time of a phase is over. */
+/* The timeout of a phase has passed. */
 static void phase_late(struct supervisor *s, int64_t now)
 {
     char text[32];
@@ -252,7 +252,7 @@ static void advance_phase(struct supervisor *s, int64_t now)
 
 /* ---- events ---- */
 
-/* The others that run are stopped first, in the order of the end. */
+/* The other running replicas are stopped first, in the order of a normal end. */
 static void restart_all(struct supervisor *s, int64_t delay_ms, int64_t now)
 {
     s->again = true;
@@ -265,9 +265,9 @@ static void restart(struct supervisor *s, struct supervised_replica *r, int exit
     char how[64], delay[32];
     bool all = s->config.restart_all && r->role != ROLE_EVALUATOR;
 
-    if (now - r->started_at >= RESTART_FORGET_MS) /* it had been well for a while */
+    if (now - r->started_at >= RESTART_FORGET_MS) /* it had run long enough to reset the back-off */
         r->delay_ms = RESTART_DELAY_MS;
-    if (exit_code == EXIT_STOPPED && !r->decides && !all) /* the chief may be ending the job: it has the word first */
+    if (exit_code == EXIT_STOPPED && !r->decides && !all) /* the chief may be ending the job: await its exit */
         r->delay_ms = MAX(r->delay_ms, STOPPED_DELAY_MS);
     s->restarts++;
     r->restarts++;
@@ -285,7 +285,7 @@ static void restart(struct supervisor *s, struct supervised_replica *r, int exit
     r->delay_ms = MIN(r->delay_ms * 2, RESTART_DELAY_MAX_MS);
 }
 
-/* Bad input, or diverged: a restart would fail in the same way. */
+/* Bad input or divergence: a restart would fail in the same way. */
 static bool is_final(int exit_code)
 {
     return exit_code == 2 || exit_code == 3;
@@ -319,7 +319,7 @@ static void exited_while_running(struct supervisor *s, struct supervised_replica
     fail_job(s, exit_code != 0 ? exit_code : 138, now, reason);
 }
 
-/* Of those that a restart of all stops, and of an evaluator meanwhile. */
+/* Handles the exit of a replica that a restart of all stops, or of an evaluator meanwhile. */
 static void exited_to_start_again(struct supervisor *s, struct supervised_replica *r, int exit_code,
                                   const char *last_words, int64_t now)
 {
@@ -329,7 +329,7 @@ static void exited_to_start_again(struct supervisor *s, struct supervised_replic
         r->state = REPLICA_WAITING;
         r->start_at = INT64_MAX;
         r->restarts++;
-    } else if (r->decides) { /* it was at the end */
+    } else if (r->decides) { /* it had reached its end */
         s->again = false;
         enter_phase(s, PHASE_END, now);
     }
@@ -345,7 +345,7 @@ void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char
     else if (s->phase == PHASE_RUN)
         exited_while_running(s, r, exit_code, last_words, now);
     else if (s->user_stop && r->decides && s->phase == PHASE_STOP_CHIEF && !s->group_killed)
-        s->exit_code = exit_code; /* 143: saved; 0: it was at the end anyway; else it could not save */
+        s->exit_code = exit_code; /* 143: saved; 0: it had reached its end; else it could not save */
     advance_phase(s, now);
 }
 

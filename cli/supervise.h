@@ -1,17 +1,16 @@
 /* supervise - decides when a replica is started, restarted or stopped: the deciding half of `trainyard run`.
  *
- * Pure: time is a parameter (milliseconds of a monotonic clock), and actions go through a table of
- * operations, so that a test reads a whole run as a list of actions. launcher.c is the other half.
+ * Pure: time is a parameter (milliseconds of a monotonic clock), and actions go through a table of operations, so that
+ * a test reads a whole run as a list of actions. launcher.c is the I/O half.
  *
- * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that
- * dies is started again by its restart policy after 10 ms, doubled each time up to 10 s; more than backoff_limit
- * restarts of the job, exit codes 2 and 3, and ends that the policy does not repeat fail the job.
- * With restart_all (runPolicy.restartScope Job) all others but the evaluator are stopped then, and all are started
- * together when the last of them has ended; that is one restart. Replicas that had exited 0 are not restarted, and the
- * chief's exit code 0 still ends the job.
- * Stopping is chief first (it saves a checkpoint), then workers and evaluators, then ps. These are asked a second time
- * after half a second, since without a chief there is nothing left to wait for. Each group has a bounded time, then it
- * is killed.
+ * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that dies
+ * is restarted by its restart policy after 10 ms, doubled each time up to 10 s. The job fails after more than
+ * backoff_limit restarts, after exit codes 2 and 3, and after ends that the policy does not restart. With restart_all
+ * (runPolicy.restartScope Job) all others except the evaluator are stopped, and all are started together when the last
+ * of them has ended; that counts as one restart. Replicas that had exited 0 are not restarted, and the chief's exit
+ * code 0 still ends the job. The chief is stopped first (it saves a checkpoint), then workers and evaluators, then ps.
+ * Workers, evaluators and ps get a second signal after half a second, because without a chief there is nothing to wait
+ * for. Each group has a timeout, after which it is killed.
  */
 #ifndef TRAINYARD_CLI_SUPERVISE_H
 #define TRAINYARD_CLI_SUPERVISE_H
@@ -22,7 +21,7 @@
 enum { RESTART_DELAY_MS = 10, RESTART_DELAY_MAX_MS = 10000, RESTART_FORGET_MS = 60000 };
 
 struct supervisor_ops {
-    /* Starts replica i; false when that failed (it said why), which counts as an end with exit code 138. */
+    /* Starts replica i; false when that failed (it has logged the error), which counts as an end with exit code 138. */
     bool (*start)(void *user, size_t i);
     void (*signal)(void *user, size_t i, int signal);
     void (*log)(void *user, enum log_level level, const char *text);
@@ -33,7 +32,7 @@ struct supervisor_config {
     bool restart_all;
     int64_t active_deadline_ms; /* 0: none */
     int64_t stop_grace_ms;      /* the chief's time to save */
-    int64_t end_grace_ms;       /* the others' time to leave after the chief's end */
+    int64_t end_grace_ms;       /* the others' time to exit after the chief's end */
 };
 
 enum replica_state { REPLICA_WAITING, REPLICA_RUNNING, REPLICA_ENDED };
@@ -61,14 +60,14 @@ const struct supervised_replica *supervisor_replica(const struct supervisor *s, 
 
 /* Replica i ended: exit code, or 128 + signal. last_words: its last error message, or "". */
 void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now);
-/* The user asked `count` times in all to stop: once orderly, then at once. */
+/* The user requested a stop `count` times in all: the first stops in order, the second at once. */
 void supervisor_stop(struct supervisor *s, int count, int64_t now);
-/* Does what is due. */
+/* Runs all actions that are due. */
 void supervisor_tick(struct supervisor *s, int64_t now);
 /* When tick must be called again at the latest; INT64_MAX when only an event can change anything. */
 int64_t supervisor_next(const struct supervisor *s);
 
-bool supervisor_over(const struct supervisor *s); /* nothing runs and nothing will */
+bool supervisor_over(const struct supervisor *s); /* nothing runs and nothing will be started */
 bool supervisor_stopping(const struct supervisor *s);
 int supervisor_exit_code(const struct supervisor *s);      /* of the job; meaningful when over */
 const char *supervisor_reason(const struct supervisor *s); /* why the job failed, or "" */

@@ -5,11 +5,11 @@
 #include "base/buf.h"
 #include "tensor/tensor.h"
 
-/* Element i of little-endian bytes. Complex numbers: the real part. NaN for strangers. */
+/* Element i of little-endian bytes. Complex numbers: the real part. NaN for unknown types. */
 double tensor_element_number(enum dtype dtype, const void *data, size_t i);
-/* Integers in full, floats with as many digits as tell them apart, "(1+2j)", "true". */
+/* Integers in full, floats with the fewest digits that distinguish them, "(1+2j)", "true". */
 void tensor_element_text(enum dtype dtype, const void *data, size_t i, struct buf *out);
-/* "a\x00b": printable ASCII as it is, the rest escaped, cut at `limit` bytes. */
+/* "a\x00b": printable ASCII unchanged, all other bytes escaped, cut at `limit` bytes. */
 void tensor_element_string(const char *bytes, size_t n, size_t limit, struct buf *out);
 
 #endif

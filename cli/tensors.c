@@ -42,7 +42,8 @@ static bool before(const struct tensor_entry *a, const struct tensor_entry *b)
     return sa != sb ? sa > sb : strcmp(a->name, b->name) < 0;
 }
 
-/* Largest element first, then by name, as the library does: every tensor begins aligned to its element. */
+/* Largest element first, then by name, as the safetensors library does: so every tensor is aligned to its element size.
+ */
 static size_t *sorted(const struct tensor_source *source)
 {
     size_t *order = xcalloc(source->n, sizeof(order[0]));

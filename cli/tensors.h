@@ -47,7 +47,7 @@ struct tensor_sink {
 MUST_USE int safetensors_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
 /* The header of a .npy file of this tensor. */
 void npy_header(const struct tensor_entry *t, struct buf *out);
-/* Less than 4 GiB a tensor and in all (no ZIP64); bfloat16 has no numpy type: both are ERR_INPUT. */
+/* Each tensor and the file must be smaller than 4 GiB (no ZIP64), and numpy has no bfloat16: both are ERR_INPUT. */
 MUST_USE int npz_write(const struct tensor_source *source, const struct tensor_sink *sink, struct err *e);
 
 #endif

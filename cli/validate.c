@@ -1,4 +1,4 @@
-/* trainyard validate FILE...: judges manifests without running anything. */
+/* trainyard validate FILE...: validates manifests without running anything. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ static void judge_data(const struct job *job, const struct model *model, const c
                    data.validation != NULL ? (long long)dataset_size(data.validation) : 0);
 }
 
-/* -1: at least one fault was added. */
+/* -1: at least one error was added. */
 static int validate(const char *file, const struct strlist *sets, const char *data_dir, const char *cache,
                     struct strlist *faults, struct buf *out)
 {

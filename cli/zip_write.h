@@ -1,6 +1,6 @@
 /* zip_write - a zip archive (PKWARE APPNOTE) of stored members, written front to back: npz, .keras.
  *
- * The same members give the same bytes: all bear the date 1980-01-01. No ZIP64: less than 4 GiB in all.
+ * The same members give the same bytes: all have the date 1980-01-01. No ZIP64: less than 4 GiB in all.
  */
 #ifndef TRAINYARD_CLI_ZIP_WRITE_H
 #define TRAINYARD_CLI_ZIP_WRITE_H
