@@ -14,7 +14,7 @@ static int make_one(const char *path, struct err *e)
     if (mkdir(path, 0777) == 0)
         return 0;
     int error = errno;
-    if (file_is_dir(path)) /* also EROFS, EACCES on a part that is there already */
+    if (file_is_dir(path)) /* also EROFS, EACCES on a part that already exists */
         return 0;
     errno = error == EEXIST ? ENOTDIR : error;
     return file_error(path, e);

@@ -61,7 +61,7 @@ int file_error(const char *path, struct err *e)
     case EPERM:
     case EROFS:
     case EISDIR:
-    case ENXIO: /* a device that is not there, a socket */
+    case ENXIO: /* a device that does not exist, a socket */
     case ENODEV:
     case ENOTDIR:
     case ENAMETOOLONG:
@@ -74,7 +74,7 @@ int file_error(const char *path, struct err *e)
 
 int file_open(const char *path, int *ret_fd, struct err *e)
 {
-    /* a pipe or a device must not be waited for; a regular file takes no notice of O_NONBLOCK */
+    /* a pipe or a device must not be waited for; a regular file ignores O_NONBLOCK */
     auto_close int fd = file_fault_hit("open") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -106,7 +106,7 @@ static int open_read(const char *path, int *ret_fd, struct err *e)
     return 0;
 }
 
-/* Reads to the end, whatever size the file says it has: pipes and /proc say 0. */
+/* Reads to the end, whatever size the file has: pipes and /proc have size 0. */
 static int read_all(int fd, const char *path, size_t max, struct buf *ret, struct err *e)
 {
     for (;;) {

@@ -1,5 +1,5 @@
-/* Files that are replaced as a whole (file_out), and files mapped into memory (file_map). A temporary file is locked by
- * its writer, so that leftovers of killed processes can be told from files being written. */
+/* Files that are replaced as a whole (file_out), and files mapped into memory (file_map). A temporary file is locked
+ * by its writer, so that leftovers of killed processes can be distinguished from files being written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -138,7 +138,7 @@ static int sync_temporary(struct file_out *f, struct err *e)
     return file_fault_hit("fsync") || fsync(f->fd) < 0 ? file_error(f->path, e) : 0;
 }
 
-/* It has its name; the temporary one is gone. */
+/* The file has its name; the temporary name is gone. */
 static int named(struct file_out *f, struct err *e)
 {
     free(TAKE(f->temporary));
@@ -160,8 +160,8 @@ static int exists_already(const struct file_out *f, struct err *e)
     return err_set(e, ERR_REFUSED, "%s: exists already", f->path);
 }
 
-/* 1: done; 0: this file system has no hard links. NFS may say EEXIST of a link that it made, when its answer was lost:
- * the count of links tells. */
+/* 1: done; 0: this file system has no hard links. NFS may report EEXIST for a link that it made, when its answer was
+ * lost: the link count shows which. */
 static int commit_by_link(const struct file_out *f, struct err *e)
 {
     struct stat st;
@@ -176,7 +176,7 @@ static int commit_by_link(const struct file_out *f, struct err *e)
     return file_error(f->path, e);
 }
 
-/* Whoever creates the empty file may replace it. */
+/* The process that creates the empty file may replace it. */
 static int commit_by_create(struct file_out *f, struct err *e)
 {
     auto_close int fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

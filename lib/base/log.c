@@ -1,4 +1,4 @@
-/* One line a record, written with one write(2), so that lines of threads and processes do not mix. Control
+/* One line per record, written with one write(2), so that lines of threads and processes do not mix. Control
  * characters and invalid UTF-8 of a message are replaced: it cannot forge another record. */
 #include "base/log.h"
 
@@ -22,7 +22,7 @@ static const struct {
 };
 static const char *const FORMATS[] = { [LOG_TEXT] = "text", [LOG_JSON] = "json" };
 
-/* Written by log_setup() before threads exist, read ever after. */
+/* Written by log_setup() before threads exist, only read afterwards. */
 static struct {
     enum log_level level;
     enum log_format format;

@@ -1,5 +1,5 @@
-/* A removed entry stays in its slot, without a key, until the next rebuild: so the others keep their places, and a walk
- * may remove what it meets. */
+/* A removed entry stays in its slot, without a key, until the next rebuild: so the others keep their places, and a
+ * walk may remove the entries that it visits. */
 #include "base/map.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Small allocations abort when memory is out; sizes from outside are checked for overflow and for plausibility
+/* Small allocations abort when memory is exhausted; sizes from outside are checked for overflow and for plausibility
  * first, and their failure is an error that the caller handles. */
 #include "base/mem.h"
 

@@ -48,7 +48,7 @@ static int set_unknown_flag(const struct opt *opts, const char *name, struct err
                    hint[0] != '\0' ? hint : "; --help lists them all");
 }
 
-/* `from` names where the text came from in messages: "--task-index" or "TASK_INDEX". */
+/* `from` names the source of the text in messages: "--task-index" or "TASK_INDEX". */
 static int store(const struct opt *o, const char *value, const char *from, struct err *e)
 {
     int rc = 0;
@@ -154,7 +154,7 @@ static int parse_short(struct arg_cursor *c, const char *text, struct err *e)
     return store(o, value, from, e);
 }
 
-/* True when help or version was asked for, and printed. */
+/* True when help or version was requested, and printed. */
 static bool asked_about(const struct opt_program *p, const struct opt *opts, const char *arg)
 {
     if (str_eq(arg, "--help") || (str_eq(arg, "-h") && find_short(opts, 'h') == NULL)) {
@@ -202,7 +202,7 @@ int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, cha
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
 
-/* Words of `text` from `column` on, broken before HELP_WIDTH; `at` is where the line stands now. */
+/* Words of `text` from `column` on, broken before HELP_WIDTH; `at` is the current column. */
 static void wrap_text(struct buf *out, const char *text, size_t column, size_t at)
 {
     while (*text != '\0') {

@@ -1,5 +1,5 @@
-/* Intervals between explanations of a wait: every 5 s at first, so that people see at once what is missing, later each
- * a quarter of the time waited so far, so that a wait of hours does not fill the log. */
+/* Intervals between reports of a wait. At first every 5 s, so that people see at once what is missing. Later each is
+ * a quarter of the wait so far, so that a wait of hours does not fill the log. */
 #include "base/wait.h"
 
 #include "base/mem.h"

@@ -130,7 +130,7 @@ static int write_bundle(struct saving *s, struct err *e)
         return -1;
     if (bundle_writer_finish(s->w, e) == 0)
         return 0;
-    struct err fenced = { 0 }; /* files of that name came meanwhile: from a chief that is in charge now? */
+    struct err fenced = { 0 }; /* files of that name appeared meanwhile: from a chief that is in charge now? */
     return err_is(e, ERR_REFUSED) && confirm_in_charge(s->save, &fenced) < 0 ? err_set(e, fenced.code, "%s", fenced.msg)
                                                                              : -1;
 }
@@ -151,7 +151,7 @@ static void delete_files(const char *dir, const char *path)
     }
 }
 
-/* Names the new one as the latest and forgets the oldest beyond `keep`. */
+/* Names the new one as the latest and drops the oldest beyond `keep`. */
 static int publish_checkpoint(const struct checkpoint_save *save, const char *prefix, struct err *e)
 {
     AUTO_FINI(strlist) all = { 0 };
@@ -180,7 +180,7 @@ static int publish_checkpoint(const struct checkpoint_save *save, const char *pr
     return 0;
 }
 
-/* Also when it is not known, since the `checkpoint` file cannot be read. */
+/* Also when it is not known, because the `checkpoint` file cannot be read. */
 static bool is_published(const char *dir, const char *prefix)
 {
     AUTO_FINI(strlist) all = { 0 };

@@ -1,4 +1,4 @@
-/* Finds the checkpoint that a path on the command line means: a run, a folder of checkpoints, or a prefix. */
+/* Finds the checkpoint for a path on the command line: a run, a folder of checkpoints, or a prefix. */
 #include "chief/checkpoint_path.h"
 
 #include <string.h>

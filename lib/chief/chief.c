@@ -1,4 +1,4 @@
-/* The loop of the chief: it polls the ps each second at most, learns which batches they applied, and then decides
+/* The loop of the chief: it polls the ps at most once a second, reads which batches they applied, and then decides
  * what is due: checkpoints, epochs, the restore of a ps, the end. Every wait is bounded and reported. */
 #include "chief/chief.h"
 
@@ -11,13 +11,13 @@
 #include "chief/output_dir.h"
 
 enum {
-    POLL_MAX_MS = 1000, /* at most; POLL_PS_MS a ps, so that few ps are polled more often */
+    POLL_MAX_MS = 1000, /* at most; POLL_PS_MS per ps, so that few ps are polled more often */
     POLL_PS_MS = 250,
-    POLL_FIRST_MS = 50, /* the first polls are frequent, so that the first lines come soon */
+    POLL_FIRST_MS = 50, /* the first polls are frequent, so that the first lines appear soon */
     POLL_CALL_MS = 2000,
     LEASE_MS = 10000,
     HEARTBEAT_MS = 1000,
-    FAILED_LINGER_MS = 2000, /* for workers to hear why the job failed */
+    FAILED_LINGER_MS = 2000, /* so that workers are notified why the job failed */
 };
 
 struct coordinator *chief_coordinator(struct chief *c)

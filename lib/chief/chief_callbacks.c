@@ -1,5 +1,5 @@
-/* Carries out what nn/callback.c decides. A decision is saved in a checkpoint before any ps or worker learns it, so
- * that it is made once, no matter which process is killed. */
+/* Carries out what nn/callback.c decides. A decision is saved in a checkpoint before it is sent to any ps or worker,
+ * so that it is made once, no matter which process is killed. */
 #include "chief/chief_callbacks.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The end of a job: the state is saved, then evaluated while the chief keeps polling the ps, then the job is marked
- * finished. A ps that is restored meanwhile makes it begin again; storage that fails is waited for. */
+ * finished. If a ps is restored meanwhile, the end begins again. After a storage failure the chief retries. */
 #include "base/clock.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"

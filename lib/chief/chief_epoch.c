@@ -1,7 +1,8 @@
 /* Epochs: how far batches are leased, what the history has of an epoch, and its evaluation.
  *
- * If epochs are evaluated, batches are leased up to the end of one until its values are copied. The copy is evaluated
- * in a thread of its own while the next epoch trains. There is one copy: the end of the next epoch waits for it. */
+ * If epochs are evaluated, batches are leased up to the end of one until its values are copied. The copy is
+ * evaluated in a separate thread while the next epoch trains. There is one copy, so the end of the next epoch waits
+ * for it. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* A job that meets an earlier run in its output folder: it continues that run, or is refused before it changes
+/* A job that finds an earlier run in its output folder: it continues that run, or is refused before it changes
  * anything.
  */
 #include "base/file.h"

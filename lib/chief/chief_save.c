@@ -97,7 +97,8 @@ int chief_save(struct chief *c, struct err *e)
     return 0;
 }
 
-/* Names the files, the folder, or no space on it; not another job that writes there. */
+/* True when the error is about the files, the folder, or its free space, and not about another job that writes there.
+ */
 bool chief_blames_storage(const struct chief *c, const struct err *e)
 {
     return c->superseded.code == ERR_NONE && (err_is(e, ERR_IO) || err_is(e, ERR_INPUT) || err_is(e, ERR_NOT_FOUND));
@@ -121,7 +122,7 @@ int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
     return 0;
 }
 
-/* The trained model is worth a wait; the ps keep it meanwhile, also if this chief gives up and another one takes over.
+/* The trained model justifies a wait. The ps keep it meanwhile, also if this chief ends and another one replaces it.
  */
 int chief_await_storage(struct chief *c, const struct err *cause, struct err *e)
 {

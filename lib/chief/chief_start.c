@@ -1,5 +1,5 @@
-/* Start of the chief: it takes a generation, then fills the ps from the newest whole checkpoint or with initial
- * values. The same code restores a ps that was lost later. */
+/* Start of the chief: it acquires a generation, then fills the ps from the newest complete checkpoint or with
+ * initial values. The same code restores a ps that was lost later. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -334,7 +334,8 @@ bool chief_worth_waiting(const struct err *e)
 }
 
 /* A ps refused this chief. The file decides: if it names another chief, that one is in charge. If it names this one,
- * the ps has its generation from a volume that is gone; then this chief takes a higher one, once, before it has led. */
+ * the ps has its generation from a volume that is gone; then this chief acquires a higher one, once, before it has
+ * led. */
 static int handle_refusal(struct chief *c, const struct err *cause, struct err *e)
 {
     AUTO_FINI(ps_set_view) ps_set = { 0 };
@@ -352,7 +353,7 @@ static void announce_starting(const struct chief *c)
     coordinator_set(c->coordinator, JOB_STARTING, c->generation, "the chief to initialise the parameter servers");
 }
 
-/* Reports what it waits for, and checks whether another chief has taken over. */
+/* Reports what it waits for, and checks whether another chief is in charge. */
 static int wait_for_ps(struct chief *c, struct wait_state *w, int64_t *confirmed_ms, const struct err *cause,
                        struct err *e)
 {

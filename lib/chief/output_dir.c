@@ -1,5 +1,5 @@
 /* Small files of the output folder. Each is replaced as a whole; a folder that cannot be written gets an error that
- * names its owner, its mode and the cure. */
+ * names its owner, its mode and the remedy. */
 #include "chief/output_dir.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static char *nearest_existing(const char *dir, struct stat *st)
     return TAKE(at);
 }
 
-/* Names the owner, the user and the cure: on a cluster this line is all that is known of a claim. */
+/* Names the owner, the user and the remedy: on a cluster this line is the only information about a claim. */
 static int cannot_write(const char *dir, const char *why, struct err *e)
 {
     struct stat st;

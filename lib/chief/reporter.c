@@ -1,4 +1,4 @@
-/* What the chief reports of the training: the lines of steps and epochs, the values of the summaries, history.json.
+/* What the chief reports about training: the lines of steps and epochs, the values of the summaries, history.json.
  * /progress is in reporter_progress.c. */
 #include "chief/reporter.h"
 
@@ -85,7 +85,7 @@ void reporter_free(struct reporter *r)
 
 /* ---- each poll ---- */
 
-struct taken { /* what one visit of the epoch metrics collects */
+struct taken { /* what one read of the epoch metrics collects */
     struct reporter *r;
     int64_t epoch, window_step;
     double epoch_metrics[METRICS_MAX], recent[METRICS_MAX], window[METRICS_MAX];

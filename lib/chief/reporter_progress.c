@@ -1,4 +1,4 @@
-/* What GET /progress shows of the reporter: how far the job is, its latest metrics, what it waits for. */
+/* What GET /progress shows: the progress of the job, its latest metrics, and what it waits for. */
 #include <math.h>
 #include <string.h>
 

@@ -13,7 +13,7 @@
 
 enum { LISTED_MAX = 8 }; /* names in a report or message */
 
-/* How sure a match is: a whole name beats the end of one. */
+/* The rank of a match: a whole name ranks above the end of one. */
 enum quality { NO_MATCH, BY_END, BY_PLACE, BY_NAME };
 
 struct match { /* of a variable of the model */
@@ -73,7 +73,7 @@ static void matching_init(struct matching *g, const struct model *m, const struc
 
 /* ---- names ---- */
 
-/* Slots are named after their variables, so their names must not be taken for these. */
+/* Slots are named after their variables, so their names must not be mistaken for those of variables. */
 static bool is_of_optimizer(const char *name)
 {
     return str_starts(name, "optimizer/") || strstr(name, "/optimizer/") != NULL ||
@@ -170,7 +170,7 @@ static int set_match(struct matching *g, size_t variable, enum quality quality, 
     return 0;
 }
 
-/* Datasets of a layer are counted: one too few or too many moves the meaning of all behind it. */
+/* Datasets of a layer are counted: one too few or too many shifts the meaning of all that follow. */
 static int match_keras(struct matching *g, size_t array, const char *group, int number, struct err *e)
 {
     size_t layer;
@@ -212,7 +212,7 @@ static int match_array(struct matching *g, size_t i, struct err *e)
     return quality == NO_MATCH ? 0 : set_match(g, variable, quality, i, e);
 }
 
-/* True when a layer of the model bears one of the names that the file gives. */
+/* True when a layer of the model has one of the names in the file. */
 static bool names_are_known(const struct matching *g)
 {
     size_t layer;

@@ -84,7 +84,8 @@ static int checkpoint_array(const struct weights_file *f, size_t i, struct array
 
 /* ---- any of them ---- */
 
-/* Links, devices and folders apart: what does not begin like one of these files may be a checkpoint's prefix. */
+/* Except for links, devices and folders: a path that does not begin like one of these files may be a checkpoint's
+ * prefix. */
 static int open_any(struct weights_file *f, struct err *e)
 {
     auto_free char *index = xasprintf("%s.index", f->path);

@@ -1,5 +1,5 @@
-/* Parsing by jansson with a limit on nesting, and our own printer: jansson needs a microsecond to begin, which is
- * long for the many small values of the operator. */
+/* Parsing by jansson with a limit on nesting, and a printer of its own, because jansson's takes a microsecond to
+ * start. That is long for the many small values of the operator. */
 #include "codec/json.h"
 
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static void new_line(struct buf *out, int level)
 
 static void emit_value(const json_t *v, int level, struct buf *out);
 
-/* The library's writer takes a microsecond to begin: it is for what must be escaped. */
+/* The library's writer takes a microsecond to start: it is used only for text that must be escaped. */
 static bool is_plain(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -16,7 +16,7 @@ struct ways {
     size_t n;
 };
 
-/* ---- over what is not looked into ---- */
+/* ---- skipping values that are not searched ---- */
 
 static bool next_is(const struct cutter *c, char ch)
 {
@@ -81,9 +81,9 @@ static bool skip_value(struct cutter *c)
     return depth == 0;
 }
 
-/* ---- on the way to what is cut ---- */
+/* ---- the paths to the members that are cut ---- */
 
-/* The paths that go on in this member, or element (NULL). true: one ends here. */
+/* The paths that continue in this member, or element (NULL). true: one ends here. */
 static bool follow_member(const struct ways *w, const char *name, size_t len, struct ways *ret)
 {
     bool ends = false;

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 
-enum { LISTED_MAX = 16 }; /* names that an error lists; of more it only suggests one */
+enum { LISTED_MAX = 16 }; /* names that an error lists; if there are more, it only suggests one */
 
 struct node node_root(const json_t *v, const struct source *src)
 {
@@ -134,7 +134,7 @@ static bool is_one_of(const char *word, const char *const names[], size_t n, siz
     return false;
 }
 
-/* What people write who come from older releases of Keras, or from other libraries. */
+/* Names used in older releases of Keras or in other libraries. */
 static const char *closest_name(const char *word, const char *const names[], size_t n)
 {
     static const struct {

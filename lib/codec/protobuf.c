@@ -1,5 +1,5 @@
-/* protobuf-c's parser allocates for each field; a budget by the size of the message bounds that, because the bytes come
- * from the network or from files of strangers. */
+/* protobuf-c's parser allocates for each field; a budget by the size of the message bounds that, because the bytes
+ * come from the network or from untrusted files. */
 #include "codec/protobuf.h"
 
 void protobuf_append(const ProtobufCMessage *m, struct buf *out)
@@ -11,9 +11,9 @@ void protobuf_append(const ProtobufCMessage *m, struct buf *out)
     out->data[out->len] = '\0';
 }
 
-/* A message of many empty strings takes twenty times its size in memory. One of ours takes a few times its size, except
- * lists of small messages: eight bytes each become a struct, a pointer and the parser's notes. Those are far fewer than
- * fit in SMALL_BYTES. */
+/* A message of many empty strings takes twenty times its size in memory. A Trainyard message takes a few times its
+ * size, except lists of small messages: eight bytes each become a struct, a pointer and the parser's records. Those
+ * are far fewer than fit in SMALL_BYTES. */
 enum { UNPACKED_LEAST = 64 << 10, SMALL_BYTES = 1 << 20, SMALL_TIMES = 24, ALLOCATION_BYTES = 16 };
 
 static void *budget_alloc(void *data, size_t size)

@@ -1,4 +1,5 @@
-/* A map from paths of values to lines and columns. A path that was not noted has the place of its nearest ancestor. */
+/* A map from paths of values to lines and columns. A path that was not recorded has the place of its nearest ancestor.
+ */
 #include "codec/source.h"
 
 #include <string.h>

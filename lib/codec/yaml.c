@@ -12,7 +12,7 @@ struct document {
     struct source *src;
 };
 
-/* The callback may take what it wants to keep out of the document. */
+/* The callback may move values that it keeps out of the document. */
 typedef int document_fn(void *user, struct document *d, struct err *e);
 
 static void forget_anchors(struct yaml_parse *p)

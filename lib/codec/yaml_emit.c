@@ -1,4 +1,4 @@
-/* Prints a JSON value as YAML. A string gets quotes whenever some YAML reader would take it for something else. */
+/* Prints a JSON value as YAML. A string gets quotes whenever a YAML reader would read it as something else. */
 #include "codec/yaml.h"
 
 #include <ctype.h>

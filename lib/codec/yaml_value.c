@@ -1,5 +1,5 @@
 /* Builds a JSON value from the events of libyaml. Nesting, aliases and merge keys are bounded, because the text may
- * come from strangers. */
+ * be untrusted. */
 #include "codec/yaml_value.h"
 
 #include <string.h>
@@ -68,8 +68,8 @@ static void path_add_key(struct yaml_parse *p, const char *key)
     buf_printf(&p->path, "%s%s", p->path.len > 0 ? "." : "", key);
 }
 
-/* Paths that are too long to be looked for are not noted; that also keeps the cost of a value apart from the length of
- * its path. */
+/* Paths that are too long to be found are not recorded. That also makes the cost of a value independent of the
+ * length of its path. */
 static void note_place(struct yaml_parse *p, struct place value, struct place key)
 {
     if (p->path.len < NODE_PATH_MAX)

@@ -134,14 +134,14 @@ static int register_check(const struct coordinator *c, const struct register_req
     return space_check(c, q, e);
 }
 
-/* Batches are not processed while ps are initialised, so a worker that dies then was not killed by its batch. */
+/* Batches are not processed while ps are initialised, so a batch is not the cause of a worker's death then. */
 static bool blames(const struct coordinator *c)
 {
     return c->state == JOB_TRAINING;
 }
 
-/* A worker may hold what this chief never leased to it: the chief before did, or the lease expired while the worker was
- * paused. */
+/* A worker may hold ordinals that this chief never leased to it: the previous chief did, or the lease expired while
+ * the worker was paused. */
 static void renew(struct coordinator *c, const struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
     if (c->state == JOB_TRAINING)
@@ -149,7 +149,7 @@ static void renew(struct coordinator *c, const struct member *m, struct ordinal_
     ledger_renew(c->ledger, m->number, held, now_ms, c->config.lease_ms);
 }
 
-/* ---- what each call begins and ends with ---- */
+/* ---- begin and end of each call ---- */
 
 static int job_check(const struct coordinator *c, const struct coordinator_sender *from, struct err *e)
 {
@@ -159,7 +159,7 @@ static int job_check(const struct coordinator *c, const struct coordinator_sende
                    c->config.job_uid);
 }
 
-/* The member that calls: registered, and its newest process. */
+/* The calling member: registered, and its newest process. */
 static int find_sender(struct coordinator *c, const struct coordinator_sender *from, int64_t now_ms,
                        struct member **ret, struct err *e)
 {
@@ -198,7 +198,7 @@ int coordinator_register(struct coordinator *c, const struct register_request *q
     if (m == NULL && (m = member_add(c, from->name)) == NULL)
         return err_set(e, ERR_REFUSED, "this job has %d members already", COORDINATOR_MEMBERS_MAX);
     if (other && m->number >= 0)
-        ledger_drop(c->ledger, m->number, blames(c)); /* a new process: what the old one held is free */
+        ledger_drop(c->ledger, m->number, blames(c)); /* a new process: the leases of the old one are free */
     if (other)
         m->number = c->next_number++;
     m->incarnation = from->incarnation;
@@ -253,7 +253,7 @@ static bool sums_finite(const double *sums, size_t width)
     return true;
 }
 
-/* Sums that are not finite count, too, so that people see them; and they end the job. */
+/* Sums that are not finite count, too, so that people see them. They also end the job. */
 static void add_report(struct coordinator *c, struct member *m, const struct coordinator_report *r)
 {
     size_t width = metrics_width(c->config.model);

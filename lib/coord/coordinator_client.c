@@ -1,5 +1,5 @@
-/* The client of a coordinator: a request goes over gRPC to the chief's process, or, when the chief is in this process,
- * straight into its coordinator. */
+/* The client of a coordinator: a request goes over gRPC to the chief's process, or, when the chief is in this
+ * process, directly to its coordinator. */
 #include "coord/coordinator_client.h"
 
 #include "base/clock.h"

@@ -1,12 +1,12 @@
-/* Metric sums by epoch and by window of ordinals. Only the first report of an ordinal counts. Windows are given out in
- * order; one that lost reports is given up once newer windows wait behind it. */
+/* Metric sums by epoch and by window of ordinals. Only the first report of an ordinal counts. Windows are returned
+ * in order; one that lost reports is abandoned once newer windows wait behind it. */
 #include "coord/epoch_metrics.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LIST_MAX = 16384 };    /* epochs or windows in work: far above what workers lease at a time */
-enum { WINDOWS_WAITING = 8 }; /* an incomplete window this far behind the newest one is given up waiting for */
+enum { LIST_MAX = 16384 };    /* epochs or windows in progress: far above what workers lease at a time */
+enum { WINDOWS_WAITING = 8 }; /* an incomplete window this far behind the newest one is no longer waited for */
 
 struct sums {
     int64_t key; /* epoch or window number */
@@ -23,7 +23,7 @@ struct epoch_metrics {
     int64_t batches_per_epoch, total, window;
     struct ordinal_set reported;
     struct sums_list epochs, windows;
-    int64_t windows_taken; /* windows below were given out: a late report does not begin them again */
+    int64_t windows_taken; /* windows below were returned: a late report does not start them again */
     struct sums recent;
 };
 
@@ -151,7 +151,7 @@ int64_t epoch_metrics_take_recent(struct epoch_metrics *t, double *ret)
     return n;
 }
 
-/* All below `low` count as reported: a report that was lost with a chief would hold the set open for ever. */
+/* All below `low` count as reported: a report that was lost with a chief would keep the set open forever. */
 static void reported_from(struct epoch_metrics *t, int64_t low)
 {
     for (int64_t at = t->reported.low; at < low; at++)

@@ -7,7 +7,7 @@
 struct lease {
     int64_t first, end; /* half-open */
     int64_t expires_ms;
-    int64_t completed_ms; /* when its worker said it is complete; -1: in work */
+    int64_t completed_ms; /* when its worker reported it complete; -1: in progress */
     int worker;
 };
 struct death {

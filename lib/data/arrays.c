@@ -11,7 +11,7 @@
 #include "data/dtype_convert.h"
 #include "data/npz.h"
 
-enum { LABEL_PASS_MAX = 64 << 20 }; /* bytes of labels that are cheap to look through at open */
+enum { LABEL_PASS_MAX = 64 << 20 }; /* bytes of labels that are cheap to scan at open */
 enum { CACHE_LINE = 64, ROWS_AHEAD = 2 };
 
 struct arrays {
@@ -56,7 +56,7 @@ static void arrays_free(struct records *r)
     free(a);
 }
 
-/* Rows lie anywhere in memory: their lines are asked for some rows ahead. */
+/* Rows are anywhere in memory: their cache lines are prefetched some rows ahead. */
 static inline void prefetch_row(const unsigned char *row, size_t bytes)
 {
     for (size_t i = 0; i < bytes && i < 4096; i += CACHE_LINE)
@@ -74,7 +74,7 @@ static void read_labels(const struct arrays *a, const int64_t *which, size_t n, 
     }
 }
 
-/* Labels of 32 bits and more may not fit; those that were looked through at open are known to. */
+/* Labels of 32 bits and more may not fit; those that were scanned at open are known to fit. */
 static int check_labels(const struct arrays *a, const int64_t *which, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
@@ -135,7 +135,7 @@ static struct shape example_shape(const struct array *a)
     return a->shape.rank > 1 ? shape_of(a->shape.rank - 1, a->shape.dim + 1) : shape_of(1, (int64_t[]){ 1 });
 }
 
-/* A larger file than this machine's memory is not worth reading ahead: rows are wanted in random order. */
+/* A file larger than this machine's memory is not read ahead, because rows are needed in random order. */
 static void advise(const struct data_file *f)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -243,7 +243,7 @@ static int open_weights(const struct data_place *at, struct arrays *a, struct er
                        (long long)a->w.shape.dim[0], a->x_file.path, (long long)r->n);
     r->has_weights = true;
     a->w_floats = dtype_float_converter(a->w.dtype, a->w.swap);
-    bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= LABEL_PASS_MAX; /* else they are judged when they are read */
+    bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= LABEL_PASS_MAX; /* else they are checked when they are read */
     for (int64_t i = 0; cheap && i < r->n; i++)
         if (read_weights(a, &i, 1, &(float){ 0 }, e) < 0)
             return -1;

@@ -241,7 +241,7 @@ static int describe_column(const struct node *n, struct data_columns *c, struct 
     return add_feature(c, column, e);
 }
 
-/* As data_spec_check_encodings() says it, of a job whose label is a number. */
+/* The error of data_spec_check_encodings(), for a job whose label is a number. */
 static int check_encodings(const struct data_place *at, const struct data_columns *c, struct err *e)
 {
     const struct data_column *first = NULL;

@@ -22,7 +22,7 @@ struct csv {
     const char *first_path; /* while it is opened: the file that has these names */
     struct data_columns columns;
     struct indexed indexed;
-    float *scratch; /* features of the record that the pass looks at, and behind them its labels */
+    float *scratch; /* features of the record that the pass reads, followed by its labels */
 };
 
 static void csv_free(struct records *r)
@@ -105,7 +105,7 @@ static int header_once(const struct csv *c, const struct data_file *f, struct er
     return 0;
 }
 
-/* Behind the header, which must be the one of the first file. */
+/* After the header, which must be equal to that of the first file. */
 static int csv_begin(void *user, const struct data_file *f, const unsigned char **ret, struct err *e)
 {
     struct csv *c = user;

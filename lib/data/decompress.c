@@ -12,7 +12,7 @@
 
 enum { POLL_MS = 20, SAY_EVERY_MS = 10000, WAIT_MAX_MS = 1800000 };
 
-/* Data sets shrink to a hundredth at the very most; what becomes more is damaged, or made to fill a disk. */
+/* Data sets shrink at most to a hundredth. A file that becomes larger than that is damaged, or made to fill a disk. */
 enum { RATIO_MAX = 100, ALWAYS_MAX = 256 << 20 };
 
 struct unpacking {

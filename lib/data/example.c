@@ -105,7 +105,7 @@ static int take_float_list(struct reader *r, struct target *t, struct err *e)
     return rc < 0 ? malformed(e) : 0;
 }
 
-/* What tf.io.encode_png and its like wrote, by its first bytes; NULL: none of them. */
+/* The format written by tf.io.encode_png and the like, by its first bytes; NULL: none of them. */
 static const char *encoded_image(const void *data, size_t n)
 {
     static const struct {

@@ -70,8 +70,8 @@ static uint64_t modified_at(const char *path)
     return hash64_mix((uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec);
 }
 
-/* Seen from the content, whatever the name. Anything may begin like zlib, so only what is not a record of the format
- * counts as it: TensorFlow writes TFRecord files that way. */
+/* Detected from the content, whatever the name. Any file may begin like zlib, so a file counts as zlib only when it
+ * does not begin with a record of the format: TensorFlow writes TFRecord files that way. */
 static bool find_packing(const struct data_place *at, const struct file_map *map, enum packing *ret)
 {
     if (gzip_is(map->data, map->size)) {

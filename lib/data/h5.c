@@ -6,7 +6,7 @@
 
 enum {
     DEPTH_MAX = 32,      /* of groups; h5py's files of Keras have 5 */
-    NODES_MAX = 4000000, /* blocks looked at: trees, symbol nodes, headers, messages */
+    NODES_MAX = 4000000, /* blocks read: trees, symbol nodes, headers, messages */
     ARRAYS_MAX = 100000,
     NAME_LONGEST = 255,
     PATH_LONGEST = 1000,
@@ -83,7 +83,7 @@ static int too_new(const struct h5 *h, const char *what, struct err *e)
                    h->label, what, h->path);
 }
 
-/* A file that points at itself looks endless. */
+/* A file that refers to itself has no end. */
 static int count_node(struct h5 *h, struct err *e)
 {
     return ++h->nodes <= NODES_MAX ? 0 : damaged(h, "more than 4000000 parts", e);

@@ -1,4 +1,4 @@
-/* An index in the cache folder: a header, then the places. A file that is not whole is ignored and made again. */
+/* An index in the cache folder: a header, then the places. An incomplete file is ignored and made again. */
 #include <string.h>
 
 #include "codec/crc32c.h"

@@ -7,8 +7,8 @@
 #include "data/dataset_internal.h"
 #include "data/epoch_order.h"
 
-/* A batch that was returned stays whole during the next call; the third is what the thread prepares. Without a
- * thread there are two: what fits the cache is faster. */
+/* A batch that was returned stays valid during the next call; the thread prepares the third. Without a thread there
+ * are two, because fewer buffers fit the cache better. */
 enum { SLOTS = 3 };
 
 struct loader_slot {
@@ -17,8 +17,8 @@ struct loader_slot {
     void *w; /* NULL: no weights */
 };
 
-/* Where all processors are busy the thread that parses waits for one, and its owner for the thread. So of TRIALS hinted
- * batches the time saved is added up, and when there was none the next PAUSE hints are not followed. */
+/* When all processors are busy, the parsing thread waits for one, and its owner waits for the thread. So the time
+ * saved by TRIALS hinted batches is added up, and when there was none, the next PAUSE hints are ignored. */
 enum { TRIALS = 16, PAUSE = 512 };
 
 enum ahead_state { AHEAD_NONE, AHEAD_WANTED, AHEAD_BUSY, AHEAD_DONE };
@@ -186,8 +186,8 @@ static void judge_hint(struct loader *l, int64_t saved_ns)
     l->saved_ns = 0;
 }
 
-/* Waits until the thread rests (one batch at most); true when what it prepared is the batch asked for. What it has not
- * begun is not waited for: where all processors are busy the owner is sooner. */
+/* Waits until the thread is idle (one batch at most); true when it prepared the requested batch. A batch that it has
+ * not begun is not waited for: when all processors are busy, the owner is faster. */
 static bool take_ahead(struct loader *l, int64_t ordinal, int *ret_rc, struct err *e)
 {
     MUTEX_GUARD(&l->lock);

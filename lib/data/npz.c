@@ -12,7 +12,7 @@ enum { NAMES_SHOWN = 16, METHOD_DEFLATE = 8 };
 
 static const char SUFFIX[] = ".npy";
 
-/* numpy adds .npy to the name of an array; Keras users say the name without it. */
+/* numpy adds .npy to the name of an array; Keras users write the name without it. */
 static size_t find_array(const struct zip_archive *z, const char *array)
 {
     auto_free char *member = xasprintf("%s%s", array, SUFFIX);

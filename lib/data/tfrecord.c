@@ -163,7 +163,7 @@ static int check_columns(const struct data_place *at, const struct data_columns 
     return 0;
 }
 
-/* Memory for an example is taken only when the first record can hold one: each number takes a byte at least. */
+/* Memory for an example is allocated only when the first record can hold one: each number takes at least a byte. */
 static int check_first_size(const struct data_place *at, const struct tfrecord *t, struct err *e)
 {
     const struct data_file *f = NULL;

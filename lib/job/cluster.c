@@ -22,7 +22,7 @@ struct job_name_settings {
     bool any;
 };
 
-/* An empty value is as good as none: shells and templates leave such. */
+/* An empty value counts as none, because shells and templates produce such values. */
 static struct setting pick_setting(const char *name, const char *flag, const char *env)
 {
     if (flag != NULL && *flag != '\0')
@@ -129,7 +129,7 @@ static int read_job_name_settings(const struct job_name_settings *f, struct clus
     return read_hosts(&f->s[CHIEF_HOST], &c->hosts[ROLE_CHIEF], e);
 }
 
-/* ---- checks of the whole, however it came ---- */
+/* ---- checks of the whole cluster, from any source ---- */
 
 struct seen {
     char task[64];

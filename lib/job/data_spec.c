@@ -127,7 +127,7 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
     struct node first = { .v = NULL };
     size_t words = 0, as_int = 0;
 
-    /* which column a number means is known once the file is open: lib/data/columns.c judges those */
+    /* the column of a number is known once the file is open: lib/data/columns.c checks those */
     if (d->format != DATA_CSV || d->categories_are_int || label_is_number(d))
         return 0;
     for (size_t i = 0; i < node_size(columns); i++) {

@@ -22,7 +22,7 @@ static bool is_train_job(void *user UNUSED, const json_t *v)
     return str_eq(member_str(v, "kind"), KIND);
 }
 
-/* No document is a TrainJob: says what the first one is instead. */
+/* No document is a TrainJob: the error names the kind of the first one. */
 static int not_a_train_job(const json_t *v, const struct source *src, struct err *e)
 {
     struct node top = node_root(v, src), kind = node_get(&top, "kind");

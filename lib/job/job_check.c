@@ -97,7 +97,7 @@ static bool is_about(const char *device, const char *word)
     return strcasestr(device, word) != NULL;
 }
 
-/* `device: ps:1`, `/job:ps/task:1`, `gpu:0`: known words, none of which this release can obey. */
+/* `device: ps:1`, `/job:ps/task:1`, `gpu:0`: known words, none of which this release supports. */
 static int refuse_device(const struct node *device, struct err *e)
 {
     const char *text;
@@ -188,7 +188,7 @@ static int check_model(struct job *j, struct err *e)
     return refuse_devices(j, e);
 }
 
-/* The first layer looks numbers of words up, so that columns of words are numbers. */
+/* The first layer looks up the numbers of words, so columns of words are numbers. */
 static bool takes_categories(const struct job *j)
 {
     struct node layers = at(j, "spec.model.layers"), first = node_item(&layers, 0);
@@ -238,7 +238,7 @@ static int check_fit(struct job *j, struct err *e)
     return 0;
 }
 
-/* The output folder is all that a job may write to: not what lies beside it on the volume. */
+/* A job may write only to its output folder, and not to other folders on the volume. */
 static bool stays_inside(const char *path)
 {
     if (path[0] == '/')
@@ -402,7 +402,7 @@ static int check_volume(const struct node *volume, struct err *e)
     return 0;
 }
 
-/* What is within metadata and spec the API server judges when it is to make the pod. */
+/* The API server checks the content of metadata and spec when the pod is created. */
 static int check_templates(const struct job *j, struct err *e)
 {
     static const char *const KEYS[] = { "metadata", "spec" };
@@ -432,8 +432,8 @@ static int check_pod_labels(const struct job *j, struct err *e)
     return 0;
 }
 
-/* Of a job with a model TF_CONFIG lists the ps and the leader, else everybody. The domain of the cluster is not known
- * here. */
+/* For a job with a model TF_CONFIG lists the ps and the leader, else all replicas. The domain of the cluster is not
+ * known here. */
 static int check_addresses(const struct job *j, struct err *e)
 {
     struct node ns = at(j, "metadata.namespace"), specs = at(j, "spec.replicaSpecs");

@@ -10,7 +10,7 @@
 enum { REPLICAS_MAX = 5000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX = 1000000000 };
 #define STEPS_MAX INT64_C(1000000000000000) /* far from where sums and products with it overflow */
 
-/* ---- model and compile: their values are judged by lib/nn ---- */
+/* ---- model and compile: lib/nn checks their values ---- */
 
 static const struct field MODEL[] = {
     { "name", FIELD_STRING, .fallback_text = "`sequential`", .help = "The model's name." },

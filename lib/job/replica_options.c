@@ -16,7 +16,7 @@ int replica_options_finish(struct replica_options *o, const char *program, const
                                                                                                                  : 0;
 }
 
-/* The file is the container runtime's, mounted into the pod: it cannot be replaced, only written to. */
+/* The file belongs to the container runtime and is mounted into the pod: it cannot be replaced, only written to. */
 void termination_write(const char *path, const char *text)
 {
     struct err e = { .code = ERR_NONE };

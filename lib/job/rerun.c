@@ -83,7 +83,7 @@ struct comparison {
     bool finished;
 };
 
-/* Two places of the manifest that a rule of their own has: an optimizer with other slots cannot take over those of the
+/* Two places of the manifest with a separate rule: an optimizer with different slots cannot use those of the
  * checkpoint. The caller writes them beside the optimizer's arguments. */
 static enum rerun rule_of(const char *path, enum rerun rule)
 {

@@ -1,7 +1,7 @@
 /* Restart policies: which exit codes each of them retries. */
 #include "job/job.h"
 
-enum { RETRYABLE = 128 }; /* TFJob's rule for ExitCode: below it the fault would come back */
+enum { RETRYABLE = 128 }; /* TFJob's rule for ExitCode: below it the fault would repeat */
 
 static bool never(int exit_code UNUSED)
 {

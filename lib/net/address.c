@@ -67,14 +67,14 @@ static void addrinfo_auto(struct addrinfo **p)
 }
 #define auto_addrinfo __attribute__((cleanup(addrinfo_auto))) struct addrinfo
 
-/* SO_REUSEADDR: what only lingers from a process that ended is free; a living listener still is not. */
+/* SO_REUSEADDR: an address left over from a process that ended is free; that of an active listener is not. */
 static int open_bound(const struct sockaddr *where, socklen_t n, const char *text, int *ret_fd, struct err *e)
 {
     auto_close int fd = socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1, zero = 0;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
         return err_errno(e, ERR_IO, "cannot make a socket for '%s'", text);
-    /* net.ipv6.bindv6only would make [::] deaf to IPv4. */
+    /* With net.ipv6.bindv6only, [::] would not accept IPv4. */
     if (where->sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero)) < 0)
         return err_errno(e, ERR_IO, "cannot make a socket for '%s'", text);
     if (bind(fd, where, n) < 0 || listen(fd, 64) < 0) {

@@ -27,7 +27,7 @@ static struct client_connection *connection_of(struct connection_limit *g, int f
     return NULL;
 }
 
-/* The server sees the end of the connection, and closes it. Its place is free at once. */
+/* The server detects the end of the connection, and closes it. Its place is free at once. */
 static void close_connection(struct connection_limit *g, struct client_connection *who)
 {
     shutdown(who->fd, SHUT_RDWR);
@@ -35,7 +35,7 @@ static void close_connection(struct connection_limit *g, struct client_connectio
     g->n--;
 }
 
-/* The oldest of one client, or (NULL) of all; and how many there are. */
+/* The oldest of one client, or (NULL) of all, and their number. */
 static struct client_connection *oldest(struct connection_limit *g, const struct sockaddr_storage *client,
                                         size_t *ret_count)
 {
@@ -92,7 +92,7 @@ void connection_limit_leave(struct connection_limit *g, int fd)
     MUTEX_GUARD(&g->lock);
     struct client_connection *who = connection_of(g, fd);
     if (who == NULL)
-        return; /* sent away before */
+        return; /* disconnected before */
     who->fd = -1;
     g->n--;
 }
@@ -105,7 +105,7 @@ void connection_limit_served(struct connection_limit *g, int fd, int64_t now_ms)
         who->since_ms = now_ms;
 }
 
-/* Sends away whose time is over. When the next one's is. */
+/* Disconnects the connections whose time is over. Returns when the next one's is. */
 static int64_t close_expired(struct connection_limit *g, int64_t now_ms)
 {
     int64_t next = INT64_MAX;

@@ -78,7 +78,7 @@ static int run_route(const struct http_server *s, const char *path, struct buf *
     return not_found(s, body);
 }
 
-/* libmicrohttpd calls this once when the headers are there, and again for (and behind) a body, which we ignore. */
+/* libmicrohttpd calls this once when the headers are there, and again for (and after) a body, which is ignored. */
 static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version UNUSED, const char *data UNUSED, size_t *ndata, void **state)
 {

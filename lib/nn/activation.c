@@ -9,7 +9,7 @@ struct activation_row {
     struct kind k;
     activation_fn *forward;
     activation_grad_fn *backward;
-    bool needs_input; /* the derivative cannot be told from the output */
+    bool needs_input; /* the derivative cannot be computed from the output */
 };
 
 static const struct arg RELU_ARGS[] = {
@@ -61,7 +61,7 @@ const struct catalog ACTIVATION_KINDS = {
     .what = "activation", .plural = "Activations", CATALOG_ROWS(ROWS), .later = LATER
 };
 
-/* Layers that Keras takes for an activation: Dense(activation=layers.ReLU()). Their defaults are the layers'. */
+/* Layers that Keras accepts as an activation: Dense(activation=layers.ReLU()). Their defaults are the layers'. */
 #define LAYER_COMMON ARG_SKIP("trainable")
 static const struct arg RELU_LAYER_ARGS[] = { LAYER_COMMON, ARG_OF("max_value", ARG_NUMBER, ARG_NONE, ARG_NOT_NEGATIVE),
                                               ARG_OF("negative_slope", ARG_NUMBER, 0, ARG_NOT_NEGATIVE),

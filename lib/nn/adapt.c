@@ -1,4 +1,4 @@
-/* Normalization.adapt. model_build saw to it that there is at most one such layer, before all weights. */
+/* Normalization.adapt. model_build ensures that there is at most one such layer, before all weights. */
 #include "nn/exec_impl.h"
 
 struct adapt {

@@ -13,7 +13,7 @@ struct class_weights {
     float weight[];
 };
 
-/* How many classes the model tells apart; 0: its labels are no classes. */
+/* The number of classes that the model distinguishes; 0: its labels are not classes. */
 static size_t class_count(const struct model *m)
 {
     const size_t all = shape_elements(&m->output);
@@ -119,7 +119,7 @@ void class_weights_free(struct class_weights *c)
 
 /* ---- of a batch ---- */
 
-/* The class of example i; what is none of the model's has no weight of its own. */
+/* The class of example i; a class that the model does not have has no separate weight. */
 static float weight_of(const struct class_weights *c, const struct batch *b, size_t i)
 {
     double number;

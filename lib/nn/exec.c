@@ -102,7 +102,7 @@ static int make_buffers(struct exec *x, struct err *e)
     return 0;
 }
 
-/* The last activation belongs to the loss when both know each other (softmax and crossentropy, ...). */
+/* The last activation is computed by the loss for the supported pairs (softmax and crossentropy, ...). */
 static bool can_fuse(const struct model *m)
 {
     const struct layer *last = &m->layers[m->nodes[m->nnodes - 1].layer];
@@ -222,7 +222,7 @@ const float *exec_predict(struct exec *x, const float *params, const struct batc
 
 /* ---- loss ---- */
 
-/* Labels as the loss wants them: class numbers are int32, all else float. */
+/* Labels in the form that the loss requires: class numbers are int32, all others float. */
 static struct tensor labels_of(struct exec *x, const struct batch *b)
 {
     struct tensor y = b->y[0];

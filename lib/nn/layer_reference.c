@@ -64,7 +64,7 @@ static const struct section SECTIONS[] = {
       "`val_...` does not depend on that." },
 };
 
-/* Whether all rows, or all but one, take this argument, and the first with this default: then it is told once. */
+/* Whether all rows, or all but one, take this argument, and the first with this default: then it is described once. */
 static bool is_common(const struct catalog *c, const struct arg *a)
 {
     char want[32], text[32];

@@ -81,7 +81,7 @@ static int lay_out(struct model *m, struct err *e)
     return 0;
 }
 
-/* Adapting looks at the data once, so all that stands before the layer must be fixed. */
+/* Adapting reads the data once, so every layer before this one must be fixed. */
 static int check_adapted(const struct model *m, const struct node *at, struct err *e)
 {
     const char *before = NULL;

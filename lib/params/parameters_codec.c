@@ -8,7 +8,7 @@ void codec_pack(const ProtobufCMessage *m, struct buf *out)
     protobuf_append(m, out);
 }
 
-/* In memory one of our messages takes at most four times its size; the rest is a reserve. */
+/* In memory a Trainyard message takes at most four times its size; the rest is a reserve. */
 enum { LARGE_TIMES = 6 };
 
 int codec_unpack(const ProtobufCMessageDescriptor *kind, const struct rpc_message *m, ProtobufCMessage **ret,

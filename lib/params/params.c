@@ -21,7 +21,7 @@ void params_setup(struct params *p, const struct params_ops *ops, const struct p
     p->rates = &NO_RATES;
     p->vector = aligned_alloc(VECTOR_ALIGNMENT, MAX(bytes, VECTOR_ALIGNMENT));
     if (p->vector == NULL)
-        abort(); /* as xmalloc: the model was sized by ourselves */
+        abort(); /* as xmalloc: the size is that of a checked model */
     memset(p->vector, 0, bytes);
 }
 

@@ -72,7 +72,7 @@ static size_t slot_segments_of(const struct ps_connection *conn)
     return most;
 }
 
-/* The vectors begin on a page of their own. */
+/* The vectors begin at a page boundary. */
 static size_t first_vector(size_t at)
 {
     return (at + SHM_REGION_START - 1) / SHM_REGION_START * SHM_REGION_START;

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 
-/* Up to CHUNKS_IN_FLIGHT_MAX chunks of a ps are in flight on a fast network, CHUNKS_IN_FLIGHT_MIN on a slow one: one is
- * sent while the values of the other come back. What waits in a connection must not delay its keepalive and the calls
- * of others for long, so the window follows the time that chunks take. */
+/* Up to CHUNKS_IN_FLIGHT_MAX chunks of a ps are in flight on a fast network, CHUNKS_IN_FLIGHT_MIN on a slow one: one
+ * is sent while the values of the other come back. Bytes that wait in a connection must not delay its keepalive and
+ * other calls for long, so the window follows the time that chunks take. */
 enum { CHUNKS_IN_FLIGHT_MAX = 8, QUICK_MS = 500, SLOW_MS = 2000 };
 enum { WATCH_AFTER_MS = 1000 };
 /* While a slot has no answer, Describe checks at growing intervals that the ps is alive. */

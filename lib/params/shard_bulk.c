@@ -1,11 +1,11 @@
 /* Pull and push by messages. shard_shm.c has the way through memory that a worker of this host shares. */
 #include "params/shard_service_internal.h"
 
-/* How much of answers may lie here that callers have not read yet: what 16 workers have in flight, by the size of the
- * shard (params/params_grpc.c). Half of it is for pushes alone, so that callers that pull and do not read hold up no
- * training; a push waits a little for room before it is refused, because its gradient would have to be sent again. One
- * caller may have a quarter of each, which is at least twice what a worker has in flight: so one that is stopped, or
- * means harm, does not keep the others from being served. */
+/* The limit for answers that callers have not read yet: what 16 workers have in flight, by the size of the shard
+ * (params/params_grpc.c). Half of it is reserved for pushes, so that callers that pull and do not read do not delay
+ * training. A push waits a little for room before it is refused, because its gradient would have to be sent again.
+ * One caller may have a quarter of each, which is at least twice what a worker has in flight. So a stopped or
+ * malicious caller does not block the others. */
 enum { PART_BYTES = 4 << 20, IN_FLIGHT_BYTES = 32 << 20, CALLERS = 16, SHARES = 4, PUSH_WAIT_MS = 200 };
 
 struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool push, uint64_t client)
@@ -17,8 +17,8 @@ struct buffer_pool_limit answers_limit(const struct shard_sizes *sizes, bool pus
     };
 }
 
-/* Room for an answer in a buffer of the pool: values, then a version for each segment. It goes with the reply and comes
- * back when its bytes have left. */
+/* Room for an answer in a buffer of the pool: values, then a version for each segment. It is passed on with the
+ * reply and returned to the pool when its bytes have been sent. */
 struct room {
     struct shard_out out; /* first: make() gets a pointer to it */
     struct buffer_pool *pool;

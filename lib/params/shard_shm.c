@@ -1,6 +1,6 @@
 /* The ps side of shared memory: pushes of workers of this host (params/shm_region.h, params/push_slot.h). One thread
- * for each slot of a worker waits for its requests and applies them. Nothing that the worker writes is trusted. Memory
- * of a worker that died, or closed its slots, is unmapped within POLL_MS. */
+ * for each slot of a worker waits for its requests and applies them. Nothing that the worker writes is trusted. The
+ * memory of a worker that ended or closed its slots is unmapped within POLL_MS. */
 #include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -184,8 +184,8 @@ static int remove_ended(struct shard_service *v, const char *sender)
     return n;
 }
 
-/* No more memory than a worker of this job needs, by what the chief said of the model, and no longer slots than this
- * shard has segments. */
+/* Not more memory than a worker of this job needs, by the chief's description of the model, and no slots longer than
+ * the number of segments of this shard. */
 static int check_size(const struct exchange *x, const Trainyard__V1__AttachRequest *q, struct err *e)
 {
     struct shard_sizes sizes = { 0 };

@@ -1,5 +1,5 @@
-/* Nothing that the other process says is trusted: the descriptor must be a memfd of our name, sealed, of the size that
- * was stated, with the nonce that was stated. */
+/* Nothing that the other process states is trusted: the descriptor must be a memfd with the expected name, sealed,
+ * of the size that was stated, with the nonce that was stated. */
 #include "params/shm_region.h"
 
 #include <fcntl.h>

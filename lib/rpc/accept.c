@@ -1,9 +1,9 @@
 /* accept4() of the whole program, in place of the C library's.
  *
- * A gRPC server of this release stops to listen, for good, when accept4() fails because no descriptor is free
- * (CVE-2023-4785). So accept4() does not fail then: it turns away the connections that wait, with a descriptor that is
- * kept for that, and says that there are none. Connections that come later, when descriptors are free again, are
- * served. */
+ * A gRPC server of this release stops listening, permanently, when accept4() fails because no descriptor is free
+ * (CVE-2023-4785). So accept4() does not fail then: it closes the waiting connections, with a descriptor that is
+ * reserved for that, and reports that there are none. Connections that arrive later, when descriptors are free
+ * again, are served. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -58,7 +58,7 @@ __attribute__((visibility("default"))) int accept4(int fd, __SOCKADDR_ARG addr, 
             return got;
         if (turn_away(fd))
             continue;
-        clock_sleep_ms(1); /* a caller that asks again at once does no harm */
+        clock_sleep_ms(1); /* a caller that retries at once does no harm */
         errno = ECONNABORTED;
         return -1;
     }

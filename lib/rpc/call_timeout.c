@@ -1,5 +1,5 @@
-/* One thread for each server cancels calls whose caller does not send the request or does not read the answer. It holds
- * a reference to a call while it cancels, since the call may end at the same moment. */
+/* One thread for each server cancels calls whose caller does not send the request or does not read the answer. It
+ * holds a reference to a call while it cancels, because the call may end at the same moment. */
 #include "rpc/call_timeout.h"
 
 #include "base/clock.h"
@@ -50,7 +50,7 @@ static size_t find_late(const struct call_timeout *w, grpc_call *ret[AT_ONCE])
     return n;
 }
 
-/* Without the lock, since gRPC gives pieces of the answer back from within. */
+/* Without the lock, because gRPC returns pieces of the answer from inside this call. */
 static void cancel_all(grpc_call *const calls[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {

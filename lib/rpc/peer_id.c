@@ -1,4 +1,4 @@
-/* Which client a connection belongs to: the address without its port, except on loopback. */
+/* The client of a connection: its address without the port, except on loopback. */
 #include "rpc/peer_id.h"
 
 #include <string.h>

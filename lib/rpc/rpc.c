@@ -1,4 +1,4 @@
-/* What gRPC needs once in a process: its log, its settings that have no other knob than the environment, its start and
+/* What gRPC needs once in a process: its log, the settings that exist only as environment variables, its start and
  * its end. */
 #include "rpc/rpc.h"
 
@@ -17,8 +17,8 @@ static void log_of_grpc(gpr_log_func_args *args)
 void rpc_init(void)
 {
     gpr_set_log_function(log_of_grpc);
-    /* What has no other knob than the environment. Pings must be answered and connections made while the program
-     * computes and no thread waits for a call; names are looked up as every other program on the host does it. */
+    /* Settings that exist only as environment variables. Pings must be answered and connections made while the
+     * program computes and no thread waits for a call. Names are resolved as in every other program on the host. */
     setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100", 0);
     setenv("GRPC_DNS_RESOLVER", "native", 0);
     file_raise_limit();

@@ -1,5 +1,5 @@
-/* Channels and calls of a client. Each call has a completion queue of its own, which the waiting thread serves; calls
- * are kept for reuse. Errors of the server come back with their own code and message. */
+/* Channels and calls of a client. Each call has its own completion queue, which the waiting thread serves; calls are
+ * kept for reuse. Errors of the server come back with their own code and message. */
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
@@ -14,8 +14,8 @@
 #include "rpc/rpc_status.h"
 #include "rpc/settings.h"
 
-/* A call has a completion queue of its own, so the thread that waits for it does the reading and writing of the
- * connection itself, without a hand-over; calls that are over are kept with their queues for the next ones. */
+/* A call has its own completion queue, so the thread that waits for it reads and writes the connection itself,
+ * without a switch of threads. Finished calls are kept with their queues for the next ones. */
 struct rpc_call {
     struct rpc_channel *channel;
     struct rpc_call *next; /* in channel->idle */
@@ -196,10 +196,10 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
     return k;
 }
 
-/* The peer could not be reached. gRPC asks for a name that is not known ever more seldom, up to every two minutes,
- * without a setting for it, and a replica that was restarted somewhere else is such a name for a while: the lane is
- * opened again, which resolves the name at once. Not more often than REOPEN_MS, so that a caller that tries again and
- * again does no harm. */
+/* The peer could not be reached. gRPC retries an unknown name less and less often, up to every two minutes, and has
+ * no setting for that. A replica that was restarted on another node has such a name for a while. So the lane is
+ * opened again, which resolves the name at once. This happens at most every REOPEN_MS, so that a caller with many
+ * retries does no harm. */
 static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
 {
     grpc_channel *old = NULL;
@@ -215,7 +215,7 @@ static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
     grpc_channel_destroy(old); /* its other calls go on to their end */
 }
 
-/* What the status says, in words for people. gRPC's own are long and end with what matters. */
+/* The message of the status, for people. gRPC's messages are long and end with the important part. */
 static int call_error(struct rpc_call *k, struct err *e)
 {
     bool named;
@@ -253,7 +253,7 @@ static int call_result(struct rpc_call *k, struct rpc_message **ret, struct err 
     return err_wrap(e, "answer of %s to %s", k->channel->target, method);
 }
 
-/* After a deadline the connection may still hold request bytes that it began to send. They are the caller's. */
+/* After a deadline the connection may still hold request bytes that it began to send. The caller owns them. */
 static void wait_for_pieces(struct rpc_call *k)
 {
     char nothing;

@@ -1,5 +1,5 @@
 /* A server: threads that share one completion queue take calls, establish the caller, run the handler and answer.
- * Memory that an answer lends to gRPC is returned before rpc_server_free ends. */
+ * Memory of an answer that gRPC uses is returned before rpc_server_free ends. */
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
@@ -21,7 +21,7 @@
 #include "rpc/settings.h"
 
 enum {
-    REQUESTS_AHEAD = 16,     /* calls of a method that gRPC may hand over before we ask for more; the rest queue up */
+    REQUESTS_AHEAD = 16,     /* calls of a method that gRPC may deliver before more are requested; the rest queue up */
     STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
     SHORT_NS = 60 * 1000,    /* see keeps_turn */
     WAITED_NS = 20 * 1000,   /* a request that lay ready is there sooner */
@@ -33,7 +33,7 @@ enum {
 
 struct rpc_server {
     grpc_server *server;
-    grpc_completion_queue *queue; /* shared: any free thread takes the next call, so one that blocks holds up none */
+    grpc_completion_queue *queue; /* shared: any free thread takes the next call, so one that blocks delays none */
     int port;
     struct rpc_credentials credentials;
     char *self;                 /* its own address, for rpc_server_answers */
@@ -106,7 +106,7 @@ static void request_next_call(struct rpc_server *s, size_t method)
         incoming_free(in); /* the server is stopping */
 }
 
-/* From now on the caller has so long; a handler that runs has no limit. */
+/* From now on the caller has this time; a running handler has no limit. */
 static void begin_wait(struct incoming *in)
 {
     const struct rpc_server *s = in->server;
@@ -303,8 +303,9 @@ static struct incoming *next_request(struct rpc_server *s)
     }
 }
 
-/* To wake another thread costs more than a short call. So a thread that had to wait for the request, which means that
- * the server keeps up, serves it without handing its turn on when the calls of this method were short of late. */
+/* Waking another thread costs more than a short call. A thread that had to wait for the request shows that the
+ * server keeps up. If the recent calls of this method were short, that thread serves the request itself and does not
+ * pass its turn on. */
 static bool keeps_turn(struct rpc_server *s, const struct incoming *in, bool waited)
 {
     return waited && in->method < s->nmethods && atomic_load(&s->short_runs[in->method]) >= SHORT_RUNS;
@@ -349,7 +350,7 @@ static int open_port(struct rpc_server *s, const char *address, struct err *e)
     if (address_parse(address, &parsed, e) < 0)
         return -1;
     grpc_server_credentials *credentials = rpc_server_credentials(&s->credentials);
-    /* gRPC does not know ":port"; its [::] takes IPv4 too, and is 0.0.0.0 where the kernel has no IPv6. */
+    /* gRPC does not accept ":port"; its [::] takes IPv4 too, and is 0.0.0.0 where the kernel has no IPv6. */
     auto_free char *where = *parsed.host == '\0' ? xasprintf("[::]%s", address) : xstrdup(address);
     s->port = grpc_server_add_http2_port(s->server, where, credentials);
     grpc_server_credentials_release(credentials);
@@ -473,8 +474,8 @@ void rpc_server_free(struct rpc_server *s)
         while (!wait_stopped(s, clock_ms() + 1000))
             continue; /* a handler runs still, and the threads must not outlive their server */
     }
-    /* A call whose client has gone holds up no stop, but its handler may still run and then answers: gRPC aborts the
-     * process when something begins on a queue that was shut down. */
+    /* A call whose client is gone does not delay the stop, but its handler may still run and then answer. gRPC
+     * aborts the process when an operation begins on a queue that was shut down. */
     while (atomic_load(&s->alive) > 0)
         clock_sleep_ms(1);
     grpc_completion_queue_shutdown(s->queue);

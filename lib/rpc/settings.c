@@ -9,16 +9,17 @@
 #include "base/mem.h"
 #include "rpc/split.h"
 
-/* grpc_arg wants char *, and only reads it. */
+/* grpc_arg needs char *, and only reads it. */
 #define ARG(name, number)                                                                                              \
     {                                                                                                                  \
         .type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)(name), .value.integer = (number)                          \
     }
 
-/* Bytes: large frames and reads, so that a tensor is a few pieces and not hundreds, and a window that lets a model of
- * ordinary size go without waiting for leave (test/bench/bench_rpc.c: a pull of 407,080 bytes falls from 155 us to 89).
- * A frame has at most 1 MiB, since a ping waits behind the frames that were handed to the connection before it.
- * Nothing is compressed, and what a peer compressed is refused: a few kB must not become the size of the limit. */
+/* Bytes: large frames and reads, so that a tensor is a few pieces and not hundreds, and a window that lets a model
+ * of ordinary size be sent without waiting for window updates (test/bench/bench_rpc.c: a pull of 407,080 bytes falls
+ * from 155 us to 89). A frame has at most 1 MiB, since a ping waits behind the frames that were handed to the
+ * connection before it. Nothing is compressed, and what a peer compressed is refused: a few kB must not become the
+ * size of the limit. */
 #define BULK_ARGS                                                                                                      \
     ARG(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1), ARG(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0),                        \
         ARG(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0), ARG(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20),                \
@@ -54,7 +55,7 @@ static const grpc_arg SERVER_ARGS[] = {
     ALIVE_ARGS,
     ARG(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000),
     ARG(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0),
-    ARG(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a port in use is an error, not a coin to toss */
+    ARG(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a port in use is an error, and is never shared */
     ARG(GRPC_ARG_MAX_CONCURRENT_STREAMS, STREAMS_MAX),
     ARG(GRPC_ARG_MAX_CONNECTION_IDLE_MS, IDLE_MS),
     ARG(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS),

@@ -1,5 +1,5 @@
-/* Finds the payload field across the pieces of a received message by its top-level tags alone. Every length is checked
- * against what is left, because the bytes come from anyone. */
+/* Finds the payload field across the pieces of a received message by its top-level tags alone. Every length is
+ * checked against what is left, because the bytes are untrusted. */
 #include "rpc/split.h"
 
 #include "rpc/rpc.h"

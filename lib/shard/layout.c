@@ -1,5 +1,5 @@
-/* Cuts the variables of a model into segments and places them on the ps. Pure: every process of a job must come to the
- * same boundaries, and layout_hash says whether it did. */
+/* Cuts the variables of a model into segments and places them on the ps. Pure: every process of a job must compute
+ * the same boundaries, and layout_hash shows whether it did. */
 #include "shard/layout.h"
 
 #include <string.h>

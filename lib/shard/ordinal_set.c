@@ -65,7 +65,7 @@ static void reserve(struct ordinal_set *a, int64_t end)
     *a = wider;
 }
 
-/* Moves low over the members it meets, and takes them out of the ring. */
+/* Moves low over consecutive members, and removes them from the ring. */
 static void settle(struct ordinal_set *a)
 {
     while (a->low < a->high) {

@@ -1,5 +1,5 @@
-/* The life of a shard: Init, adopt, serve, finish, and who may call in which generation. What changes the state holds
- * the gate exclusively, so it returns only when no call of an older generation is inside. */
+/* The states of a shard: Init, adopt, serve, finish, and which callers are allowed in a generation. A call that
+ * changes the state holds the gate exclusively, so it returns only when no call of an older generation is inside. */
 #include "shard/shard.h"
 
 #include <string.h>
@@ -87,7 +87,7 @@ static int check_range(const struct shard_caller *who, struct err *e)
                    (unsigned long long)GENERATION_MAX);
 }
 
-/* Two chiefs that believe in the same generation: the one that named it here first has it. */
+/* Two chiefs that use the same generation: it belongs to the one that named it here first. */
 static int check_chief(const struct shard *s, const struct shard_caller *who, struct err *e)
 {
     if (check_caller(s, who, e) < 0)
@@ -252,7 +252,7 @@ static int build(struct shard *s, const char *optimizer_json, const struct segme
     if (parse_optimizer(optimizer_json, &optimizer, e) < 0 ||
         mem_alloc(n * sizeof(struct segment), "segments", &memory, e) < 0)
         return -1;
-    drop_segments(s); /* the old life first: there may be no room for both */
+    drop_segments(s); /* the old segments first: there may be no memory for both */
     s->optimizer = TAKE(optimizer);
     s->optimizer_json = xstrdup(optimizer_json);
     s->segments = memory;

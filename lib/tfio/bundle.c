@@ -101,7 +101,7 @@ const struct bundle_entry *bundle_find(const struct bundle *b, const char *name)
     return NULL;
 }
 
-/* Entries are handed out as const; the bundle keeps what it learns about them. */
+/* Entries are returned as const; the bundle caches what it finds out about them. */
 static struct bundle_item *item_of(const struct bundle_entry *entry)
 {
     return (struct bundle_item *)((uintptr_t)entry - offsetof(struct bundle_item, entry));

@@ -232,7 +232,7 @@ int bundle_writer_finish(struct bundle_writer *w, struct err *e)
     struct err cause = { 0 };
     if (file_out_commit_new(w->data, &cause) == 0 && file_write_new(w->index_path, index.data, index.len, &cause) == 0)
         return 0;
-    if (!err_is(&cause, ERR_REFUSED)) { /* they may have their names, but are not surely on disk */
+    if (!err_is(&cause, ERR_REFUSED)) { /* they may have their names, but may not be on disk */
         (void)!file_remove(w->index_path, NULL);
         (void)!file_remove(data, NULL);
     }

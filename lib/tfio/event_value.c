@@ -1,5 +1,5 @@
-/* What TensorFlow's messages mean to people who look at an event file: a scalar, a histogram or a text, whether they
- * are written as simple values (V1) or as tensors of a plugin (V2). What is too large to be shown is shortened. */
+/* Converts TensorFlow's messages to what an event file shows: a scalar, a histogram or a text, written as simple
+ * values (V1) or as tensors of a plugin (V2). Content that is too large to be shown is shortened. */
 #include "tfio/event_value.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Histograms of event files, with the bucket limits of TensorFlow (core/lib/histogram/histogram.cc
- * InitDefaultBuckets): edges grow by a tenth, so that TensorBoard shows ours as it shows TensorFlow's. */
+ * InitDefaultBuckets): edges grow by a tenth, so that TensorBoard shows them like TensorFlow's. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The loop of a worker: what it does with an ordinal is in step_engine.c, what becomes of the gradient in the strategy.
- * An ordinal is reported once, after every segment has its update. */
+/* The loop of a worker: an ordinal is computed in step_engine.c, and its gradient goes to the strategy. An ordinal
+ * is reported once, after every segment has its update. */
 #include "train/session.h"
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ static void report_step(void *user, const struct train_step *step)
                                                                      .staleness = (uint64_t)step->staleness });
 }
 
-/* Reads the next batch while the ps apply this one. Whatever is wrong with it ends the step that takes it. */
+/* Reads the next batch while the ps apply this one. An error of that batch ends the step that uses it. */
 static void read_ahead(void *user, struct train_step *step)
 {
     struct session *s = user;
@@ -116,7 +116,7 @@ static int session_loop(struct session *s, struct err *e)
         enum chief_client_next next;
         struct train_step *step;
         int64_t ordinal = -1, begun = clock_ns();
-        /* Nothing is leased: what is in flight may be what the job waits for. */
+        /* Nothing is leased: the job may wait for the push in flight. */
         if (!chief_client_has_work(s->config->chief) && s->strategy->ops->finish(s->strategy, e) < 0)
             return -1;
         if (chief_client_next(s->config->chief, &next, &ordinal, e) < 0)

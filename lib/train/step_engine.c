@@ -1,5 +1,5 @@
-/* One step: batch, forward, backward. What is handed over is finite: the loss is checked, and each gradient before its
- * variable is handed over, or the whole gradient after it was clipped. */
+/* One step: batch, forward, backward. Only finite values are passed on. The loss is checked, and each gradient
+ * before its variable is passed on, or the whole gradient after it was clipped. */
 #include "train/step_engine.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ struct handover {
     bool finite; /* so far */
 };
 
-/* A variable that is not finite ends it: what was handed over stays applied, nothing more is handed over. */
+/* A variable that is not finite ends it: gradients that were passed on stay applied, and no more are passed on. */
 static void hand_over(void *user, size_t variable, double loss)
 {
     struct handover *h = user;

@@ -38,7 +38,7 @@ void strategy_applied(struct train_strategy *s, struct train_step *step, const s
 
 struct ps_wait {
     struct wait_state wait;
-    int64_t moved_ms; /* when bytes came last: the time limit is for ps that do not answer, not for slow ones */
+    int64_t moved_ms; /* when bytes arrived last: the time limit is for ps that do not answer, not for slow ones */
     uint64_t moved;
     bool refused; /* the chief was asked about a ps that refuses */
 };
@@ -71,7 +71,7 @@ static int64_t without_progress_ms(struct ps_wait *w, const struct params *param
     return now_ms - w->moved_ms;
 }
 
-/* After a failed call to a ps: waits a little and learns the generation. -1 when it is time to give up. */
+/* After a failed call to a ps: waits a little and gets the generation. -1 when it must stop. */
 static int wait_for_ps(struct train_strategy *s, struct ps_wait *w, struct err *cause)
 {
     const struct strategy_config *c = &s->config;
@@ -79,7 +79,8 @@ static int wait_for_ps(struct train_strategy *s, struct ps_wait *w, struct err *
     wait_begin(&w->wait, now, WAIT_EXPLAIN_MS);
     wait_report(&w->wait, now, c->report, cause->msg);
     int64_t idle_ms = without_progress_ms(w, c->params, now);
-    bool asks = err_is(cause, ERR_REFUSED) && !w->refused; /* a ps refuses all when the job is over: is it? */
+    bool asks =
+        err_is(cause, ERR_REFUSED) && !w->refused; /* a ps refuses every call when the job is over: check that */
     w->refused |= asks;
     if ((!worth_retry(cause) && !asks) || idle_ms > c->max_wait_ms)
         return -1;
@@ -125,7 +126,7 @@ int strategy_pull(struct train_strategy *s, struct err *e)
     return 0;
 }
 
-/* A ps may refuse a gradient that was finite here: the chief has to hear of it. */
+/* A ps may refuse a gradient that was finite here: the chief must be notified. */
 static int give_up(struct train_strategy *s, const struct train_step *step, const struct err *cause, struct err *e)
 {
     if (err_is(cause, ERR_DIVERGED))

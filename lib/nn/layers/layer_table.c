@@ -1,5 +1,5 @@
-/* The table of layers. Argument names, order and defaults: keras/src/layers. An argument that Keras has and
- * we do not is ARG_REFUSE: its default is accepted, anything else is an error that says so. */
+/* The table of layers. Argument names, order and defaults: keras/src/layers. An argument of Keras that is not
+ * supported here is ARG_REFUSE: its default is accepted, anything else is an error that states that. */
 #include "nn/layers/layer_rows.h"
 
 #define UNSUPPORTED_IN_DENSE                                                                                           \
@@ -125,7 +125,7 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
                             .shape = concatenate_shape, .joins = true },
 };
 
-/* In Keras, not here yet: refused with a sentence that says so. */
+/* In Keras, not here yet: refused with a message that states that. */
 static const char *const LATER[] = {
     "Conv1D",
     "Conv2D",

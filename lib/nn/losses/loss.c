@@ -11,7 +11,7 @@
 struct loss_row {
     struct kind k;
     loss_row_fn *row, *logits; /* logits: with from_logits; NULL where Keras has none */
-    enum activation_kind last; /* the activation that Keras looks through; ACT_LINEAR: none */
+    enum activation_kind last; /* the activation that Keras skips to use its logits; ACT_LINEAR: none */
     bool classes;              /* the last axis is classes: at least two */
     bool sparse, hinge;
 };
@@ -199,7 +199,7 @@ static bool only_binary(const float *t, size_t n)
     return true;
 }
 
-/* Keras takes the mean over the rows that count; our caller divides by all of them. */
+/* Keras takes the mean over the rows that count; the caller here divides by all of them. */
 static float counting_share(const struct loss *l, const int32_t *labels, size_t rows)
 {
     size_t counting = 0;

@@ -10,7 +10,7 @@
 
 enum { METRICS_MAX = 100, THRESHOLDS_MAX = 10000 }; /* lists and sizes that a user chooses */
 
-/* What one entry of the list is judged by. */
+/* What one entry of the list is checked against. */
 struct context {
     const struct loss *loss;
     size_t cols;

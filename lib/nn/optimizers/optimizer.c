@@ -330,7 +330,7 @@ bool optimizer_has_schedule(const struct optimizer *o)
 void optimizer_seek(const struct optimizer *o, int64_t t, struct opt_state *ret)
 {
     struct opt_state s = { 0 };
-    enum { VANISHED = 100000 }; /* any product of u_t < 1 worth telling from its limit is shorter */
+    enum { VANISHED = 100000 }; /* any product of u_t < 1 that differs measurably from its limit is shorter */
     if (o->use.apply == opt_nadam)
         while (s.t < MIN(t, VANISHED))
             optimizer_end(o, &s);
