@@ -85,7 +85,11 @@ json_t *model_to_json(const struct model *m)
         json_object_set_new(config, "input_layers", json_pack("[o]", history_json(m, 0)));
         json_object_set_new(config, "output_layers", json_pack("[o]", history_json(m, m->nnodes)));
     }
-    json_t *model = kind_serialized("keras", chain ? "Sequential" : "Functional", config);
+    /* As Keras 3 writes them: it does not export Functional from its public modules. */
+    json_t *model =
+        kind_serialized(chain ? "keras" : "keras.src.models.functional", chain ? "Sequential" : "Functional", config);
+    if (!chain)
+        json_object_set_new(model, "registered_name", json_string("Functional"));
     json_object_set_new(model, "build_config", json_pack("{s:o}", "input_shape", shape_json(&m->input, true)));
     if (m->optimizer != NULL)
         json_object_set_new(model, "compile_config", compile_json(m));

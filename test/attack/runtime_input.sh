@@ -117,7 +117,7 @@ users: [{name: u, user: {token: t}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 YAML
     want_exit 2 timeout -s KILL 60 trainyard-operator --kubeconfig "$dir/config"
-    want_line 'config:4:[0-9]*: clusters\[0\].cluster: does not go with a certificate-authority'
+    want_line 'config:4:[0-9]*: clusters\[0\].cluster: cannot be combined with certificate-authority'
 }
 
 # `trainyard validate` names all that is wrong, each with its place; with --data-dir it looks at the data as well.

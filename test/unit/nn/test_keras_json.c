@@ -219,6 +219,7 @@ START_TEST(functional_graph)
         ck_assert_uint_eq(m->nodes[8].in[0], m->nodes[8].in[1]);
         json_auto_t *json = model_to_json(m);
         ck_assert_str_eq(json_string_value(json_at(json, "class_name")), "Functional");
+        ck_assert_str_eq(json_string_value(json_at(json, "module")), "keras.src.models.functional");
         AUTO(model) *again = build(json_pack("{s:O}", "keras", json), adam(), ".");
         json_auto_t *second = model_to_json(again);
         ck_same_json(second, json);
