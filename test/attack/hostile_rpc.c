@@ -1,15 +1,15 @@
-/* hostile_rpc - a client of the replicas of a job that does what no worker does, for tests.
+/* hostile_rpc - a client of a job's replicas that sends calls which no worker sends, for tests.
  *
- *   half-open HOST:PORT METHOD N SECONDS   N calls whose message never comes; says how many the server ended
+ *   half-open HOST:PORT METHOD N SECONDS   N calls whose message is never sent; prints how many the server ended
  *   unread HOST:PORT N SECONDS             N pulls of a whole ps that are not read, CALLS_OF_CONNECTION on a connection
  *   pull HOST:PORT                         one pull of a whole ps, which is read
  *   nan HOST:PORT                          a pull, then a push of NaN for a later batch
  *   generation HOST:PORT ps|chief          Init, or Register, with generation 2^64 - 1
  *   held HOST:PORT N                       a Heartbeat that holds N ranges
  *   share HOST:PORT BYTES                  shared memory of that size, then slots beyond the end of a small one
- *   connections HOST:PORT N SECONDS        N connections that say nothing
+ *   connections HOST:PORT N SECONDS        N connections that send nothing
  *
- * Prints what was answered: "ok", or the code and the message. Ends with its parent. */
+ * Prints the answer: "ok", or the code and the message. Ends with its parent. */
 #include <arpa/inet.h>
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
@@ -61,7 +61,7 @@ static int ask(const char *target, const char *path, const ProtobufCMessage *q, 
     return rpc_unary(c, path, head.data, head.len, piece, piece != NULL, CALL_MS, ret, e);
 }
 
-/* What a ps tells everybody. */
+/* The description that a ps sends to every client. */
 static void look(const char *target, Trainyard__V1__DescribeReply **ret)
 {
     Trainyard__V1__DescribeRequest q = TRAINYARD__V1__DESCRIBE_REQUEST__INIT;
@@ -97,7 +97,7 @@ static int pull(const char *target)
     return tell(ask(target, ps_method_path(PS_PULL), &q.base, NULL, &m, &e), &e);
 }
 
-/* The first segment alone, so that its size is found by trying. */
+/* Only the first segment, so that its size is found by trial. */
 static int push_nan(const char *target)
 {
     Trainyard__V1__DescribeReply *ps;
@@ -162,7 +162,7 @@ static int hold(const char *target, size_t n)
     return tell(ask(target, coordinator_method_path(COORDINATOR_HEARTBEAT), &q.base, NULL, &m, &e), &e);
 }
 
-/* Memory of a worker of this host, which is sparse: it costs this process nothing. */
+/* Memory of a worker of this host, which is sparse, so it needs no memory in this process. */
 static int offer(const char *target, Trainyard__V1__Header *h, size_t bytes, uint64_t slots_at)
 {
     struct err e = { .msg = "" };

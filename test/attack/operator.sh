@@ -1,7 +1,7 @@
 #!/bin/bash
-# Attacks on the operator, against a real API server: huge jobs, hostile specs, objects of strangers, exhausted limits. Each test
-# is one attack. After it the operator must still serve other jobs, and what belongs to others must be untouched.
-# Tests named test_ have a namespace and an operator of their own and run beside each other; those named alone_ follow.
+# Attacks on the operator, against a real API server: huge jobs, hostile specs, objects of other owners, exhausted
+# limits. Each test is one attack. After it the operator must still serve other jobs, and objects of other owners must
+# be unchanged. Tests named test_ have their own namespace and operator and run concurrently; those named alone_ follow.
 # usage: operator.sh [NAME-PART]...
 # shellcheck disable=SC2154 # variables of the libraries
 # shellcheck source=test/operator/lib.sh

@@ -1,4 +1,4 @@
-# Attacks on limits: quotas that are too small, jobs that are too large, many at once.
+# Attacks on limits: quotas that are too small, jobs that are too large, many jobs at once.
 # shellcheck shell=bash disable=SC2034,SC2154 # variables of the libraries
 
 small_trainjob() { # NAME WORKERS: its own image, a ps, a chief and workers
@@ -14,11 +14,11 @@ spec:
 END
 }
 
-three_pods_of() { eventually 60 "$1-chief-0 $1-ps-0 $1-worker-" names_without_index; } # whichever worker it is
+three_pods_of() { eventually 60 "$1-chief-0 $1-ps-0 $1-worker-" names_without_index; } # of any worker
 names_without_index() { names_of_pods | sed 's/worker-[0-9]*/worker-/'; }
 names_of_pods() { k get pods -o json | jq -r '[.items[] | .metadata.name] | sort | join(" ")'; }
 
-# The namespace has room for three of six pods: each time ps and chief get theirs, and the third is a worker.
+# The namespace's quota allows three of six pods: ps and chief are always created, and the third is a worker.
 test_quota_of_three_pods() {
     begin
     may_be_forbidden=1
@@ -41,8 +41,8 @@ test_quota_of_three_pods() {
 }
 
 refused() { curl -fs "http://127.0.0.1:$metrics/metrics" | awk '/^rest_client_requests_total.*code="403".*method="POST"/ {n += $2} END {print n + 0}'; }
-# No service may be created: pods come all the same, and within twenty seconds the API server is asked some hundred times, not
-# thousands of times. The log has a line for each round. When there is room, all services come.
+# No service may be created: pods are created nevertheless, and within twenty seconds the API server gets some hundred
+# requests, not thousands. The log has a line for each round. When the quota allows it, all services are created.
 test_quota_of_no_services() {
     begin
     may_be_forbidden=1
@@ -50,7 +50,7 @@ test_quota_of_no_services() {
     want 60 quota none .status.hard.services 0
     tfjob big '' Worker=100 | k apply -f - >/dev/null
     eventually 90 100 number_of pods
-    sleep 20 & wait $! # what is measured is what happens in that time
+    sleep 20 & wait $! # the test measures the requests in that time
     at_most "$(refused)" 120 "refused creates"
     at_most "$(grep -c 'FailedCreateService' "$dir/operator.log")" 8 "lines in the log"
     k delete quota none >/dev/null
@@ -67,7 +67,8 @@ test_soft_limit_of_descriptors_of_the_operator_is_raised() {
 # ---- large jobs ----
 
 LIMIT_KB=$((256 * 1024)) # the chart's memory limit
-# What the kernel then refuses is more of heap, threads' stacks and anonymous mappings together: the operator would end, as in its pod.
+# The limit covers heap, threads' stacks and anonymous mappings together. Beyond it the operator would end, as in its
+# pod.
 HELD_TO="--data=$((LIMIT_KB * 1024))"
 is_held() { grep -q "^Max data size *$((LIMIT_KB * 1024)) " "/proc/$operator/limits" || problem "the operator is not held to the limit"; }
 peak_kb() { awk '/^VmHWM/ {print $2}' "/proc/$operator/status"; }
@@ -79,12 +80,13 @@ number_is_at_least() { [ "$(number_of pods)" -ge "$1" ]; }
 
 # bench_user: FILE with the rights of an admin, whose requests the API server's audit log keeps
 bench_user() { "$cluster" user bench-attack system:masters bench; }
-# audited RESOURCE NAME-PATTERN: when the API server had made these objects of the namespace, in ms of its clock, sorted
+# audited RESOURCE NAME-PATTERN: when the API server had created these objects of the namespace, in ms of its clock,
+# sorted
 audited() {
     grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -r --arg r "$1" --arg p "$2" 'select(.verb == "create" and .objectRef.resource == $r and
         .responseStatus.code < 300 and (.objectRef.name | test($p))) | .stageTimestamp | (.[0:19] + "Z" | fromdate) * 1000 + (.[20:23] | tonumber)' | sort -n
 }
-# What the pods of the small job waited for, in ms from the moment when the job was made: printed, not judged.
+# The delays of the small job's pods, in ms from the creation of the job: printed, not checked.
 tell_small_jobs_wait() {
     local job pods
     all_are_noted() { pods=$(audited pods '^small-'); [ "$(wc -l <<<"$pods")" = 3 ]; }
@@ -94,8 +96,8 @@ tell_small_jobs_wait() {
     echo "    beside $1 workers a small job had its first pod after $(($(head -n 1 <<<"$pods") - job)) ms and all three after $(($(tail -n 1 <<<"$pods") - job)) ms"
 }
 
-# A large TrainJob is created within the operator's memory, and more than the most are refused; a small job that comes meanwhile does
-# not wait. LARGE_JOB=5000 tries the most.
+# A large TrainJob is created within the operator's memory limit, and one above the maximum is refused. A small job that
+# is created meanwhile does not wait. LARGE_JOB=5000 tests the maximum.
 alone_a_job_of_two_thousand_pods() {
     local limits=$HELD_TO
     begin
@@ -133,8 +135,8 @@ test_too_many_to_be_listed() {
     want_pods 5 ''
 }
 
-# A running job that is scaled past that limit gets none of the new pods. It goes on with the size it had, also with another operator,
-# and what is made again is told of that size.
+# A running job that is scaled beyond that limit gets none of the new pods. It continues with its former size, also with
+# another operator, and re-created pods get that size.
 test_running_jobs_are_scaled_beyond_the_list() {
     begin
     local tf=a-name-of-thirty-characters-long tr=another-name-of-thirty-characters workers='.spec.containers[0].env[] | select(.name == "TF_CONFIG").value | fromjson.cluster.worker | length'
@@ -168,7 +170,7 @@ test_running_jobs_are_scaled_beyond_the_list() {
     want_condition 60 trainjob $tr SpecChangeRefused "False SpecRestored"
 }
 
-# Six jobs of many workers that bring their own image: the addresses are written once for each, and memory stays bounded.
+# Six jobs of many workers with their own image: the addresses are written once for each, and memory stays bounded.
 alone_many_large_jobs_with_their_own_image() {
     local i limits=$HELD_TO
     begin

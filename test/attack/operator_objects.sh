@@ -1,4 +1,4 @@
-# Objects of strangers under the names of a job's objects, and objects of ours whose owner or labels somebody changed.
+# Other owners' objects with the names of a job's objects, and our objects whose owner or labels a user changed.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 
 # job_of NAME [SPEC-LINES]: a TrainJob of one ps, one chief and two workers, on stdout
@@ -14,7 +14,7 @@ says() { value trainjob "$1" ".status.conditions // [] | map(select(.type == \"$
 want_says() { # SECONDS NAME TYPE PATTERN
     want "$1" trainjob "$2" ".status.conditions // [] | map(select(.type == \"$3\" and (.message | test(\"$4\")))) | length" 1
 }
-stranger() { # KIND NAME: one that knows nothing of us
+stranger() { # KIND NAME: an object of another owner
     case $1 in
     deployment) k create deployment "$2" --image=i --replicas=0 ;;
     service) k create service clusterip "$2" --tcp=80 ;;
@@ -23,7 +23,7 @@ stranger() { # KIND NAME: one that knows nothing of us
     esac >/dev/null
 }
 
-# The job named x must not take somebody's x-tensorboard over, nor delete it with its own.
+# The job named x must neither adopt a user's x-tensorboard nor delete it with its own objects.
 test_objects_strangers_tensorboard() {
     begin
     stranger deployment x-tensorboard
@@ -49,7 +49,7 @@ test_objects_strangers_tensorboard() {
     [ -n "$service" ] || problem "no service before"
 }
 
-# One at a time: the job waits, names what is in its way, and goes on when that is gone.
+# One at a time: the job waits, reports the conflicting object, and continues when that is deleted.
 test_objects_strangers_in_the_way() {
     begin --network-policy
     local before kind name
@@ -72,7 +72,7 @@ test_objects_strangers_in_the_way() {
     done
 }
 
-# The gang of somebody else keeps its size, and no pod of ours joins it.
+# Another owner's gang keeps its size, and none of our pods joins it.
 test_objects_strangers_group() {
     gang_crds scheduler-plugins-podgroups.yaml podgroups.scheduling.x-k8s.io
     begin --gang-scheduler-name scheduler-plugins-scheduler
@@ -90,12 +90,12 @@ test_objects_strangers_group() {
     untouched $group x "$before"
 }
 
-# ---- labels and owners that somebody changed ----
+# ---- changed labels and owners ----
 
 job_label=training.kubeflow.org/job-name
 operator_label=training.kubeflow.org/operator-name
 
-# A pod whose labels are edited gets them back, once, and is replaced when it dies; nothing is made twice.
+# A pod whose labels are edited gets them back, once, and is replaced when it fails; nothing is created twice.
 test_objects_edited_labels() {
     begin
     tfjob a '' PS=1 Worker=2:ExitCode | k apply -f - >/dev/null
@@ -124,7 +124,7 @@ test_objects_edited_labels() {
     want 60 tfjob b '.status.replicaStatuses.Worker.active' 1
 }
 
-# The same while nobody looks: the operator finds its pods by their names.
+# The same while no operator runs: the next one finds its pods by their names.
 test_objects_labels_edited_unseen() {
     begin
     tfjob a '' PS=1 Worker=1 | k apply -f - >/dev/null
@@ -144,7 +144,7 @@ test_objects_labels_edited_unseen() {
     never_failed tfjob a
 }
 
-# kubectl delete --cascade=orphan, then apply: TFJob's pods go on.
+# kubectl delete --cascade=orphan, then apply: TFJob's pods continue.
 test_objects_orphaned_tfjob() {
     begin
     tfjob tf '' PS=1 Worker=2 | k apply -f - >/dev/null
@@ -169,7 +169,7 @@ test_objects_orphaned_tfjob() {
     want_services 60 ""
 }
 
-# The same of a TrainJob: its pods have the uid and the model of the job that was, and are neither adopted nor deleted.
+# The same of a TrainJob: its pods have the uid and the model of the deleted job, and are neither adopted nor deleted.
 test_objects_orphaned_trainjob() {
     begin --network-policy
     job_of x | k apply -f - >/dev/null
@@ -197,7 +197,7 @@ test_objects_orphaned_trainjob() {
     k delete trainjob x >/dev/null
 }
 
-# The job file and the policy of a job that runs are back at once.
+# The job file and the policy of a running job are re-created at once.
 test_objects_deleted_beside_a_job() {
     begin --network-policy
     job_of x | k apply -f - >/dev/null
@@ -213,7 +213,7 @@ test_objects_deleted_beside_a_job() {
     want 60 networkpolicy x .spec "$spec"
     on_time $((SECONDS - began)) 5 "the job file and the policy are back"
     same "$(owner_of configmap x-job)" "$(uid_of trainjob x)" "the owner of the job file"
-    # its owner taken away: ours again
+    # its owner was removed: it is adopted again
     k patch configmap x-job --type=json -p '[{"op":"remove","path":"/metadata/ownerReferences"}]' >/dev/null
     want 60 configmap x-job '.metadata.ownerReferences[0].uid' "$(uid_of trainjob x)"
     k delete trainjob x >/dev/null

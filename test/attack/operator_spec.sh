@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
-# Specs that are large, or cost much to judge.
+# Specs that are large or expensive to validate.
 
 # many_layers NAME COUNT KEY: a job whose model has so many layers without names; KEY: `layers`, or `keras` as Keras writes it
 many_layers() {
@@ -14,8 +14,9 @@ many_layers() {
 }
 cpu_ms() { awk -v tick="$(getconf CLK_TCK)" '{print int(($14 + $15) * 1000 / tick)}' "/proc/$1/stat"; } # PID
 
-# Six jobs of 10,000 layers, and six of as many as are allowed: they cost the operator less than a second of CPU time together,
-# the leader stays the leader, and a job that is created behind them has its pods at once. So it is after a restart.
+# Six jobs of 10,000 layers, and six with the allowed maximum: together they cost the operator less than a second of CPU
+# time, the leader stays the leader, and a job that is created after them has its pods at once. The same holds after a
+# restart.
 test_spec_many_layers() {
     new_namespace spec_many_layers
     own_flags=(--namespace "$ns" --leader-election-id spec --leader-election-namespace "$ns" --lease-seconds 4)

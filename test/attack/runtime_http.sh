@@ -9,7 +9,7 @@ hostile() { # MODE...: see test/attack/hostile_rpc.c
 page() { curl -sS --max-time "${3:-5}" "http://127.0.0.1:$1/$2"; } # PORT PAGE [SECONDS]
 page_status() { curl -s -o /dev/null --max-time 20 -w '%{http_code}' "http://127.0.0.1:$1/$2"; }
 
-# A ps alone, that nobody initialised: $ps is its pid, $ps_port and $http_port its ports.
+# A single ps that was never initialised: $ps is its pid, $ps_port and $http_port its ports.
 lone_ps() { # [COMMAND that starts it, such as prlimit ...]
     ps_port=$(free_port) http_port=$(free_port)
     "$@" trainyard-ps --listen "127.0.0.1:$ps_port" --http-port "$http_port" >"$dir/ps" 2>&1 &
@@ -38,7 +38,7 @@ test_slow_http_clients() { # 40 clients send a byte every second: probes are ans
     end_ps
 }
 
-# With a hard limit of 200 descriptors, 500 connections to the gRPC port take them all. Who is there later is served, which
+# With a hard limit of 200 descriptors, 500 connections to the gRPC port take them all. Later clients are served, which
 # gRPC 1.51 alone does not do: it never accepts again.
 test_no_descriptor_is_left() {
     local client
@@ -59,7 +59,7 @@ test_soft_limit_of_descriptors_is_raised() {
     end_ps
 }
 
-test_ready_asks_its_own_port() { # a ps whose gRPC port does not answer is not ready, and alive
+test_ready_asks_its_own_port() { # a ps whose gRPC port does not answer is alive but not ready
     lone_ps prlimit --nofile=200:200
     [ "$(page_status "$http_port" readyz)" = 200 ] || problem "a fresh ps is not ready"
     hostile connections "127.0.0.1:$ps_port" 500 60 >"$dir/client" &

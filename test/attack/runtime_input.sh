@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of test/integration/lib.sh
-# Hostile files and fields: each ends at once with exit code 2 and a message that names the place, and nothing is left behind.
+# Hostile files and fields: each ends at once with exit code 2 and a message with the place of the error, and leaves no
+# files behind.
 
 # input_job DATA [SED]: a job on the data set DATA, in $dir/job.yaml
 input_job() {
@@ -15,10 +16,10 @@ spec:
 YAML
     [ $# = 1 ] || sed -i "$2" "$dir/job.yaml"
 }
-# Never waits: a program that hangs is ended by SIGKILL after a generous time, which is another exit code.
+# Never hangs: SIGKILL ends a hanging program after a generous time, which gives another exit code.
 input_worker() { want_exit 2 timeout -s KILL 60 trainyard-worker --job "$dir/job.yaml" --data-dir "$dir" --output-dir "$dir/run"; }
 
-# Pipes and devices where a file is wanted: nothing is read, nothing is waited for.
+# Pipes and devices where a file is expected: nothing is read, and the program does not wait.
 test_input_pipes_and_devices() {
     mkfifo "$dir/pipe"
     local spec
@@ -36,12 +37,13 @@ test_input_pipes_and_devices() {
     want_exit 2 timeout -s KILL 60 trainyard-worker --job "$dir/pipe"
     want_exit 0 timeout -s KILL 60 trainyard show events "$dir/pipe"
     want_line 'warning: .*pipe: not a regular file'
-    # what a shell makes of <(...) is a pipe that somebody writes to
+    # the shell's <(...) is a pipe with a writer
     want_exit 0 timeout -s KILL 60 trainyard validate <(sed '1,/^---/d' "$root/deploy/examples/digits.yaml")
     want_no_process
 }
 
-# 300 kB of gzip that become 300 MB: refused when 256 MiB are passed, and what was unpacked is gone. Who means it says so.
+# 300 kB of gzip that become 300 MB: refused when 256 MiB are exceeded, and the unpacked data is deleted.
+# maxUnpackedBytes changes the limit.
 test_input_gzip_bomb() {
     { echo a,b,c && head -c 300000000 /dev/zero | tr '\0' '\n'; } | gzip -9 >"$dir/bomb.csv.gz"
     at_most "$(stat -c %s "$dir/bomb.csv.gz")" 1000000 "bytes of the bomb"
@@ -57,7 +59,7 @@ test_input_gzip_bomb() {
     want_line 'bomb.csv.gz: holds no examples|bomb.csv: holds no examples'
 }
 
-# Fields that lead out of the output folder, or into another path of the API.
+# Fields that point outside the output folder, or to another API path.
 test_input_fields_that_lead_away() {
     local directory
     for directory in ../x /tmp/x a/../../x .. ./../x; do
@@ -89,7 +91,7 @@ test_input_shapes_that_overflow() {
     done
 }
 
-# A job's uid stands in JSON, in messages and in the names of files.
+# A job's uid is used in JSON, in messages and in file names.
 test_input_uid() {
     input_job '{format: csv, files: a.csv}'
     printf 'a,b,c\n1,2,3\n' >"$dir/a.csv"
@@ -120,7 +122,7 @@ YAML
     want_line 'config:4:[0-9]*: clusters\[0\].cluster: cannot be combined with certificate-authority'
 }
 
-# `trainyard validate` names all that is wrong, each with its place; with --data-dir it looks at the data as well.
+# `trainyard validate` reports all errors, each with its place; with --data-dir it checks the data as well.
 test_input_validate_names_all_faults() {
     cat >"$dir/job.yaml" <<'YAML'
 apiVersion: trainyard.dev/v1alpha1

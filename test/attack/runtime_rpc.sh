@@ -1,4 +1,4 @@
-# Attacks on the gRPC services of a job: calls that no worker makes, while the job trains. Sourced by runtime.sh.
+# Attacks on the gRPC services of a job: calls that no worker sends, while the job trains. Sourced by runtime.sh.
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # dir, root, batches are lib.sh's
 
@@ -7,8 +7,8 @@ mapped_kib() { awk '/^[0-9a-f]+-[0-9a-f]+ .*\/memfd:trainyard/ {found = 1; next}
     found && /^Size:/ {sum += $2} END {print sum + 0}' "/proc/$1/smaps"; }
 peak_kib() { awk '/^VmHWM/ {print $2}' "/proc/$1/status"; } # of resident memory
 
-# A job that counts, as three processes: $ps $chief $worker, $ps_port $chief_port. The exact count is its proof.
-# ps_flag: instead of --no-shared-memory.
+# A job that counts batches, as three processes: $ps $chief $worker, $ps_port $chief_port. The test checks the exact
+# count. ps_flag: instead of --no-shared-memory.
 attacked_job() { # EPOCHS [UNITS]
     counting_job "$1"
     [ $# -lt 2 ] || sed -i -e "s/units: 64,/units: $2,/" "$dir/job.yaml"
@@ -35,7 +35,7 @@ want_whole_job() { # EPOCHS: it ends with success, and every batch was applied o
     wait "$ps" || problem "the ps failed: $(tail -n 1 "$dir/ps")"
     want_count $(($1 * batches))
 }
-answered() { # WANTED MODE...: what the server says to a hostile call
+answered() { # WANTED MODE...: the server's answer to a hostile call
     hostile "${@:2}" >"$dir/answer" 2>&1
     want_line "$1" "$dir/answer"
 }
@@ -59,7 +59,7 @@ test_many_held_ranges() {
     want_whole_job 400
 }
 
-# A worker of this host offers 3 GiB to a ps of some KiB, then slots that lie beyond their memory: the ps maps nothing.
+# A worker of this host offers 3 GiB to a ps of some KiB, then slots beyond their memory: the ps maps nothing.
 test_shared_memory_that_is_too_large() {
     local before ps_flag=--shared-memory
     attacked_job 400
@@ -70,7 +70,7 @@ test_shared_memory_that_is_too_large() {
     want_whole_job 400
 }
 
-# 100 calls whose message never comes: others are served, and the server ends them (after 30 s).
+# 100 calls whose message is never sent: other calls are served, and the server ends them (after 30 s).
 test_calls_without_a_message() {
     lone_ps env
     hostile half-open "127.0.0.1:$ps_port" /trainyard.v1.Parameters/Describe 100 60 >"$dir/half-open" &
@@ -94,7 +94,8 @@ test_a_client_that_does_not_read_has_its_share() {
     want_whole_job 2
 }
 
-# 40 pulls of 25 MiB that nobody reads: the ps keeps some answers and refuses the other pulls, and training goes on.
+# 40 pulls of 25 MiB whose answers are never read: the ps keeps some answers and refuses the other pulls, and training
+# continues.
 test_answers_that_nobody_reads() {
     local before
     attacked_job 2 87000

@@ -1,8 +1,8 @@
-# Operators that die, an API server that goes away, silence. Alone, for they count the requests of all operators or hit the
-# API server itself. Sourced by run.sh.
+# Operators that are killed, an unreachable API server, idle operators. These tests run alone, because they count the
+# requests of all operators or stop the API server. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of and for the libraries
 
-# requests VERB RESOURCE: how many of this namespace succeeded; of one that died while it asked, not all are written down
+# requests VERB RESOURCE: how many of this namespace succeeded; not all requests of a killed operator are recorded
 requests() {
     grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -rs --arg v "$1" --arg r "$2" '[.[] | select(.verb == $v and .objectRef.resource == $r and .responseStatus.code < 300)] | length'
 }
@@ -25,7 +25,7 @@ want_states() { # SECONDS STATE COUNT
     done
 }
 
-# What it did in its last second is told before it ends.
+# Its actions of the last second are recorded as events before it ends.
 alone_operator_stopped_tells_first() {
     new_namespace stopped
     own_flags=(--no-leader-elect --namespace "$ns")
@@ -77,7 +77,8 @@ alone_operator_killed_at_random_moments() {
     cmp -s "$dir/before" "$dir/after" || problem "a new operator changed jobs that had ended"
 }
 
-# All workers fail, three times, and the operator is killed while it makes them again: no restart is lost or counted twice.
+# All workers fail, three times, and the operator is killed while it re-creates them: no restart is lost or counted
+# twice.
 alone_operator_killed_while_it_restarts() {
     new_namespace counted
     own_flags=(--no-leader-elect --namespace "$ns")
@@ -102,8 +103,8 @@ made_again() { # TIMES: all 12
     [ "$(k get pods -o json | jq --arg n "$1" '[.items[] | select(.status.phase == "Pending" and (.metadata.annotations["trainyard.dev/restarts"] // "0") == $n)] | length')" = 12 ]
 }
 
-# The API client below the operator, by itself: each verb, all over one connection, a watch, bookmarks, a token, a server that
-# stands still.
+# The operator's API client alone: each verb, all over one connection, a watch, bookmarks, a token, a server that is
+# stopped.
 alone_client_and_a_real_server() {
     local program=${TRAINYARD_TEST_BIN:-$root/build/release/bin}/../test/operator/kube_try
     [ -x "$program" ] || { problem "make build/release/test/operator/kube_try first"; return; }
@@ -112,7 +113,7 @@ alone_client_and_a_real_server() {
     want_line 'ok: the namespace goes'
 }
 
-# Its process stands still, then it is killed, while jobs are being started.
+# The API server's process is stopped, then killed, while jobs are being started.
 alone_api_server_goes_away() {
     begin
     local server began
@@ -128,12 +129,12 @@ alone_api_server_goes_away() {
     many_jobs 6 10 | k apply -f - >/dev/null
     kill -KILL "$server"
     sleep 10
-    may_be_forbidden=1 # an API server that starts does not know its roles at once
+    may_be_forbidden=1 # a starting API server does not have its roles at once
     "$cluster" restart kube-apiserver >/dev/null 2>&1
     wait_for 60 kubectl get --raw /readyz >/dev/null
     began=$SECONDS
     want_pods 60 "$(pod_names 1 10)"
-    k delete pod j3-worker-0 --grace-period=0 --force >/dev/null 2>&1 # seen: the watch lives again
+    k delete pod j3-worker-0 --grace-period=0 --force >/dev/null 2>&1 # seen: the watch works again
     want_pods 60 "$(pod_names 1 10)"
     at_most $((SECONDS - began)) 45 "seconds until all went on"
     chiefs 1 10 Running '{"running":{"startedAt":"2026-01-01T00:00:00Z"}}'
@@ -147,7 +148,7 @@ alone_api_server_goes_away() {
 
 some_job_is_there() { [ -n "$(k get tfjobs -o name)" ]; }
 
-# All that etcd remembers of the past is thrown away, and so is what the API server does.
+# Compacts etcd's history, and discards the API server's watch cache.
 forget_history() {
     local etcd revision
     etcd=$(grep -oE -- '--listen-client-urls=[^ ]+' "$(dirname "$KUBECONFIG")/etcd.command" | cut -d= -f2)
@@ -156,7 +157,7 @@ forget_history() {
     kill_api_server
 }
 kill_api_server() { # and start another one
-    may_be_forbidden=1 # one that starts does not know its roles at once
+    may_be_forbidden=1 # a restarted server does not have its roles at once
     kill -KILL "$("$cluster" pid kube-apiserver)"
     "$cluster" restart kube-apiserver >/dev/null 2>&1
     wait_for 90 kubectl get --raw /readyz >/dev/null
@@ -166,8 +167,8 @@ answered() {
     grep -F "/namespaces/$ns/" "$audit_log" | jq -rs --arg v "$1" --argjson c "$2" '[.[] | select(.verb == $v and .responseStatus.code == $c)] | length'
 }
 
-# The operator stands still while much happens, and what happened is forgotten: its watches cannot go on (410 Gone), so it
-# lists anew. Nothing is missed, nothing is made twice.
+# The operator is stopped during many changes, and their history is compacted: its watches cannot continue (410 Gone),
+# so it lists again. Nothing is missed, and nothing is created twice.
 alone_watch_history_is_gone() {
     begin
     many_jobs 1 5 | k apply -f - >/dev/null
@@ -180,12 +181,12 @@ alone_watch_history_is_gone() {
     chief=$(uid_of pod j4-chief-0) uid=$(uid_of pod j2-worker-0)
     version=$(k get tfjobs -o json | jq -r '[.items[].metadata.resourceVersion | tonumber] | max')
     kill -STOP "$operator"
-    forget_history # its connections are cut: nothing of what follows waits for it there
+    forget_history # its connections are closed, so that no later event waits for it there
     k delete tfjob j1 j4 >/dev/null
     k delete pod j2-worker-0 --grace-period=0 --force >/dev/null 2>&1
     chiefs 3 3 Succeeded '{"terminated":{"exitCode":0,"reason":"Completed","finishedAt":"2026-01-01T00:00:05Z"}}'
     want_pods 60 "j2-chief-0 j3-chief-0 j3-worker-0 j5-chief-0 j5-worker-0"
-    { many_jobs 4 4; many_jobs 6 6; } | k apply -f - >/dev/null # j4: another life of the name
+    { many_jobs 4 4; many_jobs 6 6; } | k apply -f - >/dev/null # j4: a new job of the same name
     kubectl get --raw "/apis/kubeflow.org/v1/namespaces/$ns/tfjobs?watch=true&resourceVersion=$version&timeoutSeconds=5" >"$dir/watch"
     want_line '"code":410' "$dir/watch"
     kill -CONT "$operator"
@@ -197,11 +198,11 @@ alone_watch_history_is_gone() {
     same "$(requests list tfjobs) $(requests list pods)" "2 4" "lists" # pods of both kinds
     same "$(requests create pods)" 15 "pods ever made"
     same "$(requests delete pods)" 0 "pods deleted by the operator"
-    want 60 tfjob j2 .status.replicaStatuses.Worker.restarts 1 # it vanished
+    want 60 tfjob j2 .status.replicaStatuses.Worker.restarts 1 # it was deleted
     same "$(metric 'trainyard_operator_jobs{kind="TFJob"}')" 5 "jobs known"
 }
 
-# Killed in the middle of a burst of jobs: each has exactly its pods afterwards.
+# The operator is killed in the middle of a burst of jobs: each has exactly its pods afterwards.
 alone_api_server_killed_in_a_burst() {
     new_namespace burst
     many_jobs 1 50 | k apply -f - >/dev/null
@@ -220,7 +221,7 @@ alone_api_server_killed_in_a_burst() {
 
 some_pods_made() { [ "$(metric 'training_operator_created_pods_total{framework="tensorflow"}')" -ge "$1" ]; }
 
-# The API server has next to no time for the operator (429): all is made once, only later.
+# The API server throttles the operator (429): every object is created once, only later.
 alone_too_many_requests() {
     throttle | kubectl apply -f - >/dev/null || problem "the operator cannot be throttled"
     wait_for 60 is_throttled
@@ -287,13 +288,13 @@ alone_two_operators() {
     at_most "$(requests create pods)" 16 "pods ever made"
     at_most "$(requests create services)" 16 "services ever made"
     same "$(requests delete pods) $(requests delete services)" "0 0" "pods and services ever deleted"
-    # a rollout: the old one hands over
+    # a rollout: the old operator releases its lease
     start_operator "${flags[@]}"
     port1=$metrics first=$operator
     operator=$second
     metrics=$port1
     stop_operator
-    time_to_lead 5000 "milliseconds to the next leader" # without a word it would take the lease's 10 s
+    time_to_lead 5000 "milliseconds to the next leader" # without a release it would take the lease's 10 s
     many_jobs 9 9 | k apply -f - >/dev/null
     want_pods 60 "$(pod_names 1 9)"
     at_most "$(requests create pods)" 18 "pods ever made"
@@ -307,7 +308,7 @@ time_to_lead() { # MOST WHAT: from now until the operator at $metrics leads
     at_most $(($(date +%s%3N) - began)) "$1" "$2"
 }
 
-# Nothing happens, so nothing is asked.
+# Without events the operator sends no requests.
 alone_idle_operator_asks_nothing() {
     begin
     tfjob tf '' Chief=1 PS=1 Worker=2 | k apply -f - >/dev/null
@@ -315,7 +316,7 @@ alone_idle_operator_asks_nothing() {
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1 tf-chief-0 tf-ps-0 tf-worker-0 tf-worker-1"
     running tf-chief-0 tf-ps-0 tf-worker-0 tf-worker-1
     want_condition 60 tfjob tf Running "True TFJobRunning"
-    # What has to be told once is told: the scheduler's complaints about pods without nodes arrive when it comes to them.
+    # Waits for one-time reports: the scheduler reports pods without nodes after a delay.
     local before now=-1 end=$((SECONDS + 60))
     while before=$(grep -vc '"verb":"watch"' "$audit_log"); [ "$before" != "$now" ] && [ $SECONDS -lt $end ]; do
         now=$before

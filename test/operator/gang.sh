@@ -1,4 +1,4 @@
-# Gang schedulers: their PodGroup, and pods that wait for it. Their controllers are not there; the test plays them.
+# Gang schedulers: their PodGroup, and pods that wait for it. Their controllers do not run; the test acts for them.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 
 gang_job() {
@@ -16,7 +16,7 @@ test_volcano() {
     k patch $group tf --type=merge -p '{"status":{"phase":"Pending"}}' >/dev/null
     want 60 tfjob tf '.status.conditions[-1] | "\(.type) \(.message | test("PodGroup"))"' "Created true"
     want_pods 1 ""
-    # what the user does when it waits for more than there is; the queue it was moved to stays
+    # as a user does when the gang waits for more than the cluster has; the queue to which it was moved is kept
     k patch $group tf --type=merge -p '{"spec":{"queue":"day"}}' >/dev/null
     set_job tfjob tf '{"spec":{"runPolicy":{"schedulingPolicy":{"minAvailable":1}}}}'
     want 60 $group tf .spec.minMember 1
@@ -47,7 +47,7 @@ test_scheduler_plugins() {
     want_pods 60 ""
     set_job tfjob tf '{"spec":{"runPolicy":{"suspend":false}}}'
     want 60 $group tf .spec.minMember 3
-    # one that is done is not made again: a group that waited for it would never start again
+    # a completed replica is not re-created: a group that waited for it would never start again
     want_pods 60 "tf-ps-0 tf-worker-0 tf-worker-1"
     running tf-ps-0 tf-worker-0 tf-worker-1
     succeeded tf-worker-1

@@ -1,5 +1,5 @@
-# A training-operator in the same cluster: TFJobs are its own until it is gone; then its pods are taken over.
-# Alone: what stands for it is seen by every operator of the cluster.
+# A training-operator in the same cluster: it controls the TFJobs until it is removed; then its pods are adopted. Alone,
+# because every operator of the cluster sees the objects that represent it.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 other=1ca428e5.training-operator.kubeflow.org
 
@@ -11,7 +11,7 @@ metadata: {name: $other}
 spec: {holderIdentity: training-operator-0_1, leaseDurationSeconds: 120, renewTime: "$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)"}
 END
 }
-renew_lease() { # SECONDS that it holds from now on
+renew_lease() { # SECONDS for which it is valid from now on
     k patch lease $other --type=merge -p "{\"spec\":{\"leaseDurationSeconds\":$1,\"renewTime\":\"$(date -u +%Y-%m-%dT%H:%M:%S.%6NZ)\"}}" >/dev/null
 }
 keep_lease() { # until $dir/stop exists: then for 4 s more
@@ -21,12 +21,12 @@ keep_lease() { # until $dir/stop exists: then for 4 s more
     done
     renew_lease 4
 }
-begin_as_pod() { # the operator knows which pod it is, and tells people there
+begin_as_pod() { # the operator knows its pod and records events about it
     new_namespace "${FUNCNAME[1]#*_}"
     k run operator --image=i >/dev/null
     POD_NAME=operator POD_NAMESPACE=$ns POD_UID=$(uid_of pod operator) own_operator
 }
-# What training-operator makes of a replica: names, labels and owner of its release 1.9
+# A replica's pod as training-operator 1.9 creates it: names, labels and owner
 their_pod() { # JOB UID TYPE INDEX
     local meta="{name: $1-$3-$4, labels: {training.kubeflow.org/job-name: $1, training.kubeflow.org/operator-name: tfjob-controller, training.kubeflow.org/replica-type: $3, training.kubeflow.org/replica-index: \"$4\"},
   ownerReferences: [{apiVersion: kubeflow.org/v1, kind: TFJob, name: $1, uid: $2, controller: true, blockOwnerDeletion: true}]}"

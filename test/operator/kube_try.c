@@ -1,10 +1,10 @@
 /* The API client against a real API server: kube_try KUBECONFIG FOLDER [CREATES [PID]]
  *
  * Creates, reads, patches, applies and deletes a ConfigMap; creates CREATES (500) at once and counts the connections;
- * follows a watch of 100 changes; sees a reflector's place move by the server's bookmarks; looks with the token of a
- * service account. With the server's PID it stops that for two seconds (SIGSTOP) and sees that the client leaves the
- * dead connection. FOLDER takes files. Prints what was done and the CPU time a create takes; ends with 1 when something
- * was not as it should be. Run by faults.sh. */
+ * follows a watch of 100 changes; checks that bookmarks advance a reflector's resourceVersion; reads with the token of
+ * a service account. With the server's PID it stops the server for two seconds (SIGSTOP) and checks that the client
+ * closes the dead connection. FOLDER is for files. Prints the results and the CPU time of a create. Exit code 1: a
+ * check failed. Run by faults.sh. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void must(bool ok, const char *what)
         exit(1);
 }
 
-/* ---- one request, waited for ---- */
+/* ---- one request at a time ---- */
 
 struct one {
     bool over;
@@ -167,7 +167,7 @@ static void many_creates(struct kube_client *k, int n)
     must(m.bad == 0, "many creates at once");
 }
 
-/* Those of this process that stand. */
+/* The established connections of this process. */
 static int connections(void)
 {
     int n = 0;
@@ -216,7 +216,7 @@ static bool watch_line(void *user, const char *line, size_t n)
     }
     const char *name = json_string_value(json_at(v, "object.metadata.name"));
     w->events +=
-        name != NULL && strcmp(name, "seen") == 0; /* a new namespace gets its kube-root-ca.crt at some time, too */
+        name != NULL && strcmp(name, "seen") == 0; /* a new namespace also gets its kube-root-ca.crt, at any time */
     return true;
 }
 
@@ -298,9 +298,9 @@ static int gets(struct registry *registry)
     return value != NULL ? atoi(value + 1) : 0;
 }
 
-/* Nothing happens to what a reflector watches, much to others of its kind: the server's bookmark, two seconds before
- * the watch ends, says how far they are, and the next watch goes on from there. Without it the place would grow old,
- * until the server no longer knew it (410) and all had to be listed again. */
+/* The watched objects do not change, but many others of their kind do. The server sends a bookmark with the current
+ * resourceVersion two seconds before the watch ends, and the next watch continues from there. Without it the
+ * resourceVersion would expire (410), and all objects had to be listed again. */
 static void bookmarks(struct kube_client *k, struct registry *registry)
 {
     const struct reflector_spec spec = {
@@ -385,7 +385,7 @@ static void token_client(struct loop *l, struct kube_client *k, struct kubeconfi
     json_decref(o.body);
 }
 
-/* ---- a server that stands still ---- */
+/* ---- a stopped server ---- */
 
 static void stopped(struct kube_client *k, pid_t server)
 {

@@ -1,5 +1,5 @@
 # Sourced by the tests of the operator against a real API server: the operator as a process with the rights of its
-# ServiceAccount, pods whose life the test plays ("running", "failed 137", "evicted"), since no kubelet is there.
+# ServiceAccount, pods whose phases the test sets ("running", "failed 137", "evicted"), because there is no kubelet.
 # shellcheck shell=bash disable=SC2034,SC2154 # variables of the tests and of test/integration/lib.sh
 # shellcheck source=../integration/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
@@ -20,7 +20,7 @@ bring_up() {
     fi
     [ $status = 0 ] || { tail -n 40 "$scratch/up.log"; exit 1; }
     eval "$("$cluster" env)"
-    export KUBECACHEDIR=$scratch/kubectl # what an earlier run knew of other CRDs is of no use
+    export KUBECACHEDIR=$scratch/kubectl # cached discovery of an earlier run may have other CRDs
     kubectl delete crd trainjobs.trainer.kubeflow.org --ignore-not-found >/dev/null
 }
 cluster_up() {
@@ -31,7 +31,7 @@ cluster_up() {
     kubectl -n trainyard-system create serviceaccount trainyard --dry-run=client -o yaml | kubectl apply -f - >/dev/null
     kubectl apply -f "$root/deploy/rbac" >/dev/null || exit 1
     operator_kubeconfig >"$scratch/operator.kubeconfig"
-    # The API server takes note of roles and of new kinds a moment after it took them.
+    # Roles and new kinds take effect a moment after the API server accepted them.
     wait_for 120 all_is_known || exit 1
     note_pauses >/dev/null 2>&1 &
     disown # no test to wait for; it ends with this shell
@@ -42,7 +42,7 @@ all_is_known() {
         operator_may list validatingwebhookconfigurations/validator.training-operator.kubeflow.org &&
         kubectl get tfjobs.kubeflow.org,trainjobs.trainyard.dev -A >/dev/null
 }
-# What the Deployment's pod would have: the ServiceAccount's token, nothing more.
+# The credentials of the Deployment's pod: only the ServiceAccount's token.
 operator_kubeconfig() {
     local token server ca
     token=$(kubectl -n trainyard-system create token trainyard --duration=8h)
@@ -57,8 +57,9 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: trainyard-system}
 current-context: c
 END
 }
-# start_operator [FLAGS...], with the library $preload if there is one, and the limits of prlimit's flags $limits: its pid is $operator, its log $dir/operator.log, its metrics on port $metrics. A port may have
-# been taken since it was found free: then the next one.
+# start_operator [FLAGS...], with the library $preload if there is one, and the limits of prlimit's flags $limits: its
+# pid is $operator, its log $dir/operator.log, its metrics on port $metrics. If the port was taken after it was found
+# free, the next one is used.
 start_operator() {
     local end
     for _ in 1 2 3 4 5; do
@@ -78,12 +79,12 @@ start_operator() {
     operator=
     problem "the operator does not start: $(tail -n 3 "$dir/operator.log")"
 }
-# An operator for this test's namespace alone: tests that have one run beside each other.
+# An operator for this test's namespace alone: tests with their own operator run concurrently.
 own_operator() {
     own_flags=(--no-leader-elect --namespace "$ns" "$@")
     start_operator "${own_flags[@]}"
 }
-# stop_operator [SIGNAL]: the last one started. Its number is forgotten: it may be another process's by and by.
+# stop_operator [SIGNAL]: the last one started. Its pid is cleared, because another process may get it later.
 stop_operator() {
     [ -n "$operator" ] || return 0
     kill "${1:--TERM}" "$operator" 2>/dev/null
@@ -100,7 +101,7 @@ metric() { curl -fs -m 10 "http://127.0.0.1:$metrics/metrics" | awk -v name="$1"
 
 # ---- times ----
 
-# The machine may stand still: a clock that notes when it was woken late, and how long, in ms.
+# The machine may be suspended: this clock records when and for how many ms it was woken late.
 note_pauses() {
     local before never
     exec {never}<> <(:)
@@ -111,7 +112,7 @@ note_pauses() {
         [ $late -lt 200 ] || echo "$EPOCHSECONDS $late" >>"$scratch/pauses"
     done
 }
-# on_time VALUE BOUND WHAT: of a promise in seconds, which the longest such pause since this test began may have put off
+# on_time VALUE BOUND WHAT: checks a bound in seconds, extended by the longest such pause since this test began
 on_time() {
     local late=0
     [ ! -f "$scratch/pauses" ] || late=$(awk -v since="$test_began" '$1 >= since && $2 > ms {ms = $2} END {print int((ms + 500) / 1000)}' "$scratch/pauses")
@@ -146,12 +147,12 @@ tfjob() { # NAME RUN_POLICY ROLE=REPLICAS[:RESTART_POLICY]...   on stdout
     done
 }
 
-# ---- gang schedulers: their kinds, and the right to make them ----
+# ---- gang schedulers: their kinds, and the right to create them ----
 
 gang_crds() {
     kubectl apply -f "$root/test/data/crds/$1" >/dev/null
     kubectl wait --for=condition=Established --timeout=120s "crd/$2" >/dev/null || problem "CRD $2"
-    # what the chart grants when it is told the scheduler's name
+    # the chart's rights for the given scheduler name
     kubectl apply -f - >/dev/null <<'END'
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -166,14 +167,14 @@ metadata: {name: trainyard-gang}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: trainyard-gang}
 subjects: [{kind: ServiceAccount, name: trainyard, namespace: trainyard-system}]
 END
-    wait_for 60 operator_may create "$2" # a role counts a moment after it was made
+    wait_for 60 operator_may create "$2" # a role takes effect a moment after its creation
 }
 drop_gangs() {
     kubectl delete clusterrole,clusterrolebinding trainyard-gang --ignore-not-found >/dev/null
     kubectl delete -f "$root/test/data/crds" --ignore-not-found >/dev/null
 }
 
-# ---- what the kubelet would do ----
+# ---- actions of the kubelet ----
 
 set_status() { k patch pod "$1" --subresource=status --type=merge -p "$2" >/dev/null || problem "pod $1 cannot be patched"; }
 now() { date -u +%Y-%m-%dT%H:%M:%SZ; }
@@ -192,14 +193,14 @@ ended() { # POD PHASE EXIT_CODE [REASON] [MESSAGE]
 }
 succeeded() { local pod; for pod; do ended "$pod" Succeeded 0 Completed; done; }
 failed() { ended "$1" Failed "$2" "${3:-Error}" "${4:-}"; } # POD EXIT_CODE [REASON] [MESSAGE]
-# restarted POD TIMES: the kubelet started its container again so often
+# restarted POD TIMES: the kubelet restarted its container so often
 restarted() {
     set_status "$1" "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.9.9.9\",\"startTime\":\"$(now)\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],
         \"containerStatuses\":[{\"name\":\"$(container "$1")\",\"ready\":true,\"restartCount\":$2,\"image\":\"i\",\"imageID\":\"i\",\"state\":{\"running\":{\"startedAt\":\"$(now)\"}}}]}}"
 }
 evicted() { set_status "$1" '{"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory.","conditions":[{"type":"DisruptionTarget","status":"True","reason":"TerminationByKubelet"}]}}'; }
 
-# bind_to_node POD: on a node that does not answer, for there is none; so its deletion takes the grace it has
+# bind_to_node POD: to a node that does not answer, because it does not exist; so its deletion takes its grace period
 bind_to_node() {
     kubectl create --raw "/api/v1/namespaces/$ns/pods/$1/binding" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"$1\"},\"target\":{\"kind\":\"Node\",\"name\":\"gone\"}}" ||
         problem "pod $1 cannot be bound"
@@ -227,15 +228,15 @@ another_pod() {
         sleep 0.1
     done
 }
-# how often an event was said: events_count NAME REASON [NOTE-PATTERN]
+# how often an event was recorded: events_count NAME REASON [NOTE-PATTERN]
 events_count() {
     k get events -o json | jq --arg n "$1" --arg r "$2" --arg p "${3:-.}" \
         '[.items[] | select(.involvedObject.name == $n and .reason == $r and (.message | test($p))) | .series.count // .count // 1 | if . < 1 then 1 else . end] | add // 0'
 }
 
-# ---- what a test wants to see; SECONDS bound the waiting ----
-# They are many, for a slow machine; how fast the operator must be is told by the times that objects and logs bear. With 1
-# it is as it is now: nothing that must not be may come and go again unseen.
+# ---- expectations of a test; SECONDS limit the waiting ----
+# SECONDS is large, because the machine may be slow. Tests of speed use the times in objects and logs. With 1 the
+# current state is checked, so that an unwanted temporary state is not missed.
 
 value() { k get "$1" "$2" -o json 2>/dev/null | jq -r "$3" 2>/dev/null; } # KIND NAME JQ
 is() { [ "$(value "$1" "$2" "$3")" = "$4" ]; }
@@ -277,7 +278,7 @@ want_event() { # SECONDS NAME REASON [NOTE-PATTERN]
 
 # ---- running tests, several at a time ----
 
-run_one() { # NAME: in a shell of its own; its words go to $dir/words, its result to $dir/result
+run_one() { # NAME: in a subshell; its output goes to $dir/words, its result to $dir/result
     local began=$SECONDS
     problems=0 skip_reason='' operators=() ns='' may_be_forbidden=''
     trap - EXIT
@@ -291,7 +292,7 @@ run_one() { # NAME: in a shell of its own; its words go to $dir/words, its resul
     [ -z "$ns" ] || drop_namespace
     echo "$problems $((SECONDS - began)) $skip_reason" >"$dir/result"
 }
-# What is there when a test has failed.
+# The existing objects after a failed test.
 look_at_namespace() {
     k get trainjobs.trainyard.dev,tfjobs.kubeflow.org -o json | jq -c '.items[] | [.kind, .metadata.name, .status]'
     k get pods -o wide --no-headers
@@ -311,7 +312,7 @@ tell_result() { # NAME
         LOG_LINES=30 tell_logs "$dir"
     fi
 }
-# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; told as they end
+# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; results are printed as they end
 run_several() {
     local most=$1 prefix=$2 name
     shift 2

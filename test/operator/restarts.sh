@@ -1,7 +1,7 @@
-# Replicas that fail, are deleted, evicted or lost: made again or not, and how often. Sourced by run.sh.
+# Replicas that fail, are deleted, evicted or lost: re-created or not, and how often. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 
-# Whether a pod that failed is made again, by policy and exit code; a row each of what is tested in full as the plan's cases.
+# Whether a failed pod is re-created, by policy and exit code: one row for each; the plan's cases test all combinations.
 test_restart_policies() {
     begin
     local row name policy code again
@@ -50,7 +50,7 @@ test_evicted_pod_is_made_again() {
     never_failed tfjob tf
 }
 
-# As kubectl drain asks for it. The pod takes its time to go: meanwhile it is neither failed nor doubled.
+# Deleted as by kubectl drain. While the pod terminates, it neither counts as failed nor has a second pod.
 test_drained_pod_is_no_failure() {
     begin
     tfjob tf '' Worker=2:OnFailure PS=1:OnFailure | k apply -f - >/dev/null
@@ -65,7 +65,7 @@ test_drained_pod_is_no_failure() {
     same "$(k get pods --no-headers | wc -l)" 3 "pods while one goes"
     never_failed tfjob tf
     k patch pod tf-worker-0 --type=merge -p '{"metadata":{"finalizers":null}}' >/dev/null
-    # what the kubelet does at the end; by its uid, for the next one may have the name already
+    # the kubelet's last step; by its uid, because the next pod may already have the name
     kubectl delete --raw "/api/v1/namespaces/$ns/pods/tf-worker-0" -f - >/dev/null 2>&1 <<<"{\"gracePeriodSeconds\":0,\"preconditions\":{\"uid\":\"$uid\"}}"
     another_pod 60 tf-worker-0 "$uid"
     running tf-worker-0
@@ -74,7 +74,7 @@ test_drained_pod_is_no_failure() {
     same "$(events_count tf TFJobRestarting)" 1 "how often the restart was told"
 }
 
-# backoffLimit counts the kubelet's restarts and pods made again, whoever led meanwhile.
+# backoffLimit counts the kubelet's restarts and re-created pods, regardless of changes of the leader.
 test_backoff_limit() {
     begin
     tfjob tf 'backoffLimit: 4' Worker=2:OnFailure | k apply -f - >/dev/null
@@ -101,8 +101,8 @@ test_backoff_limit() {
 
 only_pod_is() { [ "$(k get pods -o name)" = "pod/$1" ]; }
 
-# restartScope Job: one failure restarts all replicas and counts once, also when the operator is killed in the middle. None is made
-# before the last of the old ones has gone, here a ps that a finalizer keeps.
+# restartScope Job: one failure restarts all replicas and counts once, also when the operator is killed in the middle.
+# No pod is created before the last of the old ones is deleted, here a ps that a finalizer keeps.
 test_restart_of_all_replicas() {
     begin
     sed 's/^spec:$/spec:\n  runPolicy: {restartScope: Job}/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
@@ -120,7 +120,7 @@ test_restart_of_all_replicas() {
     want 60 trainjob digits '.status.conditions[-1].message | test("waiting for ")' true
     crash_operator
     want_pods 1 ''
-    wait_for 120 only_pod_is digits-ps-0 # the others end when the API server deletes them, which knows no node of theirs
+    wait_for 120 only_pod_is digits-ps-0 # the others end when the API server deletes them, which has no node for them
     k patch pod digits-ps-0 --type=merge -p '{"metadata":{"finalizers":null}}' >/dev/null
     want_pods 60 "$all"
     for pod in $all; do
@@ -131,11 +131,11 @@ test_restart_of_all_replicas() {
     want_condition 60 trainjob digits Running "True TrainJobRunning"
     same "$(value trainjob digits '[.status.replicaStatuses[].countedRestarts // 0] | add')" 1 "restarts that count"
     same "$(value trainjob digits '[.status.replicaStatuses[].restarts // 0] | add')" 4 "replicas that were made again"
-    [ "$(events_count digits TrainJobRestarting)" -le 1 ] || problem "the restart was told twice" # the event may die with its operator
+    [ "$(events_count digits TrainJobRestarting)" -le 1 ] || problem "the restart was told twice" # it may be lost with its operator
     never_failed trainjob digits
 }
 
-# The kubelet does not answer: the pod stays as one that terminates. TrainJobs replace it, TFJobs only when told to.
+# The kubelet does not answer: the pod stays terminating. TrainJobs replace it, TFJobs only with the flag.
 test_lost_node() {
     begin --force-delete-seconds 2
     tfjob tf '' Worker=1:OnFailure PS=1:OnFailure | sed 's/spec: {containers/spec: {terminationGracePeriodSeconds: 1, containers/' | k apply -f - >/dev/null
@@ -146,7 +146,8 @@ test_lost_node() {
     local uid tf
     uid=$(uid_of pod digits-worker-1)
     tf=$(uid_of pod tf-worker-0)
-    # Bound, or the API server would delete them itself; not before, for pods of a node that is unknown live 40 s.
+    # Bound, because otherwise the API server would delete them itself; not earlier, because pods of an unknown node
+    # live 40 s.
     bind_to_node digits-worker-1
     bind_to_node tf-worker-0
     k delete pod digits-worker-1 tf-worker-0 --wait=false >/dev/null
@@ -158,7 +159,7 @@ test_lost_node() {
     same "$(uid_of pod tf-worker-0)" "$tf" "a TFJob's pod on a node that does not answer"
 }
 
-# Seconds that a job took must not depend on who watched it.
+# Time limits of a job must not depend on which operator ran.
 test_deadline_and_ttl_outlive_the_operator() {
     begin
     { tfjob late 'activeDeadlineSeconds: 6' Worker=1; echo ---; tfjob pend 'activeDeadlineSeconds: 6' PS=1 Worker=1; echo ---
@@ -183,13 +184,13 @@ test_deadline_and_ttl_outlive_the_operator() {
 job_deleted_at() { # by the operator, of this namespace
     grep -F "\"namespace\":\"$ns\"" "$audit_log" | jq -r 'select(.verb == "delete" and .objectRef.resource == "tfjobs" and .responseStatus.code < 300) | .requestReceivedTimestamp[0:19] + "Z" | fromdate' | head -n 1
 }
-# in_time DUE BACK AT WHAT: at the second it is due (or the next), or when an operator is there again
+# in_time DUE BACK AT WHAT: at the second when it is due (or the next), or when an operator runs again
 in_time() {
     at_least "$3" "$1" "$4, in seconds,"
     on_time "$3" $(($1 > $2 + 1 ? $1 + 1 : $2 + 2)) "$4, in seconds,"
 }
 
-# What was due while no operator was there is done by the next one at once.
+# The next operator does at once what was due while none ran.
 test_deadline_that_passed_without_an_operator() {
     begin
     { tfjob late 'activeDeadlineSeconds: 2' Worker=1; echo ---; tfjob gone 'ttlSecondsAfterFinished: 8' Worker=1; } | k apply -f - >/dev/null

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The operator against a real API server, as a user sees it. Each line of the TFJob conformance list has a test here or in
-# test/e2e; restarts, limits and endings in all their combinations are cases of the plan (test/unit/operator).
-# Tests named test_ have a namespace and an operator of their own and run beside each other; those named alone_ follow.
+# The operator against a real API server, as a user sees it. Each line of the TFJob conformance list has a test here or
+# in test/e2e; restarts, limits and endings in all their combinations are cases of the plan (test/unit/operator). Tests
+# named test_ have their own namespace and operator and run concurrently; those named alone_ follow.
 # usage: run.sh [NAME-PART]...    (KEEP=1 leaves the cluster running, BESIDE=4 is how many run at a time)
 # shellcheck disable=SC2154 # variables of the libraries
 # shellcheck source=lib.sh

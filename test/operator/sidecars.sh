@@ -1,8 +1,8 @@
-# Sidecars: the container that trains decides, also while others of its pod run. Sourced by run.sh.
+# Sidecars: the training container decides, also while other containers of its pod run. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of the libraries
 # The manifest of a TFJob whose pods ship their logs: with_sidecar NAME RUN_POLICY ROLE=REPLICAS[:RESTART_POLICY]...
 with_sidecar() { tfjob "$@" | sed 's/containers: \[/containers: [{name: log, image: example\/log}, /'; }
-# beside POD STATE [RESTARTS]: the container that trains is in that state, and the sidecar runs
+# beside POD STATE [RESTARTS]: the training container is in that state, and the sidecar runs
 beside() {
     set_status "$1" "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.9.9.9\",\"startTime\":\"$(now)\",\"containerStatuses\":[
         {\"name\":\"log\",\"ready\":true,\"restartCount\":0,\"image\":\"i\",\"imageID\":\"i\",\"state\":{\"running\":{\"startedAt\":\"$(now)\"}}},
@@ -24,7 +24,7 @@ test_sidecar_runs_on_after_success() {
     want_condition 60 tfjob keep Succeeded "True TFJobSucceeded"
     beside clean-chief-0 "$(exited 0 Completed)"
     want_condition 60 tfjob clean Succeeded "True TFJobSucceeded"
-    want_pods 60 "keep-chief-0 keep-worker-0" # cleanPodPolicy None leaves the pod and its sidecar alone
+    want_pods 60 "keep-chief-0 keep-worker-0" # cleanPodPolicy None keeps the pod and its sidecar
     never_failed tfjob keep
 }
 
@@ -59,7 +59,7 @@ test_sidecar_beside_a_container_that_is_started_again() {
     uid=$(uid_of pod tf-worker-0)
     beside tf-chief-0 "$(exited 0 Completed)"
     beside tf-worker-0 "$(exited 1)"
-    beside tf-worker-1 "$(exited 0 Completed)" # told after the others, and final
+    beside tf-worker-1 "$(exited 0 Completed)" # reported after the others, and final
     want 60 tfjob tf .status.replicaStatuses.Worker.succeeded 1
     is tfjob tf .status.state Running || problem "it is $(value tfjob tf .status.state)"
     same "$(uid_of pod tf-worker-0)" "$uid" "the worker's pod"
@@ -73,7 +73,7 @@ test_sidecar_native_restarts_do_not_count() {
     tfjob tf 'backoffLimit: 3' Worker=1:OnFailure |
         sed 's/spec: {containers/spec: {initContainers: [{name: proxy, image: example\/proxy, restartPolicy: Always}], containers/' | k apply -f - >/dev/null
     want_pods 60 tf-worker-0
-    native() { # RESTARTS of the sidecar, of the container that trains
+    native() { # RESTARTS of the sidecar, of the training container
         set_status tf-worker-0 "{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.9.9.9\",\"startTime\":\"$(now)\",
             \"initContainerStatuses\":[{\"name\":\"proxy\",\"ready\":true,\"restartCount\":$1,\"image\":\"i\",\"imageID\":\"i\",\"state\":$(training)}],
             \"containerStatuses\":[{\"name\":\"tensorflow\",\"ready\":true,\"restartCount\":$2,\"image\":\"i\",\"imageID\":\"i\",\"state\":$(training)}]}}"

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Jobs made, deleted, made again under the same name, suspended and resumed at random on fake nodes, while operators are
-# killed and the API server is killed; then all jobs are deleted, and nothing may be left: no pod, no record, no memory.
+# Jobs are created, deleted, re-created with the same name, suspended and resumed at random on fake nodes, while
+# operators and the API server are killed. Then all jobs are deleted, and no pod, cache entry or memory may remain.
 # usage: soak.sh [SECONDS [JOBS]]    default 300 s and 300 names; TRAINYARD_TEST_BIN=build/asan/bin for a sanitized operator
 # shellcheck disable=SC2154 # variables of the libraries
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 seconds=${1:-300} names=${2:-300}
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=8 # what is freed shall not count as kept
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=8 # freed memory must not count as used
 
 resident_kb() { awk '/^VmRSS/ {print $2}' "/proc/$operator/status"; }
 spec_of() { # NAME: one of several kinds
@@ -16,7 +16,7 @@ spec_of() { # NAME: one of several kinds
     2) tfjob "$1" 'suspend: true' Worker=3 ;;
     esac
 }
-# Ten jobs at a time, for kubectl takes long to start.
+# Ten jobs at a time, because kubectl starts slowly.
 some_change() {
     local chosen=() i
     for ((i = 0; i < 10; i++)); do chosen+=("s$((RANDOM % names))"); done
@@ -55,7 +55,7 @@ alone_soak() {
         fi
     done
     first=$(resident_kb)
-    # Quiet: what is wanted and what is there agree, so nothing more is written.
+    # Idle: the desired and the actual state agree, so nothing more is written.
     for ((i = 0; i < 180; i++)); do
         [ "$(k get tfjobs -o json | jq '[.items[] | select(.spec.runPolicy.suspend != true and (.status.conditions // []) == [])] | length')" = 0 ] && break
         sleep 1
@@ -73,7 +73,7 @@ alone_soak() {
         sleep 0.5
     done
     [ "$(resident_kb)" -lt $((first * 3 / 2 + 20000)) ] || problem "memory: $first kB with jobs, $(resident_kb) kB without"
-    # An API server that has just started refuses all until it knows its roles; elsewhere a refusal is a fault.
+    # An API server that has just started refuses all requests until it has its roles; otherwise a refusal is an error.
     grep -v 'forbidden: User' "$dir/operator.log" >"$dir/without"; mv "$dir/without" "$dir/operator.log"
     [ "$(grep -c 'Failed\(Create\|Delete\)' "$dir/operator.log")" -lt $((seconds * 4)) ] ||
         problem "a storm: $(grep -o 'Failed\(Create\|Delete\)[A-Za-z]*' "$dir/operator.log" | sort | uniq -c)"

@@ -1,4 +1,4 @@
-# What stands in a job's status, and the clock it is reckoned by. Sourced by run.sh.
+# The content of a job's status, and the clock of its times. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of the libraries
 
 # Another controller's condition, written before the operator writes again, and between two of its writes.

@@ -1,4 +1,4 @@
-# Suspension, jobs of other managers, and what Kueue relies on. Sourced by run.sh.
+# Suspension, jobs of other managers, and the behaviour on which Kueue relies. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154 # variables of the libraries
 
 # Suspended time is not active time: the deadline is reset.
@@ -8,7 +8,7 @@ test_suspend_stops_the_clock() {
     want_pods 60 "tf-worker-0"
     local first
     first=$(value tfjob tf '.status.startTime | fromdate')
-    set_job tfjob tf '{"spec":{"runPolicy":{"suspend":true,"activeDeadlineSeconds":5}}}' # together, for kubectl may take its time
+    set_job tfjob tf '{"spec":{"runPolicy":{"suspend":true,"activeDeadlineSeconds":5}}}' # one patch: kubectl may be slow
     want_condition 60 tfjob tf Suspended "True TFJobSuspended"
     want_pods 60 ""
     while [ "$(date +%s)" -lt $((first + 7)) ]; do sleep 0.2; done
@@ -24,7 +24,7 @@ test_suspend_stops_the_clock() {
     on_time "$took" 6 "seconds to a deadline of 5"
 }
 
-# The kubelet has confirmed the end, and somebody else's finalizer keeps the object: it has left.
+# The kubelet has confirmed the end, and another owner's finalizer keeps the object: the pod counts as terminated.
 test_suspend_with_a_finalizer() {
     begin
     tfjob tf '' Chief=1 Worker=1 | sed '/Chief/,/Worker/s/template: {/template: {metadata: {finalizers: [example.com\/look]}, /' | k apply -f - >/dev/null
@@ -54,7 +54,8 @@ test_managed_by_another() {
     want_line 'managedBy' "$dir/out"
 }
 
-# Kueue's topology-aware scheduling and its pod integration hold pods by gates until it knows where they go.
+# Kueue's topology-aware scheduling and its pod integration hold pods with scheduling gates until their nodes are
+# decided.
 test_kueue_gates() {
     begin
     tfjob tf '' Worker=2 | sed 's/spec: {containers/spec: {schedulingGates: [{name: kueue.x-k8s.io\/topology}], containers/' | k apply -f - >/dev/null
@@ -69,13 +70,13 @@ test_kueue_gates() {
     want 60 tfjob tf '.status.conditions[] | select(.type == "Created") | .message' "TFJob tf is created."
 }
 
-# Kueue creates nothing itself: it suspends, writes into templates, reads labels, counts and conditions.
+# Kueue creates nothing itself: it suspends, changes templates, and reads labels, counts and conditions.
 test_kueue_contract() {
     begin
     tfjob tf 'suspend: true, ttlSecondsAfterFinished: 1' Chief=1 PS=1 Worker=1 | sed 's/^metadata: .*/metadata: {name: tf, labels: {kueue.x-k8s.io\/queue-name: user-queue}}/' | k apply -f - >/dev/null
     want_condition 60 tfjob tf Suspended "True TFJobSuspended"
     want_pods 1 ""
-    # admitted: a flavour's node selector and toleration, and off it goes
+    # admitted: a flavour's node selector and toleration, then resumed
     set_job tfjob tf '{"spec":{"runPolicy":{"suspend":false},"tfReplicaSpecs":{"Worker":{"template":{"metadata":{"labels":{"kueue.x-k8s.io/podset":"worker"}},"spec":{"nodeSelector":{"pool":"spot"},"tolerations":[{"key":"spot","operator":"Exists"}]}}}}}}'
     want_pods 60 "tf-chief-0 tf-ps-0 tf-worker-0"
     same "$(value pod tf-worker-0 .spec.nodeSelector.pool)" spot "the node selector"
@@ -85,7 +86,7 @@ test_kueue_contract() {
     running tf-chief-0 tf-ps-0 tf-worker-0
     want_condition 60 tfjob tf Running "True TFJobRunning" # PodsReady
     want 60 tfjob tf '[.status.replicaStatuses[].active] | add' 3
-    # preempted: it must become inactive, keep its object in spite of the time to live, and be able to come back
+    # preempted: it must become inactive, keep its object in spite of the time to live, and be able to resume
     set_job tfjob tf '{"spec":{"runPolicy":{"suspend":true},"tfReplicaSpecs":{"Worker":{"template":{"spec":{"nodeSelector":null}}}}}}'
     want_pods 60 ""
     want_condition 60 tfjob tf Suspended "True TFJobSuspended"

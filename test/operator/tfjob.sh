@@ -1,4 +1,4 @@
-# TFJobs: what they are given, how they end. Sourced by run.sh.
+# TFJobs: their pods and environment, and how they end. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of the libraries
 test_tfjob_names_labels_owner() {
     begin
@@ -99,14 +99,14 @@ test_tfjob_deadline_and_ttl() {
     tfjob gone 'ttlSecondsAfterFinished: 2' Worker=1 | k apply -f - >/dev/null
     want_pods 60 gone-worker-0
     tfjob late 'activeDeadlineSeconds: 3, cleanPodPolicy: All' Worker=1 | k apply -f - >/dev/null
-    want_event 60 late SuccessfulCreatePod # it may be gone again
+    want_event 60 late SuccessfulCreatePod # it may already be deleted
     succeeded gone-worker-0
     want_condition 60 tfjob late Failed "True TFJobFailed"
     local took
     took=$(value tfjob late '((.status.completionTime | fromdate) - (.status.startTime | fromdate))')
     on_time "$took" 4 "seconds to a deadline of 3"
     want 60 tfjob gone '.metadata.name' ""
-    want_pods 60 "" # cleanPodPolicy All; the other one's has gone with its owner
+    want_pods 60 "" # cleanPodPolicy All; the other job's pod was deleted with its owner
     want_event 60 gone SuccessfulDeleteJob "Deleted job: gone"
 }
 
@@ -126,7 +126,8 @@ test_tfjob_suspend() {
     want_services 60 ""
 }
 
-# A manifest as people have it: keys in lower case, no port, no runPolicy, things of the template that are nobody's business.
+# A typical manifest: keys in lower case, no port, no runPolicy, members of the template that the operator must not
+# change.
 test_tfjob_manifest_unchanged() {
     begin
     k apply -f - >/dev/null <<'END'
@@ -242,7 +243,7 @@ test_tfjob_who_decides_success() {
     same "$(condition tfjob chief Succeeded)" "null null" "success of a job whose chief runs"
     succeeded every-worker-1
     want_condition 60 tfjob every Succeeded "True TFJobSucceeded"
-    k delete pod chief-worker-0 --grace-period=0 --force >/dev/null 2>&1 # its work is done
+    k delete pod chief-worker-0 --grace-period=0 --force >/dev/null 2>&1 # its work is complete
     succeeded chief-chief-0
     want_condition 60 tfjob chief Succeeded "True TFJobSucceeded"
     want_pods 60 "chief-chief-0 every-worker-0 every-worker-1 first-worker-0 first-worker-1"
@@ -278,7 +279,7 @@ test_tfjob_clean_policies_of_failures() {
     want_services 60 "none-back-worker-0 none-exit-worker-0 none-exit-worker-1 none-late-worker-0 running-exit-worker-0"
 }
 
-# More workers by an edit or by kubectl scale, fewer, and what of them remains.
+# More workers by an edit or by kubectl scale, fewer, and which of them remain.
 test_tfjob_scaled() {
     begin
     tfjob tf '' Worker=1:OnFailure PS=1:OnFailure | k apply -f - >/dev/null
@@ -291,7 +292,7 @@ test_tfjob_scaled() {
     never_failed tfjob tf
 }
 
-# Somebody else's pod has the name of one of ours.
+# Another owner's pod has the name of one of ours.
 test_tfjob_foreign_pod() {
     begin
     k apply -f - >/dev/null <<'END'
@@ -308,11 +309,12 @@ END
     same "$(value pod tf-worker-0 '.metadata.ownerReferences')" null "the owner of a foreign pod"
     k delete pod tf-worker-0 --grace-period=0 --force >/dev/null 2>&1
     at_most "$(events_count tf FailedCreatePod)" 6 "events about the foreign pod"
-    another_pod 120 tf-worker-0 "$uid" # it is tried after ever longer pauses
+    another_pod 120 tf-worker-0 "$uid" # it is retried with growing delays
     same "$(value pod tf-worker-0 '.metadata.ownerReferences[0].uid')" "$(uid_of tfjob tf)" "the owner"
 }
 
-# A pod that the API server refuses: its conditions are those of training-operator, and the latest says what it waits for.
+# A pod that the API server refuses: its conditions are those of training-operator, and the latest one has the reason
+# for waiting.
 test_tfjob_refused_pod() {
     begin
     may_be_forbidden=1 # that is what it is about
@@ -327,7 +329,7 @@ test_tfjob_refused_pod() {
     same "$(value tfjob tf '.status.conditions[0].message')" "TFJob tf is created." "the first condition"
 }
 
-# A pod of ours whose owner was taken away is adopted, not made again.
+# One of our pods whose owner was removed is adopted, not re-created.
 test_tfjob_orphan_is_adopted() {
     begin
     tfjob tf '' PS=1 Worker=1 | k apply -f - >/dev/null
@@ -341,7 +343,7 @@ test_tfjob_orphan_is_adopted() {
     same "$(uid_of pod tf-worker-0)" "$uid" "the pod's uid"
 }
 
-# The end came while no operator was there, and a pod of it is gone: its service goes all the same.
+# The job ended while no operator ran, and one of its pods was deleted: its service is deleted nevertheless.
 test_tfjob_orphan_service() {
     begin
     tfjob tf 'cleanPodPolicy: All' Chief=1 Worker=1 | k apply -f - >/dev/null

@@ -29,11 +29,11 @@ test_trainjob_life() {
     want_condition 60 trainjob digits Succeeded "True TrainJobSucceeded"
     want 60 trainjob digits .status.progress.step 1000
     [ "$(k get trainjobs --no-headers | awk '{print $2, $4, $5, $6}')" = "Succeeded 100 1000 0.05" ] || problem "kubectl get: $(k get trainjobs)"
-    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0" # the worker that has not begun is not waited for
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0" # does not wait for the worker that has not started
 }
 
 no_deployments() { [ -z "$(k get deployments -o name)" ]; }
-# Taken out of the spec while no operator is there.
+# Removed from the spec while no operator runs.
 test_trainjob_tensorboard_goes() {
     begin
     sed 's/^  fit:/  tensorboard: {}\n  fit:/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
@@ -52,7 +52,7 @@ digits() { # SED-SCRIPT: the example, changed, without its claim
     sed '1,/^---/d' "$root/deploy/examples/digits.yaml" | sed "$1"
 }
 
-# The operator says of a wrong manifest what `trainyard validate` says, within a second.
+# The operator reports the error of `trainyard validate` for an invalid manifest, within a second.
 test_trainjob_wrong_manifests() {
     begin
     local name change words
@@ -95,7 +95,7 @@ test_trainjob_model_edited_after_the_start() {
     want_condition 60 trainjob digits SpecChangeRefused "False SpecRestored"
 }
 
-# No node, for all pods: told once, whichever pod it is that waits.
+# No node for any pod: reported once, whichever pod waits.
 test_trainjob_waiting_is_told_once() {
     begin
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
@@ -109,7 +109,8 @@ test_trainjob_waiting_is_told_once() {
     at_most "$(grep -c 'Unschedulable' "$dir/operator.log")" 3 "lines about it in the log"
 }
 
-# The namespace has room for two pods: the job says which one is refused and why, once; the others follow when there is room.
+# The namespace's quota allows two pods: the job reports the refused one and the reason, once. The others follow when
+# the quota allows it.
 test_trainjob_refused_pods() {
     begin
     may_be_forbidden=1 # that is what it is about
@@ -136,7 +137,8 @@ test_trainjob_refused_pods() {
     same "$(value trainjob digits '[.status.replicaStatuses // {} | .[].restarts // 0] | add // 0')" 0 "restarts"
 }
 count_pods() { k get pods --no-headers | wc -l; }
-# settled_version KIND NAME: its version when that has been the same for three seconds; counts follow what they count.
+# settled_version KIND NAME: its version once it has not changed for three seconds, because counts are written with a
+# delay.
 settled_version() {
     local version='' now since=$SECONDS end=$((SECONDS + 60))
     while now=$(value "$1" "$2" .metadata.resourceVersion); [ "$now" != "$version" ] || [ $((SECONDS - since)) -lt 4 ]; do
@@ -179,12 +181,12 @@ test_trainjob_worker_comes_back() {
     never_failed trainjob digits
 }
 
-# Kubeflow's Trainer has a TrainJob, too. Alone: the short name trainjobs may be theirs as soon as their CRD is there.
+# Kubeflow's Trainer has a TrainJob, too. Alone: the short name trainjobs may be theirs as soon as their CRD exists.
 alone_trainjob_beside_kubeflow_trainer() {
     export KUBECACHEDIR=$dir/kubectl
     kubectl apply -f "$root/test/data/crds/trainer-trainjobs.yaml" >/dev/null
     kubectl wait --for=condition=Established --timeout=120s crd/trainjobs.trainer.kubeflow.org >/dev/null || problem "its CRD"
-    wait_for 60 kubectl get trainjobs.trainer.kubeflow.org -A # what it serves follows a moment later
+    wait_for 60 kubectl get trainjobs.trainer.kubeflow.org -A # it is served a moment later
     begin
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
     k apply -f - >/dev/null <<'END'
@@ -242,7 +244,7 @@ test_metrics() {
     eventually 60 1 metric "training_operator_jobs_deleted_total$of"
 }
 
-# A chief that tells its progress: a server of ours at the address that its pod is said to have.
+# A chief that reports its progress: a test server at the address in its pod's status.
 test_trainjob_progress_and_stall() {
     command -v python3 >/dev/null || { skip_reason="python3 is not here"; return; }
     local ip=127.77.$((BASHPID % 250 + 1)).1 server

@@ -1,7 +1,7 @@
 # Versions that follow each other while jobs run: the CRD's by helm upgrade, and the operator's own. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of and for the libraries
 
-# What jobs have here: "Pod digits-ps-0 UID"
+# The objects of jobs here: "Pod digits-ps-0 UID"
 belongings() { k get pods,services,configmaps,networkpolicies -o json | jq -r '.items[] | select(.metadata.ownerReferences) | "\(.kind) \(.metadata.name) \(.metadata.uid)"' | sort; }
 jobs_that_run() {
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
@@ -12,9 +12,9 @@ jobs_that_run() {
     want 60 tfjob tf .status.ready 3/3
 }
 
-# A chart whose CRD knows one field less, and then ours. Alone: the CRD is everybody's.
+# A chart whose CRD has one field less, and then ours. Alone, because all tests share the CRD.
 alone_helm_upgrade_renews_the_crd() {
-    "$cluster" build addons >"$dir/addons" 2>&1 # helm is one of them, and may still be in the making
+    "$cluster" build addons >"$dir/addons" 2>&1 # helm is one of them, and may still be under construction
     command -v helm >/dev/null || { skip_reason="there is no helm; test/cluster/cluster.sh build addons makes it"; return; }
     local field=ttlSecondsAfterFinished uid
     chart() { helm "$1" up "$2" -n "$ns" --set replicas=0 "${@:3}" >"$dir/helm" 2>&1 || problem "helm $1: $(tail -n 3 "$dir/helm")"; }
@@ -27,7 +27,7 @@ alone_helm_upgrade_renews_the_crd() {
     chart install "$dir/older" --take-ownership --force-conflicts
     jobs_that_run
     eventually 60 no explained
-    eventually 60 yes text_taken # nothing is known of it
+    eventually 60 yes text_taken # the field is unknown
     belongings >"$dir/before"
     chart upgrade "$root/charts/trainyard"
     eventually 60 yes explained
@@ -38,7 +38,7 @@ alone_helm_upgrade_renews_the_crd() {
     belongings >"$dir/after"
     cmp -s "$dir/before" "$dir/after" || problem "the jobs' objects are others: $(diff "$dir/before" "$dir/after")"
     uid=$(uid_of pod digits-worker-1)
-    failed digits-worker-1 137 # the operator goes on looking after them
+    failed digits-worker-1 137 # the operator continues to reconcile them
     another_pod 60 digits-worker-1 "$uid"
     succeeded digits-chief-0 tf-worker-0
     want_condition 60 trainjob digits Succeeded "True TrainJobSucceeded"
@@ -47,7 +47,8 @@ alone_helm_upgrade_renews_the_crd() {
     same "$(k get trainjobs.trainyard.dev,tfjobs -o name | tr '\n' ' ')" "trainjob.trainyard.dev/digits tfjob.kubeflow.org/tf " "the jobs when the chart is uninstalled"
 }
 
-# The next version may make pods otherwise. Whoever runs is left as it was; the new way is for those that are made from then on.
+# The next version may build pods differently. Running pods are not changed; only pods that are created from then on
+# differ.
 test_next_version_restarts_nobody() {
     begin --trainer-image example/trainer:1
     jobs_that_run

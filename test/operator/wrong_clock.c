@@ -1,4 +1,4 @@
-/* Preloaded: a machine whose clock is two minutes and ten seconds fast. Clocks that nobody sets go on as they are. */
+/* Preloaded: a machine whose clock is two minutes and ten seconds fast. Clocks that cannot be set are not changed. */
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>
