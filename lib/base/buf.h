@@ -33,7 +33,7 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 void buf_u16le(struct buf *b, uint16_t v);
 void buf_u32le(struct buf *b, uint32_t v);
 void buf_u64le(struct buf *b, uint64_t v);
-/* Hands the bytes over (free() them); the buf is empty afterwards. */
+/* Returns the bytes, which the caller frees; the buf is empty afterwards. */
 char *buf_detach(struct buf *b);
 
 /* reader - takes values off the front of a byte range. Every call checks what is left. A failed call returns -1 and

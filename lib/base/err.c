@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Formats into a buffer of its own first: an argument may point into e->msg. */
+/* Formats into a separate buffer first, because an argument may point into e->msg. */
 static PRINTF_LIKE(3, 0) void format_message(struct err *e, const char *tail, const char *fmt, va_list ap)
 {
     char text[ERR_TEXT_MAX + 4];

@@ -238,7 +238,7 @@ int file_map_open(const char *path, struct file_map **ret, struct err *e)
     return 0;
 }
 
-/* munmap and madvise want void *, the holder promises const. */
+/* munmap and madvise need void *; the holder has a const pointer. */
 static void *pages_of(const struct file_map *m)
 {
     return (void *)(uintptr_t)m->data;

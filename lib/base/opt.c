@@ -93,7 +93,7 @@ struct arg_cursor {
     char **argv;
 };
 
-/* The value of flag o: what stood behind '=', or the next argument. */
+/* The value of flag o: the text after '=', or the next argument. */
 static int take_value(struct arg_cursor *c, const struct opt *o, const char *attached, const char **ret, struct err *e)
 {
     if (attached != NULL)

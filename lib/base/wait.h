@@ -36,7 +36,7 @@ int64_t wait_ms(const struct wait_state *w, int64_t now_ms); /* duration until n
 bool wait_due(struct wait_state *w, int64_t now_ms);
 /* Reports "waiting 15 s for WHAT" when that is due. */
 void wait_report(struct wait_state *w, int64_t now_ms, const struct report *report, const char *what);
-/* True when the wait was reported, so that its end is reported too; *ret_ms is written then (NULL: not wanted). */
+/* True when the wait was reported, so that its end is reported too; *ret_ms is written then (NULL: not needed). */
 bool wait_end(struct wait_state *w, int64_t now_ms, int64_t *ret_ms);
 
 #endif

@@ -49,7 +49,7 @@ MUST_USE int chief_decide(struct chief *c, struct err *e);
 /* Ordinals from here on wait for a decision. */
 int64_t chief_decided_end(const struct chief *c);
 bool chief_decides_epoch(const struct chief *c, int64_t epoch); /* its evaluation is waited for and will be repeated */
-/* An evaluation that a decision waits for is neither known nor under way: the values are wanted. */
+/* An evaluation that a decision waits for is neither known nor under way: the values are needed. */
 bool chief_wants_values(const struct chief *c, int64_t over);
 void chief_decide_again(struct chief *c);  /* a ps was restored: its values are not those that were evaluated */
 bool chief_stopped(const struct chief *c); /* a callback ended training */

@@ -75,7 +75,7 @@ static int initial_values(const struct chief *c, float **ret, struct err *e)
     return 0;
 }
 
-/* ---- the checkpoint to begin with ---- */
+/* ---- the first checkpoint ---- */
 
 struct saved_metrics {
     struct node node;

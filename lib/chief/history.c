@@ -56,7 +56,7 @@ void history_add(json_t *h, int64_t epoch)
     json_array_set_new(json_object_get(h, "epoch"), (size_t)n, json_integer(epoch));
 }
 
-/* Where the epoch stands, or -1. */
+/* The index of the epoch, or -1. */
 static int64_t place_of(const json_t *h, int64_t epoch)
 {
     const json_t *epochs = json_object_get(h, "epoch");

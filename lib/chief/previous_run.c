@@ -188,7 +188,7 @@ int previous_run_read(const char *dir, const struct run_spec *now, const struct 
     return 0;
 }
 
-/* ---- may it go on ---- */
+/* ---- whether the job may continue ---- */
 
 int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
                        struct err *e)

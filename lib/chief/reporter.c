@@ -13,7 +13,7 @@
 
 enum {
     NAME_MAX_LEN = 64,
-    RATE_MS = 500, /* rates are means over at least so long */
+    RATE_MS = 500, /* rates are means over at least this time */
     RATE_FIRST_MS = 10,
     HISTORY_MS = 1000, /* between two writes of history.json */
     HISTORY_MAX = 64 << 20,

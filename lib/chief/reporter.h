@@ -69,7 +69,7 @@ void reporter_set(struct reporter *r, int64_t epoch, const char *name, double va
 int64_t reporter_evaluations(const struct reporter *r); /* entries up to the last one whose evaluation is known */
 /* For the checkpoint. */
 json_t *reporter_to_json(const struct reporter *r); /* new reference */
-/* n: such an object, or absent; it has, or is made to have, so many entries. */
+/* n: such an object, or absent; it is cut or filled to `entries` entries. */
 MUST_USE int reporter_from_json(struct reporter *r, const struct node *n, int64_t entries, struct err *e);
 /* Adds the later entries of history.json when it begins with the same ones. Entries beyond `most` are dropped.
  * Returns the number of entries. */

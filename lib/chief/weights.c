@@ -94,7 +94,7 @@ static bool is_keras_dataset(const char *path, char **ret_group, int *ret_number
     return true;
 }
 
-/* Keras 2 kept layers under another name; and they may lie in a model within a model. */
+/* Keras 2 kept layers under another name, and they may be in a model within a model. */
 static const char *place_of(const char *group)
 {
     static const char OLD[] = "_layer_checkpoint_dependencies/";

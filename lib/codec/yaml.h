@@ -37,7 +37,7 @@ void source_fault(const struct source *s, const char *text); /* for codec/node.c
 /* First document of the text whose top is a mapping. Multi-document files: yaml_parse_all. */
 MUST_USE int yaml_parse(const char *text, size_t n, const char *name, json_t **ret, struct source **ret_source,
                         struct err *e);
-/* The same for the first such document that is wanted. *ret is NULL (and the result 0) when none is. */
+/* The same for the first such document that is selected. *ret is NULL (and the result 0) when none is. */
 MUST_USE int yaml_parse_wanted(const char *text, size_t n, const char *name,
                                bool (*wanted)(void *user, const json_t *v), void *user, json_t **ret,
                                struct source **ret_source, struct err *e);

@@ -18,7 +18,7 @@ static yaml_char_t *yaml_chars(const char *s)
     return (yaml_char_t *)(uintptr_t)s;
 }
 
-/* Text that looks like something else is quoted; text of several lines stands as a block. */
+/* Text that could be read as something else is quoted; text of several lines is written as a block. */
 static yaml_scalar_style_t style_of(const char *s)
 {
     size_t n = strlen(s);

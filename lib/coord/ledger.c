@@ -1,5 +1,5 @@
-/* Leases as a sorted table of disjoint ranges, beside the set of ordinals that are done. Free ordinals are not stored:
- * they are what lies between. Only ledger_observe makes an ordinal done. */
+/* Leases as a sorted table of disjoint ranges, beside the set of ordinals that are done. Free ordinals are not
+ * stored: they are those between. Only ledger_observe makes an ordinal done. */
 #include "coord/ledger.h"
 
 #include <string.h>

@@ -198,7 +198,7 @@ static int find_weight(const struct data_place *at, struct data_columns *c, stru
     return 0;
 }
 
-/* The column becomes a feature, behind those before it. */
+/* The column becomes a feature, after those before it. */
 static int add_feature(struct data_columns *c, struct data_column *column, struct err *e)
 {
     column->used = true;

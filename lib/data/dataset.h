@@ -40,7 +40,7 @@ const struct shape *dataset_label_shape(const struct dataset *d); /* () for clas
 /* Largest integer label when it is known cheaply (idx: one pass over uint8 labels), else -1. */
 int64_t dataset_label_max(const struct dataset *d);
 
-/* loader - hands out batches of one dataset by ordinal. One per thread; its buffers are made once. */
+/* loader - returns batches of one dataset by ordinal. One per thread; its buffers are made once. */
 struct loader;
 MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e);
 void loader_free(struct loader *l);

@@ -46,7 +46,7 @@ static int64_t block_first(const struct epoch_order *o, int64_t j)
 static int64_t block_at(const struct epoch_order *o, int64_t position)
 {
     int64_t j = position / ORDER_BLOCK;
-    /* Behind the short block everything stands earlier, by less than one block. */
+    /* After the short block every record is earlier, by less than one block. */
     return j + 1 < block_count(o) && block_first(o, j + 1) <= position ? j + 1 : j;
 }
 

@@ -173,7 +173,7 @@ static int find_files(const struct data_place *at, struct strlist *ret, struct e
         auto_free char *literal = path_join(at->base_dir, patterns->items[i]);
         auto_free char *packed = xasprintf("%s.gz", literal);
         if (file_exists(literal))
-            strlist_add(ret, literal); /* also a name that looks like a pattern */
+            strlist_add(ret, literal); /* also a name with the characters of a pattern */
         else if (file_exists(packed))
             strlist_add(ret, packed);
         else

@@ -102,7 +102,7 @@ static const struct {
     { 0, 2, false, DT_UINT16 }, { 0, 4, false, DT_UINT32 }, { 0, 8, false, DT_UINT64 },
 };
 
-/* Where sign, exponent and mantissa of an IEEE float lie: bits of the exponent and of the mantissa. */
+/* The positions of sign, exponent and mantissa of an IEEE float: bits of the exponent and of the mantissa. */
 static bool is_ieee(const unsigned char *properties, uint32_t size)
 {
     unsigned exponent = size == 2 ? 5 : size == 4 ? 8 : 11, bits = 8 * size;
@@ -150,7 +150,7 @@ static const char *digest_space(const struct piece *m, struct shape *ret)
     return NULL;
 }
 
-/* Where `bytes` bytes of elements lie. */
+/* The place of `bytes` bytes of elements. */
 static const char *digest_layout(const struct h5 *h, const struct piece *m, size_t bytes, const unsigned char **ret)
 {
     if (m->n >= 2 && m->p[0] == 3 && m->p[1] == 2)
@@ -192,7 +192,7 @@ static char *text_of(const void *p, uint64_t n)
     return xstrndup(p, (size_t)n);
 }
 
-/* Object `index` of a global heap collection: where strings of variable length lie. */
+/* Object `index` of a global heap collection: the storage of strings of variable length. */
 static char *heap_text(struct h5 *h, uint64_t address, uint64_t index, uint64_t length)
 {
     const unsigned char *p = at(h, address, 16);

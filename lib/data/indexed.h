@@ -40,7 +40,7 @@ struct indexed_file {
 /* The functions of a format. `user` is its reader. `p` moves from the start of a record to the start of the next.
  * `record` counts within the file from 0, for messages. */
 struct indexed_ops {
-    /* Place of the first record (behind a header). */
+    /* Place of the first record (after a header). */
     int (*begin)(void *user, const struct data_file *f, const unsigned char **ret, struct err *e);
     /* The pass: steps over one record and checks what is cheap to check. 1: done, 0: none left, -1: damaged. */
     int (*survey)(void *user, const struct data_file *f, int64_t record, const unsigned char **p,

@@ -1,4 +1,4 @@
-/* named_array - the arrays that a file of weights holds, by name. The elements lie in the file's bytes. */
+/* named_array - the arrays that a file of weights holds, by name. The elements are in the file's bytes. */
 #ifndef TRAINYARD_DATA_NAMED_ARRAY_H
 #define TRAINYARD_DATA_NAMED_ARRAY_H
 

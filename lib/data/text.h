@@ -15,8 +15,8 @@ struct text_field {
 };
 enum text_result { TEXT_MORE, TEXT_LAST, TEXT_BEHIND_QUOTE, TEXT_OPEN_QUOTE };
 
-/* Reads a field of the record at *p and moves *p behind it; TEXT_LAST: *p is at the next line. On an error *p is at its
- * place. */
+/* Reads a field of the record at *p and moves *p past it; TEXT_LAST: *p is at the next line. On an error *p is at
+ * its place. */
 enum text_result text_field(const unsigned char **p, const unsigned char *end, char delimiter, struct text_field *ret);
 /* Steps over blank lines. */
 const unsigned char *text_record(const unsigned char *p, const unsigned char *end);

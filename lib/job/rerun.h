@@ -1,8 +1,8 @@
 /* rerun - a job that finds the run of an earlier one in its output folder: which fields differ, and what each of them
  * needs so that the run may continue.
  *
- * Pure. The rule of a field is in the manifest's tables (job/fields.h, `rerun`), so a new field cannot be forgotten.
- * Both sides are the `spec` of a document; a field that is absent has its default.
+ * Pure. The rule of a field is in the manifest's tables (job/fields.h, `rerun`), so no field can be missed. Both sides
+ * are the `spec` of a document; a field that is absent has its default.
  */
 #ifndef TRAINYARD_JOB_RERUN_H
 #define TRAINYARD_JOB_RERUN_H

@@ -220,7 +220,7 @@ static void put_dynamic(const struct strlist *workers, const struct strlist *ps,
 
 static void put_cluster(const struct cluster *c, struct buf *out)
 {
-    /* by name; "master" would stand between evaluator and ps */
+    /* by name; "master" would come between evaluator and ps */
     static const enum role SORTED[] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
     static const enum role WITH_MASTER[] = { ROLE_EVALUATOR, ROLE_CHIEF, ROLE_PS, ROLE_WORKER };
     const enum role *sorted = c->master ? WITH_MASTER : SORTED;

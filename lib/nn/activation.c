@@ -76,7 +76,7 @@ static const struct arg ACTIVATION_LAYER_ARGS[] = { LAYER_COMMON,
 
 static const struct activation_layer {
     struct kind k;
-    enum activation_kind kind; /* of Activation: what its argument says */
+    enum activation_kind kind; /* of Activation: the value of its argument */
 } LAYERS[] = {
 #define LAYER(name, args, kind)                                                                                        \
     {                                                                                                                  \

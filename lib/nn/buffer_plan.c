@@ -48,7 +48,8 @@ static size_t take_place(struct place_list *s, const struct buffer_life *b)
     return taken;
 }
 
-/* ending[i]: buffers by the step in which they end, as lists: ending[step] is the first index plus 1, next[] goes on.
+/* ending[i]: buffers by the step in which they end, as lists: ending[step] is the first index plus 1, next[] links the
+ * others.
  */
 static size_t assign_places(struct place_list *s, const struct buffer_life *b, size_t n, size_t steps)
 {

@@ -1,9 +1,10 @@
-/* callback - fit.callbacks: Keras's callbacks that decide at the end of an epoch: EarlyStopping, ReduceLROnPlateau and
- * ModelCheckpoint, with Keras's names, arguments, defaults and decisions (test/data/nn/callbacks).
+/* callback - fit.callbacks: Keras's callbacks that make decisions at the end of an epoch: EarlyStopping,
+ * ReduceLROnPlateau and ModelCheckpoint, with Keras's names, arguments, defaults and decisions
+ * (test/data/nn/callbacks).
  *
- * callback_decide() is pure: what an epoch measured and a state give a verdict and the next state. The chief carries
- * verdicts out and keeps states in its checkpoints (chief/chief_callbacks.c). As in Keras, values are compared and
- * learning rates computed in float32.
+ * callback_decide() is pure: it computes a verdict and the next state from the metrics of an epoch and a state. The
+ * chief carries out the verdicts and keeps the states in its checkpoints (chief/chief_callbacks.c). As in Keras, values
+ * are compared and learning rates computed in float32.
  */
 #ifndef TRAINYARD_NN_CALLBACK_H
 #define TRAINYARD_NN_CALLBACK_H
@@ -15,8 +16,9 @@ enum { CALLBACKS_MAX = 16 };
 struct callbacks; /* immutable */
 
 /* n: the list of spec.fit.callbacks; absent: none (*ret NULL). evaluates: there is validation data. Every fault is a
- * placed ERR_INPUT: an unknown callback or argument, a metric that is not measured, a mode that Keras cannot tell from
- * the metric, ReduceLROnPlateau with a schedule. m NULL: the model is not known here, and what needs it is not judged.
+ * placed ERR_INPUT: an unknown callback or argument, a metric that is not measured, a mode that Keras cannot derive
+ * from the metric, ReduceLROnPlateau with a schedule. m NULL: the model is not known here, and checks that need it are
+ * left out.
  */
 MUST_USE int callbacks_parse(const struct node *n, const struct model *m, bool evaluates, struct callbacks **ret,
                              struct err *e);

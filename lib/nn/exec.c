@@ -152,7 +152,8 @@ void exec_free(struct exec *x)
 
 /* ---- forward ---- */
 
-/* Floats as they are; bytes become floats here. Returns the node to go on with: bytes and a Rescaling are one pass. */
+/* Floats as they are; bytes become floats here. Returns the next node to compute: bytes and a Rescaling are one pass.
+ */
 static size_t set_input(struct exec *x, struct pass *p, const struct batch *b)
 {
     size_t n = b->n * shape_elements(&x->m->input), rescale = p->plan.rescale;
@@ -171,7 +172,7 @@ static size_t set_input(struct exec *x, struct pass *p, const struct batch *b)
     return rescale + 1;
 }
 
-/* grads NULL: inference. A gradient place is given for what is wanted only. */
+/* grads NULL: inference. Only gradients that are needed have a place. */
 static void bind_variables(const struct exec *x, struct op_ctx *c, const float *params, float *grads)
 {
     for (int k = 0; k < c->l->nvars; k++) {
@@ -301,8 +302,8 @@ struct backward {
     size_t pending; /* gradients of the variables from here on are complete */
 };
 
-/* Reports all variables from `first` on. Trainable ones stand in the order of their layers, and all others behind
- * them, so that backward completes them from the last to the first. */
+/* Reports all variables from `first` on. Trainable ones are in the order of their layers, followed by all others, so
+ * that backward completes them from the last to the first. */
 static void report_ready(struct backward *w, size_t first)
 {
     while (w->pending > first) {
@@ -312,7 +313,7 @@ static void report_ready(struct backward *w, size_t first)
     }
 }
 
-/* Regularisation of the layer's variables; then they are complete, and those of all layers behind it. */
+/* Regularisation of the layer's variables; then they are complete, and so are those of all later layers. */
 static void finish_layer(const struct exec *x, size_t layer, struct backward *w)
 {
     const struct layer *l = &x->m->layers[layer];

@@ -1,5 +1,5 @@
-/* functional - Keras's functional models: which tensors each layer is called with, in an order in which all of them are
- * known. One input, one output, and each layer called once; tensors may go to several layers and be joined again.
+/* functional - Keras's functional models: the input tensors of each layer, in an order in which all of them are known.
+ * One input, one output, and each layer called once; tensors may go to several layers and be joined again.
  */
 #ifndef TRAINYARD_NN_FUNCTIONAL_H
 #define TRAINYARD_NN_FUNCTIONAL_H
@@ -18,9 +18,9 @@ struct functional {
     size_t n;
 };
 
-/* Layers that stand in order in the document keep it. A placed error for shared layers, several inputs or outputs,
- * cycles, layers without a way to the output, and calls with arguments that change what is computed. Linear in the
- * size of the document. */
+/* Layers that are in order in the document keep that order. A placed error for shared layers, several inputs or
+ * outputs, cycles, layers without a path to the output, and calls with arguments that change what is computed.
+ * Linear in the size of the document. */
 MUST_USE int functional_read(const struct node *config, struct functional *ret, struct err *e);
 void functional_fini(struct functional *f);
 DEFINE_AUTO_FINI(functional, functional_fini);

@@ -11,7 +11,7 @@
 struct initializer_row {
     struct kind k;
     struct initializer form; /* what the name alone fixes */
-    const char *a, *b;       /* arguments that become a and b; NULL: as the form says */
+    const char *a, *b;       /* arguments that become a and b; NULL: set by the form */
 };
 
 static const char *const MODES[] = { "fan_in", "fan_out", "fan_avg", NULL };

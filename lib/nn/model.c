@@ -100,7 +100,7 @@ static int check_adapted(const struct model *m, const struct node *at, struct er
 
 /* ---- compile ---- */
 
-/* with_output false: the layers are wrong, and all that is wanted is what else is (-1 in any case). */
+/* with_output false: the layers are wrong, and only further faults are collected (-1 in any case). */
 static int read_compile(struct model *m, const struct node *n, bool with_output, struct err *e)
 {
     static const char *const KEYS[] = { "optimizer", "loss", "metrics", "weightedMetrics" };

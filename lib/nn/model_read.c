@@ -15,14 +15,14 @@ struct reading { /* one model being read */
     struct model *m;
     bool has_input;
     struct map *names;
-    bool failed;          /* shapes are not known any more; what can be said of a layer alone is (source_collect) */
+    bool failed;          /* shapes are no longer known; only checks of single layers continue (source_collect) */
     struct map *numbered; /* base of an automatic name -> the number to try next */
 };
 
 /* ---- one layer ---- */
 
-/* "dense", "dense_1", ...: the first that is free, as Keras counts. Names are never given back, so the search goes on
- * where it ended for this base: n layers cost n steps. */
+/* "dense", "dense_1", ...: the first that is free, as Keras counts. Names are never released, so the search
+ * continues where it ended for this base: n layers cost n steps. */
 static char *automatic_name(struct reading *r, const char *base)
 {
     intptr_t i = (intptr_t)map_get(r->numbered, base);

@@ -3,8 +3,8 @@
 
 #include "net/address.h"
 
-/* A ps that holds more than CHUNK_BYTES is pulled and pushed in chunks of about that size, over LANES connections, so
- * that copying at both ends goes on while bytes travel (test/bench/bench_params.c). */
+/* A ps that holds more than CHUNK_BYTES is pulled and pushed in chunks of about that size, over LANES connections,
+ * so that copying at both ends continues while bytes are sent (test/bench/bench_params.c). */
 enum { CHUNK_BYTES = 4 << 20, LANES = 4 };
 
 static void remote_free(struct params *p)

@@ -91,7 +91,7 @@ struct rpc_call *message_start_push(struct remote *r, const struct request *j, i
 
 /* ---- answers ---- */
 
-/* Copies values to where the segments of the chunk lie in the vector. */
+/* Copies values to the places of the chunk's segments in the vector. */
 static int copy_values(struct remote *r, const struct request *j, struct bytes_in *values, bool constants,
                        struct err *e)
 {

@@ -25,7 +25,7 @@ void ps_set_free(struct ps_set *f);
 DEFINE_AUTO(ps_set, ps_set_free);
 
 enum ps_set_condition {
-    PS_SET_READY,         /* all serve under our generation; the observation is complete */
+    PS_SET_READY,         /* all serve under the chief's generation; the observation is complete */
     PS_SET_UNREACHABLE,   /* some do not answer: wait (the message names them) */
     PS_SET_NEEDS_RESTORE, /* some have no state, or a new process without it: ps_set_initialise under a new generation
                            */
@@ -36,8 +36,8 @@ struct ps_set_view {
     struct ordinal_set done;     /* PS_SET_READY, PS_SET_TERMINATING: what every segment has */
     int64_t begun_ms;            /* when the poll began */
     int64_t step;                /* smallest version of any segment */
-    uint64_t highest_generation; /* above ours: a newer chief is in charge */
-    uint64_t other_chief;        /* incarnation of another chief, to which a ps gave our generation; 0: none */
+    uint64_t highest_generation; /* above the chief's: a newer chief is in charge */
+    uint64_t other_chief;        /* incarnation of another chief that has this generation at a ps; 0: none */
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns; /* sums over all ps */
     char message[240];
 };

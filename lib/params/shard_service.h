@@ -18,7 +18,7 @@ DEFINE_AUTO(shard_service, shard_service_free);
 void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
 /* Whether workers of this host may push through shared memory (params/push_slot.h); true at first. */
 void shard_service_share(struct shard_service *v, bool allowed);
-size_t shard_service_shared(struct shard_service *v); /* so many workers do now */
+size_t shard_service_shared(struct shard_service *v); /* the number of workers that do so now */
 /* When the last request arrived, by clock_ms(); when the service was created if none has. */
 int64_t shard_service_heard_ms(const struct shard_service *v);
 

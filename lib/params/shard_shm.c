@@ -36,7 +36,7 @@ struct shm_worker { /* the memory of one worker */
 
 /* ---- serving ---- */
 
-/* Where the gradient and the values of the request lie, if that is within the memory of the worker. */
+/* The places of the request's gradient and values, if they are within the memory of the worker. */
 static int find_vectors(const struct slot_server *server, const struct push_slot_request *q, struct shard_vectors *ret,
                         struct err *e)
 {

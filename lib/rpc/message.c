@@ -12,7 +12,7 @@ struct rpc_message {
     grpc_byte_buffer *bytes; /* what the spans point into, or */
     void *copy;
     const void *head;
-    void *head_copy; /* when it did not lie in one piece */
+    void *head_copy; /* when it was not contiguous */
     size_t head_size, payload_size;
     struct rpc_span *payload; /* into spans */
     size_t npayload, n;

@@ -212,7 +212,7 @@ static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
         old = l->channel;
         *l = (struct rpc_lane){ .channel = lane_open(c), .opened_ms = now };
     }
-    grpc_channel_destroy(old); /* its other calls go on to their end */
+    grpc_channel_destroy(old); /* its other calls continue to their end */
 }
 
 /* The message of the status, for people. gRPC's messages are long and end with the important part. */

@@ -22,7 +22,7 @@
 
 enum {
     REQUESTS_AHEAD = 16,     /* calls of a method that gRPC may deliver before more are requested; the rest queue up */
-    STOP_PATIENCE_MS = 5000, /* how long running handlers may go on */
+    STOP_PATIENCE_MS = 5000, /* the time that running handlers may continue */
     SHORT_NS = 60 * 1000,    /* see keeps_turn */
     WAITED_NS = 20 * 1000,   /* a request that lay ready is there sooner */
     SHORT_RUNS = 8,
@@ -360,7 +360,7 @@ static int open_port(struct rpc_server *s, const char *address, struct err *e)
         s->self = xasprintf(strchr(host, ':') != NULL ? "[%s]:%d" : "%s:%d", host, s->port);
         return 0;
     }
-    if (address_check(address, e) < 0) /* gRPC does not say why */
+    if (address_check(address, e) < 0) /* gRPC does not report the reason */
         return -1;
     return err_set(e, ERR_INPUT, "cannot listen on '%s'", address);
 }

@@ -17,7 +17,7 @@
 
 /* Bytes: large frames and reads, so that a tensor is a few pieces and not hundreds, and a window that lets a model
  * of ordinary size be sent without waiting for window updates (test/bench/bench_rpc.c: a pull of 407,080 bytes falls
- * from 155 us to 89). A frame has at most 1 MiB, since a ping waits behind the frames that were handed to the
+ * from 155 us to 89). A frame has at most 1 MiB, because a ping waits behind the frames that were passed to the
  * connection before it. Nothing is compressed, and what a peer compressed is refused: a few kB must not become the
  * size of the limit. */
 #define BULK_ARGS                                                                                                      \
@@ -26,9 +26,9 @@
         ARG(GRPC_ARG_TCP_READ_CHUNK_SIZE, 512 << 10), ARG(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20),                  \
         ARG(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20)
 
-/* Liveness: a peer is pinged every 5 s, and dead when it has not answered for 20 s: noticed within 25 s. The answer of
- * one behind a slow link may come late, since pings wait behind some MiB of bulk in the same connection. Pings go on
- * between calls, and the server does not take them for an attack. */
+/* Liveness: a peer is pinged every 5 s, and dead when it has not answered for 20 s: detected within 25 s. Over a
+ * slow link the answer may be late, because pings wait behind some MiB of bulk in the same connection. Pings
+ * continue between calls, and the server does not treat them as an attack. */
 #define ALIVE_ARGS                                                                                                     \
     ARG(GRPC_ARG_KEEPALIVE_TIME_MS, 5000), ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),                                  \
         ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1), ARG(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0)
@@ -37,7 +37,7 @@ static const grpc_arg CHANNEL_ARGS[] = {
     BULK_ARGS,
     ALIVE_ARGS,
     ARG(GRPC_ARG_ENABLE_RETRIES, 0),            /* a retry is the caller's: it knows what is safe to repeat */
-    ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* a lane is a connection of its own */
+    ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* a lane is a separate connection */
     ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50),
     ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000),
     ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000), /* despite its name: how long one attempt to connect may take */

@@ -17,11 +17,11 @@ struct rpc_span { /* a run of received bytes */
     size_t size;
 };
 
-/* Where the payload field lies, as offsets from the start of the message. */
+/* The place of the payload field, as offsets from the start of the message. */
 struct rpc_split {
     size_t field;   /* of its tag: the head goes up to here ... */
     size_t payload; /* of its first byte */
-    size_t end;     /* behind its last byte: ... and on from here (fields that newer peers send behind it) */
+    size_t end;     /* after its last byte: ... and continues here (fields that newer peers send after it) */
     size_t total;   /* of the message */
 };
 /* Without a payload field all but total are total, or: field == payload == end == total.

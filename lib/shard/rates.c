@@ -61,7 +61,7 @@ void rates_add(struct rates *r, int64_t from, double rate)
 
 double rates_at(const struct rates *r, int64_t ordinal, double fallback)
 {
-    size_t low = 0, high = r->n; /* the first entry above the ordinal lies between */
+    size_t low = 0, high = r->n; /* the first entry above the ordinal is between */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (r->from[middle] <= ordinal)

@@ -65,7 +65,7 @@ float *shard_vector(const struct shard *s)
     return s->vector;
 }
 
-/* ---- who may ---- */
+/* ---- permissions ---- */
 
 static int check_caller(const struct shard *s, const struct shard_caller *who, struct err *e)
 {
@@ -191,7 +191,7 @@ static int check_segments(const struct segment_spec *segments, size_t n, struct 
     return 0;
 }
 
-/* Not the place in the vector: where the values lie here decides shard_use_vector. */
+/* Does not compare the place in the vector: shard_use_vector determines where the values are. */
 static bool same_segments(const struct shard *s, const char *optimizer_json, const struct segment_spec *segments,
                           size_t n)
 {

@@ -120,7 +120,7 @@ struct shard_out {
 MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
                         struct err *e);
 /* Applies the gradient bytes of one ordinal and copies the new values of the same segments out. seen: versions the
- * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read straight from the
+ * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read directly from the
  * received ranges. *ret_duplicate: every segment already had it. Exactly once holds for each segment by itself.
  * ERR_DIVERGED: a gradient is not finite; nothing of the push was applied. */
 MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,

@@ -1,11 +1,11 @@
-/* Asynchronous updates: a gradient is one update of the segment at once, in the order of arrival. It is read straight
- * from the push, a chunk at a time, and the new values are copied out while they are in the cache. */
+/* Asynchronous updates: a gradient is one update of the segment at once, in the order of arrival. It is read
+ * directly from the push, a chunk at a time, and the new values are copied out while they are in the cache. */
 #include <math.h>
 #include <string.h>
 
 #include "shard/update_policy.h"
 
-/* v = v m + x (1 - m); x may lie at any address */
+/* v = v m + x (1 - m); x may be at any address */
 static void move_average(float *restrict v, const unsigned char *restrict x, float m, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -15,7 +15,7 @@ static void move_average(float *restrict v, const unsigned char *restrict x, flo
     }
 }
 
-/* So many floats are updated, then copied out while they are in the first cache. */
+/* Number of floats that are updated and then copied out while they are in the first cache. */
 enum { CHUNK = 1024 };
 
 static const struct opt_step *step_for(struct push *p, const struct segment *g)

@@ -10,7 +10,7 @@ struct push { /* one push on its way through the segments */
     const struct optimizer *optimizer;
     int64_t ordinal;
     double rate;               /* rate that a callback has set for the ordinal; NaN: the optimizer's */
-    struct float_reader grads; /* .in NULL: they lie in vectors.grads */
+    struct float_reader grads; /* .in NULL: they are in vectors.grads */
     struct shard_vectors vectors;
     float *out;             /* where the next values go when they do not go to vectors.values, or NULL */
     struct opt_state begun; /* what `step` was computed for: mostly the same for all segments */

@@ -114,7 +114,7 @@ static const unsigned char *bytes_of(const struct bundle *b, const struct bundle
 
 /* ---- strings ---- */
 
-/* Walks over the lengths. *ret_begin, *ret_size: where string `want` lies in the item's bytes (not for SIZE_MAX).
+/* Walks over the lengths. *ret_begin, *ret_size: the place of string `want` in the item's bytes (not for SIZE_MAX).
  * *ret_crc: CRC of the lengths and their checksum; *ret_head: bytes of both. */
 static int walk_lengths(const unsigned char *p, const struct bundle_item *item, size_t want, size_t *ret_begin,
                         size_t *ret_size, uint32_t *ret_crc, size_t *ret_head)
@@ -195,7 +195,7 @@ int bundle_read_string(struct bundle *b, const struct bundle_entry *entry, size_
 
 /* ---- partitioned variables ---- */
 
-/* A range of bytes of a tensor that is wanted, and where it goes. */
+/* A requested range of bytes of a tensor, and its destination. */
 struct window {
     uint64_t offset;
     size_t n;
@@ -209,8 +209,8 @@ static void copy_run(const struct window *w, uint64_t at, const unsigned char *f
         memcpy(w->to + (begin - w->offset), from + (begin - at), (size_t)(end - begin));
 }
 
-/* Copies what the window wants of one part. A part is runs of contiguous bytes: trailing axes that it has whole belong
- * to one run; the others are counted through like an odometer. */
+/* Copies the bytes of one part that are in the window. A part is runs of contiguous bytes: trailing axes that it has
+ * whole belong to one run; the others are counted through like an odometer. */
 static void copy_part(const struct shape *shape, size_t each, const struct bundle_slice *s, const unsigned char *from,
                       const struct window *w)
 {

@@ -237,7 +237,7 @@ static int take_entry(const void *value, size_t n, struct bundle_item *item, str
     return take_slices(reader_of(value, n), item, e);
 }
 
-/* The size that the shape says, for elements of fixed size. */
+/* The size that follows from the shape, for elements of fixed size. */
 static int check_size(struct bundle_item *item, struct err *e)
 {
     size_t count, bytes, each = dtype_size(item->entry.dtype);

@@ -16,7 +16,7 @@ enum {
 };
 #define TABLE_MAGIC 0xdb4775248b80fb57ULL
 
-/* Where a block stands in the file; size without the trailer. */
+/* The place of a block in the file; size without the trailer. */
 struct handle {
     uint64_t offset, size;
 };

@@ -45,7 +45,7 @@ static const char *take_escape(const char *p, const char *end, struct buf *ret)
     return NULL;
 }
 
-/* The string in quotes at *p; *p afterwards stands behind it. */
+/* The string in quotes at *p; *p is after it afterwards. */
 static int take_string(const char **p, const char *end, struct buf *ret)
 {
     const char *at = *p;

@@ -62,7 +62,7 @@ int event_writer_value(struct event_writer *w, double wall, int64_t step, Tensor
 
 /* ---- life ---- */
 
-/* "events.out.tfevents.<seconds>.<host>", with a number behind it when there is such a file. */
+/* "events.out.tfevents.<seconds>.<host>", with a number after it when that file exists. */
 static int create_file(struct event_writer *w, const char *dir, double wall, const char *host, struct err *e)
 {
     for (int n = 0;; n++) {

@@ -21,7 +21,7 @@ static bool is_binary(const struct context *c)
     return c->cols == 1;
 }
 
-/* "accuracy" and "crossentropy" mean what the loss and the output say (keras compile_utils.get_metric). */
+/* The meaning of "accuracy" and "crossentropy" depends on the loss and the output (keras compile_utils.get_metric). */
 static const char *resolve(const struct context *c, const char *word)
 {
     static const struct {

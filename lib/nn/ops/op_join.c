@@ -22,7 +22,7 @@ void op_add_backward(const struct op_ctx *c)
             memcpy(c->dx[k], c->dy, op_elements(c) * sizeof(*c->dy));
 }
 
-/* ---- Concatenate: an example is rows of what stands from the axis on, one part from each input ---- */
+/* ---- Concatenate: an example is rows of the axes from the joined one on, one part from each input ---- */
 
 static size_t part_floats(const struct shape *s, int axis)
 {

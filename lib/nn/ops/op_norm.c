@@ -110,8 +110,8 @@ static float *scratch_row(const struct op_ctx *c, int which)
     return c->scratch + (size_t)which * op_channels(c);
 }
 
-/* Sums of f over rows: in float over blocks of rows, the blocks in double. The sums in double live behind the
- * float parts of the scratch. */
+/* Sums of f over rows: in float over blocks of rows, the blocks in double. The sums in double are after the float
+ * parts of the scratch. */
 static double *wide_sums(const struct op_ctx *c)
 {
     uintptr_t at = (uintptr_t)(c->scratch + (SCRATCH_ROWS * op_channels(c)));

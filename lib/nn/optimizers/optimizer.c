@@ -174,7 +174,7 @@ static void nadam_begin(const struct optimizer *o, const struct opt_state *s, UN
     step->c = to_float(1 - pow(value(o, "beta_2"), t));
 }
 
-/* A schedule may end at 0, where FTRL divides by the rate: there it stands still instead. */
+/* A schedule may end at 0, and FTRL divides by the rate: the lower bound makes the weights stop instead. */
 static void ftrl_begin(const struct optimizer *o, UNUSED const struct opt_state *s, double rate, struct opt_step *step)
 {
     double divisor = MAX(rate, 1e-12);
