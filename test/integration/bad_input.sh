@@ -1,5 +1,5 @@
 #!/bin/bash
-# Bad input, case by case: each must end with exit code 2, say what is wrong and where, and leave nothing half-written.
+# Bad input, case by case: each must end with exit code 2, report the error and its place, and leave no incomplete file.
 # usage: bad_input.sh [NAME...]
 #
 # A case is a folder of test/data/bad. It runs in a scratch folder that holds a copy of the case's files and of base/:
@@ -19,7 +19,7 @@ chmod 755 "$scratch" # as_nobody reads it
 seconds=${BAD_INPUT_SECONDS:-120}
 
 trained() { trainyard-worker --job job.yaml --data-dir "$EXAMPLES" --output-dir out --log-level warning "$@"; }
-# change SED: edits job.yaml, and insists that this changes it.
+# change SED: edits job.yaml; it is an error if nothing changes.
 change() {
     sed -E "$1" job.yaml >job.yaml.changed
     if cmp -s job.yaml job.yaml.changed; then echo "job.yaml has nothing for $1"; return 1; fi
@@ -27,7 +27,7 @@ change() {
 }
 # Writes byte VALUE (octal) at OFFSET of FILE.
 poke() { printf "\\$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
-# A listener stands at $PORT while the command runs.
+# A listener holds $PORT while the command runs.
 port_taken() {
     trainyard-ps --job job.yaml --job-name ps --task-index 0 --ps-hosts "localhost:$PORT" --worker-hosts localhost:1 \
         >/dev/null 2>&1 &

@@ -1,7 +1,7 @@
 # Tests of run.sh: fit.callbacks with real processes. Sourced by it.
 # shellcheck shell=bash disable=SC2154 # its variables
 
-# Inputs are zero and labels far above, so that each batch adds the learning rate to the bias: its value tells how many
+# Inputs are zero and labels far above, so that each batch adds the learning rate to the bias: its value shows how many
 # batches were trained, and at which rates. Validation wants 110, so that val_loss is the distance to it: epoch 2 ends
 # best, at 100. All numbers are exact in float32.
 stopping_job() {
@@ -39,8 +39,8 @@ once() { # TEXT: the log has it at most once
     [ "$n" -le 1 ] || problem "$n times in the log: $1"
 }
 
-# What a run of stopping_job has to end with, whoever was killed. A checkpoint that was saved and not published keeps its
-# name: the next one of that step is model.ckpt-100-1.
+# The required result of a run of stopping_job, whichever process was killed. A checkpoint that was saved but not
+# published keeps its name: the next one of that step is model.ckpt-100-1.
 want_stopped_run() {
     local name file
     [ "$(words_of val_loss)" = "60.0 10.0 40.0 65.0 77.5 83.75 " ] || problem "val_loss is $(words_of val_loss)"
@@ -113,7 +113,7 @@ publish finished
 MOMENTS
 }
 
-test_callbacks_on_one_machine_and_in_a_cluster() { # what is reproducible is the same in both
+test_callbacks_on_one_machine_and_in_a_cluster() { # reproducible results are the same in both
     local name where
     sed -e '/replicaSpecs:/,$d' -e 's/learning_rate: 0.002/learning_rate: 0.01/' "$digits" >"$dir/Single.yaml"
     sed -i 's/epochs: 20, batchSize/callbacks: [ReduceLROnPlateau: {monitor: val_accuracy, patience: 1, factor: 0.5},\n    ModelCheckpoint: {monitor: val_accuracy, save_best_only: true},\n    EarlyStopping: {patience: 2, min_delta: 0.005, restore_best_weights: true}], epochs: 40, batchSize/' "$dir/Single.yaml"
@@ -134,7 +134,7 @@ test_callbacks_on_one_machine_and_in_a_cluster() { # what is reproducible is the
 
 loss_of() { trainyard evaluate "$1" --data-dir "$data" --json | sed -n 's/.*"loss":\([-0-9.e]*\).*/\1/p'; }
 
-test_best_epoch_on_one_machine() { # what follows training reads the best checkpoint, which is kept beside the last ones
+test_best_epoch_on_one_machine() { # later commands read the best checkpoint, which is kept in addition to the last ones
     local best newest
     single_job 's/learning_rate: 0.002/learning_rate: 0.02/; s/keep: 5/keep: 1/'
     sed -i 's/epochs: 20, batchSize/callbacks: [EarlyStopping: {patience: 3, restore_best_weights: true}], epochs: 60, batchSize/' "$dir/job.yaml"
@@ -144,7 +144,7 @@ test_best_epoch_on_one_machine() { # what follows training reads the best checkp
     newest=model.ckpt-$(sed -n 's/.*"step": \([0-9]*\).*/\1/p' "$dir/run/finished")
     [ "$best" != "$newest" ] || problem "the newest checkpoint is the best one"
     want_line "^  result .*$best, of epoch [0-9]+"
-    # shellcheck disable=SC2012 # names of ours
+    # shellcheck disable=SC2012 # our own names
     [ "$(cd "$dir/run/checkpoints" && ls -- *.index | sort -V | tr '\n' ' ')" = "$best.index $newest.index " ] ||
         problem "kept are $(ls "$dir/run/checkpoints"), not $best and $newest"
     [ "$(loss_of "$dir/run")" = "$(final "$dir/run" loss)" ] || problem "evaluate says $(loss_of "$dir/run"), the run $(final "$dir/run" loss)"
@@ -157,7 +157,7 @@ test_best_epoch_on_one_machine() { # what follows training reads the best checkp
     trainyard predict "$dir/run/checkpoints/$newest" --job "$dir/job.yaml" --data-dir "$data" -o "$dir/newest.csv"
     cmp "$dir/result.csv" "$dir/best.csv" || problem "predict does not read the best checkpoint"
     cmp -s "$dir/result.csv" "$dir/newest.csv" && problem "the best and the newest model predict the same"
-    # the same command again: nothing is trained, and the result is told again
+    # the same command again: nothing is trained, and the result is printed again
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
     want_line 'already finished'
     want_line "result .*$best"

@@ -18,7 +18,7 @@ same_weights() { # RUN RUN
     cmp "$dir/one.npz" "$dir/two.npz" || problem "$1 and $2 have other weights"
 }
 
-test_validation_split_is_two_files() { # the same run as with the two parts in files of their own
+test_validation_split_is_two_files() { # the same run as with the two parts in separate files
     joined_job '/replicaSpecs:/,$d'
     single_job
     want_exit 0 trainyard validate "$dir/joined.yaml" --data-dir "$dir/data"
@@ -35,7 +35,7 @@ test_validation_split_is_two_files() { # the same run as with the two parts in f
     cmp "$dir/one.csv" "$dir/two.csv" || problem "predict reads other examples"
 }
 
-test_validation_split_on_a_cluster() { # every role cuts the same; an evaluator and a callback read what was kept
+test_validation_split_on_a_cluster() { # every role cuts the same; an evaluator and a callback read the validation part
     joined_job 's/seed: 7/&, callbacks: [{EarlyStopping: {monitor: val_loss, patience: 0, min_delta: 1000}}]/' 's/    Chief: \{\}/&\n    Evaluator: {}/'
     want_exit 0 trainyard run "$dir/joined.yaml" --data-dir "$dir/data" --output-dir "$dir/run" || return
     want_line 'EarlyStopping.*val_loss'
@@ -56,7 +56,7 @@ test_validation_split_counts() { # every batch of the part that is trained on ex
     want_line 'fit.validationSplit is 0.5, was 0.165.*; --rebase continues'
     want_exit 0 run_split --rebase --set fit.validationSplit=0.5 --set fit.epochs=4 || return
     want_count $((100 + 2 * 30)) # 898 examples
-    want_exit 0 run_split --set fit.validationSplit=0.5001 --set fit.epochs=4 # 898 too: nothing differs
+    want_exit 0 run_split --set fit.validationSplit=0.5001 --set fit.epochs=4 # also 898: no difference
     want_line 'already finished'
 }
 

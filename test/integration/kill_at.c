@@ -1,8 +1,8 @@
-/* Preloaded: kill -9 of a replica at one moment of its work.
+/* Preloaded: kill -9 of a replica at a given moment of its work.
  *
- * KILL_ROLE names its role, KILL_MARK a file that is made before, so that only one process is killed. KILL_AT is a call
- * and a text: "log TEXT" when a line of the log has it, "publish TEXT" when a file is renamed whose new name or first
- * bytes have it, after the call; "before-log" and "before-publish" in place of the call. */
+ * KILL_ROLE names its role, KILL_MARK a file that is created before the kill, so that only one process is killed.
+ * KILL_AT is a call and a text: "log TEXT" when a line of the log has it, "publish TEXT" when a file is renamed whose
+ * new name or first bytes have it, after the call; "before-log" and "before-publish": before the call. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static bool is_ours(void)
     return task != NULL && strstr(task, wanted) != NULL;
 }
 
-/* The text to wait for, when KILL_AT is of that call. */
+/* The text to wait for, if KILL_AT names that call. */
 static const char *wanted_of(const char *call)
 {
     const char *at = getenv("KILL_AT");

@@ -5,9 +5,9 @@ set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
-given_ports=${TRAINYARD_GIVEN_PORTS:-$scratch/ports} # a folder that scripts beside each other share
+given_ports=${TRAINYARD_GIVEN_PORTS:-$scratch/ports} # a folder that concurrent scripts share
 mkdir -p "$given_ports"
-# A copy, so that a build beside the tests does not change programs under their feet.
+# A copy, so that a build during the tests does not change their programs.
 mkdir "$scratch/bin" && cp "${TRAINYARD_TEST_BIN:-$root/build/release/bin}"/trainyard* "$scratch/bin"
 export PATH="$scratch/bin:$PATH"
 for program in pgrep curl awk cmp; do
@@ -22,7 +22,7 @@ cleanup() {
     [ "$failed" = 0 ] && rm -rf "$scratch"
 }
 
-# problem TEXT: the running test fails, and goes on.
+# problem TEXT: the running test fails, but continues.
 problem() { problems=$((problems + 1)); echo "    $*"; }
 # want_exit CODE COMMAND...: stdout and stderr go to $dir/out.
 want_exit() {
@@ -53,7 +53,7 @@ wait_for() {
         sleep 0.05
     done
 }
-# No process of this test is left: our programs carry the scratch folder in their arguments.
+# No process of this test is left: our programs have the scratch folder in their arguments.
 want_no_process() {
     local left
     left=$(pgrep -f -- "$dir" | while read -r pid; do
@@ -61,8 +61,8 @@ want_no_process() {
     done)
     [ -z "$left" ] || problem "processes are left: $left"
 }
-# A free port, another one each time. Below those that `trainyard run` and clusters choose from, and those
-# that the kernel gives to outgoing connections, where one could take it before the server does.
+# A free port, another one each time. Below the ranges of `trainyard run` and clusters, and below the kernel's ephemeral
+# ports, because an outgoing connection could take the port before the server does.
 free_port() {
     local port
     while :; do
@@ -72,7 +72,7 @@ free_port() {
     done
 }
 
-# What the processes of a failed test said last: where only the console is kept, it is all there is to go by.
+# The last log lines of a failed test's processes, because sometimes only the console is kept.
 tell_logs() { # FOLDER
     local file
     for file in "$1"/*; do
@@ -107,7 +107,7 @@ $(sed -n '/^  data:/,/^  [a-ce-z]/p' "$root/deploy/examples/digits.yaml" | sed '
   runPolicy: {backoffLimit: 100000}
 YAML
     sed -i 's/loss: mean_squared_error/loss: {SparseCategoricalCrossentropy: {from_logits: true}}/' "$dir/job.yaml"
-    # shellcheck disable=SC2034 # of the tests
+    # shellcheck disable=SC2034 # used by the tests
     batches=50 # 1,500 examples
 }
 

@@ -1,4 +1,4 @@
-# Tests of run.sh: what people see of a run. Sourced by it.
+# Tests of run.sh: a run's output for users. Sourced by it.
 # shellcheck shell=bash disable=SC2154 # its variables
 
 test_start_lines_are_short() { # up to the first step: 80 columns, and no fact twice
@@ -15,7 +15,7 @@ test_start_lines_are_short() { # up to the first step: 80 columns, and no fact t
     return 0
 }
 
-test_runs_beside_each_other() { # a trial each, and one picture
+test_runs_beside_each_other() { # one trial each, and one picture
     local name
     for name in a b; do
         want_exit 0 trainyard run "$digits" --output-dir "$dir/$name" --set fit.epochs=2 || return

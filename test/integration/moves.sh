@@ -1,13 +1,13 @@
 #!/bin/bash
-# Replicas behind names that move from address to address, as restarted pods do. Called by run.sh in a mount namespace of
-# its own, since it writes /etc/hosts: moves.sh FOLDER DATA PORT PORT PORT. Prints "NAME SECONDS" lines; FOLDER/job.yaml is the
+# Replicas behind names whose addresses change, as with restarted pods. Called by run.sh in its own mount namespace,
+# because it writes /etc/hosts: moves.sh FOLDER DATA PORT PORT PORT. Prints "NAME SECONDS" lines; FOLDER/job.yaml is the
 # job.
 set -u
 dir=$1 data=$2 ps_port=$3 chief_port=$4 http=$5 pids=()
 cluster=(--ps-hosts "ps-0.job.test:$ps_port" --chief-host "chief-0.job.test:$chief_port" --worker-hosts worker-0.job.test:2222)
 trap 'kill -9 "${pids[@]}" 2>/dev/null' EXIT
 
-is_at() { # NAME ADDRESS; "" takes the name away
+is_at() { # NAME ADDRESS; "" removes the name
     { grep -v "$1" /etc/hosts; [ -z "$2" ] || echo "$2 $1"; } >"$dir/hosts.new"
     cat "$dir/hosts.new" >/etc/hosts
 }
@@ -16,7 +16,7 @@ worker() { exec trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --outp
 chief_on() { worker --listen "$1:$chief_port" --job-name=chief --task-index=0 >>"$dir/chief" 2>&1 & chief=$! pids+=($!); }
 steps() { curl -sf "http://127.0.0.1:$http/metrics" | awk '/^trainyard_worker_steps_total/{n = $2} END{print n + 0}'; }
 now() { date +%s%3N; }
-until_it_trains() { # WHAT: how long until the worker has done more steps
+until_it_trains() { # WHAT: the time until the worker has done more steps
     local began before
     began=$(now) before=$(steps)
     while [ "$(steps)" -le "$((before + 2))" ]; do
@@ -31,7 +31,7 @@ mount --bind "$dir/hosts" /etc/hosts || exit 2
 chief_on 127.0.0.1
 worker --http-port "$http" --job-name=worker --task-index=0 >"$dir/worker" 2>&1 &
 pids+=($!)
-sleep 17 # longer than gRPC's own patience between two questions
+sleep 17 # longer than gRPC's own interval between two DNS queries
 until { grep -q 'waiting 15 s for ps-0' "$dir/chief" && grep -q 'waiting 15 s for the chief' "$dir/worker"; } || [ $SECONDS -gt 60 ]; do sleep 0.1; done
 ps_on 127.0.0.2
 is_at ps-0.job.test 127.0.0.2
@@ -48,7 +48,7 @@ until_it_trains ps
 
 kill -9 $chief
 wait $chief 2>/dev/null
-sleep 2 # what was lent is done
+sleep 2 # the leased batches are done
 chief_on 127.0.0.4
 is_at chief-0.job.test 127.0.0.4
 until_it_trains chief

@@ -1,4 +1,4 @@
-# Tests of run.sh: one chief leads, and what a save that failed leaves. Sourced by it.
+# Tests of run.sh: one chief leads, and the files that a failed save leaves. Sourced by it.
 # shellcheck shell=bash disable=SC2034,SC2154 # its variables
 
 ended() { ! kill -0 "$1" 2>/dev/null; }
@@ -9,7 +9,7 @@ ends() { # CODE WHAT PID
     local code=$?
     [ $code = "$1" ] || problem "$2 ends with exit code $code, not $1"
 }
-no_leftovers() { # of saves, and of claims of generations but the last one
+no_leftovers() { # of saves, and of claims of generations other than the last one
     local left claims
     left=$(compgen -G "$dir/run/*.tmp.*"; compgen -G "$dir/run/checkpoints/*.tmp.*")
     [ -z "$left" ] || problem "temporary files are left: $left"
@@ -17,7 +17,7 @@ no_leftovers() { # of saves, and of claims of generations but the last one
     [ ${#claims[@]} -le 1 ] || problem "claims are left: ${claims[*]}"
 }
 
-# One round: the two begin at the same moment, on ports of their own; the one that leads gets the worker.
+# One round: the two begin at the same moment, on their own ports; the leading chief gets the worker.
 two_chiefs() {
     local ps worker ports chiefs i
     counting_job 3
@@ -46,7 +46,7 @@ two_chiefs() {
     no_leftovers
 }
 
-test_two_chiefs_at_once() { # one of them leads, whichever; the other is started again by whoever watches over it
+test_two_chiefs_at_once() { # one of them leads; the other is restarted by its supervisor
     local base=$dir round
     for round in 1 2 3 4 5 6 7 8; do
         dir=$base/$round
@@ -57,7 +57,7 @@ test_two_chiefs_at_once() { # one of them leads, whichever; the other is started
     dir=$base
 }
 
-test_a_chief_that_slept() { # it wakes when a newer one leads and the ps, which knew of that one, has lost its state
+test_a_chief_that_slept() { # it continues when a newer one leads and the ps, which knew that one, has lost its state
     counting_job 400
     replica_file
     local ps old new worker second
@@ -92,8 +92,8 @@ test_a_chief_that_slept() { # it wakes when a newer one leads and the ps, which 
     no_leftovers
 }
 
-# The single machine of counting_job, killed when it has saved at least two checkpoints. It saves so often that it cannot end
-# before; who goes on with it does not.
+# The single machine of counting_job, killed when it has saved at least two checkpoints. It saves so often that it
+# cannot end before; a run that continues it does not.
 killed_after_two_saves() {
     counting_job 200
     sed -i -e '/^  replicaSpecs:/,$d' -e 's/everySeconds: 0.5/everySteps: 10/' "$dir/job.yaml"
@@ -109,7 +109,7 @@ killed_after_two_saves() {
 }
 damage() { printf 'ZZZZ' | dd of="$dir/run/checkpoints/$1.data-00000-of-00001" bs=1 seek=4 conv=notrunc 2>/dev/null; }
 
-test_damaged_checkpoint() { # the older whole one is used; without one, all that were tried are named
+test_damaged_checkpoint() { # the older complete one is used; without one, all tried checkpoints are reported
     local job saved name
     killed_after_two_saves
     damage "${saved[-1]}"
@@ -119,7 +119,7 @@ test_damaged_checkpoint() { # the older whole one is used; without one, all that
     want_count 10000
 }
 
-test_damaged_checkpoint_and_evaluator() { # it evaluates the older whole one, and goes on watching
+test_damaged_checkpoint_and_evaluator() { # it evaluates the older complete one, and continues to poll
     local job saved evaluator
     killed_after_two_saves
     damage "${saved[-1]}"
@@ -141,7 +141,7 @@ test_damaged_checkpoints() {
     for name in "${saved[@]}"; do want_line "no checkpoint in .* is whole \\(tried .*$name"; done
 }
 
-test_killed_in_a_save() { # what it left is removed by the next one
+test_killed_in_a_save() { # the next one removes its files
     local job pid left=
     counting_job 100
     sed -i -e '/^  replicaSpecs:/,$d' -e 's/everySeconds: 0.5/everySteps: 1/' "$dir/job.yaml"

@@ -19,7 +19,7 @@ test_evaluate_is_the_runs_own() { # the same loss as the chief computed at the e
     listed | cmp - "$dir/before" || problem "the run was changed"
 }
 
-test_predict_is_as_accurate_as_evaluate() { # and the three formats hold the same numbers
+test_predict_is_as_accurate_as_evaluate() { # and the three formats contain the same numbers
     want_exit 0 run --set fit.epochs=3 || return
     local images=$data/digits/validation-images-idx3-ubyte labels=$data/digits/validation-labels-idx1-ubyte right
     want_exit 0 trainyard predict "$dir/run" "$images" -o "$dir/p.csv" || return
@@ -51,14 +51,14 @@ test_predict_csv_with_and_without_labels() {
     cmp "$dir/with.csv" "$dir/without.csv" || problem "a label column changes the predictions"
     [ "$(head -n 1 "$dir/with.csv")" = prediction ] || problem "the header is $(head -n 1 "$dir/with.csv")"
     [ "$(wc -l <"$dir/twice.csv")" = $((2 * $(wc -l <"$csv") - 1)) ] || problem "two files give $(wc -l <"$dir/twice.csv") lines"
-    # the mean squared error of what is predicted is the loss
+    # the mean squared error of the predictions is the loss
     want_exit 0 trainyard evaluate "$dir/run" "$csv" --json || return
     paste -d, "$csv" "$dir/with.csv" | awk -F, 'NR > 1 {s += ($11 - $12) ^ 2} END {print s / (NR - 1)}' >"$dir/mse"
     awk -v a="$(cat "$dir/mse")" -v b="$(sed -n 's/.*"loss":\([-0-9.e]*\).*/\1/p' "$dir/out")" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < 1e-8 * a * a)}' ||
         problem "predictions have the error $(cat "$dir/mse"), evaluate says $(cat "$dir/out")"
 }
 
-test_npz_is_the_same_data() { # as the idx files that it was made of: the same order, so the same loss
+test_npz_is_the_same_data() { # as the idx files from which it was made: the same order, so the same loss
     local npz=$root/test/data/data/npz/digits.npz loss
     single_job 's/^(  fit:.*epochs: )20/\12/'
     want_exit 0 alone || return

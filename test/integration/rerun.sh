@@ -1,7 +1,7 @@
 # Tests of run.sh: a job meets an earlier run in its output folder. Sourced by it.
 # shellcheck shell=bash disable=SC2154 # its variables
 
-# What a refusal must leave alone.
+# The files that a refusal must not change.
 remember() {
     cp "$dir/run/job.yaml" "$dir/was.job.yaml"
     cp "$dir/run/finished" "$dir/was.finished"
@@ -35,7 +35,7 @@ test_rerun_refuses_other_settings() {
     refused 'fit.epochs is 3, was 2; --resume continues' --set fit.epochs=3
     refused 'data.train.features is digits/validation.*, was digits/train.*; --rebase continues' --resume \
         --set data.train.features=digits/validation-images-idx3-ubyte --set data.train.labels=digits/validation-labels-idx1-ubyte
-    # what may differ
+    # fields that may differ
     want_exit 0 run --set fit.epochs=2 --set checkpoint.keep=9 --replicas worker=1 --set fit.logEverySteps=3
     want_line 'already finished, at step 100'
     untouched "settings that may differ"
@@ -60,7 +60,7 @@ test_resume_takes_hyperparameters() {
     want_line 'restoring .*model.ckpt-100: step 100, 100 of 200 batches done'
     trainyard export "$dir/run" -o "$dir/now.npz" >/dev/null && trainyard export "$dir/run/checkpoints/model.ckpt-100" -o "$dir/then.npz" >/dev/null
     cmp "$dir/now.npz" "$dir/then.npz" || problem "the weights moved with a learning rate of 0"
-    # the new value is the run's from now on
+    # from now on the run has the new value
     want_exit 2 run --set fit.epochs=4
     want_line 'compile.optimizer.learning_rate is 0.002, was 0'
 }
@@ -74,7 +74,7 @@ test_rebase_takes_another_batch_size() { # every batch exactly once, in the old 
     want_exit 0 counting_run --rebase --set fit.batchSize=60 --set fit.epochs=5 || return
     want_line 'rebasing .*model.ckpt-150: step 150, other batches from epoch 4 on'
     want_count $((150 + 2 * 25))
-    # steps go on to count from the beginning, also after another restart
+    # steps still count from the beginning, also after another restart
     want_exit 0 counting_run --resume --set fit.epochs=null --set fit.steps=230 --set fit.batchSize=60 || return
     want_line 'restoring .*model.ckpt-200: step 200'
     want_count 230
@@ -95,7 +95,7 @@ test_rebase_of_an_interrupted_run() { # in the middle of an epoch, and killed ag
     exec_run --rebase --set fit.batchSize=60 >"$dir/second" 2>&1 &
     pid=$!
     wait_for 60 grep -q 'rebasing ' "$dir/second"
-    pgrep -P $pid | xargs kill -9 # the replicas; the launcher starts them again
+    pgrep -P $pid | xargs kill -9 # the replicas; the launcher restarts them
     wait_for 60 grep -qE 'step [0-9]+ epoch' "$dir/second"
     kill -INT $pid
     wait $pid
@@ -114,7 +114,7 @@ test_rebase_takes_other_data() { # and epochs are evaluated as before
         problem "not every epoch was evaluated: $(cat "$dir/run/history.json")"
 }
 
-test_new_job_on_a_used_volume() { # as on a cluster: the chief judges, by the manifest alone
+test_new_job_on_a_used_volume() { # as on a cluster: the chief decides by the manifest alone
     single_job 's/epochs: *[0-9]+/epochs: 2/'
     TRAINYARD_JOB_UID=uid-one want_exit 0 alone || return
     remember
@@ -136,7 +136,7 @@ test_new_job_on_a_used_volume() { # as on a cluster: the chief judges, by the ma
     [ "$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$dir/run/finished")" = 210 ] || problem "the last step is not 210"
 }
 
-test_two_launchers_in_one_folder() { # at the same moment, into a new folder, a used one, and with --fresh
+test_two_launchers_in_one_folder() { # at the same time, into a new folder, a used one, and with --fresh
     local round i flags ran refused pids=()
     for round in 1 2 3 4 5 6 7 8 9 10 11 12; do
         flags=("--set" "fit.epochs=100000")

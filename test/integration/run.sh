@@ -68,7 +68,7 @@ test_round_robin_placement() {
 
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }
 
-test_chief_stops_first() { # as when a job is suspended; the others wait for it, and a new one goes on with them
+test_chief_stops_first() { # as when a job is suspended; the others wait for it, and a new one continues with them
     counting_job 600
     replica_file
     local chief ps workers=() i began step
@@ -135,7 +135,7 @@ test_ipv6() { # a cluster without IPv4: one ps listens on its own address, the o
     for i in "${replicas[@]}"; do wait "$i" || problem "a ps failed"; done
 }
 
-test_export_to_standard_output() { # as a helper pod does it: byte for byte what a file holds
+test_export_to_standard_output() { # as in a helper pod: byte for byte the content of a file
     local format
     single_job 's/epochs: *[0-9]+/epochs: 1/'
     want_exit 0 alone || return
@@ -175,7 +175,7 @@ test_transfer_learning() { # a trained layer is frozen, a new head learns on it;
             problem "$from: the frozen layer has other values"
         at_least "$(final "$dir/run" accuracy)" 0.8 "accuracy with $from"
     done
-    # its own checkpoint comes before the file, which may be gone
+    # its own checkpoint takes precedence over the file, which may be deleted
     rm "$dir/first.safetensors"
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=3 --resume \
         --set "fit.initialWeights=$dir/$from" || return
@@ -322,7 +322,7 @@ test_worker_by_hand_joins_and_leaves() {
     want_line 'Test loss'
 }
 
-test_two_jobs_do_not_share_an_output() { # the later one has it
+test_two_jobs_do_not_share_an_output() { # the later one gets it
     sed -e '/replicaSpecs:/,$d' -e 's/epochs: *[0-9]*/epochs: 100000/; s/everySeconds: 600/everySeconds: 0.2/' "$digits" >"$dir/job.yaml"
     local name first second
     for name in first second; do
@@ -344,7 +344,7 @@ replica_file() { # of $dir/job.yaml
     sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' -e '/^  storage:/,/^  [a-z]/{/^  storage:/d;/^    /d}' "$dir/job.yaml"
     sed -i 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
 }
-tf_config() { # ROLE INDEX WORKERS: only whom each must find is listed
+tf_config() { # ROLE INDEX WORKERS: only the peers of each replica are listed
     printf '{"cluster":{"chief":["127.0.0.1:%s"],"ps":["127.0.0.1:%s"]},"task":{"type":"%s","index":%s},"environment":"cloud","workers":%s}' \
         "$chief_port" "$ps_port" "$1" "$2" "$3"
 }
@@ -384,7 +384,7 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     want_count $((1000 * batches))
 }
 
-test_worker_without_the_output_volume() { # it keeps what it unpacks in a folder of its own
+test_worker_without_the_output_volume() { # it keeps unpacked data in its own folder
     counting_job 20
     replica_file
     mkdir -p "$dir/packed/digits" "$dir/tmp"
@@ -406,7 +406,7 @@ test_worker_without_the_output_volume() { # it keeps what it unpacks in a folder
     want_count $((20 * batches))
 }
 
-test_names_appear_and_move() { # as those of pods do; what waits for one asks for it often
+test_names_appear_and_move() { # as those of pods do; waiting processes resolve them often
     if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
         skip_reason="needs root and a mount namespace for an /etc/hosts of its own"
         return
@@ -458,7 +458,7 @@ test_http() {
     wait $pid
 }
 
-test_http_before_the_data() { # a pod whose data takes long to open is alive, and says what it does
+test_http_before_the_data() { # a pod whose data takes long to open is alive, and reports its state
     counting_job 5
     sed -i 's/features: [^,]*train-images[^,]*/features: slow/; /^  replicaSpecs:/,$d' "$dir/job.yaml"
     mkdir "$dir/slow" && cp -r "$data/digits" "$dir/slow" && gzip -c "$data/digits/train-images-idx3-ubyte" >"$dir/slow/slow.gz"
@@ -467,7 +467,7 @@ test_http_before_the_data() { # a pod whose data takes long to open is alive, an
     export TRAINYARD_CACHE_DIR=$dir/cache
     want_exit 0 trainyard-worker --job "$dir/job.yaml" --data-dir "$dir/slow" --output-dir "$dir/first"
     raw=$(compgen -G "$dir/cache/slow-*.raw") && rm "$raw"
-    exec {lock}>"$raw.lock" && flock "$lock" # as another process that unpacks the file, and takes long
+    exec {lock}>"$raw.lock" && flock "$lock" # as another process that unpacks the file slowly
     trainyard-worker --job "$dir/job.yaml" --data-dir "$dir/slow" --output-dir "$dir/run" --http-port "$port" {lock}>&- >"$dir/out" 2>&1 &
     local pid=$!
     wait_for 60 http "$port" healthz >"$dir/healthz"
@@ -535,7 +535,7 @@ test_killed_chief_keeps_the_history() {
     local name pid victim
     trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
     pid=$!
-    wait_for 60 has_entries 10 # it is written once a second
+    wait_for 60 has_entries 10 # it is written once per second
     victim=$(pgrep -f -- "trainyard-worker.*$dir/run" | while read -r p; do
         tr '\0' '\n' <"/proc/$p/environ" | grep -q '"type":"chief"' && echo "$p"
     done)
@@ -546,7 +546,8 @@ test_killed_chief_keeps_the_history() {
     want_count $((400 * batches))
 }
 
-# restartScope Job: a killed worker takes ps, chief and the other worker with it; they go on from the checkpoint together.
+# restartScope Job: a killed worker restarts ps, chief and the other worker, too; they continue from the checkpoint
+# together.
 test_killed_worker_restarts_all() {
     counting_job 400
     sed -i 's/runPolicy: {/runPolicy: {restartScope: Job, /' "$dir/job.yaml"
@@ -586,7 +587,7 @@ lost_ps_at_the_end() { # SIGNAL
 test_ps_killed_during_the_last_evaluation() { lost_ps_at_the_end KILL; }
 test_ps_stopped_during_the_last_evaluation() { lost_ps_at_the_end TERM; }
 
-begin_without_storage() { # SECONDS: all is trained, and the folder of checkpoints is none
+begin_without_storage() { # SECONDS: all batches are trained, and the checkpoint folder is not a folder
     counting_job 100
     replica_file
     sed -i "s/fit: {/fit: {maxWaitSeconds: $1, /" "$dir/job.yaml"
@@ -605,13 +606,13 @@ test_storage_at_the_end_is_waited_for() {
     local ps chief worker http_port
     begin_without_storage 600
     wait_for 10 sh -c "curl -sf http://127.0.0.1:$http_port/progress | grep -q '\"message\":\"storage: '"
-    rm "$dir/run/checkpoints" # the folder is made again
+    rm "$dir/run/checkpoints" # the folder is created again
     for pid in "$chief" "$worker" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
     want_count $((100 * batches))
 }
 test_storage_that_stays_away_loses_no_model() {
     local ps chief worker http_port
-    begin_without_storage 8 # what the ps waits for a chief, too
+    begin_without_storage 8 # the ps waits as long for a chief
     wait "$chief"
     [ $? = 138 ] || problem "the chief does not exit 138"
     kill -0 "$ps" || problem "the ps has ended"
@@ -623,13 +624,13 @@ test_storage_that_stays_away_loses_no_model() {
     want_count $((100 * batches))
 }
 
-test_evaluator_has_its_grace() { # its evaluation takes longer than a silent member is remembered
+test_evaluator_has_its_grace() { # its evaluation takes longer than the timeout of a silent member
     local began
     counting_job 2
     long_validation 100000 "$dir/long"
     began=$(date +%s%N)
     trainyard-worker --job <(sed '/replicaSpecs:/,$d; s/epochs: 2/epochs: 1/' "$dir/job.yaml") --data-dir "$dir/long" --output-dir "$dir/measured" >"$dir/out" 2>&1
-    long_validation $((13 * 100000 * 1000 / (($(date +%s%N) - began) / 1000000))) "$dir/long" # some 13 s of this machine
+    long_validation $((13 * 100000 * 1000 / (($(date +%s%N) - began) / 1000000))) "$dir/long" # some 13 s on this machine
     long_validation 50 "$dir/short" # of the others
     replica_file
     local ps chief evaluator pid evaluator_http
@@ -640,7 +641,7 @@ test_evaluator_has_its_grace() { # its evaluation takes longer than a silent mem
     chief=$!
     data=$dir/long replica evaluator 0 1 --http-port "$evaluator_http" >"$dir/evaluator" 2>&1 &
     evaluator=$!
-    wait_for 60 http "$evaluator_http" readyz >/dev/null # the job itself is over in a moment
+    wait_for 60 http "$evaluator_http" readyz >/dev/null # the job itself ends soon
     data=$dir/short replica worker 0 1 >"$dir/worker" 2>&1 &
     began=$SECONDS
     for pid in "$chief" "$evaluator" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
@@ -648,7 +649,7 @@ test_evaluator_has_its_grace() { # its evaluation takes longer than a silent mem
     want_line "the evaluator has reported step $((2 * batches))"
 }
 
-test_many_small_layers_on_one_ps() { # the message that tells a ps its segments is large for its bytes
+test_many_small_layers_on_one_ps() { # the message with a ps's segments is large in relation to its bytes
     {
         sed '/^    layers:/,/^  compile:/{/^    layers:/!{/^  compile:/!d}}; /^  compile:/,$d' "$digits"
         echo "      - Flatten"
@@ -660,7 +661,7 @@ test_many_small_layers_on_one_ps() { # the message that tells a ps its segments 
     want_line 'serving: generation 1, [0-9]+ segments'
 }
 
-test_readme_everyday_commands() { # each one as README has it; the job of the manifest is digits in place of mnist
+test_readme_everyday_commands() { # each one as README has it; the manifest's job is digits instead of mnist
     sed 's/name: digits/name: mnist/' "$digits" >"$dir/job.yaml"
     ln -s "$data/digits" "$dir/digits"
     cp "$data/digits/validation-images-idx3-ubyte" "$dir/new-images"

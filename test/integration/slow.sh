@@ -2,12 +2,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # dir, root, batches are run.sh's, and it uses the ports
 
-rate() { echo $(($1 * 1000)) >"$dir/rate"; } # KILOBYTES a second, each way, within a second
+rate() { echo $(($1 * 1000)) >"$dir/rate"; } # KILOBYTES per second in each direction, effective within a second
 
 worker_counts() { http "$2" metrics | grep -q "^trainyard_worker_$1_total [1-9]"; } # WHAT PORT: more than none
 
 # The first pull takes longer than the deadline beside the time of bytes (30 s) and than fit.maxWaitSeconds; a push,
-# there and back, longer than a lease (10 s). Every batch is applied once, and the ps is never taken for gone.
+# there and back, longer than a lease (10 s). Every batch is applied once, and the ps never counts as lost.
 test_slow_link() {
     local link=$root/build/release/fault/slow_link link_pid ps chief worker real_port http_port
     [ -x "$link" ] || make -s -C "$root" build/release/fault/slow_link || problem "slow_link cannot be built"
