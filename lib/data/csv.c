@@ -1,6 +1,6 @@
 /* CSV (RFC 4180): one record a line, read through an index (indexed.h). The pass that makes the index decodes every
- * record, so that a bad field in the last line is found before training begins, and so that a label column without a
- * type is known to hold class numbers (all whole) or not. */
+ * record, so a bad field in the last line is found before training begins. It also determines whether a label column
+ * without a type holds class numbers (all whole). */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* rpc - unary calls over gRPC C core with the tensor bytes beside the message, never inside a copy of it.
  *
- * A message is protobuf. Its bulk bytes, if any, are its LAST field (`bytes payload = 15;`): they are sent as their own
- * slices behind the packed head, and received without being parsed into a message, so gRPC clients in any language can
+ * A message is protobuf. Its bulk bytes, if any, are its LAST field (`bytes payload = 15;`): they are sent as separate
+ * slices after the packed head, and received without being parsed into a message. So gRPC clients in any language can
  * be used, and no tensor is ever copied into a protobuf buffer.
  *
  * rpc_body is one direction of a call: head (packed protobuf WITHOUT the payload field) + payload pieces. All calls are

@@ -1,7 +1,7 @@
 /* rpc_status - part of rpc.h: errors of base/err.h as gRPC statuses and back.
  *
- * The code of an error travels by name in the trailing metadata `trainyard-error` ("FENCED"), its message as the status
- * message, and the nearest gRPC status as the status code, for clients that use only that.
+ * The code of an error travels by name in the trailing metadata `trainyard-error` ("FENCED"), and its message as the
+ * status message. The status code is the nearest gRPC status, for clients that use only that.
  */
 #ifndef TRAINYARD_RPC_RPC_STATUS_H
 #define TRAINYARD_RPC_RPC_STATUS_H
