@@ -16,12 +16,12 @@ struct op_ctx { /* one node in one pass */
     bool logits;                      /* stop before the last activation: the loss does it (op_row.tail) */
     const float *w[LAYER_VARS_MAX];   /* values of the layer's variables */
     float *g[LAYER_VARS_MAX];         /* their gradients (VAR_MOVING: the batch statistic, written by forward);
-                                       *                                         NULL: not needed (frozen, or not training) */
+                                       * NULL: not needed (frozen, or not training) */
     const float *x[LAYER_INPUTS_MAX]; /* inputs */
     float *y;                         /* output; == x[0] for a view */
     float *dy;                        /* gradient of the output; backward may overwrite it */
     float *dx[LAYER_INPUTS_MAX];      /* gradients of the inputs, NULL: not needed; dx[0] may be dy where
-                                       *                                         op_row.in_place */
+                                       * op_row.in_place */
     float *scratch;                   /* op_row.scratch floats, kept from forward to backward */
     /* the names of random draws (base/rng.h): */
     uint64_t seed;
