@@ -200,9 +200,10 @@ restarted() {
 }
 evicted() { set_status "$1" '{"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory.","conditions":[{"type":"DisruptionTarget","status":"True","reason":"TerminationByKubelet"}]}}'; }
 
-# bind_to_node POD: to a node that does not answer, because it does not exist; so its deletion takes its grace period
+# bind_to_node POD: to a node that does not answer, because it does not exist; so its deletion takes its grace period. Each test
+# has a node of its own: 40 s after the first pod on such a node, kube-controller-manager fails all pods on it.
 bind_to_node() {
-    kubectl create --raw "/api/v1/namespaces/$ns/pods/$1/binding" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"$1\"},\"target\":{\"kind\":\"Node\",\"name\":\"gone\"}}" ||
+    kubectl create --raw "/api/v1/namespaces/$ns/pods/$1/binding" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"$1\"},\"target\":{\"kind\":\"Node\",\"name\":\"gone-$ns\"}}" ||
         problem "pod $1 cannot be bound"
 }
 

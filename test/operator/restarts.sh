@@ -152,7 +152,7 @@ test_lost_node() {
     bind_to_node tf-worker-0
     k delete pod digits-worker-1 tf-worker-0 --wait=false >/dev/null
     another_pod 60 digits-worker-1 "$uid"
-    want_event 60 digits NodeLost 'pod digits-worker-1 .* node gone does not answer; deleted by force'
+    want_event 60 digits NodeLost "pod digits-worker-1 .* node gone-$ns does not answer; deleted by force"
     never_failed trainjob digits
     never_failed tfjob tf
     want_event 60 tf NodeNotResponding 'tf-worker-0'
