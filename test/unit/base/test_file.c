@@ -103,7 +103,7 @@ START_TEST(a_bound_is_kept)
 }
 END_TEST
 
-/* Disk full, storage errors: whatever call fails, the old content stays and no temporary is left. */
+/* Disk full, storage errors: when any of these calls fails, the old content stays and no temporary file is left. */
 static const struct {
     const char *op;
     int error;
@@ -215,11 +215,11 @@ START_TEST(a_new_file_is_made_by_one_only)
     file_fault(NULL, 0, 0);
     assert_content(path, "first");
     assert_content(other, "fourth");
-    ck_assert_uint_eq(files_in_dir(), 2); /* no temporary is left */
+    ck_assert_uint_eq(files_in_dir(), 2); /* no temporary file is left */
 }
 END_TEST
 
-/* A process that is killed in the middle of writing dir/name. */
+/* A process that is killed while it writes dir/name. */
 static void killed_while_writing(const char *name)
 {
     auto_free char *path = path_join(dir, name);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Runs the statement with stderr going into a pipe, and yields what was written. */
+/* Runs the statement with stderr redirected into a pipe, and yields what was written. */
 static int pipe_fds[2], saved_stderr;
 
 static void capture(void)

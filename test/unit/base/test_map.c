@@ -88,7 +88,7 @@ START_TEST(walking_meets_each_once_and_may_remove)
 }
 END_TEST
 
-/* 200,000 random steps beside a plain array: the same is known at every step. */
+/* 200,000 random steps compared with a plain array: both hold the same keys at every step. */
 START_TEST(a_map_is_like_an_array)
 {
     enum { KEYS = 300 };

@@ -104,7 +104,7 @@ START_TEST(hashes_tell_apart_and_never_change)
     ck_assert_uint_ne(hash64("a", 1, 0), hash64("a", 1, 1));
     ck_assert_uint_ne(hash64_mix(1, 2), hash64_mix(2, 1));
     ck_assert_uint_ne(hash64_mix(0, 0), 0);
-    /* fingerprints are kept in checkpoints: these values are forever */
+    /* fingerprints are kept in checkpoints: these values must never change */
     ck_assert_uint_eq(hash64("trainyard", 9, 0), 0x43f57415e47a4b3aULL);
     ck_assert_uint_eq(hash64("", 0, 7), 0x154cea59e786c62cULL);
 }

@@ -39,7 +39,7 @@ START_TEST(the_end_is_said_of_what_was_explained)
     wait_begin(&w, 1000, 1000);
     ck_assert(!wait_due(&w, 1999));
     ck_assert_int_eq(wait_ms(&w, 1999), 999);
-    ck_assert(!wait_end(&w, 1999, &ms)); /* too short to be explained */
+    ck_assert(!wait_end(&w, 1999, &ms)); /* too short to be reported */
     ck_assert_int_eq(ms, -1);
     ck_assert_int_eq(wait_ms(&w, 5000), 0);
     wait_begin(&w, 5000, 0);
