@@ -1,4 +1,4 @@
-/* chief_fixture - a chief in a thread of the test, on the ps of ps_fixture.h, and a worker that speaks to it. */
+/* chief_fixture - a chief in a thread of the test, on the ps of ps_fixture.h, and a worker that calls it. */
 #ifndef TRAINYARD_CHIEF_CHIEF_FIXTURE_H
 #define TRAINYARD_CHIEF_CHIEF_FIXTURE_H
 
@@ -9,7 +9,7 @@
 
 enum { WAIT_MS = 20000 };
 
-/* A chief as one process of the job would have it. */
+/* A chief as one process of the job has it. */
 struct leader {
     struct params *params;
     struct chief *chief;
@@ -57,7 +57,7 @@ static inline void lead(struct leader *l)
     ck_ok_e(thread_start(&l->thread, "chief", leader_thread, l, &e));
 }
 
-/* A worker of the same process, speaking to one chief. */
+/* A worker of the same process, connected to one chief. */
 struct worker {
     struct ps_fixture *ps;
     struct leader *leader;
@@ -107,7 +107,7 @@ static inline void work(struct worker *w, struct ps_fixture *ps, struct leader *
 static inline void join(struct worker *w, struct leader *l)
 {
     thread_join(&w->thread);
-    ck_assert_msg(w->result == 0, "%d %s", w->result, w->error.msg); /* the chief would wait for others */
+    ck_assert_msg(w->result == 0, "%d %s", w->result, w->error.msg); /* the chief would wait for the other trainers */
     thread_join(&l->thread);
 }
 

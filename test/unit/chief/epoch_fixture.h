@@ -1,5 +1,5 @@
-/* epoch_fixture - a chief whose steps the test takes itself, on the ps of ps_fixture.h: batches are pushed, looks
- * taken, epochs recorded and evaluated one call at a time. */
+/* epoch_fixture - a chief whose steps the test runs itself, on the ps of ps_fixture.h. The test pushes batches, polls
+ * the ps, and records and evaluates epochs one call at a time. */
 #ifndef TRAINYARD_CHIEF_EPOCH_FIXTURE_H
 #define TRAINYARD_CHIEF_EPOCH_FIXTURE_H
 
@@ -33,7 +33,7 @@ static inline void world_close(struct world *w)
     ps_close(&w->ps);
 }
 
-/* The chief learns what the ps have applied. */
+/* The chief polls the ps for what they have applied. */
 static inline void look(struct world *w)
 {
     AUTO_FINI(ps_set_view) view = { 0 };
@@ -73,7 +73,7 @@ static inline void await_evaluation(struct world *w)
     ck_assert(!w->l.chief->evaluation.running);
 }
 
-/* The loss of a model whose trainable cells all are `cell`. */
+/* The loss of a model all of whose trainable cells are `cell`. */
 static inline double loss_of(struct world *w, float cell)
 {
     const struct job_fixture *j = &w->ps.job;

@@ -10,7 +10,7 @@
 #include "data/dataset.h"
 #include "job/fields.h"
 
-/* The text becomes a file and is opened as what `yaml` says. */
+/* Writes the text to a file and opens it as the data set that `yaml` describes. */
 static inline void growth_open_data(const char *yaml, const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };

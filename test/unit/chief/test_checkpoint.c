@@ -10,7 +10,7 @@
 
 enum { CALL_MS = 20000 };
 
-/* A job whose segments live in a shard of this process, and a checkpoint folder. */
+/* A job whose segments are in a shard of this process, and a checkpoint folder. */
 struct world {
     struct job_fixture job;
     struct shard *shard;
@@ -240,7 +240,7 @@ static size_t files(struct world *w)
     return names.n;
 }
 
-/* Data and index come in pairs, and there is nothing else: no temporary, no half. */
+/* Data and index come in pairs, and there is nothing else: no temporary file, no half of a pair. */
 static void want_whole_files(struct world *w)
 {
     AUTO_FINI(strlist) names = { 0 };
@@ -259,7 +259,7 @@ static void want_whole_files(struct world *w)
     }
 }
 
-/* Each call in turn fails: a full disk, say. */
+/* Each system call in turn fails, as on a full disk. */
 START_TEST(a_save_that_fails_leaves_the_older_one)
 {
     static const char *const ops[] = { "open", "write", "fsync", "rename", "link" };
@@ -277,10 +277,10 @@ START_TEST(a_save_that_fails_leaves_the_older_one)
             int result = save(&w, &step, &prefix, &e);
             file_fault(NULL, 0, 0);
             if (result == 0)
-                break; /* it does not make so many calls */
+                break; /* it makes fewer calls */
             failures++;
             AUTO(checkpoint) *c = latest(&w);
-            bool there = checkpoint_step(c) != older; /* it was named as the latest, then the folder's fsync failed */
+            bool there = checkpoint_step(c) != older; /* recorded as the latest, then the folder's fsync failed */
             ck_assert_msg(!there || (str_eq(ops[op], "fsync") && n >= 6), "%s %d", ops[op], n);
             want_whole_files(&w);
             older = checkpoint_step(c);
@@ -364,7 +364,7 @@ START_TEST(a_flipped_bit_is_refused_with_the_tensor)
 }
 END_TEST
 
-/* ---- the older one beside a damaged one ---- */
+/* ---- an older one and a damaged one ---- */
 
 static void flip_byte(const char *path, size_t at)
 {
@@ -441,7 +441,7 @@ START_TEST(a_damaged_one_makes_way_for_the_older_one)
 }
 END_TEST
 
-/* A retry may find the newest one whole: nothing is trained again for a moment's trouble. */
+/* A retry may find the newest one whole, so a brief failure does not repeat any training. */
 START_TEST(storage_that_fails_is_not_damage)
 {
     struct world w;
@@ -568,7 +568,7 @@ START_TEST(name_and_global_step_are_the_content_while_training_goes_on)
     struct world w;
     struct err e = { 0 };
     world_open(&w, "Adam");
-    push(&w, 0, 3); /* what the chief saw last */
+    push(&w, 0, 3); /* what the chief polled last */
     w.save.snapshot = push_then_take;
     saved(&w, 4);
     AUTO(checkpoint) *c = latest(&w);

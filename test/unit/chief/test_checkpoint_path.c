@@ -55,7 +55,7 @@ START_TEST(files_and_folders_mean_a_prefix)
     expect("one/m-3.data-00000-of-00001", "one/m-3");
     expect("one", "one/m-3"); /* the only one */
     make_file("one/m-4.index", "");
-    expect_error("one", ERR_INPUT); /* which? */
+    expect_error("one", ERR_INPUT); /* ambiguous */
     make_file("one/checkpoint", "model_checkpoint_path: \"m-4\"\n");
     expect("one", "one/m-4");
     make_file("run/checkpoints/m-7.index", "");

@@ -183,7 +183,7 @@ static struct generation on_volume(struct ps_fixture *ps)
     return g;
 }
 
-/* Two that believed in the same number: the one in the file is in charge, whatever the ps say. */
+/* Two chiefs that claimed the same generation: the one in the file is in charge, whatever the ps report. */
 START_TEST(the_same_generation_of_another_chief_fences_too)
 {
     struct ps_fixture ps;
@@ -205,7 +205,8 @@ START_TEST(the_same_generation_of_another_chief_fences_too)
 }
 END_TEST
 
-/* It slept while a newer one came, and the ps, which alone knew of that one, lost its state. */
+/* The old chief was paused while a newer one started. The ps, which alone had the newer one's generation, lost its
+ * state. */
 START_TEST(a_chief_that_slept_does_not_restore_a_ps)
 {
     struct ps_fixture ps;
@@ -226,14 +227,15 @@ START_TEST(a_chief_that_slept_does_not_restore_a_ps)
     ck_assert(generation_eq(&now, &in_charge));
     struct shard_info info;
     shard_brief(ps.shard[0], &info);
-    ck_assert_uint_eq(info.generation, 0); /* it asked nothing of them */
+    ck_assert_uint_eq(info.generation, 0); /* it sent them no request */
     leader_close(&old);
     leader_close(&new);
     ps_close(&ps);
 }
 END_TEST
 
-/* The volume is new, and the ps did not answer when the chief began: one that they refuse takes a higher one, once. */
+/* The volume is new, and the ps did not answer when the chief began. A chief that the ps refuse takes a higher
+ * generation, once. */
 START_TEST(a_refused_chief_that_the_file_names_takes_a_higher_one)
 {
     struct ps_fixture ps;
@@ -249,7 +251,7 @@ START_TEST(a_refused_chief_that_the_file_names_takes_a_higher_one)
     ck_ok_e(chief_initialise_ps(l.chief, 0, &e)); /* 1, then 31 */
     ck_assert_uint_eq(l.chief->generation, 31);
     ck_assert_uint_eq(on_volume(&ps).number, 31);
-    ps_set_fence(theirs, 40); /* no ps served it, none has to follow: */
+    ps_set_fence(theirs, 40); /* no ps served it, so it need not be followed */
     struct shard_info info;
     shard_brief(ps.shard[0], &info);
     ck_assert_uint_eq(info.generation, 40);
@@ -280,7 +282,7 @@ START_TEST(a_deleted_folder_does_not_depose_a_chief)
 }
 END_TEST
 
-/* Both wait for a ps that does not come: the one that is not in charge need not wait for it to learn so. */
+/* Both wait for a ps that does not start: the chief that is no longer in charge learns so without that ps. */
 START_TEST(a_chief_that_waits_for_a_ps_sees_a_newer_one)
 {
     struct ps_fixture ps;
@@ -301,7 +303,7 @@ START_TEST(a_chief_that_waits_for_a_ps_sees_a_newer_one)
 }
 END_TEST
 
-/* Whoever takes over removes what its killed predecessor left half written, and nothing else. */
+/* A new chief removes the half-written files of its killed predecessor, and nothing else. */
 START_TEST(leftovers_of_killed_saves_go)
 {
     static const char *const left[] = { "checkpoints/model.ckpt-40.data-00000-of-00001.tmp.1.0",
@@ -317,7 +319,7 @@ START_TEST(leftovers_of_killed_saves_go)
         auto_free char *path = output_dir_path(ps.job.dir, i < COUNT_OF(left) ? left[i] : others[i - COUNT_OF(left)]);
         ck_ok_e(file_write(path, "half", 4, &e));
     }
-    AUTO(file_out) *living = NULL; /* the save of a chief that is not in charge any more */
+    AUTO(file_out) *living = NULL; /* the save of a chief that is no longer in charge */
     auto_free char *path = output_dir_path(ps.job.dir, "checkpoints/model.ckpt-50.index");
     ck_ok_e(file_out_open(path, &living, &e));
     ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
@@ -387,7 +389,7 @@ START_TEST(all_at_once_resumes_from_the_checkpoint)
 }
 END_TEST
 
-/* The last one: stop_count() stays. */
+/* The last test: stop_count() stays. */
 START_TEST(a_signal_saves_everything_first)
 {
     struct ps_fixture ps;

@@ -1,6 +1,6 @@
-/* fit.callbacks as the chief carries them out: one decision for each epoch, whoever is killed when. With Counting the
- * loss grows from epoch to epoch, so that the first one is the best; with SGD at rate 1 and gradients of -1 a cell is
- * the sum of the learning rates of the batches. */
+/* How the chief carries out fit.callbacks: one decision for each epoch, whichever process is killed at any time. With
+ * Counting the loss grows from epoch to epoch, so the first epoch is the best. With SGD at rate 1 and gradients of -1 a
+ * cell is the sum of the learning rates of the batches. */
 #include "epoch_fixture.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static void pass_and_decide(struct world *w, int64_t epoch, void (*how)(struct w
     ck_assert_int_eq(w->l.chief->decisions.now.epochs, epoch + 1);
 }
 
-/* A first checkpoint, as chief_run takes it. */
+/* A first checkpoint, as chief_run saves it. */
 static void begin(struct world *w, const char *optimizer, const char *fit)
 {
     struct err e = { 0 };
@@ -48,7 +48,7 @@ static void begin(struct world *w, const char *optimizer, const char *fit)
     ck_ok_e(chief_save(w->l.chief, &e));
 }
 
-/* The chief is gone, a new one takes over and looks for the first time. */
+/* The chief has ended; a new one takes over and polls the ps for the first time. */
 static void replace_chief(struct world *w)
 {
     struct err e = { 0 };
@@ -173,7 +173,7 @@ START_TEST(a_stopped_job_means_its_best_epoch)
     }
     double final = json_number_value(json_object_get(json_object_get(history, "final"), "loss"));
     ck_assert(fabs(final - val_loss(&w, 0)) <= 1e-9 * final && fabs(final - val_loss(&w, 2)) > 1);
-    want_result(&w, "/checkpoints/model.ckpt-10");     /* kept beside the last two */
+    want_result(&w, "/checkpoints/model.ckpt-10");     /* kept in addition to the last two */
     ck_assert(!has_checkpoint(&w, "model.ckpt-30-1")); /* the decision's is the last one */
     leader_close(&w.l);
     ps_close(&w.ps);
@@ -284,7 +284,7 @@ START_TEST(a_ps_that_comes_back_has_the_rates)
 }
 END_TEST
 
-/* ---- whoever is killed ---- */
+/* ---- processes are killed ---- */
 
 static void want_lowered_once(struct world *w)
 {
@@ -314,7 +314,7 @@ START_TEST(a_chief_killed_during_the_evaluation_evaluates_again)
     begin(&w, SGD, LOWERS);
     pass_and_decide(&w, 0, train_down);
     train_down(&w, JOB_BATCHES, 2 * JOB_BATCHES);
-    w.l.chief->recorded_epochs = 2; /* recorded, and not evaluated */
+    w.l.chief->recorded_epochs = 2; /* recorded, but not evaluated */
     reporter_epoch(w.l.chief->reporter, 1, w.l.chief->coordinator);
     replace_chief(&w);
     ck_assert_int_eq(w.l.chief->recorded_epochs, 2);
@@ -334,7 +334,7 @@ START_TEST(a_chief_killed_after_the_decision_is_saved_carries_it_out)
     begin(&w, SGD, LOWERS);
     pass_and_decide(&w, 0, train_down);
     pass(&w, 1, train_down);
-    ps_stop(&w.ps, 1); /* nobody can be told */
+    ps_stop(&w.ps, 1); /* the decision cannot be sent to all ps */
     ck_assert_int_eq(chief_decide(w.l.chief, &e), -1);
     ps_start(&w.ps, 1, 555);
     ck_ok_e(chief_initialise_ps(w.l.chief, w.l.chief->generation, &e));
@@ -371,7 +371,7 @@ START_TEST(a_ps_lost_before_the_decision_has_the_epoch_evaluated_again)
 }
 END_TEST
 
-/* done of 3 epochs' batches, and nothing left: training was ended after 3 of 9. */
+/* The batches of 3 epochs are done and none is left: training ended after 3 of 9 epochs. */
 static void want_all_done(struct world *w, const char *state, int64_t done)
 {
     json_auto_t *v = progress(w);
@@ -387,7 +387,7 @@ static void want_all_done(struct world *w, const char *state, int64_t done)
     ck_assert(json_is_number(json_object_get(v, "remaining_seconds")));
 }
 
-/* As the loop of the chief takes note. */
+/* Records what is done, as the chief's loop does. */
 static void note(struct world *w)
 {
     AUTO_FINI(ps_set_view) view = { 0 };
@@ -452,7 +452,7 @@ START_TEST(more_epochs_lift_a_stop)
     ck_assert(!chief_stopped(w.l.chief));
     ck_assert_int_eq(chief_next_limit(w.l.chief, 3, 3 * JOB_BATCHES), 4 * JOB_BATCHES);
     pass_and_decide(&w, 3, train);
-    ck_assert(!chief_stopped(w.l.chief)); /* patience began anew */
+    ck_assert(!chief_stopped(w.l.chief)); /* patience starts again */
     pass_and_decide(&w, 4, train);
     ck_assert(chief_stopped(w.l.chief));
     world_close(&w);

@@ -1,4 +1,4 @@
-/* What an epoch's evaluation is of, and how a job ends. Optimizer Counting: after n batches every cell is n. */
+/* Which values an epoch's evaluation uses, and how a job ends. Optimizer Counting: after n batches every cell is n. */
 #include "epoch_fixture.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ START_TEST(each_epoch_is_evaluated_with_the_values_of_its_end)
 }
 END_TEST
 
-/* As a chief finds it whose predecessor had opened the next epoch. */
+/* The state that a chief finds when its predecessor had opened the next epoch. */
 START_TEST(values_that_are_gone_are_not_evaluated)
 {
     struct world w;
@@ -108,7 +108,7 @@ START_TEST(a_ps_that_is_lost_at_the_end_loses_nothing_and_is_evaluated_anew)
     ps_stop(&w.ps, 1);
     ps_start(&w.ps, 1, 555);
     ck_ok_e(chief_initialise_ps(w.l.chief, w.l.chief->generation, &e));
-    ck_assert_int_eq(w.l.chief->final_step, -1); /* those values may be no more */
+    ck_assert_int_eq(w.l.chief->final_step, -1); /* those values may be gone */
     look(&w);
     struct coordinator_view coord;
     coordinator_view(w.l.chief->coordinator, &coord);
@@ -177,9 +177,9 @@ START_TEST(storage_that_stays_away_ends_the_chief_and_not_the_ps)
 }
 END_TEST
 
-/* ---- numbers that are none ---- */
+/* ---- values that are not numbers ---- */
 
-/* Every gradient is finite; the last update is not, and no batch is computed after it. */
+/* Every gradient is finite. The last update is not, and no batch is computed after it. */
 static void push_over_the_edge(struct world *w, int64_t ordinal)
 {
     struct err e = { 0 };
@@ -210,7 +210,7 @@ START_TEST(a_model_with_infinity_in_it_has_diverged)
 }
 END_TEST
 
-/* The last one: stop_count() stays. */
+/* The last test: stop_count() stays. */
 START_TEST(a_signal_whose_checkpoint_fails_says_so)
 {
     struct world w;

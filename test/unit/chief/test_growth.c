@@ -1,5 +1,5 @@
-/* Every parser of lib/ reads in time that grows with the input, not with its square. Inputs are made so that whatever a
- * parser looks up, counts or compares occurs n times. */
+/* Every parser of lib/ reads in time that grows with the input, not with its square. In each input, whatever a parser
+ * looks up, counts or compares occurs n times. */
 #include <unistd.h>
 #include <zlib.h>
 
@@ -53,7 +53,7 @@ static void yaml_items(size_t n, struct buf *out)
     number(out, n, "- {name: a", ", value: 1.5}\n");
 }
 
-/* Each item stands below a path that is as long as the list. */
+/* The path of each item is as long as the list. */
 static void yaml_long_path(size_t n, struct buf *out)
 {
     buf_str(out, "? ");
@@ -210,7 +210,7 @@ static void job_columns(size_t n, struct buf *out)
     buf_str(out, "]}}\n");
 }
 
-/* One map with n keys where the manifest wants few. */
+/* One map with n keys where the manifest expects few. */
 static void job_strange_keys(size_t n, struct buf *out)
 {
     buf_printf(out,
@@ -292,7 +292,7 @@ static void csv_columns(size_t n, struct buf *out)
     }
 }
 
-/* The description of the columns, which the file of csv_columns() has, stands in front of it. */
+/* The description of the columns, which the file of csv_columns() has, comes first. */
 static void read_described_csv(const char *text, size_t len)
 {
     const char *file = strchr(text, '\n') + 1;
@@ -350,7 +350,7 @@ static void read_idx(const char *text, size_t len)
 {
     struct err e = { .code = ERR_NONE };
     struct array a;
-    for (int i = 0; i < 1000; i++) /* only the header is looked at */
+    for (int i = 0; i < 1000; i++) /* only the header is read */
         ck_ok_e(idx_parse(text, len, "growth", &a, &e));
     ck_assert_uint_ne(crc32c(0, text, len), 0);
 }
@@ -490,7 +490,7 @@ static void read_index(const char *text, size_t len)
     ck_ok_e(bundle_index_read(text, len, true, &x, &e));
 }
 
-/* n tensors; each half of them a variable in two slices would need more than an index says, so all are whole. */
+/* n tensors, all whole: variables in two slices would need more than an index holds. */
 static void index_tensors(size_t n, struct buf *out)
 {
     AUTO(table_writer) *t = table_writer_new();

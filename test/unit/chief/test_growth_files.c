@@ -116,7 +116,7 @@ static void h5_object(struct buf *out, unsigned messages, const struct buf *all)
     buf_add(out, all->data, all->len);
 }
 
-/* One number of float32, which lies at byte 0. */
+/* One number of float32, at byte 0. */
 static void h5_dataset(struct buf *out)
 {
     static const unsigned char TYPE[20] = { 0x11, 0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0 };
@@ -138,7 +138,7 @@ static void h5_dataset(struct buf *out)
 
 enum { H5_ROOT = 96, H5_TREE = 136, H5_NODE_SYMBOLS = 1000, H5_NAME = 8 };
 
-/* A group of n datasets, all of them the same object under names of their own; leaves of H5_NODE_SYMBOLS. */
+/* A group of n datasets, all of them the same object under different names; leaves of H5_NODE_SYMBOLS. */
 static void h5_datasets(size_t n, struct buf *out)
 {
     size_t leaves = (n + H5_NODE_SYMBOLS - 1) / H5_NODE_SYMBOLS, tree = 24 + 16 * leaves + 8;
@@ -205,7 +205,7 @@ static void read_functional(const char *text, size_t len)
     ck_assert_uint_gt(f.n, 0);
 }
 
-/* The layers stand in the list from the last to the first. */
+/* The layers are in the list from the last to the first. */
 static void functional_layers(size_t n, struct buf *out)
 {
     buf_str(out, "{\"layers\": [");

@@ -24,7 +24,7 @@ START_TEST(entries_are_of_one_length)
     ck_assert_uint_eq(json_array_size(json_object_get(h, "val_loss")), 2);
     ck_assert(!history_find(h, 0, "loss", &v));
     ck_assert(history_find(h, 1, "loss", &v) && v == 0.25);
-    ck_assert(history_find(h, 0, "val_loss", &v) && isinf(v)); /* not finite is known */
+    ck_assert(history_find(h, 0, "val_loss", &v) && isinf(v)); /* a value that is not finite is recorded */
     ck_assert(history_last(h, "loss") == 0.25);
     ck_assert(isnan(history_last(h, "accuracy")));
 }

@@ -74,7 +74,7 @@ START_TEST(who_may_not_write_is_told_who_may_and_what_helps)
     struct err e = { .code = ERR_NONE };
     auto_free char *below = path_join(dir, "runs/mnist");
     if (geteuid() != 0)
-        return; /* nobody to become */
+        return; /* only root can become another user */
     ck_assert_int_eq(chmod(dir, 0750), 0);
     const char *const dirs[] = { dir, below };
     for (size_t i = 0; i < COUNT_OF(dirs); i++) {
@@ -162,7 +162,7 @@ START_TEST(a_run_means_the_checkpoint_that_its_end_names)
     write_in_dir("checkpoints/model.ckpt-50.index", "");
     check_model("model.ckpt-50");
 
-    ck_ok_e(output_dir_set_uid(dir, "uid-2", &e)); /* another job writes here since */
+    ck_ok_e(output_dir_set_uid(dir, "uid-2", &e)); /* another job has written here since */
     check_model("model.ckpt-70");
 }
 END_TEST

@@ -71,7 +71,7 @@ static void report(void *user, struct epoch_metrics *t)
         epoch_metrics_add(t, i, r->w->sums);
 }
 
-/* As the chief after a look: all below `to` are done. */
+/* The chief's state after a poll: all batches below `to` are done. */
 static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
 {
     struct reports r = { w, from, to, LOSS };
@@ -145,7 +145,7 @@ START_TEST(history_has_every_epoch_and_the_end)
 }
 END_TEST
 
-/* An evaluation comes back when the next epoch has ended: it stands at its own. */
+/* An evaluation completes when the next epoch has ended: it is recorded at its own epoch. */
 START_TEST(an_evaluation_stands_at_its_epoch_however_late_it_comes)
 {
     static const double validation[] = { 0.5 };
@@ -194,7 +194,7 @@ static void open_again(struct world *w, json_t *kept, int64_t entries)
     ck_ok_e(reporter_from_json(w->reporter, &n, entries, &e));
 }
 
-/* A chief that was killed: its checkpoint knows the first epoch, history.json both, and the ps hold what they hold. */
+/* A chief was killed: its checkpoint has the first epoch, history.json has both, and the ps hold their state. */
 START_TEST(the_file_knows_more_than_the_checkpoint)
 {
     static const double validation[] = { 0.5 };
@@ -218,7 +218,7 @@ START_TEST(the_file_knows_more_than_the_checkpoint)
         if (cases[i].wanted > 0)
             ck_assert_double_eq_tol(number(now, "val_loss", 0), 0.5, 1e-6);
     }
-    json_auto_t *other = json_pack("{s:[i], s:[f], s:[n]}", "epoch", 0, "loss", 17.0, "val_loss"); /* of another life */
+    json_auto_t *other = json_pack("{s:[i], s:[f], s:[n]}", "epoch", 0, "loss", 17.0, "val_loss"); /* of another run */
     open_again(&w, other, 1);
     ck_assert_int_eq(reporter_resume(w.reporter, 2, w.coordinator), 1);
     json_auto_t *now = reporter_to_json(w.reporter);
@@ -390,7 +390,7 @@ START_TEST(an_epochs_line_says_nan_and_leaves_out_what_is_not_known)
     struct reports r = { .w = &w, .from = 0, .to = JOB_BATCHES, .loss = (double)NAN };
     coordinator_metrics(w.coordinator, report, &r);
     reporter_epoch(w.reporter, 0, w.coordinator);
-    reporter_epoch(w.reporter, 1, w.coordinator); /* its reports went with an earlier chief */
+    reporter_epoch(w.reporter, 1, w.coordinator); /* its reports were lost with an earlier chief */
     ck_assert_int_eq(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
     for (int64_t epoch = 0; epoch < EPOCHS; epoch++)

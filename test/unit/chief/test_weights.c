@@ -1,5 +1,5 @@
-/* Weights of every kind of file. test/data/train/weights was written by Keras 3.15 and tf_keras 2.21 (test/interop has
- * what reads their newest files): value k of variable v is v + 1 + k/64. */
+/* Weights of every kind of file. test/data/train/weights was written by Keras 3.15 and tf_keras 2.21 (test/interop
+ * tests their newest files): value k of variable v is v + 1 + k/64. */
 #include "chief/weights.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ START_TEST(a_run_and_a_checkpoint)
 }
 END_TEST
 
-/* Adam's slots of TensorFlow 1 are named after the variables: they are not taken, nor told of. */
+/* Adam's slots of TensorFlow 1 are named after the variables: they are neither loaded nor reported. */
 START_TEST(slots_are_not_read)
 {
     AUTO(model) *m = model_of("[{Dense: {units: 2, name: kernel}}, {Dense: {units: 2, name: Adam}}]");
@@ -122,7 +122,7 @@ START_TEST(slots_are_not_read)
 }
 END_TEST
 
-/* Transfer learning: a new head beside trained layers. */
+/* Transfer learning: a new head on trained layers. */
 START_TEST(some_layers_begin_anew)
 {
     AUTO(model) *m = model_of("[{Dense: {units: 2, name: hidden, trainable: false}}, {Dense: {units: 5, name: head}}]");
@@ -190,10 +190,10 @@ START_TEST(damage_and_claims)
     ck_damaged(m, safe.data, 40, file, "its header is cut off");
     ck_damaged(m, safe.data, safe.len - 1, file, "lie beyond the end of the file");
     ck_damaged(m, h5.data, 3000, file, "damaged HDF5 file");
-    put(&npz, "'shape': (3, 2)", "'shape': (3, 1)", 15); /* the CRC sees it */
+    put(&npz, "'shape': (3, 2)", "'shape': (3, 1)", 15); /* the CRC detects it */
     ck_damaged(m, npz.data, npz.len, file, "its checksum is wrong");
     char *entry = memmem(packed.data, packed.len, "PK\1\2", 4);
-    memset(entry + 24, 0xee, 4); /* 4 GB of content from 100 bytes: refused before memory is asked for */
+    memset(entry + 24, 0xee, 4); /* 4 GB of content from 100 bytes: refused before memory is allocated */
     ck_damaged(m, packed.data, packed.len, file, "its offset or size is wrong");
     put(&safe, "\"F32\"", "\"X32\"", 5);
     ck_damaged(m, safe.data, safe.len, file, "its type is not known");
@@ -214,7 +214,7 @@ START_TEST(values_must_be_finite)
 }
 END_TEST
 
-/* A file of HDF5 in which every group holds itself ends at the bounds. */
+/* An HDF5 file in which every group contains itself: reading ends at the bounds. */
 START_TEST(a_cycle_of_groups)
 {
     AUTO_FINI(buf) h5 = BUF_INIT;
