@@ -1,4 +1,4 @@
-/* The commands that print, as a person runs them: arguments in, text and exit code out. */
+/* The commands that print, as a user runs them: arguments in, text and exit code out. */
 #include "check_main.h"
 #include "cli/cli.h"
 
@@ -11,7 +11,7 @@
 static struct buf out; /* what the last command printed */
 static struct err e;
 
-/* Splits `line` at spaces and runs the command with its standard output going into `out`; what it returned. */
+/* Splits `line` at spaces and runs the command with its standard output in `out`. Returns what the command returned. */
 static int run(command_fn *command, const char *line, int *ret_exit)
 {
     char text[512];
@@ -155,7 +155,7 @@ START_TEST(an_export_that_fails_leaves_nothing)
 }
 END_TEST
 
-/* What Keras makes of these files is seen by make interop. */
+/* make interop tests how Keras reads these files. */
 START_TEST(an_export_for_keras)
 {
     static const char *const NAMES[] = { "keras", "weights.h5" };
@@ -204,7 +204,7 @@ START_TEST(manifests_are_judged)
     ck_assert_ptr_nonnull(strstr(out.data, "3 ps, 2 workers, 1 chief, 1 epoch)"));
     ck_assert_int_eq(run(validate_command, "validate nowhere.yaml test/data/cli/mnist.yaml", &code), 0);
     ck_assert_int_eq(code, 2);                       /* one was bad */
-    ck_assert_ptr_nonnull(strstr(out.data, ": ok")); /* the other was judged all the same */
+    ck_assert_ptr_nonnull(strstr(out.data, ": ok")); /* the other was checked all the same */
 }
 END_TEST
 

@@ -1,4 +1,4 @@
-/* The picture is checked for what a viewer would see: well-formed XML, its panels, colours, lines and labels. */
+/* Checks the picture for what a viewer would see: well-formed XML, its panels, colours, lines and labels. */
 #include "check_main.h"
 
 #include <ctype.h>
@@ -116,7 +116,7 @@ START_TEST(smoothing_is_tensorboards)
 }
 END_TEST
 
-/* By default a line is smoothed that has points enough for it: the faint raw line lies below. */
+/* By default a line with enough points is smoothed; the faint raw line is drawn below it. */
 START_TEST(short_lines_are_drawn_as_they_are)
 {
     AUTO_FINI(series_set) s = SERIES_SET_INIT;

@@ -224,7 +224,7 @@ static size_t pids_in(const char *text, pid_t *ret, size_t max)
     return n;
 }
 
-/* A zombie is dead: who reaps orphans is not ours to say. */
+/* A zombie counts as dead: the test does not control which process reaps orphans. */
 static bool alive(pid_t pid)
 {
     AUTO_FINI(buf) stat = BUF_INIT;

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 
-/* what is there, what is wished -> what is done; -1: refused */
+/* what is there, what is requested -> what is done; -1: refused */
 static const struct {
     struct outdir_seen seen;
     enum outdir_wish wish;
@@ -23,17 +23,14 @@ static const struct {
     { { .present = true, .ours = true, .finished = true }, OUTDIR_RESUME, OUTDIR_REOPEN, RERUN_FREE },
     { { .present = true, .ours = true, .finished = true }, OUTDIR_FRESH, OUTDIR_MOVE, RERUN_FREE },
     { { .present = true }, OUTDIR_ANY, OUTDIR_NEW, RERUN_FREE }, /* a folder with other things in it */
-    { { .present = true }, OUTDIR_FRESH, -1, RERUN_FREE },       /* which is never moved */
+    { { .present = true }, OUTDIR_FRESH, -1, RERUN_FREE },       /* such a folder is never moved */
     { { .present = true, .empty = true }, OUTDIR_FRESH, OUTDIR_NEW, RERUN_FREE },
-    { { .present = true, .checkpoints = true },
-      OUTDIR_ANY,
-      OUTDIR_CONTINUE,
-      RERUN_FREE }, /* brought home from a cluster */
+    { { .present = true, .checkpoints = true }, OUTDIR_ANY, OUTDIR_CONTINUE, RERUN_FREE }, /* copied from a cluster */
     { { .present = true, .checkpoints = true }, OUTDIR_RESUME, OUTDIR_CONTINUE, RERUN_FREE },
     { { .present = true, .checkpoints = true }, OUTDIR_FRESH, -1, RERUN_FREE },
     /* what the job changes, and may */
     { { .present = true, .ours = true }, OUTDIR_ANY, OUTDIR_CONTINUE, RERUN_RESUME },
-    { { .present = true, .ours = true }, OUTDIR_RESUME, OUTDIR_REOPEN, RERUN_REBASE }, /* other batches: another life */
+    { { .present = true, .ours = true }, OUTDIR_RESUME, OUTDIR_REOPEN, RERUN_REBASE }, /* other batches: another run */
     { { .present = true, .ours = true, .finished = true }, OUTDIR_ANY, OUTDIR_REOPEN, RERUN_RESUME },
 };
 START_TEST(what_is_done_with_a_folder)
@@ -98,7 +95,7 @@ START_TEST(the_uid_is_one_life)
         ck_assert_int_eq(open_it(OUTDIR_ANY, &other, &e), -1);
         ck_assert_ptr_nonnull(strstr(e.msg, "another trainyard run is using"));
         AUTO_FINI(outdir) fresh = { .lock = -1 };
-        ck_assert_int_eq(open_it(OUTDIR_FRESH, &fresh, &e), -1); /* nor is it moved away under somebody */
+        ck_assert_int_eq(open_it(OUTDIR_FRESH, &fresh, &e), -1); /* nor is a folder in use moved away */
         ck_assert(file_exists(path));
     }
     {
@@ -107,7 +104,7 @@ START_TEST(the_uid_is_one_life)
         ck_assert_int_eq(o.plan, OUTDIR_CONTINUE);
         ck_assert_str_eq(o.uid, first);
     }
-    put("finished", "{\"uid\":\"x\",\"step\":77}"); /* of another life: the run goes on */
+    put("finished", "{\"uid\":\"x\",\"step\":77}"); /* of another run: this run goes on */
     {
         AUTO_FINI(outdir) o = { .lock = -1 };
         ck_ok_e(open_it(OUTDIR_ANY, &o, &e));
@@ -123,7 +120,7 @@ START_TEST(the_uid_is_one_life)
     }
     AUTO_FINI(outdir) o = { .lock = -1 };
     ck_ok_e(open_it(OUTDIR_RESUME, &o, &e));
-    ck_assert_str_ne(o.uid, first); /* a new life, so that the old end is not taken for its own */
+    ck_assert_str_ne(o.uid, first); /* a new run, so that the old end is not mistaken for its own */
     auto_free char *finished = path_join(path, "finished");
     ck_assert(!file_exists(finished));
 }
@@ -169,7 +166,7 @@ START_TEST(the_lock_is_on_the_folder)
 }
 END_TEST
 
-/* Both saw no folder; the second one comes when the first has used it and is gone. */
+/* Both saw no folder; the second one opens it after the first has used it and ended. */
 START_TEST(a_used_folder_is_not_taken_for_a_new_one)
 {
     struct err e = { 0 };

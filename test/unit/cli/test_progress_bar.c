@@ -28,7 +28,7 @@ START_TEST(an_answer_is_read)
     ck_assert_int_eq(p.epoch_done, 450);
     ck_assert_int_eq(p.epoch_total, 938);
     ck_assert_int_eq(p.workers, 2);
-    ck_assert_uint_eq(p.nmetrics, 2); /* loss is not there twice */
+    ck_assert_uint_eq(p.nmetrics, 2); /* loss is not listed again as a metric */
     ck_assert_str_eq(p.metrics[0].name, "loss");
     ck_assert_str_eq(p.metrics[1].name, "accuracy");
 }
@@ -98,18 +98,18 @@ START_TEST(pace_follows_the_speed)
     struct progress_rate p = { 0 };
     note(&p, 0, 1000);
     ck_assert(p.per_second <= 0);
-    note(&p, 5, 1010); /* too soon to tell */
+    note(&p, 5, 1010); /* too early for an estimate */
     ck_assert(p.per_second <= 0);
     note(&p, 100, 2000);
     ck_assert_double_eq_tol(p.per_second, 100, 1e-9);
     for (int i = 1; i <= 100; i++)
         note(&p, 100 + 40 * i, 2000 + 200 * i);
     ck_assert_double_eq_tol(p.per_second, 200, 1);
-    note(&p, 4100, 22500); /* no news is no standstill */
+    note(&p, 4100, 22500); /* no new report does not mean a stall */
     ck_assert_double_eq_tol(p.per_second, 200, 1);
-    note(&p, 4100, 32000); /* but this is one */
+    note(&p, 4100, 32000); /* this is a stall */
     ck_assert(p.per_second < 50);
-    note(&p, 50, 100000); /* rolled back: begins anew */
+    note(&p, 50, 100000); /* rolled back: starts again */
     ck_assert(p.per_second <= 0);
 }
 END_TEST
@@ -118,7 +118,7 @@ START_TEST(what_was_done_before_is_no_speed)
 {
     struct progress_rate p = { 0 };
     struct job_progress starting = { .done = 0 };
-    progress_rate_update(&p, &starting, 1000); /* the chief has not looked: 0 of a run that resumes */
+    progress_rate_update(&p, &starting, 1000); /* the chief has not polled yet: step 0 of a run that resumes */
     note(&p, 4000000, 1200);
     ck_assert(p.per_second <= 0);
     note(&p, 4000100, 2200);

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-/* A job whose life is written down: "+worker-0" started, "-15 chief-0" signalled, "! ..." said. */
+/* A job whose events are logged: "+worker-0" started, "-15 chief-0" signalled, "! ..." printed. */
 struct scenario {
     struct supervisor *s;
     struct buf log;
@@ -105,7 +105,7 @@ START_TEST(a_worker_that_the_chief_stops_does_not_end_the_job)
 {
     begin(true, RESTART_EXIT_CODE, 1, 0);
     buf_clear(&st.log);
-    supervisor_exited(st.s, WORKER0, 143, "", 100); /* the chief fails, and takes a moment to say farewell */
+    supervisor_exited(st.s, WORKER0, 143, "", 100); /* the chief fails, and ends a moment later */
     assert_log("! worker-0 ended with exit code 143; restarting it in 1 s (restart 1 of at most 1) ");
     supervisor_tick(st.s, 900);
     assert_log("");
@@ -162,7 +162,7 @@ START_TEST(a_killed_replica_comes_back_later_each_time)
         now = supervisor_next(st.s);
         supervisor_tick(st.s, now);
     }
-    supervisor_exited(st.s, PS0, 137, "", now + RESTART_FORGET_MS); /* after a good while it is short again */
+    supervisor_exited(st.s, PS0, 137, "", now + RESTART_FORGET_MS); /* after a long run it is short again */
     ck_assert_int_eq(supervisor_next(st.s), now + RESTART_FORGET_MS + RESTART_DELAY_MS);
 }
 END_TEST
@@ -255,7 +255,7 @@ START_TEST(a_chief_that_does_not_save_is_killed)
     buf_clear(&st.log);
     supervisor_tick(st.s, 120000);
     assert_log("! chief-0 did not stop within 2 min, killing -9 chief-0 ");
-    supervisor_tick(st.s, 125000); /* not even that: everything */
+    supervisor_tick(st.s, 125000); /* SIGKILL did not end it either: kill everything */
     assert_log("-9 ps-0 -9 worker-0 -9 worker-1 -9 chief-0 ");
     supervisor_tick(st.s, 130000);
     assert_log("! ps-0, worker-0, worker-1, chief-0 cannot be killed ");
@@ -366,7 +366,7 @@ END_TEST
 START_TEST(a_job_at_its_end_is_not_restarted)
 {
     begin_together(6, 0);
-    supervisor_exited(st.s, WORKER0, 0, "", 90); /* it has finished, so it has nothing to do again */
+    supervisor_exited(st.s, WORKER0, 0, "", 90); /* it has finished, so it has nothing to do */
     supervisor_exited(st.s, WORKER1, 137, "", 100);
     buf_clear(&st.log);
     supervisor_exited(st.s, CHIEF0, 0, "", 110);
