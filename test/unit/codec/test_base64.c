@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "codec/base64.h"
 
-/* RFC 4648, part 10, and what Go's decoder takes as well: line ends anywhere. */
+/* RFC 4648, part 10, and line ends anywhere, which Go's decoder accepts as well. */
 START_TEST(known_texts)
 {
     static const char *const CASES[][2] = {

@@ -22,7 +22,7 @@ static const struct {
     { "a.b", "{\"a\":7}", "{\"a\":7}" },
     { "a", "\"a\"", "\"a\"" },
     { "", "{\"a\":1}", "{\"a\":1}" },
-    /* no JSON: as it is */
+    /* not JSON: unchanged */
     { "a", "", "" },
     { "a", "{\"a\":1", "{\"a\":1" },
     { "a", "{\"a\":1,\"b\"", "{\"a\":1,\"b\"" },
@@ -45,7 +45,7 @@ START_TEST(members_are_left_out)
 }
 END_TEST
 
-/* It may be a piece of a longer text. */
+/* It may be a part of a longer text. */
 START_TEST(nothing_behind_the_text_is_read)
 {
     AUTO_FINI(strlist) paths = { 0 };

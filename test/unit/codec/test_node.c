@@ -64,7 +64,7 @@ START_TEST(values_come_with_their_types)
     ck_assert_int_eq(i, 5);
     ck_ok_e(node_i64_or(&fit, "big", 1, 1, 10, &i, &e)); /* 3.0 */
     ck_assert_int_eq(i, 3);
-    ck_ok_e(node_i64_or(&fit, "off", 8, 1, 10, &i, &e)); /* null is as good as absent */
+    ck_ok_e(node_i64_or(&fit, "off", 8, 1, 10, &i, &e)); /* null counts as absent */
     ck_assert_int_eq(i, 8);
     ck_ok_e(node_f64(&rate, &d, &e)); /* 1e-3 has no dot */
     ck_assert_double_eq(d, 0.001);
@@ -130,7 +130,7 @@ START_TEST(a_name_or_a_map_is_read_in_every_spelling)
 {
     static const struct {
         size_t layer;
-        const char *name, *path, *key; /* of the arguments; key is one that they have, NULL: no arguments */
+        const char *name, *path, *key; /* of the arguments; a valid key of theirs, or NULL: there are no arguments */
     } FORMS[] = {
         { 0, "Dense", "spec.layers[0].Dense", "units" },
         { 1, "Flatten", "spec.layers[1].Flatten", NULL },

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 
-/* A message with one repeated field, itself of such messages: what a .proto file would say, by hand, because codec has
- * no .proto file. */
+/* A message with one repeated field, itself of such messages. Its description is written by hand, because codec has no
+ * .proto file. */
 struct nested {
     ProtobufCMessage base;
     size_t n_items;
