@@ -7,7 +7,7 @@
 
 enum { TOTAL = 200, WAIT_MS = 10000 };
 
-/* A chief's coord and a worker's membership in one process. The test plays the training loop and the chief. */
+/* A chief's coordinator and a worker's client in one process. The test plays the training loop and the chief. */
 struct world {
     struct model *model;
     struct coordinator *coordinator;
@@ -83,7 +83,7 @@ static void done(struct world *w, int64_t ordinal)
     chief_client_done(w->member, &(struct chief_client_step){ .ordinal = ordinal, .sums = w->sums });
 }
 
-/* Until `what` holds of the coordinator, bounded; -1 when it never did. */
+/* Waits until `what` holds of the coordinator, for a limited time; -1 when it never did. */
 static int await_coordinator(struct world *w, bool (*holds)(const struct coordinator_view *v, int64_t wanted),
                              int64_t wanted)
 {
@@ -123,7 +123,7 @@ START_TEST(takes_every_batch_once_in_order_and_reports_it_once)
     int64_t seen_ahead = 0;
     for (int64_t i = 0; i < 100; i++) {
         ck_assert_int_eq(next(&w), i);
-        int64_t ahead = chief_client_peek(w.member); /* -1 where nothing more is lent yet */
+        int64_t ahead = chief_client_peek(w.member); /* -1 while no further batch is leased */
         ck_assert_int_eq(ahead, ahead < 0 ? -1 : i + 1);
         seen_ahead += ahead >= 0;
         done(&w, i);
@@ -172,7 +172,7 @@ START_TEST(a_refusal_is_the_end_and_says_why)
     struct err e = { 0 };
     enum chief_client_next what;
     int64_t ordinal;
-    world_open(&w, 32); /* the chief's */
+    world_open(&w, 32); /* the chief's batch size */
     ck_assert_int_eq(chief_client_next(w.member, &what, &ordinal, &e), -1);
     ck_assert_int_eq(e.code, ERR_REFUSED);
     ck_assert_msg(strstr(e.msg, "fit.batchSize") != NULL, "%s", e.msg);
@@ -222,7 +222,7 @@ START_TEST(a_new_chief_lends_again_what_is_held)
     world_open(&w, 64);
     for (int64_t i = 0; i < 3; i++)
         ck_assert_int_eq(next(&w), i);        /* in hand, not done */
-    chief_client_leave(w.member, "not told"); /* the thread is over: from here the test speaks as the worker would */
+    chief_client_leave(w.member, "not told"); /* the thread has ended: from here the test sends the worker's requests */
 
     struct coordinator *second = new_coordinator(w.model, 2, 64);
     struct register_request q = config_of(&w).identity;
@@ -290,7 +290,7 @@ START_TEST(no_chief_is_waited_for_so_long_and_no_longer)
     int64_t ordinal, begun = clock_ms();
     w.sums = xcalloc(metrics_width(w.model), sizeof(*w.sums));
     rpc_init();
-    w.coord = coordinator_client_new_grpc("127.0.0.1:1", &RPC_INSECURE); /* nobody there */
+    w.coord = coordinator_client_new_grpc("127.0.0.1:1", &RPC_INSECURE); /* no server listens there */
     struct chief_client_config config = config_of(&w);
     config.max_wait_ms = 300;
     ck_ok_e(chief_client_start(&config, &w.member, &e));
@@ -316,7 +316,7 @@ START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
     uint64_t generation;
     int asked = 0;
     rpc_init();
-    w.coord = coordinator_client_new_grpc("127.0.0.1:1", &RPC_INSECURE); /* nobody there */
+    w.coord = coordinator_client_new_grpc("127.0.0.1:1", &RPC_INSECURE); /* no server listens there */
     struct chief_client_config config = config_of(&w);
     config.has_finished = yes;
     config.user = &asked;

@@ -77,7 +77,7 @@ START_TEST(registers_and_leases)
 {
     struct world d = open_coordinator(TOTAL);
     struct register_request q = registration("worker-0", 1);
-    q.sender.job_uid = ""; /* started by hand: learns it */
+    q.sender.job_uid = ""; /* started by hand: receives it */
     ck_assert_int_eq(coordinator_register(d.c, &q, 0, &d.reply, &d.e), 0);
     ck_assert_str_eq(d.reply.job_uid, "uid-1");
     ck_assert_uint_eq(d.reply.generation, 3);

@@ -78,7 +78,7 @@ static int handle(struct world *w, enum coordinator_method method, const void *d
     return result;
 }
 
-/* As they go over the wire. */
+/* The messages as they are on the wire. */
 #define SEND(name, id)                                                                                                 \
     static int send_##name(struct world *w, const struct name##_request *q, struct err *e)                             \
     {                                                                                                                  \

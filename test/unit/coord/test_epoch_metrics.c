@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Sums of a batch of n examples whose loss is x: made by the metrics themselves, on predictions off by sqrt(x). */
+/* The sums of a batch of n examples whose loss is x. The metrics themselves compute them, on predictions off by
+ * sqrt(x). */
 static void batch_sums(const struct model *m, double *sums, double loss, size_t n)
 {
     float truth[3 * 8] = { 0 }, pred[3 * 8];

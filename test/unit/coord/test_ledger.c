@@ -51,14 +51,14 @@ START_TEST(done_comes_only_from_the_segments)
 {
     AUTO(ledger) *l = ledger_new(4);
     lease(l, 1, 4, 0);
-    ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID); /* "complete", it says */
+    ledger_renew(l, 1, (struct ordinal_ranges){ 0 }, 10, VALID); /* it reports "complete" */
     ck_assert_int_eq(ledger_done(l), 0);
-    ck_assert_int_eq(lease(l, 2, 4, 11), -1); /* not free before the segments were asked */
-    observe(l, 0, (int64_t[]){ 1, 3 }, 2, 5); /* asked before it was said: decides nothing but 1 and 2 */
+    ck_assert_int_eq(lease(l, 2, 4, 11), -1); /* not free before the segments were polled */
+    observe(l, 0, (int64_t[]){ 1, 3 }, 2, 5); /* polled before that report: decides 1 and 2 only */
     ck_assert_int_eq(lease(l, 2, 1, 12), -1);
     observe(l, 0, (int64_t[]){ 1, 3 }, 2, 20);
     ck_assert_int_eq(ledger_done(l), 2);
-    ck_assert_int_eq(lease(l, 2, 4, 21), 0); /* what it claimed but did not apply is lent again */
+    ck_assert_int_eq(lease(l, 2, 4, 21), 0); /* what it reported but did not apply is leased again */
     ck_assert_int_eq(lease(l, 2, 4, 21), 3);
 }
 END_TEST
@@ -159,8 +159,8 @@ START_TEST(what_is_free_is_neither_lent_nor_done)
 }
 END_TEST
 
-/* Workers that take, apply, claim, die and come back at random: every ordinal ends applied, none is lent to two at
- * once. */
+/* Workers that lease, apply, report, fail and register again at random. Every ordinal ends applied; none is leased to
+ * two workers at once. */
 START_TEST(storm)
 {
     enum { TOTAL = 500, WORKERS = 5 };
