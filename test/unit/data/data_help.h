@@ -1,5 +1,5 @@
-/* data_help - what the tests of lib/data share: a folder that vanishes, a spec from manifest text, files of every
- * format with the same examples. */
+/* data_help - shared by the tests of lib/data: a temporary folder, a spec from manifest text, files of every format
+ * with the same examples. */
 #ifndef TRAINYARD_TEST_DATA_HELP_H
 #define TRAINYARD_TEST_DATA_HELP_H
 
@@ -68,7 +68,7 @@ static inline void put_zlib(const struct folder *f, const char *name, const void
     put_file(f, name, out, size);
 }
 
-/* ---- a spec, as a manifest says it ---- */
+/* ---- a spec, as in a manifest ---- */
 
 struct parsed_spec {
     json_t *doc;
@@ -183,7 +183,7 @@ static inline void make_csv(int64_t first, int64_t n, struct buf *b)
                    i % 5 == 0 ? "\r\n" : "\n");
 }
 
-/* Packed and unpacked lists, and the map's order, take turns: all are legal. */
+/* Packed and unpacked lists alternate, and so does the map's order: all are legal. */
 static inline void make_tfrecord(int64_t first, int64_t n, struct buf *b)
 {
     for (int64_t i = first; i < first + n; i++) {

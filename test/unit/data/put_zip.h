@@ -1,4 +1,4 @@
-/* put_zip - zip archives as numpy.savez and numpy.savez_compressed write them, but for the order of the bytes. */
+/* put_zip - zip archives as numpy.savez and numpy.savez_compressed write them, apart from the order of the bytes. */
 #ifndef TRAINYARD_TEST_PUT_ZIP_H
 #define TRAINYARD_TEST_PUT_ZIP_H
 

@@ -1,4 +1,4 @@
-/* The cache folder: what is unpacked and indexed once, when it is used again and when not; and the fingerprint. */
+/* The cache folder: what is unpacked and indexed once, when it is used again and when not. Also the fingerprint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -76,12 +76,12 @@ START_TEST(an_index_is_made_once_and_used_again)
     ck_assert_uint_eq(count_cached(&p, ".index"), 1);
     dataset_free(open_ok(&p, CSV_SPEC));
     ck_assert_uint_eq(count_cached(&p, ".index"), 1);
-    dataset_free(open_ok(&p, "format: csv\nfiles: t.csv\nlabel: 0\n")); /* the pass looks at the label too */
+    dataset_free(open_ok(&p, "format: csv\nfiles: t.csv\nlabel: 0\n")); /* the index pass reads the label too */
     ck_assert_uint_eq(count_cached(&p, ".index"), 2);
 }
 END_TEST
 
-/* Same size, same sampled bytes even, but written again: the old index may lie. */
+/* Same size, even the same sampled bytes, but written again: the old index may be wrong. */
 START_TEST(a_changed_file_gets_a_new_index)
 {
     AUTO_FINI(place) p = place_new();
@@ -252,7 +252,7 @@ START_TEST(fingerprint_knows_no_folder_time_or_compression)
 }
 END_TEST
 
-/* A large file is sampled: its header, its ends, its size and what lies at the samples count. */
+/* A large file is sampled: its header, its ends, its size and the bytes at the samples count. */
 START_TEST(fingerprint_of_a_large_file_samples_it)
 {
     size_t n = 3 << 20;
@@ -301,8 +301,8 @@ START_TEST(a_loader_refuses_a_space_of_other_data)
 }
 END_TEST
 
-/* A record that is damaged behind the loader's back: the error is the same with and without a hint, and the next
- * batch comes. */
+/* A record that is damaged after the loader has opened it: the error is the same with and without a hint, and the next
+ * batch is read. */
 START_TEST(a_damaged_record_is_told_with_and_without_a_hint)
 {
     AUTO_FINI(place) p = place_new();
@@ -346,7 +346,7 @@ static void put_npz(const struct place *p, int64_t n, bool deflated, bool more)
     put_file(&p->folder, "t.npz", archive.data, archive.len);
 }
 
-/* Not of how they are packed, nor of what else the file holds. */
+/* The fingerprint does not depend on how they are packed, nor on what else the file holds. */
 START_TEST(the_identity_of_an_npz_file_is_that_of_the_array)
 {
     static const char SPEC[] = "format: npz\nfiles: t.npz\nfeatures: x\n";

@@ -1,5 +1,5 @@
-/* Each folder of test/data/data/{valid,invalid} is a case: job.yaml is a data set of a manifest, `expected` what it
- * holds, in order, or `error` what is said about it. A new case needs no code. */
+/* Each folder of test/data/data/{valid,invalid} is a case: job.yaml is a data set of a manifest. `expected` lists what
+ * it holds, in order; `error` is its error message. A new case needs no code. */
 #include "data_help.h"
 
 #define VALID   "test/data/data/valid"

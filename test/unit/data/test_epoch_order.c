@@ -47,7 +47,7 @@ START_TEST(a_position_has_one_record_whoever_asks_and_in_whatever_pieces)
         auto_free int64_t *whole = xcalloc(N, sizeof(*whole));
         epoch_of(N, random_access != 0, 3, 5, whole);
         struct epoch_order o = epoch_order_of(N, random_access != 0, true, 3);
-        for (int64_t at = N - 77; at >= 0; at -= 977) { /* backwards, across windows, epochs in between */
+        for (int64_t at = N - 77; at >= 0; at -= 977) { /* backwards, across windows, with other epochs in between */
             int64_t piece[77];
             epoch_order_records(&o, 4, at, 1, piece);
             epoch_order_records(&o, 5, at, 77, piece);
@@ -104,7 +104,7 @@ START_TEST(not_shuffled_is_the_order_of_the_files)
 }
 END_TEST
 
-/* These numbers are in checkpoints: they may only change together with SHUFFLE_VERSION. */
+/* These numbers are in checkpoints: they may change only together with SHUFFLE_VERSION. */
 START_TEST(order_is_what_it_was_in_earlier_releases)
 {
     static const int64_t RANDOM[] = { 29356, 17207, 59904, 35938 }, WINDOWED[] = { 48545, 35579, 29048, 37087 };

@@ -228,7 +228,7 @@ static bool same_batch(const struct batch *a, const struct batch *b)
            memcmp(a->y[0].data, b->y[0].data, a->n * sizeof(int32_t)) == 0;
 }
 
-/* Another loader, another order of asking, true and false hints: a batch is what its name says. */
+/* Another loader, another order of requests, true and false hints: a batch depends only on its name. */
 START_TEST(a_batch_is_a_name)
 {
     AUTO_FINI(opened) o = open_format(_i);
@@ -260,7 +260,7 @@ START_TEST(a_batch_stays_whole_during_the_next_one)
         get(l, i, &a);
         loader_hint(l, i + 1);
         get(l, i + 1, &b);
-        loader_hint(l, i + 2); /* the thread writes while a and b are looked at */
+        loader_hint(l, i + 2); /* the thread writes while a and b are read */
         get(fresh, i, &again);
         ck_assert(same_batch(&a, &again));
         get(fresh, i + 1, &again);
@@ -310,7 +310,7 @@ START_TEST(resumes_in_the_middle_of_an_epoch)
     struct batch b;
     read_epoch(o.d, 64, 3, epoch);
     new_loader(o.d, 64, true, &l);
-    get(l, 3 * 266 + 200, &b); /* the first that a new process asks for */
+    get(l, 3 * 266 + 200, &b); /* the first that a new process requests */
     for (size_t i = 0; i < b.n; i++)
         ck_assert_int_eq(number_of((float *)b.x[0].data + i * WIDTH), epoch[200 * 64 + i]);
 }

@@ -36,7 +36,7 @@ static void open_arrays(struct parts *p, int64_t n)
     ck_ok_e(open_yaml("format: npy\nfeatures: x\nlabels: y\n", p->folder.path, NULL, &p->train, &e));
 }
 
-/* Two files, so that the cut may fall into either. */
+/* Two files, so that the cut may be in either. */
 static void open_text(struct parts *p, int64_t n)
 {
     AUTO_FINI(buf) a = BUF_INIT;

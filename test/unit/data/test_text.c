@@ -176,7 +176,7 @@ START_TEST(records_are_cut_as_rfc_4180_says)
 }
 END_TEST
 
-/* To skip must land where to read lands, whatever stands in the record. */
+/* Skipping a field must end where reading it ends, whatever the record holds. */
 START_TEST(skipping_a_record_ends_where_reading_it_ends)
 {
     static const char *const PIECES[] = { "a", ",", "\n", "\r\n", "\"x\"", "\"x,\n\"", "\"\"\"\"", "b\"c", "\n\n" };
