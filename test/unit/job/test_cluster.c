@@ -187,7 +187,7 @@ static const struct {
       .count = { 1, 1, 0, 0 },
       .is_chief = true },
     { .flags = { .tf_config = "{}" }, .env = { .tf_config = "nonsense" }, .task = NULL, .is_chief = true },
-    /* only whom a worker must find */
+    /* only the addresses that a worker needs */
     { .env = { .tf_config = "{\"cluster\":{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]},\"task\":{\"type\":\"worker\","
                             "\"index\":2999},\"environment\":\"cloud\",\"workers\":3000}" },
       .task = "worker-2999",
@@ -347,7 +347,7 @@ START_TEST(refuses)
 
     ck_assert_int_eq(cluster_resolve(&BAD[_i].flags, &BAD[_i].env, &c, &e), -1);
     ck_assert_int_eq(err_exit_code(&e), 2);
-    if (str_ends(BAD[_i].error, ": ")) /* jansson's words end it */
+    if (str_ends(BAD[_i].error, ": ")) /* jansson's message ends it */
         ck_assert_msg(strncmp(e.msg, BAD[_i].error, n) == 0, "%s", e.msg);
     else
         ck_assert_str_eq(e.msg, BAD[_i].error);

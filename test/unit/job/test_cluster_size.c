@@ -43,7 +43,7 @@ static const struct cluster_names NAMES[] = {
       .ns = "a-namespace-of-sixty-three-characters-which-is-the-longest-name-",
       .domain = "cluster.local" },
 };
-static const int MOST[] = { 4500, 3450, 2600, 1700, 640 }; /* what the docs say of short, usual and long names: about */
+static const int MOST[] = { 4500, 3450, 2600, 1700, 640 }; /* about the docs' values for short, usual and long names */
 
 START_TEST(as_many_as_fit_are_accepted)
 {

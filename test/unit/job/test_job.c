@@ -319,7 +319,7 @@ START_TEST(an_object_of_the_api_server_is_judged_like_a_file)
     json_auto_t *before = json_deep_copy(doc);
     ck_ok_e(job_from_value(doc, "all-of-it", &object, &e));
     ck_assert_msg(json_equal(doc, before), "the object was changed");
-    json_object_clear(doc); /* it may go before the job */
+    json_object_clear(doc); /* it may be freed before the job */
     ck_ok_e(load_case("valid", "every_field", &file, &e));
     as_file = job_json(file);
     as_object = job_json(object);

@@ -114,7 +114,7 @@ START_TEST(a_job_without_ps_stays_one)
 }
 END_TEST
 
-/* What a replica trains is what the manifest says. */
+/* A replica trains what the manifest describes. */
 static void check_same(const struct job *a, const struct job *b, const char *name)
 {
     ck_assert_msg(json_equal(a->model.v, b->model.v) && json_equal(a->compile.v, b->compile.v), "%s: another model",

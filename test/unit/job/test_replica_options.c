@@ -61,7 +61,7 @@ START_TEST(before_the_flags_are_read_the_environment_names_the_file)
     unsetenv("TRAINYARD_TERMINATION_LOG");
     last_word(&text);
     ck_assert_str_eq(text.data, "error: --job-nam is not known");
-    ck_assert_int_eq(replica_end(NULL, &e), 2); /* nobody asks */
+    ck_assert_int_eq(replica_end(NULL, &e), 2); /* no termination log is configured */
 }
 END_TEST
 

@@ -93,7 +93,7 @@ START_TEST(only_what_is_not_allowed_is_said)
 }
 END_TEST
 
-/* A field that nobody gave a rule would be ignored by reruns. */
+/* Reruns would ignore a field that has no rule. */
 static void check_table(const struct field_table *t, const char *above, bool ruled)
 {
     for (size_t i = 0; i < t->nrows; i++) {
