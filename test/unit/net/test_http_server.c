@@ -62,7 +62,7 @@ static int say(const char *bytes)
     return fd;
 }
 
-/* Says it and reads all that comes until the server closes. */
+/* Sends the bytes and reads all that comes until the server closes the connection. */
 static void talk(const char *bytes, struct buf *out)
 {
     auto_close int fd = say(bytes);
@@ -76,7 +76,7 @@ static void talk(const char *bytes, struct buf *out)
     }
 }
 
-/* GET as a browser would, without keeping the connection. Returns the status; the answer has its headers. */
+/* GET as a browser sends it, without keep-alive. Returns the status; the answer includes its headers. */
 static int get(const char *path, struct buf *answer)
 {
     AUTO_FINI(buf) request = BUF_INIT;
@@ -161,7 +161,7 @@ START_TEST(a_port_in_use_is_bad_input)
 }
 END_TEST
 
-/* As many of one client, with unfinished requests, as would fill every place. */
+/* Unfinished requests of one client, as many as fill every place. */
 START_TEST(slow_clients_do_not_keep_others_out)
 {
     int slow[200];
@@ -170,13 +170,13 @@ START_TEST(slow_clients_do_not_keep_others_out)
         slow[i] = say("GET /progress HTTP/1.1\r\nHost:");
     ck_assert_int_eq(get("/progress", &answer), 200);
     char c;
-    ck_assert_int_le(recv(slow[0], &c, 1, 0), 0); /* the oldest had to leave */
+    ck_assert_int_le(recv(slow[0], &c, 1, 0), 0); /* the oldest one was closed */
     for (size_t i = 0; i < COUNT_OF(slow); i++)
         close(slow[i]);
 }
 END_TEST
 
-/* One that is never idle: a byte every now and then. */
+/* A connection that is never idle: it sends a byte from time to time. */
 START_TEST(a_request_has_a_deadline)
 {
     auto_close int fd = say("GET /progress HTTP/1.1\r\nX:");
