@@ -10,7 +10,7 @@
 #include "codec/json.h"
 #include "tensor/tensor.h"
 
-/* check's own macros for floats promote to double, which our warnings forbid to do unsaid. */
+/* check's own macros for floats promote to double, which our warnings forbid without a cast. */
 #define ck_float_near(a, b, tolerance) ck_assert_double_eq_tol((double)(a), (double)(b), (tolerance))
 #define ck_float_eq(a, b)              ck_assert_double_eq((double)(a), (double)(b))
 #define ck_float_ne(a, b)              ck_assert_double_ne((double)(a), (double)(b))

@@ -1,5 +1,5 @@
-/* named - nodes from JSON text, and the objects that golden cases describe: a case is {"name", "config":
- * {"class", arguments...}, ...}. For tests of what is read from a catalog. */
+/* named - nodes from JSON text, and the objects that golden cases describe. A case is {"name", "config": {"class",
+ * arguments...}, ...}. For tests of what is read from a catalog. */
 #ifndef TRAINYARD_TEST_NAMED_H
 #define TRAINYARD_TEST_NAMED_H
 
@@ -39,7 +39,8 @@ static inline json_t *named_object(const json_t *config)
     return json_pack("{s:o, s:o}", "class_name", class_name, "config", args);
 }
 
-/* A node without a document: messages carry "test" and the path. The source lives as long as the program. */
+/* A node without a document: its messages name "test" and the path. The source stays allocated until the program
+ * ends. */
 static inline struct node named_node(const json_t *v)
 {
     static struct source *source;

@@ -13,12 +13,12 @@ struct op_run {
     struct op_ctx c;
     const struct op_row *op;
     size_t in, out; /* elements of all examples; in: of all inputs */
-    size_t each;    /* of one input, which lie behind each other in x and dx */
+    size_t each;    /* of one input; inputs follow each other in x and dx */
     float *params, *grads;
     float *x, *y, *dy, *dx, *scratch;
 };
 
-/* A functional model whose only layer joins its input, taken `times`. */
+/* A functional model whose only layer joins its input, listed `times` times. */
 static inline json_t *op_run_joined(const char *class_name, json_t *args, struct shape in, int times)
 {
     json_t *tensors = json_array(), *config = json_deep_copy(args);

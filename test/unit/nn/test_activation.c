@@ -63,7 +63,7 @@ static void check_gradient(const struct activation *a)
             x[i] = at;
             slope[k] = (moved - weighted(a, x, dy)) / (double)step;
         }
-        const bool kink = fabs(slope[0] - slope[1]) > 0.05; /* relu and the like jump here */
+        const bool kink = fabs(slope[0] - slope[1]) > 0.05; /* relu and similar functions jump here */
         const double want = (slope[0] + slope[1]) / 2;
         ck_assert_msg(kink || fabs(want - (double)dx[i]) < 2e-3 * fmax(1, fabs(want)),
                       "%s at %g: slope %.6g, differences say %.6g", activation_name(a->kind), (double)at, (double)dx[i],

@@ -39,9 +39,9 @@ START_TEST(a_free_place_is_used_again)
 {
     struct buffer_life b[] = { { .floats = 32, .first = 0, .last = 1 },
                                { .floats = 64, .first = 1, .last = 1 },
-                               { .floats = 16, .first = 2, .last = 3 }, /* the smaller one of both is enough */
+                               { .floats = 16, .first = 2, .last = 3 }, /* the smaller of both is enough */
                                { .floats = 80, .first = 2, .last = 3 }, /* the other one grows */
-                               { .floats = 100, .first = 4, .last = 4, .gradient = true } }; /* and does not here */
+                               { .floats = 100, .first = 4, .last = 4, .gradient = true } }; /* and does not grow */
     ck_assert_uint_eq(buffer_lives_place(b, COUNT_OF(b)), 32 + 80 + 112);
     ck_assert_uint_eq(b[2].offset, b[0].offset);
     ck_assert_uint_eq(b[3].offset, b[1].offset);
@@ -72,7 +72,7 @@ static size_t aligned(size_t floats)
     return (floats + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
 }
 
-/* A buffer for each layer that computes, and two for gradients, in turn. */
+/* A buffer for each layer that computes, and two that alternate for gradients. */
 static size_t plain_memory(const struct model *m, size_t n)
 {
     size_t total = 0, widest = 0;

@@ -1,4 +1,4 @@
-/* Keras's own decisions (test/data/nn/callbacks), and what a list of callbacks may say. */
+/* Keras's own decisions (test/data/nn/callbacks), and which lists of callbacks are valid. */
 #include "nn/callback.h"
 
 #include "codec/yaml.h"
@@ -111,7 +111,7 @@ START_TEST(decisions_are_keras_s)
 }
 END_TEST
 
-/* ---- what may be said ---- */
+/* ---- what is valid ---- */
 
 static void refused_with(const char *list, const char *compile, bool evaluates, const char *message)
 {

@@ -16,7 +16,7 @@ START_TEST(values_of_every_row_fit)
 }
 END_TEST
 
-/* A value is read to its place in the table, or its default stands there. */
+/* A value is read into the field that the table names; without one the field gets its default. */
 START_TEST(arguments_have_their_places)
 {
     struct err e = { 0 };
@@ -51,7 +51,7 @@ START_TEST(a_tuple_has_its_length)
     struct node n = node_root(doc, NULL);
     ck_ok_e(args_parse(&TUPLE_KIND, &n, values, &e));
     ck_ok_e(arg_list_read(&TUPLE_KIND, "size", &n, &list, &e));
-    ck_assert(list.n == 2 && list.v[0] == 3 && list.v[1] == 3); /* one number stands for both */
+    ck_assert(list.n == 2 && list.v[0] == 3 && list.v[1] == 3); /* one number is used for both */
     ck_ok_e(arg_list_read(&TUPLE_KIND, "shape", &n, &list, &e));
     ck_assert(list.n == 2 && list.v[0] == 4 && list.v[1] == -1);
     json_object_del(doc, "shape");

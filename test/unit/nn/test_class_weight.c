@@ -20,7 +20,7 @@ static void fixture_fini(struct fixture *f)
 }
 DEFINE_AUTO_FINI(fixture, fixture_fini);
 
-/* layers, loss and weights as a manifest says them */
+/* layers, loss and weights as in a manifest */
 static struct fixture build(const char *layers, const char *loss, const char *weights)
 {
     struct fixture f = { .doc = NULL };
@@ -48,7 +48,7 @@ START_TEST(bad_input_names_the_fault)
 {
     static const struct {
         const char *layers, *loss, *weights, *error;
-        bool without_model; /* it is seen without the model too */
+        bool without_model; /* it is found without the model too */
     } CASES[] = {
         { FLAT(3), SPARSE, "{3: 1.0}", "w.3: class 3 does not exist: the model has 3, 0 to 2", false },
         { FLAT(1), "binary_crossentropy", "{2: 1.0}", "w.2: class 2 does not exist: the model has 2, 0 to 1", false },
@@ -98,7 +98,7 @@ static void check_weights(const struct fixture *f, const struct batch *b, const 
 START_TEST(a_class_number_has_its_weight)
 {
     AUTO_FINI(fixture) f = build(FLAT(3), SPARSE, "{2: 5, 0: 0.25}");
-    int32_t labels[] = { 0, 1, 2, 2, -1, 3 }; /* the last two are none of the model's */
+    int32_t labels[] = { 0, 1, 2, 2, -1, 3 }; /* the model has no classes for the last two */
     struct batch b = { .n = 6, .y[0] = { .dtype = DT_INT32, .shape = shape_of(1, (int64_t[]){ 6 }), .data = labels } };
     check_weights(&f, &b, (const float[]){ 0.25F, 1, 5, 5, 1, 1 });
 }
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(the_largest_of_several_labels_is_the_class)
 {
     AUTO_FINI(fixture) f = build(FLAT(3), ONE_HOT, "{0: 2, 1: 3, 2: 5}");
-    float labels[] = { 0, 1, 0, 0.5F, 0.5F, 0.1F, 0.1F, 0.2F, 0.7F, 0, 0, 0 }; /* of equal ones the first */
+    float labels[] = { 0, 1, 0, 0.5F, 0.5F, 0.1F, 0.1F, 0.2F, 0.7F, 0, 0, 0 }; /* the first of equal ones */
     struct batch b = { .n = 4,
                        .y[0] = { .dtype = DT_FLOAT, .shape = shape_of(2, (int64_t[]){ 4, 3 }), .data = labels } };
     check_weights(&f, &b, (const float[]){ 3, 2, 5, 2 });

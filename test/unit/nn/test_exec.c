@@ -1,4 +1,4 @@
-/* exec as a training loop sees it: Keras's golden runs, batches of any size and type, dropout, state. */
+/* exec as a training loop uses it: Keras's golden runs, batches of any size and type, dropout, state. */
 #include "base/rng.h"
 #include "golden.h"
 #include "nn/exec_impl.h"
@@ -218,7 +218,7 @@ START_TEST(first_loss_is_ln_classes)
     metrics_result(m, acc, result);
     ck_assert_double_eq_tol(result[0], log(10), 1e-6);
     ck_assert_double_eq(acc[1], 8);                  /* examples */
-    ck_assert_double_eq_tol(result[1], 0.25, 1e-12); /* all ties: argmax says class 0, 2 of 8 are it */
+    ck_assert_double_eq_tol(result[1], 0.25, 1e-12); /* all ties: argmax is class 0, which is right for 2 of 8 */
 }
 END_TEST
 
@@ -268,7 +268,7 @@ START_TEST(sample_weights)
 }
 END_TEST
 
-/* An output of several rows: each row is judged, and has the weight of its example. */
+/* An output of several rows: each row is evaluated, and has the weight of its example. */
 START_TEST(rows_share_the_weight_of_their_example)
 {
     AUTO(model) *m = build(
@@ -295,7 +295,7 @@ START_TEST(rows_share_the_weight_of_their_example)
 }
 END_TEST
 
-/* The last activation fuses with the loss wherever it stands: as an argument, or as a layer. */
+/* The last activation is fused with the loss in either form: as an argument, or as a layer. */
 START_TEST(last_activation_may_stand_alone)
 {
     static const char *const TAILS[] = {
@@ -514,7 +514,7 @@ START_TEST(normalization_adapts)
 }
 END_TEST
 
-/* Deviation and its consequences: a NaN in the weights reaches the loss and is found in the gradients. */
+/* Divergence and its consequences: a NaN in the weights reaches the loss and is found in the gradients. */
 START_TEST(nan_is_seen)
 {
     AUTO(model) *m = build(MLP, SPARSE);
@@ -544,13 +544,13 @@ START_TEST(too_large_a_batch_is_refused)
 }
 END_TEST
 
-/* ---- gradients that are told to be complete ---- */
+/* ---- gradients that are reported as complete ---- */
 
 struct told {
     const struct model *m;
     const float *grads;
-    float *seen;    /* as they were when they were told to be complete */
-    size_t pending; /* variables from here on were told to be complete */
+    float *seen;    /* as they were when they were reported as complete */
+    size_t pending; /* variables from here on were reported as complete */
     double loss;
 };
 
@@ -583,7 +583,7 @@ START_TEST(gradients_are_complete_when_they_are_told_to_be)
     exec_train(x, params, &b, plain, NULL, NULL, NULL, &plain_loss);
     exec_train(x, params, &b, grads, NULL, take_told, &t, &loss);
     ck_assert_mem_eq(grads, plain, size * sizeof(float));
-    ck_assert_mem_eq(seen, plain, size * sizeof(float)); /* complete, with regularisation, when it was told */
+    ck_assert_mem_eq(seen, plain, size * sizeof(float)); /* complete, with regularisation, when it was reported */
     ck_assert_double_eq(loss, plain_loss);
     ck_assert_double_eq(t.loss, plain_loss);
     ck_assert_uint_eq(t.pending, 0);
@@ -600,7 +600,7 @@ static double loss_at(struct exec *x, const float *params, const struct batch *b
     return loss;
 }
 
-/* Against differences of the loss; the tensors of the graph have up to four readers. */
+/* Compares with differences of the loss; the tensors of the graph have up to four readers. */
 START_TEST(gradients_of_a_graph)
 {
     AUTO(model) *m = build("{\"kerasFile\": \"test/data/nn/graph/keras3.json\"}", SPARSE);
@@ -628,7 +628,7 @@ START_TEST(gradients_of_a_graph)
 }
 END_TEST
 
-/* Training, inference and evaluation take turns in the same memory. */
+/* Training, inference and evaluation alternate in the same memory. */
 START_TEST(passes_of_a_graph_do_not_disturb_each_other)
 {
     AUTO(model) *m = build("{\"kerasFile\": \"test/data/nn/graph/keras2.json\"}", SPARSE);

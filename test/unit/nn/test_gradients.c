@@ -1,4 +1,4 @@
-/* Walks every row of the op table: its gradients against differences of its forward. A row without a case
+/* Walks every row of the op table and compares its gradients with differences of its forward. A row without a case
  * fails. */
 #include <math.h>
 

@@ -33,7 +33,7 @@ static float *draw(const struct initializer *i, const struct shape *s, uint64_t 
     return v;
 }
 
-/* What the values of each named form must look like: half-width or cut of the range, and deviation. */
+/* What the values of each named form must be: half-width or cut of the range, and deviation. */
 START_TEST(ranges_and_deviations_are_keras)
 {
     const struct shape dense = shape_of(2, (int64_t[]){ 300, 100 });
@@ -186,7 +186,7 @@ START_TEST(bad_input_names_the_fault)
 }
 END_TEST
 
-/* ---- regularizers, which are small enough to live here ---- */
+/* ---- regularizers, too small for a file of their own ---- */
 
 START_TEST(penalties_and_their_slopes)
 {

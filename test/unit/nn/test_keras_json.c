@@ -58,7 +58,7 @@ static void ck_same_json(const json_t *got, const json_t *want)
     ck_assert_str_eq(g, w);
 }
 
-/* Arguments that only the newest Keras 3 knows are not written. */
+/* Arguments that only the newest Keras 3 has are not written. */
 static void drop_newest(json_t *config)
 {
     json_object_del(config, "quantization_config");
@@ -66,7 +66,7 @@ static void drop_newest(json_t *config)
     json_object_del(json_at(config, "kernel_initializer.config"), "output_axes");
 }
 
-/* Keras 3 wrote this file, to_json(): we write the same (the compile part apart: see below). */
+/* Keras 3 wrote this file, to_json(): we write the same, apart from the compile part (see below). */
 START_TEST(we_write_what_keras_3_writes)
 {
     json_auto_t *want = golden_read("test/data/nn/keras3/model.json");
@@ -130,7 +130,7 @@ START_TEST(round_trip)
 }
 END_TEST
 
-/* Keras 2 has no InputLayer when the first layer says batch_input_shape, and alpha in LeakyReLU. */
+/* Keras 2 has no InputLayer when the first layer has batch_input_shape, and has alpha in LeakyReLU. */
 START_TEST(old_spellings)
 {
     static const char OLD[] = "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
@@ -191,7 +191,7 @@ START_TEST(functional_chain_of_keras)
 }
 END_TEST
 
-/* The layers stand in the file in any order; their calls say which follows which. */
+/* The layers are in the file in any order; their calls define which follows which. */
 START_TEST(functional_layers_out_of_order)
 {
     json_auto_t *file = golden_read("test/data/nn/tf_keras/functional.json");
@@ -204,7 +204,7 @@ START_TEST(functional_layers_out_of_order)
 }
 END_TEST
 
-/* Branches that join, and a tensor that several layers read: both notations say the same model. */
+/* Branches that join, and a tensor that several layers read: both notations describe the same model. */
 START_TEST(functional_graph)
 {
     static const char *const FILES[] = { "keras3.json", "keras2.json" };

@@ -19,7 +19,7 @@ static void load(float *to, const json_t *tensor)
         to[i] = golden_at(tensor, i);
 }
 
-/* config without what is not an argument */
+/* config without the keys that are not arguments */
 static json_t *arguments(const json_t *config)
 {
     json_t *args = json_deep_copy(config);
@@ -45,7 +45,7 @@ static void check_state(const json_t *c, struct op_run *r)
     }
 }
 
-/* Layers that know no mode are run as in training: only then does forward keep what backward needs. */
+/* Layers that have no mode are run as in training: only then does forward keep what backward needs. */
 static bool wants_training(const json_t *c)
 {
     const char *class_name = json_string_value(json_object_get(json_object_get(c, "config"), "class"));

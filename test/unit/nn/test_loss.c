@@ -79,7 +79,7 @@ static bool of_logits(const struct loss *l)
     return json_is_true(json_object_get(json_object_get(json, "config"), "from_logits"));
 }
 
-/* Predictions away from kinks; probabilities where the loss wants them. */
+/* Predictions away from kinks; probabilities where the loss needs them. */
 static void fill(struct data *d, const struct loss *l)
 {
     struct rng r = rng_at(3, RNG_TEST, 0, 0);
@@ -117,7 +117,7 @@ static void check_gradient(const struct loss *l)
     for (size_t i = 0; i < CELLS; i++) {
         const float h = 1e-2F;
         double slope[2];
-        for (int k = 0; k < 2; k++) { /* two step sizes: Richardson takes the error of h^2 away */
+        for (int k = 0; k < 2; k++) { /* two step sizes: Richardson extrapolation removes the error of h^2 */
             const float step = k == 0 ? h : h / 2;
             moved[i] = d.p[i] + step;
             double up = total(l, &d, moved);

@@ -5,7 +5,7 @@
 #include "nn/metrics/metric_impl.h"
 #include "nn/named.h"
 
-/* ---- golden values, through the list of metrics: the weighted ones too ---- */
+/* ---- golden values, through the list of metrics, including weighted ones ---- */
 
 static const struct {
     const char *name, *metric, *loss;
@@ -96,7 +96,7 @@ START_TEST(every_golden_metric_is_keras)
         if (which != SIZE_MAX) {
             run_case(c, which);
             ran++;
-        } else { /* Mean and Sum of plain values cannot be named in compile.metrics */
+        } else { /* Mean and Sum of plain values are not valid in compile.metrics */
             ck_assert(strncmp(named_case(c), "mean", 4) == 0 || strncmp(named_case(c), "sum", 3) == 0);
         }
     }
@@ -150,7 +150,7 @@ START_TEST(accuracy_is_what_loss_and_output_make_of_it)
 }
 END_TEST
 
-/* metrics, weighted metrics -> the names of all, or what is wrong */
+/* metrics, weighted metrics -> the names of all, or the error */
 START_TEST(a_weighted_metric_gives_way_to_a_name_that_is_taken)
 {
     static const struct {
@@ -198,7 +198,7 @@ START_TEST(weighted_metrics_are_weighted_in_the_config)
     ck_ok_e(metric_list_add_weighted(l, &n, loss, &output, &e));
     json_auto_t *plain = metric_list_json(l, false), *weighted = metric_list_json(l, true);
     ck_assert_uint_eq(json_array_size(plain), 1);
-    ck_assert_str_eq(json_string_value(json_array_get(weighted, 0)), "acc"); /* Keras prefixes it again */
+    ck_assert_str_eq(json_string_value(json_array_get(weighted, 0)), "acc"); /* Keras adds the prefix again */
     ck_assert_str_eq(json_string_value(json_at(weighted, "1.config.name")), "auc");
 }
 END_TEST

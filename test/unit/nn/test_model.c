@@ -1,6 +1,6 @@
-/* model_build as people use it: layout, names, initial values, what data fit, summary; and
- * test/data/nn/invalid: a folder a case, {spec.yaml, error}: spec.yaml holds model: and perhaps compile:, error
- * the message without the place. */
+/* model_build as users call it: layout, names, initial values, what data fit, summary. Also test/data/nn/invalid, one
+ * folder {spec.yaml, error} for each case: spec.yaml holds model: and perhaps compile:, error the message without the
+ * place. */
 #include <math.h>
 
 #include "base/file.h"

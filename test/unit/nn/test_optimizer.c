@@ -42,7 +42,7 @@ static struct optimizer *of_case(const json_t *c)
     return parse_json(object);
 }
 
-/* All variables of a case in one vector, with the slots beside it. */
+/* All variables of a case in one vector, and a vector for each slot. */
 struct params {
     float w[SPACE], g[SPACE], slot[OPTIMIZER_MAX_SLOTS][SPACE];
     size_t offset[VARS_MAX], count[VARS_MAX], nvars, n;
@@ -82,7 +82,7 @@ static void step(const struct optimizer *o, struct opt_state *state, struct para
     optimizer_end(o, state);
 }
 
-/* Keras's names of our slots, in our order; the case has those it uses. */
+/* Keras's names of our slots, in our order; a case has those that it uses. */
 static const char *const SLOTS[][5] = {
     { "SGD", "momentum" },
     { "Adam", "momentum", "velocity", "velocity_hat" },
@@ -134,7 +134,7 @@ static void run_case(const json_t *c)
         golden_near(c, "product of u", (double)golden_at(product, 0), state.aux);
 }
 
-/* Keras 3's own sparse cases square repeated rows one by one; a ps follows TensorFlow 1 (test_optimizer_tf1). */
+/* Keras 3's own sparse cases square repeated rows one by one. A ps does as TensorFlow 1 does (test_optimizer_tf1). */
 START_TEST(every_golden_optimizer_moves_as_keras)
 {
     json_auto_t *file = golden_read("test/data/nn/optimizers.json");
@@ -222,7 +222,7 @@ START_TEST(the_cut_into_ranges_and_the_address_of_the_gradient_do_not_matter)
 }
 END_TEST
 
-/* Baseline, AVX2, AVX-512, gcc and clang all give these (the fingerprint of weights and slots after 3 steps);
+/* Baseline, AVX2, AVX-512, gcc and clang all give these values: the fingerprint of weights and slots after 3 steps.
  * Ftrl with a power needs powf of the C library, so it has none. */
 static const uint64_t BITS[COUNT_OF(VARIANTS)] = {
     0xf36c2de6ca49cf40,

@@ -1,6 +1,6 @@
-/* TensorFlow 1's optimizers, which ps-and-worker tutorials use: where its formula is Keras's under other
- * arguments, ours gives its numbers, dense and for sparse gradients as a ps applies them: repeated rows
- * are added first, then only the touched rows move (Adam alone moves every row).
+/* TensorFlow 1's optimizers, which ps-and-worker tutorials use. Where TensorFlow's formula is Keras's with other
+ * arguments, our optimizer gives its numbers, for dense and for sparse gradients. A ps applies sparse gradients so:
+ * repeated rows are added first, then only the rows of the gradient move (Adam alone moves every row).
  * Not comparable: RMSProp (its first rms is 1, Keras's 0) and the Proximal family (Keras has none). */
 #include "check_main.h"
 #include "nn/optimizers/optimizer.h"
@@ -61,7 +61,7 @@ static void apply(const struct optimizer *o, const struct opt_step *s, struct va
     optimizer_apply(o, s, v->w + at, slots, g, n);
 }
 
-/* IndexedSlices: sums repeated rows, then moves rows as a ps would. */
+/* IndexedSlices: sums repeated rows, then moves rows as a ps does. */
 static void apply_sparse(const struct optimizer *o, const struct opt_step *s, struct var *v, const json_t *g,
                          size_t cols, bool every_row)
 {
