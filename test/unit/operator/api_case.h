@@ -1,5 +1,5 @@
-/* api_case - cases of test/data/api: a folder each, an object as YAML or JSON, and what is expected of it. With
- * TRAINYARD_SHOW=1 in the environment the tests print what they got instead of comparing it. */
+/* api_case - cases of test/data/api: one folder each, with an object as YAML or JSON and the expected result. With
+ * TRAINYARD_SHOW=1 in the environment the tests print their results instead of comparing them. */
 #ifndef TRAINYARD_TEST_API_CASE_H
 #define TRAINYARD_TEST_API_CASE_H
 
@@ -62,7 +62,7 @@ static inline json_t *text_or_null(const char *s)
     return s != NULL ? json_string(s) : json_null();
 }
 
-/* Bytes of the heap in use, what malloc adds included; 0 under a sanitizer, whose heap is another. */
+/* Bytes of the heap in use, including malloc's overhead; 0 under a sanitizer, which has its own heap. */
 static inline size_t heap_used(void)
 {
     struct mallinfo2 m = mallinfo2();

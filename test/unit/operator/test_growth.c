@@ -1,5 +1,5 @@
-/* What the operator reads from the API server, from kubeconfigs and from chiefs costs time that grows with its size,
- * not with the square of it: most of it is read in the thread that keeps the leadership. */
+/* What the operator reads from the API server, from kubeconfigs and from chiefs takes time that grows with its size,
+ * not with its square. Most of it is read in the thread that renews the leader's lease. */
 #include "../growth.h"
 
 #include "api/job_spec.h"
@@ -63,7 +63,7 @@ static void strange_keys(size_t n, struct buf *out)
     buf_str(out, "}]}}}");
 }
 
-/* of a model that is not known here, which would bound them */
+/* of a model that is unknown here; a known model would bound them */
 static void class_weights(size_t n, struct buf *out)
 {
     buf_str(out, OBJECT_HEAD "\"replicaSpecs\": {\"Worker\": {}}, \"model\": {\"kerasFile\": \"m.json\"}, "
@@ -98,7 +98,7 @@ static void read_status(const char *text, size_t len)
     ck_assert_uint_eq(st.nconds, 1);
 }
 
-/* Indexes from the last to the first, which would each go in front of all that are there. */
+/* Indexes from the last to the first, each of which is inserted before all others. */
 static void status(size_t n, struct buf *out)
 {
     buf_str(out, "{\"conditions\": [{\"type\": \"Created\", \"status\": \"True\"}");

@@ -25,7 +25,7 @@ struct world {
     struct kube_client *client;
     struct detector *detector;
     int reported;
-    char why[400]; /* "" : nobody else is there */
+    char why[400]; /* "": no other operator is running */
 };
 
 static void on_change(void *user, const char *why)
@@ -87,7 +87,7 @@ START_TEST(nobody_is_there)
 }
 END_TEST
 
-/* It is seen alive, and is not renewed for its duration: then it is gone. */
+/* Its lease is renewed at first, and then not for its duration: the other operator is gone. */
 START_TEST(a_lease_that_is_not_renewed_runs_out)
 {
     START();
@@ -131,7 +131,7 @@ START_TEST(a_webhook_counts_while_it_is_there)
 }
 END_TEST
 
-/* Not at once, for an API server that has just started refuses for a moment; and not never. */
+/* Not at once, because an API server that has just started refuses requests for a moment; but in the end. */
 START_TEST(a_refusal_counts_when_it_lasts)
 {
     START();

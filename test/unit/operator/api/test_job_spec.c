@@ -17,7 +17,7 @@ static void parse(const json_t *object, struct job_spec *ret)
 static void load(const char *path, struct job_spec *ret)
 {
     json_auto_t *object = api_load(path);
-    parse(object, ret); /* the object goes before the view */
+    parse(object, ret); /* the object is freed before the view */
 }
 
 /* ---- a view as JSON ---- */
@@ -78,7 +78,7 @@ static json_t *view_json(const struct job_spec *v)
 
 /* ---- cases ---- */
 
-/* What pods are made of survives, with the roles called as the view calls them. */
+/* What pods are created from is kept, and the roles have the view's names. */
 static void check_spec(const char *path, const json_t *object, const struct job_spec *v)
 {
     json_auto_t *kept = job_spec_json(v);
@@ -129,7 +129,7 @@ static void check_invalid(const char *path)
         return;
     }
     ck_assert_msg(v.invalid != NULL, "%s: is accepted", path);
-    ck_assert_str_eq(v.ns, "team"); /* the job can still be named and its status written */
+    ck_assert_str_eq(v.ns, "team"); /* the job can still be named, and its status written */
     ck_assert_str_eq(v.uid, "6f1c0a52-3d3e-4d0e-9f0a-1d6f0c9b7a11");
     ck_ok_e(file_read(expected, API_CASE_MAX, &error, &e));
     error.data[strcspn(error.data, "\n")] = '\0';
@@ -148,7 +148,7 @@ static bool is_job(void *user UNUSED, const json_t *v)
     return str_eq(kind, "TrainJob") || str_eq(kind, "TFJob");
 }
 
-/* Examples hold other objects beside the job: claims, configuration. */
+/* Examples hold other objects besides the job: claims, configuration. */
 static void check_example(const char *path)
 {
     struct err e = { .code = ERR_NONE };
@@ -174,7 +174,7 @@ START_TEST(every_example_can_be_run)
 }
 END_TEST
 
-/* ---- anything at all ---- */
+/* ---- arbitrary input ---- */
 
 START_TEST(what_is_no_job_does_no_harm)
 {
@@ -202,9 +202,9 @@ START_TEST(what_is_no_job_does_no_harm)
 }
 END_TEST
 
-/* ---- a verdict that is there already ---- */
+/* ---- an earlier verdict ---- */
 
-/* A model that cannot be judged well, with the status that an operator left of `observed`. */
+/* A model that is not valid, with the status that an operator wrote for generation `observed`. */
 static void parse_judged(int observed, json_t *conditions, struct job_spec *ret)
 {
     json_auto_t *object = api_load(MNIST);
@@ -378,7 +378,7 @@ START_TEST(the_hash_follows_what_a_model_begins_with)
 }
 END_TEST
 
-/* So a CRD may fill in a default, or a client write one, and nobody's job is refused. */
+/* A CRD may fill in a default, or a client may write one, without a refusal of the job. */
 START_TEST(the_hash_is_of_the_meaning)
 {
     AUTO_FINI(job_spec) v = { .kind = NULL };
@@ -400,8 +400,8 @@ START_TEST(the_hash_is_of_the_meaning)
 }
 END_TEST
 
-/* Jobs that run carry it in their status: with another value the next version of the operator would refuse their spec.
- */
+/* Running jobs have this hash in their status: with another value the next version of the operator would refuse their
+ * spec. */
 START_TEST(the_hash_is_the_same_in_every_version)
 {
     AUTO_FINI(job_spec) v = { .kind = NULL };
@@ -471,7 +471,7 @@ START_TEST(a_view_is_small)
 }
 END_TEST
 
-/* The operator judges models with lib/nn, and must not carry the libraries that compute and talk with it. */
+/* The operator validates models with lib/nn, and must not link the libraries that compute and communicate with it. */
 START_TEST(neither_blas_nor_grpc_is_linked)
 {
     static const char *const HEAVY[] = { "openblas", "libblas", "libgrpc", "libgpr", "protobuf" };
@@ -479,7 +479,7 @@ START_TEST(neither_blas_nor_grpc_is_linked)
     AUTO_FINI(buf) maps = BUF_INIT;
 
     ck_ok_e(file_read("/proc/self/maps", API_CASE_MAX, &maps, &e));
-    ck_assert_ptr_nonnull(strstr(maps.data, "libjansson")); /* it is the list of libraries */
+    ck_assert_ptr_nonnull(strstr(maps.data, "libjansson")); /* maps does list the libraries */
     for (size_t i = 0; i < COUNT_OF(HEAVY); i++)
         ck_assert_msg(strstr(maps.data, HEAVY[i]) == NULL, "%s is linked", HEAVY[i]);
 }

@@ -214,7 +214,7 @@ START_TEST(the_patch_names_the_life_of_the_job)
 }
 END_TEST
 
-/* Each field by itself, there and back again. */
+/* Each field alone, written and read back. */
 START_TEST(each_difference_is_seen_without_making_the_patch)
 {
     AUTO_FINI(job_status) was = { .nconds = 0 };
@@ -324,7 +324,7 @@ START_TEST(each_difference_is_seen_without_making_the_patch)
         case 27:
             want = 0;
             is.conds[0].updated_ms += 999;
-            break; /* of a second only whole ones are written */
+            break; /* only whole seconds are written */
         case 28:
             want = STATUS_PROGRESS;
             is.progress.highest_step = 1;
@@ -382,7 +382,7 @@ START_TEST(what_is_written_reads_back)
 }
 END_TEST
 
-/* The API server gives names back in its own order. */
+/* The API server returns names in its own order. */
 START_TEST(the_order_of_metrics_is_no_difference)
 {
     static const struct {
@@ -403,7 +403,7 @@ START_TEST(the_order_of_metrics_is_no_difference)
 }
 END_TEST
 
-/* What training-operator's CRD does not keep is not missed; what it keeps is. */
+/* What training-operator's CRD does not keep is not missed; what it keeps is compared. */
 START_TEST(what_the_server_lacks_is_seen)
 {
     for (int i = 0;; i++) {

@@ -1,5 +1,5 @@
-/* Facts of pods: test/data/api/pod/<case>/{pod.json,expected.json}. The pods were read back from a real API server;
- * those with managedFields are whole, of the others only what the kubelet and the scheduler wrote is kept. */
+/* Facts of pods: test/data/api/pod/<case>/{pod.json,expected.json}. The pods were read from a real API server. Those
+ * with managedFields are whole; of the others only what the kubelet and the scheduler wrote is kept. */
 #include "operator/api_case.h"
 
 #include "api/pod_info.h"
@@ -8,7 +8,7 @@
 #define WHOLE     API_CASES "pod/running_ready/pod.json"
 #define TALKATIVE API_CASES "pod/failed_exit_code/pod.json"
 
-/* The kind whose controller made the object. */
+/* The kind whose controller created the object. */
 static const struct job_kind *kind_of(const json_t *object)
 {
     const json_t *labels = json_at(object, "metadata.labels");
@@ -42,7 +42,7 @@ static json_t *pod_json(const struct pod_info *p)
     return j;
 }
 
-/* As a watch tells of it: what its reader does not look at is missing. */
+/* As the watch delivers it: fields that the reader ignores are missing. */
 static json_t *cut_pod(const json_t *pod)
 {
     AUTO_FINI(strlist) paths = { 0 };
@@ -116,9 +116,9 @@ START_TEST(a_pod_of_another_kind_or_without_place_is_none_of_ours)
 }
 END_TEST
 
-/* Whatever stands where: no harm is done. */
-/* A pod that a job controls is that job's whatever its labels say, and its name says which replica; of an orphan, its
- * labels. */
+/* Values of any type in any field do no harm. */
+/* A pod that a job controls belongs to that job whatever its labels are, and its name determines the replica. For an
+ * orphan the labels do. */
 static const struct {
     const char *owner, *labels; /* labels: job-name, operator-name, replica-type, replica-index; "-": none */
     const char *job;
@@ -210,7 +210,7 @@ START_TEST(of_a_long_farewell_the_last_words_are_kept)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     for (int i = 0; i < 300; i++)
-        buf_str(&text, "h\xc3\xb6r zu "); /* umlauts, so that a cut may fall into one */
+        buf_str(&text, "h\xc3\xb6r zu "); /* umlauts, so that a cut may be inside one */
     buf_str(&text, "error: loss is NaN");
     for (int pad = 0; pad < 4; pad++, buf_char(&text, '!')) {
         auto_free char *got = message_after(TALKATIVE, text.data);

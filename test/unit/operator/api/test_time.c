@@ -81,7 +81,7 @@ START_TEST(times_are_written_as_kubernetes_does)
 }
 END_TEST
 
-/* A time in every week of eight thousand years, against the C library, there and back. */
+/* A time in every week of eight thousand years, compared with the C library, in both directions. */
 START_TEST(weeks_are_read_and_written_as_the_c_library_does)
 {
     enum { DAY = 86400 };

@@ -1,9 +1,9 @@
 /* Objects of jobs: test/data/build/<case>/{job.yaml, settings.yaml, want/NAME.yaml}. All objects of the job are built
- * and compared with what the case holds, to the byte, so that lists, TF_CONFIG and the order of variables count too.
+ * and compared with the case byte by byte, including lists, TF_CONFIG and the order of variables.
  *
  * settings.yaml is optional: {restarts, gang, domain, pullPolicy, lostAfter, assignUser, architecture, scrapers,
- * claims: {NAME: [access modes]}, only: [names]}; with `only` no other objects are looked at. TRAINYARD_REWRITE=1
- * writes what is built: read it then, all of it. */
+ * claims: {NAME: [access modes]}, only: [names]}; with `only` no other objects are compared. TRAINYARD_REWRITE=1 writes
+ * what is built: review all of it afterwards. */
 #include "operator/api_case.h"
 
 #include "build/json_fill.h"
@@ -173,7 +173,7 @@ static void check_others(struct built *b)
         check_text(b, "warnings", b->warnings.data, b->warnings.len);
 }
 
-/* Every file of the case must have been made, so that a missing object is seen. */
+/* Every file of the case must have been built, so that a missing object is found. */
 static void check_case(const char *path)
 {
     struct err e = { .code = ERR_NONE };
@@ -236,7 +236,7 @@ static void check_members(struct built *b, int min_available, int completed, int
     ck_assert_str_eq(json_string_value(json_at(group, "spec.minResources.cpu")), cpu);
 }
 
-/* A scheduler that waits for a pod that is never made again lets no other one start again. */
+/* A scheduler that waits for a pod that is never re-created lets no other pod start again. */
 START_TEST(a_group_does_not_wait_for_who_is_done)
 {
     struct built b;
@@ -244,14 +244,14 @@ START_TEST(a_group_does_not_wait_for_who_is_done)
     check_members(&b, 0, 0, 5, "6200m");
     check_members(&b, 0, 1, 4, "4200m");
     check_members(&b, 2, 1, 2, "200m");
-    check_members(&b, 10, 0, 10, "6200m"); /* more than there are: somebody wants it to wait */
+    check_members(&b, 10, 0, 10, "6200m"); /* more than there are: the user wants it to wait */
     check_members(&b, 10, 1, 4, "4200m");
     check_members(&b, 0, 5, 1, "100m");
     close_case(&b);
 }
 END_TEST
 
-/* Once the pods have their job file the operator forgets the model: nothing else hangs on it. */
+/* Once the pods have their job file the operator forgets the model: nothing else depends on it. */
 START_TEST(pods_need_no_model)
 {
     struct built b;
@@ -265,7 +265,7 @@ START_TEST(pods_need_no_model)
 }
 END_TEST
 
-/* What a template has of a wrong type is for the API server to refuse: here it must only do no harm. */
+/* The API server refuses fields of a template that have a wrong type: here they must only do no harm. */
 START_TEST(nonsense_in_a_template_is_left_alone)
 {
     static const char *const NONSENSE[] = {
@@ -294,10 +294,10 @@ START_TEST(nonsense_in_a_template_is_left_alone)
 }
 END_TEST
 
-/* ---- what a replica makes of it ---- */
+/* ---- what a replica reads from it ---- */
 
-/* As the kubelet gives it to the container: from the ConfigMap, and with $(TRAINYARD_CLUSTER) put in its place. NULL:
- * it has none. Owned by the case. */
+/* As the kubelet passes it to the container: from the ConfigMap, with $(TRAINYARD_CLUSTER) expanded. NULL: the
+ * container does not have it. Owned by the case. */
 static const char *variable(struct built *b, const json_t *pod, const char *name)
 {
     const json_t *v = json_find_named(json_at(pod, "spec.containers.0.env"), name);
@@ -325,7 +325,7 @@ static void same_cluster(const char *pod, const struct cluster *a, const struct 
 {
     ck_assert_msg(a->role == b->role && a->index == b->index, "%s", pod);
     for (int r = 0; r < ROLE_COUNT; r++) {
-        if (r == ROLE_EVALUATOR) /* the family has no word for it */
+        if (r == ROLE_EVALUATOR) /* the variables have no name for it */
             continue;
         ck_assert_uint_eq(a->hosts[r].n, b->hosts[r].n);
         for (size_t i = 0; i < a->hosts[r].n; i++)
@@ -333,7 +333,7 @@ static void same_cluster(const char *pod, const struct cluster *a, const struct 
     }
 }
 
-/* The pod's own program reads its TF_CONFIG and its JOB_NAME family alike. */
+/* The pod's own program reads the same from its TF_CONFIG and from its JOB_NAME variables. */
 static void check_cluster_of(struct built *b, enum role r, int index)
 {
     struct err e = { .code = ERR_NONE };
@@ -373,7 +373,7 @@ START_TEST(replicas_find_each_other)
 }
 END_TEST
 
-/* Our programs are told whom they must find, however many workers there are. */
+/* Our programs get the addresses that they need, however many workers there are. */
 START_TEST(our_replicas_find_ps_and_leader)
 {
     static const char *const NAMES[] = { "train_digits", "train_no_chief" };
@@ -405,7 +405,7 @@ START_TEST(our_replicas_find_ps_and_leader)
 }
 END_TEST
 
-/* ---- speed ---- */
+/* ---- cost ---- */
 
 enum { ROUNDS = 300, LIMIT_US = 1500 };
 

@@ -9,7 +9,7 @@
 START_TEST(quantities_are_summed_as_kubernetes_does)
 {
     static const struct {
-        const char *list, *want; /* NULL: something in the list is no quantity */
+        const char *list, *want; /* NULL: something in the list is not a quantity */
     } ROWS[] = {
         { "[]", "0" },
         { "[1, 2]", "3" },

@@ -43,7 +43,7 @@ START_TEST(an_older_state_of_a_pod_does_not_replace_a_newer_one)
     ck_assert(!cache_entry_put_pod(r, pod("p", "1", 4)));
     ck_assert_int_eq(cache_entry_pod(r, "p")->version, 5);
     ck_assert(cache_entry_put_pod(r, pod("p", "1", 6)));
-    ck_assert(cache_entry_put_pod(r, pod("p", "2", 2))); /* another one of the name */
+    ck_assert(cache_entry_put_pod(r, pod("p", "2", 2))); /* another one of that name */
     ck_assert_str_eq(cache_entry_pod(r, "p")->uid, "2");
     ck_assert_uint_eq(r->npods, 1);
 }

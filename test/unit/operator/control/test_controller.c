@@ -11,7 +11,7 @@
 #include "control/watch_handlers_internal.h"
 #include "test/fake/api_server.h"
 
-/* A controller before a scripted API server: lists are empty, watches stay open, creates are taken. */
+/* A controller with a scripted API server: lists are empty, watches stay open, creates are accepted. */
 struct world {
     struct fake_api *api;
     struct kubeconfig *config;
@@ -112,7 +112,7 @@ static void wait_for(struct world *w, const char *method, const char *pattern, s
     fake_api_wait(w->api, w->loop, method, pattern, n);
 }
 
-/* Until the watch of `pattern` is open. */
+/* Waits until the watch of `pattern` is open. */
 struct streams {
     struct world *w;
     const char *pattern;
@@ -188,7 +188,7 @@ static void no_job_is_counted(struct world *w)
 
 /* ---- creates and their answers ---- */
 
-/* The watch never tells of the pod: it is not made twice, whatever else happens. */
+/* The watch never delivers the pod: it is not created twice, whatever else happens. */
 START_TEST(a_pod_is_made_once_though_the_watch_is_late)
 {
     START(&KIND_TFJOB);
@@ -202,7 +202,7 @@ START_TEST(a_pod_is_made_once_though_the_watch_is_late)
 }
 END_TEST
 
-/* ADDED and DELETED are told before the create's answer, which comes late: the pod is gone, and is made again. */
+/* ADDED and DELETED are delivered before the create's answer, which comes late: the pod is gone, and is re-created. */
 START_TEST(a_pod_that_is_gone_before_its_create_is_answered_stays_gone)
 {
     START(&KIND_TFJOB);
@@ -225,7 +225,8 @@ static bool one_pod_is_counted(void *user)
     return strstr(text.data, "training_operator_created_pods_total{framework=\"tensorflow\"} 1\n") != NULL;
 }
 
-/* The answer to a create has the pod's metadata alone: what the watch has told of that pod before is not forgotten. */
+/* The answer to a create has only the pod's metadata. What the watch has delivered of that pod before is not
+ * forgotten. */
 START_TEST(a_late_answer_forgets_nothing)
 {
     START(&KIND_TFJOB);
@@ -241,7 +242,7 @@ START_TEST(a_late_answer_forgets_nothing)
 }
 END_TEST
 
-/* The end of an earlier pod of the name, told late, is not the end of the one being made. */
+/* The end of an earlier pod of that name, delivered late, is not the end of the one being created. */
 START_TEST(an_end_told_late_is_not_that_of_the_next_pod)
 {
     START(&KIND_TFJOB);
@@ -255,7 +256,7 @@ START_TEST(an_end_told_late_is_not_that_of_the_next_pod)
 }
 END_TEST
 
-/* Created by an answer that got lost: it is found, and counts. */
+/* Created by a request whose answer was lost: the pod is found, and counts. */
 START_TEST(a_pod_that_exists_and_is_ours_is_taken)
 {
     START(&KIND_TFJOB);
@@ -296,7 +297,7 @@ START_TEST(a_refused_create_is_told_and_tried_again_after_a_pause)
 }
 END_TEST
 
-/* Somebody else's pod has the name: looked for again and again, with longer pauses, and left alone. */
+/* A pod of another owner has the name: it is read again and again, with longer delays, and left alone. */
 START_TEST(a_foreign_pod_is_waited_for)
 {
     START(&KIND_TFJOB);
@@ -312,7 +313,7 @@ START_TEST(a_foreign_pod_is_waited_for)
 }
 END_TEST
 
-/* ---- pods that somebody changed ---- */
+/* ---- pods that another client changed ---- */
 
 #define POD_LABELLED(uid, version, job, operator)                                                                      \
     "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"j-worker-0\",\"uid\":\"" uid                       \
@@ -333,7 +334,7 @@ static void with_pod(struct world *w)
     fake_until(w->loop, is_synced, w);
 }
 
-/* The labels go back, on condition, and not again at once however often somebody changes them. */
+/* The labels are restored, with a precondition, and not again at once, however often another client changes them. */
 static void labels_go_back(struct world *w)
 {
     struct fake_request r;
@@ -356,7 +357,7 @@ START_TEST(a_pod_whose_job_name_is_edited_stays_ours)
 }
 END_TEST
 
-/* The watch tells of its end: it has left the selection, or is really gone. */
+/* The watch reports its deletion: it has left the selection, or is really gone. */
 START_TEST(a_pod_that_leaves_the_watch_is_asked_for)
 {
     START(&KIND_TFJOB);
@@ -372,7 +373,7 @@ START_TEST(a_pod_that_leaves_the_watch_is_asked_for)
 }
 END_TEST
 
-/* An orphan that is labelled as another job's is no longer waited for here. */
+/* An orphan that is labelled as another job's no longer counts for this job. */
 static bool is_of_k(void *user)
 {
     const struct cache_entry *k = cache_find(&((struct world *)user)->controller->env.cache, "a/k");
@@ -394,7 +395,8 @@ END_TEST
 
 /* ---- turns ---- */
 
-/* While others have more to send than can go, a job neither begins nor is told of; then both happen, the pod first. */
+/* While other jobs have more requests than can be sent, a new job waits. Then its pod is created and its status
+ * written, the pod first. */
 START_TEST(a_job_begins_when_there_is_room)
 {
     START(&KIND_TFJOB);
@@ -457,7 +459,7 @@ static void wait_for_posts(struct world *w, const char *pattern, const char *par
     fake_until(w->loop, have_come, &(struct wanted_posts){ .w = w, .pattern = pattern, .part = part, .n = n });
 }
 
-/* One round trip: no worker is sent before ps and chief are accepted. */
+/* One round trip: no worker is created before ps and chief are accepted. */
 START_TEST(ps_and_chief_are_accepted_before_workers_are_sent)
 {
     START(&KIND_TFJOB);
@@ -474,7 +476,7 @@ START_TEST(ps_and_chief_are_accepted_before_workers_are_sent)
 }
 END_TEST
 
-/* A quota of services keeps none of the pods from being created, and is asked for again with one service at a time. */
+/* A quota of services prevents no pod from being created. Services are then tried again one at a time. */
 START_TEST(refused_services_are_tried_again_one_at_a_time)
 {
     START(&KIND_TFJOB);
@@ -489,11 +491,11 @@ START_TEST(refused_services_are_tried_again_one_at_a_time)
     wait_for(&w, "POST", "*/services*", at_first + 2);
     ck_assert_int_ge(clock_ms() - began, 1900);
     ck_assert_uint_eq(posts_of(&w, EVENT_POSTS, "FailedCreateService"),
-                      1); /* one event a round, and they are the same */
+                      1); /* the events of a round are the same: one of them is sent */
 }
 END_TEST
 
-/* The one that is always refused keeps the others from nothing. */
+/* A pod that is always refused does not hold up the others. */
 START_TEST(the_next_try_is_for_another_replica)
 {
     START(&KIND_TFJOB);
@@ -508,7 +510,7 @@ START_TEST(the_next_try_is_for_another_replica)
 }
 END_TEST
 
-/* A small job owned_object a large one whose requests are slow: its pods go next. */
+/* A small job beside a large one whose requests are slow: the small job's pods are created next. */
 START_TEST(a_small_job_does_not_wait_for_a_large_one)
 {
     START(&KIND_TFJOB);
@@ -543,7 +545,8 @@ static bool suspension_is_told(void *user)
     return false;
 }
 
-/* Told once, tried again after growing pauses however often the job is woken, and at once when there is other news. */
+/* Reported once, tried again after growing delays however often the job is enqueued, and at once when the status
+ * changes. */
 START_TEST(a_refused_status_waits_until_there_is_news)
 {
     START(&KIND_TFJOB);
@@ -554,14 +557,14 @@ START_TEST(a_refused_status_waits_until_there_is_news)
     int64_t began = clock_ms();
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     wait_for(&w, "PATCH", STATUS, 1);
-    fake_until(w.loop, has_real_pod, &w); /* which wakes it */
+    fake_until(w.loop, has_real_pod, &w); /* which enqueues it */
     push(&w, POD_WATCH, "MODIFIED", POD("u-1", "1", "900"));
     fake_until(w.loop, status_is_refused, &w);
     ck_assert_int_ge(clock_ms() - began, 900);
     ck_assert_uint_eq(fake_api_count(w.api, "PATCH", STATUS), 2);
     push(&w, JOB_WATCH, "MODIFIED", JOB("1", "2", "\"suspend\":true"));
     fake_until(w.loop, has_news, &w);
-    ck_assert_int_le(cache_entry(&w)->status_backoff.failures, 1); /* counted anew: it waits no longer */
+    ck_assert_int_le(cache_entry(&w)->status_backoff.failures, 1); /* counted from zero: it waits no longer */
     fake_until(w.loop, suspension_is_told, &w);
     wait_for(&w, "POST", EVENT_POSTS, 1);
     for (size_t i = 0; fake_api_request(w.api, "POST", EVENT_POSTS, i, &r); i++)
@@ -578,7 +581,7 @@ static bool is_idle(void *user)
     return w->controller->env.in_flight == NULL && workqueue_length(w->controller->env.queue) == 0;
 }
 
-/* A webhook forbids it: asked again after a retry_backoff, not as fast as it answers. */
+/* A webhook refuses it: tried again after a delay, not as fast as it answers. */
 START_TEST(a_refused_delete_is_tried_again_after_a_pause)
 {
     START(&KIND_TFJOB);
@@ -595,7 +598,7 @@ START_TEST(a_refused_delete_is_tried_again_after_a_pause)
 }
 END_TEST
 
-/* The watch has told of the pod's end before the delete is answered. */
+/* The watch has delivered the pod's deletion before the delete is answered. */
 START_TEST(a_deleted_pod_does_not_come_back_with_the_answer)
 {
     START(&KIND_TFJOB);
@@ -615,7 +618,7 @@ START_TEST(a_deleted_pod_does_not_come_back_with_the_answer)
 }
 END_TEST
 
-/* ---- a status that somebody changes ---- */
+/* ---- a status that another client changes ---- */
 
 static bool lacks_something(void *user)
 {
@@ -633,7 +636,7 @@ static bool is_told(void *user)
     return r->acked == NULL && !r->status_in_flight && r->npods == 1 && !r->pods[0]->creating;
 }
 
-/* The object as the watch tells it later: each change has a version of its own. status: JSON, or NULL. */
+/* The object as the watch delivers it later: each change has its own version. status: JSON, or NULL. */
 static char *later(const char *object, int version, const char *status)
 {
     char text[32];
@@ -648,7 +651,7 @@ static char *later(const char *object, int version, const char *status)
     return buf_detach(&b);
 }
 
-/* What the newest patch wrote. */
+/* What the latest patch wrote. */
 static char *newest_status(struct world *w)
 {
     struct fake_request r = { .body = NULL };
@@ -661,7 +664,8 @@ static char *newest_status(struct world *w)
     return buf_detach(&b);
 }
 
-/* A person edits it, say. Once for each time; an older state that the watch tells late is nobody's doing. */
+/* A user edits it, for example. It is restored once for each change. An older state that the watch delivers late is not
+ * a change. */
 START_TEST(what_somebody_takes_away_is_written_again)
 {
     START(&KIND_TFJOB);
@@ -691,7 +695,7 @@ START_TEST(what_somebody_takes_away_is_written_again)
 }
 END_TEST
 
-/* The server is an hour behind: what is due is reckoned by its clock. */
+/* The server's clock is an hour behind: deadlines are computed with that clock. */
 START_TEST(the_servers_clock_counts)
 {
     START(&KIND_TFJOB);
@@ -758,7 +762,7 @@ static size_t place_of(struct world *w, const char *method, const char *words)
     "{\"replicas\":1,\"restartPolicy\":\"ExitCode\",\"template\":{\"spec\":{\"containers\":[{\"name\":\"tensorflow\"," \
     "\"image\":\"x\"}]}}}}}}"
 
-/* An operator that is killed between the two has counted it, or the pod is still there. */
+/* An operator that is killed between the two steps has counted the pod, or the pod is still there. */
 START_TEST(a_restart_is_written_before_the_delete)
 {
     START(&KIND_TFJOB);
@@ -773,7 +777,7 @@ START_TEST(a_restart_is_written_before_the_delete)
 }
 END_TEST
 
-/* A status that the server never takes does not keep a job from going on. */
+/* A job goes on although the server never accepts its status. */
 START_TEST(a_restart_that_cannot_be_written_is_done_nevertheless)
 {
     START(&KIND_TFJOB);
@@ -795,7 +799,8 @@ static bool has_conflict(void *user)
     return r != NULL && r->conflicts > 0;
 }
 
-/* The patch writes the whole list, so it holds theirs, and only goes through while nobody has written since. */
+/* The patch writes the whole list, so it includes their entries. It has a precondition: it fails when another client
+ * has written since. */
 START_TEST(conditions_of_others_survive)
 {
     START(&KIND_TFJOB);
@@ -813,7 +818,7 @@ START_TEST(conditions_of_others_survive)
     push(&w, JOB_WATCH, "MODIFIED", next);
     wait_for(&w, "PATCH", STATUS, 2);
     for (size_t i = 1; fake_api_request(w.api, "PATCH", STATUS, i, &r) && strstr(r.body, "\"47\"") == NULL; i++)
-        wait_for(&w, "PATCH", STATUS, i + 2); /* one may have gone before the watch told */
+        wait_for(&w, "PATCH", STATUS, i + 2); /* one may have been sent before the watch delivered the change */
     ck_assert_ptr_nonnull(strstr(r.body, "[{\"type\":\"QuotaReserved\",\"status\":\"True\",\"note\":7},"));
     fake_until(w.loop, is_told, &w);
     ck_assert_int_eq(cache_entry(&w)->conflicts, 0);
@@ -846,7 +851,7 @@ END_TEST
 #define SUSPENDED_AND_RESUMED                                                                                          \
     JOB("1", "2", "\"suspend\":true") "}\n{\"type\":\"MODIFIED\",\"object\":" JOB("1", "3", "")
 
-/* Both are told in one breath. Its pod, which waits, may have been made for another template. */
+/* Both are delivered in one read. Its pod, which waits, may have been created from another template. */
 START_TEST(a_pod_that_waits_is_made_again_when_its_job_was_resumed)
 {
     START(&KIND_TFJOB);
@@ -860,7 +865,7 @@ START_TEST(a_pod_that_waits_is_made_again_when_its_job_was_resumed)
 }
 END_TEST
 
-/* The create is answered after that. */
+/* The create is answered after both. */
 START_TEST(a_pod_that_was_being_made_is_made_again_when_its_job_was_resumed)
 {
     START(&KIND_TFJOB);
@@ -900,7 +905,7 @@ START_TEST(a_pod_that_runs_goes_on_when_its_job_was_resumed)
 }
 END_TEST
 
-/* ---- jobs that go ---- */
+/* ---- jobs that are deleted ---- */
 
 START_TEST(nothing_is_left_of_a_job_deleted_while_its_pod_is_made)
 {
@@ -920,7 +925,7 @@ START_TEST(nothing_is_left_of_a_job_deleted_while_its_pod_is_made)
 }
 END_TEST
 
-/* Its pods go after it. */
+/* Its pods are deleted after it. */
 START_TEST(a_deleted_job_is_not_counted_while_its_pods_remain)
 {
     START(&KIND_TFJOB);
@@ -935,7 +940,7 @@ START_TEST(a_deleted_job_is_not_counted_while_its_pods_remain)
 }
 END_TEST
 
-/* Deleted and made again at once, under the same name, while the first one's pod is being made. */
+/* Deleted and re-created at once, under the same name, while the first one's pod is being created. */
 START_TEST(another_life_of_the_name_gets_pods_of_its_own)
 {
     START(&KIND_TFJOB);
@@ -961,20 +966,20 @@ START_TEST(a_controller_ends_with_requests_on_their_way)
     push(&w, JOB_WATCH, "ADDED", JOB("1", "1", ""));
     wait_for(&w, "POST", POD_POSTS, 1);
     controller_free(TAKE(w.controller));
-    begin(&w, &KIND_TFJOB); /* and another one begins, as when training-operator comes and goes */
+    begin(&w, &KIND_TFJOB); /* and another one begins, as when training-operator is stopped and started */
     wait_for(&w, "GET", "*/tfjobs[?]limit=*", 2);
     no_job_is_counted(&w);
 }
 END_TEST
 
-/* ---- what it sees ---- */
+/* ---- what the controller reads ---- */
 
 static bool has_a_job(void *user)
 {
     return ((struct world *)user)->controller->watches->jobs == 1;
 }
 
-/* As after a start of the API server, before it knows its roles: without its pods a job must not be judged. */
+/* As just after the API server has started, before it has its roles: without its pods a job must not be reconciled. */
 START_TEST(nothing_is_made_while_pods_may_not_be_listed)
 {
     AUTO_FINI(world) w;
@@ -1002,13 +1007,13 @@ static bool has_no_job(void *user)
     fake_until(w.loop, has_real_pod, &w)
 #define EXPIRED "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}"
 
-/* After a gap the list of pods comes first, and lacks those of a job that is gone: they are not made again. */
+/* After a gap in the watch the list of pods comes first, without the pods of a deleted job: they are not re-created. */
 START_TEST(a_job_that_may_be_gone_is_asked_for_first)
 {
     GONE_FROM_THE_LIST;
     on(&w, "GET", "*/tfjobs/j", (struct fake_answer){ .status = 404, .body = REFUSED("NotFound", "no") });
     push(&w, POD_WATCH, "ERROR", EXPIRED);
-    wait_for(&w, "GET", "*/tfjobs/j", 2); /* until the watch tells */
+    wait_for(&w, "GET", "*/tfjobs/j", 2); /* until the watch delivers it */
     ck_assert_uint_eq(posts(&w), 1);
     push(&w, JOB_WATCH, "DELETED", JOB("1", "2", ""));
     fake_until(w.loop, has_no_job, &w);
@@ -1027,7 +1032,7 @@ START_TEST(a_job_that_is_there_gets_its_lost_pods_again)
 }
 END_TEST
 
-/* Who may not be asked does not hold it up. */
+/* Objects that may not be read do not hold up the job. */
 START_TEST(a_job_that_may_not_be_asked_for_goes_on)
 {
     GONE_FROM_THE_LIST;
@@ -1042,7 +1047,7 @@ static bool has_two_jobs(void *user)
     return ((struct world *)user)->controller->watches->jobs == 2;
 }
 
-/* A namespace that is listed again says nothing about another one's jobs. */
+/* Listing one namespace again changes nothing about the jobs of another one. */
 START_TEST(namespaces_are_apart)
 {
     AUTO_FINI(world) w;
@@ -1075,7 +1080,7 @@ END_TEST
                 "1")
 #define CLAIM "/api/v1/namespaces/a/persistentvolumeclaims/c"
 
-/* The spec changes while its claims are being looked up: they are looked up for the new one. */
+/* The spec changes while its claims are being read: they are read again for the new spec. */
 START_TEST(claims_are_asked_for_again_when_the_spec_changes_meanwhile)
 {
     START(&KIND_TRAINJOB);
@@ -1089,7 +1094,7 @@ START_TEST(claims_are_asked_for_again_when_the_spec_changes_meanwhile)
 }
 END_TEST
 
-/* A TFJob's pods and services have the same names: what befalls one is not the other's. */
+/* A TFJob's pods and services have the same names: an event about one does not affect the other. */
 START_TEST(a_refused_service_leaves_the_pod_of_its_name)
 {
     START(&KIND_TFJOB);
@@ -1102,7 +1107,7 @@ START_TEST(a_refused_service_leaves_the_pod_of_its_name)
 }
 END_TEST
 
-/* ---- what the job says of refused creates ---- */
+/* ---- how the job reports refused creates ---- */
 
 static int refuse(void *user, const struct fake_request *r, struct buf *body)
 {
@@ -1128,7 +1133,7 @@ static bool all_is_said(void *user)
     return cache_find(&((struct world *)user)->controller->env.cache, "a/t")->acked == NULL;
 }
 
-/* Two pods are refused again and again, now one first, now the other: the status is written once. */
+/* Two pods are refused again and again, in changing order: the status is written once. */
 START_TEST(a_repeated_refusal_is_written_once)
 {
     START(&KIND_TRAINJOB);
@@ -1155,7 +1160,7 @@ static bool says_what_may_not_be_read(void *user)
     return told(user, MAY_NOT) > 0;
 }
 
-/* Not "it does not exist": what to do about it. */
+/* The message is not "it does not exist": it says what to do. */
 START_TEST(a_claim_that_may_not_be_read_is_not_called_absent)
 {
     START(&KIND_TRAINJOB);
@@ -1211,7 +1216,7 @@ static bool board_failure_is_taken_back(void *user)
     return job_status_find(&r->status, COND_TENSORBOARD_FAILURE) == NULL && r->acked == NULL;
 }
 
-/* Its service is refused at first: TensorBoard is there when both are. */
+/* Its service is refused at first: TensorBoard is running when both exist. */
 START_TEST(a_board_is_its_service_and_its_deployment)
 {
     START(&KIND_TRAINJOB);
@@ -1246,7 +1251,7 @@ START_TEST(a_board_that_is_not_wanted_any_more_goes)
 }
 END_TEST
 
-/* Taken out of the spec while no operator was there. */
+/* Removed from the spec while no operator was running. */
 START_TEST(a_board_of_before_goes_as_well)
 {
     START(&KIND_TRAINJOB);
@@ -1258,7 +1263,7 @@ START_TEST(a_board_of_before_goes_as_well)
 }
 END_TEST
 
-/* It was made for an earlier spec: patched, under the condition that it is still the object that was looked at. */
+/* It was created from an earlier spec: it is patched, on condition that it is still the object that was read. */
 START_TEST(a_board_that_is_ours_is_changed_on_conditions)
 {
     START(&KIND_TRAINJOB);
@@ -1272,7 +1277,7 @@ START_TEST(a_board_that_is_ours_is_changed_on_conditions)
 }
 END_TEST
 
-/* What has TensorBoard's name, whose, and whether it may be ours after all. */
+/* Which object has TensorBoard's name, its owner, and whether it may be adopted. */
 static const struct {
     const char *plural, *object;
 } STRANGERS[] = {
@@ -1291,7 +1296,7 @@ START_TEST(a_strangers_board_is_left_alone_and_told)
     push(&w, "*/trainjobs[?]watch=true*", "ADDED", BOARD_JOB);
     fake_until(w.loop, board_failure_is_told, &w);
     push(&w, "*/trainjobs[?]watch=true*", "MODIFIED", NO_BOARD_JOB);
-    push(&w, "*/services[?]watch=true*", "ADDED", BOARD_OBJECT("s", OWNED_BY("1"))); /* asks what there is to delete */
+    push(&w, "*/services[?]watch=true*", "ADDED", BOARD_OBJECT("s", OWNED_BY("1"))); /* lists what there is to delete */
     wait_for(&w, "GET", it, 2);
     fake_until(w.loop, board_failure_is_taken_back, &w);
     auto_free char *all = xasprintf("%s*", it);
@@ -1300,7 +1305,7 @@ START_TEST(a_strangers_board_is_left_alone_and_told)
 }
 END_TEST
 
-/* Nobody controls the service, and its labels say that we made it: ours again, if the job is not being deleted. */
+/* The service has no controller, and its labels are ours: it is adopted, if the job is not being deleted. */
 static const struct {
     const char *job;
     size_t adoptions;
@@ -1321,13 +1326,13 @@ START_TEST(an_orphan_is_adopted_for_a_job_that_stays)
         const char *patch = body_of(&w, "PATCH", "*/services/t-tensorboard*", 0);
         ck_assert_ptr_nonnull(strstr(patch, "\"uid\":\"b-1\",\"resourceVersion\":\"5\",\"ownerReferences\":[{"));
     } else {
-        wait_for(&w, "GET", "*/trainjobs/t", 4); /* looked at again, with a retry_backoff */
+        wait_for(&w, "GET", "*/trainjobs/t", 4); /* read again, after a delay */
         ck_assert_uint_eq(fake_api_count(w.api, "PATCH", "*/services/*"), 0);
     }
 }
 END_TEST
 
-/* ---- the policy, told by the watch ---- */
+/* ---- the policy, from the watch ---- */
 
 #define POLICY(uid, owner, version)                                                                                    \
     "{\"metadata\":{\"namespace\":\"a\",\"name\":\"t\",\"uid\":\"" uid "\",\"resourceVersion\":\"" version             \
@@ -1347,7 +1352,7 @@ static bool t_has_a_policy(void *user)
     return r != NULL && r->policy.uid != NULL;
 }
 
-/* One that is there is not made; one that goes is made again, if the job is still there. */
+/* A policy that exists is not created. One that is deleted is re-created, if the job still exists. */
 START_TEST(a_policy_that_somebody_deletes_is_made_again)
 {
     AUTO_FINI(world) w;
@@ -1360,7 +1365,7 @@ START_TEST(a_policy_that_somebody_deletes_is_made_again)
     push(&w, "*/trainjobs[?]watch=true*", "ADDED", TRAINJOB_OF("1", "", "1"));
     fake_until(w.loop, t_has_pods, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", POLICY_POSTS), 0);
-    push(&w, "*/networkpolicies[?]watch=true*", "DELETED", POLICY("n-0", "1", "6")); /* another one's end */
+    push(&w, "*/networkpolicies[?]watch=true*", "DELETED", POLICY("n-0", "1", "6")); /* the deletion of another one */
     push(&w, "*/networkpolicies[?]watch=true*", "DELETED", POLICY("n-1", "1", "7"));
     wait_for(&w, "POST", POLICY_POSTS, 1);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", "*/trainjobs/t"), 1);
@@ -1368,7 +1373,7 @@ START_TEST(a_policy_that_somebody_deletes_is_made_again)
 }
 END_TEST
 
-/* ---- last words ---- */
+/* ---- termination messages ---- */
 
 #define LAST_WORDS(uid, owner, index, step)                                                                            \
     "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"t-worker-" index "\",\"uid\":\"" uid               \
@@ -1397,7 +1402,7 @@ static bool t_has_worker_1(void *user)
     return p != NULL && str_eq(p->uid, "p-1");
 }
 
-/* Those of the job's leader alone: not of the job that had its name before, nor of another worker. */
+/* Only those of the job's leader: not of an earlier job of that name, nor of another worker. */
 START_TEST(the_leader_has_the_last_word)
 {
     START(&KIND_TRAINJOB);

@@ -1,4 +1,4 @@
-/* When a job may create again after a refusal, and how many objects: with a clock of the test. */
+/* When a job may create again after a refusal, and how many objects. The test has its own clock. */
 #include "check_main.h"
 
 #include "base/mem.h"

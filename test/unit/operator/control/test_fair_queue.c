@@ -1,4 +1,4 @@
-/* Which job may send, and how much: with a clock of the test. */
+/* Which job may send requests, and how many. The test has its own clock. */
 #include "check_main.h"
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@ START_TEST(the_fewest_sent_of_late_then_the_longest_wait)
         int sent[3];
         int64_t since_ms[3]; /* -1: it does not wait */
         int64_t now_ms;
-        int want; /* -1: nobody */
+        int want; /* -1: none */
     } CASES[] = {
         { { 0, 0, 0 }, { -1, -1, -1 }, 10, -1 },
         { { 9, 0, 0 }, { 5, -1, -1 }, 10, 0 },
@@ -23,7 +23,7 @@ START_TEST(the_fewest_sent_of_late_then_the_longest_wait)
         { { 3, 3, 3 }, { -1, 6, 7 }, 10, 1 },
         { { 1000, 16, 0 }, { 0, 1, 900 }, 10, 2 },
         { { 16, 16, 0 }, { 5, 6, 7 }, 4999, 2 },
-        { { 16, 16, 0 }, { 5, 6, 7 }, 5000, 0 }, /* long ago: it counts no more */
+        { { 16, 16, 0 }, { 5, 6, 7 }, 5000, 0 }, /* long ago: it no longer counts */
         { { 64, 16, 0 }, { 5, 6, -1 }, 4999, 1 },
         { { 1000, 16, 0 }, { 5, 6, 7 }, 100000, 0 },
     };
@@ -75,12 +75,12 @@ START_TEST(bodies_under_way_are_bounded)
     ck_assert(!fair_queue_may_send(&f, FAIR_QUEUE_REQUESTS, 1000));
     f.bytes = 1000 + FAIR_QUEUE_BYTES_PER_JOB;
     ck_assert(!fair_queue_may_send(&f, 1, 1000));
-    ck_assert(fair_queue_may_send(&f, 1, 2000)); /* others' requests ended meanwhile */
+    ck_assert(fair_queue_may_send(&f, 1, 2000)); /* requests of others ended meanwhile */
     ck_assert(fair_queue_may_send(&f, 1, f.bytes + 5000));
 }
 END_TEST
 
-/* ---- a server that answers one request every few milliseconds, so many at once ---- */
+/* ---- a server that takes some milliseconds for a request, and a limit of requests in flight ---- */
 
 enum { JOBS_MAX = 1201, AT_ONCE = 64, ANSWER_MS = 5 };
 
@@ -146,7 +146,7 @@ static void serve(struct server *s, int64_t until_ms)
     }
 }
 
-/* What is under way goes first: 64 and a turn's rest, 5 ms each. */
+/* Requests in flight are answered first: 64 and the rest of a turn, 5 ms each. */
 START_TEST(a_small_job_beside_large_ones_waits_for_what_is_under_way)
 {
     static const struct {
@@ -168,7 +168,7 @@ START_TEST(a_small_job_beside_large_ones_waits_for_what_is_under_way)
 }
 END_TEST
 
-/* New small jobs come as fast as the server works: the large one goes on. */
+/* New small jobs arrive as fast as the server works: the large one still makes progress. */
 START_TEST(a_large_job_goes_on_beside_many_small_ones)
 {
     struct client clients[JOBS_MAX] = { { .left = 2000, .bytes = 3000 } };

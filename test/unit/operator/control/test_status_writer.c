@@ -7,13 +7,13 @@ enum { NOW = 1000000, PROGRESS_MS = 15000 };
 #define REST STATUS_REST
 #define NEWS (STATUS_CONDITIONS | STATUS_REST)
 
-/* A status as the last look left it, changed so long ago. */
+/* A status as the last reconciliation left it, changed so long ago. */
 struct want {
     const char *state; /* the latest true condition's name */
     enum condition_type latest;
     unsigned differs;
     int64_t changed_ago_ms;
-    bool told_running; /* the server knows it as running */
+    bool told_running; /* the server has it as running */
     int act;
     int64_t in_ms; /* STATUS_WRITE_LATER: from now */
 };
@@ -24,7 +24,7 @@ static const struct want CASES[] = {
     { "Running", COND_RUNNING, NEWS, 100, false, STATUS_WRITE_LATER, 400 }, /* with the pods that follow */
     { "Running", COND_RUNNING, NEWS, 500, false, STATUS_WRITE_QUEUED, 0 },
     { "Running", COND_RUNNING, NEWS, 0, true, STATUS_WRITE_QUEUED, 0 },
-    { "Running", COND_RUNNING, REST, 300, true, STATUS_WRITE_LATER, 700 }, /* counts alone */
+    { "Running", COND_RUNNING, REST, 300, true, STATUS_WRITE_LATER, 700 }, /* only the counts changed */
     { "Running", COND_RUNNING, REST, 1000, true, STATUS_WRITE_QUEUED, 0 },
     { "Restarting", COND_RESTARTING, NEWS, 0, true, STATUS_WRITE_QUEUED, 0 },
     { "Succeeded", COND_SUCCEEDED, NEWS, 0, true, STATUS_WRITE_NOW, 0 },
@@ -63,7 +63,7 @@ START_TEST(progress_alone_is_written_now_and_then)
     assert_step(&entry, STATUS_PROGRESS, STATUS_WRITE_QUEUED, 0); /* the first */
     entry.progress_written_ms = NOW - PROGRESS_MS / 2;
     assert_step(&entry, STATUS_PROGRESS, STATUS_WRITE_NOTHING, 0);
-    assert_step(&entry, STATUS_PROGRESS | NEWS, STATUS_WRITE_QUEUED, 0); /* with other news */
+    assert_step(&entry, STATUS_PROGRESS | NEWS, STATUS_WRITE_QUEUED, 0); /* together with other changes */
     entry.progress_written_ms = NOW - PROGRESS_MS;
     assert_step(&entry, STATUS_PROGRESS, STATUS_WRITE_QUEUED, 0);
 }
@@ -88,13 +88,13 @@ START_TEST(pauses_grow_while_it_is_refused)
     for (int i = 0; i < (int)COUNT_OF(WANT_S); i++) {
         ck_assert_int_eq(status_writer_retry_delay_ms(i + 1, true), WANT_S[i] * 1000);
         ck_assert_int_eq(status_writer_retry_delay_ms(i + 1, false),
-                         1000); /* nobody answered: the client itself has waited */
+                         1000); /* no answer: the client itself has waited */
     }
     ck_assert_int_eq(status_writer_retry_delay_ms(1 << 30, true), 300000);
 }
 END_TEST
 
-/* Somebody who takes away again and again is not fought with. */
+/* When another client removes entries again and again, they are restored ever more slowly. */
 START_TEST(what_is_taken_away_waits_ever_longer)
 {
     static const int64_t WANT_S[] = { 5, 10, 20, 40, 80, 160, 320, 640, 640 };

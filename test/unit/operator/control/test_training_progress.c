@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "control/training_progress.h"
 
-/* What a page says, as "STEP EPOCH/EPOCHS CHECKPOINT LOSS RATE METRICS"; NULL: it is refused. */
+/* What a page reports, as "STEP EPOCH/EPOCHS CHECKPOINT LOSS RATE METRICS"; NULL: it is refused. */
 static const struct {
     const char *page, *heard;
 } PAGES[] = {
@@ -97,7 +97,7 @@ START_TEST(many_metrics_are_cut)
 }
 END_TEST
 
-/* The last words of the container that trains, not of another one's. */
+/* The termination message of the container that trains, not of another one. */
 START_TEST(a_pod_leaves_its_last_words)
 {
     static const struct {

@@ -15,7 +15,7 @@
 static const struct kube_resource PODS = { "", "v1", "pods", "Pod" },
                                   JOBS = { "kubeflow.org", "v1", "tfjobs", "TFJob" };
 
-/* ---- what is decided ---- */
+/* ---- decisions ---- */
 
 START_TEST(paths)
 {
@@ -74,15 +74,15 @@ START_TEST(a_window_halves_when_refused_and_grows_by_rounds)
 
     ck_assert(!concurrency_limit_answer(&w, 201, 1, 0, 1));
     ck_assert_int_eq(concurrency_limit_now(&w), 64);
-    ck_assert(concurrency_limit_answer(&w, 429, 48, 5, 10)); /* of those that ran, not of those that might have */
+    ck_assert(concurrency_limit_answer(&w, 429, 48, 5, 10)); /* of the requests that were running, not of the limit */
     ck_assert_int_eq(concurrency_limit_now(&w), 24);
     ck_assert(!concurrency_limit_answer(&w, 429, 47, 10, 11)); /* sent with the first */
     ck_assert_int_eq(concurrency_limit_now(&w), 24);
     for (int i = 0; i < 25; i++)
         ck_assert(
-            !concurrency_limit_answer(&w, i % 2 == 0 ? 200 : 409, 24, 11, 12)); /* a conflict was let in as well */
+            !concurrency_limit_answer(&w, i % 2 == 0 ? 200 : 409, 24, 11, 12)); /* a conflict was accepted as well */
     ck_assert_int_eq(concurrency_limit_now(&w), 25);
-    ck_assert(!concurrency_limit_answer(&w, 0, 24, 11, 12)); /* no answer says nothing */
+    ck_assert(!concurrency_limit_answer(&w, 0, 24, 11, 12)); /* no answer changes nothing */
     for (int64_t now = 20; now < 40; now += 2)
         ck_assert(concurrency_limit_answer(&w, 429, 60, now, now + 1));
     ck_assert_int_eq(concurrency_limit_now(&w), 1);
@@ -185,7 +185,7 @@ struct got {
     int done, status;
     enum err_code code;
     char reason[64], message[ERR_TEXT_MAX], name[64];
-    struct kube_call *cancel; /* by done, or by a line */
+    struct kube_call *cancel; /* by done(), or by on_line() */
     bool free_client, sent;
     struct buf lines;
 };
@@ -303,11 +303,11 @@ START_TEST(refusals_have_reason_and_message)
 }
 END_TEST
 
-/* What stands on the way does not speak as an API server: people are told something all the same, and not all of it. */
+/* A proxy on the way does not answer as an API server does: there is a message all the same, of limited length. */
 START_TEST(refusals_without_words_get_some)
 {
     static const struct {
-        const char *body, *want; /* the message, or its beginning */
+        const char *body, *want; /* the message, or how it begins */
         size_t most;
     } CASES[] = {
         { "", "the API server answered with status 503 and no message", 100 },
@@ -331,7 +331,7 @@ START_TEST(refusals_without_words_get_some)
 }
 END_TEST
 
-/* ---- tries ---- */
+/* ---- retries ---- */
 
 static const struct fake_answer PASSING[] = {
     { .status = 429, .body = "{\"reason\":\"TooManyRequests\"}", .times = 2 },
@@ -391,7 +391,7 @@ START_TEST(lasting_trouble_is_told_after_its_time)
 }
 END_TEST
 
-/* 401 is about the token: one more try with a new one, then it is the caller's. */
+/* 401 is about the token: one more try with a new token, then the caller gets the error. */
 START_TEST(a_refused_token_is_tried_once_more)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
@@ -410,7 +410,7 @@ START_TEST(a_refused_token_is_tried_once_more)
 }
 END_TEST
 
-/* As with SIGSTOP: what was asked ends by its limit, is asked again, and is answered when the server goes on. */
+/* As with SIGSTOP: a request ends by its time limit, is sent again, and is answered when the server continues. */
 START_TEST(a_server_that_stands_still_and_goes_on)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
@@ -462,7 +462,7 @@ START_TEST(urgent_goes_first_and_background_last)
     ck_assert_uint_eq(kube_pending(w.k, KUBE_NORMAL), 3);
     fake_until(w.l, is_idle, &w);
     size_t at[2] = { 0, 0 };
-    for (size_t i = 0; i < 6; i++) { /* the urgent one has a connection of its own: in any order with the first */
+    for (size_t i = 0; i < 6; i++) { /* the urgent one has its own connection: in any order with the first */
         struct fake_request r;
         ck_assert(fake_api_request(w.api, "*", "*", i, &r));
         if (strcmp(r.path, "/4") == 0)
@@ -474,7 +474,7 @@ START_TEST(urgent_goes_first_and_background_last)
 }
 END_TEST
 
-/* What was told to come again later does not begin at the end of those that came meanwhile. */
+/* A request that is to be retried later does not go to the end of the queue, behind those that arrived meanwhile. */
 START_TEST(what_is_tried_again_keeps_its_place)
 {
     static const char *const WANT[] = { "/a", "/b", "/a", "/c" };
@@ -506,7 +506,7 @@ START_TEST(the_refused_do_not_all_come_back_together)
     for (size_t i = 0; i < COUNT_OF(g); i++)
         send(&w, &g[i], (struct kube_request){ .path = "/x", .priority = KUBE_NORMAL });
     fake_api_wait(w.api, w.l, "*", "*", 12);
-    for (int64_t end = clock_ms() + 500; clock_ms() < end;) { /* all pauses are over */
+    for (int64_t end = clock_ms() + 500; clock_ms() < end;) { /* all delays are over */
         struct err e = { .code = ERR_NONE };
         ck_ok_e(loop_turn(w.l, 50, &e));
     }
@@ -562,7 +562,7 @@ START_TEST(a_callback_may_cancel_others_and_free_the_client)
 }
 END_TEST
 
-/* A program that gives credentials, and counts how often: a byte in the file beside it. */
+/* A plugin that prints credentials and counts its calls: each adds a byte to the file beside it. */
 struct plugin {
     char path[64], calls[80];
 };
@@ -580,7 +580,8 @@ static void store(const char *path, const char *text)
     ck_ok_e(file_write(path, text, strlen(text), &e));
 }
 
-/* The world's client, with credentials of the plugin instead; status: of its answer, "$n" is the number of the call. */
+/* The world's client, with credentials of the plugin instead. status: that of its answer; "$n" is the number of the
+ * call. */
 static struct plugin with_plugin(struct world *w, const char *status)
 {
     struct plugin p = { .path = "/tmp/test-client-XXXXXX" };
@@ -621,7 +622,7 @@ static uint64_t calls_of(const struct plugin *p)
     return n;
 }
 
-/* Many requests are refused at one moment: one new token is enough for all of them. */
+/* Many requests are refused at the same moment: one new token is enough for all of them. */
 START_TEST(a_token_is_asked_for_anew_once)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
@@ -640,8 +641,8 @@ START_TEST(a_token_is_asked_for_anew_once)
 }
 END_TEST
 
-/* Other certificates give up all connections: what ran on them is told so, and may cancel the request that brought it
- * about. */
+/* New certificates close all connections. Requests on them fail, and their callbacks may cancel the request that caused
+ * it. */
 START_TEST(a_request_may_be_cancelled_by_those_that_lose_their_connection)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
@@ -652,7 +653,7 @@ START_TEST(a_request_may_be_cancelled_by_those_that_lose_their_connection)
     fake_api_on(w.api, "*", "/later", &(struct fake_answer){ .body = "{}" });
     send(&w, &old, (struct kube_request){ .path = "/old", .retry_ms = -1 });
     fake_api_wait(w.api, w.l, "*", "/old", 1);
-    w.config->expires_ms = w.config->asked_ms = 0; /* over: the next request asks for others */
+    w.config->expires_ms = w.config->asked_ms = 0; /* expired: the next request gets others */
     old.cancel = send(&w, &next, (struct kube_request){ .path = "/next" });
     fake_until(w.l, is_done, &old);
     ck_assert_int_eq(old.code, ERR_LOST);
@@ -695,7 +696,7 @@ static struct kube_call *follow(struct world *w, struct got *g)
         w->k, &(struct kube_stream){ .path = "/w", .silence_ms = 60000, .on_line = line, .on_end = done, .user = g });
 }
 
-/* However the bytes are cut. */
+/* However the bytes are split. */
 START_TEST(lines_come_whole)
 {
     static const char *const PIECES[] = { "{\"a\":", "1}\n{\"b\":2}", "\n\n{\"c\":3}\n{\"d", "\":4}\n{\"cut\":" };
@@ -743,7 +744,7 @@ START_TEST(a_watch_is_not_pending_and_ends_with_what_the_server_says)
     fake_until(w.l, is_done, &broken);
     ck_assert_int_eq(broken.status, 0);
     ck_assert_int_eq(broken.code, ERR_LOST);
-    ck_assert_uint_eq(fake_api_count(w.api, "*", "*"), 2); /* nobody tries again by himself */
+    ck_assert_uint_eq(fake_api_count(w.api, "*", "*"), 2); /* no retry without the caller */
     buf_fini(&g.lines);
     buf_fini(&broken.lines);
 }
@@ -785,7 +786,7 @@ START_TEST(a_watch_with_a_refused_token_is_tried_once_more)
 }
 END_TEST
 
-/* As what is no API server may send: it is not kept until memory is full. */
+/* An answer that no API server may send: it is not kept until memory is full. */
 START_TEST(a_line_without_end_ends_its_watch)
 {
     enum { MUCH = 9 << 20 };

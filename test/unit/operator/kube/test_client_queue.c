@@ -7,14 +7,14 @@
 #include "kube/client_internal.h"
 #include "test/fake/api_server.h"
 
-/* ---- who goes next: pure ---- */
+/* ---- which request is sent next: pure ---- */
 
 #define NOBODY                                                                                                         \
     {                                                                                                                  \
         -1, -1, -1, -1                                                                                                 \
     }
 
-/* Of n that go, how many are of each priority, all of them always waiting for so long. */
+/* Of n requests sent, how many are of each priority, when all have always been waiting for so long. */
 static void serve(int n, const int64_t waited_ms[KUBE_PRIORITIES], int ret[KUBE_PRIORITIES])
 {
     struct priority_shares s = { .running = { 0 } };
@@ -56,7 +56,7 @@ START_TEST(those_that_can_wait_have_their_share)
 }
 END_TEST
 
-/* The server works on more urgent ones, though none of them waits here. */
+/* The server is busy with more urgent ones, although none of them waits here. */
 START_TEST(those_that_can_wait_do_so_while_others_run)
 {
     static const struct {
@@ -83,7 +83,7 @@ START_TEST(those_that_can_wait_do_so_while_others_run)
 }
 END_TEST
 
-/* What was not there has no claim to what went before it came. */
+/* A priority that had nothing waiting gets no share of the requests sent before. */
 START_TEST(a_share_begins_with_waiting)
 {
     const int64_t alone[] = { -1, 5, -1, -1 }, both[] = { -1, 5, 0, -1 };
@@ -142,7 +142,7 @@ static void send(struct world *w, const char *path, enum kube_priority u)
 struct waiting {
     struct kube_ticket turn;
     struct world *w;
-    const char *path; /* NULL: it has nothing to say when its turn comes */
+    const char *path; /* NULL: it has nothing to send when its turn comes */
     enum kube_priority priority;
     int given, done_then;
 };
@@ -172,7 +172,7 @@ static void assert_order(struct world *w, const char *const *want, size_t n)
     }
 }
 
-/* One request at a time: each turn is given when the one before was answered, behind what had been sent. */
+/* One request at a time: each turn is given when the one before was answered, after what had been sent. */
 START_TEST(a_turn_comes_when_its_request_can_go)
 {
     static const char *const WANT[] = { "/0", "/1", "/a", "/b", "/c", "/d" };
@@ -217,28 +217,28 @@ static void on_turn_again(void *user)
 {
     struct waiting *t = user;
     const int64_t began = clock_ms();
-    while (clock_ms() < began + 3) { /* the clock goes on meanwhile */
+    while (clock_ms() < began + 3) { /* the clock advances meanwhile */
     }
     on_turn(t);
     if (t->given < 5)
         kube_ticket_wait(t->w->k, &t->turn, t->priority, on_turn_again, t);
 }
 
-/* It waits from a later moment than the client's look at the clock. */
+/* It has been waiting since a later moment than the client's last reading of the clock. */
 START_TEST(a_turn_taken_while_turns_are_given_is_given_too)
 {
     static const char *const WANT[] = { "/a", "/a", "/a", "/a", "/a" };
     AUTO_FINI(world) w = world(32);
     struct waiting t = { .w = &w, .path = "/a", .priority = KUBE_BACKGROUND };
     fake_api_on(w.api, "*", "/a",
-                &(struct fake_answer){ .silent = true }); /* else an answer makes the client look again */
+                &(struct fake_answer){ .silent = true }); /* else an answer makes the client read the clock again */
     kube_ticket_wait(w.k, &t.turn, KUBE_BACKGROUND, on_turn_again, &t);
     assert_order(&w, WANT, COUNT_OF(WANT));
     ck_assert_int_eq(t.given, 5);
 }
 END_TEST
 
-/* A lease is renewed while the server answers nothing else. */
+/* A lease is renewed while the server answers no other request. */
 START_TEST(urgent_ones_need_no_room)
 {
     AUTO_FINI(world) w = world(1);
@@ -258,7 +258,7 @@ START_TEST(room_is_when_nobody_waits)
     line_up(&t[0], &w, "/b", KUBE_BACKGROUND);
     ck_assert(kube_has_room(w.k));
     send(&w, "/0", KUBE_NORMAL);
-    ck_assert(!kube_has_room(w.k)); /* not yet under way */
+    ck_assert(!kube_has_room(w.k)); /* not yet in flight */
     assert_order(&w, (const char *const[]){ "/0", "/b" }, 2);
     line_up(&t[1], &w, "/a", KUBE_NORMAL);
     ck_assert(!kube_has_room(w.k));

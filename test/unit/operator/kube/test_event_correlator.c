@@ -107,7 +107,7 @@ START_TEST(an_object_has_25_series_and_then_one_in_five_minutes)
         taken += note(&b, reason, "x", 0) != NULL;
     }
     ck_assert_int_eq(taken, 25);
-    ck_assert_ptr_nonnull(note(&b, "Reason3", "known", 1000)); /* one that goes on is told */
+    ck_assert_ptr_nonnull(note(&b, "Reason3", "known", 1000)); /* a series that goes on is sent */
     ck_assert_ptr_null(note(&b, "New", "x", 5 * MINUTE - 1));
     ck_assert_ptr_nonnull(note(&b, "New", "x", 5 * MINUTE + 1));
     ck_assert_ptr_null(note(&b, "Newer", "x", 5 * MINUTE + 2));
@@ -127,7 +127,8 @@ static int begin_many(struct event_correlator *b, const char *kind, int64_t now_
     return taken;
 }
 
-/* Neither by being quiet for days nor by what was told being over does an object win more than that. */
+/* An object gains no more than that, neither by days without events nor because the series that were sent have
+ * ended. */
 START_TEST(an_object_does_not_save_up_for_a_flood)
 {
     struct event_correlator b = { 0 };
@@ -157,7 +158,7 @@ START_TEST(so_many_wait_and_no_more)
         first = first != NULL ? first : s;
     }
     ck_assert_uint_eq(b.waiting, EVENT_WAITING_MAX);
-    ck_assert_uint_eq(b.subjects.n, EVENT_WAITING_MAX); /* of what was dropped nothing is kept */
+    ck_assert_uint_eq(b.subjects.n, EVENT_WAITING_MAX); /* nothing is kept of what was dropped */
     sent(&b, first, 1000);
     ck_assert_uint_eq(b.waiting, EVENT_WAITING_MAX - 1);
     event_correlator_fini(&b);
@@ -239,7 +240,7 @@ START_TEST(what_came_while_it_was_sent_is_told_after)
     ck_assert(event_correlator_sent(&b, s, EVENT_POSTED, 1200));
     ck_assert(s->created && s->due_ms == 2200);
     event_correlator_sending(&b, s);
-    ck_assert(event_correlator_sent(&b, s, EVENT_GONE, 2300)); /* it aged away on the server: made anew */
+    ck_assert(event_correlator_sent(&b, s, EVENT_GONE, 2300)); /* it expired on the server: created again */
     ck_assert(!s->created);
     event_correlator_sending(&b, s);
     ck_assert(!event_correlator_sent(&b, s, EVENT_FAILED, 2400));

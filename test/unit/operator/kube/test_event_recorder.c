@@ -67,7 +67,7 @@ START_TEST(events_are_created_patched_and_made_anew)
 }
 END_TEST
 
-/* The answer to a create was lost, and the next try finds it there: it goes on as any other. */
+/* The answer to a create was lost, and the next try finds the event there: it continues as any other. */
 START_TEST(an_event_that_is_there_already_is_told)
 {
     AUTO_FINI(world) w;
@@ -89,7 +89,7 @@ static bool is_past(void *user)
     return clock_ms() >= *(const int64_t *)user;
 }
 
-/* Not one Event each: people see a count. */
+/* Not one Event each: users see a count. */
 START_TEST(what_repeats_after_a_while_is_still_one_event)
 {
     AUTO_FINI(world) w;
@@ -107,7 +107,7 @@ START_TEST(what_repeats_after_a_while_is_still_one_event)
 }
 END_TEST
 
-/* Events about so many objects, due at one moment; more than the client sends at once. */
+/* Events about so many objects, due at the same moment: more than the client sends at once. */
 enum { OBJECTS = 60 };
 static const char *uid_of(int i, char out[16])
 {
@@ -143,7 +143,7 @@ START_TEST(those_whose_object_goes_are_told_all_the_same)
     world_init(&w);
     fake_api_on(w.api, "POST", ALL, &(struct fake_answer){ .status = 201, .body = "{}", .delay_ms = 20 });
     record_many(&w);
-    fake_api_wait(w.api, w.loop, "POST", ALL, 8); /* as many as go at once: the rest stands in line */
+    fake_api_wait(w.api, w.loop, "POST", ALL, 8); /* as many as are sent at once: the rest waits in the queue */
     for (int i = 0; i < OBJECTS; i++)
         event_recorder_forget(w.events, uid_of(i, uid));
     fake_until(w.loop, none_waits, &w);
@@ -207,7 +207,7 @@ START_TEST(a_slow_server_keeps_nobody_from_ending)
     event_recorder_flush(w.events, 1, count_up, &flushed);
     fake_until(w.loop, is_up, &flushed);
     ck_assert_uint_eq(event_recorder_waiting(w.events), 1);
-    fake_until(w.loop, none_waits, &w); /* the answer comes late: nothing is said a second time */
+    fake_until(w.loop, none_waits, &w); /* the answer comes late: nothing is sent a second time */
     ck_ok_e(loop_turn(w.loop, 0, &e));
     ck_assert_int_eq(flushed, 1);
 }

@@ -1,4 +1,4 @@
-/* Transfers over plain HTTP/1.1; HTTP/2 and TLS are met by test/operator with a real API server. */
+/* Transfers over plain HTTP/1.1. test/operator covers HTTP/2 and TLS with a real API server. */
 #include "check_main.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ START_TEST(method_headers_and_body_arrive_and_the_answer_comes_whole)
     ck_assert_str_eq(fake_header(&r, "accept", value), "application/json");
     ck_assert_str_eq(fake_header(&r, "expect", value), "");
 
-    g.done = 0; /* the same handle: nothing of the last transfer may stick to it */
+    g.done = 0; /* the same handle: nothing of the last transfer may remain in it */
     fake_api_on(api, "GET", "/y", &(struct fake_answer){ .body = "plain" });
     get(h, api, "/y", &g, (struct http_transfer){ .method = "GET" });
     fake_until(l, is_done, &g);
@@ -150,7 +150,7 @@ START_TEST(date_and_warnings_are_told)
 }
 END_TEST
 
-/* How a transfer may fail, and what it is called. */
+/* How a transfer may fail, and the error that it gives. */
 static const struct failure {
     const char *name;
     struct fake_answer answer;
@@ -178,7 +178,7 @@ START_TEST(failures_say_what_they_are)
     ck_assert_msg(strstr(g.message, f->message) != NULL && g.message[0] != '\0', "%s: %s", f->name, g.message);
     ck_assert_int_eq(g.done, 1);
 
-    fake_api_forget(api); /* and the next goes well */
+    fake_api_forget(api); /* and the next transfer succeeds */
     fake_api_on(api, "*", "*", &(struct fake_answer){ .body = "fine" });
     g.done = 0;
     get(h, api, "/", &g, (struct http_transfer){ .method = NULL });
@@ -239,7 +239,7 @@ START_TEST(a_reader_may_end_its_stream)
 }
 END_TEST
 
-/* What is no 200 is an answer as any other, also where a stream was asked for. */
+/* A status other than 200 is an ordinary answer, even where a stream was requested. */
 START_TEST(a_refused_stream_has_a_body)
 {
     SETUP;
@@ -324,8 +324,8 @@ static bool change_certificates(void *user, const char *data, size_t n)
     return true;
 }
 
-/* All connections are given up, that of the stream whose data is being read as well: it ends once, and its handle is
- * one handle afterwards. */
+/* All connections are closed, including that of the stream whose data is being read. The stream ends once, and its
+ * handle can be used again afterwards. */
 START_TEST(certificates_may_change_while_data_is_read)
 {
     SETUP;
@@ -379,7 +379,7 @@ START_TEST(no_more_than_at_once_run_and_the_rest_follows)
 }
 END_TEST
 
-/* As with a shared connection: what comes over none of them ends all, and the next finds a new one. */
+/* As with a shared connection: when nothing arrives on any of them all end, and the next transfer opens a new one. */
 START_TEST(a_connection_over_which_nothing_comes_is_given_up)
 {
     AUTO(fake_api) *api = fake_api_new();
@@ -407,7 +407,7 @@ START_TEST(a_connection_over_which_nothing_comes_is_given_up)
 }
 END_TEST
 
-/* One slow answer is no reason to cut those that go on. */
+/* One slow answer does not close the connection of those that make progress. */
 START_TEST(a_connection_over_which_something_comes_is_kept)
 {
     AUTO(fake_api) *api = fake_api_new();

@@ -153,7 +153,7 @@ START_TEST(a_pods_own_account)
 }
 END_TEST
 
-/* A token that rotates is seen after a minute, or at once when the server refuses the last; a file that is away for a
+/* A rotated token is read after a minute, or at once when the server refuses the last one. A file that is missing for a
  * moment does no harm. */
 START_TEST(a_token_file_is_read_again)
 {
@@ -180,7 +180,7 @@ START_TEST(a_token_file_is_read_again)
 }
 END_TEST
 
-/* ---- where it is looked for ---- */
+/* ---- where it is searched ---- */
 
 static char *kubeconfig(const struct folder *f, const char *name, const char *server)
 {
@@ -250,7 +250,7 @@ static struct kubeconfig *with_plugin(const struct folder *f, const char *script
     "{\\\"kind\\\":\\\"ExecCredential\\\",\\\"apiVersion\\\":\\\"client.authentication.k8s.io/"                        \
     "v1\\\",\\\"status\\\":{" status "}}"
 
-/* The token tells the call, its arguments, its environment, and that it was told of the cluster. */
+/* The token shows the call, its arguments, its environment, and that it received the cluster. */
 START_TEST(a_plugin_gives_tokens_until_they_expire)
 {
     AUTO_FINI(folder) f = folder_new();
@@ -264,7 +264,7 @@ START_TEST(a_plugin_gives_tokens_until_they_expire)
 
     ck_assert_str_eq(token(c, now, false), "1-xy-me-told");
     ck_assert_str_eq(token(c, now + 60000, false), "1-xy-me-told");
-    ck_assert_str_eq(token(c, now + 95000, false), "2-xy-me-told"); /* ten seconds before its end */
+    ck_assert_str_eq(token(c, now + 95000, false), "2-xy-me-told"); /* ten seconds before it expires */
     ck_assert_str_eq(token(c, now + 96000, true), "3-xy-me-told");
     ck_assert_uint_eq(kubeconfig_tls_version(c), 1);
 }
@@ -320,7 +320,8 @@ START_TEST(bad_plugins)
 }
 END_TEST
 
-/* It is stopped with what it started, and left alone for some seconds: it may have blocked the loop for ten. */
+/* The plugin is killed with its children, and not started again for some seconds: it may have blocked the loop for
+ * ten. */
 START_TEST(a_plugin_that_hangs_is_ended)
 {
     AUTO_FINI(folder) f = folder_new();
@@ -357,8 +358,8 @@ START_TEST(a_plugin_that_failed_is_left_alone_for_a_while)
 }
 END_TEST
 
-/* Five seconds from its end, not from its beginning: else the loop would hang with one that hangs for its ten seconds.
- */
+/* Five seconds from its end, not from its start: else the loop would block with a plugin that hangs for its ten
+ * seconds. */
 START_TEST(a_slow_plugin_that_fails_is_left_alone_as_long)
 {
     AUTO_FINI(folder) f = folder_new();

@@ -14,7 +14,7 @@ static const struct lease_settings SETTINGS = {
     .ns = "kubeflow", .name = "tj", .identity = "me", .duration_s = 15, .renew_s = 10, .retry_s = 2
 };
 
-/* ---- deciding ---- */
+/* ---- decisions ---- */
 
 static const struct {
     const char *what, *holder; /* holder NULL: there is no lease */
@@ -71,7 +71,7 @@ START_TEST(time_counts_from_the_last_change_by_our_clock)
     lease_observe(&seen, first, 9000);
     ck_assert_int_eq(seen.changed_ms, 1000);
     ck_assert_int_eq(lease_next_ms(&SETTINGS, &seen, 3000, 9000), 12000);
-    ck_assert_int_eq(lease_next_ms(&SETTINGS, &seen, 3000, 14000), 16000); /* the moment it is over */
+    ck_assert_int_eq(lease_next_ms(&SETTINGS, &seen, 3000, 14000), 16000); /* the moment of its expiry */
     lease_observe(&seen, second, 10000);
     ck_assert_int_eq(seen.changed_ms, 10000);
     lease_observe(&seen, NULL, 11000);
@@ -343,7 +343,7 @@ START_TEST(a_silent_leader_is_followed_when_its_lease_is_over)
 }
 END_TEST
 
-/* renew_s 1: what cannot be renewed for a second is lost, and said once. */
+/* renew_s 1: a lease that cannot be renewed for a second is lost, and that is reported once. */
 START_TEST(what_cannot_be_renewed_is_lost)
 {
     START();
@@ -371,7 +371,7 @@ START_TEST(what_another_took_is_lost)
 }
 END_TEST
 
-/* kubectl delete lease: it is made again, and nobody has lost it. */
+/* kubectl delete lease: the lease is re-created, and no elector has lost it. */
 START_TEST(a_lease_that_is_deleted_is_made_again)
 {
     START();
@@ -386,7 +386,7 @@ START_TEST(a_lease_that_is_deleted_is_made_again)
 }
 END_TEST
 
-/* A renewal counts from the moment it was sent: the others count from the moment it was written. */
+/* A renewal counts from the moment it was sent; the others count from the moment it was written. */
 START_TEST(the_time_counts_from_the_question)
 {
     START();
@@ -401,7 +401,7 @@ START_TEST(the_time_counts_from_the_question)
 }
 END_TEST
 
-/* Stopped while the lease is being taken: nobody knows whether it was; it is looked at, and given back. */
+/* Stopped while the lease is being acquired: the result is unknown, so the lease is read and released. */
 START_TEST(what_is_being_taken_is_given_back)
 {
     START();
@@ -420,7 +420,7 @@ START_TEST(what_is_being_taken_is_given_back)
 }
 END_TEST
 
-/* Another one has taken it meanwhile, as from a leader that stood still: his it stays. */
+/* Another elector has acquired it meanwhile, as from a leader that was paused: it keeps the lease. */
 START_TEST(what_another_holds_is_not_given_away)
 {
     START();
@@ -435,7 +435,7 @@ START_TEST(what_another_holds_is_not_given_away)
 }
 END_TEST
 
-/* Somebody touched it since it was last seen: it is given away all the same. */
+/* Another client modified it since it was last read: it is released all the same. */
 START_TEST(what_others_touched_is_given_away)
 {
     START();
@@ -451,7 +451,7 @@ START_TEST(what_others_touched_is_given_away)
 }
 END_TEST
 
-/* The API server says nothing: a pod that is to end does not wait for it. */
+/* The API server does not answer: a pod that is to end does not wait for it. */
 START_TEST(giving_it_away_takes_two_seconds_at_most)
 {
     START();
@@ -466,7 +466,7 @@ START_TEST(giving_it_away_takes_two_seconds_at_most)
 }
 END_TEST
 
-/* Somebody labels the lease: its version is another, it is still ours. */
+/* Another client labels the lease: it has another version, but it is still ours. */
 START_TEST(a_lease_that_others_touch_stays_ours)
 {
     START();
@@ -474,7 +474,7 @@ START_TEST(a_lease_that_others_touch_stays_ours)
     fake_until(w.loop, leads, &a);
     set_lease(&w.store, "{\"metadata\":{\"resourceVersion\":\"77\",\"labels\":{\"a\":\"b\"}},\"spec\":{"
                         "\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15}}");
-    fake_api_wait(w.api, w.loop, "PUT", "*", 2); /* refused, looked at, written again */
+    fake_api_wait(w.api, w.loop, "PUT", "*", 2); /* refused, read, written again */
     leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
     ck_assert_int_eq(a.lost, 0);

@@ -32,7 +32,7 @@ static void note(void *user)
     i->heard->due[i->heard->n++] = i->timer.due_ms;
 }
 
-/* Set in any order, some moved, some cleared: the rest comes once, in order of time. */
+/* Set in any order, some moved, some cleared: the rest fires once, in order of time. */
 START_TEST(timers_come_in_order)
 {
     AUTO(loop) *l = loop_new();
@@ -184,7 +184,7 @@ static void forget_both(void *user)
     loop_watch_fd(p->l, p->b[0], NULL, NULL);
 }
 
-/* Both are ready in one round; the first to be told forgets the other. */
+/* Both are ready in one round; the first callback removes the other. */
 START_TEST(a_callback_may_forget_what_is_ready)
 {
     AUTO(loop) *l = loop_new();

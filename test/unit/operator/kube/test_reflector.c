@@ -119,7 +119,8 @@ START_TEST(what_follows_each_end)
 }
 END_TEST
 
-/* The server is away for ten minutes: pauses grow to 30 s and stay there; after two good minutes they are short. */
+/* The server is unavailable for ten minutes: delays grow to 30 s and stay there. After two good minutes they are
+ * short. */
 START_TEST(pauses_grow_and_begin_again_after_two_good_minutes)
 {
     static const int64_t PAUSES[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000, 30000 };
@@ -140,7 +141,7 @@ END_TEST
 
 /* ---- against a server ---- */
 
-/* What a user of the reflector keeps, and the order in which it was told: "+a@5 -b sync ". */
+/* What a user of the reflector keeps, and the order in which it was notified: "+a@5 -b sync ". */
 struct world {
     struct fake_api *api;
     struct kubeconfig *config;
@@ -150,7 +151,7 @@ struct world {
     struct map have; /* name -> uid */
     struct buf told;
     int synced;
-    bool free_on_object, another; /* another: it has an object of another namespace */
+    bool free_on_object, another; /* another one: it has an object of another namespace */
 };
 
 static void put(struct world *w, const char *name, const char *uid)
@@ -354,7 +355,7 @@ START_TEST(a_watch_cut_in_mid_event_goes_on_from_the_last_whole_one)
     reflect(&w);
     expect(&w, "+a@3 sync +a@8 ");
     fake_api_break(w.api, WATCHES);
-    expect(&w, "+a@3 sync +a@8 +a@9 "); /* 8 was sent again and not told again */
+    expect(&w, "+a@3 sync +a@8 +a@9 "); /* 8 was sent again, but not delivered again */
     ck_assert_uint_eq(fake_api_count(w.api, "GET", LISTS), 1);
 }
 END_TEST
@@ -374,7 +375,7 @@ START_TEST(bookmarks_move_the_place_to_go_on_from)
 }
 END_TEST
 
-/* a went, b was made anew under its name, c stayed, d came: while nobody watched. */
+/* While there was no watch, a was deleted, b was re-created under its name, c stayed, and d was created. */
 static const char AFTER[] = LIST_OF("50", "", ITEM("b", "22", "40") "," ITEM("c", "3", "5") "," ITEM("d", "4", "41"));
 #define BEFORE     LIST_OF("7", "", ITEM("a", "1", "3") "," ITEM("b", "2", "4") "," ITEM("c", "3", "5"))
 #define TOLD_AFTER "+a@3 +b@4 +c@5 sync -b? +b@40 +c@5 +d@41 -a? sync "
@@ -441,7 +442,7 @@ START_TEST(a_busy_server_is_asked_again_when_it_says)
 }
 END_TEST
 
-/* A watch, too; its own first pause is less than two seconds. */
+/* A watch as well; its own first delay is less than two seconds. */
 START_TEST(a_server_too_busy_for_a_watch_is_asked_again_when_it_says)
 {
     START();
@@ -478,7 +479,7 @@ START_TEST(a_missing_kind_is_said_in_words)
 }
 END_TEST
 
-/* An API server that has just started does not know its roles for a moment: soon after, all is well. */
+/* An API server that has just started does not have its roles for a moment; soon after, requests succeed. */
 START_TEST(a_missing_right_is_said_in_words_until_it_is_there)
 {
     START();
@@ -496,7 +497,7 @@ START_TEST(a_missing_right_is_said_in_words_until_it_is_there)
 }
 END_TEST
 
-/* The user keeps what other reflectors of other namespaces told as well. */
+/* The user keeps what other reflectors of other namespaces delivered as well. */
 START_TEST(what_is_in_another_namespace_is_not_gone)
 {
     START();
@@ -537,7 +538,7 @@ START_TEST(the_user_may_free_it_when_it_is_told)
 }
 END_TEST
 
-/* The server goes and comes back: nothing is listed again, nothing told twice. */
+/* The server stops and starts again: nothing is listed again, nothing is delivered twice. */
 START_TEST(a_server_that_was_away_is_found_again)
 {
     START();

@@ -8,7 +8,7 @@ START_TEST(the_servers_time_is_found_to_some_milliseconds)
 {
     const int64_t behind = 130000 + 321, wall = INT64_C(1772600767456);
     struct server_time t = server_time_of(wall, 5000);
-    ck_assert_int_eq(server_time_at(&t, 5000), wall); /* nothing is known yet */
+    ck_assert_int_eq(server_time_at(&t, 5000), wall); /* no estimate yet */
     for (int64_t at = 5000, i = 0; i < 300; i++, at += 237 + i % 7 * 31) {
         int64_t sent = at, got = at + 4 + i % 10 * 4, there = wall - 5000 + (sent + got) / 2 - behind;
         server_time_observe(&t, there / 1000 * 1000, sent, got);
@@ -18,7 +18,7 @@ START_TEST(the_servers_time_is_found_to_some_milliseconds)
 }
 END_TEST
 
-/* Agreeing clocks are left alone, and a clock that was set is followed at once. */
+/* Clocks that agree are not corrected, and a clock that was set is followed at once. */
 START_TEST(the_servers_time_changes_when_it_must)
 {
     struct server_time t = server_time_of(1000000500, 500);

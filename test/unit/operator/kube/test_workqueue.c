@@ -8,7 +8,7 @@
 #include "check_main.h"
 #include "net/registry.h"
 
-/* What work() was given, as "a b a ", and what it does on its way. */
+/* The keys that work() got, as "a b a ", and what it does meanwhile. */
 struct log {
     struct buf seen;
     struct workqueue *q;
@@ -31,7 +31,7 @@ static void turn(struct loop *l, int64_t ms)
     ck_ok_e(loop_turn(l, ms, &e));
 }
 
-/* Until so many keys were worked on, bounded. */
+/* Waits until so many keys were worked on, for a limited time. */
 static void turn_until(struct loop *l, const struct log *log, int calls)
 {
     int64_t end = clock_ms() + 20000;
@@ -206,7 +206,7 @@ START_TEST(metrics_have_the_names_of_controller_runtime)
     for (size_t i = 0; i < COUNT_OF(LINES); i++)
         ck_assert_msg(strstr(text.data, LINES[i]) != NULL, "%s is missing in\n%s", LINES[i], text.data);
     workqueue_free(q);
-    registry_emit(r, &text); /* it may be scraped when the queue is gone */
+    registry_emit(r, &text); /* it may be scraped when the queue is freed */
     buf_fini(&log.seen);
 }
 END_TEST

@@ -1,5 +1,5 @@
-/* plan_world - a job with its pods and services in a test's memory: looks are planned, actions carried out at once, as
- * a controller and a cluster would. Times are milliseconds from ZERO. */
+/* plan_world - a job with its pods and services in a test's memory. Plans are made and their actions carried out at
+ * once, as a controller and a cluster would. Times are milliseconds from ZERO. */
 #ifndef TRAINYARD_OPERATOR_PLAN_PLAN_WORLD_H
 #define TRAINYARD_OPERATOR_PLAN_PLAN_WORLD_H
 
@@ -190,7 +190,7 @@ static inline void world_begin(struct world *w, const struct action *a)
     }
 }
 
-/* The requests are on their way. */
+/* The requests are in flight. */
 static inline void world_act(struct world *w, const struct job_plan *p)
 {
     for (size_t i = 0; i < p->nactions; i++) {
@@ -209,7 +209,7 @@ static inline void world_act(struct world *w, const struct job_plan *p)
     }
 }
 
-/* The cluster has done what it was asked for: what was to go is gone, what was to come waits for a node. */
+/* The cluster has done what was requested: pods to delete are gone, pods to create wait for a node. */
 static inline void world_settle(struct world *w)
 {
     for (size_t i = w->npods; i-- > 0;) {
@@ -241,7 +241,7 @@ static inline bool world_still_due(const struct job_plan *p)
     return false;
 }
 
-/* Looks again, with the status as another operator would read it: nothing is new. */
+/* Plans again, with the status as another operator would read it: nothing changes. */
 static inline void world_look_again(struct world *w, const char *what)
 {
     struct job_status none = { .nconds = 0 };

@@ -1,7 +1,8 @@
-/* Each folder of test/data/plan is a scenario: case.yaml names a job of test/data/plan/jobs, and steps. A step says
- * what happens (pods come, go, change; the spec is edited; time passes) and what is wanted then: actions, events,
- * conditions, words, and parts of the status. After each step a second look must change nothing. Steps follow one
- * another with the status as it was written and read again. TRAINYARD_SHOW=1 prints what happens. */
+/* Each folder of test/data/plan is a scenario: case.yaml names a job of test/data/plan/jobs, and steps. A step lists
+ * what happens (pods are created, deleted or change; the spec is edited; time passes). It also lists what is wanted
+ * then: actions, events, conditions, messages, and parts of the status. After each step a second plan must change
+ * nothing. A step begins with the status of the step before it, written and read again. TRAINYARD_SHOW=1 prints what
+ * happens. */
 #include "plan_world.h"
 
 #define CASES "test/data/plan/"
@@ -188,8 +189,8 @@ static void change_settings(struct world *w, const json_t *v)
     w->settings.force_delete_ms = number_at(v, "forceDeleteSeconds", w->settings.force_delete_ms / 1000) * 1000;
 }
 
-/* The server refuses what is on its way: {pod: NAME, words: ...} and more pods in `too`, or {config: NAME, words: ...}
- * and all pods with it. The one that is named is told. */
+/* The server refuses requests in flight: {pod: NAME, words: ...} and more pods in `too`, or {config: NAME, words: ...}
+ * and all pods with it. The named one is reported. */
 static void refuse_pod(struct world *w, const char *name)
 {
     struct pod_info *p = world_pod(w, name);
@@ -225,14 +226,14 @@ static void refuse(struct world *w, const json_t *v)
     }
 }
 
-/* true: it is there; false: it is not; a number: the status of the answer */
+/* true: it exists; false: it does not; a number: the status of the answer */
 static void set_claim(struct claim_info *f, const json_t *v)
 {
     f->found = json_is_true(v);
     f->refused = (int)json_integer_value(v);
 }
 
-/* As the controller says it of a spec whose replicas cannot all be listed. */
+/* As the controller reports it for a spec whose replicas cannot all be listed. */
 static void too_large(struct world *w, const char *why, const int before[ROLE_COUNT])
 {
     w->spec.too_large = why != NULL;
@@ -371,7 +372,7 @@ static json_t *got_of(const struct world *w, const struct job_plan *p)
 
 /* ---- what is wanted ---- */
 
-/* All that `want` says is in `got`; null or 0: it may be missing there. */
+/* All that `want` holds is in `got`; null or 0: it may be missing there. */
 static bool holds(const json_t *got, const json_t *want)
 {
     const char *key;

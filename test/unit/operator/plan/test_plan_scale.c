@@ -32,7 +32,7 @@ START_TEST(ps_and_leader_come_before_workers)
         { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 3, true },
         { COUNTS(2, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 1, 3, false },
         { COUNTS(0, 1, 4, 0), ROLE_WORKER, ROLE_CHIEF, 0, 0, true },
-        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false }, /* none of them can do without the others */
+        { COUNTS(0, 0, 4, 0), ROLE_WORKER, ROLE_WORKER, 0, 1, false }, /* each of them needs the others */
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         struct job_spec v = { .kind = &KIND_TFJOB };

@@ -39,7 +39,7 @@ static void reconcile_and_act(struct world *w, const char *what)
     world_look_again(w, what);
 }
 
-/* The job is there and all its pods run. */
+/* The job exists and all its pods run. */
 static void start(struct world *w, const json_t *job)
 {
     world_init(w, job);
@@ -103,7 +103,7 @@ static const struct row {
       .worker = { 4, 0, 0 }, .chiefs = { 1, 0, 0 }, .want = COND_RESTARTING },
 };
 
-/* Succeeded ones stand first when worker 0 is among them, else last. */
+/* Succeeded ones come first when worker 0 is among them, else last. */
 static void set_phases(struct world *w, enum role r, struct count c, bool succeeded_first)
 {
     int n = c.failed + c.succeeded + c.active;
@@ -265,7 +265,7 @@ START_TEST(every_clean_policy_and_every_ending)
 }
 END_TEST
 
-/* ---- no replicas are no success ---- */
+/* ---- no replicas do not mean success ---- */
 
 START_TEST(no_replicas_is_no_success)
 {

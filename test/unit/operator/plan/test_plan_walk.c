@@ -1,6 +1,6 @@
-/* Jobs in a cluster where anything may happen at any time. Whatever happens: no two pods of an index, nothing that has
- * succeeded is made again, nothing is made after the end, a second look changes nothing; and when the cluster is kind
- * again, the job runs or has ended. TRAINYARD_SEED=n plays one walk alone and tells it. */
+/* Jobs in a cluster where anything may happen at any time. Always: an index never has two pods, nothing that has
+ * succeeded is re-created, nothing is created after the end, and a second plan changes nothing. When the faults stop,
+ * the job runs or has ended. TRAINYARD_SEED=n runs one walk alone and prints it. */
 #include "plan_world.h"
 
 #ifdef TRAINYARD_SANITIZED
@@ -78,7 +78,7 @@ static void end_pod(struct walk *k, struct pod_info *p, int code)
     p->lingers = draw(k, 4) == 0; /* a sidecar runs on */
 }
 
-/* As the controller has it: the first that is refused is told until it is made. */
+/* As the controller does: the first pod that is refused is reported until it is created. */
 static void refuse(struct walk *k, struct pod_info *p)
 {
     struct refusal *f = &k->w.refused;
@@ -200,7 +200,7 @@ static int64_t restarts_of(const struct job_status *s)
     return n;
 }
 
-/* runPolicy.restartScope Job: no new pod meets one of before a restart of all. */
+/* runPolicy.restartScope Job: no new pod runs at the same time as one from before a restart of all. */
 static void check_meets_no_old_one(const struct walk *k, const struct action *a, const struct job_status *s)
 {
     for (size_t i = 0; i < k->w.npods && k->w.spec.scope == SCOPE_JOB && a->role != ROLE_EVALUATOR; i++) {
@@ -262,7 +262,7 @@ static int64_t look(struct walk *k, const char *what)
     return p.next_ms;
 }
 
-/* ---- a kind cluster ---- */
+/* ---- a cluster without faults ---- */
 
 static void be_kind(struct walk *k)
 {
