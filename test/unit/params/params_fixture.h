@@ -1,4 +1,5 @@
-/* params_fixture - a job's ps in this process, over gRPC or none, and its members: shared by the tests of params. */
+/* params_fixture - a job's ps in this process, over gRPC or without it, and its members. Shared by the tests of
+ * params. */
 #ifndef TRAINYARD_PARAMS_PARAMS_FIXTURE_H
 #define TRAINYARD_PARAMS_PARAMS_FIXTURE_H
 
@@ -17,7 +18,7 @@ enum { PS_MAX = 4, CALL_MS = 20000 };
 struct form {
     const char *name;
     size_t nps; /* 0: local */
-    bool share; /* memory, with ps of this host */
+    bool share; /* shared memory, with ps of this host */
 };
 
 struct world {

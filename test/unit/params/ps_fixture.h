@@ -1,5 +1,5 @@
-/* ps_fixture - the ps of a small job as gRPC servers of this process, which can be stopped and come back empty, and a
- * worker's view of them. */
+/* ps_fixture - the ps of a small job as gRPC servers of this process, and a worker's params that connect to them. The
+ * servers can be stopped and started again empty. */
 #ifndef TRAINYARD_PARAMS_PS_FIXTURE_H
 #define TRAINYARD_PARAMS_PS_FIXTURE_H
 

@@ -42,7 +42,7 @@ START_TEST(few_idle_ones_are_kept)
         all[i] = take(p, 1000 + i);
     for (size_t i = 0; i < COUNT_OF(all); i++)
         buffer_pool_give(all[i]); /* the sanitizer's leak check sees what is not freed */
-    struct pooled_buffer *largest = take(p, 1000 + COUNT_OF(all) - 1); /* what is dear to make is kept */
+    struct pooled_buffer *largest = take(p, 1000 + COUNT_OF(all) - 1); /* what is expensive to allocate is kept */
     ck_assert_ptr_eq(largest, all[COUNT_OF(all) - 1]);
     buffer_pool_give(largest);
 }

@@ -42,7 +42,7 @@ START_TEST(values_come_as_restored)
 }
 END_TEST
 
-/* Twenty pushes give, bit by bit, what one shard gives when it is pushed to directly. */
+/* Twenty pushes give, bit by bit, what one shard gives when they are pushed to it directly. */
 START_TEST(pushes_are_those_of_the_shard)
 {
     struct world w, plain;
@@ -287,7 +287,7 @@ START_TEST(a_restarted_ps_is_noticed)
     stop_ps(&w, 0);
     ck_fails(params_push(w.worker, 0, grads, 2000, &result, &e), ERR_LOST, ") cannot be reached");
     start_ps(&w, 0, 777, port);
-    bring_up(&w, COUNTING, vector); /* in the same generation, which no chief does: acks must not count all the same */
+    bring_up(&w, COUNTING, vector); /* in the same generation, as no chief does: acks must not count all the same */
     do                              /* the connection comes back by itself */
         ck_assert_int_eq(params_push(w.worker, 0, grads, CALL_MS, &result, &e), -1);
     while (e.code == ERR_LOST);
@@ -388,7 +388,7 @@ START_TEST(a_late_push_has_its_own_gradient)
     cond_init(&delay.changed);
     AUTO(shard_service) *late = shard_service_new(w.shard[0]);
     shard_service_share(late, shared);
-    atomic_store(&late->share_max, SIZE_MAX); /* no Init comes to this one */
+    atomic_store(&late->share_max, SIZE_MAX); /* no Init request reaches this one */
     shard_service_methods(late, methods);
     delay.real = methods[PS_PUSH];
     methods[PS_PUSH].handle = delayed_push;
@@ -408,7 +408,7 @@ START_TEST(a_late_push_has_its_own_gradient)
     hold_push(&w, shared, true);
     ck_fails(params_push(p, 1, ones, 100, &result, &e), ERR_TIMEOUT, "ps-0");
     ck_ok_e(params_push_start(p, 2, hundreds, false, CALL_MS,
-                              &e)); /* its gradient is laid out: the late one must not see it */
+                              &e)); /* its gradient is in memory: the late push must not read it */
     hold_push(&w, shared, false);
     ck_ok_e(params_push_finish(p, &result, &e));
     ck_ok_e(params_push(p, 1, ones, CALL_MS, &result, &e)); /* whether it had been applied or not */
@@ -420,7 +420,7 @@ START_TEST(a_late_push_has_its_own_gradient)
 }
 END_TEST
 
-/* A ps that answers nonsense must not do more harm than an error. */
+/* A ps that sends invalid answers must do no more harm than an error. */
 struct liar {
     int lie;
 };
@@ -469,7 +469,7 @@ START_TEST(nonsense_is_an_error)
 }
 END_TEST
 
-/* Requests that no client of ours sends. */
+/* Requests that none of our clients sends. */
 START_TEST(bad_requests_are_refused)
 {
     struct world w;

@@ -1,5 +1,4 @@
-/* Memory that is replaced while a gradient is being sent: the ps must read the gradient as it is when it is complete.
- */
+/* Memory that is replaced while a gradient is being sent: the ps must read the gradient as it is when complete. */
 #include "params_fixture.h"
 
 #include "params/params_grpc.h"

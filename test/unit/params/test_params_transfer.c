@@ -1,9 +1,9 @@
-/* What a pull or push that failed has is not asked for again. */
+/* The parts that a failed pull or push has already transferred are not requested again. */
 #include "params_fixture.h"
 
 #include "base/clock.h"
 
-/* Answers for a ps of the world, counts who asks for which part, and fails or is slow when told to. */
+/* Answers in place of a ps of the world, counts the requests for each part, and fails or is slow on demand. */
 enum { PARTS_MAX = 16 };
 static struct gate {
     struct mutex lock;
@@ -39,7 +39,7 @@ static int through_gate(bool push, const struct rpc_caller *caller, const struct
     return fails ? err_set(e, ERR_NOT_READY, "not now") : real.handle(real.user, caller, request, reply, e);
 }
 
-/* What the calls from now on meet; none was asked for yet. */
+/* How the next calls are answered; all counts of requests are reset. */
 static void gate_set(int64_t fail_at, int64_t slow_ms)
 {
     MUTEX_GUARD(&gate.lock);
@@ -108,7 +108,8 @@ static void gated_close(struct gated *g)
     world_close(&g->w);
 }
 
-/* Each part was asked for `want` times, but that from segment `but` on `want_but` times. Returns how many parts. */
+/* Each part was requested `want` times, apart from the one of segment `but`, which was requested `want_but` times.
+ * Returns how many parts there are. */
 static int check_asked(bool push, int want, int64_t but, int want_but)
 {
     int n = 0;
@@ -137,7 +138,7 @@ START_TEST(a_pull_goes_on_where_it_failed)
     int parts = check_asked(false, 1, 2, 2);
     ck_assert_int_ge(parts, 4);
     check_segments(g.w.layout, params_vector(g.p), g.vector);
-    ck_ok_e(params_pull_rest(g.p, CALL_MS, &e)); /* the last one did not fail: everything, and so does a plain pull */
+    ck_ok_e(params_pull_rest(g.p, CALL_MS, &e)); /* the last pull succeeded: everything, like a plain pull */
     check_asked(false, 2, 2, 3);
     gate_set(2, 0);
     ck_fails(params_pull(g.p, CALL_MS, &e), ERR_NOT_READY, "not now");
@@ -169,7 +170,7 @@ START_TEST(a_push_goes_on_where_it_failed)
     ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e));
     ck_assert_int_eq(result.staleness, 1);
     check_asked(true, 2, 2, 3);
-    ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e)); /* it had succeeded: everything again, as ever */
+    ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e)); /* it had succeeded: everything again, as always */
     ck_assert(result.duplicate);
     check_asked(true, 3, 2, 4);
     gated_close(&g);
@@ -227,7 +228,7 @@ START_TEST(a_long_pull_is_watched)
 }
 END_TEST
 
-/* Versions of the segments that the ps has, as far as they are told apart: the smallest and the largest. */
+/* Waits until these are the smallest and the largest version of the ps's segments. */
 static void await_versions(struct gated *g, int64_t least, int64_t most)
 {
     for (int64_t until = clock_ms() + CALL_MS;;) {
@@ -240,7 +241,8 @@ static void await_versions(struct gated *g, int64_t least, int64_t most)
     }
 }
 
-/* What is complete of a gradient is applied while the rest is computed, and shows when the push is over. */
+/* The complete part of a gradient is applied while the rest is computed. The new values are visible when the push
+ * ends. */
 START_TEST(a_push_begins_with_the_last_layers)
 {
     struct gated g = { 0 };
@@ -277,7 +279,7 @@ START_TEST(a_push_that_was_begun_may_be_given_up)
     await_versions(&g, 0, 1);
     ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e)); /* another ordinal */
     await_versions(&g, 1, 2);
-    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e)); /* what it lacked, once */
+    ck_ok_e(params_push(g.p, 7, g.grads, CALL_MS, &result, &e)); /* only what it lacked, once */
     await_versions(&g, 2, 2);
     gated_close(&g);
 }

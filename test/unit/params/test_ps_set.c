@@ -123,7 +123,7 @@ START_TEST(one_that_lost_its_state_is_filled_and_owed_what_it_lacks)
     struct push_result result;
     params_set_generation(w.worker, 1);
     ck_fails(params_push(w.worker, 2, grads, PS_CALL_MS, &result, &e), ERR_FENCED, "generation");
-    ps_push(&w.ps, w.worker, 2, 0, 6); /* all again: the other has them */
+    ps_push(&w.ps, w.worker, 2, 0, 6); /* all of them again: the other ps has them */
     ps_want_cells(&w.ps, w.worker, 2, 6);
     world_close(&w);
 }
@@ -162,7 +162,7 @@ START_TEST(a_newer_generation_is_noticed_and_not_overruled)
 }
 END_TEST
 
-/* Two chiefs that took the same generation: whom a ps saw first has it. */
+/* Two chiefs that claimed the same generation: a ps accepts the one that it saw first. */
 START_TEST(a_second_chief_of_one_generation_is_refused)
 {
     struct world w;
@@ -187,7 +187,7 @@ START_TEST(a_second_chief_of_one_generation_is_refused)
 }
 END_TEST
 
-/* A Describe that answers only when every ps that is there was asked. */
+/* Describe answers only when every running ps has been asked. */
 struct together {
     struct mutex lock;
     struct cond all_asked;
@@ -213,7 +213,7 @@ static int describe_together(void *user, const struct rpc_caller *caller, const 
     return w->real.handle(w->real.user, caller, request, reply, e);
 }
 
-/* How many were asked since this was called last. */
+/* How many ps were asked since the last call of this function. */
 static int asked_since(struct together *t)
 {
     MUTEX_GUARD(&t->lock);
@@ -240,7 +240,7 @@ static void serve_together(struct ps_fixture *ps, size_t i, struct together *t, 
     str_fmt(ps->host[i], sizeof(ps->host[i]), "127.0.0.1:%d", rpc_server_port(ps->server[i]));
 }
 
-/* One after the other, the first would wait for its whole deadline, since the others are not asked meanwhile. */
+/* Asked one after the other, the first would wait for its whole deadline, since it answers only when all are asked. */
 START_TEST(all_ps_are_asked_at_once)
 {
     struct ps_fixture ps;
@@ -249,7 +249,7 @@ START_TEST(all_ps_are_asked_at_once)
     mutex_init(&t.lock);
     cond_init(&t.all_asked);
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 2");
-    char *hosts[PS_COUNT + 1], nobody[] = "127.0.0.1:1"; /* a port that refuses */
+    char *hosts[PS_COUNT + 1], nobody[] = "127.0.0.1:1"; /* a port that refuses connections */
     hosts[0] = nobody;
     for (size_t i = 0; i < PS_COUNT; i++) {
         serve_together(&ps, i, &t, &witnesses[i]);

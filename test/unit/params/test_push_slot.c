@@ -1,4 +1,4 @@
-/* A slot between two threads: a request is seen whole, a wait ends by a post, by a wake or by its time-out. */
+/* A slot between two threads: a request is seen whole; a wait ends by a post, a wake or its time-out. */
 #include "check_main.h"
 
 #include <string.h>

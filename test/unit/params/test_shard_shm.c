@@ -1,5 +1,5 @@
-/* What a ps does with memory of workers of its host: it serves slots, refuses what reaches beyond the memory, and lets
- * go of memory of a process that has ended. */
+/* How a ps uses memory of workers of its host. It serves slots, refuses what reaches beyond the memory, and releases
+ * the memory of a process that has ended. */
 #include "shard/shard_fixture.h"
 
 #include <signal.h>
@@ -48,7 +48,7 @@ static void ps_close(struct ps *p)
     layout_free(p->layout);
 }
 
-/* Attach as a worker would send it. */
+/* Attach as a worker sends it. */
 static int attach(struct ps *p, int pid, const struct shm_region *r, const char *sender, uint32_t slots,
                   uint64_t slots_at, uint32_t version, struct err *e)
 {
@@ -154,7 +154,7 @@ START_TEST(a_bad_request_is_refused)
     q[9].ordinal = -1;
     for (size_t i = 0; i < COUNT_OF(q); i++)
         ck_assert_msg(ask(slot_of(r), &q[i])->code != ERR_NONE, "request %zu", i);
-    ck_assert_int_eq(ask(slot_of(r), &good)->code, ERR_NONE); /* and it serves on */
+    ck_assert_int_eq(ask(slot_of(r), &good)->code, ERR_NONE); /* and it continues to serve */
     ps_close(&p);
 }
 END_TEST

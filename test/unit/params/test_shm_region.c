@@ -63,7 +63,7 @@ START_TEST(only_a_region_is_opened)
 
     auto_close int unsealed = memfd_create("trainyard", MFD_CLOEXEC);
     ck_assert_int_eq(ftruncate(unsealed, (off_t)r->size), 0);
-    check_refused(self, unsealed, r->size, zeros, sizeof(zeros)); /* its owner could shrink it under our feet */
+    check_refused(self, unsealed, r->size, zeros, sizeof(zeros)); /* its owner could shrink it while it is mapped */
     ck_assert_int_eq(ftruncate(r->fd, 10), -1);
 }
 END_TEST
