@@ -78,7 +78,7 @@ START_TEST(the_end_of_the_job)
     struct ps_seen seen = SERVING;
     char line[240];
     seen.state = SHARD_FINISHED;
-    seen.signals = 1; /* finished counts for more than a signal */
+    seen.signals = 1; /* finished has precedence over a signal */
     ck_assert_int_eq(ps_poll(&life, &seen, line), PS_LIFE_DONE);
 }
 END_TEST
@@ -94,7 +94,7 @@ START_TEST(a_signal_waits_for_the_chief)
     ck_assert_msg(has(line, "at most 40 s"), "%s", line);
     seen.state = SHARD_TERMINATING;
     seen.now_ms += 39900;
-    seen.heard_ms += 39000; /* the chief looks each second */
+    seen.heard_ms += 39000; /* the chief polls once a second */
     ck_assert_int_eq(ps_poll(&life, &seen, line), PS_LIFE_ON);
 
     struct ps_life saved = life, second = life;
@@ -119,7 +119,7 @@ START_TEST(a_signal_when_all_others_are_gone)
     char line[240];
     enum ps_verdict v = PS_LIFE_ON;
     seen.signals = 1;
-    seen.now_ms += 100000; /* also when they were gone before */
+    seen.now_ms += 100000; /* also when they had left before */
     ck_assert_int_eq(ps_poll(&life, &seen, line), PS_LIFE_LEAVE);
     seen.state = SHARD_TERMINATING;
     int64_t left = seen.now_ms;
