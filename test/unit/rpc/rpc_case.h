@@ -1,4 +1,4 @@
-/* rpc_case - what the tests of calls share: a server on a free port whose methods do what tests need.
+/* rpc_case - shared by the tests of calls: a server on a free port with methods for tests.
  *
  *     /t.T/Echo    answers head and payload as they came
  *     /t.T/Fail    head is the number of an error code (one byte): fails with it and "as asked"
@@ -120,7 +120,7 @@ static inline void case_stop(struct rpc_case *c)
     rpc_shutdown();
 }
 
-/* 0, or the code of the error, which goes to e. */
+/* 0, or the code of the error, which is stored in e. */
 static inline enum err_code case_call(struct rpc_channel *channel, const char *method, const char *head, size_t n,
                                       int64_t deadline_ms, struct err *e)
 {

@@ -81,7 +81,7 @@ START_TEST(pieces_of_a_request_are_given_back)
     rpc_channel_free(TAKE(c.channel));
     ck_assert_int_eq(atomic_load(&done), 2);
 
-    pieces[0].size = SIZE_MAX; /* refused, and given back all the same */
+    pieces[0].size = SIZE_MAX; /* refused, and released all the same */
     c.channel = rpc_channel_new(c.target, &RPC_INSECURE, NULL);
     AUTO(rpc_message) *none = NULL;
     ck_assert_int_eq(rpc_unary(c.channel, "/t.T/Echo", NULL, 0, pieces, 2, 5000, &none, &e), -1);
@@ -116,7 +116,7 @@ START_TEST(a_malformed_head_is_an_error_with_its_place)
 }
 END_TEST
 
-/* What a client that knows only protobuf sends: one piece, an unknown field 3, the payload last. */
+/* The message of a client that supports only protobuf: one piece, an unknown field 3, the payload last. */
 START_TEST(a_plain_protobuf_message_is_understood)
 {
     static const char plain[] = "\x08\x07\x18\x05\x7a\x05hello";
@@ -171,7 +171,7 @@ START_TEST(started_calls_run_in_parallel)
 {
     struct err e;
     struct rpc_call *calls[40];
-    for (size_t i = 0; i < COUNT_OF(calls); i++) /* more than threads, more than asked ahead */
+    for (size_t i = 0; i < COUNT_OF(calls); i++) /* more than threads, more than requested ahead */
         calls[i] = rpc_start(c.channel, (int)i, "/t.T/Echo", "\x08\x07", 2, NULL, 0, 20000);
     for (size_t i = COUNT_OF(calls); i-- > 0;) {
         AUTO(rpc_message) *m = NULL;

@@ -1,4 +1,4 @@
-/* What a server puts up with from callers that do not play by the rules: gRPC's own calls, made by hand. */
+/* What a server tolerates from clients that break the rules: gRPC's own calls, made by hand. */
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -7,7 +7,7 @@
 
 enum { CALL_MS = 200, BULK_MS = 600, PATIENCE_MS = 20000, ANSWER = 8 << 20 };
 
-struct raw { /* a client that decides itself what it sends and reads */
+struct raw { /* a client that controls itself what it sends and reads */
     grpc_channel *channel;
     grpc_completion_queue *queue;
 };
@@ -136,7 +136,7 @@ START_TEST(calls_without_a_message_are_ended)
     raw_open(&r, c.target, GRPC_COMPRESS_NONE);
     for (size_t i = 0; i < COUNT_OF(calls); i++)
         raw_begin(&r, &calls[i], i % 2 == 0 ? "/t.T/Echo" : "/t.T/Much", NULL);
-    check_serves(&c); /* nobody waits behind them */
+    check_serves(&c); /* these calls hold up no others */
     for (size_t i = 0; i < COUNT_OF(calls); i++)
         ck_assert_int_ne(raw_end(&r, &calls[i], &e), GRPC_STATUS_OK);
     check_serves(&c);
@@ -145,7 +145,7 @@ START_TEST(calls_without_a_message_are_ended)
 }
 END_TEST
 
-/* Its bytes are given back while the caller still holds the call open. */
+/* Its bytes are released while the caller still holds the call open. */
 START_TEST(an_answer_that_nobody_reads_is_dropped)
 {
     struct rpc_case c;

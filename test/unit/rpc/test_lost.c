@@ -76,7 +76,7 @@ START_TEST(a_bad_address_is_bad_input)
 }
 END_TEST
 
-/* A listener that is no server of ours. */
+/* A listener that is not a server of ours. */
 static int listen_raw(int *ret_port)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -89,9 +89,9 @@ static int listen_raw(int *ret_port)
     return fd;
 }
 
-static const char SETTINGS_FRAME[] = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"; /* HTTP/2: I am ready, all defaults */
+static const char SETTINGS_FRAME[] = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"; /* HTTP/2 SETTINGS: ready, all defaults */
 
-/* Begins to speak HTTP/2, swallows what comes without a word, at most so many bytes, and hangs up. */
+/* Begins HTTP/2, reads at most so many bytes without an answer, and closes the connection. */
 struct mute {
     int listener;
     size_t most;
@@ -119,7 +119,7 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
     int port;
     auto_close int fd = listen_raw(&port);
     struct thread t = { 0 };
-    struct mute killed = { fd, 20000 }; /* in the middle of a call */
+    struct mute killed = { fd, 20000 }; /* during a call */
     ck_ok_e(thread_start(&t, "peer", be_mute, &killed, &e));
     char target[32];
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
@@ -147,8 +147,8 @@ START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     int64_t before = clock_ms();
     ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 300000, &e), ERR_LOST);
-    ck_assert_int_gt(clock_ms() - before, 15000); /* the answer of a ping may take long on a slow link */
-    ck_assert_int_lt(clock_ms() - before, 40000); /* 25 s, and a busy machine */
+    ck_assert_int_gt(clock_ms() - before, 15000); /* the answer to a ping may take long on a slow link */
+    ck_assert_int_lt(clock_ms() - before, 40000); /* 25 s, plus time for a busy machine */
     thread_join(&t);
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(a_server_without_callers_stops_quickly)
 {
     int64_t before = clock_ms();
     rpc_server_free(TAKE(c.server));
-    ck_assert_int_lt(clock_ms() - before, 4500); /* it would wait 5 s for one that runs */
+    ck_assert_int_lt(clock_ms() - before, 4500); /* it would wait 5 s for a server that runs */
 }
 END_TEST
 

@@ -25,9 +25,9 @@ static const struct {
       2, 4, 7, NULL }, /* head and payload */
     { S("\x08\x05\x7a\x03"
         "abc\x18\x01"),
-      2, 4, 7, NULL },                         /* a field of a newer peer behind it */
+      2, 4, 7, NULL },                         /* a field of a newer peer after it */
     { S("\x7a\x00"), 0, 2, 2, NULL },          /* empty payload */
-    { S("\x78\x01\x12\x01x"), 5, 5, 5, NULL }, /* field 15 of another type is no payload */
+    { S("\x78\x01\x12\x01x"), 5, 5, 5, NULL }, /* field 15 of another type is not a payload */
     { S("\x0d"
         "abcd\x11"
         "12345678\xf8\xff\xff\xff\x0f\x01"),
@@ -54,7 +54,7 @@ static const struct {
       0, 0, 0, "second payload field at byte 3" },
 };
 
-/* Every way to cut the message into three runs must say the same. */
+/* Every way to cut the message into three runs must give the same result. */
 static void split_all_ways(size_t i)
 {
     const unsigned char *p = (const unsigned char *)CASES[i].bytes;
@@ -112,7 +112,7 @@ START_TEST(a_message_gives_head_and_payload)
     size_t n, pos = 0;
     const void *p = rpc_message_head(m, &n);
     ck_assert_uint_eq(n, 4);
-    ck_assert_mem_eq(p, "\x08\x05\x18\x01", 4); /* what came behind the payload counts too */
+    ck_assert_mem_eq(p, "\x08\x05\x18\x01", 4); /* what came after the payload counts too */
     ck_assert_uint_eq(rpc_message_payload_size(m), 6);
     ck_assert_int_eq(rpc_message_next(m, &pos, &p, &n), 1);
     ck_assert_uint_eq(n, 6);
