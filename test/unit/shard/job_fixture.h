@@ -1,6 +1,6 @@
-/* job_fixture - a whole small job for tests: a folder of its own with data in it, the job that names them,
- * its model, layout and data. 40 examples of 4 numbers in batches of 4: ten batches an epoch. Optimizer Counting adds 1
- * to each cell for each batch a segment applies, and all begin at zero, so a cell is the count. */
+/* job_fixture - a whole small job for tests: its folder with data, the job that names them, its model, layout and data
+ * set. 40 examples of 4 numbers in batches of 4: ten batches an epoch. Optimizer Counting adds 1 to each cell for each
+ * batch a segment applies, and all begin at zero, so a cell is the count. */
 #ifndef TRAINYARD_SHARD_JOB_FIXTURE_H
 #define TRAINYARD_SHARD_JOB_FIXTURE_H
 
@@ -36,7 +36,7 @@ static inline void write_rows(const char *dir, const char *name)
     ck_ok_e(file_write(path, text.data, text.len, &e));
 }
 
-/* fit: what stands in `fit: {...}` beside batchSize, as "epochs: 2". */
+/* fit: the content of `fit: {...}` besides batchSize, as "epochs: 2". */
 static inline void job_open(struct job_fixture *f, const char *optimizer, const char *fit)
 {
     struct err e = { 0 };

@@ -1,4 +1,4 @@
-/* shard_fixture - a small model's layout, and shards to hold it: shared by the tests of shard and params. */
+/* shard_fixture - a small model's layout, and shards to hold it. Shared by the tests of shard and params. */
 #ifndef TRAINYARD_SHARD_SHARD_FIXTURE_H
 #define TRAINYARD_SHARD_SHARD_FIXTURE_H
 

@@ -125,7 +125,7 @@ static void claim_in_thread(void *user)
     w->result = generation_claim(dir, &NONE, 0xb, 0, &REPORT_TO_LOG, &w->got, &w->error);
 }
 
-/* The number is claimed and its chief alive: it stands in the file while the second one waits. */
+/* The generation is claimed and its chief runs: it is in the file while the second chief waits. */
 START_TEST(who_finds_the_number_claimed_is_fenced)
 {
     struct generation a = claim(&NONE, 0xa, 0);
@@ -148,7 +148,7 @@ END_TEST
 START_TEST(a_claim_whose_chief_died_is_passed_over)
 {
     (void)take(&NONE, 0xa, 0);
-    (void)claim(&NONE, 0xdead, 0); /* 2: killed before it began */
+    (void)claim(&NONE, 0xdead, 0); /* 2: killed before it started */
     struct generation b = take(&NONE, 0xb, 0);
     ck_assert_uint_eq(b.number, 3);
     want_file(3, 0xb);
@@ -166,7 +166,7 @@ START_TEST(a_chief_that_leads_yields_to_a_claim)
 }
 END_TEST
 
-/* It slept between its claim and the file. */
+/* The chief was paused between its claim and the file. */
 START_TEST(who_comes_too_late_with_its_claim_is_fenced)
 {
     struct err e = { 0 };
@@ -177,7 +177,7 @@ START_TEST(who_comes_too_late_with_its_claim_is_fenced)
     want_file(2, 0xb);
     ck_assert(there("generation.2"));
 
-    struct generation c = claim(&b, 0xb, 0); /* and in the middle of its life */
+    struct generation c = claim(&b, 0xb, 0); /* and while it leads */
     put("generation", "9 000000000000000d\n");
     ck_fenced(generation_publish(dir, &b, &c, &e), "generation 9 has begun");
     want_file(9, 0xd);
@@ -188,7 +188,7 @@ START_TEST(a_higher_claim_wins)
 {
     struct err e = { 0 };
     struct generation a = claim(&NONE, 0xa, 0), b = { .number = 5, .incarnation = 0xb };
-    put("generation.5", "5 000000000000000b\n"); /* it knows a ps of generation 4 */
+    put("generation.5", "5 000000000000000b\n"); /* it has seen a ps of generation 4 */
     ck_fenced(generation_publish(dir, &NONE, &a, &e), "another chief has claimed generation 5");
     ck_ok_e(generation_publish(dir, &NONE, &b, &e));
     want_file(5, 0xb);
@@ -246,8 +246,8 @@ static void compete(void *user)
         r->result = generation_publish(dir, &NONE, &r->got, &r->error);
 }
 
-/* Some may come so late that they succeed the first: no two ever have the same number, one stands in the file, and the
- * others are fenced or know from the file that they are not in charge. */
+/* Some may start so late that they succeed the first. No two ever have the same generation, and one is in the file. The
+ * others are fenced or see in the file that they are not in charge. */
 START_TEST(no_number_is_given_twice)
 {
     for (int round = 0; round < ROUNDS; round++) {

@@ -51,7 +51,7 @@ START_TEST(every_subset_at_every_edge)
             check_members(&a, LOWS[l], subset);
             ck_assert(ordinal_set_equal(&a, &b));
             check_round_trip(&a);
-            for (int i = 0; i < SMALL; i++) /* what is in is not new */
+            for (int i = 0; i < SMALL; i++) /* a member is not new */
                 ck_assert_int_eq(ordinal_set_add(&a, LOWS[l] + i, NULL), (subset >> i & 1) == 0);
             ck_assert_int_eq(a.low, LOWS[l] + SMALL);
             ck_assert_int_eq(a.high, a.low);
@@ -78,7 +78,7 @@ START_TEST(intersection_of_every_pair)
 }
 END_TEST
 
-/* A wandering window of ordinals in random order against a plain array. */
+/* A moving window of ordinals in random order, compared with a plain array. */
 START_TEST(long_random_walk)
 {
     enum { TOTAL = 20000, WINDOW = 300 };

@@ -60,8 +60,8 @@ static void check_same_values(struct shard *a, struct shard *b)
     ck_assert_mem_eq(v, w, sizeof(v));
 }
 
-/* The call fails with this code and words; it ends with &e of the caller. */
-/* ---- life ---- */
+/* The call fails with this code and message; its last argument is &e of the caller. */
+/* ---- states ---- */
 
 START_TEST(a_life)
 {
@@ -206,7 +206,7 @@ END_TEST
 
 /* ---- push ---- */
 
-/* Every pair of cuts, so also within floats and across segments, must give the values of the uncut push. */
+/* Every pair of cuts, also within floats and across segments, must give the values of the uncut push. */
 static void every_cut(const char *optimizer)
 {
     AUTO(layout) *l = small_layout();
@@ -270,7 +270,7 @@ START_TEST(a_push_of_single_bytes)
 }
 END_TEST
 
-/* Wherever it lies, and however the message is cut: the segments before it are not updated either. */
+/* Wherever the value is, and however the message is cut: the segments before it are not updated either. */
 START_TEST(a_gradient_that_is_not_finite_changes_nothing)
 {
     static const float strange[] = { INFINITY, -INFINITY, NAN };
@@ -486,7 +486,7 @@ static void move_segment(struct shard *from, struct shard *to, uint32_t id)
     ck_ok_e(shard_restore(to, &next, id, true, snapshot.version, &snapshot.applied, &in, &e));
 }
 
-/* The segments of one ps of another placement, from the snapshots of a shard that has all. */
+/* The segments of one ps of another placement, from the snapshots of a shard that has all segments. */
 static struct shard *moved(struct shard *from, const struct layout *l, const struct placement *p, size_t ps,
                            const char *optimizer)
 {
@@ -529,7 +529,7 @@ static void check_same_segment(struct shard *a, struct shard *b, uint32_t id)
     ck_assert_mem_eq(x.data, y.data, (size_t)(1 + x.slots) * x.count * sizeof(float));
 }
 
-/* Ten pushes, snapshots, another number of ps, ten more: as if nothing had happened. */
+/* Ten pushes, snapshots, another number of ps, ten more: the result is the same as without the change. */
 static void move_to(size_t nps, const char *optimizer)
 {
     AUTO(layout) *l = small_layout();
@@ -595,7 +595,7 @@ START_TEST(terminating_until_saved)
         ck_assert(!shard_saved(s));
         AUTO_FINI(shard_snapshot) snapshot = { 0 };
         ck_ok_e(shard_snapshot(s, &CHIEF, id, &snapshot, &e));
-        ck_ok_e(push(s, 1, ALL, 1 + id, packed, sizeof(packed), &duplicate, &e)); /* it serves on */
+        ck_ok_e(push(s, 1, ALL, 1 + id, packed, sizeof(packed), &duplicate, &e)); /* it continues to serve */
     }
     ck_assert(shard_saved(s));
     struct shard_info info;
@@ -697,7 +697,7 @@ START_TEST(threads_apply_every_ordinal_once)
         pushers[i] = (struct pusher){ .shard = s, .layout = l, .seed = i };
         ck_ok_e(thread_start(&pushers[i].thread, "push", push_many, &pushers[i], &e));
     }
-    for (int i = 0; i < 50; i++) { /* the chief looks and saves meanwhile */
+    for (int i = 0; i < 50; i++) { /* the chief polls and saves meanwhile */
         struct shard_info info;
         AUTO_FINI(shard_snapshot) snapshot = { 0 };
         shard_describe(s, &info);
@@ -767,7 +767,7 @@ START_TEST(a_new_generation_fences_at_once)
     ck_assert_int_eq(first.version, second.version);
     ck_assert(ordinal_set_equal(&first.applied, &second.applied));
     shard_describe(s, &info);
-    ck_assert_int_eq(info.version_min, info.version_max); /* and no push was torn */
+    ck_assert_int_eq(info.version_min, info.version_max); /* no push was applied in part */
     shard_info_fini(&info);
 }
 END_TEST
@@ -779,7 +779,7 @@ static uint64_t chief_of(struct shard *s)
     return info.chief;
 }
 
-/* What only a chief may ask is refused to a second one of the same generation, in every state. */
+/* Requests that only a chief may send are refused to a second chief of the same generation, in every state. */
 static void check_fenced(struct shard *s, const struct layout *l, const struct shard_caller *who)
 {
     float vector[80] = { 0 };
@@ -816,9 +816,9 @@ START_TEST(a_generation_belongs_to_the_chief_that_named_it)
     ck_ok_e(shard_serve(s, &first, &e));
     check_fenced(s, l, &second); /* and while it serves */
     ck_assert_uint_eq(chief_of(s), 5);
-    ck_ok_e(push(s, 1, ALL, 0, grads, sizeof(grads), &duplicate, &e)); /* whoever pushes */
+    ck_ok_e(push(s, 1, ALL, 0, grads, sizeof(grads), &duplicate, &e)); /* whichever worker pushes */
 
-    second.generation = 2; /* a successor takes a generation of its own */
+    second.generation = 2; /* a successor takes its own generation */
     ck_ok_e(shard_adopt(s, &second, &e));
     ck_ok_e(shard_adopt(s, &second, &e));
     ck_assert_uint_eq(chief_of(s), 6);
