@@ -36,7 +36,7 @@ static void check(const float *got, const float *a, const float *b, const float 
     }
 }
 
-/* All three products of the same matrices, each operand laid out as the function wants it. */
+/* All three products of the same matrices, each operand in the layout that the function needs. */
 START_TEST(products)
 {
     static const size_t SIZES[][3] = { { 1, 1, 1 }, { 3, 5, 7 }, { 64, 10, 128 }, { 2, 33, 17 } };

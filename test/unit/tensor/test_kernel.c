@@ -1,4 +1,4 @@
-/* Every kernel against the plain formula, at sizes around the vector width; the functions of one float against
+/* Compares every kernel with the plain formula, at sizes around the vector width, and the functions of one float with
  * libm. */
 #include "check_main.h"
 #include "tensor/kernel.h"
@@ -38,7 +38,7 @@ START_TEST(elements)
         ck_float(w[i], y[i]);
     }
     if (n < MAX_N)
-        ck_float(y[n], 3); /* nothing behind the end is touched */
+        ck_float(y[n], 3); /* nothing after the end is modified */
     kernel_mul(x, z, y, n);
     for (size_t i = 0; i < n; i++)
         ck_float(y[i], x[i] * z[i]);

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 
-/* Many at once are the same draws as one by one, at every length. */
+/* Many at once give the same draws as one by one, at every length. */
 START_TEST(mask_follows_the_draws)
 {
     static const size_t SIZES[] = { 0, 1, 3, 4, 5, 127, 128, 129, 1000 };
