@@ -1,5 +1,5 @@
-/* Files of TensorFlow's are read as TensorFlow reads them; ours are byte for byte like TensorFlow's; damage is noticed.
- */
+/* TensorFlow's files are read as TensorFlow reads them; ours are byte for byte like TensorFlow's; damage is
+ * detected. */
 #include "check_main.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define DATA "test/data/train/"
 enum { FILE_MAX = 1 << 20 };
 
-/* ---- a folder that goes away ---- */
+/* ---- a temporary folder ---- */
 
 static char folder[64];
 
@@ -64,7 +64,7 @@ static void copy(const char *from, const char *to)
 
 /* ---- reading what TensorFlow wrote ---- */
 
-/* zlib's, in which the expected files are. */
+/* CRC-32 as in zlib, which the expected files use. */
 static uint32_t crc32_of(const struct buf *b)
 {
     uint32_t crc = 0xffffffff;
@@ -104,7 +104,7 @@ static void describe(struct bundle *b, const struct bundle_entry *entry, struct 
     buf_printf(out, "]\tcrc %08x\n", crc32_of(&bytes));
 }
 
-/* The expected lines without the sum, which the crc makes needless. */
+/* The expected lines without the sum, which the crc makes unnecessary. */
 static void without_sums(struct buf *lines, struct buf *out)
 {
     char *rest = NULL;
@@ -197,8 +197,8 @@ START_TEST(writes_the_bytes_that_tensorflow_writes)
 }
 END_TEST
 
-/* A file of TensorFlow's with strings, every type and long common prefixes, read and written again: the same index and
- * data, since TensorFlow's order of tensors is by name too. */
+/* A file of TensorFlow with strings, every type and long common prefixes, read and written again. Index and data are
+ * the same, since TensorFlow orders tensors by name too. */
 static void check_rewritten(const char *from)
 {
     auto_free char *prefix = in_folder("copy"), *index = in_folder("copy.index");
@@ -290,7 +290,7 @@ START_TEST(ranges_of_several_tensors_may_alternate)
 }
 END_TEST
 
-/* Tens of thousands of names make several data blocks, whose separators must keep every name findable. */
+/* Tens of thousands of names make several data blocks, whose separators must make every name findable. */
 START_TEST(an_index_of_many_blocks_is_read_back)
 {
     enum { N = 20000 };
@@ -381,7 +381,7 @@ START_TEST(what_exists_is_never_replaced_and_what_failed_leaves_nothing)
 }
 END_TEST
 
-/* A data file alone may be that of another process, which is about to write the index: it is not replaced either. */
+/* A data file alone may belong to another process, which is about to write the index: it is not replaced either. */
 START_TEST(an_existing_data_file_is_not_replaced)
 {
     auto_free char *prefix = in_folder("m"), *data = in_folder("m.data-00000-of-00001");
@@ -396,7 +396,7 @@ START_TEST(an_existing_data_file_is_not_replaced)
 }
 END_TEST
 
-/* Whatever call of the system fails: an error, no index, no data, and the same prefix can be written afterwards. */
+/* When a system call fails: an error, no index, no data, and the same prefix can be written afterwards. */
 START_TEST(a_full_disk_at_any_moment_leaves_no_checkpoint)
 {
     static const char *const CALLS[] = { "open", "write", "fsync", "rename", "link" };
@@ -425,7 +425,7 @@ END_TEST
 
 /* ---- damage ---- */
 
-/* Reads everything; -1 when anything complains. */
+/* Reads everything; -1 on any error. */
 static int read_all(const char *prefix, struct err *e)
 {
     AUTO(bundle) *b = NULL;
@@ -510,8 +510,8 @@ START_TEST(every_cut_is_noticed)
 }
 END_TEST
 
-/* With right checksums: what an attacker, or a bug of another writer, could make. Nothing to assert but that each ends
- * in a result; sanitizers watch. */
+/* Damage with right checksums, as an attacker or a bug of another writer could produce. The test asserts only that each
+ * read ends; sanitizers watch. */
 START_TEST(any_changed_byte_of_an_index_with_right_checksums_is_survived)
 {
     struct rng r = rng_at(5, RNG_TEST, 0, 0);

@@ -77,7 +77,7 @@ START_TEST(state_files_may_hold_more_than_ours_do)
     store(path, TEXT, strlen(TEXT));
     ck_ok_e(checkpoint_state_read(folder, &all, &latest, &e));
     ck_assert_str_eq(latest, "/a b/\"x\"\xc3\xa9-3");
-    ck_assert_uint_eq(all.n, 2); /* the latest belongs to all */
+    ck_assert_uint_eq(all.n, 2); /* the latest is one of all */
     ck_ok_e(checkpoint_state_write(folder, latest, &all, &e));
     ck_ok_e(checkpoint_state_read(folder, &again, &latest_again, &e));
     ck_assert_str_eq(latest_again, latest);

@@ -1,4 +1,4 @@
-/* Event files of TensorFlow's are read as TensorBoard reads them, and damage is noticed. */
+/* TensorFlow's event files are read as TensorBoard reads them, and damage is detected. */
 #include "check_main.h"
 
 #include <fcntl.h>
@@ -186,7 +186,7 @@ START_TEST(damage_of_one_file_does_not_hide_the_others)
 }
 END_TEST
 
-/* Right checksums around any change: nothing to assert but an end; sanitizers watch. */
+/* Right checksums around any change: the test asserts only that the read ends; sanitizers watch. */
 START_TEST(any_changed_byte_with_right_checksums_is_survived)
 {
     auto_free char *path = path_join(folder, "tfevents");

@@ -45,7 +45,7 @@ static struct event_writer *opened(const char *run)
     return w;
 }
 
-/* The golden bytes of TensorBoard's own tests: the first record of a file of that time. */
+/* The golden bytes of TensorBoard's own tests: the first record of an old event file. */
 START_TEST(the_first_record_is_that_of_tensorflow)
 {
     static const unsigned char WANT[] = { 0x18, 0,    0,    0,    0,    0,    0,    0,    0xa3, 0x7f,
@@ -103,7 +103,7 @@ START_TEST(what_is_written_is_read)
     ck_assert_str_eq(ev.text, "m-9");
     ck_assert_int_eq(event_reader_next(r, &ev, &e), 0);
 
-    ck_ok_e(event_writer_scalar(w, 15, 10, "loss", 0.25F, &e)); /* a reader goes on where it stood */
+    ck_ok_e(event_writer_scalar(w, 15, 10, "loss", 0.25F, &e)); /* a reader continues where it stopped */
     ck_assert_int_eq(event_reader_next(r, &ev, &e), 1);
     ck_assert(ev.kind == EVENT_SCALAR && ev.value == 0.25);
     ck_assert_int_eq(event_reader_next(r, &ev, &e), 0);
@@ -146,7 +146,7 @@ START_TEST(histograms_count_every_finite_value_between_its_edges)
     ck_assert(ev.buckets[ev.nbuckets - 1].right == (double)9e20F);
     for (size_t b = 0; b < ev.nbuckets; b++) {
         double inside = 0;
-        for (size_t i = 0; i < N; i++) { /* left edge in, right edge out, the maximum in the last */
+        for (size_t i = 0; i < N; i++) { /* left edge included, right edge excluded, the maximum in the last */
             double v = (double)values[i];
             inside += isfinite(v) && v >= ev.buckets[b].left && (v < ev.buckets[b].right || b + 1 == ev.nbuckets);
         }
@@ -219,7 +219,7 @@ START_TEST(a_write_that_fails_leaves_no_half_record)
 }
 END_TEST
 
-/* Names and field numbers of the .proto file are those of TensorFlow: what it wrote is packed to the same bytes. */
+/* Names and field numbers of the .proto file are TensorFlow's: what TensorFlow wrote is packed to the same bytes. */
 START_TEST(messages_of_tensorflow_are_packed_alike)
 {
     static const char *const FILES[] = { DATA "events_v1/events.out.tfevents.1795235253.vm",
