@@ -1,5 +1,5 @@
 /* Features of uint8 stay bytes until exec converts and scales them in one pass. Whatever reads a batch must get the
- * bits that the same numbers give when the file holds them as float32. */
+ * same bits as from a file that holds the same numbers as float32. */
 #include "data/data_help.h"
 
 #include "base/rng.h"
@@ -38,7 +38,7 @@ static void write_files(const struct folder *f)
     npy_header(&floats, "<f4", "(90, 5, 5)");
     npy_header(&labels, "|u1", "(90,)");
     for (int i = 0; i < EXAMPLES * PIXELS; i++) {
-        uint8_t v = i < 256 ? (uint8_t)i : (uint8_t)rng_u32(&r); /* every byte there is */
+        uint8_t v = i < 256 ? (uint8_t)i : (uint8_t)rng_u32(&r); /* every value of a byte */
         float as_float = v;
         buf_char(&bytes, (char)v);
         buf_add(&floats, &as_float, sizeof(as_float));
@@ -88,7 +88,7 @@ static float *vector_of(const struct model *m)
     return xcalloc(model_size(m), sizeof(float));
 }
 
-/* A step for each batch of two epochs; what was computed last. Returns the type of the batches. */
+/* A step for each batch of two epochs; loss and sums are those of the last one. Returns the type of the batches. */
 static enum dtype train(const struct world *w, const struct dataset *d, float *params, float *grads, double *loss,
                         double *sums)
 {
@@ -153,7 +153,7 @@ START_TEST(evaluation_gives_the_bits_that_floats_give)
 }
 END_TEST
 
-/* Buffers are as large as the largest batch there is: a batch size beyond the data costs nothing. */
+/* Buffers are as large as the largest possible batch: a batch size beyond the data costs nothing. */
 START_TEST(a_batch_is_no_larger_than_the_data)
 {
     struct world w = world_open(MODELS[0]);

@@ -12,7 +12,7 @@
 
 enum { WAIT_MS = 10000 };
 
-/* Single machine without a chief: the test brings the shard into service and lends everything. */
+/* Single machine without a chief: the test brings the shard into service and leases all batches. */
 struct world {
     struct job_fixture job;
     struct shard *shard;
@@ -26,7 +26,7 @@ struct world {
     int64_t max_wait_ms; /* 0: WAIT_MS */
     bool overlap;
     bool asynchronous; /* the strategy ParameterServer, though the shard is in this process */
-    bool parsed_ahead; /* a thread of the loader was there when the last batch was applied */
+    bool parsed_ahead; /* a thread of the loader was running when the last batch was applied */
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
@@ -125,7 +125,7 @@ static bool has_thread(const char *name)
     return found;
 }
 
-/* The chief's part: looks what was applied, and says when all is. */
+/* The chief's part: polls what was applied, and reports when everything is. */
 static void watch(void *user)
 {
     struct world *w = user;
@@ -139,7 +139,7 @@ static void watch(void *user)
         coordinator_view(w->coordinator, &v);
     }
     for (int64_t until = clock_ms() + WAIT_MS / 10;
-         !w->parsed_ahead && clock_ms() < until;) /* it takes its name when it runs */
+         !w->parsed_ahead && clock_ms() < until;) /* the thread sets its name when it runs */
         w->parsed_ahead = has_thread("loader");
     coordinator_set(w->coordinator, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
 }
@@ -155,8 +155,8 @@ static int run_watched(struct world *w, struct err *e)
 
 /* ---- the order of events ---- */
 
-/* The operations of a params object, and what the session did with them: C begins to compute a batch, P starts its
- * push, F the push is finished. */
+/* The operations of a params object, and a log of what the session did with them: C begins to compute a batch, P starts
+ * its push, F finishes the push. */
 static struct {
     const struct params_ops *real;
     struct params_ops ops;
@@ -244,7 +244,7 @@ START_TEST(every_batch_of_every_epoch_once)
 }
 END_TEST
 
-/* The session says what comes next, so that records are parsed while it computes. */
+/* The session announces the next batch, so that records are parsed while it computes. */
 START_TEST(csv_is_parsed_while_the_session_computes)
 {
     struct world w = { 0 };
@@ -267,7 +267,7 @@ START_TEST(a_damaged_record_ends_it_with_its_place)
     auto_free char *path = path_join(w.job.dir, "train.csv");
     AUTO_FINI(buf) text = BUF_INIT;
     ck_ok_e(file_read(path, 1 << 20, &text, &e));
-    FILE *f = fopen(path, "r+"); /* in place, after it was opened and found well */
+    FILE *f = fopen(path, "r+"); /* in place, after it was opened and validated */
     ck_assert_ptr_nonnull(f);
     text.data[text.len - 2] = 'x';
     ck_assert_uint_eq(fwrite(text.data, 1, text.len, f), text.len);
@@ -296,7 +296,7 @@ START_TEST(a_shard_that_finished_tells_of_the_end)
     for (int64_t end = clock_ms() + WAIT_MS; !chief_client_has_work(w.member) && clock_ms() < end;)
         clock_sleep_ms(1);
     coordinator_set(w.coordinator, JOB_FINISHED, 1,
-                    ""); /* somebody else computed these batches; we have not heard of it */
+                    ""); /* other workers computed these batches, which this one has not seen yet */
     ck_ok_e(params_finish(w.chief, 0, 10, WAIT_MS, &e));
     ck_fails(run(&w, &e), ERR_STOPPED, "the job has finished");
     ck_assert(chief_client_finished(w.member));
@@ -304,7 +304,7 @@ START_TEST(a_shard_that_finished_tells_of_the_end)
 }
 END_TEST
 
-/* A pull that fails again and again, and meanwhile gets on or does not. */
+/* A pull that fails again and again, and makes progress meanwhile or does not. */
 static struct slow_pull {
     struct params_ops ops;
     const struct params_ops *real;

@@ -1,5 +1,5 @@
-/* A gradient that is handed over variable by variable has the bits of the whole one, and nothing that is not finite is
- * handed over. */
+/* A gradient that is passed on variable by variable has the bits of the whole gradient. A gradient that is not finite
+ * is not passed on. */
 #include "shard/job_fixture.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ struct world {
     struct step_engine *engine;
     float *values;
     struct train_step step;
-    float *copy; /* of the gradient, as it is handed over */
+    float *copy; /* of the gradient, as it is passed on */
     size_t calls, last;
 };
 

@@ -1,4 +1,4 @@
-/* Which strategy takes gradients variable by variable, and that each gives memory and values for a step. */
+/* Which strategies take gradients variable by variable, and that each provides memory and values for a step. */
 #include "shard/job_fixture.h"
 
 #include "params/params.h"
