@@ -5,7 +5,7 @@
 
 int main(void)
 {
-    (void)setenv("CK_DEFAULT_TIMEOUT", "60", 0); /* 4 s of its own are few where others compute beside */
+    (void)setenv("CK_DEFAULT_TIMEOUT", "60", 0); /* check's own 4 s are too few on a busy machine */
     SRunner *runner = srunner_create(test_suite());
     srunner_run_all(runner, CK_NORMAL);
     int ran = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);

@@ -1,5 +1,5 @@
-/* check_main - what every unit test program shares: main() runs the suite that test_suite() returns,
- * fails when no check ran, and prints check's closing line. Tests run in test/data's parent folder. */
+/* check_main - shared by every unit test program. main() runs the suite that test_suite() returns, fails when no check
+ * ran, and prints check's closing line. Tests run in the parent folder of test/data. */
 #ifndef TRAINYARD_TEST_CHECK_MAIN_H
 #define TRAINYARD_TEST_CHECK_MAIN_H
 

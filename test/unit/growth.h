@@ -1,8 +1,9 @@
 /* growth - the time that a parser takes may grow with the size of its input, not with the square of it.
  *
- * Each case makes inputs of n, 2n and 4n items and reads them, in CPU time of the thread, so that other programs on the
- * machine do not count. Of several rounds the fastest of each size counts. Four times the items may cost at most
- * GROWTH_MAX times as much: linear work is near 4 (6 where the input leaves a cache), quadratic work is near 16.
+ * Each case makes inputs of n, 2n and 4n items and reads them. The time is CPU time of the thread, which other programs
+ * on the machine do not change. Of several rounds the fastest of each size counts. Four times the items may cost at
+ * most GROWTH_MAX times as much: linear work is near 4 (6 where the input leaves a cache), quadratic work is near
+ * 16.
  */
 #ifndef TRAINYARD_TEST_GROWTH_H
 #define TRAINYARD_TEST_GROWTH_H
@@ -22,7 +23,7 @@ struct growth {
     const char *name;
     size_t n;                                   /* items of the smallest input: some milliseconds */
     void (*make)(size_t n, struct buf *out);    /* an input of n items */
-    void (*read)(const char *text, size_t len); /* text has a NUL behind it */
+    void (*read)(const char *text, size_t len); /* text has a terminating NUL */
 };
 
 static inline void repeat(struct buf *out, size_t n, const char *text)
