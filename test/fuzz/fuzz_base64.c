@@ -1,4 +1,4 @@
-/* Any text as base64; what is accepted must be what its bytes are written as, but for line ends. */
+/* Any text as base64; encoding the bytes of an accepted text must give the same text, apart from line ends. */
 #include <stdlib.h>
 #include <string.h>
 

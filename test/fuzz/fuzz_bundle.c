@@ -1,4 +1,4 @@
-/* Any bytes as the index of a checkpoint, without its checksums (they would keep the fuzzer out); what is read must be
+/* Any bytes as the index of a checkpoint, without its checksums, which the fuzzer could not pass. What is read must be
  * consistent in itself. */
 #include <stdlib.h>
 

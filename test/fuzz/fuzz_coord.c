@@ -1,6 +1,6 @@
-/* fuzz_coord - what the chief's coordinator makes of any calls, one after the other: [method][size, 2 bytes
- * little-endian] [request]..., and what a worker makes of any answer. Whatever comes, nothing is done by a
- * worker's word. */
+/* fuzz_coord - calls the chief's coordinator with any requests, one after the other: [method][size, 2 bytes
+ * little-endian] [request]... Also gives a worker any answer. Whatever comes, no report of a worker alone marks a batch
+ * done. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Any bytes as a manifest; "--set TEXT" instead is applied to a small one. */
+/* Any bytes as a manifest. Input that begins with "--set TEXT" is applied to a small manifest instead. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Any bytes as JSON; what is read must read back the same after it was written. Members cut from the text must be as if
- * they were taken out of the value. */
+/* Any bytes as JSON; what is read must read back the same after it was written. Cutting members from the text must give
+ * the same as removing them from the value. */
 #include <stdlib.h>
 #include <string.h>
 

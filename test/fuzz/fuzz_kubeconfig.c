@@ -1,4 +1,4 @@
-/* Any text as a kubeconfig, and as the answer of an exec plugin. Nothing is run; files it names may be looked for. */
+/* Any text as a kubeconfig, and as the answer of an exec plugin. Nothing is run; files that it names may be opened. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,7 @@ enum { SMALL = 20000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What exec keeps for an example: the output of each layer. */
+/* The memory of exec for an example: the output of each layer. */
 static bool is_small(const struct model *m)
 {
     size_t floats = shape_elements(&m->input);
@@ -18,8 +18,7 @@ static bool is_small(const struct model *m)
     return model_size(m) <= SMALL && floats <= 2 * SMALL;
 }
 
-/* Memory is asked for only when the parameters are few: a batch of one example of a wide model is refused or
- * huge. */
+/* Memory is allocated only when the parameters are few: a batch of one example of a wide model is refused or huge. */
 static void compute(const struct model *m)
 {
     struct err e = { .code = ERR_NONE };

@@ -1,4 +1,4 @@
-/* Any bytes as an NPY file: an array that was accepted lies wholly within them. */
+/* Any bytes as an NPY file: an array that was accepted is wholly within them. */
 #include <stdlib.h>
 
 #include "data/arrays.h"

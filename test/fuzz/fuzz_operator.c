@@ -1,6 +1,6 @@
-/* A job and its pods as the API server may send them ({"job": {...}, "pods": [...]}): read, planned for at several
- * times, all its objects built, its status written and read again. Schemas let much through, and TFJob's lets nearly
- * everything. */
+/* A job and its pods as the API server may send them ({"job": {...}, "pods": [...]}). They are read and planned for at
+ * several times, all objects are built, and the status is written and read again. Schemas accept much, and TFJob's
+ * accepts nearly everything. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ static void plan_all(const struct job_spec *v, struct observed *o, const json_t 
     for (size_t i = 0; i < COUNT_OF(TIMES); i++) {
         AUTO_FINI(job_plan) p = { 0 };
         plan_job(v, &at, o, &s, TIMES[i], &p);
-        must(p.next_ms == 0 || p.next_ms > TIMES[i]); /* else the operator would look without end */
+        must(p.next_ms == 0 || p.next_ms > TIMES[i]); /* else the operator would reconcile without end */
         built(job_status_patch(v->kind, "u", 0, &at, &p.status));
         built(job_status_patch(v->kind, "u", 0, &none, &p.status));
         job_status_fini(&at);

@@ -1,4 +1,4 @@
-/* Any bytes as a protobuf message, and as messages inside it: every field must lie within the input. */
+/* Any bytes as a protobuf message, and as messages inside it: every field must be within the input. */
 #include <stdlib.h>
 
 #include "codec/pb.h"

@@ -1,5 +1,5 @@
-/* What a chief says of itself: any text as its page /progress, and as the last words of its pod. What is heard goes
- * into a status patch, which must be valid and small. */
+/* What a chief reports: any text as its page /progress, and as its pod's termination message. What is read goes into a
+ * status patch, which must be valid and small. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* fuzz_ps - what a ps makes of any requests, one after the other: [method][size, 2 bytes little-endian][message]...
- * The first byte of the input says whether the shard is fresh or serves a small model already. Whatever comes, nothing
- * breaks, and a segment's version stays the number of ordinals it applied. */
+/* fuzz_ps - sends a ps any requests, one after the other: [method][size, 2 bytes little-endian][message]... The first
+ * byte of the input selects whether the shard is fresh or already serves a small model. Whatever comes, nothing breaks,
+ * and a segment's version stays the number of ordinals that it applied. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void make_serving(struct shard *s)
         abort();
 }
 
-/* A chief may ask for more memory than a fuzzer has. */
+/* A chief may request more memory than a fuzzer has. */
 static bool too_large(const struct rpc_message *m)
 {
     PROTOBUF_AUTO *message = NULL;

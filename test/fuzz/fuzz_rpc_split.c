@@ -1,5 +1,5 @@
-/* fuzz_rpc_split - head and payload of a received message, cut into runs wherever the first bytes say.
- * What the splitter promises is checked: the places are in order, and head and payload make up the message. */
+/* fuzz_rpc_split - head and payload of a received message, cut into runs as the first bytes define. Checks what the
+ * splitter promises: the places are in order, and head and payload make up the message. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* fuzz_slot - what a ps makes of requests that a worker of its host writes into shared memory. The input: one byte with
- * the number of slots, then requests, each with a byte that names the slot and says whether the next request may come
- * before this one is answered, 64 bits that say which segments' versions are negative, and the bytes of
- * struct push_slot_request. Small numbers in a request are offsets that lie near the limits.
+/* fuzz_slot - gives a ps requests that a worker of its host writes into shared memory. The input is one byte with the
+ * number of slots, then requests. Each has a byte with the slot and a flag (the next request may come before this one
+ * is answered). 64 bits follow, which select the segments with negative versions, and the bytes of struct
+ * push_slot_request. Small numbers in a request are offsets near the limits.
  *
- * Whatever comes: the ps reads and writes nothing beyond the memory, its answer has a valid code, the first page
+ * Whatever comes, the ps reads and writes nothing beyond the memory, and its answer has a valid code. The first page
  * with the nonce does not change, and a segment's version stays the number of ordinals that it applied. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static void attach(const struct rpc_method *method, const struct shm_region *r, 
     buf_fini(&reply.head);
 }
 
-/* Offsets that mutation would hardly hit on. */
+/* Offsets that mutation would hardly find. */
 static uint64_t offset_of(uint64_t v)
 {
     const uint64_t whole = FLOATS * sizeof(float), end = BYTES + SHM_REGION_START;
@@ -113,8 +113,8 @@ static int next_request(struct reader *r, uint8_t *how, uint64_t *negative, stru
     return 0;
 }
 
-/* Do values of this request lie apart from all slots? Those that do not may change any word of a slot, so that
- * no answer can be awaited any more. */
+/* True when values of this request are outside all slots. Other values may change any word of a slot, so that no answer
+ * can be awaited any more. */
 static bool spares_slots(const struct push_slot_request *q)
 {
     return q->values_at >= SLOTS_AT + SHM_REGION_START || q->values_at <= SLOTS_AT - FLOATS * sizeof(float);

@@ -1,4 +1,4 @@
-/* The bytes as a TFRecord file; and, because no mutation gets past two CRCs, as one message in a record of its own. */
+/* The bytes as a TFRecord file. Also as one message in its own record, because no mutation passes two CRCs. */
 #include "fuzz_data.h"
 
 #include "codec/crc32c.h"

@@ -1,5 +1,5 @@
-/* fuzz_watch - lines of a watch and pages of a list, as the API server sends them. What is read of an event is looked
- * at as the reflector does. */
+/* fuzz_watch - lines of a watch and pages of a list, as the API server sends them. Events are read as the reflector
+ * reads them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void page(const char *text, size_t n)
     }
 }
 
-/* Each line as the client cuts them; the whole as a page. */
+/* Each line as the client splits them; the whole as a page. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data;
