@@ -1,7 +1,7 @@
 #!/bin/bash
-# What it costs that no batch of the next epoch is lent before the values of this one are copied for its evaluation: steps/s
-# of the same job with and without validation data, in turns. The validation data is one batch, so that the evaluation
-# itself takes nothing. usage: barrier.sh BUILD DATA [ROUNDS]
+# No batch of the next epoch is leased before the values of this one are copied for its evaluation. This measures the
+# cost: steps/s of the same job with and without validation data, alternately. The validation data is one batch, so that
+# the evaluation itself takes nothing. usage: barrier.sh BUILD DATA [ROUNDS]
 set -u
 build=$1 data=$2 rounds=${3:-3}
 out=$(mktemp -d)

@@ -1,6 +1,6 @@
-/* bench_loader - what it costs to get a batch of 64 random examples of 784 uint8 as floats, and to parse CSV.
+/* bench_loader - the cost of reading a batch of 64 random examples of 784 uint8 as floats, and of parsing CSV.
  *
- *     bench_loader [FEATURES LABELS]      IDX files, e.g. MNIST's; without, the same is made of noise
+ *     bench_loader [FEATURES LABELS]      IDX files, e.g. MNIST's; default: the same of noise
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int make_csv(const char *path, struct err *e)
     return file_write(path, b.data, b.len, e);
 }
 
-/* Microseconds a batch: the best of five epochs (others may want the processor too). */
+/* Microseconds a batch: the best of five epochs, since other programs may use the processor too. */
 static int measure(const char *name, const struct data_spec *spec, const char *dir, struct err *e)
 {
     AUTO(dataset) *d = NULL;

@@ -1,10 +1,10 @@
-/* bench_params - what pulling and pushing parameters costs: 64 MiB against one raw TCP connection in the same run, the
- * 407 KB of the MNIST example in asynchronous steps, and the optimizer inside one process.
+/* bench_params - the cost of pulling and pushing parameters. 64 MiB are compared with one raw TCP connection in the
+ * same run. Also measured: the 407 KB of the MNIST example in asynchronous steps, and the optimizer inside one process.
  *
  *     bench_params [--seconds S] [--threads N]
  *
- * A ps process is forked off; pushes apply Adam there. us is the time of a step, p50 the median; CPU is of all
- * processes together. Raw TCP moves the same bytes between two memories of that size.
+ * A ps process is forked off; pushes apply Adam there. us is the time of a step, p50 the median; CPU is the sum of all
+ * processes. Raw TCP moves the same bytes between two memories of that size.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -184,7 +184,7 @@ struct chief_client {
     struct thread thread;
 };
 
-/* Workers have names of their own: a ps shares memory with one process of a name. */
+/* Each worker has its own name: a ps shares memory with one process of a name. */
 static void member_open(struct chief_client *m, int model, int worker)
 {
     char host[32];
@@ -302,7 +302,7 @@ static int raw_connect(int port)
     return fd;
 }
 
-/* 64 MiB to here; push: there, and then back. */
+/* 64 MiB to this process; push: to the ps, and then back. */
 static void raw_round(int fd, bool push)
 {
     char c = 'P';
@@ -317,7 +317,7 @@ static void raw_round(int fd, bool push)
     move_all(fd, false);
 }
 
-/* One of ours, one raw, in turn, so that a noisy machine is noisy for both. */
+/* Ours and raw TCP alternate, so that a noisy machine disturbs both. */
 static void bulk(const char *name, bool push)
 {
     static int64_t ours[1000], raw[1000];

@@ -1,10 +1,11 @@
 /* bench_prefetch - one process trains on csv and tfrecord files (gzip), with the next batch prepared in the background
- * and without, in turns, in one run.
+ * and without, alternately, in one run.
  *
  *     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE build/release/bench/bench_prefetch [steps a turn]
  *
  * Prints steps/s of wall clock (medians of 5 turns), their ratio and the CPU time of a step; fails when the two did not
- * learn the same. On a machine whose cores are all busy the ratio is 1: the parsing is then only moved.
+ * learn the same. On a machine whose cores are all busy the ratio is 1: the parsing then only moves to another
+ * thread.
  */
 #include <stdio.h>
 #include <stdlib.h>

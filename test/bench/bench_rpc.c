@@ -1,10 +1,10 @@
-/* bench_rpc - what a call of lib/rpc costs, against one raw TCP connection in the same run.
+/* bench_rpc - the cost of a call of lib/rpc, compared with one raw TCP connection in the same run.
  *
  *     bench_rpc [--seconds S] [--threads N] [--only TEXT]
  *
- * A server process (RPC and raw TCP on loopback) is forked off; this process is the client. Every case runs for
- * S seconds (default 1.5); us a call is the mean, p50 the median; CPU is of both processes together. Bulk cases move
- * 64 MiB a round and are measured in turn with raw TCP, so that a noisy machine is noisy for both.
+ * A server process (RPC and raw TCP on loopback) is forked off; this process is the client. Every case runs for S
+ * seconds (default 1.5); us a call is the mean, p50 the median; CPU is the sum of both processes. Bulk cases move 64
+ * MiB a round and alternate with raw TCP, so that a noisy machine disturbs both.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -77,7 +77,7 @@ static ssize_t recv_some(int fd, void *p, size_t n)
     return recv(fd, p, n, 0);
 }
 
-/* One byte 'p' asks for 64 MiB; 'P' brings 64 MiB and is answered with one byte. */
+/* One byte 'p' requests 64 MiB; 'P' is followed by 64 MiB and answered with one byte. */
 static void raw_loop(void *user)
 {
     int fd = accept(*(int *)user, NULL, NULL);
@@ -192,7 +192,7 @@ static void client_loop(void *user)
     }
 }
 
-/* n clients, each a thread with a channel of its own and one call at a time. */
+/* n clients, each a thread with its own channel and one call at a time. */
 static void latency(const char *target, const char *name, int n, size_t push, size_t pull)
 {
     struct err e;
@@ -225,7 +225,7 @@ static void latency(const char *target, const char *name, int n, size_t push, si
     }
 }
 
-/* 64 MiB as chunks, one in flight on each lane. */
+/* 64 MiB in chunks, one in flight on each lane. */
 static void bulk_round(struct rpc_channel *c, int lanes, size_t chunk, bool push, char *copy_to)
 {
     struct rpc_call *calls[LANES_MAX] = { NULL };
@@ -363,7 +363,7 @@ int main(int argc, char **argv)
 
     memset(memory, 1, sizeof(memory));
     fflush(stdout);
-    if (pipe(ports_pipe) < 0 || (server_pid = fork()) < 0) /* before gRPC has threads */
+    if (pipe(ports_pipe) < 0 || (server_pid = fork()) < 0) /* before gRPC starts threads */
         return 1;
     if (server_pid == 0)
         server_main(ports_pipe[1], (int)settings.threads);

@@ -1,10 +1,11 @@
-/* bench_step - one training step of the MNIST MLP (784-128 relu-10 softmax, batch 64, Adam) in one thread:
- * exec_train + optimizer_apply against a bare loop of the same arithmetic on OpenBLAS, in turns, in one run.
+/* bench_step - one training step of the MNIST MLP (784-128 relu-10 softmax, batch 64, Adam) in one thread: exec_train +
+ * optimizer_apply compared with a bare loop of the same arithmetic on OpenBLAS, alternately, in one run.
  *
  *     env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE build/release/bench/bench_step [seconds a turn]
  *
- * Then the same model behind a Rescaling: 64 rows of bytes copied and given to exec as they are, against the same rows
- * made floats first. Prints the medians of 9 turns each and their ratio; fails when two did not learn the same.
+ * Then the same model behind a Rescaling: 64 rows of bytes copied and given to exec as they are, compared with the same
+ * rows converted to floats first. Prints the medians of 9 turns each and their ratio; fails when two did not learn the
+ * same.
  */
 #include <math.h>
 #include <stdio.h>
@@ -178,9 +179,9 @@ static void ours_step(struct ours *o, enum dtype type, void *x, int32_t *y)
     optimizer_end(model_optimizer(o->m), &o->state);
 }
 
-/* ---- the contests ---- */
+/* ---- the comparisons ---- */
 
-struct side { /* takes a step with the batch that begins at example `at` of its data */
+struct side { /* runs a step with the batch that begins at example `at` of its data */
     void (*step)(struct side *s, const struct data *d, size_t at);
     double *loss;
     struct bare *bare;
@@ -250,7 +251,7 @@ static void take_turn(struct side *s, const struct data *d, double seconds, doub
     *ret_rate = (double)steps / (t - begin);
 }
 
-/* In turns; true when both learned the same. */
+/* Alternately; true when both learned the same. */
 static bool contest(struct side side[2], const char *const name[2], const struct data *d, double seconds)
 {
     for (int turn = 0; turn < 2 * TURNS; turn++)

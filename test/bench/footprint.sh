@@ -1,6 +1,6 @@
 #!/bin/bash
-# Peak resident memory of each role (and the part of it that is mapped data), and the time from exec to the first log line
-# of training. usage: footprint.sh BUILD DATA
+# Peak resident memory of each role (and its part of mapped data), and the time from exec to the first log line of
+# training. usage: footprint.sh BUILD DATA
 set -u
 build=$1 data=$2
 out=$(mktemp -d)
@@ -19,4 +19,4 @@ pgrep -P "$pid" | while read -r child; do
 done
 kill -INT "$pid"
 wait "$pid" 2>/dev/null
-exit 0 # the job was stopped, as it should
+exit 0 # the job was stopped, as intended

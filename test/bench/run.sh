@@ -1,5 +1,5 @@
 #!/bin/bash
-# The figures of this machine, each against a limit measured in the same run. usage: run.sh BUILD
+# The figures of this machine, each compared with a limit measured in the same run. usage: run.sh BUILD
 # Needs MNIST (make data). docs/benchmarks.md explains the lines.
 set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
@@ -20,7 +20,7 @@ echo "== reading data"
 "$build/bench/bench_loader"
 "$build/bench/bench_prefetch"
 
-job() { # NAME MANIFEST ARGS...: steps/s and where the time went, 3 runs
+job() { # NAME MANIFEST ARGS...: steps/s and how the time was spent, 3 runs
     local name=$1 manifest=$2
     shift 2
     for run in 1 2 3; do

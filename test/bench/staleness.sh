@@ -1,5 +1,6 @@
 #!/bin/bash
-# Accuracy of MNIST by staleness: N seeds of each cluster, without and with strategy.overlap, in turns. `make data` first.
+# Accuracy of MNIST by staleness: N seeds of each cluster, without and with strategy.overlap, alternately. `make data`
+# first.
 # usage: staleness.sh [SEEDS [BIN]]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,12 +1,13 @@
-/* burst - how long an operator takes to make the pods of many jobs, and what it spends on it.
+/* burst - how long an operator takes to create the pods of many jobs, and the resources that it uses.
  *
- *     burst --jobs 1000 --kind TFJob --pid OPERATOR      applies the jobs and measures what the operator with this
- * process id does burst --bare --kind TFJob                          stands in for the operator until it is killed:
- * makes the same objects, as fast as the API server takes them, and nothing else: the limit the operator is measured
- * against
+ *     burst --jobs 1000 --kind TFJob --pid OPERATOR
+ *         applies the jobs and measures what the operator with this process id does
+ *     burst --bare --kind TFJob
+ *         replaces the operator until it is killed: creates the same objects as fast as the API server accepts them,
+ *         and does nothing else. This is the limit with which the operator is compared.
  *
- * Both hold the watches an operator has (jobs, pods, services). Each job has 1 chief, 1 ps and 2 workers. The last line
- * of a measurement is JSON.
+ * Both hold the watches that an operator has (jobs, pods, services). Each job has 1 chief, 1 ps and 2 workers. The last
+ * line of a measurement is JSON.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct flags {
     bool bare, finish;
 };
 
-struct one { /* a job of the burst */
+struct one { /* a job of the measurement */
     int64_t applied_ms, pods_ms;
     int pods;
 };
@@ -104,7 +105,7 @@ static void apply_next(struct burst *b)
         apply_one(b, b->sent++);
 }
 
-/* ---- the bare client: what an operator must at least do ---- */
+/* ---- the bare client: the requests that an operator must at least send ---- */
 
 static void on_made(void *user, const struct kube_answer *a)
 {
@@ -244,7 +245,7 @@ static void watch(struct burst *b)
         &(struct reflector_user){ ignore_object, ignore_gone, ignore_each, ignore_synced, b });
 }
 
-/* Turns the loop until the condition holds; false after LIMIT_MS. */
+/* Runs the loop until the condition holds; false after LIMIT_MS. */
 #define TURN_UNTIL(b, condition)                                                                                       \
     __extension__({                                                                                                    \
         int64_t until_ = clock_ms() + LIMIT_MS;                                                                        \
@@ -253,7 +254,7 @@ static void watch(struct burst *b)
         (condition);                                                                                                   \
     })
 
-/* ---- what the operator spends ---- */
+/* ---- the operator's resource use ---- */
 
 struct spent {
     double cpu_ms, rss_mb, peak_mb;
@@ -304,7 +305,7 @@ static void turn_for(struct burst *b, int64_t ms)
     }
 }
 
-/* The last status and events: until it has hardly worked for some seconds. */
+/* Waits for the last status and events: until the operator has been almost idle for some seconds. */
 static void turn_until_quiet(struct burst *b)
 {
     for (int quiet = 0, s = 0; quiet < QUIET_S && s < QUIET_LIMIT_S; s++) {
@@ -347,7 +348,7 @@ static void run_burst(struct burst *b, json_t *out)
     json_object_set_new(out, "peak_mb", json_real(after.peak_mb));
 }
 
-/* One more job at a time, beside all that are there. */
+/* One more job at a time, besides all existing jobs. */
 static void run_singles(struct burst *b, json_t *out)
 {
     int64_t took[1000];
@@ -376,7 +377,7 @@ static void on_patched(void *user, const struct kube_answer *a)
         log_error("a chief could not be ended: %s", a->message);
 }
 
-/* The chiefs end, by the annotation the fake nodes look at. */
+/* The chiefs end, by the annotation that the fake nodes read. */
 static void run_finish(struct burst *b, json_t *out)
 {
     const struct spent before = look(b->flags.pid);

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The operator with many jobs at once, on a real API server and etcd with fake nodes (kwok): a bare client first, which
-# makes the same objects as fast as the API server takes them, then the operator, in one run on the same machine. Both are
-# a process of their own, with the same account and the same watches, and a third one applies the jobs and measures.
+# The operator with many jobs at once, on a real API server and etcd with fake nodes (kwok). First a bare client creates
+# the same objects as fast as the API server accepts them. Then the operator does, in one run on the same machine. Each
+# is a separate process with the same account and the same watches; a third process applies the jobs and measures.
 # usage: run.sh BUILD [JOBS]...      default: 100 1000
 #   KEEP=1  leaves the cluster running        KINDS=TFJob  only that kind
 #   PEER=1  training-operator's release does the TFJobs too, with its defaults, then with its limits raised
@@ -16,7 +16,7 @@ export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-bench} TRAINYARD_TEST_BIN=$build/b
 . "$(dirname "$0")/../../operator/lib.sh"
 here=$(dirname "$0") burst=$build/bench/operator/burst account=trainyard-system:trainyard
 
-# asked FROM TO events|other: requests of the $account between two times, watches and leases apart
+# asked FROM TO events|other: requests of the $account between two times, without watches and leases
 asked() {
     jq -r --arg from "$1" --arg to "$2" --arg kind "$3" --arg who "$account" 'select(.user.username | endswith($who)) |
         select(.requestReceivedTimestamp >= $from and .requestReceivedTimestamp <= $to and .verb != "watch" and .objectRef.resource != "leases") |
@@ -26,14 +26,14 @@ asked() {
 by_kind() { sort | uniq -c | awk '{printf "%s%s %s=%d", (NR > 1 ? ", " : ""), $2, $3, $1}'; }
 of() { jq -r ".$1" "$dir/result"; } # a field of the last result
 
-clean() { # NAMESPACE: all gone, garbage collector and all
+clean() { # NAMESPACE: waits until all is deleted, also by the garbage collector
     kubectl -n "$1" delete tfjobs,trainjobs --all --wait=false >/dev/null 2>&1
     kubectl -n "$1" delete pods,services,networkpolicies,configmaps --all --grace-period=0 --force --wait=false >/dev/null 2>&1
     wait_for 300 bash -c "[ -z \"\$(kubectl -n $1 get pods,services -o name | head -1)\" ]"
     kubectl delete namespace "$1" --wait=false >/dev/null
 }
 
-# The same objects without an operator: what the API server can take. $dir/bare
+# The same objects without an operator: the limit of the API server. $dir/bare
 bare() { # KIND JOBS
     local ns=bare-$RANDOM client
     kubectl create namespace $ns >/dev/null
@@ -47,7 +47,7 @@ bare() { # KIND JOBS
     clean $ns
 }
 
-# The operator with process id $operator and service account $account, on jobs of a namespace of their own.
+# The operator with process id $operator and service account $account, on jobs of a new namespace.
 measure() { # WORDS KIND JOBS
     local ns=op-$RANDOM other events
     kubectl create namespace $ns >/dev/null
@@ -63,8 +63,9 @@ measure() { # WORDS KIND JOBS
     clean $ns
 }
 
-# training-operator as a process with its own service account. It makes a certificate for its webhook into a Secret, which
-# the kubelet would mount where it looks. The webhook itself is not registered: its jobs are not validated, which spares it time.
+# training-operator as a process with its own service account. It writes a certificate for its webhook into a Secret,
+# which the kubelet would mount where it reads it. The webhook itself is not registered: its jobs are not validated,
+# which saves it time.
 start_peer() { # FLAGS...
     local certificates=/tmp/k8s-webhook-server/serving-certs health token file
     health=$(free_port)
@@ -86,7 +87,8 @@ peer() { # JOBS
     local account=kubeflow:training-operator
     "$cluster" build training-operator || return
     start_peer || return
-    [ "$1" -gt 200 ] || measure 'training-operator' TFJob "$1" # its limit is 20 requests a second: 1,000 jobs take it a quarter of an hour
+    # At its limit of 20 requests a second 1,000 jobs take a quarter of an hour.
+    [ "$1" -gt 200 ] || measure 'training-operator' TFJob "$1"
     stop_operator
     start_peer --kube-api-qps=1000 --kube-api-burst=2000 --controller-threads=8 || return
     measure 'training-operator, limits raised' TFJob "$1"

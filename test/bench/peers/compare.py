@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 300
 QUIET = 0.10  # of the machine
 QUIET_WAIT_SECONDS = 5
 
-# name: (steps the clock runs for, script and its arguments). Steps are chosen for some 5 to 20 seconds each.
+# name: (steps to measure, script and its arguments). Steps are chosen for some 5 to 20 seconds each.
 CONTENDERS = {
     "Trainyard, one process": (20000, ["ours.py"]),
     "Trainyard, two jobs of one process at once": (20000, ["ours.py", "--twice"]),
@@ -82,7 +82,7 @@ def run_once(name, a):
     except subprocess.TimeoutExpired:
         out, errors = "", f"not done after {TIMEOUT_SECONDS} s"
     finally:
-        p.terminate()  # if it still runs: it ends its roles
+        p.terminate()  # if it still runs: it stops its roles
         p.wait()
     if not out.startswith("{"):
         sys.exit(f"{name}: no result\n" + "\n".join(errors.splitlines()[-10:]))

@@ -50,14 +50,14 @@ def work(tf, a, cluster, server):
     both = threading.Event()
     if a.index == 0:
         threading.Thread(target=lambda: sys.stdin.readline() and both.set(), daemon=True).start()
-    # A worker looks at the ps and at itself only: it neither waits for the other workers nor asks them.
+    # A worker connects to the ps and to itself only: it neither waits for the other workers nor sends them requests.
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{a.index}"])
     begun = None
     with tf.train.MonitoredTrainingSession(master=server.target, is_chief=a.index == 0, config=config) as session:
         session.run([train, step, loss])
         print("stepping", flush=True)
         while True:
-            _, now, _ = session.run([train, step, loss])  # `step` is the counter in the ps, which both workers move
+            _, now, _ = session.run([train, step, loss])  # `step` is the ps's counter, which both workers move
             if begun is None and both.is_set() and now >= a.warm:
                 begun, first = time.perf_counter(), int(now)
                 print("begun", flush=True)

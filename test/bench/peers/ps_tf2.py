@@ -37,7 +37,7 @@ def coordinate(tf, a, resolver):
         model = keras.Sequential([keras.Input((784,)), keras.layers.Dense(128, activation="relu"), keras.layers.Dense(10)])
         variables = model.trainable_variables
         optimizer = keras.optimizers.legacy.Adam(1e-3)
-        optimizer.iterations  # made here, so that it is on the ps
+        optimizer.iterations  # created here, so that it is on the ps
         optimizer._create_all_weights(variables)
 
     def one_step(images, labels):
@@ -59,7 +59,7 @@ def coordinate(tf, a, resolver):
         coordinator.join()
         return int(optimizer.iterations.numpy()), time.perf_counter()
 
-    train(a.per)  # traces
+    train(a.per)  # builds the graph
     first, begun = train(a.warm)
     print("begun", flush=True)
     last, ended = train(a.steps)

@@ -1,9 +1,10 @@
 #!/bin/bash
 # The same job with Trainyard, TensorFlow's parameter servers and PyTorch, in one run; writes docs/benchmarks.md.
 # usage: run.sh BUILD [ARGUMENTS of compare.py, instead of --page docs/benchmarks.md]
-# Makes a venv of about 7 GB once (PEERS_VENV, default in the cache; PyPI's torch for x86-64 brings CUDA, which is not used).
+# Creates a venv of about 7 GB once (PEERS_VENV, default in the cache). PyPI's torch for x86-64 includes CUDA, which is
+# not used.
 set -eu
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # else OpenBLAS may take the kernels of an older processor
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # else OpenBLAS may choose the kernels of an older processor
 export OPENBLAS_NUM_THREADS=1
 build=$1
 shift
