@@ -1,6 +1,6 @@
 #!/bin/bash
 # Replicas that die at random, and exact counts afterwards. The optimizer Counting adds 1 to every cell for every batch
-# a segment applied: whatever was killed, every cell must end at epochs x batches above its initial value.
+# a segment applied: whatever is killed, every cell must end at epochs x batches above its initial value.
 # usage: run.sh [NAME...]          STORM_SECONDS (default 12) bounds each storm; `make storm` gives it minutes
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/../integration/lib.sh"

@@ -1,6 +1,6 @@
 /* slow_link - a link of limited rate before a server, for tests: slow_link HOST:PORT FILE
  *
- * Listens on 127.0.0.1 and carries bytes between its clients and HOST:PORT (an IPv4 address). Each direction has one
+ * Listens on 127.0.0.1 and forwards bytes between its clients and HOST:PORT (an IPv4 address). Each direction has one
  * rate for all connections together, as a link has. FILE holds the rate in bytes a second; it is read again once a
  * second, so that a test can change it. Prints the port it listens on. Ends with its parent. */
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Little is kept on the way: a link has no memory for megabytes. */
+/* The buffers are small: a link does not hold megabytes. */
 enum { CONNECTIONS = 64, CHUNK = 16 << 10, SOCKET_BUFFER = 64 << 10 };
 enum { TURN_MS = 10, BURST_MS = 50, RATE_EVERY_MS = 1000 };
 
@@ -31,7 +31,7 @@ struct flow { /* one direction of a connection */
 struct direction {
     struct flow *flow[CONNECTIONS];
     double allowance; /* bytes that may pass now */
-    size_t turn;      /* the flow that is asked first */
+    size_t turn;      /* the flow that is tried first */
 };
 struct link {
     int listener;
@@ -101,7 +101,7 @@ static void take_connection(struct link *l)
     }
 }
 
-/* Reads when the flow is empty and bytes may pass, writes what it has. False: the connection is broken. */
+/* Reads when the flow is empty and bytes may pass, and writes what it holds. False: the connection is broken. */
 static bool move(struct flow *f, double *allowance)
 {
     if (f->len == 0 && !f->ended && *allowance >= 1) {
@@ -129,7 +129,7 @@ static bool move(struct flow *f, double *allowance)
     return true;
 }
 
-/* Every flow gets its turn until nothing more moves or may move; then the one after the last that moved is next. */
+/* Every flow gets its turn until no more bytes move or may move. The flow after the last one that moved is next. */
 static void move_all(struct link *l, struct direction *d)
 {
     for (double before = -1; d->allowance >= 1 && d->allowance != before;) {
