@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The programs of the cluster, from Go modules. Two of them are many in one, told apart by the name they are called by,
-# because linking once saves half of the build. Sourced by cluster.sh.
-# Beside each program NAME lies NAME.inputs, a hash of what it was made of; when that is unchanged nothing is built.
+# The programs of the cluster, from Go modules. Two binaries hold several programs each, chosen by the name they are
+# called by, because linking once saves half of the build. Sourced by cluster.sh. Each program NAME has a file
+# NAME.inputs, a hash of its inputs; when that is unchanged nothing is built.
 TRAINING_OPERATOR=github.com/kubeflow/training-operator/cmd/training-operator.v1@v1.9.3
 
 links() { # PROGRAM NAME...
@@ -26,7 +26,7 @@ build_addons() {
     links addons coredns helm kwok
 }
 
-# The peer of the benchmark, with the dependencies of its own go.mod: the program of its release.
+# The peer of the benchmark, with the dependencies of its own go.mod: the program as released.
 build_training-operator() { GOBIN=$BIN go install -trimpath -ldflags '-s -w' "$TRAINING_OPERATOR"; }
 
 inputs_of() { # PART
@@ -38,7 +38,7 @@ inputs_of() { # PART
     esac | sha256sum | cut -d' ' -f1
 }
 
-# build_parts PART...: those that are missing or old; all without arguments. One build at a time.
+# build_parts PART...: those that are missing or old; all without arguments. Only one build runs at a time.
 build_parts() {
     local part inputs started
     [ $# -gt 0 ] || set -- kube addons training-operator

@@ -52,7 +52,7 @@ DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.clu
     kubeconfig admin >"$RUN/admin.kubeconfig"
 }
 
-# user_kubeconfig NAME [GROUP]...: the audit log keeps the requests of group bench by the name of their user.
+# user_kubeconfig NAME [GROUP]...: the audit log records the requests of group bench by user name.
 user_kubeconfig() {
     local name=${1:?a name} subject="" group
     shift

@@ -1,24 +1,24 @@
 #!/bin/bash
-# A real Kubernetes for the tests, built from Go modules and Debian packages. README.md beside this file tells more.
+# A real Kubernetes for the tests, built from Go modules and Debian packages. See README.md in this folder.
 #
 #   packages                       install the Debian packages a node needs (root)
-#   build [kube|addons|training-operator]...   make the programs; nothing to do when their inputs are as they were
+#   build [kube|addons|training-operator]...   build the programs; does nothing when their inputs are unchanged
 #   up [--control-plane]           start: a whole node, or only etcd, API server, controllers and scheduler
-#   down [--purge]                 stop; --purge forgets all state and leaves nothing behind
+#   down [--purge]                 stop; --purge also deletes all state and files
 #   status                         what runs; exit status 0 when the API server answers
 #   env                            lines for eval: KUBECONFIG and PATH
-#   kwok N                         N fake nodes, whose pods run and end as their annotations say; 0 takes them away
+#   kwok N                         N fake nodes, whose pods run and end by their annotations; 0 removes them
 #   images [TARGET]...             make the base images, once, and targets of the Dockerfile: operator, trainer
 #   image TAG CONTEXT [ARG]...     build TAG with buildah from a folder with a Dockerfile (ARGs are buildah's), import it
 #                                  when the node runs
 #   import                         import all images that were built into the running node
-#   local-pv NAME SIZE [MODE]...   a PersistentVolume of class local, whose folder is root's (0770)
+#   local-pv NAME SIZE [MODE]...   a PersistentVolume of class local, whose folder belongs to root (0770)
 #   user NAME [GROUP]...           print a kubeconfig with a client certificate of that name
 #   pid PART                       the process id of etcd, kube-apiserver, kubelet, ...
 #   restart PART                   start a part again with the command line it had
 #
-# TRAINYARD_CLUSTER=NAME (default main) names the instance. Instances of control planes run beside each other.
-# KUBECONFIG_TEST=FILE, or KUBECONFIG=FILE with TRAINYARD_USE_KUBECONFIG=1, takes another cluster instead.
+# TRAINYARD_CLUSTER=NAME (default main) names the instance. Several control planes can run at the same time.
+# KUBECONFIG_TEST=FILE, or KUBECONFIG=FILE with TRAINYARD_USE_KUBECONFIG=1, uses another cluster instead.
 # Exit status 77: skipped, and the reason is printed.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,7 +48,7 @@ command_up() {
     [ "$kind" = control-plane ] || node_possible
     build_parts kube
     [ "$kind" = control-plane ] || { build_parts addons; base_images; }
-    stop_all # what a crashed run left
+    stop_all # processes of a crashed run
     [ "$(cat "$RUN/kind" 2>/dev/null)" = "$kind" ] || rm -rf "$RUN"
     mkdir -p "$RUN"
     echo "$kind" >"$RUN/kind"

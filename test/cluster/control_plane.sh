@@ -15,7 +15,8 @@ start_etcd() {
         --initial-cluster="etcd=http://127.0.0.1:$PORT_ETCD_PEER"
 }
 
-# On loopback the kubernetes Service gets no endpoint (reconciler none): the API refuses loopback addresses there.
+# On loopback the kubernetes Service gets no endpoint (reconciler none), because the API refuses loopback addresses
+# there.
 start_apiserver() { # ADDRESS RECONCILER
     # shellcheck disable=SC2086 # a list of words
     start kube-apiserver kube-apiserver --etcd-servers="http://127.0.0.1:$PORT_ETCD" --bind-address="$1" --advertise-address="$1" \
@@ -61,7 +62,8 @@ start_control_plane() {
     until_ok 240 kubectl -n default get serviceaccount default # without it no pod can be created
 }
 
-# The folders of the controller manager's hostpath provisioner lie in /tmp/hostpath_pv, a fixed place: only ours go.
+# The folders of the controller manager's hostpath provisioner are in /tmp/hostpath_pv, a fixed path: only ours are
+# removed.
 remove_host_paths() {
     kubectl get pv -o jsonpath='{range .items[*]}{.spec.hostPath.path}{"\n"}{end}' 2>/dev/null |
         grep '^/tmp/hostpath_pv/[^/]*$' | xargs -r rm -rf || true
@@ -84,14 +86,15 @@ END
     done
 }
 
-# Beside a real node the fake ones are tainted (kwok.x-k8s.io/node=fake:NoSchedule), so that only pods that ask go there.
+# With a real node the fake ones are tainted (kwok.x-k8s.io/node=fake:NoSchedule), so that only pods that tolerate it
+# run there.
 start_kwok() { # N
     local taints=
     [[ $1 =~ ^(0|[1-9][0-9]*)$ ]] || fail "kwok wants a number of nodes, not '$1'"
     [ -f "$RUN/ports" ] || fail "cluster $INSTANCE is not up"
     if [ "$1" = 0 ]; then
         stop kwok
-        rm -f "$RUN/kwok.command" # it is not missed
+        rm -f "$RUN/kwok.command" # kwok is no longer expected to run
         kubectl delete nodes -l type=kwok >/dev/null
         return
     fi

@@ -2,9 +2,9 @@
 # Images without a registry: the base from Debian's packages, built by buildah as root, exported as archives, imported
 # into the node's containerd. Sourced by cluster.sh.
 IMAGES=$CACHE/images
-BASE=docker.io/library/debian:bookworm-slim # made here of Debian's packages, so it has not the digest of the Dockerfile
+BASE=docker.io/library/debian:bookworm-slim # built here from Debian's packages, so its digest is not the Dockerfile's
 
-# buildah's storage is the cache's own, so that it neither sees nor leaves anything in the machine's.
+# buildah's storage is in the cache, so that it neither reads nor changes the storage of the machine.
 images_environment() {
     mkdir -p "$IMAGES" "$CACHE/buildah"
     printf '[storage]\ndriver = "overlay"\ngraphroot = "%s"\nrunroot = "%s"\n' "$CACHE/buildah/store" "$CACHE/buildah/run" \
@@ -17,7 +17,7 @@ images_environment() {
 
 archive_of() { tr '/:' '__' <<<"$1"; } # the file name of TAG, without .tar
 
-# Nothing to do when the archive holds this very image.
+# Does nothing when the archive already holds this image.
 export_image() { # LOCAL-NAME NAME-IN-THE-CLUSTER FILE
     local id
     id=$(buildah images -q --no-trunc "$1")
@@ -28,7 +28,7 @@ export_image() { # LOCAL-NAME NAME-IN-THE-CLUSTER FILE
     echo "$id" >"$IMAGES/$3.id"
 }
 
-# What RUN fetches is trusted by the certificates that this machine trusts.
+# RUN trusts the certificates that this machine trusts.
 build_image() { # TAG CONTEXT ARGUMENTS...: as buildah build's
     local certificates=/etc/ssl/certs/ca-certificates.crt
     images_environment
@@ -64,13 +64,13 @@ base_images() {
     exec 7>&-
 }
 
-# import_images ARCHIVE...: what the node has already in the same bytes costs little. 200 MB take a busy disk half a minute.
+# import_images ARCHIVE...: layers that the node already has cost little. 200 MB take half a minute on a busy disk.
 import_images() {
     local name
     for name; do CTR_SECONDS=300 containers images import "$IMAGES/$name.tar" >/dev/null || fail "the node did not take the image $IMAGES/$name.tar"; done
 }
 
-# The images of the Dockerfile, as people build them, under the names they have in manifests.
+# The images of the Dockerfile, as users build them, under their names in manifests.
 project_images() { # TARGET...
     local target tag image
     tag=${IMAGE_TAG:-$(sed -n 's/^const char TRAINYARD_VERSION\[\] = "\(.*\)";/\1/p' "$HERE/../../lib/base/opt.c")}
@@ -81,7 +81,7 @@ project_images() { # TARGET...
         export_image "docker.io/$image" "docker.io/$image" "$(archive_of "$image")"
         ! running containerd || import_images "$(archive_of "$image")"
     done
-    # Layers of older sources are kept, for speed, as long as there is not much of them.
+    # Layers of older sources are kept, for speed, up to a limit.
     [ "$(du -sm "$CACHE/buildah/store" | cut -f1)" -lt 8000 ] || buildah rmi --prune --force >/dev/null
 }
 
@@ -91,7 +91,7 @@ import_all() {
     for archive in "$IMAGES"/*.tar; do import_images "$(basename "$archive" .tar)"; done
 }
 
-# command_image TAG CONTEXT ARGUMENTS...: a CONTEXT with a program context.sh is built from what that puts in a folder
+# command_image TAG CONTEXT ARGUMENTS...: a CONTEXT with a program context.sh is built from the folder that it fills
 command_image() {
     local tag=${1:?a tag} context=${2:?a folder} name filled=
     base_images

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The real node: bridge, containerd, kubelet, kube-proxy, DNS. There is one on a machine at a time, since kube-proxy's rules
+# The real node: bridge, containerd, kubelet, kube-proxy, DNS. A machine has one at a time, since kube-proxy's rules
 # have fixed names. Sourced by cluster.sh.
 OWNER=$CACHE/node # holds the name of the instance whose node it is
 
@@ -17,7 +17,8 @@ node_possible() {
 
 forward_rule() { iptables "$1" FORWARD -i "$BRIDGE" ! -o "$BRIDGE" -j DROP; }
 
-# Before the first pod, so that the servers can bind to its address. Pods reach the node and each other, nothing outside.
+# Created before the first pod, so that the servers can bind to its address. Pods reach the node and each other, nothing
+# outside.
 make_bridge() {
     echo "$INSTANCE" >"$OWNER"
     sysctl -n net.ipv4.ip_forward >"$RUN/ip_forward"
@@ -55,7 +56,7 @@ remove_containers() {
     for id in $(containers container ls -q); do containers container rm "$id"; done
 }
 
-# Processes in containers that nobody manages any more: their root is an overlay of folders of this instance.
+# Container processes that nothing manages any more: their root is an overlay of folders of this instance.
 kill_orphans() {
     local process
     for process in /proc/[0-9]*; do
@@ -68,7 +69,7 @@ unmount_all() {
     awk -v folder="$RUN/" 'index($2, folder) == 1 {print $2}' /proc/mounts | sort -r | xargs -r umount -l
 }
 
-# What kubelet leaves in the packet filter: chains of fixed names.
+# kubelet's rules in the packet filter: chains of fixed names.
 remove_kubelet_chains() { # iptables or ip6tables
     local table
     for table in filter nat mangle; do
@@ -96,11 +97,11 @@ remove_network() {
     [ ! -s "$RUN/ip_forward" ] || sysctl -qw net.ipv4.ip_forward="$(cat "$RUN/ip_forward")"
 }
 
-# Small things outside our folder, which runc, CNI and kubelet keep at fixed places.
+# Files outside our folder, which runc, CNI and kubelet keep at fixed paths.
 remove_traces() {
     local id
     find "$RUN/containerd/io.containerd.grpc.v1.cri/sandboxes" -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null |
-        while read -r id; do rm -f "/var/lib/cni/results/"*"-$id-"*; done || true # no such folder: nothing ran yet
+        while read -r id; do rm -f "/var/lib/cni/results/"*"-$id-"*; done || true # no such folder: nothing has run yet
     rm -f /var/lib/cni/results/trainyard-* /var/lib/kubelet/device-plugins/kubelet.sock
     find /var/log/containers -lname "$RUN/*" -delete 2>/dev/null || true
     find /sys/fs/cgroup/*/k8s.io /sys/fs/cgroup/k8s.io /var/log/containers /run/containerd /var/lib/kubelet /var/lib/cni \
@@ -123,8 +124,8 @@ stop_node() {
     rm -f "$OWNER"
 }
 
-# local_pv NAME SIZE [ACCESS-MODE]...: a volume of StorageClass local. Its folder is root's alone (0770); kubelet gives it
-# to the fsGroup of the pod that mounts it.
+# local_pv NAME SIZE [ACCESS-MODE]...: a volume of StorageClass local. Only root has access to its folder (0770);
+# kubelet gives access to the fsGroup of the pod that mounts it.
 local_pv() {
     local name=${1:?a name} size=${2:?a size, such as 100Mi} folder=$RUN/volumes/$1 modes=ReadWriteOnce
     [ "$(cat "$RUN/kind" 2>/dev/null)" = node ] || fail "a local volume needs the real node"

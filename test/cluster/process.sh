@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Processes of an instance: started with a mark in their environment, so that a later run finds exactly these,
-# whatever happened to the files that hold their ids. Sourced by cluster.sh.
+# Processes of an instance: started with a mark in their environment, so that a later run finds exactly these, whatever
+# happened to the files with their ids. Sourced by cluster.sh.
 
 # start PART COMMAND...: in the background, with a log; restart uses the kept command line.
 start() {
@@ -30,11 +30,11 @@ all_run() {
     for part in $known; do running "$part" || return 1; done
 }
 
-# A process that ended counts as gone before its parent, some init, has taken note of it; but not while one of its threads
-# is on its way out, which keeps its ports taken.
+# A process that has ended counts as gone before its parent, some init, has reaped it. It does not while one of its
+# threads is still exiting, which keeps its ports in use.
 gone() { ! grep -qs '^State:[[:space:]][^ZX]' "/proc/$1"/task/*/status; }
 
-# Somebody killed it a moment ago: it has no environment any more, and is not yet gone.
+# A process that was killed a moment ago: it has no environment any more, and is not yet gone.
 dying() { ! gone "$1" && ! grep -qs . "/proc/$1/environ"; }
 
 # end_process PID SECONDS: TERM, and KILL when it takes longer.
@@ -62,7 +62,7 @@ stop() { # PART [SECONDS]
     rm -f "$RUN/$1.pid"
 }
 
-# All that carries our mark, started by an earlier run or by one of our parts.
+# All processes that carry our mark, started by an earlier run or by one of our parts.
 stop_marked() {
     local pid
     for pid in /proc/[0-9]*; do
@@ -71,12 +71,12 @@ stop_marked() {
     done
 }
 
-# Also when somebody removed our folder.
+# Works also when our folder has been removed.
 stop_all() {
     local part
     stop_node
     for part in kwok kube-scheduler kube-controller-manager; do stop "$part"; done
-    stop kube-apiserver 1 # its state is etcd's; it would wait for every watch to end
+    stop kube-apiserver 1 # its state is in etcd; it would wait for every watch to end
     stop etcd
     stop_marked
     rm -f "$RUN"/*.command

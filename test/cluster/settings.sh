@@ -10,7 +10,7 @@ NODE=node1
 BRIDGE=trainyard0
 GATEWAY=10.188.0.1 # of a real node: its bridge, its kubelet, the API server and the DNS server
 POD_CIDR=10.188.0.0/16
-FAKE_CIDR=10.189.0.0/16 # addresses of pods on fake nodes; nothing answers there
+FAKE_CIDR=10.189.0.0/16 # addresses of pods on fake nodes; no process answers there
 SERVICE_CIDR=10.96.0.0/16
 SOCKET=$RUN/containerd.sock
 
@@ -18,18 +18,19 @@ fail() { echo "cluster.sh: $*" >&2; exit 1; }
 skip() { echo "SKIP $*"; exit 77; }
 [[ $INSTANCE =~ ^[a-z0-9][a-z0-9-]{0,30}$ ]] || fail "TRAINYARD_CLUSTER='$INSTANCE' is not a name of a-z, 0-9 and -"
 
-# Another cluster, not ours to start or stop.
+# Another cluster, which these scripts neither start nor stop.
 FOREIGN=${KUBECONFIG_TEST:-}
 [ -n "$FOREIGN" ] || [ "${TRAINYARD_USE_KUBECONFIG:-0}" = 0 ] || FOREIGN=${KUBECONFIG:?TRAINYARD_USE_KUBECONFIG needs KUBECONFIG}
 KUBECONFIG=${FOREIGN:-$RUN/admin.kubeconfig}
 PATH=$BIN:$PATH
 export KUBECONFIG PATH
 
-block_taken() { # FIRST: another instance has it, or somebody listens at one of the first six (0A is LISTEN)
+block_taken() { # FIRST: another instance has it, or a process listens at one of the first six (0A is LISTEN)
     local ports
     ! grep -qsx "$1" "$CACHE"/run/*/ports || return 0
     printf -v ports '%04X|' "$1" $(($1 + 1)) $(($1 + 2)) $(($1 + 3)) $(($1 + 4)) $(($1 + 5))
-    awk '$4 == "0A" {print $2}' /proc/net/tcp /proc/net/tcp6 | grep -E ":(${ports%|})\$" >/dev/null # to the last line: awk must not end by a closed pipe
+    # grep reads all lines: a closed pipe must not end awk.
+    awk '$4 == "0A" {print $2}' /proc/net/tcp /proc/net/tcp6 | grep -E ":(${ports%|})\$" >/dev/null
 }
 
 # Sets PORT_*: a block of ten ports that is this instance's for as long as its folder exists. The search begins at a hash
