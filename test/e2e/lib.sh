@@ -7,7 +7,7 @@ system=trainyard-system
 
 node_up() {
     bring_up
-    # The class of most clusters honours fsGroup; the one that is the default here does not.
+    # The StorageClass of most clusters honours fsGroup; the default one here does not.
     kubectl annotate storageclass hostpath storageclass.kubernetes.io/is-default-class- >/dev/null
     kubectl annotate --overwrite storageclass local storageclass.kubernetes.io/is-default-class=true >/dev/null
     "$cluster" images operator trainer >"$scratch/images.log" 2>&1 || { tail -n 40 "$scratch/images.log"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
@@ -19,7 +19,7 @@ helm_install() { # FURTHER-ARGUMENTS
     helm upgrade --install trainyard "$root/charts/trainyard" --namespace $system --create-namespace --wait --timeout 240s \
         "${chart_values[@]}" "$@" >"$dir/helm.out" 2>&1 || { problem "helm: $(tail -n 5 "$dir/helm.out")"; return 1; }
 }
-# What is there when a test has failed: in its namespace, and what operators said.
+# What exists when a test has failed: in its namespace, and the operators' logs.
 look_around() {
     [ -z "${ns:-}" ] || look_at_namespace
     kubectl -n $system get pods -o wide --no-headers
@@ -27,8 +27,8 @@ look_around() {
 }
 operator_log() { kubectl -n $system logs -l app.kubernetes.io/component=operator --tail=-1 --prefix "$@"; }
 
-volume() { "$cluster" local-pv "pv-$RANDOM-$ns" 1Gi >/dev/null; } # one that a claim of this test can have
-# digits NAME EPOCHS [SED-EXPRESSION]: the example under another name, longer, and a volume for it
+volume() { "$cluster" local-pv "pv-$RANDOM-$ns" 1Gi >/dev/null; } # one that a claim of this test can bind
+# digits NAME EPOCHS [SED-EXPRESSION]: the example under another name, with more epochs, and a volume for it
 digits() {
     volume
     sed -e "s/{name: digits}/{name: $1}/; s/{name: digits-out}/{name: $1-out}/; s/claimName: digits-out/claimName: $1-out/; s/epochs: 20/epochs: $2/" \
@@ -39,7 +39,7 @@ at_step() { [ "$(step "$1")" -ge "$2" ]; } # NAME STEP
 phase() { value pod "$1" .status.phase; }
 in_phase() { [ "$(phase "$1")" = "$2" ]; } # POD PHASE
 uid() { value pod "$1" .metadata.uid; }
-other_pod() { local now; now=$(uid "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; } # POD UID: another one of that name is there
+other_pod() { local now; now=$(uid "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; } # POD UID: another pod has that name
 want_success() { # SECONDS NAME
     k wait --for=condition=Succeeded "trainjob/$2" --timeout="$1s" >/dev/null 2>&1 ||
         problem "$2 has not succeeded: $(value trainjob "$2" '.status | tojson') $(k get pods --no-headers | tr '\n' ';')"

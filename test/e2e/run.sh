@@ -41,19 +41,19 @@ test_b1_digits_as_in_the_readme() {
     k get trainjobs >"$dir/table"
     want_line '^NAME +STATE +READY +PROGRESS +STEP +LOSS +EXAMPLES/S +AGE' "$dir/table"
     want_line '^digits +Succeeded +[0-9]+/4 +100 +1000 +0\.[0-9]+' "$dir/table"
-    want 180 pod digits-ps-0 .status.phase Succeeded # by itself, for the job has finished
+    want 180 pod digits-ps-0 .status.phase Succeeded # without a delete, because the job has finished
     want 180 pod digits-worker-1 .status.phase Succeeded
     at_least "$(value trainjob digits '.status.progress.metrics.accuracy')" 0.9 "training accuracy"
     kubectl explain trainjob.spec.fit >"$dir/explain" 2>&1
     want_line 'epochs' "$dir/explain"
     want_event 180 digits TrainJobSucceeded
-    # The model comes out of the volume by the command of docs/operating.md.
+    # The command of docs/operating.md copies the model out of the volume.
     get_model "$dir/got" || return
     trainyard export "$(kubectl get pv "$(value pvc digits-out .spec.volumeName)" -o jsonpath='{.spec.local.path}')" -o "$dir/true" >/dev/null
     cmp "$dir/true" "$dir/got" || problem "the model is not what is on the volume"
 }
 
-# As docs/operating.md says, word for word but for the namespace: a helper pod stays until it is asked for the model.
+# As in docs/operating.md, word for word apart from the namespace: a helper pod stays until the model is copied.
 get_model() { # FILE
     sed -n '/^kubectl run model-out/,/^kubectl delete pod model-out/p' "$root/docs/operating.md" >"$dir/commands"
     [ -s "$dir/commands" ] || { problem "docs/operating.md has no command 'kubectl run model-out'"; return 1; }
@@ -76,7 +76,7 @@ test_b2_progress_moves() {
     want_success 900 long
 }
 
-# ---- accidents ----
+# ---- failures ----
 
 test_c1_pods_are_killed() {
     new_namespace "${FUNCNAME[0]}"
@@ -138,7 +138,7 @@ test_c4_node_drained() {
     k delete trainjob job --wait=true >/dev/null
 }
 
-# A second, fake node stays: when all nodes of a cluster are lost, Kubernetes holds it for its own fault and evicts nobody.
+# A second, fake node stays: when all nodes of a cluster are lost, Kubernetes assumes its own fault and evicts no pod.
 test_c5_node_not_ready() {
     new_namespace "${FUNCNAME[0]}"
     "$cluster" kwok 1 >"$dir/kwok" || { problem "kwok: $(cat "$dir/kwok")"; return; }
@@ -161,7 +161,7 @@ test_c5_node_not_ready() {
 
 # ---- volumes and images ----
 
-# A template's misspelt key is kept by the CRD, and named when the pod is to be made.
+# The CRD keeps a misspelt key of a template; it is reported when the pod is created.
 test_d0_misspelt_template() {
     new_namespace "${FUNCNAME[0]}"
     digits job 1 's/^    Worker: {replicas: 2}.*/    Worker: {template: {spec: {containers: [{name: trainer, resource: {}}]}}}/' | k apply -f - >/dev/null
@@ -196,7 +196,7 @@ test_d2_tensorboard() {
     wait $forward 2>/dev/null
 }
 
-# The network of the tests does not enforce policies, so what they say is compared, and that is said.
+# The network of the tests does not enforce policies. So their content is compared, and the test reports that.
 test_d3_network_policy_is_there() {
     new_namespace "${FUNCNAME[0]}"
     digits job 20 | k apply -f - >/dev/null
@@ -207,8 +207,8 @@ test_d3_network_policy_is_there() {
     echo "    the node's bridge enforces no NetworkPolicy: the object was compared, its effect not seen"
 }
 
-# keep_forward WHAT PORT: in the background; $port of this machine leads there. A forwarding ends with the first connection
-# that nobody takes: then another one follows.
+# keep_forward WHAT PORT: in the background; forwards $port of this machine. A forwarding ends with the first connection
+# that is not accepted: then another one is started.
 keep_forward() {
     local child=
     trap 'kill $child 2>/dev/null; exit' TERM
@@ -222,8 +222,8 @@ keep_forward() {
 
 # ---- TFJob ----
 
-# ask POD PATH FILE: what the test server in the pod answers. It is asked again when no answer comes (it gives a slow
-# client two seconds), unless it has done as it was told.
+# ask POD PATH FILE: the answer of the test server in the pod. The request is repeated when no answer comes (the server
+# gives a slow client two seconds), unless the server has already done what was requested.
 ask() {
     local port forward before
     port=$(free_port)
