@@ -1,20 +1,20 @@
 #!/bin/bash
-# What the API server refuses and takes, asked of a real one: both CRDs, every rule in them, deploy/ and the chart.
+# What a real API server refuses and accepts: both CRDs, every rule in them, deploy/ and the chart.
 # usage: test/chart/cel.sh [NAME]...     (BUILD=build/release: where the tools are; KEEP=1 leaves the cluster running)
-# A case is a file of test/data/cel. Its first line says what must come of it: "# refused: WORDS OF THE MESSAGE",
-# "# accepted", or "# accepted ...: keeps PATH..." (what the object must still have). Of two documents the first is there
-# before, and the second is the change.
+# A case is a file of test/data/cel. Its first line holds the expected result: "# refused: WORDS OF THE MESSAGE",
+# "# accepted", or "# accepted ...: keeps PATH..." (what the object must still have). With two documents the first is
+# created before, and the second is the change.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-crds}
 tools=${BUILD:-build/release}/tools
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-cel.XXXXXX")
-ours= # the cluster is of our making
+ours= # this test created the cluster
 finish() {
     if [ -n "$ours" ] && [ "${KEEP:-0}" != 1 ]; then
         test/cluster/cluster.sh down --purge >/dev/null 2>&1
-    else # gone when this ends: what comes next makes trainyard-system again
+    else # waits until they are deleted: the next test creates trainyard-system again
         kubectl delete namespace "$ns" trainyard-system --timeout=180s >/dev/null 2>&1
     fi
     rm -rf "$scratch"
@@ -42,11 +42,11 @@ install() {
         ok "kubectl apply -f $crd"
     done
     kubectl wait --for=condition=Established --timeout=120s crd trainjobs.trainyard.dev tfjobs.kubeflow.org >/dev/null || return 1
-    # What it did not understand of the schema it says here.
+    # The conditions report what the API server did not understand of the schema.
     kubectl get crd trainjobs.trainyard.dev tfjobs.kubeflow.org -o json |
         jq -r '.items[].status.conditions[] | select(.type == "NonStructuralSchema" or (.type == "NamesAccepted" and .status != "True")) | .message' >"$scratch/out"
     if [ -s "$scratch/out" ]; then bad "the schemas" "$(cat "$scratch/out")"; else ok "the schemas are structural"; fi
-    # Discovery and OpenAPI follow a moment later.
+    # Discovery and OpenAPI are updated a moment later.
     local end=$((SECONDS + 120))
     until kubectl explain trainjobs.trainyard.dev.spec.fit >/dev/null 2>&1 && kubectl explain tfjobs.kubeflow.org.spec >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || { bad "kubectl explain" "nothing after 120 s"; return 1; }
@@ -107,13 +107,14 @@ one_case() { # FILE
     ok "$name"
 }
 
-# What `trainyard validate` finds good is good here too.
+# The API server accepts what `trainyard validate` finds valid.
 valid_manifest() { # FILE
     sed '/^status:/d; /^  uid:/d; /creationTimestamp/d; /^  namespace:/d' "$1" |
         kubectl create -n "$ns" --dry-run=server -f - >"$scratch/answer" 2>&1 && ok "$1" || bad "$1" "$(cat "$scratch/answer")"
 }
 
-# Every rule of both CRDs refused something in some case. Of a message that is put together its last words count.
+# Every rule of both CRDs refused something in some case. Of a message that is put together only the last words are
+# compared.
 rules_have_cases() {
     local words
     while read -r words; do
@@ -122,7 +123,7 @@ rules_have_cases() {
         if .messageExpression then [.messageExpression | scan("\"([^\"]*)\"")] | last[0] else .message end' | sort -u)
 }
 
-# `kubectl scale` reads the number of workers even where the manifest does not give it.
+# `kubectl scale` reads the number of workers even where the manifest does not set it.
 scale() {
     sed -n '/^apiVersion/,$p' test/data/cel/trainjob_ps_named.yaml | sed 's/Worker: {replicas: 2}/Worker: {}/' | kubectl create -n "$ns" -f - >/dev/null
     kubectl scale -n "$ns" trainjobs.trainyard.dev/a --replicas=4 >"$scratch/out" 2>&1 &&
@@ -134,7 +135,7 @@ scale() {
     if grep -q '^NAME STATE READY PROGRESS STEP LOSS EXAMPLES/S AGE$' "$scratch/out" && grep -qE '^a Running 3/4 30 1400 0\.1433 48210 [0-9]+s' "$scratch/out"; then ok "columns"; else bad "columns" "$(cat "$scratch/out")"; fi
 }
 
-# The operator's account may do what it does, and no more.
+# The operator's account may do what the operator does, and no more.
 may() { # yes|no WHAT COMMAND...
     "${@:3}" --as=system:serviceaccount:trainyard-system:trainyard >"$scratch/out" 2>&1
     if grep -qE 'Forbidden|^no$' "$scratch/out"; then local got=no; else local got=yes; fi
@@ -144,7 +145,7 @@ can() { kubectl auth can-i -q "$@" --as=system:serviceaccount:trainyard-system:t
 rights() {
     local lease=1ca428e5.training-operator.kubeflow.org hook=validator.training-operator.kubeflow.org
     kubectl apply -k deploy/ >"$scratch/out" 2>&1 || bad "kubectl apply -k deploy/" "$(tail -c 1500 "$scratch/out")"
-    local end=$((SECONDS + 60)) # a role counts a moment after it was made
+    local end=$((SECONDS + 60)) # a role takes effect a moment after it was created
     until { can list trainjobs.trainyard.dev -A && can list tfjobs.kubeflow.org -A && can list leases/$lease -A && can list validatingwebhookconfigurations/$hook &&
         can create leases -n trainyard-system && can get leases/trainyard-operator -n trainyard-system && can create events -n "$ns"; } || [ $SECONDS -ge $end ]; do sleep 0.2; done
     may yes "list jobs" kubectl get trainjobs.trainyard.dev,tfjobs.kubeflow.org -A
@@ -162,13 +163,13 @@ rights() {
     may yes "list configmaps" kubectl get configmaps -n "$ns"
     may yes "make events" kubectl create -n "$ns" -f - <<<'{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"namespace": "'"$ns"'"}}'
     may no "make PodGroups" kubectl auth can-i create podgroups.scheduling.volcano.sh -n "$ns"
-    # People: edit of a namespace includes jobs, view only looks.
+    # User roles: edit of a namespace includes jobs, view may only read them.
     local who
     for who in view edit; do
         kubectl create rolebinding "$who" -n "$ns" --clusterrole="$who" --user="$who" >/dev/null 2>&1
     done
     local answers='' user verb what sub
-    end=$((SECONDS + 60)) # the controller gathers aggregated roles
+    end=$((SECONDS + 60)) # the controller aggregates roles
     until [ "$answers" = "yes yes yes no yes no " ] || [ "$SECONDS" -ge "$end" ]; do
         answers=$(for who in "edit create trainjobs.trainyard.dev" "edit update trainjobs.trainyard.dev/scale" "view get trainjobs.trainyard.dev" "view create trainjobs.trainyard.dev" \
             "edit patch tfjobs.kubeflow.org" "edit patch trainjobs.trainyard.dev/status"; do
@@ -182,8 +183,8 @@ rights() {
     kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/part-of=trainyard >/dev/null 2>&1
 }
 
-# Everything the two ways of installing make is an object that the server takes, and pods in it are "restricted".
-# Nothing runs: there is no node.
+# Everything that the two ways of installing create is accepted by the server, and pods in it are "restricted". Nothing
+# runs, because there is no node.
 installs() {
     kubectl create namespace trainyard-system >/dev/null 2>&1
     kubectl label namespace trainyard-system --overwrite pod-security.kubernetes.io/enforce=restricted pod-security.kubernetes.io/warn=restricted >/dev/null
@@ -216,7 +217,8 @@ moves() {
     kubectl get deployments,serviceaccounts,roles,clusterroles,clusterrolebindings,services -A -l app.kubernetes.io/part-of=trainyard -o json |
         jq -r '.items[] | select(.metadata.labels["app.kubernetes.io/managed-by"] != "Helm") | "\(.kind) \(.metadata.name)"' >"$scratch/out"
     if [ -s "$scratch/out" ]; then bad "what the chart has not taken over" "$(cat "$scratch/out")"; else ok "the chart has taken over all"; fi
-    # Without a Lease two operators would undo each other's doing: an upgrade must not run the old and the new one together.
+    # Without a Lease two operators would undo each other's changes: an upgrade must not run the old and the new one
+    # together.
     surge() { kubectl get deployment trainyard -n trainyard-system -o jsonpath='{.spec.strategy.rollingUpdate.maxSurge}'; }
     { helm upgrade trainyard charts/trainyard -n trainyard-system --set leaderElection.enabled=false && [ "$(surge)" = 0 ] &&
         helm upgrade trainyard charts/trainyard -n trainyard-system --set leaderElection.enabled=true && [ "$(surge)" = 25% ]; } >"$scratch/out" 2>&1 &&

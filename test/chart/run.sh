@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests of what is generated, of the chart's templates as Helm renders them, and of deploy/. No cluster is needed; cel.sh
-# beside this file asks a real API server.
+# Tests of generated files, of the chart's templates as Helm renders them, and of deploy/. No cluster is needed; cel.sh
+# in this folder tests with a real API server.
 # usage: test/chart/run.sh [NAME]...        (BUILD=build/release: where the tools are)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -47,7 +47,7 @@ test_crds_are_small_and_say_what_every_field_is() {
     for crd in deploy/crd/*.yaml; do
         [ "$(wc -c <"$crd")" -lt 200000 ] || problem "$crd is too large for kubectl apply"
         json_of "$crd" | jq '.[0]' >"$scratch/crd.json"
-        # An apiVersion and a kind need no words, and neither do the elements of lists and maps.
+        # apiVersion and kind need no description, and neither do the elements of lists and maps.
         silent=$(jq -c '.spec.versions[0].schema.openAPIV3Schema | [paths(objects) as $p | select($p[-2] == "properties" and $p != ["properties", "metadata"] and $p != ["properties", "metadata", "properties", "name"])
             | select(getpath($p).description | . == null or . == "") | $p | join(".")]' "$scratch/crd.json")
         same "$silent" "[]" "$crd: fields without a description"
@@ -131,7 +131,7 @@ test_default_objects() {
         '[["trainyard-operator"],["selftest","--namespace=tns","--timeout-seconds=300"]]' "the test's command"
 }
 
-# Both ways of installing make the same thing: CRDs, rights, process.
+# Both ways of installing create the same: CRDs, rights, process.
 test_chart_and_deploy_agree() {
     need_helm && render default || return
     cat deploy/crd/*.yaml >/dev/null
@@ -148,7 +148,7 @@ test_chart_and_deploy_agree() {
     same "$(jq -cS "$process" "$scratch/default.json")" "$(jq -cS "$process" "$scratch/deploy.json")" "the operator's pod"
     local policy='.[] | select(.kind == "NetworkPolicy") | .spec | del(.podSelector)'
     same "$(jq -cS "$policy" "$scratch/default.json")" "$(jq -cS "$policy" "$scratch/deploy.json")" "the operator's NetworkPolicy"
-    # Flags of deploy/ are defaults of the chart.
+    # Flags of deploy/ are the chart's defaults.
     same "$(jq -nc --slurpfile a "$scratch/deploy.json" --slurpfile b "$scratch/default.json" 'def args: map(select(.kind == "Deployment"))[0].spec.template.spec.containers[0].args | map(sub("=tns$"; "=trainyard-system")); ($a[0] | args) - ($b[0] | args)')" "[]" "flags of deploy/operator.yaml that the chart does not give"
     # Every file of deploy/ is in the kustomization.
     for file in deploy/crd/*.yaml deploy/rbac/*.yaml deploy/operator.yaml; do
@@ -190,7 +190,7 @@ test_roles_have_nothing_they_do_not_use() {
     same "$(look none "$rules | length")" 0 "rules without rbac.create"
 }
 
-# What each value does: arguments, then a filter that must be true of the objects.
+# The effect of each value: arguments, then a filter that must be true of the objects.
 test_values_do_what_they_say() {
     need_helm || return
     local set filter n=0
@@ -213,7 +213,7 @@ test_names_fit() {
     same "$(look trainyard '.[] | select(.kind == "Deployment") | .metadata.name')" '"trainyard"' "name of the release trainyard"
 }
 
-# The operator understands every flag that the chart and deploy/ give it: it gets as far as the kubeconfig.
+# The operator accepts every flag that the chart and deploy/ give it: it starts as far as the kubeconfig.
 test_flags_are_known() {
     local program=${BUILD:-build/release}/bin/trainyard-operator n=0 values args
     [ -x "$program" ] || { skip_reason="$program is not built"; return; }
@@ -259,7 +259,7 @@ test_dashboard() {
     metrics_exist "$(jq -r '.. | .expr? // empty' "$file")"
 }
 
-# The overlay of docs/operating.md reaches everything that says where the operator lives or whose images run.
+# The overlay of docs/operating.md changes every field that names the operator's namespace or the images' registry.
 test_overlay_of_the_docs() {
     command -v kubectl >/dev/null || { skip_reason="there is no kubectl; test/cluster/cluster.sh build kube makes it"; return; }
     mkdir -p "$scratch/overlay"
