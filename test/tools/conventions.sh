@@ -1,11 +1,11 @@
 #!/bin/bash
-# Conventions of names, comments and texts; static.sh runs each of them. A check prints what breaks it, and nothing when
-# the tree keeps it. usage: conventions.sh CHECK
+# Conventions of names, comments and texts; static.sh runs each of them. A check prints each violation, and nothing when
+# there is none. usage: conventions.sh CHECK
 set -u
 sources() { git ls-files 'lib/*.c' 'operator/*.c' 'cli/*.c' 'ps/*.c' 'worker/*.c'; }
 code() { git ls-files 'lib/*.[ch]' 'operator/*.[ch]' 'cli/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]'; }
 
-# The unit test that bears a source's name: lib/a/b.c has test/unit/a/test_b.c. A part b_x.c of a header b.h counts with
+# The unit test that has a source's name: lib/a/b.c has test/unit/a/test_b.c. A part b_x.c of a header b.h counts with
 # test_b.c. Folders within lib/nn may have their tests in test/unit/nn.
 named_test() { # SOURCE
     local folder=${1%/*} name mirrored
@@ -40,7 +40,7 @@ tests() {
     done
 }
 
-# A file name or a struct tag stands for one thing.
+# A file name or a struct tag names only one thing.
 names() {
     code | sed 's|.*/||' | grep -vxE 'main\.c|options\.[ch]' | sort | uniq -d | while read -r name; do
         echo "two files are called $name; rename one: $(code | grep "/$name\$" | tr '\n' ' ')"
@@ -62,8 +62,8 @@ heads() {
     done
 }
 
-# Libraries do not log above debug: they return errors, and report progress to their caller. replica_end(), the end of ps
-# and worker, is in lib/job/replica_options.c.
+# Libraries do not log above debug: they return errors, and report progress to their caller. replica_end(), which ends
+# ps and worker, is in lib/job/replica_options.c.
 logging() {
     git ls-files 'lib/*.c' | grep -vE '^lib/(base/|job/replica_options.c)' | xargs grep -nE '\blog_(info|warning|error|fields)\(' |
         sed 's/$/    (return an error, or report to the caller)/'
@@ -76,8 +76,8 @@ english() {
         grep -vE '"tally"|`tally`|not "is no X"' | sed 's/$/    (plain English: see HACKING.md)/'
 }
 
-# Each path in HACKING.md and docs/architecture.md exists. A file name without a folder, in a row of a table, is in a folder
-# that the row names before it.
+# Each path in HACKING.md and docs/architecture.md exists. A file name without a folder, in a row of a table, is in a
+# folder that precedes it in the row.
 paths() {
     local page path row folders name folder found
     for page in HACKING.md docs/architecture.md; do

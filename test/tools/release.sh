@@ -1,5 +1,6 @@
 #!/bin/bash
-# What is released: each program is hardened, and the root file system of an image says what is in it. Prints what is wrong.
+# Checks what is released: each program is hardened, and the root file system of an image lists its content. Prints what
+# is wrong.
 # usage: release.sh     (from the repository's root, after `make all`)
 set -u
 programs=(build/release/bin/trainyard build/release/bin/trainyard-ps build/release/bin/trainyard-worker build/release/bin/trainyard-operator)

@@ -7,7 +7,7 @@ ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); printf 'FAIL %s\n%s\n' "$1" "$2"; }
 verdict() { if [ -z "$2" ]; then ok; else bad "$1" "$2"; fi; }
 
-# A folder may include only what stands above it in its list, and itself, and what the pattern ALSO names.
+# A folder may include only itself, the folders above it in its list, and what the pattern ALSO names.
 downward() { # PARENT ALSO FOLDER...
     local parent=$1 also=$2 folder seen=
     shift 2
@@ -18,7 +18,7 @@ downward() { # PARENT ALSO FOLDER...
     done
 }
 downward lib '' base codec job net tensor nn tfio data rpc shard params coord train chief
-# The operator's folders; of lib/ they use what needs no gRPC and no BLAS.
+# The operator's folders; from lib/ they use what needs no gRPC and no BLAS.
 downward operator '|base|codec|job|net|nn' kube api build plan control
 verdict "operator includes what only replicas need" "$(grep -nE '^#include "(tensor|tfio|data|rpc|shard|params|coord|train|chief)/' operator/*.[ch] operator/*/*.[ch] 2>/dev/null)"
 verdict "the pure plan includes what acts" "$(grep -nE '#include "(kube|build|control)/' operator/plan/*.[ch])"
@@ -37,7 +37,7 @@ only hdf5.h 'cli/h5_write.c'
 only 'protobuf-c/' 'lib/codec/protobuf.h'
 only curl/ 'operator/kube/http_client(_easy\.c|_internal\.h|\.c)'
 
-# Every header compiles alone; those that generated ones are included in need these.
+# Every header compiles alone; headers that include generated ones need these.
 make --no-print-directory -s build/release/gen/rpc/common.pb-c.h || exit 1
 flags="-std=gnu17 -D_GNU_SOURCE -Ilib -Ioperator -I. -Ibuild/release/gen -fsyntax-only -Wall -Wextra -x c"
 for header in $(git ls-files 'lib/*.h' 'ps/*.h' 'worker/*.h' 'cli/*.h' 'operator/*.h'); do
@@ -45,7 +45,7 @@ for header in $(git ls-files 'lib/*.h' 'ps/*.h' 'worker/*.h' 'cli/*.h' 'operator
     verdict "$header does not compile alone" "$(gcc $flags "$header" 2>&1 | grep -v 'pragma once')"
 done
 
-# Layout: one tool, one file of settings. A string that the tool cannot break may still be too long.
+# Layout: one tool, one configuration file. A string that the tool cannot break may still be too long.
 # shellcheck disable=SC2046 # a list of files
 verdict "not laid out by .clang-format (make fmt)" "$(clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') 2>&1 | grep -a 'error:' | cut -d: -f1 | sort | uniq -c)"
 verdict "a line is over 120 columns" "$(git ls-files '*.c' '*.h' | xargs awk 'length > 120 { print FILENAME ":" FNR }')"
@@ -67,7 +67,7 @@ for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]'
     verdict "a function of $file is too long" "$long"
 done
 
-# Functions that only tests call: either a program uses them or they go.
+# Functions that only tests call: a program must use them, or they are removed.
 verdict "no program calls this function (test/tools/unused.sh)" "$(test/tools/unused.sh 2>&1)"
 
 verdict "released programs and images (test/tools/release.sh)" "$(test/tools/release.sh 2>&1)"
@@ -81,14 +81,14 @@ if command -v shellcheck >/dev/null; then
 else
     skipped=$((skipped + 1)); echo "SKIP shellcheck is not installed"
 fi
-# Leaks, double frees and use after free along all paths; gcc understands the cleanup attribute. Its NULL checks do not
-# know that a call that returned 0 filled its result, and are off.
+# Leaks, double frees and use after free along all paths; gcc supports the cleanup attribute. Its NULL checks do not
+# recognise that a call that returned 0 filled its result, and are off.
 read -ra hdf5 <<<"$(pkg-config --cflags-only-I hdf5)"
 analyse() { git ls-files 'lib/*.c' 'ps/*.c' 'worker/*.c' 'cli/*.c' 'operator/*.c' | xargs -P "${JOBS:-2}" -n 1 gcc -std=gnu17 -D_GNU_SOURCE -O1 \
     -Ilib -Ioperator -I. -Ibuild/release/gen "${hdf5[@]}" -c -o /dev/null -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-null-argument 2>&1; }
 verdict "gcc -fanalyzer" "$(analyse)"
 
-if command -v cppcheck >/dev/null; then # it does not know the cleanup attribute, so leaks are not its subject
+if command -v cppcheck >/dev/null; then # it does not support the cleanup attribute, so it does not check leaks
     verdict "cppcheck" "$(cppcheck -q -j2 --std=c11 --enable=warning,performance,portability --suppress=memleak --suppress=resourceLeak \
         --suppress=missingIncludeSystem --suppress=unknownMacro --inline-suppr -Ilib -Ioperator -I. -Ibuild/release/gen lib ps worker cli operator 2>&1)"
 else

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The tiers of the test suite, with a table of what each took. `all` runs two lanes of tiers beside each other, and builds the
-# programs of the test cluster in the background; everything else runs one tier after the other.
+# The tiers of the test suite, with a table of the time that each took. `all` runs two lanes of tiers in parallel, and
+# builds the programs of the test cluster in the background. The others run one tier after the other.
 # usage: tiers.sh all | check | storm | TIER...        (from the repository's root)
 # Every tier prints "N passed, N failed, N skipped" last; its full output is in build/logs/TIER.log.
 set -u
@@ -11,7 +11,7 @@ cluster=test/cluster/cluster.sh
 # shellcheck source=lanes.sh
 . test/tools/lanes.sh
 
-# build FLAVOUR TARGET...: two lanes may want the same tree
+# build FLAVOUR TARGET...: two lanes may build in the same tree
 build() { mkdir -p build/logs && flock "build/logs/$1.lock" $make FLAVOUR="$1" "${@:2}"; }
 unit_programs() { find test/unit -name 'test_*.c' | sort | sed "s|^test/|build/$1/test/|; s|\.c\$||"; }
 unit_of() { # FLAVOUR: build and run
@@ -22,10 +22,10 @@ unit_of() { # FLAVOUR: build and run
 tier_static() { build release all && test/tools/static.sh; } # the build makes headers that others include
 # shellcheck disable=SC2046 # a list of words
 tier_clang() { build clang all $(unit_programs clang) && echo "1 passed, 0 failed, 0 skipped"; }
-tier_arm64() { build arm64 objects && echo "1 passed, 0 failed, 0 skipped"; } # compiled, for its libraries are not here
+tier_arm64() { build arm64 objects && echo "1 passed, 0 failed, 0 skipped"; } # compiled only: no libraries here
 tier_unit() { unit_of release; }
-# sanitized FLAVOUR NAME SCRIPT [ARG]...: real programs of a sanitized build. What the sanitizers find is in a file each, for
-# a replica that dies of it is started again.
+# sanitized FLAVOUR NAME SCRIPT [ARG]...: real programs of a sanitized build. Each process writes the sanitizers'
+# findings to its own file, because a replica that fails by one is started again.
 sanitized() {
     local reports=$PWD/build/logs/$1-$2-reports
     rm -rf "$reports" && mkdir -p "$reports"
@@ -48,7 +48,7 @@ tier_integration() { build release all build/release/fault/slow_link && test/int
 tier_bad() { build release all && test/integration/bad_input.sh; }
 tier_converge() { build release all && test/converge/run.sh; }
 tier_fault() { build release all && test/fault/run.sh; }
-# helm is a program of the cluster; where it cannot be built the tests that need it say so.
+# helm is a program of the cluster; where it cannot be built the tests that need it report that.
 tier_chart() {
     build release all build/release/tools/crd build/release/tools/yaml2json || return 1
     cluster_programs
@@ -59,8 +59,8 @@ tier_operator() { build release all build/release/test/operator/kube_try && clus
 tier_attack() {
     build release all build/release/attack/hostile_rpc && test/attack/runtime.sh && cluster_programs kube && on_control_plane test/attack/operator.sh
 }
-# The operator of each sanitized build, while it and the API server are killed: a control plane of its own, so that what other
-# tests installed and removed is not in the way of the garbage collector.
+# The operator of each sanitized build, while it and the API server are killed. It has its own control plane, so that
+# the objects of other tests do not delay the garbage collector.
 tier_soak() {
     local flavour
     for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
@@ -70,8 +70,9 @@ tier_soak() {
 }
 tier_e2e() { build release all && cluster_programs images && test/e2e/run.sh; }
 
-# One lane computes, the other mostly waits: for processes, time-outs, pods. Only the second one has the cluster, and begins with
-# it as soon as its programs are there; those of the operator's tests come first. A lane that has done its own tiers takes what the other has not begun, from its end.
+# One lane computes; the other mostly waits for processes, time-outs and pods. Only the second one uses the cluster. It
+# begins with those tiers as soon as their programs are built, the operator's tests first. A lane that has finished its
+# own tiers takes the other's tiers that have not begun, from the end.
 all="static unit clang arm64 integration bad converge fault chart operator attack e2e soak fuzz asan tsan"
 computing="static unit clang arm64 asan tsan fuzz converge"
 waiting="integration bad fault"
@@ -88,7 +89,7 @@ as_given() { echo $tiers; }
 case ${1:-} in
 all) tiers=$all ;;
 check) tiers="unit quick" ;;
-storm) # attacks for long; each of these may be given
+storm) # attacks that run long; each of these variables may be set
     export STORM_SECONDS=${STORM_SECONDS:-120} SOAK_SECONDS=${SOAK_SECONDS:-180} SOAK_JOBS=${SOAK_JOBS:-300} FUZZ_SECONDS=${FUZZ_SECONDS:-120}
     tiers="fault soak fuzz" ;;
 '') echo "usage: tiers.sh all | check | storm | TIER..." >&2; exit 2 ;;
@@ -117,10 +118,11 @@ for tier in $tiers; do
     read -r p f s <<<"$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" |
         awk '{p += $1; f += $3; s += $5} END {print p + 0, f + 0, s + 0}')"
     grep -E '^(SKIP|skip)' "$log"
-    # A tier that cannot run here says so and is counted as skipped; one that ran nothing and does not say why has failed.
+    # A tier that cannot run here reports that and is counted as skipped; one that ran nothing and gives no reason has
+    # failed.
     if [ "$status" != 0 ] || [ $((p + s)) = 0 ]; then
         [ "$f" = 0 ] && f=1
-        tail -n 400 "$log" # where only the console is kept, it is all there is to go by
+        tail -n 400 "$log" # where only the console is kept, there is no other log
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     table+=$(awk -v tier="$tier" -v s="$seconds" -v cpu="$cpu" -v passed="$p" -v failed="$f" -v skipped="$s" 'BEGIN {

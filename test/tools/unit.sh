@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs unit test programs, twice JOBS (2) at a time since many wait, shows the output of those that fail, and closes with
-# "N passed, N failed, N skipped".
+# Runs unit test programs, twice JOBS (2) at a time since many wait. Shows the output of those that fail, and closes
+# with "N passed, N failed, N skipped".
 # usage: unit.sh PROGRAM...    (from the repository's root)
 set -u
 outputs=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-unit.XXXXXX")

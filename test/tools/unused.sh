@@ -1,12 +1,13 @@
 #!/bin/bash
-# Functions of lib/ and of the programs that no program calls, so that at most tests do: prints their names, one a line, and
-# nothing when there is none. Builds without optimisation and links with --gc-sections: what the linker keeps in no program
-# (nor in the tools that write the docs) cannot be reached from any main(), also not through a table or another such function.
+# Functions of lib/ and of the programs that at most tests call: prints their names, one a line, and nothing when there
+# is none. Builds without optimisation and links with --gc-sections. What the linker keeps in no program, nor in the
+# tools that write the docs, cannot be reached from any main(). This includes calls through a table or another such
+# function.
 set -eu
 cd "$(dirname "$0")/../.."
 build=build/unused
 
-# What tests need and programs do not. Each line: name, reason.
+# Functions that tests need and programs do not. Each line: name, reason.
 exceptions='
 crc32c_portable    the reference for the version that uses processor instructions
 event_writer_text  writes what `show events` reads of other programs
@@ -33,7 +34,7 @@ said=$(env -u CFLAGS -u LDFLAGS make --no-print-directory -s -j"${JOBS:-2}" CC=g
     CFLAGS='-ffunction-sections -fdata-sections -DTRAINYARD_SANITIZED=1' LDFLAGS=-Wl,--gc-sections all $tools 2>&1) ||
     { echo "$said"; exit 1; }
 
-declared() { # functions that other files can call, and those that stand in headers
+declared() { # functions that other files can call, and those in headers
     git ls-files 'lib/*.c' 'ps/*.c' 'worker/*.c' 'cli/*.c' 'operator/*.c' | sed "s|^|$build/obj/|; s|c\$|o|" | xargs nm --defined-only |
         awk '$2 == "T" { print $3 }'
     git grep -h '^static inline' -- 'lib/*.h' 'ps/*.h' 'worker/*.h' 'cli/*.h' 'operator/*.h' | sed -E 's/\(.*//; s/.*[ *]//'
