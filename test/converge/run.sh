@@ -18,8 +18,8 @@ train() {
 }
 mean() { awk '{s += $1} END{printf "%.5f\n", s / NR}' <<<"$(printf '%s\n' "$@")"; }
 
-# six NAME BOUND ARGS...: mean of six seeds, and the first alone. An asynchronous run is not repeatable: the mean of three
-# moves by 0.0007, so six are trained for a gate that does not fail by chance.
+# six NAME BOUND ARGS...: the mean of six seeds, and the first alone. An asynchronous run is not repeatable, and the
+# mean of three seeds varies by 0.0007. Six are trained so that the gate does not fail by chance.
 six() {
     local name=$1 bound=$2 all=()
     shift 2
@@ -46,8 +46,8 @@ test_mnist_single_machine() { # Keras's own mean is 0.975
     at_least "$(mean "${all[@]}")" 0.974 "mean accuracy of three seeds"
 }
 
-# The loss of the very first batch is ln 10 within 5 %: glorot_uniform gives this model logits of variance 0.18, so 2.38 is
-# expected, and a single seed lies 0.05 beside it; hence the mean of many.
+# The loss of the very first batch is ln 10 within 5 %. glorot_uniform gives this model logits of variance 0.18, so 2.38
+# is expected. A single seed is off by 0.05; hence the mean of many.
 test_mnist_first_loss_is_ln_10() {
     fetched || return
     local seed all=()
@@ -84,8 +84,8 @@ test_linear_regression() {
     at_most "$(final "$dir/run" loss)" 0.05 "mean squared error"
 }
 
-# Gradients with momentum bear little staleness. With the default W - 1 every seed ends at 0.02 to 0.03, also on a busy machine;
-# with strategy.overlap, which makes it 2W - 1, at 7 to 10.
+# Gradients with momentum tolerate little staleness. With the default W - 1 every seed ends at 0.02 to 0.03, also on a
+# busy machine. With strategy.overlap, which makes it 2W - 1, seeds end at 7 to 10.
 momentum_data() { # 2,048 rows of 32 features, y = 3 sin(w x) + v x
     awk 'BEGIN {
         srand(5); n = 2048; d = 32
