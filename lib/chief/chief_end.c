@@ -7,15 +7,21 @@
 
 enum { LEAVE_MS = 5000, LINGER_MS = 1000, POLL_MS = 10, EXPLAIN_FIRST_MS = 1000 };
 
+/* Blocks until a member leaves or reports, for POLL_MS at most; members that stopped answering expire. */
+static void await_members(struct chief *c, struct coordinator_view *coord)
+{
+    coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
+    coordinator_tick(c->coordinator, clock_ms());
+    coordinator_view(c->coordinator, coord);
+}
+
 void chief_await_leave(struct chief *c, int64_t at_most_ms)
 {
     int64_t deadline = clock_ms() + at_most_ms;
     struct coordinator_view coord;
-    for (coordinator_view(c->coordinator, &coord); coord.members > 0 && clock_ms() < deadline;
-         coordinator_view(c->coordinator, &coord)) {
-        coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
-        coordinator_tick(c->coordinator, clock_ms());
-    }
+    coordinator_view(c->coordinator, &coord);
+    while (coord.members > 0 && clock_ms() < deadline)
+        await_members(c, &coord);
 }
 
 static bool is_awaited(const struct coordinator_view *coord, int64_t step)
@@ -34,11 +40,8 @@ static void await_evaluation(struct chief *c)
     if (!is_awaited(&coord, step))
         return;
     report_info(c->config.report, "waiting for the evaluator's result of step %lld", (long long)step);
-    for (; is_awaited(&coord, step) && clock_ms() < deadline && stop_count() == 0;
-         coordinator_view(c->coordinator, &coord)) {
-        coordinator_wait(c->coordinator, clock_ms() + POLL_MS);
-        coordinator_tick(c->coordinator, clock_ms());
-    }
+    while (is_awaited(&coord, step) && clock_ms() < deadline && stop_count() == 0)
+        await_members(c, &coord);
     if (coord.evaluated_step == step)
         report_info(c->config.report, "the evaluator has reported step %lld", (long long)step);
     else
