@@ -4,7 +4,7 @@
 set -eu
 build="gcc make pkg-config protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libgrpc-dev libopenblas-dev
  libjansson-dev libyaml-dev libmicrohttpd-dev zlib1g-dev libhdf5-dev libcurl4-openssl-dev"
-test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl jq openssl procps mount
+test="git check clang libclang-rt-14-dev clang-format clang-tidy cppcheck shellcheck codespell yamllint curl jq openssl procps mount gdb
  gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 cluster="containerd runc buildah mmdebstrap containernetworking-plugins iptables conntrack ipset ethtool socat iproute2
  procps openssl ca-certificates curl jq"
@@ -27,6 +27,9 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "installing$missing"
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
+twice() { # COMMAND...: a mirror may fail for a moment
+    "$@" || { echo "INFRA once more: $*" >&2; "$@"; }
+}
+twice apt-get update -qq
 # shellcheck disable=SC2086 # a list of words
-apt-get install -y -qq --no-install-recommends $missing >/dev/null
+twice apt-get install -y -qq --no-install-recommends $missing >/dev/null
