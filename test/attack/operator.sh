@@ -15,5 +15,4 @@ run_several "${BESIDE:-4}" test_ "$@"
 run_several 1 alone_ "$@"
 drop_gangs
 [ "${KEEP:-0}" = 1 ] || "$cluster" down --purge
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+totals

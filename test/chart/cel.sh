@@ -7,6 +7,7 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-crds}
+. test/tools/verdict.sh
 tools=${BUILD:-build/release}/tools
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-cel.XXXXXX")
@@ -24,14 +25,18 @@ test/cluster/cluster.sh up --control-plane >"$scratch/up" 2>&1
 case $? in
 0) ;;
 77) cat "$scratch/up"; echo "0 passed, 0 failed, 1 skipped"; exit 0 ;;
-*) cat "$scratch/up"; exit 1 ;;
+*) cat "$scratch/up"; echo "INFRA the cluster does not start: $(tail -n 1 "$scratch/up")"; exit 75 ;;
 esac
 eval "$(test/cluster/cluster.sh env)"
 ns=cel-$$
 trap finish EXIT
 
 ok() { passed=$((passed + 1)); [ -z "${V:-}" ] || echo "ok   $1"; }
-bad() { failed=$((failed + 1)); echo "FAIL $1: $2"; }
+bad() {
+    failed=$((failed + 1))
+    echo "FAIL $1: $2"
+    record FAIL "$1" 1 race - "$(keep_log "$1" <<<"$2")" "$2"
+}
 
 # ---- the CRDs, as kubectl apply installs them ----
 install() {

@@ -2,14 +2,11 @@
 # Tests of generated files, of the chart's templates as Helm renders them, and of deploy/. No cluster is needed; cel.sh
 # in this folder tests with a real API server.
 # usage: test/chart/run.sh [NAME]...        (BUILD=build/release: where the tools are)
-set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+# shellcheck source=test/integration/lib.sh
+. "$(dirname "$0")/../integration/lib.sh"
+cd "$root" || exit 1
 tools=${BUILD:-build/release}/tools
 PATH=$PATH:${TRAINYARD_CACHE:-${HOME:-/root}/.cache/trainyard}/cluster/bin
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-chart.XXXXXX")
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0 skipped=0 problems=0
-problem() { problems=$((problems + 1)); echo "    $*"; }
 same() { [ "$1" = "$2" ] || problem "$3: '$1', wanted '$2'"; } # GOT WANT WHAT
 for program in "$tools/crd" "$tools/yaml2json" jq; do
     command -v "$program" >/dev/null || { echo "these tests need $program (make test builds and installs it)"; exit 2; }
@@ -32,7 +29,7 @@ need_helm() { command -v helm >/dev/null || skip_reason="there is no helm; test/
 test_generated_files_are_current() {
     local templates=charts/trainyard/templates/crds
     current() { # FILE COMMAND...
-        "${@:2}" | cmp -s - "$1" || problem "$1 is not what its source says; run 'make docs'"
+        "${@:2}" | cmp -s - "$1" || wrong "$1 is not what its source says; run 'make docs'"
     }
     current deploy/crd/trainyard.dev_trainjobs.yaml "$tools/crd" spec tools/crd/trainjob.yaml
     current $templates/trainjobs.yaml "$tools/crd" chart deploy/crd/trainyard.dev_trainjobs.yaml .Values.crds.enabled
@@ -279,17 +276,4 @@ test_notes() {
     grep -q 'TrainJobs (trainyard.dev) and TFJobs (kubeflow.org) in all namespaces' "$scratch/notes" || problem "the notes do not tell what is served: $(grep 'It serves' "$scratch/notes")"
 }
 
-for name in $(declare -F | awk '{print $3}' | grep '^test_'); do
-    if [ $# -gt 0 ] && ! grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name"; then continue; fi
-    problems=0 skip_reason=
-    "$name"
-    if [ -n "$skip_reason" ]; then
-        skipped=$((skipped + 1)); echo "SKIP ${name#test_}: $skip_reason"
-    elif [ $problems = 0 ]; then
-        passed=$((passed + 1)); echo "ok   ${name#test_}"
-    else
-        failed=$((failed + 1)); echo "FAIL ${name#test_}"
-    fi
-done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+run_tests "$@"

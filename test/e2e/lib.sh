@@ -10,8 +10,15 @@ node_up() {
     # The StorageClass of most clusters honours fsGroup; the default one here does not.
     kubectl annotate storageclass hostpath storageclass.kubernetes.io/is-default-class- >/dev/null
     kubectl annotate --overwrite storageclass local storageclass.kubernetes.io/is-default-class=true >/dev/null
-    "$cluster" images operator trainer >"$scratch/images.log" 2>&1 || { tail -n 40 "$scratch/images.log"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
-    "$cluster" image trainyard/test-server:1 "$root/test/server" >/dev/null || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+        build_images >"$scratch/images.log" 2>&1 && return
+    ! grep -qE "$no_network" "$scratch/images.log" || infrastructure "the images cannot be built" "$scratch/images.log"
+    tail -n 40 "$scratch/images.log"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+}
+no_network='Unable to fetch|Failed to fetch|Could not resolve|Temporary failure|Connection (timed out|refused|reset)'
+build_images() {
+    "$cluster" images operator trainer && "$cluster" image trainyard/test-server:1 "$root/test/server"
 }
 
 chart_values=(--set trainjob.progressSeconds=1 --set image.pullPolicy=Never --set trainer.image.pullPolicy=Never)
@@ -20,6 +27,7 @@ helm_install() { # FURTHER-ARGUMENTS
         "${chart_values[@]}" "$@" >"$dir/helm.out" 2>&1 || { problem "helm: $(tail -n 5 "$dir/helm.out")"; return 1; }
 }
 # What exists when a test has failed: in its namespace, and the operators' logs.
+after_test() { :; } # namespaces stay until the node goes
 look_around() {
     [ -z "${ns:-}" ] || look_at_namespace
     kubectl -n $system get pods -o wide --no-headers

@@ -50,7 +50,7 @@ test_b1_digits_as_in_the_readme() {
     # The command of docs/operating.md copies the model out of the volume.
     get_model "$dir/got" || return
     trainyard export "$(kubectl get pv "$(value pvc digits-out .spec.volumeName)" -o jsonpath='{.spec.local.path}')" -o "$dir/true" >/dev/null
-    cmp "$dir/true" "$dir/got" || problem "the model is not what is on the volume"
+    cmp "$dir/true" "$dir/got" || wrong "the model is not what is on the volume"
 }
 
 # As in docs/operating.md, word for word apart from the namespace: a helper pod stays until the model is copied.

@@ -6,6 +6,7 @@
 # themselves is kept in build/fuzz/found/X and is where the next run begins.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+. test/tools/verdict.sh
 seconds=${1:-20}
 shift
 here=test/fuzz build=build/fuzz crashes=build/fuzz-crashes logs=build/logs/fuzz
@@ -63,6 +64,10 @@ one() { # X: what went wrong is said on standard output
 export here build crashes logs limits seconds
 export -f files_of dictionary one
 printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I X bash -c 'one X' | tee "$logs/verdicts"
+while IFS= read -r line; do
+    name=${line#FAIL } problem=${line#*: }
+    record FAIL "${name%%:*}" 1 exact - "$logs/${name%%:*}" "$problem"
+done < <(grep '^FAIL ' "$logs/verdicts")
 passed=$(grep -c '^ok ' "$logs/verdicts") failed=$(grep -c '^FAIL ' "$logs/verdicts")
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -67,7 +67,7 @@ check_leftovers() { # CASE BEFORE
 
 run_case() { # NAME
     local folder=$cases/$1 want=2 got out=$scratch/$1.out
-    dir=$scratch/$1 problems=0 skip_reason=
+    dir=$scratch/$1 problems=0 first_problem='' skip_reason=
     mkdir -p "$dir"
     cp -r "$cases/base/." "$dir"
     cp -r "$folder/." "$dir"
@@ -105,7 +105,8 @@ for folder in "$cases"/*/; do
         passed=$((passed + 1)); [ -n "${VERBOSE:-}" ] && sed "s/^/$name: /" "$scratch/$name.out"
     else
         failed=$((failed + 1)); echo "FAIL $name: $(cat "$folder/cmd")"
+        log=$({ cat "$folder/cmd"; echo "$first_problem"; cat "$scratch/$name.setup" "$scratch/$name.out" 2>/dev/null; } | keep_log "$name")
+        record FAIL "$name" 1 "$(kind_of "$scratch/$name.out")" "^$name\$" "$log" "$first_problem"
     fi
 done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+totals

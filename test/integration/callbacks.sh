@@ -124,9 +124,9 @@ test_callbacks_on_one_machine_and_in_a_cluster() { # reproducible results are th
         sed -i '/uid/d' "$dir/$where/finished"
         tensors "$dir/$where" "$dir/$where.npz"
     done
-    for name in finished history.json; do cmp "$dir/Single/$name" "$dir/Cluster/$name" || problem "$name differs"; done
-    cmp "$dir/Single.decisions" "$dir/Cluster.decisions" || problem "the decisions differ"
-    cmp "$dir/Single.npz" "$dir/Cluster.npz" || problem "the weights of the best epoch differ"
+    for name in finished history.json; do cmp "$dir/Single/$name" "$dir/Cluster/$name" || wrong "$name differs"; done
+    cmp "$dir/Single.decisions" "$dir/Cluster.decisions" || wrong "the decisions differ"
+    cmp "$dir/Single.npz" "$dir/Cluster.npz" || wrong "the weights of the best epoch differ"
     [ "$(cd "$dir/Single/checkpoints" && ls -- *.index)" = "$(cd "$dir/Cluster/checkpoints" && ls -- *.index)" ] || problem "other checkpoints are kept"
     grep -q 'ends training' "$dir/Single.decisions" || problem "no callback ended training"
     grep -q 'sets the learning rate' "$dir/Single.decisions" || problem "no callback set the learning rate"
@@ -152,10 +152,10 @@ test_best_epoch_on_one_machine() { # later commands read the best checkpoint, wh
     want_exit 0 trainyard export "$dir/run" -o "$dir/model.npz"
     want_line "from .*$best\$"
     tensors "$dir/run/checkpoints/$best" "$dir/best.npz"
-    cmp "$dir/model.npz" "$dir/best.npz" || problem "export does not read the best checkpoint"
+    cmp "$dir/model.npz" "$dir/best.npz" || wrong "export does not read the best checkpoint"
     trainyard predict "$dir/run" --data-dir "$data" -o "$dir/result.csv" && trainyard predict "$dir/run/checkpoints/$best" --job "$dir/job.yaml" --data-dir "$data" -o "$dir/best.csv"
     trainyard predict "$dir/run/checkpoints/$newest" --job "$dir/job.yaml" --data-dir "$data" -o "$dir/newest.csv"
-    cmp "$dir/result.csv" "$dir/best.csv" || problem "predict does not read the best checkpoint"
+    cmp "$dir/result.csv" "$dir/best.csv" || wrong "predict does not read the best checkpoint"
     cmp -s "$dir/result.csv" "$dir/newest.csv" && problem "the best and the newest model predict the same"
     # the same command again: nothing is trained, and the result is printed again
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"

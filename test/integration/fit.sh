@@ -15,7 +15,7 @@ joined_job() {
 }
 same_weights() { # RUN RUN
     trainyard export "$1" -o "$dir/one.npz" >/dev/null && trainyard export "$2" -o "$dir/two.npz" >/dev/null
-    cmp "$dir/one.npz" "$dir/two.npz" || problem "$1 and $2 have other weights"
+    cmp "$dir/one.npz" "$dir/two.npz" || wrong "$1 and $2 have other weights"
 }
 
 test_validation_split_is_two_files() { # the same run as with the two parts in separate files
@@ -26,13 +26,13 @@ test_validation_split_is_two_files() { # the same run as with the two parts in s
     want_exit 0 trainyard run "$job" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=3 || return
     want_exit 0 trainyard run "$dir/joined.yaml" --data-dir "$dir/data" --output-dir "$dir/split" --set fit.epochs=3 || return
     want_line 'validationSplit 0.165: the first 1500 examples are trained on, the last 297 evaluated'
-    cmp "$dir/run/history.json" "$dir/split/history.json" || problem "the histories differ"
+    cmp "$dir/run/history.json" "$dir/split/history.json" || wrong "the histories differ"
     same_weights "$dir/run" "$dir/split"
     want_exit 0 trainyard evaluate "$dir/split" --data-dir "$dir/data"
     want_line "accuracy 0\.[0-9]+ \(297 examples"
     want_exit 0 trainyard predict "$dir/split" --data-dir "$dir/data" -o "$dir/two.csv" || return
     want_exit 0 trainyard predict "$dir/run" --data-dir "$data" -o "$dir/one.csv" || return
-    cmp "$dir/one.csv" "$dir/two.csv" || problem "predict reads other examples"
+    cmp "$dir/one.csv" "$dir/two.csv" || wrong "predict reads other examples"
 }
 
 test_validation_split_on_a_cluster() { # every role cuts the same; an evaluator and a callback read the validation part
@@ -123,7 +123,7 @@ test_weights_of_the_docs() { # the manifest of docs/data.md
     want_exit 0 trainyard predict "$dir/run" "$dir/clicks.csv" -o "$dir/want.csv"
     for file in plain labelled weighted; do
         want_exit 0 trainyard predict "$dir/run" "$dir/$file.csv" -o "$dir/$file.out.csv"
-        cmp "$dir/want.csv" "$dir/$file.out.csv" || problem "$file: other predictions"
+        cmp "$dir/want.csv" "$dir/$file.out.csv" || wrong "$file: other predictions"
     done
     want_exit 2 trainyard run "$dir/clicks.yaml" --output-dir "$dir/run" --set fit.classWeight.1=2
     want_line 'fit.classWeight.1 is 2, was 5.*; --fresh starts from scratch'

@@ -1,5 +1,6 @@
 # Sourced by the shell tests: programs, a scratch folder, checks that count.
-# A test is a function test_NAME; run_tests runs those whose name matches the arguments and closes with the totals.
+# A test is a function test_NAME; run_tests runs those whose name matches the arguments and closes with the totals. Each
+# test runs in a process of its own, for at most 300 s.
 # shellcheck shell=bash
 set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
@@ -13,17 +14,25 @@ export PATH="$scratch/bin:$PATH"
 for program in pgrep curl awk cmp; do
     command -v "$program" >/dev/null || { echo "these tests need the program $program (make test installs it)"; exit 2; }
 done
-passed=0 failed=0 skipped=0 problems=0
+# shellcheck source=test/tools/verdict.sh
+. "$root/test/tools/verdict.sh"
+export TRAINYARD_MARK=${TRAINYARD_MARK:+$TRAINYARD_MARK/}$$
+passed=0 failed=0 skipped=0 problems=0 first_problem='' problem_kind=race
 trap 'cleanup' EXIT
 
 cleanup() {
-    local pid
-    for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null; done
+    end_started
     [ "$failed" = 0 ] && rm -rf "$scratch"
 }
 
 # problem TEXT: the running test fails, but continues.
-problem() { problems=$((problems + 1)); echo "    $*"; }
+problem() {
+    problems=$((problems + 1))
+    [ -n "$first_problem" ] || first_problem=$*
+    echo "    $*"
+}
+# wrong TEXT: a problem that no race of the test explains, such as a wrong count, wrong bytes or another hash
+wrong() { problem_kind=exact; problem "$@"; }
 # want_exit CODE COMMAND...: stdout and stderr go to $dir/out.
 want_exit() {
     local want=$1 got
@@ -76,7 +85,7 @@ free_port() {
 tell_logs() { # FOLDER
     local file
     for file in "$1"/*; do
-        [ -f "$file" ] && [ -s "$file" ] && [[ $file != *.yaml && $file != */words && $file != */result ]] && grep -qI . "$file" || continue
+        [ -f "$file" ] && [ -s "$file" ] && [[ $file != *.yaml && $file != */words && $file != */result && $file != */ended ]] && grep -qI . "$file" || continue
         echo "    --- the end of ${file##*/}:"
         tail -n "${LOG_LINES:-15}" "$file" | cut -c 1-500 | sed 's/^/    | /'
     done
@@ -116,7 +125,7 @@ want_count() { # WANT [WANT WANT WANT]
     local name
     for name in dense/kernel dense/bias dense_1/kernel dense_1/bias; do
         trainyard show checkpoint "$dir/run/checkpoints" --tensor $name >"$dir/cells" 2>&1
-        grep -q "min $1  max $1 " "$dir/cells" || problem "$name is not $1 in every cell: $(sed -n 2p "$dir/cells")"
+        grep -q "min $1  max $1 " "$dir/cells" || wrong "$name is not $1 in every cell: $(sed -n 2p "$dir/cells")"
         [ $# = 1 ] || shift
     done
 }
@@ -128,24 +137,99 @@ counts() {
     done
 }
 
-run_tests() {
-    local name began
-    for name in $(declare -F | awk '{print $3}' | grep '^test_'); do
+# ---- running tests ----
+
+# limit_of TEST: its limit in seconds. Storms, soak and the loss of a node take long, and `make storm` gives the first two
+# minutes more.
+limit_of() {
+    case $1 in
+    *storm* | *soak* | *node*) echo $((900 + 30 * (${STORM_SECONDS:-0} > ${SOAK_SECONDS:-0} ? ${STORM_SECONDS:-0} : ${SOAK_SECONDS:-0}))) ;;
+    *) echo "${TEST_SECONDS:-300}" ;;
+    esac
+}
+# Libraries replace these: check_test may find further problems, look_around tells what exists after a failure.
+before_test() { :; }
+check_test() { :; }
+look_around() { :; }
+after_test() { :; }
+
+# run_one NAME: in a process of its own; its output goes to $dir/words, its result to $dir/result
+run_one() {
+    local began=$SECONDS pid
+    problems=0 first_problem='' problem_kind=race skip_reason=
+    trap - EXIT
+    before_test
+    "$1"
+    check_test
+    [ "$problems" = 0 ] || look_around >"$dir/around" 2>&1
+    after_test
+    for pid in $(jobs -p); do kill -KILL "$pid" 2>/dev/null; done
+    [ "$problems" = 0 ] || [ "$(kind_of "$dir"/*)" = race ] || problem_kind=exact
+    printf '%s\n' "$problems $((SECONDS - began)) $problem_kind" "$skip_reason" "$first_problem" >"$dir/result"
+}
+run_limited() { # NAME
+    local seconds
+    seconds=$(limit_of "$1")
+    limited "$seconds" "$dir/stacks" run_one "$1" >"$dir/words" 2>&1
+    case $? in
+    124) printf '%s\n' "1 $seconds exact" '' "it did not end within $seconds s" >"$dir/result" ;;
+    *) [ -s "$dir/result" ] || printf '%s\n' "1 0 exact" '' "it broke off: $(tail -n 1 "$dir/words")" >"$dir/result" ;;
+    esac
+    echo 1 >"$dir/ended"
+}
+tell_failure() { # NAME PROBLEM
+    echo "FAIL $1: $2 (files in $dir)"
+    cat "$dir/words"
+    tell_logs "$dir"
+}
+tell_result() { # NAME
+    local name=${1#*_} bad took kind reason problem log
+    dir=$scratch/$1
+    { read -r bad took kind; IFS= read -r reason; IFS= read -r problem; } <"$dir/result"
+    if [ -n "$reason" ]; then
+        skipped=$((skipped + 1))
+        cat "$dir/words"
+        echo "SKIP $name: $reason"
+        record SKIP "$name" 0 "$kind" "^$1\$" - "$reason"
+    elif [ "$bad" = 0 ]; then
+        passed=$((passed + 1))
+        cat "$dir/words"
+        echo "ok   $name ($took s)"
+        record ok "$name" 0 "$kind" "^$1\$" - ''
+    else
+        failed=$((failed + 1))
+        tell_failure "$name" "$problem"
+        log=$({ tell_failure "$name" "$problem"; cat "$dir/stacks" 2>/dev/null; } | keep_log "$name")
+        record FAIL "$name" 1 "$kind" "${again_arguments:-^$1\$}" "$log" "$problem"
+    fi
+}
+# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; results are printed as they end
+run_several() {
+    local most=$1 prefix=$2 name
+    shift 2
+    for name in $(declare -F | awk '{print $3}' | grep "^$prefix"); do
         if [ $# -gt 0 ] && ! grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name"; then continue; fi
-        dir=$scratch/$name problems=0 skip_reason=
+        while [ ${#under_way[@]} -ge "$most" ]; do sleep 0.1; tell_ended; done
+        dir=$scratch/$name
         mkdir -p "$dir"
-        began=$SECONDS
-        "$name"
-        if [ -n "$skip_reason" ]; then
-            skipped=$((skipped + 1)); echo "SKIP ${name#test_}: $skip_reason"
-        elif [ $problems = 0 ]; then
-            passed=$((passed + 1)); echo "ok   ${name#test_} ($((SECONDS - began)) s)"
-        else
-            failed=$((failed + 1)); echo "FAIL ${name#test_} (files in $dir)"
-            if declare -F look_around >/dev/null; then look_around >"$dir/around" 2>&1; fi
-            tell_logs "$dir"
-        fi
+        run_limited "$name" &
+        under_way+=("$name")
     done
+    while [ ${#under_way[@]} -gt 0 ]; do sleep 0.1; tell_ended; done
+}
+under_way=()
+tell_ended() {
+    local name left=()
+    for name in "${under_way[@]}"; do
+        if [ -s "$scratch/$name/ended" ]; then tell_result "$name"; else left+=("$name"); fi
+    done
+    under_way=("${left[@]}")
+}
+totals() {
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+}
+run_tests() {
+    run_several 1 test_ "$@"
+    totals
 }

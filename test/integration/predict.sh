@@ -16,7 +16,7 @@ test_evaluate_is_the_runs_own() { # the same loss as the chief computed at the e
     want_line '^loss 0\.[0-9]+, accuracy 0\.[0-9]+ \(297 examples, .*model.ckpt-150\)$'
     want_exit 0 trainyard predict "$dir/run" --data-dir "$data" -o "$dir/p.npy"
     chmod -R u+w "$dir/run"
-    listed | cmp - "$dir/before" || problem "the run was changed"
+    listed | cmp - "$dir/before" || wrong "the run was changed"
 }
 
 test_predict_is_as_accurate_as_evaluate() { # and the three formats contain the same numbers
@@ -27,13 +27,13 @@ test_predict_is_as_accurate_as_evaluate() { # and the three formats contain the 
     want_exit 0 trainyard predict "$dir/run" "$images" -o "$dir/p11.csv" --batch-size 11 || return
     want_exit 0 trainyard predict "$dir/run" --data "{format: idx, features: $images}" -o "$dir/p.npy" || return
     trainyard predict "$dir/run" - <"$images" >"$dir/stdin.csv" || problem "standard input is not read"
-    cmp "$dir/p.csv" "$dir/stdin.csv" || problem "standard input gives other predictions"
+    cmp "$dir/p.csv" "$dir/stdin.csv" || wrong "standard input gives other predictions"
     sed -n '2,$p' "$dir/p.csv" >"$dir/rows"
-    sed 's/{"prediction":\[//; s/\]}//' "$dir/p.jsonl" | cmp - "$dir/rows" || problem "JSON lines differ from CSV"
+    sed 's/{"prediction":\[//; s/\]}//' "$dir/p.jsonl" | cmp - "$dir/rows" || wrong "JSON lines differ from CSV"
     paste -d, "$dir/p.csv" "$dir/p11.csv" | awk -F, 'NR > 1 { for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d > 1e-5 || d < -1e-5) exit 1 } } END { if (NR < 100) exit 1 }' ||
         problem "the batch size changes predictions by more than rounding" # the BLAS adds in another order
     tail -c +129 "$dir/p.npy" | od -An -v -w40 -t f4 | awk '{for (i = 1; i <= NF; i++) printf "%.5g%s", $i, i < NF ? "," : "\n"}' >"$dir/npy"
-    awk -F, '{for (i = 1; i <= NF; i++) printf "%.5g%s", $i, i < NF ? "," : "\n"}' "$dir/rows" | cmp - "$dir/npy" || problem "npy differs from CSV"
+    awk -F, '{for (i = 1; i <= NF; i++) printf "%.5g%s", $i, i < NF ? "," : "\n"}' "$dir/rows" | cmp - "$dir/npy" || wrong "npy differs from CSV"
     right=$(tail -c +9 "$labels" | od -An -v -w1 -t u1 | tr -d ' ' | paste -d, - "$dir/rows" |
         awk -F, '{best = 2; for (i = 3; i <= NF; i++) if ($i > $best) best = i; n += best - 2 == $1} END {printf "%.12g", n / NR}')
     awk -v a="$right" -v b="$(final "$dir/run" accuracy)" 'BEGIN {exit !(a - b < 1e-9 && b - a < 1e-9)}' ||
@@ -48,7 +48,7 @@ test_predict_csv_with_and_without_labels() {
     want_exit 0 trainyard predict "$dir/run" "$csv" -o "$dir/with.csv" || return
     want_exit 0 trainyard predict "$dir/run" "$dir/features.csv" -o "$dir/without.csv" || return
     want_exit 0 trainyard predict "$dir/run" "$dir/validation.csv.gz" "$dir/validation.csv.gz" -o "$dir/twice.csv" || return
-    cmp "$dir/with.csv" "$dir/without.csv" || problem "a label column changes the predictions"
+    cmp "$dir/with.csv" "$dir/without.csv" || wrong "a label column changes the predictions"
     [ "$(head -n 1 "$dir/with.csv")" = prediction ] || problem "the header is $(head -n 1 "$dir/with.csv")"
     [ "$(wc -l <"$dir/twice.csv")" = $((2 * $(wc -l <"$csv") - 1)) ] || problem "two files give $(wc -l <"$dir/twice.csv") lines"
     # the mean squared error of the predictions is the loss
@@ -74,7 +74,7 @@ test_npz_is_the_same_data() { # as the idx files from which it was made: the sam
     want_exit 0 trainyard predict "$dir/npz" "$dir/digits.npz" -o "$dir/npz.csv" || return
     want_exit 0 trainyard predict "$dir/npz" -o "$dir/idx.csv" \
         --data "{format: idx, features: $data/digits/validation-images-idx3-ubyte}" || return
-    cmp "$dir/npz.csv" "$dir/idx.csv" || problem "the arrays give other predictions than the idx file"
+    cmp "$dir/npz.csv" "$dir/idx.csv" || wrong "the arrays give other predictions than the idx file"
     want_exit 2 trainyard predict "$dir/npz" --data "{format: npz, files: $dir/digits.npz, features: x_tests}"
     want_line "digits.npz has no array 'x_tests' \(it has x_train, y_train, x_test, y_test\); did you mean 'x_test'"
 }
@@ -109,7 +109,7 @@ EOF
     want_exit 0 trainyard predict "$dir/csv" "$targets/homes.csv" -o "$dir/with.csv" || return
     cut -d, -f2,3,5 "$targets/homes.csv" >"$dir/features.csv"
     want_exit 0 trainyard predict "$dir/csv" "$dir/features.csv" -o "$dir/without.csv" || return
-    cmp "$dir/with.csv" "$dir/without.csv" || problem "the label columns change the predictions"
+    cmp "$dir/with.csv" "$dir/without.csv" || wrong "the label columns change the predictions"
     [ "$(head -n 1 "$dir/with.csv")" = prediction_0,prediction_1 ] || problem "the header is $(head -n 1 "$dir/with.csv")"
     paste -d, "$targets/homes.csv" "$dir/with.csv" | awk -F, 'NR > 1 {s += ($4 - $6) ^ 2 + ($1 - $7) ^ 2} END {print s / 2 / (NR - 1)}' >"$dir/mse"
     awk -v a="$(cat "$dir/mse")" -v b="$(final "$dir/csv" loss)" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < 1e-8 * a * a)}' ||

@@ -11,9 +11,9 @@ remember() {
 untouched() {
     local name
     for name in job.yaml finished uid; do
-        cmp "$dir/run/$name" "$dir/was.$name" || problem "$name was touched by: $*"
+        cmp "$dir/run/$name" "$dir/was.$name" || wrong "$name was touched by: $*"
     done
-    ls "$dir/run/checkpoints" "$dir/run/summaries"/* | cmp - "$dir/was.files" || problem "files were made or removed by: $*"
+    ls "$dir/run/checkpoints" "$dir/run/summaries"/* | cmp - "$dir/was.files" || wrong "files were made or removed by: $*"
 }
 refused() { # LINE ARGS...: exit code 2, and nothing is changed
     local line=$1
@@ -59,7 +59,7 @@ test_resume_takes_hyperparameters() {
     want_line 'continuing .*: compile.optimizer.learning_rate is 0.?0?, was 0.002; fit.epochs is 4, was 2'
     want_line 'restoring .*model.ckpt-100: step 100, 100 of 200 batches done'
     trainyard export "$dir/run" -o "$dir/now.npz" >/dev/null && trainyard export "$dir/run/checkpoints/model.ckpt-100" -o "$dir/then.npz" >/dev/null
-    cmp "$dir/now.npz" "$dir/then.npz" || problem "the weights moved with a learning rate of 0"
+    cmp "$dir/now.npz" "$dir/then.npz" || wrong "the weights moved with a learning rate of 0"
     # from now on the run has the new value
     want_exit 2 run --set fit.epochs=4
     want_line 'compile.optimizer.learning_rate is 0.002, was 0'

@@ -142,7 +142,7 @@ test_export_to_standard_output() { # as in a helper pod: byte for byte the conte
     for format in safetensors npz keras weights.h5; do
         trainyard export "$dir/run" -o "$dir/model.$format" >/dev/null || problem "export as $format"
         trainyard export "$dir/run" -o - --format $format 2>"$dir/err" | cat >"$dir/piped"
-        cmp "$dir/model.$format" "$dir/piped" || problem "$format differs on standard output"
+        cmp "$dir/model.$format" "$dir/piped" || wrong "$format differs on standard output"
         [ -s "$dir/err" ] && problem "something was said: $(head -n 1 "$dir/err")"
     done
     if ! command -v script >/dev/null; then
@@ -205,7 +205,7 @@ test_resume_is_bit_equal() { # stopped by a signal twice and resumed, against ne
     want_exit 0 alone || return
     want_line 'restoring .*model.ckpt-'
     tensors "$dir/run" "$dir/resumed"
-    cmp "$dir/straight" "$dir/resumed" || problem "the resumed run ended with other values"
+    cmp "$dir/straight" "$dir/resumed" || wrong "the resumed run ended with other values"
 }
 
 test_resume_refuses_what_changed() {

@@ -9,6 +9,12 @@ audit_log=$("$cluster" env | sed -n 's/^export KUBECONFIG=//p' | xargs -r dirnam
 
 # ---- the cluster and the operator ----
 
+# infrastructure PROBLEM LOG: what no change to this project causes; tiers.sh tries the tier once more
+infrastructure() {
+    tail -n 40 "$2"
+    echo "INFRA $1: $(tail -n 1 "$2")"
+    exit 75
+}
 # bring_up [--control-plane]: exit status 77 of cluster.sh is a skip with a reason
 bring_up() {
     "$cluster" up "$@" >"$scratch/up.log" 2>&1
@@ -18,7 +24,7 @@ bring_up() {
         echo "0 passed, 0 failed, 1 skipped"
         exit 0
     fi
-    [ $status = 0 ] || { tail -n 40 "$scratch/up.log"; exit 1; }
+    [ $status = 0 ] || infrastructure "the cluster does not start" "$scratch/up.log"
     eval "$("$cluster" env)"
     export KUBECACHEDIR=$scratch/kubectl # cached discovery of an earlier run may have other CRDs
     kubectl delete crd trainjobs.trainer.kubeflow.org --ignore-not-found >/dev/null
@@ -32,7 +38,7 @@ cluster_up() {
     kubectl apply -f "$root/deploy/rbac" >/dev/null || exit 1
     operator_kubeconfig >"$scratch/operator.kubeconfig"
     # Roles and new kinds take effect a moment after the API server accepted them.
-    wait_for 120 all_is_known || exit 1
+    wait_for 120 all_is_known || infrastructure "the API server does not know the roles and kinds after 120 s" "$scratch/up.log"
     note_pauses >/dev/null 2>&1 &
     disown # no test to wait for; it ends with this shell
 }
@@ -277,69 +283,22 @@ want_event() { # SECONDS NAME REASON [NOTE-PATTERN]
     done
 }
 
-# ---- running tests, several at a time ----
+# ---- before and after a test ----
 
-run_one() { # NAME: in a subshell; its output goes to $dir/words, its result to $dir/result
-    local began=$SECONDS
-    problems=0 skip_reason='' operators=() ns='' may_be_forbidden=''
-    trap - EXIT
-    "$1"
+LOG_LINES=${LOG_LINES:-30}
+before_test() { operator='' operators=() ns='' may_be_forbidden=''; }
+check_test() {
     for operator in "${operators[@]}"; do stop_operator; done
     [ ! -s "$dir/operator.log" ] || {
         [ -n "$may_be_forbidden" ] || want_no_line '[Ff]orbidden' "$dir/operator.log"
         want_no_line 'Sanitizer|runtime error' "$dir/operator.log"
     }
-    [ "$problems" = 0 ] || [ -z "$ns" ] || look_at_namespace >"$dir/around" 2>&1
-    [ -z "$ns" ] || drop_namespace
-    echo "$problems $((SECONDS - began)) $skip_reason" >"$dir/result"
 }
+after_test() { [ -z "$ns" ] || drop_namespace; }
 # The existing objects after a failed test.
+look_around() { [ -z "${ns:-}" ] || look_at_namespace; }
 look_at_namespace() {
     k get trainjobs.trainyard.dev,tfjobs.kubeflow.org -o json | jq -c '.items[] | [.kind, .metadata.name, .status]'
     k get pods -o wide --no-headers
     k get events --sort-by=.lastTimestamp -o json | jq -r '.items[] | "\(.lastTimestamp // .eventTime) \(.involvedObject.name) \(.reason): \(.message)"' | tail -n 10
-}
-tell_result() { # NAME
-    local bad took reason
-    dir=$scratch/$1
-    read -r bad took reason <"$dir/result"
-    cat "$dir/words"
-    if [ -n "$reason" ]; then
-        skipped=$((skipped + 1)); echo "SKIP ${1#*_}: $reason"
-    elif [ "$bad" = 0 ]; then
-        passed=$((passed + 1)); echo "ok   ${1#*_} ($took s)"
-    else
-        failed=$((failed + 1)); echo "FAIL ${1#*_} (files in $dir)"
-        LOG_LINES=30 tell_logs "$dir"
-    fi
-}
-# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; results are printed as they end
-run_several() {
-    local most=$1 prefix=$2 name
-    shift 2
-    for name in $(declare -F | awk '{print $3}' | grep "^$prefix"); do
-        if [ $# -gt 0 ] && ! grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name"; then continue; fi
-        while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do sleep 0.1; tell_ended; done
-        dir=$scratch/$name
-        mkdir -p "$dir"
-        (run_one "$name") >"$dir/words" 2>&1 &
-        under_way+=("$name")
-    done
-    while [ "$(jobs -rp | wc -l)" -gt 0 ]; do sleep 0.1; tell_ended; done
-    tell_ended
-    for name in "${under_way[@]}"; do
-        failed=$((failed + 1))
-        cat "$scratch/$name/words"
-        echo "FAIL ${name#*_}: it broke off"
-        LOG_LINES=30 tell_logs "$scratch/$name"
-    done
-    under_way=()
-}
-operator='' operators=() under_way=()
-tell_ended() {
-    local name left=()
-    for name in "${under_way[@]}"; do
-        if [ -s "$scratch/$name/result" ]; then tell_result "$name"; else left+=("$name"); fi
-    done
-    under_way=("${left[@]}")
 }

@@ -18,5 +18,4 @@ if [ "${KEEP:-0}" = 1 ]; then # others may follow
 else
     "$cluster" down --purge
 fi
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+totals

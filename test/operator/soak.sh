@@ -82,7 +82,8 @@ alone_soak() {
 
 cluster_up
 "$cluster" kwok 4 >"$scratch/kwok.log" 2>&1 || { cat "$scratch/kwok.log"; exit 1; }
+# shellcheck disable=SC2034 # read by lib.sh
+again_arguments="$seconds $names" # runs this test once more
 run_several 1 alone_soak
 if [ "${KEEP:-0}" = 1 ]; then "$cluster" kwok 0; else "$cluster" down --purge; fi
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+totals

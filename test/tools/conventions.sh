@@ -34,6 +34,9 @@ tests() {
         [ ! -e "$source" ] || [ -z "$(named_test "$source")" ] || echo "$table: $source has a test of its name; remove the row"
     done <$table
     [ -z "$(grep -v '^#' $table | awk '{print $1}' | sort | uniq -d)" ] || echo "$table: a source has two rows"
+    grep -v '^#' test/unit/concurrent.txt | while read -r test; do
+        [ -e "$test" ] || echo "test/unit/concurrent.txt: $test does not exist; remove the row"
+    done
     for source in $(sources); do
         [ -n "$(named_test "$source")" ] || grep -q "^$source " $table ||
             echo "$source: no unit test has its name; write test_${source##*/}, or add a row to $table"

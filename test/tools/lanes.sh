@@ -8,6 +8,7 @@ shared=${TRAINYARD_CLUSTER:-tests} # the control plane that the tiers of `all` s
 
 lanes_begin() {
     mkdir -p build/logs
+    rm -rf build/logs/failed build/logs/*.verdicts build/logs/*.stacks
     state=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-tiers.XXXXXX") || exit 1
     began=$EPOCHSECONDS
     export TRAINYARD_TIERS=$$ TRAINYARD_GIVEN_PORTS=$state/ports
@@ -90,20 +91,27 @@ begin_one() { # TIER...: prints the first one that has not begun
     done
     return 1
 }
-run_tier() { # NAME: leaves its status, seconds and seconds of CPU time
-    local TIMEFORMAT='%R %U %S' status
-    { time { ("tier_$1") >"build/logs/$1.log" 2>&1; }; } 2>"$state/$1/time" # a subshell, timed from outside
+# run_tier NAME [AGAIN]: leaves its status, seconds and seconds of CPU time. Waiting for the programs of the cluster does
+# not count. 30 minutes are its limit.
+run_tier() {
+    local TIMEFORMAT='%R %U %S' status log=build/logs/$1.log
+    export TRAINYARD_TIER=$1 TRAINYARD_VERDICTS=$PWD/build/logs/$1.verdicts TRAINYARD_FAILED=$PWD/build/logs/failed
+    : >"$TRAINYARD_VERDICTS"
+    cluster_programs "$(programs_of "$1")" >"$log" 2>&1
+    { time { (limited "${TIER_SECONDS:-1800}" "build/logs/$1.stacks" "tier_$1") >>"$log" 2>&1; }; } 2>"$state/$1/time" # a subshell, timed from outside
     status=$?
+    [ $status != 124 ] || echo "FAIL $1: it did not end within ${TIER_SECONDS:-1800} s; what its processes did: build/logs/$1.stacks" >>"$log"
     tail -n 1 "$state/$1/time" | awk -v status=$status '{print status, $1, $2 + $3}' >"$state/$1/result.new"
     mv "$state/$1/result.new" "$state/$1/result"
 }
-result_of() { # TIER: when it has ended
-    status=1 seconds=0 cpu=0
-    until [ -s "$state/$1/result" ]; do
-        lanes_run || [ -s "$state/$1/result" ] || { echo "the tier $1 broke off" >>"build/logs/$1.log"; return; }
-        sleep 0.2
-    done
-    read -r status seconds cpu <"$state/$1/result"
+ended() { # TIER: also when its lane broke off
+    [ ! -s "$state/$1/result" ] || return 0
+    ! lanes_run || return 1
+    [ -s "$state/$1/result" ] || {
+        mkdir -p "$state/$1"
+        echo "FAIL $1: the tier broke off" >>"build/logs/$1.log"
+        echo 1 0 0 >"$state/$1/result"
+    }
 }
 lanes_run() {
     local group
@@ -124,19 +132,19 @@ background_build() {
         [ "$(id -u)" != 0 ] || { $1 packages && $1 images operator trainer; }' - "$cluster" >build/logs/cluster.log 2>&1 </dev/null &
     background=$!
 }
-# cluster_programs [kube|programs|images]: waits until the background build has built etcd and Kubernetes (kube), also
+# cluster_programs kube|programs|images|none: waits until the background build has built etcd and Kubernetes (kube), also
 # helm, kwok and CoreDNS (programs), or everything (images). A tier then requests the same programs, as it does when run
 # alone. It uses those that exist and builds those that are missing, or fails or skips.
 cluster_programs() {
-    [ -n "$background" ] || return 0
-    local since=$SECONDS done=build/logs/cluster.${1:-programs}
+    [ -n "$background" ] && [ "$1" != none ] || return 0
+    local since=$SECONDS done=build/logs/cluster.$1
     until [ -e "$done" ] || ! kill -0 "$background" 2>/dev/null; do
         [ "$SECONDS" != "$since" ] || echo "waiting for the programs of the test cluster, which are being built (build/logs/cluster.log)"
         renice -n 0 -g "$background" >/dev/null 2>&1 # as root; a tier now waits for it
         sleep 1
     done
     [ $SECONDS = "$since" ] || echo "waited $((SECONDS - since)) s"
-    [ -e "$done" ] || [ "${1:-}" = images ] || { echo "the background build ended without them:"; tail -n 20 build/logs/cluster.log | sed 's/^/    /'; }
+    [ -e "$done" ] || [ "$1" = images ] || { echo "the background build ended without them:"; tail -n 20 build/logs/cluster.log | sed 's/^/    /'; }
 }
 
 # A control plane for the tier alone; in a run of all tiers they share one, one after the other.
@@ -146,5 +154,5 @@ on_control_plane() {
 cluster_down() {
     local name
     [ "${KEEP:-0}" != 1 ] || return 0
-    for name in "$shared" "${TRAINYARD_CLUSTER:-e2e}"; do TRAINYARD_CLUSTER=$name $cluster down --purge >>build/logs/cluster.log 2>&1; done
+    for name in "$shared" "${TRAINYARD_CLUSTER:-e2e}" again; do TRAINYARD_CLUSTER=$name $cluster down --purge >>build/logs/cluster.log 2>&1; done
 }

@@ -2,9 +2,14 @@
 # Checks that need no running program: the layer rule, third-party headers behind one file, headers that compile alone,
 # sources without a test, function and file lengths, functions without a caller, texts. Closes with "N passed, N failed, N skipped".
 set -u
+. test/tools/verdict.sh
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); printf 'FAIL %s\n%s\n' "$1" "$2"; }
+bad() {
+    failed=$((failed + 1))
+    printf 'FAIL %s\n%s\n' "$1" "$2"
+    record FAIL "$1" 1 exact - "$(keep_log "$1" <<<"$2")" "$2"
+}
 verdict() { if [ -z "$2" ]; then ok; else bad "$1" "$2"; fi; }
 
 # A folder may include only itself, the folders above it in its list, and what the pattern ALSO names.

@@ -2,7 +2,8 @@
 # The tiers of the test suite, with a table of the time that each took. `all` runs two lanes of tiers in parallel, and
 # builds the programs of the test cluster in the background. The others run one tier after the other.
 # usage: tiers.sh all | check | storm | TIER...        (from the repository's root)
-# Every tier prints "N passed, N failed, N skipped" last; its full output is in build/logs/TIER.log.
+# Every tier prints "N passed, N failed, N skipped" last; its full output is in build/logs/TIER.log. When all have ended, each
+# failed test is run once more, alone (again.sh). build/logs/failures.txt names what failed.
 set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 jobs=${JOBS:-2}
@@ -10,6 +11,10 @@ make="make --no-print-directory -s -j$jobs DEV=1"
 cluster=test/cluster/cluster.sh
 # shellcheck source=lanes.sh
 . test/tools/lanes.sh
+# shellcheck source=verdict.sh
+. test/tools/verdict.sh
+# shellcheck source=again.sh
+. test/tools/again.sh
 
 # build FLAVOUR TARGET...: two lanes may build in the same tree
 build() { mkdir -p build/logs && flock "build/logs/$1.lock" $make FLAVOUR="$1" "${@:2}"; }
@@ -30,8 +35,13 @@ sanitized() {
     local reports=$PWD/build/logs/$1-$2-reports
     rm -rf "$reports" && mkdir -p "$reports"
     ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/report UBSAN_OPTIONS=$UBSAN_OPTIONS:log_path=$reports/report \
-    TSAN_OPTIONS=$TSAN_OPTIONS:log_path=$reports/report TRAINYARD_TEST_BIN=build/$1/bin "${@:3}" || return 1
-    [ -z "$(ls "$reports")" ] || { tail -n 80 "$reports"/*; return 1; }
+    TSAN_OPTIONS=$TSAN_OPTIONS:log_path=$reports/report TRAINYARD_TEST_BIN=build/$1/bin "${@:3}"
+    local status=$?
+    [ -n "$(ls "$reports")" ] || return $status
+    tail -n 80 "$reports"/*
+    record FAIL "report-of-$1-$2" 1 exact - "$(cat "$reports"/* | keep_log "report-$1-$2")" "$(grep -ahm 1 -E 'ERROR|WARNING|runtime error' "$reports"/*)"
+    echo "0 passed, 1 failed, 0 skipped"
+    return 1
 }
 sanitized_tests="quick_ interrupt two_ps_four_workers"
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1
@@ -41,7 +51,7 @@ export CK_TIMEOUT_MULTIPLIER=10 # libcheck gives a test 4 s; no test depends on 
 # shellcheck disable=SC2086 # lists of words
 tier_asan() { unit_of asan && sanitized asan programs test/integration/run.sh $sanitized_tests; }
 # shellcheck disable=SC2086
-tier_tsan() { CK_FORK=no unit_of tsan && sanitized tsan programs test/integration/run.sh $sanitized_tests; }
+tier_tsan() { UNIT_SECONDS=120 CK_FORK=no unit_of tsan && sanitized tsan programs test/integration/run.sh $sanitized_tests; }
 tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-5}"; }
 tier_quick() { build release all && test/integration/run.sh quick; }
 tier_integration() { build release all build/release/fault/slow_link && test/integration/run.sh; }
@@ -51,24 +61,31 @@ tier_fault() { build release all && test/fault/run.sh; }
 # helm is a program of the cluster; where it cannot be built the tests that need it report that.
 tier_chart() {
     build release all build/release/tools/crd build/release/tools/yaml2json || return 1
-    cluster_programs
     $cluster build addons || true
     test/chart/run.sh && on_control_plane test/chart/cel.sh
 }
-tier_operator() { build release all build/release/test/operator/kube_try && cluster_programs kube && on_control_plane test/operator/run.sh; }
+tier_operator() { build release all build/release/test/operator/kube_try && on_control_plane test/operator/run.sh; }
 tier_attack() {
-    build release all build/release/attack/hostile_rpc && test/attack/runtime.sh && cluster_programs kube && on_control_plane test/attack/operator.sh
+    build release all build/release/attack/hostile_rpc && test/attack/runtime.sh && on_control_plane test/attack/operator.sh
 }
 # The operator of each sanitized build, while it and the API server are killed. It has its own control plane, so that
 # the objects of other tests do not delay the garbage collector.
 tier_soak() {
     local flavour
     for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
-        build "$flavour" "build/$flavour/bin/trainyard-operator" && cluster_programs || return 1
+        build "$flavour" "build/$flavour/bin/trainyard-operator" || return 1
         TRAINYARD_CLUSTER=soak sanitized "$flavour" soak test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || return 1
     done
 }
-tier_e2e() { build release all && cluster_programs images && test/e2e/run.sh; }
+tier_e2e() { build release all && test/e2e/run.sh; }
+programs_of() { # TIER: what it needs of the background build
+    case $1 in
+    operator | attack) echo kube ;;
+    chart | soak) echo programs ;;
+    e2e) echo images ;;
+    *) echo none ;;
+    esac
+}
 
 # One lane computes; the other mostly waits for processes, time-outs and pods. Only the second one uses the cluster. It
 # begins with those tiers as soon as their programs are built, the operator's tests first. A lane that has finished its
@@ -90,7 +107,7 @@ case ${1:-} in
 all) tiers=$all ;;
 check) tiers="unit quick" ;;
 storm) # attacks that run long; each of these variables may be set
-    export STORM_SECONDS=${STORM_SECONDS:-120} SOAK_SECONDS=${SOAK_SECONDS:-180} SOAK_JOBS=${SOAK_JOBS:-300} FUZZ_SECONDS=${FUZZ_SECONDS:-120}
+    export STORM_SECONDS=${STORM_SECONDS:-120} SOAK_SECONDS=${SOAK_SECONDS:-180} SOAK_JOBS=${SOAK_JOBS:-300} FUZZ_SECONDS=${FUZZ_SECONDS:-120} TIER_SECONDS=${TIER_SECONDS:-14400}
     tiers="fault soak fuzz" ;;
 '') echo "usage: tiers.sh all | check | storm | TIER..." >&2; exit 2 ;;
 *) tiers=$* ;;
@@ -109,26 +126,13 @@ else
 fi
 lanes_guard
 
-passed=0 failed=0 skipped=0 table='' status='' seconds='' cpu=''
-for tier in $tiers; do
-    log=build/logs/$tier.log
-    echo "== $tier"
-    result_of "$tier" # sets status, seconds and cpu
-    # A tier may have several totals: they are added.
-    read -r p f s <<<"$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" |
-        awk '{p += $1; f += $3; s += $5} END {print p + 0, f + 0, s + 0}')"
-    grep -E '^(SKIP|skip)' "$log"
-    # A tier that cannot run here reports that and is counted as skipped; one that ran nothing and gives no reason has
-    # failed.
-    if [ "$status" != 0 ] || [ $((p + s)) = 0 ]; then
-        [ "$f" = 0 ] && f=1
-        tail -n 400 "$log" # where only the console is kept, there is no other log
-    fi
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    table+=$(awk -v tier="$tier" -v s="$seconds" -v cpu="$cpu" -v passed="$p" -v failed="$f" -v skipped="$s" 'BEGIN {
-        printf "%-12s %6.1f min  %5d passed %4d failed %4d skipped  %6.1f min of CPU time", tier, s / 60, passed, failed, skipped, cpu / 60}')$'\n'
+until [ -z "$tiers" ]; do
+    left=
+    for tier in $tiers; do
+        if ended "$tier"; then tell_tier "$tier"; else left+=" $tier"; fi
+    done
+    tiers=${left# }
+    sleep 0.2
 done
-printf '\n%s\n' "$table"
-lanes_total
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+run_again
+tell_all

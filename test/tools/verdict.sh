@@ -1,0 +1,110 @@
+# shellcheck shell=bash
+# The time limit of a test, and the record of what became of it. Sourced by the scripts that run tests.
+#
+# tiers.sh sets these; without them nothing is recorded:
+#   TRAINYARD_VERDICTS   a file with a line for each test; its fields are divided by tabs, in the order of record()
+#   TRAINYARD_TIER       the tier that runs
+#   TRAINYARD_FAILED     a folder for the logs of tests that failed
+
+# record ok|FAIL|SKIP NAME COUNT race|exact KEY LOG PROBLEM
+# COUNT is the number of failed checks. A failure that is exact is never forgiven: no race of a test can explain it.
+# KEY selects exactly this test when it is the argument of the script; "-" where the script cannot run a test alone.
+record() {
+    [ -n "${TRAINYARD_VERDICTS:-}" ] || return 0
+    local first=${7%%$'\n'*}
+    first=${first//$'\t'/ }
+    printf '%s\t' "$1" "$2" "$3" "$4" "$5" "$0" "${TRAINYARD_TEST_BIN:--}" "${6:--}" >>"$TRAINYARD_VERDICTS"
+    printf '%s\n' "${first:0:300}" >>"$TRAINYARD_VERDICTS"
+}
+
+# keep_log NAME: standard input goes to the log of a failed test; prints the file's name, "-" without tiers.sh.
+keep_log() {
+    [ -n "${TRAINYARD_FAILED:-}" ] || { cat >/dev/null; echo -; return; }
+    local file=$TRAINYARD_FAILED/${TRAINYARD_TIER:-test}-${1//\//-}.log
+    mkdir -p "$TRAINYARD_FAILED"
+    cat >"$file"
+    echo "$file"
+}
+
+# kind_of FILE...: exact where one of them has a report of a sanitizer, or a program that ended by a signal that only its
+# own fault can send; race otherwise.
+kind_of() {
+    if grep -qsaE 'Sanitizer|runtime error:|Segmentation fault|Bus error|Illegal instruction|Floating point exception|\bAborted\b|Received signal' "$@"; then
+        echo exact
+    else
+        echo race
+    fi
+}
+
+# processes_of PID MARK: the descendants of a process, and all that carry the mark in their environment. The processes of
+# a test cluster are not among them; they end with their cluster.
+processes_of() {
+    {
+        ps -e -o pid=,ppid= | awk -v root="$1" '{parent[$1] = $2} END {
+            for (pid in parent) {
+                for (at = pid; at in parent && at != root && at > 1;) at = parent[at]
+                if (at == root) print pid
+            }
+        }'
+        grep -lszE "^TRAINYARD_MARK=$2(/|\$)" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3
+    } | sort -un | while read -r pid; do
+        grep -qszF TRAINYARD_CLUSTER_RUN= "/proc/$pid/environ" || echo "$pid"
+    done
+}
+
+# stacks_of PID...: what each process is doing
+stacks_of() {
+    local pid task
+    for pid; do
+        [ -e "/proc/$pid/cmdline" ] || continue
+        echo "== process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-300)"
+        for task in "/proc/$pid"/task/*; do
+            echo "thread ${task##*/} $(cat "$task/comm" 2>/dev/null), $(sed -n 's/^State:\t//p' "$task/status" 2>/dev/null), waits in $(cat "$task/wchan" 2>/dev/null)"
+            sed 's/^/    /' "$task/stack" 2>/dev/null
+        done
+        case $(cat "/proc/$pid/comm" 2>/dev/null) in
+        trainyard* | test_* | fuzz_*) ! command -v gdb >/dev/null || timeout 30 gdb -p "$pid" -batch -ex 'thread apply all backtrace 40' 2>/dev/null </dev/null | grep -aE '^(Thread|#)' ;;
+        esac
+    done
+}
+
+# limited SECONDS KEPT COMMAND...: runs the command, which may be a function, in a process group of its own. After SECONDS
+# its processes are ended, the file KEPT has their stacks, and the exit status is 124.
+limited() {
+    local mark=${TRAINYARD_MARK:+$TRAINYARD_MARK/}$BASHPID.$RANDOM pid clock ended='' status processes i
+    set -m # makes the process group
+    (
+        set +m
+        export TRAINYARD_MARK=$mark
+        "${@:3}"
+    ) </dev/null &
+    pid=$!
+    sleep "$1" >/dev/null 2>&1 &
+    clock=$!
+    set +m
+    wait -n -p ended "$pid" "$clock"
+    status=$?
+    if [ "$ended" = "$pid" ]; then
+        kill "$clock" 2>/dev/null
+        wait "$clock" 2>/dev/null
+        return $status
+    fi
+    mapfile -t processes < <(processes_of "$pid" "$mark")
+    stacks_of "${processes[@]}" >"$2" 2>&1
+    for ((i = 0; i < 50; i++)); do # again: a process may start another one meanwhile
+        kill -KILL "$pid" "${processes[@]}" 2>/dev/null || break
+        mapfile -t processes < <(processes_of "$pid" "$mark")
+        [ ${#processes[@]} -gt 0 ] || break
+    done
+    { wait "$pid"; } 2>/dev/null
+    return 124
+}
+
+# end_started: the processes that this script has started, and that still run
+end_started() {
+    local pid processes
+    mapfile -t processes < <(processes_of $$ "${TRAINYARD_MARK:-none}")
+    for pid in "${processes[@]}"; do
+        [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+    done
+}
