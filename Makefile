@@ -28,6 +28,8 @@ check: ## unit tests and quick integration of this build, for every edit
 	@test/tools/tiers.sh check
 test: deps-test ## everything CI runs, with a table of minutes by tier
 	@test/tools/tiers.sh all
+gate: ## `make test` in a fresh clone of main; when it is green, the tag green moves to that commit
+	@test/tools/gate.sh
 unit: $(UNIT) ## build and run the unit tests of this flavour
 	@test/tools/unit.sh $(UNIT)
 test-%: deps-test ## one tier alone: test- static unit clang arm64 integration bad converge fault chart operator attack e2e soak fuzz asan tsan
@@ -62,4 +64,4 @@ clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
+.PHONY: all demo check test gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
