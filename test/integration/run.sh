@@ -441,8 +441,9 @@ test_worker_with_another_manifest_is_refused() { # same variables, but other gra
 
 http() { curl -sf --max-time 10 "http://127.0.0.1:$1/$2"; }
 
-test_http() {
-    single_job 's/epochs: *[0-9]+/epochs: 100000/'
+test_http() { # without evaluations: while they are waited for, the state is "waiting"
+    single_job 's/epochs: *[0-9]+/epochs: 100000/; /^    validation:/d'
+    want_no_line 'validation:' "$dir/job.yaml"
     local port
     port=$(free_port)
     alone_bg --http-port "$port" >"$dir/out" 2>&1 &
