@@ -1,12 +1,17 @@
-/* Preloaded: kill -9 of a replica at a given moment of its work.
+/* Preloaded: kills a replica with SIGKILL, or holds one of its threads, at a given moment of its work.
  *
  * KILL_ROLE names its role, KILL_MARK a file that is created before the kill, so that only one process is killed.
  * KILL_AT is a call and a text: "log TEXT" when a line of the log has it, "publish TEXT" when a file is renamed whose
- * new name or first bytes have it, after the call; "before-log" and "before-publish": before the call. */
+ * new name or first bytes have it, after the call; "before-log" and "before-publish": before the call. "before-gemm"
+ * and "before-join", without a text: before a matrix product, and before a thread waits for the end of another one.
+ * HOLD_AT has the same values. The thread waits there, once in a process, until KILL_MARK is removed. The other
+ * threads continue. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HEAD = 1024 };
+enum { HEAD = 1024, POLL_US = 10000 };
 
 static bool is_ours(void)
 {
@@ -24,26 +29,51 @@ static bool is_ours(void)
     return task != NULL && strstr(task, wanted) != NULL;
 }
 
-/* The text to wait for, if KILL_AT names that call. */
-static const char *wanted_of(const char *call)
+/* The text to wait for, if the variable names that call. */
+static const char *wanted_of(const char *variable, const char *call)
 {
-    const char *at = getenv("KILL_AT");
+    const char *at = getenv(variable);
     size_t n = strlen(call);
-    return at != NULL && strncmp(at, call, n) == 0 && at[n] == ' ' && is_ours() ? at + n + 1 : NULL;
+    if (at == NULL || strncmp(at, call, n) != 0 || !is_ours())
+        return NULL;
+    return at[n] == ' ' ? at + n + 1 : at[n] == '\0' ? "" : NULL;
+}
+
+static bool create_mark(const char *mark)
+{
+    int fd = mark != NULL ? open(mark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 static void end_here(void)
 {
-    const char *mark = getenv("KILL_MARK");
-    if (mark != NULL && open(mark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666) >= 0)
+    if (create_mark(getenv("KILL_MARK")))
         kill(getpid(), SIGKILL);
+}
+
+static void hold_here(void)
+{
+    static atomic_flag held = ATOMIC_FLAG_INIT;
+    const char *mark = getenv("KILL_MARK");
+    if (atomic_flag_test_and_set(&held) || !create_mark(mark))
+        return;
+    while (access(mark, F_OK) == 0)
+        usleep(POLL_US);
+}
+
+static bool has_text(const char *wanted, const void *text, size_t n)
+{
+    return wanted != NULL && memmem(text, n, wanted, strlen(wanted)) != NULL;
 }
 
 static void meet_text(const char *call, const void *text, size_t n)
 {
-    const char *wanted = wanted_of(call);
-    if (wanted != NULL && memmem(text, n, wanted, strlen(wanted)) != NULL)
+    if (has_text(wanted_of("KILL_AT", call), text, n))
         end_here();
+    if (has_text(wanted_of("HOLD_AT", call), text, n))
+        hold_here();
 }
 
 ssize_t write(int fd, const void *text, size_t n)
@@ -75,4 +105,29 @@ int rename(const char *from, const char *to)
     if (failed == 0)
         meet_file("publish", to, to);
     return failed;
+}
+
+/* The function that this one replaces. */
+static void *replaced(const char *name)
+{
+    void *f = dlsym(RTLD_NEXT, name);
+    if (f == NULL)
+        abort();
+    return f;
+}
+
+int pthread_join(pthread_t thread, void **ret)
+{
+    int (*join)(pthread_t, void **) = replaced("pthread_join");
+    meet_text("before-join", "", 0);
+    return join(thread, ret);
+}
+
+void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
+                 const float *b, int ldb, float beta, float *c, int ldc)
+{
+    void (*gemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int) =
+        replaced("cblas_sgemm");
+    meet_text("before-gemm", "", 0);
+    gemm(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }

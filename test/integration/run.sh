@@ -625,28 +625,43 @@ test_storage_that_stays_away_loses_no_model() {
     want_count $((100 * batches))
 }
 
-test_evaluator_has_its_grace() { # its evaluation takes longer than the timeout of a silent member
-    local began
+is_stopped() { grep -q '^State:.T' "/proc/$1/status"; } # PID
+counted_workers() { http "$chief_http" metrics | sed -n 's/^trainyard_workers //p'; } # which the chief takes for alive
+counts_no_worker() { [ "$(counted_workers)" = 0 ]; }
+held_replica() { # CALL MARK ROLE...: a thread of it waits at the call while the file exists
+    HOLD_AT=$1 KILL_MARK=$2 KILL_ROLE=$3 LD_PRELOAD=$kill_at replica "${@:3}"
+}
+
+# Its evaluation takes longer than the timeout of a silent member: until the chief no longer counts the worker, which is
+# stopped after the evaluation has begun.
+test_evaluator_has_its_grace() {
+    local began kill_at ps chief evaluator worker pid chief_http code
+    build_kill_at
     counting_job 2
-    long_validation 100000 "$dir/long"
-    began=$(date +%s%N)
-    trainyard-worker --job <(sed '/replicaSpecs:/,$d; s/epochs: 2/epochs: 1/' "$dir/job.yaml") --data-dir "$dir/long" --output-dir "$dir/measured" >"$dir/out" 2>&1
-    long_validation $((13 * 100000 * 1000 / (($(date +%s%N) - began) / 1000000))) "$dir/long" # some 13 s on this machine
-    long_validation 50 "$dir/short" # of the others
     replica_file
-    local ps chief evaluator pid evaluator_http
-    ps_port=$(free_port) chief_port=$(free_port) evaluator_http=$(free_port)
-    data=$dir/short replica ps 0 1 >"$dir/ps" 2>&1 &
+    ps_port=$(free_port) chief_port=$(free_port) chief_http=$(free_port)
+    replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
-    data=$dir/short replica chief 0 1 >"$dir/out" 2>&1 &
+    replica chief 0 1 --http-port "$chief_http" >"$dir/out" 2>&1 &
     chief=$!
-    data=$dir/long replica evaluator 0 1 --http-port "$evaluator_http" >"$dir/evaluator" 2>&1 &
+    held_replica before-gemm "$dir/evaluates" evaluator 0 1 >"$dir/evaluator" 2>&1 &
     evaluator=$!
-    wait_for 60 http "$evaluator_http" readyz >/dev/null # the job itself ends soon
-    data=$dir/short replica worker 0 1 >"$dir/worker" 2>&1 &
+    wait_for 60 test -e "$dir/evaluates" # the checkpoint of step 0; the heartbeats continue
     began=$SECONDS
-    for pid in "$chief" "$evaluator" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
+    held_replica before-join "$dir/leaves" worker 0 1 >"$dir/worker" 2>&1 &
+    worker=$!
+    wait_for 60 test -e "$dir/leaves" && kill -STOP $worker # all batches are trained
+    wait_for 60 is_stopped $worker
+    wait_for 60 grep -q "waiting for the evaluator's result of step $((2 * batches))" "$dir/out"
+    wait_for 60 counts_no_worker || problem "the chief counts '$(counted_workers)' workers, wanted 0"
     at_least $((SECONDS - began)) 10 "the time that the evaluator takes"
+    rm -f "$dir/evaluates" "$dir/leaves"
+    kill -CONT $worker
+    for pid in "$chief" "$evaluator" "$ps" "$worker"; do
+        wait "$pid"
+        code=$?
+        [ $code = 0 ] || problem "a replica exits $code: $(cd "$dir" && tail -qn 1 out evaluator ps worker)"
+    done
     want_line "the evaluator has reported step $((2 * batches))"
 }
 

@@ -170,6 +170,33 @@ START_TEST(a_silent_worker_is_gone_after_its_lease)
 }
 END_TEST
 
+/* The chief waits for the result of an evaluator as long as members > workers. */
+START_TEST(an_evaluator_is_a_member_as_long_as_it_calls)
+{
+    struct world d = open_coordinator(TOTAL);
+    struct coordinator_view view;
+    struct register_request q = registration("evaluator-0", 1);
+    q.sender.role = ROLE_EVALUATOR;
+    ck_assert_int_eq(coordinator_register(d.c, &q, 0, &d.reply, &d.e), 0);
+    ck_assert_int_eq(enrol(&d, "worker-0", 2, 0), 0);
+    coordinator_set(d.c, JOB_FINISHED, 3, "the job has finished");
+    struct heartbeat_request alive = { .sender = q.sender };
+    for (int64_t now = LEASE_MS; now <= 5 * LEASE_MS; now += LEASE_MS) {
+        ck_assert_int_eq(coordinator_heartbeat(d.c, &alive, now, &d.reply, &d.e), 0);
+        coordinator_tick(d.c, now + 1);
+        coordinator_view(d.c, &view);
+        ck_assert(view.members == 1 && view.workers == 0); /* the worker is silent */
+    }
+    coordinator_tick(d.c, 6 * LEASE_MS);
+    coordinator_view(d.c, &view);
+    ck_assert_int_eq(view.members, 1);
+    coordinator_tick(d.c, 6 * LEASE_MS + 1);
+    coordinator_view(d.c, &view);
+    ck_assert_int_eq(view.members, 0);
+    close_coordinator(&d);
+}
+END_TEST
+
 START_TEST(nothing_is_leased_before_it_is_allowed_or_while_starting)
 {
     struct world d = open_coordinator(0);
@@ -320,6 +347,7 @@ Suite *test_suite(void)
     tcase_add_test(t, refuses_a_worker_that_differs_and_names_the_field);
     tcase_add_test(t, a_new_process_takes_over_the_name_and_frees_its_leases);
     tcase_add_test(t, a_silent_worker_is_gone_after_its_lease);
+    tcase_add_test(t, an_evaluator_is_a_member_as_long_as_it_calls);
     tcase_add_test(t, nothing_is_leased_before_it_is_allowed_or_while_starting);
     tcase_add_test(t, leases_shrink_towards_the_limit_and_end_there);
     tcase_add_test(t, the_chief_is_woken_when_all_that_is_open_was_worked_on);
