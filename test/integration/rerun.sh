@@ -81,29 +81,42 @@ test_rebase_takes_another_batch_size() { # every batch exactly once, in the old 
     [ "$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$dir/run/finished")" = 230 ] || problem "the last step is not 230: $(cat "$dir/run/finished")"
 }
 
-test_rebase_of_an_interrupted_run() { # in the middle of an epoch, and killed again right after it began
-    counting_job 400
+trains_again() { # FILE: the second chief of this run trains
+    awk '/(rebasing|restoring) .*model.ckpt/ {n++} n >= 2 && / step [0-9]+ epoch/ {found = 1} END {exit !found}' "$1"
+}
+
+# In the middle of an epoch, and killed again right after it began. Both runs are stopped while they train: how many
+# epochs there are is decided when it is known how many have begun.
+test_rebase_of_an_interrupted_run() {
+    counting_job 100000
     exec_run() { exec trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; }
     exec_run >"$dir/first" 2>&1 &
-    local pid=$! epoch
+    local pid=$! epoch epochs most=0 i
     wait_for 60 grep -qE 'step [0-9]+ epoch [2-9]' "$dir/first"
     kill -INT $pid
     wait $pid
     [ -e "$dir/run/finished" ] && { problem "it ended before it could be stopped"; return; }
-    local wanted=() count
-    for count in $(counts); do wanted+=($((count + 31 * 25))); done
-    [ ${#wanted[@]} = 4 ] || { problem "the checkpoint does not show four counts: ${wanted[*]}"; return; }
+    local before=() after=() wanted=()
+    mapfile -t before < <(counts)
+    [ ${#before[@]} = 4 ] || { problem "the checkpoint of the first run does not show four counts: ${before[*]}"; return; }
     want_exit 2 counting_run --set fit.batchSize=60
     want_line 'an interrupted run with other settings: fit.batchSize is 60, was 30'
     exec_run --rebase --set fit.batchSize=60 >"$dir/second" 2>&1 &
     pid=$!
     wait_for 60 grep -q 'rebasing ' "$dir/second"
     pgrep -P $pid | xargs kill -9 # the replicas; the launcher restarts them
-    wait_for 60 grep -qE 'step [0-9]+ epoch' "$dir/second"
+    wait_for 60 trains_again "$dir/second"
     kill -INT $pid
     wait $pid
     epoch=$(sed -nE 's/.*rebasing .*: step [0-9]+, other batches from epoch ([0-9]+) on/\1/p' "$dir/second" | head -n 1)
-    want_exit 0 counting_run --set fit.batchSize=60 --set fit.epochs=$((epoch + 30)) --resume || return
+    mapfile -t after < <(counts)
+    [ -n "$epoch" ] && [ ${#after[@]} = 4 ] ||
+        { problem "the second run began with epoch '$epoch', its checkpoint shows the counts ${after[*]}"; return; }
+    for i in 0 1 2 3; do most=$((after[i] - before[i] > most ? after[i] - before[i] : most)); done
+    epochs=$((epoch + most / 25 + 30)) # 25 batches of 60
+    for i in 0 1 2 3; do wanted+=($((before[i] + (epochs - epoch + 1) * 25))); done
+    want_exit 0 counting_run --set fit.batchSize=60 --set fit.epochs=$epochs --resume ||
+        { problem "from epoch $epoch on $most batches were done before; $epochs epochs in all"; return; }
     want_count "${wanted[@]}"
 }
 
