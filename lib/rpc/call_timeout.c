@@ -3,6 +3,7 @@
 #include "rpc/call_timeout.h"
 
 #include "base/clock.h"
+#include "rpc/rpc_status.h"
 
 enum { AT_ONCE = 64 };
 
@@ -54,7 +55,7 @@ static size_t find_late(const struct call_timeout *w, grpc_call *ret[AT_ONCE])
 static void cancel_all(grpc_call *const calls[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        grpc_call_cancel_with_status(calls[i], GRPC_STATUS_DEADLINE_EXCEEDED, "the caller was too slow", NULL);
+        grpc_call_cancel_with_status(calls[i], GRPC_STATUS_DEADLINE_EXCEEDED, RPC_CALLER_TOO_SLOW, NULL);
         grpc_call_unref(calls[i]);
     }
 }

@@ -77,7 +77,8 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
                            const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now);
 /* Blocks until the answer, the deadline or the loss of the connection, and until pieces without done() are no longer
  * read (the calling thread itself moves the bytes; a frozen peer is cut off within 25 s). Frees the call. Errors:
- * what the handler of the server returned (code and message travel), ERR_LOST (unavailable), ERR_TIMEOUT. */
+ * what the handler of the server returned (code and message travel), ERR_LOST (unavailable), ERR_TIMEOUT (the deadline,
+ * or the server ended the call: see call_ms below). */
 MUST_USE int rpc_wait(struct rpc_call *call, struct rpc_message **ret, struct err *e);
 /* rpc_wait then returns soon with ERR_STOPPED. From any thread, but not once rpc_wait may have returned. */
 void rpc_cancel(struct rpc_call *call);

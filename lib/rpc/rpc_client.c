@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "rpc/message.h"
 #include "rpc/rpc_status.h"
@@ -232,6 +233,8 @@ static int call_error(struct rpc_call *k, struct err *e)
         reopen(k->channel, k->lane, k->via);
     if (k->status == GRPC_STATUS_UNIMPLEMENTED)
         return err_set(e, ERR_REFUSED, "%s does not know the method %s", target, method);
+    if (code == ERR_TIMEOUT && str_eq(details, RPC_CALLER_TOO_SLOW))
+        return err_set(e, ERR_TIMEOUT, "%s ended the call %s: %s", target, method, details);
     if (code == ERR_TIMEOUT)
         return err_set(e, ERR_TIMEOUT, "%s did not answer %s within %lld ms", target, method,
                        (long long)k->deadline_ms);

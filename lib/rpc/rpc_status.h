@@ -11,6 +11,9 @@
 #include "base/err.h"
 
 #define RPC_ERROR_KEY "trainyard-error"
+/* The status message of DEADLINE_EXCEEDED when the server ended the call (call_ms and bulk_ms of its options). gRPC has
+ * no metadata then. Any other message: the client's own deadline. */
+#define RPC_CALLER_TOO_SLOW "the caller was too slow"
 
 grpc_status_code rpc_status_of(enum err_code code);
 const char *rpc_error_name(enum err_code code); /* "FENCED" */

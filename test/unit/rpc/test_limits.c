@@ -7,6 +7,8 @@
 
 enum { CALL_MS = 200, BULK_MS = 600, PATIENCE_MS = 20000, ANSWER = 8 << 20 };
 
+#define TOO_SLOW "the caller was too slow"
+
 struct raw { /* a client that controls itself what it sends and reads */
     grpc_channel *channel;
     grpc_completion_queue *queue;
@@ -32,7 +34,8 @@ static int answer_much(void *user, const struct rpc_caller *caller UNUSED, const
     return 0;
 }
 
-static void limited_start(struct rpc_case *c, atomic_int *done)
+/* How long a request may take to come in, and an answer to be read. */
+static void limited_start(struct rpc_case *c, atomic_int *done, int64_t call_ms, int64_t bulk_ms)
 {
     struct err e;
     struct rpc_method methods[2];
@@ -45,7 +48,7 @@ static void limited_start(struct rpc_case *c, atomic_int *done)
     };
     rpc_init();
     const struct rpc_server_options options = {
-        .threads = 2, .payload_max = 1 << 20, .call_ms = CALL_MS, .bulk_ms = BULK_MS
+        .threads = 2, .payload_max = 1 << 20, .call_ms = call_ms, .bulk_ms = bulk_ms
     };
     ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, COUNT_OF(methods), &options, &c->server, &e));
     snprintf(c->target, sizeof(c->target), "127.0.0.1:%d", rpc_server_port(c->server));
@@ -132,7 +135,7 @@ START_TEST(calls_without_a_message_are_ended)
     struct raw_call calls[20];
     struct err e = { .msg = "" };
     atomic_int done = 0;
-    limited_start(&c, &done);
+    limited_start(&c, &done, CALL_MS, BULK_MS);
     raw_open(&r, c.target, GRPC_COMPRESS_NONE);
     for (size_t i = 0; i < COUNT_OF(calls); i++)
         raw_begin(&r, &calls[i], i % 2 == 0 ? "/t.T/Echo" : "/t.T/Much", NULL);
@@ -153,7 +156,7 @@ START_TEST(an_answer_that_nobody_reads_is_dropped)
     struct raw_call call;
     struct err e = { .msg = "" };
     atomic_int done = 0;
-    limited_start(&c, &done);
+    limited_start(&c, &done, CALL_MS, BULK_MS);
     raw_open(&r, c.target, GRPC_COMPRESS_NONE);
     raw_begin(&r, &call, "/t.T/Much", bytes_of("", 0));
     for (int64_t until = clock_ms() + PATIENCE_MS; atomic_load(&done) == 0 && clock_ms() < until;)
@@ -167,6 +170,26 @@ START_TEST(an_answer_that_nobody_reads_is_dropped)
 }
 END_TEST
 
+/* The client does not report it as its own deadline. The answer may come in time: then the call is repeated. */
+START_TEST(a_client_tells_that_it_was_too_slow)
+{
+    struct rpc_case c;
+    struct err e = { .msg = "" };
+    char wanted[128];
+    enum err_code code;
+    atomic_int done = 0;
+    limited_start(&c, &done, 1, 1);
+    int64_t until = clock_ms() + PATIENCE_MS;
+    do
+        code = case_call(c.channel, "/t.T/Much", "", 0, PATIENCE_MS, &e);
+    while (code == ERR_NONE && clock_ms() < until);
+    ck_assert_int_eq(code, ERR_TIMEOUT);
+    snprintf(wanted, sizeof(wanted), "%s ended the call /t.T/Much: " TOO_SLOW, c.target);
+    ck_assert_str_eq(e.msg, wanted);
+    case_stop(&c);
+}
+END_TEST
+
 START_TEST(a_message_above_the_limit_is_refused)
 {
     struct rpc_case c;
@@ -174,7 +197,7 @@ START_TEST(a_message_above_the_limit_is_refused)
     static char much[18 << 20];
     AUTO(rpc_message) *m = NULL;
     atomic_int done = 0;
-    limited_start(&c, &done);
+    limited_start(&c, &done, CALL_MS, BULK_MS);
     const struct rpc_piece piece = { much, sizeof(much), NULL, NULL };
     ck_assert_int_eq(rpc_unary(c.channel, "/t.T/Echo", NULL, 0, &piece, 1, PATIENCE_MS, &m, &e), -1);
     ck_assert_msg(strstr(e.msg, "larger than max (18874373 vs. 17825792)") != NULL, "%s", e.msg);
@@ -191,7 +214,7 @@ START_TEST(a_compressed_message_is_refused)
     struct raw_call call;
     struct err e = { .msg = "" };
     atomic_int done = 0;
-    limited_start(&c, &done);
+    limited_start(&c, &done, CALL_MS, BULK_MS);
     raw_open(&r, c.target, GRPC_COMPRESS_GZIP);
     raw_begin(&r, &call, "/t.T/Echo", bytes_of(eight_mib, sizeof(eight_mib)));
     ck_assert_int_eq(raw_end(&r, &call, &e), GRPC_STATUS_INVALID_ARGUMENT);
@@ -209,6 +232,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, calls_without_a_message_are_ended);
     tcase_add_test(t, an_answer_that_nobody_reads_is_dropped);
+    tcase_add_test(t, a_client_tells_that_it_was_too_slow);
     tcase_add_test(t, a_message_above_the_limit_is_refused);
     tcase_add_test(t, a_compressed_message_is_refused);
     suite_add_tcase(s, t);
