@@ -31,10 +31,10 @@ struct connection {
     struct buf in, out;
     size_t sent;
     const struct rule *delayed; /* answers at due_ms */
-    int64_t due_ms;
-    size_t request;       /* the last one it brought */
-    bool waits;           /* a request is being answered: nothing is read */
-    bool stream, closing; /* closing: once all is sent */
+    int64_t due_ms;             /* INT64_MAX: held */
+    size_t request;             /* the last one it brought */
+    bool waits;                 /* a request is being answered: nothing is read */
+    bool stream, closing;       /* closing: once all is sent */
 };
 
 struct fake_api {
@@ -125,6 +125,18 @@ void fake_api_forget(struct fake_api *f)
     for (size_t i = 0; i < f->nrules; i++)
         f->rules[i]->forgotten = true;
     unlock(f);
+}
+
+void fake_api_release(struct fake_api *f)
+{
+    lock(f);
+    for (size_t i = 0; i < f->nrules; i++)
+        f->rules[i]->answer.held = false;
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        if (f->connections[i].delayed != NULL && f->connections[i].due_ms == INT64_MAX)
+            f->connections[i].due_ms = 0;
+    unlock(f);
+    wake(f);
 }
 
 /* ---- answers ---- */
@@ -231,9 +243,9 @@ static void look_for_request(struct fake_api *f, struct connection *c)
     f->requests[f->nrequests++] = r;
     c->waits = true;
     const struct rule *one = rule_for(f, r);
-    if (one != NULL && one->answer.delay_ms > 0) {
+    if (one != NULL && (one->answer.held || one->answer.delay_ms > 0)) {
         c->delayed = one;
-        c->due_ms = clock_ms() + one->answer.delay_ms;
+        c->due_ms = one->answer.held ? INT64_MAX : clock_ms() + one->answer.delay_ms;
     } else {
         answer(f, c, one);
     }

@@ -35,6 +35,7 @@ struct fake_answer {
     const char *body;    /* copied; NULL: "" */
     size_t body_len;     /* 0: strlen(body) */
     int64_t delay_ms;    /* before the first byte */
+    bool held;           /* not answered before fake_api_release() */
     int times;           /* answers so many requests; 0: any number */
     bool silent;         /* the request is recorded and never answered */
     bool drop;           /* the connection is closed instead of an answer */
@@ -55,6 +56,8 @@ struct kubeconfig *fake_api_config(const struct fake_api *f, const char *token);
 
 void fake_api_on(struct fake_api *f, const char *method, const char *pattern, const struct fake_answer *a);
 void fake_api_forget(struct fake_api *f); /* all answers given so far (streams stay open) */
+/* Answers the requests whose answers are held; those answers are no longer held for later requests either. */
+void fake_api_release(struct fake_api *f);
 
 /* Requests that came so far and match. */
 size_t fake_api_count(struct fake_api *f, const char *method, const char *pattern);
