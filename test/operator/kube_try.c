@@ -341,6 +341,31 @@ static void bookmarks(struct kube_client *k, struct registry *registry)
 
 /* ---- a service account ---- */
 
+static void set_true(void *user)
+{
+    *(bool *)user = true;
+}
+
+static void wait_ms(struct kube_client *k, int64_t ms)
+{
+    struct timer t = { .place = 0 };
+    bool over = false;
+    timer_set(kube_client_loop(k), &t, clock_ms() + ms, set_true, &over);
+    while (!over)
+        turn(k);
+}
+
+/* A role binding takes effect a moment after its creation: until then the server answers 403. */
+static void get_with_new_role(struct kube_client *k, struct one *o)
+{
+    int64_t until = clock_ms() + 60000;
+    ask(k, KUBE_GET, &CONFIG_MAPS, NS, "seen", NULL, NULL, o);
+    while (o->status == 403 && clock_ms() < until) {
+        wait_ms(k, 200);
+        ask(k, KUBE_GET, &CONFIG_MAPS, NS, "seen", NULL, NULL, o);
+    }
+}
+
 static void token_client(struct loop *l, struct kube_client *k, struct kubeconfig *admin, const char *folder)
 {
     struct one o = { .over = false };
@@ -376,7 +401,7 @@ static void token_client(struct loop *l, struct kube_client *k, struct kubeconfi
     fclose(f);
     must(kubeconfig_load(path.data, NULL, &config, &e) == 0, "that kubeconfig is understood");
     struct kube_client *with_token = kube_client_new(l, config, &(struct kube_settings){ .field_manager = "try" });
-    ask(with_token, KUBE_GET, &CONFIG_MAPS, NS, "seen", NULL, NULL, &o);
+    get_with_new_role(with_token, &o);
     expect(&o, 200, "the service account may look");
     ask(with_token, KUBE_CREATE, &CONFIG_MAPS, NS, NULL, NULL, config_map("third", "x"), &o);
     expect(&o, 403, "and may not create");
