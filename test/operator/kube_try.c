@@ -5,6 +5,7 @@
  * a service account. With the server's PID it stops the server for two seconds (SIGSTOP) and checks that the client
  * closes the dead connection. FOLDER is for files. Prints the results and the CPU time of a create. Exit code 1: a
  * check failed. Run by faults.sh. */
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -412,6 +413,46 @@ static void token_client(struct loop *l, struct kube_client *k, struct kubeconfi
 
 /* ---- a stopped server ---- */
 
+/* The state of a thread is the field behind the name in parentheses: T when it was stopped. */
+static bool thread_is_stopped(pid_t server, const char *thread)
+{
+    AUTO_FINI(buf) path = BUF_INIT;
+    char line[512] = "";
+
+    buf_printf(&path, "/proc/%d/task/%s/stat", (int)server, thread);
+    FILE *f = fopen(path.data, "r");
+    if (f == NULL)
+        return true; /* it has ended */
+    const char *name_end = fgets(line, sizeof(line), f) != NULL ? strrchr(line, ')') : NULL;
+    fclose(f);
+    return name_end == NULL || name_end[2] == 'T';
+}
+
+static bool is_stopped(pid_t server)
+{
+    AUTO_FINI(buf) path = BUF_INIT;
+    bool stopped = true;
+
+    buf_printf(&path, "/proc/%d/task", (int)server);
+    DIR *d = opendir(path.data);
+    if (d == NULL)
+        return false;
+    for (const struct dirent *entry; (entry = readdir(d)) != NULL;)
+        if (entry->d_name[0] != '.')
+            stopped = thread_is_stopped(server, entry->d_name) && stopped;
+    closedir(d);
+    return stopped;
+}
+
+/* kill() returns before all threads of the server have stopped: it may still answer a request. */
+static void stop_server(struct kube_client *k, pid_t server)
+{
+    must(kill(server, SIGSTOP) == 0, "the server is told to stop");
+    for (int64_t until = clock_ms() + 60000; !is_stopped(server) && clock_ms() < until;)
+        wait_ms(k, 10);
+    must(is_stopped(server), "the server stands still");
+}
+
 static void stopped(struct kube_client *k, pid_t server)
 {
     struct watch w = { .events = 0 };
@@ -427,7 +468,7 @@ static void stopped(struct kube_client *k, pid_t server)
                    .path = watched.data, .silence_ms = 60000, .on_line = watch_line, .on_end = watch_end, .user = &w });
     while (w.events == 0)
         turn(k);
-    must(kill(server, SIGSTOP) == 0, "the server stands still");
+    stop_server(k, server);
     int64_t began = clock_ms();
     kube_send(k, &(struct kube_request){ .path = path.data, .timeout_ms = 1000, .done = one_done, .user = &o });
     while (w.ended == 0 && clock_ms() < began + 10000)
