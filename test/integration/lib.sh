@@ -155,7 +155,7 @@ after_test() { :; }
 
 # run_one NAME: in a process of its own; its output goes to $dir/words, its result to $dir/result
 run_one() {
-    local began=$SECONDS pid
+    local run_began=$SECONDS
     problems=0 first_problem='' problem_kind=race skip_reason=
     trap - EXIT
     before_test
@@ -163,16 +163,14 @@ run_one() {
     check_test
     [ "$problems" = 0 ] || look_around >"$dir/around" 2>&1
     after_test
-    for pid in $(jobs -p); do kill -KILL "$pid" 2>/dev/null; done
+    jobs -p | xargs -r kill -KILL 2>/dev/null
     [ "$problems" = 0 ] || [ "$(kind_of "$dir"/*)" = race ] || problem_kind=exact
-    printf '%s\n' "$problems $((SECONDS - began)) $problem_kind" "$skip_reason" "$first_problem" >"$dir/result"
+    printf '%s\n' "$problems $((SECONDS - run_began)) $problem_kind" "$skip_reason" "$first_problem" >"$dir/result"
 }
 run_limited() { # NAME
-    local seconds
-    seconds=$(limit_of "$1")
-    limited "$seconds" "$dir/stacks" run_one "$1" >"$dir/words" 2>&1
+    limited "$(limit_of "$1")" "$dir/stacks" run_one "$1" >"$dir/words" 2>&1
     case $? in
-    124) printf '%s\n' "1 $seconds exact" '' "it did not end within $seconds s" >"$dir/result" ;;
+    124) printf '%s\n' "1 $(limit_of "$1") exact" '' "it did not end within $(limit_of "$1") s" >"$dir/result" ;;
     *) [ -s "$dir/result" ] || printf '%s\n' "1 0 exact" '' "it broke off: $(tail -n 1 "$dir/words")" >"$dir/result" ;;
     esac
     echo 1 >"$dir/ended"

@@ -69,35 +69,40 @@ stacks_of() {
 }
 
 # limited SECONDS KEPT COMMAND...: runs the command, which may be a function, in a process group of its own. After SECONDS
-# its processes are ended, the file KEPT has their stacks, and the exit status is 124.
+# its processes are ended, the file KEPT has their stacks, and the exit status is 124. A function sees the local variables
+# of its callers: those here have names that no test uses.
 limited() {
-    local mark=${TRAINYARD_MARK:+$TRAINYARD_MARK/}$BASHPID.$RANDOM pid clock ended='' status processes i
+    local limited_mark=${TRAINYARD_MARK:+$TRAINYARD_MARK/}$BASHPID.$RANDOM limited_pid limited_clock limited_ended='' limited_status
     set -m # makes the process group
     (
         set +m
-        export TRAINYARD_MARK=$mark
+        export TRAINYARD_MARK=$limited_mark
         "${@:3}"
     ) </dev/null &
-    pid=$!
+    limited_pid=$!
     sleep "$1" >/dev/null 2>&1 &
-    clock=$!
+    limited_clock=$!
     set +m
-    wait -n -p ended "$pid" "$clock"
-    status=$?
-    if [ "$ended" = "$pid" ]; then
-        kill "$clock" 2>/dev/null
-        wait "$clock" 2>/dev/null
-        return $status
+    wait -n -p limited_ended "$limited_pid" "$limited_clock"
+    limited_status=$?
+    if [ "$limited_ended" = "$limited_pid" ]; then
+        kill "$limited_clock" 2>/dev/null
+        wait "$limited_clock" 2>/dev/null
+        return $limited_status
     fi
-    mapfile -t processes < <(processes_of "$pid" "$mark")
-    stacks_of "${processes[@]}" >"$2" 2>&1
+    end_late "$limited_pid" "$limited_mark" >"$2" 2>&1
+    { wait "$limited_pid"; } 2>/dev/null
+    return 124
+}
+end_late() { # PID MARK: tells the stacks of its processes, and ends them
+    local processes i
+    mapfile -t processes < <(processes_of "$1" "$2")
+    stacks_of "${processes[@]}"
     for ((i = 0; i < 50; i++)); do # again: a process may start another one meanwhile
-        kill -KILL "$pid" "${processes[@]}" 2>/dev/null || break
-        mapfile -t processes < <(processes_of "$pid" "$mark")
+        kill -KILL "$1" "${processes[@]}" 2>/dev/null || break
+        mapfile -t processes < <(processes_of "$1" "$2")
         [ ${#processes[@]} -gt 0 ] || break
     done
-    { wait "$pid"; } 2>/dev/null
-    return 124
 }
 
 # end_started: the processes that this script has started, and that still run
