@@ -154,5 +154,5 @@ on_control_plane() {
 cluster_down() {
     local name
     [ "${KEEP:-0}" != 1 ] || return 0
-    for name in "$shared" "${TRAINYARD_CLUSTER:-e2e}" again; do TRAINYARD_CLUSTER=$name $cluster down --purge >>build/logs/cluster.log 2>&1; done
+    for name in "$shared" "${TRAINYARD_CLUSTER:-e2e}" soak again; do TRAINYARD_CLUSTER=$name $cluster down --purge >>build/logs/cluster.log 2>&1; done
 }
