@@ -10,7 +10,7 @@ node_up() {
     # The StorageClass of most clusters honours fsGroup; the default one here does not.
     kubectl annotate storageclass hostpath storageclass.kubernetes.io/is-default-class- >/dev/null
     kubectl annotate --overwrite storageclass local storageclass.kubernetes.io/is-default-class=true >/dev/null
-        build_images >"$scratch/images.log" 2>&1 && return
+    build_images >"$scratch/images.log" 2>&1 && return
     ! grep -qE "$no_network" "$scratch/images.log" || infrastructure "the images cannot be built" "$scratch/images.log"
     tail -n 40 "$scratch/images.log"
     echo "0 passed, 1 failed, 0 skipped"
@@ -26,8 +26,8 @@ helm_install() { # FURTHER-ARGUMENTS
     helm upgrade --install trainyard "$root/charts/trainyard" --namespace $system --create-namespace --wait --timeout 240s \
         "${chart_values[@]}" "$@" >"$dir/helm.out" 2>&1 || { problem "helm: $(tail -n 5 "$dir/helm.out")"; return 1; }
 }
-# What exists when a test has failed: in its namespace, and the operators' logs.
 after_test() { :; } # namespaces stay until the node goes
+# What exists when a test has failed: in its namespace, and the operators' logs.
 look_around() {
     [ -z "${ns:-}" ] || look_at_namespace
     kubectl -n $system get pods -o wide --no-headers

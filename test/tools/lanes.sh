@@ -91,7 +91,7 @@ begin_one() { # TIER...: prints the first one that has not begun
     done
     return 1
 }
-# run_tier NAME [AGAIN]: leaves its status, seconds and seconds of CPU time. Waiting for the programs of the cluster does
+# run_tier NAME: leaves its status, seconds and seconds of CPU time. Waiting for the programs of the cluster does
 # not count. 30 minutes are its limit.
 run_tier() {
     local TIMEFORMAT='%R %U %S' status log=build/logs/$1.log
