@@ -11,9 +11,14 @@ totals_of() { # TIER: what it has passed, failed and skipped; it may have severa
     grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "build/logs/$1.log" |
         awk '{p += $1; f += $3; s += $5} END {print p + 0, f + 0, s + 0}'
 }
-first_error() { # TIER: of what failed without the name of a test
+first_error() { # TIER [NAMED]: of what failed without the name of a test, beside NAMED failures that have one
     local log=build/logs/$1.log
-    grep -aE '^(FAIL|INFRA) |error: |Error [0-9]+$' "$log" | head -n 1 | grep . || tail -n 1 "$log"
+    sed -n "s/^FAIL $1: //p" "$log" | tail -n 1 | grep . && return
+    if [ "${2:-0}" != 0 ]; then
+        echo "beside its tests: $(tail -n 1 "$log")"
+    else
+        grep -aE '^(FAIL|INFRA) |error: |Error [0-9]+$' "$log" | head -n 1 | grep . || tail -n 1 "$log"
+    fi
 }
 
 # tell_tier TIER: adds what it has passed and skipped, shows what failed, and keeps it for run_again.
@@ -38,9 +43,10 @@ tell_tier() {
         head -n 40 "$log" 2>/dev/null | cut -c 1-400
     done < <(failed_lines "$1")
     # A tier that cannot run here reports that and is counted as skipped. One that ran nothing and gives no reason has
-    # failed, and so has one whose failures no test has recorded.
-    if { [ "$status" != 0 ] || [ $((p + s)) = 0 ]; } && { [ $named = 0 ] || [ "$f" -gt $named ]; }; then
-        failed_tests+=("$1"$'\t'"FAIL"$'\t'"$1"$'\t'"$((f > named ? f - named : 1))"$'\t'exact$'\t'-$'\t'-$'\t'-$'\t'"build/logs/$1.log"$'\t'"$(first_error "$1")")
+    # failed. So has one whose totals are not those of the failures that its tests have recorded: it failed in another way,
+    # or ended before its totals.
+    if [ "$status" = 124 ] || { [ "$status" != 0 ] && { [ "$f" = 0 ] || [ "$f" != $named ]; }; } || { [ "$status" = 0 ] && [ $((p + s)) = 0 ]; }; then
+        failed_tests+=("$1"$'\t'"FAIL"$'\t'"$1"$'\t'"$((f > named ? f - named : 1))"$'\t'exact$'\t'-$'\t'-$'\t'-$'\t'"build/logs/$1.log"$'\t'"$(first_error "$1" $named)")
         tail -n 40 "build/logs/$1.log" | cut -c 1-400
     fi
 }
@@ -51,10 +57,9 @@ in_environment_of() {
     shift 2
     export TRAINYARD_CLUSTER=again KEEP=0 BESIDE=1
     background=
-    case $tier in tsan) export CK_FORK=no UNIT_SECONDS=120 ;; esac
     case $programs in
     build/asan/bin | build/tsan/bin) programs=${programs#build/}; sanitized "${programs%/bin}" again "$@" ;;
-    *) "$@" ;;
+    *) unit_settings "$tier" "$@" ;;
     esac
 }
 

@@ -19,16 +19,25 @@ cluster=test/cluster/cluster.sh
 # build FLAVOUR TARGET...: two lanes may build in the same tree
 build() { mkdir -p build/logs && flock "build/logs/$1.lock" $make FLAVOUR="$1" "${@:2}"; }
 unit_programs() { find test/unit -name 'test_*.c' | sort | sed "s|^test/|build/$1/test/|; s|\.c\$||"; }
-unit_of() { # FLAVOUR: build and run
-    # shellcheck disable=SC2046 # a list of words
-    build "$1" all $(unit_programs "$1") && test/tools/unit.sh $(unit_programs "$1")
+# shellcheck disable=SC2046 # a list of words
+build_units() { build "$1" all $(unit_programs "$1"); } # FLAVOUR
+# shellcheck disable=SC2046
+run_units() { unit_settings "$1" test/tools/unit.sh $(unit_programs "$1"); } # FLAVOUR
+unit_settings() { # FLAVOUR COMMAND...: with the settings of its unit tests
+    if [ "$1" = tsan ]; then CK_FORK=no UNIT_SECONDS=120 "${@:2}"; else "${@:2}"; fi
+}
+# parts COMMAND...: each is words. All of them run, whichever fails, because a failure may be forgiven.
+parts() {
+    local part bad=0
+    # shellcheck disable=SC2086 # a list of words
+    for part; do $part || bad=$?; done
+    return $bad
 }
 
 tier_static() { build release all && test/tools/static.sh; } # the build makes headers that others include
-# shellcheck disable=SC2046 # a list of words
-tier_clang() { build clang all $(unit_programs clang) && echo "1 passed, 0 failed, 0 skipped"; }
+tier_clang() { build_units clang && echo "1 passed, 0 failed, 0 skipped"; }
 tier_arm64() { build arm64 objects && echo "1 passed, 0 failed, 0 skipped"; } # compiled only: no libraries here
-tier_unit() { unit_of release; }
+tier_unit() { build_units release && run_units release; }
 # sanitized FLAVOUR NAME SCRIPT [ARG]...: real programs of a sanitized build. Each process writes the sanitizers'
 # findings to its own file, because a replica that fails by one is started again.
 sanitized() {
@@ -48,10 +57,9 @@ export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=suppressions=$PWD/test/tools/tsan.supp:halt_on_error=1
 export CK_TIMEOUT_MULTIPLIER=10 # libcheck gives a test 4 s; no test depends on the speed of the machine
-# shellcheck disable=SC2086 # lists of words
-tier_asan() { unit_of asan && sanitized asan programs test/integration/run.sh $sanitized_tests; }
-# shellcheck disable=SC2086
-tier_tsan() { UNIT_SECONDS=120 CK_FORK=no unit_of tsan && sanitized tsan programs test/integration/run.sh $sanitized_tests; }
+tier_sanitized() { build_units "$1" && parts "run_units $1" "sanitized $1 programs test/integration/run.sh $sanitized_tests"; } # FLAVOUR
+tier_asan() { tier_sanitized asan; }
+tier_tsan() { tier_sanitized tsan; }
 tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-5}"; }
 tier_quick() { build release all && test/integration/run.sh quick; }
 tier_integration() { build release all build/release/fault/slow_link && test/integration/run.sh; }
@@ -62,20 +70,21 @@ tier_fault() { build release all && test/fault/run.sh; }
 tier_chart() {
     build release all build/release/tools/crd build/release/tools/yaml2json || return 1
     $cluster build addons || true
-    test/chart/run.sh && on_control_plane test/chart/cel.sh
+    parts test/chart/run.sh "on_control_plane test/chart/cel.sh"
 }
 tier_operator() { build release all build/release/test/operator/kube_try && on_control_plane test/operator/run.sh; }
 tier_attack() {
-    build release all build/release/attack/hostile_rpc && test/attack/runtime.sh && on_control_plane test/attack/operator.sh
+    build release all build/release/attack/hostile_rpc && parts test/attack/runtime.sh "on_control_plane test/attack/operator.sh"
 }
 # The operator of each sanitized build, while it and the API server are killed. It has its own control plane, so that
 # the objects of other tests do not delay the garbage collector.
 tier_soak() {
-    local flavour
+    local flavour bad=0
     for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
         build "$flavour" "build/$flavour/bin/trainyard-operator" || return 1
-        TRAINYARD_CLUSTER=soak sanitized "$flavour" soak test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || return 1
+        TRAINYARD_CLUSTER=soak sanitized "$flavour" soak test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || bad=$?
     done
+    return $bad
 }
 tier_e2e() { build release all && test/e2e/run.sh; }
 programs_of() { # TIER: what it needs of the background build
