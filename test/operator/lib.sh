@@ -39,8 +39,6 @@ cluster_up() {
     operator_kubeconfig >"$scratch/operator.kubeconfig"
     # Roles and new kinds take effect a moment after the API server accepted them.
     wait_for 120 all_is_known || infrastructure "the API server does not know the roles and kinds after 120 s" "$scratch/up.log"
-    note_pauses >/dev/null 2>&1 &
-    disown # no test to wait for; it ends with this shell
 }
 operator_may() { kubectl auth can-i -q "$@" -A --as=system:serviceaccount:trainyard-system:trainyard; } # VERB RESOURCE
 all_is_known() {
@@ -105,32 +103,10 @@ crash_operator() {
 }
 metric() { curl -fs -m 10 "http://127.0.0.1:$metrics/metrics" | awk -v name="$1" '$1 == name {print $2}'; } # NAME{LABELS}
 
-# ---- times ----
-
-# The machine may be suspended: this clock records when and for how many ms it was woken late.
-note_pauses() {
-    local before never
-    exec {never}<> <(:)
-    while kill -0 $$; do
-        before=${EPOCHREALTIME/[.,]/}
-        read -rt 0.1 -u "$never"
-        local late=$(((${EPOCHREALTIME/[.,]/} - before) / 1000 - 100))
-        [ $late -lt 200 ] || echo "$EPOCHSECONDS $late" >>"$scratch/pauses"
-    done
-}
-# on_time VALUE BOUND WHAT: checks a bound in seconds, extended by the longest such pause since this test began
-on_time() {
-    local late=0
-    [ ! -f "$scratch/pauses" ] || late=$(awk -v since="$test_began" '$1 >= since && $2 > ms {ms = $2} END {print int((ms + 500) / 1000)}' "$scratch/pauses")
-    [ "$late" = 0 ] || echo "    the machine stood still for $late s during this test"
-    at_most "$1" $(($2 + late)) "$3"
-}
-
 # ---- one test's namespace ----
 
 k() { kubectl -n "$ns" "$@"; }
 new_namespace() {
-    test_began=$EPOCHSECONDS
     ns=t$BASHPID-$(tr '_' '-' <<<"${1:-test}" | cut -c1-40)
     kubectl create namespace "$ns" >/dev/null
     wait_for 120 k get serviceaccount default >/dev/null # no pod before it
