@@ -161,6 +161,7 @@ kill_api_server() { # and start another one
     kill -KILL "$("$cluster" pid kube-apiserver)"
     "$cluster" restart kube-apiserver >/dev/null 2>&1
     wait_for 90 kubectl get --raw /readyz >/dev/null
+    restart_collectors
 }
 # answered VERB CODE: how many of this namespace's requests of the operators got that answer
 answered() {

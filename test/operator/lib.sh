@@ -129,6 +129,25 @@ tfjob() { # NAME RUN_POLICY ROLE=REPLICAS[:RESTART_POLICY]...   on stdout
     done
 }
 
+# ---- the garbage collector ----
+
+# Other programs delete the pods of a deleted job: kube-controller-manager's garbage collector, and kwok on fake nodes.
+# After the API server was away they retry each object after a delay that grows to 1,000 s. A restart lists everything.
+restart_collectors() {
+    local part
+    for part in kube-controller-manager kwok; do
+        ! "$cluster" pid "$part" >/dev/null 2>&1 || "$cluster" restart "$part" >/dev/null 2>&1 || problem "$part does not start again"
+    done
+}
+# The garbage collector knows TFJobs: it deletes what belongs to one that is gone.
+want_collector() {
+    tfjob canary 'suspend: true' Worker=1 | k apply -f - >/dev/null
+    k create configmap canary >/dev/null
+    k patch configmap canary --type=merge -p "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"TFJob\",\"name\":\"canary\",\"uid\":\"$(uid_of tfjob canary)\"}]}}" >/dev/null
+    k delete tfjob canary >/dev/null
+    want 300 configmap canary .metadata.name ""
+}
+
 # ---- gang schedulers: their kinds, and the right to create them ----
 
 gang_crds() {

@@ -41,11 +41,19 @@ wait_none() {
     done
 }
 
+# Which program left a pod: one with a deletionTimestamp waits for kwok, one without for the garbage collector.
+look_around() {
+    k get pods -o json | jq -r '.items[:10][].metadata | "\(.name) deleted at \(.deletionTimestamp), of \(.ownerReferences[0].uid)"'
+    tail -n 15 "${KUBECONFIG%/*}"/{kube-controller-manager,kwok}.log
+}
+
 alone_soak() {
-    local began=$SECONDS faults=0 first end i
+    local began faults=0 first end i
     new_namespace soak
     own_flags=(--no-leader-elect --namespace "$ns" --no-trainjob)
     start_operator "${own_flags[@]}"
+    want_collector
+    began=$SECONDS
     while [ $((SECONDS - began)) -lt "$seconds" ]; do
         some_change
         # Five faults, evenly: the operator, the API server, the operator, ...
@@ -63,6 +71,7 @@ alone_soak() {
     [ "$i" -lt 180 ] || problem "jobs that the operator has not looked at"
     [ "$(k get pods -o json | jq '[.items[] | .metadata.labels | "\(."training.kubeflow.org/job-name")/\(."training.kubeflow.org/replica-type")/\(."training.kubeflow.org/replica-index")"] | length - (unique | length)')" = 0 ] ||
         problem "two pods of one index"
+    restart_collectors
     k delete tfjobs --all --wait=false >/dev/null
     wait_none 300 tfjobs
     wait_none 300 pods
