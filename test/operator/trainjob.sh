@@ -252,7 +252,7 @@ test_trainjob_progress_and_stall() {
     python3 -m http.server 8080 --bind "$ip" --directory "$dir/www" >/dev/null 2>&1 &
     server=$!
     begin
-    sed 's/^  replicaSpecs:/  runPolicy: {stallSeconds: 10}\n  replicaSpecs:/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
+    sed 's/^  replicaSpecs:/  runPolicy: {stallSeconds: 60}\n  replicaSpecs:/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
     running digits-chief-0
     set_status digits-chief-0 "{\"status\":{\"podIP\":\"$ip\",\"podIPs\":[{\"ip\":\"$ip\"}]}}"
@@ -263,11 +263,13 @@ test_trainjob_progress_and_stall() {
     same "$(k get tyj --no-headers | awk '{print $1, $2, $4, $5, $6, $7}')" "digits Running 40 100 0.5 4822" "kubectl get"
     tell_step 200 0.25
     want 60 trainjob digits '.status.progress | "\(.step) \(.loss)"' "200 0.25"
-    want_condition 60 trainjob digits Stalled "True NoProgress" # no step for 10 s
-    want_event 60 digits TrainJobStalled 'no step for 10 s; last step 200'
+    set_job trainjob digits '{"spec":{"runPolicy":{"stallSeconds":3}}}'
+    want_condition 60 trainjob digits Stalled "True NoProgress"
+    want_event 60 digits TrainJobStalled 'no step for 3 s; last step 200'
     same "$(value trainjob digits .status.state)" Stalled "the state"
-    tell_step 201 0.24
+    local step=201
+    while tell_step $((step++)) 0.24; do sleep 0.2; done & # trains on
     want_condition 60 trainjob digits Stalled "False Progress"
     same "$(value trainjob digits .status.state)" Running "the state"
-    kill "$server"
+    kill "$server" $!
 }
