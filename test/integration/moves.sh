@@ -32,7 +32,7 @@ chief_on 127.0.0.1
 worker --http-port "$http" --job-name=worker --task-index=0 >"$dir/worker" 2>&1 &
 pids+=($!)
 sleep 17 # longer than gRPC's own interval between two DNS queries
-until { grep -q 'waiting 15 s for ps-0' "$dir/chief" && grep -q 'waiting 15 s for the chief' "$dir/worker"; } || [ $SECONDS -gt 60 ]; do sleep 0.1; done
+until { grep -qE 'waiting (1[5-9]|[2-9][0-9]) s for ps-0' "$dir/chief" && grep -qE 'waiting (1[5-9]|[2-9][0-9]) s for the chief' "$dir/worker"; } || [ $SECONDS -gt 60 ]; do sleep 0.1; done
 ps_on 127.0.0.2
 is_at ps-0.job.test 127.0.0.2
 is_at chief-0.job.test 127.0.0.1

@@ -39,6 +39,6 @@ test_slow_link() {
     kill $link_pid
     wait $link_pid 2>/dev/null
     want_line 'waiting [0-9]+ s for ps-0 \(127.0.0.1:[0-9]+\): [0-9.]+ MiB of 11.4 MiB pulled' "$dir/worker"
-    want_no_line 'waiting .* s for ' "$dir/out"
+    want_no_line 'waiting .* s for ps' "$dir/out"
     want_count 2
 }
