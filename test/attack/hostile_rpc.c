@@ -1,7 +1,9 @@
 /* hostile_rpc - a client of a job's replicas that sends calls which no worker sends, for tests.
  *
  *   half-open HOST:PORT METHOD N SECONDS   N calls whose message is never sent; prints how many the server ended
- *   unread HOST:PORT N SECONDS             N pulls of a whole ps that are not read, CALLS_OF_CONNECTION on a connection
+ *   unread HOST:PORT N LEAST SECONDS       N pulls of a whole ps that are not read, CALLS_OF_CONNECTION on each
+ *                                          connection; prints how many the server ended, 1 s after LEAST of them or
+ *                                          after SECONDS
  *   pull HOST:PORT                         one pull of a whole ps, which is read
  *   nan HOST:PORT                          a pull, then a push of NaN for a later batch
  *   generation HOST:PORT ps|chief          Init, or Register, with generation 2^64 - 1
@@ -235,8 +237,13 @@ static void open_call(struct open_call *k, grpc_channel *c, grpc_completion_queu
         die("a call cannot be begun");
 }
 
-/* Opens n calls, and counts those that the server ends within the time. */
-static int stay_open(const char *target, const char *path, grpc_byte_buffer *message, size_t n, int64_t seconds)
+struct patience {
+    size_t least;    /* calls that the server ended; then this waits for more of them for one second */
+    int64_t seconds; /* at most */
+};
+
+/* Opens n calls, and counts those that the server ends. */
+static int stay_open(const char *target, const char *path, grpc_byte_buffer *message, size_t n, struct patience p)
 {
     static struct open_call calls[CALLS_MAX];
     grpc_completion_queue *queue = grpc_completion_queue_create_for_next(NULL);
@@ -249,7 +256,7 @@ static int stay_open(const char *target, const char *path, grpc_byte_buffer *mes
     }
     printf("open\n");
     fflush(stdout);
-    for (int64_t until = clock_ms() + seconds * 1000; ended < n && clock_ms() < until;) {
+    for (int64_t until = clock_ms() + p.seconds * 1000; ended < n && clock_ms() < until;) {
         grpc_event event = grpc_completion_queue_next(
             queue, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(100, GPR_TIMESPAN)), NULL);
         bool one = event.type == GRPC_OP_COMPLETE && event.tag != NULL;
@@ -257,13 +264,15 @@ static int stay_open(const char *target, const char *path, grpc_byte_buffer *mes
             printf("the first call was refused or ended\n");
             fflush(stdout);
         }
+        if (one && ended == p.least)
+            until = MIN(until, clock_ms() + 1000);
     }
     printf("%zu of %zu calls were ended\n", ended, n);
     fflush(stdout);
     _exit(0); /* with all connections */
 }
 
-static int leave_unread(const char *target, size_t n, int64_t seconds)
+static int leave_unread(const char *target, size_t n, struct patience p)
 {
     Trainyard__V1__DescribeReply *ps;
     AUTO_FINI(buf) head = BUF_INIT;
@@ -273,7 +282,7 @@ static int leave_unread(const char *target, size_t n, int64_t seconds)
     q.header = &h;
     codec_pack(&q.base, &head);
     grpc_slice bytes = grpc_slice_from_copied_buffer(head.data, head.len);
-    return stay_open(target, ps_method_path(PS_PULL), grpc_raw_byte_buffer_create(&bytes, 1), n, seconds);
+    return stay_open(target, ps_method_path(PS_PULL), grpc_raw_byte_buffer_create(&bytes, 1), n, p);
 }
 
 static int be_silent(const char *target, size_t n, int64_t seconds)
@@ -300,13 +309,18 @@ static int be_silent(const char *target, size_t n, int64_t seconds)
     return 0;
 }
 
+static size_t number(const char *text)
+{
+    return strtoul(text, NULL, 10);
+}
+
 static int run(int argc, char **argv)
 {
     const char *what = argv[1], *target = argv[2];
     if (str_eq(what, "half-open") && argc == 6)
-        return stay_open(target, argv[3], NULL, strtoul(argv[4], NULL, 10), atoll(argv[5]));
-    if (str_eq(what, "unread") && argc == 5)
-        return leave_unread(target, strtoul(argv[3], NULL, 10), atoll(argv[4]));
+        return stay_open(target, argv[3], NULL, number(argv[4]), (struct patience){ SIZE_MAX, atoll(argv[5]) });
+    if (str_eq(what, "unread") && argc == 6)
+        return leave_unread(target, number(argv[3]), (struct patience){ number(argv[4]), atoll(argv[5]) });
     if (str_eq(what, "pull") && argc == 3)
         return pull(target);
     if (str_eq(what, "nan") && argc == 3)
@@ -314,11 +328,11 @@ static int run(int argc, char **argv)
     if (str_eq(what, "generation") && argc == 4)
         return last_generation(target, str_eq(argv[3], "ps"));
     if (str_eq(what, "held") && argc == 4)
-        return hold(target, strtoul(argv[3], NULL, 10));
+        return hold(target, number(argv[3]));
     if (str_eq(what, "share") && argc == 4)
-        return share(target, strtoul(argv[3], NULL, 10));
+        return share(target, number(argv[3]));
     if (str_eq(what, "connections") && argc == 5)
-        return be_silent(target, strtoul(argv[3], NULL, 10), atoll(argv[4]));
+        return be_silent(target, number(argv[3]), atoll(argv[4]));
     die("see the head of hostile_rpc.c");
     return 2;
 }

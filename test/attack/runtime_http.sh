@@ -16,6 +16,7 @@ lone_ps() { # [COMMAND that starts it, such as prlimit ...]
     ps=$!
     wait_for 20 page "$http_port" healthz >/dev/null
 }
+is_ready() { [ "$(page_status "$http_port" readyz)" = 200 ]; } # its page says that the gRPC port answers
 end_ps() { kill -9 "$ps" 2>/dev/null; wait "$ps" 2>/dev/null; }
 
 test_slow_http_clients() { # 40 clients send a byte every second: probes are answered, and the clients are cut off
@@ -48,7 +49,6 @@ test_no_descriptor_is_left() {
     wait_for 30 grep -q connections "$dir/client"
     kill -9 $client
     wait $client 2>/dev/null
-    is_ready() { [ "$(page_status "$http_port" readyz)" = 200 ]; }
     wait_for 30 is_ready || problem "the port takes no connection any more: $(page "$http_port" readyz)"
     end_ps
 }
@@ -61,10 +61,10 @@ test_soft_limit_of_descriptors_is_raised() {
 
 test_ready_asks_its_own_port() { # a ps whose gRPC port does not answer is alive but not ready
     lone_ps prlimit --nofile=200:200
-    [ "$(page_status "$http_port" readyz)" = 200 ] || problem "a fresh ps is not ready"
+    wait_for 30 is_ready || problem "a fresh ps is not ready"
     hostile connections "127.0.0.1:$ps_port" 500 60 >"$dir/client" &
     wait_for 30 grep -q connections "$dir/client"
-    not_ready() { [ "$(page_status "$http_port" readyz)" != 200 ]; }
+    not_ready() { ! is_ready; }
     wait_for 20 not_ready || problem "/readyz says 200 while the port turns everybody away"
     kill -9 $!
     end_ps

@@ -75,7 +75,7 @@ test_calls_without_a_message() {
     lone_ps env
     hostile half-open "127.0.0.1:$ps_port" /trainyard.v1.Parameters/Describe 100 60 >"$dir/half-open" &
     wait_for 10 grep -q open "$dir/half-open"
-    [ "$(page_status "$http_port" readyz)" = 200 ] || problem "the port does not answer beside them"
+    wait_for 30 is_ready || problem "the port does not answer beside them"
     wait $!
     want_line '^100 of 100 calls were ended' "$dir/half-open"
     kill -0 "$ps" || problem "the ps is gone"
@@ -85,9 +85,8 @@ test_calls_without_a_message() {
 # One client does not read its answers: another one is still served at once.
 test_a_client_that_does_not_read_has_its_share() {
     attacked_job 2 87000
-    hostile unread "127.0.0.1:$ps_port" 20 5 >"$dir/unread" &
-    wait_for 10 grep -q open "$dir/unread"
-    wait_for 10 grep -q refused "$dir/unread"
+    hostile unread "127.0.0.1:$ps_port" 20 10 60 >"$dir/unread" &
+    wait_for 60 grep -q refused "$dir/unread"
     answered '^ok' pull "127.0.0.1:$ps_port"
     wait $!
     want_line '^1[0-9] of 20 calls were ended' "$dir/unread"
@@ -100,7 +99,7 @@ test_answers_that_nobody_reads() {
     local before
     attacked_job 2 87000
     before=$(peak_kib "$ps")
-    hostile unread "127.0.0.1:$ps_port" 40 5 >"$dir/unread"
+    hostile unread "127.0.0.1:$ps_port" 40 30 60 >"$dir/unread"
     at_most "$(peak_kib "$ps")" $((before + 400 * 1024)) "the most KiB that were resident"
     want_line '^3[0-9] of 40 calls were ended' "$dir/unread"
     want_whole_job 2
