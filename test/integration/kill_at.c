@@ -4,8 +4,8 @@
  * KILL_AT is a call and a text: "log TEXT" when a line of the log has it, "publish TEXT" when a file is renamed whose
  * new name or first bytes have it, after the call; "before-log" and "before-publish": before the call. "before-gemm"
  * and "before-join", without a text: before a matrix product, and before a thread waits for the end of another one.
- * HOLD_AT has the same values. The thread waits there, once in a process, until KILL_MARK is removed. The other
- * threads continue. */
+ * HOLD_AT has the same values. The thread waits there, once in a process, until KILL_MARK is removed, or written to:
+ * then no later process waits. The other threads continue. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,7 +60,7 @@ static void hold_here(void)
     const char *mark = getenv("KILL_MARK");
     if (atomic_flag_test_and_set(&held) || !create_mark(mark))
         return;
-    while (access(mark, F_OK) == 0)
+    for (struct stat s; stat(mark, &s) == 0 && s.st_size == 0;)
         usleep(POLL_US);
 }
 

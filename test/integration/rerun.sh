@@ -89,7 +89,6 @@ trains_again() { # FILE: the second chief of this run trains
 # epochs there are is decided when it is known how many have begun.
 test_rebase_of_an_interrupted_run() {
     counting_job 100000
-    exec_run() { exec trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; }
     exec_run >"$dir/first" 2>&1 &
     local pid=$! epoch epochs most=0 i
     wait_for 60 grep -qE 'step [0-9]+ epoch [2-9]' "$dir/first"

@@ -243,19 +243,22 @@ test_interrupt_saves_and_resumes() {
 }
 
 counting_run() { trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+exec_run() { exec trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; } # for &
 
-test_resume_on_other_ps_and_workers() { # stopped with one ps, resumed with two: every batch exactly once
-    counting_job 400
-    exec_run() { exec trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"; }
+# Stopped with one ps, resumed with two: every batch exactly once. How many epochs there are is decided when it is known
+# how many have begun.
+test_resume_on_other_ps_and_workers() {
+    local pid epochs
+    counting_job 100000
     exec_run --replicas ps=1 --replicas worker=1 >"$dir/first" 2>&1 &
-    local pid=$!
-    wait_for 60 grep -qE 'epoch [0-9]+/400 done' "$dir/first"
+    pid=$!
+    wait_for 60 grep -qE 'epoch [0-9]+/100000 done' "$dir/first"
     kill -INT $pid
     wait $pid
-    [ -e "$dir/run/finished" ] && problem "it ended before it could be stopped"
-    want_exit 0 counting_run --resume --replicas ps=2 --replicas worker=3 || return
-    want_line 'restoring .*model.ckpt-[0-9]+: step [0-9]+, [1-9][0-9]* of 20000 batches done'
-    want_count $((400 * batches))
+    epochs=$(($(counts | sort -n | tail -n 1) / batches + 30))
+    want_exit 0 counting_run --resume --set fit.epochs=$epochs --replicas ps=2 --replicas worker=3 || return
+    want_line "restoring .*model.ckpt-[0-9]+: step [0-9]+, [1-9][0-9]* of $((epochs * batches)) batches done"
+    want_count $((epochs * batches))
     want_no_process
 }
 
@@ -302,6 +305,7 @@ worker_by_hand() { # INDEX
     trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=worker --task-index="$1" $hosts >"$dir/worker-$1" 2>&1 &
 }
 
+comes_after() { awk -v first="$1" -v then="$2" 'index($0, first) {n = 1} n && index($0, then) {found = 1} END {exit !found}' "$dir/out"; } # TEXT TEXT
 test_worker_by_hand_joins_and_leaves() {
     sed 's/epochs: *[0-9]*/epochs: 800/' "$digits" >"$dir/job.yaml"
     start_by_hand
@@ -316,7 +320,7 @@ test_worker_by_hand_joins_and_leaves() {
     kill -TERM $second
     wait $second
     [ $? = 143 ] || problem "a stopped worker does not exit 143"
-    wait_for 60 sh -c "tail -n 2 '$dir/out' | grep -q 'workers 1/'"
+    wait_for 60 comes_after 'workers 2/' 'workers 1/'
     wait $chief || problem "the chief failed"
     wait $ps_pid || problem "the ps does not exit 0 when the job has finished"
     want_line 'Test loss'
@@ -376,7 +380,7 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     kill -TERM "${workers[3]}"
     wait "${workers[3]}"
     [ $? = 143 ] || problem "a worker that is scaled away does not exit 143"
-    wait_for 60 sh -c "tail -n 2 '$dir/out' | grep -qE 'workers 3/3'"
+    wait_for 60 comes_after 'workers 4/4' 'workers 3/3'
     wait $chief || problem "the chief failed"
     want_line "^\{\"state\":\"finished\",.*\"step\":$((1000 * batches)),\"epoch\":1000,\"epochs\":1000,.*\"last_checkpoint_step\":$((1000 * batches))," "$dir/last"
     wait "$ps" || problem "the ps failed"
@@ -530,18 +534,13 @@ test_epochs_have_evaluations_of_their_own() { # the demo
     [ "$steps" = "$(seq -s ' ' 50 50 1000) " ] || problem "validation stands at the steps $steps"
 }
 
-has_entries() { [ "$(list_of loss | wc -l)" -ge "$1" ]; } # N
+history_of_ten=$'publish 9,\n      10,' # a moment for kill_at: history.json has so many epochs
 test_killed_chief_keeps_the_history() {
     counting_job 400
-    local name pid victim
-    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
-    pid=$!
-    wait_for 60 has_entries 10 # it is written once per second
-    victim=$(pgrep -f -- "trainyard-worker.*$dir/run" | while read -r p; do
-        tr '\0' '\n' <"/proc/$p/environ" | grep -q '"type":"chief"' && echo "$p"
-    done)
-    kill -9 "$victim"
-    wait $pid || problem "the job failed"
+    local name kill_at
+    build_kill_at
+    KILL_ROLE=chief KILL_MARK=$dir/mark KILL_AT=$history_of_ten LD_PRELOAD=$kill_at want_exit 0 counting_run || return
+    want_line 'chief-0 was killed by signal 9'
     for name in epoch loss val_loss; do want_list $name 400; done
     [ "$(list_of loss | head -n 10 | grep -c null)" = 0 ] || problem "the losses of epochs before the kill are lost"
     want_count $((400 * batches))
@@ -552,14 +551,16 @@ test_killed_chief_keeps_the_history() {
 test_killed_worker_restarts_all() {
     counting_job 400
     sed -i 's/runPolicy: {/runPolicy: {restartScope: Job, /' "$dir/job.yaml"
-    local pid before after
-    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" >"$dir/out" 2>&1 &
+    local pid before after kill_at
+    build_kill_at
+    KILL_ROLE=chief KILL_MARK=$dir/mark HOLD_AT=$history_of_ten LD_PRELOAD=$kill_at exec_run >"$dir/out" 2>&1 &
     pid=$!
-    wait_for 60 has_entries 10
+    wait_for 60 test -e "$dir/mark" # the job cannot end before the kill
     before=$(pgrep -P $pid | sort)
     kill -9 "$(pgrep -f -- "trainyard-worker.*$dir/run" | while read -r p; do
         tr '\0' '\n' <"/proc/$p/environ" | grep -q '"type":"worker","index":1' && echo "$p"
     done)"
+    echo killed >"$dir/mark"
     others_run() { after=$(pgrep -P $pid | sort); [ "$(wc -w <<<"$after")" = "$(wc -w <<<"$before")" ] && [ -z "$(comm -12 <(echo "$before") <(echo "$after"))" ]; }
     wait_for 60 others_run || problem "of the processes $(tr '\n' ' ' <<<"$before")there are still $(comm -12 <(echo "$before") <(pgrep -P $pid | sort) | tr '\n' ' ')"
     wait $pid || problem "the job failed"
