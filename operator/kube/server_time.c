@@ -5,12 +5,12 @@
 
 struct server_time server_time_of(int64_t wall_ms, int64_t clock_ms)
 {
-    return (struct server_time){ .offset_ms = wall_ms - clock_ms };
+    return (struct server_time){ .offset_ms = wall_ms - clock_ms - 1 };
 }
 
 void server_time_observe(struct server_time *t, int64_t date_ms, int64_t sent_ms, int64_t got_ms)
 {
-    int64_t low = date_ms - got_ms, high = date_ms + 999 - sent_ms;
+    int64_t low = date_ms - got_ms - 1, high = date_ms + 999 - sent_ms;
 
     if (!t->heard || low > t->high_ms || high < t->low_ms) {
         t->low_ms = low;
