@@ -89,6 +89,7 @@ static inline void growth_check(const struct growth *g)
     END_TEST                                                                                                           \
     Suite *test_suite(void)                                                                                            \
     {                                                                                                                  \
+        mem_keep_pages(); /* or each round would pay for fresh pages, and more so for the larger inputs */             \
         Suite *s = suite_create(suite_name);                                                                           \
         TCase *t = tcase_create(suite_name);                                                                           \
         tcase_add_loop_test(t, grows_with_the_input, 0, COUNT_OF(GROWTH));                                             \
