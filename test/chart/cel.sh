@@ -25,7 +25,7 @@ test/cluster/cluster.sh up --control-plane >"$scratch/up" 2>&1
 case $? in
 0) ;;
 77) cat "$scratch/up"; echo "0 passed, 0 failed, 1 skipped"; exit 0 ;;
-*) cat "$scratch/up"; echo "INFRA the cluster does not start: $(tail -n 1 "$scratch/up")"; exit 75 ;;
+*) infrastructure "the cluster does not start" "$scratch/up" ;;
 esac
 eval "$(test/cluster/cluster.sh env)"
 ns=cel-$$

@@ -9,12 +9,6 @@ audit_log=$("$cluster" env | sed -n 's/^export KUBECONFIG=//p' | xargs -r dirnam
 
 # ---- the cluster and the operator ----
 
-# infrastructure PROBLEM LOG: what no change to this project causes; tiers.sh tries the tier once more
-infrastructure() {
-    tail -n 40 "$2"
-    echo "INFRA $1: $(tail -n 1 "$2")"
-    exit 75
-}
 # bring_up [--control-plane]: exit status 77 of cluster.sh is a skip with a reason
 bring_up() {
     "$cluster" up "$@" >"$scratch/up.log" 2>&1

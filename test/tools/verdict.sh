@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# The time limit of a test, and the record of what became of it. Sourced by the scripts that run tests.
+# The time limit of a test, the record of what became of it, and the end of a tier that the infrastructure prevents.
+# Sourced by the scripts that run tests.
 #
 # tiers.sh sets these; without them nothing is recorded:
 #   TRAINYARD_VERDICTS   a file with a line for each test; its fields are divided by tabs, in the order of record()
@@ -34,6 +35,13 @@ kind_of() {
     else
         echo race
     fi
+}
+
+# infrastructure PROBLEM LOG: what no change to this project causes; tiers.sh tries the tier once more
+infrastructure() {
+    tail -n 40 "$2"
+    echo "INFRA $1: $(tail -n 1 "$2")"
+    exit 75
 }
 
 # processes_of PID MARK: the descendants of a process, and all that carry the mark in their environment. The processes of
