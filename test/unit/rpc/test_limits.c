@@ -146,51 +146,55 @@ static void check_serves(struct rpc_case *c, const char *method)
 /* As many as a connection may have: of each method as many as the server requests ahead. */
 enum { WITHOUT_MESSAGE = 32 };
 
-static void begin_without_message(struct raw *r, struct raw_call calls[WITHOUT_MESSAGE])
+struct without_message {
+    struct rpc_case c;
+    struct raw r;
+    struct raw_call calls[WITHOUT_MESSAGE];
+    atomic_int done;
+};
+
+static void without_message_start(struct without_message *w, int64_t call_ms, int64_t bulk_ms)
 {
-    for (size_t i = 0; i < WITHOUT_MESSAGE; i++)
-        raw_begin(r, &calls[i], i % 2 == 0 ? "/t.T/Echo" : "/t.T/Much", NULL);
+    atomic_init(&w->done, 0);
+    limited_start(&w->c, &w->done, call_ms, bulk_ms);
+    raw_open(&w->r, w->c.target, GRPC_COMPRESS_NONE);
+    for (size_t i = 0; i < COUNT_OF(w->calls); i++)
+        raw_begin(&w->r, &w->calls[i], i % 2 == 0 ? "/t.T/Echo" : "/t.T/Much", NULL);
+}
+
+static void without_message_stop(struct without_message *w)
+{
+    raw_close(&w->r);
+    case_stop(&w->c);
 }
 
 START_TEST(calls_without_a_message_hold_up_no_others)
 {
-    struct rpc_case c;
-    struct raw r;
-    struct raw_call calls[WITHOUT_MESSAGE];
+    struct without_message w;
     struct err e = { .msg = "" };
-    atomic_int done = 0;
-    limited_start(&c, &done, PATIENCE_MS, PATIENCE_MS);
-    raw_open(&r, c.target, GRPC_COMPRESS_NONE);
-    begin_without_message(&r, calls);
-    check_serves(&c, "/t.T/Echo");
-    check_serves(&c, "/t.T/Much");
-    for (size_t i = 0; i < COUNT_OF(calls); i++) {
-        ck_assert(!raw_has_ended(&r, &calls[i], 0));
-        grpc_call_cancel(calls[i].call, NULL);
-        ck_assert_int_eq(raw_end(&r, &calls[i], &e), GRPC_STATUS_CANCELLED);
+    without_message_start(&w, PATIENCE_MS, PATIENCE_MS);
+    check_serves(&w.c, "/t.T/Echo");
+    check_serves(&w.c, "/t.T/Much");
+    for (size_t i = 0; i < COUNT_OF(w.calls); i++) {
+        ck_assert(!raw_has_ended(&w.r, &w.calls[i], 0));
+        grpc_call_cancel(w.calls[i].call, NULL);
+        ck_assert_int_eq(raw_end(&w.r, &w.calls[i], &e), GRPC_STATUS_CANCELLED);
     }
-    raw_close(&r);
-    case_stop(&c);
+    without_message_stop(&w);
 }
 END_TEST
 
 START_TEST(calls_without_a_message_are_ended)
 {
-    struct rpc_case c;
-    struct raw r;
-    struct raw_call calls[WITHOUT_MESSAGE];
+    struct without_message w;
     struct err e = { .msg = "" };
-    atomic_int done = 0;
-    limited_start(&c, &done, CALL_MS, BULK_MS);
-    raw_open(&r, c.target, GRPC_COMPRESS_NONE);
-    begin_without_message(&r, calls);
-    for (size_t i = 0; i < COUNT_OF(calls); i++) {
-        ck_assert_int_eq(raw_end(&r, &calls[i], &e), GRPC_STATUS_DEADLINE_EXCEEDED);
+    without_message_start(&w, CALL_MS, BULK_MS);
+    for (size_t i = 0; i < COUNT_OF(w.calls); i++) {
+        ck_assert_int_eq(raw_end(&w.r, &w.calls[i], &e), GRPC_STATUS_DEADLINE_EXCEEDED);
         ck_assert_str_eq(e.msg, TOO_SLOW);
     }
-    check_serves(&c, "/t.T/Echo");
-    raw_close(&r);
-    case_stop(&c);
+    check_serves(&w.c, "/t.T/Echo");
+    without_message_stop(&w);
 }
 END_TEST
 
