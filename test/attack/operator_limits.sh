@@ -103,7 +103,7 @@ want_small_jobs_turn() { # WORKERS BOUND
 # Thousands of pods are deleted for a while: the tests that follow on this control plane do not share it with that.
 leave_no_pods() {
     k delete trainjobs,tfjobs --all --wait=false >/dev/null
-    no_pod_is_left() { [ "$(number_of pods)" = 0 ]; }
+    no_pod_is_left() { [ -z "$(k get pods -o name || echo unknown)" ]; }
     wait_for 300 no_pod_is_left
 }
 
