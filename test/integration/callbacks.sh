@@ -68,9 +68,9 @@ build_kill_at() {
     [ -e "$kill_at" ] || "${CC:-cc}" -shared -fPIC -O1 -o "$kill_at" "$root/test/integration/kill_at.c" || problem "kill_at cannot be built"
 }
 stopping_run() { trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run" "$@"; }
-killed_run() { # MOMENT: the chief is killed there, once
+killed_run() { # MOMENT COMMAND...: the chief is killed there, once
     rm -rf "$dir/run" "$dir/mark"
-    KILL_ROLE=chief KILL_MARK=$dir/mark KILL_AT=$1 LD_PRELOAD=$kill_at want_exit 0 stopping_run || return
+    KILL_ROLE=chief KILL_MARK=$dir/mark KILL_AT=$1 LD_PRELOAD=$kill_at want_exit 0 "${@:2}" || return
     [ -e "$dir/mark" ] || problem "no process was killed"
     want_line 'chief-0 was killed by signal 9'
 }
@@ -91,7 +91,7 @@ test_chief_killed_around_decisions() { # each one is taken once, at the rates of
     build_kill_at
     stopping_job
     while read -r moment; do
-        killed_run "$moment" && want_stopped_run
+        killed_run "$moment" stopping_run && want_stopped_run
         [[ $moment != publish*ckpt-200* ]] || want_line 'the learning rate is 0.25 from epoch 5 on, set by ReduceLROnPlateau'
         [ "$problems" = "$before" ] || { problem "the chief was killed at: $moment"; return; }
     done <<'MOMENTS'
