@@ -270,6 +270,6 @@ test_trainjob_progress_and_stall() {
     local step=201
     while tell_step $((step++)) 0.24; do sleep 0.2; done & # trains on
     want_condition 60 trainjob digits Stalled "False Progress"
-    same "$(value trainjob digits .status.state)" Running "the state"
+    want 60 trainjob digits .status.state Running # again, if the steps came too slowly meanwhile
     kill "$server" $!
 }
