@@ -17,7 +17,9 @@
 static __attribute__((noreturn)) void exec_program(char *const argv[], char *const env[], int out, pid_t parent)
 {
     static const char failed[] = "error: cannot start: ";
+    static const int STOPS[] = { SIGTERM, SIGINT, SIGHUP };
     int null = open("/dev/null", O_RDONLY);
+    struct sigaction was;
     sigset_t none;
 
     sigemptyset(&none);
@@ -25,7 +27,10 @@ static __attribute__((noreturn)) void exec_program(char *const argv[], char *con
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent died before prctl, so no signal will come */
         _exit(143);
-    signal(SIGPIPE, SIG_DFL); /* exec resets handlers, but ignored signals stay ignored */
+    signal(SIGPIPE, SIG_DFL);                    /* exec resets handlers, but ignored signals stay ignored */
+    for (size_t i = 0; i < COUNT_OF(STOPS); i++) /* before exec they must not run the handlers of this program */
+        if (sigaction(STOPS[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            signal(STOPS[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
@@ -47,9 +52,13 @@ int subprocess_start(struct subprocess *c, char *const argv[], char *const env[]
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_errno(e, ERR_IO, "pipe for %s", argv[0]);
+    sigset_t all, before; /* a signal waits until the child has none of our handlers */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
     pid_t pid = fork();
     if (pid == 0)
         exec_program(argv, env, fds[1], parent);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     fd_close(fds[1]);
     if (pid < 0) {
         fd_close(fds[0]);

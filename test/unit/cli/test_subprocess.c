@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/stop.h"
 #include "cli/http_get.h"
 
 static void note(void *user, const char *line)
@@ -84,6 +85,29 @@ START_TEST(a_line_without_end_is_cut)
 }
 END_TEST
 
+/* The program that starts it handles the signal itself. The child must not: before exec it is a copy of that program.
+ */
+START_TEST(a_signal_right_after_the_start_ends_it)
+{
+    struct err e = { 0 };
+    char *argv[] = { xstrdup("/bin/sleep"), xstrdup("1000"), NULL };
+    char *env[] = { NULL };
+    ck_ok_e(stop_install(&e));
+    for (int i = 0; i < 300; i++) {
+        struct subprocess c = SUBPROCESS_INIT;
+        int code = -1;
+        ck_ok_e(subprocess_start(&c, argv, env, &e));
+        subprocess_signal(&c, SIGTERM);
+        for (int64_t until = clock_ms() + 20000; !subprocess_ended(&c, &code) && clock_ms() < until;)
+            poll(NULL, 0, 1);
+        subprocess_fini(&c);
+        ck_assert_msg(code == 128 + SIGTERM, "the exit code of start %d is %d", i, code);
+    }
+    free(argv[0]);
+    free(argv[1]);
+}
+END_TEST
+
 START_TEST(what_cannot_be_run_says_so)
 {
     struct err e = { 0 };
@@ -131,6 +155,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("child");
     tcase_add_loop_test(t, lines_and_exit_codes, 0, COUNT_OF(SCRIPTS));
     tcase_add_test(t, a_line_without_end_is_cut);
+    tcase_add_test(t, a_signal_right_after_the_start_ends_it);
     tcase_add_test(t, what_cannot_be_run_says_so);
     tcase_add_loop_test(t, answers, 0, COUNT_OF(ANSWERS));
     suite_add_tcase(s, t);
