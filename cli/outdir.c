@@ -43,19 +43,20 @@ static bool has_file(const char *dir, const char *name)
     return file_exists(path);
 }
 
-static int read_state(const char *path, struct outdir_seen *ret, struct err *e)
+/* Only of the folder that this launcher holds: one that appeared since is another launcher's. */
+static int read_state(const struct outdir *o, struct outdir_seen *ret, struct err *e)
 {
     AUTO_FINI(strlist) names = { 0 };
 
     *ret = (struct outdir_seen){ .empty = true };
-    if (!file_exists(path))
+    if (o->lock < 0)
         return 0;
-    if (dir_list(path, &names, e) < 0)
+    if (dir_list(o->path, &names, e) < 0)
         return err_wrap(e, "output folder");
     ret->present = true;
     ret->empty = names.n == 0;
-    ret->ours = has_file(path, "uid");
-    ret->checkpoints = has_file(path, "checkpoints/checkpoint");
+    ret->ours = has_file(o->path, "uid");
+    ret->checkpoints = has_file(o->path, "checkpoints/checkpoint");
     return 0;
 }
 
@@ -129,13 +130,17 @@ static int in_use(const char *path, struct err *e)
     return err_set(e, ERR_INPUT, "another trainyard run is using %s", path);
 }
 
-/* The kernel releases the lock when this process ends in any way. The lock is on the folder, which no run replaces. A
- * folder that was renamed before it was locked (--fresh of another launcher) no longer has that name. On a file system
- * that cannot lock a folder (NFS) the run has no lock. */
+/* Opens and locks the folder. o->lock stays -1 if there is none. The kernel releases the lock when this process ends in
+ * any way. The lock is on the folder, which no run replaces. A folder that was renamed before it was locked (--fresh of
+ * another launcher) no longer has that name. On a file system that cannot lock a folder (NFS) the run has no lock. */
 static int lock_folder(struct outdir *o, struct err *e)
 {
     struct stat held, named;
     auto_close int fd = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 && errno == ENOTDIR)
+        return err_set(e, ERR_INPUT, "output folder: %s is not a folder", o->path);
     if (fd < 0 || fstat(fd, &held) < 0)
         return file_error(o->path, e);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
@@ -174,11 +179,7 @@ int outdir_open(const char *path, enum outdir_wish wish, struct outdir *ret, str
     AUTO_FINI(outdir) o = { .lock = -1, .path = xstrdup(path), .wish = wish };
     enum outdir_plan ignored;
 
-    if (file_exists(path) && !file_is_dir(path))
-        return err_set(e, ERR_INPUT, "output folder: %s is not a folder", path);
-    if (file_exists(path) && lock_folder(&o, e) < 0)
-        return -1;
-    if (read_state(path, &o.seen, e) < 0 || read_final_state(&o, e) < 0 ||
+    if (lock_folder(&o, e) < 0 || read_state(&o, &o.seen, e) < 0 || read_final_state(&o, e) < 0 ||
         outdir_decide(path, wish, &o.seen, RERUN_FREE, &ignored, e) < 0)
         return -1;
     *ret = o;
@@ -195,7 +196,12 @@ int outdir_plan(struct outdir *o, enum rerun need, struct err *e)
 static int lock_for_run(struct outdir *o, struct err *e)
 {
     struct outdir_seen seen;
-    if (dir_make(o->path, e) < 0 || lock_folder(o, e) < 0 || read_state(o->path, &seen, e) < 0)
+    int moved_away = o->lock;
+    if (dir_make(o->path, e) < 0 || lock_folder(o, e) < 0)
+        return -1;
+    if (o->lock == moved_away) /* it was created, and another launcher has renamed it */
+        return in_use(o->path, e);
+    if (read_state(o, &seen, e) < 0)
         return -1;
     return seen.ours ? in_use(o->path, e) : 0;
 }
