@@ -1,0 +1,50 @@
+/* certificate - the certificates of a job: a certification authority (CA) for each job, and leaves for its members.
+ *
+ * Keys are ECDSA P-256, signatures SHA-256, texts PEM. A leaf has one URI (identity/identity.h), CA:FALSE, key usage
+ * digitalSignature, extended key usage serverAuth and clientAuth; its issuer is the CA, and there is nothing between
+ * them. certificate.c is the only file that includes OpenSSL's headers. Thread-safe: nothing is shared.
+ */
+#ifndef TRAINYARD_IDENTITY_CERTIFICATE_H
+#define TRAINYARD_IDENTITY_CERTIFICATE_H
+
+#include "identity/identity.h"
+
+enum {
+    LEAF_SECONDS = 24 * 3600,    /* how long a leaf lives */
+    LEAF_EARLY_SECONDS = 5 * 60, /* its validity begins so long before, for clocks that are late */
+};
+
+/* The CA of one job. Its key exists only in memory. */
+struct ca;
+/* A random key, for one launcher or one set of certificates. now_s: seconds since 1970, as everywhere here. */
+MUST_USE int ca_new(const char *ns, const char *job_uid, int64_t now_s, struct ca **ret, struct err *e);
+void ca_free(struct ca *c); /* wipes the key */
+DEFINE_AUTO(ca, ca_free);
+const char *ca_pem(const struct ca *c); /* the certificate; borrowed */
+
+struct leaf {
+    char *certificate, *key; /* PEM; owned. The key is PKCS #8 */
+    int64_t not_before_s, not_after_s;
+};
+void leaf_fini(struct leaf *l); /* wipes the key */
+DEFINE_AUTO_FINI(leaf, leaf_fini);
+/* A new key and a certificate for a member of the CA's job: namespace and uid are the CA's. Valid from
+ * LEAF_EARLY_SECONDS before now for `seconds` from now. About 0.1 ms. */
+MUST_USE int ca_issue(const struct ca *c, int role, int index, int64_t now_s, int64_t seconds, struct leaf *ret,
+                      struct err *e);
+
+/* What a certificate says, without any check of who signed it. ERR_INPUT: not a certificate, or not one URI of ours. */
+struct certificate_info {
+    struct identity identity;
+    int64_t not_before_s, not_after_s;
+};
+MUST_USE int certificate_read(const char *pem, struct certificate_info *ret, struct err *e);
+/* The identity that a peer has proved with a DER certificate: signed by one of the CAs in ca_pem (one or more
+ * certificates), valid now, of our form. ERR_REFUSED otherwise. */
+MUST_USE int certificate_verify(const char *ca_pem, const void *der, size_t n, int64_t now_s, struct identity *ret,
+                                struct err *e);
+/* The key belongs to the certificate, and one of the CAs in ca_pem issued it: ERR_INPUT says which of these fails.
+ * Dates are not checked. */
+MUST_USE int certificate_check(const char *ca_pem, const char *certificate, const char *key, struct err *e);
+
+#endif
