@@ -15,7 +15,7 @@ struct command {
 };
 
 command_fn run_command, validate_command, show_command, export_command, evaluate_command, predict_command;
-command_fn wait_command, version_command;
+command_fn certs_command, wait_command, version_command;
 command_fn show_checkpoint_command, show_events_command, show_model_command, show_cluster_command;
 
 /* The row of that name, or ERR_INPUT with a suggestion. `what` is "command", "thing to show". */

@@ -4,8 +4,17 @@
 
 #include <unistd.h>
 
-static const char *const REPLACED[] = { "TF_CONFIG=",    "JOB_NAME=",   "TASK_INDEX=",       "PS_HOSTS=",
-                                        "WORKER_HOSTS=", "CHIEF_HOST=", "TRAINYARD_JOB_UID=" };
+static const char *const REPLACED[] = { "TF_CONFIG=",
+                                        "JOB_NAME=",
+                                        "TASK_INDEX=",
+                                        "PS_HOSTS=",
+                                        "WORKER_HOSTS=",
+                                        "CHIEF_HOST=",
+                                        "TRAINYARD_JOB_UID=",
+                                        "TRAINYARD_TLS_DIR=",
+                                        "TRAINYARD_INSECURE=",
+                                        "TRAINYARD_HTTPS_PORT=",
+                                        "TRAINYARD_METRICS_TLS=" };
 
 static bool is_replaced(const char *variable)
 {
@@ -22,10 +31,11 @@ static void end_with_null(struct strlist *l)
     l->items[l->n] = NULL;
 }
 
-void command_arguments(const struct launch *launch, const char *program, int http_port, struct strlist *argv)
+void command_arguments(const struct launch *launch, const char *program, const struct replica_endpoint *endpoint,
+                       struct strlist *argv)
 {
     char port[16];
-    str_fmt(port, sizeof(port), "%d", http_port);
+    str_fmt(port, sizeof(port), "%d", endpoint->http_port);
     const char *const words[] = { program,
                                   "--job",
                                   launch->job_file,
@@ -41,6 +51,15 @@ void command_arguments(const struct launch *launch, const char *program, int htt
                                   launch->log_format };
     for (size_t i = 0; i < COUNT_OF(words); i++)
         strlist_add(argv, words[i]);
+    if (endpoint->tls_dir != NULL) {
+        strlist_add(argv, "--tls-dir");
+        strlist_add(argv, endpoint->tls_dir);
+        str_fmt(port, sizeof(port), "%d", endpoint->https_port);
+        strlist_add(argv, "--https-port");
+        strlist_add(argv, port);
+    }
+    if (launch->insecure)
+        strlist_add(argv, "--insecure");
     end_with_null(argv);
 }
 

@@ -16,6 +16,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "http_get.h"
+#include "local_identity.h"
 #include "ports.h"
 #include "progress_bar.h"
 #include "subprocess.h"
@@ -23,11 +24,11 @@
 
 /* After the chief's end the work of a worker or ps no longer matters; most exit with it. */
 enum { END_GRACE_MS = 2000 };
-enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400 };
+enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400, RENEW_MS = 10000 };
 
 struct process { /* the process of the supervisor's replica i */
     struct subprocess subprocess;
-    int http_port;
+    int http_port, https_port; /* https_port 0: it has no identity */
     char last_error[LAST_WORDS_MAX];
 };
 
@@ -46,19 +47,42 @@ struct launcher {
     struct job_progress progress;
     bool has_progress;
     struct progress_rate rate;
+    struct local_identity *identity; /* NULL: no peers, or --insecure */
+    int64_t renew_at;
+    struct ports ports; /* of all replicas, 3 each: gRPC, HTTP, HTTPS */
 };
 
 /* ---- what the supervisor asks for ---- */
+
+/* *ret: the folder of the replica's identity, NULL where there is none. */
+static int give_identity(const struct launcher *l, const struct supervised_replica *r, char **ret, struct err *e)
+{
+    *ret = NULL;
+    if (l->identity == NULL)
+        return 0;
+    if (local_identity_issue(l->identity, (int)r->role, r->index, (int64_t)clock_wall(), e) < 0)
+        return -1;
+    *ret = local_identity_folder(l->identity, (int)r->role, r->index);
+    return 0;
+}
 
 static bool start_replica(void *user, size_t i)
 {
     struct launcher *l = user;
     const struct supervised_replica *r = supervisor_replica(l->supervisor, i);
     AUTO_FINI(strlist) argv = { 0 }, env = { 0 };
+    auto_free char *tls_dir = NULL;
     struct err e = { 0 };
 
     l->processes[i].last_error[0] = '\0';
-    command_arguments(l->launch, l->programs[r->role == ROLE_PS ? 0 : 1], l->processes[i].http_port, &argv);
+    if (give_identity(l, r, &tls_dir, &e) < 0) {
+        console_log(&l->console, LOG_ERROR, e.msg);
+        return false;
+    }
+    const struct replica_endpoint pages = { .http_port = l->processes[i].http_port,
+                                            .https_port = l->processes[i].https_port,
+                                            .tls_dir = tls_dir };
+    command_arguments(l->launch, l->programs[r->role == ROLE_PS ? 0 : 1], &pages, &argv);
     command_environment(l->launch->uid, &l->cluster, r->role, r->index, &env);
     if (subprocess_start(&l->processes[i].subprocess, argv.items, env.items, &e) == 0)
         return true;
@@ -150,6 +174,19 @@ static void update_progress(struct launcher *l, const char *body, size_t n, int6
     draw_bar(l);
 }
 
+static void ask_progress(struct launcher *l, int64_t now)
+{
+    const struct process *leader = &l->processes[l->chief];
+    if (l->identity == NULL) {
+        (void)http_get_start(&l->get, leader->http_port, NULL, "/progress", now, ASK_TIMEOUT_MS);
+        return;
+    }
+    const struct supervised_replica *r = supervisor_replica(l->supervisor, l->chief);
+    auto_free char *own = local_identity_folder(l->identity, IDENTITY_LAUNCHER, 0);
+    const struct http_get_tls tls = { .dir = own, .role = (int)r->role, .index = r->index };
+    (void)http_get_start(&l->get, leader->https_port, &tls, "/progress", now, ASK_TIMEOUT_MS);
+}
+
 /* Polls five times per second, and does not wait for an answer. */
 static void poll_progress(struct launcher *l, int64_t now)
 {
@@ -163,8 +200,31 @@ static void poll_progress(struct launcher *l, int64_t now)
             update_progress(l, body, n, now);
     } else if (now >= l->poll_at && !supervisor_stopping(l->supervisor)) {
         l->poll_at = now + ASK_MS;
-        (void)http_get_start(&l->get, l->processes[l->chief].http_port, "/progress", now, ASK_TIMEOUT_MS);
+        ask_progress(l, now);
     }
+}
+
+/* ---- certificates ---- */
+
+/* Replicas read the files again when they change. */
+static void renew_certificates(struct launcher *l, int64_t now)
+{
+    struct err e = { 0 };
+    if (l->identity == NULL || now < l->renew_at)
+        return;
+    l->renew_at = now + RENEW_MS;
+    if (local_identity_renew(l->identity, (int64_t)clock_wall(), &e) < 0)
+        console_log(&l->console, LOG_ERROR, e.msg);
+}
+
+static int make_identity(struct launcher *l, struct err *e)
+{
+    int64_t now_s = (int64_t)clock_wall();
+    if (local_identity_new(l->launch->tls_dir, now_s, LEAF_SECONDS, &l->identity, e) < 0)
+        return -1;
+    if (l->launch->tls_dir != NULL)
+        local_identity_keep(l->identity);
+    return local_identity_issue(l->identity, IDENTITY_LAUNCHER, 0, now_s, e);
 }
 
 /* ---- the loop ---- */
@@ -189,6 +249,8 @@ static int wait_ms(const struct launcher *l, int64_t now)
     int64_t next = supervisor_next(l->supervisor);
     if (l->console.terminal)
         next = MIN(next, l->get.fd >= 0 ? l->get.deadline : l->poll_at);
+    if (l->identity != NULL)
+        next = MIN(next, l->renew_at);
     if (l->seen_stops > 0) /* the stop descriptor stays readable and is no longer polled */
         next = MIN(next, now + STOPPING_POLL_MS);
     int64_t ms = next - now;
@@ -226,6 +288,7 @@ static void event_loop(struct launcher *l)
             supervisor_stop(l->supervisor, l->seen_stops, now);
         }
         reap(l, now);
+        renew_certificates(l, now);
         poll_progress(l, now);
     }
     console_bar(&l->console, "");
@@ -263,12 +326,12 @@ static void add_replicas(struct launcher *l, const struct job *job)
         supervisor_add(l->supervisor, ROLE_WORKER, 0, "local", RESTART_EXIT_CODE, true);
 }
 
-static void fill_cluster(struct launcher *l, const int *ports)
+static void fill_cluster(struct launcher *l)
 {
     l->cluster.configured = true;
     for (size_t i = 0; i < l->n; i++) {
         char address[32];
-        str_fmt(address, sizeof(address), "127.0.0.1:%d", ports[i]);
+        str_fmt(address, sizeof(address), "127.0.0.1:%d", l->ports.number[i]);
         strlist_add(&l->cluster.hosts[supervisor_replica(l->supervisor, i)->role], address);
     }
 }
@@ -304,14 +367,16 @@ static int set_up_replicas(struct launcher *l, const struct job *job, struct err
     for (size_t i = 0; i < l->n; i++)
         l->processes[i].subprocess = (struct subprocess)SUBPROCESS_INIT;
 
-    auto_free int *ports = xcalloc(2 * l->n, sizeof(ports[0]));
-    if (ports_find(2 * l->n, hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid()), ports, e) < 0)
+    bool identity = configured > 0 && !l->launch->insecure; /* a training without peers needs none */
+    if (ports_reserve(&l->ports, 3 * l->n, hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid()), e) < 0)
         return -1;
-    for (size_t i = 0; i < l->n; i++)
-        l->processes[i].http_port = ports[l->n + i];
+    for (size_t i = 0; i < l->n; i++) {
+        l->processes[i].http_port = l->ports.number[l->n + i];
+        l->processes[i].https_port = identity ? l->ports.number[2 * l->n + i] : 0;
+    }
     if (configured > 0)
-        fill_cluster(l, ports);
-    return 0;
+        fill_cluster(l);
+    return identity ? make_identity(l, e) : 0;
 }
 
 static int watch_children(struct launcher *l, struct err *e)
@@ -351,6 +416,8 @@ static void launcher_fini(struct launcher *l)
     supervisor_free(l->supervisor);
     cluster_fini(&l->cluster);
     console_fini(&l->console);
+    local_identity_free(l->identity);
+    ports_fini(&l->ports);
     http_get_fini(&l->get);
     fd_close(l->child_events);
 }

@@ -13,6 +13,8 @@ struct launch {
     const char *job_file, *data_dir, *output_dir, *uid;
     const char *log_level, *log_format;
     bool json;
+    const char *tls_dir; /* where the certificates are kept; NULL: a temporary folder */
+    bool insecure;       /* no certificates */
 };
 /* Checks before anything is created: at least one replica trains, and the programs exist. */
 MUST_USE int launcher_check(const struct job *job, struct err *e);

@@ -9,6 +9,7 @@
 static const struct command COMMANDS[] = {
     { "run", run_command, "train a job locally: ps, workers and chief as processes" },
     { "validate", validate_command, "check manifests: every field, shape and name, without training" },
+    { "certs", certs_command, "make certificates for replicas that are started by hand" },
     { "show", show_command, "show a checkpoint, event files, a model or the cluster" },
     { "export", export_command, "write a trained model for Keras, or its variables as safetensors or npz" },
     { "evaluate", evaluate_command, "loss and metrics of a run's model on other data" },

@@ -15,8 +15,8 @@
 #include "outdir.h"
 
 struct run {
-    const char *job_path, *output_dir, *data_dir, *log_level, *log_format;
-    bool resume, rebase, fresh;
+    const char *job_path, *output_dir, *data_dir, *log_level, *log_format, *tls_dir;
+    bool resume, rebase, fresh, insecure;
     struct strlist sets, replicas, args;
     enum log_format format;
 };
@@ -46,6 +46,11 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
         OPT_BOOL("rebase", &r->rebase,
                  "like --resume, also with other training data, batch size or seed: from the next epoch on"),
         OPT_BOOL("fresh", &r->fresh, "start from scratch; an earlier run is renamed to NAME.old-1, NAME.old-2, ..."),
+        OPT_SECTION("Security"),
+        OPT_STR("tls-dir", NULL, "DIR", &r->tls_dir,
+                "keep the certificates of the replicas there, one folder for each (default: a temporary folder)"),
+        OPT_BOOL("insecure", &r->insecure,
+                 "no certificates: everything travels in plain text, and any local process can call a replica"),
         OPT_SECTION("Log"),
         OPT_STR("log-level", "TRAINYARD_LOG_LEVEL", "LEVEL", &r->log_level, "debug, info (default), warning or error"),
         OPT_STR("log-format", "TRAINYARD_LOG_FORMAT", "FORMAT", &r->log_format, "text (default) or json"),
@@ -73,6 +78,8 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
         return -1;
     if ((r->resume || r->rebase) && r->fresh)
         return err_set(e, ERR_INPUT, "--%s and --fresh are mutually exclusive", r->rebase ? "rebase" : "resume");
+    if (r->tls_dir != NULL && r->insecure)
+        return err_set(e, ERR_INPUT, "--tls-dir and --insecure are mutually exclusive");
     if (log_level_parse(r->log_level, &level, e) < 0 || log_format_parse(r->log_format, &r->format, e) < 0)
         return -1;
     log_setup(level, r->format, r->format == LOG_JSON ? "launcher" : NULL);
@@ -268,7 +275,9 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
                              .uid = out.uid,
                              .log_level = r.log_level,
                              .log_format = r.log_format,
-                             .json = r.format == LOG_JSON };
+                             .json = r.format == LOG_JSON,
+                             .tls_dir = r.tls_dir,
+                             .insecure = r.insecure };
     struct launch_end end;
     if (launcher_run(&launch, &end, e) < 0)
         return -1;

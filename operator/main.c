@@ -95,10 +95,11 @@ static void on_beat(void *user)
 static int open_servers(struct operator* op, struct err *e)
 {
     const struct http_route metrics[] = { http_metrics_route(op->registry) };
-    const struct http_route health[] = { { "/healthz", healthz, op }, { "/readyz", readyz, op } };
-    if (http_server_start(op->options->metrics_address, metrics, COUNT_OF(metrics), &op->metrics, e) < 0)
+    const struct http_route health[] = { { .path = "/healthz", .handle = healthz, .user = op },
+                                         { .path = "/readyz", .handle = readyz, .user = op } };
+    if (http_server_start(op->options->metrics_address, NULL, metrics, COUNT_OF(metrics), &op->metrics, e) < 0)
         return err_wrap(e, "--metrics-bind-address");
-    if (http_server_start(op->options->health_address, health, COUNT_OF(health), &op->health, e) < 0)
+    if (http_server_start(op->options->health_address, NULL, health, COUNT_OF(health), &op->health, e) < 0)
         return err_wrap(e, "--health-probe-bind-address");
     return 0;
 }

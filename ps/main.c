@@ -13,7 +13,7 @@
 #include "params/parameters_codec.h"
 #include "params/shard_service.h"
 #include "ps_life.h"
-#include "rpc/rpc.h"
+#include "rpc/replica_credentials.h"
 
 enum { POLL_MS = 50, THREADS_LEAST = 2, THREADS_MOST = 8 };
 static const double DEFAULT_MAX_WAIT_S = 7200; /* fit.maxWaitSeconds' default */
@@ -21,6 +21,7 @@ static const double DEFAULT_MAX_WAIT_S = 7200; /* fit.maxWaitSeconds' default */
 struct ps {
     const struct options *options;
     struct cluster cluster;
+    struct replica_credentials credentials;
     char name[64], address[300];
     struct shard *shard;
     struct shard_service *service;
@@ -36,6 +37,7 @@ static void ps_fini(struct ps *p)
     shard_service_free(p->service);
     shard_free(p->shard);
     cluster_fini(&p->cluster);
+    replica_credentials_fini(&p->credentials);
 }
 DEFINE_AUTO_FINI(ps, ps_fini);
 
@@ -65,17 +67,6 @@ static const char *own_entry(const struct ps *p) /* "": --listen is given withou
     return !p->cluster.configured ? "" : p->cluster.hosts[ROLE_PS].items[p->cluster.index];
 }
 
-static int open_pages(struct ps *p, struct err *e)
-{
-    char address[sizeof(p->address) + 8];
-    const char *colon = strrchr(p->address, ':');
-    int host = colon != NULL ? (int)(colon - p->address) : (int)strlen(p->address);
-    if (p->options->common.http_port == 0)
-        return 0;
-    str_fmt(address, sizeof(address), "%.*s:%lld", host, p->address, (long long)p->options->common.http_port);
-    return pages_open(address, p->name, p->shard, p->service, p->server, &p->pages, e);
-}
-
 /* ---- starting ---- */
 
 static int max_wait(const struct options *o, int64_t *ret_ms, struct err *e)
@@ -93,14 +84,23 @@ static int threads(const struct options *o)
     return o->threads > 0 ? (int)o->threads : (int)MIN(MAX(cores, THREADS_LEAST), THREADS_MOST);
 }
 
+/* Where no chief is listed, one may exist all the same: TFJob's enableDynamicWorker does not tell a ps. */
+static enum role leader(const struct ps *p)
+{
+    return p->cluster.hosts[ROLE_CHIEF].n > 0 ? ROLE_CHIEF : ROLE_COUNT;
+}
+
 static int ps_open(struct ps *p, struct err *e)
 {
     struct rpc_method methods[SHARD_METHODS];
-    const struct rpc_server_options rpc = { .threads = threads(p->options), .payload_max = PARAMETERS_PAYLOAD_MAX };
     if (open_cluster(p, e) < 0)
         return -1;
+    const struct rpc_server_options rpc = { .threads = threads(p->options),
+                                            .payload_max = PARAMETERS_PAYLOAD_MAX,
+                                            .leader = leader(p) };
     log_setup(p->options->common.level, p->options->common.format, p->name);
-    if (max_wait(p->options, &p->life.max_wait_ms, e) < 0)
+    if (replica_credentials_open(&p->options->common, &p->cluster, ROLE_PS, &p->credentials, e) < 0 ||
+        max_wait(p->options, &p->life.max_wait_ms, e) < 0)
         return -1;
     address_to_listen_on(p->options->common.listen, own_entry(p), 0, p->address, sizeof(p->address));
     p->shard = shard_new(random_incarnation());
@@ -111,15 +111,17 @@ static int ps_open(struct ps *p, struct err *e)
     p->service = shard_service_new(p->shard);
     shard_service_share(p->service, p->options->share);
     shard_service_methods(p->service, methods);
-    if (rpc_server_start(p->address, &RPC_INSECURE, methods, COUNT_OF(methods), &rpc, &p->server, e) < 0)
+    if (rpc_server_start(p->address, &p->credentials.rpc, methods, COUNT_OF(methods), &rpc, &p->server, e) < 0)
         return -1;
-    return open_pages(p, e);
+    return pages_open(&p->options->common, p->address, p->name, p->shard, p->service, p->server, &p->pages, e);
 }
 
 static void log_start(const struct ps *p)
 {
     char memory[32];
     const char *uid = p->options->job_uid;
+    if (p->options->common.insecure)
+        log_warning("%s", REPLICA_INSECURE_WARNING);
     log_info("trainyard-ps %s on port %d; waiting for the chief", TRAINYARD_VERSION, rpc_server_port(p->server));
     log_debug("address %s, %d threads, %s resident, job %s", p->address, threads(p->options),
               str_bytes(mem_resident(), memory), uid[0] != '\0' ? uid : "not known yet");

@@ -2,8 +2,7 @@
 #include "pages.h"
 
 #include "codec/json.h"
-#include "net/http_server.h"
-#include "net/registry.h"
+#include "net/replica_http.h"
 #include "ps_life.h"
 
 enum { SELF_MS = 1000 };
@@ -13,7 +12,7 @@ struct pages {
     struct shard *shard;
     const char *name;
     struct registry *registry;
-    struct http_server *server;
+    struct replica_http *http;
 };
 
 /* ---- /metrics ---- */
@@ -135,8 +134,8 @@ static int show_progress(void *user, struct buf *body, const char **content_type
     return 200;
 }
 
-int pages_open(const char *address, const char *name, struct shard *shard, struct shard_service *service,
-               const struct rpc_server *server, struct pages **ret, struct err *e)
+int pages_open(const struct replica_options *o, const char *address, const char *name, struct shard *shard,
+               struct shard_service *service, const struct rpc_server *server, struct pages **ret, struct err *e)
 {
     AUTO(pages) *p = xcalloc(1, sizeof(*p));
     p->shard = shard;
@@ -146,13 +145,12 @@ int pages_open(const char *address, const char *name, struct shard *shard, struc
     add_metrics(p);
     registry_gauge_fn(p->registry, "trainyard_ps_shared_memory_workers",
                       "Workers of this host that push through shared memory.", NULL, read_shared, service);
-    struct http_route routes[] = {
-        http_metrics_route(p->registry),
-        http_alive_route(),
-        { .path = "/readyz", .handle = show_ready, .user = p },
-        { .path = "/progress", .handle = show_progress, .user = p },
+    const struct replica_pages pages = {
+        .registry = p->registry,
+        .ready = { .path = "/readyz", .handle = show_ready, .user = p },
+        .progress = { .path = "/progress", .handle = show_progress, .user = p },
     };
-    if (http_server_start(address, routes, COUNT_OF(routes), &p->server, e) < 0)
+    if (replica_http_start(o, address, &pages, &p->http, e) < 0)
         return -1;
     *ret = TAKE(p);
     return 0;
@@ -162,7 +160,7 @@ void pages_close(struct pages *p)
 {
     if (p == NULL)
         return;
-    http_server_free(p->server);
+    replica_http_free(p->http);
     registry_free(p->registry);
     free(p);
 }

@@ -9,9 +9,9 @@
 #include "coord/coordinator_client.h"
 #include "http_pages.h"
 #include "roles.h"
-#include "rpc/rpc.h"
 #include "tfio/checkpoint_state.h"
 #include "train/evaluate.h"
+#include "trainer.h"
 
 enum { POLL_MS = 1000, CALL_MS = 5000, LEAVE_MS = 1000 };
 
@@ -54,7 +54,7 @@ static int evaluator_role_init(struct evaluator_role *w, struct err *e)
     cond_init(&w->changed);
     if (r->data.validation == NULL)
         return err_set(e, ERR_INPUT, "an evaluator needs data.validation or fit.validationSplit");
-    w->coord = coordinator_client_new_grpc(cluster_chief_address(&r->cluster), &RPC_INSECURE);
+    w->coord = replica_coordinator(r);
     w->checkpoints = output_dir_path(r->output_dir, "checkpoints");
     w->values = xcalloc(model_metrics(r->model), sizeof(*w->values));
     w->names = xcalloc(model_metrics(r->model), sizeof(*w->names));

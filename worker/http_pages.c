@@ -8,8 +8,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "net/address.h"
-#include "net/http_server.h"
-#include "net/registry.h"
+#include "net/replica_http.h"
 
 enum { SELF_MS = 1000 };
 
@@ -22,14 +21,14 @@ struct http_pages {
     bool ready, over;             /* over: there was a chief, and it has ended */
     const char *unready;          /* static: what the replica waits for before it is ready */
     struct registry *registry;
-    struct http_server *server;
+    struct replica_http *http;
 };
 
 void http_pages_free(struct http_pages *s)
 {
     if (s == NULL)
         return;
-    http_server_free(s->server);
+    replica_http_free(s->http);
     registry_free(s->registry);
     mutex_fini(&s->lock);
     free(s);
@@ -192,19 +191,22 @@ static int progress(void *user, struct buf *body, const char **content_type)
 
 int http_pages_open(const struct replica *r, struct session_stats *stats, struct http_pages **ret, struct err *e)
 {
+    const struct replica_options *o = &r->options->common;
+    char address[300];
     *ret = NULL;
-    if (r->options->common.http_port == 0)
+    if (o->http_port == 0 && o->https_port == 0)
         return 0;
     AUTO(http_pages) *s = xcalloc(1, sizeof(*s));
     *s = (struct http_pages){ .replica = r, .stats = stats, .registry = registry_new(), .unready = "opening the data" };
     mutex_init(&s->lock);
     register_metrics(s);
-    const struct http_route routes[] = {
-        http_metrics_route(s->registry), http_alive_route(), { "/readyz", readyz, s }, { "/progress", progress, s }
+    const struct replica_pages pages = {
+        .registry = s->registry,
+        .ready = { .path = "/readyz", .handle = readyz, .user = s },
+        .progress = { .path = "/progress", .handle = progress, .user = s },
     };
-    char address[64];
-    address_to_listen_on(NULL, replica_address(r), (int)r->options->common.http_port, address, sizeof(address));
-    if (http_server_start(address, routes, COUNT_OF(routes), &s->server, e) < 0)
+    address_to_listen_on(NULL, replica_address(r), 0, address, sizeof(address));
+    if (replica_http_start(o, address, &pages, &s->http, e) < 0)
         return -1;
     *ret = TAKE(s);
     return 0;

@@ -1,6 +1,6 @@
 /* http_pages - the HTTP pages of a replica: /metrics /healthz /readyz /progress. They are served before the data is
  * opened, which may take minutes: until http_pages_ready() /progress has the state "starting", and /readyz the reason.
- */
+ * Which page is on which port: net/replica_http.h. */
 #ifndef TRAINYARD_WORKER_HTTP_PAGES_H
 #define TRAINYARD_WORKER_HTTP_PAGES_H
 
@@ -10,7 +10,7 @@
 #include "train/session.h"
 
 struct http_pages;
-/* Replica and stats are borrowed. *ret NULL when --http-port is 0; the other calls accept that. */
+/* Replica and stats are borrowed. *ret NULL when no port is wanted; the other calls accept that. */
 MUST_USE int http_pages_open(const struct replica *r, struct session_stats *stats, struct http_pages **ret,
                              struct err *e);
 /* What the replica waits for before it is ready. text: static. */

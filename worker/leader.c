@@ -86,13 +86,14 @@ static int open_service(struct leader *l, struct err *e)
 {
     struct rpc_method methods[COORDINATOR_METHODS];
     char address[128];
-    const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS };
+    const struct rpc_server_options options = { .threads = CHIEF_RPC_THREADS,
+                                                .leader = cluster_leader(&l->replica->cluster) };
     if (!l->replica->cluster.configured)
         return 0;
     coordinator_service_methods(chief_coordinator(l->chief), methods);
     address_to_listen_on(l->replica->options->common.listen, cluster_chief_address(&l->replica->cluster), 0, address,
                          sizeof(address));
-    return rpc_server_start(address, &RPC_INSECURE, methods, COUNT_OF(methods), &options, &l->server, e);
+    return rpc_server_start(address, &l->replica->credentials.rpc, methods, COUNT_OF(methods), &options, &l->server, e);
 }
 
 static void chief_thread(void *user)

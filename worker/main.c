@@ -10,6 +10,8 @@
 
 static void log_start(const struct replica *r)
 {
+    if (r->options->common.insecure)
+        log_warning("%s", REPLICA_INSECURE_WARNING);
     /* model and data are the same for all replicas: the leader logs them */
     if (replica_leads(r))
         log_info("trainyard-worker %s: %zu parameters, %lld examples, batch size %lld", TRAINYARD_VERSION,

@@ -136,8 +136,10 @@ int replica_open(const struct worker_options *o, struct replica *ret, struct err
         return err_set(e, ERR_INPUT,
                        "%s: spec.model is missing: trainyard-worker trains the model a manifest describes",
                        o->common.job);
-    if (check_cluster(&r, e) < 0 || find_folders(&r, e) < 0 ||
-        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 ||
+    if (check_cluster(&r, e) < 0 ||
+        replica_credentials_open(&o->common, &r.cluster, r.cluster.configured ? r.cluster.role : ROLE_COUNT,
+                                 &r.credentials, e) < 0 ||
+        find_folders(&r, e) < 0 || model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 ||
         callbacks_check(&r.job->callbacks, r.model, job_evaluates(r.job), e) < 0 ||
         class_weights_parse(&r.job->class_weight, r.model, &r.class_weights, e) < 0)
         return -1;
@@ -165,5 +167,6 @@ void replica_fini(struct replica *r)
     free(r->cache_dir);
     free(r->job_uid);
     cluster_fini(&r->cluster);
+    replica_credentials_fini(&r->credentials);
     job_free(r->job);
 }

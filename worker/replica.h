@@ -6,6 +6,7 @@
 #include "data/job_data.h"
 #include "job/cluster.h"
 #include "nn/class_weight.h"
+#include "rpc/replica_credentials.h"
 #include "shard/layout.h"
 #include "worker_options.h"
 
@@ -18,6 +19,7 @@ struct replica {
     struct http_pages *pages;    /* NULL: no --http-port */
     struct job *job;
     struct cluster cluster;
+    struct replica_credentials credentials;
     char name[64]; /* "worker-3", "local" */
     char *job_uid; /* "" for a worker that gets it from the chief */
     uint64_t incarnation;

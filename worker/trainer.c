@@ -5,12 +5,17 @@
 #include "base/log.h"
 #include "chief/output_dir.h"
 #include "nn/metrics/metrics.h"
-#include "rpc/rpc.h"
+
+struct coordinator_client *replica_coordinator(const struct replica *r)
+{
+    return coordinator_client_new_grpc(cluster_chief_address(&r->cluster), cluster_leader_name(&r->cluster),
+                                       &r->credentials.rpc);
+}
 
 struct params *replica_params(const struct replica *r, const char *job_uid)
 {
     struct params_identity id = { .job_uid = job_uid, .sender = r->name, .incarnation = r->incarnation };
-    return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id, &RPC_INSECURE);
+    return params_new_grpc(r->layout, r->placement, r->cluster.hosts[ROLE_PS].items, &id, &r->credentials.rpc);
 }
 
 static struct register_request registration_of(const struct replica *r)

@@ -16,6 +16,8 @@ struct trainer {
 
 /* Runs until the job is finished or stopped, then leaves. */
 MUST_USE int trainer_run(const struct trainer *t, struct err *e);
+/* The chief in another process, over gRPC. */
+struct coordinator_client *replica_coordinator(const struct replica *r);
 /* The ps of the cluster over gRPC. */
 struct params *replica_params(const struct replica *r, const char *job_uid);
 

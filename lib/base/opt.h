@@ -51,6 +51,11 @@ struct opt {
     {                                                                                                                  \
         .kind = OPT_KIND_BOOL, .name = (n), .dest = (dest_), .help = (help_)                                           \
     }
+/* The variable's value: true or false. */
+#define OPT_BOOL_ENV(n, env_, dest_, help_)                                                                            \
+    {                                                                                                                  \
+        .kind = OPT_KIND_BOOL, .name = (n), .env = (env_), .dest = (dest_), .help = (help_)                            \
+    }
 #define OPT_END                                                                                                        \
     {                                                                                                                  \
         .kind = OPT_KIND_END                                                                                           \

@@ -394,11 +394,13 @@ int coordinator_request_stop(struct coordinator *c, const struct stop_job_reques
                              struct coordinator_reply *ret, struct err *e)
 {
     MUTEX_GUARD(&c->lock);
+    const struct coordinator_sender *from = &q->sender;
     struct member *m;
-    if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
+    if (q->from_launcher ? from->job_uid[0] != '\0' && job_check(c, from, e) < 0
+                         : find_sender(c, from, now_ms, &m, e) < 0)
         return -1;
     c->view.stop_requested = true;
-    str_fmt(c->view.stop_reason, sizeof(c->view.stop_reason), "%s: %s", m->name, q->reason != NULL ? q->reason : "");
+    str_fmt(c->view.stop_reason, sizeof(c->view.stop_reason), "%s: %s", from->name, q->reason != NULL ? q->reason : "");
     wake(c);
     *ret = reply_of(c);
     return 0;

@@ -10,11 +10,12 @@ struct coordinator_client {
     struct coordinator *local;
 };
 
-struct coordinator_client *coordinator_client_new_grpc(const char *chief_address,
+struct coordinator_client *coordinator_client_new_grpc(const char *chief_address, const char *leader,
                                                        const struct rpc_credentials *credentials)
 {
     struct coordinator_client *c = xcalloc(1, sizeof(*c));
-    c->channel = rpc_channel_new(chief_address, credentials, &(struct rpc_channel_options){ .lanes = 1 });
+    c->channel =
+        rpc_channel_new(chief_address, credentials, &(struct rpc_channel_options){ .lanes = 1, .peer = leader });
     return c;
 }
 

@@ -73,6 +73,7 @@ struct evaluation_request {
 };
 struct stop_job_request { /* save and end the job early */
     struct coordinator_sender sender;
+    bool from_launcher; /* its certificate proves it. The launcher is not a member, so it does not register */
     const char *reason;
 };
 
@@ -90,7 +91,8 @@ struct coordinator_reply {
 struct coordinator_client;
 struct coordinator;
 struct rpc_credentials;
-struct coordinator_client *coordinator_client_new_grpc(const char *chief_address,
+/* leader: the name of the replica at that address, "chief-0" (rpc_channel_options.peer). */
+struct coordinator_client *coordinator_client_new_grpc(const char *chief_address, const char *leader,
                                                        const struct rpc_credentials *credentials);
 struct coordinator_client *coordinator_client_new_local(struct coordinator *c); /* borrowed */
 void coordinator_client_free(struct coordinator_client *c);

@@ -318,28 +318,41 @@ static int on_report_evaluation(const struct coordinator_call *x, struct coordin
 static int on_request_stop(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
 {
     const Trainyard__V1__StopRequest *m = MESSAGE(x, Trainyard__V1__StopRequest);
+    const struct rpc_caller *caller = x->caller;
     struct stop_job_request q = { .reason = m->reason };
-    if (read_sender(x->caller, &q.sender, e) < 0 || text_check(m->reason, e) < 0)
+    q.from_launcher = caller->authenticated && caller->identity.role == IDENTITY_LAUNCHER;
+    if (q.from_launcher)
+        q.sender = (struct coordinator_sender){ .job_uid = caller->job_uid, .name = "launcher", .role = ROLE_COUNT };
+    else if (read_sender(caller, &q.sender, e) < 0)
+        return -1;
+    if (text_check(m->reason, e) < 0)
         return -1;
     return coordinator_request_stop(x->coordinator, &q, clock_ms(), ret, e);
 }
 
 /* ---- the table ---- */
 
-/* Which roles may call a method becomes a column of this table (checked by rpc_method_call): workers and a chief that
- * trains all but ReportEvaluation, which is an evaluator's; evaluators all but Lease. */
-#define ROW(id, name, type, fn) [id] = { "/trainyard.v1.Coordinator/" name, &trainyard__v1__##type##__descriptor, fn }
+/* Who may call a method (rpc_method.callers). A leader that trains asks its own coordinator without a call. */
+enum {
+    REPORTERS = IDENTITY_BIT(ROLE_WORKER) | IDENTITY_BIT(ROLE_EVALUATOR),
+    EVALUATORS = IDENTITY_BIT(ROLE_EVALUATOR),
+    STOPPERS = IDENTITY_BIT(ROLE_EVALUATOR) | IDENTITY_BIT(IDENTITY_LAUNCHER),
+};
+
+#define ROW(id, name, callers, type, fn)                                                                               \
+    [id] = { "/trainyard.v1.Coordinator/" name, callers, &trainyard__v1__##type##__descriptor, fn }
 static const struct coordinator_row {
     const char *path;
+    unsigned callers;
     const ProtobufCMessageDescriptor *request;
     int (*handle)(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e);
 } METHODS[COORDINATOR_METHODS] = {
-    ROW(COORDINATOR_REGISTER, "Register", register_request, on_register),
-    ROW(COORDINATOR_HEARTBEAT, "Heartbeat", heartbeat_request, on_heartbeat),
-    ROW(COORDINATOR_LEASE, "Lease", lease_request, on_lease),
-    ROW(COORDINATOR_LEAVE, "Leave", leave_request, on_leave),
-    ROW(COORDINATOR_REPORT_EVALUATION, "ReportEvaluation", evaluation_request, on_report_evaluation),
-    ROW(COORDINATOR_REQUEST_STOP, "RequestStop", stop_request, on_request_stop),
+    ROW(COORDINATOR_REGISTER, "Register", REPORTERS, register_request, on_register),
+    ROW(COORDINATOR_HEARTBEAT, "Heartbeat", REPORTERS, heartbeat_request, on_heartbeat),
+    ROW(COORDINATOR_LEASE, "Lease", REPORTERS, lease_request, on_lease),
+    ROW(COORDINATOR_LEAVE, "Leave", REPORTERS, leave_request, on_leave),
+    ROW(COORDINATOR_REPORT_EVALUATION, "ReportEvaluation", EVALUATORS, evaluation_request, on_report_evaluation),
+    ROW(COORDINATOR_REQUEST_STOP, "RequestStop", STOPPERS, stop_request, on_request_stop),
 };
 
 const char *coordinator_method_path(enum coordinator_method m)
@@ -388,5 +401,7 @@ void coordinator_service_methods(struct coordinator *c, struct rpc_method ret[CO
         [COORDINATOR_REQUEST_STOP] = serve_request_stop,
     };
     for (int i = 0; i < COORDINATOR_METHODS; i++)
-        ret[i] = (struct rpc_method){ .path = METHODS[i].path, .handle = HANDLERS[i], .user = c };
+        ret[i] = (struct rpc_method){
+            .path = METHODS[i].path, .handle = HANDLERS[i], .user = c, .callers = METHODS[i].callers
+        };
 }

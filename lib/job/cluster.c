@@ -260,6 +260,21 @@ const char *cluster_chief_address(const struct cluster *c)
     return c->hosts[ROLE_WORKER].n > 0 ? c->hosts[ROLE_WORKER].items[0] : NULL;
 }
 
+enum role cluster_leader(const struct cluster *c)
+{
+    if (c->hosts[ROLE_CHIEF].n > 0)
+        return ROLE_CHIEF;
+    return c->hosts[ROLE_WORKER].n > 0 ? ROLE_WORKER : ROLE_COUNT;
+}
+
+const char *cluster_leader_name(const struct cluster *c)
+{
+    enum role leader = cluster_leader(c);
+    if (leader == ROLE_COUNT)
+        return NULL;
+    return leader == ROLE_CHIEF ? "chief-0" : "worker-0";
+}
+
 bool cluster_is_chief(const struct cluster *c)
 {
     if (!c->configured || c->role == ROLE_CHIEF)

@@ -58,7 +58,10 @@ char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int i
 /* Address of the Coordinator: the chief's, or worker 0's when there is no chief (TFJob's rule). NULL when
  * the cluster has neither. */
 const char *cluster_chief_address(const struct cluster *c);
-bool cluster_is_chief(const struct cluster *c); /* this task hosts the chief component */
+/* The role of the process at that address; ROLE_COUNT: the cluster has neither, as TF_CONFIG's sparse form for a ps. */
+enum role cluster_leader(const struct cluster *c);
+const char *cluster_leader_name(const struct cluster *c); /* "chief-0", "worker-0"; NULL */
+bool cluster_is_chief(const struct cluster *c);           /* this task hosts the chief component */
 int cluster_workers(const struct cluster *c);
 const char *cluster_task_name(const struct cluster *c, char out[64]); /* "worker-3" */
 

@@ -12,6 +12,11 @@ int replica_options_finish(struct replica_options *o, const char *program, const
 {
     if (args->n > 0)
         return err_set(e, ERR_INPUT, "unexpected argument '%s': %s takes only flags", args->items[0], program);
+    if (o->https_port != 0 && o->tls_dir == NULL)
+        return err_set(e, ERR_INPUT,
+                       "--https-port needs an identity: give --tls-dir (`trainyard certs` makes the folder)");
+    if (o->metrics_tls && o->https_port == 0)
+        return err_set(e, ERR_INPUT, "--metrics-tls needs a port for TLS: give --https-port");
     return log_level_parse(o->log_level, &o->level, e) < 0 || log_format_parse(o->log_format, &o->format, e) < 0 ? -1
                                                                                                                  : 0;
 }

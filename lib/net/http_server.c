@@ -1,13 +1,18 @@
-/* libmicrohttpd with one thread, GET and HEAD, and small answers from memory. Signals stay with the main thread. */
+/* libmicrohttpd with one thread, GET and HEAD, and small answers from memory. Signals stay with the main thread. A
+ * route for members is answered only after the client's certificate was checked. */
 #include "net/http_server.h"
 
 #include <microhttpd.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/address.h"
 #include "net/connection_limit.h"
+#include "net/http_tls.h"
 #include "net/registry.h"
 
 enum {
@@ -19,7 +24,9 @@ enum {
 
 struct http_server {
     struct MHD_Daemon *daemon;
+    struct http_server_tls *tls; /* NULL: plain HTTP */
     uint16_t port;
+    atomic_uint_fast64_t refused;
     struct connection_limit connections;
     size_t nroutes;
     struct http_route routes[];
@@ -31,11 +38,22 @@ static int fd_of(struct MHD_Connection *c)
     return i != NULL ? i->connect_fd : -1;
 }
 
-static void on_connection(void *user, struct MHD_Connection *c, void **state UNUSED,
-                          enum MHD_ConnectionNotificationCode code)
+/* The GnuTLS session; NULL without TLS. */
+static void *session_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return i != NULL ? i->tls_session : NULL;
+}
+
+/* libmicrohttpd reports a new connection before its TLS handshake. */
+static void on_connection(void *user, struct MHD_Connection *c, void **state, enum MHD_ConnectionNotificationCode code)
 {
     struct http_server *s = user;
     int fd = fd_of(c);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+        http_tls_detach(*state);
+    else if (s->tls != NULL)
+        *state = http_tls_attach(s->tls, session_of(c));
     if (fd < 0)
         return;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -63,18 +81,46 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, struct buf 
 
 static int not_found(const struct http_server *s, struct buf *body)
 {
-    buf_str(body, "not found; there are:");
+    buf_str(body, "not found; the pages are:");
     for (size_t i = 0; i < s->nroutes; i++)
         buf_printf(body, " %s", s->routes[i].path);
     buf_char(body, '\n');
     return MHD_HTTP_NOT_FOUND;
 }
 
-static int run_route(const struct http_server *s, const char *path, struct buf *body, const char **type)
+static int check_member(struct http_server *s, const struct http_route *r, struct MHD_Connection *c, struct err *e)
+{
+    struct identity peer;
+    char name[IDENTITY_NAME_SIZE];
+    if (r->members == 0)
+        return 0;
+    if (s->tls == NULL)
+        return err_set(e, ERR_REFUSED, "this page is served over TLS only");
+    if (http_tls_peer(s->tls, session_of(c), &peer, e) < 0)
+        return -1;
+    if ((r->members & IDENTITY_BIT(peer.role)) == 0)
+        return err_set(e, ERR_REFUSED, "%s may not read this page", identity_name(&peer, name));
+    return 0;
+}
+
+static int run_route(struct http_server *s, struct MHD_Connection *c, const struct http_route *r, struct buf *body,
+                     const char **type)
+{
+    struct err e = { .msg = "" };
+    if (check_member(s, r, c, &e) == 0)
+        return r->handle(r->user, body, type);
+    atomic_fetch_add(&s->refused, 1);
+    log_debug("HTTP server: refused %s: %s", r->path, e.msg);
+    buf_printf(body, "%s\n", e.msg);
+    return MHD_HTTP_FORBIDDEN;
+}
+
+static int find_route(struct http_server *s, struct MHD_Connection *c, const char *path, struct buf *body,
+                      const char **type)
 {
     for (size_t i = 0; i < s->nroutes; i++)
         if (strcmp(s->routes[i].path, path) == 0)
-            return s->routes[i].handle(s->routes[i].user, body, type);
+            return run_route(s, c, &s->routes[i], body, type);
     return not_found(s, body);
 }
 
@@ -98,34 +144,44 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
         status = MHD_HTTP_METHOD_NOT_ALLOWED;
         buf_str(&body, "only GET and HEAD\n");
     } else {
-        status = run_route(user, path, &body, &type);
+        status = find_route(user, c, path, &body, &type);
     }
     connection_limit_served(&((struct http_server *)user)->connections, fd_of(c), clock_ms());
     return respond(c, status, &body, type);
 }
 
-static void log_nothing(void *user UNUSED, const char *fmt UNUSED, va_list ap UNUSED)
+/* Handshakes that fail are among the library's messages. */
+static __attribute__((format(printf, 2, 0))) void log_message(void *user UNUSED, const char *fmt, va_list ap)
 {
+    char text[256];
+    if (!log_enabled(LOG_DEBUG) || vsnprintf(text, sizeof(text), fmt, ap) < 0)
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    log_debug("HTTP server: %s", text);
 }
 
 /* Signals belong to main: the thread inherits a mask that blocks them all. */
 static struct MHD_Daemon *start_daemon(struct http_server *s, int fd)
 {
+    /* With epoll the library spins while a handshake waits for the client. */
+    unsigned loop = s->tls != NULL ? MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS : MHD_USE_EPOLL_INTERNAL_THREAD;
+    enum MHD_OPTION tls_or_end = s->tls != NULL ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    struct MHD_Daemon *d = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER,
-        log_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)DAEMON_CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK_BYTES, MHD_OPTION_END);
+    struct MHD_Daemon *d =
+        MHD_start_daemon(loop | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER,
+                         log_message, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)DAEMON_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+                         on_connection, s, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, tls_or_end,
+                         HTTP_TLS_PRIORITY, MHD_OPTION_HTTPS_CERT_CALLBACK, http_tls_no_certificate(), MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return d;
 }
 
-int http_server_start(const char *address, const struct http_route *routes, size_t nroutes, struct http_server **ret,
-                      struct err *e)
+int http_server_start(const char *address, const char *tls_dir, const struct http_route *routes, size_t nroutes,
+                      struct http_server **ret, struct err *e)
 {
     AUTO(http_server) *s = xcalloc(1, sizeof(*s) + nroutes * sizeof(*routes));
     auto_close int fd = -1;
@@ -134,6 +190,8 @@ int http_server_start(const char *address, const struct http_route *routes, size
         return -1;
     for (size_t i = 0; i < nroutes; i++)
         s->routes[i] = routes[i];
+    if (tls_dir != NULL && http_tls_new(tls_dir, &s->tls, e) < 0)
+        return -1;
     if (address_listen(address, &fd, &s->port, e) < 0)
         return err_wrap(e, "HTTP server");
     s->daemon = start_daemon(s, fd);
@@ -149,12 +207,18 @@ int http_server_port(const struct http_server *s)
     return s->port;
 }
 
+uint64_t http_server_refused(const struct http_server *s)
+{
+    return atomic_load(&s->refused);
+}
+
 void http_server_free(struct http_server *s)
 {
     if (s == NULL)
         return;
     if (s->daemon != NULL)
         MHD_stop_daemon(s->daemon);
+    http_tls_free(s->tls);
     connection_limit_fini(&s->connections);
     free(s);
 }

@@ -75,9 +75,12 @@ static void connection_setup(struct ps_connection *conn, const struct layout *l,
         conn->chunks[k].pieces = xcalloc(conn->chunks[k].count, sizeof(struct rpc_piece));
     conn->window = CHUNKS_IN_FLIGHT_MIN;
     conn->small_lane = MIN(LANES, (int)MAX(conn->nchunks, 1));
-    conn->channel = rpc_channel_new(
-        host, credentials,
-        &(struct rpc_channel_options){ .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX });
+    char peer[32];
+    str_fmt(peer, sizeof(peer), "ps-%zu", conn->index);
+    conn->channel =
+        rpc_channel_new(host, credentials,
+                        &(struct rpc_channel_options){
+                            .lanes = conn->small_lane + 1, .payload_max = PARAMETERS_PAYLOAD_MAX, .peer = peer });
     conn->shm_allowed = address_is_loopback(host);
 }
 

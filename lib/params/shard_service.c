@@ -10,6 +10,7 @@ struct method {
     const ProtobufCMessageDescriptor *request;
     int (*handle)(const struct exchange *x, struct err *e);
     bool bulk;
+    unsigned callers; /* as in struct rpc_method */
 };
 _Static_assert((int)SHARD_METHODS == (int)PS_METHODS, "one row for each method");
 
@@ -202,19 +203,19 @@ static int on_snapshot(const struct exchange *x, struct err *e)
 
 /* ---- the table ---- */
 
-/* Which roles may call a method becomes a column of this table (checked by rpc_method_call): Init, Restore, Snapshot
- * and Finish the chief; Pull, Push and Attach workers and the chief; Describe any member of the job. */
+/* Who may call a method (rpc_method.callers). */
+enum { TRAINERS = IDENTITY_BIT(ROLE_WORKER) | IDENTITY_BIT(ROLE_CHIEF) };
 
-#define ROW(id, name, fn, bulk) [id] = { id, &trainyard__v1__##name##__descriptor, fn, bulk }
+#define ROW(id, name, fn, bulk, callers) [id] = { id, &trainyard__v1__##name##__descriptor, fn, bulk, callers }
 static const struct method METHODS[SHARD_METHODS] = {
-    ROW(PS_DESCRIBE, describe_request, on_describe, false),
-    ROW(PS_INIT, init_request, on_init, false),
-    ROW(PS_RESTORE, restore_request, on_restore, true),
-    ROW(PS_PULL, pull_request, on_pull, true),
-    ROW(PS_PUSH, push_request, on_push, true),
-    ROW(PS_SNAPSHOT, snapshot_request, on_snapshot, true),
-    ROW(PS_FINISH, finish_request, on_finish, false),
-    ROW(PS_ATTACH, attach_request, on_attach, false),
+    ROW(PS_DESCRIBE, describe_request, on_describe, false, RPC_MEMBERS),
+    ROW(PS_INIT, init_request, on_init, false, RPC_LEADER),
+    ROW(PS_RESTORE, restore_request, on_restore, true, RPC_LEADER),
+    ROW(PS_PULL, pull_request, on_pull, true, TRAINERS),
+    ROW(PS_PUSH, push_request, on_push, true, TRAINERS),
+    ROW(PS_SNAPSHOT, snapshot_request, on_snapshot, true, RPC_LEADER),
+    ROW(PS_FINISH, finish_request, on_finish, false, RPC_LEADER),
+    ROW(PS_ATTACH, attach_request, on_attach, false, TRAINERS),
 };
 
 static int handle(void *user, const struct rpc_caller *caller, const struct rpc_message *message,
@@ -262,7 +263,11 @@ void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_
 {
     for (size_t i = 0; i < SHARD_METHODS; i++)
         ret[i] = (struct rpc_method){
-            .path = ps_method_path(METHODS[i].id), .handle = handle, .user = &v->bound[i], .bulk = METHODS[i].bulk
+            .path = ps_method_path(METHODS[i].id),
+            .handle = handle,
+            .user = &v->bound[i],
+            .bulk = METHODS[i].bulk,
+            .callers = METHODS[i].callers,
         };
 }
 

@@ -45,5 +45,7 @@ static int check(void *user, const struct rpc_caller *caller, const struct rpc_m
 
 struct rpc_method health_method(struct health *h)
 {
-    return (struct rpc_method){ .path = "/grpc.health.v1.Health/Check", .handle = check, .user = h, .no_header = true };
+    return (struct rpc_method){
+        .path = "/grpc.health.v1.Health/Check", .handle = check, .user = h, .no_header = true, .callers = RPC_MEMBERS
+    };
 }

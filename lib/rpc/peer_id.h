@@ -1,4 +1,5 @@
-/* peer_id - part of rpc.h: which client a connection belongs to, for limits. */
+/* peer_id - part of rpc.h: which client a connection in plain text belongs to, for limits. With TLS it is the identity
+ * (authorize.c). */
 #ifndef TRAINYARD_RPC_PEER_ID_H
 #define TRAINYARD_RPC_PEER_ID_H
 

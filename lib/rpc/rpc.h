@@ -11,7 +11,7 @@
 #define TRAINYARD_RPC_RPC_H
 
 #include "base/buf.h"
-#include "job/job.h"
+#include "identity/identity.h"
 
 enum { RPC_PAYLOAD_FIELD = 15 };
 
@@ -46,13 +46,24 @@ DEFINE_AUTO(rpc_message, rpc_message_free);
 
 /* ---- credentials ---- */
 
+/* The identity of this process, from its folder (identity/tls_dir.h): main makes one, which all channels and servers
+ * share, and frees it after them. The files are read again when they change. A certificate of another identity, or
+ * files that do not fit together, are not taken: the earlier ones stay in use, and the log says so. */
+struct rpc_tls;
+MUST_USE int rpc_tls_new(const char *tls_dir, struct rpc_tls **ret, struct err *e);
+const struct identity *rpc_tls_identity(const struct rpc_tls *t);
+void rpc_tls_free(struct rpc_tls *t);
+DEFINE_AUTO(rpc_tls, rpc_tls_free);
+
 /* What a channel or a server proves, and what it requires of the other side. rpc_channel_new and rpc_server_start
  * copy them; rpc/settings.c turns them into gRPC's credentials. */
 enum rpc_security {
     RPC_PLAINTEXT, /* nothing is encrypted, and the sender that the Header of a request names is trusted */
+    RPC_TLS,       /* TLS 1.3; both sides prove with a certificate which member of the same job they are */
 };
 struct rpc_credentials {
     enum rpc_security security;
+    const struct rpc_tls *tls; /* RPC_TLS: borrowed */
 };
 extern const struct rpc_credentials RPC_INSECURE;
 
@@ -62,6 +73,7 @@ struct rpc_channel; /* one TCP connection (or `lanes` of them) to one peer; conn
 struct rpc_channel_options {
     int lanes;          /* parallel connections for bulk; default 1 */
     size_t payload_max; /* an answer with more bytes of payload is an error */
+    const char *peer;   /* "ps-1": RPC_TLS accepts no other member of the job there; NULL: any member. Copied */
 };
 /* target "host:port" (dns), "127.0.0.1:2222". Never blocks. */
 struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_credentials *credentials,
@@ -90,7 +102,8 @@ MUST_USE int rpc_unary(struct rpc_channel *c, const char *method, const void *he
 /* ---- server ---- */
 
 enum { RPC_NAME_SIZE = 64, RPC_UID_SIZE = 128, RPC_INDEX_MAX = 1 << 20 };
-/* The caller, as the server established it from the Header of the request (lib/rpc/common.proto). */
+/* The caller, as the server established it from the certificate of the connection and the Header of the request
+ * (lib/rpc/common.proto). With RPC_TLS the sender that the Header names is the one of the certificate. */
 struct rpc_caller {
     char job_uid[RPC_UID_SIZE]; /* "": not given */
     char name[RPC_NAME_SIZE];   /* "worker-3"; "": not given */
@@ -98,9 +111,11 @@ struct rpc_caller {
     int index;                  /* of the name; -1: none */
     uint64_t generation;        /* that the caller knows */
     uint64_t incarnation;       /* of the caller's process */
-    /* Bulk methods: a number of the client, for limits. It is the same for all calls of one address, and of one
-     * connection on loopback; 0: not known. It does not prove the client's identity. */
+    /* A number of the client, for limits; 0: not known. It is the same for all calls of one identity. Without one,
+     * bulk methods only, for all calls of one address, and of one connection on loopback. */
     uint64_t client;
+    bool authenticated;       /* false: plain text; nothing proves who calls */
+    struct identity identity; /* of the certificate, when authenticated */
 };
 
 struct rpc_reply {               /* filled by a handler */
@@ -118,12 +133,27 @@ struct rpc_method {
                   struct rpc_reply *reply, struct err *e);
     void *user;
     bool bulk; /* requests or answers carry payload: a slow link has more time for them, and their client is known */
-    bool no_header; /* not a Trainyard method: field 1 of requests is not a Header, and the caller is not known */
+    bool no_header;   /* not a Trainyard method: field 1 of requests is not a Header */
+    unsigned callers; /* who may call it: IDENTITY_BIT(role) of each, or RPC_LEADER; 0: no caller may */
 };
-/* Establishes the caller of a request and lets the method handle it. The permission to call a method is checked
- * here, before its handler runs, once callers are authenticated. client: as in struct rpc_caller. */
-MUST_USE int rpc_method_call(const struct rpc_method *m, uint64_t client, const struct rpc_message *request,
-                             struct rpc_reply *reply, struct err *e);
+/* The member that leads the job: the chief, or worker 0 of a job without one (rpc_server_options.leader). */
+#define RPC_LEADER IDENTITY_BIT(IDENTITY_ROLES)
+/* Every process of a job that speaks gRPC. */
+#define RPC_MEMBERS                                                                                                    \
+    (IDENTITY_BIT(ROLE_PS) | IDENTITY_BIT(ROLE_WORKER) | IDENTITY_BIT(ROLE_CHIEF) | IDENTITY_BIT(ROLE_EVALUATOR) |     \
+     IDENTITY_BIT(IDENTITY_LAUNCHER))
+
+/* What a server knows of a connection before it reads a request. */
+struct rpc_connection {
+    uint64_t client;                 /* as in struct rpc_caller */
+    const struct identity *identity; /* of its certificate; NULL: plain text */
+    enum role leader;                /* as in struct rpc_server_options */
+};
+/* Establishes the caller of a request, checks that it may call the method, and lets the method handle it. Refused
+ * (ERR_REFUSED, and a line in the log): a role that is not in `callers`, and a sender that is not the certificate's. In
+ * plain text the role of the sender that the Header names is checked; a request without such a name is not. */
+MUST_USE int rpc_method_call(const struct rpc_method *m, const struct rpc_connection *from,
+                             const struct rpc_message *request, struct rpc_reply *reply, struct err *e);
 struct rpc_server_options {
     int threads;        /* that serve; at least 1 */
     size_t payload_max; /* a request with more bytes of payload is refused */
@@ -131,6 +161,7 @@ struct rpc_server_options {
      * that takes longer is cancelled, whatever deadline its caller has, so that no caller holds memory of the server
      * forever. */
     int64_t call_ms, bulk_ms;
+    enum role leader; /* ROLE_WORKER: worker 0 leads; ROLE_COUNT: it or the chief, not known which; else the chief */
 };
 struct rpc_server;
 /* address "0.0.0.0:2222", "127.0.0.1:0" (any free port). A port in use is ERR_INPUT: "port 2222 is in use ...".

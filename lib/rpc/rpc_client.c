@@ -14,6 +14,7 @@
 #include "rpc/message.h"
 #include "rpc/rpc_status.h"
 #include "rpc/settings.h"
+#include "rpc/tls.h"
 
 /* A call has its own completion queue, so the thread that waits for it reads and writes the connection itself,
  * without a switch of threads. Finished calls are kept with their queues for the next ones. */
@@ -41,7 +42,7 @@ struct rpc_lane {
 };
 
 struct rpc_channel {
-    char *target;
+    char *target, *peer; /* peer: NULL when any member may be there */
     struct rpc_credentials credentials;
     size_t receive_max;
     int lanes;
@@ -56,8 +57,8 @@ enum { IDLE_MAX = 64, REOPEN_MS = 500 };
 static grpc_channel *lane_open(const struct rpc_channel *c)
 {
     grpc_arg args[RPC_CHANNEL_ARGS_MAX];
-    grpc_channel_args list = rpc_channel_args(c->receive_max, args);
-    grpc_channel_credentials *credentials = rpc_channel_credentials(&c->credentials);
+    grpc_channel_args list = rpc_channel_args(c->receive_max, c->credentials.security, args);
+    grpc_channel_credentials *credentials = rpc_channel_credentials(&c->credentials, c->peer);
     grpc_channel *lane = grpc_channel_create(c->target, credentials, &list);
     grpc_channel_credentials_release(credentials);
     return lane;
@@ -69,6 +70,7 @@ struct rpc_channel *rpc_channel_new(const char *target, const struct rpc_credent
     int lanes = options != NULL && options->lanes > 1 ? options->lanes : 1;
     struct rpc_channel *c = xcalloc(1, sizeof(*c) + (size_t)lanes * sizeof(c->lane[0]));
     c->target = xstrdup(target);
+    c->peer = options != NULL && options->peer != NULL ? xstrdup(options->peer) : NULL;
     c->credentials = *credentials;
     c->lanes = lanes;
     c->receive_max = rpc_receive_max(options != NULL ? options->payload_max : 0);
@@ -98,6 +100,7 @@ void rpc_channel_free(struct rpc_channel *c)
         grpc_channel_destroy(c->lane[i].channel);
     mutex_fini(&c->lock);
     free(c->target);
+    free(c->peer);
     free(c);
 }
 
@@ -213,7 +216,22 @@ static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
         old = l->channel;
         *l = (struct rpc_lane){ .channel = lane_open(c), .opened_ms = now };
     }
-    grpc_channel_destroy(old); /* its other calls continue to their end */
+    grpc_channel_destroy(old); /* calls that have a connection continue, those that wait for one fail: is_reopened */
+}
+
+/* The lane was opened again while the call waited for a connection. gRPC ends such a call as UNKNOWN. */
+static bool is_reopened(struct rpc_call *k)
+{
+    MUTEX_GUARD(&k->channel->lock);
+    return k->channel->lane[k->lane].channel != k->via;
+}
+
+static int handshake_error(const struct rpc_channel *c, const char *why, struct err *e)
+{
+    const char *what = c->credentials.security == RPC_TLS ? "the TLS handshake failed: " : "";
+    if (c->peer != NULL)
+        return err_set(e, ERR_LOST, "%s at %s cannot be reached: %s%s", c->peer, c->target, what, why);
+    return err_set(e, ERR_LOST, "%s cannot be reached: %s%s", c->target, what, why);
 }
 
 /* The message of the status, for people. gRPC's messages are long and end with the important part. */
@@ -231,6 +249,8 @@ static int call_error(struct rpc_call *k, struct err *e)
         return err_set(e, code, "%s", details);
     if (k->status == GRPC_STATUS_UNAVAILABLE)
         reopen(k->channel, k->lane, k->via);
+    if (k->status == GRPC_STATUS_UNKNOWN && is_reopened(k))
+        code = ERR_LOST;
     if (k->status == GRPC_STATUS_UNIMPLEMENTED)
         return err_set(e, ERR_REFUSED, "%s does not know the method %s", target, method);
     if (code == ERR_TIMEOUT && str_eq(details, RPC_CALLER_TOO_SLOW))
@@ -238,6 +258,9 @@ static int call_error(struct rpc_call *k, struct err *e)
     if (code == ERR_TIMEOUT)
         return err_set(e, ERR_TIMEOUT, "%s did not answer %s within %lld ms", target, method,
                        (long long)k->deadline_ms);
+    char why[ERR_TEXT_MAX];
+    if (code == ERR_LOST && tls_explain(details, &k->channel->credentials, why, sizeof(why)))
+        return handshake_error(k->channel, why, e);
     if (code == ERR_LOST || code == ERR_STOPPED) {
         const char *colon = strrchr(details, ':');
         const char *cause = colon != NULL ? colon + 1 + (colon[1] == ' ') : details;

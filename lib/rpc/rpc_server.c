@@ -13,12 +13,12 @@
 #include "net/address.h"
 #include "rpc/accept.h"
 #include "rpc/call_timeout.h"
-#include "rpc/caller.h"
 #include "rpc/health.h"
 #include "rpc/message.h"
 #include "rpc/peer_id.h"
 #include "rpc/rpc_status.h"
 #include "rpc/settings.h"
+#include "rpc/tls.h"
 
 enum {
     REQUESTS_AHEAD = 16,     /* calls of a method that gRPC may deliver before more are requested; the rest queue up */
@@ -47,6 +47,7 @@ struct rpc_server {
     struct call_timeout timeout;
     int64_t call_ms, bulk_ms; /* for a request to come in, and for an answer to be read */
     size_t receive_max;
+    enum role leader;
     struct mutex turn; /* the thread that holds it waits for the queue */
     struct mutex lock;
     struct cond stopped;
@@ -211,14 +212,19 @@ static uint64_t client_of(const struct incoming *in)
     return id;
 }
 
-int rpc_method_call(const struct rpc_method *m, uint64_t client, const struct rpc_message *request,
-                    struct rpc_reply *reply, struct err *e)
+static int call_method(struct incoming *in, const struct rpc_method *method, const struct rpc_message *request,
+                       struct rpc_reply *reply, struct err *e)
 {
-    struct rpc_caller caller = { .job_uid = "", .name = "", .role = ROLE_COUNT, .index = -1 };
-    if (!m->no_header && rpc_caller_of(request, &caller, e) < 0)
-        return -1;
-    caller.client = client;
-    return m->handle(m->user, &caller, request, reply, e);
+    struct identity identity;
+    struct rpc_connection from = { .leader = in->server->leader };
+    if (in->server->credentials.security == RPC_TLS) {
+        if (!tls_identity_of(in->call, &identity))
+            return err_set(e, ERR_REFUSED, "the connection has no certificate of this job");
+        from.identity = &identity;
+    } else if (method->bulk) {
+        from.client = client_of(in);
+    }
+    return rpc_method_call(method, &from, request, reply, e);
 }
 
 static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
@@ -230,7 +236,7 @@ static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
     struct rpc_reply reply;
     reply.head = (struct buf)BUF_INIT;
     reply.npieces = 0;
-    int rc = rpc_method_call(method, method->bulk ? client_of(in) : 0, request, &reply, e);
+    int rc = call_method(in, method, request, &reply, e);
     if (rc < 0) {
         reply_drop(&reply);
     } else {
@@ -395,10 +401,10 @@ static int start_threads(struct rpc_server *s, int threads, struct err *e)
     return 0;
 }
 
-static grpc_server *make_server(size_t receive_max)
+static grpc_server *make_server(size_t receive_max, enum rpc_security security)
 {
     grpc_arg args[RPC_SERVER_ARGS_MAX];
-    grpc_channel_args list = rpc_server_args(receive_max, args);
+    grpc_channel_args list = rpc_server_args(receive_max, security, args);
     return grpc_server_create(&list, NULL);
 }
 
@@ -408,6 +414,7 @@ int rpc_server_start(const char *address, const struct rpc_credentials *credenti
     AUTO(rpc_server) *s = xcalloc(1, sizeof(*s));
     accept_keep_spare();
     s->credentials = *credentials;
+    s->leader = options->leader;
     s->call_ms = options->call_ms > 0 ? options->call_ms : CALL_MS;
     s->bulk_ms = options->bulk_ms > 0 ? options->bulk_ms : BULK_MS;
     s->receive_max = rpc_receive_max(options->payload_max);
@@ -416,7 +423,7 @@ int rpc_server_start(const char *address, const struct rpc_credentials *credenti
     mutex_init(&s->lock);
     cond_init(&s->stopped);
     atomic_init(&s->health.serving, true);
-    s->server = make_server(s->receive_max);
+    s->server = make_server(s->receive_max, credentials->security);
     s->queue = grpc_completion_queue_create_for_next(NULL);
     grpc_server_register_completion_queue(s->server, s->queue, NULL);
     register_methods(s, methods, nmethods);

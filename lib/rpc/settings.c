@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "rpc/split.h"
+#include "rpc/tls.h"
 
 /* grpc_arg needs char *, and only reads it. */
 #define ARG(name, number)                                                                                              \
@@ -40,7 +41,6 @@ static const grpc_arg CHANNEL_ARGS[] = {
     ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* a lane is a separate connection */
     ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50),
     ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000),
-    ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000), /* despite its name: how long one attempt to connect may take */
     ARG(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000), /* a restarted pod has a new address */
     ARG(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
     ARG(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
@@ -50,6 +50,9 @@ static const grpc_arg CHANNEL_ARGS[] = {
  * params/params_grpc.c); others wait at the caller. A connection without calls is closed, and opened again by the next
  * call of an honest caller. */
 enum { STREAMS_MAX = 32, IDLE_MS = 300 * 1000, HANDSHAKE_MS = 20 * 1000 };
+/* A certificate is checked when a connection begins, and lives 24 h. So a connection ends before its peer's
+ * certificate does; calls that run then may finish. */
+enum { AGE_MS = 12 * 3600 * 1000, AGE_GRACE_MS = 5 * 60 * 1000 };
 static const grpc_arg SERVER_ARGS[] = {
     BULK_ARGS,
     ALIVE_ARGS,
@@ -66,6 +69,11 @@ size_t rpc_receive_max(size_t payload_max)
     return MIN(payload_max, (size_t)INT_MAX - RPC_HEAD_MAX) + RPC_HEAD_MAX;
 }
 
+static const grpc_arg TLS_SERVER_ARGS[] = {
+    ARG(GRPC_ARG_MAX_CONNECTION_AGE_MS, AGE_MS),
+    ARG(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, AGE_GRACE_MS),
+};
+
 static grpc_channel_args with_limit(const grpc_arg *fixed, size_t n, size_t receive_max, grpc_arg *args)
 {
     const grpc_arg limit = ARG(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)receive_max);
@@ -74,25 +82,39 @@ static grpc_channel_args with_limit(const grpc_arg *fixed, size_t n, size_t rece
     return (grpc_channel_args){ n + 1, args };
 }
 
-grpc_channel_args rpc_channel_args(size_t receive_max, grpc_arg args[RPC_CHANNEL_ARGS_MAX])
+/* How long one attempt to connect may take. A handshake computes on both sides, so it needs more time on a busy host,
+ * and at a server to which many clients connect at once. */
+enum { CONNECT_MS = 2000, CONNECT_TLS_MS = 5000 };
+
+grpc_channel_args rpc_channel_args(size_t receive_max, enum rpc_security security, grpc_arg args[RPC_CHANNEL_ARGS_MAX])
 {
-    _Static_assert(COUNT_OF(CHANNEL_ARGS) < RPC_CHANNEL_ARGS_MAX, "room for the limit");
-    return with_limit(CHANNEL_ARGS, COUNT_OF(CHANNEL_ARGS), receive_max, args);
+    _Static_assert(COUNT_OF(CHANNEL_ARGS) + 1 < RPC_CHANNEL_ARGS_MAX, "room for the limits");
+    grpc_channel_args list = with_limit(CHANNEL_ARGS, COUNT_OF(CHANNEL_ARGS), receive_max, args);
+    const grpc_arg attempt = ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, security == RPC_TLS ? CONNECT_TLS_MS : CONNECT_MS);
+    args[list.num_args++] = attempt; /* gRPC's name for it is another */
+    return list;
 }
 
-grpc_channel_args rpc_server_args(size_t receive_max, grpc_arg args[RPC_SERVER_ARGS_MAX])
+grpc_channel_args rpc_server_args(size_t receive_max, enum rpc_security security, grpc_arg args[RPC_SERVER_ARGS_MAX])
 {
-    _Static_assert(COUNT_OF(SERVER_ARGS) < RPC_SERVER_ARGS_MAX, "room for the limit");
-    return with_limit(SERVER_ARGS, COUNT_OF(SERVER_ARGS), receive_max, args);
+    _Static_assert(COUNT_OF(SERVER_ARGS) + COUNT_OF(TLS_SERVER_ARGS) < RPC_SERVER_ARGS_MAX, "room for the limit");
+    grpc_channel_args list = with_limit(SERVER_ARGS, COUNT_OF(SERVER_ARGS), receive_max, args);
+    if (security == RPC_TLS) {
+        memcpy(&args[list.num_args], TLS_SERVER_ARGS, sizeof(TLS_SERVER_ARGS));
+        list.num_args += COUNT_OF(TLS_SERVER_ARGS);
+    }
+    return list;
 }
 
 const struct rpc_credentials RPC_INSECURE = { .security = RPC_PLAINTEXT };
 
-grpc_channel_credentials *rpc_channel_credentials(const struct rpc_credentials *c)
+grpc_channel_credentials *rpc_channel_credentials(const struct rpc_credentials *c, const char *peer)
 {
     switch (c->security) {
     case RPC_PLAINTEXT:
         return grpc_insecure_credentials_create();
+    case RPC_TLS:
+        return tls_channel_credentials(c->tls, peer);
     }
     abort(); /* credentials of no kind: a bug of ours */
 }
@@ -102,6 +124,8 @@ grpc_server_credentials *rpc_server_credentials(const struct rpc_credentials *c)
     switch (c->security) {
     case RPC_PLAINTEXT:
         return grpc_insecure_server_credentials_create();
+    case RPC_TLS:
+        return tls_server_credentials(c->tls);
     }
     abort(); /* credentials of no kind: a bug of ours */
 }

@@ -1,6 +1,6 @@
 /* bench_rpc - the cost of a call of lib/rpc, compared with one raw TCP connection in the same run.
  *
- *     bench_rpc [--seconds S] [--threads N] [--only TEXT]
+ *     bench_rpc [--seconds S] [--threads N] [--only TEXT] [--tls]
  *
  * A server process (RPC and raw TCP on loopback) is forked off; this process is the client. Every case runs for S
  * seconds (default 1.5); us a call is the mean, p50 the median; CPU is the sum of both processes. Bulk cases move 64
@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/thread.h"
+#include "bench_tls.h"
 #include "codec/pb.h"
-#include "rpc/rpc.h"
 
 enum { BULK = 64 << 20, MODEL = 407080, RAW_CHUNK = 4 << 20, ROUNDS_MAX = 1 << 20, LANES_MAX = 8 };
 
@@ -109,11 +109,12 @@ static void server_main(int ports_fd, int threads)
     mem_keep_pages();
     rpc_init();
     struct rpc_method methods[] = {
-        { .path = "/bench.Bench/Exchange", .handle = exchange, .no_header = true, .bulk = true }
+        { .path = "/bench.Bench/Exchange", .handle = exchange, .no_header = true, .callers = RPC_MEMBERS, .bulk = true }
     };
     struct rpc_server *s = NULL;
     const struct rpc_server_options options = { .threads = threads, .payload_max = BULK };
-    must(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, methods, 1, &options, &s, &e), &e);
+    const struct rpc_credentials own = bench_credentials("ps-0");
+    must(rpc_server_start("127.0.0.1:0", &own, methods, 1, &options, &s, &e), &e);
     ports[0] = rpc_server_port(s);
     int fd = raw_listen(&ports[1]);
     must(thread_start(&raw, "raw", raw_loop, &fd, &e), &e);
@@ -129,6 +130,7 @@ static void server_main(int ports_fd, int threads)
 /* ---- client process ---- */
 
 static pid_t server_pid;
+static struct rpc_credentials credentials;
 
 static double cpu_now(void) /* of both processes */
 {
@@ -198,7 +200,7 @@ static void latency(const char *target, const char *name, int n, size_t push, si
     struct err e;
     struct client clients[LANES_MAX] = { 0 };
     for (int i = 0; i < n; i++) {
-        clients[i] = (struct client){ .channel = rpc_channel_new(target, &RPC_INSECURE,
+        clients[i] = (struct client){ .channel = rpc_channel_new(target, &credentials,
                                                                  &(struct rpc_channel_options){ .payload_max = BULK }),
                                       .push = push,
                                       .pull = pull,
@@ -259,7 +261,7 @@ static void bulk(const char *target, int raw, int lanes, size_t chunk, bool push
 {
     static int64_t rpc_ns[1000], raw_ns[1000];
     AUTO(rpc_channel) *c =
-        rpc_channel_new(target, &RPC_INSECURE, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = BULK });
+        rpc_channel_new(target, &credentials, &(struct rpc_channel_options){ .lanes = lanes, .payload_max = BULK });
     double cpu = 0, raw_cpu = 0;
     size_t n = 0;
     for (int i = 0; i < 3; i++) {
@@ -330,6 +332,7 @@ struct settings {
     double seconds;
     int64_t threads;
     const char *seconds_text, *only;
+    bool tls;
 };
 
 static void read_settings(int argc, char **argv, struct settings *ret)
@@ -339,6 +342,7 @@ static void read_settings(int argc, char **argv, struct settings *ret)
         OPT_STR("seconds", NULL, "S", &ret->seconds_text, "how long each case runs (1.5)"),
         OPT_INT("threads", NULL, "N", &ret->threads, 1, 64, "of the server (4)"),
         OPT_STR("only", NULL, "PART", &ret->only, "latency or bulk"),
+        OPT_BOOL("tls", &ret->tls, "calls through TLS; raw TCP stays in plain text"),
         OPT_END,
     };
     const struct opt_program program = { .name = "bench_rpc",
@@ -362,6 +366,8 @@ int main(int argc, char **argv)
     seconds = settings.seconds;
 
     memset(memory, 1, sizeof(memory));
+    if (settings.tls)
+        bench_tls_make();
     fflush(stdout);
     if (pipe(ports_pipe) < 0 || (server_pid = fork()) < 0) /* before gRPC starts threads */
         return 1;
@@ -371,6 +377,7 @@ int main(int argc, char **argv)
         return 1;
     mem_keep_pages();
     rpc_init();
+    credentials = bench_credentials("worker-0");
     snprintf(target, sizeof(target), "127.0.0.1:%d", ports[0]);
     if (strcmp(settings.only, "bulk") != 0)
         latencies(target);
@@ -379,5 +386,6 @@ int main(int argc, char **argv)
     rpc_shutdown();
     kill(server_pid, SIGTERM);
     waitpid(server_pid, NULL, 0);
+    bench_tls_remove();
     return 0;
 }

@@ -33,7 +33,7 @@ static void call(const struct rpc_method *method, const uint8_t *data, size_t n)
     struct coordinator_reply answer;
     if (rpc_message_of(data, n, &m, NULL) < 0)
         return;
-    int rc = rpc_method_call(method, 0, m, &reply, &e);
+    int rc = rpc_method_call(method, &(struct rpc_connection){ .leader = ROLE_CHIEF }, m, &reply, &e);
     if ((rc == 0) != (e.code == ERR_NONE))
         abort();
     if (rc == 0 && coordinator_unpack_reply(reply.head.data, reply.head.len, &answer, &e) < 0)

@@ -62,7 +62,7 @@ static void call(struct rpc_method methods[SHARD_METHODS], enum ps_method id, co
     struct rpc_reply reply = { .head = BUF_INIT };
     if (id == PS_INIT && too_large(m))
         return;
-    int rc = rpc_method_call(&methods[id], 0, m, &reply, &e);
+    int rc = rpc_method_call(&methods[id], &(struct rpc_connection){ .leader = ROLE_CHIEF }, m, &reply, &e);
     if ((rc == 0) != (e.code == ERR_NONE) || (rc < 0 && reply.npieces > 0))
         abort();
     for (size_t i = 0; i < reply.npieces; i++)

@@ -79,7 +79,7 @@ static void attach(const struct rpc_method *method, const struct shm_region *r, 
     q.slot_version = PUSH_SLOT_VERSION;
     codec_pack(&q.base, &head);
     must(rpc_message_of(head.data, head.len, &m, NULL) == 0);
-    must(rpc_method_call(method, 0, m, &reply, NULL) == 0);
+    must(rpc_method_call(method, &(struct rpc_connection){ .leader = ROLE_CHIEF }, m, &reply, NULL) == 0);
     buf_fini(&reply.head);
 }
 

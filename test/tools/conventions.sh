@@ -68,7 +68,7 @@ heads() {
 # Libraries do not log above debug: they return errors, and report progress to their caller. replica_end(), which ends
 # ps and worker, is in lib/job/replica_options.c.
 logging() {
-    git ls-files 'lib/*.c' | grep -vE '^lib/(base/|job/replica_options.c)' | xargs grep -nE '\blog_(info|warning|error|fields)\(' |
+    git ls-files 'lib/*.c' | grep -vE '^lib/(base/|job/replica_options.c|rpc/(refusal_log|tls).c)' | xargs grep -nE '\blog_(info|warning|error|fields)\(' |
         sed 's/$/    (return an error, or report to the caller)/'
 }
 

@@ -22,9 +22,9 @@ downward() { # PARENT ALSO FOLDER...
             "$(grep -nE '^#include "[a-z]+/' "$parent/$folder"/*.[ch] "$parent/$folder"/*/*.[ch] 2>/dev/null | grep -vE "\"(${seen%|}$also)/")"
     done
 }
-downward lib '' base codec job net tensor nn tfio data rpc shard params coord train chief
+downward lib '' base codec job identity net tensor nn tfio data rpc shard params coord train chief
 # The operator's folders; from lib/ they use what needs no gRPC and no BLAS.
-downward operator '|base|codec|job|net|nn' kube api build plan control
+downward operator '|base|codec|job|identity|net|nn' kube api build plan control
 verdict "operator includes what only replicas need" "$(grep -nE '^#include "(tensor|tfio|data|rpc|shard|params|coord|train|chief)/' operator/*.[ch] operator/*/*.[ch] 2>/dev/null)"
 verdict "the pure plan includes what acts" "$(grep -nE '#include "(kube|build|control)/' operator/plan/*.[ch])"
 verdict "event files and bundles need the model" "$(grep -nE '#include "(job|net|nn)/' lib/tfio/*.[ch])"
@@ -37,6 +37,8 @@ only yaml.h 'lib/codec/yaml.*\.c'
 only cblas.h 'lib/tensor/gemm.c'
 only microhttpd.h 'lib/net/http_server.c'
 only 'grpc/' 'lib/rpc/'
+only openssl/ 'lib/identity/(certificate|tls_client)\.c' # keys and certificates; one TLS connection, which needs no gRPC and no libcurl
+only gnutls/ 'lib/net/http_tls.c'
 only zlib.h 'lib/data/[a-z_]*\.c|operator/api/deflate.c'
 only hdf5.h 'cli/h5_write.c'
 only 'protobuf-c/' 'lib/codec/protobuf.h'

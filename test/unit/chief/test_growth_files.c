@@ -251,7 +251,7 @@ static void handle(const struct rpc_method *method, const char *text, size_t len
     struct err e = { .code = ERR_NONE };
     struct rpc_reply reply = { .head = BUF_INIT };
     ck_ok_e(rpc_message_of(text, len, &m, &e));
-    ck_ok_e(rpc_method_call(method, 0, m, &reply, &e));
+    ck_ok_e(rpc_method_call(method, &(struct rpc_connection){ .leader = ROLE_CHIEF }, m, &reply, &e));
     for (size_t i = 0; i < reply.npieces; i++)
         reply.pieces[i].done(reply.pieces[i].user);
     buf_fini(&reply.head);

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "identity/tls_dir.h"
+#include "temp_folder.h"
 
 static struct buf out; /* what the last command printed */
 static struct err e;
@@ -239,6 +242,80 @@ START_TEST(help_is_golden)
 }
 END_TEST
 
+static const char SINGLE[] = "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: single}\nspec:\n"
+                             "  model: {inputShape: [2], layers: [{Dense: {units: 1}}]}\n"
+                             "  compile: {optimizer: SGD, loss: mse}\n  fit: {epochs: 1}\n"
+                             "  data: {train: {format: npy, features: x.npy, labels: y.npy}}\n";
+
+static size_t certificates(const char *dir)
+{
+    AUTO_FINI(strlist) members = { 0 };
+    ck_ok_e(dir_list(dir, &members, &e));
+    for (size_t i = 0; i < members.n; i++) {
+        AUTO_FINI(tls_dir) d = { .ca = NULL };
+        char name[IDENTITY_NAME_SIZE];
+        auto_free char *path = path_join(dir, members.items[i]);
+        ck_ok_e(tls_dir_read(path, (int64_t)clock_wall(), &d, &e));
+        ck_assert_str_eq(identity_name(&d.info.identity, name), members.items[i]);
+    }
+    return members.n;
+}
+
+START_TEST(certs_makes_a_folder_for_each_replica)
+{
+    auto_free char *parent = xstrdup("/tmp/trainyard-certs.XXXXXX"), *line = NULL;
+    ck_assert_ptr_nonnull(mkdtemp(parent));
+    auto_free char *dir = path_join(parent, "a");
+    line = xasprintf("certs --job deploy/examples/digits.yaml --out %s/", dir);
+    run_ok(certs_command, line);
+    ck_assert_uint_eq(certificates(dir), 5); /* a ps, two workers, the chief and launcher */
+    ck_assert_ptr_nonnull(strstr(out.data, "certificates for 1 ps, 2 workers, 1 chief, valid until 20"));
+    run_bad(certs_command, line, "exists; remove it, or give another --out");
+
+    auto_free char *other = path_join(parent, "b");
+    auto_free char *many = xasprintf("certs --job deploy/examples/digits.yaml --replicas ps=2,worker=3 --replicas "
+                                     "evaluator=1 --days 2 --out %s",
+                                     other);
+    run_ok(certs_command, many);
+    ck_assert_uint_eq(certificates(other), 8);
+    AUTO_FINI(tls_dir) d = { .ca = NULL };
+    auto_free char *worker = path_join(other, "worker-2");
+    ck_ok_e(tls_dir_read(worker, (int64_t)clock_wall() + 2 * 24 * 3600 - 60, &d, &e));
+
+    auto_free char *blocked = xasprintf("certs --job deploy/examples/digits.yaml --out %s/worker-0/ca.crt/x", dir);
+    run_bad(certs_command, blocked, "ca.crt");
+    AUTO_FINI(strlist) left = { 0 };
+    ck_ok_e(dir_list(parent, &left, &e));
+    ck_assert_uint_eq(left.n, 2); /* no temporary folder */
+
+    auto_free char *single = path_join(parent, "job.yaml");
+    auto_free char *alone = xasprintf("certs --job %s --out %s/c", single, parent);
+    ck_ok_e(file_write(single, SINGLE, strlen(SINGLE), &e));
+    run_bad(certs_command, alone, "job.yaml has no replicas: a training in one process needs no certificates");
+    remove_tree(parent);
+}
+END_TEST
+
+static const struct {
+    const char *line, *message;
+} BAD_CERTS[] = {
+    { "certs --job deploy/examples/digits.yaml", "Must specify --out DIR" },
+    { "certs --out /tmp/trainyard-none", "Must specify --job FILE" },
+    { "certs --job deploy/examples/digits.yaml --out /tmp/trainyard-none --replicas wroker=1", "worker" },
+    { "certs --job deploy/examples/digits.yaml --out /tmp/trainyard-none --replicas worker=0,ps=1",
+      "--replicas worker=0,ps=1: must be 1 or more; leave out a role without replicas" },
+    { "certs --job deploy/examples/digits.yaml --out /tmp/trainyard-none --replicas worker",
+      "--replicas worker: must be ROLE=N" },
+    { "certs --job deploy/examples/digits.yaml --out /tmp/trainyard-none --days 0", "--days" },
+    { "certs --job deploy/examples/digits.yaml --out /tmp/trainyard-none more", "does not take the argument 'more'" },
+};
+START_TEST(certs_names_the_mistake)
+{
+    run_bad(certs_command, BAD_CERTS[_i].line, BAD_CERTS[_i].message);
+    ck_assert(!file_exists("/tmp/trainyard-none"));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("commands");
@@ -254,6 +331,8 @@ Suite *test_suite(void)
     tcase_add_test(t, manifests_are_judged);
     tcase_add_test(t, a_model_is_shown);
     tcase_add_test(t, a_cluster_is_shown);
+    tcase_add_test(t, certs_makes_a_folder_for_each_replica);
+    tcase_add_loop_test(t, certs_names_the_mistake, 0, COUNT_OF(BAD_CERTS));
     tcase_add_test(t, help_is_golden);
     suite_add_tcase(s, t);
     return s;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "cli/ports.h"
 #include "cli/progress_bar.h"
 
 /* terminal, NO_COLOR, TERM, columns, json -> bar and colours, columns */
@@ -62,20 +61,6 @@ START_TEST(the_chiefs_routine_lines_become_bars)
 }
 END_TEST
 
-START_TEST(ports_are_free_and_different)
-{
-    struct err e = { 0 };
-    int ports[40];
-    ck_ok_e(ports_find(COUNT_OF(ports), 12345, ports, &e));
-    for (size_t i = 0; i < COUNT_OF(ports); i++) {
-        ck_assert_int_ge(ports[i], 1024);
-        ck_assert_int_lt(ports[i], 32768);
-        for (size_t k = 0; k < i; k++)
-            ck_assert_int_ne(ports[i], ports[k]);
-    }
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("console");
@@ -83,7 +68,6 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, colours_are_for_terminals, 0, COUNT_OF(TERMINALS));
     tcase_add_loop_test(t, a_line_says_whose_it_is, 0, COUNT_OF(LINES));
     tcase_add_test(t, the_chiefs_routine_lines_become_bars);
-    tcase_add_test(t, ports_are_free_and_different);
     suite_add_tcase(s, t);
     return s;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/stop.h"
+#include "temp_folder.h"
 
 static const char CLUSTER_JOB[] = "apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: fake}\n"
                                   "spec:\n  model: {inputShape: [2], layers: [{Dense: {units: 1}}]}\n"
@@ -50,6 +51,7 @@ static __attribute__((noreturn)) void launch(const char *yaml, const char *const
         _exit(98);
     l.job = job;
     l.json = getenv("FAKE_JSON") != NULL;
+    l.insecure = getenv("FAKE_INSECURE") != NULL;
     if (launcher_run(&l, &end, &e) < 0) {
         dprintf(STDERR_FILENO, "error: %s\n", e.msg);
         end.exit_code = err_exit_code(&e);
@@ -100,9 +102,19 @@ static void assert_said(const char *text)
     ck_assert_msg(strstr(run.text.data, text) != NULL, "'%s' is not in:\n%s", text, run.text.data);
 }
 
+static char folder[] = "/tmp/trainyard-launcher.XXXXXX"; /* a launcher that is killed leaves its certificates there */
+
+static void setup(void)
+{
+    memcpy(folder + sizeof(folder) - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+}
+
 static void teardown(void)
 {
     buf_fini(&run.text);
+    remove_tree(folder);
 }
 
 #define BEGIN(yaml, ...)                                                                                               \
@@ -121,11 +133,41 @@ START_TEST(a_job_runs_and_ends)
     finish();
     ck_assert_int_eq(run.code, 0);
     assert_said("[worker-0] --job job.yaml --data-dir data --output-dir out --http-port ");
-    assert_said(" --log-level info --log-format text\n");
+    assert_said(" --log-level info --log-format text --tls-dir ");
+    assert_said("/worker-0 --https-port ");
     assert_said("[worker-1] uid u-1 threads 1 name=.\n");
     assert_said("[worker-1] {\"cluster\":{\"chief\":[\"127.0.0.1:");
     assert_said("\"task\":{\"type\":\"worker\",\"index\":1},\"environment\":\"cloud\"}");
     assert_said("[chief-0] step 5 loss 0.5\n");
+}
+END_TEST
+
+/* Each replica finds its own identity when it starts, and nothing is left at the end. */
+START_TEST(replicas_have_identities)
+{
+    AUTO_FINI(strlist) left = { 0 };
+    struct err e = { 0 };
+    BEGIN(CLUSTER_JOB, { "FAKE_ps_0", "" }, { "FAKE_worker_0", "" },
+          { "FAKE_worker_1", "for a; do case $a in */worker-1) d=$a;; esac; done; echo $d; grep -c BEGIN $d/tls.key; "
+                             "ls $d/..; echo tls=$TRAINYARD_TLS_DIR." },
+          { "FAKE_chief_0", "sleep 0.1" }, { "TRAINYARD_TLS_DIR", "left over" });
+    finish();
+    ck_assert_int_eq(run.code, 0);
+    assert_said("/worker-1\n[worker-1] 1\n");
+    assert_said("[worker-1] launcher\n[worker-1] ps-0\n");
+    assert_said("[worker-1] tls=.\n");
+    ck_ok_e(dir_list(folder, &left, &e));
+    ck_assert_uint_eq(left.n, 0);
+}
+END_TEST
+
+START_TEST(insecure_replicas_have_none)
+{
+    BEGIN(CLUSTER_JOB, { "FAKE_INSECURE", "1" }, { "FAKE_ps_0", "" }, { "FAKE_worker_0", "" }, { "FAKE_worker_1", "" },
+          { "FAKE_chief_0", "echo \"$@.\"" });
+    finish();
+    ck_assert_int_eq(run.code, 0);
+    assert_said("--log-format text --insecure.\n");
 }
 END_TEST
 
@@ -268,8 +310,10 @@ Suite *test_suite(void)
     Suite *s = suite_create("launcher");
     TCase *t = tcase_create("launcher");
     tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, NULL, teardown);
+    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_job_runs_and_ends);
+    tcase_add_test(t, replicas_have_identities);
+    tcase_add_test(t, insecure_replicas_have_none);
     tcase_add_test(t, a_job_without_replicas_is_one_process);
     tcase_add_test(t, a_replica_that_dies_comes_back);
     tcase_add_test(t, bad_input_ends_the_job_with_its_reason);

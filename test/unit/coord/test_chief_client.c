@@ -290,7 +290,7 @@ START_TEST(no_chief_is_waited_for_so_long_and_no_longer)
     int64_t ordinal, begun = clock_ms();
     w.sums = xcalloc(metrics_width(w.model), sizeof(*w.sums));
     rpc_init();
-    w.coord = coordinator_client_new_grpc("127.0.0.1:1", &RPC_INSECURE); /* no server listens there */
+    w.coord = coordinator_client_new_grpc("127.0.0.1:1", NULL, &RPC_INSECURE); /* no server listens there */
     struct chief_client_config config = config_of(&w);
     config.max_wait_ms = 300;
     ck_ok_e(chief_client_start(&config, &w.member, &e));
@@ -316,7 +316,7 @@ START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
     uint64_t generation;
     int asked = 0;
     rpc_init();
-    w.coord = coordinator_client_new_grpc("127.0.0.1:1", &RPC_INSECURE); /* no server listens there */
+    w.coord = coordinator_client_new_grpc("127.0.0.1:1", NULL, &RPC_INSECURE); /* no server listens there */
     struct chief_client_config config = config_of(&w);
     config.has_finished = yes;
     config.user = &asked;

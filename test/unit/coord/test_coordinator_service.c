@@ -66,16 +66,22 @@ static struct heartbeat_request heartbeat(void)
     return (struct heartbeat_request){ .sender = sender() };
 }
 
-static int handle(struct world *w, enum coordinator_method method, const void *data, size_t n, struct err *e)
+static int handle_from(struct world *w, enum coordinator_method method, const struct rpc_connection *from,
+                       const void *data, size_t n, struct err *e)
 {
     AUTO(rpc_message) *m = NULL;
     struct rpc_reply reply = { .head = BUF_INIT };
     ck_assert_int_eq(rpc_message_of(data, n, &m, e), 0);
-    int result = rpc_method_call(&w->methods[method], 0, m, &reply, e);
+    int result = rpc_method_call(&w->methods[method], from, m, &reply, e);
     if (result == 0)
         result = coordinator_unpack_reply(reply.head.data, reply.head.len, &w->reply, e);
     buf_fini(&reply.head);
     return result;
+}
+
+static int handle(struct world *w, enum coordinator_method method, const void *data, size_t n, struct err *e)
+{
+    return handle_from(w, method, &(struct rpc_connection){ .leader = ROLE_CHIEF }, data, n, e);
 }
 
 /* The messages as they are on the wire. */
@@ -234,8 +240,11 @@ START_TEST(evaluations_and_stop_requests_arrive_whole)
     struct world w;
     struct err e = { 0 };
     world_open(&w);
-    registered(&w);
-    struct evaluation_request q = { .sender = sender(), .step = 77, .announce = true };
+    struct register_request evaluator = registration();
+    evaluator.sender.name = "evaluator-0";
+    evaluator.sender.role = ROLE_EVALUATOR;
+    ck_ok_e(send_register(&w, &evaluator, &e));
+    struct evaluation_request q = { .sender = evaluator.sender, .step = 77, .announce = true };
     ck_ok_e(send_evaluation(&w, &q, &e));
     ck_assert_int_eq(view(&w).evaluating_step, 77);
     q.announce = false;
@@ -249,16 +258,35 @@ START_TEST(evaluations_and_stop_requests_arrive_whole)
     ck_assert_double_eq(v.evaluation[1], 0.5);
     /* StopRequest: the header of a heartbeat and a reason, field 2 */
     AUTO_FINI(buf) stop = BUF_INIT;
-    struct lease_request empty = { .sender = sender() };
+    struct lease_request empty = { .sender = evaluator.sender };
     coordinator_pack_lease(&empty, &stop);
     stop.len = 2 + (size_t)stop.data[1]; /* only its header */
     buf_add(&stop, "\x12\x0bgood enough", 13);
     ck_ok_e(handle(&w, COORDINATOR_REQUEST_STOP, stop.data, stop.len, &e));
     v = view(&w);
     ck_assert(v.stop_requested && strstr(v.stop_reason, "good enough") != NULL);
-    struct leave_request leave = { .sender = sender(), .reason = "" };
+    struct leave_request leave = { .sender = evaluator.sender, .reason = "" };
     ck_ok_e(send_leave(&w, &leave, &e));
     ck_assert_int_eq(view(&w).members, 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(the_launcher_stops_a_job_by_its_certificate)
+{
+    static const char MESSAGE[] = "\x0a\x0a\x1a\x08launcher\x12\x06"
+                                  "enough"; /* header.sender, reason */
+    const struct identity launcher = { .ns = "local", .job_uid = "u", .role = IDENTITY_LAUNCHER };
+    const struct rpc_connection from = { .identity = &launcher, .leader = ROLE_CHIEF };
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w);
+    ck_assert_int_eq(handle(&w, COORDINATOR_REQUEST_STOP, MESSAGE, sizeof(MESSAGE) - 1, &e), -1); /* plain text */
+    ck_assert(!view(&w).stop_requested);
+    ck_ok_e(handle_from(&w, COORDINATOR_REQUEST_STOP, &from, MESSAGE, sizeof(MESSAGE) - 1, &e));
+    struct coordinator_view v = view(&w);
+    ck_assert(v.stop_requested);
+    ck_assert_str_eq(v.stop_reason, "launcher: enough");
     world_close(&w);
 }
 END_TEST
@@ -435,6 +463,7 @@ Suite *test_suite(void)
     tcase_add_test(t, each_field_of_a_registration_counts);
     tcase_add_test(t, a_report_arrives_whole);
     tcase_add_test(t, evaluations_and_stop_requests_arrive_whole);
+    tcase_add_test(t, the_launcher_stops_a_job_by_its_certificate);
     tcase_add_test(t, what_is_malformed_is_refused);
     tcase_add_test(t, sums_without_ordinals_and_ordinals_without_sums_are_ignored);
     tcase_add_test(t, what_is_out_of_bounds_is_refused);

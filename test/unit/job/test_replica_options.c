@@ -106,6 +106,30 @@ START_TEST(a_long_error_is_cut)
 }
 END_TEST
 
+/* what is given, the flag that the message says is missing (NULL: nothing is) */
+static const struct {
+    int64_t https_port;
+    const char *tls_dir;
+    bool metrics_tls;
+    const char *missing;
+} PORTS[] = {
+    { 0, NULL, false, NULL },           { 8443, "tls", true, NULL },        { 8443, "tls", false, NULL },
+    { 8443, NULL, false, "--tls-dir" }, { 0, "tls", true, "--https-port" },
+};
+START_TEST(an_https_port_needs_an_identity)
+{
+    struct replica_options o = REPLICA_OPTIONS_INIT;
+    const struct strlist none = { 0 };
+    struct err e = { .msg = "" };
+    o.https_port = PORTS[_i].https_port;
+    o.tls_dir = PORTS[_i].tls_dir;
+    o.metrics_tls = PORTS[_i].metrics_tls;
+    int rc = replica_options_finish(&o, "trainyard-ps", &none, &e);
+    ck_assert_int_eq(rc, PORTS[_i].missing != NULL ? -1 : 0);
+    ck_assert_msg(rc == 0 || (e.code == ERR_INPUT && strstr(e.msg, PORTS[_i].missing) != NULL), "%s", e.msg);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("replica_options");
@@ -117,6 +141,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_file_that_cannot_be_written_is_no_failure);
     tcase_add_test(t, a_long_object_loses_its_largest_members_and_stays_json);
     tcase_add_test(t, a_long_error_is_cut);
+    tcase_add_loop_test(t, an_https_port_needs_an_identity, 0, COUNT_OF(PORTS));
     suite_add_tcase(s, t);
     return s;
 }

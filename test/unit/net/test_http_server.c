@@ -37,10 +37,10 @@ static void start(void)
     static char ps[] = "ps-1";
     const struct http_route routes[] = {
         http_metrics_route(registry),
-        { "/progress", progress, NULL },
-        { "/readyz", not_ready, ps },
+        { .path = "/progress", .handle = progress },
+        { .path = "/readyz", .handle = not_ready, .user = ps },
     };
-    ck_ok_e(http_server_start("127.0.0.1:0", routes, COUNT_OF(routes), &server, &e));
+    ck_ok_e(http_server_start("127.0.0.1:0", NULL, routes, COUNT_OF(routes), &server, &e));
     snprintf(address, sizeof(address), "127.0.0.1:%d", http_server_port(server));
 }
 
@@ -96,7 +96,7 @@ static const struct {
     { "/progress", 200, "{\"step\": 7}" },
     { "/progress?pretty=1", 200, "{\"step\": 7}" },
     { "/readyz", 503, "waiting for ps-1" },
-    { "/", 404, "there are: /metrics /progress /readyz" },
+    { "/", 404, "the pages are: /metrics /progress /readyz" },
     { "/progress/x", 404, "not found" },
 };
 START_TEST(pages_are_served)
@@ -155,7 +155,7 @@ START_TEST(a_port_in_use_is_bad_input)
 {
     struct err e;
     struct http_server *second = NULL;
-    ck_assert_int_eq(http_server_start(address, NULL, 0, &second, &e), -1);
+    ck_assert_int_eq(http_server_start(address, NULL, NULL, 0, &second, &e), -1);
     ck_assert_int_eq(e.code, ERR_INPUT);
     ck_assert_ptr_nonnull(strstr(e.msg, "is in use"));
 }

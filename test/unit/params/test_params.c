@@ -453,7 +453,9 @@ START_TEST(nonsense_is_an_error)
     rpc_init();
     for (int i = 0; i < (int)COUNT_OF(WANT); i++) {
         struct liar liar = { .lie = i };
-        struct rpc_method method = { .path = ps_method_path(PS_PULL), .handle = lie_pull, .user = &liar };
+        struct rpc_method method = {
+            .path = ps_method_path(PS_PULL), .handle = lie_pull, .user = &liar, .callers = RPC_MEMBERS
+        };
         AUTO(rpc_server) *server = NULL;
         struct err e;
         ck_ok_e(rpc_server_start("127.0.0.1:0", &RPC_INSECURE, &method, 1, &(struct rpc_server_options){ .threads = 1 },
@@ -500,7 +502,9 @@ START_TEST(bad_requests_are_refused)
         struct rpc_reply reply = { .head = BUF_INIT };
         codec_pack(&q.base, &packed);
         ck_ok_e(rpc_message_of(packed.data, packed.len, &message, &e));
-        ck_fails(rpc_method_call(&methods[PS_PUSH], 0, message, &reply, &e), WANT[change], "");
+        ck_fails(
+            rpc_method_call(&methods[PS_PUSH], &(struct rpc_connection){ .leader = ROLE_CHIEF }, message, &reply, &e),
+            WANT[change], "");
         buf_fini(&reply.head);
     }
     ck_ok_e(params_pull(w.worker, CALL_MS, &e));

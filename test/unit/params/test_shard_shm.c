@@ -72,7 +72,7 @@ static int attach(struct ps *p, int pid, const struct shm_region *r, const char 
     codec_pack(&q.base, &head);
     ck_assert_int_eq(rpc_message_of(head.data, head.len, &m, e), 0);
     struct rpc_reply reply = { .head = BUF_INIT };
-    int rc = rpc_method_call(&p->methods[PS_ATTACH], 0, m, &reply, e);
+    int rc = rpc_method_call(&p->methods[PS_ATTACH], &(struct rpc_connection){ .leader = ROLE_CHIEF }, m, &reply, e);
     buf_fini(&reply.head);
     return rc;
 }

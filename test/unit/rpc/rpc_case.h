@@ -92,9 +92,14 @@ static inline void case_serve(struct rpc_case *c, const char *address, int threa
     struct err e;
     const struct rpc_server_options options = { .threads = threads, .payload_max = CASE_PAYLOAD_MAX };
     const struct rpc_method methods[] = {
-        { .path = "/t.T/Echo", .handle = case_echo, .no_header = true, .user = c, .bulk = true },
-        { .path = "/t.T/Fail", .handle = case_fail, .no_header = true, .user = c },
-        { .path = "/t.T/Block", .handle = case_block, .no_header = true, .user = c },
+        { .path = "/t.T/Echo",
+          .handle = case_echo,
+          .no_header = true,
+          .callers = RPC_MEMBERS,
+          .user = c,
+          .bulk = true },
+        { .path = "/t.T/Fail", .handle = case_fail, .no_header = true, .callers = RPC_MEMBERS, .user = c },
+        { .path = "/t.T/Block", .handle = case_block, .no_header = true, .callers = RPC_MEMBERS, .user = c },
     };
     ck_ok_e(rpc_server_start(address, &RPC_INSECURE, methods, COUNT_OF(methods), &options, &c->server, &e));
 }

@@ -43,10 +43,15 @@ static void limited_start(struct rpc_case *c, atomic_int *done, int64_t call_ms,
     memset(c, 0, sizeof(*c));
     mutex_init(&c->lock);
     cond_init(&c->changed);
-    methods[0] = (struct rpc_method){ .path = "/t.T/Echo", .handle = case_echo, .no_header = true, .user = c };
-    methods[1] = (struct rpc_method){
-        .path = "/t.T/Much", .handle = answer_much, .no_header = true, .user = done, .bulk = true
+    methods[0] = (struct rpc_method){
+        .path = "/t.T/Echo", .handle = case_echo, .no_header = true, .callers = RPC_MEMBERS, .user = c
     };
+    methods[1] = (struct rpc_method){ .path = "/t.T/Much",
+                                      .handle = answer_much,
+                                      .no_header = true,
+                                      .callers = RPC_MEMBERS,
+                                      .user = done,
+                                      .bulk = true };
     rpc_init();
     const struct rpc_server_options options = {
         .threads = 2, .payload_max = 1 << 20, .call_ms = call_ms, .bulk_ms = bulk_ms
