@@ -12,7 +12,7 @@ page_status() { curl -s -o /dev/null --max-time 20 -w '%{http_code}' "http://127
 # A single ps that was never initialised: $ps is its pid, $ps_port and $http_port its ports.
 lone_ps() { # [COMMAND that starts it, such as prlimit ...]
     ps_port=$(free_port) http_port=$(free_port)
-    "$@" trainyard-ps --listen "127.0.0.1:$ps_port" --http-port "$http_port" >"$dir/ps" 2>&1 &
+    "$@" trainyard-ps --insecure --listen "127.0.0.1:$ps_port" --http-port "$http_port" >"$dir/ps" 2>&1 &
     ps=$!
     wait_for 20 page "$http_port" healthz >/dev/null
 }
@@ -36,6 +36,37 @@ test_slow_http_clients() { # 40 clients send a byte every second: probes are ans
     }
     wait_for 60 slow_are_gone || problem "$left clients are still connected"
     [ "$(page "$http_port" healthz)" = ok ] || problem "/healthz is not answered any more"
+    end_ps
+}
+
+# 40 clients do not finish their handshake: some send nothing, some the start of a record, some a byte of it from time to
+# time. Members are served beside them, they are disconnected, and the ps spends no processor time on them.
+test_unfinished_handshakes() {
+    local i clients=() before tls_port
+    counting_job 1
+    identities ps=1
+    ps_port=$(free_port) http_port=$(free_port) tls_port=$(free_port)
+    trainyard-ps --listen "127.0.0.1:$ps_port" --tls-dir "$dir/tls/ps-0" --http-port "$http_port" --https-port "$tls_port" --metrics-tls >"$dir/ps" 2>&1 &
+    ps=$!
+    wait_for 20 https "$tls_port" metrics >/dev/null
+    ticks() { awk '{print $14 + $15}' "/proc/$ps/stat"; }
+    before=$(ticks)
+    for i in $(seq 40); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$tls_port"
+            case $((i % 3)) in
+            0) read -r -t 60 -u 3 ;;
+            1) printf '\x16\x03\x01\x02\x00\x01\x00' >&3; read -r -t 60 -u 3 ;;
+            2) printf '\x16\x03\x01\x02\x00' >&3; while printf '\x01' >&3; do sleep 1; done ;;
+            esac) 2>/dev/null &
+        clients+=($!)
+    done
+    for i in 1 2 3 4 5; do
+        https "$tls_port" metrics >"$dir/metrics" || problem "a member is not served beside 40 unfinished handshakes"
+    done
+    all_are_gone() { for i in "${clients[@]}"; do ! kill -0 "$i" 2>/dev/null || return 1; done; }
+    wait_for 60 all_are_gone || problem "clients are still connected"
+    at_most "$(($(ticks) - before))" $(($(getconf CLK_TCK) * 3)) "the processor time of the ps in ticks"
+    want_line '^process_open_fds [1-9][0-9]?$' "$dir/metrics"
     end_ps
 }
 

@@ -8,13 +8,15 @@ mapped_kib() { awk '/^[0-9a-f]+-[0-9a-f]+ .*\/memfd:trainyard/ {found = 1; next}
 peak_kib() { awk '/^VmHWM/ {print $2}' "/proc/$1/status"; } # of resident memory
 
 # A job that counts batches, as three processes: $ps $chief $worker, $ps_port $chief_port. The test checks the exact
-# count. ps_flag: instead of --no-shared-memory.
+# count. ps_flag: instead of --no-shared-memory. The hostile client has the identity of worker-1, which does not run; nor does
+# worker-2.
 attacked_job() { # EPOCHS [UNITS]
     counting_job "$1"
     [ $# -lt 2 ] || sed -i -e "s/units: 64,/units: $2,/" "$dir/job.yaml"
     sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' \
         -e 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
     ps_port=$(free_port) chief_port=$(free_port)
+    identities worker=3
     attacked ps trainyard-ps "${ps_flag:---no-shared-memory}" >"$dir/ps" 2>&1 &
     ps=$!
     attacked chief trainyard-worker >"$dir/out" 2>&1 &
@@ -27,22 +29,23 @@ attacked() { # ROLE PROGRAM [FLAG...]
     local role=$1 program=$2
     shift 2
     TF_CONFIG="{\"cluster\":{\"chief\":[\"127.0.0.1:$chief_port\"],\"ps\":[\"127.0.0.1:$ps_port\"],\"worker\":[\"127.0.0.1:1\"]},\"task\":{\"type\":\"$role\",\"index\":0}}" \
-        exec "$program" --job "$dir/job.yaml" --data-dir "$root/deploy/examples" --output-dir "$dir/run" "$@"
+        exec "$program" --job "$dir/job.yaml" --data-dir "$root/deploy/examples" --output-dir "$dir/run" --tls-dir "$dir/tls/$role-0" "$@"
 }
+as() { HOSTILE_TLS_DIR=$dir/tls/$1 "${@:2}"; } # MEMBER COMMAND...
 want_whole_job() { # EPOCHS: it ends with success, and every batch was applied once
     wait "$worker" || problem "the worker failed: $(tail -n 1 "$dir/worker")"
     wait "$chief" || problem "the chief failed: $(tail -n 1 "$dir/out")"
     wait "$ps" || problem "the ps failed: $(tail -n 1 "$dir/ps")"
     want_count $(($1 * batches))
 }
-answered() { # WANTED MODE...: the server's answer to a hostile call
-    hostile "${@:2}" >"$dir/answer" 2>&1
+answered() { # WANTED MODE...: the server's answer to a hostile call of worker-1, or of another member
+    HOSTILE_TLS_DIR=${HOSTILE_TLS_DIR-$dir/tls/worker-1} hostile "${@:2}" >"$dir/answer" 2>&1
     want_line "$1" "$dir/answer"
 }
 
 test_last_generation() { # 2^64 - 1 overflowed to 0
     attacked_job 400
-    answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$ps_port" ps
+    as chief-0 answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$ps_port" ps
     answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$chief_port" chief
     want_whole_job 400
 }
@@ -85,9 +88,9 @@ test_calls_without_a_message() {
 # One client does not read its answers: another one is still served at once.
 test_a_client_that_does_not_read_has_its_share() {
     attacked_job 2 87000
-    hostile unread "127.0.0.1:$ps_port" 20 10 60 >"$dir/unread" &
+    as worker-1 hostile unread "127.0.0.1:$ps_port" 20 10 60 >"$dir/unread" &
     wait_for 60 grep -q refused "$dir/unread"
-    answered '^ok' pull "127.0.0.1:$ps_port"
+    as worker-2 answered '^ok' pull "127.0.0.1:$ps_port"
     wait $!
     want_line '^1[0-9] of 20 calls were ended' "$dir/unread"
     want_whole_job 2
@@ -99,8 +102,52 @@ test_answers_that_nobody_reads() {
     local before
     attacked_job 2 87000
     before=$(peak_kib "$ps")
-    hostile unread "127.0.0.1:$ps_port" 40 30 60 >"$dir/unread"
+    as worker-1 hostile unread "127.0.0.1:$ps_port" 40 30 60 >"$dir/unread"
     at_most "$(peak_kib "$ps")" $((before + 400 * 1024)) "the most KiB that were resident"
     want_line '^3[0-9] of 40 calls were ended' "$dir/unread"
     want_whole_job 2
+}
+
+# ---- who may call ----
+
+no_call_is_answered() { # MEMBER or "": neither the chief nor the ps answers it
+    local mode wanted='^(LOST|TIMEOUT) '
+    for mode in "finish 127.0.0.1:$ps_port" "generation 127.0.0.1:$ps_port ps" "pull 127.0.0.1:$ps_port" \
+        "stop 127.0.0.1:$chief_port" "generation 127.0.0.1:$chief_port chief"; do
+        # shellcheck disable=SC2086 # words
+        answered "$wanted" $mode
+        [ $problems = 0 ] || { echo "    it was: $mode: $(cat "$dir/answer")"; break; }
+    done
+}
+
+test_no_certificate() { # a process that reaches the ports can do nothing
+    attacked_job 400
+    HOSTILE_UID=0c5f9a3e-1 no_identity no_call_is_answered
+    want_line 'warning: refused: ' "$dir/ps"
+    want_line 'warning: refused: ' "$dir/out"
+    want_whole_job 400
+}
+no_identity() { local HOSTILE_TLS_DIR=; "$@"; }
+
+test_certificate_of_another_job() { # of the same roles and indexes
+    attacked_job 400
+    identities worker=2 "$dir/other"
+    HOSTILE_UID=0c5f9a3e-1 HOSTILE_TLS_DIR=$dir/other/chief-0 no_call_is_answered
+    want_line 'warning: refused: ' "$dir/ps"
+    want_line 'warning: refused: ' "$dir/out"
+    want_whole_job 400
+}
+
+test_a_worker_does_not_end_the_job() { # nor does it begin a life of it, or speak for another one
+    attacked_job 400
+    answered '^REFUSED .*worker-1 may not call /trainyard.v1.Parameters/Finish: only chief-0 may' finish "127.0.0.1:$ps_port"
+    answered '^REFUSED .*worker-1 may not call /trainyard.v1.Parameters/Init: only chief-0 may' generation "127.0.0.1:$ps_port" ps
+    answered '^REFUSED .*worker-1 may not call /trainyard.v1.Coordinator/RequestStop' stop "127.0.0.1:$chief_port"
+    HOSTILE_SENDER=chief-0 answered "the sender of .* is 'chief-0', and the certificate of its connection is that of worker-1" finish "127.0.0.1:$ps_port"
+    HOSTILE_SENDER=worker-0 answered "^REFUSED the sender of .*Register is 'worker-0', and the certificate" generation "127.0.0.1:$chief_port" chief
+    want_line 'worker-1 may not call /trainyard.v1.Parameters/Finish' "$dir/ps"
+    want_line 'worker-1 may not call /trainyard.v1.Parameters/Init' "$dir/ps"
+    want_line "worker-1 called .* as 'chief-0'" "$dir/ps"
+    want_line 'worker-1 may not call /trainyard.v1.Coordinator/RequestStop' "$dir/out"
+    want_whole_job 400
 }

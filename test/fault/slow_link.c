@@ -1,8 +1,9 @@
-/* slow_link - a link of limited rate before a server, for tests: slow_link HOST:PORT FILE
+/* slow_link - a link of limited rate before a server, for tests: slow_link HOST:PORT FILE [RECORD]
  *
  * Listens on 127.0.0.1 and forwards bytes between its clients and HOST:PORT (an IPv4 address). Each direction has one
  * rate for all connections together, as a link has. FILE holds the rate in bytes a second; it is read again once a
- * second, so that a test can change it. Prints the port it listens on. Ends with its parent. */
+ * second, so that a test can change it. RECORD gets all bytes of both directions, in pieces as they came. Prints the
+ * port it listens on. Ends with its parent. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,7 @@ struct link {
     int listener;
     struct sockaddr_in server;
     const char *file;
+    int record; /* descriptor; -1: none */
     double rate;
     struct direction way[2]; /* to the server, and back; flows of one connection have the same index */
 };
@@ -102,7 +104,7 @@ static void take_connection(struct link *l)
 }
 
 /* Reads when the flow is empty and bytes may pass, and writes what it holds. False: the connection is broken. */
-static bool move(struct flow *f, double *allowance)
+static bool move(struct flow *f, double *allowance, int record)
 {
     if (f->len == 0 && !f->ended && *allowance >= 1) {
         size_t most = *allowance < CHUNK ? (size_t)*allowance : CHUNK;
@@ -112,6 +114,8 @@ static bool move(struct flow *f, double *allowance)
         f->ended = n == 0;
         f->len = n > 0 ? (size_t)n : 0;
         f->at = 0;
+        if (record >= 0 && write(record, f->bytes, f->len) != (ssize_t)f->len)
+            die("the record");
         *allowance -= (double)f->len;
     }
     if (f->at < f->len) {
@@ -140,7 +144,7 @@ static void move_all(struct link *l, struct direction *d)
             if (d->flow[i] == NULL)
                 continue;
             double had = d->allowance;
-            bool whole = move(d->flow[i], &d->allowance);
+            bool whole = move(d->flow[i], &d->allowance, l->record);
             if (d->allowance < had)
                 last = i;
             if (!whole || (l->way[0].flow[i]->told && l->way[1].flow[i]->told))
@@ -188,15 +192,18 @@ int main(int argc, char **argv)
     static struct link l;
     char host[32];
     int port;
-    if (argc != 3 || sscanf(argv[1], "%31[0-9.]:%d", host, &port) != 2 ||
+    if (argc < 3 || argc > 4 || sscanf(argv[1], "%31[0-9.]:%d", host, &port) != 2 ||
         inet_pton(AF_INET, host, &l.server.sin_addr) != 1) {
-        fprintf(stderr, "usage: slow_link HOST:PORT FILE\n");
+        fprintf(stderr, "usage: slow_link HOST:PORT FILE [RECORD]\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     l.server.sin_family = AF_INET;
     l.server.sin_port = htons((uint16_t)port);
     l.file = argv[2];
+    l.record = argc == 4 ? open(argv[3], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    if (argc == 4 && l.record < 0)
+        die(argv[3]);
     read_rate(&l);
     listen_here(&l);
     run(&l);

@@ -29,7 +29,7 @@ change() {
 poke() { printf "\\$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 # A listener holds $PORT while the command runs.
 port_taken() {
-    trainyard-ps --job job.yaml --job-name ps --task-index 0 --ps-hosts "localhost:$PORT" --worker-hosts localhost:1 \
+    trainyard-ps --job job.yaml --insecure --job-name ps --task-index 0 --ps-hosts "localhost:$PORT" --worker-hosts localhost:1 \
         >/dev/null 2>&1 &
     local ps=$! code tries
     for tries in $(seq 600); do

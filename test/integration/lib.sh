@@ -3,9 +3,10 @@
 # test runs in a process of its own, for at most 300 s.
 # shellcheck shell=bash
 set -u
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE TF_CONFIG JOB_NAME TASK_INDEX PS_HOSTS WORKER_HOSTS CHIEF_HOST TRAINYARD_TLS_DIR TRAINYARD_INSECURE
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-test.XXXXXX")
+export XDG_RUNTIME_DIR=$scratch # a launcher that is killed leaves its certificates there
 given_ports=${TRAINYARD_GIVEN_PORTS:-$scratch/ports} # a folder that concurrent scripts share
 mkdir -p "$given_ports"
 # A copy, so that a build during the tests does not change their programs.
@@ -89,6 +90,16 @@ tell_logs() { # FOLDER
         echo "    --- the end of ${file##*/}:"
         tail -n "${LOG_LINES:-15}" "$file" | cut -c 1-500 | sed 's/^/    | /'
     done
+}
+
+# Identities of replicas that a test starts by hand: $dir/tls/ROLE-INDEX.
+identities() { # ROLE=N,... [FOLDER]
+    trainyard certs --job "$dir/job.yaml" --replicas "$1" --out "${2:-$dir/tls}" >/dev/null || problem "trainyard certs fails"
+}
+
+# A page over TLS, as the launcher of the job; curl cannot check a name that is not that of a host.
+https() { # PORT PAGE
+    curl -sfk --max-time 10 --cert "$dir/tls/launcher/tls.crt" --key "$dir/tls/launcher/tls.key" "https://127.0.0.1:$1/$2"
 }
 
 # Zero initial values, so that every cell of the checkpoint is the count itself.

@@ -19,6 +19,18 @@ test_start_lines_are_short() {
     return 0
 }
 
+test_bar_in_a_terminal() { # it comes from /progress, with the certificates of the run and without any
+    local flag pid
+    for flag in --no-insecure --insecure; do
+        script -qfec "exec trainyard run '$digits' --data-dir '$data' --output-dir '$dir/run' --set fit.epochs=100000 $flag" /dev/null >"$dir/out" 2>&1 &
+        pid=$!
+        wait_for 60 grep -qaE '/100000 \[=*>.*\] [0-9]+/[0-9]+ .* ETA ' "$dir/out" || tail -c 400 "$dir/out"
+        pkill -TERM -P "$pid"
+        wait "$pid"
+        rm -rf "$dir/run"
+    done
+}
+
 test_runs_beside_each_other() { # one trial each, and one picture
     local name
     for name in a b; do

@@ -123,7 +123,8 @@ test_damaged_checkpoint_and_evaluator() { # it evaluates the older complete one,
     local job saved evaluator
     killed_after_two_saves
     damage "${saved[-1]}"
-    trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" --job-name evaluator --task-index 0 \
+    identities ps=1,worker=1,chief=1,evaluator=1
+    trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run" --job-name evaluator --task-index 0 --tls-dir "$dir/tls/evaluator-0" \
         --chief-host "127.0.0.1:$(free_port)" --ps-hosts 127.0.0.1:1 --worker-hosts 127.0.0.1:2 >"$dir/out" 2>&1 &
     evaluator=$!
     wait_for 60 grep -q "evaluated step ${saved[-2]##*-} loss" "$dir/out"

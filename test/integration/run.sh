@@ -124,14 +124,16 @@ test_ipv6() { # a cluster without IPv4: one ps listens on its own address, the o
     local replicas=() ports=() http i entries job=$digits
     for i in 0 1 2; do ports+=("$(free_port)"); done
     http=$(free_port)
+    cp "$digits" "$dir/job.yaml"
+    identities ps=2
     entries=(--ps-hosts "[::1]:${ports[0]},[::1]:${ports[1]}" --worker-hosts "[::1]:${ports[2]}")
-    trainyard-ps --job "$digits" --job-name ps --task-index 0 "${entries[@]}" >"$dir/ps-0" 2>&1 &
+    trainyard-ps --job "$digits" --job-name ps --task-index 0 --tls-dir "$dir/tls/ps-0" "${entries[@]}" >"$dir/ps-0" 2>&1 &
     replicas+=($!)
-    trainyard-ps --job "$digits" --job-name ps --task-index 1 "${entries[@]}" --listen ":${ports[1]}" --http-port "$http" >"$dir/ps-1" 2>&1 &
+    trainyard-ps --job "$digits" --job-name ps --task-index 1 --tls-dir "$dir/tls/ps-1" "${entries[@]}" --listen ":${ports[1]}" --http-port "$http" >"$dir/ps-1" 2>&1 &
     replicas+=($!)
     wait_for 60 curl -sfg -o /dev/null "http://[::1]:$http/healthz"
     curl -sf -o /dev/null "http://127.0.0.1:$http/healthz" || problem "what listens on all addresses does not answer IPv4"
-    reaches 0.9 alone --job-name worker --task-index 0 "${entries[@]}"
+    reaches 0.9 alone --job-name worker --task-index 0 --tls-dir "$dir/tls/worker-0" "${entries[@]}"
     for i in "${replicas[@]}"; do wait "$i" || problem "a ps failed"; done
 }
 
@@ -295,14 +297,15 @@ test_killed_launcher_leaves_nothing() {
 
 start_by_hand() { # ps, chief and workers in "terminals"
     ps_port=$(free_port) chief_port=$(free_port)
+    identities worker=3
     hosts="--ps-hosts=127.0.0.1:$ps_port --chief-host=127.0.0.1:$chief_port --worker-hosts=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
     # shellcheck disable=SC2086 # a list of words
-    trainyard-ps --job-name=ps --task-index=0 $hosts >"$dir/ps" 2>&1 &
+    trainyard-ps --job-name=ps --task-index=0 --tls-dir "$dir/tls/ps-0" $hosts >"$dir/ps" 2>&1 &
     ps_pid=$!
 }
 worker_by_hand() { # INDEX
     # shellcheck disable=SC2086
-    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=worker --task-index="$1" $hosts >"$dir/worker-$1" 2>&1 &
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=worker --task-index="$1" --tls-dir "$dir/tls/worker-$1" $hosts >"$dir/worker-$1" 2>&1 &
 }
 
 comes_after() { awk -v first="$1" -v then="$2" 'index($0, first) {n = 1} n && index($0, then) {found = 1} END {exit !found}' "$dir/out"; } # TEXT TEXT
@@ -310,7 +313,7 @@ test_worker_by_hand_joins_and_leaves() {
     sed 's/epochs: *[0-9]*/epochs: 800/' "$digits" >"$dir/job.yaml"
     start_by_hand
     # shellcheck disable=SC2086
-    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 $hosts >"$dir/out" 2>&1 &
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0" $hosts >"$dir/out" 2>&1 &
     local chief=$!
     worker_by_hand 0
     wait_for 60 grep -qE 'step [0-9]+ .*workers 1/' "$dir/out"
@@ -347,6 +350,7 @@ test_two_jobs_do_not_share_an_output() { # the later one gets it
 replica_file() { # of $dir/job.yaml
     sed -i -e 's/^\( *\(PS\|Worker\|Chief\):\).*/\1 {}/' -e '/^  runPolicy:/,$d' -e '/^  storage:/,/^  [a-z]/{/^  storage:/d;/^    /d}' "$dir/job.yaml"
     sed -i 's/^metadata:.*/metadata: {name: job, namespace: default, uid: 0c5f9a3e-1}/' "$dir/job.yaml"
+    [ -d "$dir/tls" ] || identities ps=1,worker=4,evaluator=1
 }
 tf_config() { # ROLE INDEX WORKERS: only the peers of each replica are listed
     printf '{"cluster":{"chief":["127.0.0.1:%s"],"ps":["127.0.0.1:%s"]},"task":{"type":"%s","index":%s},"environment":"cloud","workers":%s}' \
@@ -356,7 +360,7 @@ replica() { # ROLE INDEX WORKERS [FLAG...]; for &
     local program=trainyard-worker config
     [ "$1" = ps ] && program=trainyard-ps
     config=$(tf_config "$1" "$2" "$3")
-    shift 3
+    set -- --tls-dir "$dir/tls/$1-$2" "${@:4}"
     TF_CONFIG=$config exec "$program" --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" "$@"
 }
 
@@ -367,7 +371,7 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     ps_port=$(free_port) chief_port=$(free_port) http_port=$(free_port) third_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     local ps=$!
-    replica chief 0 2 --http-port "$http_port" --termination-log "$dir/last" >"$dir/out" 2>&1 &
+    replica chief 0 2 --https-port "$http_port" --termination-log "$dir/last" >"$dir/out" 2>&1 &
     chief=$!
     for i in 0 1; do replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
     wait_for 60 grep -qE 'step [0-9]+ .*workers 2/2' "$dir/out"
@@ -375,7 +379,7 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     replica worker 3 4 >"$dir/worker-3" 2>&1 & workers+=($!)
     wait_for 60 grep -qE 'step [0-9]+ .*workers 4/4' "$dir/out"
     wait_for 60 sh -c "curl -sf http://127.0.0.1:$third_port/metrics | grep -qE '^trainyard_worker_steps_total [1-9]'"
-    http "$http_port" progress >"$dir/progress"
+    https "$http_port" progress >"$dir/progress"
     want_line '"workers":4,"workers_wanted":4' "$dir/progress"
     kill -TERM "${workers[3]}"
     wait "${workers[3]}"
@@ -417,6 +421,7 @@ test_names_appear_and_move() { # as those of pods do; waiting processes resolve 
     fi
     local what seconds lines=0
     sed 's/epochs: *[0-9]*/epochs: 100000/; s/everySeconds: *[0-9]*/everySeconds: 1/' "$digits" >"$dir/job.yaml"
+    identities worker=1
     unshare -m "$root/test/integration/moves.sh" "$dir" "$data" "$(free_port)" "$(free_port)" "$(free_port)" >"$dir/out" 2>"$dir/err" || problem "moves.sh fails: $(tail -n 1 "$dir/err")"
     while read -r what seconds; do
         at_most "$seconds" 10 "the time to train again ($what)"
@@ -433,10 +438,10 @@ test_worker_with_another_manifest_is_refused() { # same variables, but other gra
     cmp -s "$dir/job.yaml" "$dir/other.yaml" && problem "the manifests are the same"
     start_by_hand
     # shellcheck disable=SC2086
-    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 $hosts >"$dir/chief" 2>&1 &
+    trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0" $hosts >"$dir/chief" 2>&1 &
     local chief=$!
     # shellcheck disable=SC2086
-    want_exit 2 trainyard-worker --job "$dir/other.yaml" --data-dir "$data" --job-name=worker --task-index=0 --termination-log "$dir/last" $hosts
+    want_exit 2 trainyard-worker --job "$dir/other.yaml" --data-dir "$data" --job-name=worker --task-index=0 --tls-dir "$dir/tls/worker-0" --termination-log "$dir/last" $hosts
     want_line '^error: .*worker-0 has another spec.model' "$dir/last"
     want_line 'worker-0 has another spec.model or spec.compile than the chief'
     kill $chief $ps_pid
@@ -461,6 +466,67 @@ test_http() { # without evaluations: while they are waited for, the state is "wa
     want_line '^trainyard_global_step [0-9]' "$dir/metrics"
     kill -TERM $pid
     wait $pid
+}
+
+# A flag's value of the process that has the identity of a member.
+flag_of() { # MEMBER FLAG
+    pgrep -f -- "--tls-dir $dir/tls/$1( |$)" | while read -r pid; do tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "/^$2\$/{n;p}"; done
+}
+want_refusal() { # REGEX CURL-ARGUMENT...: status 403, and why
+    local status
+    status=$(curl -sk --max-time 10 -o "$dir/page" -w '%{http_code}' "${@:2}")
+    [ "$status" = 403 ] || problem "status $status, not 403: ${*:2}"
+    want_line "$1" "$dir/page"
+}
+
+test_pages_need_a_certificate() { # of the job; probes and metrics do not
+    sed 's/epochs: *[0-9]*/epochs: 100000/' "$digits" >"$dir/job.yaml"
+    identities ps=1 "$dir/other"
+    trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --tls-dir "$dir/tls" >"$dir/out" 2>&1 &
+    local pid=$! member port tls_port
+    wait_for 60 grep -qE 'step [0-9]+' "$dir/out"
+    member="chief-0"
+    [ -d "$dir/tls/chief-0" ] || member="worker-0"
+    port=$(flag_of $member --http-port) tls_port=$(flag_of $member --https-port)
+    https "$tls_port" progress >"$dir/progress" || problem "/progress with the certificate of the launcher"
+    want_line '"state": *"training"' "$dir/progress"
+    want_refusal 'needs a client certificate of the job' "https://127.0.0.1:$tls_port/progress"
+    want_refusal 'certificate' --cert "$dir/other/launcher/tls.crt" --key "$dir/other/launcher/tls.key" "https://127.0.0.1:$tls_port/progress"
+    curl -sk --tls-max 1.2 --max-time 10 "https://127.0.0.1:$tls_port/progress" && problem "TLS 1.2 is answered"
+    curl -s --max-time 10 "http://127.0.0.1:$tls_port/progress" && problem "plain HTTP is answered on the TLS port"
+    http "$port" progress && problem "/progress is on the plain port"
+    http "$port" healthz >/dev/null && http "$port" readyz >/dev/null || problem "probes need a certificate"
+    http "$port" metrics >"$dir/metrics" || problem "/metrics"
+    want_line '^trainyard_http_refused_total 2$' "$dir/metrics"
+    kill -TERM $pid
+    wait $pid
+}
+
+test_metrics_over_tls() { # --metrics-tls, and /progress of a ps
+    cp "$digits" "$dir/job.yaml"
+    identities ps=1,worker=1
+    local port tls_port ps
+    ps_port=$(free_port) port=$(free_port) tls_port=$(free_port)
+    set -- --job "$dir/job.yaml" --listen "127.0.0.1:$ps_port" --tls-dir "$dir/tls/ps-0" --http-port "$port" --https-port "$tls_port"
+    trainyard-ps "$@" --metrics-tls >"$dir/out" 2>&1 &
+    ps=$!
+    wait_for 60 http "$port" healthz >/dev/null
+    https "$tls_port" metrics >"$dir/metrics" || problem "/metrics with the certificate of the launcher"
+    want_line '^trainyard_ps_state 0$' "$dir/metrics"
+    want_refusal 'needs a client certificate of the job' "https://127.0.0.1:$tls_port/metrics"
+    http "$port" metrics && problem "/metrics is on the plain port"
+    kill -9 $ps
+    wait $ps 2>/dev/null
+    trainyard-ps "$@" >"$dir/out" 2>&1 &
+    ps=$!
+    wait_for 60 http "$port" metrics >/dev/null
+    https "$tls_port" progress >"$dir/progress" || problem "/progress of a ps with the certificate of the launcher"
+    want_line '"state": *"uninitialised"' "$dir/progress"
+    want_refusal 'needs a client certificate of the job' "https://127.0.0.1:$tls_port/progress"
+    kill -9 $ps
+    wait $ps 2>/dev/null
+    want_exit 2 trainyard-ps --insecure --job "$dir/job.yaml" --listen "127.0.0.1:$ps_port" --https-port "$tls_port"
+    want_line 'error: --https-port needs an identity: give --tls-dir'
 }
 
 test_http_before_the_data() { # a pod whose data takes long to open is alive, and reports its state
@@ -599,7 +665,7 @@ begin_without_storage() { # SECONDS: all batches are trained, and the checkpoint
     ln -s "$dir/file" "$dir/no_folder"
     replica ps 0 1 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 1 --http-port "$http_port" >"$dir/out" 2>&1 &
+    replica chief 0 1 --https-port "$http_port" >"$dir/out" 2>&1 &
     chief=$!
     replica worker 0 1 >"$dir/worker" 2>&1 &
     worker=$!
@@ -610,7 +676,8 @@ begin_without_storage() { # SECONDS: all batches are trained, and the checkpoint
 test_storage_at_the_end_is_waited_for() {
     local ps chief worker http_port
     begin_without_storage 600
-    wait_for 10 sh -c "curl -sf http://127.0.0.1:$http_port/progress | grep -q '\"message\":\"storage: '"
+    says_storage() { https "$http_port" progress | grep -q '"message":"storage: '; }
+    wait_for 60 says_storage
     rm "$dir/run/checkpoints" # the folder is created again
     for pid in "$chief" "$worker" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
     want_count $((100 * batches))
@@ -710,5 +777,7 @@ test_readme_everyday_commands() { # each one as README has it; the manifest's jo
 . "$root/test/integration/callbacks.sh"
 # shellcheck source=test/integration/look.sh
 . "$root/test/integration/look.sh"
+# shellcheck source=test/integration/identity.sh
+. "$root/test/integration/identity.sh"
 [ "${1:-}" = quick ] && set -- quick_
 run_tests "$@"
