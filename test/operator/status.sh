@@ -31,8 +31,10 @@ test_status_template_warnings() {
 
 # The operator's clock is 130 s fast. A pod keeps its grace, and the job's times are the API server's.
 test_status_by_the_clock_of_the_api_server() {
-    local preload=$dir/wrong_clock.so
-    "${CC:-cc}" -shared -fPIC -O1 -o "$preload" "$root/test/operator/wrong_clock.c" || { problem "no wrong clock"; return; }
+    local preload=$dir/other_clock.so
+    "${CC:-cc}" -shared -fPIC -O1 -o "$preload" "$root/test/integration/other_clock.c" || { problem "no wrong clock"; return; }
+    echo 130 >"$dir/fast"
+    local -x OTHER_CLOCK=$dir/fast # in the operator's environment
     begin --force-delete-seconds 2
     sed 's/Worker: {replicas: 2}/Worker: {replicas: 2, template: {spec: {terminationGracePeriodSeconds: 50}}}/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
