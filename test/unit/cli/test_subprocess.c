@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/stop.h"
-#include "cli/http_get.h"
 
 static void note(void *user, const char *line)
 {
@@ -124,31 +123,6 @@ START_TEST(what_cannot_be_run_says_so)
 }
 END_TEST
 
-/* answer, body or NULL */
-static const struct {
-    const char *answer, *body;
-} ANSWERS[] = {
-    { "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", "{}" },
-    { "HTTP/1.0 200 OK\r\n\r\n", "" },
-    { "HTTP/1.1 503 Service Unavailable\r\n\r\n{}", NULL },
-    { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", NULL },
-    { "SSH-2.0-OpenSSH\r\n\r\n", NULL },
-    { "", NULL },
-    { "HTTP/1.1 20", NULL },
-};
-START_TEST(answers)
-{
-    size_t n = 0;
-    const char *body = http_get_body(ANSWERS[_i].answer, strlen(ANSWERS[_i].answer), &n);
-    if (ANSWERS[_i].body == NULL) {
-        ck_assert_ptr_null(body);
-    } else {
-        ck_assert_str_eq(body, ANSWERS[_i].body);
-        ck_assert_uint_eq(n, strlen(ANSWERS[_i].body));
-    }
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("child");
@@ -157,7 +131,6 @@ Suite *test_suite(void)
     tcase_add_test(t, a_line_without_end_is_cut);
     tcase_add_test(t, a_signal_right_after_the_start_ends_it);
     tcase_add_test(t, what_cannot_be_run_says_so);
-    tcase_add_loop_test(t, answers, 0, COUNT_OF(ANSWERS));
     suite_add_tcase(s, t);
     return s;
 }
