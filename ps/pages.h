@@ -1,6 +1,6 @@
 /* pages - what a ps serves over HTTP: /metrics, /healthz (200 while the process runs), /readyz and /progress (JSON).
  * /readyz is 503 once it terminates or the job has finished, or when its gRPC port does not answer. Which page is on
- * which port: net/replica_http.h. A ps has an HTTPS port only with --metrics-tls. */
+ * which port: net/replica_http.h. */
 #ifndef TRAINYARD_PS_PAGES_H
 #define TRAINYARD_PS_PAGES_H
 

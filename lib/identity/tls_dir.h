@@ -24,7 +24,7 @@ MUST_USE int tls_dir_read(const char *path, int64_t now_s, struct tls_dir *ret, 
 /* Which files the folder has now: for those who read it again when it changes. A look costs three calls of stat(). */
 enum { TLS_DIR_FILES = 3 };
 struct tls_dir_stamps {
-    struct stat of[TLS_DIR_FILES]; /* only what changes with the content; 0 where there is no file */
+    struct stat of[TLS_DIR_FILES]; /* only the fields that tell versions of a file apart; zero where there is no file */
 };
 struct tls_dir_stamps tls_dir_look(const char *path);
 bool tls_dir_changed(const struct tls_dir_stamps *before, const struct tls_dir_stamps *now);

@@ -1,5 +1,5 @@
-/* The caller, as the request's Header names it. This is the only place that decodes a Header; with certificates it
- * becomes the one place that compares the header with the certificate of the connection. */
+/* The caller, as the request's Header names it. This is the only place that decodes a Header. authorize.c compares it
+ * with the certificate of the connection. */
 #include "rpc/caller.h"
 
 #include <string.h>
