@@ -181,6 +181,21 @@ START_TEST(a_used_folder_is_not_taken_for_a_new_one)
 }
 END_TEST
 
+START_TEST(a_file_is_not_an_output_folder)
+{
+    struct err e = { 0 };
+    AUTO_FINI(outdir) o = { .lock = -1 };
+    auto_free char *parent = path_join(dir, "runs");
+    ck_ok_e(dir_make(parent, &e));
+    ck_ok_e(file_write(path, "x", 1, &e));
+    ck_assert_int_eq(outdir_open(path, OUTDIR_FRESH, &o, &e), -1);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    auto_free char *want = xasprintf("output folder: %s is not a folder", path);
+    ck_assert_str_eq(e.msg, want);
+    ck_assert(!file_is_dir(path) && file_exists(path)); /* nor is it moved */
+}
+END_TEST
+
 START_TEST(the_end_is_told)
 {
     struct err e = { 0 };
@@ -212,6 +227,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_fresh_start_keeps_the_old);
     tcase_add_test(t, the_lock_is_on_the_folder);
     tcase_add_test(t, a_used_folder_is_not_taken_for_a_new_one);
+    tcase_add_test(t, a_file_is_not_an_output_folder);
     tcase_add_test(t, the_end_is_told);
     suite_add_tcase(s, t);
     return s;
