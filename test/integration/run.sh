@@ -479,8 +479,10 @@ want_refusal() { # REGEX CURL-ARGUMENT...: status 403, and why
     want_line "$1" "$dir/page"
 }
 
-test_pages_need_a_certificate() { # of the job; probes and metrics do not
-    sed 's/epochs: *[0-9]*/epochs: 100000/' "$digits" >"$dir/job.yaml"
+# Of the job; probes and metrics do not. Without evaluations, as in test_http.
+test_pages_need_a_certificate() {
+    sed 's/epochs: *[0-9]*/epochs: 100000/; /^    validation:/d' "$digits" >"$dir/job.yaml"
+    want_no_line 'validation:' "$dir/job.yaml"
     identities ps=1 "$dir/other"
     trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --tls-dir "$dir/tls" >"$dir/out" 2>&1 &
     local pid=$! member port tls_port
