@@ -27,6 +27,7 @@ struct rpc_call {
     const grpc_channel *via; /* lane[lane] when it was started; only to compare */
     grpc_slice method;
     int64_t deadline_ms;
+    enum { SAW_NOTHING, SAW_PEER, SAW_NO_PEER } saw;
     atomic_bool cancelled;
     atomic_size_t borrowed; /* pieces that gRPC still reads */
     grpc_metadata_array initial, trailing;
@@ -39,6 +40,8 @@ struct rpc_call {
 struct rpc_lane {
     grpc_channel *channel;
     int64_t opened_ms;
+    bool lost;    /* the last call that ended did not reach the peer */
+    int openings; /* since a call reached the peer */
 };
 
 struct rpc_channel {
@@ -52,7 +55,7 @@ struct rpc_channel {
     struct rpc_lane lane[];
 };
 
-enum { IDLE_MAX = 64, REOPEN_MS = 500 };
+enum { IDLE_MAX = 64, REOPEN_MIN_MS = 25, OPENINGS_MAX = 5 };
 
 static grpc_channel *lane_open(const struct rpc_channel *c)
 {
@@ -126,11 +129,22 @@ static struct rpc_call *call_get(struct rpc_channel *c)
     return k;
 }
 
+/* Lock held. */
+static void note_lane(struct rpc_lane *l, const struct rpc_call *k)
+{
+    if (l->channel != k->via || k->saw == SAW_NOTHING)
+        return;
+    l->lost = k->saw == SAW_NO_PEER;
+    if (k->saw == SAW_PEER)
+        l->openings = 0;
+}
+
 static void call_put(struct rpc_call *k)
 {
     struct rpc_channel *c = k->channel;
     {
         MUTEX_GUARD(&c->lock);
+        note_lane(&c->lane[k->lane], k);
         if (c->nidle < IDLE_MAX) {
             k->next = c->idle;
             c->idle = k;
@@ -165,6 +179,32 @@ static void run_batch(struct rpc_call *k, grpc_byte_buffer *request)
         abort(); /* wrong ops: a bug of ours */
 }
 
+/* ---- lanes whose peer could not be reached ----
+ *
+ * gRPC makes its attempts to connect in the background, where no thread helps it while none waits for a call, so each
+ * takes some hundred milliseconds; and it looks an unknown name up less and less often, up to every two minutes. So it
+ * makes one attempt (settings.c), and the next call opens the lane again, which looks the name up and connects while
+ * the call waits. A caller with many retries does no harm: the pause between two openings doubles, up to 0.8 s. */
+
+static bool is_due(const struct rpc_lane *l, int64_t now)
+{
+    return l->lost && now - l->opened_ms >= (int64_t)REOPEN_MIN_MS << l->openings;
+}
+
+/* The channel of the lane for a call. *ret_old: to be destroyed without the lock; calls that have a connection
+ * continue, those that wait for one fail (is_reopened). Lock held. */
+static grpc_channel *lane_channel(struct rpc_channel *c, struct rpc_lane *l, grpc_channel **ret_old)
+{
+    int64_t now = clock_ms();
+    if (is_due(l, now)) {
+        *ret_old = l->channel;
+        *l = (struct rpc_lane){ .channel = lane_open(c),
+                                .opened_ms = now,
+                                .openings = MIN(l->openings + 1, OPENINGS_MAX) };
+    }
+    return l->channel;
+}
+
 struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, const void *head, size_t head_size,
                            const struct rpc_piece *pieces, size_t npieces, int64_t deadline_ms_from_now)
 {
@@ -180,6 +220,7 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
     k->method = grpc_slice_from_copied_string(method);
     k->early.code = ERR_NONE;
     k->call = NULL;
+    k->saw = SAW_NOTHING;
     k->lane = lane % c->lanes;
     grpc_metadata_array_init(&k->initial);
     grpc_metadata_array_init(&k->trailing);
@@ -189,34 +230,18 @@ struct rpc_call *rpc_start(struct rpc_channel *c, int lane, const char *method, 
         return k;
     gpr_timespec deadline =
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(deadline_ms_from_now, GPR_TIMESPAN));
+    grpc_channel *old = NULL;
     {
         MUTEX_GUARD(&c->lock);
-        k->via = c->lane[k->lane].channel;
+        k->via = lane_channel(c, &c->lane[k->lane], &old);
         k->call = grpc_channel_create_call(c->lane[k->lane].channel, NULL, GRPC_PROPAGATE_DEFAULTS, k->queue, k->method,
                                            NULL, deadline, NULL);
     }
+    if (old != NULL)
+        grpc_channel_destroy(old);
     run_batch(k, request);
     grpc_byte_buffer_destroy(request);
     return k;
-}
-
-/* The peer could not be reached. gRPC retries an unknown name less and less often, up to every two minutes, and has
- * no setting for that. A replica that was restarted on another node has such a name for a while. So the lane is
- * opened again, which resolves the name at once. This happens at most every REOPEN_MS, so that a caller with many
- * retries does no harm. */
-static void reopen(struct rpc_channel *c, int lane, const grpc_channel *via)
-{
-    grpc_channel *old = NULL;
-    int64_t now = clock_ms();
-    {
-        MUTEX_GUARD(&c->lock);
-        struct rpc_lane *l = &c->lane[lane];
-        if (l->channel != via || now - l->opened_ms < REOPEN_MS)
-            return;
-        old = l->channel;
-        *l = (struct rpc_lane){ .channel = lane_open(c), .opened_ms = now };
-    }
-    grpc_channel_destroy(old); /* calls that have a connection continue, those that wait for one fail: is_reopened */
 }
 
 /* The lane was opened again while the call waited for a connection. gRPC ends such a call as UNKNOWN. */
@@ -245,10 +270,12 @@ static int call_error(struct rpc_call *k, struct err *e)
 
     if (atomic_load(&k->cancelled))
         return err_set(e, ERR_STOPPED, "call %s of %s was cancelled", method, target);
-    if (named)
+    if (named) {
+        k->saw = SAW_PEER;
         return err_set(e, code, "%s", details);
+    }
     if (k->status == GRPC_STATUS_UNAVAILABLE)
-        reopen(k->channel, k->lane, k->via);
+        k->saw = SAW_NO_PEER;
     if (k->status == GRPC_STATUS_UNKNOWN && is_reopened(k))
         code = ERR_LOST;
     if (k->status == GRPC_STATUS_UNIMPLEMENTED)
@@ -273,6 +300,7 @@ static int call_result(struct rpc_call *k, struct rpc_message **ret, struct err 
 {
     if (k->status != GRPC_STATUS_OK)
         return call_error(k, e);
+    k->saw = SAW_PEER;
     if (rpc_message_take(TAKE(k->answer), ret, e) == 0)
         return 0;
     auto_free char *method = grpc_slice_to_c_string(k->method);

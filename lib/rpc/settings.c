@@ -34,13 +34,16 @@
     ARG(GRPC_ARG_KEEPALIVE_TIME_MS, 5000), ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),                                  \
         ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1), ARG(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0)
 
+/* After an attempt to connect that failed gRPC makes no other one: the next call opens the lane again (rpc_client.c).
+ * One that gRPC had begun meanwhile would be given up in its handshake, and the peer would report that. */
+enum { NO_RETRY_MS = 24 * 3600 * 1000 };
 static const grpc_arg CHANNEL_ARGS[] = {
     BULK_ARGS,
     ALIVE_ARGS,
     ARG(GRPC_ARG_ENABLE_RETRIES, 0),            /* a retry is the caller's: it knows what is safe to repeat */
     ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* a lane is a separate connection */
-    ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50),
-    ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000),
+    ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, NO_RETRY_MS),
+    ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, NO_RETRY_MS),
     ARG(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000), /* a restarted pod has a new address */
     ARG(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
     ARG(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
