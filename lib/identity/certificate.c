@@ -3,9 +3,12 @@
 #include "identity/certificate.h"
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509.h>
@@ -15,8 +18,9 @@
 
 #include "base/str.h"
 
-enum { CAS_MAX = 16, SERIAL_SIZE = 16, CA_ID_SIZE = 17 };
+enum { CAS_MAX = 16, SCALAR_SIZE = 32, SERIAL_SIZE = 16 };
 static const int64_t CA_SECONDS = INT64_C(10) * 365 * 24 * 3600; /* the job ends before it */
+#define SALT "trainyard job CA v1"
 
 /* AUTO() of base/mem.h for OpenSSL's types, which are not named by a struct tag. */
 #define DEFINE_AUTO_SSL(type, free_fn)                                                                                 \
@@ -30,6 +34,13 @@ DEFINE_AUTO_SSL(BIO, BIO_free_all);
 DEFINE_AUTO_SSL(EVP_PKEY, EVP_PKEY_free);
 DEFINE_AUTO_SSL(X509, X509_free);
 DEFINE_AUTO_SSL(BIGNUM, BN_clear_free);
+DEFINE_AUTO_SSL(EC_GROUP, EC_GROUP_free);
+DEFINE_AUTO_SSL(EC_POINT, EC_POINT_free);
+DEFINE_AUTO_SSL(OSSL_PARAM_BLD, OSSL_PARAM_BLD_free);
+DEFINE_AUTO_SSL(OSSL_PARAM, OSSL_PARAM_free);
+DEFINE_AUTO_SSL(EVP_PKEY_CTX, EVP_PKEY_CTX_free);
+DEFINE_AUTO_SSL(EVP_KDF, EVP_KDF_free);
+DEFINE_AUTO_SSL(EVP_KDF_CTX, EVP_KDF_CTX_free);
 DEFINE_AUTO_SSL(X509_STORE, X509_STORE_free);
 DEFINE_AUTO_SSL(X509_STORE_CTX, X509_STORE_CTX_free);
 DEFINE_AUTO_SSL(GENERAL_NAMES, GENERAL_NAMES_free);
@@ -39,7 +50,7 @@ struct ca {
     EVP_PKEY *key;
     X509 *certificate;
     char *pem;
-    char id[CA_ID_SIZE]; /* 16 hexadecimal digits, the start of SHA-256 of the public key */
+    char id[CA_ID_SIZE];
 };
 
 static int openssl_failed(struct err *e, const char *what)
@@ -48,6 +59,78 @@ static int openssl_failed(struct err *e, const char *what)
     ERR_error_string_n(ERR_get_error(), text, sizeof(text));
     ERR_clear_error();
     return err_set(e, ERR_INTERNAL, "OpenSSL: %s: %s", what, text);
+}
+
+/* ---- keys ---- */
+
+static int hkdf(const unsigned char master[CA_MASTER_SIZE], const char *info, unsigned char out[SCALAR_SIZE],
+                struct err *e)
+{
+    AUTO_SSL(EVP_KDF) *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    AUTO_SSL(EVP_KDF_CTX) *ctx = EVP_KDF_CTX_new(kdf);
+    char digest[] = "SHA256", salt[] = SALT;
+    auto_free char *info_text = xstrdup(info);
+    unsigned char key[CA_MASTER_SIZE];
+    memcpy(key, master, sizeof(key));
+    const OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key, sizeof(key)),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, salt, strlen(SALT)),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info_text, strlen(info)),
+        OSSL_PARAM_construct_end(),
+    };
+    int ok = ctx != NULL && EVP_KDF_derive(ctx, out, SCALAR_SIZE, params) == 1;
+    explicit_bzero(key, sizeof(key));
+    return ok ? 0 : openssl_failed(e, "HKDF");
+}
+
+/* The public point of a scalar, as the uncompressed bytes that a key is built from. */
+static bool public_point(const EC_GROUP *group, const BIGNUM *d, unsigned char out[65])
+{
+    AUTO_SSL(EC_POINT) *point = EC_POINT_new(group);
+    return point != NULL && EC_POINT_mul(group, point, d, NULL, NULL, NULL) == 1 &&
+           EC_POINT_point2oct(group, point, POINT_CONVERSION_UNCOMPRESSED, out, 65, NULL) == 65;
+}
+
+static EVP_PKEY *key_of_scalar(const EC_GROUP *group, const BIGNUM *d)
+{
+    unsigned char point[65];
+    EVP_PKEY *key = NULL;
+    AUTO_SSL(OSSL_PARAM_BLD) *build = OSSL_PARAM_BLD_new();
+    AUTO_SSL(EVP_PKEY_CTX) *ctx = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+    if (build == NULL || ctx == NULL || !public_point(group, d, point) ||
+        OSSL_PARAM_BLD_push_utf8_string(build, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) != 1 ||
+        OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_PRIV_KEY, d) != 1 ||
+        OSSL_PARAM_BLD_push_octet_string(build, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)) != 1)
+        return NULL;
+    AUTO_SSL(OSSL_PARAM) *params = OSSL_PARAM_BLD_to_param(build);
+    if (params == NULL || EVP_PKEY_fromdata_init(ctx) != 1 ||
+        EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_KEYPAIR, params) != 1)
+        return NULL;
+    return key;
+}
+
+static int derive_key(const unsigned char master[CA_MASTER_SIZE], const char *ns, const char *job_uid, EVP_PKEY **ret,
+                      struct err *e)
+{
+    AUTO_SSL(EC_GROUP) *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);
+    AUTO_SSL(BIGNUM) *d = BN_secure_new();
+    if (group == NULL || d == NULL)
+        return openssl_failed(e, "P-256");
+    for (unsigned counter = 0;; counter++) {
+        unsigned char bytes[SCALAR_SIZE];
+        auto_free char *info = xasprintf("%s/%s/%u", ns, job_uid, counter);
+        if (hkdf(master, info, bytes, e) < 0)
+            return -1;
+        bool made = BN_bin2bn(bytes, sizeof(bytes), d) != NULL;
+        explicit_bzero(bytes, sizeof(bytes));
+        if (!made)
+            return openssl_failed(e, "a number");
+        if (!BN_is_zero(d) && BN_cmp(d, EC_GROUP_get0_order(group)) < 0)
+            break;
+    }
+    *ret = key_of_scalar(group, d);
+    return *ret != NULL ? 0 : openssl_failed(e, "a derived key");
 }
 
 /* ---- certificates ---- */
@@ -95,7 +178,7 @@ static X509 *blank_certificate(const char *subject, EVP_PKEY *key, int64_t from_
     return TAKE(x);
 }
 
-/* Subjects name the key, because a store with several CAs finds an issuer by its name. */
+/* Subjects name the key, because a store with the CAs of two master keys finds an issuer by its name. */
 static X509 *ca_certificate(const char *id, EVP_PKEY *key, int64_t now_s)
 {
     char subject[64];
@@ -187,9 +270,24 @@ int ca_new(const char *ns, const char *job_uid, int64_t now_s, struct ca **ret, 
     return ca_of(&job, EVP_EC_gen("P-256"), now_s, ret, e);
 }
 
+int ca_derive(const unsigned char master[CA_MASTER_SIZE], const char *ns, const char *job_uid, int64_t now_s,
+              struct ca **ret, struct err *e)
+{
+    struct identity job;
+    EVP_PKEY *key = NULL;
+    if (job_of(ns, job_uid, &job, e) < 0 || derive_key(master, ns, job_uid, &key, e) < 0)
+        return -1;
+    return ca_of(&job, key, now_s, ret, e);
+}
+
 const char *ca_pem(const struct ca *c)
 {
     return c->pem;
+}
+
+const char *ca_id(const struct ca *c)
+{
+    return c->id;
 }
 
 void leaf_fini(struct leaf *l)

@@ -3,6 +3,13 @@
  * Keys are ECDSA P-256, signatures SHA-256, texts PEM. A leaf has one URI (identity/identity.h), CA:FALSE, key usage
  * digitalSignature, extended key usage serverAuth and clientAuth; its issuer is the CA, and there is nothing between
  * them. certificate.c is the only file that includes OpenSSL's headers. Thread-safe: nothing is shared.
+ *
+ * The key of a job's CA on a cluster is a function of the operator's master key, so that nothing is stored for a job:
+ *
+ *     HKDF-SHA256(key = master, salt = "trainyard job CA v1", info = NAMESPACE "/" JOB-UID "/" COUNTER, 32 bytes)
+ *
+ * read as a big-endian number d. COUNTER is the decimal text of 0, 1, 2, ...: the first one for which 0 < d < n, the
+ * order of P-256, is taken (a rejection has a probability below 2^-32).
  */
 #ifndef TRAINYARD_IDENTITY_CERTIFICATE_H
 #define TRAINYARD_IDENTITY_CERTIFICATE_H
@@ -10,17 +17,24 @@
 #include "identity/identity.h"
 
 enum {
+    CA_MASTER_SIZE = 32,
+    CA_ID_SIZE = 17,
     LEAF_SECONDS = 24 * 3600,    /* how long a leaf lives */
     LEAF_EARLY_SECONDS = 5 * 60, /* its validity begins so long before, for clocks that are late */
 };
 
-/* The CA of one job. Its key exists only in memory. */
+/* The CA of one job. Its certificate has no fixed text (an ECDSA signature is random), but every CA of the same key,
+ * namespace and uid verifies the same leaves. */
 struct ca;
 /* A random key, for one launcher or one set of certificates. now_s: seconds since 1970, as everywhere here. */
 MUST_USE int ca_new(const char *ns, const char *job_uid, int64_t now_s, struct ca **ret, struct err *e);
+/* The key that the master key gives this job. */
+MUST_USE int ca_derive(const unsigned char master[CA_MASTER_SIZE], const char *ns, const char *job_uid, int64_t now_s,
+                       struct ca **ret, struct err *e);
 void ca_free(struct ca *c); /* wipes the key */
 DEFINE_AUTO(ca, ca_free);
 const char *ca_pem(const struct ca *c); /* the certificate; borrowed */
+const char *ca_id(const struct ca *c);  /* 16 hexadecimal digits, the start of SHA-256 of the public key */
 
 struct leaf {
     char *certificate, *key; /* PEM; owned. The key is PKCS #8 */

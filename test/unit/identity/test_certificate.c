@@ -1,4 +1,5 @@
-/* Certificates and their verification. */
+/* Keys, certificates and their verification. The derived key is compared with a vector that a separate implementation
+ * of HKDF and P-256 computed. */
 #include "identity/certificate.h"
 
 #include <string.h>
@@ -24,6 +25,34 @@ static int verify(const char *ca, const struct leaf *leaf, int64_t now, struct i
     ck_assert_int_eq(base64_decode(from, (size_t)(to - from), &der, e), 0);
     return certificate_verify(ca, der.data, der.len, now, ret, e);
 }
+
+START_TEST(key_of_a_job_is_that_of_the_vector)
+{
+    unsigned char master[CA_MASTER_SIZE];
+    AUTO(ca) *a = NULL, *b = NULL;
+    struct err e = { 0 };
+    for (size_t i = 0; i < sizeof(master); i++)
+        master[i] = (unsigned char)i;
+    ck_ok_e(ca_derive(master, "default", UID, NOW, &a, &e));
+    ck_assert_str_eq(ca_id(a), "c190d53cc6cd304e");
+    master[0] ^= 1;
+    ck_ok_e(ca_derive(master, "default", UID, NOW, &b, &e));
+    ck_assert_str_ne(ca_id(a), ca_id(b));
+}
+END_TEST
+
+START_TEST(keys_of_two_jobs_differ)
+{
+    const unsigned char master[CA_MASTER_SIZE] = { 7 };
+    AUTO(ca) *a = NULL, *b = NULL, *c = NULL;
+    struct err e = { 0 };
+    ck_ok_e(ca_derive(master, "a", "b", NOW, &a, &e));
+    ck_ok_e(ca_derive(master, "a", "c", NOW, &b, &e));
+    ck_ok_e(ca_derive(master, "c", "b", NOW, &c, &e));
+    ck_assert_str_ne(ca_id(a), ca_id(b));
+    ck_assert_str_ne(ca_id(a), ca_id(c));
+}
+END_TEST
 
 START_TEST(leaf_proves_its_identity)
 {
@@ -73,7 +102,7 @@ START_TEST(another_ca_of_the_same_job_is_refused)
     ck_assert_int_eq(e.code, ERR_REFUSED);
     ck_assert_int_eq(certificate_check(ca_pem(c), leaf.certificate, leaf.key, &e), -1);
     ck_assert_ptr_nonnull(strstr(e.msg, "was not issued by a CA of ca.crt"));
-    auto_free char *both = xasprintf("%s%s", ca_pem(c), ca_pem(other)); /* while one replaces the other */
+    auto_free char *both = xasprintf("%s%s", ca_pem(c), ca_pem(other)); /* while the master key changes */
     ck_ok_e(verify(both, &leaf, NOW, &i, &e));
 }
 END_TEST
@@ -88,6 +117,20 @@ START_TEST(a_leaf_is_not_a_ca)
     ck_ok_e(ca_issue(c, ROLE_PS, 0, NOW, DAY, &ps, &e));
     ck_assert_int_eq(verify(leaf.certificate, &ps, NOW, &i, &e), -1);
     ck_assert_int_eq(e.code, ERR_REFUSED);
+}
+END_TEST
+
+START_TEST(a_derived_ca_verifies_leaves_of_an_earlier_one)
+{
+    const unsigned char master[CA_MASTER_SIZE] = { 1, 2, 3 };
+    AUTO(ca) *before = NULL, *after = NULL;
+    AUTO_FINI(leaf) leaf = { 0 };
+    struct identity i;
+    struct err e = { 0 };
+    ck_ok_e(ca_derive(master, "default", UID, NOW, &before, &e));
+    ck_ok_e(ca_derive(master, "default", UID, NOW + 60, &after, &e));
+    ck_ok_e(ca_issue(before, ROLE_PS, 0, NOW + 60, DAY, &leaf, &e));
+    ck_ok_e(verify(ca_pem(after), &leaf, NOW + 60, &i, &e));
 }
 END_TEST
 
@@ -132,10 +175,13 @@ Suite *test_suite(void)
 {
     Suite *s = suite_create("certificate");
     TCase *t = tcase_create("certificate");
+    tcase_add_test(t, key_of_a_job_is_that_of_the_vector);
+    tcase_add_test(t, keys_of_two_jobs_differ);
     tcase_add_test(t, leaf_proves_its_identity);
     tcase_add_test(t, dates_are_checked);
     tcase_add_test(t, another_ca_of_the_same_job_is_refused);
     tcase_add_test(t, a_leaf_is_not_a_ca);
+    tcase_add_test(t, a_derived_ca_verifies_leaves_of_an_earlier_one);
     tcase_add_loop_test(t, refuses_what_is_not_a_certificate, 0, 3);
     tcase_add_test(t, refuses_parts_that_a_uri_cannot_have);
     suite_add_tcase(s, t);
