@@ -32,6 +32,7 @@ static const struct {
     [KUBE_CREATE] = { "POST", "Content-Type: application/json", true },
     [KUBE_MERGE_PATCH] = { "PATCH", "Content-Type: application/merge-patch+json", true },
     [KUBE_STRATEGIC_PATCH] = { "PATCH", "Content-Type: application/strategic-merge-patch+json", true },
+    [KUBE_JSON_PATCH] = { "PATCH", "Content-Type: application/json-patch+json", true },
     [KUBE_DELETE] = { "DELETE", "Content-Type: application/json", false },
     [KUBE_UPDATE] = { "PUT", "Content-Type: application/json", true },
 };

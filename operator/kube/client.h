@@ -33,6 +33,7 @@ enum kube_verb {
     KUBE_CREATE,          /* POST */
     KUBE_MERGE_PATCH,     /* PATCH application/merge-patch+json */
     KUBE_STRATEGIC_PATCH, /* PATCH application/strategic-merge-patch+json: lists are merged; kinds of Kubernetes only */
+    KUBE_JSON_PATCH,      /* PATCH application/json-patch+json: the body is a list of operations */
     KUBE_DELETE,          /* body: DeleteOptions, kube_delete_options() */
     KUBE_UPDATE           /* PUT, only for leases: guarded by their resourceVersion */
 };

@@ -224,7 +224,7 @@ static void start_transfer(struct http_client *h, struct http_call *c)
     c->state = RUNNING;
     c->set_of_connections = h->set_of_connections;
     c->began_ms = c->heard_ms = clock_ms();
-    if (c->tls_version != h->tls_version)
+    if (c->tls_version != h->tls_version && !c->own_tls)
         http_set_tls_of(c);
     c->tls_version = h->tls_version;
     if (c->t.timeout_ms > 0 || c->t.silence_ms > 0)
@@ -244,9 +244,15 @@ struct http_call *http_client_start(struct http_client *h, const struct http_tra
 {
     struct http_call *c = acquire_handle(h);
 
+    if (t->tls != NULL)
+        http_set_own_tls(c, t->tls);
+    else if (c->own_tls)
+        http_set_tls_of(c);
+    c->own_tls = t->tls != NULL;
     c->t = *t;
     c->t.method = c->t.url = c->t.body = NULL;
     c->t.headers = NULL;
+    c->t.tls = NULL;
     c->too_large = false;
     c->trouble[0] = '\0';
     buf_clear(&c->body);
@@ -353,6 +359,7 @@ static void finish_call(struct http_call *c, CURLcode result)
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     struct http_answer answer = { .status = (int)status, .body = body, .len = *body != '\0' ? c->body.len : 0 };
+    answer.peer = http_peer_of(c);
     http_read_headers(c, &answer);
     detach_call(c);
     report_done(c, &answer);

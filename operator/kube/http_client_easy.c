@@ -35,11 +35,53 @@ static void set_blob(CURL *easy, CURLoption option, char *pem)
     curl_easy_setopt(easy, option, pem != NULL ? &blob : NULL);
 }
 
+/* A handle that is used again must not keep anything of the last transfer's own certificates. */
+static void set_alone(CURL *easy, bool alone)
+{
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, alone ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, alone ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, alone ? 0L : 1L);
+    curl_easy_setopt(easy, CURLOPT_CERTINFO, alone ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, alone ? (long)CURL_SSLVERSION_TLSv1_3 : (long)CURL_SSLVERSION_DEFAULT);
+}
+
+static void copy_blob(CURL *easy, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = { .data = (char *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY };
+    curl_easy_setopt(easy, option, &blob);
+}
+
+void http_set_own_tls(struct http_call *c, const struct http_own_tls *tls)
+{
+    set_alone(c->easy, true);
+    curl_easy_setopt(c->easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(c->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    curl_easy_setopt(c->easy, CURLOPT_CAPATH, NULL);
+    copy_blob(c->easy, CURLOPT_CAINFO_BLOB, tls->ca);
+    copy_blob(c->easy, CURLOPT_SSLCERT_BLOB, tls->cert);
+    copy_blob(c->easy, CURLOPT_SSLKEY_BLOB, tls->key);
+}
+
+const char *http_peer_of(const struct http_call *c)
+{
+    static const char FIELD[] = "Cert:";
+    struct curl_certinfo *chain = NULL;
+
+    if (!c->own_tls || curl_easy_getinfo(c->easy, CURLINFO_CERTINFO, &chain) != CURLE_OK || chain == NULL ||
+        chain->num_of_certs < 1)
+        return NULL;
+    for (const struct curl_slist *l = chain->certinfo[0]; l != NULL; l = l->next)
+        if (str_starts(l->data, FIELD))
+            return l->data + strlen(FIELD);
+    return NULL;
+}
+
 void http_set_tls_of(struct http_call *c)
 {
     const struct http_client *h = c->http;
     CURL *easy = c->easy;
 
+    set_alone(easy, false);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, h->insecure ? 0L : 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, h->insecure ? 0L : 2L);
     set_blob(easy, CURLOPT_CAINFO_BLOB, h->ca);

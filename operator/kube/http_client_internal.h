@@ -21,6 +21,7 @@ struct http_call {
     bool fresh;    /* in the list of transfers that have data for on_data */
     bool busy;     /* its on_data is being called */
     bool attached; /* curl has it */
+    bool own_tls;  /* its handle has certificates of this transfer alone */
     bool too_large, unpack;
     unsigned set_of_connections, tls_version; /* http_client's at the transfer's start, and when its handle was set */
     struct http_transfer t;                   /* without the borrowed members */
@@ -60,6 +61,10 @@ struct http_client {
 /* A handle with the options that all transfers of its http_client share. */
 CURL *http_easy_new(struct http_call *c, curl_write_callback on_data, curl_write_callback on_header);
 void http_set_tls_of(struct http_call *c);
+/* The same with certificates of this transfer. http_set_tls_of() undoes it. */
+void http_set_own_tls(struct http_call *c, const struct http_own_tls *tls);
+/* The certificate of the server; NULL: none. Borrowed from the handle. */
+const char *http_peer_of(const struct http_call *c);
 /* Method, URL, headers and body, copied where curl does not. */
 void http_set_request(struct http_call *c, const struct http_transfer *t);
 /* Reads Retry-After, Date and warnings from the headers of the answer. */

@@ -232,6 +232,7 @@ START_TEST(each_verb_is_sent_as_the_server_wants_it)
         { KUBE_CREATE, "POST", "/x?fieldManager=tester", "application/json" },
         { KUBE_MERGE_PATCH, "PATCH", "/x?fieldManager=tester", "application/merge-patch+json" },
         { KUBE_STRATEGIC_PATCH, "PATCH", "/x?fieldManager=tester", "application/strategic-merge-patch+json" },
+        { KUBE_JSON_PATCH, "PATCH", "/x?fieldManager=tester", "application/json-patch+json" },
         { KUBE_DELETE, "DELETE", "/x", "application/json" },
         { KUBE_UPDATE, "PUT", "/x?fieldManager=tester", "application/json" },
     };

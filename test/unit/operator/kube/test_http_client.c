@@ -1,9 +1,14 @@
-/* Transfers over plain HTTP/1.1. test/operator covers HTTP/2 and TLS with a real API server. */
+/* Transfers over plain HTTP/1.1, and with certificates of their own. test/operator covers HTTP/2 and TLS with a real
+ * API server. */
 #include "check_main.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "identity/tls_dir.h"
+#include "net/http_server.h"
+#include "temp_folder.h"
 #include "test/fake/api_server.h"
 
 struct got {
@@ -12,7 +17,7 @@ struct got {
     char message[ERR_TEXT_MAX];
     double retry_after_s;
     int64_t date_ms;
-    char warnings[500];
+    char warnings[500], peer[4096];
     struct buf body, streamed;
     struct http_client *http;
     struct http_call *call, *other;
@@ -38,6 +43,7 @@ static void on_done(void *user, const struct http_answer *a)
     g->retry_after_s = a->retry_after_s;
     g->date_ms = a->date_ms;
     strcpy(g->warnings, a->warnings != NULL ? a->warnings : "");
+    strcpy(g->peer, a->peer != NULL ? a->peer : "");
     g->code = a->err != NULL ? a->err->code : ERR_NONE;
     strcpy(g->message, a->err != NULL ? a->err->msg : "");
     buf_clear(&g->body);
@@ -434,6 +440,114 @@ START_TEST(a_connection_over_which_something_comes_is_kept)
 }
 END_TEST
 
+/* ---- certificates of one transfer ---- */
+
+enum { HOUR = 3600 };
+
+struct member { /* a server with the certificate of a replica, in a folder of its own */
+    char folder[64];
+    atomic_int answered;
+    struct http_server *server;
+};
+
+static int answer_member(void *user, struct buf *body, const char **content_type UNUSED)
+{
+    struct member *m = user;
+    atomic_fetch_add(&m->answered, 1);
+    buf_str(body, "page");
+    return 200;
+}
+
+static void member_start(struct member *m, const struct ca *c, enum role role, int index)
+{
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(leaf) leaf = { 0 };
+    const struct http_route route = { "/progress", answer_member, m, HTTP_ANY_MEMBER };
+
+    strcpy(m->folder, "/tmp/trainyard-http.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(m->folder));
+    auto_free char *dir = path_join(m->folder, "tls");
+    ck_ok_e(ca_issue(c, (int)role, index, (int64_t)clock_wall(), HOUR, &leaf, &e));
+    ck_ok_e(tls_dir_write(dir, ca_pem(c), &leaf, &e));
+    ck_ok_e(http_server_start("127.0.0.1:0", dir, &route, 1, &m->server, &e));
+}
+
+static void member_fini(struct member *m)
+{
+    http_server_free(m->server);
+    remove_tree(m->folder);
+}
+DEFINE_AUTO_FINI(member, member_fini);
+
+static void get_from(struct http_client *h, struct loop *l, const struct member *m, const struct http_own_tls *tls,
+                     struct got *g)
+{
+    auto_free char *url = xasprintf("https://127.0.0.1:%d/progress", http_server_port(m->server));
+
+    g->done = 0;
+    g->call = http_client_start(h, &(struct http_transfer){ .method = "GET",
+                                                            .url = url,
+                                                            .tls = tls,
+                                                            .timeout_ms = 10000,
+                                                            .max_body = 1000,
+                                                            .on_done = on_done,
+                                                            .user = g });
+    fake_until(l, is_done, g);
+}
+
+/* The same handle is used for all: nothing of an earlier transfer may be left in it. A server with a certificate of
+ * another job never sees the request. */
+START_TEST(a_transfer_has_its_own_certificates)
+{
+    SETUP;
+    struct err e = { .code = ERR_NONE };
+    int64_t now_s = (int64_t)clock_wall();
+    AUTO(ca) *ours = NULL;
+    AUTO(ca) *other = NULL;
+    AUTO_FINI(member) chief = { .server = NULL };
+    AUTO_FINI(member) stranger = { .server = NULL };
+    AUTO_FINI(leaf) leaf = { 0 };
+    AUTO_FINI(leaf) foreign = { 0 };
+    struct certificate_info info;
+
+    ck_ok_e(ca_new("a", "u-1", now_s, &ours, &e));
+    ck_ok_e(ca_new("a", "u-2", now_s, &other, &e));
+    ck_ok_e(ca_issue(ours, IDENTITY_OPERATOR, 0, now_s, HOUR, &leaf, &e));
+    ck_ok_e(ca_issue(other, IDENTITY_OPERATOR, 0, now_s, HOUR, &foreign, &e));
+    member_start(&chief, ours, ROLE_CHIEF, 0);
+    member_start(&stranger, other, ROLE_CHIEF, 0);
+    const struct http_own_tls tls = { ca_pem(ours), leaf.certificate, leaf.key };
+    for (int again = 0; again < 2; again++) {
+        get_from(h, l, &chief, &tls, &g);
+        ck_assert_msg(g.status == 200, "%d: %s", g.status, g.message);
+        ck_assert_str_eq(g.body.data, "page");
+        ck_ok_e(certificate_read(g.peer, &info, &e));
+        ck_assert_str_eq(info.identity.job_uid, "u-1");
+        ck_assert_int_eq(info.identity.role, ROLE_CHIEF);
+        get_from(h, l, &stranger, &tls, &g);
+        ck_assert_int_eq(g.status, 0);
+        ck_assert_int_eq(g.code, ERR_INPUT);
+        ck_assert_str_eq(g.peer, "");
+    }
+    ck_assert_int_eq(atomic_load(&stranger.answered), 0);
+
+    /* with another job's certificate the server refuses us */
+    get_from(h, l, &chief, &(struct http_own_tls){ ca_pem(ours), foreign.certificate, foreign.key }, &g);
+    ck_assert_int_ne(g.status, 200);
+    get_from(h, l, &chief, NULL, &g); /* nothing is left: neither its CA nor our certificate */
+    ck_assert_int_eq(g.status, 0);
+    ck_assert_int_eq(g.code, ERR_INPUT);
+    ck_assert_int_eq(atomic_load(&chief.answered), 2);
+
+    fake_api_on(api, "GET", "/y", &(struct fake_answer){ .body = "plain" });
+    g.done = 0;
+    get(h, api, "/y", &g, (struct http_transfer){ .method = "GET" });
+    fake_until(l, is_done, &g);
+    ck_assert_str_eq(g.body.data, "plain");
+    ck_assert_str_eq(g.peer, "");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("http");
@@ -454,6 +568,7 @@ Suite *test_suite(void)
     tcase_add_test(c, no_more_than_at_once_run_and_the_rest_follows);
     tcase_add_test(c, a_connection_over_which_nothing_comes_is_given_up);
     tcase_add_test(c, a_connection_over_which_something_comes_is_kept);
+    tcase_add_test(c, a_transfer_has_its_own_certificates);
     suite_add_tcase(s, c);
     return s;
 }
