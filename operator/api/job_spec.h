@@ -8,6 +8,8 @@
 
 #include "api/kind.h"
 
+#define IDENTITY_ANNOTATION "trainyard.dev/identity"
+
 struct role_spec {
     bool present; /* a TrainJob without replicaSpecs is one process: it has one worker */
     int replicas; /* 0 when not present */
@@ -35,6 +37,7 @@ struct job_spec {
     int64_t generation, created_ms;
     bool deleting;  /* deletionTimestamp is set */
     bool has_model; /* TrainJob with spec.model: our binaries train it */
+    bool identity;  /* its replicas get certificates: it has a model, or the annotation IDENTITY_ANNOTATION: "true" */
     struct role_spec roles[ROLE_COUNT];
     bool too_large;           /* the cluster spec cannot contain so many replicas */
     int accepted[ROLE_COUNT]; /* with too_large: replicas before that, -1: not known */

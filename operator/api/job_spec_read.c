@@ -252,6 +252,13 @@ static void read_metadata(struct spec_reader *r)
     v->deleting = json_is_string(json_object_get(m, "deletionTimestamp"));
 }
 
+/* An image of the user's own may not know what to do with certificates, so it gets them only when asked for. */
+static bool asks_for_identity(const json_t *object)
+{
+    const json_t *annotations = json_object_get(json_object_get(object, "metadata"), "annotations");
+    return str_eq(json_string_value(json_object_get(annotations, IDENTITY_ANNOTATION)), "true");
+}
+
 void job_spec_read(struct spec_reader *r, enum clean_pod_policy default_clean)
 {
     static const char *const SUCCESS[] = { "AllWorkers" };
@@ -274,5 +281,6 @@ void job_spec_read(struct spec_reader *r, enum clean_pod_policy default_clean)
         v->all_workers = choice(r, &r->spec, "successPolicy", SUCCESS, COUNT_OF(SUCCESS), COUNT_OF(SUCCESS)) == 0;
         v->dynamic = flag(r, &r->spec, "enableDynamicWorker");
     }
+    v->identity = v->has_model || asks_for_identity(r->object);
     read_claims(r);
 }

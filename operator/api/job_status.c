@@ -15,6 +15,7 @@ static const char *const NAMES[COND_COUNT] = {
     [COND_REFUSED] = "SpecChangeRefused",
     [COND_REPLICA_FAILURE] = "ReplicaFailure",
     [COND_TENSORBOARD_FAILURE] = "TensorBoardFailure",
+    [COND_INSECURE] = "Insecure",
 };
 
 const char *condition_name(enum condition_type t)
@@ -24,7 +25,7 @@ const char *condition_name(enum condition_type t)
 
 bool condition_is_auxiliary(enum condition_type t)
 {
-    return t == COND_REFUSED || t == COND_REPLICA_FAILURE || t == COND_TENSORBOARD_FAILURE;
+    return t == COND_REFUSED || t == COND_REPLICA_FAILURE || t == COND_TENSORBOARD_FAILURE || t == COND_INSECURE;
 }
 
 /* ---- ownership ---- */
@@ -46,6 +47,7 @@ void job_status_fini(struct job_status *s)
         index_set_fini(&s->roles[r].completed);
         free(s->roles[r].again.items);
     }
+    job_identity_fini(&s->identity);
     free(s->progress.metrics);
     *s = (struct job_status){ 0 };
 }
@@ -69,6 +71,7 @@ void job_status_copy(const struct job_status *s, struct job_status *ret)
         ret->roles[r].again.items =
             role->again.n > 0 ? xmemdup(role->again.items, role->again.n * sizeof(*role->again.items)) : NULL;
     }
+    job_identity_copy(&s->identity, &ret->identity);
     if (s->progress.metrics != NULL)
         ret->progress.metrics = xstrdup(s->progress.metrics);
 }

@@ -6,12 +6,13 @@
  * Stalled false. After Failed only its own message may change. The same status, reason and message again is not a
  * change; a different message alone changes in place. SpecChangeRefused is placed first, so that it is never mistaken
  * for the latest condition. ReplicaFailure is placed first, too: it exists while the API server refuses what the job's
- * replicas need, and is removed afterwards, as in ReplicaSet. TensorBoardFailure is the same for TensorBoard.
+ * replicas need, and is removed afterwards, as in ReplicaSet. TensorBoardFailure is the same for TensorBoard. Insecure
+ * is placed first, too.
  */
 #ifndef TRAINYARD_API_JOB_STATUS_H
 #define TRAINYARD_API_JOB_STATUS_H
 
-#include "api/index_set.h"
+#include "api/job_identity.h"
 #include "api/kind.h"
 
 enum condition_type {
@@ -25,6 +26,7 @@ enum condition_type {
     COND_REFUSED /* SpecChangeRefused: the spec was changed in a way that is not followed */,
     COND_REPLICA_FAILURE /* ReplicaFailure: a replica cannot be created */,
     COND_TENSORBOARD_FAILURE /* TensorBoardFailure: TensorBoard cannot be created */,
+    COND_INSECURE /* Insecure: the replicas have no certificates */,
     COND_COUNT
 };
 const char *condition_name(enum condition_type t);  /* "Created" */
@@ -63,6 +65,7 @@ struct job_status {
     json_t *foreign; /* conditions of types that are not ours, unchanged; a reference; NULL: none */
     struct role_status roles[ROLE_COUNT];
     struct training_progress progress;
+    struct job_identity identity; /* its certificates */
     char state[16]; /* Created, Running, Restarting, Suspended, Stalled, Succeeded, Failed: the latest true condition */
     char ready[24]; /* "3/4" */
     char spec_hash[20]; /* of the spec with which training started; "" before the start */
@@ -87,7 +90,7 @@ void job_status_drop(struct job_status *s, enum condition_type t);
 bool job_status_finished(const struct job_status *s); /* Succeeded or Failed */
 
 /* Which of the fields that would be written differ: STATUS_* flags; 0: none. */
-enum { STATUS_CONDITIONS = 1, STATUS_PROGRESS = 2, STATUS_REST = 4 };
+enum { STATUS_CONDITIONS = 1, STATUS_PROGRESS = 2, STATUS_REST = 4, STATUS_IDENTITY = 8 };
 /* True if an index was re-created more often in b than in a. */
 bool job_status_counts_differ(const struct job_status *a, const struct job_status *b);
 unsigned job_status_differs(const struct job_status *a, const struct job_status *b);

@@ -95,7 +95,8 @@ static bool same_rest(const struct job_status *a, const struct job_status *b)
 unsigned job_status_differs(const struct job_status *a, const struct job_status *b)
 {
     return (same_conditions(a, b, true) ? 0 : STATUS_CONDITIONS) |
-           (same_progress(&a->progress, &b->progress) ? 0 : STATUS_PROGRESS) | (same_rest(a, b) ? 0 : STATUS_REST);
+           (same_progress(&a->progress, &b->progress) ? 0 : STATUS_PROGRESS) | (same_rest(a, b) ? 0 : STATUS_REST) |
+           (job_identity_equal(&a->identity, &b->identity) ? 0 : STATUS_IDENTITY);
 }
 
 static bool same_counts(const struct job_status *a, const struct job_status *b)

@@ -130,6 +130,7 @@ void job_status_parse(const json_t *status, struct job_status *ret)
     job_status_set_foreign(ret, status);
     parse_roles(json_object_get(status, "replicaStatuses"), ret);
     parse_progress(json_object_get(status, "progress"), &ret->progress);
+    job_identity_parse(json_object_get(status, "identity"), &ret->identity);
     str_fmt(ret->state, sizeof(ret->state), "%s", text_at(status, "state"));
     str_fmt(ret->ready, sizeof(ret->ready), "%s", text_at(status, "ready"));
     str_fmt(ret->spec_hash, sizeof(ret->spec_hash), "%s", text_at(status, "specHash"));
@@ -309,6 +310,7 @@ json_t *job_status_patch(const struct job_kind *k, const char *uid, int64_t vers
         json_object_set_new(metadata, "resourceVersion", json_string(text));
     put(status, "replicaStatuses", roles_patch(k, was, is));
     put(status, "progress", progress_patch(&was->progress, &is->progress));
+    differ(status, "identity", job_identity_json(&was->identity), job_identity_json(&is->identity));
     differ(status, "state", text_value(was->state), text_value(is->state));
     differ(status, "ready", text_value(was->ready), text_value(is->ready));
     differ(status, "specHash", text_value(was->spec_hash), text_value(is->spec_hash));

@@ -42,3 +42,4 @@ const struct kube_resource RESOURCE_CLAIMS = { "", "v1", "persistentvolumeclaims
 const struct kube_resource RESOURCE_NETWORK_POLICIES = { "networking.k8s.io", "v1", "networkpolicies",
                                                          "NetworkPolicy" };
 const struct kube_resource RESOURCE_DEPLOYMENTS = { "apps", "v1", "deployments", "Deployment" };
+const struct kube_resource RESOURCE_SECRETS = { "", "v1", "secrets", "Secret" };

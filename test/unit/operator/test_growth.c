@@ -109,7 +109,18 @@ static void status(size_t n, struct buf *out)
     buf_str(out, "\", \"completedIndexes\": \"");
     for (size_t i = 0; i < n; i++)
         buf_printf(out, "%zu%s", 2 * i, i + 1 < n ? "," : "");
-    buf_str(out, "\"}}}");
+    buf_str(out, "\"}}, \"identity\": {\"secrets\": [{\"name\": \"s\", \"uid\": \"u\", \"cas\": [\"0\"");
+    number(out, n, ", \"", "\"");
+    buf_str(out, "]}], \"leaves\": [{\"role\": \"ps\", \"secret\": \"s\", \"ca\": \"0\", \"notAfter\": "
+                 "\"2026-01-01T00:00:00Z\", \"indexes\": \"");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%zu%s", 2 * i, i + 1 < n ? "," : "");
+    buf_str(out, "\"}");
+    number(out, n,
+           ", {\"role\": \"worker\", \"secret\": \"s\", \"ca\": \"0\", \"notAfter\": "
+           "\"2026-01-01T00:00:00Z\", \"indexes\": \"",
+           "\"}");
+    buf_str(out, "]}}");
 }
 
 static void read_pod(const char *text, size_t len)
