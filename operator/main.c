@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "control/controller.h"
 #include "control/dispatch.h"
+#include "control/identity_issuer.h"
 #include "kube/event_recorder.h"
 #include "kube/leader_elector.h"
 #include "net/http_server.h"
@@ -26,6 +27,7 @@ struct operator
     struct kubeconfig *config;
     struct kube_client *client;
     struct dispatch *dispatch;
+    struct identity_issuer *issuer; /* while it leads */
     struct registry *registry;
     struct leader_elector *elector;
     struct detector *detector;
@@ -132,6 +134,7 @@ static struct controller_settings settings(const struct operator* op, bool tfjob
         .progress_ms = o->progress_s * 1000,
         .instance = o->pod_name != NULL ? o->pod_name : op->identity,
         .registry = op->registry,
+        .issuer = op->issuer,
         .dispatch = op->dispatch,
     };
 }
@@ -171,6 +174,10 @@ static void on_leading(void *user)
     gauge_set(op->leading, 1);
     log_info("%s is the leader", op->identity);
     op->events = event_recorder_new(op->client, "trainyard-operator", op->identity);
+    op->issuer =
+        identity_issuer_new(op->client, &(struct identity_issuer_settings){ .insecure = op->options->insecure,
+                                                                            .lifetime_s = op->options->certificate_s,
+                                                                            .registry = op->registry });
     if (op->options->trainjob) {
         struct controller_settings s = settings(op, false);
         op->trainjobs = controller_new(op->client, &KIND_TRAINJOB, &s);
@@ -200,6 +207,7 @@ static void stop_work(struct operator* op)
         op->reported[op->ntold++] = controller_end(TAKE(op->trainjobs));
     if (op->events != NULL)
         op->reported[op->ntold++] = TAKE(op->events);
+    identity_issuer_free(TAKE(op->issuer));
 }
 
 static void on_lost(void *user, const char *why)
@@ -243,6 +251,7 @@ static void operator_fini(struct operator* op)
     for (size_t i = 0; i < op->ntold; i++)
         event_recorder_free(op->reported[i]);
     leader_elector_free(op->elector);
+    identity_issuer_free(op->issuer);
     dispatch_free(op->dispatch);
     kube_client_free(op->client);
     kubeconfig_free(op->config);
@@ -347,6 +356,9 @@ int main(int argc, char **argv)
     if (parsed == OPT_DONE)
         return 0;
     log_setup(o.level, o.format, "operator");
+    if (o.insecure)
+        log_warning("--insecure: new jobs run without certificates: nothing that their replicas send is encrypted or "
+                    "authenticated");
     if (run(&o, &e) == 0)
         return 0;
     log_error("%s", e.msg);

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "identity/certificate.h"
+
 /* Both images are built together, so the trainer's image has the architecture of this program. */
 #if defined(__x86_64__)
 #define OWN_ARCHITECTURE "amd64"
@@ -68,6 +70,7 @@ static const struct operator_options DEFAULTS = {
     .trainjob = true,
     .tfjob = true,
     .network_policy = true,
+    .certificate_s = LEAF_SECONDS,
     .force_delete_s = 60,
     .progress_s = 15,
     .clean_policy_text = "None",
@@ -132,6 +135,9 @@ int operator_options_parse(int argc, char **argv, struct operator_options *ret, 
         OPT_STR("tfjob-clean-pod-policy", NULL, "POLICY", &o.clean_policy_text,
                 "cleanPodPolicy of jobs without one: None, Running or All (default None, as training-operator)"),
         OPT_SECTION("Both"),
+        OPT_BOOL("insecure", &o.insecure, "new jobs run without certificates and without encryption; only for tests"),
+        OPT_INT("certificate-seconds", NULL, "N", &o.certificate_s, 10, 30 * 86400,
+                "how long a certificate of a replica lives; renewed when a third of it remains (default 86400)"),
         OPT_STR("gang-scheduler-name", NULL, "NAME", &o.gang_scheduler,
                 "volcano, or the schedulerName of scheduler-plugins' coscheduling (default: none)"),
         OPT_STR("cluster-domain", "CUSTOM_CLUSTER_DOMAIN", "DOMAIN", &o.cluster_domain,

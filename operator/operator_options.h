@@ -16,8 +16,8 @@ struct operator_options { /* strings point into argv and the environment */
     bool assign_user;
     const char *architecture;
     const char *trainer_image, *pull_policy, *tensorboard_image, *gang_scheduler, *cluster_domain;
-    bool trainjob, tfjob, network_policy;
-    int64_t force_delete_s, tfjob_force_delete_s, progress_s;
+    bool trainjob, tfjob, network_policy, insecure;
+    int64_t certificate_s, force_delete_s, tfjob_force_delete_s, progress_s;
     const char *clean_policy_text;
     enum clean_pod_policy tfjob_clean;
     const char *metrics_address, *health_address, *log_level, *log_format;

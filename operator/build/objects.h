@@ -12,6 +12,7 @@
 #ifndef TRAINYARD_BUILD_OBJECTS_H
 #define TRAINYARD_BUILD_OBJECTS_H
 
+#include "api/job_identity.h"
 #include "api/job_spec.h"
 #include "api/pod_info.h"
 
@@ -28,10 +29,12 @@ struct build_settings {
                                * whose template sets none; 0: the cluster's */
 };
 
-/* One pod. spec: job_spec_json(v), unpacked once for all pods of a job. warn (may be NULL) receives messages for the
- * user, as "REASON: text" lines: SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName. */
+/* One pod. spec: job_spec_json(v), unpacked once for all pods of a job. identity: the job's certificates, NULL: none; a
+ * replica without a leaf gets none. warn (may be NULL) receives messages for the user, as "REASON: text" lines:
+ * SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName. */
 json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
-                  const struct claim_info *claims, size_t nclaims, const struct build_settings *s, struct buf *warn);
+                  const struct claim_info *claims, size_t nclaims, const struct job_identity *identity,
+                  const struct build_settings *s, struct buf *warn);
 /* index -1: the job's single service (TrainJob). */
 json_t *build_service(const struct job_spec *v, const json_t *spec, enum role r, int index);
 /* A TrainJob's ConfigMap "JOB-job". With a model it contains the job file, key job.yaml (job/replica_file.h). Without a

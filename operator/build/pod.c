@@ -82,7 +82,7 @@ static void put_gang(struct pod_build *p, struct buf *warn)
     }
 }
 
-static void put_port(json_t *container, const char *name, int port)
+void fill_port(json_t *container, const char *name, int port)
 {
     json_t *ports = json_fill_array(container, "ports");
 
@@ -144,7 +144,8 @@ static void warn_of_output(const struct pod_build *p, struct buf *warn)
 }
 
 json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
-                  const struct claim_info *claims, size_t nclaims, const struct build_settings *s, struct buf *warn)
+                  const struct claim_info *claims, size_t nclaims, const struct job_identity *identity,
+                  const struct build_settings *s, struct buf *warn)
 {
     struct pod_build p = begin(v, spec, r, index, restarts, s);
 
@@ -152,15 +153,17 @@ json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int
     put_restart_policy(&p, warn);
     put_gang(&p, warn);
     if (p.container != NULL)
-        put_port(p.container, TFJOB_PORT, v->roles[r].port);
+        fill_port(p.container, TFJOB_PORT, v->roles[r].port);
     pod_cluster_env(&p);
     if (v->kind->own_processes) {
         if (v->has_model)
-            put_port(p.container, "http", HTTP_PORT);
+            fill_port(p.container, "http", HTTP_PORT);
         pod_defaults(&p);
         pod_volumes(&p);
         warn_of_output(&p, warn);
         pod_claims(&p, claims, nclaims);
     }
+    if (p.container != NULL && identity != NULL)
+        pod_identity(&p, identity);
     return p.pod;
 }

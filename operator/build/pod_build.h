@@ -25,9 +25,16 @@ json_t *cluster_config_data(const struct job_spec *v, const struct build_setting
 void pod_cluster_env(struct pod_build *p);
 /* Adds a variable, unless the container has a variable of that name. */
 void fill_env(json_t *container, const char *name, const char *value);
+/* Adds a port, unless the container has a port of that name. */
+void fill_port(json_t *container, const char *name, int port);
 /* A TrainJob's defaults for what the template does not set. */
 void pod_defaults(struct pod_build *p);
 void pod_volumes(struct pod_build *p);
+/* Mounts a volume into the training container. A mount at that path or a volume of that name in the template takes
+ * precedence. source is borrowed. */
+void fill_mount(struct pod_build *p, const char *volume, const char *path, bool read_only, const json_t *source);
+/* The replica's certificate, or the variable that says that it has none. */
+void pod_identity(struct pod_build *p, const struct job_identity *identity);
 /* Pods that share a ReadWriteOnce claim must run on one node: gives them a label and affinity to that label. */
 void pod_claims(struct pod_build *p, const struct claim_info *claims, size_t nclaims);
 void tensorboard_claims(const struct job_spec *v, const json_t *spec, const struct claim_info *claims, size_t nclaims,

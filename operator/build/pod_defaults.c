@@ -156,13 +156,6 @@ static int grace_of(const struct pod_build *p)
     return (int)MAX(1.0, MIN(seconds, (double)GRACE_MAX_S));
 }
 
-/* A pod has no certificate yet. A program with both variables would refuse to start: the template's counts. */
-static void put_insecure(json_t *container)
-{
-    if (json_find_named(json_object_get(container, "env"), "TRAINYARD_TLS_DIR") == NULL)
-        fill_env(container, "TRAINYARD_INSECURE", "true");
-}
-
 /* Only for Trainyard's own programs. */
 static void put_own(struct pod_build *p)
 {
@@ -173,7 +166,6 @@ static void put_own(struct pod_build *p)
     fill_env(c, "TMPDIR", "/tmp");
     if (p->role == ROLE_WORKER && !is_leader(p->v, p->role, p->index))
         fill_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others cache indexes on the output volume */
-    put_insecure(c);
     json_fill(c, "readinessProbe",
               json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port", HTTP_PORT,
                         "initialDelaySeconds", 1, "periodSeconds", 2));

@@ -49,7 +49,7 @@ static void add_container(struct resource_sums *s, const json_t *container, int 
 static void add_role(struct resource_sums *s, const struct job_spec *v, const json_t *spec,
                      const struct build_settings *settings, enum role r, int pods)
 {
-    json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, settings, NULL);
+    json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, NULL, settings, NULL);
     const json_t *container;
     size_t i;
 

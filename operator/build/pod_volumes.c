@@ -78,33 +78,39 @@ static const char *volume_of_claim(const json_t *volumes, const json_t *source)
     return NULL;
 }
 
-static const char *put_volume(struct pod_build *p, const struct mount *m)
+static const char *put_volume(struct pod_build *p, const char *name, const json_t *source)
 {
     json_t *volumes = json_fill_array(p->pod_spec, "volumes"), *volume;
-    json_auto_t *source = m->source(p);
     const char *same = volume_of_claim(volumes, source);
 
-    if (json_find_named(volumes, m->volume) != NULL)
-        return m->volume;
+    if (json_find_named(volumes, name) != NULL)
+        return name;
     if (same != NULL)
         return same;
-    volume = json_pack("{s:s}", "name", m->volume);
-    json_object_update_missing(volume, source);
+    volume = json_pack("{s:s}", "name", name);
+    json_object_update_missing(volume, (json_t *)(uintptr_t)source);
     json_array_append_new(volumes, volume);
-    return m->volume;
+    return name;
 }
 
-/* A mount at that path or a volume of that name in the template takes precedence. */
+void fill_mount(struct pod_build *p, const char *volume, const char *path, bool read_only, const json_t *source)
+{
+    if (is_mounted(p->container, path))
+        return;
+    json_t *mount = json_pack("{s:s, s:s}", "name", put_volume(p, volume, source), "mountPath", path);
+    if (read_only)
+        json_object_set_new(mount, "readOnly", json_true());
+    json_array_append_new(json_fill_array(p->container, "volumeMounts"), mount);
+}
+
 void pod_volumes(struct pod_build *p)
 {
     for (size_t i = 0; i < COUNT_OF(MOUNTS); i++) {
         const struct mount *m = &MOUNTS[i];
-        if (!m->wanted(p) || is_mounted(p->container, m->path))
+        if (!m->wanted(p))
             continue;
-        json_t *mount = json_pack("{s:s, s:s}", "name", put_volume(p, m), "mountPath", m->path);
-        if (m->read_only)
-            json_object_set_new(mount, "readOnly", json_true());
-        json_array_append_new(json_fill_array(p->container, "volumeMounts"), mount);
+        json_auto_t *source = m->source(p);
+        fill_mount(p, m->volume, m->path, m->read_only, source);
     }
 }
 

@@ -24,7 +24,7 @@ static json_t *job_service(const struct job_spec *v)
 
     fill_app_labels(labels);
     return headless(object_with_metadata(v, "v1", "Service", v->name, labels), job_labels(v),
-                    json_pack("[o, o]", port(TFJOB_PORT, 2222), port("http", HTTP_PORT)));
+                    json_pack("[o, o, o]", port(TFJOB_PORT, 2222), port("http", HTTP_PORT), port("https", HTTPS_PORT)));
 }
 
 /* Sorted by name; of two with the same name the last one counts. */

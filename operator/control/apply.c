@@ -21,6 +21,7 @@ static const struct {
     const char *noun, *made, *failed;
     bool of_replicas; /* a refusal goes into a condition of the job */
 } CREATES[] = {
+    [ACT_IDENTITY] = { "Secret", NULL, "FailedCreateSecret", true },
     [ACT_ENSURE_CONFIG] = { "ConfigMap", NULL, "FailedCreateConfigMap", true },
     [ACT_ENSURE_POLICY] = { "NetworkPolicy", NULL, "FailedCreateNetworkPolicy", true },
     [ACT_ENSURE_GROUP] = { "PodGroup", NULL, "FailedCreatePodGroup", true },
@@ -222,6 +223,7 @@ void apply_delete(struct apply_context *ctx, const struct action *a, const struc
 
 static void (*const APPLY[])(struct apply_context *ctx, const struct action *a) = {
     [ACT_GET_CLAIMS] = apply_claims,
+    [ACT_IDENTITY] = apply_identity,
     [ACT_ENSURE_CONFIG] = apply_config,
     [ACT_ENSURE_POLICY] = apply_policy,
     [ACT_ENSURE_GROUP] = apply_group,

@@ -84,8 +84,9 @@ void apply_create_service(struct apply_context *ctx, const struct action *a);
 void apply_delete_service(struct apply_context *ctx, const struct action *a);
 void apply_adopt_service(struct apply_context *ctx, const struct action *a);
 /* Objects of which a job has one: apply_claims.c, apply_config.c (also the policy), apply_gang.c, apply_tensorboard.c,
- * apply_job.c */
+ * apply_identity.c, apply_job.c */
 void apply_claims(struct apply_context *ctx, const struct action *a);
+void apply_identity(struct apply_context *ctx, const struct action *a);
 void apply_config(struct apply_context *ctx, const struct action *a);
 void apply_policy(struct apply_context *ctx, const struct action *a);
 void apply_group(struct apply_context *ctx, const struct action *a);

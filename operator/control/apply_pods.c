@@ -114,7 +114,8 @@ void apply_create_pod(struct apply_context *ctx, const struct action *a)
         !apply_may_send(ctx, a->kind))
         return;
     json_auto_t *pod = build_pod(&entry->spec, apply_spec(ctx), a->role, a->index, a->restarts, entry->claims,
-                                 entry->claims_known ? entry->spec.nclaims : 0, &ctx->env->settings->build, &warn);
+                                 entry->claims_known ? entry->spec.nclaims : 0, &entry->status.identity,
+                                 &ctx->env->settings->build, &warn);
     say_warnings(ctx, &warn, a->role);
     struct pod_info *expectation = xcalloc(1, sizeof(*expectation));
     *expectation = (struct pod_info){ .name = xstrdup(name),

@@ -36,9 +36,9 @@ enum create_kind create_kind_of(enum action_kind k)
 bool action_is_create(enum action_kind k)
 {
     static const bool IS_CREATE[] = {
-        [ACT_ENSURE_CONFIG] = true,      [ACT_ENSURE_POLICY] = true,  [ACT_ENSURE_GROUP] = true,
-        [ACT_ENSURE_TENSORBOARD] = true, [ACT_CREATE_SERVICE] = true, [ACT_CREATE_POD] = true,
-        [ACT_ADOPT_POD] = true,          [ACT_ADOPT_SERVICE] = true
+        [ACT_IDENTITY] = true,     [ACT_ENSURE_CONFIG] = true,      [ACT_ENSURE_POLICY] = true,
+        [ACT_ENSURE_GROUP] = true, [ACT_ENSURE_TENSORBOARD] = true, [ACT_CREATE_SERVICE] = true,
+        [ACT_CREATE_POD] = true,   [ACT_ADOPT_POD] = true,          [ACT_ADOPT_SERVICE] = true
     };
     return k < COUNT_OF(IS_CREATE) && IS_CREATE[k];
 }
@@ -75,6 +75,7 @@ void cache_entry_forget_job(struct cache_entry *entry)
                                 .config = entry->config,
                                 .policy = entry->policy };
     claims_free(entry);
+    identity_state_free(entry->identity);
     job_status_release(&entry->acked);
     job_status_release(&entry->observed);
     dispatch_leave(&entry->ticket);

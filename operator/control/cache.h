@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "control/create_backoff.h"
 #include "control/dispatch.h"
+#include "control/identity_issuer.h"
 #include "plan/plan.h"
 
 /* Back-off of requests that failed; zero before the first failure. Times ending in _ms are clock_ms() here, which is
@@ -35,6 +36,18 @@ struct owned_object {
 };
 void owned_object_fini(struct owned_object *o);
 
+/* What is known about the certificates of a job that gets some. */
+struct identity_work;
+struct identity_state {
+    struct identity_cas cas;
+    struct identity_facts facts; /* of the last reconcile */
+    struct identity_work *work;  /* leaves that are being issued or written; NULL: none */
+    struct retry_backoff backoff;
+    size_t first;  /* the Secret that is looked at first */
+    char *failure; /* why the last write failed; NULL: it did not */
+};
+void identity_state_free(struct identity_state *s); /* apply_identity.c */
+
 struct controller_env;
 struct cache_entry {
     char *key;
@@ -51,10 +64,11 @@ struct cache_entry {
     int64_t changed_ms;          /* since when status and acked differ */
     struct job_status *observed; /* last one of the watch, if it lacks some of our fields; else NULL */
     int64_t observed_ms;
-    int restores;          /* how often fields that others removed were written again */
-    bool status_in_flight; /* a status patch is in flight */
-    bool counts_in_flight; /* with counts of restarts that the server does not have yet */
-    bool waits_for_counts; /* an action waits until these counts are written */
+    int restores;            /* how often fields that others removed were written again */
+    bool status_in_flight;   /* a status patch is in flight */
+    bool counts_in_flight;   /* with counts of restarts that the server does not have yet */
+    bool identity_in_flight; /* with certificates that the server does not have yet */
+    bool waits_for_counts;   /* an action waits until these counts are written */
     struct retry_backoff status_backoff;
     struct kube_ticket status_ticket; /* to write its status */
 
@@ -90,6 +104,8 @@ struct cache_entry {
     int64_t ensured_ms;
     enum group_phase group;
     int64_t group_ms; /* when its phase was last read */
+
+    struct identity_state *identity; /* NULL: not looked at yet */
 
     /* the chief's progress (progress_poller.h) */
     struct training_progress progress;

@@ -31,7 +31,7 @@ static bool has_job_file(const struct cache_entry *entry)
     return entry->config_ensured || (entry->spec.has_model && is_ours(entry, &entry->config));
 }
 
-static struct observed observe(const struct cache_entry *entry)
+static struct observed observe(struct controller_env *env, struct cache_entry *entry, int64_t now)
 {
     return (struct observed){
         .pods = (const struct pod_info *const *)entry->pods,
@@ -45,6 +45,7 @@ static struct observed observe(const struct cache_entry *entry)
         .policy_ensured = entry->policy_ensured || is_ours(entry, &entry->policy),
         .tensorboard_ensured = entry->tensorboard_ensured,
         .tensorboard_found = entry->tensorboard_found,
+        .identity = identity_observe(env, entry, now),
         .group = entry->group,
         .refused = entry->refused.name != NULL ? &entry->refused : NULL,
         .tensorboard_refused = entry->tensorboard_refused.name != NULL ? &entry->tensorboard_refused : NULL,
@@ -176,9 +177,9 @@ static bool replay_suspension(struct controller *c, struct cache_entry *entry)
 
 static void run_plan(struct controller *c, struct cache_entry *entry, int64_t now, struct job_plan *ret)
 {
-    struct observed seen = observe(entry);
     bool suspend = entry->spec.suspend;
     entry->spec.suspend |= replay_suspension(c, entry);
+    struct observed seen = observe(&c->env, entry, now);
     plan_keep_replicas(&entry->spec, &entry->status, &seen);
     plan_job(&entry->spec, &entry->status, &seen, &c->settings.plan, now, ret);
     entry->spec.suspend = suspend;
@@ -279,6 +280,37 @@ static void on_forget(void *user, struct cache_entry *entry)
 
 /* ---- start and end ---- */
 
+/* The trusted CAs changed. */
+static void on_cas_changed(void *user)
+{
+    struct controller *c = user;
+    struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&c->env.cache.entries, &i)) != NULL;) {
+        const struct cache_entry *entry = slot->value;
+        if (entry->spec.identity)
+            env_enqueue(&c->env, entry);
+    }
+}
+
+static int64_t first_expiry(void *user)
+{
+    const struct controller *c = user;
+    struct map_slot *slot;
+    int64_t first = 0;
+    for (size_t i = 0; (slot = map_next(&c->env.cache.entries, &i)) != NULL;) {
+        const struct cache_entry *entry = slot->value;
+        int replicas[ROLE_COUNT];
+        if (!entry->known || entry->spec.suspend || job_status_finished(&entry->status))
+            continue;
+        for (int r = 0; r < ROLE_COUNT; r++)
+            replicas[r] = entry->spec.roles[r].replicas;
+        int64_t one = identity_expiry_ms(replicas, &entry->status.identity);
+        if (one > 0 && (first == 0 || one < first))
+            first = one;
+    }
+    return first;
+}
+
 bool controller_synced(const struct controller *c)
 {
     return watches_synced(c->watches);
@@ -301,6 +333,9 @@ struct controller *controller_new(struct kube_client *k, const struct job_kind *
     controller_metrics_init(&c->env.metrics, s->registry, kind, s->workers);
     c->poller = progress_poller_new(&c->env);
     c->watches = watches_new(&c->env, &(struct watches_user){ on_status, on_pod_missing, on_forget, c });
+    c->issuer_user = (struct identity_issuer_user){ .on_change = on_cas_changed, .expiry_ms = first_expiry, .user = c };
+    if (s->issuer != NULL)
+        identity_issuer_add(s->issuer, &c->issuer_user);
     return c;
 }
 
@@ -308,6 +343,7 @@ struct event_recorder *controller_end(struct controller *c)
 {
     struct event_recorder *events = c->env.events;
 
+    identity_issuer_remove(&c->issuer_user);
     in_flight_cancel_all(&c->env);
     progress_poller_free(c->poller);
     watches_free(c->watches);

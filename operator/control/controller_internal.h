@@ -12,6 +12,7 @@ struct controller {
     struct controller_settings settings;
     struct progress_poller *poller;
     struct watches *watches;
+    struct identity_issuer_user issuer_user;
 };
 
 #endif

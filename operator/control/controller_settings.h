@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 struct dispatch;
+struct identity_issuer;
 struct registry;
 struct controller_settings { /* strings, lists and the dispatch must outlive the controller */
     struct plan_settings plan;
@@ -16,7 +17,8 @@ struct controller_settings { /* strings, lists and the dispatch must outlive the
     int64_t progress_ms;                 /* shortest interval between two polls of a chief's /progress */
     const char *instance;                /* name of this operator, for events */
     struct registry *registry;
-    struct dispatch *dispatch; /* order of requests, shared by all controllers */
+    struct identity_issuer *issuer; /* of certificates; NULL: none are made */
+    struct dispatch *dispatch;      /* order of requests, shared by all controllers */
 };
 
 #endif

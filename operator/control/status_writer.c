@@ -27,7 +27,7 @@ enum {
  * the pods that start after its leader. Counts alone are written within a second. */
 static int64_t batch_delay_ms(const struct cache_entry *entry, unsigned differs)
 {
-    if (differs == STATUS_PROGRESS)
+    if (differs == STATUS_PROGRESS || (differs & STATUS_IDENTITY) != 0) /* pods wait for it */
         return 0;
     if ((differs & STATUS_CONDITIONS) == 0)
         return COUNTS_DELAY_MS;
@@ -56,7 +56,8 @@ struct status_write_step status_writer_decide(const struct cache_entry *entry, u
         return (struct status_write_step){ STATUS_WRITE_NOTHING, 0 }; /* with the next poll */
     if (now_ms < due)
         return (struct status_write_step){ STATUS_WRITE_LATER, due };
-    bool now = entry->waits_for_counts || ((differs & STATUS_CONDITIONS) != 0 && is_settled(&entry->status));
+    bool now = entry->waits_for_counts || (differs & STATUS_IDENTITY) != 0 ||
+               ((differs & STATUS_CONDITIONS) != 0 && is_settled(&entry->status));
     return (struct status_write_step){ now ? STATUS_WRITE_NOW : STATUS_WRITE_QUEUED, 0 };
 }
 
@@ -124,6 +125,16 @@ static void detect_removed(struct controller_env *env, struct cache_entry *entry
     job_status_release(&entry->observed);
 }
 
+struct job_status *status_writer_change(struct cache_entry *entry)
+{
+    if (entry->acked == NULL) {
+        entry->changed_ms = clock_ms();
+        entry->acked = xmalloc(sizeof(*entry->acked));
+        job_status_copy(&entry->status, entry->acked);
+    }
+    return &entry->status;
+}
+
 /* ---- acting ---- */
 
 /* A refusal is reported once, not at each retry. */
@@ -157,7 +168,7 @@ static void on_written(struct in_flight_request *req, struct cache_entry *entry,
 {
     if (entry == NULL)
         return;
-    entry->status_in_flight = entry->counts_in_flight = false;
+    entry->status_in_flight = entry->counts_in_flight = entry->identity_in_flight = false;
     if (kube_ok(a)) {
         entry->status_backoff = (struct retry_backoff){ 0 };
         entry->conflicts = 0;
@@ -195,6 +206,7 @@ static void send_patch(struct controller_env *env, struct cache_entry *entry, en
                                           .discard_body = !whole },
                    on_written);
     entry->counts_in_flight = job_status_counts_differ(entry->acked, &entry->status);
+    entry->identity_in_flight = !job_identity_equal(&entry->acked->identity, &entry->status.identity);
     in_flight_last(env)->before = TAKE(entry->acked); /* assumed until the answer: the server has entry->status */
     entry->status_in_flight = true;
     if (json_object_get(json_object_get(patch, "status"), "progress") != NULL)

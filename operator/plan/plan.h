@@ -27,6 +27,7 @@
 #include "api/job_spec.h"
 #include "api/job_status.h"
 #include "api/pod_info.h"
+#include "plan/identity_plan.h"
 
 struct plan_settings {
     bool network_policy;     /* for TrainJobs */
@@ -48,7 +49,8 @@ struct observed {
     bool claims_known;
     const char *claims_fault;                                 /* build_claims_fault(), or NULL */
     bool config_ensured, policy_ensured, tensorboard_ensured; /* created (or found) since this operator leads */
-    bool tensorboard_found; /* TensorBoard's service exists, whichever controller created it */
+    bool tensorboard_found;                /* TensorBoard's service exists, whichever controller created it */
+    const struct identity_facts *identity; /* NULL: nothing is done about certificates */
     enum group_phase group;
     const struct refusal *refused; /* NULL: nothing was */
     const struct refusal *tensorboard_refused;
@@ -58,6 +60,7 @@ struct observed {
 
 enum action_kind {
     ACT_GET_CLAIMS,
+    ACT_IDENTITY, /* the step of identity_plan() */
     ACT_ENSURE_CONFIG,
     ACT_ENSURE_POLICY,
     ACT_ENSURE_GROUP,

@@ -110,6 +110,9 @@ bool plan_restarts_together(const struct reconcile *rec,
 bool plan_is_superseded(const struct reconcile *rec, const struct pod_info *p);
 void plan_restart_all(struct reconcile *rec); /* starts one if rec->restart_all, and completes one that has started */
 bool plan_restart_all_pending(const struct reconcile *rec);
+/* plan_identity.c */
+void plan_identity(struct reconcile *rec);                                /* certificates, or that there are none */
+bool plan_identity_admits(struct reconcile *rec, enum role r, int index); /* its pod may be created; else it waits */
 /* plan_progress.c */
 void plan_merge_progress(struct reconcile *rec);
 void plan_detect_stall(struct reconcile *rec);

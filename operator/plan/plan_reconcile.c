@@ -260,6 +260,7 @@ const char *plan_reason(const struct reconcile *rec, enum condition_type t)
         [COND_REFUSED] = { "SpecChangeRefused", "SpecChangeRefused" },
         [COND_REPLICA_FAILURE] = { "FailedCreate", "FailedCreate" },
         [COND_TENSORBOARD_FAILURE] = { "FailedCreate", "FailedCreate" },
+        [COND_INSECURE] = { "NoCertificates", "NoCertificates" },
     };
     return by_kind(rec, WORDS[t]);
 }

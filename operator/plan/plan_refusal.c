@@ -28,9 +28,11 @@ static bool pods_made(const struct reconcile *rec)
 /* Objects that pods need, if this plan creates them. */
 static bool makes_others(const struct reconcile *rec)
 {
-    static const bool NEEDED[] = {
-        [ACT_ENSURE_POLICY] = true, [ACT_ENSURE_GROUP] = true, [ACT_CREATE_SERVICE] = true, [ACT_DELETE_JOB] = false
-    };
+    static const bool NEEDED[] = { [ACT_IDENTITY] = true,
+                                   [ACT_ENSURE_POLICY] = true,
+                                   [ACT_ENSURE_GROUP] = true,
+                                   [ACT_CREATE_SERVICE] = true,
+                                   [ACT_DELETE_JOB] = false };
     for (size_t i = 0; i < rec->plan->nactions; i++)
         if (NEEDED[rec->plan->actions[i].kind])
             return true;

@@ -1,5 +1,5 @@
 /* Creates the services, pods and other objects that are missing, and deletes excess ones. Pods are created only when
- * the objects that they need (claims, ConfigMap, gang) exist. */
+ * the objects that they need (claims, ConfigMap, gang, certificates) exist. */
 #include "plan/plan_internal.h"
 
 enum { CLAIM_POLL_MS = 5000, GROUP_POLL_MS = 2000 };
@@ -166,7 +166,7 @@ static void create_pods(struct reconcile *rec)
         if (wait && plan_restarts_together(rec, r))
             continue;
         for (int i = 0; i < reconcile_replicas(rec, r); i++)
-            if (is_missing(rec, r, i) && !rec->slots[r][i].foreign)
+            if (is_missing(rec, r, i) && !rec->slots[r][i].foreign && plan_identity_admits(rec, r, i))
                 plan_add_action(rec, ACT_CREATE_POD, r, i)->restarts =
                     index_counts_get(&rec->status->roles[r].again, i);
     }
@@ -269,6 +269,7 @@ static bool asks_for_claims(const struct reconcile *rec)
 
 void plan_scale(struct reconcile *rec)
 {
+    plan_identity(rec);
     create_missing(rec);
     if (rec->spec->invalid == NULL) /* an invalid spec does not determine the number of replicas */
         scale_down(rec);

@@ -49,13 +49,18 @@ static void build_all(const struct job_spec *v, const struct claim_info *claims)
           .scraper_namespaces = &none,
           .lost_after_s = 30 },
     };
+    struct job_identity identities[COUNT_OF(settings)] = { { .insecure = true } };
+    size_t secret = job_identity_add_secret(&identities[1], "s", "u");
+    for (int r = 0; r < ROLE_COUNT; r++)
+        job_identity_put(&identities[1], (enum role)r, 0, secret, 1767225600000, "00");
     json_auto_t *spec = job_spec_json(v);
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         const struct build_settings *s = &settings[i];
         for (int r = 0; r < ROLE_COUNT; r++)
             for (int n = 0; n < MIN(v->roles[r].replicas, BUILT_MAX); n++) {
                 AUTO_FINI(buf) warn = BUF_INIT;
-                json_t *pod = build_pod(v, spec, (enum role)r, n, n, claims, claims != NULL ? v->nclaims : 0, s, &warn);
+                json_t *pod = build_pod(v, spec, (enum role)r, n, n, claims, claims != NULL ? v->nclaims : 0,
+                                        &identities[i], s, &warn);
                 must(pod != NULL);
                 built(pod);
                 if (v->kind->service_per_replica)
@@ -72,6 +77,7 @@ static void build_all(const struct job_spec *v, const struct claim_info *claims)
         }
     }
     built(build_adoption_patch(v, "u", 1));
+    job_identity_fini(&identities[1]);
 }
 
 static void plan_all(const struct job_spec *v, struct observed *o, const json_t *status)

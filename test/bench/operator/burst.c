@@ -147,7 +147,7 @@ static void make_all(struct burst *b, const json_t *object)
     }
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; v.roles[r].present && i < v.roles[r].replicas; i++) {
-            make(b, &PODS_R, build_pod(&v, spec, (enum role)r, i, 0, NULL, 0, &s, NULL));
+            make(b, &PODS_R, build_pod(&v, spec, (enum role)r, i, 0, NULL, 0, NULL, &s, NULL));
             if (b->kind->service_per_replica)
                 make(b, &SERVICES_R, build_service(&v, spec, (enum role)r, i));
         }

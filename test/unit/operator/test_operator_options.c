@@ -25,7 +25,7 @@ START_TEST(defaults)
     AUTO_FINI(operator_options) o = { 0 };
     struct err e = { .code = ERR_NONE };
     ck_ok_e(parse((const char *const[]){ NULL }, &o, &e));
-    ck_assert(o.leader_elect && o.trainjob && o.tfjob && o.network_policy);
+    ck_assert(o.leader_elect && o.trainjob && o.tfjob && o.network_policy && !o.insecure);
     ck_assert_uint_eq(o.namespaces.n, 0);
     ck_assert_uint_eq(o.scraper_namespaces.n, 1);
     ck_assert_int_eq(o.tfjob_clean, CLEAN_NONE);

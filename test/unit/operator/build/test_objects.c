@@ -2,8 +2,9 @@
  * and compared with the case byte by byte, including lists, TF_CONFIG and the order of variables.
  *
  * settings.yaml is optional: {restarts, gang, domain, pullPolicy, lostAfter, assignUser, architecture, scrapers,
- * claims: {NAME: [access modes]}, only: [names]}; with `only` no other objects are compared. TRAINYARD_REWRITE=1 writes
- * what is built: review all of it afterwards. */
+ * claims: {NAME: [access modes]}, only: [names], identity}; with `only` no other objects are compared. identity: true
+ * (default for a TrainJob with a model): all replicas have a certificate; insecure: the job runs without; none.
+ * TRAINYARD_REWRITE=1 writes what is built: review all of it afterwards. */
 #include "operator/api_case.h"
 
 #include "build/json_fill.h"
@@ -22,6 +23,7 @@ struct built {
     struct build_settings settings;
     struct strlist scrapers, texts;
     struct claim_info claims[CLAIMS_MAX];
+    struct job_identity identity;
     int restarts;
     struct buf warnings;
     size_t compared;
@@ -62,6 +64,23 @@ static void read_claims(struct built *b)
     }
 }
 
+/* The replicas of each role are in a Secret of their own, as in a large job. */
+static void read_identity(struct built *b)
+{
+    const json_t *given = option(b, "identity");
+    char name[128];
+
+    b->identity = (struct job_identity){ .insecure = str_eq(json_string_value(given), "insecure") };
+    if (given != NULL ? !json_is_true(given) : !b->view.has_model)
+        return;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        str_fmt(name, sizeof(name), "%s-identity-%s", b->view.name, role_name((enum role)r));
+        size_t secret = job_identity_add_secret(&b->identity, name, "secret-uid");
+        for (int i = 0; i < b->view.roles[r].replicas; i++)
+            job_identity_put(&b->identity, (enum role)r, i, secret, 1767225600000, "00");
+    }
+}
+
 static void open_case(const char *path, struct built *b)
 {
     auto_free char *job = path_join(path, "job.yaml"), *settings = path_join(path, "settings.yaml");
@@ -77,6 +96,7 @@ static void open_case(const char *path, struct built *b)
     b->spec = job_spec_json(&b->view);
     json_array_foreach(option(b, "scrapers"), i, v) strlist_add(&b->scrapers, json_string_value(v));
     read_claims(b);
+    read_identity(b);
     b->restarts = (int)json_integer_value(option(b, "restarts"));
     b->settings = (struct build_settings){
         .trainer_image = "trainyard/trainer:0.1.0",
@@ -99,6 +119,7 @@ static void close_case(struct built *b)
     job_spec_fini(&b->view);
     strlist_fini(&b->scrapers);
     strlist_fini(&b->texts);
+    job_identity_fini(&b->identity);
     buf_fini(&b->warnings);
 }
 
@@ -140,9 +161,9 @@ static void check_replicas(struct built *b)
 
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < v->roles[r].replicas; i++) {
-            check_object(
-                b, "pod",
-                build_pod(v, b->spec, (enum role)r, i, b->restarts, b->claims, v->nclaims, &b->settings, &b->warnings));
+            check_object(b, "pod",
+                         build_pod(v, b->spec, (enum role)r, i, b->restarts, b->claims, v->nclaims, &b->identity,
+                                   &b->settings, &b->warnings));
             if (v->kind->service_per_replica)
                 check_object(b, "service", build_service(v, b->spec, (enum role)r, i));
         }
@@ -284,7 +305,8 @@ START_TEST(nonsense_in_a_template_is_left_alone)
         struct err e = { .code = ERR_NONE };
         ck_ok_e(json_parse(NONSENSE[i], strlen(NONSENSE[i]), "template", &template, &e));
         json_object_set(json_at(b.spec, "spec.replicaSpecs.Chief"), "template", template);
-        json_auto_t *pod = build_pod(&b.view, b.spec, ROLE_CHIEF, 0, 1, b.claims, b.view.nclaims, &b.settings, NULL);
+        json_auto_t *pod =
+            build_pod(&b.view, b.spec, ROLE_CHIEF, 0, 1, b.claims, b.view.nclaims, &b.identity, &b.settings, NULL);
         json_auto_t *group = build_pod_group(
             &b.view, b.spec, 0, &(struct build_settings){ .gang_scheduler = "volcano", .trainer_image = "x" });
         ck_assert_str_eq(json_string_value(json_at(pod, "metadata.name")), "digits-chief-0");
@@ -337,7 +359,7 @@ static void same_cluster(const char *pod, const struct cluster *a, const struct 
 static void check_cluster_of(struct built *b, enum role r, int index)
 {
     struct err e = { .code = ERR_NONE };
-    json_auto_t *pod = build_pod(&b->view, b->spec, r, index, 0, NULL, 0, &b->settings, NULL);
+    json_auto_t *pod = build_pod(&b->view, b->spec, r, index, 0, NULL, 0, &b->identity, &b->settings, NULL);
     const char *name = json_string_value(json_at(pod, "metadata.name"));
     struct cluster_input none = { .job_name = NULL }, config = { .tf_config = variable(b, pod, "TF_CONFIG") },
                          family = { .job_name = variable(b, pod, "JOB_NAME"),
@@ -385,7 +407,8 @@ START_TEST(our_replicas_find_ps_and_leader)
         b.view.roles[ROLE_WORKER].replicas = 3000;
         static const int WORKERS[] = { 0, 1, 2999 };
         for (size_t k = 0; k < COUNT_OF(WORKERS); k++) {
-            json_auto_t *pod = build_pod(&b.view, b.spec, ROLE_WORKER, WORKERS[k], 0, NULL, 0, &b.settings, NULL);
+            json_auto_t *pod =
+                build_pod(&b.view, b.spec, ROLE_WORKER, WORKERS[k], 0, NULL, 0, &b.identity, &b.settings, NULL);
             const char *text = variable(&b, pod, "TF_CONFIG");
             struct cluster_input none = { .job_name = NULL }, config = { .tf_config = text };
             AUTO_FINI(cluster) c = { .configured = false };
@@ -420,7 +443,7 @@ START_TEST(a_job_is_built_in_no_time)
     for (int i = 0; i < ROUNDS; i++)
         for (int r = 0; r < ROLE_COUNT; r++)
             for (int n = 0; n < b.view.roles[r].replicas; n++) {
-                json_decref(build_pod(&b.view, b.spec, (enum role)r, n, 0, NULL, 0, &b.settings, NULL));
+                json_decref(build_pod(&b.view, b.spec, (enum role)r, n, 0, NULL, 0, &b.identity, &b.settings, NULL));
                 json_decref(build_service(&b.view, b.spec, (enum role)r, n));
             }
     us = (cpu_us() - start) / ROUNDS;

@@ -1,0 +1,169 @@
+/* Decides the next step for a job's certificates. A replica keeps the Secret in which its leaf is, because its pod
+ * mounts that Secret. */
+#include "plan/identity_plan.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "plan/plan_internal.h"
+
+enum { EARLY_MS = 5 * 60 * 1000 }; /* a leaf is valid from so long before it is issued */
+
+void identity_step_fini(struct identity_step *s)
+{
+    free(s->leaves);
+    *s = (struct identity_step){ 0 };
+}
+
+static void add_leaf(struct identity_step *s, enum role role, int index)
+{
+    if ((s->nleaves & (s->nleaves - 1)) == 0) /* full: 0, 1, 2, 4, ... */
+        s->leaves = xrealloc(s->leaves, MAX(2 * s->nleaves, (size_t)1) * sizeof(*s->leaves));
+    s->leaves[s->nleaves++] = (struct identity_replica){ role, index };
+}
+
+/* ---- one leaf ---- */
+
+static bool is_gone(const struct job_identity *has, size_t secret)
+{
+    return has->secrets[secret].uid[0] == '\0';
+}
+
+static bool is_trusted(const struct identity_facts *f, const char *ca)
+{
+    for (size_t i = 0; i < f->ncas; i++)
+        if (str_eq(f->cas[i], ca))
+            return true;
+    return false;
+}
+
+static bool is_valid(const struct identity_facts *f, const struct identity_leaves *l, int64_t now_ms)
+{
+    return now_ms < l->not_after_ms && now_ms >= l->not_after_ms - f->lifetime_ms - EARLY_MS;
+}
+
+static int64_t due_ms(const struct identity_facts *f, const struct identity_leaves *l)
+{
+    return l->not_after_ms - f->lifetime_ms / 3;
+}
+
+static bool is_due(const struct identity_facts *f, const struct identity_leaves *l, int64_t now_ms)
+{
+    return !is_trusted(f, l->ca) || !is_valid(f, l, now_ms) || now_ms >= due_ms(f, l);
+}
+
+/* ---- one Secret ---- */
+
+static bool has_other_cas(const struct identity_secret *s, const struct identity_facts *f)
+{
+    bool same = s->ncas == f->ncas;
+    for (size_t i = 0; same && i < f->ncas; i++)
+        same = str_eq(s->cas[i], f->cas[i]);
+    return !same;
+}
+
+struct search {
+    const int *replicas;
+    const struct job_identity *has;
+    const struct identity_facts *f;
+    int64_t now_ms, next_ms;
+};
+
+static void look_again(struct search *q, int64_t at_ms)
+{
+    if (at_ms > q->now_ms && (q->next_ms == 0 || at_ms < q->next_ms))
+        q->next_ms = at_ms;
+}
+
+/* Adds leaves that no Secret has, until the step has `most` of them. */
+static void add_missing(const struct search *q, struct identity_step *s, size_t most)
+{
+    for (int o = 0; o < ROLE_COUNT; o++)
+        for (int i = 0; i < q->replicas[PLAN_ROLES[o]] && s->nleaves < most; i++)
+            if (job_identity_find(q->has, PLAN_ROLES[o], i) == NULL)
+                add_leaf(s, PLAN_ROLES[o], i);
+}
+
+/* The wanted leaves of a Secret. *ret_due: they have to be made again. */
+static void add_members(struct search *q, size_t secret, struct identity_step *s, bool *ret_due)
+{
+    *ret_due = is_gone(q->has, secret);
+    for (int o = 0; o < ROLE_COUNT; o++)
+        for (int i = 0; i < q->replicas[PLAN_ROLES[o]]; i++) {
+            const struct identity_leaves *l = job_identity_find(q->has, PLAN_ROLES[o], i);
+            if (l == NULL || l->secret != secret)
+                continue;
+            add_leaf(s, PLAN_ROLES[o], i);
+            *ret_due |= is_due(q->f, l, q->now_ms);
+            look_again(q, due_ms(q->f, l));
+        }
+}
+
+/* true: the Secret has to be changed. */
+static bool plan_secret(struct search *q, size_t secret, struct identity_step *s)
+{
+    bool due, gone = is_gone(q->has, secret), other_cas = has_other_cas(&q->has->secrets[secret], q->f);
+    int count = job_identity_count(q->has, secret);
+
+    add_members(q, secret, s, &due);
+    bool used = s->nleaves > 0;
+    if (!due)
+        s->nleaves = 0;
+    *s = (struct identity_step){ .kind = gone ? IDENTITY_RECREATE : IDENTITY_PATCH,
+                                 .secret = secret,
+                                 .leaves = s->leaves,
+                                 .nleaves = s->nleaves,
+                                 .renewal = s->nleaves > 0 };
+    if (count < IDENTITY_SECRET_LEAVES && !gone)
+        add_missing(q, s, s->nleaves + (size_t)(IDENTITY_SECRET_LEAVES - count));
+    return s->nleaves > 0 || (used && other_cas);
+}
+
+/* ---- all of them ---- */
+
+void identity_plan(const int replicas[ROLE_COUNT], const struct job_identity *has, const struct identity_facts *f,
+                   int64_t now_ms, struct identity_step *ret, int64_t *ret_next_ms)
+{
+    struct search q = { replicas, has, f, now_ms, 0 };
+
+    *ret = (struct identity_step){ .kind = IDENTITY_NOTHING };
+    *ret_next_ms = 0;
+    if (f->ncas == 0)
+        return;
+    for (size_t k = 0; k < has->nsecrets && ret->kind == IDENTITY_NOTHING; k++) {
+        AUTO_FINI(identity_step) s = { 0 };
+        if (!plan_secret(&q, (f->first + k) % has->nsecrets, &s))
+            continue;
+        *ret = s;
+        s = (struct identity_step){ 0 };
+    }
+    if (ret->kind == IDENTITY_NOTHING) {
+        add_missing(&q, ret, IDENTITY_SECRET_LEAVES);
+        ret->kind = ret->nleaves > 0 ? IDENTITY_CREATE : IDENTITY_NOTHING;
+    }
+    look_again(&q, f->cas_until_ms);
+    *ret_next_ms = q.next_ms;
+}
+
+bool identity_ready(const struct job_identity *has, const struct identity_facts *f, enum role role, int index,
+                    int64_t now_ms)
+{
+    if (f->confirmed == NULL || has->insecure)
+        return f->confirmed != NULL && f->confirmed->insecure;
+    const struct identity_leaves *l = job_identity_find(has, role, index);
+    const struct identity_leaves *confirmed = job_identity_find(f->confirmed, role, index);
+    return l != NULL && confirmed != NULL && !is_gone(has, l->secret) && is_valid(f, l, now_ms) &&
+           str_eq(has->secrets[l->secret].uid, f->confirmed->secrets[confirmed->secret].uid);
+}
+
+int64_t identity_expiry_ms(const int replicas[ROLE_COUNT], const struct job_identity *has)
+{
+    int64_t first = 0;
+    for (size_t i = 0; i < has->nleaves; i++) {
+        const struct identity_leaves *l = &has->leaves[i];
+        bool wanted = l->indexes.n > 0 && l->indexes.ranges[0].first < replicas[l->role];
+        if (wanted && (first == 0 || l->not_after_ms < first))
+            first = l->not_after_ms;
+    }
+    return first;
+}
