@@ -165,6 +165,14 @@ rights() {
     may no "read another lease there" kubectl get -n trainyard-system lease other
     may no "make leases elsewhere" kubectl create -n "$ns" -f - <<<'{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "x"}, "spec": {}}'
     may no "read secrets" kubectl get secrets -n "$ns"
+    may no "read a secret" kubectl get secret -n "$ns" trainyard-master-key
+    may no "list the secrets of its namespace" kubectl get secrets -n trainyard-system
+    may no "read another secret of its namespace" kubectl get secret -n trainyard-system other
+    may yes "read the master key" kubectl get secret -n trainyard-system trainyard-master-key
+    may yes "make a secret" kubectl create -n "$ns" -f - <<<'{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}'
+    may yes "change a secret unread" kubectl auth can-i patch secrets -n "$ns"
+    may no "delete secrets" kubectl auth can-i delete secrets -n "$ns"
+    may no "watch secrets" kubectl auth can-i watch secrets -n "$ns"
     may yes "list configmaps" kubectl get configmaps -n "$ns"
     may yes "make events" kubectl create -n "$ns" -f - <<<'{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"namespace": "'"$ns"'"}}'
     may no "make PodGroups" kubectl auth can-i create podgroups.scheduling.volcano.sh -n "$ns"
@@ -185,7 +193,7 @@ rights() {
         done | tr '\n' ' ')
     done
     [ "$answers" = "yes yes yes no yes no " ] && ok "what people may" || bad "what people may" "$answers"
-    kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/part-of=trainyard >/dev/null 2>&1
+    kubectl delete clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding -l app.kubernetes.io/part-of=trainyard >/dev/null 2>&1
 }
 
 # Everything that the two ways of installing create is accepted by the server, and pods in it are "restricted". Nothing
@@ -219,7 +227,7 @@ moves() {
     commands=$(sed -n '/^To continue with Helm/,/^Without/s/^    //p' docs/operating.md)
     [ "$(wc -l <<<"$commands")" = 2 ] && bash -e <<<"$commands" >"$scratch/out" 2>&1 && ok "from deploy/ to the chart" ||
         bad "from deploy/ to the chart" "$(tail -c 1500 "$scratch/out")"
-    kubectl get deployments,serviceaccounts,roles,clusterroles,clusterrolebindings,services -A -l app.kubernetes.io/part-of=trainyard -o json |
+    kubectl get deployments,serviceaccounts,roles,clusterroles,clusterrolebindings,services,validatingadmissionpolicies,validatingadmissionpolicybindings -A -l app.kubernetes.io/part-of=trainyard -o json |
         jq -r '.items[] | select(.metadata.labels["app.kubernetes.io/managed-by"] != "Helm") | "\(.kind) \(.metadata.name)"' >"$scratch/out"
     if [ -s "$scratch/out" ]; then bad "what the chart has not taken over" "$(cat "$scratch/out")"; else ok "the chart has taken over all"; fi
     # Without a Lease two operators would undo each other's changes: an upgrade must not run the old and the new one

@@ -109,6 +109,9 @@ image.repository=r.example/op:v1|'r.example/op:v1' holds a tag or a digest
 trainer.image.repository=tr@sha256:00|'tr@sha256:00' holds a tag or a digest
 gangScheduler=Volcano|does not match pattern
 fullnameOverride=My_Operator|does not match pattern
+insecure=yes|want boolean
+admissionPolicy.exemptUsers={a,a}|are equal
+admissionPolicy.exempt={a}|additional properties 'exempt' not allowed
 trainjob.enabled=false,tfjob.enabled=false|the operator would have nothing to do
 TABLE
 }
@@ -118,9 +121,10 @@ test_default_objects() {
     same "$(look default 'map("\(.kind)/\(.metadata.name)") | sort')" "$(jq -nc '[
         "ClusterRole/t-trainyard", "ClusterRole/t-trainyard-edit", "ClusterRole/t-trainyard-guard", "ClusterRole/t-trainyard-view",
         "ClusterRoleBinding/t-trainyard", "ClusterRoleBinding/t-trainyard-guard", "CustomResourceDefinition/tfjobs.kubeflow.org",
-        "CustomResourceDefinition/trainjobs.trainyard.dev", "Deployment/t-trainyard", "NetworkPolicy/t-trainyard", "Pod/t-trainyard-selftest", "Role/t-trainyard-leader",
-        "Role/t-trainyard-selftest", "RoleBinding/t-trainyard-leader", "RoleBinding/t-trainyard-selftest", "Service/t-trainyard-metrics",
-        "ServiceAccount/t-trainyard", "ServiceAccount/t-trainyard-selftest"]')" "objects"
+        "CustomResourceDefinition/trainjobs.trainyard.dev", "Deployment/t-trainyard", "NetworkPolicy/t-trainyard", "Pod/t-trainyard-selftest", "Role/t-trainyard-identity",
+        "Role/t-trainyard-leader", "Role/t-trainyard-selftest", "RoleBinding/t-trainyard-identity", "RoleBinding/t-trainyard-leader", "RoleBinding/t-trainyard-selftest",
+        "Service/t-trainyard-metrics", "ServiceAccount/t-trainyard", "ServiceAccount/t-trainyard-selftest",
+        "ValidatingAdmissionPolicy/t-trainyard-authors", "ValidatingAdmissionPolicyBinding/t-trainyard-authors"]')" "objects"
     same "$(look default 'map(select(.metadata.labels["app.kubernetes.io/name"] != "trainyard" or .metadata.labels["app.kubernetes.io/managed-by"] != "Helm" or .metadata.labels["helm.sh/chart"] != "trainyard-0.1.0")) | map(.metadata.name)')" \
         "[]" "objects without the usual labels"
     same "$(look default 'map(select(.kind == "CustomResourceDefinition") | .metadata.annotations["helm.sh/resource-policy"])')" '["keep","keep"]' "policy of the CRDs"
@@ -137,7 +141,7 @@ test_chart_and_deploy_agree() {
     for name in trainjobs.trainyard.dev tfjobs.kubeflow.org; do
         [ "$(jq -S --arg n $name "$spec" "$scratch/deploy.json")" = "$(jq -S --arg n $name "$spec" "$scratch/default.json")" ] || problem "the chart's CRD $name differs"
     done
-    for name in '' -guard -leader -view -edit; do
+    for name in '' -guard -identity -leader -view -edit; do
         same "$(look default ".[] | select((.kind == \"ClusterRole\" or .kind == \"Role\") and .metadata.name == \"t-trainyard$name\") | .rules")" \
             "$(look deploy ".[] | select((.kind == \"ClusterRole\" or .kind == \"Role\") and .metadata.name == \"trainyard$name\") | .rules")" "rules of trainyard$name"
     done
@@ -145,6 +149,8 @@ test_chart_and_deploy_agree() {
     same "$(jq -cS "$process" "$scratch/default.json")" "$(jq -cS "$process" "$scratch/deploy.json")" "the operator's pod"
     local policy='.[] | select(.kind == "NetworkPolicy") | .spec | del(.podSelector)'
     same "$(jq -cS "$policy" "$scratch/default.json")" "$(jq -cS "$policy" "$scratch/deploy.json")" "the operator's NetworkPolicy"
+    policy='.[] | select(.kind | test("ValidatingAdmissionPolicy")) | .spec | del(.policyName)'
+    same "$(jq -cS "$policy" "$scratch/default.json")" "$(jq -cS "$policy" "$scratch/deploy.json")" "the admission policy"
     # Flags of deploy/ are the chart's defaults.
     same "$(jq -nc --slurpfile a "$scratch/deploy.json" --slurpfile b "$scratch/default.json" 'def args: map(select(.kind == "Deployment"))[0].spec.template.spec.containers[0].args | map(sub("=tns$"; "=trainyard-system")); ($a[0] | args) - ($b[0] | args)')" "[]" "flags of deploy/operator.yaml that the chart does not give"
     # Every file of deploy/ is in the kustomization.
@@ -170,14 +176,20 @@ test_roles_have_nothing_they_do_not_use() {
     local rules='[.[] | select(.kind == "ClusterRole" or .kind == "Role") | select(.metadata.name | test("view|edit|selftest") | not) | .rules[]]'
     render default || return
     same "$(look default "$rules | map(.verbs[], .resources[], .apiGroups[]) | map(select(. == \"*\")) | length")" 0 "wildcards"
-    same "$(look default "$rules | map(select((.verbs | index(\"deletecollection\")) or (.resources | index(\"secrets\")))) | length")" 0 "secrets and bulk deletes"
+    same "$(look default "$rules | map(select(.verbs | index(\"deletecollection\"))) | length")" 0 "bulk deletes"
+    # Secrets: in the cluster only create and patch, and the master key is the only one that it can read.
+    secrets() { look "$1" '[.[] | select(.kind == "ClusterRole" or .kind == "Role") | .metadata.name as $n | .rules[] | select(.resources | index("secrets")) | [$n, .resources, .resourceNames, .verbs]]'; }
+    same "$(secrets default)" \
+        '[["t-trainyard",["secrets"],null,["create","patch"]],["t-trainyard-identity",["secrets"],null,["create"]],["t-trainyard-identity",["secrets"],["trainyard-master-key"],["get"]]]' "rights on secrets"
+    render insecure --set insecure=true || return
+    same "$(secrets insecure)" "$(secrets default)" "rights on secrets with insecure: jobs that have certificates keep them"
     same "$(look default "$rules | map(select(.apiGroups[0] | test(\"scheduling\"))) | length")" 0 "rights on PodGroups without a gang scheduler"
     render tf --set trainjob.enabled=false || return
     same "$(look tf "$rules | map(.resources[]) | sort | unique")" \
-        '["events","leases","pods","services","tfjobs","tfjobs/finalizers","tfjobs/status","validatingwebhookconfigurations"]' "resources with TFJobs only"
+        '["events","leases","pods","secrets","services","tfjobs","tfjobs/finalizers","tfjobs/status","validatingwebhookconfigurations"]' "resources with TFJobs only"
     render train --set tfjob.enabled=false,networkPolicy.jobs=false || return
     same "$(look train "$rules | map(.resources[]) | sort | unique")" \
-        '["configmaps","deployments","events","leases","persistentvolumeclaims","pods","services","trainjobs","trainjobs/finalizers","trainjobs/status"]' "resources with TrainJobs only"
+        '["configmaps","deployments","events","leases","persistentvolumeclaims","pods","secrets","services","trainjobs","trainjobs/finalizers","trainjobs/status"]' "resources with TrainJobs only"
     same "$(look train '[.[] | .metadata.name | select(test("guard"))]')" "[]" "eyes for training-operator"
     render spaces --set namespaces='{a,b}' || return
     same "$(look spaces '[.[] | select(.kind == "Role" and .metadata.name == "t-trainyard") | .metadata.namespace]')" '["a","b"]' "namespaces with a Role"
@@ -224,7 +236,7 @@ test_flags_are_known() {
     understood deploy
     need_helm || return
     for values in "" "--set trainjob.enabled=false" "--set tfjob.enabled=false,networkPolicy.jobs=false,leaderElection.enabled=false,logFormat=json,logLevel=debug" \
-        "--set namespaces={a,b},gangScheduler=volcano,clusterDomain=cluster.local,tfjob.cleanPodPolicy=All,clientConnection.qps=5,clientConnection.burst=10,networkPolicy.scraperNamespaces={m,n}"; do
+        "--set namespaces={a,b},gangScheduler=volcano,clusterDomain=cluster.local,tfjob.cleanPodPolicy=All,clientConnection.qps=5,clientConnection.burst=10,networkPolicy.scraperNamespaces={m,n},insecure=true"; do
         n=$((n + 1))
         # shellcheck disable=SC2086 # a list of words
         render "flags$n" $values && understood "flags$n"

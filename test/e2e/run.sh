@@ -83,6 +83,35 @@ test_b2_progress_moves() {
     k delete trainjob long --wait=true >/dev/null
 }
 
+# By default: every replica has its own certificate and no other, and only the operator reads the progress.
+test_b3_identity() {
+    new_namespace "${FUNCNAME[0]}"
+    digits job 100000 | k apply -f - >/dev/null
+    wait_for 180 at_step job 1
+    local pod secret ip
+    secret=$(value trainjob job '.status.identity.secrets[0].name')
+    same "$(value secret "$secret" '.metadata.ownerReferences[0].uid')" "$(uid_of trainjob job)" "the owner of the Secret $secret"
+    for pod in chief-0 ps-0 worker-0 worker-1; do
+        same "$(value pod job-$pod '.spec.volumes[] | select(.name == "trainyard-identity").secret | "\(.secretName) \(.items | map(.key) | join(" "))"')" \
+            "$secret ca.crt $pod.crt $pod.key" "the Secret of $pod"
+    done
+    ip=$(value pod job-chief-0 .status.podIP)
+    same "$(curl -sk -m 10 -o "$dir/page" -w '%{http_code}' "https://$ip:8443/progress")" 403 "the progress for a client without a certificate"
+    same "$(curl -s -m 10 -o "$dir/plain" -w '%{http_code}' "http://$ip:8080/progress")" 404 "the progress without TLS"
+    same "$(curl -s -m 10 -o "$dir/ready" -w '%{http_code}' "http://$ip:8080/readyz")" 200 "the probe without TLS"
+    want_no_line '"step"' "$dir/page"
+    want_no_line '"step"' "$dir/plain"
+    # A worker that is started again has the same certificate.
+    k delete pod job-worker-1 >/dev/null
+    wait_for 180 in_phase job-worker-1 Running
+    local before
+    before=$(step job)
+    wait_for 180 at_step job $((before + 100))
+    k delete trainjob job --wait=true >/dev/null
+    wait_for 180 no_secret "$secret"
+}
+no_secret() { ! k get secret "$1" >/dev/null 2>&1; }
+
 # ---- failures ----
 
 test_c1_pods_are_killed() {
@@ -211,8 +240,8 @@ test_d3_network_policy_is_there() {
     digits job 20 | k apply -f - >/dev/null
     want 180 networkpolicy job '.spec.podSelector.matchLabels["trainyard.dev/job-name"]' job
     is networkpolicy job '.spec.ingress | map(.from[]) | length > 0' true || problem "nobody may reach the replicas"
-    is networkpolicy job '[.spec.ingress[].from[].namespaceSelector.matchLabels["kubernetes.io/metadata.name"] // empty] | sort | join(" ")' "monitoring $system" ||
-        problem "who may look: $(value networkpolicy job .spec.ingress)"
+    is networkpolicy job '[.spec.ingress[] | .ports[0].port as $port | .from[].namespaceSelector.matchLabels["kubernetes.io/metadata.name"] // empty | "\(.) \($port)"] | sort | join(", ")' \
+        "monitoring 8080, $system 8080, $system 8443" || problem "who may look: $(value networkpolicy job .spec.ingress)"
     echo "    the node's bridge enforces no NetworkPolicy: the object was compared, its effect not seen"
 }
 

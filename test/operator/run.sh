@@ -6,7 +6,7 @@
 # shellcheck disable=SC2154 # variables of the libraries
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
-for part in tfjob sidecars status restarts suspend gang trainjob upgrade guard faults; do
+for part in tfjob sidecars status restarts suspend gang trainjob authors identity upgrade guard faults; do
     # shellcheck source=/dev/null
     . "$root/test/operator/$part.sh"
 done

@@ -245,16 +245,28 @@ test_metrics() {
 # A chief that reports its progress: a test server at the address in its pod's status.
 test_trainjob_progress_and_stall() {
     command -v python3 >/dev/null || { skip_reason="python3 is not here"; return; }
-    local ip=127.77.$((BASHPID % 250 + 1)).1 server
+    local ip=127.77.$((BASHPID % 250 + 1)).1 server file
     mkdir "$dir/www"
     tell_step() { echo "{\"state\":\"training\",\"step\":$1,\"epoch\":2,\"epochs\":20,\"percent\":40,\"remaining_seconds\":75,\"loss\":$2,\"metrics\":{\"loss\":$2},\"examples_per_second\":4821.7,\"last_checkpoint_step\":0}" >"$dir/www/next" && mv "$dir/www/next" "$dir/www/progress"; }
     tell_step 100 0.5
-    python3 -m http.server 8080 --bind "$ip" --directory "$dir/www" >/dev/null 2>&1 &
-    server=$!
     begin
     sed 's/^  replicaSpecs:/  runPolicy: {stallSeconds: 60}\n  replicaSpecs:/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
     running digits-chief-0
+    # The chief's page, with the chief's certificate; it is for those who have a certificate of the job.
+    for file in ca.crt chief-0.crt chief-0.key; do
+        k get secret "$(value trainjob digits '.status.identity.secrets[0].name')" -o json | jq -r ".data[\"$file\"] | @base64d" >"$dir/$file"
+    done
+    (cd "$dir/www" && exec python3 -c '
+import http.server, ssl, sys
+server = http.server.ThreadingHTTPServer((sys.argv[1], 8443), http.server.SimpleHTTPRequestHandler)
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+tls.minimum_version, tls.verify_mode = ssl.TLSVersion.TLSv1_3, ssl.CERT_REQUIRED
+tls.load_cert_chain("../chief-0.crt", "../chief-0.key")
+tls.load_verify_locations("../ca.crt")
+server.socket = tls.wrap_socket(server.socket, server_side=True)
+server.serve_forever()' "$ip" >/dev/null 2>&1) &
+    server=$!
     set_status digits-chief-0 "{\"status\":{\"podIP\":\"$ip\",\"podIPs\":[{\"ip\":\"$ip\"}]}}"
     want 60 trainjob digits .status.progress.step 100
     want 60 trainjob digits '.status.progress | "\(.percent) \(.remainingSeconds)"' "40 75"

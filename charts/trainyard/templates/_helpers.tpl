@@ -103,6 +103,9 @@ seccompProfile: {type: RuntimeDefault}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create, patch]
 {{- if .Values.trainjob.enabled }}
 - apiGroups: [""]
   resources: [configmaps]
