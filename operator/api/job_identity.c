@@ -34,12 +34,17 @@ void job_identity_copy(const struct job_identity *i, struct job_identity *ret)
 
 /* ---- comparing ---- */
 
+bool ca_list_equal(const struct ca_list *a, const struct ca_list *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = str_eq(a->ids[i], b->ids[i]);
+    return same;
+}
+
 static bool same_secret(const struct identity_secret *a, const struct identity_secret *b)
 {
-    bool same = str_eq(a->name, b->name) && str_eq(a->uid, b->uid) && a->ncas == b->ncas;
-    for (size_t i = 0; same && i < a->ncas; i++)
-        same = str_eq(a->cas[i], b->cas[i]);
-    return same;
+    return str_eq(a->name, b->name) && str_eq(a->uid, b->uid) && ca_list_equal(&a->cas, &b->cas);
 }
 
 static bool same_leaves(const struct identity_leaves *a, const struct identity_leaves *b)
@@ -137,7 +142,7 @@ void job_identity_put(struct job_identity *i, enum role role, int index, size_t 
 
 size_t job_identity_add_secret(struct job_identity *i, const char *name, const char *uid)
 {
-    struct identity_secret s = { .ncas = 0 };
+    struct identity_secret s = { .cas = { .n = 0 } };
     str_fmt(s.name, sizeof(s.name), "%s", name);
     str_fmt(s.uid, sizeof(s.uid), "%s", uid);
     i->secrets = xrealloc(i->secrets, (i->nsecrets + 1) * sizeof(*i->secrets));
@@ -163,11 +168,11 @@ static void parse_secret(const json_t *v, struct job_identity *ret)
     if (name == NULL || uid == NULL || strlen(uid) >= SECRET_UID_SIZE || ret->nsecrets >= SECRETS_MAX)
         return;
     size_t at = job_identity_add_secret(ret, name, uid);
-    struct identity_secret *s = &ret->secrets[at];
+    struct ca_list *cas = &ret->secrets[at].cas;
     json_array_foreach(json_object_get(v, "cas"), n, ca)
     {
-        if (s->ncas < SECRET_CAS_MAX && short_text(ca, SECRET_CA_SIZE) != NULL)
-            str_fmt(s->cas[s->ncas++], SECRET_CA_SIZE, "%s", json_string_value(ca));
+        if (cas->n < CA_LIST_MAX && short_text(ca, CA_ID_SIZE) != NULL)
+            str_fmt(cas->ids[cas->n++], CA_ID_SIZE, "%s", json_string_value(ca));
     }
 }
 
@@ -186,7 +191,7 @@ static void parse_leaves(const json_t *v, struct job_identity *ret)
     const char *role = json_string_value(json_object_get(v, "role"));
     const char *indexes = json_string_value(json_object_get(v, "indexes"));
     const char *secret = json_string_value(json_object_get(v, "secret"));
-    const char *ca = short_text(json_object_get(v, "ca"), SECRET_CA_SIZE);
+    const char *ca = short_text(json_object_get(v, "ca"), CA_ID_SIZE);
     l.not_after_ms = time_parse(json_string_value(json_object_get(v, "notAfter")));
     if (role == NULL || indexes == NULL || secret == NULL || ca == NULL || l.not_after_ms == 0 ||
         ret->nleaves >= LEAVES_MAX || role_parse(role, &l.role, &e) < 0)
@@ -217,8 +222,8 @@ void job_identity_parse(const json_t *v, struct job_identity *ret)
 static json_t *secret_value(const struct identity_secret *s)
 {
     json_t *cas = json_array();
-    for (size_t i = 0; i < s->ncas; i++)
-        json_array_append_new(cas, json_string(s->cas[i]));
+    for (size_t i = 0; i < s->cas.n; i++)
+        json_array_append_new(cas, json_string(s->cas.ids[i]));
     return json_pack("{s:s, s:s, s:o}", "name", s->name, "uid", s->uid, "cas", cas);
 }
 

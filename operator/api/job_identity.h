@@ -8,19 +8,25 @@
 
 #include "api/index_set.h"
 #include "codec/json.h"
+#include "identity/certificate.h"
 #include "job/job.h"
 
 enum {
     SECRET_NAME_SIZE = 254,
     SECRET_UID_SIZE = 64,
-    SECRET_CA_SIZE = 17, /* of a CA id, with its NUL (identity/certificate.h) */
-    SECRET_CAS_MAX = 8   /* CAs that a ca.crt holds */
+    CA_LIST_MAX = 8, /* CAs that a ca.crt holds */
 };
+
+/* The ids of trusted CAs, the issuing one first. */
+struct ca_list {
+    char ids[CA_LIST_MAX][CA_ID_SIZE];
+    size_t n;
+};
+bool ca_list_equal(const struct ca_list *a, const struct ca_list *b);
 
 struct identity_secret {
     char name[SECRET_NAME_SIZE], uid[SECRET_UID_SIZE]; /* uid "": it was deleted, and is made again */
-    char cas[SECRET_CAS_MAX][SECRET_CA_SIZE];          /* in ca.crt, the issuing one first */
-    size_t ncas;
+    struct ca_list cas;                                /* in ca.crt */
 };
 
 /* Leaves of one role that are in one Secret and were issued together. */
@@ -29,7 +35,7 @@ struct identity_leaves {
     struct index_set indexes;
     size_t secret; /* in secrets */
     int64_t not_after_ms;
-    char ca[SECRET_CA_SIZE];
+    char ca[CA_ID_SIZE];
 };
 
 struct job_identity {

@@ -125,10 +125,8 @@ static int begin(const struct controller_env *env, struct cache_entry *entry, in
 static bool is_stale(const struct cache_entry *entry, const struct identity_work *w, int64_t now_ms)
 {
     const struct identity_facts *f = &entry->identity->facts;
-    bool same = w->cas.n == f->ncas;
-    for (size_t i = 0; same && i < f->ncas; i++)
-        same = str_eq(w->cas.ids[i], f->cas[i]);
-    return !same || now_ms < w->began_ms || now_ms > w->began_ms + f->lifetime_ms / STALE_PART;
+    return !ca_list_equal(&w->cas.list, &f->cas) || now_ms < w->began_ms ||
+           now_ms > w->began_ms + f->lifetime_ms / STALE_PART;
 }
 
 /* ---- answers ---- */
@@ -143,10 +141,9 @@ static void record(struct controller_env *env, struct cache_entry *entry, const 
     if (at < id->nsecrets) {
         struct identity_secret *s = &id->secrets[at];
         str_fmt(s->uid, sizeof(s->uid), "%s", uid);
-        memcpy(s->cas, w->cas.ids, sizeof(s->cas));
-        s->ncas = w->cas.n;
+        s->cas = w->cas.list;
         for (size_t i = 0; i < w->step.nleaves; i++)
-            job_identity_put(id, w->step.leaves[i].role, w->step.leaves[i].index, at, end_ms, w->cas.ids[0]);
+            job_identity_put(id, w->step.leaves[i].role, w->step.leaves[i].index, at, end_ms, w->cas.list.ids[0]);
     }
     counter_add(metrics(env)->issued, w->step.nleaves);
     counter_add(metrics(env)->renewals, w->step.renewal ? w->step.nleaves : 0);

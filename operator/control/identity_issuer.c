@@ -9,8 +9,6 @@
 
 enum { LOOK_MS = 15000 }; /* at the expiry of all leaves, for the metric */
 
-_Static_assert((int)CA_ID_SIZE == (int)SECRET_CA_SIZE && (int)MASTER_KEYS_MAX == (int)SECRET_CAS_MAX, "one size");
-
 struct identity_issuer {
     struct kube_client *client;
     struct identity_issuer_settings settings;
@@ -76,13 +74,13 @@ void job_cas_fini(struct job_cas *c)
 {
     ca_free(c->issuing);
     free(c->pem);
-    *c = (struct job_cas){ .n = 0 };
+    *c = (struct job_cas){ .pem = NULL };
 }
 
 int identity_issuer_cas(struct identity_issuer *i, const struct job_spec *v, int64_t now_ms, struct job_cas *ret,
                         struct err *e)
 {
-    AUTO_FINI(job_cas) c = { .n = 0 };
+    AUTO_FINI(job_cas) c = { .pem = NULL };
     AUTO_FINI(buf) pem = BUF_INIT;
     struct master_key_set keys;
 
@@ -90,28 +88,28 @@ int identity_issuer_cas(struct identity_issuer *i, const struct job_spec *v, int
     master_keys_trusted(i->keys, now_ms, &keys);
     if (keys.n == 0)
         return err_set(e, ERR_NOT_READY, "the master keys are not known yet");
-    for (; c.n < keys.n; c.n++) {
+    for (size_t k = 0; k < keys.n; k++) {
         AUTO(ca) *one = NULL;
-        if (ca_derive(keys.keys[c.n]->bytes, v->ns, v->uid, now_ms / 1000, &one, e) < 0)
-            return err_wrap(e, "the CA of master key %s", keys.keys[c.n]->name);
-        str_fmt(c.ids[c.n], SECRET_CA_SIZE, "%s", ca_id(one));
+        if (ca_derive(keys.keys[k]->bytes, v->ns, v->uid, now_ms / 1000, &one, e) < 0)
+            return err_wrap(e, "the CA of master key %s", keys.keys[k]->name);
+        str_fmt(c.list.ids[c.list.n++], CA_ID_SIZE, "%s", ca_id(one));
         buf_str(&pem, ca_pem(one));
-        if (c.n == 0)
+        if (k == 0)
             c.issuing = TAKE(one);
     }
     c.pem = buf_detach(&pem);
     *ret = c;
-    c = (struct job_cas){ .n = 0 };
+    c = (struct job_cas){ .pem = NULL };
     return 0;
 }
 
 static void derive(struct identity_issuer *i, const struct job_spec *v, int64_t now_ms, struct identity_cas *cas)
 {
-    AUTO_FINI(job_cas) c = { .n = 0 };
+    AUTO_FINI(job_cas) c = { .pem = NULL };
     struct master_key_set keys;
     struct err e;
 
-    *cas = (struct identity_cas){ .n = 0 };
+    *cas = (struct identity_cas){ .version = 0 };
     if (i->keys == NULL)
         return;
     if (identity_issuer_cas(i, v, now_ms, &c, &e) < 0) {
@@ -123,14 +121,13 @@ static void derive(struct identity_issuer *i, const struct job_spec *v, int64_t 
     cas->version = master_keys_version(i->keys);
     cas->from_ms = now_ms;
     cas->until_ms = keys.until_ms;
-    memcpy(cas->ids, c.ids, sizeof(cas->ids));
-    cas->n = c.n;
+    cas->list = c.list;
 }
 
 static bool is_current(const struct identity_issuer *i, const struct identity_cas *cas, int64_t now_ms)
 {
-    return cas->n > 0 && i->keys != NULL && cas->version == master_keys_version(i->keys) && now_ms >= cas->from_ms &&
-           (cas->until_ms == 0 || now_ms < cas->until_ms);
+    return cas->list.n > 0 && i->keys != NULL && cas->version == master_keys_version(i->keys) &&
+           now_ms >= cas->from_ms && (cas->until_ms == 0 || now_ms < cas->until_ms);
 }
 
 void identity_issuer_facts(struct identity_issuer *i, const struct job_spec *v, const struct job_identity *has,
@@ -141,12 +138,11 @@ void identity_issuer_facts(struct identity_issuer *i, const struct job_spec *v, 
         if (!is_current(i, cas, now_ms))
             derive(i, v, now_ms, cas);
     }
-    memcpy(ret->cas, cas->ids, sizeof(ret->cas));
-    ret->ncas = cas->n;
+    ret->cas = cas->list;
     ret->cas_until_ms = cas->until_ms;
     ret->lifetime_ms = i->settings.lifetime_s * 1000;
     ret->insecure = i->settings.insecure;
-    ret->fault = cas->n == 0 && i->keys != NULL ? master_keys_fault(i->keys) : NULL;
+    ret->fault = cas->list.n == 0 && i->keys != NULL ? master_keys_fault(i->keys) : NULL;
 }
 
 /* ---- life ---- */

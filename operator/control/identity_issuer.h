@@ -41,10 +41,9 @@ struct identity_cas {
     uint64_t version; /* of the keys; 0: none yet */
     int64_t from_ms;  /* when they were derived, and until when they are the trusted ones */
     int64_t until_ms;
-    char ids[SECRET_CAS_MAX][SECRET_CA_SIZE];
-    size_t n;
+    struct ca_list list;
 };
-/* Sets cas, ncas, cas_until_ms, lifetime_ms, insecure and fault. */
+/* Sets cas, cas_until_ms, lifetime_ms, insecure and fault. */
 void identity_issuer_facts(struct identity_issuer *i, const struct job_spec *v, const struct job_identity *has,
                            int64_t now_ms, struct identity_cas *cas, struct identity_facts *ret);
 
@@ -52,8 +51,7 @@ void identity_issuer_facts(struct identity_issuer *i, const struct job_spec *v, 
 struct job_cas {
     struct ca *issuing;
     char *pem; /* of all trusted ones, the issuing one first: ca.crt */
-    char ids[SECRET_CAS_MAX][SECRET_CA_SIZE];
-    size_t n;
+    struct ca_list list;
 };
 void job_cas_fini(struct job_cas *c); /* wipes the key */
 DEFINE_AUTO_FINI(job_cas, job_cas_fini);

@@ -12,11 +12,11 @@
 #ifndef TRAINYARD_CONTROL_MASTER_KEY_H
 #define TRAINYARD_CONTROL_MASTER_KEY_H
 
-#include "identity/certificate.h"
+#include "api/job_identity.h"
 #include "kube/client.h"
 
 #define MASTER_KEY_SECRET "trainyard-master-key"
-enum { MASTER_KEY_NAME_SIZE = 17, MASTER_KEYS_MAX = 8 };
+enum { MASTER_KEY_NAME_SIZE = 17, MASTER_KEYS_MAX = CA_LIST_MAX };
 
 struct master_key {
     char name[MASTER_KEY_NAME_SIZE];

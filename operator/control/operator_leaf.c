@@ -70,7 +70,7 @@ void operator_leaves_free(struct operator_leaves *l)
 static int issue(struct operator_leaves *l, const struct job_spec *v, int64_t now_ms, struct own_leaf **ret,
                  struct err *e)
 {
-    AUTO_FINI(job_cas) cas = { .n = 0 };
+    AUTO_FINI(job_cas) cas = { .pem = NULL };
     AUTO(own_leaf) *o = xcalloc(1, sizeof(*o));
     int64_t lifetime_s = identity_issuer_lifetime_s(l->issuer);
 

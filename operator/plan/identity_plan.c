@@ -7,8 +7,6 @@
 #include "base/str.h"
 #include "plan/plan_internal.h"
 
-enum { EARLY_MS = 5 * 60 * 1000 }; /* a leaf is valid from so long before it is issued */
-
 void identity_step_fini(struct identity_step *s)
 {
     free(s->leaves);
@@ -31,15 +29,15 @@ static bool is_gone(const struct job_identity *has, size_t secret)
 
 static bool is_trusted(const struct identity_facts *f, const char *ca)
 {
-    for (size_t i = 0; i < f->ncas; i++)
-        if (str_eq(f->cas[i], ca))
+    for (size_t i = 0; i < f->cas.n; i++)
+        if (str_eq(f->cas.ids[i], ca))
             return true;
     return false;
 }
 
 static bool is_valid(const struct identity_facts *f, const struct identity_leaves *l, int64_t now_ms)
 {
-    return now_ms < l->not_after_ms && now_ms >= l->not_after_ms - f->lifetime_ms - EARLY_MS;
+    return now_ms < l->not_after_ms && now_ms >= l->not_after_ms - f->lifetime_ms - LEAF_EARLY_SECONDS * 1000;
 }
 
 static int64_t due_ms(const struct identity_facts *f, const struct identity_leaves *l)
@@ -53,14 +51,6 @@ static bool is_due(const struct identity_facts *f, const struct identity_leaves 
 }
 
 /* ---- one Secret ---- */
-
-static bool has_other_cas(const struct identity_secret *s, const struct identity_facts *f)
-{
-    bool same = s->ncas == f->ncas;
-    for (size_t i = 0; same && i < f->ncas; i++)
-        same = str_eq(s->cas[i], f->cas[i]);
-    return !same;
-}
 
 struct search {
     const int *replicas;
@@ -102,7 +92,7 @@ static void add_members(struct search *q, size_t secret, struct identity_step *s
 /* true: the Secret has to be changed. */
 static bool plan_secret(struct search *q, size_t secret, struct identity_step *s)
 {
-    bool due, gone = is_gone(q->has, secret), other_cas = has_other_cas(&q->has->secrets[secret], q->f);
+    bool due, gone = is_gone(q->has, secret), other_cas = !ca_list_equal(&q->has->secrets[secret].cas, &q->f->cas);
     int count = job_identity_count(q->has, secret);
 
     add_members(q, secret, s, &due);
@@ -128,7 +118,7 @@ void identity_plan(const int replicas[ROLE_COUNT], const struct job_identity *ha
 
     *ret = (struct identity_step){ .kind = IDENTITY_NOTHING };
     *ret_next_ms = 0;
-    if (f->ncas == 0)
+    if (f->cas.n == 0)
         return;
     for (size_t k = 0; k < has->nsecrets && ret->kind == IDENTITY_NOTHING; k++) {
         AUTO_FINI(identity_step) s = { 0 };

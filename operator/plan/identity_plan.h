@@ -17,14 +17,13 @@ enum { IDENTITY_SECRET_LEAVES = 600 }; /* in one Secret, which may have 1 MiB */
 
 struct identity_facts {
     const struct job_identity *confirmed; /* of the status that the API server has; NULL: a change is being written */
-    char cas[SECRET_CAS_MAX][SECRET_CA_SIZE]; /* trusted, the issuing one first */
-    size_t ncas;                              /* 0: not known yet */
-    int64_t cas_until_ms;                     /* they change by themselves then; 0: they do not */
-    int64_t lifetime_ms;                      /* of a leaf */
-    bool insecure;                            /* the operator gives no certificates to new jobs */
-    size_t first;                             /* the Secret that is looked at first: others failed */
-    const char *fault;                        /* why certificates cannot be made now; NULL: they can */
-    bool fault_told;                          /* there was an event about it */
+    struct ca_list cas;   /* trusted; n 0: not known yet */
+    int64_t cas_until_ms; /* they change by themselves then; 0: they do not */
+    int64_t lifetime_ms;  /* of a leaf */
+    bool insecure;        /* the operator gives no certificates to new jobs */
+    size_t first;         /* the Secret that is looked at first: others failed */
+    const char *fault;    /* why certificates cannot be made now; NULL: they can */
+    bool fault_told;      /* there was an event about it */
 };
 
 enum identity_step_kind {

@@ -28,7 +28,7 @@ static void two_secrets(struct job_identity *i)
     *i = (struct job_identity){ .insecure = false };
     size_t a = job_identity_add_secret(i, "digits-identity-a", "s-1");
     size_t b = job_identity_add_secret(i, "digits-identity-b", "s-2");
-    strcpy(i->secrets[a].cas[i->secrets[a].ncas++], "0011223344556677");
+    strcpy(i->secrets[a].cas.ids[i->secrets[a].cas.n++], "0011223344556677");
     for (int w = 0; w < 4; w++)
         job_identity_put(i, ROLE_WORKER, w, a, T0, "0011223344556677");
     job_identity_put(i, ROLE_PS, 0, a, T0, "0011223344556677");

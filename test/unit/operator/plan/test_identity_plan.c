@@ -30,10 +30,10 @@ DEFINE_AUTO_FINI(world, world_fini);
 /* "a" or "b,a": the first letter issues */
 static void set_cas(struct world *w, const char *letters)
 {
-    w->facts.ncas = 0;
+    w->facts.cas.n = 0;
     for (const char *p = letters; *p != '\0'; p++)
         if (*p != ',')
-            memset(w->facts.cas[w->facts.ncas++], *p, SECRET_CA_SIZE - 1);
+            memset(w->facts.cas.ids[w->facts.cas.n++], *p, CA_ID_SIZE - 1);
 }
 
 static void confirm(struct world *w)
@@ -54,11 +54,10 @@ static void carry_out(struct world *w, const struct identity_step *s, int64_t no
         at = job_identity_add_secret(&w->has, name, "");
     if (s->kind != IDENTITY_PATCH)
         str_fmt(w->has.secrets[at].uid, SECRET_UID_SIZE, "s-%d", ++w->made);
-    memcpy(w->has.secrets[at].cas, w->facts.cas, sizeof(w->facts.cas));
-    w->has.secrets[at].ncas = w->facts.ncas;
+    w->has.secrets[at].cas = w->facts.cas;
     for (size_t i = 0; i < s->nleaves; i++)
         job_identity_put(&w->has, s->leaves[i].role, s->leaves[i].index, at, now_ms + w->facts.lifetime_ms,
-                         w->facts.cas[0]);
+                         w->facts.cas.ids[0]);
 }
 
 /* "create ps-0 worker-0..3", "patch 0 worker-2", "patch 0" (ca.crt alone), "" */
