@@ -125,16 +125,22 @@ static Trainyard__V1__Header header_of(const Trainyard__V1__DescribeReply *ps)
     return h;
 }
 
-static int pull(const char *target)
+/* A request that is only its header, as the job's chief would send it. */
+static int ask_ps(const char *target, enum ps_method method, const ProtobufCMessage *q, Trainyard__V1__Header **header)
 {
     Trainyard__V1__DescribeReply *ps;
     struct err e = { .msg = "" };
     AUTO(rpc_message) *m = NULL;
     look(target, &ps);
     Trainyard__V1__Header h = header_of(ps);
+    *header = &h;
+    return tell(ask(target, ps_method_path(method), q, NULL, &m, &e), &e);
+}
+
+static int pull(const char *target)
+{
     Trainyard__V1__PullRequest q = TRAINYARD__V1__PULL_REQUEST__INIT;
-    q.header = &h;
-    return tell(ask(target, ps_method_path(PS_PULL), &q.base, NULL, &m, &e), &e);
+    return ask_ps(target, PS_PULL, &q.base, &q.header);
 }
 
 /* Only the first segment, so that its size is found by trial. */
@@ -204,14 +210,8 @@ static int hold(const char *target, size_t n)
 
 static int finish(const char *target)
 {
-    Trainyard__V1__DescribeReply *ps;
-    struct err e = { .msg = "" };
-    AUTO(rpc_message) *m = NULL;
-    look(target, &ps);
-    Trainyard__V1__Header h = header_of(ps);
     Trainyard__V1__FinishRequest q = TRAINYARD__V1__FINISH_REQUEST__INIT;
-    q.header = &h;
-    return tell(ask(target, ps_method_path(PS_FINISH), &q.base, NULL, &m, &e), &e);
+    return ask_ps(target, PS_FINISH, &q.base, &q.header);
 }
 
 static int stop(const char *target)
