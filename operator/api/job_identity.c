@@ -86,6 +86,12 @@ const char *job_identity_secret(const struct job_identity *i, enum role role, in
     return l != NULL ? i->secrets[l->secret].name : NULL;
 }
 
+const char *job_identity_key(enum role role, int index, const char *ending, char out[SECRET_KEY_SIZE])
+{
+    str_fmt(out, SECRET_KEY_SIZE, "%s-%d.%s", role_name(role), index, ending);
+    return out;
+}
+
 int job_identity_count(const struct job_identity *i, size_t secret)
 {
     int n = 0;

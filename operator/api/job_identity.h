@@ -14,8 +14,10 @@
 enum {
     SECRET_NAME_SIZE = 254,
     SECRET_UID_SIZE = 64,
+    SECRET_KEY_SIZE = 64,
     CA_LIST_MAX = 8, /* CAs that a ca.crt holds */
 };
+#define SECRET_CA_KEY "ca.crt"
 
 /* The ids of trusted CAs, the issuing one first. */
 struct ca_list {
@@ -57,8 +59,10 @@ json_t *job_identity_json(const struct job_identity *i);
 
 /* NULL: the replica has no leaf. */
 const struct identity_leaves *job_identity_find(const struct job_identity *i, enum role role, int index);
-/* The name of the Secret for the pod of this replica (keys ca.crt, ROLE-INDEX.crt, ROLE-INDEX.key); NULL: none. */
+/* The name of the Secret for the pod of this replica; NULL: none. */
 const char *job_identity_secret(const struct job_identity *i, enum role role, int index);
+/* The key of the replica's certificate (ending "crt") or private key ("key") in that Secret: worker-0.crt. */
+const char *job_identity_key(enum role role, int index, const char *ending, char out[SECRET_KEY_SIZE]);
 /* Number of leaves in a Secret. */
 int job_identity_count(const struct job_identity *i, size_t secret);
 /* Adds a leaf, or replaces the leaf that the replica has. */

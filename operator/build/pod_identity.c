@@ -14,13 +14,12 @@ static int file_mode(const struct pod_build *p)
 
 static json_t *secret_source(const struct pod_build *p, const char *secret)
 {
-    char certificate[64], key[64];
+    char certificate[SECRET_KEY_SIZE], key[SECRET_KEY_SIZE];
 
-    str_fmt(certificate, sizeof(certificate), "%s-%d.crt", role_name(p->role), p->index);
-    str_fmt(key, sizeof(key), "%s-%d.key", role_name(p->role), p->index);
     return json_pack("{s:{s:s, s:i, s:[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}]}}", "secret", "secretName", secret,
-                     "defaultMode", file_mode(p), "items", "key", "ca.crt", "path", "ca.crt", "key", certificate,
-                     "path", "tls.crt", "key", key, "path", "tls.key");
+                     "defaultMode", file_mode(p), "items", "key", SECRET_CA_KEY, "path", "ca.crt", "key",
+                     job_identity_key(p->role, p->index, "crt", certificate), "path", "tls.crt", "key",
+                     job_identity_key(p->role, p->index, "key", key), "path", "tls.key");
 }
 
 /* A program with both TRAINYARD_TLS_DIR and TRAINYARD_INSECURE would refuse to start: the template's variable counts.

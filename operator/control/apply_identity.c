@@ -77,13 +77,6 @@ static void over(struct cache_entry *entry)
 
 /* ---- leaves ---- */
 
-static void put_text(json_t *data, const char *name, const char *ending, const char *text)
-{
-    char key[64];
-    str_fmt(key, sizeof(key), "%s%s", name, ending);
-    json_object_set_new(data, key, json_string(text));
-}
-
 /* Issues some of the leaves. ret: all of them are issued. */
 static int issue_some(const struct controller_env *env, struct identity_work *w, bool *ret, struct err *e)
 {
@@ -91,13 +84,12 @@ static int issue_some(const struct controller_env *env, struct identity_work *w,
     for (; w->issued < end; w->issued++) {
         const struct identity_replica *r = &w->step.leaves[w->issued];
         AUTO_FINI(leaf) leaf = { .key = NULL };
-        char name[48];
+        char key[SECRET_KEY_SIZE];
         if (ca_issue(w->cas.issuing, (int)r->role, r->index, w->began_ms / 1000,
                      identity_issuer_lifetime_s(env->settings->issuer), &leaf, e) < 0)
             return err_wrap(e, "%s-%d", role_name(r->role), r->index);
-        str_fmt(name, sizeof(name), "%s-%d", role_name(r->role), r->index);
-        put_text(w->data, name, ".crt", leaf.certificate);
-        put_text(w->data, name, ".key", leaf.key);
+        json_object_set_new(w->data, job_identity_key(r->role, r->index, "crt", key), json_string(leaf.certificate));
+        json_object_set_new(w->data, job_identity_key(r->role, r->index, "key", key), json_string(leaf.key));
     }
     *ret = w->issued == w->step.nleaves;
     return 0;
@@ -106,18 +98,15 @@ static int issue_some(const struct controller_env *env, struct identity_work *w,
 static int begin(const struct controller_env *env, struct cache_entry *entry, int64_t now_ms, struct err *e)
 {
     struct identity_work *w = xcalloc(1, sizeof(*w));
-    int replicas[ROLE_COUNT];
     int64_t next_ms;
 
     entry->identity->work = w;
-    for (int r = 0; r < ROLE_COUNT; r++)
-        replicas[r] = entry->spec.roles[r].replicas;
-    identity_plan(replicas, &entry->status.identity, &entry->identity->facts, now_ms, &w->step, &next_ms);
+    identity_plan(entry->spec.roles, &entry->status.identity, &entry->identity->facts, now_ms, &w->step, &next_ms);
     w->began_ms = now_ms / 1000 * 1000;
     w->data = json_object();
     if (identity_issuer_cas(env->settings->issuer, &entry->spec, now_ms, &w->cas, e) < 0)
         return -1;
-    put_text(w->data, "ca", ".crt", w->cas.pem);
+    json_object_set_new(w->data, SECRET_CA_KEY, json_string(w->cas.pem));
     return 0;
 }
 

@@ -299,12 +299,9 @@ static int64_t first_expiry(void *user)
     int64_t first = 0;
     for (size_t i = 0; (slot = map_next(&c->env.cache.entries, &i)) != NULL;) {
         const struct cache_entry *entry = slot->value;
-        int replicas[ROLE_COUNT];
         if (!entry->known || entry->spec.suspend || job_status_finished(&entry->status))
             continue;
-        for (int r = 0; r < ROLE_COUNT; r++)
-            replicas[r] = entry->spec.roles[r].replicas;
-        int64_t one = identity_expiry_ms(replicas, &entry->status.identity);
+        int64_t one = identity_expiry_ms(entry->spec.roles, &entry->status.identity);
         if (one > 0 && (first == 0 || one < first))
             first = one;
     }

@@ -53,7 +53,7 @@ static bool is_due(const struct identity_facts *f, const struct identity_leaves 
 /* ---- one Secret ---- */
 
 struct search {
-    const int *replicas;
+    const struct role_spec *roles;
     const struct job_identity *has;
     const struct identity_facts *f;
     int64_t now_ms, next_ms;
@@ -69,7 +69,7 @@ static void look_again(struct search *q, int64_t at_ms)
 static void add_missing(const struct search *q, struct identity_step *s, size_t most)
 {
     for (int o = 0; o < ROLE_COUNT; o++)
-        for (int i = 0; i < q->replicas[PLAN_ROLES[o]] && s->nleaves < most; i++)
+        for (int i = 0; i < q->roles[PLAN_ROLES[o]].replicas && s->nleaves < most; i++)
             if (job_identity_find(q->has, PLAN_ROLES[o], i) == NULL)
                 add_leaf(s, PLAN_ROLES[o], i);
 }
@@ -79,7 +79,7 @@ static void add_members(struct search *q, size_t secret, struct identity_step *s
 {
     *ret_due = is_gone(q->has, secret);
     for (int o = 0; o < ROLE_COUNT; o++)
-        for (int i = 0; i < q->replicas[PLAN_ROLES[o]]; i++) {
+        for (int i = 0; i < q->roles[PLAN_ROLES[o]].replicas; i++) {
             const struct identity_leaves *l = job_identity_find(q->has, PLAN_ROLES[o], i);
             if (l == NULL || l->secret != secret)
                 continue;
@@ -111,10 +111,10 @@ static bool plan_secret(struct search *q, size_t secret, struct identity_step *s
 
 /* ---- all of them ---- */
 
-void identity_plan(const int replicas[ROLE_COUNT], const struct job_identity *has, const struct identity_facts *f,
-                   int64_t now_ms, struct identity_step *ret, int64_t *ret_next_ms)
+void identity_plan(const struct role_spec roles[ROLE_COUNT], const struct job_identity *has,
+                   const struct identity_facts *f, int64_t now_ms, struct identity_step *ret, int64_t *ret_next_ms)
 {
-    struct search q = { replicas, has, f, now_ms, 0 };
+    struct search q = { roles, has, f, now_ms, 0 };
 
     *ret = (struct identity_step){ .kind = IDENTITY_NOTHING };
     *ret_next_ms = 0;
@@ -146,12 +146,12 @@ bool identity_ready(const struct job_identity *has, const struct identity_facts 
            str_eq(has->secrets[l->secret].uid, f->confirmed->secrets[confirmed->secret].uid);
 }
 
-int64_t identity_expiry_ms(const int replicas[ROLE_COUNT], const struct job_identity *has)
+int64_t identity_expiry_ms(const struct role_spec roles[ROLE_COUNT], const struct job_identity *has)
 {
     int64_t first = 0;
     for (size_t i = 0; i < has->nleaves; i++) {
         const struct identity_leaves *l = &has->leaves[i];
-        bool wanted = l->indexes.n > 0 && l->indexes.ranges[0].first < replicas[l->role];
+        bool wanted = l->indexes.n > 0 && l->indexes.ranges[0].first < roles[l->role].replicas;
         if (wanted && (first == 0 || l->not_after_ms < first))
             first = l->not_after_ms;
     }

@@ -12,18 +12,19 @@
 #define TRAINYARD_OPERATOR_PLAN_IDENTITY_PLAN_H
 
 #include "api/job_identity.h"
+#include "api/job_spec.h"
 
 enum { IDENTITY_SECRET_LEAVES = 600 }; /* in one Secret, which may have 1 MiB */
 
 struct identity_facts {
     const struct job_identity *confirmed; /* of the status that the API server has; NULL: a change is being written */
-    struct ca_list cas;   /* trusted; n 0: not known yet */
-    int64_t cas_until_ms; /* they change by themselves then; 0: they do not */
-    int64_t lifetime_ms;  /* of a leaf */
-    bool insecure;        /* the operator gives no certificates to new jobs */
-    size_t first;         /* the Secret that is looked at first: others failed */
-    const char *fault;    /* why certificates cannot be made now; NULL: they can */
-    bool fault_told;      /* there was an event about it */
+    struct ca_list cas;                   /* trusted; n 0: not known yet */
+    int64_t cas_until_ms;                 /* they change by themselves then; 0: they do not */
+    int64_t lifetime_ms;                  /* of a leaf */
+    bool insecure;                        /* the operator gives no certificates to new jobs */
+    size_t first;                         /* the Secret that is looked at first: others failed */
+    const char *fault;                    /* why certificates cannot be made now; NULL: they can */
+    bool fault_told;                      /* there was an event about it */
 };
 
 enum identity_step_kind {
@@ -46,12 +47,12 @@ void identity_step_fini(struct identity_step *s);
 DEFINE_AUTO_FINI(identity_step, identity_step_fini);
 
 /* What to do next for these replicas; *ret_next_ms: look again then at the latest, 0: only after an event. */
-void identity_plan(const int replicas[ROLE_COUNT], const struct job_identity *has, const struct identity_facts *f,
-                   int64_t now_ms, struct identity_step *ret, int64_t *ret_next_ms);
+void identity_plan(const struct role_spec roles[ROLE_COUNT], const struct job_identity *has,
+                   const struct identity_facts *f, int64_t now_ms, struct identity_step *ret, int64_t *ret_next_ms);
 /* May the pod of this replica be created? */
 bool identity_ready(const struct job_identity *has, const struct identity_facts *f, enum role role, int index,
                     int64_t now_ms);
 /* The earliest end of a leaf of these replicas; 0: they have none. */
-int64_t identity_expiry_ms(const int replicas[ROLE_COUNT], const struct job_identity *has);
+int64_t identity_expiry_ms(const struct role_spec roles[ROLE_COUNT], const struct job_identity *has);
 
 #endif

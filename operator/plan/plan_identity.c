@@ -44,7 +44,6 @@ static void choose(struct reconcile *rec)
 void plan_identity(struct reconcile *rec)
 {
     const struct identity_facts *f = rec->observed->identity;
-    int replicas[ROLE_COUNT];
     int64_t next_ms;
 
     if (f == NULL || !rec->spec->identity)
@@ -53,10 +52,8 @@ void plan_identity(struct reconcile *rec)
     if (rec->status->identity.insecure)
         return;
     job_status_drop(rec->status, COND_INSECURE);
-    for (int r = 0; r < ROLE_COUNT; r++)
-        replicas[r] = reconcile_replicas(rec, (enum role)r);
     AUTO_FINI(identity_step) step = { 0 };
-    identity_plan(replicas, &rec->status->identity, f, rec->now, &step, &next_ms);
+    identity_plan(rec->spec->roles, &rec->status->identity, f, rec->now, &step, &next_ms);
     if (step.kind != IDENTITY_NOTHING)
         plan_add_action(rec, ACT_IDENTITY, ROLE_COUNT, -1);
     if (next_ms > 0)

@@ -16,7 +16,7 @@
 struct world {
     struct job_identity has, confirmed;
     struct identity_facts facts;
-    int replicas[ROLE_COUNT];
+    struct role_spec roles[ROLE_COUNT];
     int made; /* Secrets */
 };
 
@@ -100,9 +100,9 @@ struct step {
 static void set_replicas(struct world *w, const struct step *s)
 {
     if (s->ps >= 0)
-        w->replicas[ROLE_PS] = s->ps;
+        w->roles[ROLE_PS].replicas = s->ps;
     if (s->workers >= 0)
-        w->replicas[ROLE_WORKER] = s->workers;
+        w->roles[ROLE_WORKER].replicas = s->workers;
 }
 
 static void end_step(struct world *w, const struct step *s, const struct identity_step *step, int64_t now_ms)
@@ -133,7 +133,7 @@ static void run(const struct step *steps, size_t n)
         set_replicas(&w, s);
         if (s->cas != NULL)
             set_cas(&w, s->cas);
-        identity_plan(w.replicas, &w.has, &w.facts, now_ms, &step, &next_ms);
+        identity_plan(w.roles, &w.has, &w.facts, now_ms, &step, &next_ms);
         text_of(&step, &text);
         ck_assert_msg(strcmp(text.data, s->want) == 0, "step %zu: '%s', not '%s'", i, text.data, s->want);
         ck_assert_msg(next_ms == (s->next == 0 ? 0 : T0 + (int64_t)(s->next * (double)HOUR)),
@@ -242,8 +242,8 @@ START_TEST(cas_that_change_by_themselves)
     AUTO_FINI(identity_step) step = { 0 };
     int64_t next_ms;
     set_cas(&w, "a");
-    w.replicas[ROLE_WORKER] = 1;
-    identity_plan(w.replicas, &w.has, &w.facts, T0, &step, &next_ms);
+    w.roles[ROLE_WORKER].replicas = 1;
+    identity_plan(w.roles, &w.has, &w.facts, T0, &step, &next_ms);
     ck_assert_int_eq(next_ms, T0 + HOUR);
 }
 END_TEST
@@ -259,7 +259,7 @@ static void make(struct world *w)
 {
     AUTO_FINI(identity_step) step = { 0 };
     int64_t next_ms;
-    identity_plan(w->replicas, &w->has, &w->facts, T0, &step, &next_ms);
+    identity_plan(w->roles, &w->has, &w->facts, T0, &step, &next_ms);
     carry_out(w, &step, T0);
 }
 
@@ -268,7 +268,7 @@ START_TEST(a_pod_waits_for_its_secret_and_for_the_status)
     AUTO_FINI(world) w = { .facts = { .lifetime_ms = 24 * HOUR } };
     set_cas(&w, "a");
     w.facts.confirmed = &w.confirmed;
-    w.replicas[ROLE_WORKER] = 2;
+    w.roles[ROLE_WORKER].replicas = 2;
     ck_assert(!ready(&w, 0, 0));
     make(&w);
     ck_assert(!ready(&w, 0, 0)); /* the status does not have it yet */
@@ -301,14 +301,14 @@ START_TEST(leaves_of_replicas_that_are_not_wanted_do_not_count_as_expiring)
 {
     AUTO_FINI(world) w = { .facts = { .lifetime_ms = 24 * HOUR } };
     set_cas(&w, "a");
-    ck_assert_int_eq(identity_expiry_ms(w.replicas, &w.has), 0);
+    ck_assert_int_eq(identity_expiry_ms(w.roles, &w.has), 0);
     size_t s = job_identity_add_secret(&w.has, "j", "u");
     job_identity_put(&w.has, ROLE_WORKER, 0, s, T0 + 2 * HOUR, NEW);
     job_identity_put(&w.has, ROLE_WORKER, 1, s, T0 + HOUR, OLD);
-    w.replicas[ROLE_WORKER] = 1;
-    ck_assert_int_eq(identity_expiry_ms(w.replicas, &w.has), T0 + 2 * HOUR);
-    w.replicas[ROLE_WORKER] = 2;
-    ck_assert_int_eq(identity_expiry_ms(w.replicas, &w.has), T0 + HOUR);
+    w.roles[ROLE_WORKER].replicas = 1;
+    ck_assert_int_eq(identity_expiry_ms(w.roles, &w.has), T0 + 2 * HOUR);
+    w.roles[ROLE_WORKER].replicas = 2;
+    ck_assert_int_eq(identity_expiry_ms(w.roles, &w.has), T0 + HOUR);
 }
 END_TEST
 
