@@ -126,8 +126,8 @@ static void derive(struct identity_issuer *i, const struct job_spec *v, int64_t 
 
 static bool is_current(const struct identity_issuer *i, const struct identity_cas *cas, int64_t now_ms)
 {
-    return cas->list.n > 0 && i->keys != NULL && cas->version == master_keys_version(i->keys) && now_ms >= cas->from_ms &&
-           (cas->until_ms == 0 || now_ms < cas->until_ms);
+    return cas->list.n > 0 && i->keys != NULL && cas->version == master_keys_version(i->keys) &&
+           now_ms >= cas->from_ms && (cas->until_ms == 0 || now_ms < cas->until_ms);
 }
 
 void identity_issuer_facts(struct identity_issuer *i, const struct job_spec *v, const struct job_identity *has,

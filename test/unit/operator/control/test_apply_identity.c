@@ -1,149 +1,39 @@
-#include "check_main.h"
+#include "operator/controller_case.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/str.h"
-#include "control/controller_internal.h"
-#include "test/fake/api_server.h"
-
-/* A controller of TrainJobs with a scripted API server, which accepts everything unless a test says otherwise. */
-struct world {
-    struct fake_api *api;
-    struct kubeconfig *config;
-    struct loop *loop;
-    struct kube_client *client;
-    struct dispatch *dispatch;
-    struct registry *registry;
-    struct strlist namespaces, scrapers;
-    struct identity_issuer *issuer;
-    struct controller *controller;
-    int made; /* in the server's thread */
-};
-
-#define MASTER        "/api/v1/namespaces/default/secrets/" MASTER_KEY_SECRET
 #define SECRET_POSTS  "/api/v1/namespaces/a/secrets[?]*"
 #define SECRET_CHANGE "/api/v1/namespaces/a/secrets/j-identity-*"
-#define POD_POSTS     "/api/v1/namespaces/a/pods[?]*"
 #define EVENT_POSTS   "/api/v1/namespaces/a/events[?]*"
 #define STATUS        "/apis/trainyard.dev/v1alpha1/namespaces/a/trainjobs/j/status*"
 #define JOB_WATCH     "*/trainjobs[?]watch=true*"
-#define EMPTY         "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
-#define KEYS_A        "{\"data\":{\"20200101T000000Z\":\"QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=\"}}"
 #define KEYS_B        "{\"data\":{\"20200201T000000Z\":\"QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=\"}}"
 
-static int take_create(void *user, const struct fake_request *r, struct buf *body)
+static void begin_trainjobs(struct world *w, bool insecure)
 {
-    struct world *w = user;
-    json_auto_t *object = NULL;
-    char text[32];
-    ck_assert_int_eq(json_parse(r->body, r->body_len, "body", &object, NULL), 0);
-    json_t *meta = json_object_get(object, "metadata");
-    str_fmt(text, sizeof(text), "u-%d", ++w->made);
-    json_object_set_new(meta, "uid", json_string(text));
-    const char *prefix = json_string_value(json_object_get(meta, "generateName"));
-    if (prefix != NULL)
-        json_object_set_new(meta, "name", json_sprintf("%sx%d", prefix, w->made));
-    json_object_del(object, "stringData");
-    json_emit(object, body);
-    return 201;
-}
-
-static void on(struct world *w, const char *method, const char *pattern, struct fake_answer a)
-{
-    fake_api_on(w->api, method, pattern, &a);
-}
-
-static void world_init(struct world *w)
-{
-    *w = (struct world){ .api = fake_api_new(), .loop = loop_new(), .registry = registry_new() };
-    w->config = fake_api_config(w->api, NULL);
-    w->client =
-        kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test", .field_manager = "test" });
-    w->dispatch = dispatch_new(w->client);
-    on(w, "GET", MASTER, (struct fake_answer){ .body = KEYS_A });
-    on(w, "GET", "*[?]limit=*", (struct fake_answer){ .body = EMPTY });
-    on(w, "GET", "*[?]watch=true*", (struct fake_answer){ .body = "", .open = true });
-    on(w, "POST", "*", (struct fake_answer){ .handle = take_create, .user = w });
-    on(w, "PATCH", "*", (struct fake_answer){ .body = "{}" });
-}
-
-static void begin(struct world *w, bool insecure)
-{
-    w->issuer = identity_issuer_new(w->client, &(struct identity_issuer_settings){
-                                                   .insecure = insecure, .lifetime_s = 3600, .registry = w->registry });
-    const struct controller_settings s = {
-        .build = { .trainer_image = "i",
-                   .pull_policy = "",
-                   .tensorboard_image = "t",
-                   .cluster_domain = "",
-                   .gang_scheduler = "",
-                   .operator_ns = "o",
-                   .scraper_namespaces = &w->scrapers },
-        .namespaces = &w->namespaces,
-        .default_clean = CLEAN_NONE,
-        .workers = 4,
-        .progress_ms = 1000,
-        .instance = "it",
-        .registry = w->registry,
-        .issuer = w->issuer,
-        .dispatch = w->dispatch,
-    };
-    w->controller = controller_new(w->client, &KIND_TRAINJOB, &s);
+    issue(w, insecure);
+    begin(w, &KIND_TRAINJOB);
 }
 
 /* The operator ends, and another begins. */
 static void restart(struct world *w)
 {
-    controller_free(w->controller);
-    identity_issuer_free(w->issuer);
+    end(w);
     fake_api_break(w->api, "*[?]watch=true*");
-    begin(w, false);
-}
-
-static void world_fini(struct world *w)
-{
-    controller_free(w->controller);
-    identity_issuer_free(w->issuer);
-    dispatch_free(w->dispatch);
-    kube_client_free(w->client);
-    kubeconfig_free(w->config);
-    registry_free(w->registry);
-    strlist_fini(&w->namespaces);
-    loop_free(w->loop);
-    fake_api_free(w->api);
-}
-DEFINE_AUTO_FINI(world, world_fini);
-
-static void wait_for(struct world *w, const char *method, const char *pattern, size_t n)
-{
-    fake_api_wait(w->api, w->loop, method, pattern, n);
-}
-
-struct streams {
-    struct world *w;
-    const char *pattern;
-};
-static bool is_open(void *user)
-{
-    const struct streams *s = user;
-    return fake_api_streams(s->w->api, s->pattern) > 0;
+    begin_trainjobs(w, false);
 }
 
 static void push_job(struct world *w, const char *type, int generation, int workers, const char *status)
 {
-    auto_free char *line = xasprintf(
-        "{\"type\":\"%s\",\"object\":{\"apiVersion\":\"trainyard.dev/v1alpha1\",\"kind\":\"TrainJob\",\"metadata\":"
+    auto_free char *job = xasprintf(
+        "{\"apiVersion\":\"trainyard.dev/v1alpha1\",\"kind\":\"TrainJob\",\"metadata\":"
         "{\"namespace\":\"a\",\"name\":\"j\",\"uid\":\"job-1\",\"resourceVersion\":\"2%d\",\"generation\":%d,"
         "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"model\":{\"inputShape\":[2],\"layers\":[{"
         "\"Dense\":"
         "{\"units\":1}}]},\"compile\":{\"optimizer\":\"SGD\",\"loss\":\"mse\"},\"data\":{\"train\":{\"format\":\"idx\","
         "\"features\":\"x\",\"labels\":\"y\"}},\"fit\":{\"epochs\":1,\"batchSize\":1},\"replicaSpecs\":{\"Chief\":{},"
         "\"PS\":{"
-        "\"replicas\":1},\"Worker\":{\"replicas\":%d}}}%s%s}}\n",
-        type, generation, generation, workers, status[0] != '\0' ? ",\"status\":" : "", status);
-    fake_until(w->loop, is_open, &(struct streams){ w, JOB_WATCH });
-    ck_assert_uint_gt(fake_api_push(w->api, JOB_WATCH, line), 0);
+        "\"replicas\":1},\"Worker\":{\"replicas\":%d}}}%s%s}",
+        generation, generation, workers, status[0] != '\0' ? ",\"status\":" : "", status);
+    push(w, JOB_WATCH, type, job);
 }
 
 /* The i-th request of this kind, as JSON. */
@@ -228,7 +118,7 @@ START_TEST(the_secret_and_the_status_come_before_the_pods)
     AUTO_FINI(world) w;
     world_init(&w);
     on(&w, "POST", SECRET_POSTS, (struct fake_answer){ .handle = take_create, .user = &w, .held = true });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 2, "");
     wait_for(&w, "POST", SECRET_POSTS, 1);
     wait_for(&w, "PATCH", STATUS, 1); /* that it was created */
@@ -267,7 +157,7 @@ START_TEST(a_larger_job_gets_more_leaves_in_its_secret)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "");
     wait_for(&w, "POST", POD_POSTS, 3);
     push_job(&w, "MODIFIED", 2, 3, "");
@@ -296,7 +186,7 @@ START_TEST(many_leaves_are_issued_in_turns)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 130, "");
     wait_for(&w, "POST", SECRET_POSTS, 1);
     json_auto_t *secret = body_of(&w, "POST", SECRET_POSTS, 0);
@@ -319,7 +209,7 @@ START_TEST(leaves_of_an_unknown_ca_are_made_again)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, OTHER_CA);
     wait_for(&w, "PATCH", SECRET_CHANGE, 1);
     json_auto_t *patch = body_of(&w, "PATCH", SECRET_CHANGE, 0);
@@ -335,7 +225,7 @@ START_TEST(another_operator_continues)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "");
     wait_for_text(&w, "PATCH", STATUS, "\"identity\"");
     json_auto_t *status = json_object();
@@ -360,7 +250,7 @@ START_TEST(a_secret_that_is_refused_is_reported_and_no_pod_is_made)
     on(&w, "POST", SECRET_POSTS,
        (struct fake_answer){
            .status = 403, .body = "{\"reason\":\"Forbidden\",\"message\":\"exceeded quota\"}", .times = 2 });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "");
     wait_for(&w, "POST", SECRET_POSTS, 2); /* after the back-off */
     ck_assert_uint_eq(count(&w, "POST", POD_POSTS), 0);
@@ -375,7 +265,7 @@ START_TEST(a_deleted_secret_is_made_again_under_its_name)
     AUTO_FINI(world) w;
     world_init(&w);
     on(&w, "PATCH", SECRET_CHANGE, (struct fake_answer){ .status = 404, .times = 1 });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, OTHER_CA);
     wait_for(&w, "POST", SECRET_POSTS, 1);
     json_auto_t *secret = body_of(&w, "POST", SECRET_POSTS, 0);
@@ -392,7 +282,7 @@ START_TEST(a_secret_of_another_is_not_changed)
     world_init(&w);
     on(&w, "PATCH", SECRET_CHANGE,
        (struct fake_answer){ .status = 422, .body = "{\"reason\":\"Invalid\",\"message\":\"the test failed\"}" });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, OTHER_CA);
     wait_for_text(&w, "POST", EVENT_POSTS, "IdentitySecretReplaced");
     wait_for_text(&w, "POST", EVENT_POSTS, "kubectl delete secret j-identity-old -n a");
@@ -409,7 +299,7 @@ START_TEST(a_name_that_was_taken_meanwhile)
     on(&w, "PATCH", SECRET_CHANGE, (struct fake_answer){ .status = 404 });
     on(&w, "POST", SECRET_POSTS,
        (struct fake_answer){ .status = 409, .body = "{\"reason\":\"AlreadyExists\",\"message\":\"it exists\"}" });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, OTHER_CA);
     wait_for_text(&w, "POST", EVENT_POSTS, "IdentitySecretReplaced");
     ck_assert_uint_eq(count(&w, "POST", SECRET_POSTS), 1);
@@ -422,7 +312,7 @@ START_TEST(without_master_keys_the_job_says_what_it_waits_for)
     AUTO_FINI(world) w;
     world_init(&w);
     on(&w, "GET", MASTER, (struct fake_answer){ .status = 403, .body = "{\"message\":\"forbidden\"}" });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "");
     wait_for_text(&w, "PATCH", STATUS, "cannot read Secret default/trainyard-master-key with the master keys");
     wait_for_text(&w, "POST", EVENT_POSTS, "IdentityPending");
@@ -438,7 +328,7 @@ START_TEST(pods_wait_for_the_status)
     AUTO_FINI(world) w;
     world_init(&w);
     on(&w, "PATCH", STATUS, (struct fake_answer){ .status = 500, .body = "{}", .times = 3 });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "");
     wait_for(&w, "POST", SECRET_POSTS, 1);
     wait_for(&w, "PATCH", STATUS, 3); /* the first was perhaps before the Secret */
@@ -454,7 +344,7 @@ START_TEST(insecure_is_loud)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, true);
+    begin_trainjobs(&w, true);
     push_job(&w, "ADDED", 1, 1, "");
     wait_for_text(&w, "PATCH", STATUS, "\"insecure\":true");
     wait_for_text(&w, "PATCH", STATUS, "\"type\":\"Insecure\",\"status\":\"True\",\"reason\":\"NoCertificates\"");
@@ -470,7 +360,7 @@ START_TEST(a_job_with_certificates_keeps_them)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, true);
+    begin_trainjobs(&w, true);
     push_job(&w, "ADDED", 1, 1, OTHER_CA);
     wait_for(&w, "PATCH", SECRET_CHANGE, 1);
     wait_for_text(&w, "POST", POD_POSTS, "TRAINYARD_TLS_DIR");
@@ -482,7 +372,7 @@ START_TEST(a_job_without_pods_gets_certificates_when_the_flag_is_gone)
 {
     AUTO_FINI(world) w;
     world_init(&w);
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "{\"identity\":{\"insecure\":true}}");
     wait_for_text(&w, "POST", POD_POSTS, "TRAINYARD_TLS_DIR");
     wait_for_text(&w, "PATCH", STATUS, "\"insecure\":null");
@@ -503,7 +393,7 @@ START_TEST(a_job_of_an_older_release_continues_without)
                "\"trainjob-controller\",\"trainyard.dev/job-name\":\"j\",\"trainyard.dev/replica-type\":\"ps\","
                "\"trainyard.dev/replica-index\":\"0\"},\"ownerReferences\":[{\"uid\":\"job-1\",\"controller\":true}]},"
                "\"status\":{\"phase\":\"Running\"}}]}" });
-    begin(&w, false);
+    begin_trainjobs(&w, false);
     push_job(&w, "ADDED", 1, 1, "{\"specHash\":\"m:0\"}");
     wait_for_text(&w, "PATCH", STATUS, "an older release of the operator started the job");
     wait_for_text(&w, "POST", POD_POSTS, "TRAINYARD_INSECURE");

@@ -1,134 +1,22 @@
-#include "check_main.h"
+#include "operator/controller_case.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/str.h"
-#include "control/controller_internal.h"
 #include "control/in_flight.h"
 #include "control/status_writer.h"
 #include "control/watch_handlers_internal.h"
-#include "test/fake/api_server.h"
 
-/* A controller with a scripted API server: lists are empty, watches stay open, creates are accepted. */
-struct world {
-    struct fake_api *api;
-    struct kubeconfig *config;
-    struct loop *loop;
-    struct kube_client *client;
-    struct dispatch *dispatch;
-    struct registry *registry;
-    struct strlist namespaces, scrapers;
-    struct controller *controller;
-    int made; /* in the server's thread */
-    bool network_policy;
-};
-
-#define POD_POSTS                "/api/v1/namespaces/a/pods[?]*"
 #define A_POD                    "/api/v1/namespaces/a/pods/j-worker-0"
 #define EVENT_POSTS              "/api/v1/namespaces/a/events[?]*"
 #define STATUS                   "/apis/kubeflow.org/v1/namespaces/a/tfjobs/j/status*"
 #define JOB_WATCH                "*/tfjobs[?]watch=true*"
-#define POD_WATCH                "*/pods[?]watch=true*"
-#define EMPTY                    "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
 #define REFUSED(reason, message) "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"" message "\"}"
-
-static int take_create(void *user, const struct fake_request *r, struct buf *body)
-{
-    struct world *w = user;
-    json_auto_t *object = NULL;
-    char text[32];
-    ck_assert_int_eq(json_parse(r->body, r->body_len, "body", &object, NULL), 0);
-    json_t *meta = json_object_get(object, "metadata");
-    str_fmt(text, sizeof(text), "u-%d", ++w->made);
-    json_object_set_new(meta, "uid", json_string(text));
-    str_fmt(text, sizeof(text), "%d", 100 + w->made);
-    json_object_set_new(meta, "resourceVersion", json_string(text));
-    json_emit(object, body);
-    return 201;
-}
-
-static void on(struct world *w, const char *method, const char *pattern, struct fake_answer a)
-{
-    fake_api_on(w->api, method, pattern, &a);
-}
-
-static void world_init(struct world *w)
-{
-    *w = (struct world){ .api = fake_api_new(), .loop = loop_new(), .registry = registry_new() };
-    w->config = fake_api_config(w->api, NULL);
-    w->client =
-        kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test", .field_manager = "test" });
-    w->dispatch = dispatch_new(w->client);
-    on(w, "GET", "*[?]limit=*", (struct fake_answer){ .body = EMPTY });
-    on(w, "GET", "*[?]watch=true*", (struct fake_answer){ .body = "", .open = true });
-    on(w, "POST", "*", (struct fake_answer){ .handle = take_create, .user = w });
-    on(w, "PATCH", "*", (struct fake_answer){ .body = "{}" });
-}
-
-static void begin(struct world *w, const struct job_kind *k)
-{
-    const struct controller_settings s = {
-        .plan = { .network_policy = w->network_policy },
-        .build = { .trainer_image = "i",
-                   .pull_policy = "",
-                   .tensorboard_image = "t",
-                   .cluster_domain = "",
-                   .gang_scheduler = "",
-                   .operator_ns = "o",
-                   .scraper_namespaces = &w->scrapers },
-        .namespaces = &w->namespaces,
-        .default_clean = CLEAN_NONE,
-        .workers = 4,
-        .progress_ms = 1000,
-        .instance = "it",
-        .registry = w->registry,
-        .dispatch = w->dispatch,
-    };
-    w->controller = controller_new(w->client, k, &s);
-}
-
-static void world_fini(struct world *w)
-{
-    controller_free(w->controller);
-    dispatch_free(w->dispatch);
-    kube_client_free(w->client);
-    kubeconfig_free(w->config);
-    registry_free(w->registry);
-    strlist_fini(&w->namespaces);
-    loop_free(w->loop);
-    fake_api_free(w->api);
-}
-DEFINE_AUTO_FINI(world, world_fini);
 
 #define START(kind)                                                                                                    \
     AUTO_FINI(world) w;                                                                                                \
     world_init(&w);                                                                                                    \
     begin(&w, kind)
-
-static void wait_for(struct world *w, const char *method, const char *pattern, size_t n)
-{
-    fake_api_wait(w->api, w->loop, method, pattern, n);
-}
-
-/* Waits until the watch of `pattern` is open. */
-struct streams {
-    struct world *w;
-    const char *pattern;
-};
-static bool is_open(void *user)
-{
-    const struct streams *s = user;
-    return fake_api_streams(s->w->api, s->pattern) > 0;
-}
-static void push(struct world *w, const char *pattern, const char *type, const char *object)
-{
-    auto_free char *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, object);
-    fake_until(w->loop, is_open, &(struct streams){ w, pattern });
-    ck_assert_uint_gt(fake_api_push(w->api, pattern, line), 0);
-}
 
 #define JOB_OF(ns, uid, generation, policy)                                                                            \
     "{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"TFJob\",\"metadata\":{\"namespace\":\"" ns                         \
