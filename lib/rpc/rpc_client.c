@@ -182,13 +182,17 @@ static void run_batch(struct rpc_call *k, grpc_byte_buffer *request)
 /* ---- lanes whose peer could not be reached ----
  *
  * gRPC makes its attempts to connect in the background, where no thread helps it while none waits for a call, so each
- * takes some hundred milliseconds; and it looks an unknown name up less and less often, up to every two minutes. So it
- * makes one attempt (settings.c), and the next call opens the lane again, which looks the name up and connects while
- * the call waits. A caller with many retries does no harm: the pause between two openings doubles, up to 0.8 s. */
+ * takes some hundred milliseconds; and it looks an unknown name up less and less often, up to every two minutes. So its
+ * second attempt is late (settings.c), and the next call opens the lane again, which looks the name up and connects
+ * while the call waits. A caller with many retries does no harm: the pause between two openings doubles, up to 0.8 s.
+ * An attempt that runs already is not given up in its handshake, since the peer would log that as refused. */
 
 static bool is_due(const struct rpc_lane *l, int64_t now)
 {
-    return l->lost && now - l->opened_ms >= (int64_t)REOPEN_MIN_MS << l->openings;
+    if (!l->lost || now - l->opened_ms < (int64_t)REOPEN_MIN_MS << l->openings)
+        return false;
+    grpc_connectivity_state state = grpc_channel_check_connectivity_state(l->channel, 0);
+    return state != GRPC_CHANNEL_CONNECTING && state != GRPC_CHANNEL_READY;
 }
 
 /* The channel of the lane for a call. *ret_old: to be destroyed without the lock; calls that have a connection

@@ -34,16 +34,11 @@
     ARG(GRPC_ARG_KEEPALIVE_TIME_MS, 5000), ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),                                  \
         ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1), ARG(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0)
 
-/* After an attempt to connect that failed gRPC makes no other one: the next call opens the lane again (rpc_client.c).
- * One that gRPC had begun meanwhile would be given up in its handshake, and the peer would report that. */
-enum { NO_RETRY_MS = 24 * 3600 * 1000 };
 static const grpc_arg CHANNEL_ARGS[] = {
     BULK_ARGS,
     ALIVE_ARGS,
     ARG(GRPC_ARG_ENABLE_RETRIES, 0),            /* a retry is the caller's: it knows what is safe to repeat */
     ARG(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* a lane is a separate connection */
-    ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, NO_RETRY_MS),
-    ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, NO_RETRY_MS),
     ARG(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000), /* a restarted pod has a new address */
     ARG(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
     ARG(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
@@ -86,15 +81,23 @@ static grpc_channel_args with_limit(const grpc_arg *fixed, size_t n, size_t rece
 }
 
 /* How long one attempt to connect may take. A handshake computes on both sides, so it needs more time on a busy host,
- * and at a server to which many clients connect at once. */
+ * and at a server to which many clients connect at once. gRPC gives an attempt the longer of two times, whatever their
+ * names: the least one, and the time until its next attempt. Both are the same here. So gRPC connects again by itself
+ * only when no call did so in the meantime (rpc_client.c). */
 enum { CONNECT_MS = 2000, CONNECT_TLS_MS = 5000 };
 
 grpc_channel_args rpc_channel_args(size_t receive_max, enum rpc_security security, grpc_arg args[RPC_CHANNEL_ARGS_MAX])
 {
-    _Static_assert(COUNT_OF(CHANNEL_ARGS) + 1 < RPC_CHANNEL_ARGS_MAX, "room for the limits");
+    const int attempt_ms = security == RPC_TLS ? CONNECT_TLS_MS : CONNECT_MS;
+    const grpc_arg attempt[] = {
+        ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, attempt_ms),
+        ARG(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, attempt_ms),
+        ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, attempt_ms),
+    };
+    _Static_assert(COUNT_OF(CHANNEL_ARGS) + COUNT_OF(attempt) < RPC_CHANNEL_ARGS_MAX, "room for the limits");
     grpc_channel_args list = with_limit(CHANNEL_ARGS, COUNT_OF(CHANNEL_ARGS), receive_max, args);
-    const grpc_arg attempt = ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, security == RPC_TLS ? CONNECT_TLS_MS : CONNECT_MS);
-    args[list.num_args++] = attempt; /* gRPC's name for it is another */
+    memcpy(&args[list.num_args], attempt, sizeof(attempt));
+    list.num_args += COUNT_OF(attempt);
     return list;
 }
 

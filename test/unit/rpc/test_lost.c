@@ -153,6 +153,21 @@ START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
 }
 END_TEST
 
+/* The kernel accepts the connection, as it does for a process that is stopped. */
+START_TEST(a_peer_that_never_answers_a_connection_is_lost_before_the_deadline)
+{
+    struct err e;
+    int port;
+    int fd = listen_raw(&port);
+    char target[32];
+    snprintf(target, sizeof(target), "127.0.0.1:%d", port);
+    AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
+    ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 50, &e), ERR_TIMEOUT); /* the attempt continues */
+    ck_assert_msg(case_call(channel, "/t.T/Echo", "", 0, 15000, &e) == ERR_LOST, "%s", e.msg);
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_server_without_callers_stops_quickly)
 {
     int64_t before = clock_ms();
@@ -191,6 +206,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_port_in_use_is_bad_input);
     tcase_add_loop_test(t, a_bad_address_is_bad_input, 0, COUNT_OF(BAD));
     tcase_add_test(t, a_connection_cut_in_a_call_is_lost_at_once);
+    tcase_add_test(t, a_peer_that_never_answers_a_connection_is_lost_before_the_deadline);
     tcase_add_test(t, a_server_without_callers_stops_quickly);
     tcase_add_test(t, a_running_handler_may_finish_while_the_server_stops);
     TCase *slow = tcase_create("keepalive");
