@@ -45,10 +45,13 @@ static inline void leader_close(struct leader *l)
     params_free(l->params);
 }
 
+/* As in a process: its end is that of the worker in it, which would wait for a lease that is never granted. */
 static inline void leader_thread(void *user)
 {
     struct leader *l = user;
     l->result = chief_run(l->chief, &l->error);
+    if (l->result < 0)
+        coordinator_set(chief_coordinator(l->chief), JOB_STOPPING, 0, l->error.msg);
 }
 
 static inline void lead(struct leader *l)
@@ -107,7 +110,10 @@ static inline void work(struct worker *w, struct ps_fixture *ps, struct leader *
 static inline void join(struct worker *w, struct leader *l)
 {
     thread_join(&w->thread);
-    ck_assert_msg(w->result == 0, "%d %s", w->result, w->error.msg); /* the chief would wait for the other trainers */
+    if (w->result < 0 && err_is(&w->error, ERR_STOPPED)) /* by the chief */
+        thread_join(&l->thread);
+    ck_assert_msg(w->result == 0, "worker: %d %s; chief: %d %s", w->result, w->error.msg, l->result,
+                  l->error.msg); /* the chief would wait for the other trainers */
     thread_join(&l->thread);
 }
 
