@@ -21,9 +21,22 @@ kind_of_failure() {
     local test=${1#build/*/}
     if [ "$2" -ge 124 ] || ! grep -qx "$test.c" test/unit/concurrent.txt; then echo exact; else kind_of "$outputs/${1//\//_}"; fi
 }
+# What the last process did: the functions of this project in its main thread, from the inner one on, and the innermost
+# one of each other thread
+waited_in() { # STACKS
+    awk '/^== process/ {at = others = ""}
+        /^Thread / {main = $2 == "1"; found = 0}
+        /^#/ && match($0, / at (lib|operator|ps|worker|cli|test)\//) {
+            sub(/^#[0-9]+ +(0x[0-9a-f]+ in )?/, "")
+            if (main) at = at (at == "" ? "" : " < ") $1
+            else if (!found++ && index(others ",", " " $1 ",") == 0) others = others (others == "" ? " " : ", ") $1
+            last = at "; other threads:" others
+        }
+        END {print last}' "$1"
+}
 first_problem() { # PROGRAM STATUS
     if [ "$2" = 124 ]; then
-        echo "it did not end within ${UNIT_SECONDS:-300} s"
+        echo "it did not end within ${UNIT_SECONDS:-300} s; it waited in: $(waited_in "$outputs/${1//\//_}.stacks")"
     else
         grep -aE '^[^ ]+:[0-9]+:[FE]:|Sanitizer:|runtime error:' "$outputs/${1//\//_}" | head -n 1 | grep . || tail -n 1 "$outputs/${1//\//_}"
     fi
