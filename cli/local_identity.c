@@ -12,7 +12,7 @@
 
 struct local_member {
     int role, index;
-    int64_t not_before_s, issued_s, not_after_s;
+    int64_t not_before_s, not_after_s;
 };
 
 struct local_identity {
@@ -23,11 +23,6 @@ struct local_identity {
     struct local_member *members;
     size_t n;
 };
-
-bool local_identity_due(int64_t not_before_s, int64_t issued_s, int64_t not_after_s, int64_t now_s)
-{
-    return now_s < not_before_s || now_s - issued_s >= (not_after_s - issued_s) / 3 * 2;
-}
 
 char *local_identity_folder(const struct local_identity *l, int role, int index)
 {
@@ -131,7 +126,6 @@ static int write_leaf(const struct local_identity *l, struct local_member *m, in
         write(folder, ca_pem(l->ca), &leaf, e) < 0)
         return err_wrap(e, "certificate for %s", folder);
     m->not_before_s = leaf.not_before_s;
-    m->issued_s = now_s;
     m->not_after_s = leaf.not_after_s;
     return 0;
 }
@@ -146,8 +140,7 @@ int local_identity_renew(struct local_identity *l, int64_t now_s, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < l->n; i++) {
         struct local_member *m = &l->members[i];
-        if (local_identity_due(m->not_before_s, m->issued_s, m->not_after_s, now_s) &&
-            write_leaf(l, m, now_s, rc == 0 ? e : NULL) < 0)
+        if (leaf_is_due(m->not_before_s, m->not_after_s, now_s) && write_leaf(l, m, now_s, rc == 0 ? e : NULL) < 0)
             rc = -1;
     }
     return rc;

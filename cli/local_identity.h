@@ -25,10 +25,8 @@ void local_identity_keep(struct local_identity *l);
 void local_identity_plain(struct local_identity *l);
 /* A new key and certificate for a member, in its folder. An earlier one is replaced. */
 MUST_USE int local_identity_issue(struct local_identity *l, int role, int index, int64_t now_s, struct err *e);
-/* Replaces every certificate that is due. The first error, after all were tried; a failed one remains due. */
+/* Replaces each one for which leaf_is_due(). The first error, after all were tried; a failed one remains due. */
 MUST_USE int local_identity_renew(struct local_identity *l, int64_t now_s, struct err *e);
-/* Two thirds of the time are over, or the clock was set back so that the certificate is not valid yet. Pure. */
-bool local_identity_due(int64_t not_before_s, int64_t issued_s, int64_t not_after_s, int64_t now_s);
 /* The folder of a member. xmalloc'ed. */
 char *local_identity_folder(const struct local_identity *l, int role, int index);
 

@@ -330,6 +330,12 @@ int ca_issue(const struct ca *c, int role, int index, int64_t now_s, int64_t sec
     return 0;
 }
 
+bool leaf_is_due(int64_t not_before_s, int64_t not_after_s, int64_t now_s)
+{
+    int64_t issued_s = not_before_s + LEAF_EARLY_SECONDS;
+    return now_s < not_before_s || now_s - issued_s >= (not_after_s - issued_s) / 3 * 2;
+}
+
 /* ---- reading ---- */
 
 static int parse_pem(const char *pem, X509 **ret, struct err *e)

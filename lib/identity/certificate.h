@@ -46,6 +46,9 @@ DEFINE_AUTO_FINI(leaf, leaf_fini);
  * LEAF_EARLY_SECONDS before now for `seconds` from now. About 0.1 ms. */
 MUST_USE int ca_issue(const struct ca *c, int role, int index, int64_t now_s, int64_t seconds, struct leaf *ret,
                       struct err *e);
+/* When to replace a leaf of ca_issue(): two thirds of its seconds are over, or the clock was set back so that it is not
+ * valid yet. Pure. */
+bool leaf_is_due(int64_t not_before_s, int64_t not_after_s, int64_t now_s);
 
 /* What a certificate says, without any check of who signed it. ERR_INPUT: not a certificate, or not one URI of ours. */
 struct certificate_info {

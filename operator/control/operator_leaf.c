@@ -10,7 +10,6 @@
 struct own_leaf {
     char *uid, *ca; /* of the job */
     struct leaf leaf;
-    int64_t issued_ms, renew_ms;
 };
 
 struct operator_leaves {
@@ -72,15 +71,13 @@ static int issue(struct operator_leaves *l, const struct job_spec *v, int64_t no
 {
     AUTO_FINI(job_cas) cas = { .pem = NULL };
     AUTO(own_leaf) *o = xcalloc(1, sizeof(*o));
-    int64_t lifetime_s = identity_issuer_lifetime_s(l->issuer);
 
     if (identity_issuer_cas(l->issuer, v, now_ms, &cas, e) < 0 ||
-        ca_issue(cas.issuing, IDENTITY_OPERATOR, 0, now_ms / 1000, lifetime_s, &o->leaf, e) < 0)
+        ca_issue(cas.issuing, IDENTITY_OPERATOR, 0, now_ms / 1000, identity_issuer_lifetime_s(l->issuer), &o->leaf, e) <
+            0)
         return -1;
     o->ca = TAKE(cas.pem);
     o->uid = xstrdup(v->uid);
-    o->issued_ms = now_ms;
-    o->renew_ms = now_ms + lifetime_s * 1000 * 2 / 3;
     *ret = TAKE(o);
     return 0;
 }
@@ -91,7 +88,7 @@ int operator_leaves_get(struct operator_leaves *l, const struct job_spec *v, int
     char key[512];
     struct own_leaf *o = map_get(&l->by_job, cache_key(v->ns, v->name, key));
 
-    if (o == NULL || !str_eq(o->uid, v->uid) || now_ms >= o->renew_ms || now_ms < o->issued_ms) {
+    if (o == NULL || !str_eq(o->uid, v->uid) || leaf_is_due(o->leaf.not_before_s, o->leaf.not_after_s, now_ms / 1000)) {
         if (issue(l, v, now_ms, &o, e) < 0)
             return -1;
         own_leaf_free(map_put(&l->by_job, key, o));

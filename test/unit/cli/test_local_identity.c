@@ -136,18 +136,6 @@ START_TEST(a_folder_that_cannot_be_made_is_an_error)
 }
 END_TEST
 
-/* seconds after the issue, of a certificate of 300 s that begins 10 s before it */
-START_TEST(is_due_at_two_thirds)
-{
-    static const struct {
-        int64_t after;
-        bool due;
-    } CASES[] = { { 0, false },   { 199, false }, { 200, true }, { 299, true },
-                  { 5000, true }, { -10, false }, { -11, true } };
-    ck_assert_int_eq(local_identity_due(NOW - 10, NOW, NOW + 300, NOW + CASES[_i].after), CASES[_i].due);
-}
-END_TEST
-
 START_TEST(renews_what_is_due)
 {
     AUTO(local_identity) *l = NULL;
@@ -186,7 +174,6 @@ Suite *test_suite(void)
     tcase_add_test(t, a_temporary_folder_is_private_and_removed);
     tcase_add_test(t, a_given_folder_is_kept);
     tcase_add_test(t, a_folder_that_cannot_be_made_is_an_error);
-    tcase_add_loop_test(t, is_due_at_two_thirds, 0, 7);
     tcase_add_test(t, renews_what_is_due);
     suite_add_tcase(s, t);
     return s;

@@ -171,6 +171,24 @@ START_TEST(refuses_parts_that_a_uri_cannot_have)
 }
 END_TEST
 
+/* Seconds after the issue of a leaf that lives 300 s, and whether it is replaced then. */
+static const struct {
+    int64_t after;
+    bool due;
+} DUE[] = {
+    { 0, false }, { 199, false }, { 200, true }, { 299, true }, { 5000, true }, { -300, false }, { -301, true }
+};
+
+START_TEST(a_leaf_is_due_at_two_thirds)
+{
+    AUTO(ca) *c = make_ca("team-a", UID);
+    AUTO_FINI(leaf) leaf = { 0 };
+    struct err e = { 0 };
+    ck_ok_e(ca_issue(c, ROLE_PS, 0, NOW, 300, &leaf, &e));
+    ck_assert_int_eq(leaf_is_due(leaf.not_before_s, leaf.not_after_s, NOW + DUE[_i].after), DUE[_i].due);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("certificate");
@@ -179,6 +197,7 @@ Suite *test_suite(void)
     tcase_add_test(t, keys_of_two_jobs_differ);
     tcase_add_test(t, leaf_proves_its_identity);
     tcase_add_test(t, dates_are_checked);
+    tcase_add_loop_test(t, a_leaf_is_due_at_two_thirds, 0, COUNT_OF(DUE));
     tcase_add_test(t, another_ca_of_the_same_job_is_refused);
     tcase_add_test(t, a_leaf_is_not_a_ca);
     tcase_add_test(t, a_derived_ca_verifies_leaves_of_an_earlier_one);
