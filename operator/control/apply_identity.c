@@ -120,6 +120,16 @@ static bool is_stale(const struct cache_entry *entry, const struct identity_work
 
 /* ---- answers ---- */
 
+static void note_answer(struct identity_state *s, size_t secret, int64_t now_ms)
+{
+    if (secret >= s->nanswered) {
+        s->answered_ms = xrealloc(s->answered_ms, (secret + 1) * sizeof(*s->answered_ms));
+        while (s->nanswered <= secret)
+            s->answered_ms[s->nanswered++] = 0;
+    }
+    s->answered_ms[secret] = now_ms;
+}
+
 static void record(struct controller_env *env, struct cache_entry *entry, const char *name, const char *uid)
 {
     struct identity_work *w = entry->identity->work;
@@ -129,6 +139,7 @@ static void record(struct controller_env *env, struct cache_entry *entry, const 
 
     if (at < id->nsecrets) {
         struct identity_secret *s = &id->secrets[at];
+        note_answer(entry->identity, at, env_now(env));
         str_fmt(s->uid, sizeof(s->uid), "%s", uid);
         s->cas = w->cas.list;
         for (size_t i = 0; i < w->step.nleaves; i++)
@@ -136,8 +147,8 @@ static void record(struct controller_env *env, struct cache_entry *entry, const 
     }
     counter_add(metrics(env)->issued, w->step.nleaves);
     counter_add(metrics(env)->renewals, w->step.renewal ? w->step.nleaves : 0);
-    log_info("%s %s: Secret %s: %zu certificates %s", env->kind->resource.kind, entry->key, name, w->step.nleaves,
-             w->step.renewal ? "renewed" : "issued");
+    log_msg(w->step.nleaves > 0 ? LOG_INFO : LOG_DEBUG, "%s %s: Secret %s: %zu certificates %s",
+            env->kind->resource.kind, entry->key, name, w->step.nleaves, w->step.renewal ? "renewed" : "issued");
     over(entry);
 }
 
@@ -301,6 +312,8 @@ const struct identity_facts *identity_observe(struct controller_env *env, struct
     identity_issuer_facts(issuer, &entry->spec, &entry->status.identity, now_ms, &s->cas, &s->facts);
     const struct job_identity *acked = entry->acked != NULL ? &entry->acked->identity : &entry->status.identity;
     s->facts.confirmed = entry->identity_in_flight ? NULL : acked;
+    s->facts.doubt = identity_find_doubt(&entry->status.identity, (const struct pod_info *const *)entry->pods,
+                                         entry->npods, s->answered_ms, s->nanswered, now_ms);
     s->facts.first = s->first;
     s->facts.fault_told = s->facts.fault == NULL && s->failure != NULL;
     if (s->facts.fault_told)
@@ -314,5 +327,6 @@ void identity_state_free(struct identity_state *s)
         return;
     work_free(s->work);
     free(s->failure);
+    free(s->answered_ms);
     free(s);
 }

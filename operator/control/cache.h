@@ -43,8 +43,10 @@ struct identity_state {
     struct identity_facts facts; /* of the last reconcile */
     struct identity_work *work;  /* leaves that are being issued or written; NULL: none */
     struct retry_backoff backoff;
-    size_t first;  /* the Secret that is looked at first */
-    char *failure; /* why the last write failed; NULL: it did not */
+    size_t first;         /* the Secret that is looked at first */
+    char *failure;        /* why the last write failed; NULL: it did not */
+    int64_t *answered_ms; /* [nanswered] by Secret: when its last write succeeded */
+    size_t nanswered;
 };
 void identity_state_free(struct identity_state *s); /* apply_identity.c */
 

@@ -50,6 +50,40 @@ static bool is_due(const struct identity_facts *f, const struct identity_leaves 
     return !is_trusted(f, l->ca) || !is_valid(f, l, now_ms) || now_ms >= due_ms(f, l);
 }
 
+/* ---- Secrets in doubt ---- */
+
+/* The kubelet mounts the Secret before it pulls images, and then says why a pod does not start. A job that waits long
+ * costs one write in CONFIRM_MS for each Secret. */
+enum { UNSTARTED_MS = 10000, CONFIRM_MS = 60000 };
+
+/* On a node, and for no reason that is known it has not started; the time since when, 0: it is none of these. */
+static int64_t waits_since_ms(const struct pod_info *p)
+{
+    bool waits = p->phase == POD_PENDING && p->node != NULL && p->reason == NULL && !p->creating && p->gone_by_ms == 0;
+    return waits ? MAX(p->created_ms, p->started_ms) : 0;
+}
+
+struct identity_doubt identity_find_doubt(const struct job_identity *has, const struct pod_info *const pods[],
+                                          size_t npods, const int64_t *answered_ms, size_t nanswered, int64_t now_ms)
+{
+    struct identity_doubt d = { .any = false };
+    for (size_t i = 0; i < npods; i++) {
+        int64_t since_ms = waits_since_ms(pods[i]);
+        const struct identity_leaves *l = since_ms > 0 ? job_identity_find(has, pods[i]->role, pods[i]->index) : NULL;
+        if (l == NULL)
+            continue;
+        int64_t answered = l->secret < nanswered && answered_ms[l->secret] <= now_ms ? answered_ms[l->secret] : 0;
+        int64_t at_ms = MAX(since_ms + UNSTARTED_MS, answered + (answered > 0 ? CONFIRM_MS : 0));
+        if (at_ms <= now_ms && !d.any) {
+            d.any = true;
+            d.secret = l->secret;
+        } else if (at_ms > now_ms && (d.next_ms == 0 || at_ms < d.next_ms)) {
+            d.next_ms = at_ms;
+        }
+    }
+    return d;
+}
+
 /* ---- one Secret ---- */
 
 struct search {
@@ -106,7 +140,7 @@ static bool plan_secret(struct search *q, size_t secret, struct identity_step *s
                                  .renewal = s->nleaves > 0 };
     if (count < IDENTITY_SECRET_LEAVES && !gone)
         add_missing(q, s, s->nleaves + (size_t)(IDENTITY_SECRET_LEAVES - count));
-    return s->nleaves > 0 || (used && other_cas);
+    return s->nleaves > 0 || (used && (other_cas || (q->f->doubt.any && q->f->doubt.secret == secret)));
 }
 
 /* ---- all of them ---- */
@@ -132,6 +166,7 @@ void identity_plan(const struct role_spec roles[ROLE_COUNT], const struct job_id
         ret->kind = ret->nleaves > 0 ? IDENTITY_CREATE : IDENTITY_NOTHING;
     }
     look_again(&q, f->cas_until_ms);
+    look_again(&q, f->doubt.next_ms);
     *ret_next_ms = q.next_ms;
 }
 

@@ -7,14 +7,24 @@
  * trusted changes only ca.crt; its leaves change at their renewal.
  *
  * A pod is created only when the API server has confirmed the Secret with its leaf and the status that remembers it.
+ * A Secret that is deleted later causes no event. It is in doubt when a pod that mounts it does not start, and is then
+ * written again: the answer says whether it exists.
  */
 #ifndef TRAINYARD_OPERATOR_PLAN_IDENTITY_PLAN_H
 #define TRAINYARD_OPERATOR_PLAN_IDENTITY_PLAN_H
 
 #include "api/job_identity.h"
 #include "api/job_spec.h"
+#include "api/pod_info.h"
 
 enum { IDENTITY_SECRET_LEAVES = 600 }; /* in one Secret, which may have 1 MiB */
+
+/* A Secret that may have been deleted. */
+struct identity_doubt {
+    bool any;
+    size_t secret;   /* its place */
+    int64_t next_ms; /* look again then at the latest, 0: only after an event */
+};
 
 struct identity_facts {
     const struct job_identity *confirmed; /* of the status that the API server has; NULL: a change is being written */
@@ -22,16 +32,17 @@ struct identity_facts {
     int64_t cas_until_ms;                 /* they change by themselves then; 0: they do not */
     int64_t lifetime_ms;                  /* of a leaf */
     bool insecure;                        /* the operator gives no certificates to new jobs */
-    size_t first;                         /* the Secret that is looked at first: others failed */
-    const char *fault;                    /* why certificates cannot be made now; NULL: they can */
-    bool fault_told;                      /* there was an event about it */
+    struct identity_doubt doubt;
+    size_t first;      /* the Secret that is looked at first: others failed */
+    const char *fault; /* why certificates cannot be made now; NULL: they can */
+    bool fault_told;   /* there was an event about it */
 };
 
 enum identity_step_kind {
     IDENTITY_NOTHING,
     IDENTITY_CREATE,   /* a new Secret */
     IDENTITY_RECREATE, /* a deleted Secret under its name, which pods mount */
-    IDENTITY_PATCH     /* ca.crt, and these leaves, of a Secret that exists */
+    IDENTITY_PATCH     /* ca.crt, and these leaves, of a Secret that should exist */
 };
 struct identity_step {
     enum identity_step_kind kind;
@@ -46,6 +57,10 @@ struct identity_step {
 void identity_step_fini(struct identity_step *s);
 DEFINE_AUTO_FINI(identity_step, identity_step_fini);
 
+/* Decides which Secret is in doubt. answered_ms: [nanswered] when the API server last confirmed the Secret of that
+ * place; 0, and that of the places beyond: not since this operator has started. */
+struct identity_doubt identity_find_doubt(const struct job_identity *has, const struct pod_info *const pods[],
+                                          size_t npods, const int64_t *answered_ms, size_t nanswered, int64_t now_ms);
 /* What to do next for these replicas; *ret_next_ms: look again then at the latest, 0: only after an event. */
 void identity_plan(const struct role_spec roles[ROLE_COUNT], const struct job_identity *has,
                    const struct identity_facts *f, int64_t now_ms, struct identity_step *ret, int64_t *ret_next_ms);

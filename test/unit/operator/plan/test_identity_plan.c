@@ -297,6 +297,95 @@ START_TEST(a_pod_without_a_certificate_waits_for_the_status_that_says_so)
 }
 END_TEST
 
+/* ---- a Secret that may have been deleted ---- */
+
+/* Worker 0 is in Secret 0, worker 1 in Secret 1. */
+static void two_secrets(struct world *w)
+{
+    for (int i = 0; i < 2; i++)
+        job_identity_put(&w->has, ROLE_WORKER, i, job_identity_add_secret(&w->has, i == 0 ? "a" : "b", "u"),
+                         T0 + 24 * HOUR, NEW);
+}
+
+/* A worker's pod on a node, made after 1 s unless it says otherwise. Times in seconds from T0; 0: never. */
+static const struct doubt_case {
+    const char *name;
+    int worker;
+    double created, started;
+    struct pod_info pod;
+    bool nowhere;       /* on no node */
+    double answered[2]; /* for each Secret */
+    double now;
+    int secret; /* -1: none is in doubt */
+    double next;
+} DOUBTS[] = {
+    { "waits not long yet", 1, .now = 10.9, .secret = -1, .next = 11 },
+    { "waits long", 1, .now = 11, .secret = 1 },
+    { "the kubelet saw it late", 1, .started = 5, .now = 11, .secret = -1, .next = 15 },
+    { "confirmed before it began to wait", 0, .created = 70, .answered = { 1, 0 }, .now = 80, .secret = 0 },
+    { "confirmed a moment ago", 0, .answered = { 15, 0 }, .now = 20, .secret = -1, .next = 75 },
+    { "the other Secret was confirmed", 0, .answered = { 0, 15 }, .now = 20, .secret = 0 },
+    { "confirmed a minute ago", 0, .answered = { 15, 0 }, .now = 75, .secret = 0 },
+    { "the clock was set back", 0, .answered = { 500, 0 }, .now = 20, .secret = 0 },
+    { "runs", 0, .pod.phase = POD_RUNNING, .now = 20, .secret = -1 },
+    { "pulls no image", 0, .pod.reason = (char *)(uintptr_t) "ImagePullBackOff", .now = 20, .secret = -1 },
+    { "is deleted", 0, .pod.gone_by_ms = T0 + 50000, .now = 20, .secret = -1 },
+    { "is being created", 0, .pod.creating = true, .now = 20, .secret = -1 },
+    { "on no node", 0, .nowhere = true, .now = 20, .secret = -1 },
+    { "has no leaf", 7, .now = 20, .secret = -1 },
+};
+
+static int64_t at(double seconds)
+{
+    return seconds == 0 ? 0 : T0 + (int64_t)(seconds * 1000);
+}
+
+static struct pod_info pod_of(const struct doubt_case *c)
+{
+    struct pod_info p = c->pod;
+    p.role = ROLE_WORKER;
+    p.index = c->worker;
+    p.node = c->nowhere ? NULL : (char *)(uintptr_t) "n";
+    p.created_ms = at(MAX(c->created, 1.0));
+    p.started_ms = at(c->started);
+    return p;
+}
+
+START_TEST(a_pod_that_does_not_start_puts_its_secret_in_doubt)
+{
+    const struct doubt_case *c = &DOUBTS[_i];
+    const struct pod_info running = { .role = ROLE_WORKER, .phase = POD_RUNNING, .created_ms = T0 }, pod = pod_of(c);
+    const struct pod_info *pods[] = { &running, &pod };
+    const int64_t answered[] = { at(c->answered[0]), at(c->answered[1]) };
+    AUTO_FINI(world) w = { .made = 0 };
+    two_secrets(&w);
+    struct identity_doubt d = identity_find_doubt(&w.has, pods, 2, answered, 2, at(c->now));
+    ck_assert_msg((d.any ? (int)d.secret : -1) == c->secret, "%s: %d", c->name, d.any ? (int)d.secret : -1);
+    ck_assert_msg(d.next_ms == at(c->next), "%s: looks again at %lld", c->name, (long long)(d.next_ms - T0));
+    if (answered[0] == 0 && answered[1] == 0) /* as after a restart of the operator */
+        ck_assert(identity_find_doubt(&w.has, pods, 2, NULL, 0, at(c->now)).any == d.any);
+}
+END_TEST
+
+START_TEST(a_secret_in_doubt_is_written_again)
+{
+    AUTO_FINI(world) w = { .facts = { .lifetime_ms = 24 * HOUR } };
+    AUTO_FINI(identity_step) step = { 0 };
+    AUTO_FINI(buf) text = BUF_INIT;
+    int64_t next_ms;
+    set_cas(&w, "a");
+    w.roles[ROLE_WORKER].replicas = 2;
+    make(&w);
+    w.facts.doubt = (struct identity_doubt){ .next_ms = T0 + 7 };
+    identity_plan(w.roles, &w.has, &w.facts, T0, &step, &next_ms);
+    ck_assert(step.kind == IDENTITY_NOTHING && next_ms == T0 + 7);
+    w.facts.doubt = (struct identity_doubt){ .any = true };
+    identity_plan(w.roles, &w.has, &w.facts, T0, &step, &next_ms);
+    text_of(&step, &text);
+    ck_assert_str_eq(text.data, "patch 0");
+}
+END_TEST
+
 START_TEST(leaves_of_replicas_that_are_not_wanted_do_not_count_as_expiring)
 {
     AUTO_FINI(world) w = { .facts = { .lifetime_ms = 24 * HOUR } };
@@ -330,6 +419,8 @@ Suite *test_suite(void)
     tcase_add_test(t, cas_that_change_by_themselves);
     tcase_add_test(t, a_pod_waits_for_its_secret_and_for_the_status);
     tcase_add_test(t, a_pod_without_a_certificate_waits_for_the_status_that_says_so);
+    tcase_add_loop_test(t, a_pod_that_does_not_start_puts_its_secret_in_doubt, 0, COUNT_OF(DOUBTS));
+    tcase_add_test(t, a_secret_in_doubt_is_written_again);
     tcase_add_test(t, leaves_of_replicas_that_are_not_wanted_do_not_count_as_expiring);
     suite_add_tcase(s, t);
     return s;
