@@ -26,7 +26,9 @@ demo: deps ## install what is missing, build, train deploy/examples/digits.yaml:
 
 check: ## unit tests and quick integration of this build, for every edit
 	@test/tools/tiers.sh check
-test: deps-test ## everything CI runs, with a table of minutes by tier
+test: deps-test ## what CI runs, with a table of minutes by tier
+	@test/tools/tiers.sh test
+test-all: deps-test ## what takes long too: all flavours, analyzers, accuracy, node loss, soak, all storms
 	@test/tools/tiers.sh all
 gate: ## `make test` in a fresh clone of main; when it is green, the tag green moves to that commit
 	@test/tools/gate.sh
@@ -64,4 +66,4 @@ clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
+.PHONY: all demo check test test-all gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help

@@ -7,13 +7,13 @@
 
 # ---- installing ----
 
-test_a1_kustomize() {
+test_long_a1_kustomize() {
     kubectl apply -k "$root/deploy" >"$dir/out" 2>&1 || problem "apply -k: $(tail -n 3 "$dir/out")"
     kubectl -n $system rollout status deployment/trainyard --timeout=240s >>"$dir/out" 2>&1 || problem "the operator is not ready: $(tail -n 3 "$dir/out")"
     kubectl delete -k "$root/deploy" --wait=true --timeout=240s >>"$dir/out" 2>&1 || problem "delete -k: $(tail -n 3 "$dir/out")"
 }
 
-test_a2_helm_keeps_what_is_yours() {
+test_long_a2_helm_keeps_what_is_yours() {
     helm_install || return
     helm test trainyard -n $system --timeout 300s >"$dir/out" 2>&1 || problem "helm test: $(tail -n 10 "$dir/out")"
     new_namespace "${FUNCNAME[0]}"
@@ -69,7 +69,7 @@ get_model() { # FILE
     mv "$dir/model.safetensors" "$1"
 }
 
-test_b2_progress_moves() {
+test_long_b2_progress_moves() {
     new_namespace "${FUNCNAME[0]}"
     digits long 100000 | k apply -f - >/dev/null
     wait_for 180 at_step long 1
@@ -84,7 +84,7 @@ test_b2_progress_moves() {
 }
 
 # By default: every replica has its own certificate and no other, and only the operator reads the progress.
-test_b3_identity() {
+test_long_b3_identity() {
     new_namespace "${FUNCNAME[0]}"
     digits job 100000 | k apply -f - >/dev/null
     wait_for 180 at_step job 1
@@ -131,7 +131,7 @@ test_c1_pods_are_killed() {
     k delete trainjob job --wait=true >/dev/null
 }
 
-test_c2_scale() {
+test_long_c2_scale() {
     new_namespace "${FUNCNAME[0]}"
     digits job 100000 | k apply -f - >/dev/null
     wait_for 180 at_step job 100
@@ -146,7 +146,7 @@ test_c2_scale() {
     k delete trainjob job --wait=true >/dev/null
 }
 
-test_c3_suspend_and_resume() {
+test_long_c3_suspend_and_resume() {
     new_namespace "${FUNCNAME[0]}"
     digits job 100000 | k apply -f - >/dev/null
     wait_for 180 at_step job 100
@@ -162,7 +162,7 @@ test_c3_suspend_and_resume() {
     k delete trainjob job --wait=true >/dev/null
 }
 
-test_c4_node_drained() {
+test_long_c4_node_drained() {
     new_namespace "${FUNCNAME[0]}"
     digits job 100000 's/everySeconds: 600/everySeconds: 1/' | k apply -f - >/dev/null
     wait_for 180 at_step job 100
@@ -177,7 +177,7 @@ test_c4_node_drained() {
 }
 
 # A second, fake node stays: when all nodes of a cluster are lost, Kubernetes assumes its own fault and evicts no pod.
-test_c5_node_not_ready() {
+test_long_c5_node_not_ready() {
     new_namespace "${FUNCNAME[0]}"
     "$cluster" kwok 1 >"$dir/kwok" || { problem "kwok: $(cat "$dir/kwok")"; return; }
     helm_install --set trainjob.forceDeleteSeconds=10
@@ -200,7 +200,7 @@ test_c5_node_not_ready() {
 # ---- volumes and images ----
 
 # The CRD keeps a misspelt key of a template; it is reported when the pod is created.
-test_d0_misspelt_template() {
+test_long_d0_misspelt_template() {
     new_namespace "${FUNCNAME[0]}"
     digits job 1 's/^    Worker: {replicas: 2}.*/    Worker: {template: {spec: {containers: [{name: trainer, resource: {}}]}}}/' | k apply -f - >/dev/null
     want_condition 180 trainjob job ReplicaFailure "True FailedCreate"
@@ -210,7 +210,7 @@ test_d0_misspelt_template() {
 }
 
 # The folders of this class belong to root, and fsGroup is not honoured.
-test_d1_output_that_cannot_be_written() {
+test_long_d1_output_that_cannot_be_written() {
     new_namespace "${FUNCNAME[0]}"
     digits job 1 's/accessModes: /storageClassName: hostpath, accessModes: /' | k apply -f - >/dev/null
     want_condition 180 trainjob job Failed "True BadInput"
@@ -218,7 +218,7 @@ test_d1_output_that_cannot_be_written() {
     want_line 'job-chief-0 exited with code 2: .*/logs cannot be written by user 65532.*mode 0750.*fsGroup' "$dir/message"
 }
 
-test_d2_tensorboard() {
+test_long_d2_tensorboard() {
     "$cluster" image trainyard/test-tensorboard:1 "$root/test/images/tensorboard" >"$dir/image" 2>&1 || { problem "image: $(tail -n 3 "$dir/image")"; return; }
     new_namespace "${FUNCNAME[0]}"
     digits job 20 's/^  fit:/  tensorboard: {image: docker.io\/trainyard\/test-tensorboard:1}\n  fit:/' | k apply -f - >/dev/null
@@ -235,7 +235,7 @@ test_d2_tensorboard() {
 }
 
 # The network of the tests does not enforce policies. So their content is compared, and the test reports that.
-test_d3_network_policy_is_there() {
+test_long_d3_network_policy_is_there() {
     new_namespace "${FUNCNAME[0]}"
     digits job 20 | k apply -f - >/dev/null
     want 180 networkpolicy job '.spec.podSelector.matchLabels["trainyard.dev/job-name"]' job
@@ -290,7 +290,7 @@ test_e1_tfjob_unchanged() {
     want_pods 180 "tf-chief-0"
 }
 
-test_e2_tfjob_restarts() {
+test_long_e2_tfjob_restarts() {
     new_namespace "${FUNCNAME[0]}"
     server_job code '' Worker=2:ExitCode | k apply -f - >/dev/null
     server_job kubelet 'backoffLimit: 2' Worker=1:OnFailure | k apply -f - >/dev/null
@@ -318,7 +318,7 @@ test_e2_tfjob_restarts() {
 
 # ---- the operator itself ----
 
-test_f1_leader_is_killed() {
+test_long_f1_leader_is_killed() {
     helm_install --set replicas=2 || return
     new_namespace "${FUNCNAME[0]}"
     local leader

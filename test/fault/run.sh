@@ -40,12 +40,12 @@ storm() {
 
 epochs=${STORM_EPOCHS:-$((longer == 1 ? 800 : 2000 * longer))} # of 50 batches: thousands of batches a second
 test_count_without_faults() { counting_job 20; want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" && want_count $((20 * batches)); }
-test_storm_of_workers() { counting_job "$epochs"; storm worker; want_count $((epochs * batches)); }
-test_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs * batches)); }
-test_storm_of_chiefs() { counting_job "$epochs"; storm chief; want_count $((epochs * batches)); }
+test_long_storm_of_workers() { counting_job "$epochs"; storm worker; want_count $((epochs * batches)); }
+test_long_storm_of_ps() { counting_job "$epochs"; storm ps; want_count $((epochs * batches)); }
+test_long_storm_of_chiefs() { counting_job "$epochs"; storm chief; want_count $((epochs * batches)); }
 test_storm_of_all_roles() { counting_job "$epochs"; storm worker ps chief; want_count $((epochs * batches)); }
 
-test_all_at_once_and_again() { # everything dies, three times; `trainyard run` again resumes
+test_long_all_at_once_and_again() { # everything dies, three times; `trainyard run` again resumes
     counting_job "$epochs"
     local pid
     for _ in 1 2 3; do

@@ -181,7 +181,7 @@ run_one() {
 run_limited() { # NAME
     limited "$(limit_of "$1")" "$dir/stacks" run_one "$1" >"$dir/words" 2>&1
     case $? in
-    124) printf '%s\n' "1 $(limit_of "$1") exact" '' "it did not end within $(limit_of "$1") s" >"$dir/result" ;;
+    124) printf '%s\n' "1 $(limit_of "$1") exact" '' "it did not end within $(limit_of "$1") s; its last process: $(sed -n 's/^== process [0-9]*: //p' "$dir/stacks" | tail -n 1)" >"$dir/result" ;;
     *) [ -s "$dir/result" ] || printf '%s\n' "1 0 exact" '' "it broke off: $(tail -n 1 "$dir/words")" >"$dir/result" ;;
     esac
     echo 1 >"$dir/ended"
@@ -212,12 +212,17 @@ tell_result() { # NAME
         record FAIL "$name" 1 "$kind" "${again_arguments:-^$1\$}" "$log" "$problem"
     fi
 }
-# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; results are printed as they end
+# run_several N PREFIX [NAME-PART]...: the functions whose names begin so, N at a time; results are printed as they end.
+# Tests named PREFIXlong_ take long: they run in `make test-all` (LONG=1), and when a name is given.
 run_several() {
     local most=$1 prefix=$2 name
     shift 2
     for name in $(declare -F | awk '{print $3}' | grep "^$prefix"); do
-        if [ $# -gt 0 ] && ! grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name"; then continue; fi
+        if [ $# -gt 0 ]; then
+            grep -qE "$(tr ' ' '|' <<<"$*")" <<<"$name" || continue
+        elif [[ $name == "$prefix"long_* ]] && [ "${LONG:-}" != 1 ]; then
+            continue
+        fi
         while [ ${#under_way[@]} -ge "$most" ]; do sleep 0.1; tell_ended; done
         dir=$scratch/$name
         mkdir -p "$dir"

@@ -414,7 +414,7 @@ test_worker_without_the_output_volume() { # it keeps unpacked data in its own fo
     want_count $((20 * batches))
 }
 
-test_names_appear_and_move() { # as those of pods do; waiting processes resolve them often
+test_long_names_appear_and_move() { # as those of pods do; waiting processes resolve them often
     if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
         skip_reason="needs root and a mount namespace for an /etc/hosts of its own"
         return
@@ -684,7 +684,7 @@ test_storage_at_the_end_is_waited_for() {
     for pid in "$chief" "$worker" "$ps"; do wait "$pid" || problem "a replica failed: $?"; done
     want_count $((100 * batches))
 }
-test_storage_that_stays_away_loses_no_model() {
+test_long_storage_that_stays_away_loses_no_model() {
     local ps chief worker http_port
     begin_without_storage 8 # the ps waits as long for a chief
     wait "$chief"

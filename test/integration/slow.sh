@@ -8,7 +8,7 @@ worker_counts() { http "$2" metrics | grep -q "^trainyard_worker_$1_total [1-9]"
 
 # The first pull takes longer than the deadline beside the time of bytes (30 s) and than fit.maxWaitSeconds; a push,
 # there and back, longer than a lease (10 s). Every batch is applied once, and the ps never counts as lost.
-test_slow_link() {
+test_long_slow_link() {
     local link=$root/build/release/fault/slow_link link_pid ps chief worker real_port http_port
     [ -x "$link" ] || make -s -C "$root" build/release/fault/slow_link || problem "slow_link cannot be built"
     counting_job 1

@@ -36,7 +36,7 @@ alone_operator_stopped_tells_first() {
     same "$(k get events -o json | jq '[.items[] | select(.reason == "SuccessfulCreatePod").involvedObject.name] | unique | length')" 3 "jobs whose pods were told of"
 }
 
-alone_operator_killed_at_random_moments() {
+alone_long_operator_killed_at_random_moments() {
     new_namespace killed
     own_flags=(--no-leader-elect --namespace "$ns")
     start_operator "${own_flags[@]}"
@@ -79,7 +79,7 @@ alone_operator_killed_at_random_moments() {
 
 # All workers fail, three times, and the operator is killed while it re-creates them: no restart is lost or counted
 # twice.
-alone_operator_killed_while_it_restarts() {
+alone_long_operator_killed_while_it_restarts() {
     new_namespace counted
     own_flags=(--no-leader-elect --namespace "$ns")
     start_operator "${own_flags[@]}"
@@ -114,7 +114,7 @@ alone_client_and_a_real_server() {
 }
 
 # The API server's process is stopped, then killed, while jobs are being started.
-alone_api_server_goes_away() {
+alone_long_api_server_goes_away() {
     begin
     local server
     server=$("$cluster" pid kube-apiserver)
@@ -168,7 +168,7 @@ answered() {
 
 # The operator is stopped during many changes, and their history is compacted: its watches cannot continue (410 Gone),
 # so it lists again. Nothing is missed, and nothing is created twice.
-alone_watch_history_is_gone() {
+alone_long_watch_history_is_gone() {
     begin
     many_jobs 1 5 | k apply -f - >/dev/null
     want_pods 60 "$(pod_names 1 5)"
@@ -202,7 +202,7 @@ alone_watch_history_is_gone() {
 }
 
 # The operator is killed in the middle of a burst of jobs: each has exactly its pods afterwards.
-alone_api_server_killed_in_a_burst() {
+alone_long_api_server_killed_in_a_burst() {
     new_namespace burst
     many_jobs 1 50 | k apply -f - >/dev/null
     own_operator
@@ -311,7 +311,7 @@ lease_of() { kubectl -n trainyard-system get lease trainyard-operator -o json | 
 lease_time() { lease_of ".$1[0:19] + \"Z\" | fromdate"; } # acquireTime | renewTime, in whole seconds
 
 # Without events the operator sends no requests.
-alone_idle_operator_asks_nothing() {
+alone_long_idle_operator_asks_nothing() {
     begin
     tfjob tf '' Chief=1 PS=1 Worker=2 | k apply -f - >/dev/null
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null

@@ -184,7 +184,7 @@ master_key_entry() { # the command of docs/security.md
 }
 cas_of() { value trainjob digits '.status.identity.secrets[0].cas | join(" ")'; }
 leaf_ca() { value trainjob digits '[.status.identity.leaves[].ca] | unique | join(" ")'; }
-alone_identity_master_key_rotation() {
+alone_long_identity_master_key_rotation() {
     local old new secret
     begin --certificate-seconds 30
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null

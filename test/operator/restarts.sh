@@ -136,7 +136,7 @@ test_restart_of_all_replicas() {
 }
 
 # The kubelet does not answer: the pod stays terminating. TrainJobs replace it, TFJobs only with the flag.
-test_lost_node() {
+test_long_lost_node() {
     begin --force-delete-seconds 2
     tfjob tf '' Worker=1:OnFailure PS=1:OnFailure | sed 's/spec: {containers/spec: {terminationGracePeriodSeconds: 1, containers/' | k apply -f - >/dev/null
     sed 's/Worker: {replicas: 2}/Worker: {replicas: 2, template: {spec: {terminationGracePeriodSeconds: 1}}}/' "$root/deploy/examples/digits.yaml" | k apply -f - >/dev/null

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Checks that need no running program: the layer rule, third-party headers behind one file, headers that compile alone,
-# sources without a test, function and file lengths, functions without a caller, texts. Closes with "N passed, N failed, N skipped".
+# sources without a test, function and file lengths, functions without a caller, texts; with LONG=1 also what analyzers find,
+# which takes minutes. Closes with "N passed, N failed, N skipped".
 set -u
 . test/tools/verdict.sh
 passed=0 failed=0 skipped=0
@@ -93,9 +94,11 @@ fi
 read -ra hdf5 <<<"$(pkg-config --cflags-only-I hdf5)"
 analyse() { git ls-files 'lib/*.c' 'ps/*.c' 'worker/*.c' 'cli/*.c' 'operator/*.c' | xargs -P "${JOBS:-2}" -n 1 gcc -std=gnu17 -D_GNU_SOURCE -O1 \
     -Ilib -Ioperator -I. -Ibuild/release/gen "${hdf5[@]}" -c -o /dev/null -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-null-argument 2>&1; }
-verdict "gcc -fanalyzer" "$(analyse)"
+[ "${LONG:-}" != 1 ] || verdict "gcc -fanalyzer" "$(analyse)"
 
-if command -v cppcheck >/dev/null; then # it does not support the cleanup attribute, so it does not check leaks
+if [ "${LONG:-}" != 1 ]; then
+    :
+elif command -v cppcheck >/dev/null; then # it does not support the cleanup attribute, so it does not check leaks
     verdict "cppcheck" "$(cppcheck -q -j2 --std=c11 --enable=warning,performance,portability --suppress=memleak --suppress=resourceLeak \
         --suppress=missingIncludeSystem --suppress=unknownMacro --inline-suppr -Ilib -Ioperator -I. -Ibuild/release/gen lib ps worker cli operator 2>&1)"
 else

@@ -1,13 +1,15 @@
 #!/bin/bash
-# The tiers of the test suite, with a table of the time that each took. `all` runs two lanes of tiers in parallel, and
-# builds the programs of the test cluster in the background. The others run one tier after the other.
-# usage: tiers.sh all | check | storm | TIER...        (from the repository's root)
+# The tiers of the test suite, with a table of the time that each took. `test` and `all` run two lanes of tiers in parallel,
+# and build the programs of the test cluster in the background. The others run one tier after the other. `all` sets LONG=1:
+# tests named long_, more flavours and longer attacks.
+# usage: tiers.sh test | all | check | storm | TIER...        (from the repository's root)
 # Every tier prints "N passed, N failed, N skipped" last; its full output is in build/logs/TIER.log. When all have ended, each
 # failed test is run once more, alone (again.sh). build/logs/failures.txt names what failed.
 set -u
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 jobs=${JOBS:-2}
-make="make --no-print-directory -s -j$jobs DEV=1"
+make="nice -n 15 make --no-print-directory -s -j$jobs DEV=1" # the other lane's tests come first
+long() { [ "${LONG:-}" = 1 ]; }
 cluster=test/cluster/cluster.sh
 # shellcheck source=lanes.sh
 . test/tools/lanes.sh
@@ -23,6 +25,12 @@ unit_programs() { find test/unit -name 'test_*.c' | sort | sed "s|^test/|build/$
 build_units() { build "$1" all $(unit_programs "$1"); } # FLAVOUR
 # shellcheck disable=SC2046
 run_units() { unit_settings "$1" test/tools/unit.sh $(unit_programs "$1"); } # FLAVOUR
+# shellcheck disable=SC2046
+run_threaded() { # FLAVOUR: the units that use threads, sockets or processes
+    local programs
+    programs=$(sed "/^#/d; s|^test/|build/$1/test/|; s|\.c\$||" test/unit/concurrent.txt)
+    build "$1" all $programs && unit_settings "$1" test/tools/unit.sh $programs
+}
 unit_settings() { # FLAVOUR COMMAND...: with the settings of its unit tests
     if [ "$1" = tsan ]; then CK_FORK=no UNIT_SECONDS=120 "${@:2}"; else "${@:2}"; fi
 }
@@ -57,10 +65,13 @@ export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=suppressions=$PWD/test/tools/tsan.supp:halt_on_error=1
 export CK_TIMEOUT_MULTIPLIER=10 # libcheck gives a test 4 s; no test depends on the speed of the machine
-tier_sanitized() { build_units "$1" && parts "run_units $1" "sanitized $1 programs test/integration/run.sh $sanitized_tests"; } # FLAVOUR
-tier_asan() { tier_sanitized asan; }
-tier_tsan() { tier_sanitized tsan; }
-tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-5}"; }
+tier_asan() { build_units asan && parts "run_units asan" "sanitized asan programs test/integration/run.sh $sanitized_tests"; }
+tier_tsan() {
+    local units=run_threaded
+    ! long || { units=run_units && build_units tsan; } || return
+    parts "$units tsan" "sanitized tsan programs test/integration/run.sh $sanitized_tests"
+}
+tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-$(long && echo 5 || echo 0)}"; }
 tier_quick() { build release all && test/integration/run.sh quick; }
 tier_integration() { build release all build/release/fault/slow_link && test/integration/run.sh; }
 tier_bad() { build release all && test/integration/bad_input.sh; }
@@ -99,13 +110,12 @@ programs_of() { # TIER: what it needs of the background build
 # One lane computes; the other mostly waits for processes, time-outs and pods. Only the second one uses the cluster. It
 # begins with those tiers as soon as their programs are built, the operator's tests first. A lane that has finished its
 # own tiers takes the other's tiers that have not begun, from the end.
-all="static unit clang arm64 integration bad converge fault chart operator attack e2e soak fuzz asan tsan"
-computing="static unit clang arm64 asan tsan fuzz converge"
+computing="static unit clang asan tsan fuzz"
 waiting="integration bad fault"
-on_cluster="operator attack chart e2e soak"
+on_cluster="operator attack chart e2e"
 backwards() { tr ' ' '\n' <<<"$*" | tac; }
-all_computing() { echo $computing; backwards $waiting; }
-all_waiting() {
+lane_computing() { echo $computing; backwards $waiting; }
+lane_waiting() {
     [ ! -e build/logs/cluster.kube ] || echo operator
     [ ! -e build/logs/cluster.programs ] || echo $on_cluster
     echo $waiting $on_cluster
@@ -113,23 +123,27 @@ all_waiting() {
 }
 as_given() { echo $tiers; }
 case ${1:-} in
-all) tiers=$all ;;
+test) ;;
+all)
+    export LONG=1
+    computing+=" arm64 converge" on_cluster+=" soak" ;;
 check) tiers="unit quick" ;;
 storm) # attacks that run long; each of these variables may be set
     export STORM_SECONDS=${STORM_SECONDS:-120} SOAK_SECONDS=${SOAK_SECONDS:-180} SOAK_JOBS=${SOAK_JOBS:-300} FUZZ_SECONDS=${FUZZ_SECONDS:-120} TIER_SECONDS=${TIER_SECONDS:-14400}
     tiers="fault soak fuzz" ;;
-'') echo "usage: tiers.sh all | check | storm | TIER..." >&2; exit 2 ;;
+'') echo "usage: tiers.sh test | all | check | storm | TIER..." >&2; exit 2 ;;
 *) tiers=$* ;;
 esac
+case $1 in test | all) tiers="$computing $waiting $on_cluster" ;; esac
 for tier in $tiers; do
-    declare -F "tier_$tier" >/dev/null || { echo "tiers.sh: there is no tier $tier (there are: $all quick)" >&2; exit 2; }
+    declare -F "tier_$tier" >/dev/null || { echo "tiers.sh: there is no tier $tier (there are: $(declare -F | sed -n 's/.* tier_//p' | tr '\n' ' '))" >&2; exit 2; }
     rm -f "build/logs/$tier.log"
 done
 lanes_begin
-if [ "$1" = all ]; then
+if [ "$1" = test ] || [ "$1" = all ]; then
     background_build
-    lane all_computing
-    lane all_waiting
+    lane lane_computing
+    lane lane_waiting
 else
     lane as_given
 fi
