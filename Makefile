@@ -30,6 +30,8 @@ test: deps-test ## what CI runs, with a table of minutes by tier
 	@test/tools/tiers.sh test
 test-all: deps-test ## what takes long too: all flavours, analyzers, accuracy, node loss, soak, all storms
 	@test/tools/tiers.sh all
+flakes: deps-test ## N=20 runs of each of TESTS="TIER/NAME ..." beside busy loops, and its processes are stopped now and then
+	@test/tools/flakes.sh $(or $(N),20) $(TESTS)
 gate: ## `make test` in a fresh clone of main; when it is green, the tag green moves to that commit
 	@test/tools/gate.sh
 unit: $(UNIT) ## build and run the unit tests of this flavour
@@ -66,4 +68,4 @@ clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test test-all gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
+.PHONY: all demo check test test-all flakes gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
