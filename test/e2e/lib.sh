@@ -29,7 +29,7 @@ helm_install() { # FURTHER-ARGUMENTS
 }
 before_test() { # a test that runs alone, or again, has no operator from the first ones
     operator='' operators=() ns='' may_be_forbidden=''
-    [[ $dir = */test_a* ]] || helm status trainyard -n $system >/dev/null 2>&1 || helm_install
+    [[ $dir = */test_long_a* ]] || helm status trainyard -n $system >/dev/null 2>&1 || helm_install
 }
 after_test() { :; } # namespaces stay until the node goes
 # What exists when a test has failed: in its namespace, and the operators' logs.
