@@ -9,9 +9,8 @@ set -u
 n=${1:?the number of runs}
 shift
 . test/tools/verdict.sh
-export LONG=1 KEEP=1 BESIDE=1 CK_TIMEOUT_MULTIPLIER=10
-export TSAN_OPTIONS=suppressions=$PWD/test/tools/tsan.supp:halt_on_error=1
-export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1
+. test/tools/sanitizers.sh
+export LONG=1 KEEP=1 BESIDE=1
 logs=build/logs/flakes
 mkdir -p "$logs"
 others=() # processes that make the load
@@ -87,11 +86,11 @@ stall() { # MARK
         kill -CONT "${pids[@]}" 2>/dev/null
     done
 }
-once() { # NAME: one run, whose output goes to the file NAME
+once() { # NAME TIER: one run, whose output goes to the file NAME
     local mark=flakes.$$.$RANDOM staller status
     stall "$mark" >/dev/null 2>&1 &
     staller=$!
-    TRAINYARD_MARK=$mark "${command[@]}" >"$1" 2>&1 </dev/null
+    TRAINYARD_MARK=$mark limited 1200 "$1.stacks" unit_settings "$2" "${command[@]}" >"$1" 2>&1
     status=$?
     kill -KILL $staller 2>/dev/null
     wait $staller 2>/dev/null
@@ -112,12 +111,12 @@ done
 bad=0
 for test; do
     command_of "${test%%/*}" "${test#*/}"
-    export CK_FORK=yes TRAINYARD_CLUSTER=flakes
-    case ${test%%/*} in tsan) CK_FORK=no ;; e2e) TRAINYARD_CLUSTER=flakes-node ;; esac
+    export TRAINYARD_CLUSTER=flakes
+    [ "${test%%/*}" != e2e ] || TRAINYARD_CLUSTER=flakes-node
     failed=0 began=$SECONDS
     for ((i = 1; i <= n; i++)); do
         log=$logs/${test//\//-}.$i
-        if once "$log"; then rm -f "$log"; else failed=$((failed + 1)); fi
+        if once "$log" "${test%%/*}"; then rm -f "$log"; else failed=$((failed + 1)); fi
     done
     echo "$test: $failed of $n runs failed, $((SECONDS - began)) s$([ $failed = 0 ] || echo "; the logs are $logs/${test//\//-}.*")"
     [ $failed = 0 ] || bad=1

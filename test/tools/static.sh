@@ -94,16 +94,16 @@ fi
 read -ra hdf5 <<<"$(pkg-config --cflags-only-I hdf5)"
 analyse() { git ls-files 'lib/*.c' 'ps/*.c' 'worker/*.c' 'cli/*.c' 'operator/*.c' | xargs -P "${JOBS:-2}" -n 1 gcc -std=gnu17 -D_GNU_SOURCE -O1 \
     -Ilib -Ioperator -I. -Ibuild/release/gen "${hdf5[@]}" -c -o /dev/null -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-null-argument 2>&1; }
-[ "${LONG:-}" != 1 ] || verdict "gcc -fanalyzer" "$(analyse)"
-
-if [ "${LONG:-}" != 1 ]; then
-    :
-elif command -v cppcheck >/dev/null; then # it does not support the cleanup attribute, so it does not check leaks
-    verdict "cppcheck" "$(cppcheck -q -j2 --std=c11 --enable=warning,performance,portability --suppress=memleak --suppress=resourceLeak \
-        --suppress=missingIncludeSystem --suppress=unknownMacro --inline-suppr -Ilib -Ioperator -I. -Ibuild/release/gen lib ps worker cli operator 2>&1)"
-else
-    skipped=$((skipped + 1)); echo "SKIP cppcheck is not installed"
-fi
+analyzers() {
+    verdict "gcc -fanalyzer" "$(analyse)"
+    if command -v cppcheck >/dev/null; then # it does not support the cleanup attribute, so it does not check leaks
+        verdict "cppcheck" "$(cppcheck -q -j2 --std=c11 --enable=warning,performance,portability --suppress=memleak --suppress=resourceLeak \
+            --suppress=missingIncludeSystem --suppress=unknownMacro --inline-suppr -Ilib -Ioperator -I. -Ibuild/release/gen lib ps worker cli operator 2>&1)"
+    else
+        skipped=$((skipped + 1)); echo "SKIP cppcheck is not installed"
+    fi
+}
+[ "${LONG:-}" != 1 ] || analyzers
 if command -v codespell >/dev/null; then
     verdict "codespell" "$(git ls-files '*.md' 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'operator/*.[ch]' '*.sh' | xargs codespell -L '2st,mape,nin,upto,te,ot,nd,ans,fo,vie,inout,unparseable,acuracy,shufle,inflight' 2>&1)"
 else

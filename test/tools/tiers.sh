@@ -15,25 +15,22 @@ cluster=test/cluster/cluster.sh
 . test/tools/lanes.sh
 # shellcheck source=verdict.sh
 . test/tools/verdict.sh
+# shellcheck source=sanitizers.sh
+. test/tools/sanitizers.sh
 # shellcheck source=again.sh
 . test/tools/again.sh
 
 # build FLAVOUR TARGET...: two lanes may build in the same tree
 build() { mkdir -p build/logs && flock "build/logs/$1.lock" $make FLAVOUR="$1" "${@:2}"; }
-unit_programs() { find test/unit -name 'test_*.c' | sort | sed "s|^test/|build/$1/test/|; s|\.c\$||"; }
+# unit_programs FLAVOUR: all; without LONG of tsan those with threads, sockets or processes
+unit_programs() {
+    { if [ "$1" = tsan ] && ! long; then grep -v '^#' test/unit/concurrent.txt; else find test/unit -name 'test_*.c' | sort; fi; } |
+        sed "s|^test/|build/$1/test/|; s|\.c\$||"
+}
 # shellcheck disable=SC2046 # a list of words
 build_units() { build "$1" all $(unit_programs "$1"); } # FLAVOUR
 # shellcheck disable=SC2046
 run_units() { unit_settings "$1" test/tools/unit.sh $(unit_programs "$1"); } # FLAVOUR
-# shellcheck disable=SC2046
-run_threaded() { # FLAVOUR: the units that use threads, sockets or processes
-    local programs
-    programs=$(sed "/^#/d; s|^test/|build/$1/test/|; s|\.c\$||" test/unit/concurrent.txt)
-    build "$1" all $programs && unit_settings "$1" test/tools/unit.sh $programs
-}
-unit_settings() { # FLAVOUR COMMAND...: with the settings of its unit tests
-    if [ "$1" = tsan ]; then CK_FORK=no UNIT_SECONDS=120 "${@:2}"; else "${@:2}"; fi
-}
 # parts COMMAND...: each is words. All of them run, whichever fails, because a failure may be forgiven.
 parts() {
     local part bad=0
@@ -61,16 +58,9 @@ sanitized() {
     return 1
 }
 sanitized_tests="quick_ interrupt two_ps_four_workers"
-export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1
-export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export TSAN_OPTIONS=suppressions=$PWD/test/tools/tsan.supp:halt_on_error=1
-export CK_TIMEOUT_MULTIPLIER=10 # libcheck gives a test 4 s; no test depends on the speed of the machine
-tier_asan() { build_units asan && parts "run_units asan" "sanitized asan programs test/integration/run.sh $sanitized_tests"; }
-tier_tsan() {
-    local units=run_threaded
-    ! long || { units=run_units && build_units tsan; } || return
-    parts "$units tsan" "sanitized tsan programs test/integration/run.sh $sanitized_tests"
-}
+sanitized_tier() { build_units "$1" && parts "run_units $1" "sanitized $1 programs test/integration/run.sh $sanitized_tests"; } # FLAVOUR
+tier_asan() { sanitized_tier asan; }
+tier_tsan() { sanitized_tier tsan; }
 tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-$(long && echo 5 || echo 0)}"; }
 tier_quick() { build release all && test/integration/run.sh quick; }
 tier_integration() { build release all build/release/fault/slow_link && test/integration/run.sh; }
@@ -122,11 +112,11 @@ lane_waiting() {
     backwards $computing
 }
 as_given() { echo $tiers; }
+lanes=as_given
 case ${1:-} in
-test) ;;
-all)
-    export LONG=1
-    computing+=" arm64 converge" on_cluster+=" soak" ;;
+test | all)
+    [ "$1" = test ] || { export LONG=1; computing+=" arm64 converge" on_cluster+=" soak"; }
+    tiers="$computing $waiting $on_cluster" lanes="lane_computing lane_waiting" ;;
 check) tiers="unit quick" ;;
 storm) # attacks that run long; each of these variables may be set
     export STORM_SECONDS=${STORM_SECONDS:-120} SOAK_SECONDS=${SOAK_SECONDS:-180} SOAK_JOBS=${SOAK_JOBS:-300} FUZZ_SECONDS=${FUZZ_SECONDS:-120} TIER_SECONDS=${TIER_SECONDS:-14400}
@@ -134,19 +124,13 @@ storm) # attacks that run long; each of these variables may be set
 '') echo "usage: tiers.sh test | all | check | storm | TIER..." >&2; exit 2 ;;
 *) tiers=$* ;;
 esac
-case $1 in test | all) tiers="$computing $waiting $on_cluster" ;; esac
 for tier in $tiers; do
     declare -F "tier_$tier" >/dev/null || { echo "tiers.sh: there is no tier $tier (there are: $(declare -F | sed -n 's/.* tier_//p' | tr '\n' ' '))" >&2; exit 2; }
     rm -f "build/logs/$tier.log"
 done
 lanes_begin
-if [ "$1" = test ] || [ "$1" = all ]; then
-    background_build
-    lane lane_computing
-    lane lane_waiting
-else
-    lane as_given
-fi
+[ "$lanes" = as_given ] || background_build
+for lane in $lanes; do lane "$lane"; done
 lanes_guard
 
 until [ -z "$tiers" ]; do
