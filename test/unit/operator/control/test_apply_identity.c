@@ -221,10 +221,13 @@ START_TEST(leaves_of_an_unknown_ca_are_made_again)
 }
 END_TEST
 
-static char *status_now(struct world *w)
+/* Of a job whose Secret the operator has made, as the API server keeps it. */
+static char *written_status(struct world *w)
 {
     json_auto_t *status = json_object();
     AUTO_FINI(buf) text = BUF_INIT;
+    push_job(w, "ADDED", 1, 1, "");
+    wait_for_text(w, "PATCH", STATUS, "\"identity\"");
     json_object_set_new(status, "identity", job_identity_json(identity(w)));
     json_emit(status, &text);
     return xstrdup(text.data);
@@ -235,9 +238,7 @@ START_TEST(another_operator_continues)
     AUTO_FINI(world) w;
     world_init(&w);
     begin_trainjobs(&w, false);
-    push_job(&w, "ADDED", 1, 1, "");
-    wait_for_text(&w, "PATCH", STATUS, "\"identity\"");
-    auto_free char *status = status_now(&w);
+    auto_free char *status = written_status(&w);
     size_t pods = count(&w, "POST", POD_POSTS);
     restart(&w);
     push_job(&w, "ADDED", 1, 1, status);
@@ -285,8 +286,8 @@ END_TEST
 /* Its pod is on a node and does not start; the leaves are not due for long. */
 #define WAITING_POD                                                                                                    \
     "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{\"metadata\":{\"namespace\":\"a\",\"name\":\"j-ps-0\","     \
-    "\"uid\":"                                                                                                         \
-    "\"p-1\",\"resourceVersion\":\"5\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"trainyard.dev/"    \
+    "\"uid\":\"p-1\",\"resourceVersion\":\"5\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{"            \
+    "\"trainyard.dev/"                                                                                                 \
     "operator-name\":\"trainjob-controller\",\"trainyard.dev/job-name\":\"j\",\"trainyard.dev/replica-type\":\"ps\","  \
     "\"trainyard.dev/replica-index\":\"0\"},\"ownerReferences\":[{\"uid\":\"job-1\",\"controller\":true}]},\"spec\":{" \
     "\"nodeName\":\"n\"},\"status\":{\"phase\":\"Pending\"}}]}"
@@ -296,9 +297,7 @@ START_TEST(a_secret_that_is_deleted_while_a_pod_waits_is_made_again)
     AUTO_FINI(world) w;
     world_init(&w);
     begin_trainjobs(&w, false);
-    push_job(&w, "ADDED", 1, 1, "");
-    wait_for_text(&w, "PATCH", STATUS, "\"identity\"");
-    auto_free char *status = status_now(&w), *name = xstrdup(identity(&w)->secrets[0].name);
+    auto_free char *status = written_status(&w), *name = xstrdup(identity(&w)->secrets[0].name);
     on(&w, "GET", "/api/v1/pods[?]limit=*", (struct fake_answer){ .body = WAITING_POD });
     on(&w, "PATCH", SECRET_CHANGE, (struct fake_answer){ .status = 404, .times = 1 });
     restart(&w);
