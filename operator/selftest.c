@@ -105,14 +105,14 @@ static void on_job(void *user, const struct kube_answer *a)
     } else {
         log_warning("%s/%s: %s", t->ns, t->name, a->message);
     }
-    timer_set(t->loop, &t->poll, clock_ms() + POLL_MS, poll, t);
+    timer_set(t->loop, &t->poll, loop_now(t->loop) + POLL_MS, poll, t);
 }
 
 static void poll(void *user)
 {
     struct selftest *t = user;
     AUTO_FINI(buf) path = BUF_INIT;
-    if (clock_ms() >= t->deadline_ms) {
+    if (loop_now(t->loop) >= t->deadline_ms) {
         log_error("%s/%s has not ended in time (%s)", t->ns, t->name, t->state);
         end(t);
         return;
@@ -178,7 +178,7 @@ static int run(const char *kubeconfig, const char *ns, int64_t timeout_s, struct
     struct selftest t = { .loop = loop,
                           .client = client,
                           .ns = ns != NULL ? ns : kube_client_namespace(client),
-                          .deadline_ms = clock_ms() + timeout_s * 1000 };
+                          .deadline_ms = loop_now(loop) + timeout_s * 1000 };
     str_fmt(t.name, sizeof(t.name), "trainyard-selftest-%x", (unsigned)(clock_ns() ^ getpid()) & 0xffffff);
     loop_watch_fd(loop, stop_fd(), on_signal, &t);
     if (begin(&t, e) < 0 || loop_run(loop, e) < 0)

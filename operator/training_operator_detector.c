@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "kube/reflector.h"
@@ -35,14 +34,14 @@ static void on_expiry(void *user)
 /* An API server that has just started may briefly refuse allowed requests, so a refusal must last before it counts. */
 static bool is_known(const struct detector *g, bool done, const struct reflector *r)
 {
-    return done || (clock_ms() >= g->blind_ms && reflector_trouble(r) != NULL);
+    return done || (loop_now(g->loop) >= g->blind_ms && reflector_trouble(r) != NULL);
 }
 
 /* Reports once both are known, and then whenever the answer changes. */
 static void report_change(struct detector *g)
 {
     char why[400] = "";
-    bool alive = g->alive_until_ms > clock_ms();
+    bool alive = g->alive_until_ms > loop_now(g->loop);
     bool seen = is_known(g, g->lease_done, g->leases) && is_known(g, g->webhook_done, g->webhooks);
     if (alive)
         str_fmt(why, sizeof(why), "training-operator holds its Lease %s/%s (%s)", g->lease_ns, OTHER_LEASE, g->holder);
@@ -51,7 +50,7 @@ static void report_change(struct detector *g)
     if (alive)
         timer_set(g->loop, &g->expiry, g->alive_until_ms + 1, on_expiry, g);
     else if (!seen) /* reflectors do not report a refusal */
-        timer_set(g->loop, &g->expiry, MAX(g->blind_ms, clock_ms() + RETRY_MS), on_expiry, g);
+        timer_set(g->loop, &g->expiry, MAX(g->blind_ms, loop_now(g->loop) + RETRY_MS), on_expiry, g);
     bool other = why[0] != '\0';
     if ((!seen && !other) || (g->reported && other == g->told_other))
         return;
@@ -75,7 +74,7 @@ static void on_lease(void *user, const json_t *object)
         str_fmt(g->renewed, sizeof(g->renewed), "%s", renewed);
         str_fmt(g->holder, sizeof(g->holder), "%s", holder);
         str_fmt(g->lease_ns, sizeof(g->lease_ns), "%s", json_string_value(json_at(object, "metadata.namespace")));
-        g->alive_until_ms = clock_ms() + (seconds > 0 && seconds < 3600 ? seconds : LEASE_DEFAULT_S) * 1000;
+        g->alive_until_ms = loop_now(g->loop) + (seconds > 0 && seconds < 3600 ? seconds : LEASE_DEFAULT_S) * 1000;
     }
     report_change(g);
 }
@@ -145,7 +144,7 @@ struct detector *detector_new(struct kube_client *k, int64_t patience_ms,
     g->loop = kube_client_loop(k);
     g->on_change = on_change;
     g->user = user;
-    g->blind_ms = clock_ms() + patience_ms;
+    g->blind_ms = loop_now(g->loop) + patience_ms;
     timer_set(g->loop, &g->expiry, g->blind_ms, on_expiry, g);
     g->leases =
         reflector_new(k, &leases, &(struct reflector_user){ on_lease, lease_gone, each_lease, leases_synced, g });

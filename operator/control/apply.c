@@ -2,7 +2,6 @@
  * the cache. Refused creates and deletes are retried with back-off, and each round is reported once. */
 #include "control/apply.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
@@ -43,9 +42,9 @@ void apply_delay(struct controller_env *env, struct cache_entry *entry, enum act
 {
     struct create_backoff *p = cache_entry_create_backoff(entry, k);
     if (p != NULL)
-        create_backoff_delay(p, clock_ms(), at_least_ms);
+        create_backoff_delay(p, env_clock(env), at_least_ms);
     else
-        delay_deletes(&entry->delete_backoff, clock_ms(), at_least_ms);
+        delay_deletes(&entry->delete_backoff, env_clock(env), at_least_ms);
     workqueue_add_at(env->queue, entry->key, p != NULL ? p->until_ms : entry->delete_backoff.until_ms);
 }
 
@@ -139,7 +138,7 @@ void apply_refused(struct in_flight_request *req, struct cache_entry *entry, con
     counter_add(req->env->metrics.errors, 1);
     entry->last_refused[create_kind_of(k)] =
         (struct refused_replica){ .set = true, .role = req->action.role, .index = req->action.index };
-    if (create_backoff_refused(p, req->sent_ms, clock_ms()))
+    if (create_backoff_refused(p, req->sent_ms, env_clock(req->env)))
         say_failed(req, entry, CREATES[k].failed, "creating", a->message);
     workqueue_add_at(req->env->queue, entry->key, p->until_ms);
 }
@@ -255,7 +254,7 @@ static bool needs_no_turn(enum action_kind k)
 static bool is_held(const struct apply_context *ctx, enum action_kind k)
 {
     const struct create_backoff *p = cache_entry_create_backoff(ctx->entry, k);
-    int64_t now = clock_ms();
+    int64_t now = env_clock(ctx->env);
     if (p != NULL)
         return !create_backoff_allows(p, now);
     return k != ACT_GET_CLAIMS && now < ctx->entry->delete_backoff.until_ms;
@@ -313,7 +312,7 @@ bool apply_plan(struct controller_env *env, struct cache_entry *entry, const str
     struct apply_context ctx = { .env = env,
                                  .entry = entry,
                                  .granted = granted,
-                                 .may_label = clock_ms() >= entry->label_after_ms,
+                                 .may_label = env_clock(env) >= entry->label_after_ms,
                                  .bytes_then = dispatch_queue(env->dispatch)->bytes };
     entry->waits_for_counts = false;
     /* Pods mount the job file, must not start without their policy, and must not join another owner's gang. So these

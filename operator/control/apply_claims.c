@@ -1,6 +1,5 @@
 /* The claims of a job: which of them exist, and whether their access modes allow replicas on several nodes.
  */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
@@ -33,7 +32,7 @@ static void on_claim(struct in_flight_request *req, struct cache_entry *entry, c
     if (--entry->claims_in_flight > 0)
         return;
     entry->claims_known = true;
-    entry->claims_ms = clock_ms();
+    entry->claims_ms = env_clock(req->env);
     free(entry->claims_fault);
     entry->claims_fault = build_claims_fault(&entry->spec, entry->claims, entry->spec.nclaims);
     env_enqueue(req->env, entry);

@@ -1,6 +1,5 @@
 /* The ConfigMap with the job file or the addresses, and the NetworkPolicy: created, adopted, re-created when deleted.
  */
-#include "base/clock.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
 
@@ -17,7 +16,7 @@ static void config_over(struct in_flight_request *req, struct cache_entry *entry
     if (object == NULL)
         return;
     *(req->action.kind == ACT_ENSURE_CONFIG ? &entry->config_ensured : &entry->policy_ensured) = true;
-    entry->ensured_ms = clock_ms();
+    entry->ensured_ms = env_clock(req->env);
     if (req->action.kind == ACT_ENSURE_CONFIG)
         job_spec_drop_model(&entry->spec);
 }

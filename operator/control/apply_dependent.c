@@ -8,7 +8,6 @@
  * or one that has another owner meanwhile. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply_internal.h"

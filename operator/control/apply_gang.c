@@ -1,6 +1,5 @@
 /* The PodGroup of a gang scheduler: created, updated with the spec, deleted, and polled for its phase while pods wait.
  */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
@@ -24,7 +23,7 @@ int apply_completed(const struct cache_entry *entry)
 static void group_over(struct in_flight_request *req, struct cache_entry *entry, const json_t *object)
 {
     entry->group_in_flight = false;
-    entry->group_ms = clock_ms();
+    entry->group_ms = env_clock(req->env);
     if (object == NULL)
         return;
     entry->group = phase_of(object);
@@ -76,7 +75,7 @@ static void on_group_seen(struct in_flight_request *req, struct cache_entry *ent
     if (entry == NULL)
         return;
     entry->group_in_flight = false;
-    entry->group_ms = clock_ms();
+    entry->group_ms = env_clock(req->env);
     if (kube_ok(a))
         entry->group = phase_of(a->body);
     else if (a->status == 404)
@@ -90,7 +89,7 @@ void apply_poll_group(struct apply_context *ctx)
 {
     struct cache_entry *entry = ctx->entry;
     if (!ctx->env->settings->plan.gang_waits || entry->group != GROUP_PENDING || entry->group_in_flight ||
-        clock_ms() - entry->group_ms < GROUP_POLL_MS)
+        env_clock(ctx->env) - entry->group_ms < GROUP_POLL_MS)
         return;
     entry->group_in_flight = true;
     apply_send(ctx, &(struct action){ .kind = ACT_ENSURE_GROUP }, KUBE_GET,

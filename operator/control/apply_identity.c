@@ -3,7 +3,6 @@
  * read beyond name and uid. Keys are in no log and no event. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "build/metadata.h"
@@ -50,7 +49,7 @@ static void hold(struct controller_env *env, struct cache_entry *entry, size_t s
 {
     struct identity_state *s = entry->identity;
     s->backoff.failures++;
-    s->backoff.until_ms = clock_ms() + MAX(create_backoff_delay_ms(s->backoff.failures), at_least_ms);
+    s->backoff.until_ms = env_clock(env) + MAX(create_backoff_delay_ms(s->backoff.failures), at_least_ms);
     s->first = secret + 1;
     counter_add(metrics(env)->failures, 1);
     workqueue_add_at(env->queue, entry->key, s->backoff.until_ms);
@@ -133,7 +132,7 @@ static void note_answer(struct identity_state *s, size_t secret, int64_t now_ms)
 static void record(struct controller_env *env, struct cache_entry *entry, const char *name, const char *uid)
 {
     struct identity_work *w = entry->identity->work;
-    struct job_identity *id = &status_writer_change(entry)->identity;
+    struct job_identity *id = &status_writer_change(env, entry)->identity;
     int64_t end_ms = w->began_ms + identity_issuer_lifetime_s(env->settings->issuer) * 1000;
     size_t at = w->step.kind == IDENTITY_CREATE ? job_identity_add_secret(id, name, uid) : w->step.secret;
 
@@ -196,7 +195,7 @@ static void on_changed(struct in_flight_request *req, struct cache_entry *entry,
     } else if (a->status == 404 && at < id->nsecrets) {
         log_warning("%s %s: Secret %s was deleted; it is made again", req->env->kind->resource.kind, entry->key,
                     req->name);
-        status_writer_change(entry)->identity.secrets[at].uid[0] = '\0';
+        status_writer_change(req->env, entry)->identity.secrets[at].uid[0] = '\0';
     } else if (a->status == 422) {
         replaced(req, entry, req->name, a->message);
     } else {
@@ -277,7 +276,7 @@ void apply_identity(struct apply_context *ctx, const struct action *a)
 
     if (s == NULL || (s->work != NULL && s->work->sent))
         return;
-    if (clock_ms() < s->backoff.until_ms) {
+    if (env_clock(ctx->env) < s->backoff.until_ms) {
         workqueue_add_at(ctx->env->queue, entry->key, s->backoff.until_ms);
         return;
     }

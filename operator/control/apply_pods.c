@@ -2,7 +2,6 @@
  * is sent, so a late watch never causes a second one. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/apply_internal.h"
@@ -262,7 +261,7 @@ void apply_label_pod(struct apply_context *ctx, const struct action *a)
     if (!apply_may_send(ctx, a->kind))
         return;
     p->patching = true;
-    ctx->entry->label_after_ms = clock_ms() + LABEL_AGAIN_MS;
+    ctx->entry->label_after_ms = env_clock(ctx->env) + LABEL_AGAIN_MS;
     log_info("%s %s: labels of pod %s were changed; restoring them", ctx->env->kind->resource.kind, ctx->entry->key,
              a->name);
     json_auto_t *patch = build_label_patch(&ctx->entry->spec, a->role, a->index, a->uid, a->version);

@@ -12,7 +12,7 @@
 #include "control/identity_issuer.h"
 #include "plan/plan.h"
 
-/* Back-off of requests that failed; zero before the first failure. Times ending in _ms are clock_ms() here, which is
+/* Back-off of requests that failed; zero before the first failure. Times ending in _ms are loop_now() here, which is
  * monotonic. The exception is progress_ms, which the plan compares with the API server's times. */
 struct retry_backoff {
     int failures; /* rounds in a row */

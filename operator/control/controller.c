@@ -56,9 +56,9 @@ static struct observed observe(struct controller_env *env, struct cache_entry *e
 
 /* Objects that were created or found long ago may have been deleted since. They are checked again when new pods need
  * them. */
-static void refresh_stale(struct cache_entry *entry)
+static void refresh_stale(const struct controller_env *env, struct cache_entry *entry)
 {
-    int64_t now = clock_ms();
+    int64_t now = env_clock(env);
     bool missing = false;
     for (size_t i = 0; entry->claims_known && i < entry->spec.nclaims; i++)
         missing |= !entry->claims[i].found;
@@ -112,7 +112,7 @@ static void set_status(struct controller *c, struct cache_entry *entry, struct j
     count_changes(c, entry, &p->status, p->restarted);
     log_state(c, entry, &p->status);
     if (entry->acked == NULL) {
-        entry->changed_ms = clock_ms();
+        entry->changed_ms = env_clock(&c->env);
         entry->acked = xmalloc(sizeof(*entry->acked));
         *entry->acked = entry->status;
     } else {
@@ -188,9 +188,9 @@ static void run_plan(struct controller *c, struct cache_entry *entry, int64_t no
 static void requeue_after_backoff(struct controller *c, const struct cache_entry *entry)
 {
     for (int i = 0; i < CREATE_KINDS; i++)
-        if (entry->create_backoff[i].until_ms > clock_ms())
+        if (entry->create_backoff[i].until_ms > env_clock(&c->env))
             workqueue_add_at(c->env.queue, entry->key, entry->create_backoff[i].until_ms);
-    if (entry->delete_backoff.until_ms > clock_ms())
+    if (entry->delete_backoff.until_ms > env_clock(&c->env))
         workqueue_add_at(c->env.queue, entry->key, entry->delete_backoff.until_ms);
 }
 
@@ -198,7 +198,7 @@ static void reconcile(struct controller *c, struct cache_entry *entry)
 {
     AUTO_FINI(job_plan) p = { 0 };
     int64_t now = env_now(&c->env);
-    refresh_stale(entry);
+    refresh_stale(&c->env, entry);
     run_plan(c, entry, now, &p);
     set_status(c, entry, &p);
     controller_metrics_set_state(&c->env.metrics, &entry->counted_state, entry->status.state);
@@ -207,7 +207,7 @@ static void reconcile(struct controller *c, struct cache_entry *entry)
     status_writer_write(&c->env, entry, progress_poller_interval_ms(c->poller));
     progress_poller_set(c->poller, entry, p.poll);
     if (p.next_ms > 0)
-        workqueue_add_at(c->env.queue, entry->key, clock_ms() + MAX(p.next_ms - now, 1));
+        workqueue_add_at(c->env.queue, entry->key, env_clock(&c->env) + MAX(p.next_ms - now, 1));
     requeue_after_backoff(c, entry);
 }
 
@@ -224,7 +224,7 @@ static void on_job_read(struct in_flight_request *req, struct cache_entry *entry
     entry->job_get_in_flight = false;
     entry->may_be_deleted = gone;
     workqueue_add_at(req->env->queue, entry->key,
-                     clock_ms() + (gone ? JOB_AGAIN_MS : 0)); /* the watch will report it soon */
+                     env_clock(req->env) + (gone ? JOB_AGAIN_MS : 0)); /* the watch will report it soon */
 }
 
 /* A relist after a gap in the watch found that dependents were deleted. The list of jobs may arrive later than theirs,

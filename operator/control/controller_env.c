@@ -1,10 +1,14 @@
-/* The three functions that every part of a controller uses: queue a job, record an event about it, read the server's
- * clock. */
+/* The functions that every part of a controller uses: queue a job, record an event about it, read a clock. */
 #include "control/controller_env.h"
 
 int64_t env_now(const struct controller_env *env)
 {
     return kube_client_time(env->client);
+}
+
+int64_t env_clock(const struct controller_env *env)
+{
+    return loop_now(kube_client_loop(env->client));
 }
 
 void env_enqueue(struct controller_env *env, const struct cache_entry *entry)

@@ -25,6 +25,7 @@ struct controller_env {
 void env_enqueue(struct controller_env *env, const struct cache_entry *entry);
 void env_event(struct controller_env *env, const struct cache_entry *entry, bool warning, const char *reason,
                const char *about, const char *note);
-int64_t env_now(const struct controller_env *env); /* milliseconds since 1970, by the API server's clock */
+int64_t env_now(const struct controller_env *env);   /* milliseconds since 1970, by the API server's clock */
+int64_t env_clock(const struct controller_env *env); /* loop_now() */
 
 #endif

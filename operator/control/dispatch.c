@@ -2,8 +2,6 @@
  */
 #include "control/dispatch.h"
 
-#include "base/clock.h"
-
 struct dispatch {
     struct kube_client *client;
     struct fair_queue queue;
@@ -35,7 +33,7 @@ static void grant_next(struct dispatch *d)
 static void on_turn(void *user)
 {
     struct dispatch *d = user;
-    struct fair_ticket *next = fair_queue_next(&d->queue, clock_ms());
+    struct fair_ticket *next = fair_queue_next(&d->queue, loop_now(kube_client_loop(d->client)));
 
     if (next == NULL)
         return;
@@ -55,7 +53,7 @@ void dispatch_wait(struct dispatch *d, struct dispatch_ticket *t, void (*fn)(voi
     t->dispatch = d;
     t->fn = fn;
     t->user = user;
-    fair_queue_add(&d->queue, &t->fair, clock_ms());
+    fair_queue_add(&d->queue, &t->fair, loop_now(kube_client_loop(d->client)));
     grant_next(d);
 }
 

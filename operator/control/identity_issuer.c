@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -57,7 +56,8 @@ static void on_look(void *user)
             first = one;
     }
     gauge_set(i->expiry, (double)first / 1000);
-    timer_set(kube_client_loop(i->client), &i->look, clock_ms() + LOOK_MS, on_look, i);
+    struct loop *loop = kube_client_loop(i->client);
+    timer_set(loop, &i->look, loop_now(loop) + LOOK_MS, on_look, i);
 }
 
 /* ---- CAs ---- */

@@ -2,7 +2,6 @@
  * the same job still has that name. */
 #include "control/in_flight.h"
 
-#include "base/clock.h"
 #include "base/str.h"
 
 static void count_request(struct in_flight_request *req, struct cache_entry *entry)
@@ -88,7 +87,7 @@ void in_flight_send(struct controller_env *env, struct cache_entry *entry, const
     env->in_flight = req;
     request.done = on_done;
     request.user = req;
-    req->sent_ms = clock_ms();
+    req->sent_ms = env_clock(env);
     req->call = kube_send(env->client, &request);
     if (a != NULL)
         count_request(req, entry);

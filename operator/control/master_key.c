@@ -7,7 +7,6 @@
 
 #include "api/kind.h"
 #include "api/time.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "codec/base64.h"
@@ -201,7 +200,8 @@ static void read_keys(void *user);
 
 static void read_after(struct master_keys *k, int64_t ms)
 {
-    timer_set(kube_client_loop(k->client), &k->again, clock_ms() + ms, read_keys, k);
+    struct loop *loop = kube_client_loop(k->client);
+    timer_set(loop, &k->again, loop_now(loop) + ms, read_keys, k);
 }
 
 /* As often as the shortest of the times above demands. */

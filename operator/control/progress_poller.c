@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "build/job_template.h"
@@ -51,7 +50,8 @@ int64_t progress_poller_interval_ms(const struct progress_poller *p)
 static void schedule_next(struct progress_poller *p, const struct cache_entry *entry)
 {
     int64_t age = env_now(p->env) - entry->status.start_ms;
-    workqueue_add_at(p->queue, entry->key, clock_ms() + MIN(progress_poller_interval_ms(p), MAX(POLL_FIRST_MS, age)));
+    workqueue_add_at(p->queue, entry->key,
+                     env_clock(p->env) + MIN(progress_poller_interval_ms(p), MAX(POLL_FIRST_MS, age)));
 }
 
 static void set_progress(const struct controller_env *env, struct cache_entry *entry, struct training_progress *heard)
@@ -191,7 +191,7 @@ void progress_poller_set(struct progress_poller *p, struct cache_entry *entry, b
     entry->poll_wanted = wanted;
     p->jobs += wanted ? 1 : (size_t)-1;
     if (wanted)
-        workqueue_add_at(p->queue, entry->key, clock_ms() + POLL_DELAY_MS);
+        workqueue_add_at(p->queue, entry->key, env_clock(p->env) + POLL_DELAY_MS);
     else
         workqueue_drop(p->queue, entry->key);
     if (!wanted && p->leaves != NULL)

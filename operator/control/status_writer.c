@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/in_flight.h"
@@ -101,7 +100,7 @@ void status_writer_observe(struct controller_env *env, struct cache_entry *entry
         return;
     entry->observed = xmemdup(&is, sizeof(is));
     memset(&is, 0, sizeof(is));
-    entry->observed_ms = clock_ms();
+    entry->observed_ms = env_clock(env);
     if (entry->acked == NULL && !entry->status_in_flight) /* else it is checked when that is written */
         workqueue_add_at(env->queue, entry->key, entry->observed_ms + status_writer_restore_delay_ms(entry->restores));
 }
@@ -112,23 +111,23 @@ static void detect_removed(struct controller_env *env, struct cache_entry *entry
     if (entry->observed == NULL || entry->acked != NULL)
         return;
     int64_t due = entry->observed_ms + status_writer_restore_delay_ms(entry->restores);
-    if (clock_ms() < due) {
+    if (env_clock(env) < due) {
         workqueue_add_at(env->queue, entry->key, due);
         return;
     }
     if (job_status_lacks(entry->observed, &entry->status)) {
         log_info("%s %s: status was changed by another writer; rewriting it", env->kind->resource.kind, entry->key);
         entry->acked = TAKE(entry->observed);
-        entry->changed_ms = clock_ms();
+        entry->changed_ms = env_clock(env);
         entry->restores++;
     }
     job_status_release(&entry->observed);
 }
 
-struct job_status *status_writer_change(struct cache_entry *entry)
+struct job_status *status_writer_change(struct controller_env *env, struct cache_entry *entry)
 {
     if (entry->acked == NULL) {
-        entry->changed_ms = clock_ms();
+        entry->changed_ms = env_clock(env);
         entry->acked = xmalloc(sizeof(*entry->acked));
         job_status_copy(&entry->status, entry->acked);
     }
@@ -143,7 +142,8 @@ static void on_failed(struct in_flight_request *req, struct cache_entry *entry, 
     bool refused = a->status >= 400 && a->status < 500 && a->status != 429;
     bool first = ++entry->status_backoff.failures == 1;
 
-    entry->status_backoff.until_ms = clock_ms() + status_writer_retry_delay_ms(entry->status_backoff.failures, refused);
+    entry->status_backoff.until_ms =
+        env_clock(req->env) + status_writer_retry_delay_ms(entry->status_backoff.failures, refused);
     workqueue_add_at(req->env->queue, entry->key, entry->status_backoff.until_ms);
     log_msg(first ? LOG_WARNING : LOG_DEBUG, "%s %s: cannot write the status: %s", req->env->kind->resource.kind,
             entry->key, a->message);
@@ -156,7 +156,8 @@ static void on_failed(struct in_flight_request *req, struct cache_entry *entry, 
 /* Another writer changed the object, and the watch has not reported it yet: its conditions must be kept. */
 static void on_conflict(struct in_flight_request *req, struct cache_entry *entry)
 {
-    entry->status_backoff.until_ms = clock_ms() + ((int64_t)CONFLICT_FIRST_MS << MIN(entry->conflicts, CONFLICTS_MAX));
+    entry->status_backoff.until_ms =
+        env_clock(req->env) + ((int64_t)CONFLICT_FIRST_MS << MIN(entry->conflicts, CONFLICTS_MAX));
     if (++entry->conflicts > CONFLICTS_MAX)
         entry->status_version = 0;
     workqueue_add_at(req->env->queue, entry->key, entry->status_backoff.until_ms);
@@ -174,7 +175,7 @@ static void on_written(struct in_flight_request *req, struct cache_entry *entry,
         entry->conflicts = 0;
         if (a->body != NULL) /* the patch was for the newest version, so this one is newer */
             entry->status_version = MAX(entry->status_version, object_version(json_object_get(a->body, "metadata")));
-        entry->observed_ms = clock_ms(); /* the watch will report it soon */
+        entry->observed_ms = env_clock(req->env); /* the watch will report it soon */
         env_enqueue(req->env, entry);
         return;
     }
@@ -210,7 +211,7 @@ static void send_patch(struct controller_env *env, struct cache_entry *entry, en
     in_flight_last(env)->before = TAKE(entry->acked); /* assumed until the answer: the server has entry->status */
     entry->status_in_flight = true;
     if (json_object_get(json_object_get(patch, "status"), "progress") != NULL)
-        entry->progress_written_ms = clock_ms();
+        entry->progress_written_ms = env_clock(env);
 }
 
 static void on_turn(void *user)
@@ -228,7 +229,7 @@ void status_writer_write(struct controller_env *env, struct cache_entry *entry, 
     if (entry->acked == NULL)
         return;
     unsigned differs = job_status_differs(entry->acked, &entry->status);
-    struct status_write_step step = status_writer_decide(entry, differs, progress_interval_ms, clock_ms());
+    struct status_write_step step = status_writer_decide(entry, differs, progress_interval_ms, env_clock(env));
     if (step.act != STATUS_WRITE_QUEUED)
         kube_ticket_cancel(&entry->status_ticket);
     if (differs == 0)

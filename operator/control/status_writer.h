@@ -16,7 +16,7 @@ void status_writer_write(struct controller_env *env, struct cache_entry *entry, 
 void status_writer_observe(struct controller_env *env, struct cache_entry *entry, const json_t *object);
 
 /* Before a change of the status that is not the plan's: keeps what the server has, so that the change is written. */
-struct job_status *status_writer_change(struct cache_entry *entry);
+struct job_status *status_writer_change(struct controller_env *env, struct cache_entry *entry);
 
 /* ---- pure ---- */
 

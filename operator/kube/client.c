@@ -156,8 +156,8 @@ static void on_pump(void *user)
 
 void client_pump_soon(struct kube_client *k)
 {
-    if (k->depth == 0 && !(timer_is_set(&k->pump) && k->pump.due_ms <= clock_ms()))
-        timer_set(k->loop, &k->pump, clock_ms(), on_pump, k);
+    if (k->depth == 0 && !(timer_is_set(&k->pump) && k->pump.due_ms <= loop_now(k->loop)))
+        timer_set(k->loop, &k->pump, loop_now(k->loop), on_pump, k);
 }
 
 /* ---- answers ---- */
@@ -280,7 +280,7 @@ static void on_answer(void *user, const struct http_answer *a)
 {
     struct kube_call *c = user;
     struct kube_client *k = c->k;
-    int64_t now_ms = clock_ms();
+    int64_t now_ms = loop_now(k->loop);
 
     callbacks_begin(k);
     c->http = NULL;
@@ -371,7 +371,7 @@ static int authorize(struct kube_client *k, struct kube_call *c, int64_t now_ms,
     if (kubeconfig_token(k->config, now_ms, refused, &token, e) < 0)
         return -1;
     if (refused)
-        k->renewed_ms = clock_ms();
+        k->renewed_ms = loop_now(k->loop);
     if (k->tls_version != kubeconfig_tls_version(k->config)) {
         k->tls_version = kubeconfig_tls_version(k->config);
         http_client_set_tls(k->http, kubeconfig_tls(k->config));
@@ -402,7 +402,7 @@ static void start_call(struct kube_client *k, struct kube_call *c, int64_t now_m
         call_fail(c, &e);
         return;
     }
-    c->began_ms = clock_ms();
+    c->began_ms = loop_now(k->loop);
     if (c->tries++ == 0) {
         c->first_ms = c->began_ms;
         if (is_limited(c) && k->bucket.qps > 0)
@@ -432,7 +432,7 @@ static void start_call(struct kube_client *k, struct kube_call *c, int64_t now_m
 
 static void start_waiting_calls(struct kube_client *k)
 {
-    int64_t now_ms = clock_ms(), wait = 0;
+    int64_t now_ms = loop_now(k->loop), wait = 0;
 
     for (struct kube_call *c; !k->dead && (c = client_next(k, now_ms, &wait)) != NULL;)
         start_call(k, c, now_ms);
@@ -453,7 +453,7 @@ static struct kube_call *enqueue(struct kube_call *c, const char *path, void *us
     if (VERBS[c->verb].manager && k->manager != NULL)
         kube_query(&c->url, "fieldManager", k->manager);
     c->user = user;
-    c->queued_ms = clock_ms();
+    c->queued_ms = loop_now(k->loop);
     if (!c->stream)
         k->pending[c->priority]++;
     call_move(c, WAITING, false);
@@ -533,9 +533,9 @@ struct kube_client *kube_client_new(struct loop *l, struct kubeconfig *config, c
     k->manager = s->field_manager != NULL ? xstrdup(s->field_manager) : NULL;
     k->agent = xasprintf("User-Agent: %s", s->user_agent != NULL ? s->user_agent : "trainyard");
     k->authorization = (struct buf)BUF_INIT;
-    k->bucket = bucket_of(s->qps, s->burst, clock_ms());
+    k->bucket = bucket_of(s->qps, s->burst, loop_now(k->loop));
     k->random = hash64_mix((uint64_t)clock_ns(), (uint64_t)(uintptr_t)k);
-    k->time = server_time_of((int64_t)(clock_wall() * 1000), clock_ms());
+    k->time = server_time_of((int64_t)(clock_wall() * 1000), loop_now(k->loop));
     k->renewed_ms = INT64_MIN;
     return k;
 }
@@ -584,7 +584,7 @@ struct loop *kube_client_loop(const struct kube_client *k)
 
 int64_t kube_client_time(const struct kube_client *k)
 {
-    return server_time_at(&k->time, clock_ms());
+    return server_time_at(&k->time, loop_now(k->loop));
 }
 
 const char *kube_client_namespace(const struct kube_client *k)

@@ -1,8 +1,6 @@
 /* Which call starts next: shares by priority, and the queues of tickets. */
 #include "kube/client_calls.h"
 
-#include "base/clock.h"
-
 /* While at most `beside` more urgent requests run (the server then has spare capacity), up to `most` at once (0: any
  * number). Otherwise one of `many` requests, or one of `few` once the first has waited for long_ms. */
 static const struct {
@@ -128,7 +126,7 @@ struct kube_call *client_next(struct kube_client *k, int64_t now_ms, int64_t *re
 void kube_ticket_wait(struct kube_client *k, struct kube_ticket *t, enum kube_priority priority, void (*fn)(void *user),
                       void *user)
 {
-    ticket_queue_add(&k->tickets[priority], t, clock_ms(), fn, user);
+    ticket_queue_add(&k->tickets[priority], t, loop_now(k->loop), fn, user);
     client_pump_soon(k);
 }
 

@@ -66,17 +66,17 @@ static void on_sent(void *user, const struct kube_answer *a)
 {
     struct event_series *s = user;
     struct event_recorder *ev = s->events;
-    bool again = event_correlator_sent(&ev->correlator, s, outcome_of(ev, s, a), clock_ms());
+    bool again = event_correlator_sent(&ev->correlator, s, outcome_of(ev, s, a), loop_now(ev->loop));
 
     s->call = NULL;
     if (again && ev->flushed != NULL)
         queue_add(ev, s);
     else if (!again && s->subject->gone)
-        event_correlator_end(&ev->correlator, s, clock_ms());
+        event_correlator_end(&ev->correlator, s, loop_now(ev->loop));
     else
         timer_set(ev->loop, &s->timer, again ? s->due_ms : s->last_ms + EVENT_SERIES_MS + 1, on_timer, s);
     if (ev->flushed != NULL && ev->correlator.waiting == 0)
-        timer_set(ev->loop, &ev->flush, clock_ms(), on_flushed, ev);
+        timer_set(ev->loop, &ev->flush, loop_now(ev->loop), on_flushed, ev);
 }
 
 static void post_series(struct event_recorder *ev, struct event_series *s)
@@ -115,7 +115,7 @@ static void on_timer(void *user)
     if (s->state == SERIES_WAITING)
         queue_add(s->events, s);
     else
-        event_correlator_end(&s->events->correlator, s, clock_ms());
+        event_correlator_end(&s->events->correlator, s, loop_now(s->events->loop));
 }
 
 /* ---- the interface ---- */
@@ -161,8 +161,8 @@ void event_recorder_free(struct event_recorder *ev)
 void event_record(struct event_recorder *ev, const struct event_object *about_object, enum event_type type,
                   const char *reason, const char *about, const char *note)
 {
-    struct event_series *s =
-        event_correlator_record(&ev->correlator, about_object, type, reason, about, note, clock_ms(), clock_wall());
+    struct event_series *s = event_correlator_record(&ev->correlator, about_object, type, reason, about, note,
+                                                     loop_now(ev->loop), clock_wall());
 
     if (s == NULL) {
         log_debug("too many events, dropped one for %s %s: %s %s", about_object->kind, about_object->name, reason,
@@ -206,7 +206,7 @@ void event_recorder_flush(struct event_recorder *ev, int64_t max_ms, void (*done
                 timer_clear(ev->loop, &s->timer);
                 queue_add(ev, s);
             }
-    timer_set(ev->loop, &ev->flush, clock_ms() + (ev->correlator.waiting > 0 ? max_ms : 0), on_flushed, ev);
+    timer_set(ev->loop, &ev->flush, loop_now(ev->loop) + (ev->correlator.waiting > 0 ? max_ms : 0), on_flushed, ev);
 }
 
 size_t event_recorder_waiting(const struct event_recorder *ev)

@@ -2,8 +2,6 @@
  * curl has returned, so a callback may start and cancel any transfer. */
 #include "kube/http_client_internal.h"
 
-#include "base/clock.h"
-
 enum {
     STREAMS_MAX = 250,
     SPARE_MAX = 64,        /* handles kept for the next transfers */
@@ -64,7 +62,7 @@ static int curl_timer(CURLM *multi, long timeout_ms, void *user)
     if (timeout_ms < 0)
         timer_clear(h->loop, &h->timer);
     else
-        timer_set(h->loop, &h->timer, clock_ms() + timeout_ms, on_timer, h);
+        timer_set(h->loop, &h->timer, loop_now(h->loop) + timeout_ms, on_timer, h);
     return 0;
 }
 
@@ -133,7 +131,7 @@ static void multi_free(struct http_client *h)
 
 static void note_activity(struct http_call *c)
 {
-    c->heard_ms = c->http->heard_ms = clock_ms();
+    c->heard_ms = c->http->heard_ms = loop_now(c->http->loop);
 }
 
 static bool is_streaming(const struct http_call *c)
@@ -223,7 +221,7 @@ static void start_transfer(struct http_client *h, struct http_call *c)
     list_add(&h->running, c);
     c->state = RUNNING;
     c->set_of_connections = h->set_of_connections;
-    c->began_ms = c->heard_ms = clock_ms();
+    c->began_ms = c->heard_ms = loop_now(h->loop);
     if (c->tls_version != h->tls_version && !c->own_tls)
         http_set_tls_of(c);
     c->tls_version = h->tls_version;
@@ -232,6 +230,7 @@ static void start_transfer(struct http_client *h, struct http_call *c)
     c->attached = curl_multi_add_handle(h->multi, c->easy) == CURLM_OK;
     if (!c->attached)
         abort(); /* no memory, or a bug */
+    loop_clock(h->loop)->transfers++;
 }
 
 static void start_queued(struct http_client *h)
@@ -283,6 +282,7 @@ static void detach_call(struct http_call *c)
     struct http_client *h = c->http;
 
     list_remove(c->state == RUNNING ? &h->running : &h->queued, c);
+    loop_clock(h->loop)->transfers -= c->state == RUNNING;
     c->state = OVER;
     timer_clear(h->loop, &c->timer);
     unlist_fresh(c);
@@ -428,7 +428,7 @@ static void on_call_timer(void *user)
 {
     struct http_call *c = user;
     struct http_client *h = c->http;
-    int64_t now_ms = clock_ms(), out_ms = c->t.timeout_ms > 0 ? c->began_ms + c->t.timeout_ms : INT64_MAX,
+    int64_t now_ms = loop_now(h->loop), out_ms = c->t.timeout_ms > 0 ? c->began_ms + c->t.timeout_ms : INT64_MAX,
             silent_ms = c->t.silence_ms > 0 ? c->heard_ms + c->t.silence_ms : INT64_MAX;
 
     if (now_ms < MIN(out_ms, silent_ms)) {

@@ -43,7 +43,7 @@ static void on_written(void *user, const struct kube_answer *a);
 static void send_request(struct leader_elector *el, enum kube_verb verb, const json_t *body,
                          void (*done)(void *user, const struct kube_answer *a))
 {
-    el->sent_ms = clock_ms();
+    el->sent_ms = loop_now(el->loop);
     el->call = kube_send(el->client, &(struct kube_request){
                                          .verb = verb,
                                          .priority = KUBE_URGENT,
@@ -72,7 +72,7 @@ static void store_lease(struct leader_elector *el, json_t *object)
     json_incref(object);
     json_decref(el->object);
     el->object = object;
-    lease_observe(&el->seen, object, clock_ms());
+    lease_observe(&el->seen, object, loop_now(el->loop));
 }
 
 /* ---- next steps ---- */
@@ -89,7 +89,7 @@ static int64_t pause_ms(const struct leader_elector *el)
 
 static void requeue(struct leader_elector *el)
 {
-    int64_t now = clock_ms(), pause = pause_ms(el);
+    int64_t now = loop_now(el->loop), pause = pause_ms(el);
     int64_t due = el->holding ? now + pause : lease_next_ms(&el->settings, &el->seen, pause, now);
     timer_set(el->loop, &el->next, due, poll_lease, el);
 }
@@ -141,7 +141,7 @@ static void notify_leader(struct leader_elector *el)
 static void report_loss(struct leader_elector *el)
 {
     char why[600];
-    if (clock_ms() - el->renewed_ms >= (int64_t)el->settings.renew_s * 1000)
+    if (loop_now(el->loop) - el->renewed_ms >= (int64_t)el->settings.renew_s * 1000)
         snprintf(why, sizeof(why), "it could not be renewed for %d s", el->settings.renew_s);
     else
         snprintf(why, sizeof(why), "%s holds it now", el->seen.holder);
@@ -150,7 +150,7 @@ static void report_loss(struct leader_elector *el)
 
 static void act_on_record(struct leader_elector *el)
 {
-    switch (lease_next(&el->settings, &el->seen, el->holding, el->renewed_ms, clock_ms())) {
+    switch (lease_next(&el->settings, &el->seen, el->holding, el->renewed_ms, loop_now(el->loop))) {
     case LEASE_CREATE:
         write_lease(el, KUBE_CREATE);
         return;
@@ -262,14 +262,14 @@ struct leader_elector *leader_elector_new(struct kube_client *k, const struct le
     el->path = el->all = (struct buf)BUF_INIT;
     kube_path(&el->path, &LEASES, el->ns, el->name, NULL);
     kube_path(&el->all, &LEASES, el->ns, NULL, NULL);
-    timer_set(el->loop, &el->next, clock_ms(), poll_lease, el);
+    timer_set(el->loop, &el->next, loop_now(el->loop), poll_lease, el);
     return el;
 }
 
 void leader_elector_release(struct leader_elector *el, void (*done)(void *user), void *user)
 {
     bool maybe = el->holding || el->call != NULL; /* a request in flight may be acquiring it */
-    int64_t now = clock_ms();
+    int64_t now = loop_now(el->loop);
 
     stop_requests(el);
     el->releasing = true;

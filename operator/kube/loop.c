@@ -19,6 +19,7 @@ struct loop {
     int epoll;
     bool stopped, failed;
     struct err failure;
+    struct loop_clock clock;
     struct timer **heap; /* from 1 */
     size_t ntimers, cap;
     int64_t round_ms; /* while timers run: the time at which they are due; else INT64_MIN */
@@ -49,7 +50,24 @@ void loop_free(struct loop *l)
     free(l);
 }
 
+/* ---- time ---- */
+
+int64_t loop_now(const struct loop *l)
+{
+    return l->clock.is_virtual ? l->clock.now_ms : clock_ms();
+}
+
+struct loop_clock *loop_clock(struct loop *l)
+{
+    return &l->clock;
+}
+
 /* ---- timers ---- */
+
+int64_t loop_next_due(const struct loop *l)
+{
+    return l->ntimers > 0 ? l->heap[1]->due_ms : INT64_MAX;
+}
 
 static void heap_place(struct loop *l, struct timer *t, size_t at)
 {
@@ -120,6 +138,7 @@ static void run_timers(struct loop *l, int64_t now_ms)
     for (size_t n = l->ntimers; n > 0 && l->ntimers > 0 && l->heap[1]->due_ms <= now_ms; n--) {
         struct timer *t = l->heap[1];
         timer_clear(l, t);
+        l->clock.callbacks++;
         t->fn(t->user);
     }
     l->round_ms = INT64_MIN;
@@ -213,10 +232,12 @@ void loop_watch_fd(struct loop *l, int fd, void (*fn)(void *user), void *user)
 
 static int wait_for(const struct loop *l, int64_t max_wait_ms)
 {
-    int64_t wait = MIN(max_wait_ms, (int64_t)WAIT_MAX_MS);
+    int64_t wait = MIN(max_wait_ms, (int64_t)WAIT_MAX_MS), now_ms = loop_now(l);
 
-    if (l->ntimers > 0)
-        wait = MIN(wait, l->heap[1]->due_ms - clock_ms());
+    if (l->clock.is_virtual) /* it does not move while the loop waits */
+        wait = loop_next_due(l) <= now_ms ? 0 : wait;
+    else if (l->ntimers > 0)
+        wait = MIN(wait, loop_next_due(l) - now_ms);
     return (int)MAX(wait, 0);
 }
 
@@ -228,11 +249,13 @@ int loop_turn(struct loop *l, int64_t max_wait_ms, struct err *e)
             return err_errno(e, ERR_INTERNAL, "epoll");
         for (int i = 0; i < l->nready; i++) {
             struct loop_fd *w = l->ready[i].data.ptr;
-            if (w != NULL)
-                w->fn(w->user, w->fd, from_epoll(l->ready[i].events));
+            if (w == NULL)
+                continue;
+            l->clock.callbacks++;
+            w->fn(w->user, w->fd, from_epoll(l->ready[i].events));
         }
         l->nready = 0;
-        run_timers(l, clock_ms());
+        run_timers(l, loop_now(l));
     }
     if (l->failed)
         return err_set(e, l->failure.code, "%s", l->failure.msg);

@@ -3,7 +3,7 @@
  *
  * All users of a loop (clients, reflectors, queues, leases, events) are called back from loop_run() and belong to that
  * thread, so nothing in the operator needs a lock. A callback may add and remove anything, including itself. Times are
- * clock_ms().
+ * loop_now(): clock_ms(), or in tests a virtual clock.
  */
 #ifndef TRAINYARD_KUBE_LOOP_H
 #define TRAINYARD_KUBE_LOOP_H
@@ -23,6 +23,7 @@ MUST_USE int loop_run(struct loop *l, struct err *e);
 void loop_stop(struct loop *l);
 /* One round: waits at most `max_wait_ms` for something to happen and handles it. For tests. */
 MUST_USE int loop_turn(struct loop *l, int64_t max_wait_ms, struct err *e);
+int64_t loop_now(const struct loop *l);
 /* Calls fn when fd is readable (base/stop.h's stop_fd()); at most four descriptors. fn NULL: removes the callback. */
 void loop_watch_fd(struct loop *l, int fd, void (*fn)(void *user), void *user);
 
@@ -40,5 +41,17 @@ static inline bool timer_is_set(const struct timer *t)
 {
     return t->place != 0;
 }
+
+int64_t loop_next_due(const struct loop *l); /* of the next timer; INT64_MAX: none is set */
+
+/* For tests (test/fake/api_server.h): a clock that only its owner moves, and what tells that nothing more happens
+ * before it is moved. */
+struct loop_clock {
+    bool is_virtual; /* the time is now_ms */
+    int64_t now_ms;
+    uint64_t callbacks; /* of descriptors and timers that have run */
+    int transfers;      /* HTTP requests under way */
+};
+struct loop_clock *loop_clock(struct loop *l);
 
 #endif

@@ -167,7 +167,7 @@ static double random_fraction(struct reflector *r)
 
 static int64_t pause_of(struct reflector *r, enum reflector_pause pause)
 {
-    int64_t now = clock_ms();
+    int64_t now = loop_now(r->loop);
     bool first = r->backoff.failures == 0 || now - r->backoff.last_ms > HEALTHY_MS;
 
     if (pause == PAUSE_NONE)
@@ -179,13 +179,13 @@ static int64_t pause_of(struct reflector *r, enum reflector_pause pause)
 /* Not before the server's Retry-After. */
 static void schedule_next(struct reflector *r, const struct kube_answer *a)
 {
-    r->end.lived_ms = clock_ms() - r->began_ms;
+    r->end.lived_ms = loop_now(r->loop) - r->began_ms;
     struct reflector_next next = reflector_decide(&r->end);
     int64_t pause = pause_of(r, next.pause), asked = (int64_t)(a->retry_after_s * 1000);
 
     pause = MAX(pause, asked);
     log_debug("%s: %s again in %d ms", r->name, next.act == REFLECTOR_LIST ? "list" : "watch", (int)pause);
-    timer_set(r->loop, &r->timer, clock_ms() + pause, next.act == REFLECTOR_LIST ? list : watch, r);
+    timer_set(r->loop, &r->timer, loop_now(r->loop) + pause, next.act == REFLECTOR_LIST ? list : watch, r);
 }
 
 /* ---- listing ---- */
@@ -274,7 +274,7 @@ static void list(void *user)
         stale_clear(r);
         r->user.each(r->user.user, stale_add, r);
         r->end = (struct reflector_end){ 0 };
-        r->began_ms = clock_ms();
+        r->began_ms = loop_now(r->loop);
     }
     str_fmt(limit, sizeof(limit), "%d", REFLECTOR_PAGE);
     kube_path(&path, &r->resource, r->ns, NULL, NULL);
@@ -379,7 +379,7 @@ static void watch(void *user)
     kube_query(&path, "timeoutSeconds", seconds);
     select_objects(r, &path);
     r->end = (struct reflector_end){ .watching = true, .futile = r->end.futile };
-    r->began_ms = clock_ms();
+    r->began_ms = loop_now(r->loop);
     r->call = kube_watch(r->client, &(struct kube_stream){ .path = path.data,
                                                            .metadata_only = r->metadata_only,
                                                            .silence_ms = (int64_t)(timeout_s + WATCH_GRACE_S) * 1000,
@@ -422,7 +422,7 @@ struct reflector *reflector_new(struct kube_client *k, const struct reflector_sp
     r->user = *user;
     r->logged_status = NOTHING_LOGGED;
     r->seed = hash64_mix((uint64_t)clock_ns(), (uint64_t)getpid() ^ (uintptr_t)r);
-    timer_set(r->loop, &r->timer, clock_ms(), list, r);
+    timer_set(r->loop, &r->timer, loop_now(r->loop), list, r);
     return r;
 }
 

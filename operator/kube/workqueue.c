@@ -102,7 +102,7 @@ static void push(struct workqueue *q, struct workqueue_item *it)
         counter_add(q->metrics.adds, 1);
     update_depth(q);
     if (!timer_is_set(&q->run) && q->working == NULL)
-        timer_set(q->loop, &q->run, clock_ms(), process_ready, q);
+        timer_set(q->loop, &q->run, loop_now(q->loop), process_ready, q);
 }
 
 static void unlink_ready(struct workqueue *q, struct workqueue_item *it)
@@ -183,7 +183,7 @@ static void process_ready(void *user)
             return;
         }
     if (q->first != NULL)
-        timer_set(q->loop, &q->run, clock_ms(), process_ready, q);
+        timer_set(q->loop, &q->run, loop_now(q->loop), process_ready, q);
 }
 
 static void on_due(void *user)
@@ -240,7 +240,7 @@ void workqueue_add_at(struct workqueue *q, const char *key, int64_t due_ms)
 
     if (q->registry != NULL)
         counter_add(q->metrics.retries, 1);
-    if (due_ms <= clock_ms())
+    if (due_ms <= loop_now(q->loop))
         push(q, it);
     else if (!timer_is_set(&it->later) || due_ms < it->later.due_ms)
         timer_set(q->loop, &it->later, due_ms, on_due, it);
