@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,13 +12,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 
-enum { CONNECTIONS_MAX = 256, REQUEST_MAX = 4 << 20, WAIT_MS = 20000, ROUND_MS = 1000 };
+enum {
+    CONNECTIONS_MAX = 256,
+    REQUEST_MAX = 4 << 20,
+    WAIT_MS = 20000,
+    ROUND_MS = 1000,
+    SHARED_MAX = 4,
+    HOUR_MS = 3600000
+};
 
 struct rule {
     char *method, *pattern;
@@ -43,6 +52,8 @@ struct fake_api {
     int listener, wake[2];
     char url[64];
     bool stop, frozen, refused;
+    struct loop *loop; /* whose clock it shares, or NULL */
+    int64_t now_ms;    /* of that clock */
     struct rule **rules;
     size_t nrules;
     struct fake_request **requests;
@@ -69,6 +80,14 @@ static void lock(struct fake_api *f)
 static void unlock(struct fake_api *f)
 {
     must(pthread_mutex_unlock(&f->lock) == 0);
+}
+
+/* Those that share the clock of a loop. For the test's thread. */
+static struct fake_api *shared[SHARED_MAX];
+
+static int64_t time_of(const struct fake_api *f)
+{
+    return f->loop != NULL ? f->now_ms : clock_ms();
 }
 
 static void wake(struct fake_api *f)
@@ -245,7 +264,7 @@ static void look_for_request(struct fake_api *f, struct connection *c)
     const struct rule *one = rule_for(f, r);
     if (one != NULL && (one->answer.held || one->answer.delay_ms > 0)) {
         c->delayed = one;
-        c->due_ms = one->answer.held ? INT64_MAX : clock_ms() + one->answer.delay_ms;
+        c->due_ms = one->answer.held ? INT64_MAX : time_of(f) + one->answer.delay_ms;
     } else {
         answer(f, c, one);
     }
@@ -321,7 +340,7 @@ static void serve(struct fake_api *f, struct connection *c, short events, int64_
 
 static int fill(struct fake_api *f, struct pollfd *polled)
 {
-    int64_t now_ms = clock_ms(), wait = ROUND_MS;
+    int64_t now_ms = time_of(f), wait = ROUND_MS;
 
     polled[0] = (struct pollfd){ .fd = f->wake[0], .events = POLLIN };
     polled[1] = (struct pollfd){ .fd = f->frozen || f->refused ? -1 : f->listener, .events = POLLIN };
@@ -338,7 +357,7 @@ static int fill(struct fake_api *f, struct pollfd *polled)
 
 static void round_of(struct fake_api *f, const struct pollfd *polled)
 {
-    int64_t now_ms = clock_ms();
+    int64_t now_ms = time_of(f);
     char drained[256];
 
     if (polled[0].revents != 0)
@@ -422,6 +441,9 @@ void fake_api_free(struct fake_api *f)
 {
     if (f == NULL)
         return;
+    for (size_t i = 0; i < SHARED_MAX; i++)
+        if (shared[i] == f)
+            shared[i] = NULL;
     lock(f);
     f->stop = true;
     unlock(f);
@@ -615,32 +637,150 @@ int fake_api_connections(struct fake_api *f)
 
 /* ---- waiting ---- */
 
-static void turn(struct loop *l)
+static void turn(struct loop *l, int64_t max_wait_ms)
 {
     struct err e = { .code = ERR_NONE };
 
-    if (loop_turn(l, 10, &e) < 0)
+    if (loop_turn(l, max_wait_ms, &e) < 0)
         fprintf(stderr, "%s\n", e.msg);
     must(e.code == ERR_NONE);
 }
 
+void fake_clock(struct loop *l)
+{
+    if (!loop_clock(l)->is_virtual)
+        *loop_clock(l) = (struct loop_clock){ .is_virtual = true, .now_ms = clock_ms() };
+}
+
+void fake_api_share_clock(struct fake_api *f, struct loop *l)
+{
+    size_t i = 0;
+
+    while (i < SHARED_MAX && shared[i] != NULL)
+        i++;
+    must(i < SHARED_MAX);
+    shared[i] = f;
+    fake_clock(l);
+    lock(f);
+    f->loop = l;
+    f->now_ms = loop_now(l);
+    unlock(f);
+}
+
+/* What a server still does by itself. */
+struct under_way {
+    int requests; /* that it has and has not answered */
+    bool busy;    /* it has something to read or to write */
+    bool frozen;
+    int64_t due_ms; /* of the next delayed answer */
+};
+
+static void look_at_connection(struct connection *c, struct under_way *u, int64_t now_ms)
+{
+    struct pollfd in = { .fd = c->fd, .events = POLLIN };
+    int unread = 0; /* by the client's system */
+
+    u->requests += c->waits;
+    u->busy |= c->sent < c->out.len || c->closing || (c->delayed != NULL && c->due_ms <= now_ms);
+    u->busy |= poll(&in, 1, 0) > 0 || (ioctl(c->fd, SIOCOUTQ, &unread) == 0 && unread > 0);
+    if (c->delayed != NULL)
+        u->due_ms = MIN(u->due_ms, c->due_ms);
+}
+
+static struct under_way look_at(struct loop *l)
+{
+    struct under_way u = { .due_ms = INT64_MAX };
+    for (size_t i = 0; i < SHARED_MAX; i++) {
+        struct fake_api *f = shared[i];
+        if (f == NULL || f->loop != l)
+            continue;
+        lock(f);
+        struct pollfd in = { .fd = f->listener, .events = POLLIN };
+        u.frozen |= f->frozen;
+        u.busy |= poll(&in, 1, 0) > 0;
+        for (size_t c = 0; c < CONNECTIONS_MAX; c++)
+            if (f->connections[c].fd >= 0)
+                look_at_connection(&f->connections[c], &u, f->now_ms);
+        unlock(f);
+    }
+    return u;
+}
+
+/* A server that is frozen does nothing; the requests to it are sent at once. */
+static bool settles(struct loop *l)
+{
+    struct under_way u = look_at(l);
+    uint64_t before = loop_clock(l)->callbacks;
+    bool quiet = u.frozen || (!u.busy && u.requests == loop_clock(l)->transfers);
+
+    turn(l, u.frozen ? 20 : !quiet);
+    return quiet && loop_clock(l)->callbacks == before;
+}
+
+void fake_settle(struct loop *l)
+{
+    must(loop_clock(l)->is_virtual);
+    for (int64_t end = clock_ms() + WAIT_MS; !settles(l);)
+        must(clock_ms() < end);
+}
+
+/* Moves the clock to what happens next, at most to end_ms; false: nothing happens before that. */
+static bool move_on(struct loop *l, int64_t end_ms)
+{
+    struct loop_clock *clock = loop_clock(l);
+    int64_t next_ms = MIN(loop_next_due(l), look_at(l).due_ms);
+
+    clock->now_ms = MAX(clock->now_ms, MIN(next_ms, end_ms));
+    for (size_t i = 0; i < SHARED_MAX; i++)
+        if (shared[i] != NULL && shared[i]->loop == l) {
+            lock(shared[i]);
+            shared[i]->now_ms = clock->now_ms;
+            unlock(shared[i]);
+            wake(shared[i]);
+        }
+    fake_settle(l);
+    return next_ms <= end_ms;
+}
+
+void fake_pass(struct loop *l, int64_t ms)
+{
+    fake_settle(l);
+    for (int64_t end_ms = loop_now(l) + ms; move_on(l, end_ms);)
+        ;
+}
+
+static int64_t begin_wait(struct loop *l)
+{
+    if (loop_clock(l)->is_virtual)
+        fake_settle(l);
+    return loop_now(l);
+}
+
+/* One step of a wait; false: it has lasted too long. */
+static bool wait_on(struct loop *l, int64_t began_ms)
+{
+    if (loop_clock(l)->is_virtual)
+        return move_on(l, began_ms + HOUR_MS);
+    turn(l, 10);
+    return clock_ms() < began_ms + WAIT_MS;
+}
+
 void fake_api_wait(struct fake_api *f, struct loop *l, const char *method, const char *pattern, size_t n)
 {
-    for (int64_t end = clock_ms() + WAIT_MS; fake_api_count(f, method, pattern) < n;) {
-        if (clock_ms() > end) {
-            for (size_t i = 0; i < f->nrequests; i++)
-                fprintf(stderr, "came: %s %s\n", f->requests[i]->method, f->requests[i]->path);
-            fprintf(stderr, "%s %s did not come %zu times\n", method, pattern, n);
-            abort();
-        }
-        turn(l);
+    int64_t began_ms = begin_wait(l);
+    while (fake_api_count(f, method, pattern) < n) {
+        if (wait_on(l, began_ms))
+            continue;
+        for (size_t i = 0; i < f->nrequests; i++)
+            fprintf(stderr, "came: %s %s\n", f->requests[i]->method, f->requests[i]->path);
+        fprintf(stderr, "%s %s did not come %zu times\n", method, pattern, n);
+        abort();
     }
 }
 
 void fake_until(struct loop *l, bool (*ready)(void *user), void *user)
 {
-    for (int64_t end = clock_ms() + WAIT_MS; !ready(user);) {
-        must(clock_ms() < end);
-        turn(l);
-    }
+    int64_t began_ms = begin_wait(l);
+    while (!ready(user))
+        must(wait_on(l, began_ms));
 }

@@ -11,6 +11,10 @@
  * "*" is any. For a request the first answer with `times` left is taken, in the order they were given; then the newest
  * of those without `times`. What nothing answers gets 404 and a Status. All calls may be made from the test's thread;
  * they abort when something is wrong with the server itself.
+ *
+ * After fake_api_share_clock() nothing waits: the loop and the server have one virtual clock. A wait lets everything
+ * happen that follows from what was done, moves the clock to the next timer of the loop or the next delayed answer, and
+ * so on. What a test sees then depends neither on the speed of the machine nor on what else runs on it.
  */
 #ifndef TRAINYARD_FAKE_API_SERVER_H
 #define TRAINYARD_FAKE_API_SERVER_H
@@ -34,7 +38,7 @@ struct fake_answer {
     const char *headers; /* more lines, each with \r\n; copied. Content-Type is application/json without */
     const char *body;    /* copied; NULL: "" */
     size_t body_len;     /* 0: strlen(body) */
-    int64_t delay_ms;    /* before the first byte */
+    int64_t delay_ms;    /* before the first byte, by the shared clock if there is one */
     bool held;           /* not answered before fake_api_release() */
     int times;           /* answers so many requests; 0: any number */
     bool silent;         /* the request is recorded and never answered */
@@ -53,6 +57,10 @@ DEFINE_AUTO(fake_api, fake_api_free);
 const char *fake_api_url(const struct fake_api *f); /* "http://127.0.0.1:PORT" */
 /* A configuration for it, namespace "default", with the bearer token when it is not NULL. Free it after its clients. */
 struct kubeconfig *fake_api_config(const struct fake_api *f, const char *token);
+
+/* Before clients are made with the loop. The clock begins at clock_ms(). Several servers may share it. */
+void fake_api_share_clock(struct fake_api *f, struct loop *l);
+void fake_clock(struct loop *l); /* for a loop without a server */
 
 void fake_api_on(struct fake_api *f, const char *method, const char *pattern, const struct fake_answer *a);
 void fake_api_forget(struct fake_api *f); /* all answers given so far (streams stay open) */
@@ -76,7 +84,11 @@ void fake_api_freeze(struct fake_api *f, bool frozen);  /* as SIGSTOP: connectio
 void fake_api_refuse(struct fake_api *f, bool refused); /* as a server that is down: closes all, accepts none */
 int fake_api_connections(struct fake_api *f);           /* accepted so far */
 
-/* Turns the loop until n requests match, or `ready` says yes; aborts with what came after 20 s. */
+/* Lets everything happen that does not need time to pass; then lets ms pass. With a shared clock only. */
+void fake_settle(struct loop *l);
+void fake_pass(struct loop *l, int64_t ms);
+/* Turns the loop until n requests match, or `ready` says yes; aborts with what came after 20 s, with a shared clock
+ * after an hour of it. */
 void fake_api_wait(struct fake_api *f, struct loop *l, const char *method, const char *pattern, size_t n);
 void fake_until(struct loop *l, bool (*ready)(void *user), void *user);
 

@@ -59,6 +59,7 @@ static inline void on(struct world *w, const char *method, const char *pattern, 
 static inline void world_init(struct world *w)
 {
     *w = (struct world){ .api = fake_api_new(), .loop = loop_new(), .registry = registry_new(), .progress_ms = 1000 };
+    fake_api_share_clock(w->api, w->loop);
     w->config = fake_api_config(w->api, NULL);
     w->client =
         kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test", .field_manager = "test" });

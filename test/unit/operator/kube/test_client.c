@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "kube/client_internal.h"
@@ -172,6 +171,7 @@ static struct world world(struct kube_settings s)
 {
     struct world w = { .api = fake_api_new(), .l = loop_new(), .registry = registry_new() };
 
+    fake_api_share_clock(w.api, w.l);
     w.config = fake_api_config(w.api, "secret");
     s.registry = w.registry;
     s.field_manager = "tester";
@@ -347,7 +347,7 @@ START_TEST(passing_trouble_is_overcome)
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 0 });
     struct got g = { .done = 0 };
     const struct fake_answer *trouble = &PASSING[_i];
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.l);
 
     fake_api_on(w.api, "POST", "/x*", trouble);
     fake_api_on(w.api, "POST", "/x*",
@@ -363,7 +363,7 @@ START_TEST(passing_trouble_is_overcome)
     ck_assert_uint_eq(fake_api_count(w.api, "POST", "/x*"), (size_t)trouble->times + 1);
     ck_assert_uint_eq(kube_pending(w.k, KUBE_URGENT), 0);
     if (trouble->headers != NULL)
-        ck_assert_int_ge(clock_ms() - began, 1000);
+        ck_assert_int_ge(loop_now(w.l) - began, 1000);
 }
 END_TEST
 
@@ -422,10 +422,7 @@ START_TEST(a_server_that_stands_still_and_goes_on)
     fake_until(w.l, is_done, &first);
     fake_api_freeze(w.api, true);
     send(&w, &g, (struct kube_request){ .path = "/x", .timeout_ms = 200 });
-    for (int64_t end = clock_ms() + 500; clock_ms() < end;) {
-        struct err e = { .code = ERR_NONE };
-        ck_ok_e(loop_turn(w.l, 50, &e));
-    }
+    fake_pass(w.l, 500);
     ck_assert_int_eq(g.done, 0);
     fake_api_freeze(w.api, false);
     fake_until(w.l, is_done, &g);
@@ -507,10 +504,7 @@ START_TEST(the_refused_do_not_all_come_back_together)
     for (size_t i = 0; i < COUNT_OF(g); i++)
         send(&w, &g[i], (struct kube_request){ .path = "/x", .priority = KUBE_NORMAL });
     fake_api_wait(w.api, w.l, "*", "*", 12);
-    for (int64_t end = clock_ms() + 500; clock_ms() < end;) { /* all delays are over */
-        struct err e = { .code = ERR_NONE };
-        ck_ok_e(loop_turn(w.l, 50, &e));
-    }
+    fake_pass(w.l, 500); /* all delays are over */
     ck_assert_uint_eq(fake_api_count(w.api, "*", "*"), 12);
     ck_assert(!kube_has_room(w.k));
 }
@@ -520,7 +514,7 @@ START_TEST(the_rate_is_kept_by_all_but_leases)
 {
     AUTO_FINI(world) w = world((struct kube_settings){ .qps = 5, .burst = 2 });
     struct got g[8] = { { .done = 0 } }, lease = { .done = 0 };
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.l);
     AUTO_FINI(buf) metrics = BUF_INIT;
 
     fake_api_on(w.api, "*", "*", &(struct fake_answer){ .body = "{}" });
@@ -530,7 +524,7 @@ START_TEST(the_rate_is_kept_by_all_but_leases)
     fake_until(w.l, is_done, &lease);
     ck_assert_uint_le(fake_api_count(w.api, "*", "/x"), 7);
     fake_until(w.l, is_idle, &w);
-    ck_assert_int_ge(clock_ms() - began, 6 * 200 - 1);
+    ck_assert_int_ge(loop_now(w.l) - began, 6 * 200 - 1);
     registry_emit(w.registry, &metrics);
     ck_assert_ptr_nonnull(strstr(metrics.data, "rest_client_rate_limiter_duration_seconds_count{verb=\"GET\""));
     ck_assert_ptr_nonnull(

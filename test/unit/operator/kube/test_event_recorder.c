@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/str.h"
 #include "check_main.h"
 #include "kube/event_correlator.h"
@@ -23,6 +22,7 @@ struct world {
 static void world_init(struct world *w)
 {
     *w = (struct world){ .api = fake_api_new(), .loop = loop_new() };
+    fake_api_share_clock(w->api, w->loop);
     w->config = fake_api_config(w->api, NULL);
     w->client = kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test" });
     w->events = event_recorder_new(w->client, "tfjob-controller", "operator-0");
@@ -84,11 +84,6 @@ START_TEST(an_event_that_is_there_already_is_told)
 }
 END_TEST
 
-static bool is_past(void *user)
-{
-    return clock_ms() >= *(const int64_t *)user;
-}
-
 /* Not one Event each: users see a count. */
 START_TEST(what_repeats_after_a_while_is_still_one_event)
 {
@@ -98,8 +93,7 @@ START_TEST(what_repeats_after_a_while_is_still_one_event)
     fake_api_on(w.api, "PATCH", ALL, &(struct fake_answer){ .body = "{}" });
     event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "one");
     fake_until(w.loop, none_waits, &w);
-    int64_t later = clock_ms() + EVENT_DELAY_MS + 300;
-    fake_until(w.loop, is_past, &later);
+    fake_pass(w.loop, EVENT_DELAY_MS + 300);
     event_record(w.events, &DIGITS, EVENT_NORMAL, "Created", "Worker", "two");
     fake_until(w.loop, none_waits, &w);
     ck_assert_uint_eq(fake_api_count(w.api, "POST", ALL), 1);

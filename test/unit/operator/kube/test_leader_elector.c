@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/str.h"
 #include "check_main.h"
 #include "kube/leader_elector_internal.h"
@@ -233,6 +232,7 @@ static void on_released(void *user)
 static void world_init(struct world *w)
 {
     *w = (struct world){ .api = fake_api_new(), .loop = loop_new(), .store = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+    fake_api_share_clock(w->api, w->loop);
     w->config = fake_api_config(w->api, NULL);
     w->client = kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test" });
     fake_api_on(w->api, "*", "/apis/coordination.k8s.io/v1/namespaces/kubeflow/leases*",
@@ -299,12 +299,12 @@ START_TEST(one_leads_and_what_it_gives_away_another_takes_at_once)
     fake_until(w.loop, knows_a_leader, &b);
     ck_assert_str_eq(b.leader, "a");
     ck_assert_int_eq(b.leading, 0);
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.loop);
     leader_elector_release(a.elector, on_released, &a);
     ck_assert_int_eq(a.released, 0); /* never from within */
     fake_until(w.loop, has_released, &a);
     fake_until(w.loop, leads, &b);
-    ck_assert_int_lt(clock_ms() - began, 12000); /* not only when 15 s are over */
+    ck_assert_int_lt(loop_now(w.loop) - began, 12000); /* not only when 15 s are over */
     ck_assert_int_eq(a.lost, 0);
     ck_assert_str_eq(at(w.store.lease, "spec.holderIdentity"), "b");
     ck_assert_int_eq(json_integer_value(json_at(w.store.lease, "spec.leaseTransitions")), 1);
@@ -334,11 +334,11 @@ START_TEST(a_silent_leader_is_followed_when_its_lease_is_over)
     set_lease(
         &w.store,
         "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{\"holderIdentity\":\"you\",\"leaseDurationSeconds\":1}}");
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.loop);
     stand(&w, &a, "a", 15, 10, 8);
     fake_until(w.loop, leads, &a);
-    ck_assert_int_ge(clock_ms() - began, 1000);
-    ck_assert_int_lt(clock_ms() - began, 7900); /* not only at the next round of 8 s */
+    ck_assert_int_ge(loop_now(w.loop) - began, 1000);
+    ck_assert_int_lt(loop_now(w.loop) - began, 7900); /* not only at the next round of 8 s */
     END();
 }
 END_TEST
@@ -393,10 +393,10 @@ START_TEST(the_time_counts_from_the_question)
     fake_api_on(w.api, "POST", "*", &(struct fake_answer){ .handle = serve, .user = &w.store, .delay_ms = 1200 });
     stand(&w, &a, "a", 6, 4, 4);
     fake_until(w.loop, leads, &a);
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.loop);
     set_down(&w.store, true);
     fake_until(w.loop, has_lost, &a);
-    ck_assert_int_lt(clock_ms() - began, 3700); /* 2.8 s */
+    ck_assert_int_lt(loop_now(w.loop) - began, 3700); /* 2.8 s */
     END();
 }
 END_TEST
@@ -458,10 +458,10 @@ START_TEST(giving_it_away_takes_two_seconds_at_most)
     stand(&w, &a, "a", 15, 10, 5);
     fake_until(w.loop, leads, &a);
     fake_api_on(w.api, "PUT", "*", &(struct fake_answer){ .silent = true });
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.loop);
     leader_elector_release(a.elector, on_released, &a);
     fake_until(w.loop, has_released, &a);
-    ck_assert_int_lt(clock_ms() - began, 4500); /* the request's own limit is 5 s */
+    ck_assert_int_lt(loop_now(w.loop) - began, 4500); /* the request's own limit is 5 s */
     END();
 }
 END_TEST

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "check_main.h"
@@ -199,6 +198,7 @@ static void on_synced(void *user)
 static void world_init(struct world *w)
 {
     *w = (struct world){ .api = fake_api_new(), .loop = loop_new(), .told = BUF_INIT };
+    fake_api_share_clock(w->api, w->loop);
     w->config = fake_api_config(w->api, NULL);
     w->client = kube_client_new(w->loop, w->config, &(struct kube_settings){ .user_agent = "test" });
 }
@@ -262,13 +262,6 @@ static void expect(struct world *w, const char *told)
 {
     fake_until(w->loop, was_told, &(struct wanted){ w, told });
     ck_assert_str_eq(w->told.data, told);
-}
-
-static void turn_for(struct world *w, int64_t ms)
-{
-    struct err e;
-    for (int64_t end = clock_ms() + ms; clock_ms() < end;)
-        ck_ok_e(loop_turn(w->loop, end - clock_ms(), &e));
 }
 
 #define START()                                                                                                        \
@@ -368,7 +361,7 @@ START_TEST(bookmarks_move_the_place_to_go_on_from)
     stream(&w, WATCH_FROM("31"), EVENT_OF("ADDED", ITEM("a", "1", "32")));
     reflect(&w);
     fake_api_wait(w.api, w.loop, "GET", WATCH_FROM("7"), 1);
-    turn_for(&w, 30);
+    fake_pass(w.loop, 30);
     fake_api_end(w.api, WATCHES);
     expect(&w, "sync +a@32 ");
     ck_assert_uint_eq(fake_api_count(w.api, "GET", LISTS), 1);
@@ -430,14 +423,14 @@ END_TEST
 START_TEST(a_busy_server_is_asked_again_when_it_says)
 {
     START();
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.loop);
     fake_api_on(w.api, "GET", LISTS,
                 &(struct fake_answer){ .status = 429, .headers = "Retry-After: 1\r\n", .times = 1 });
     answer(&w, LISTS, LIST_OF("7", "", ITEM("a", "1", "3")), 0);
     stream(&w, WATCHES, "");
     reflect(&w);
     expect(&w, "+a@3 sync ");
-    ck_assert_int_ge(clock_ms() - began, 1000);
+    ck_assert_int_ge(loop_now(w.loop) - began, 1000);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", LISTS), 2);
 }
 END_TEST
@@ -452,9 +445,9 @@ START_TEST(a_server_too_busy_for_a_watch_is_asked_again_when_it_says)
     stream(&w, WATCH_FROM("7"), EVENT_OF("ADDED", ITEM("a", "1", "8")));
     reflect(&w);
     expect(&w, "sync ");
-    int64_t began = clock_ms();
+    int64_t began = loop_now(w.loop);
     expect(&w, "sync +a@8 ");
-    ck_assert_int_ge(clock_ms() - began, 1950);
+    ck_assert_int_ge(loop_now(w.loop) - began, 1950);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", LISTS), 1);
 }
 END_TEST
@@ -474,7 +467,7 @@ START_TEST(a_missing_kind_is_said_in_words)
     ck_assert_str_eq(reflector_trouble(w.reflector),
                      "the kind tfjobs.kubeflow.org is not installed in the cluster (404); will keep retrying");
     ck_assert(!reflector_synced(w.reflector));
-    turn_for(&w, 30);
+    fake_pass(w.loop, 30);
     ck_assert_uint_eq(fake_api_count(w.api, "GET", "*tfjobs*"), 1);
 }
 END_TEST
@@ -506,7 +499,7 @@ START_TEST(what_is_in_another_namespace_is_not_gone)
     stream(&w, WATCHES, "");
     reflect(&w);
     expect(&w, "+a@3 sync ");
-    turn_for(&w, 30);
+    fake_pass(w.loop, 30);
     ck_assert_str_eq(w.told.data, "+a@3 sync ");
 }
 END_TEST
@@ -548,7 +541,7 @@ START_TEST(a_server_that_was_away_is_found_again)
     reflect(&w);
     expect(&w, "+a@3 sync +a@8 ");
     fake_api_refuse(w.api, true);
-    turn_for(&w, 50);
+    fake_pass(w.loop, 50);
     fake_api_refuse(w.api, false);
     expect(&w, "+a@3 sync +a@8 +a@9 ");
     ck_assert_uint_eq(fake_api_count(w.api, "GET", LISTS), 1);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "check_main.h"
 #include "net/registry.h"
+#include "test/fake/api_server.h"
 
 /* The keys that work() got, as "a b a ", and what it does meanwhile. */
 struct log {
@@ -14,6 +14,7 @@ struct log {
     struct workqueue *q;
     void (*act)(struct log *log, const char *key);
     int calls;
+    int64_t late_ms;
 };
 
 static void work(void *user, const char *key)
@@ -31,17 +32,23 @@ static void turn(struct loop *l, int64_t ms)
     ck_ok_e(loop_turn(l, ms, &e));
 }
 
-/* Waits until so many keys were worked on, for a limited time. */
+struct calls {
+    const struct log *log;
+    int n;
+};
+static bool were_made(void *user)
+{
+    const struct calls *c = user;
+    return c->log->calls >= c->n;
+}
 static void turn_until(struct loop *l, const struct log *log, int calls)
 {
-    int64_t end = clock_ms() + 20000;
-    while (log->calls < calls && clock_ms() < end)
-        turn(l, 50);
-    ck_assert_int_ge(log->calls, calls);
+    fake_until(l, were_made, &(struct calls){ log, calls });
 }
 
 #define START(at_once_)                                                                                                \
     AUTO(loop) *l = loop_new();                                                                                        \
+    fake_clock(l);                                                                                                     \
     struct log log = { .seen = BUF_INIT };                                                                             \
     struct workqueue *q = log.q = workqueue_new(l, "jobs", at_once_, work, &log, NULL)
 #define END()                                                                                                          \
@@ -105,7 +112,7 @@ END_TEST
 START_TEST(later_is_later_and_the_earlier_time_holds)
 {
     START(10);
-    int64_t now = clock_ms();
+    int64_t now = loop_now(l);
     workqueue_add_at(q, "late", now + 600);
     workqueue_add_at(q, "soon", now + 3600000);
     workqueue_add_at(q, "soon", now + 300);
@@ -114,9 +121,9 @@ START_TEST(later_is_later_and_the_earlier_time_holds)
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "past ");
     turn_until(l, &log, 2);
-    ck_assert_int_ge(clock_ms(), now + 300);
+    ck_assert_int_eq(loop_now(l), now + 300);
     turn_until(l, &log, 3);
-    ck_assert_int_ge(clock_ms(), now + 600);
+    ck_assert_int_eq(loop_now(l), now + 600);
     ck_assert_str_eq(log.seen.data, "past soon late ");
     END();
 }
@@ -125,7 +132,7 @@ END_TEST
 START_TEST(a_time_that_was_set_holds_when_the_key_comes_before)
 {
     START(10);
-    workqueue_add_at(q, "a", clock_ms() + 300);
+    workqueue_add_at(q, "a", loop_now(l) + 300);
     workqueue_add(q, "a");
     turn(l, 0);
     ck_assert_str_eq(log.seen.data, "a ");
@@ -138,7 +145,7 @@ END_TEST
 static void drop_itself(struct log *log, const char *key)
 {
     workqueue_add(log->q, key);
-    workqueue_add_at(log->q, key, clock_ms() + 10);
+    workqueue_add_at(log->q, key, log->late_ms);
     workqueue_drop(log->q, key);
     buf_printf(&log->seen, "%s ", key); /* the key lives as long as the work on it */
 }
@@ -146,14 +153,14 @@ START_TEST(what_is_dropped_does_not_come)
 {
     START(10);
     workqueue_add(q, "ready");
-    workqueue_add_at(q, "late", clock_ms() + 10);
+    workqueue_add_at(q, "late", loop_now(l) + 10);
     workqueue_add(q, "a");
     workqueue_drop(q, "ready");
     workqueue_drop(q, "late");
     workqueue_drop(q, "unknown");
     log.act = drop_itself;
-    for (int i = 0; i < 4; i++)
-        turn(l, 15);
+    log.late_ms = loop_now(l) + 10;
+    fake_pass(l, 60);
     ck_assert_str_eq(log.seen.data, "a a ");
     ck_assert_uint_eq(workqueue_length(q), 0);
     END();
@@ -171,9 +178,8 @@ START_TEST(work_may_free_the_queue)
     log.act = free_the_queue;
     workqueue_add(q, "a");
     workqueue_add(q, "b");
-    workqueue_add_at(q, "c", clock_ms() + 5);
-    for (int i = 0; i < 3; i++)
-        turn(l, 10);
+    workqueue_add_at(q, "c", loop_now(l) + 5);
+    fake_pass(l, 30);
     ck_assert_str_eq(log.seen.data, "a ");
     buf_fini(&log.seen);
 }
@@ -191,7 +197,7 @@ START_TEST(metrics_have_the_names_of_controller_runtime)
     workqueue_add(q, "a");
     workqueue_add(q, "b");
     turn(l, 0);
-    workqueue_add_at(q, "c", clock_ms() + 1000);
+    workqueue_add_at(q, "c", loop_now(l) + 1000);
     registry_emit(r, &text);
     static const char *const LINES[] = {
         "workqueue_depth{name=\"tfjobs\"} 1\n",
