@@ -93,8 +93,9 @@ uint64_t params_moved(const struct params *p)
     return p->moved;
 }
 
-void params_watch(struct params *p, params_watch_fn *watch, void *user)
+void params_watch(struct params *p, int64_t after_ms, params_watch_fn *watch, void *user)
 {
+    p->watch_after_ms = after_ms;
     p->watch = watch;
     p->watch_user = user;
 }

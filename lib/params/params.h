@@ -82,9 +82,9 @@ void params_mark(struct params *p);
 
 /* Bytes that arrived, of all pulls and pushes: while it grows between two attempts, there is progress. */
 uint64_t params_moved(const struct params *p);
-/* Called by a pull or push that takes long, between its messages: since when, and "ps-1 (host:port): 12.0 MiB of
- * 64.0 MiB pulled". Its error ends the call. */
+/* Called by a pull or push that has taken `after_ms`, between its messages: since when, and "ps-1 (host:port): 12.0 MiB
+ * of 64.0 MiB pulled". Its error ends the call. */
 typedef int params_watch_fn(void *user, int64_t since_ms, const char *progress, struct err *e);
-void params_watch(struct params *p, params_watch_fn *watch, void *user);
+void params_watch(struct params *p, int64_t after_ms, params_watch_fn *watch, void *user);
 
 #endif

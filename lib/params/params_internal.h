@@ -45,6 +45,7 @@ struct params { /* the first part of the structure of each form */
     float *gradients[PARAMS_GRADIENTS]; /* memory of params_own_gradients */
     bool in_flight;                     /* a push was started and not finished */
     uint64_t moved;                     /* see params_moved */
+    int64_t watch_after_ms;
     params_watch_fn *watch;
     void *watch_user;
 };

@@ -11,7 +11,6 @@
  * is sent while the values of the other come back. Bytes that wait in a connection must not delay its keepalive and
  * other calls for long, so the window follows the time that chunks take. */
 enum { CHUNKS_IN_FLIGHT_MAX = 8, QUICK_MS = 500, SLOW_MS = 2000 };
-enum { WATCH_AFTER_MS = 1000 };
 /* While a slot has no answer, Describe checks at growing intervals that the ps is alive. */
 enum { ALIVE_MS = 2000, SLICE_MS = 20, SLICE_MAX_MS = 1000 };
 
@@ -24,7 +23,7 @@ static size_t bytes_of(const struct remote *r, const struct chunk *chunk)
 static int call_watch(const struct remote *r, const struct ps_connection *conn, struct err *e)
 {
     char text[200], done[32], total[32];
-    if (r->p.watch == NULL || r->done == r->total || clock_ms() - r->since_ms < WATCH_AFTER_MS)
+    if (r->p.watch == NULL || r->done == r->total || clock_ms() - r->since_ms < r->p.watch_after_ms)
         return 0;
     str_fmt(text, sizeof(text), "ps-%zu (%s): %s of %s %s", conn->index, rpc_channel_target(conn->channel),
             str_bytes(r->done, done), str_bytes(r->total, total),

@@ -6,7 +6,7 @@
 #include "base/stop.h"
 
 /* A signal ends a pull or push that has taken LEAVE_MS; a shorter one is brought to its end. */
-enum { RETRY_MS = 50, LEAVE_MS = 5000 };
+enum { RETRY_MS = 50, LEAVE_MS = 5000, LONG_CALL_MS = 1000 };
 
 struct train_strategy *strategy_new(enum strategy kind, const struct strategy_config *config)
 {
@@ -117,7 +117,7 @@ int strategy_pull(struct train_strategy *s, struct err *e)
     if (chief_client_generation(s->config.chief, 0, &generation, e) < 0)
         return -1;
     params_set_generation(params, generation);
-    params_watch(params, on_long_call, s);
+    params_watch(params, LONG_CALL_MS, on_long_call, s);
     for (int rc = params_pull(params, STRATEGY_PUSH_MS, &cause); rc < 0;
          rc = params_pull_rest(params, STRATEGY_PUSH_MS, &cause))
         if (wait_for_ps(s, &wait, &cause) < 0)

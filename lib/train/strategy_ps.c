@@ -72,7 +72,7 @@ static int ps_finish(struct train_strategy *s, struct err *e)
 static void ps_close(struct train_strategy *s)
 {
     struct ps_strategy *p = ps_of(s);
-    params_watch(s->config.params, NULL, NULL);
+    params_watch(s->config.params, 0, NULL, NULL);
     for (int i = 0; i < PARAMS_GRADIENTS; i++)
         free(p->steps[i].sums);
     free(p);

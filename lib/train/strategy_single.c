@@ -58,7 +58,7 @@ static int single_finish(struct train_strategy *s, struct err *e)
 
 static void single_close(struct train_strategy *s)
 {
-    params_watch(s->config.params, NULL, NULL);
+    params_watch(s->config.params, 0, NULL, NULL);
     free(single_of(s)->step.sums);
     free(s);
 }
