@@ -65,6 +65,9 @@ verdict "a page names a path that does not exist" "$(test/tools/conventions.sh p
 verdict "a library logs above debug" "$(test/tools/conventions.sh logging)"
 verdict "a name stands for two things" "$(test/tools/conventions.sh names)"
 verdict "a source does not say what it does" "$(test/tools/conventions.sh heads)"
+verdict "a unit test sleeps, or what it wants depends on the speed of the machine (check_main.h: ck_wait)" \
+    "$(grep -nE '\<(clock_sleep_ms|usleep|nanosleep|sleep|poll\(NULL)\>|clock_ms\(\)( - [a-z_]+)? *(<|, [0-9A-Z])|< *clock_ms\(\)' -r test/unit --include=*.[ch] |
+        grep -vE '^test/unit/(check_main\.h|base/test_clock\.c):|ck_assert_int_g[et]\(|\"')"
 verdict "not plain English" "$(test/tools/conventions.sh english)"
 
 # Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).

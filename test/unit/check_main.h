@@ -5,9 +5,17 @@
 
 #include <check.h>
 
+#include "base/clock.h"
+
 Suite *test_suite(void); /* each test file defines it */
 
 /* Like ck_ok for calls whose err variable is named e: prints its message. */
 #define ck_ok_e(call) ck_assert_msg((call) == 0, "%s: %s", #call, e.msg)
+
+/* Waits until the condition holds, for something that another thread or process does. Pauses are counted, and not the
+ * time: this process may be stopped. */
+#define ck_wait(condition)                                                                                             \
+    for (int pauses_ = 0; !(condition); clock_sleep_ms(2))                                                             \
+    ck_assert_msg(pauses_++ < 15000, "it never holds: %s", #condition)
 
 #endif

@@ -68,9 +68,8 @@ static inline void record(struct world *w, int64_t over)
 static inline void await_evaluation(struct world *w)
 {
     struct err e = { 0 };
-    for (int64_t end = clock_ms() + WAIT_MS; w->l.chief->evaluation.running && clock_ms() < end; clock_sleep_ms(1))
-        ck_ok_e(chief_evaluation_take(w->l.chief, &e));
-    ck_assert(!w->l.chief->evaluation.running);
+    ck_wait(chief_evaluation_take(w->l.chief, &e) < 0 || !w->l.chief->evaluation.running);
+    ck_assert_str_eq(e.msg, "");
 }
 
 /* The loss of a model all of whose trainable cells are `cell`. */
@@ -141,13 +140,9 @@ static inline bool finish(struct world *w)
 static inline void finish_all(struct world *w)
 {
     struct err e = { 0 };
-    int64_t step, end = clock_ms() + WAIT_MS;
-    bool finished = false;
-    for (; !finished && clock_ms() < end; clock_sleep_ms(1)) {
-        ck_ok_e(chief_evaluation_take(w->l.chief, &e));
-        finished = finish(w);
-    }
-    ck_assert(finished);
+    int64_t step;
+    ck_wait(chief_evaluation_take(w->l.chief, &e) < 0 || finish(w));
+    ck_assert_str_eq(e.msg, "");
     ck_assert_int_eq(output_dir_finished(w->ps.job.dir, JOB_UID, &step, &e), 1);
 }
 

@@ -158,9 +158,7 @@ static void lead_and_work(struct world *w, struct worker *worker)
 {
     leader_open(&w->l, &w->ps, w->ps.job.dir);
     lead(&w->l);
-    for (int64_t end = clock_ms() + WAIT_MS; !has_checkpoint(w, "model.ckpt-0") && clock_ms() < end;)
-        clock_sleep_ms(1);
-    ck_assert(has_checkpoint(w, "model.ckpt-0"));
+    ck_wait(has_checkpoint(w, "model.ckpt-0"));
     work(worker, &w->ps, &w->l);
 }
 

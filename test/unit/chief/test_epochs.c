@@ -165,10 +165,7 @@ START_TEST(storage_that_stays_away_ends_the_chief_and_not_the_ps)
     train(&w, 0, JOB_BATCHES);
     file_fault("write", 1, ENOSPC);
     int result = 0;
-    for (int64_t end = clock_ms() + WAIT_MS; result == 0 && clock_ms() < end; clock_sleep_ms(2)) {
-        w.l.chief->storage_retry_ms = 0;
-        result = chief_finish(w.l.chief, &finished, &e);
-    }
+    ck_wait((w.l.chief->storage_retry_ms = 0, result = chief_finish(w.l.chief, &finished, &e)) != 0);
     file_fault(NULL, 0, 0);
     ck_assert_msg(result == -1 && err_exit_code(&e) == 138 && strstr(e.msg, "storage") != NULL, "%d %s", result, e.msg);
     shard_brief(w.ps.shard[0], &info);
@@ -218,8 +215,7 @@ START_TEST(a_signal_whose_checkpoint_fails_says_so)
     leader_open(&w.l, &w.ps, w.ps.job.dir);
     lead(&w.l);
     struct chief_numbers n = { .checkpoint_step = -1 };
-    for (int64_t end = clock_ms() + WAIT_MS; n.checkpoint_step < 0 && clock_ms() < end; clock_sleep_ms(2))
-        chief_numbers(w.l.chief, &n);
+    ck_wait((chief_numbers(w.l.chief, &n), n.checkpoint_step >= 0));
     auto_free char *command = xasprintf("rm -r %s/checkpoints && touch %s/checkpoints", w.ps.job.dir, w.ps.job.dir);
     ck_assert_int_eq(system(command), 0);
     stop_request();

@@ -86,13 +86,10 @@ static inline void ps_push_of(struct ps_fixture *w, struct params *p, uint64_t g
     for (size_t i = 0; i < model_size(w->job.model); i++)
         grads[i] = gradient;
     params_set_generation(p, generation);
-    for (int64_t ordinal = from, end = clock_ms() + PS_CALL_MS; ordinal < to; ordinal++) {
-        int pushed = params_push(p, ordinal, grads, PS_CALL_MS, &result, &e);
-        while (pushed < 0 && (err_is(&e, ERR_LOST) || err_is(&e, ERR_NOT_READY)) &&
-               clock_ms() < end) { /* it connects again */
-            clock_sleep_ms(5);
-            pushed = params_push(p, ordinal, grads, PS_CALL_MS, &result, &e);
-        }
+    for (int64_t ordinal = from; ordinal < to; ordinal++) {
+        int pushed;
+        ck_wait((pushed = params_push(p, ordinal, grads, PS_CALL_MS, &result, &e)) == 0 ||
+                !(err_is(&e, ERR_LOST) || err_is(&e, ERR_NOT_READY))); /* it connects again */
         ck_assert_msg(pushed == 0, "%d %s", (int)e.code, e.msg);
     }
 }

@@ -329,6 +329,13 @@ static void hold(bool on)
     cond_broadcast(&delay.changed);
 }
 
+static bool is_applied(struct shard *shard)
+{
+    AUTO_FINI(shard_info) info = { 0 };
+    shard_describe(shard, &info);
+    return info.version_min >= 1;
+}
+
 /* A worker computes with the vector while a push is in flight: what the ps answers may not show before it is finished.
  */
 START_TEST(values_of_a_push_in_flight_show_when_it_is_finished)
@@ -345,13 +352,7 @@ START_TEST(values_of_a_push_in_flight_show_when_it_is_finished)
     fill(w.layout, 2, grads);
     memcpy(before, params_vector(w.worker), sizeof(before));
     ck_ok_e(params_push_start(w.worker, 0, grads, false, CALL_MS, &e));
-    int64_t until = clock_ms() + CALL_MS;
-    struct shard_info info = { 0 };
-    do {
-        shard_info_fini(&info);
-        shard_describe(w.shard[0], &info);
-    } while (info.version_min < 1 && clock_ms() < until);
-    shard_info_fini(&info);
+    ck_wait(is_applied(w.shard[0]));
     check_segments(w.layout, params_vector(w.worker), before);
     ck_ok_e(params_push_finish(w.worker, &result, &e));
     ck_ok_e(params_pull(w.other, CALL_MS, &e));

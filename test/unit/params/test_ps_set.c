@@ -98,6 +98,12 @@ START_TEST(ps_that_serve_keep_their_state)
 }
 END_TEST
 
+static bool are_reached(struct world *w)
+{
+    AUTO_FINI(ps_set_view) v = look(w);
+    return v.condition != PS_SET_UNREACHABLE;
+}
+
 START_TEST(one_that_lost_its_state_is_filled_and_owed_what_it_lacks)
 {
     struct world w;
@@ -108,12 +114,7 @@ START_TEST(one_that_lost_its_state_is_filled_and_owed_what_it_lacks)
     ps_stop(&w.ps, 1);
     want_condition(&w, PS_SET_UNREACHABLE);
     ps_start(&w.ps, 1, 777);
-    for (int64_t end = clock_ms() + LOOK_MS; clock_ms() < end;) { /* the channel connects again by itself */
-        AUTO_FINI(ps_set_view) v = look(&w);
-        if (v.condition != PS_SET_UNREACHABLE)
-            break;
-        clock_sleep_ms(5);
-    }
+    ck_wait(are_reached(&w)); /* the channel connects again by itself */
     want_condition(&w, PS_SET_NEEDS_RESTORE);
     w.value = 2; /* the checkpoint is of step 2 */
     ck_assert_int_eq(bring_up(&w, 2), 1);

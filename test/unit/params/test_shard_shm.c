@@ -87,9 +87,7 @@ static const struct push_slot_answer *ask(struct push_slot *s, const struct push
     uint32_t number = atomic_load(&s->asked) + 1;
     s->request = *q;
     push_slot_post(&s->asked, number);
-    int64_t until = clock_ms() + PATIENCE_MS;
-    while (!push_slot_wait(&s->answered, number - 1, 1000))
-        ck_assert(clock_ms() < until);
+    ck_wait(push_slot_wait(&s->answered, number - 1, 1000));
     return &s->answer;
 }
 
@@ -184,11 +182,7 @@ END_TEST
 
 static void await_shared(struct ps *p, size_t wanted)
 {
-    int64_t until = clock_ms() + PATIENCE_MS;
-    while (shard_service_shared(p->service) != wanted) {
-        ck_assert_msg(clock_ms() < until, "%zu workers share memory", shard_service_shared(p->service));
-        clock_sleep_ms(10);
-    }
+    ck_wait(shard_service_shared(p->service) == wanted);
 }
 
 START_TEST(memory_that_is_given_up_is_let_go)

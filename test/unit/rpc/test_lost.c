@@ -1,9 +1,11 @@
 #include "rpc_case.h"
 
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* A deadline after which the test would have been ended: a call that fails before has not waited for it. */
+enum { LONG_MS = 3600000 };
 
 static struct rpc_case c;
 
@@ -22,10 +24,8 @@ START_TEST(a_server_that_is_gone_is_told_at_once)
     struct err e;
     ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e), ERR_NONE);
     rpc_server_free(TAKE(c.server));
-    int64_t before = clock_ms();
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 20000, &e), ERR_LOST);
-    ck_assert_int_lt(clock_ms() - before, 10000);
+        ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, LONG_MS, &e), ERR_LOST);
     ck_assert_msg(strstr(e.msg, c.target) != NULL && strstr(e.msg, "Connection refused") != NULL, "%s", e.msg);
 }
 END_TEST
@@ -38,12 +38,9 @@ START_TEST(a_channel_recovers_when_its_server_is_back)
     for (int i = 0; i < 50; i++)
         ck_assert_int_eq(case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e), ERR_LOST);
     case_serve(&c, c.target, 2);
-    int64_t before = clock_ms();
-    while (case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e) != ERR_NONE) {
-        ck_assert_int_eq(e.code, ERR_LOST);
-        ck_assert_int_lt(clock_ms() - before, 15000);
-        sched_yield();
-    }
+    enum err_code code;
+    ck_wait((code = case_call(c.channel, "/t.T/Echo", "", 0, 5000, &e)) != ERR_LOST);
+    ck_assert_int_eq(code, ERR_NONE);
 }
 END_TEST
 
@@ -125,11 +122,9 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     struct rpc_piece piece = { .data = data, .size = sizeof(data) };
-    int64_t before = clock_ms();
     struct rpc_message *m = NULL;
-    ck_assert_int_eq(rpc_unary(channel, "/t.T/Echo", NULL, 0, &piece, 1, 20000, &m, &e), -1);
+    ck_assert_int_eq(rpc_unary(channel, "/t.T/Echo", NULL, 0, &piece, 1, LONG_MS, &m, &e), -1);
     ck_assert_msg(e.code == ERR_LOST, "%s", e.msg);
-    ck_assert_int_lt(clock_ms() - before, 10000);
     thread_join(&t);
 }
 END_TEST
@@ -146,9 +141,8 @@ START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     int64_t before = clock_ms();
-    ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 300000, &e), ERR_LOST);
+    ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, LONG_MS, &e), ERR_LOST);
     ck_assert_int_gt(clock_ms() - before, 15000); /* the answer to a ping may take long on a slow link */
-    ck_assert_int_lt(clock_ms() - before, 40000); /* 25 s, plus time for a busy machine */
     thread_join(&t);
 }
 END_TEST
@@ -163,16 +157,18 @@ START_TEST(a_peer_that_never_answers_a_connection_is_lost_before_the_deadline)
     snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 50, &e), ERR_TIMEOUT); /* the attempt continues */
-    ck_assert_msg(case_call(channel, "/t.T/Echo", "", 0, 15000, &e) == ERR_LOST, "%s", e.msg);
+    ck_assert_msg(case_call(channel, "/t.T/Echo", "", 0, LONG_MS, &e) == ERR_LOST, "%s", e.msg);
     close(fd);
 }
 END_TEST
 
+/* So many would not stop within the limit of this test if each waited the 5 s that running calls have. */
 START_TEST(a_server_without_callers_stops_quickly)
 {
-    int64_t before = clock_ms();
-    rpc_server_free(TAKE(c.server));
-    ck_assert_int_lt(clock_ms() - before, 4500); /* it would wait 5 s for a server that runs */
+    for (int i = 0; i < 150; i++) {
+        rpc_server_free(TAKE(c.server));
+        case_serve(&c, "127.0.0.1:0", 2);
+    }
 }
 END_TEST
 

@@ -26,7 +26,7 @@ struct world {
     int64_t max_wait_ms; /* 0: WAIT_MS */
     bool overlap;
     bool asynchronous; /* the strategy ParameterServer, though the shard is in this process */
-    bool parsed_ahead; /* a thread of the loader was running when the last batch was applied */
+    bool parses;       /* the end of the job waits for a thread of the loader */
 };
 
 static int constant(void *user, const struct segment_spec *s, float *data, bool *ret_slots, int64_t *ret_version,
@@ -138,9 +138,8 @@ static void watch(void *user)
         coordinator_observe(w->coordinator, &info.applied, begun);
         coordinator_view(w->coordinator, &v);
     }
-    for (int64_t until = clock_ms() + WAIT_MS / 10;
-         !w->parsed_ahead && clock_ms() < until;) /* the thread sets its name when it runs */
-        w->parsed_ahead = has_thread("loader");
+    if (w->parses) /* the thread sets its name when it runs */
+        ck_wait(has_thread("loader"));
     coordinator_set(w->coordinator, v.diverged ? JOB_STOPPING : JOB_FINISHED, 1, "");
 }
 
@@ -250,9 +249,9 @@ START_TEST(csv_is_parsed_while_the_session_computes)
     struct world w = { 0 };
     struct err e = { 0 };
     world_open(&w, COUNTING_OPTIMIZER, 5);
+    w.parses = true;
     ck_assert(!has_thread("loader"));
     ck_ok_e(run_watched(&w, &e));
-    ck_assert(w.parsed_ahead);
     ck_assert(!has_thread("loader"));
     want_cells(&w.job, params_vector(w.params), 5 * JOB_BATCHES);
     world_close(&w);
@@ -293,8 +292,7 @@ START_TEST(a_shard_that_finished_tells_of_the_end)
     struct world w = { 0 };
     struct err e = { 0 };
     world_open(&w, COUNTING_OPTIMIZER, 1);
-    for (int64_t end = clock_ms() + WAIT_MS; !chief_client_has_work(w.member) && clock_ms() < end;)
-        clock_sleep_ms(1);
+    ck_wait(chief_client_has_work(w.member));
     coordinator_set(w.coordinator, JOB_FINISHED, 1,
                     ""); /* other workers computed these batches, which this one has not seen yet */
     ck_ok_e(params_finish(w.chief, 0, 10, WAIT_MS, &e));
