@@ -7,9 +7,9 @@ mapped_kib() { awk '/^[0-9a-f]+-[0-9a-f]+ .*\/memfd:trainyard/ {found = 1; next}
     found && /^Size:/ {sum += $2} END {print sum + 0}' "/proc/$1/smaps"; }
 peak_kib() { awk '/^VmHWM/ {print $2}' "/proc/$1/status"; } # of resident memory
 
-# A job that counts batches, as three processes: $ps $chief $worker, $ps_port $chief_port. The test checks the exact
-# count. ps_flag: instead of --no-shared-memory. The hostile client has the identity of worker-1, which does not run; nor does
-# worker-2.
+# A job that counts batches, as three processes: $ps $chief $worker, $ps_port $chief_port. It trains, and does not end
+# before want_whole_job: the thread of the chief that would end it waits. The test checks the exact count. ps_flag:
+# instead of --no-shared-memory. The hostile client has the identity of worker-1, which does not run; nor does worker-2.
 attacked_job() { # EPOCHS [UNITS]
     counting_job "$1"
     [ $# -lt 2 ] || sed -i -e "s/units: 64,/units: $2,/" "$dir/job.yaml"
@@ -19,11 +19,12 @@ attacked_job() { # EPOCHS [UNITS]
     identities worker=3
     attacked ps trainyard-ps "${ps_flag:---no-shared-memory}" >"$dir/ps" 2>&1 &
     ps=$!
-    attacked chief trainyard-worker >"$dir/out" 2>&1 &
+    build_kill_at
+    held "log epoch 1/" "$dir/trains" chief attacked chief trainyard-worker >"$dir/out" 2>&1 &
     chief=$!
     attacked worker trainyard-worker >"$dir/worker" 2>&1 &
     worker=$!
-    wait_for 60 grep -qE "step [1-9]" "$dir/out" || { kill -9 "$ps" "$chief" "$worker"; return 1; }
+    wait_for 60 test -e "$dir/trains" || { kill -9 "$ps" "$chief" "$worker"; return 1; }
 }
 attacked() { # ROLE PROGRAM [FLAG...]
     local role=$1 program=$2
@@ -33,6 +34,7 @@ attacked() { # ROLE PROGRAM [FLAG...]
 }
 as() { HOSTILE_TLS_DIR=$dir/tls/$1 "${@:2}"; } # MEMBER COMMAND...
 want_whole_job() { # EPOCHS: it ends with success, and every batch was applied once
+    rm -f "$dir/trains"
     wait "$worker" || problem "the worker failed: $(tail -n 1 "$dir/worker")"
     wait "$chief" || problem "the chief failed: $(tail -n 1 "$dir/out")"
     wait "$ps" || problem "the ps failed: $(tail -n 1 "$dir/ps")"
@@ -44,33 +46,33 @@ answered() { # WANTED MODE...: the server's answer to a hostile call of worker-1
 }
 
 test_last_generation() { # 2^64 - 1 overflowed to 0
-    attacked_job 400
+    attacked_job 20
     as chief-0 answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$ps_port" ps
     answered '^INPUT generation 18446744073709551615 is out of range' generation "127.0.0.1:$chief_port" chief
-    want_whole_job 400
+    want_whole_job 20
 }
 
 test_gradient_that_is_not_finite() {
-    attacked_job 400
+    attacked_job 20
     answered '^DIVERGED a gradient of batch [0-9]+ is not finite: nothing of this push was applied' nan "127.0.0.1:$ps_port"
-    want_whole_job 400
+    want_whole_job 20
 }
 
 test_many_held_ranges() {
-    attacked_job 400
+    attacked_job 20
     answered '^INPUT 88000 held ranges' held "127.0.0.1:$chief_port" 88000
-    want_whole_job 400
+    want_whole_job 20
 }
 
 # A worker of this host offers 3 GiB to a ps of some KiB, then slots beyond their memory: the ps maps nothing.
 test_shared_memory_that_is_too_large() {
     local before ps_flag=--shared-memory
-    attacked_job 400
+    attacked_job 20
     before=$(mapped_kib "$ps")
     answered '^REFUSED [0-9]+ bytes of shared memory, this job needs [0-9]{4,6} at most' share "127.0.0.1:$ps_port" $((3 << 30))
     [ "$(grep -c '^REFUSED the slots reach beyond the memory' "$dir/answer")" = 2 ] || problem "$(cat "$dir/answer")"
     at_most "$(mapped_kib "$ps")" $((before + 1024)) "the most KiB that were mapped from workers"
-    want_whole_job 400
+    want_whole_job 20
 }
 
 # 100 calls whose message is never sent: other calls are served, and the server ends them (after 30 s).
@@ -121,25 +123,25 @@ no_call_is_answered() { # MEMBER or "": neither the chief nor the ps answers it
 }
 
 test_no_certificate() { # a process that reaches the ports can do nothing
-    attacked_job 400
+    attacked_job 20
     HOSTILE_UID=0c5f9a3e-1 no_identity no_call_is_answered
     want_line 'warning: refused: ' "$dir/ps"
     want_line 'warning: refused: ' "$dir/out"
-    want_whole_job 400
+    want_whole_job 20
 }
 no_identity() { local HOSTILE_TLS_DIR=; "$@"; }
 
 test_certificate_of_another_job() { # of the same roles and indexes
-    attacked_job 400
+    attacked_job 20
     identities worker=2 "$dir/other"
     HOSTILE_UID=0c5f9a3e-1 HOSTILE_TLS_DIR=$dir/other/chief-0 no_call_is_answered
     want_line 'warning: refused: ' "$dir/ps"
     want_line 'warning: refused: ' "$dir/out"
-    want_whole_job 400
+    want_whole_job 20
 }
 
 test_a_worker_does_not_end_the_job() { # nor does it begin a life of it, or speak for another one
-    attacked_job 400
+    attacked_job 20
     answered '^REFUSED .*worker-1 may not call /trainyard.v1.Parameters/Finish: only chief-0 may' finish "127.0.0.1:$ps_port"
     answered '^REFUSED .*worker-1 may not call /trainyard.v1.Parameters/Init: only chief-0 may' generation "127.0.0.1:$ps_port" ps
     answered '^REFUSED .*worker-1 may not call /trainyard.v1.Coordinator/RequestStop' stop "127.0.0.1:$chief_port"
@@ -149,5 +151,5 @@ test_a_worker_does_not_end_the_job() { # nor does it begin a life of it, or spea
     want_line 'worker-1 may not call /trainyard.v1.Parameters/Init' "$dir/ps"
     want_line "worker-1 called .* as 'chief-0'" "$dir/ps"
     want_line 'worker-1 may not call /trainyard.v1.Coordinator/RequestStop' "$dir/out"
-    want_whole_job 400
+    want_whole_job 20
 }

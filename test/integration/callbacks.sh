@@ -63,10 +63,6 @@ want_stopped_run() {
     want_no_process
 }
 
-build_kill_at() {
-    kill_at=$scratch/kill_at.so
-    [ -e "$kill_at" ] || "${CC:-cc}" -shared -fPIC -O1 -o "$kill_at" "$root/test/integration/kill_at.c" || problem "kill_at cannot be built"
-}
 stopping_run() { trainyard run "$dir/job.yaml" --data-dir "$dir/data" --output-dir "$dir/run" "$@"; }
 killed_run() { # MOMENT COMMAND...: the chief is killed there, once
     rm -rf "$dir/run" "$dir/mark"

@@ -148,6 +148,17 @@ counts() {
     done
 }
 
+# kill_at.c, which kills a process or holds one of its threads at a chosen moment
+build_kill_at() {
+    kill_at=$scratch/kill_at.so
+    [ -e "$kill_at" ] || "${CC:-cc}" -shared -fPIC -O1 -o "$kill_at" "$root/test/integration/kill_at.c" || problem "kill_at cannot be built"
+}
+# paced COMMAND...: for &; while the file $dir/paced exists, a worker trains some 7 batches/s of counting_job, so that a job
+# does not end before the limit of a test, and ends soon after its removal
+paced() { PACE_WHILE=$dir/paced LD_PRELOAD=$kill_at "$@"; }
+# held MOMENT MARK ROLE COMMAND...: for &; a thread of the replica waits there until the file MARK, which it makes, is removed
+held() { HOLD_AT=$1 KILL_MARK=$2 KILL_ROLE=$3 LD_PRELOAD=$kill_at "${@:4}"; }
+
 # ---- running tests ----
 
 # limit_of TEST: its limit in seconds. Storms, soak and the loss of a node take long, and `make storm` gives the first two

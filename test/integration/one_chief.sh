@@ -58,28 +58,32 @@ test_two_chiefs_at_once() { # one of them leads; the other is restarted by its s
 }
 
 test_a_chief_that_slept() { # it continues when a newer one leads and the ps, which knew that one, has lost its state
-    counting_job 400
+    counting_job 100
     replica_file
-    local ps old new worker second
+    local ps old new worker second kill_at
+    build_kill_at
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     ps=$!
-    replica chief 0 2 >"$dir/old" 2>&1 &
+    held "log epoch 1/" "$dir/slept" chief replica chief 0 2 >"$dir/old" 2>&1 & # it cannot end before it is stopped
     old=$!
     replica worker 0 2 >"$dir/worker-0" 2>&1 &
     worker=$!
-    wait_for 60 grep -qE 'step [0-9]+' "$dir/old"
+    wait_for 60 test -e "$dir/slept"
     kill -STOP $old
+    rm -f "$dir/slept"
     kill -9 $worker
     wait $worker 2>/dev/null
     chief_port=$(free_port)
     replica chief 0 2 >"$dir/out" 2>&1 &
     new=$!
-    replica worker 1 2 >"$dir/worker-1" 2>&1 &
+    : >"$dir/paced" # it cannot end before the ps is killed
+    paced replica worker 1 2 >"$dir/worker-1" 2>&1 &
     second=$!
     wait_for 60 grep -qE 'step [0-9]+ .*workers 1/' "$dir/out"
     kill -9 $ps
     wait $ps 2>/dev/null
+    rm "$dir/paced"
     kill -CONT $old
     replica ps 0 2 >"$dir/ps-again" 2>&1 &
     ps=$!
@@ -88,7 +92,7 @@ test_a_chief_that_slept() { # it continues when a newer one leads and the ps, wh
     ends 0 "the newer chief" $new
     ends 0 "the worker" $second
     ends 0 "the ps" $ps
-    want_count $((400 * batches))
+    want_count $((100 * batches))
     no_leftovers
 }
 

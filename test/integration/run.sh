@@ -69,15 +69,17 @@ test_round_robin_placement() {
 tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }
 
 test_chief_stops_first() { # as when a job is suspended; the others wait for it, and a new one continues with them
-    counting_job 600
+    counting_job 200
     replica_file
-    local chief ps workers=() i began step
+    local chief ps workers=() i began step kill_at
+    build_kill_at
+    : >"$dir/paced" # it cannot end before its chief is stopped
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     ps=$!
     replica chief 0 2 >"$dir/out" 2>&1 &
     chief=$!
-    for i in 0 1; do replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
+    for i in 0 1; do paced replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
     wait_for 60 grep -qE 'step [1-9][0-9]+ .*workers 2/2' "$dir/out"
     began=$SECONDS
     kill -TERM $chief
@@ -88,13 +90,14 @@ test_chief_stops_first() { # as when a job is suspended; the others wait for it,
     [ -s "$dir/run/checkpoints/model.ckpt-$step.index" ] || problem "no checkpoint of step '$step'"
     wait_for 60 grep -q 'waiting [0-9]* s for the chief' "$dir/worker-0"
     kill -0 $ps "${workers[@]}" || problem "the ps or a worker ended with the chief"
+    rm "$dir/paced"
     replica chief 0 2 >"$dir/chief-2" 2>&1 &
     chief=$!
     wait $chief || problem "the second chief failed: $(tail -n 1 "$dir/chief-2")"
     wait "$ps" || problem "the ps failed"
     for i in 0 1; do wait "${workers[$i]}" || problem "worker-$i failed"; done
     want_no_line ' ps (restored|initialised)' "$dir/chief-2"
-    want_count $((600 * batches))
+    want_count $((200 * batches))
 }
 
 test_all_stop_in_order() { # the chief, then the workers, then the ps: no replica waits for one that has exited
@@ -232,15 +235,16 @@ test_diverging_ends_with_3() {
 }
 
 test_interrupt_saves_and_resumes() {
-    run_bg --set fit.epochs=300 >"$dir/first" 2>&1 &
-    local pid=$!
-    wait_for 60 grep -qE 'epoch [0-9]+/300 done' "$dir/first"
+    run_bg --set fit.epochs=100000 >"$dir/first" 2>&1 &
+    local pid=$! epochs
+    wait_for 60 grep -qE 'epoch [0-9]+/100000 done' "$dir/first"
     kill -INT $pid
     wait $pid
     local code=$?
     [ $code = 143 ] || [ $code = 130 ] || problem "exit code $code after an interrupt"
     want_no_process
-    want_exit 0 run --resume --set fit.epochs=40 || return
+    epochs=$(grep -oE 'epoch [0-9]+/100000' "$dir/first" | tail -n 1 | grep -oE '[0-9]+/' | tr -d /)
+    want_exit 0 run --resume --set fit.epochs=$((epochs + 20)) || return
     want_line 'restoring .*model.ckpt-'
 }
 
@@ -310,20 +314,24 @@ worker_by_hand() { # INDEX
 
 comes_after() { awk -v first="$1" -v then="$2" 'index($0, first) {n = 1} n && index($0, then) {found = 1} END {exit !found}' "$dir/out"; } # TEXT TEXT
 test_worker_by_hand_joins_and_leaves() {
-    sed 's/epochs: *[0-9]*/epochs: 800/' "$digits" >"$dir/job.yaml"
+    sed 's/epochs: *[0-9]*/epochs: 100/' "$digits" >"$dir/job.yaml"
+    local kill_at
+    build_kill_at
+    : >"$dir/paced" # it cannot end before the second worker has left
     start_by_hand
     # shellcheck disable=SC2086
     trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0" $hosts >"$dir/out" 2>&1 &
     local chief=$!
-    worker_by_hand 0
+    paced worker_by_hand 0
     wait_for 60 grep -qE 'step [0-9]+ .*workers 1/' "$dir/out"
-    worker_by_hand 1
+    paced worker_by_hand 1
     local second=$!
     wait_for 60 grep -qE 'workers 2/' "$dir/out"
     kill -TERM $second
     wait $second
     [ $? = 143 ] || problem "a stopped worker does not exit 143"
     wait_for 60 comes_after 'workers 2/' 'workers 1/'
+    rm "$dir/paced"
     wait $chief || problem "the chief failed"
     wait $ps_pid || problem "the ps does not exit 0 when the job has finished"
     want_line 'Test loss'
@@ -365,18 +373,20 @@ replica() { # ROLE INDEX WORKERS [FLAG...]; for &
 }
 
 test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 2 only, and every batch is applied once
-    counting_job 1000
+    counting_job 400
     replica_file
-    local chief workers=() i http_port third_port
+    local chief workers=() i http_port third_port kill_at
+    build_kill_at
+    : >"$dir/paced" # it cannot end before it has been scaled
     ps_port=$(free_port) chief_port=$(free_port) http_port=$(free_port) third_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     local ps=$!
     replica chief 0 2 --https-port "$http_port" --termination-log "$dir/last" >"$dir/out" 2>&1 &
     chief=$!
-    for i in 0 1; do replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
+    for i in 0 1; do paced replica worker $i 2 >"$dir/worker-$i" 2>&1 & workers+=($!); done
     wait_for 60 grep -qE 'step [0-9]+ .*workers 2/2' "$dir/out"
-    replica worker 2 4 --http-port "$third_port" >"$dir/worker-2" 2>&1 & workers+=($!)
-    replica worker 3 4 >"$dir/worker-3" 2>&1 & workers+=($!)
+    paced replica worker 2 4 --http-port "$third_port" >"$dir/worker-2" 2>&1 & workers+=($!)
+    paced replica worker 3 4 >"$dir/worker-3" 2>&1 & workers+=($!)
     wait_for 60 grep -qE 'step [0-9]+ .*workers 4/4' "$dir/out"
     wait_for 60 sh -c "curl -sf http://127.0.0.1:$third_port/metrics | grep -qE '^trainyard_worker_steps_total [1-9]'"
     https "$http_port" progress >"$dir/progress"
@@ -385,11 +395,12 @@ test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 
     wait "${workers[3]}"
     [ $? = 143 ] || problem "a worker that is scaled away does not exit 143"
     wait_for 60 comes_after 'workers 4/4' 'workers 3/3'
+    rm "$dir/paced"
     wait $chief || problem "the chief failed"
-    want_line "^\{\"state\":\"finished\",.*\"step\":$((1000 * batches)),\"epoch\":1000,\"epochs\":1000,.*\"last_checkpoint_step\":$((1000 * batches))," "$dir/last"
+    want_line "^\{\"state\":\"finished\",.*\"step\":$((400 * batches)),\"epoch\":400,\"epochs\":400,.*\"last_checkpoint_step\":$((400 * batches))," "$dir/last"
     wait "$ps" || problem "the ps failed"
     for i in 0 1 2; do wait "${workers[$i]}" || problem "worker-$i failed"; done
-    want_count $((1000 * batches))
+    want_count $((400 * batches))
 }
 
 test_worker_without_the_output_volume() { # it keeps unpacked data in its own folder
@@ -701,9 +712,6 @@ test_long_storage_that_stays_away_loses_no_model() {
 is_stopped() { grep -q '^State:.T' "/proc/$1/status"; } # PID
 counted_workers() { http "$chief_http" metrics | sed -n 's/^trainyard_workers //p'; } # which the chief takes for alive
 counts_no_worker() { [ "$(counted_workers)" = 0 ]; }
-held_replica() { # CALL MARK ROLE...: a thread of it waits at the call while the file exists
-    HOLD_AT=$1 KILL_MARK=$2 KILL_ROLE=$3 LD_PRELOAD=$kill_at replica "${@:3}"
-}
 
 # Its evaluation takes longer than the timeout of a silent member: until the chief no longer counts the worker, which is
 # stopped after the evaluation has begun.
@@ -717,11 +725,11 @@ test_evaluator_has_its_grace() {
     ps=$!
     replica chief 0 1 --http-port "$chief_http" >"$dir/out" 2>&1 &
     chief=$!
-    held_replica before-gemm "$dir/evaluates" evaluator 0 1 >"$dir/evaluator" 2>&1 &
+    held before-gemm "$dir/evaluates" evaluator replica evaluator 0 1 >"$dir/evaluator" 2>&1 &
     evaluator=$!
     wait_for 60 test -e "$dir/evaluates" # the checkpoint of step 0; the heartbeats continue
     began=$SECONDS
-    held_replica before-join "$dir/leaves" worker 0 1 >"$dir/worker" 2>&1 &
+    held before-join "$dir/leaves" worker replica worker 0 1 >"$dir/worker" 2>&1 &
     worker=$!
     wait_for 60 test -e "$dir/leaves" && kill -STOP $worker # all batches are trained
     wait_for 60 is_stopped $worker
