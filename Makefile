@@ -42,13 +42,13 @@ storm: deps-test ## attacks for an hour: replicas, operators, API servers killed
 	@test/tools/tiers.sh storm
 bench: all $(BENCH) ## figures of this machine: steps/s and shares of time, pull and push against raw TCP, one process against OpenBLAS
 	@test/bench/run.sh $(BUILD)
-bench-operator: deps-cluster all $(BUILD)/bench/operator/burst ## the operator with 100 and 1,000 jobs on a real API server, against a bare client (PEER=1: training-operator too)
+bench-operator: deps-cluster all $(BUILD)/bench/operator/burst build/release/test/operator/kube_watch ## the operator with 100 and 1,000 jobs on a real API server, against a bare client (PEER=1: training-operator too)
 	@test/bench/operator/run.sh $(BUILD)
 bench-peers: all ## the same job with TensorFlow's parameter servers and PyTorch in the same run (makes a venv)
 	@test/bench/peers/run.sh $(BUILD)
 interop: all $(TOOLS) ## TensorFlow and TensorBoard read what we write (makes a venv)
 	@test/interop/run.sh $(BUILD)
-interop-operator: deps-cluster all ## Kubeflow's Python SDK with TFJobs of our operator, on a real API server (makes a venv)
+interop-operator: deps-cluster all build/release/test/operator/kube_watch ## Kubeflow's Python SDK with TFJobs of our operator, on a real API server (makes a venv)
 	@test/interop/ecosystem/run.sh
 data: deps-data ## fetch MNIST and Fashion-MNIST by package clients into the cache
 	@test/tools/fetch_data.sh

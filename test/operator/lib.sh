@@ -218,11 +218,7 @@ eventually() {
 }
 # another_pod SECONDS NAME OLD_UID: a new one has its name
 another_pod() {
-    local end=$((SECONDS + $1)) got
-    while got=$(value pod "$2" '.metadata | select(.deletionTimestamp == null) | .uid'); [ -z "$got" ] || [ "$got" = "$3" ]; do
-        [ $SECONDS -lt $end ] || { problem "pod $2 is not made again"; return 1; }
-        sleep 0.1
-    done
+    holds "$1" pod "$2" '.metadata | .deletionTimestamp == null and .uid != null and .uid != $old' --arg old "$3" || { problem "pod $2 is not made again"; return 1; }
 }
 # how often an event was recorded: events_count NAME REASON [NOTE-PATTERN]
 events_count() {
@@ -234,15 +230,20 @@ events_count() {
 # SECONDS is large, because the machine may be slow. Tests of speed use the times in objects and logs. With 1 the
 # current state is checked, so that an unwanted temporary state is not missed.
 
-value() { k get "$1" "$2" -o json 2>/dev/null | jq -r "$3" 2>/dev/null; } # KIND NAME JQ
+kube_watch=$root/build/release/test/operator/kube_watch
+[ -x "$kube_watch" ] || { echo "make build/release/test/operator/kube_watch first"; exit 2; }
+value() { "$kube_watch" 60 "$ns" "$1" "$2" | head -n 1 | jq -rc "select(. != null) | $3" 2>/dev/null; } # KIND NAME JQ
+# holds SECONDS KIND NAME JQ [--arg NAME VALUE]...: waits until the filter gives true for the object, or without a name for
+# the list of all. The filter sees each state; one that fails gives false.
+holds() {
+    # shellcheck disable=SC2086 # no word without a name
+    "$kube_watch" "$1" "$ns" "$2" ${3:+"$3"} | jq -en "${@:5}" "inputs | select(try ($4) catch false) | halt" >/dev/null
+}
 is() { [ "$(value "$1" "$2" "$3")" = "$4" ]; }
 # want SECONDS KIND NAME JQ VALUE
 want() {
-    local end=$((SECONDS + $1)) got
-    while got=$(value "$2" "$3" "$4"); [ "$got" != "$5" ]; do
-        [ $SECONDS -lt $end ] || { problem "$2/$3 $4 is '$got', not '$5'"; return 1; }
-        sleep 0.1
-    done
+    holds "$1" "$2" "$3" "[select(. != null) | $4 | tostring] | join(\"\\n\") == \$wanted" --arg wanted "$5" ||
+        { problem "$2/$3 $4 is '$(value "$2" "$3" "$4")', not '$5'"; return 1; }
 }
 # condition KIND NAME TYPE: "True TFJobRunning"
 condition() { value "$1" "$2" ".status.conditions // [] | map(select(.type == \"$3\")) | .[0] // {} | \"\(.status) \(.reason)\""; }
@@ -250,26 +251,16 @@ want_condition() { # SECONDS KIND NAME TYPE "STATUS REASON"
     want "$1" "$2" "$3" ".status.conditions // [] | map(select(.type == \"$4\")) | .[0] // {} | \"\(.status) \(.reason)\"" "$5"
 }
 want_pods() { # SECONDS "a b c": the names of all pods that are not being deleted, sorted
-    local end=$((SECONDS + $1)) got
-    while got=$(k get pods -o json | jq -r '[.items[] | select(.metadata.deletionTimestamp == null) | .metadata.name] | sort | join(" ")'); [ "$got" != "$2" ]; do
-        [ $SECONDS -lt $end ] || { problem "pods are '$got', not '$2'"; return 1; }
-        sleep 0.1
-    done
+    holds "$1" pod '' '[.[] | select(.metadata.deletionTimestamp == null) | .metadata.name] | sort | join(" ") == $wanted' --arg wanted "$2" ||
+        { problem "pods are '$(k get pods --no-headers | tr '\n' ';')', not '$2'"; return 1; }
 }
 want_services() { # SECONDS "a b c": the names of all services
-    local end=$((SECONDS + $1)) got
-    while got=$(k get services -o json | jq -r '[.items[].metadata.name] | sort | join(" ")'); [ "$got" != "$2" ]; do
-        [ $SECONDS -lt $end ] || { problem "services are '$got', not '$2'"; return 1; }
-        sleep 0.1
-    done
+    holds "$1" service '' '[.[].metadata.name] | sort | join(" ") == $wanted' --arg wanted "$2" ||
+        { problem "services are '$(k get services --no-headers | tr '\n' ';')', not '$2'"; return 1; }
 }
 want_event() { # SECONDS NAME REASON [NOTE-PATTERN]
-    local end=$((SECONDS + $1))
-    until k get events -o json | jq -e --arg n "$2" --arg r "$3" --arg p "${4:-.}" \
-        '[.items[] | select(.involvedObject.name == $n and .reason == $r and (.message | test($p)))] | length > 0' >/dev/null; do
-        [ $SECONDS -lt $end ] || { problem "no event $3 '${4:-}' of $2: $(k get events -o json | jq -r '.items[] | "\(.reason): \(.message)"' | sort | uniq -c | head -20)"; return 1; }
-        sleep 0.2
-    done
+    holds "$1" event '' 'any(.[]; .involvedObject.name == $n and .reason == $r and (.message | test($p)))' --arg n "$2" --arg r "$3" --arg p "${4:-.}" ||
+        { problem "no event $3 '${4:-}' of $2: $(k get events -o json | jq -r '.items[] | "\(.reason): \(.message)"' | sort | uniq -c | head -20)"; return 1; }
 }
 
 # ---- before and after a test ----

@@ -71,6 +71,7 @@ test_drained_pod_is_no_failure() {
     running tf-worker-0
     want_condition 60 tfjob tf Running "True TFJobRunning"
     never_failed tfjob tf
+    want_event 60 tf TFJobRestarting
     same "$(events_count tf TFJobRestarting)" 1 "how often the restart was told"
 }
 

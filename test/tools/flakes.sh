@@ -65,9 +65,10 @@ needed_of() { # TIER NAME: what make builds for it
     unit) echo "FLAVOUR=release build/release/test/unit/$2" ;;
     asan | tsan) echo "FLAVOUR=$1 build/$1/test/unit/$2" ;;
     integration) echo "all build/release/fault/slow_link" ;;
-    operator) echo "all build/release/test/operator/kube_try" ;;
-    attack) echo "all build/release/attack/hostile_rpc" ;;
+    operator) echo "all build/release/test/operator/kube_try build/release/test/operator/kube_watch" ;;
+    attack) echo "all build/release/attack/hostile_rpc build/release/test/operator/kube_watch" ;;
     chart) echo "all build/release/tools/crd build/release/tools/yaml2json" ;;
+    e2e) echo "all build/release/test/operator/kube_watch" ;;
     *) echo all ;;
     esac
 }

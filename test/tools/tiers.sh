@@ -73,21 +73,22 @@ tier_chart() {
     $cluster build addons || true
     parts test/chart/run.sh "on_control_plane test/chart/cel.sh"
 }
-tier_operator() { build release all build/release/test/operator/kube_try && on_control_plane test/operator/run.sh; }
+tier_operator() { build release all build/release/test/operator/kube_try build/release/test/operator/kube_watch && on_control_plane test/operator/run.sh; }
 tier_attack() {
-    build release all build/release/attack/hostile_rpc && parts test/attack/runtime.sh "on_control_plane test/attack/operator.sh"
+    build release all build/release/attack/hostile_rpc build/release/test/operator/kube_watch && parts test/attack/runtime.sh "on_control_plane test/attack/operator.sh"
 }
 # The operator of each sanitized build, while it and the API server are killed. It has its own control plane, so that
 # the objects of other tests do not delay the garbage collector.
 tier_soak() {
     local flavour bad=0
+    build release build/release/test/operator/kube_watch || return 1
     for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
         build "$flavour" "build/$flavour/bin/trainyard-operator" || return 1
         TRAINYARD_CLUSTER=soak sanitized "$flavour" soak test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || bad=$?
     done
     return $bad
 }
-tier_e2e() { build release all && test/e2e/run.sh; }
+tier_e2e() { build release all build/release/test/operator/kube_watch && test/e2e/run.sh; }
 programs_of() { # TIER: what it needs of the background build
     case $1 in
     operator | attack) echo kube ;;
