@@ -34,14 +34,14 @@ block_taken() { # FIRST: another instance has it, or a process listens at one of
 }
 
 # Sets PORT_*: a block of ten ports that is this instance's for as long as its folder exists. The search begins at a hash
-# of the name, below the node ports (30000) and the ports the kernel gives to clients (32768).
+# of the name, below the ports of tests (11000) and of `trainyard run` (15000): a server that is down keeps its own.
 choose_ports() {
     local first
     if [ ! -s "$RUN/ports" ]; then
         exec 9>"$CACHE/ports.lock"
         flock 9
-        first=$((20000 + $(cksum <<<"$INSTANCE" | cut -d' ' -f1) % 900 * 10))
-        while block_taken "$first"; do first=$((20000 + (first - 20000 + 10) % 9000)); done
+        first=$((5000 + $(cksum <<<"$INSTANCE" | cut -d' ' -f1) % 600 * 10))
+        while block_taken "$first"; do first=$((5000 + (first - 5000 + 10) % 6000)); done
         echo "$first" >"$RUN/ports"
         exec 9>&-
     fi
