@@ -151,10 +151,13 @@ counts() {
 # kill_at.c, which kills a process or holds one of its threads at a chosen moment
 build_kill_at() {
     kill_at=$scratch/kill_at.so
-    [ -e "$kill_at" ] || "${CC:-cc}" -shared -fPIC -O1 -o "$kill_at" "$root/test/integration/kill_at.c" || problem "kill_at cannot be built"
+    # tests beside this one find it whole or not at all
+    [ -e "$kill_at" ] || { "${CC:-cc}" -shared -fPIC -O1 -o "$kill_at.$BASHPID" "$root/test/integration/kill_at.c" && mv "$kill_at.$BASHPID" "$kill_at"; } ||
+        problem "kill_at cannot be built"
 }
-# paced COMMAND...: for &; while the file $dir/paced exists, a worker trains some 7 batches/s of counting_job, so that a job
-# does not end before the limit of a test, and ends soon after its removal
+# pace, then paced COMMAND... for &: until the test removes $dir/paced, a worker trains some 7 batches/s of counting_job. So a
+# job does not end before the limit of a test, and ends soon after that.
+pace() { build_kill_at; : >"$dir/paced"; }
 paced() { PACE_WHILE=$dir/paced LD_PRELOAD=$kill_at "$@"; }
 # held MOMENT MARK ROLE COMMAND...: for &; a thread of the replica waits there until the file MARK, which it makes, is removed
 held() { HOLD_AT=$1 KILL_MARK=$2 KILL_ROLE=$3 LD_PRELOAD=$kill_at "${@:4}"; }

@@ -60,8 +60,8 @@ test_two_chiefs_at_once() { # one of them leads; the other is restarted by its s
 test_a_chief_that_slept() { # it continues when a newer one leads and the ps, which knew that one, has lost its state
     counting_job 100
     replica_file
-    local ps old new worker second kill_at
-    build_kill_at
+    local ps old new worker second
+    pace # it cannot end before the ps is killed
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     ps=$!
@@ -77,7 +77,6 @@ test_a_chief_that_slept() { # it continues when a newer one leads and the ps, wh
     chief_port=$(free_port)
     replica chief 0 2 >"$dir/out" 2>&1 &
     new=$!
-    : >"$dir/paced" # it cannot end before the ps is killed
     paced replica worker 1 2 >"$dir/worker-1" 2>&1 &
     second=$!
     wait_for 60 grep -qE 'step [0-9]+ .*workers 1/' "$dir/out"

@@ -71,9 +71,8 @@ tensors() { trainyard export "$1" -o "$2" >/dev/null || problem "export $1"; }
 test_chief_stops_first() { # as when a job is suspended; the others wait for it, and a new one continues with them
     counting_job 200
     replica_file
-    local chief ps workers=() i began step kill_at
-    build_kill_at
-    : >"$dir/paced" # it cannot end before its chief is stopped
+    local chief ps workers=() i began step
+    pace # it cannot end before its chief is stopped
     ps_port=$(free_port) chief_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     ps=$!
@@ -315,9 +314,7 @@ worker_by_hand() { # INDEX
 comes_after() { awk -v first="$1" -v then="$2" 'index($0, first) {n = 1} n && index($0, then) {found = 1} END {exit !found}' "$dir/out"; } # TEXT TEXT
 test_worker_by_hand_joins_and_leaves() {
     sed 's/epochs: *[0-9]*/epochs: 100/' "$digits" >"$dir/job.yaml"
-    local kill_at
-    build_kill_at
-    : >"$dir/paced" # it cannot end before the second worker has left
+    pace # it cannot end before the second worker has left
     start_by_hand
     # shellcheck disable=SC2086
     trainyard-worker --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0" $hosts >"$dir/out" 2>&1 &
@@ -375,9 +372,8 @@ replica() { # ROLE INDEX WORKERS [FLAG...]; for &
 test_scaled_up_and_down() { # 2 workers, then 4, then 3: the first ones know of 2 only, and every batch is applied once
     counting_job 400
     replica_file
-    local chief workers=() i http_port third_port kill_at
-    build_kill_at
-    : >"$dir/paced" # it cannot end before it has been scaled
+    local chief workers=() i http_port third_port
+    pace # it cannot end before it has been scaled
     ps_port=$(free_port) chief_port=$(free_port) http_port=$(free_port) third_port=$(free_port)
     replica ps 0 2 >"$dir/ps" 2>&1 &
     local ps=$!
