@@ -10,6 +10,7 @@ n=${1:?the number of runs}
 shift
 . test/tools/verdict.sh
 . test/tools/sanitizers.sh
+. test/tools/needed.sh
 export LONG=1 KEEP=1 BESIDE=1
 logs=build/logs/flakes
 mkdir -p "$logs"
@@ -60,16 +61,11 @@ command_of() {
         command=("$script" "^$function\$") ;;
     esac
 }
-needed_of() { # TIER NAME: what make builds for it
+targets_of() { # TIER NAME: what make builds for it
     case $1 in
     unit) echo "FLAVOUR=release build/release/test/unit/$2" ;;
     asan | tsan) echo "FLAVOUR=$1 build/$1/test/unit/$2" ;;
-    integration) echo "all build/release/fault/slow_link" ;;
-    operator) echo "all build/release/test/operator/kube_try build/release/test/operator/kube_watch" ;;
-    attack) echo "all build/release/attack/hostile_rpc build/release/test/operator/kube_watch" ;;
-    chart) echo "all build/release/tools/crd build/release/tools/yaml2json" ;;
-    e2e) echo "all build/release/test/operator/kube_watch" ;;
-    *) echo all ;;
+    *) needed_of "$1" ;;
     esac
 }
 
@@ -103,7 +99,7 @@ once() { # NAME TIER: one run, whose output goes to the file NAME
 for test; do
     command_of "${test%%/*}" "${test#*/}" || exit 2
     # shellcheck disable=SC2046 # a list of words
-    make --no-print-directory -s -j"${JOBS:-2}" DEV=1 $(needed_of "${test%%/*}" "${test#*/}") >"$logs/build.log" 2>&1 || { cat "$logs/build.log"; exit 2; }
+    make --no-print-directory -s -j"${JOBS:-2}" DEV=1 $(targets_of "${test%%/*}" "${test#*/}") >"$logs/build.log" 2>&1 || { cat "$logs/build.log"; exit 2; }
 done
 for ((i = 0; i < 2 * $(nproc); i++)); do
     while :; do :; done &

@@ -17,11 +17,15 @@ cluster=test/cluster/cluster.sh
 . test/tools/verdict.sh
 # shellcheck source=sanitizers.sh
 . test/tools/sanitizers.sh
+# shellcheck source=needed.sh
+. test/tools/needed.sh
 # shellcheck source=again.sh
 . test/tools/again.sh
 
 # build FLAVOUR TARGET...: two lanes may build in the same tree
 build() { mkdir -p build/logs && flock "build/logs/$1.lock" $make FLAVOUR="$1" "${@:2}"; }
+# shellcheck disable=SC2046 # a list of words
+build_for() { build release $(needed_of "$1"); } # TIER
 # unit_programs FLAVOUR: all; without LONG of tsan those with threads, sockets or processes
 unit_programs() {
     { if [ "$1" = tsan ] && ! long; then grep -v '^#' test/unit/concurrent.txt; else find test/unit -name 'test_*.c' | sort; fi; } |
@@ -62,33 +66,31 @@ sanitized_tier() { build_units "$1" && parts "run_units $1" "sanitized $1 progra
 tier_asan() { sanitized_tier asan; }
 tier_tsan() { sanitized_tier tsan; }
 tier_fuzz() { test/fuzz/run.sh "${FUZZ_SECONDS:-$(long && echo 5 || echo 0)}"; }
-tier_quick() { build release all && test/integration/run.sh quick; }
-tier_integration() { build release all build/release/fault/slow_link && test/integration/run.sh; }
-tier_bad() { build release all && test/integration/bad_input.sh; }
-tier_converge() { build release all && test/converge/run.sh; }
-tier_fault() { build release all && test/fault/run.sh; }
+tier_quick() { build_for quick && test/integration/run.sh quick; }
+tier_integration() { build_for integration && test/integration/run.sh; }
+tier_bad() { build_for bad && test/integration/bad_input.sh; }
+tier_converge() { build_for converge && test/converge/run.sh; }
+tier_fault() { build_for fault && test/fault/run.sh; }
 # helm is a program of the cluster; where it cannot be built the tests that need it report that.
 tier_chart() {
-    build release all build/release/tools/crd build/release/tools/yaml2json || return 1
+    build_for chart || return 1
     $cluster build addons || true
     parts test/chart/run.sh "on_control_plane test/chart/cel.sh"
 }
-tier_operator() { build release all build/release/test/operator/kube_try build/release/test/operator/kube_watch && on_control_plane test/operator/run.sh; }
-tier_attack() {
-    build release all build/release/attack/hostile_rpc build/release/test/operator/kube_watch && parts test/attack/runtime.sh "on_control_plane test/attack/operator.sh"
-}
+tier_operator() { build_for operator && on_control_plane test/operator/run.sh; }
+tier_attack() { build_for attack && parts test/attack/runtime.sh "on_control_plane test/attack/operator.sh"; }
 # The operator of each sanitized build, while it and the API server are killed. It has its own control plane, so that
 # the objects of other tests do not delay the garbage collector.
 tier_soak() {
     local flavour bad=0
-    build release build/release/test/operator/kube_watch || return 1
+    build_for soak || return 1
     for flavour in ${SOAK_FLAVOURS:-asan tsan}; do
         build "$flavour" "build/$flavour/bin/trainyard-operator" || return 1
         TRAINYARD_CLUSTER=soak sanitized "$flavour" soak test/operator/soak.sh "${SOAK_SECONDS:-20}" "${SOAK_JOBS:-40}" || bad=$?
     done
     return $bad
 }
-tier_e2e() { build release all build/release/test/operator/kube_watch && test/e2e/run.sh; }
+tier_e2e() { build_for e2e && test/e2e/run.sh; }
 programs_of() { # TIER: what it needs of the background build
     case $1 in
     operator | attack) echo kube ;;
