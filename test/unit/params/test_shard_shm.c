@@ -16,7 +16,6 @@
 
 enum {
     FLOATS = 80,
-    PATIENCE_MS = 20000,
     SLOTS_AT = SHM_REGION_START,
     SEGMENTS = 8,
     GRADS_AT = 2 * SHM_REGION_START,

@@ -17,7 +17,7 @@
 #include "rpc/rpc.h"
 #include "temp_folder.h"
 
-enum { VALID_S = 2 * 3600, PATIENCE_MS = 20000, CALL_MS = 10000 };
+enum { VALID_S = 2 * 3600, CALL_MS = 10000 };
 
 struct tls_case {
     char *folder, *log_path;
