@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct server_time {
-    int64_t offset_ms;       /* of its time from clock_ms() */
+    int64_t offset_ms;       /* of its time from loop_now() */
     int64_t low_ms, high_ms; /* its bounds */
     bool heard;
 };

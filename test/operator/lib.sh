@@ -234,7 +234,7 @@ kube_watch=$root/build/release/test/operator/kube_watch
 [ -x "$kube_watch" ] || { echo "make build/release/test/operator/kube_watch first"; exit 2; }
 value() { "$kube_watch" 60 "$ns" "$1" "$2" | head -n 1 | jq -rc "select(. != null) | $3" 2>/dev/null; } # KIND NAME JQ
 # holds SECONDS KIND NAME JQ [--arg NAME VALUE]...: waits until the filter gives true for the object, or without a name for
-# the list of all. The filter sees each state; one that fails gives false.
+# the list of all. The filter sees each state; one that fails gives false. first() would not end: a `try` of jq 1.6 catches it.
 holds() {
     # shellcheck disable=SC2086 # no word without a name
     "$kube_watch" "$1" "$ns" "$2" ${3:+"$3"} | jq -en "${@:5}" "inputs | select(try ($4) catch false) | halt" >/dev/null
