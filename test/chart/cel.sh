@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 export TRAINYARD_CLUSTER=${TRAINYARD_CLUSTER:-crds}
 . test/tools/verdict.sh
 tools=${BUILD:-build/release}/tools
+[ -x "$tools/yaml2json" ] || { echo "make $tools/yaml2json first"; exit 2; }
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/trainyard-cel.XXXXXX")
 ours= # this test created the cluster
@@ -46,13 +47,17 @@ install() {
         kubectl apply -f "$crd" >"$scratch/out" 2>&1 || { bad "kubectl apply -f $crd" "$(tail -c 1500 "$scratch/out")"; return 1; }
         ok "kubectl apply -f $crd"
     done
-    kubectl wait --for=condition=Established --timeout=120s crd trainjobs.trainyard.dev tfjobs.kubeflow.org >/dev/null || return 1
+    local end=$((SECONDS + 120)) # kubectl fails at once when a new CRD still has null as its conditions
+    until kubectl wait --for=condition=Established --timeout=60s crd trainjobs.trainyard.dev tfjobs.kubeflow.org >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || { bad "the CRDs are established" "not after 120 s"; return 1; }
+        sleep 0.2
+    done
     # The conditions report what the API server did not understand of the schema.
     kubectl get crd trainjobs.trainyard.dev tfjobs.kubeflow.org -o json |
         jq -r '.items[].status.conditions[] | select(.type == "NonStructuralSchema" or (.type == "NamesAccepted" and .status != "True")) | .message' >"$scratch/out"
     if [ -s "$scratch/out" ]; then bad "the schemas" "$(cat "$scratch/out")"; else ok "the schemas are structural"; fi
     # Discovery and OpenAPI are updated a moment later.
-    local end=$((SECONDS + 120))
+    end=$((SECONDS + 120))
     until kubectl explain trainjobs.trainyard.dev.spec.fit >/dev/null 2>&1 && kubectl explain tfjobs.kubeflow.org.spec >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || { bad "kubectl explain" "nothing after 120 s"; return 1; }
         sleep 0.2

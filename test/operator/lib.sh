@@ -23,10 +23,12 @@ bring_up() {
     export KUBECACHEDIR=$scratch/kubectl # cached discovery of an earlier run may have other CRDs
     kubectl delete crd trainjobs.trainer.kubeflow.org --ignore-not-found >/dev/null
 }
+# are_established CRD...: waits. `kubectl wait` alone fails at once when a new CRD still has null as its conditions.
+are_established() { wait_for 120 kubectl wait --for=condition=Established --timeout=60s "${@/#/crd/}" >/dev/null; }
 cluster_up() {
     bring_up --control-plane
     kubectl apply -f "$root/deploy/crd" >/dev/null || exit 1
-    kubectl wait --for=condition=Established --timeout=120s crd/trainjobs.trainyard.dev crd/tfjobs.kubeflow.org >/dev/null || exit 1
+    are_established trainjobs.trainyard.dev tfjobs.kubeflow.org || exit 1
     kubectl create namespace trainyard-system --dry-run=client -o yaml | kubectl apply -f - >/dev/null
     kubectl -n trainyard-system create serviceaccount trainyard --dry-run=client -o yaml | kubectl apply -f - >/dev/null
     kubectl apply -f "$root/deploy/rbac" >/dev/null || exit 1
@@ -146,7 +148,7 @@ want_collector() {
 
 gang_crds() {
     kubectl apply -f "$root/test/data/crds/$1" >/dev/null
-    kubectl wait --for=condition=Established --timeout=120s "crd/$2" >/dev/null || problem "CRD $2"
+    are_established "$2"
     # the chart's rights for the given scheduler name
     kubectl apply -f - >/dev/null <<'END'
 apiVersion: rbac.authorization.k8s.io/v1

@@ -183,7 +183,7 @@ test_trainjob_worker_comes_back() {
 alone_trainjob_beside_kubeflow_trainer() {
     export KUBECACHEDIR=$dir/kubectl
     kubectl apply -f "$root/test/data/crds/trainer-trainjobs.yaml" >/dev/null
-    kubectl wait --for=condition=Established --timeout=120s crd/trainjobs.trainer.kubeflow.org >/dev/null || problem "its CRD"
+    are_established trainjobs.trainer.kubeflow.org
     wait_for 60 kubectl get trainjobs.trainer.kubeflow.org -A # it is served a moment later
     begin
     k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
