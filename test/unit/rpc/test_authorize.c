@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-#define ck_fails(call, wanted, text)                                                                                   \
-    do {                                                                                                               \
-        e = (struct err){ 0 };                                                                                         \
-        ck_assert_int_eq((call), -1);                                                                                  \
-        ck_assert_msg(e.code == (wanted) && strstr(e.msg, (text)) != NULL, "%s: %d %s", #call, (int)e.code, e.msg);    \
-    } while (0)
-
 static struct rpc_caller seen;
 
 static int take(void *user UNUSED, const struct rpc_caller *caller, const struct rpc_message *q UNUSED,

@@ -87,11 +87,4 @@ static inline void want_cells(const struct job_fixture *f, const float *vector, 
     }
 }
 
-#define ck_fails(call, wanted, text)                                                                                   \
-    do {                                                                                                               \
-        e = (struct err){ 0 };                                                                                         \
-        ck_assert_int_eq((call), -1);                                                                                  \
-        ck_assert_msg(e.code == (wanted) && strstr(e.msg, (text)) != NULL, "%s: %d %s", #call, (int)e.code, e.msg);    \
-    } while (0)
-
 #endif
