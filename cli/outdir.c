@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "chief/output_dir.h"
+#include "tfio/checkpoint_state.h"
 
 enum { SMALL_FILE = 1 << 20, OLD_MAX = 10000 };
 
@@ -43,6 +44,15 @@ static bool has_file(const char *dir, const char *name)
     return file_exists(path);
 }
 
+/* Also when none of them can be used: the run must not begin from scratch over them. */
+static bool has_checkpoints(const char *dir)
+{
+    auto_free char *folder = path_join(dir, "checkpoints"), *latest = NULL, *why = NULL;
+    AUTO_FINI(strlist) all = { 0 };
+    struct err e = { .code = ERR_NONE };
+    return checkpoint_state_find(folder, &all, &latest, &why, &e) == 0 || !err_is(&e, ERR_NOT_FOUND);
+}
+
 /* Only of the folder that this launcher holds: one that appeared since is another launcher's. */
 static int read_state(const struct outdir *o, struct outdir_seen *ret, struct err *e)
 {
@@ -56,7 +66,7 @@ static int read_state(const struct outdir *o, struct outdir_seen *ret, struct er
     ret->present = true;
     ret->empty = names.n == 0;
     ret->ours = has_file(o->path, "uid");
-    ret->checkpoints = has_file(o->path, "checkpoints/checkpoint");
+    ret->checkpoints = has_checkpoints(o->path);
     return 0;
 }
 

@@ -164,11 +164,11 @@ static int judge(const struct job *job, const struct model *model, const char *d
     AUTO_FINI(previous_run) was = { 0 };
     AUTO_FINI(buf) taken = BUF_INIT;
     const struct run_spec now = { .job = job, .model = model, .layout = layout, .space = space, .data_dir = data_dir };
-    auto_free char *checkpoints = path_join(dir, "checkpoints"), *damaged = NULL;
+    auto_free char *checkpoints = path_join(dir, "checkpoints"), *warning = NULL;
     enum rerun allowed = previous_run_allowed(job);
     struct rebase rebase = { 0 };
     struct run_length length;
-    if (checkpoint_open_whole(checkpoints, &newest, &damaged, e) < 0 ||
+    if (checkpoint_open_whole(checkpoints, &newest, &warning, e) < 0 ||
         previous_run_read(dir, &now, newest, &was, e) < 0)
         return -1;
     *ret = rerun_need(&was.changes);

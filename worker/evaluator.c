@@ -190,19 +190,19 @@ static int evaluate_with_heartbeat(struct evaluator_role *w, const struct checkp
     return result;
 }
 
-/* The newest complete checkpoint. A damaged one is logged, once. */
+/* The newest complete checkpoint. Why it is not the one that should be is logged, once. */
 static int open_whole(const struct evaluator_role *w, struct checkpoint **ret, struct err *e)
 {
-    auto_free char *damaged = NULL;
+    auto_free char *warning = NULL;
     *ret = NULL;
-    if (checkpoint_open_whole(w->checkpoints, ret, &damaged, e) < 0 && !err_is(e, ERR_INPUT))
+    if (checkpoint_open_whole(w->checkpoints, ret, &warning, e) < 0 && !err_is(e, ERR_INPUT))
         return -1;
     if (*ret == NULL) {
         log_warning("%s", e->msg);
         return 0;
     }
-    if (damaged != NULL)
-        log_warning("%s; the older checkpoint %s is evaluated", damaged, checkpoint_prefix(*ret));
+    if (warning != NULL)
+        log_warning("%s", warning);
     return 0;
 }
 

@@ -135,12 +135,6 @@ static int write_bundle(struct saving *s, struct err *e)
                                                                              : -1;
 }
 
-static int64_t step_of(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *dash = strstr(slash != NULL ? slash : path, "ckpt-");
-    return dash != NULL ? strtoll(dash + strlen("ckpt-"), NULL, 10) : -1;
-}
-
 static void delete_files(const char *dir, const char *path)
 {
     auto_free char *prefix = path_join(dir, path);
@@ -157,18 +151,20 @@ static int publish_checkpoint(const struct checkpoint_save *save, const char *pr
     AUTO_FINI(strlist) all = { 0 };
     AUTO_FINI(strlist) kept = { 0 };
     AUTO_FINI(strlist) gone = { 0 };
-    auto_free char *latest = NULL;
+    auto_free char *latest = NULL, *why = NULL;
     struct err ignored;
-    if (checkpoint_state_read(save->dir, &all, &latest, &ignored) < 0) { /* unreadable: begin a new list */
+    if (checkpoint_state_find(save->dir, &all, &latest, &why, &ignored) < 0) { /* unreadable: begin a new list */
         strlist_fini(&all);
         all = (struct strlist){ 0 };
     }
     const char *name = strrchr(prefix, '/') + 1;
-    strlist_add(&all, name);
+    if (!strlist_has(&all, name)) /* the list of a folder has it */
+        strlist_add(&all, name);
     for (size_t i = 0; i < all.n; i++) {
         bool young = (int64_t)(all.n - i) <= save->keep || save->keep <= 0;
         bool named = save->keep_names != NULL && strlist_has(save->keep_names, all.items[i]);
-        strlist_add(young || named || step_of(all.items[i]) == save->keep_step ? &kept : &gone, all.items[i]);
+        strlist_add(young || named || checkpoint_state_step(all.items[i]) == save->keep_step ? &kept : &gone,
+                    all.items[i]);
     }
     if (checkpoint_state_write(save->dir, name, &kept, e) < 0)
         return -1;
@@ -291,13 +287,13 @@ int checkpoint_verify(const char *prefix, struct err *e)
     return open_verified(prefix, &c, e);
 }
 
-/* Those of the `checkpoint` file, the newest first. */
-static int newest_first(const char *dir, struct strlist *ret, struct err *e)
+/* The checkpoints of the folder, the newest first. *ret_why: as of checkpoint_state_find(). */
+static int newest_first(const char *dir, struct strlist *ret, char **ret_why, struct err *e)
 {
     AUTO_FINI(strlist) all = { 0 };
     auto_free char *latest = NULL;
     struct err cause = { 0 };
-    if (checkpoint_state_read(dir, &all, &latest, &cause) < 0)
+    if (checkpoint_state_find(dir, &all, &latest, ret_why, &cause) < 0)
         return err_is(&cause, ERR_NOT_FOUND) ? 0 : err_set(e, cause.code, "%s", cause.msg);
     strlist_add(ret, latest);
     for (size_t i = all.n; i > 0; i--)
@@ -326,17 +322,28 @@ static int none_is_whole(const char *dir, const struct strlist *names, const str
                    list.data, damage->data);
 }
 
-int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e)
+/* NULL when neither the file `checkpoint` nor a newer checkpoint is at fault. xmalloc'ed. */
+static char *warning_of(const char *dir, const char *why, const struct buf *damage, const char *prefix, size_t n)
+{
+    const char *between = damage->len > 0 ? "; " : "";
+    if (why != NULL)
+        return xasprintf("%s; %s%scheckpoint %s is used, the newest whole one of the %zu in %s", why, damage->data,
+                         between, prefix, n, dir);
+    return damage->len > 0 ? xasprintf("%s; the older checkpoint %s is used", damage->data, prefix) : NULL;
+}
+
+int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_warning, struct err *e)
 {
     AUTO_FINI(strlist) names = { 0 };
     AUTO_FINI(buf) damage = BUF_INIT;
-    if (newest_first(dir, &names, e) < 0)
+    auto_free char *why = NULL;
+    if (newest_first(dir, &names, &why, e) < 0)
         return -1;
     for (size_t i = 0; i < names.n; i++) {
         auto_free char *prefix = path_join(dir, names.items[i]);
         struct err cause = { 0 };
         if (open_verified(prefix, ret, &cause) == 0) {
-            *ret_damaged = damage.len > 0 ? xstrdup(damage.data) : NULL;
+            *ret_warning = warning_of(dir, why, &damage, prefix, names.n);
             return 0;
         }
         if (!err_is(&cause, ERR_INPUT) && !err_is(&cause, ERR_NOT_FOUND))
@@ -346,7 +353,7 @@ int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_d
     if (names.n > 0)
         return none_is_whole(dir, &names, &damage, e);
     *ret = NULL;
-    *ret_damaged = NULL;
+    *ret_warning = NULL;
     return 0;
 }
 

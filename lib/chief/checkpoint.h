@@ -40,10 +40,11 @@ MUST_USE int checkpoint_save(const struct checkpoint_save *save, int64_t *ret_st
 
 struct checkpoint;
 /* The newest complete checkpoint (*ret NULL: the folder has none): every checksum is right. The ones that the
- * `checkpoint` file lists are tried from the newest to the oldest. *ret_damaged: xmalloc'ed; what is wrong with the
- * newer ones, NULL when nothing is. ERR_INPUT naming all of them when none is complete. A storage failure is an
- * error and does not fall back to an older one. */
-MUST_USE int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_damaged, struct err *e);
+ * `checkpoint` file lists, or without a usable file those that are there, are tried from the newest to the oldest.
+ * *ret_warning: xmalloc'ed; what is wrong with that file or with newer ones, and which one is used; NULL when nothing
+ * is. ERR_INPUT naming all of them when none is complete. A storage failure is an error and does not fall back to an
+ * older one. */
+MUST_USE int checkpoint_open_whole(const char *dir, struct checkpoint **ret, char **ret_warning, struct err *e);
 MUST_USE int checkpoint_open(const char *prefix, struct checkpoint **ret, struct err *e);
 MUST_USE int checkpoint_verify(const char *prefix, struct err *e); /* it exists, and every checksum is right */
 void checkpoint_free(struct checkpoint *c);

@@ -66,7 +66,7 @@ struct chief {
 };
 
 /* chief_start.c */
-/* The newest complete checkpoint; *ret NULL: there is none. warn: report newer ones that are damaged. */
+/* The newest complete checkpoint; *ret NULL: there is none. warn: report why it is not the one that should be. */
 MUST_USE int chief_find_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct err *e);
 /* The same, checked against the job. *ret_rebase: how to continue when its batches differ from those of the job. */
 MUST_USE int chief_open_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct rebase *ret_rebase,

@@ -92,11 +92,11 @@ static void restore_metrics(void *user, struct epoch_metrics *t)
 
 int chief_find_checkpoint(const struct chief *c, bool warn, struct checkpoint **ret, struct err *e)
 {
-    auto_free char *damaged = NULL;
-    if (checkpoint_open_whole(c->checkpoints, ret, &damaged, e) < 0)
+    auto_free char *warning = NULL;
+    if (checkpoint_open_whole(c->checkpoints, ret, &warning, e) < 0)
         return -1;
-    if (damaged != NULL && warn)
-        report_warning(c->config.report, "%s; the older checkpoint %s is used", damaged, checkpoint_prefix(*ret));
+    if (warning != NULL && warn)
+        report_warning(c->config.report, "%s", warning);
     return 0;
 }
 

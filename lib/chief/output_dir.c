@@ -178,12 +178,12 @@ static int named_model(const char *dir, char **ret, struct err *e)
 
 int output_dir_model(const char *dir, char **ret_prefix, struct err *e)
 {
-    auto_free char *checkpoints = output_dir_path(dir, "checkpoints"), *named = NULL, *latest = NULL;
+    auto_free char *checkpoints = output_dir_path(dir, "checkpoints"), *named = NULL, *latest = NULL, *why = NULL;
     AUTO_FINI(strlist) all = { 0 };
     if (named_model(dir, &named, e) < 0)
         return -1;
     if (named == NULL) {
-        if (checkpoint_state_read(checkpoints, &all, &latest, e) < 0)
+        if (checkpoint_state_find(checkpoints, &all, &latest, &why, e) < 0)
             return -1;
         *ret_prefix = path_join(checkpoints, latest);
         return 0;

@@ -1,5 +1,6 @@
 /* Reads and writes a CheckpointState (python/training/checkpoint_state.proto) in protobuf's text format; only its
- * strings matter here. */
+ * strings matter here. People lose this file, and move folders whose file has absolute paths: then the files that are
+ * there count. */
 #include <ctype.h>
 #include <string.h>
 
@@ -145,15 +146,97 @@ int checkpoint_state_parse(const char *text, size_t n, struct strlist *ret_all, 
     return 0;
 }
 
+/* ---- the files that are there ---- */
+
+static bool has_index(const char *dir, const char *prefix)
+{
+    auto_free char *path = path_join(dir, prefix), *index = xasprintf("%s.index", path);
+    return file_exists(index);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* The prefix, or its last part when only dir has that one. */
+static const char *where_it_is(const char *dir, const char *prefix)
+{
+    const char *base = base_name(prefix);
+    return base != prefix && !has_index(dir, prefix) && has_index(dir, base) ? base : prefix;
+}
+
+int64_t checkpoint_state_step(const char *prefix)
+{
+    const char *dash = strstr(base_name(prefix), "ckpt-");
+    return dash != NULL ? strtoll(dash + strlen("ckpt-"), NULL, 10) : -1;
+}
+
+/* By step; of one step the longer name is the later one (model.ckpt-7, model.ckpt-7-1). */
+static int by_step(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    int64_t s = checkpoint_state_step(x), t = checkpoint_state_step(y);
+    size_t m = strlen(x), n = strlen(y);
+    if (s != t)
+        return s < t ? -1 : 1;
+    return m != n ? (m < n ? -1 : 1) : strcmp(x, y);
+}
+
+static int list_prefixes(const char *dir, struct strlist *ret, struct err *e)
+{
+    AUTO_FINI(strlist) names = { 0 };
+    if (dir_list(dir, &names, e) < 0)
+        return -1;
+    for (size_t i = 0; i < names.n; i++)
+        if (str_ends(names.items[i], ".index")) {
+            auto_free char *prefix = xstrndup(names.items[i], strlen(names.items[i]) - strlen(".index"));
+            strlist_add(ret, prefix);
+        }
+    if (ret->n > 1)
+        qsort(ret->items, ret->n, sizeof(*ret->items), by_step);
+    return 0;
+}
+
+/* ---- reading and writing ---- */
+
 int checkpoint_state_read(const char *dir, struct strlist *ret_all, char **ret_latest, struct err *e)
 {
-    auto_free char *path = path_join(dir, "checkpoint");
+    auto_free char *path = path_join(dir, "checkpoint"), *latest = NULL;
     AUTO_FINI(buf) text = BUF_INIT;
+    AUTO_FINI(strlist) named = { 0 };
 
     if (file_read(path, STATE_SIZE_MAX, &text, e) < 0)
         return -1;
-    if (checkpoint_state_parse(text.data, text.len, ret_all, ret_latest, e) < 0)
+    if (checkpoint_state_parse(text.data, text.len, &named, &latest, e) < 0)
         return err_wrap(e, "%s", path);
+    for (size_t i = 0; i < named.n; i++)
+        strlist_add(ret_all, where_it_is(dir, named.items[i]));
+    *ret_latest = xstrdup(where_it_is(dir, latest));
+    return 0;
+}
+
+int checkpoint_state_find(const char *dir, struct strlist *ret_all, char **ret_latest, char **ret_why, struct err *e)
+{
+    AUTO_FINI(strlist) there = { 0 };
+    struct err cause = { .code = ERR_NONE }, ignored = { .code = ERR_NONE };
+    *ret_why = NULL;
+    if (checkpoint_state_read(dir, ret_all, ret_latest, &cause) == 0)
+        return 0;
+    if (!err_is(&cause, ERR_NOT_FOUND) && !err_is(&cause, ERR_INPUT))
+        return err_set(e, cause.code, "%s", cause.msg);
+    if (list_prefixes(dir, &there, &ignored) < 0 && !err_is(&ignored, ERR_NOT_FOUND))
+        return err_set(e, ignored.code, "%s", ignored.msg);
+    if (there.n == 0 && err_is(&cause, ERR_INPUT))
+        return err_set(e, ERR_INPUT, "%s, and no checkpoint is beside it: remove it to train from the beginning",
+                       cause.msg);
+    if (there.n == 0)
+        return err_set(e, ERR_NOT_FOUND, "%s", cause.msg);
+    *ret_latest = xstrdup(there.items[there.n - 1]);
+    *ret_why = xstrdup(cause.msg);
+    *ret_all = there;
+    there = (struct strlist){ 0 };
     return 0;
 }
 

@@ -5,9 +5,15 @@
 
 #include "base/str.h"
 
-/* Prefixes as the file has them (relative ones are relative to dir), oldest first, the latest among them. Without the
- * file ERR_NOT_FOUND. *ret_latest is xmalloc'ed. */
+/* Prefixes as the file has them (relative ones are relative to dir), oldest first, the latest among them. One that does
+ * not exist while dir has files of its name is replaced by that name: the folder was moved. Without the file
+ * ERR_NOT_FOUND. *ret_latest is xmalloc'ed. */
 MUST_USE int checkpoint_state_read(const char *dir, struct strlist *ret_all, char **ret_latest, struct err *e);
+/* The same, and when the file is missing or unusable the prefixes that dir has, by step. *ret_why: xmalloc'ed; what is
+ * wrong with the file, NULL: nothing. ERR_NOT_FOUND: there is no checkpoint. ERR_INPUT: an unusable file alone. */
+MUST_USE int checkpoint_state_find(const char *dir, struct strlist *ret_all, char **ret_latest, char **ret_why,
+                                   struct err *e);
+int64_t checkpoint_state_step(const char *prefix); /* that its name tells; -1: none */
 /* `latest` must be one of `all`. Replaced as a whole. */
 MUST_USE int checkpoint_state_write(const char *dir, const char *latest, const struct strlist *all, struct err *e);
 /* As checkpoint_state_read, of its text; the outputs must be empty. Errors carry no file name. */

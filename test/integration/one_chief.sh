@@ -131,7 +131,7 @@ test_damaged_checkpoint_and_evaluator() { # it evaluates the older complete one,
         --chief-host "127.0.0.1:$(free_port)" --ps-hosts 127.0.0.1:1 --worker-hosts 127.0.0.1:2 >"$dir/out" 2>&1 &
     evaluator=$!
     wait_for 60 grep -q "evaluated step ${saved[-2]##*-} loss" "$dir/out"
-    want_line "${saved[-1]} cannot be used: .*; the older checkpoint .*${saved[-2]} is evaluated"
+    want_line "${saved[-1]} cannot be used: .*; the older checkpoint .*${saved[-2]} is used"
     kill -0 $evaluator || problem "the evaluator ended"
     kill -TERM $evaluator
     ends 143 "the evaluator" $evaluator

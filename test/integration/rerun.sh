@@ -53,6 +53,25 @@ test_rerun_refuses_other_settings() {
     refused 'data.train is 297 examples, was 1500 examples; --rebase continues' --resume --data-dir "$dir/moved"
 }
 
+# Checkpoints without their list: the run continues from the newest one, and never begins from scratch over them.
+test_lost_list_of_checkpoints() {
+    local checkpoints=$dir/run/checkpoints
+    want_exit 0 run --set fit.epochs=2 || return
+    rm "$checkpoints/checkpoint"
+    want_exit 0 run --resume --set fit.epochs=3 || return
+    want_line 'checkpoints/checkpoint: No such file or directory; checkpoint .*model.ckpt-100 is used, the newest whole one of the [0-9]+ in '
+    want_line 'restoring .*model.ckpt-100: step 100, 100 of 150 batches done'
+    : >"$checkpoints/checkpoint"
+    rm "$dir/run/uid" "$dir/run/job.yaml"
+    want_exit 0 run --set fit.epochs=4 || return
+    want_line 'restoring .*model.ckpt-150: step 150, 150 of 200 batches done'
+    [ "$(jq '.history.loss | length' "$dir/run/history.json")" = 4 ] || problem "the history is $(cat "$dir/run/history.json")"
+    rm "$checkpoints"/model.ckpt-*
+    : >"$checkpoints/checkpoint"
+    want_exit 2 run --resume --set fit.epochs=5
+    want_line 'checkpoints/checkpoint: .*, and no checkpoint is beside it: remove it to train from the beginning'
+}
+
 test_resume_takes_hyperparameters() {
     want_exit 0 run --set fit.epochs=2 || return
     want_exit 0 run --resume --set fit.epochs=4 --set compile.optimizer.Adam.learning_rate=0.0 || return

@@ -396,9 +396,9 @@ static char *file_of(struct world *w, int64_t step, const char *ending)
     return xasprintf("%s/model.ckpt-%lld.%s", w->folder, (long long)step, ending);
 }
 
-static int open_whole(struct world *w, struct checkpoint **ret, char **ret_damaged, struct err *e)
+static int open_whole(struct world *w, struct checkpoint **ret, char **ret_warning, struct err *e)
 {
-    return checkpoint_open_whole(w->folder, ret, ret_damaged, e);
+    return checkpoint_open_whole(w->folder, ret, ret_warning, e);
 }
 
 START_TEST(a_damaged_one_makes_way_for_the_older_one)
@@ -416,20 +416,20 @@ START_TEST(a_damaged_one_makes_way_for_the_older_one)
         struct world w;
         struct err e = { 0 };
         AUTO(checkpoint) *c = NULL;
-        auto_free char *damaged = NULL;
+        auto_free char *warning = NULL;
         world_open(&w, "Adam");
         pushed_and_saved(&w, 3);
         pushed_and_saved(&w, 4);
-        ck_ok_e(open_whole(&w, &c, &damaged, &e));
-        ck_assert(checkpoint_step(c) == 4 && damaged == NULL);
+        ck_ok_e(open_whole(&w, &c, &warning, &e));
+        ck_assert(checkpoint_step(c) == 4 && warning == NULL);
         checkpoint_free(TAKE(c));
         auto_free char *newer = file_of(&w, 4, cases[i].ending), *older = file_of(&w, 3, cases[i].ending);
         cases[i].damage(newer);
-        ck_ok_e(open_whole(&w, &c, &damaged, &e));
+        ck_ok_e(open_whole(&w, &c, &warning, &e));
         ck_assert_int_eq(checkpoint_step(c), 3);
-        ck_assert_msg(strstr(damaged, "model.ckpt-4 cannot be used: ") != NULL &&
-                          strstr(damaged, "model.ckpt-3") == NULL,
-                      "%s", damaged);
+        auto_free char *used = xasprintf("; the older checkpoint %s/model.ckpt-3 is used", w.folder);
+        ck_assert_msg(strstr(warning, "model.ckpt-4 cannot be used: ") != NULL && str_ends(warning, used), "%s",
+                      warning);
         checkpoint_free(TAKE(c));
         cases[i].damage(older);
         auto_free char *untouched = NULL;
@@ -441,18 +441,55 @@ START_TEST(a_damaged_one_makes_way_for_the_older_one)
 }
 END_TEST
 
+/* A run whose file `checkpoint` is lost or empty does not begin from scratch, and the next save lists those that are
+ * there. */
+START_TEST(without_its_list_the_newest_whole_one_is_used)
+{
+    for (int empty = 0; empty < 2; empty++) {
+        struct world w;
+        struct err e = { 0 };
+        AUTO(checkpoint) *c = NULL;
+        auto_free char *warning = NULL, *again = NULL;
+        world_open(&w, "Adam");
+        w.save.keep = 5;
+        pushed_and_saved(&w, 9);
+        pushed_and_saved(&w, 10);
+        pushed_and_saved(&w, 11);
+        auto_free char *list = path_join(w.folder, "checkpoint"), *newest = file_of(&w, 11, "index");
+        flip_first(newest);
+        ck_ok_e(empty ? file_write(list, "", 0, &e) : file_remove(list, &e));
+        ck_ok_e(open_whole(&w, &c, &warning, &e));
+        ck_assert_int_eq(checkpoint_step(c), 10);
+        auto_free char *used =
+            xasprintf("; checkpoint %s/model.ckpt-10 is used, the newest whole one of the 3 in %s", w.folder, w.folder);
+        ck_assert_msg(str_starts(warning, list) && strstr(warning, "model.ckpt-11 cannot be used: ") != NULL &&
+                          str_ends(warning, used),
+                      "%s", warning);
+        checkpoint_free(TAKE(c));
+        pushed_and_saved(&w, 12);
+        ck_ok_e(open_whole(&w, &c, &again, &e));
+        ck_assert(checkpoint_step(c) == 12 && again == NULL);
+        AUTO_FINI(strlist) all = { 0 };
+        auto_free char *latest = NULL;
+        ck_ok_e(checkpoint_state_read(w.folder, &all, &latest, &e));
+        ck_assert(strlist_has(&all, "model.ckpt-9") && strlist_has(&all, "model.ckpt-10"));
+        world_close(&w);
+    }
+}
+END_TEST
+
 /* A retry may find the newest one whole, so a brief failure does not repeat any training. */
 START_TEST(storage_that_fails_is_not_damage)
 {
     struct world w;
     struct err e = { 0 };
     AUTO(checkpoint) *c = NULL;
-    auto_free char *damaged = NULL;
+    auto_free char *warning = NULL;
     world_open(&w, "Adam");
     pushed_and_saved(&w, 3);
     pushed_and_saved(&w, 4);
     file_fault("open", 2, EIO); /* the first is the `checkpoint` file */
-    int result = open_whole(&w, &c, &damaged, &e);
+    int result = open_whole(&w, &c, &warning, &e);
     file_fault(NULL, 0, 0);
     ck_assert_msg(result == -1 && e.code == ERR_IO, "%s", e.msg);
     world_close(&w);
@@ -602,6 +639,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_chief_fenced_while_it_wrote_publishes_nothing);
     tcase_add_test(t, a_flipped_bit_is_refused_with_the_tensor);
     tcase_add_test(t, a_damaged_one_makes_way_for_the_older_one);
+    tcase_add_test(t, without_its_list_the_newest_whole_one_is_used);
     tcase_add_test(t, storage_that_fails_is_not_damage);
     tcase_add_test(t, what_changed_is_named);
     tcase_add_test(t, another_model_or_optimizer_is_refused);

@@ -118,6 +118,61 @@ START_TEST(bad_state_files_are_errors)
 }
 END_TEST
 
+/* A folder that was copied to another place, with its file as it was. */
+START_TEST(the_files_beside_a_moved_list_are_meant)
+{
+    static const char TEXT[] = "model_checkpoint_path: \"/gone/run/model.ckpt-3\"\n"
+                               "all_model_checkpoint_paths: \"/gone/run/model.ckpt-2\"\n"
+                               "all_model_checkpoint_paths: \"run/model.ckpt-3\"\n"
+                               "all_model_checkpoint_paths: \"/gone/run/model.ckpt-3\"\n";
+    auto_free char *path = in_folder("checkpoint"), *index = in_folder("model.ckpt-3.index"), *latest = NULL;
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(strlist) all = { 0 };
+
+    store(path, TEXT, strlen(TEXT));
+    store(index, "", 0);
+    ck_ok_e(checkpoint_state_read(folder, &all, &latest, &e));
+    ck_assert_str_eq(latest, "model.ckpt-3");
+    ck_assert_uint_eq(all.n, 3);
+    ck_assert_str_eq(all.items[0], "/gone/run/model.ckpt-2"); /* no file of that name is here */
+    ck_assert_str_eq(all.items[1], "model.ckpt-3");
+    ck_assert_str_eq(all.items[2], "model.ckpt-3");
+}
+END_TEST
+
+START_TEST(a_folder_without_its_list_is_listed_by_step)
+{
+    static const char *const FILES[] = { "model.ckpt-30-1.index", "model.ckpt-4.index", "model.ckpt-30.index",
+                                         "old.index", "model.ckpt-200.data-00000-of-00001" };
+    static const char *const ORDER[] = { "old", "model.ckpt-4", "model.ckpt-30", "model.ckpt-30-1" };
+    auto_free char *path = in_folder("checkpoint");
+    struct err e = { .code = ERR_NONE };
+    AUTO_FINI(strlist) none = { 0 };
+    char *nothing = NULL;
+    auto_free char *why = NULL;
+
+    ck_fails(checkpoint_state_find(folder, &none, &nothing, &why, &e), ERR_NOT_FOUND, path);
+    store(path, "", 0);
+    ck_fails(checkpoint_state_find(folder, &none, &nothing, &why, &e), ERR_INPUT,
+             "remove it to train from the beginning");
+    for (size_t i = 0; i < COUNT_OF(FILES); i++) {
+        auto_free char *file = in_folder(FILES[i]);
+        store(file, "", 0);
+    }
+    for (int lost = 0; lost < 2; lost++) {
+        AUTO_FINI(strlist) all = { 0 };
+        auto_free char *latest = NULL, *reason = NULL;
+        ck_ok_e(checkpoint_state_find(folder, &all, &latest, &reason, &e));
+        ck_assert_str_eq(latest, "model.ckpt-30-1");
+        ck_assert_uint_eq(all.n, COUNT_OF(ORDER));
+        for (size_t i = 0; i < COUNT_OF(ORDER); i++)
+            ck_assert_str_eq(all.items[i], ORDER[i]);
+        ck_assert_msg(str_starts(reason, path), "%s", reason);
+        ck_ok_e(file_remove(path, &e));
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("checkpoint_state");
@@ -126,6 +181,8 @@ Suite *test_suite(void)
     tcase_add_test(c, state_files_are_read_and_written_as_tensorflow_does);
     tcase_add_test(c, state_files_may_hold_more_than_ours_do);
     tcase_add_test(c, bad_state_files_are_errors);
+    tcase_add_test(c, the_files_beside_a_moved_list_are_meant);
+    tcase_add_test(c, a_folder_without_its_list_is_listed_by_step);
     suite_add_tcase(s, c);
     return s;
 }
