@@ -151,7 +151,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
     struct err cause = { 0 };
     bool part = run->fit.validation_split > 0 && ask->data == NULL && ask->files->n == 0; /* of data.train */
     if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0 ||
-        dataset_open(&job->validation, data_dir, cache_dir, &d, e) < 0)
+        dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)
         return -1;
     if (model_check_data(m, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
                          dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)

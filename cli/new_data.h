@@ -13,6 +13,7 @@ struct new_data {
     const char *weights; /* idx, npy: file of the examples' weights; npz: name of their array; NULL: as labels */
     const char *data;    /* a data set as in spec.data ("{format: csv, files: x.csv}"), or NULL */
     bool wants_labels;
+    const struct column_names *columns; /* that the run was trained with */
 };
 
 enum { DROP_LABEL = 1, DROP_WEIGHT = 2 }; /* columns that are not read */

@@ -36,6 +36,7 @@ struct loaded {
     struct model *model;
     struct dataset *data;
     float *vector;
+    struct column_names columns; /* that it was trained with */
     char *prefix;
     int64_t step, batch_size;
 };
@@ -45,6 +46,7 @@ static void loaded_fini(struct loaded *l)
     dataset_free(l->data);
     model_free(l->model);
     job_free(l->job);
+    column_names_fini(&l->columns);
     free(l->vector);
     free(l->prefix);
 }
@@ -110,6 +112,8 @@ static int read_values(const struct ask *a, struct loaded *l, struct err *e)
         return -1;
     l->vector = memory;
     l->step = checkpoint_step(c);
+    if (checkpoint_columns(c, &l->columns, e) < 0)
+        return -1;
     return checkpoint_values(c, l->model, l->vector, e);
 }
 
@@ -134,8 +138,10 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
     if (read_job(a, &l.job, e) < 0)
         return -1;
     const struct node *compile = a->data.wants_labels ? &l.job->compile : &nothing;
+    struct new_data data = a->data;
+    data.columns = &l.columns;
     if (model_build(&l.job->model, compile, data_dir, &l.model, e) < 0 || read_values(a, &l, e) < 0 ||
-        new_data_open(l.job, l.model, &a->data, data_dir, cache, &l.data, e) < 0)
+        new_data_open(l.job, l.model, &data, data_dir, cache, &l.data, e) < 0)
         return -1;
     l.batch_size = a->batch_size > 0 ? a->batch_size : l.job->fit.validation_batch_size;
     *ret = l;

@@ -111,20 +111,18 @@ static int load(const struct run *r, struct job **ret, struct err *e)
 }
 
 /* Opens the data as the replicas will. So an error is reported once, with its place in the user's own file, and an
- * index is built once instead of by every replica. Returns the batches that the job would train. */
+ * index is built once instead of by every replica. `ret` must be empty. */
 static int check_data(const struct job *job, const struct model *model, const char *data_dir, const char *output_dir,
-                      struct ordinal_space *ret, struct err *e)
+                      struct job_data *ret, struct err *e)
 {
-    AUTO_FINI(job_data) data = { .train = NULL };
     auto_free char *cache = path_join(output_dir, "cache");
 
     if (dir_check(data_dir, e) < 0)
         return err_wrap(e, "data folder (--data-dir)");
-    if (job_data_open_train(job, model, data_dir, cache, &data, e) < 0 ||
-        job_data_open_validation(job, model, data_dir, cache, &data, e) < 0)
-        return -1;
-    *ret = data.space;
-    return 0;
+    return job_data_open_train(job, model, data_dir, cache, ret, e) < 0 ||
+                   job_data_open_validation(job, model, data_dir, cache, ret, e) < 0
+               ? -1
+               : 0;
 }
 
 /* The chief will read them; here an error is reported before anything is created. */
@@ -156,14 +154,19 @@ static int refuse_changes(const char *dir, const struct previous_run *was, enum 
 }
 
 /* Checks the existing run by the chief's rules, before anything is changed. *ret: the changes of the job. */
-static int judge(const struct job *job, const struct model *model, const char *data_dir,
-                 const struct ordinal_space *space, const char *dir, enum rerun *ret, struct err *e)
+static int judge(const struct job *job, const struct model *model, const char *data_dir, const struct job_data *data,
+                 const char *dir, enum rerun *ret, struct err *e)
 {
     AUTO(layout) *layout = layout_new(model);
     AUTO(checkpoint) *newest = NULL;
     AUTO_FINI(previous_run) was = { 0 };
     AUTO_FINI(buf) taken = BUF_INIT;
-    const struct run_spec now = { .job = job, .model = model, .layout = layout, .space = space, .data_dir = data_dir };
+    const struct run_spec now = { .job = job,
+                                  .model = model,
+                                  .layout = layout,
+                                  .space = &data->space,
+                                  .columns = dataset_columns(data->train),
+                                  .data_dir = data_dir };
     auto_free char *checkpoints = path_join(dir, "checkpoints"), *warning = NULL;
     enum rerun allowed = previous_run_allowed(job);
     struct rebase rebase = { 0 };
@@ -250,19 +253,20 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
         class_weights_check(&job->class_weight, model, e) < 0)
         return -1;
     enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume || r.rebase ? OUTDIR_RESUME : OUTDIR_ANY;
-    struct ordinal_space space = { 0 };
+    AUTO_FINI(job_data) data = { .train = NULL };
     enum rerun need = RERUN_FREE;
     if (outdir_open(output_dir, wish, &out, e) < 0 || launcher_check(job, e) < 0 ||
-        check_data(job, model, data_dir, output_dir, &space, e) < 0)
+        check_data(job, model, data_dir, output_dir, &data, e) < 0)
         return -1;
     bool earlier = !r.fresh && (out.seen.ours || out.seen.checkpoints);
-    if ((earlier && judge(job, model, data_dir, &space, output_dir, &need, e) < 0) || outdir_plan(&out, need, e) < 0)
+    if ((earlier && judge(job, model, data_dir, &data, output_dir, &need, e) < 0) || outdir_plan(&out, need, e) < 0)
         return -1;
     if (out.plan == OUTDIR_DONE)
         return print_already_finished(job, &out, e);
     if (!(earlier && out.seen.checkpoints) && check_weights(job, model, data_dir, e) < 0)
         return -1;
 
+    job_data_fini(&data); /* the replicas open it themselves */
     auto_free char *job_file = path_join(output_dir, "job.yaml");
     if (stop_install(e) < 0 || outdir_make(&out, job->uid, e) < 0 ||
         previous_run_write_job(output_dir, job, data_dir, e) < 0)

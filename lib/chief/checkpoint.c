@@ -244,6 +244,12 @@ struct node checkpoint_training_state(const struct checkpoint *c)
     return node_root(c->state, c->source);
 }
 
+int checkpoint_columns(const struct checkpoint *c, struct column_names *ret, struct err *e)
+{
+    struct node state = checkpoint_training_state(c), columns = node_get(&state, "columns");
+    return column_names_read(&columns, ret, e);
+}
+
 static int read_state(struct checkpoint *c, struct err *e)
 {
     const struct bundle_entry *entry = bundle_find(c->b, TRAINING_STATE_TENSOR);

@@ -54,6 +54,9 @@ const char *checkpoint_prefix(const struct checkpoint *c);
 /* The state JSON; v NULL when the checkpoint was not written by Trainyard. */
 struct node checkpoint_training_state(const struct checkpoint *c);
 
+/* The columns that the run was trained with; none when it has no names. `ret` must be empty. */
+MUST_USE int checkpoint_columns(const struct checkpoint *c, struct column_names *ret, struct err *e);
+
 /* Refuses (ERR_INPUT naming the field) when model, optimizer, data, batch size or seed differ from those of the
  * checkpoint. space NULL: data, batch size and seed may differ (rebase.h). */
 MUST_USE int checkpoint_check(const struct checkpoint *c, const struct model *m, const struct layout *l,

@@ -43,9 +43,12 @@ static int check_life(const struct chief *c, const struct checkpoint *ck, struct
 struct run_spec chief_run_spec(const struct chief *c)
 {
     const struct chief_config *k = &c->config;
-    return (struct run_spec){
-        .job = k->job, .model = k->model, .layout = k->layout, .space = &k->space, .data_dir = k->data_dir
-    };
+    return (struct run_spec){ .job = k->job,
+                              .model = k->model,
+                              .layout = k->layout,
+                              .space = &k->space,
+                              .columns = dataset_columns(k->train),
+                              .data_dir = k->data_dir };
 }
 
 int chief_judge_rerun(struct chief *c, const struct checkpoint *ck, struct rebase *ret_rebase, struct err *e)

@@ -68,6 +68,8 @@ int chief_save(struct chief *c, struct err *e)
     struct coordinator_view coord;
     coordinator_view(c->coordinator, &coord);
     json_auto_t *state = training_state_new(&c->config.space, c->config.layout, c->config.job_uid, c->generation);
+    if (dataset_columns(c->config.train)->features.n > 0)
+        json_object_set_new(state, "columns", column_names_json(dataset_columns(c->config.train)));
     if (c->step_offset != 0)
         json_object_set_new(state, "stepOffset", json_integer(c->step_offset));
     json_object_set_new(state, "recordedEpochs", json_integer(c->recorded_epochs));

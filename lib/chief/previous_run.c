@@ -190,11 +190,20 @@ int previous_run_read(const char *dir, const struct run_spec *now, const struct 
 
 /* ---- whether the job may continue ---- */
 
+/* Other data may have other examples, and not other columns in the place of the model's inputs. */
+static int compare_columns(const struct checkpoint *newest, const struct column_names *now, struct err *e)
+{
+    AUTO_FINI(column_names) was = { .weight = NULL };
+    return checkpoint_columns(newest, &was, e) < 0 ? -1 : column_names_same(&was, now, e);
+}
+
 int previous_run_check(const struct run_spec *now, const struct checkpoint *newest, struct rebase *ret_rebase,
                        struct err *e)
 {
     const struct ordinal_space *space = now->job->fit.rebase ? NULL : now->space;
     if (checkpoint_check(newest, now->model, now->layout, space, e) < 0)
+        return -1;
+    if (space == NULL && compare_columns(newest, now->columns, e) < 0)
         return -1;
     if (space == NULL)
         return rebase_plan(newest, now->layout, now->space, ret_rebase, e);

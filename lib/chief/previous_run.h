@@ -19,6 +19,7 @@ struct run_spec { /* the job that is about to start; borrowed */
     const struct model *model;
     const struct layout *layout;
     const struct ordinal_space *space;
+    const struct column_names *columns; /* of data.train */
     const char *data_dir;
 };
 

@@ -7,6 +7,8 @@
 
 #include "base/rng.h"
 
+enum { LIST_TEXT = 400 }; /* of names in a message */
+
 void columns_fini(struct data_columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -159,13 +161,23 @@ static int find_named(const struct data_place *at, const struct data_columns *c,
     return 0;
 }
 
+/* The name that a place had in the run's own file. */
+static const char *name_in_run(const struct data_columns *c, const char *given, const char *in_run)
+{
+    int64_t index;
+    bool is_place = find_column(c, given) < 0 && str_i64(given, INT32_MIN, INT32_MAX, &index, NULL) == 0;
+    return is_place && in_run != NULL ? in_run : given;
+}
+
 static int find_labels(const struct data_place *at, struct data_columns *c, struct err *e)
 {
-    const struct strlist *labels = &at->spec->label;
+    const struct strlist *labels = &at->spec->label, *in_run = at->like != NULL ? &at->like->labels : NULL;
     c->label = -1;
     for (size_t i = 0; i < labels->n; i++) {
         int64_t which;
-        if (find_named(at, c, "label", labels->items[i], &which, e) < 0)
+        bool known = in_run != NULL && in_run->n == labels->n;
+        const char *name = name_in_run(c, labels->items[i], known ? in_run->items[i] : NULL);
+        if (find_named(at, c, "label", name, &which, e) < 0)
             return -1;
         struct data_column *column = &c->c[which];
         if (column->is_label)
@@ -186,7 +198,8 @@ static int find_weight(const struct data_place *at, struct data_columns *c, stru
     int64_t which;
     if (at->spec->sample_weight == NULL)
         return 0;
-    if (find_named(at, c, "sampleWeight", at->spec->sample_weight, &which, e) < 0)
+    const char *name = name_in_run(c, at->spec->sample_weight, at->like != NULL ? at->like->weight : NULL);
+    if (find_named(at, c, "sampleWeight", name, &which, e) < 0)
         return -1;
     struct data_column *column = &c->c[which];
     if (column->is_label)
@@ -261,7 +274,73 @@ static int check_encodings(const struct data_place *at, const struct data_column
                       first->name, as_words, c->features);
 }
 
-static int choose_columns(const struct data_place *at, struct data_columns *c, struct err *e)
+/* ---- columns by the names of a run ---- */
+
+static int lacks_columns(const struct data_place *at, const char *path, const struct data_columns *c,
+                         const struct strlist *missing, struct err *e)
+{
+    char lacking[LIST_TEXT], run[LIST_TEXT], here[LIST_TEXT], hint[128];
+    AUTO_FINI(strlist) names = { 0 };
+    for (size_t i = 0; i < c->n; i++)
+        if (!c->c[i].is_label && !c->c[i].is_weight)
+            strlist_add(&names, c->c[i].name);
+    return err_set(e, ERR_INPUT, "%s:1: no column %s%s; the run was trained with %s; here are %s", path,
+                   column_names_text(missing, lacking, sizeof(lacking)),
+                   missing->n == 1 ? nearest_column(c, missing->items[0], hint, sizeof(hint)) : "",
+                   column_names_text(&at->like->features, run, sizeof(run)),
+                   column_names_text(&names, here, sizeof(here)));
+}
+
+/* The features are the run's, in its order. `described`: the job describes its features here, too. */
+static int order_as_in_run(const struct data_place *at, const char *path, bool described, struct data_columns *c,
+                           struct err *e)
+{
+    const struct strlist *wanted = &at->like->features;
+    AUTO_FINI(strlist) missing = { 0 };
+    size_t used = 0;
+    for (size_t i = 0; i < c->n; i++)
+        used += c->c[i].used && !c->c[i].is_label && !c->c[i].is_weight;
+    for (size_t i = 0; i < wanted->n; i++) {
+        int64_t which = find_column(c, wanted->items[i]);
+        if (which < 0 || c->c[which].is_label || c->c[which].is_weight || (described && !c->c[which].used))
+            strlist_add(&missing, wanted->items[i]);
+    }
+    if (missing.n > 0)
+        return lacks_columns(at, path, c, &missing, e);
+    if (described && used != wanted->n) {
+        char run[LIST_TEXT];
+        return data_error(at, "columns", e, "describes %zu features, the run was trained with %zu: %s", used, wanted->n,
+                          column_names_text(wanted, run, sizeof(run)));
+    }
+    c->features = 0;
+    for (size_t i = 0; i < wanted->n; i++)
+        if (add_feature(c, &c->c[find_column(c, wanted->items[i])], e) < 0)
+            return -1;
+    return 0;
+}
+
+void columns_names(const struct data_columns *c, struct column_names *ret)
+{
+    const struct data_column **features = xcalloc(c->features + 1, sizeof(*features)),
+                             **labels = xcalloc(c->labels + 1, sizeof(*labels));
+    for (size_t i = 0; i < c->n; i++) {
+        const struct data_column *one = &c->c[i];
+        if (one->is_weight)
+            ret->weight = xstrdup(one->name);
+        else if (one->used)
+            (one->is_label ? labels : features)[one->place] = one;
+    }
+    for (size_t i = 0; i < c->features; i++)
+        if (features[i] != NULL)
+            strlist_add(&ret->features, features[i]->name);
+    for (size_t i = 0; i < c->labels; i++)
+        if (labels[i] != NULL)
+            strlist_add(&ret->labels, labels[i]->name);
+    free(features);
+    free(labels);
+}
+
+static int choose_columns(const struct data_place *at, const char *path, struct data_columns *c, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
     if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0 || (node_present(columns) && node_array(columns, e) < 0))
@@ -271,14 +350,17 @@ static int choose_columns(const struct data_place *at, struct data_columns *c, s
         if (describe_column(&item, c, e) < 0)
             return -1;
     }
-    bool all = c->features == 0;
+    bool all = c->features == 0 && at->like == NULL;
+    if (at->like != NULL && order_as_in_run(at, path, c->features > 0, c, e) < 0)
+        return -1;
     for (size_t i = 0; all && i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
             return -1;
     return check_encodings(at, c, e) < 0 ? -1 : some_features(at, c, e);
 }
 
-int columns_of_names(const struct data_place *at, const struct strlist *names, struct data_columns *ret, struct err *e)
+int columns_of_names(const struct data_place *at, const char *path, const struct strlist *names,
+                     struct data_columns *ret, struct err *e)
 {
     AUTO_FINI(data_columns) c = { .c = xcalloc(MAX(names->n, 1), sizeof(*c.c)), .n = names->n };
     for (size_t i = 0; i < names->n; i++) {
@@ -286,7 +368,7 @@ int columns_of_names(const struct data_place *at, const struct strlist *names, s
         c.c[i].count = 1;
         index_name(&c, i);
     }
-    if (choose_columns(at, &c, e) < 0)
+    if (choose_columns(at, path, &c, e) < 0)
         return -1;
     *ret = c;
     c = (struct data_columns){ .c = NULL };

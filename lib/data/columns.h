@@ -46,9 +46,12 @@ struct data_columns {
 void columns_fini(struct data_columns *c);
 DEFINE_AUTO_FINI(data_columns, columns_fini);
 
-/* csv: the names are given, the job may describe some of them. */
-MUST_USE int columns_of_names(const struct data_place *at, const struct strlist *names, struct data_columns *ret,
-                              struct err *e);
+/* csv: the names are those of the file `path`, the job may describe some of them. With at->like the features are the
+ * columns of these names, in that order, and labels and weights that the job gives by their place have those names. */
+MUST_USE int columns_of_names(const struct data_place *at, const char *path, const struct strlist *names,
+                              struct data_columns *ret, struct err *e);
+/* Their names, in the order of the numbers. `ret` must be empty. */
+void columns_names(const struct data_columns *c, struct column_names *ret);
 /* tfrecord: the job names them all. */
 MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e);
 

@@ -11,7 +11,7 @@
 #include "data/indexed.h"
 #include "data/text.h"
 
-enum { HEADER_NAME_MAX = 1024, SHOWN_MAX = 40 };
+enum { HEADER_NAME_MAX = 1024, HEADER_TEXT = 200, SHOWN_MAX = 40 };
 
 struct csv {
     struct records records;
@@ -30,6 +30,7 @@ static void csv_free(struct records *r)
     struct csv *c = (struct csv *)r;
     indexed_fini(&c->indexed);
     columns_fini(&c->columns);
+    column_names_fini(&r->names);
     strlist_fini(&c->names);
     free(c->scratch);
     free(c);
@@ -94,9 +95,33 @@ static int read_header(const struct csv *c, const struct data_file *f, const uns
     return 0;
 }
 
+/* A file without a header, of which the first example would be lost. Numbers in a row, such as 0, 1, 2, are names:
+ * pandas writes them. */
+static bool is_an_example(const struct strlist *names)
+{
+    bool in_a_row = true;
+    double first = 0, v;
+    for (size_t i = 0; i < names->n; i++) {
+        const char *name = names->items[i];
+        const unsigned char *p = (const unsigned char *)name;
+        if (!text_number(&(struct text_field){ .p = p, .end = p + strlen(name) }, &v))
+            return false;
+        first = i == 0 ? v : first;
+        in_a_row = in_a_row && v == floor(v) && v == first + (double)i;
+    }
+    return !in_a_row;
+}
+
 static int header_once(const struct csv *c, const struct data_file *f, struct err *e)
 {
     AUTO_FINI(map) seen = { 0 };
+    char text[HEADER_TEXT];
+    if (c->header && is_an_example(&c->names))
+        return err_set(
+            e, ERR_INPUT,
+            "%s:1: the first line has numbers where the names of the columns should be: %s; set header: false if "
+            "the file has no header",
+            f->path, column_names_text(&c->names, text, sizeof(text)));
     for (size_t i = 0; c->header && i < c->names.n; i++) {
         if (map_get(&seen, c->names.items[i]) != NULL)
             return err_set(e, ERR_INPUT, "%s:1: two columns are named '%s'", f->path, c->names.items[i]);
@@ -306,7 +331,7 @@ static int open_columns(struct csv *c, const struct data_files *files, struct er
     const unsigned char *p = start_of(first);
     c->first_path = first->path;
     if (read_header(c, first, &p, &c->names, e) < 0 || header_once(c, first, e) < 0 ||
-        columns_of_names(c->at, &c->names, &c->columns, e) < 0)
+        columns_of_names(c->at, first->path, &c->names, &c->columns, e) < 0)
         return -1;
     void *scratch;
     if (mem_alloc((c->columns.features + c->columns.labels) * sizeof(float), "a CSV record", &scratch, e) < 0)
@@ -322,6 +347,8 @@ static void describe(struct csv *c, uint64_t options)
     r->x = shape_of(1, (int64_t[]){ (int64_t)c->columns.features });
     r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
     r->has_weights = c->columns.weighted;
+    if (c->header)
+        columns_names(&c->columns, &r->names);
     if (c->columns.label < 0)
         return;
     const struct data_column *label = &c->columns.c[c->columns.label];
@@ -356,6 +383,11 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     c->at = at;
     c->header = at->spec->header;
     c->delimiter = at->spec->delimiter != '\0' ? at->spec->delimiter : ',';
+
+    struct data_place by_order = *at;
+    by_order.like = NULL;
+    if (!c->header) /* only a header has names */
+        c->at = &by_order;
 
     struct data_files files;
     if (data_files_open(at, &files, e) < 0)

@@ -24,10 +24,11 @@ static int (*const OPEN[])(const struct data_place *at, struct records **ret, st
     [DATA_TFRECORD] = tfrecord_open, [DATA_NPZ] = arrays_open,
 };
 
-int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir, struct dataset **ret,
-                 struct err *e)
+int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,
+                 const struct column_names *like, struct dataset **ret, struct err *e)
 {
     struct data_place at = { .spec = spec, .base_dir = base_dir, .cache_dir = cache_dir };
+    at.like = like != NULL && like->features.n > 0 ? like : NULL;
     AUTO(records) *r = NULL;
 
     if (OPEN[spec->format](&at, &r, e) < 0)
@@ -85,6 +86,11 @@ int64_t dataset_first(const struct dataset *d)
 int64_t dataset_size(const struct dataset *d)
 {
     return d->n;
+}
+
+const struct column_names *dataset_columns(const struct dataset *d)
+{
+    return &d->content->records->names;
 }
 
 uint64_t dataset_fingerprint(const struct dataset *d)

@@ -11,6 +11,7 @@
 #ifndef TRAINYARD_DATA_DATASET_H
 #define TRAINYARD_DATA_DATASET_H
 
+#include "data/column_names.h"
 #include "data/ordinal_space.h"
 #include "job/job.h"
 #include "tensor/batch.h"
@@ -18,9 +19,11 @@
 struct dataset;
 
 /* base_dir: spec paths are relative to it. cache_dir: for indexes and inflated files, made when needed; may be
- * shared by processes. Checks everything it can without reading all data; errors name file and offset or line. */
+ * shared by processes. like: the names of another data set, whose columns a csv with a header must have: they are read
+ * in that order wherever they stand; NULL or without names: the order of the file counts. Checks everything it can
+ * without reading all data; errors name file and offset or line. */
 MUST_USE int dataset_open(const struct data_spec *spec, const char *base_dir, const char *cache_dir,
-                          struct dataset **ret, struct err *e);
+                          const struct column_names *like, struct dataset **ret, struct err *e);
 void dataset_free(struct dataset *d);
 DEFINE_AUTO(dataset, dataset_free);
 
@@ -30,6 +33,7 @@ DEFINE_AUTO(dataset, dataset_free);
 MUST_USE int dataset_split(struct dataset *d, double fraction, struct dataset **ret, struct err *e);
 
 int64_t dataset_size(const struct dataset *d); /* examples */
+const struct column_names *dataset_columns(const struct dataset *d);
 /* Identity of the content: names, sizes, headers and sampled bytes of the files, format and column options.
  * Cheap (no full read), stable across machines, independent of folder and modification time. */
 uint64_t dataset_fingerprint(const struct dataset *d);

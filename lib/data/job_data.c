@@ -9,14 +9,19 @@ void job_data_fini(struct job_data *d)
     *d = (struct job_data){ .train = NULL };
 }
 
-static int open_set(const struct data_spec *spec, const struct model *m, const char *base_dir, const char *cache_dir,
-                    struct dataset **ret, struct err *e)
+struct place {
+    const struct model *model;
+    const char *base_dir, *cache_dir;
+    const struct column_names *like; /* as for dataset_open() */
+};
+
+static int open_set(const struct data_spec *spec, const struct place *at, struct dataset **ret, struct err *e)
 {
     AUTO(dataset) *d = NULL;
     struct err cause = { .code = ERR_NONE };
-    if (dataset_open(spec, base_dir, cache_dir, &d, e) < 0)
+    if (dataset_open(spec, at->base_dir, at->cache_dir, at->like, &d, e) < 0)
         return -1;
-    if (model_check_data(m, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
+    if (model_check_data(at->model, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
                          dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
         return node_error(&spec->node, e, "%s", cause.msg);
     *ret = TAKE(d);
@@ -37,7 +42,8 @@ int job_data_open_train(const struct job *j, const struct model *m, const char *
                         struct job_data *ret, struct err *e)
 {
     AUTO_FINI(job_data) d = { .train = NULL };
-    if (open_set(&j->train, m, base_dir, cache_dir, &d.train, e) < 0 ||
+    const struct place at = { .model = m, .base_dir = base_dir, .cache_dir = cache_dir };
+    if (open_set(&j->train, &at, &d.train, e) < 0 ||
         (j->fit.validation_split > 0 && job_data_split(j, d.train, &d.validation, e) < 0))
         return -1;
     ret->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(d.train),
@@ -54,5 +60,9 @@ int job_data_open_train(const struct job *j, const struct model *m, const char *
 int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir, const char *cache_dir,
                              struct job_data *ret, struct err *e)
 {
-    return j->validation.present ? open_set(&j->validation, m, base_dir, cache_dir, &ret->validation, e) : 0;
+    const struct place at = { .model = m,
+                              .base_dir = base_dir,
+                              .cache_dir = cache_dir,
+                              .like = ret->train != NULL ? dataset_columns(ret->train) : NULL };
+    return j->validation.present ? open_set(&j->validation, &at, &ret->validation, e) : 0;
 }

@@ -17,7 +17,7 @@ DEFINE_AUTO_FINI(job_data, job_data_fini);
 /* data.train, its space, and with fit.validationSplit both parts of it. */
 MUST_USE int job_data_open_train(const struct job *j, const struct model *m, const char *base_dir,
                                  const char *cache_dir, struct job_data *ret, struct err *e);
-/* data.validation, when there is one. */
+/* data.validation, when there is one; its columns by the names of ret->train, if that is open. */
 MUST_USE int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir,
                                       const char *cache_dir, struct job_data *ret, struct err *e);
 

@@ -7,6 +7,7 @@
 #ifndef TRAINYARD_DATA_RECORDS_H
 #define TRAINYARD_DATA_RECORDS_H
 
+#include "data/column_names.h"
 #include "job/job.h"
 #include "tensor/tensor.h"
 
@@ -19,8 +20,9 @@ struct records {
     bool has_labels;
     bool integer_labels; /* y is () and read() writes int32_t, else float */
     bool has_weights;
-    int64_t label_max;    /* largest integer label, -1 when unknown */
-    uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
+    struct column_names names; /* owned; none where the file has no names */
+    int64_t label_max;         /* largest integer label, -1 when unknown */
+    uint64_t fingerprint;      /* of the names and contents of the files and of the options that affect values */
 };
 
 struct records_ops {
@@ -42,6 +44,7 @@ DEFINE_AUTO(records, records_free);
 struct data_place {
     const struct data_spec *spec;
     const char *base_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
+    const struct column_names *like;  /* csv: the names by which to read; NULL: those of the file, in its order */
 };
 MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx, npy, npz */
 MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);

@@ -56,7 +56,7 @@ static int measure(const char *name, const struct data_spec *spec, const char *d
     AUTO(dataset) *d = NULL;
     AUTO(loader) *l = NULL;
     int64_t start = clock_ns();
-    if (dataset_open(spec, dir, dir, &d, e) < 0)
+    if (dataset_open(spec, dir, dir, NULL, &d, e) < 0)
         return -1;
     double open_ms = (double)(clock_ns() - start) / 1e6, best = 1e30;
     struct ordinal_space space = { .seed = 1, .examples = dataset_size(d), .batch_size = BATCH, .shuffle = true };

@@ -172,7 +172,7 @@ static int open_spec(const char *text, const char *dir, struct dataset **ret, st
     if (json_parse(text, strlen(text), "data", &doc, e) < 0)
         return -1;
     struct node root = node_root(doc, NULL);
-    int rc = fields_read(&DATA_FIELDS, &root, &spec, e) < 0 ? -1 : dataset_open(&spec, dir, dir, ret, e);
+    int rc = fields_read(&DATA_FIELDS, &root, &spec, e) < 0 ? -1 : dataset_open(&spec, dir, dir, NULL, ret, e);
     data_spec_fini(&spec);
     return rc;
 }

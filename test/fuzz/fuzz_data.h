@@ -69,7 +69,7 @@ static inline void fuzz_file(const char *yaml, const void *data, size_t size)
         abort();
     strlist_fini(&spec.files);
     strlist_add(&spec.files, path);
-    int rc = dataset_open(&spec, "/dev/shm", NULL, &d, &e);
+    int rc = dataset_open(&spec, "/dev/shm", NULL, NULL, &d, &e);
     if (rc == 0)
         fuzz_read(d);
     else if (e.code != ERR_INPUT || e.msg[0] == '\0')

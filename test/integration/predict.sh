@@ -58,6 +58,34 @@ test_predict_csv_with_and_without_labels() {
         problem "predictions have the error $(cat "$dir/mse"), evaluate says $(cat "$dir/out")"
 }
 
+# Columns of a file in another order, under other names, and a file without its header.
+test_columns_are_found_by_name() {
+    local csv=$data/regression/validation.csv name
+    mkdir "$dir/data"
+    cp -r "$data/regression" "$dir/data/"
+    reorder() { awk -F, -v OFS=, '{print $11, "note", $10, $9, $8, $7, $6, $5, $4, $3, $2, $1}' "$1"; }
+    reorder "$csv" >"$dir/data/regression/validation.csv"
+    want_exit 0 trainyard run "$data/regression.yaml" --data-dir "$dir/data" --output-dir "$dir/run" --set fit.epochs=2 || return
+    trainyard evaluate "$dir/run" "$csv" --json | sed 's/,"checkpoint.*//' >"$dir/want"
+    trainyard evaluate "$dir/run" "$dir/data/regression/validation.csv" --json | sed 's/,"checkpoint.*//' >"$dir/got"
+    cmp "$dir/want" "$dir/got" || wrong "evaluate gives $(cat "$dir/got"), in the run's order $(cat "$dir/want")"
+    want_line "\"loss\": *$(sed -n 's/.*"loss":\([0-9]*\.[0-9]\{4\}\).*/\1/p' "$dir/want")" "$dir/run/history.json" # of data.validation
+    trainyard predict "$dir/run" "$csv" -o "$dir/want.csv" && trainyard predict "$dir/run" "$dir/data/regression/validation.csv" -o "$dir/got.csv"
+    cmp "$dir/want.csv" "$dir/got.csv" || wrong "predict reads other columns"
+    sed "1s/^[^,]*/first/" "$csv" >"$dir/renamed.csv"
+    want_exit 2 trainyard evaluate "$dir/run" "$dir/renamed.csv"
+    want_line "renamed.csv:1: no column $(head -n 1 "$csv" | cut -d, -f1);? .*the run was trained with $(head -n 1 "$csv" | cut -d, -f1), .*; here are first, "
+    want_exit 2 trainyard predict "$dir/run" "$dir/renamed.csv"
+    sed 1d "$csv" >"$dir/headerless.csv"
+    want_exit 2 trainyard evaluate "$dir/run" "$dir/headerless.csv"
+    want_line 'headerless.csv:1: the first line has numbers .*set header: false'
+    trainyard evaluate "$dir/run" --data "{format: csv, files: $dir/headerless.csv, header: false}" --json | sed 's/,"checkpoint.*//' >"$dir/got"
+    cmp "$dir/want" "$dir/got" || wrong "a file without a header gives $(cat "$dir/got")"
+    for name in train validation; do reorder "$data/regression/$name.csv" | cut -d, -f1,3- >"$dir/data/regression/$name.csv"; done
+    want_exit 2 trainyard run "$data/regression.yaml" --data-dir "$dir/data" --output-dir "$dir/run" --rebase --set fit.epochs=4
+    want_line "the run was trained with the columns $(head -n 1 "$csv" | cut -d, -f1), .*; data.train has .*: name the run's columns in data.train.columns"
+}
+
 test_npz_is_the_same_data() { # as the idx files from which it was made: the same order, so the same loss
     local npz=$root/test/data/data/npz/digits.npz loss
     single_job 's/^(  fit:.*epochs: )20/\12/'

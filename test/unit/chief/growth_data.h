@@ -26,7 +26,7 @@ static inline void growth_open_data(const char *yaml, const char *text, size_t l
     ck_ok_e(fields_read(&DATA_FIELDS, &root, &spec, &e));
     strlist_fini(&spec.files);
     strlist_add(&spec.files, path);
-    ck_ok_e(dataset_open(&spec, "/dev/shm", NULL, &d, &e));
+    ck_ok_e(dataset_open(&spec, "/dev/shm", NULL, NULL, &d, &e));
     data_spec_fini(&spec);
     unlink(path);
 }

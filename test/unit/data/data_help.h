@@ -92,12 +92,18 @@ static inline int parse_spec(const char *yaml, struct parsed_spec *ret, struct e
     return fields_read(&DATA_FIELDS, &root, &ret->spec, e);
 }
 
-static inline int open_yaml(const char *yaml, const char *base, const char *cache, struct dataset **ret, struct err *e)
+static inline int open_like(const char *yaml, const char *base, const char *cache, const struct column_names *like,
+                            struct dataset **ret, struct err *e)
 {
     AUTO_FINI(parsed_spec) p = { .doc = NULL };
     if (parse_spec(yaml, &p, e) < 0)
         return -1;
-    return dataset_open(&p.spec, base, cache, ret, e);
+    return dataset_open(&p.spec, base, cache, like, ret, e);
+}
+
+static inline int open_yaml(const char *yaml, const char *base, const char *cache, struct dataset **ret, struct err *e)
+{
+    return open_like(yaml, base, cache, NULL, ret, e);
 }
 
 static inline struct ordinal_space space_of(const struct dataset *d, int64_t batch_size, bool shuffle)

@@ -1,5 +1,6 @@
 /* Each folder of test/data/data/{valid,invalid} is a case: job.yaml is a data set of a manifest. `expected` lists what
- * it holds, in order; `error` is its error message. A new case needs no code. */
+ * it holds, in order; `error` is its error message. With like.yaml, another data set, its columns are those of that
+ * one. A new case needs no code. */
 #include "data_help.h"
 
 #define VALID   "test/data/data/valid"
@@ -22,9 +23,16 @@ static void read_text(const char *dir, const char *name, struct buf *ret)
 
 static int open_case(const char *dir, const struct folder *cache, struct dataset **ret, struct err *e)
 {
-    AUTO_FINI(buf) yaml = BUF_INIT;
+    AUTO_FINI(buf) yaml = BUF_INIT, like = BUF_INIT;
+    AUTO(dataset) *run = NULL;
+    auto_free char *like_yaml = path_join(dir, "like.yaml");
     read_text(dir, "job.yaml", &yaml);
-    return open_yaml(yaml.data, dir, cache->path, ret, e);
+    if (!file_exists(like_yaml))
+        return open_yaml(yaml.data, dir, cache->path, ret, e);
+    read_text(dir, "like.yaml", &like);
+    if (open_yaml(like.data, dir, cache->path, &run, e) < 0)
+        return -1;
+    return open_like(yaml.data, dir, cache->path, dataset_columns(run), ret, e);
 }
 
 static double feature(const struct tensor *x, size_t i)

@@ -56,8 +56,8 @@ static inline void job_open(struct job_fixture *f, const char *optimizer, const 
     ck_ok_e(job_parse(text.data, text.len, "small.yaml", &f->job, &e));
     ck_ok_e(model_build(&f->job->model, &f->job->compile, f->dir, &f->model, &e));
     f->layout = layout_new(f->model);
-    ck_ok_e(dataset_open(&f->job->train, f->dir, f->dir, &f->train, &e));
-    ck_ok_e(dataset_open(&f->job->validation, f->dir, f->dir, &f->validation, &e));
+    ck_ok_e(dataset_open(&f->job->train, f->dir, f->dir, NULL, &f->train, &e));
+    ck_ok_e(dataset_open(&f->job->validation, f->dir, f->dir, NULL, &f->validation, &e));
     f->space = (struct ordinal_space){ .fingerprint = dataset_fingerprint(f->train),
                                        .seed = 7,
                                        .examples = JOB_EXAMPLES,

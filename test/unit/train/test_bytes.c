@@ -56,7 +56,7 @@ static struct dataset *open_data(const char *dir, char *features)
     struct data_spec spec = { .format = DATA_NPY, .features = features, .labels = labels };
     struct dataset *d = NULL;
     struct err e = { 0 };
-    ck_ok_e(dataset_open(&spec, dir, dir, &d, &e));
+    ck_ok_e(dataset_open(&spec, dir, dir, NULL, &d, &e));
     return d;
 }
 
