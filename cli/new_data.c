@@ -153,8 +153,7 @@ static int open_as(const struct job *run, const struct model *m, const struct ne
     if (new_data_job(run->doc, ask, drop, &doc, e) < 0 || job_from_value(doc, run->name, &job, e) < 0 ||
         dataset_open(&job->validation, data_dir, cache_dir, ask->columns, &d, e) < 0)
         return -1;
-    if (model_check_data(m, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
-                         dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
+    if (dataset_check(d, m, &cause) < 0)
         return err_set(e, cause.code, "the data do not match the run's model: %s", cause.msg);
     if (part && job_data_split(run, d, &rest, e) < 0)
         return -1;

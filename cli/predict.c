@@ -238,8 +238,8 @@ static int write_all(const struct loaded *l, const struct predictions *p, struct
     const struct ordinal_space space = { .fingerprint = dataset_fingerprint(l->data),
                                          .examples = p->examples,
                                          .batch_size = l->batch_size };
-    if (exec_new(l->model, ordinal_space_rows(&space), 0, &x, e) < 0 || loader_new(l->data, &space, &loader, e) < 0 ||
-        predictions_begin(p, e) < 0)
+    if (exec_new(l->model, ordinal_space_rows(&space), 0, &x, e) < 0 ||
+        loader_new(l->data, &space, NULL, &loader, e) < 0 || predictions_begin(p, e) < 0)
         return -1;
     for (int64_t i = 0, n = ordinal_space_batches(&space); i < n; i++) {
         struct batch b;

@@ -32,7 +32,7 @@ static int adapt_normalization(const struct chief *c, float *vector, struct err 
     struct ordinal_space plain = c->config.space;
     plain.shuffle = false;
     if (exec_new(c->config.model, ordinal_space_rows(&plain), 0, &x, e) < 0 ||
-        loader_new(c->config.train, &plain, &l, e) < 0)
+        loader_new(c->config.train, &plain, NULL, &l, e) < 0)
         return -1;
     report_info(c->config.report, "adapting Normalization to %lld training examples", (long long)plain.examples);
     for (int64_t i = 0; i < ordinal_space_batches(&plain); i++) {

@@ -10,8 +10,9 @@
 #include "base/rng.h"
 #include "data/dtype_convert.h"
 #include "data/npz.h"
+#include "data/values.h"
 
-enum { LABEL_PASS_MAX = 64 << 20 }; /* bytes of labels that are cheap to scan at open */
+enum { CHEAP_PASS_MAX = 64 << 20 }; /* bytes that are cheap to scan at open */
 enum { CACHE_LINE = 64, ROWS_AHEAD = 2 };
 
 struct arrays {
@@ -53,6 +54,7 @@ static void arrays_free(struct records *r)
     data_file_fini(&a->x_file);
     data_file_fini(&a->y_file);
     data_file_fini(&a->w_file);
+    strlist_fini(&r->warnings);
     free(a);
 }
 
@@ -113,7 +115,7 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
                        struct err *e)
 {
     const struct arrays *a = (const struct arrays *)r;
-    bool unseen = r->integer_labels && r->label_max < 0 && dtype_size(a->y.dtype) >= 4;
+    bool unseen = r->integer_labels && r->labels.n == 0 && dtype_size(a->y.dtype) >= 4;
 
     if (unseen && check_labels(a, which, n, e) < 0)
         return -1;
@@ -127,7 +129,26 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
     return r->has_weights ? read_weights(a, which, n, w, e) : 0;
 }
 
-static const struct records_ops ARRAYS_OPS = { .free = arrays_free, .read = arrays_read };
+/* An example of one row has columns, another one the indexes of its axes. */
+static void arrays_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
+{
+    const struct arrays *a = (const struct arrays *)r;
+    bool labels = part == RECORD_LABELS;
+    const struct shape *all = labels ? &a->y.shape : &a->x.shape;
+    size_t within = labels ? a->y_count : a->x_count, left = i;
+    buf_printf(out, "%s: record %lld", labels ? a->y_file.path : a->x_file.path, (long long)record);
+    if (all->rank == 2)
+        buf_printf(out, ", column %zu", i);
+    for (int axis = 1; all->rank > 2 && axis < all->rank; axis++) {
+        within /= (size_t)all->dim[axis];
+        buf_printf(out, "%s%zu", axis == 1 ? ", element (" : ", ", left / within);
+        left %= within;
+    }
+    if (all->rank > 2)
+        buf_char(out, ')');
+}
+
+static const struct records_ops ARRAYS_OPS = { .free = arrays_free, .read = arrays_read, .place = arrays_place };
 
 /* One example's shape: without the first dimension; a column of numbers counts as examples of one. */
 static struct shape example_shape(const struct array *a)
@@ -188,21 +209,39 @@ static int open_features(const struct data_place *at, struct arrays *a, struct e
     return 0;
 }
 
-/* Largest label, when a pass over them is cheap. Also finds those that int32 cannot hold. */
+/* When a pass over the labels is cheap. Also finds those that int32 cannot hold. */
 static int survey_labels(struct arrays *a, struct err *e)
 {
     struct records *r = &a->records;
-    if ((size_t)r->n * a->y_stride > LABEL_PASS_MAX)
+    struct label_span span = { .n = 0 };
+    if (a->y_count != 1 || (size_t)r->n * a->y_stride > CHEAP_PASS_MAX)
         return 0;
-    int64_t max = -1;
     for (int64_t i = 0; i < r->n; i++) {
-        if (dtype_size(a->y.dtype) >= 4 && check_labels(a, &i, 1, e) < 0)
+        float number = 0;
+        int32_t class = 0;
+        if (r->integer_labels && dtype_size(a->y.dtype) >= 4 && check_labels(a, &i, 1, e) < 0)
             return -1;
-        int64_t v = dtype_to_int(a->y.dtype, a->y.swap, a->y.data + (size_t)i * a->y_stride);
-        max = MAX(max, v);
+        read_labels(a, &i, 1, r->integer_labels ? (void *)&class : &number);
+        label_span_add(&span, r->integer_labels ? class : (double)number, i);
     }
-    r->label_max = max;
+    r->labels = span;
     return 0;
+}
+
+/* Integers that a float cannot hold: the first one is named, when a pass over them is cheap. */
+static void survey_features(struct arrays *a)
+{
+    struct records *r = &a->records;
+    size_t bytes = dtype_size(a->x.dtype), n = (size_t)r->n * a->x_count;
+    if (!dtype_is_integer(a->x.dtype) || bytes < sizeof(float) || n * bytes > CHEAP_PASS_MAX)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        int64_t v = dtype_to_int(a->x.dtype, a->x.swap, a->x.data + i * bytes);
+        if ((double)(float)v != (double)v) {
+            values_warn_rounded(r, (int64_t)(i / a->x_count), i % a->x_count, (double)v);
+            return;
+        }
+    }
 }
 
 static int open_labels(const struct data_place *at, struct arrays *a, struct err *e)
@@ -222,9 +261,8 @@ static int open_labels(const struct data_place *at, struct arrays *a, struct err
     if (a->y_count == 0)
         return err_set(e, ERR_INPUT, "%s: labels are empty (a dimension is 0)", a->y_file.path);
     r->integer_labels = dtype_is_integer(a->y.dtype) && a->y_count == 1;
-    if (!r->integer_labels)
-        return 0;
-    r->y = shape_of(0, NULL);
+    if (r->integer_labels)
+        r->y = shape_of(0, NULL);
     return survey_labels(a, e);
 }
 
@@ -243,7 +281,7 @@ static int open_weights(const struct data_place *at, struct arrays *a, struct er
                        (long long)a->w.shape.dim[0], a->x_file.path, (long long)r->n);
     r->has_weights = true;
     a->w_floats = dtype_float_converter(a->w.dtype, a->w.swap);
-    bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= LABEL_PASS_MAX; /* else they are checked when they are read */
+    bool cheap = (size_t)r->n * dtype_size(a->w.dtype) <= CHEAP_PASS_MAX; /* else they are checked when they are read */
     for (int64_t i = 0; cheap && i < r->n; i++)
         if (read_weights(a, &i, 1, &(float){ 0 }, e) < 0)
             return -1;
@@ -256,13 +294,13 @@ int arrays_open(const struct data_place *at, struct records **ret, struct err *e
     AUTO(records) *r = &a->records;
     r->ops = &ARRAYS_OPS;
     r->random_access = true;
-    r->label_max = -1;
 
     if (open_features(at, a, e) < 0)
         return -1;
     if ((at->spec->labels != NULL && open_labels(at, a, e) < 0) ||
         (at->spec->sample_weight != NULL && open_weights(at, a, e) < 0))
         return -1;
+    survey_features(a);
     r->fingerprint = hash64_mix(a->x_file.fingerprint, r->has_labels ? a->y_file.fingerprint : 0);
     if (r->has_weights)
         r->fingerprint = hash64_mix(r->fingerprint, a->w_file.fingerprint);

@@ -4,12 +4,14 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/map.h"
 #include "base/rng.h"
 #include "data/columns.h"
 #include "data/indexed.h"
 #include "data/text.h"
+#include "data/values.h"
 
 enum { HEADER_NAME_MAX = 1024, HEADER_TEXT = 200, SHOWN_MAX = 40 };
 
@@ -31,6 +33,8 @@ static void csv_free(struct records *r)
     indexed_fini(&c->indexed);
     columns_fini(&c->columns);
     column_names_fini(&r->names);
+    strlist_fini(&r->warnings);
+    free(r->label_cure);
     strlist_fini(&c->names);
     free(c->scratch);
     free(c);
@@ -215,14 +219,28 @@ static int wrong_count(const struct csv *c, const struct data_file *f, const uns
                    c->columns.n, c->header ? " as in the header" : " as in the first line");
 }
 
-static void put_feature(const struct data_column *column, double v, float *x)
+/* What a record holds. */
+struct csv_row {
+    float *x, *y; /* y: of several labels */
+    double label; /* the only one */
+    float weight;
+    const struct data_column *rounded; /* the first `type: int` feature that a float does not hold; NULL: none */
+    double rounded_from;
+};
+
+static inline void put_feature(const struct data_column *column, double v, struct csv_row *row)
 {
-    if (!column->one_hot) {
-        x[column->place] = (float)v;
+    float *x = row->x + column->place;
+    if (column->one_hot) {
+        memset(x, 0, column->count * sizeof(*x));
+        x[(size_t)v] = 1;
         return;
     }
-    memset(x + column->place, 0, column->count * sizeof(*x));
-    x[column->place + (size_t)v] = 1;
+    *x = (float)v;
+    if (column->type == COLUMN_INT && row->rounded == NULL && (double)*x != v) {
+        row->rounded = column;
+        row->rounded_from = v;
+    }
 }
 
 static int bad_weight(const struct data_column *c, const struct data_file *f, const unsigned char *at, double v,
@@ -231,10 +249,21 @@ static int bad_weight(const struct data_column *c, const struct data_file *f, co
     return error_at(f, at, e, "column '%s': the weight of an example must be 0 or more, not %g", c->name, v);
 }
 
-/* The record at *p, which is not blank: features to x, several labels to y, the only one to *label, the weight to *w.
- */
-static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, float *x, float *y,
-                       double *label, float *w, struct err *e)
+static inline void put_row(const struct csv *c, const struct data_column *column, double v, struct csv_row *row)
+{
+    if (column->is_weight)
+        row->weight = (float)v;
+    else if (column->is_label && c->columns.n_labels > 1)
+        row->y[column->place] = (float)v;
+    else if (column->is_label)
+        row->label = v;
+    else
+        put_feature(column, v, row);
+}
+
+/* The record at *p, which is not blank. */
+static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
+                       struct err *e)
 {
     const unsigned char *record = *p, *end = end_of(f);
     enum text_result more = TEXT_MORE;
@@ -254,38 +283,37 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
             return -1;
         if (column->is_weight && !(v >= 0))
             return bad_weight(column, f, at, v, e);
-        if (column->is_weight)
-            *w = (float)v;
-        else if (column->is_label && c->columns.n_labels > 1)
-            y[column->place] = (float)v;
-        else if (column->is_label)
-            *label = v;
-        else
-            put_feature(column, v, x);
+        put_row(c, column, v, row);
     }
     return more == TEXT_MORE ? wrong_count(c, f, record, e) : 0;
 }
 
-static int csv_survey(void *user, const struct data_file *f, int64_t number UNUSED, const unsigned char **p,
+static bool fits_int32(double v)
+{
+    return v >= INT32_MIN && v <= INT32_MAX;
+}
+
+static int csv_survey(void *user, const struct data_file *f, int64_t number, const unsigned char **p,
                       struct index_notes *notes, struct err *e)
 {
     const struct csv *c = user;
-    double label = 0;
-    float weight;
+    struct csv_row row = { .x = c->scratch, .y = c->scratch + c->columns.features };
     *p = text_record(*p, end_of(f));
     if (*p == end_of(f))
         return 0;
     const unsigned char *record = *p;
-    if (take_record(c, f, p, c->scratch, c->scratch + c->columns.features, &label, &weight, e) < 0)
+    if (take_record(c, f, p, &row, e) < 0)
         return -1;
-    if (c->columns.n_labels > 1)
+    if (row.rounded != NULL && notes->rounded_at < 0) {
+        notes->rounded_at = number;
+        notes->rounded = (int64_t)row.rounded->place;
+        notes->rounded_from = row.rounded_from;
+    }
+    if (c->columns.n_labels != 1)
         return 1;
-    bool fits = label == floor(label) && label >= INT32_MIN && label <= INT32_MAX;
-    if (!fits && c->columns.label >= 0 && c->columns.c[c->columns.label].type == COLUMN_INT)
-        return error_at(f, record, e, "label %.0f does not fit 32 bits", label);
-    notes->labels_whole = notes->labels_whole && fits;
-    if (fits)
-        notes->label_max = MAX(notes->label_max, (int64_t)label);
+    if (c->columns.c[c->columns.label].type == COLUMN_INT && !fits_int32(row.label))
+        return error_at(f, record, e, "label %.0f does not fit 32 bits", row.label);
+    label_span_add(&notes->labels, row.label, number);
     return 1;
 }
 
@@ -301,14 +329,16 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
                       float *x, void *y, float *w, struct err *e)
 {
     const struct csv *c = user;
-    double label = 0;
+    struct csv_row row = { .x = x, .y = y };
     *p = text_record(*p, end_of(f));
-    if (take_record(c, f, p, x, y, &label, w, e) < 0)
+    if (take_record(c, f, p, &row, e) < 0)
         return -1;
+    if (w != NULL)
+        *w = row.weight;
     if (c->records.integer_labels)
-        *(int32_t *)y = (int32_t)label;
+        *(int32_t *)y = (int32_t)row.label;
     else if (c->columns.n_labels == 1)
-        *(float *)y = (float)label;
+        *(float *)y = (float)row.label;
     return 0;
 }
 
@@ -318,7 +348,44 @@ static int csv_read(const struct records *r, const int64_t *which, size_t n, voi
     return indexed_read(&c->indexed, which, n, x, c->columns.features, y, c->columns.labels, w, e);
 }
 
-static const struct records_ops CSV_OPS = { .free = csv_free, .read = csv_read };
+/* Its column in the file. A number of a one-hot category is at the place of its word. */
+static size_t column_of(const struct csv *c, bool label, size_t i)
+{
+    for (size_t j = 0; j < c->columns.n; j++) {
+        const struct data_column *one = &c->columns.c[j];
+        if (one->used && !one->is_weight && one->is_label == label && i - one->place < one->count)
+            return j;
+    }
+    return 0;
+}
+
+static const unsigned char *field_at(const struct csv *c, const struct data_file *f, const unsigned char *record,
+                                     size_t column, struct text_field *ret)
+{
+    const unsigned char *p = record, *at = p;
+    for (size_t i = 0; i <= column; i++) {
+        at = p;
+        text_field(&p, end_of(f), c->delimiter, ret);
+    }
+    return at;
+}
+
+static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
+{
+    const struct csv *c = (const struct csv *)r;
+    const struct indexed_file *f;
+    const unsigned char *start;
+    struct text_field field;
+    struct err ignored;
+    size_t line, column, which = column_of(c, part == RECORD_LABELS, i);
+    if (indexed_find(&c->indexed, record, &f, &start, &ignored) < 0)
+        return;
+    text_place(f->file.map->data, field_at(c, &f->file, text_record(start, end_of(&f->file)), which, &field), &line,
+               &column);
+    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, c->columns.c[which].name);
+}
+
+static const struct records_ops CSV_OPS = { .free = csv_free, .read = csv_read, .place = csv_place };
 static const struct indexed_ops CSV_INDEXED = {
     .begin = csv_begin, .survey = csv_survey, .skip = csv_skip, .decode = csv_decode
 };
@@ -340,6 +407,25 @@ static int open_columns(struct csv *c, const struct data_files *files, struct er
     return 0;
 }
 
+/* The name by which people call the column that the label is not. */
+static const char *better_label(const struct csv *c)
+{
+    static const char *const NAMES[] = { "label", "labels", "target", "class", "y" };
+    for (size_t i = 0; c->header && i < COUNT_OF(NAMES); i++)
+        for (size_t j = 0; j < c->columns.n; j++)
+            if (!c->columns.c[j].is_label && !c->columns.c[j].is_weight &&
+                strcasecmp(c->columns.c[j].name, NAMES[i]) == 0)
+                return c->columns.c[j].name;
+    return NULL;
+}
+
+static char *label_cure(const struct csv *c)
+{
+    const char *name = better_label(c);
+    return name != NULL ? xasprintf("; if '%s' is the label, set label: %s", name, name)
+                        : xstrdup("; 'label' chooses another column");
+}
+
 static void describe(struct csv *c, uint64_t options)
 {
     struct records *r = &c->records;
@@ -349,6 +435,9 @@ static void describe(struct csv *c, uint64_t options)
     r->has_weights = c->columns.weighted;
     if (c->header)
         columns_names(&c->columns, &r->names);
+    if (c->indexed.notes.rounded_at >= 0)
+        values_warn_rounded(r, c->indexed.notes.rounded_at, (size_t)c->indexed.notes.rounded,
+                            c->indexed.notes.rounded_from);
     if (c->columns.label < 0)
         return;
     const struct data_column *label = &c->columns.c[c->columns.label];
@@ -357,9 +446,11 @@ static void describe(struct csv *c, uint64_t options)
         r->y = shape_of(1, (int64_t[]){ (int64_t)c->columns.labels });
         return;
     }
-    r->integer_labels = label->described ? label->type != COLUMN_FLOAT : c->indexed.notes.labels_whole;
-    r->label_max = r->integer_labels ? c->indexed.notes.label_max : -1;
+    r->labels = c->indexed.notes.labels;
+    r->integer_labels = label->described ? label->type != COLUMN_FLOAT
+                                         : r->labels.whole && fits_int32(r->labels.min) && fits_int32(r->labels.max);
     r->y = r->integer_labels ? shape_of(0, NULL) : shape_of(1, (int64_t[]){ 1 });
+    r->label_cure = label_cure(c);
 }
 
 static int open_files(struct csv *c, struct data_files *files, struct err *e)
@@ -379,7 +470,6 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     AUTO(records) *r = &c->records;
     r->ops = &CSV_OPS;
     r->x_type = DT_FLOAT;
-    r->label_max = -1;
     c->at = at;
     c->header = at->spec->header;
     c->delimiter = at->spec->delimiter != '\0' ? at->spec->delimiter : ',';

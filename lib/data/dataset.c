@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "data/dataset_internal.h"
 #include "data/records.h"
+#include "data/values.h"
 
 struct content { /* what the parts of a data set share */
     struct records *records;
@@ -33,6 +34,9 @@ int dataset_open(const struct data_spec *spec, const char *base_dir, const char 
 
     if (OPEN[spec->format](&at, &r, e) < 0)
         return -1;
+    auto_free char *warning = values_warning(r);
+    if (warning != NULL)
+        strlist_add(&r->warnings, warning);
     struct dataset *d = xcalloc(1, sizeof(*d));
     d->n = r->n;
     d->fingerprint = hash64_mix(r->fingerprint, (uint64_t)spec->format);
@@ -98,27 +102,16 @@ uint64_t dataset_fingerprint(const struct dataset *d)
     return d->fingerprint;
 }
 
-const struct shape *dataset_feature_shape(const struct dataset *d)
+const struct strlist *dataset_warnings(const struct dataset *d)
 {
-    return &d->content->records->x;
+    return &d->content->records->warnings;
 }
 
-bool dataset_has_labels(const struct dataset *d)
+int dataset_check(const struct dataset *d, const struct model *m, struct err *e)
 {
-    return d->content->records->has_labels;
-}
-
-bool dataset_integer_labels(const struct dataset *d)
-{
-    return d->content->records->integer_labels;
-}
-
-const struct shape *dataset_label_shape(const struct dataset *d)
-{
-    return &d->content->records->y;
-}
-
-int64_t dataset_label_max(const struct dataset *d)
-{
-    return d->content->records->label_max;
+    const struct records *r = d->content->records;
+    const struct label_range range = model_label_range(m);
+    if (r->has_labels && values_check_span(r, &range, e) < 0)
+        return -1;
+    return model_check_data(m, &r->x, &r->y, r->has_labels, r->integer_labels, e);
 }

@@ -12,8 +12,10 @@
 #define TRAINYARD_DATA_DATASET_H
 
 #include "data/column_names.h"
+#include "data/label_span.h"
 #include "data/ordinal_space.h"
 #include "job/job.h"
+#include "nn/model.h"
 #include "tensor/batch.h"
 
 struct dataset;
@@ -37,20 +39,22 @@ const struct column_names *dataset_columns(const struct dataset *d);
 /* Identity of the content: names, sizes, headers and sampled bytes of the files, format and column options.
  * Cheap (no full read), stable across machines, independent of folder and modification time. */
 uint64_t dataset_fingerprint(const struct dataset *d);
-const struct shape *dataset_feature_shape(const struct dataset *d); /* one example */
-bool dataset_has_labels(const struct dataset *d);
-bool dataset_integer_labels(const struct dataset *d);
-const struct shape *dataset_label_shape(const struct dataset *d); /* () for class numbers */
-/* Largest integer label when it is known cheaply (idx: one pass over uint8 labels), else -1. */
-int64_t dataset_label_max(const struct dataset *d);
+/* What the user should know, each a sentence with its place: values that are rounded, labels that are all equal. */
+const struct strlist *dataset_warnings(const struct dataset *d);
+/* Whether the model can be trained on it or tested with it: ERR_INPUT, with the place in the file where there is one.
+ */
+MUST_USE int dataset_check(const struct dataset *d, const struct model *m, struct err *e);
 
-/* loader - returns batches of one dataset by ordinal. One per thread; its buffers are made once. */
+/* loader - returns batches of one dataset by ordinal. One per thread; its buffers are made once. labels: those that may
+ * occur; NULL: all finite numbers. */
 struct loader;
-MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e);
+MUST_USE int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct label_range *labels,
+                        struct loader **ret, struct err *e);
 void loader_free(struct loader *l);
 DEFINE_AUTO(loader, loader_free);
 /* ordinal = epoch * batches_per_epoch + index. The batch's memory is valid until the next-but-one call.
- * Features of a uint8 file stay uint8, all others are float. A damaged record is ERR_INPUT naming file and place. */
+ * Features of a uint8 file stay uint8, all others are float. A damaged record, or a number
+ * that is not finite or not among the labels, is ERR_INPUT naming file and place. */
 MUST_USE int loader_get(struct loader *l, int64_t ordinal, struct batch *ret, struct err *e);
 /* Records must be parsed, so hints are useful. */
 bool loader_prefetches(const struct loader *l);

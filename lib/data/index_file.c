@@ -4,15 +4,47 @@
 #include "codec/crc32c.h"
 #include "data/indexed.h"
 
-static const char INDEX_MAGIC[8] = { 'T', 'Y', 'i', 'n', 'd', 'e', 'x', '1' };
+static const char INDEX_MAGIC[8] = { 'T', 'Y', 'i', 'n', 'd', 'e', 'x', '2' };
 
 struct index_header { /* little endian, as all machines this is built for */
     char magic[8];
     uint64_t key;
-    int64_t n, label_max;
+    int64_t n, labels, label_min_at, label_max_at, rounded_at, rounded;
+    double label_min, label_max, rounded_from;
     uint32_t labels_whole, crc; /* crc: of this with 0 in its place, then the places */
 };
-_Static_assert(sizeof(struct index_header) == 40, "the layout of cached files");
+_Static_assert(sizeof(struct index_header) == 96, "the layout of cached files");
+
+static struct index_notes notes_of(const struct index_header *h)
+{
+    return (struct index_notes){ .labels = { .n = h->labels,
+                                             .min = h->label_min,
+                                             .max = h->label_max,
+                                             .min_at = h->label_min_at,
+                                             .max_at = h->label_max_at,
+                                             .whole = h->labels_whole != 0 },
+                                 .rounded_at = h->rounded_at,
+                                 .rounded = h->rounded,
+                                 .rounded_from = h->rounded_from };
+}
+
+static struct index_header header_of(uint64_t key, const struct record_index *x)
+{
+    const struct label_span *s = &x->notes.labels;
+    struct index_header h = { .key = key,
+                              .n = x->n,
+                              .labels = s->n,
+                              .label_min_at = s->min_at,
+                              .label_max_at = s->max_at,
+                              .rounded_at = x->notes.rounded_at,
+                              .rounded = x->notes.rounded,
+                              .label_min = s->min,
+                              .label_max = s->max,
+                              .rounded_from = x->notes.rounded_from,
+                              .labels_whole = s->whole };
+    memcpy(h.magic, INDEX_MAGIC, sizeof(h.magic));
+    return h;
+}
 
 static uint32_t crc_of(struct index_header h, const void *places, size_t bytes)
 {
@@ -52,12 +84,10 @@ int record_index_load(const char *path, uint64_t key, size_t size, struct record
         bytes % sizeof(uint64_t) != 0 || place_count(h.n) != bytes / sizeof(uint64_t) ||
         crc_of(h, map->data + sizeof(h), bytes) != h.crc)
         return -1;
-    const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 40 bytes into a page: aligned */
+    const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 96 bytes into a page: aligned */
     if (!places_ok(place, place_count(h.n), size))
         return -1;
-    *ret = (struct record_index){ .n = h.n,
-                                  .offset = place,
-                                  .notes = { .label_max = h.label_max, .labels_whole = h.labels_whole != 0 } };
+    *ret = (struct record_index){ .n = h.n, .offset = place, .notes = notes_of(&h) };
     ret->map = TAKE(map);
     return 0;
 }
@@ -65,10 +95,7 @@ int record_index_load(const char *path, uint64_t key, size_t size, struct record
 int record_index_save(const char *path, uint64_t key, const struct record_index *x, struct err *e)
 {
     size_t bytes = place_count(x->n) * sizeof(uint64_t);
-    struct index_header h = {
-        .key = key, .n = x->n, .label_max = x->notes.label_max, .labels_whole = x->notes.labels_whole
-    };
-    memcpy(h.magic, INDEX_MAGIC, sizeof(h.magic));
+    struct index_header h = header_of(key, x);
     h.crc = crc_of(h, x->offset, bytes);
 
     AUTO(file_out) *out = NULL;

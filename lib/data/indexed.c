@@ -57,16 +57,21 @@ static int open_index(const struct data_place *at, struct indexed *ix, uint64_t 
     return 0;
 }
 
-static void add_notes(struct index_notes *sum, const struct index_notes *one)
+/* `first`: the number of the next file's first record. */
+static void add_notes(struct index_notes *sum, const struct index_notes *next, int64_t first)
 {
-    sum->label_max = MAX(sum->label_max, one->label_max);
-    sum->labels_whole = sum->labels_whole && one->labels_whole;
+    label_span_join(&sum->labels, &next->labels, first);
+    if (sum->rounded_at < 0 && next->rounded_at >= 0) {
+        sum->rounded_at = first + next->rounded_at;
+        sum->rounded = next->rounded;
+        sum->rounded_from = next->rounded_from;
+    }
 }
 
 int indexed_open(const struct data_place *at, const struct indexed_ops *ops, void *user, uint64_t options,
                  struct data_files *take, struct indexed *ret, struct err *e)
 {
-    const struct index_notes none = { .label_max = -1, .labels_whole = true };
+    const struct index_notes none = { .rounded_at = -1 };
     AUTO_FINI(indexed) ix = { .ops = ops, .user = user, .notes = none };
     ix.file = xcalloc(take->n, sizeof(*ix.file));
     ix.n_files = take->n;
@@ -81,7 +86,7 @@ int indexed_open(const struct data_place *at, const struct indexed_ops *ops, voi
             return -1;
         f->first = ix.n;
         ix.n += f->index.n;
-        add_notes(&sum, &f->index.notes);
+        add_notes(&sum, &f->index.notes, f->first);
     }
     ix.notes = sum;
     if (ix.n == 0)
@@ -133,6 +138,14 @@ static int seek(const struct indexed *ix, const struct indexed_file *f, int64_t 
             return -1;
     *ret = p;
     return 0;
+}
+
+int indexed_find(const struct indexed *ix, int64_t record, const struct indexed_file **ret,
+                 const unsigned char **ret_start, struct err *e)
+{
+    const struct indexed_file *f = file_of(ix, record);
+    *ret = f;
+    return seek(ix, f, record - f->first, ret_start, e);
 }
 
 int indexed_read(const struct indexed *ix, const int64_t *which, size_t n, float *x, size_t x_count, void *y,

@@ -14,8 +14,10 @@ enum { INDEX_STRIDE = 16 };
 
 /* What the pass found besides the places; kept in the cache with them. */
 struct index_notes {
-    int64_t label_max; /* -1: unknown */
-    bool labels_whole; /* every label is a whole number that fits 32 bits */
+    struct label_span labels;
+    int64_t rounded_at;  /* the first record with a whole number that a float does not hold; -1: none */
+    int64_t rounded;     /* which of its features that is */
+    double rounded_from; /* that number */
 };
 
 struct record_index {
@@ -66,6 +68,9 @@ MUST_USE int indexed_open(const struct data_place *at, const struct indexed_ops 
                           struct data_files *take, struct indexed *ret, struct err *e);
 void indexed_fini(struct indexed *ix);
 DEFINE_AUTO_FINI(indexed, indexed_fini);
+/* The file of a record and where it starts. ERR_INPUT when the file is damaged there. */
+MUST_USE int indexed_find(const struct indexed *ix, int64_t record, const struct indexed_file **ret,
+                          const unsigned char **ret_start, struct err *e);
 uint64_t indexed_fingerprint(const struct indexed *ix);
 
 /* records_ops.read for them: rows of x_count floats and of y_count 4-byte labels; w NULL: no weights. */

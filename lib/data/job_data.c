@@ -9,20 +9,19 @@ void job_data_fini(struct job_data *d)
     *d = (struct job_data){ .train = NULL };
 }
 
-struct place {
+struct opening {
     const struct model *model;
     const char *base_dir, *cache_dir;
     const struct column_names *like; /* as for dataset_open() */
 };
 
-static int open_set(const struct data_spec *spec, const struct place *at, struct dataset **ret, struct err *e)
+static int open_set(const struct data_spec *spec, const struct opening *at, struct dataset **ret, struct err *e)
 {
     AUTO(dataset) *d = NULL;
     struct err cause = { .code = ERR_NONE };
     if (dataset_open(spec, at->base_dir, at->cache_dir, at->like, &d, e) < 0)
         return -1;
-    if (model_check_data(at->model, dataset_feature_shape(d), dataset_label_shape(d), dataset_has_labels(d),
-                         dataset_integer_labels(d), dataset_label_max(d), &cause) < 0)
+    if (dataset_check(d, at->model, &cause) < 0)
         return node_error(&spec->node, e, "%s", cause.msg);
     *ret = TAKE(d);
     return 0;
@@ -42,7 +41,7 @@ int job_data_open_train(const struct job *j, const struct model *m, const char *
                         struct job_data *ret, struct err *e)
 {
     AUTO_FINI(job_data) d = { .train = NULL };
-    const struct place at = { .model = m, .base_dir = base_dir, .cache_dir = cache_dir };
+    const struct opening at = { .model = m, .base_dir = base_dir, .cache_dir = cache_dir };
     if (open_set(&j->train, &at, &d.train, e) < 0 ||
         (j->fit.validation_split > 0 && job_data_split(j, d.train, &d.validation, e) < 0))
         return -1;
@@ -60,9 +59,9 @@ int job_data_open_train(const struct job *j, const struct model *m, const char *
 int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir, const char *cache_dir,
                              struct job_data *ret, struct err *e)
 {
-    const struct place at = { .model = m,
-                              .base_dir = base_dir,
-                              .cache_dir = cache_dir,
-                              .like = ret->train != NULL ? dataset_columns(ret->train) : NULL };
+    const struct opening at = { .model = m,
+                                .base_dir = base_dir,
+                                .cache_dir = cache_dir,
+                                .like = ret->train != NULL ? dataset_columns(ret->train) : NULL };
     return j->validation.present ? open_set(&j->validation, &at, &ret->validation, e) : 0;
 }

@@ -1,11 +1,13 @@
 /* Produces batches by ordinal. For formats that must be parsed, a thread prepares the batch that the caller announced;
  * results and errors are the same with and without it. */
+#include <float.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
 #include "data/dataset_internal.h"
 #include "data/epoch_order.h"
+#include "data/values.h"
 
 /* A batch that was returned stays valid during the next call; the thread prepares the third. Without a thread there
  * are two, because fewer buffers fit the cache better. */
@@ -27,6 +29,7 @@ struct loader {
     const struct records *records;
     int64_t first; /* record of the first example */
     struct ordinal_space space;
+    struct label_range labels;
     int64_t batches;
     struct epoch_order order; /* used by the thread while AHEAD_BUSY, else by the owner */
     int64_t *which;           /* same */
@@ -80,8 +83,10 @@ static int make_buffers(struct loader *l, struct err *e)
     return 0;
 }
 
-int loader_new(const struct dataset *d, const struct ordinal_space *space, struct loader **ret, struct err *e)
+int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct label_range *labels,
+               struct loader **ret, struct err *e)
 {
+    static const struct label_range ANY = { .min = -(double)FLT_MAX, .max = (double)FLT_MAX };
     const struct records *r = dataset_records(d);
     if (space->batch_size < 1 || space->examples != dataset_size(d))
         return err_set(e, ERR_INPUT, "batches of %lld out of %lld examples, the data has %lld",
@@ -91,6 +96,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, struc
     l->records = r;
     l->first = dataset_first(d);
     l->space = *space;
+    l->labels = labels != NULL ? *labels : ANY;
     l->batches = ordinal_space_batches(space);
     l->order = epoch_order_of(space->examples, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);
@@ -139,7 +145,9 @@ static int fill(struct loader *l, int64_t ordinal, struct loader_slot *s, struct
     epoch_order_records(&l->order, epoch, position, n, l->which);
     for (size_t i = 0; i < n; i++)
         l->which[i] += l->first;
-    return l->records->ops->read(l->records, l->which, n, s->x, s->y, s->w, e);
+    if (l->records->ops->read(l->records, l->which, n, s->x, s->y, s->w, e) < 0)
+        return -1;
+    return values_check(l->records, &l->labels, l->which, n, &(struct batch_values){ .x = s->x, .y = s->y }, e);
 }
 
 static int64_t thread_ns(void)

@@ -8,6 +8,7 @@
 #define TRAINYARD_DATA_RECORDS_H
 
 #include "data/column_names.h"
+#include "data/label_span.h"
 #include "job/job.h"
 #include "tensor/tensor.h"
 
@@ -21,9 +22,13 @@ struct records {
     bool integer_labels; /* y is () and read() writes int32_t, else float */
     bool has_weights;
     struct column_names names; /* owned; none where the file has no names */
-    int64_t label_max;         /* largest integer label, -1 when unknown */
-    uint64_t fingerprint;      /* of the names and contents of the files and of the options that affect values */
+    struct label_span labels;
+    char *label_cure;        /* owned; "; " and how another column becomes the label; NULL: it cannot */
+    struct strlist warnings; /* owned; of values that are read otherwise than they are written */
+    uint64_t fingerprint;    /* of the names and contents of the files and of the options that affect values */
 };
+
+enum record_part { RECORD_FEATURES, RECORD_LABELS };
 
 struct records_ops {
     void (*free)(struct records *r); /* accepts partly built ones */
@@ -31,6 +36,8 @@ struct records_ops {
      * labels), and their weights to w (ignored without weights). A damaged record, or a weight that is negative or not
      * finite, is ERR_INPUT naming file and place. */
     int (*read)(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w, struct err *e);
+    /* Where number i of an example's features or labels stands, for messages: "t.csv:7: column 'age'". */
+    void (*place)(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out);
 };
 
 static inline void records_free(struct records *r)

@@ -114,7 +114,36 @@ static int tfrecord_read(const struct records *r, const int64_t *which, size_t n
     return indexed_read(&t->indexed, which, n, x, t->columns.features, y, t->label_count, w, e);
 }
 
-static const struct records_ops TFRECORD_OPS = { .free = tfrecord_free, .read = tfrecord_read };
+/* The feature that holds number i of the features or labels. */
+static const struct data_column *column_at(const struct data_columns *c, bool label, size_t i)
+{
+    for (size_t j = 0; j < c->n; j++) {
+        const struct data_column *one = &c->c[j];
+        if (!one->is_weight && one->is_label == label && i - one->place < one->count)
+            return one;
+    }
+    return NULL;
+}
+
+static void tfrecord_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
+{
+    const struct tfrecord *t = (const struct tfrecord *)r;
+    const struct data_column *c = column_at(&t->columns, part == RECORD_LABELS, i);
+    const struct indexed_file *f;
+    const unsigned char *start;
+    struct err ignored;
+    if (indexed_find(&t->indexed, record, &f, &start, &ignored) == 0)
+        buf_printf(out, "%s: record %lld at byte %td", f->file.path, (long long)(record - f->first),
+                   start - f->file.map->data);
+    if (c != NULL)
+        buf_printf(out, ": feature '%s'", c->name);
+    if (c != NULL && c->count > 1)
+        buf_printf(out, ", number %zu", i - c->place);
+}
+
+static const struct records_ops TFRECORD_OPS = { .free = tfrecord_free,
+                                                 .read = tfrecord_read,
+                                                 .place = tfrecord_place };
 static const struct indexed_ops TFRECORD_INDEXED = {
     .begin = tfrecord_begin, .survey = tfrecord_survey, .skip = tfrecord_skip, .decode = tfrecord_decode
 };
@@ -217,7 +246,6 @@ int tfrecord_open(const struct data_place *at, struct records **ret, struct err 
     AUTO(records) *r = &t->records;
     r->ops = &TFRECORD_OPS;
     r->x_type = DT_FLOAT;
-    r->label_max = -1;
 
     if (columns_of_spec(at, &t->columns, e) < 0 || check_columns(at, &t->columns, e) < 0)
         return -1;

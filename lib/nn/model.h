@@ -10,6 +10,7 @@
 #define TRAINYARD_NN_MODEL_H
 
 #include "codec/node.h"
+#include "nn/losses/loss.h"
 #include "nn/metrics/metric_list.h"
 #include "nn/optimizers/optimizer.h"
 #include "tensor/tensor.h"
@@ -60,7 +61,9 @@ enum better model_metric_better(const struct model *m, size_t i);
 /* Shape of one example's label that the loss requires for the model's output: sparse_* -> () integer; others -> the
  * output shape. model_check_data() checks the data against it. */
 MUST_USE int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels,
-                              bool has_labels, bool integer_labels, int64_t label_max, struct err *e);
+                              bool has_labels, bool integer_labels, struct err *e);
+/* The labels of which the loss can be computed; without a loss any finite number. */
+struct label_range model_label_range(const struct model *m);
 
 /* Initial values of all variables: a pure function of (model, seed): variable i draws from
  * Philox(seed, RNG_INIT, i). Gaps are zero. */

@@ -1,5 +1,5 @@
 /* Whether the data fit the model. */
-#include <inttypes.h>
+#include <float.h>
 
 #include "nn/model_impl.h"
 
@@ -26,12 +26,11 @@ static int check_features(const struct model *m, const struct shape *features, s
                    shape_text(features, have), cure);
 }
 
-static int check_classes(const struct model *m, const struct shape *labels, bool integer, int64_t label_max,
-                         struct err *e)
+static int check_classes(const struct model *m, const struct shape *labels, bool integer, struct err *e)
 {
     char have[128], want[128];
     struct shape rows = m->output; /* one label for each row of the output */
-    int64_t classes = rows.rank > 0 ? rows.dim[--rows.rank] : 1;
+    rows.rank = MAX(rows.rank - 1, 0);
 
     if (!integer)
         return err_set(e, ERR_INPUT,
@@ -41,11 +40,6 @@ static int check_classes(const struct model *m, const struct shape *labels, bool
     if (!shape_fits(labels, &rows))
         return err_set(e, ERR_INPUT, "loss %s wants labels of shape %s, a label of the data is %s", loss_name(m->loss),
                        shape_text(&rows, want), shape_text(labels, have));
-    if (label_max >= classes)
-        return err_set(e, ERR_INPUT,
-                       "the data have label %" PRId64 ", but the model's output has %" PRId64 " classes (0 to %" PRId64
-                       ")",
-                       label_max, classes, classes - 1);
     return 0;
 }
 
@@ -60,7 +54,7 @@ static int check_values(const struct model *m, const struct shape *labels, bool 
 }
 
 int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels, bool has_labels,
-                     bool integer_labels, int64_t label_max, struct err *e)
+                     bool integer_labels, struct err *e)
 {
     if (check_features(m, features, e) < 0)
         return -1;
@@ -69,6 +63,14 @@ int model_check_data(const struct model *m, const struct shape *features, const 
     if (!has_labels)
         return err_set(e, ERR_INPUT, "loss %s needs labels, the data have none", loss_name(m->loss));
     if (loss_sparse(m->loss))
-        return check_classes(m, labels, integer_labels, label_max, e);
+        return check_classes(m, labels, integer_labels, e);
     return check_values(m, labels, integer_labels, e);
+}
+
+struct label_range model_label_range(const struct model *m)
+{
+    const struct shape *out = &m->output;
+    if (m->loss == NULL)
+        return (struct label_range){ .min = -(double)FLT_MAX, .max = (double)FLT_MAX };
+    return loss_label_range(m->loss, out->rank > 0 ? out->dim[out->rank - 1] : 1);
 }

@@ -60,7 +60,7 @@ static int measure(const char *name, const struct data_spec *spec, const char *d
         return -1;
     double open_ms = (double)(clock_ns() - start) / 1e6, best = 1e30;
     struct ordinal_space space = { .seed = 1, .examples = dataset_size(d), .batch_size = BATCH, .shuffle = true };
-    if (loader_new(d, &space, &l, e) < 0)
+    if (loader_new(d, &space, NULL, &l, e) < 0)
         return -1;
     int64_t batches = ordinal_space_batches(&space);
     for (int64_t epoch = 0; epoch < 5; epoch++) {

@@ -97,7 +97,7 @@ static int trainer_init(struct trainer *t, const struct dataset *d, const char *
         return -1;
     struct node mn = node_root(model, NULL), cn = node_root(compile, NULL);
     if (model_build(&mn, &cn, ".", &t->model, e) < 0 || exec_new(t->model, BATCH, 1, &t->exec, e) < 0 ||
-        loader_new(d, &space, &t->loader, e) < 0)
+        loader_new(d, &space, NULL, &t->loader, e) < 0)
         return -1;
     size_t bytes = model_size(t->model) * sizeof(float);
     float **all[] = { &t->params, &t->grads, &t->slot[0], &t->slot[1] };

@@ -10,12 +10,12 @@
 
 #include "base/file.h"
 #include "codec/yaml.h"
-#include "data/dataset.h"
+#include "data/dataset_internal.h"
 #include "job/fields.h"
 
 static inline void fuzz_compare(const struct dataset *d, const struct batch *a, const struct batch *b)
 {
-    size_t y = dataset_has_labels(d) ? shape_elements(&b->y[0].shape) * sizeof(float) : 0;
+    size_t y = dataset_records(d)->has_labels ? shape_elements(&b->y[0].shape) * sizeof(float) : 0;
     if (memcmp(a->x[0].data, b->x[0].data, shape_elements(&b->x[0].shape) * dtype_size(b->x[0].dtype)) != 0 ||
         a->x[0].dtype != b->x[0].dtype || (y > 0 && memcmp(a->y[0].data, b->y[0].data, y) != 0))
         abort();
@@ -29,12 +29,12 @@ static inline void fuzz_read(const struct dataset *d)
     all.batch_size = all.examples;
     AUTO(loader) *l = NULL, *whole = NULL;
     struct batch b, w;
-    if (loader_new(d, &one, &l, &e) < 0 || loader_new(d, &all, &whole, &e) < 0)
+    if (loader_new(d, &one, NULL, &l, &e) < 0 || loader_new(d, &all, NULL, &whole, &e) < 0)
         abort();
     bool read = loader_get(whole, 0, &w, &e) == 0;
     bool each = true;
-    size_t x_count = shape_elements(dataset_feature_shape(d));
-    size_t y_bytes = dataset_has_labels(d) ? shape_elements(dataset_label_shape(d)) * sizeof(float) : 0;
+    size_t x_count = shape_elements(&dataset_records(d)->x);
+    size_t y_bytes = dataset_records(d)->has_labels ? shape_elements(&dataset_records(d)->y) * sizeof(float) : 0;
     for (int64_t i = one.examples - 1; i >= 0; i--) {
         each = loader_get(l, i, &b, &e) == 0 && each;
         if (!read || !each)

@@ -1,6 +1,7 @@
 /* Names, arguments and the table of losses; the arithmetic is in loss_kernel.c. */
 #include "nn/losses/loss.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct loss_row {
     enum activation_kind last; /* the activation that Keras skips to use its logits; ACT_LINEAR: none */
     bool classes;              /* the last axis is classes: at least two */
     bool sparse, hinge;
+    bool unit; /* labels are from 0 to 1: beyond, the loss has no lower bound */
 };
 
 struct loss {
@@ -77,11 +79,13 @@ static const struct loss_row ROWS[] = {
                 "BCE"),
       .row = bce_row,
       .logits = bce_logits_row,
-      .last = ACT_SIGMOID },
+      .last = ACT_SIGMOID,
+      .unit = true },
     { .k = KIND(BINARY_FOCAL_ARGS, "binary_crossentropy times (1 - p_t)^gamma", "BinaryFocalCrossentropy",
                 "binary_focal_crossentropy"),
       .row = focal_row,
-      .logits = focal_logits_row },
+      .logits = focal_logits_row,
+      .unit = true },
     { .k = KIND(ENTROPY_ARGS, "-sum t log p, t one-hot or probabilities", "CategoricalCrossentropy",
                 "categorical_crossentropy"),
       .row = cce_row,
@@ -170,6 +174,23 @@ bool loss_sparse(const struct loss *l)
 bool loss_has_classes(const struct loss *l)
 {
     return l->row->classes;
+}
+
+struct label_range loss_label_range(const struct loss *l, int64_t classes)
+{
+    struct label_range range = { .min = -(double)FLT_MAX, .max = (double)FLT_MAX, .loss = loss_name(l) };
+    if (l->row->unit) {
+        range.min = 0;
+        range.max = 1;
+    }
+    if (l->row->sparse) {
+        range.min = 0;
+        range.max = (double)(classes - 1);
+        range.classes = true;
+        range.ignores = l->ignores;
+        range.ignored = l->ignored;
+    }
+    return range;
 }
 
 json_t *loss_json(const struct loss *l)

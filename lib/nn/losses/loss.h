@@ -25,6 +25,15 @@ const char *loss_name(const struct loss *l); /* "sparse_categorical_crossentropy
 bool loss_sparse(const struct loss *l);      /* labels are class numbers */
 bool loss_has_classes(const struct loss *l); /* labels name a class: by its number, or by one number per class */
 json_t *loss_json(const struct loss *l);     /* as in Keras's compile_config; new reference */
+/* The labels of which the loss can be computed, for an output with so many classes. */
+struct label_range {
+    double min, max;
+    bool classes; /* they are class numbers */
+    bool ignores; /* `ignored` may stand in the place of a class number */
+    int32_t ignored;
+    const char *loss; /* its name, for messages */
+};
+struct label_range loss_label_range(const struct loss *l, int64_t classes);
 /* Whether it accepts an output of this shape (without the batch axis): sparse and categorical losses need at least 2
  * classes. Message without place. */
 MUST_USE int loss_check(const struct loss *l, const struct shape *output, struct err *e);

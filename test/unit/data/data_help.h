@@ -13,7 +13,7 @@
 #include "base/thread.h"
 #include "check_main.h"
 #include "codec/yaml.h"
-#include "data/dataset.h"
+#include "data/dataset_internal.h"
 #include "job/fields.h"
 #include "put_example.h"
 #include "put_zip.h"

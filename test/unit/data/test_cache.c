@@ -63,7 +63,7 @@ static float first_number(const struct dataset *d)
     struct ordinal_space space = space_of(d, 1, false);
     struct batch b;
     struct err e;
-    ck_ok_e(loader_new(d, &space, &l, &e));
+    ck_ok_e(loader_new(d, &space, NULL, &l, &e));
     ck_ok_e(loader_get(l, 0, &b, &e));
     return *(float *)b.x[0].data;
 }
@@ -121,7 +121,7 @@ START_TEST(a_damaged_index_is_made_anew)
         if (i < index.len)
             index.data[i] = (char)(index.data[i] ^ 0x04);
         AUTO(dataset) *d = open_ok(&p, CSV_SPEC);
-        if (dataset_size(d) != 2 || first_number(d) != 1 || dataset_label_max(d) != 4)
+        if (dataset_size(d) != 2 || first_number(d) != 1 || dataset_records(d)->labels.max != 4)
             ck_abort_msg("byte %zu", i);
     }
 }
@@ -290,13 +290,13 @@ START_TEST(a_loader_refuses_a_space_of_other_data)
     AUTO(dataset) *d = open_ok(&p, CSV_SPEC);
     struct ordinal_space space = space_of(d, 4, true);
     space.examples = 3;
-    ck_assert_int_eq(loader_new(d, &space, &l, &e), -1);
+    ck_assert_int_eq(loader_new(d, &space, NULL, &l, &e), -1);
     ck_assert_str_eq(e.msg, "batches of 4 out of 3 examples, the data has 2");
     space.examples = 2;
     space.batch_size = 0;
-    ck_assert_int_eq(loader_new(d, &space, &l, &e), -1);
+    ck_assert_int_eq(loader_new(d, &space, NULL, &l, &e), -1);
     space.batch_size = INT64_MAX; /* buffers are no larger than the data */
-    ck_ok_e(loader_new(d, &space, &l, &e));
+    ck_ok_e(loader_new(d, &space, NULL, &l, &e));
     loader_free(l);
 }
 END_TEST
@@ -316,7 +316,7 @@ START_TEST(a_damaged_record_is_told_with_and_without_a_hint)
     AUTO(dataset) *d = open_ok(&p, "format: tfrecord\nfiles: t\n"
                                    "columns: [{name: x, type: float, shape: [3]}, {name: label, type: int64}]\n");
     struct ordinal_space space = space_of(d, 2, false);
-    ck_ok_e(loader_new(d, &space, &l, &e));
+    ck_ok_e(loader_new(d, &space, NULL, &l, &e));
     for (int round = 0; round < 2; round++) {
         ck_ok_e(loader_get(l, 1, &batch, &e));
         if (round == 1)

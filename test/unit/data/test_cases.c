@@ -1,6 +1,6 @@
 /* Each folder of test/data/data/{valid,invalid} is a case: job.yaml is a data set of a manifest. `expected` lists what
  * it holds, in order; `error` is its error message. With like.yaml, another data set, its columns are those of that
- * one. A new case needs no code. */
+ * one. With model.yaml it must be fit for that model. A new case needs no code. */
 #include "data_help.h"
 
 #define VALID   "test/data/data/valid"
@@ -35,6 +35,24 @@ static int open_case(const char *dir, const struct folder *cache, struct dataset
     return open_like(yaml.data, dir, cache->path, dataset_columns(run), ret, e);
 }
 
+/* NULL: the case has none. */
+static struct model *model_of(const char *dir)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO(source) *source = NULL;
+    json_auto_t *doc = NULL;
+    struct model *m = NULL;
+    struct err e;
+    auto_free char *path = path_join(dir, "model.yaml");
+    if (!file_exists(path))
+        return NULL;
+    read_text(dir, "model.yaml", &text);
+    ck_ok_e(yaml_parse(text.data, text.len, path, &doc, &source, &e));
+    struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
+    ck_ok_e(model_build(&model, &compile, dir, &m, &e));
+    return m;
+}
+
 static double feature(const struct tensor *x, size_t i)
 {
     return x->dtype == DT_UINT8 ? (double)((uint8_t *)x->data)[i] : (double)((float *)x->data)[i];
@@ -55,19 +73,31 @@ static void render_row(const struct batch *b, size_t i, struct buf *out)
     buf_char(out, '\n');
 }
 
-static int render(const struct dataset *d, struct buf *out, struct err *e)
+static void render_head(const struct dataset *d, struct buf *out)
+{
+    char x_shape[128], y_shape[128];
+    const struct strlist *warnings = dataset_warnings(d);
+    const struct records *r = dataset_records(d);
+    buf_printf(out, "%lld examples of %s", (long long)dataset_size(d), shape_text(&r->x, x_shape));
+    if (r->has_labels)
+        buf_printf(out, ", %s labels of %s", r->integer_labels ? "integer" : "float", shape_text(&r->y, y_shape));
+    if (r->integer_labels && r->labels.n > 0)
+        buf_printf(out, " up to %.0f", r->labels.max);
+    buf_char(out, '\n');
+    for (size_t i = 0; i < warnings->n; i++)
+        buf_printf(out, "warning: %s\n", warnings->items[i]);
+}
+
+/* m: NULL, or the model that is trained on it. */
+static int render(const struct dataset *d, const struct model *m, struct buf *out, struct err *e)
 {
     AUTO(loader) *l = NULL;
-    char x_shape[128], y_shape[128];
     struct ordinal_space space = space_of(d, 2, false);
-    buf_printf(out, "%lld examples of %s", (long long)dataset_size(d), shape_text(dataset_feature_shape(d), x_shape));
-    if (dataset_has_labels(d))
-        buf_printf(out, ", %s labels of %s", dataset_integer_labels(d) ? "integer" : "float",
-                   shape_text(dataset_label_shape(d), y_shape));
-    if (dataset_label_max(d) >= 0)
-        buf_printf(out, " up to %lld", (long long)dataset_label_max(d));
-    buf_char(out, '\n');
-    if (loader_new(d, &space, &l, e) < 0)
+    struct label_range labels;
+    render_head(d, out);
+    if (m != NULL)
+        labels = model_label_range(m);
+    if (loader_new(d, &space, m != NULL ? &labels : NULL, &l, e) < 0)
         return -1;
     for (int64_t i = 0; i < ordinal_space_batches(&space); i++) {
         struct batch b;
@@ -89,11 +119,14 @@ START_TEST(valid_data_is_read_as_expected)
     AUTO_FINI(buf) again = BUF_INIT;
     AUTO(dataset) *d = NULL;
     AUTO(dataset) *cached = NULL;
+    AUTO(model) *m = model_of(dir);
     struct err e = { .code = ERR_NONE };
     read_text(dir, "expected", &expected);
-    ck_assert_msg(open_case(dir, &cache, &d, &e) == 0 && render(d, &got, &e) == 0, "%s: %s", dir, e.msg);
+    ck_assert_msg(open_case(dir, &cache, &d, &e) == 0 && (m == NULL || dataset_check(d, m, &e) == 0) &&
+                      render(d, m, &got, &e) == 0,
+                  "%s: %s", dir, e.msg);
     ck_assert_msg(strcmp(got.data, expected.data) == 0, "%s: is\n%s", dir, got.data);
-    ck_assert_msg(open_case(dir, &cache, &cached, &e) == 0 && render(cached, &again, &e) == 0, "%s: %s", dir, e.msg);
+    ck_assert_msg(open_case(dir, &cache, &cached, &e) == 0 && render(cached, m, &again, &e) == 0, "%s: %s", dir, e.msg);
     ck_assert_str_eq(again.data, expected.data);
 }
 END_TEST
@@ -105,11 +138,14 @@ START_TEST(invalid_data_is_named_with_its_place)
     AUTO_FINI(buf) expected = BUF_INIT;
     AUTO_FINI(buf) got = BUF_INIT;
     AUTO(dataset) *d = NULL;
+    AUTO(model) *m = model_of(dir);
     struct err e = { .code = ERR_NONE };
     read_text(dir, "error", &expected);
     int rc = open_case(dir, &cache, &d, &e);
+    if (rc == 0 && m != NULL)
+        rc = dataset_check(d, m, &e);
     if (rc == 0)
-        rc = render(d, &got, &e);
+        rc = render(d, m, &got, &e);
     ck_assert_msg(rc < 0, "%s: no error", dir);
     buf_clear(&got);
     buf_printf(&got, "%s\n", e.msg);

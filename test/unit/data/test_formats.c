@@ -131,7 +131,7 @@ static void new_loader(const struct dataset *d, int64_t batch_size, bool shuffle
 {
     struct err e;
     struct ordinal_space space = space_of(d, batch_size, shuffle);
-    ck_ok_e(loader_new(d, &space, ret, &e));
+    ck_ok_e(loader_new(d, &space, NULL, ret, &e));
 }
 
 static void get(struct loader *l, int64_t ordinal, struct batch *ret)
@@ -144,12 +144,14 @@ START_TEST(says_what_it_holds)
 {
     AUTO_FINI(opened) o = open_format(_i);
     ck_assert_int_eq(dataset_size(o.d), N);
-    ck_assert(shape_eq(dataset_feature_shape(o.d), &(struct shape){ 1, { WIDTH } }));
-    ck_assert(dataset_has_labels(o.d));
-    ck_assert(dataset_integer_labels(o.d));
-    ck_assert_int_eq(dataset_label_shape(o.d)->rank, 0);
-    int64_t max = dataset_label_max(o.d);
-    ck_assert_msg(max == CLASSES - 1 || max == -1, "%lld", (long long)max);
+    const struct records *r = dataset_records(o.d);
+    ck_assert(shape_eq(&r->x, &(struct shape){ 1, { WIDTH } }));
+    ck_assert(r->has_labels);
+    ck_assert(r->integer_labels);
+    ck_assert_int_eq(r->y.rank, 0);
+    const struct label_span *s = &r->labels;
+    ck_assert_msg(s->n == 0 || (s->n == N && s->min == 0 && s->max == CLASSES - 1 && s->whole), "%g to %g", s->min,
+                  s->max);
 }
 END_TEST
 
@@ -342,7 +344,7 @@ static void read_some(void *user)
     AUTO(loader) *l = NULL;
     struct ordinal_space space = space_of(r->d, 50, true);
     struct batch b;
-    if (loader_new(r->d, &space, &l, NULL) < 0)
+    if (loader_new(r->d, &space, NULL, &l, NULL) < 0)
         return;
     for (int64_t i = 0; i < 30; i++) {
         loader_hint(l, i);

@@ -55,7 +55,7 @@ static void count_epoch(const struct dataset *d, bool shuffle, int64_t epoch, in
     AUTO(loader) *l = NULL;
     struct err e;
     struct ordinal_space space = space_of(d, 7, shuffle);
-    ck_ok_e(loader_new(d, &space, &l, &e));
+    ck_ok_e(loader_new(d, &space, NULL, &l, &e));
     int64_t batches = ordinal_space_batches(&space);
     for (int64_t i = 0; i < batches; i++) {
         struct batch b;
@@ -164,7 +164,7 @@ START_TEST(a_weight_stays_with_its_example)
         struct ordinal_space space = space_of(d, 64, part == 0);
         AUTO(loader) *one = NULL;
         struct batch b, kept = { .n = 0 };
-        ck_ok_e(loader_new(d, &space, &one, &e));
+        ck_ok_e(loader_new(d, &space, NULL, &one, &e));
         for (int64_t i = 0; i < ordinal_space_batches(&space); i++) {
             ck_ok_e(loader_get(one, i, &b, &e));
             loader_hint(one, i + 1);

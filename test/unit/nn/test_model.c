@@ -151,7 +151,6 @@ struct offer {
     const char *loss, *units;
     struct shape features, labels;
     bool integer;
-    int64_t label_max;
     const char *error; /* NULL: fits */
 };
 
@@ -170,33 +169,29 @@ struct offer {
         }                                                                                                              \
     }
 static const struct offer OFFERS[] = {
-    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, NULL },
-    { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 1 } }, true, -1, NULL },
-    { "sparse_categorical_crossentropy", "10", { 3, { 28, 28, 1 } }, NUMBER, true, 9, NULL },
-    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, 10,
-      "label 10, but the model's output has 10 classes (0 to 9)" },
-    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, false, -1,
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, true, NULL },
+    { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 1 } }, true, NULL },
+    { "sparse_categorical_crossentropy", "10", { 3, { 28, 28, 1 } }, NUMBER, true, NULL },
+    { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, false,
       "wants class numbers, but the labels are not integers" },
     { "sparse_categorical_crossentropy",
       "10",
       PIXELS,
       { 1, { 10 } },
       true,
-      1,
       "wants labels of shape (), a label of the data is (10,)" },
-    { "categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, false, -1, NULL },
-    { "categorical_crossentropy", "10", PIXELS, NUMBER, true, 9, "use sparse_categorical_crossentropy" },
-    { "mse", "1", PIXELS, NUMBER, false, -1, NULL },
-    { "mse", "1", PIXELS, NUMBER, true, 9, NULL },
-    { "mse", "2", PIXELS, NUMBER, false, -1, "the model's output is (2,), a label of the data is ()" },
+    { "categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, false, NULL },
+    { "categorical_crossentropy", "10", PIXELS, NUMBER, true, "use sparse_categorical_crossentropy" },
+    { "mse", "1", PIXELS, NUMBER, false, NULL },
+    { "mse", "1", PIXELS, NUMBER, true, NULL },
+    { "mse", "2", PIXELS, NUMBER, false, "the model's output is (2,), a label of the data is ()" },
     { "mse",
       "1",
       { 1, { 784 } },
       NUMBER,
       false,
-      -1,
       "the model's input is (28, 28), an example of the data is (784,); they hold as many numbers" },
-    { "mse", "1", { 2, { 28, 27 } }, NUMBER, false, -1, "an example of the data is (28, 27)" },
+    { "mse", "1", { 2, { 28, 27 } }, NUMBER, false, "an example of the data is (28, 27)" },
 };
 
 START_TEST(data_fit)
@@ -207,7 +202,7 @@ START_TEST(data_fit)
                                      o->units, o->loss);
     AUTO(model) *m = build(text);
     struct err e = { 0 };
-    int rc = model_check_data(m, &o->features, &o->labels, true, o->integer, o->label_max, &e);
+    int rc = model_check_data(m, &o->features, &o->labels, true, o->integer, &e);
     ck_assert_msg((rc == 0) == (o->error == NULL), "%s", e.msg);
     if (o->error != NULL)
         ck_assert_msg(strstr(e.msg, o->error) != NULL, "%s", e.msg);
@@ -219,7 +214,7 @@ START_TEST(labels_are_needed_for_a_loss)
     AUTO(model) *m = build(MNIST);
     struct shape pixels = PIXELS, none = NUMBER;
     struct err e = { 0 };
-    ck_assert_int_eq(model_check_data(m, &pixels, &none, false, false, -1, &e), -1);
+    ck_assert_int_eq(model_check_data(m, &pixels, &none, false, false, &e), -1);
     ck_assert_str_eq(e.msg, "loss sparse_categorical_crossentropy needs labels, the data have none");
 }
 END_TEST

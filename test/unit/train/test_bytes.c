@@ -98,7 +98,7 @@ static enum dtype train(const struct world *w, const struct dataset *d, float *p
     struct err e = { 0 };
     struct batch b = { 0 };
     struct ordinal_space space = { .seed = 5, .examples = EXAMPLES, .batch_size = BATCH, .shuffle = true };
-    ck_ok_e(loader_new(d, &space, &l, &e));
+    ck_ok_e(loader_new(d, &space, NULL, &l, &e));
     ck_ok_e(exec_new(w->model, ordinal_space_rows(&space), 9, &x, &e));
     model_init(w->model, 1, params);
     for (int64_t i = 0; i < ordinal_space_batches(&space); i++) {

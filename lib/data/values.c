@@ -1,0 +1,127 @@
+/* Judges the numbers of data sets, and names the place of a wrong one. */
+#include "data/values.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/buf.h"
+#include "tensor/kernel.h"
+
+void values_warn_rounded(struct records *r, int64_t record, size_t i, double v)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    r->ops->place(r, record, RECORD_FEATURES, i, &text);
+    buf_printf(&text, ": %.0f is read as %.0f, because features are 32-bit floats", v, (double)(float)v);
+    strlist_add(&r->warnings, text.data);
+}
+
+/* ---- one wrong number ---- */
+
+static bool accepts(const struct label_range *range, double v)
+{
+    return (v >= range->min && v <= range->max) || (range->ignores && v == range->ignored);
+}
+
+static int bad_feature(const struct records *r, int64_t record, size_t i, double v, struct err *e)
+{
+    AUTO_FINI(buf) place = BUF_INIT;
+    r->ops->place(r, record, RECORD_FEATURES, i, &place);
+    return err_set(e, ERR_INPUT, "%s: %g is not a finite number; put a number in its place, or leave the example out",
+                   place.data, v);
+}
+
+/* What probably led to a class number outside of the range. */
+static const char *class_cure(const struct records *r, const struct label_range *range, double v)
+{
+    if (v < 0)
+        return range->ignores ? "" : "; if it stands for 'unknown', set the loss's ignore_class";
+    return r->labels.n > 0 && r->labels.min == 1 ? "; classes are counted from 0, and the least label is 1" : "";
+}
+
+static int bad_label(const struct records *r, const struct label_range *range, int64_t record, size_t i, double v,
+                     struct err *e)
+{
+    AUTO_FINI(buf) place = BUF_INIT;
+    r->ops->place(r, record, RECORD_LABELS, i, &place);
+    if (!isfinite(v))
+        return err_set(e, ERR_INPUT, "%s: the label is %g, not a finite number", place.data, v);
+    if (!range->classes)
+        return err_set(e, ERR_INPUT, "%s: label %.9g, but labels of %s are from %g to %g", place.data, v, range->loss,
+                       range->min, range->max);
+    int64_t classes = (int64_t)range->max + 1;
+    return err_set(e, ERR_INPUT, "%s: label %.0f, but the model's output has %" PRId64 " classes (0 to %" PRId64 ")%s",
+                   place.data, v, classes, classes - 1, class_cure(r, range, v));
+}
+
+/* ---- a batch ---- */
+
+static int check_features(const struct records *r, const int64_t *which, size_t n, const float *x, struct err *e)
+{
+    size_t count = shape_elements(&r->x);
+    if (kernel_all_finite(x, n * count))
+        return 0;
+    size_t i = 0;
+    while (i < n * count && isfinite(x[i]))
+        i++;
+    return bad_feature(r, which[i / count], i % count, (double)x[i], e);
+}
+
+static int check_classes(const struct records *r, const struct label_range *range, const int64_t *which, size_t n,
+                         const int32_t *y, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!accepts(range, y[i]))
+            return bad_label(r, range, which[i], 0, y[i], e);
+    return 0;
+}
+
+static int check_numbers(const struct records *r, const struct label_range *range, const int64_t *which, size_t n,
+                         const float *y, struct err *e)
+{
+    size_t count = shape_elements(&r->y);
+    for (size_t i = 0; i < n * count; i++)
+        if (!accepts(range, (double)y[i]))
+            return bad_label(r, range, which[i / count], i % count, (double)y[i], e);
+    return 0;
+}
+
+int values_check(const struct records *r, const struct label_range *labels, const int64_t *which, size_t n,
+                 const struct batch_values *v, struct err *e)
+{
+    if (r->x_type == DT_FLOAT && check_features(r, which, n, v->x, e) < 0)
+        return -1;
+    if (!r->has_labels)
+        return 0;
+    return r->integer_labels ? check_classes(r, labels, which, n, v->y, e)
+                             : check_numbers(r, labels, which, n, v->y, e);
+}
+
+/* ---- what was noted at open ---- */
+
+int values_check_span(const struct records *r, const struct label_range *labels, struct err *e)
+{
+    const struct label_span *s = &r->labels;
+    if (s->n == 0)
+        return 0;
+    if (labels->classes && !r->integer_labels && s->whole) {
+        bool large = s->max > INT32_MAX;
+        AUTO_FINI(buf) place = BUF_INIT;
+        r->ops->place(r, large ? s->max_at : s->min_at, RECORD_LABELS, 0, &place);
+        return err_set(e, ERR_INPUT, "%s: label %.0f does not fit 32 bits, and %s wants class numbers", place.data,
+                       large ? s->max : s->min, labels->loss);
+    }
+    if (!accepts(labels, s->min))
+        return bad_label(r, labels, s->min_at, 0, s->min, e);
+    return accepts(labels, s->max) ? 0 : bad_label(r, labels, s->max_at, 0, s->max, e);
+}
+
+char *values_warning(const struct records *r)
+{
+    const struct label_span *s = &r->labels;
+    AUTO_FINI(buf) place = BUF_INIT;
+    if (s->n < 2 || !(s->min == s->max))
+        return NULL;
+    r->ops->place(r, 0, RECORD_LABELS, 0, &place);
+    return xasprintf("%s: the label of all %" PRId64 " examples is %.9g, so there is nothing to learn%s", place.data,
+                     s->n, s->min, r->label_cure != NULL ? r->label_cure : "");
+}

@@ -1,0 +1,26 @@
+/* values - which numbers of a data set may be trained on. They are judged when they are read, so that a wrong number in
+ * a file is an error with its place and not a model that diverges. Inside of lib/data: the loader asks for every batch,
+ * the data set for what its reader noted when it was opened. Pure.
+ */
+#ifndef TRAINYARD_DATA_VALUES_H
+#define TRAINYARD_DATA_VALUES_H
+
+#include "data/records.h"
+#include "nn/losses/loss.h"
+
+/* Adds the warning that number i of a record's features, the whole number v, is rounded. */
+void values_warn_rounded(struct records *r, int64_t record, size_t i, double v);
+
+/* Features and labels that read() wrote for the n records `which`. ERR_INPUT with file, record and value when one is
+ * NaN or infinite, or when a label is not in the range. */
+struct batch_values {
+    const void *x, *y;
+};
+MUST_USE int values_check(const struct records *r, const struct label_range *labels, const int64_t *which, size_t n,
+                          const struct batch_values *v, struct err *e);
+/* The same for the labels that the reader noted. No error when it noted none. */
+MUST_USE int values_check_span(const struct records *r, const struct label_range *labels, struct err *e);
+/* What a model cannot learn from, as a sentence; NULL: nothing. xmalloc'ed. */
+char *values_warning(const struct records *r);
+
+#endif
