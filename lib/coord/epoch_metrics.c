@@ -170,17 +170,19 @@ int64_t epoch_metrics_reported(const struct epoch_metrics *t)
     return ordinal_set_count(&t->reported);
 }
 
+/* The batches after the last whole window are no point: a mean of so few would look like a jump of the curve. The
+ * epoch's own point has them. Training that is shorter than a window has one point of all its batches. */
 int epoch_metrics_take_window(struct epoch_metrics *t, bool flush, int64_t *ret_step, double *ret)
 {
     if (t->windows.n == 0)
         return 0;
     const struct sums *s = &t->windows.items[0];
-    int64_t end = MIN((s->key + 1) * t->window, t->total), newest = t->windows.items[t->windows.n - 1].key;
-    bool complete = s->batches >= end - s->key * t->window;
-    if (!complete && !flush && newest - s->key < WINDOWS_WAITING)
+    int64_t newer = t->windows.items[t->windows.n - 1].key - s->key;
+    bool only = s->key == 0 && newer == 0 && (flush || s->batches >= t->total);
+    if (s->batches < t->window && !only && newer < (flush ? 1 : WINDOWS_WAITING))
         return 0;
     sums_result(t, s, ret);
-    *ret_step = end;
+    *ret_step = only ? s->batches : (s->key + 1) * t->window;
     t->windows_taken = s->key + 1;
     sums_drop_first(&t->windows);
     return 1;

@@ -28,7 +28,8 @@ int64_t epoch_metrics_take_recent(struct epoch_metrics *t, double *ret);
 void epoch_metrics_forget_before(struct epoch_metrics *t, int64_t epoch);
 
 /* The oldest window that is complete (or unlikely to become complete, because newer ones have been waiting): 1 and
- * the step of its last ordinal + 1. 0 when there is none. flush: take incomplete ones too (the end of training). */
+ * the step of its last ordinal + 1. 0 when there is none. flush, at the end of training: incomplete ones that are not
+ * the last one, and the only one. */
 int epoch_metrics_take_window(struct epoch_metrics *t, bool flush, int64_t *ret_step, double *ret);
 
 /* Number of ordinals that were reported; those of dropped epochs count. */

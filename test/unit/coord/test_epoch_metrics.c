@@ -76,8 +76,30 @@ START_TEST(windows_come_in_order_and_complete)
     ck_assert_int_eq(step, 20);
     epoch_metrics_add(t, 20, f.sums);
     ck_assert_int_eq(epoch_metrics_take_window(t, false, &step, f.result), 0);
-    ck_assert_int_eq(epoch_metrics_take_window(t, true, &step, f.result), 1);
-    ck_assert_int_eq(step, 25);
+    for (int64_t i = 21; i < 25; i++)
+        epoch_metrics_add(t, i, f.sums);
+    ck_assert_int_eq(epoch_metrics_take_window(t, true, &step, f.result), 0); /* 5 batches are no point */
+    model_free(f.m);
+}
+END_TEST
+
+START_TEST(training_shorter_than_a_window_is_one_point)
+{
+    struct fixture f = setup();
+    AUTO(epoch_metrics) *t = epoch_metrics_new(f.m, 100, 4, 10), *stopped = epoch_metrics_new(f.m, 100, 200, 10);
+    int64_t step;
+    batch_sums(f.m, f.sums, 1.0, 1);
+    for (int64_t i = 0; i < 3; i++) {
+        epoch_metrics_add(t, i, f.sums);
+        epoch_metrics_add(stopped, i, f.sums);
+    }
+    ck_assert_int_eq(epoch_metrics_take_window(t, false, &step, f.result), 0);
+    epoch_metrics_add(t, 3, f.sums);
+    ck_assert_int_eq(epoch_metrics_take_window(t, false, &step, f.result), 1);
+    ck_assert_int_eq(step, 4);
+    ck_assert_int_eq(epoch_metrics_take_window(stopped, false, &step, f.result), 0);
+    ck_assert_int_eq(epoch_metrics_take_window(stopped, true, &step, f.result), 1);
+    ck_assert_int_eq(step, 3);
     model_free(f.m);
 }
 END_TEST
@@ -167,6 +189,7 @@ Suite *test_suite(void)
     tcase_add_test(t, the_first_report_of_a_batch_counts);
     tcase_add_test(t, an_epoch_is_the_mean_over_examples);
     tcase_add_test(t, windows_come_in_order_and_complete);
+    tcase_add_test(t, training_shorter_than_a_window_is_one_point);
     tcase_add_test(t, survives_a_checkpoint);
     tcase_add_test(t, windows_of_another_length_are_not_taken_over);
     tcase_add_test(t, a_late_report_does_not_begin_a_window_again);
