@@ -60,7 +60,7 @@ int reporter_new(const struct reporter_config *config, int64_t resumed_step, str
         return err_set(e, ERR_INPUT, "%zu metrics, at most %d", r->nmetrics, METRICS_MAX);
     r->history = history_new(config->model, job_evaluates(config->job));
     r->history_changed = true; /* the file may be of another job */
-    r->logged_step = r->rate_step = MAX(resumed_step, 0);
+    r->logged_step = MAX(resumed_step, 0);
     r->now.checkpoint_step = resumed_step;
     r->now.end = config->total;
     str_fmt(r->now.state, sizeof(r->now.state), "starting");
@@ -114,61 +114,77 @@ static double rate_of(const struct reporter *r, int64_t t)
     return r->config.rates != NULL ? rates_at(r->config.rates, t - r->config.step_offset, own) : own;
 }
 
-static void write_windows(struct reporter *r, struct coordinator *c, bool flush_all)
+static void write_known(struct reporter *r, int64_t step, const char *tag, double value)
 {
+    if (!isnan(value))
+        summary_writer_train(r->summaries, step, tag, value);
+}
+
+/* The values of the metrics, and what the training was like since the last point. */
+static void write_point(struct reporter *r, int64_t step, const double *metrics)
+{
+    for (size_t i = 0; i < r->nmetrics; i++)
+        summary_writer_train(r->summaries, step, model_metric_name(r->config.model, i), metrics[i]);
+    summary_writer_train(r->summaries, step, "learning_rate", rate_of(r, MAX(step - 1, 0)));
+    write_known(r, step, "global_step/sec", r->pace.steps_per_second);
+    write_known(r, step, "examples/sec", r->pace.examples_per_second);
+    write_known(r, step, "staleness", r->pace.staleness);
+}
+
+/* Returns whether there was one. */
+static bool write_windows(struct reporter *r, struct coordinator *c, bool flush_all)
+{
+    bool any = false;
     struct taken x = { .r = r, .flush = flush_all };
     for (;;) {
         coordinator_metrics(c, visit_window, &x);
         if (!x.got_window)
             break;
-        x.window_step += r->config.step_offset;
-        for (size_t i = 0; i < r->nmetrics; i++)
-            summary_writer_train(r->summaries, x.window_step, model_metric_name(r->config.model, i), x.window[i]);
-        summary_writer_train(r->summaries, x.window_step, "learning_rate", rate_of(r, x.window_step - 1));
-        summary_writer_train(r->summaries, x.window_step, "global_step/sec", r->steps_per_second);
-        summary_writer_train(r->summaries, x.window_step, "examples/sec", r->examples_per_second);
-        summary_writer_train(r->summaries, x.window_step, "staleness", r->staleness);
+        write_point(r, x.window_step + r->config.step_offset, x.window);
+        any = true;
     }
+    return any;
 }
 
-/* Summaries by seconds instead of by steps: one point of everything since the last. */
-static void write_recent(struct reporter *r, int64_t step, const struct taken *x)
-{
-    for (size_t i = 0; i < r->nmetrics; i++)
-        summary_writer_train(r->summaries, step, model_metric_name(r->config.model, i), x->recent[i]);
-    summary_writer_train(r->summaries, step, "learning_rate", rate_of(r, MAX(step - 1, 0)));
-    summary_writer_train(r->summaries, step, "global_step/sec", r->steps_per_second);
-    summary_writer_train(r->summaries, step, "examples/sec", r->examples_per_second);
-    summary_writer_train(r->summaries, step, "staleness", r->staleness);
-}
+/* ---- rates ---- */
 
-static void update_rates(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
-                         int64_t now_ms)
+static struct pace pace_between(const struct reporter *r, const struct pace_mark *from, const struct pace_mark *to)
 {
-    if (r->rate_ms == 0) {
-        r->rate_ms = now_ms;
-        r->rate_step = ps_set->step;
-        return;
-    }
-    int64_t ms = now_ms - r->rate_ms;
-    if (ms < (r->steps_per_second > 0 ? RATE_MS : RATE_FIRST_MS) || ps_set->step == r->rate_step)
-        return;
-    double rate = 1000.0 * (double)MAX(ps_set->step - r->rate_step, 0) / (double)ms;
     double per_step = (double)r->config.space.examples / (double)r->config.batches_per_epoch;
-    uint64_t steps = coord->steps - r->rate_pushes;
-    r->steps_per_second = rate;
-    if (steps > 0)
-        r->staleness = (double)(coord->staleness_sum - r->rate_staleness) / (double)steps;
-    r->rate_ms = now_ms;
-    r->rate_step = ps_set->step;
-    r->rate_pushes = coord->steps;
-    r->rate_staleness = coord->staleness_sum;
-    MUTEX_GUARD(&r->lock);
-    r->examples_per_second = rate * per_step;
+    uint64_t pushes = to->pushes - from->pushes;
+    struct pace p = { (double)NAN, (double)NAN, (double)NAN };
+    if (from->ms > 0 && to->ms > from->ms) {
+        p.steps_per_second = 1000.0 * (double)MAX(to->step - from->step, 0) / (double)(to->ms - from->ms);
+        p.examples_per_second = p.steps_per_second * per_step;
+    }
+    if (pushes > 0)
+        p.staleness = (double)(to->staleness - from->staleness) / (double)pushes;
+    return p;
 }
 
-static void log_line(struct reporter *r, int64_t step, const struct coordinator_view *coord, const struct taken *x)
+/* The rates begin with the first step that this process sees. */
+static void await_first_step(struct reporter *r, const struct pace_mark *now)
 {
+    r->stepped = r->stepped || (r->logged.ms > 0 && now->step != r->logged.step);
+    if (!r->stepped)
+        r->logged = r->written = r->measured = *now;
+}
+
+static void measure(struct reporter *r, const struct pace_mark *now)
+{
+    int64_t ms = now->ms - r->measured.ms;
+    if (ms < (r->examples_per_second > 0 ? RATE_MS : RATE_FIRST_MS) || now->step == r->measured.step)
+        return;
+    const struct pace p = pace_between(r, &r->measured, now);
+    r->measured = *now;
+    MUTEX_GUARD(&r->lock);
+    r->examples_per_second = p.examples_per_second;
+}
+
+static void log_line(struct reporter *r, const struct pace_mark *now, const struct coordinator_view *coord,
+                     const struct taken *x)
+{
+    const struct pace pace = pace_between(r, &r->logged, now);
     struct log_field f[METRICS_MAX + 8];
     int n = 0;
     char epoch[48], workers[32];
@@ -176,14 +192,17 @@ static void log_line(struct reporter *r, int64_t step, const struct coordinator_
             (long long)MIN(x->epoch + 1, r->config.job->fit.epochs > 0 ? r->config.job->fit.epochs : INT64_MAX),
             (long long)((r->config.total + r->config.batches_per_epoch - 1) / r->config.batches_per_epoch));
     str_fmt(workers, sizeof(workers), "%d/%d", coord->workers, MAX(r->config.workers_wanted, coord->workers));
-    f[n++] = (struct log_field)LOG_INT("step", step);
+    f[n++] = (struct log_field)LOG_INT("step", now->step);
     f[n++] = (struct log_field)LOG_STR("epoch", epoch);
     for (size_t i = 0; i < r->nmetrics; i++)
         f[n++] = (struct log_field)LOG_NUM(model_metric_name(r->config.model, i), x->recent[i]);
-    f[n++] = (struct log_field)LOG_INT("examples/s", r->examples_per_second + 0.5);
-    f[n++] = (struct log_field){ .key = "staleness", .kind = LOG_FIELD_NUM, .d = r->staleness, .digits = 2 };
+    if (!isnan(pace.examples_per_second))
+        f[n++] = (struct log_field)LOG_INT("examples/s", pace.examples_per_second + 0.5);
+    if (!isnan(pace.staleness))
+        f[n++] = (struct log_field){ .key = "staleness", .kind = LOG_FIELD_NUM, .d = pace.staleness, .digits = 2 };
     f[n++] = (struct log_field)LOG_STR("workers", workers);
     report_fields(r->config.report, LOG_INFO, "", n, f);
+    r->logged = *now;
 }
 
 static void update_progress(struct reporter *r, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
@@ -212,19 +231,26 @@ void reporter_poll(struct reporter *r, const struct ps_set_view *ps_set, const s
         every > 0 && (ps_set->step / every > r->logged_step / every || (r->logged_step == 0 && ps_set->step > 0));
     double seconds = r->config.job->summaries.every_seconds;
     bool timed = seconds > 0 && (double)(now_ms - r->summary_ms) >= seconds * 1000.0;
+    const struct pace_mark now = {
+        .ms = now_ms, .step = ps_set->step, .pushes = coord->steps, .staleness = coord->staleness_sum
+    };
     x.take_recent = crossed || timed;
-    update_rates(r, ps_set, coord, now_ms);
+    await_first_step(r, &now);
+    measure(r, &now);
     coordinator_metrics(c, visit_metrics, &x);
     update_progress(r, ps_set, coord, &x);
     if (crossed && x.recent_batches > 0) {
-        log_line(r, ps_set->step, coord, &x);
+        log_line(r, &now, coord, &x);
         r->logged_step = ps_set->step;
     }
-    if (timed && x.recent_batches > 0) {
-        write_recent(r, ps_set->step, &x);
+    r->pace = pace_between(r, &r->written, &now);
+    if (timed && x.recent_batches > 0) { /* summaries by seconds: one point of everything since the last */
+        write_point(r, ps_set->step, x.recent);
         r->summary_ms = now_ms;
+        r->written = now;
     }
-    write_windows(r, c, false);
+    if (write_windows(r, c, false))
+        r->written = now;
     summary_writer_sync(r->summaries, now_ms, false);
 }
 
@@ -351,7 +377,7 @@ int reporter_finish(struct reporter *r, const struct job_result *end, struct coo
     if (write_history(r, end, final, e) < 0)
         return -1;
     r->history_changed = false;
-    write_windows(r, c, true);
+    (void)write_windows(r, c, true);
     if (final != NULL)
         log_final(r, final);
     summary_writer_end(r->summaries, final != NULL);

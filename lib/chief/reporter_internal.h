@@ -8,19 +8,30 @@
 
 enum { METRICS_MAX = 64 };
 
+/* What was counted up to a moment; ms 0: no moment. */
+struct pace_mark {
+    int64_t ms, step;
+    uint64_t pushes, staleness; /* of the workers' reports: pushes, and the sum of their staleness */
+};
+/* What happened between two marks; NaN: not known. */
+struct pace {
+    double steps_per_second, examples_per_second, staleness;
+};
+
 struct reporter {
     struct reporter_config config;
     struct summary_writer *summaries;
     size_t nmetrics;
-    json_t *history;            /* chief/history.h */
-    bool history_changed;       /* since it was written */
-    int64_t history_ms;         /* when it was written */
-    int64_t logged_step;        /* of the last log line */
-    int64_t rate_ms, rate_step; /* where the rates were measured last */
+    json_t *history;      /* chief/history.h */
+    bool history_changed; /* since it was written */
+    int64_t history_ms;   /* when it was written */
+    int64_t logged_step;  /* of the last log line */
     int64_t summary_ms;
-    uint64_t rate_pushes, rate_staleness;
-    double steps_per_second, examples_per_second, staleness;
-    struct mutex lock; /* of what /progress shows */
+    bool stepped; /* training goes on: before, waiting for workers is not part of a rate */
+    struct pace_mark logged, written, measured; /* the last log line, the last summaries, the rate of /progress */
+    struct pace pace;                           /* of the summaries that come next */
+    struct mutex lock;                          /* of what /progress shows */
+    double examples_per_second;
     struct {
         char state[32], message[240];
         int64_t step, done, checkpoint_step, epoch;

@@ -21,7 +21,7 @@ static void world_open(struct world *w, int64_t resumed_step, int64_t begin)
 {
     struct err e = { 0 };
     *w = (struct world){ 0 };
-    job_open(&w->job, "SGD", "epochs: 2");
+    job_open(&w->job, "SGD", "epochs: 2, logEverySteps: 2");
     ck_ok_e(output_dir_prepare(w->job.dir, NULL, &e));
     w->coordinator = coordinator_new(&(struct coordinator_config){ .model = w->job.model,
                                                                    .job_uid = JOB_UID,
@@ -84,6 +84,29 @@ static void look(struct world *w, int64_t from, int64_t to, int64_t now_ms)
     coordinator_observe(w->coordinator, &done, now_ms);
     coordinator_view(w->coordinator, &coord);
     reporter_poll(w->reporter, &ps_set, &coord, w->coordinator, now_ms);
+}
+
+/* ---- the log ---- */
+
+struct caught {
+    char text[1024];
+    int ends[2], saved;
+};
+
+static void catch_begin(struct caught *c)
+{
+    *c = (struct caught){ .saved = dup(STDERR_FILENO) };
+    ck_assert_int_eq(pipe(c->ends), 0);
+    dup2(c->ends[1], STDERR_FILENO);
+}
+
+static void catch_end(struct caught *c)
+{
+    dup2(c->saved, STDERR_FILENO);
+    ck_assert_int_gt(read(c->ends[0], c->text, sizeof(c->text) - 1), 0);
+    close(c->saved);
+    close(c->ends[0]);
+    close(c->ends[1]);
 }
 
 static json_t *json_of(const char *dir, const char *name)
@@ -381,26 +404,53 @@ START_TEST(numbers_that_are_none_do_not_break_it)
 }
 END_TEST
 
+/* A poll at which the workers have reported so many pushes, each of the staleness 3. */
+static void poll_at(struct world *w, int64_t step, uint64_t pushes, int64_t now_ms)
+{
+    struct reports r = { w, 0, step, LOSS };
+    struct ps_set_view ps_set = { .condition = PS_SET_READY, .step = step };
+    struct coordinator_view coord;
+    coordinator_metrics(w->coordinator, report, &r);
+    coordinator_view(w->coordinator, &coord);
+    coord.steps = pushes;
+    coord.staleness_sum = 3 * pushes;
+    reporter_poll(w->reporter, &ps_set, &coord, w->coordinator, now_ms);
+}
+
+START_TEST(the_rates_of_a_line_are_of_the_time_since_the_line_before)
+{
+    struct world w;
+    struct caught c;
+    world_open(&w, -1, 0); /* 4 examples a batch */
+    catch_begin(&c);
+    poll_at(&w, 0, 0, 1000);
+    poll_at(&w, 0, 0, 60000); /* waiting for workers is no training */
+    poll_at(&w, 2, 0, 60100); /* their first reports are not here */
+    poll_at(&w, 4, 2, 60200);
+    poll_at(&w, 5, 3, 60300);
+    poll_at(&w, 8, 7, 62200);
+    catch_end(&c);
+    ck_assert_str_eq(c.text, "step 2 epoch 1/2 loss 2 examples/s 80 workers 0/3\n"
+                             "step 4 epoch 1/2 loss 2 examples/s 80 staleness 3 workers 0/3\n"
+                             "step 8 epoch 1/2 loss 2 examples/s 8 staleness 3 workers 0/3\n");
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(an_epochs_line_says_nan_and_leaves_out_what_is_not_known)
 {
     struct world w;
-    char text[256] = "";
-    int ends[2], saved = dup(STDERR_FILENO);
+    struct caught c;
     world_open(&w, -1, 0);
     struct reports r = { .w = &w, .from = 0, .to = JOB_BATCHES, .loss = (double)NAN };
     coordinator_metrics(w.coordinator, report, &r);
     reporter_epoch(w.reporter, 0, w.coordinator);
     reporter_epoch(w.reporter, 1, w.coordinator); /* its reports were lost with an earlier chief */
-    ck_assert_int_eq(pipe(ends), 0);
-    dup2(ends[1], STDERR_FILENO);
+    catch_begin(&c);
     for (int64_t epoch = 0; epoch < EPOCHS; epoch++)
         reporter_evaluated(w.reporter, epoch, -1, NULL);
-    dup2(saved, STDERR_FILENO);
-    ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
-    ck_assert_str_eq(text, "epoch 1/2 done loss nan\nepoch 2/2 done\n");
-    close(saved);
-    close(ends[0]);
-    close(ends[1]);
+    catch_end(&c);
+    ck_assert_str_eq(c.text, "epoch 1/2 done loss nan\nepoch 2/2 done\n");
     world_close(&w);
 }
 END_TEST
@@ -436,6 +486,7 @@ Suite *test_suite(void)
     tcase_add_test(t, the_file_knows_more_than_the_checkpoint);
     tcase_add_test(t, lists_of_an_older_release_become_equally_long);
     tcase_add_test(t, the_curve_has_one_point_a_window);
+    tcase_add_test(t, the_rates_of_a_line_are_of_the_time_since_the_line_before);
     tcase_add_test(t, a_resumed_life_takes_back_what_it_writes_again);
     tcase_add_test(t, what_a_checkpoint_keeps_goes_on);
     tcase_add_test(t, progress_is_json_that_adds_up);
