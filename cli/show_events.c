@@ -9,17 +9,31 @@
 #include "cli.h"
 #include "curves.h"
 #include "tfio/event_reader.h"
+#include "tfio/event_writer.h"
 
+struct point {
+    int64_t step;
+    double value; /* of a scalar; values in a histogram */
+    size_t nbuckets;
+    char *text;
+};
 struct tag_row { /* one tag of one run */
     enum event_kind kind;
     char run[128];
     char *tag;
-    int64_t n, first_step, last_step;
-    double last, min, max;
+    struct point *points; /* ascending by step */
+    size_t n, cap;
 };
 struct tag_table {
     struct map index; /* "run\ttag" -> row; rows are owned */
 };
+
+/* Removes the points from `step` on: training went back behind it. */
+static void cut(struct tag_row *row, int64_t step)
+{
+    while (row->n > 0 && row->points[row->n - 1].step >= step)
+        free(row->points[--row->n].text);
+}
 
 static void tag_table_fini(struct tag_table *t)
 {
@@ -27,6 +41,8 @@ static void tag_table_fini(struct tag_table *t)
 
     for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
         struct tag_row *row = slot->value;
+        cut(row, INT64_MIN);
+        free(row->points);
         free(row->tag);
         free(row);
     }
@@ -47,32 +63,67 @@ static void note(struct tag_table *t, const char *run, const struct event *event
 
     if (row == NULL) {
         row = xcalloc(1, sizeof(*row));
-        *row = (struct tag_row){ .kind = event->kind,
-                                 .tag = xstrdup(event->tag),
-                                 .first_step = event->step,
-                                 .min = (double)INFINITY,
-                                 .max = -(double)INFINITY };
+        *row = (struct tag_row){ .kind = event->kind, .tag = xstrdup(event->tag) };
         str_fmt(row->run, sizeof(row->run), "%s", run);
         map_put(&t->index, key, row);
     }
-    row->n++;
-    row->last_step = event->step;
-    row->last = event->value;
-    row->min = fmin(row->min, event->value);
-    row->max = fmax(row->max, event->value);
+    cut(row, event->step);
+    if (row->n == row->cap) {
+        row->cap = row->cap * 2 + 16;
+        row->points = xrealloc(row->points, row->cap * sizeof(*row->points));
+    }
+    row->points[row->n++] = (struct point){
+        .step = event->step, .value = event->value, .nbuckets = event->nbuckets, .text = xstrdup(event->text)
+    };
 }
 
-static void print_point(const char *run, const struct event *event, struct buf *out)
+/* The START of a session that continues an earlier one. */
+static void begin_again(struct tag_table *t, const char *run, int64_t step)
+{
+    const struct map_slot *slot;
+    for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
+        struct tag_row *row = slot->value;
+        if (str_eq(row->run, run))
+            cut(row, step);
+    }
+}
+
+static void print_point(const struct tag_row *row, const struct point *point, struct buf *out)
 {
     char number[32];
-    if (event->kind == EVENT_SCALAR)
-        buf_printf(out, "%s\t%s\t%lld\t%s\n", run, event->tag, (long long)event->step,
-                   str_float((float)event->value, number));
-    else if (event->kind == EVENT_HISTOGRAM)
-        buf_printf(out, "%s\t%s\t%lld\t%.0f values in %zu buckets\n", run, event->tag, (long long)event->step,
-                   event->value, event->nbuckets);
+    buf_printf(out, "%s\t%s\t%lld\t", row->run, row->tag, (long long)point->step);
+    if (row->kind == EVENT_SCALAR)
+        buf_printf(out, "%s\n", str_float((float)point->value, number));
+    else if (row->kind == EVENT_HISTOGRAM)
+        buf_printf(out, "%.0f values in %zu buckets\n", point->value, point->nbuckets);
     else
-        buf_printf(out, "%s\t%s\t%lld\t%s\n", run, event->tag, (long long)event->step, event->text);
+        buf_printf(out, "%s\n", point->text);
+}
+
+/* The error of --tag when nothing has such a tag. */
+static int no_such_tag(const char *tag, const struct strlist *tags, struct err *e)
+{
+    AUTO_FINI(buf) list = BUF_INIT;
+    for (size_t i = 0; i < tags->n; i++)
+        buf_printf(&list, "%s%s", i > 0 ? ", " : "", tags->items[i]);
+    return err_set(e, ERR_NOT_FOUND, "--tag: no tag contains '%s'; there are %s", tag, list.data);
+}
+
+static int print_points(const struct tag_table *t, const char *tag, struct buf *out, struct err *e)
+{
+    AUTO_FINI(strlist) tags = { 0 };
+    const struct map_slot *slot;
+    bool any = false;
+    for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
+        const struct tag_row *row = slot->value;
+        bool wanted = strstr(row->tag, tag) != NULL;
+        any = any || wanted;
+        if (!strlist_has(&tags, row->tag))
+            strlist_add(&tags, row->tag);
+        for (size_t k = 0; wanted && k < row->n; k++)
+            print_point(row, &row->points[k], out);
+    }
+    return any ? 0 : no_such_tag(tag, &tags, e);
 }
 
 /* The name of a path's runs when other paths are shown, too: "runs/a" also for runs/a/ and runs/a/summaries. */
@@ -87,9 +138,8 @@ static char *name_of(const char *path)
     return xstrndup(path, n);
 }
 
-/* The points of the tag if one is given, else the rows of the table. name: prefix of the runs, or NULL. */
-static int read_all(const char *path, const char *name, const char *tag, struct tag_table *table, struct buf *out,
-                    struct err *e)
+/* name: prefix of the runs, or NULL. */
+static int read_all(const char *path, const char *name, struct tag_table *table, struct err *e)
 {
     AUTO(event_reader) *reader = NULL;
     struct event event;
@@ -108,16 +158,31 @@ static int read_all(const char *path, const char *name, const char *tag, struct 
             log_warning("%s", damaged.msg);
             continue;
         }
-        if (event.kind == EVENT_OTHER || (event.kind == EVENT_SESSION && tag == NULL))
-            continue;
         event_reader_run(reader, &event, own, sizeof(own));
         str_fmt(run, sizeof(run), "%s%s%s", name != NULL ? name : "", name != NULL ? "/" : "", own);
-        if (tag == NULL)
+        if (event.kind == EVENT_SESSION && event.value == SESSION_START)
+            begin_again(table, run, event.step);
+        else if (event.kind != EVENT_OTHER && event.kind != EVENT_SESSION)
             note(table, run, &event);
-        else if (strstr(event.tag, tag) != NULL)
-            print_point(run, &event, out);
     }
     return any ? 0 : err_set(e, ERR_NOT_FOUND, "%s: no event files (events.out.tfevents.*) below it", path);
+}
+
+static void print_row(const struct tag_row *row, int run_width, int tag_width, struct buf *out)
+{
+    const struct point *last = &row->points[row->n - 1];
+    double min = (double)INFINITY, max = -(double)INFINITY;
+    char steps[48];
+    for (size_t i = 0; i < row->n; i++) {
+        min = fmin(min, row->points[i].value);
+        max = fmax(max, row->points[i].value);
+    }
+    str_fmt(steps, sizeof(steps), "%lld..%lld", (long long)row->points[0].step, (long long)last->step);
+    buf_printf(out, "%-*s  %-*s  %-9s %6zu  %-17s", run_width, row->run, tag_width, row->tag, KINDS[row->kind], row->n,
+               steps);
+    if (row->kind == EVENT_SCALAR)
+        buf_printf(out, " %12.6g %12.6g %12.6g", last->value, min, max);
+    buf_char(out, '\n');
 }
 
 static void print_table(const struct tag_table *t, struct buf *out)
@@ -134,13 +199,8 @@ static void print_table(const struct tag_table *t, struct buf *out)
                "POINTS", "STEPS", "LAST", "MIN", "MAX");
     for (size_t i = 0; (slot = map_next(&t->index, &i)) != NULL;) {
         const struct tag_row *row = slot->value;
-        char steps[48];
-        str_fmt(steps, sizeof(steps), "%lld..%lld", (long long)row->first_step, (long long)row->last_step);
-        buf_printf(out, "%-*s  %-*s  %-9s %6lld  %-17s", run_width, row->run, tag_width, row->tag, KINDS[row->kind],
-                   (long long)row->n, steps);
-        if (row->kind == EVENT_SCALAR)
-            buf_printf(out, " %12.6g %12.6g %12.6g", row->last, row->min, row->max);
-        buf_char(out, '\n');
+        if (row->n > 0)
+            print_row(row, run_width, tag_width, out);
     }
 }
 
@@ -160,6 +220,18 @@ static int load_series(const struct strlist *paths, struct series_set *ret, stru
     return 0;
 }
 
+static int check_tag(const struct series_set *s, const char *tag, struct err *e)
+{
+    AUTO_FINI(strlist) tags = { 0 };
+    for (size_t i = 0; i < s->n; i++) {
+        if (strstr(s->items[i].tag, tag) != NULL)
+            return 0;
+        if (!strlist_has(&tags, s->items[i].tag))
+            strlist_add(&tags, s->items[i].tag);
+    }
+    return no_such_tag(tag, &tags, e);
+}
+
 static int plot(const struct strlist *paths, const char *file, const struct svg_options *look, struct buf *out,
                 struct err *e)
 {
@@ -167,6 +239,8 @@ static int plot(const struct strlist *paths, const char *file, const struct svg_
     AUTO_FINI(buf) svg = BUF_INIT;
 
     if (load_series(paths, &series, e) < 0)
+        return -1;
+    if (look->tag != NULL && check_tag(&series, look->tag, e) < 0)
         return -1;
     curves_svg(&series, look, &svg);
     if (str_eq(file, "-")) {
@@ -182,13 +256,17 @@ static int plot(const struct strlist *paths, const char *file, const struct svg_
     return 0;
 }
 
-static int list(const struct strlist *paths, const char *tag, struct tag_table *table, struct buf *out, struct err *e)
+static int list(const struct strlist *paths, const char *tag, struct buf *out, struct err *e)
 {
+    AUTO_FINI(tag_table) table = { .index = { 0 } };
     for (size_t i = 0; i < paths->n; i++) {
         auto_free char *name = paths->n > 1 ? name_of(paths->items[i]) : NULL;
-        if (read_all(paths->items[i], name, tag, table, out, e) < 0)
+        if (read_all(paths->items[i], name, &table, e) < 0)
             return -1;
     }
+    if (tag != NULL)
+        return print_points(&table, tag, out, e);
+    print_table(&table, out);
     return 0;
 }
 
@@ -203,7 +281,6 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
     };
     AUTO_FINI(strlist) args = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
-    AUTO_FINI(tag_table) table = { .index = { 0 } };
     struct svg_options look = svg_options_default();
     const char *file = NULL, *smoothing = NULL;
     enum opt_result result;
@@ -226,14 +303,7 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
         return err_wrap(e, "--smoothing");
     if (smoothing != NULL && !(look.smoothing >= 0 && look.smoothing < 1))
         return err_set(e, ERR_INPUT, "--smoothing: %s is out of range; it must be at least 0 and below 1", smoothing);
-    if (file != NULL) {
-        if (plot(&args, file, &look, &text, e) < 0)
-            return -1;
-    } else {
-        if (list(&args, look.tag, &table, &text, e) < 0)
-            return -1;
-        if (look.tag == NULL)
-            print_table(&table, &text);
-    }
+    if ((file != NULL ? plot(&args, file, &look, &text, e) : list(&args, look.tag, &text, e)) < 0)
+        return -1;
     return cli_print(&text, e);
 }

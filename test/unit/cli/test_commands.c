@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "identity/tls_dir.h"
 #include "temp_folder.h"
+#include "tfio/event_writer.h"
 
 static struct buf out; /* what the last command printed */
 static struct err e;
@@ -192,7 +193,34 @@ START_TEST(events_are_listed)
     run_ok(show_command, "show events --plot - " TF "events_v1");
     ck_assert_ptr_nonnull(strstr(out.data, "<svg"));
     run_bad(show_command, "show events test/data/cli", "test/data/cli: no event files");
+    run_bad(show_command, "show events --tag lss " TF "events_v2", "--tag: no tag contains 'lss'; there are ");
+    run_bad(show_command, "show events --tag lss --plot - " TF "events_v2", "--tag: no tag contains 'lss'; there are ");
     run_bad(show_command, "show events --smoothing 1 " TF "events_v1", "--smoothing: 1 is out of range");
+}
+END_TEST
+
+/* The loss of the steps [from, to), as a process writes it that begins there. */
+static void write_events(const char *dir, double wall, int64_t from, int64_t to)
+{
+    AUTO(event_writer) *w = NULL;
+    ck_ok_e(event_writer_open(dir, wall, "host", &w, &e));
+    ck_ok_e(event_writer_session(w, wall, SESSION_START, from, NULL, NULL, &e));
+    for (int64_t step = from; step < to; step++)
+        ck_ok_e(event_writer_scalar(w, wall, step, "loss", (float)(wall * 10) + (float)step, &e));
+}
+
+START_TEST(events_that_a_restart_wrote_again_count_once)
+{
+    char dir[] = "/tmp/trainyard-events-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    write_events(dir, 1, 0, 3);
+    write_events(dir, 2, 2, 4);
+    auto_free char *points = xasprintf("show events --tag loss %s", dir), *table = xasprintf("show events %s", dir);
+    run_ok(show_command, points);
+    ck_assert_str_eq(out.data, ".\tloss\t0\t10\n.\tloss\t1\t11\n.\tloss\t2\t22\n.\tloss\t3\t23\n");
+    run_ok(show_command, table);
+    ck_assert_ptr_nonnull(strstr(out.data, " 4  0..3 "));
+    remove_tree(dir);
 }
 END_TEST
 
@@ -328,6 +356,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_export_that_fails_leaves_nothing);
     tcase_add_test(t, an_export_for_keras);
     tcase_add_test(t, events_are_listed);
+    tcase_add_test(t, events_that_a_restart_wrote_again_count_once);
     tcase_add_test(t, manifests_are_judged);
     tcase_add_test(t, a_model_is_shown);
     tcase_add_test(t, a_cluster_is_shown);
