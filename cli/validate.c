@@ -36,8 +36,11 @@ static void judge_data(const struct job *job, const struct model *model, const c
         if (OPEN[i](job, model, data_dir, cache, &data, &why) < 0 && !strlist_has(faults, why.msg))
             strlist_add(faults, why.msg);
     }
-    for (size_t i = 0; data.train != NULL && i < dataset_warnings(data.train)->n; i++)
-        log_warning("data.train: %s", dataset_warnings(data.train)->items[i]);
+    AUTO_FINI(strlist) warnings = { 0 };
+    if (data.train != NULL)
+        dataset_warnings(data.train, &warnings);
+    for (size_t i = 0; i < warnings.n; i++)
+        log_warning("data.train: %s", warnings.items[i]);
     if (faults->n == 0)
         buf_printf(out, ", %lld examples, %lld for validation", (long long)dataset_size(data.train),
                    data.validation != NULL ? (long long)dataset_size(data.validation) : 0);

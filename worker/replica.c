@@ -111,9 +111,11 @@ static int open_data(struct replica *r, struct err *e)
     if (job_data_open_train(j, r->model, r->data_dir, r->cache_dir, &r->data, e) < 0 ||
         (evaluates && job_data_open_validation(j, r->model, r->data_dir, r->cache_dir, &r->data, e) < 0))
         return -1;
-    const struct strlist *warnings = dataset_warnings(r->data.train);
-    for (size_t i = 0; replica_leads(r) && i < warnings->n; i++)
-        log_warning("data.train: %s", warnings->items[i]);
+    AUTO_FINI(strlist) warnings = { 0 };
+    if (replica_leads(r))
+        dataset_warnings(r->data.train, &warnings);
+    for (size_t i = 0; i < warnings.n; i++)
+        log_warning("data.train: %s", warnings.items[i]);
     if (j->fit.validation_split > 0 && replica_leads(r))
         log_info("validationSplit %g: the first %lld examples are trained on, the last %lld evaluated",
                  j->fit.validation_split, (long long)dataset_size(r->data.train),

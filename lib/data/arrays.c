@@ -54,7 +54,6 @@ static void arrays_free(struct records *r)
     data_file_fini(&a->x_file);
     data_file_fini(&a->y_file);
     data_file_fini(&a->w_file);
-    strlist_fini(&r->warnings);
     free(a);
 }
 
@@ -148,7 +147,31 @@ static void arrays_place(const struct records *r, int64_t record, enum record_pa
         buf_char(out, ')');
 }
 
-static const struct records_ops ARRAYS_OPS = { .free = arrays_free, .read = arrays_read, .place = arrays_place };
+/* Integers that a float cannot hold: the first one is named, when a pass over them is cheap. */
+static void warn_rounded(const struct arrays *a, struct strlist *ret)
+{
+    const struct records *r = &a->records;
+    size_t bytes = dtype_size(a->x.dtype), n = (size_t)r->n * a->x_count;
+    if (!dtype_is_integer(a->x.dtype) || bytes < sizeof(float) || n * bytes > CHEAP_PASS_MAX)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        int64_t v = dtype_to_int(a->x.dtype, a->x.swap, a->x.data + i * bytes);
+        if ((double)(float)v != (double)v) {
+            values_warn_rounded(r, (int64_t)(i / a->x_count), i % a->x_count, (double)v, ret);
+            return;
+        }
+    }
+}
+
+static void arrays_warn(const struct records *r, struct strlist *ret)
+{
+    warn_rounded((const struct arrays *)r, ret);
+    values_warn_equal(r, "", ret);
+}
+
+static const struct records_ops ARRAYS_OPS = {
+    .free = arrays_free, .read = arrays_read, .place = arrays_place, .warn = arrays_warn
+};
 
 /* One example's shape: without the first dimension; a column of numbers counts as examples of one. */
 static struct shape example_shape(const struct array *a)
@@ -228,22 +251,6 @@ static int survey_labels(struct arrays *a, struct err *e)
     return 0;
 }
 
-/* Integers that a float cannot hold: the first one is named, when a pass over them is cheap. */
-static void survey_features(struct arrays *a)
-{
-    struct records *r = &a->records;
-    size_t bytes = dtype_size(a->x.dtype), n = (size_t)r->n * a->x_count;
-    if (!dtype_is_integer(a->x.dtype) || bytes < sizeof(float) || n * bytes > CHEAP_PASS_MAX)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        int64_t v = dtype_to_int(a->x.dtype, a->x.swap, a->x.data + i * bytes);
-        if ((double)(float)v != (double)v) {
-            values_warn_rounded(r, (int64_t)(i / a->x_count), i % a->x_count, (double)v);
-            return;
-        }
-    }
-}
-
 static int open_labels(const struct data_place *at, struct arrays *a, struct err *e)
 {
     struct records *r = &a->records;
@@ -300,7 +307,6 @@ int arrays_open(const struct data_place *at, struct records **ret, struct err *e
     if ((at->spec->labels != NULL && open_labels(at, a, e) < 0) ||
         (at->spec->sample_weight != NULL && open_weights(at, a, e) < 0))
         return -1;
-    survey_features(a);
     r->fingerprint = hash64_mix(a->x_file.fingerprint, r->has_labels ? a->y_file.fingerprint : 0);
     if (r->has_weights)
         r->fingerprint = hash64_mix(r->fingerprint, a->w_file.fingerprint);

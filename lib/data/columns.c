@@ -319,6 +319,16 @@ static int order_as_in_run(const struct data_place *at, const char *path, bool d
     return 0;
 }
 
+const struct data_column *columns_find(const struct data_columns *c, bool label, size_t i)
+{
+    for (size_t j = 0; j < c->n; j++) {
+        const struct data_column *one = &c->c[j];
+        if (one->used && !one->is_weight && one->is_label == label && i >= one->place && i - one->place < one->count)
+            return one;
+    }
+    return NULL;
+}
+
 void columns_names(const struct data_columns *c, struct column_names *ret)
 {
     const struct data_column **features = xcalloc(c->features + 1, sizeof(*features)),

@@ -50,6 +50,8 @@ DEFINE_AUTO_FINI(data_columns, columns_fini);
  * columns of these names, in that order, and labels and weights that the job gives by their place have those names. */
 MUST_USE int columns_of_names(const struct data_place *at, const char *path, const struct strlist *names,
                               struct data_columns *ret, struct err *e);
+/* The column of number i of an example's features, or of its labels; NULL: there is none. */
+const struct data_column *columns_find(const struct data_columns *c, bool label, size_t i);
 /* Their names, in the order of the numbers. `ret` must be empty. */
 void columns_names(const struct data_columns *c, struct column_names *ret);
 /* tfrecord: the job names them all. */

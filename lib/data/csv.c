@@ -33,8 +33,6 @@ static void csv_free(struct records *r)
     indexed_fini(&c->indexed);
     columns_fini(&c->columns);
     column_names_fini(&r->names);
-    strlist_fini(&r->warnings);
-    free(r->label_cure);
     strlist_fini(&c->names);
     free(c->scratch);
     free(c);
@@ -348,26 +346,13 @@ static int csv_read(const struct records *r, const int64_t *which, size_t n, voi
     return indexed_read(&c->indexed, which, n, x, c->columns.features, y, c->columns.labels, w, e);
 }
 
-/* Its column in the file. A number of a one-hot category is at the place of its word. */
-static size_t column_of(const struct csv *c, bool label, size_t i)
-{
-    for (size_t j = 0; j < c->columns.n; j++) {
-        const struct data_column *one = &c->columns.c[j];
-        if (one->used && !one->is_weight && one->is_label == label && i - one->place < one->count)
-            return j;
-    }
-    return 0;
-}
-
 static const unsigned char *field_at(const struct csv *c, const struct data_file *f, const unsigned char *record,
-                                     size_t column, struct text_field *ret)
+                                     size_t column)
 {
-    const unsigned char *p = record, *at = p;
-    for (size_t i = 0; i <= column; i++) {
-        at = p;
-        text_field(&p, end_of(f), c->delimiter, ret);
-    }
-    return at;
+    struct text_field ignored;
+    for (size_t i = 0; i < column; i++)
+        text_field(&record, end_of(f), c->delimiter, &ignored);
+    return record;
 }
 
 static void csv_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
@@ -375,17 +360,41 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
     const struct csv *c = (const struct csv *)r;
     const struct indexed_file *f;
     const unsigned char *start;
-    struct text_field field;
     struct err ignored;
-    size_t line, column, which = column_of(c, part == RECORD_LABELS, i);
-    if (indexed_find(&c->indexed, record, &f, &start, &ignored) < 0)
+    const struct data_column *of = columns_find(&c->columns, part == RECORD_LABELS, i);
+    size_t line, column;
+    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0)
         return;
-    text_place(f->file.map->data, field_at(c, &f->file, text_record(start, end_of(&f->file)), which, &field), &line,
-               &column);
-    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, c->columns.c[which].name);
+    const unsigned char *record_start = text_record(start, end_of(&f->file)); /* behind blank lines */
+    text_place(f->file.map->data, field_at(c, &f->file, record_start, (size_t)(of - c->columns.c)), &line, &column);
+    buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
 }
 
-static const struct records_ops CSV_OPS = { .free = csv_free, .read = csv_read, .place = csv_place };
+/* The name by which people call the column that the label is not. */
+static const char *better_label(const struct csv *c)
+{
+    static const char *const NAMES[] = { "label", "labels", "target", "class", "y" };
+    for (size_t i = 0; c->header && i < COUNT_OF(NAMES); i++)
+        for (size_t j = 0; j < c->columns.n; j++)
+            if (!c->columns.c[j].is_label && !c->columns.c[j].is_weight &&
+                strcasecmp(c->columns.c[j].name, NAMES[i]) == 0)
+                return c->columns.c[j].name;
+    return NULL;
+}
+
+static void csv_warn(const struct records *r, struct strlist *ret)
+{
+    const struct csv *c = (const struct csv *)r;
+    const struct index_notes *notes = &c->indexed.notes;
+    const char *name = better_label(c);
+    auto_free char *cure = name != NULL ? xasprintf("; if '%s' is the label, set label: %s", name, name)
+                                        : xstrdup("; 'label' chooses another column");
+    if (notes->rounded_at >= 0)
+        values_warn_rounded(r, notes->rounded_at, (size_t)notes->rounded, notes->rounded_from, ret);
+    values_warn_equal(r, cure, ret);
+}
+
+static const struct records_ops CSV_OPS = { .free = csv_free, .read = csv_read, .place = csv_place, .warn = csv_warn };
 static const struct indexed_ops CSV_INDEXED = {
     .begin = csv_begin, .survey = csv_survey, .skip = csv_skip, .decode = csv_decode
 };
@@ -407,25 +416,6 @@ static int open_columns(struct csv *c, const struct data_files *files, struct er
     return 0;
 }
 
-/* The name by which people call the column that the label is not. */
-static const char *better_label(const struct csv *c)
-{
-    static const char *const NAMES[] = { "label", "labels", "target", "class", "y" };
-    for (size_t i = 0; c->header && i < COUNT_OF(NAMES); i++)
-        for (size_t j = 0; j < c->columns.n; j++)
-            if (!c->columns.c[j].is_label && !c->columns.c[j].is_weight &&
-                strcasecmp(c->columns.c[j].name, NAMES[i]) == 0)
-                return c->columns.c[j].name;
-    return NULL;
-}
-
-static char *label_cure(const struct csv *c)
-{
-    const char *name = better_label(c);
-    return name != NULL ? xasprintf("; if '%s' is the label, set label: %s", name, name)
-                        : xstrdup("; 'label' chooses another column");
-}
-
 static void describe(struct csv *c, uint64_t options)
 {
     struct records *r = &c->records;
@@ -435,9 +425,6 @@ static void describe(struct csv *c, uint64_t options)
     r->has_weights = c->columns.weighted;
     if (c->header)
         columns_names(&c->columns, &r->names);
-    if (c->indexed.notes.rounded_at >= 0)
-        values_warn_rounded(r, c->indexed.notes.rounded_at, (size_t)c->indexed.notes.rounded,
-                            c->indexed.notes.rounded_from);
     if (c->columns.label < 0)
         return;
     const struct data_column *label = &c->columns.c[c->columns.label];
@@ -450,7 +437,6 @@ static void describe(struct csv *c, uint64_t options)
     r->integer_labels = label->described ? label->type != COLUMN_FLOAT
                                          : r->labels.whole && fits_int32(r->labels.min) && fits_int32(r->labels.max);
     r->y = r->integer_labels ? shape_of(0, NULL) : shape_of(1, (int64_t[]){ 1 });
-    r->label_cure = label_cure(c);
 }
 
 static int open_files(struct csv *c, struct data_files *files, struct err *e)
@@ -473,11 +459,6 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     c->at = at;
     c->header = at->spec->header;
     c->delimiter = at->spec->delimiter != '\0' ? at->spec->delimiter : ',';
-
-    struct data_place by_order = *at;
-    by_order.like = NULL;
-    if (!c->header) /* only a header has names */
-        c->at = &by_order;
 
     struct data_files files;
     if (data_files_open(at, &files, e) < 0)

@@ -29,14 +29,11 @@ int dataset_open(const struct data_spec *spec, const char *base_dir, const char 
                  const struct column_names *like, struct dataset **ret, struct err *e)
 {
     struct data_place at = { .spec = spec, .base_dir = base_dir, .cache_dir = cache_dir };
-    at.like = like != NULL && like->features.n > 0 ? like : NULL;
+    at.like = like != NULL && like->features.n > 0 && spec->header ? like : NULL;
     AUTO(records) *r = NULL;
 
     if (OPEN[spec->format](&at, &r, e) < 0)
         return -1;
-    auto_free char *warning = values_warning(r);
-    if (warning != NULL)
-        strlist_add(&r->warnings, warning);
     struct dataset *d = xcalloc(1, sizeof(*d));
     d->n = r->n;
     d->fingerprint = hash64_mix(r->fingerprint, (uint64_t)spec->format);
@@ -102,16 +99,18 @@ uint64_t dataset_fingerprint(const struct dataset *d)
     return d->fingerprint;
 }
 
-const struct strlist *dataset_warnings(const struct dataset *d)
+void dataset_warnings(const struct dataset *d, struct strlist *ret)
 {
-    return &d->content->records->warnings;
+    const struct records *r = d->content->records;
+    if (r->ops->warn != NULL)
+        r->ops->warn(r, ret);
 }
 
 int dataset_check(const struct dataset *d, const struct model *m, struct err *e)
 {
     const struct records *r = d->content->records;
     const struct label_range range = model_label_range(m);
-    if (r->has_labels && values_check_span(r, &range, e) < 0)
+    if (values_check_class_size(r, &range, e) < 0 || values_check_noted(r, &range, e) < 0)
         return -1;
     return model_check_data(m, &r->x, &r->y, r->has_labels, r->integer_labels, e);
 }

@@ -39,8 +39,9 @@ const struct column_names *dataset_columns(const struct dataset *d);
 /* Identity of the content: names, sizes, headers and sampled bytes of the files, format and column options.
  * Cheap (no full read), stable across machines, independent of folder and modification time. */
 uint64_t dataset_fingerprint(const struct dataset *d);
-/* What the user should know, each a sentence with its place: values that are rounded, labels that are all equal. */
-const struct strlist *dataset_warnings(const struct dataset *d);
+/* Adds what the user should know, each a sentence with its place: values that are rounded, labels that are all equal.
+ * Cost: a pass over the integer features of arrays of at most 64 MiB. */
+void dataset_warnings(const struct dataset *d, struct strlist *ret);
 /* Whether the model can be trained on it or tested with it: ERR_INPUT, with the place in the file where there is one.
  */
 MUST_USE int dataset_check(const struct dataset *d, const struct model *m, struct err *e);

@@ -1,6 +1,5 @@
 /* Produces batches by ordinal. For formats that must be parsed, a thread prepares the batch that the caller announced;
  * results and errors are the same with and without it. */
-#include <float.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -86,7 +85,6 @@ static int make_buffers(struct loader *l, struct err *e)
 int loader_new(const struct dataset *d, const struct ordinal_space *space, const struct label_range *labels,
                struct loader **ret, struct err *e)
 {
-    static const struct label_range ANY = { .min = -(double)FLT_MAX, .max = (double)FLT_MAX };
     const struct records *r = dataset_records(d);
     if (space->batch_size < 1 || space->examples != dataset_size(d))
         return err_set(e, ERR_INPUT, "batches of %lld out of %lld examples, the data has %lld",
@@ -96,7 +94,7 @@ int loader_new(const struct dataset *d, const struct ordinal_space *space, const
     l->records = r;
     l->first = dataset_first(d);
     l->space = *space;
-    l->labels = labels != NULL ? *labels : ANY;
+    l->labels = labels != NULL ? *labels : label_range_any();
     l->batches = ordinal_space_batches(space);
     l->order = epoch_order_of(space->examples, r->random_access, space->shuffle, space->seed);
     l->x_count = shape_elements(&r->x);

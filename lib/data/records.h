@@ -23,9 +23,7 @@ struct records {
     bool has_weights;
     struct column_names names; /* owned; none where the file has no names */
     struct label_span labels;
-    char *label_cure;        /* owned; "; " and how another column becomes the label; NULL: it cannot */
-    struct strlist warnings; /* owned; of values that are read otherwise than they are written */
-    uint64_t fingerprint;    /* of the names and contents of the files and of the options that affect values */
+    uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
 };
 
 enum record_part { RECORD_FEATURES, RECORD_LABELS };
@@ -38,6 +36,8 @@ struct records_ops {
     int (*read)(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w, struct err *e);
     /* Where number i of an example's features or labels stands, for messages: "t.csv:7: column 'age'". */
     void (*place)(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out);
+    /* Adds what a user should know of the values, each a sentence with its place; NULL: nothing is known. */
+    void (*warn)(const struct records *r, struct strlist *ret);
 };
 
 static inline void records_free(struct records *r)
@@ -51,7 +51,8 @@ DEFINE_AUTO(records, records_free);
 struct data_place {
     const struct data_spec *spec;
     const char *base_dir, *cache_dir; /* cache_dir NULL: nothing can be cached */
-    const struct column_names *like;  /* csv: the names by which to read; NULL: those of the file, in its order */
+    const struct column_names *like;  /* csv with a header: the names by which to read; NULL: those of the
+                                       * file, in its order */
 };
 MUST_USE int arrays_open(const struct data_place *at, struct records **ret, struct err *e); /* idx, npy, npz */
 MUST_USE int csv_open(const struct data_place *at, struct records **ret, struct err *e);

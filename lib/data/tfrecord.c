@@ -114,21 +114,10 @@ static int tfrecord_read(const struct records *r, const int64_t *which, size_t n
     return indexed_read(&t->indexed, which, n, x, t->columns.features, y, t->label_count, w, e);
 }
 
-/* The feature that holds number i of the features or labels. */
-static const struct data_column *column_at(const struct data_columns *c, bool label, size_t i)
-{
-    for (size_t j = 0; j < c->n; j++) {
-        const struct data_column *one = &c->c[j];
-        if (!one->is_weight && one->is_label == label && i - one->place < one->count)
-            return one;
-    }
-    return NULL;
-}
-
 static void tfrecord_place(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out)
 {
     const struct tfrecord *t = (const struct tfrecord *)r;
-    const struct data_column *c = column_at(&t->columns, part == RECORD_LABELS, i);
+    const struct data_column *c = columns_find(&t->columns, part == RECORD_LABELS, i);
     const struct indexed_file *f;
     const unsigned char *start;
     struct err ignored;

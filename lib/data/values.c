@@ -7,12 +7,26 @@
 #include "base/buf.h"
 #include "tensor/kernel.h"
 
-void values_warn_rounded(struct records *r, int64_t record, size_t i, double v)
+/* ---- warnings ---- */
+
+void values_warn_rounded(const struct records *r, int64_t record, size_t i, double v, struct strlist *ret)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     r->ops->place(r, record, RECORD_FEATURES, i, &text);
     buf_printf(&text, ": %.0f is read as %.0f, because features are 32-bit floats", v, (double)(float)v);
-    strlist_add(&r->warnings, text.data);
+    strlist_add(ret, text.data);
+}
+
+void values_warn_equal(const struct records *r, const char *cure, struct strlist *ret)
+{
+    const struct label_span *s = &r->labels;
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (s->n < 2 || !(s->min == s->max))
+        return;
+    r->ops->place(r, 0, RECORD_LABELS, 0, &text);
+    buf_printf(&text, ": the label of all %" PRId64 " examples is %.9g, so there is nothing to learn%s", s->n, s->min,
+               cure);
+    strlist_add(ret, text.data);
 }
 
 /* ---- one wrong number ---- */
@@ -98,30 +112,24 @@ int values_check(const struct records *r, const struct label_range *labels, cons
 
 /* ---- what was noted at open ---- */
 
-int values_check_span(const struct records *r, const struct label_range *labels, struct err *e)
+int values_check_class_size(const struct records *r, const struct label_range *labels, struct err *e)
+{
+    const struct label_span *s = &r->labels;
+    AUTO_FINI(buf) place = BUF_INIT;
+    if (!labels->classes || r->integer_labels || s->n == 0 || !s->whole)
+        return 0;
+    bool large = s->max > INT32_MAX;
+    r->ops->place(r, large ? s->max_at : s->min_at, RECORD_LABELS, 0, &place);
+    return err_set(e, ERR_INPUT, "%s: label %.0f does not fit 32 bits, and %s wants class numbers", place.data,
+                   large ? s->max : s->min, labels->loss);
+}
+
+int values_check_noted(const struct records *r, const struct label_range *labels, struct err *e)
 {
     const struct label_span *s = &r->labels;
     if (s->n == 0)
         return 0;
-    if (labels->classes && !r->integer_labels && s->whole) {
-        bool large = s->max > INT32_MAX;
-        AUTO_FINI(buf) place = BUF_INIT;
-        r->ops->place(r, large ? s->max_at : s->min_at, RECORD_LABELS, 0, &place);
-        return err_set(e, ERR_INPUT, "%s: label %.0f does not fit 32 bits, and %s wants class numbers", place.data,
-                       large ? s->max : s->min, labels->loss);
-    }
     if (!accepts(labels, s->min))
         return bad_label(r, labels, s->min_at, 0, s->min, e);
     return accepts(labels, s->max) ? 0 : bad_label(r, labels, s->max_at, 0, s->max, e);
-}
-
-char *values_warning(const struct records *r)
-{
-    const struct label_span *s = &r->labels;
-    AUTO_FINI(buf) place = BUF_INIT;
-    if (s->n < 2 || !(s->min == s->max))
-        return NULL;
-    r->ops->place(r, 0, RECORD_LABELS, 0, &place);
-    return xasprintf("%s: the label of all %" PRId64 " examples is %.9g, so there is nothing to learn%s", place.data,
-                     s->n, s->min, r->label_cure != NULL ? r->label_cure : "");
 }

@@ -9,7 +9,9 @@
 #include "nn/losses/loss.h"
 
 /* Adds the warning that number i of a record's features, the whole number v, is rounded. */
-void values_warn_rounded(struct records *r, int64_t record, size_t i, double v);
+void values_warn_rounded(const struct records *r, int64_t record, size_t i, double v, struct strlist *ret);
+/* Adds a warning when all noted labels are equal. cure: "" or "; " and what may be done. */
+void values_warn_equal(const struct records *r, const char *cure, struct strlist *ret);
 
 /* Features and labels that read() wrote for the n records `which`. ERR_INPUT with file, record and value when one is
  * NaN or infinite, or when a label is not in the range. */
@@ -19,8 +21,8 @@ struct batch_values {
 MUST_USE int values_check(const struct records *r, const struct label_range *labels, const int64_t *which, size_t n,
                           const struct batch_values *v, struct err *e);
 /* The same for the labels that the reader noted. No error when it noted none. */
-MUST_USE int values_check_span(const struct records *r, const struct label_range *labels, struct err *e);
-/* What a model cannot learn from, as a sentence; NULL: nothing. xmalloc'ed. */
-char *values_warning(const struct records *r);
+MUST_USE int values_check_noted(const struct records *r, const struct label_range *labels, struct err *e);
+/* Class numbers that are read as floats because one of them does not fit an integer. */
+MUST_USE int values_check_class_size(const struct records *r, const struct label_range *labels, struct err *e);
 
 #endif

@@ -1,6 +1,4 @@
 /* Whether the data fit the model. */
-#include <float.h>
-
 #include "nn/model_impl.h"
 
 /* Equal, but for axes of one element at the end: a (28, 28) image is a (28, 28, 1) image, a number is a (1,). */
@@ -71,6 +69,6 @@ struct label_range model_label_range(const struct model *m)
 {
     const struct shape *out = &m->output;
     if (m->loss == NULL)
-        return (struct label_range){ .min = -(double)FLT_MAX, .max = (double)FLT_MAX };
+        return label_range_any();
     return loss_label_range(m->loss, out->rank > 0 ? out->dim[out->rank - 1] : 1);
 }

@@ -176,9 +176,15 @@ bool loss_has_classes(const struct loss *l)
     return l->row->classes;
 }
 
+struct label_range label_range_any(void)
+{
+    return (struct label_range){ .min = -(double)FLT_MAX, .max = (double)FLT_MAX };
+}
+
 struct label_range loss_label_range(const struct loss *l, int64_t classes)
 {
-    struct label_range range = { .min = -(double)FLT_MAX, .max = (double)FLT_MAX, .loss = loss_name(l) };
+    struct label_range range = label_range_any();
+    range.loss = loss_name(l);
     if (l->row->unit) {
         range.min = 0;
         range.max = 1;

@@ -33,6 +33,7 @@ struct label_range {
     int32_t ignored;
     const char *loss; /* its name, for messages */
 };
+struct label_range label_range_any(void); /* all finite numbers */
 struct label_range loss_label_range(const struct loss *l, int64_t classes);
 /* Whether it accepts an output of this shape (without the batch axis): sparse and categorical losses need at least 2
  * classes. Message without place. */

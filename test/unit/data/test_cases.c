@@ -76,7 +76,7 @@ static void render_row(const struct batch *b, size_t i, struct buf *out)
 static void render_head(const struct dataset *d, struct buf *out)
 {
     char x_shape[128], y_shape[128];
-    const struct strlist *warnings = dataset_warnings(d);
+    AUTO_FINI(strlist) warnings = { 0 };
     const struct records *r = dataset_records(d);
     buf_printf(out, "%lld examples of %s", (long long)dataset_size(d), shape_text(&r->x, x_shape));
     if (r->has_labels)
@@ -84,8 +84,9 @@ static void render_head(const struct dataset *d, struct buf *out)
     if (r->integer_labels && r->labels.n > 0)
         buf_printf(out, " up to %.0f", r->labels.max);
     buf_char(out, '\n');
-    for (size_t i = 0; i < warnings->n; i++)
-        buf_printf(out, "warning: %s\n", warnings->items[i]);
+    dataset_warnings(d, &warnings);
+    for (size_t i = 0; i < warnings.n; i++)
+        buf_printf(out, "warning: %s\n", warnings.items[i]);
 }
 
 /* m: NULL, or the model that is trained on it. */
