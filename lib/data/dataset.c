@@ -110,7 +110,8 @@ int dataset_check(const struct dataset *d, const struct model *m, struct err *e)
 {
     const struct records *r = d->content->records;
     const struct label_range range = model_label_range(m);
-    if (values_check_class_size(r, &range, e) < 0 || values_check_noted(r, &range, e) < 0)
+    if (values_check_class_size(r, &range, e) < 0 ||
+        model_check_data(m, &r->x, &r->y, r->has_labels, r->integer_labels, e) < 0)
         return -1;
-    return model_check_data(m, &r->x, &r->y, r->has_labels, r->integer_labels, e);
+    return values_check_noted(r, &range, e);
 }
