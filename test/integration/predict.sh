@@ -86,6 +86,27 @@ test_columns_are_found_by_name() {
     want_line "the run was trained with the columns $(head -n 1 "$csv" | cut -d, -f1), .*; data.train has .*: name the run's columns in data.train.columns"
 }
 
+# The chief says it once, whatever the number of replicas, and validate before it.
+test_labels_that_are_all_equal() {
+    printf 'Label,a,b\n1,4,0\n0,5,0\n1,6,0\n0,7,0\n' >"$dir/t.csv"
+    cat >"$dir/job.yaml" <<'END'
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: labels}
+spec:
+  model: {inputShape: [2], layers: [{Dense: {units: 2, activation: softmax}}]}
+  compile: {optimizer: SGD, loss: sparse_categorical_crossentropy}
+  data: {train: {format: csv, files: t.csv}}
+  fit: {epochs: 1, batchSize: 2}
+  replicaSpecs: {Chief: {}, PS: {replicas: 1}, Worker: {replicas: 2}}
+END
+    local warning="warning: data.train: .*t.csv:2:5: column 'b': the label of all 4 examples is 0, .*; if 'Label' is the label, set label: Label"
+    want_exit 0 trainyard validate "$dir/job.yaml" --data-dir "$dir" || return
+    want_line "$warning"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$dir" --output-dir "$dir/run" || return
+    [ "$(grep -cE "$warning" "$dir/out")" = 1 ] || problem "the warning is printed $(grep -cE "$warning" "$dir/out") times"
+}
+
 test_npz_is_the_same_data() { # as the idx files from which it was made: the same order, so the same loss
     local npz=$root/test/data/data/npz/digits.npz loss
     single_job 's/^(  fit:.*epochs: )20/\12/'

@@ -424,7 +424,7 @@ START_TEST(the_rates_of_a_line_are_of_the_time_since_the_line_before)
     world_open(&w, -1, 0); /* 4 examples a batch */
     catch_begin(&c);
     poll_at(&w, 0, 0, 1000);
-    poll_at(&w, 0, 0, 60000); /* waiting for workers is no training */
+    poll_at(&w, 0, 0, 60000); /* the wait for workers is not part of a rate */
     poll_at(&w, 2, 0, 60100); /* their first reports are not here */
     poll_at(&w, 4, 2, 60200);
     poll_at(&w, 5, 3, 60300);

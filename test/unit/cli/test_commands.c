@@ -199,27 +199,32 @@ START_TEST(events_are_listed)
 }
 END_TEST
 
-/* The loss of the steps [from, to), as a process writes it that begins there. */
-static void write_events(const char *dir, double wall, int64_t from, int64_t to)
+/* The loss of the steps [from, to), and another value of the last one, as a process writes them that begins there. The
+ * number of an epoch is not among the steps: what is written of it again comes behind. */
+static void write_events(const char *dir, double wall, int64_t from, int64_t to, const char *other)
 {
     AUTO(event_writer) *w = NULL;
     ck_ok_e(event_writer_open(dir, wall, "host", &w, &e));
     ck_ok_e(event_writer_session(w, wall, SESSION_START, from, NULL, NULL, &e));
     for (int64_t step = from; step < to; step++)
         ck_ok_e(event_writer_scalar(w, wall, step, "loss", (float)(wall * 10) + (float)step, &e));
+    ck_ok_e(event_writer_scalar(w, wall, to - 1, other, 0.5F, &e));
+    ck_ok_e(event_writer_scalar(w, wall, 0, "epoch_loss", (float)wall, &e));
 }
 
 START_TEST(events_that_a_restart_wrote_again_count_once)
 {
     char dir[] = "/tmp/trainyard-events-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    write_events(dir, 1, 0, 3);
-    write_events(dir, 2, 2, 4);
+    write_events(dir, 1, 0, 3, "purged");
+    write_events(dir, 2, 2, 4, "kept");
     auto_free char *points = xasprintf("show events --tag loss %s", dir), *table = xasprintf("show events %s", dir);
     run_ok(show_command, points);
-    ck_assert_str_eq(out.data, ".\tloss\t0\t10\n.\tloss\t1\t11\n.\tloss\t2\t22\n.\tloss\t3\t23\n");
+    ck_assert_str_eq(out.data, ".\tloss\t0\t10\n.\tloss\t1\t11\n.\tloss\t2\t22\n.\tloss\t3\t23\n.\tepoch_loss\t0\t2\n");
     run_ok(show_command, table);
     ck_assert_ptr_nonnull(strstr(out.data, " 4  0..3 "));
+    ck_assert_ptr_nonnull(strstr(out.data, "kept"));
+    ck_assert_ptr_null(strstr(out.data, "purged")); /* its only step is written again */
     remove_tree(dir);
 }
 END_TEST
