@@ -1,5 +1,6 @@
 /* Normalization.adapt. model_build ensures that there is at most one such layer, before all weights. */
 #include "nn/exec_impl.h"
+#include "nn/layers/layer_rows.h"
 
 struct adapt {
     const struct model *m;
@@ -20,7 +21,7 @@ struct adapt *adapt_new(const struct model *m)
         }
     }
     if (a->layer < m->nlayers)
-        a->channels = (size_t)layer_channels(&m->layers[a->layer]);
+        a->channels = normalization_channels(&m->layers[a->layer]);
     a->origin = xcalloc(3 * a->channels, sizeof(double));
     a->sum = a->origin + a->channels;
     a->squares = a->sum + a->channels;

@@ -1,6 +1,8 @@
 /* Finds when each activation and gradient is needed, then gives out memory in that order. */
 #include "nn/buffer_plan.h"
 
+#include "nn/layers/layer_rows.h"
+
 /* ---- places ---- */
 
 struct shared_place {
@@ -141,7 +143,7 @@ static size_t find_rescale(const struct model *m)
             readers[m->nodes[k].in[j]]++;
     for (; i < m->nnodes && readers[i] == 1 && m->nodes[i].in[0] == i; i++) {
         const struct layer *l = &m->layers[m->nodes[i].layer];
-        if (l->id == LAYER_RESCALING)
+        if (l->id == LAYER_RESCALING && rescaling_is_plain(l))
             return i;
         if (!is_view(l, true) || !is_view(l, false))
             break;

@@ -140,9 +140,9 @@ static int parse_entry(const struct arg *a, const struct node *n, int64_t *ret, 
 
 static int parse_list(const struct arg *a, const struct node *n, struct arg_list *ret, struct err *e)
 {
-    struct arg_list list = { .n = a->least };
+    struct arg_list list = { .n = MAX(a->least, 1) };
     bool single = !json_is_array(n->v);
-    if (single && a->least != a->most && node_array(n, e) < 0)
+    if (single && a->most > 1 && a->least != a->most && node_array(n, e) < 0)
         return -1;
     if (!single && (node_size(n) < (size_t)a->least || node_size(n) > (size_t)a->most))
         return node_error(n, e, "has %zu entries; it must have %d to %d", node_size(n), a->least, a->most);

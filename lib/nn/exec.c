@@ -167,7 +167,8 @@ static size_t set_input(struct exec *x, struct pass *p, const struct batch *b)
         return 0;
     }
     const struct op_ctx *c = &p->nodes[rescale].ctx;
-    kernel_from_u8(b->x[0].data, (float)c->l->arg[RESCALING_SCALE], (float)c->l->arg[RESCALING_OFFSET], c->y, n);
+    const struct rescaling *own = rescaling_of(c->l);
+    kernel_from_u8(b->x[0].data, values_at(&own->scale, 0), values_at(&own->offset, 0), c->y, n);
     x->value[rescale + 1] = c->y;
     return rescale + 1;
 }

@@ -111,6 +111,42 @@ void axis_config(const struct layer *l UNUSED, json_t *config)
     json_object_set_new(config, "axis", json_integer(-1));
 }
 
+/* ---- Rescaling ---- */
+
+int rescaling_read(struct layer *l, const struct node *config, struct err *e)
+{
+    struct node scale = node_get(config, "scale"), offset = node_get(config, "offset");
+    struct rescaling *own = l->own = xcalloc(1, sizeof(*own));
+    if (values_read(&scale, VALUES_ANY, &own->scale, e) < 0 || values_read(&offset, VALUES_ANY, &own->offset, e) < 0)
+        return -1;
+    if (own->offset.n == 0)
+        own->offset = (struct values){ .v = xcalloc(1, sizeof(double)), .n = 1 };
+    return 0;
+}
+
+int rescaling_shape(struct layer *l, const struct node *at, struct err *e)
+{
+    const struct rescaling *own = l->own;
+    size_t channels = (size_t)layer_channels(l);
+    if (values_fit(&own->scale, "scale", channels, at, e) < 0 ||
+        values_fit(&own->offset, "offset", channels, at, e) < 0)
+        return -1;
+    return layer_same_shape(l, at, e);
+}
+
+void rescaling_config(const struct layer *l, json_t *config)
+{
+    json_object_set_new(config, "scale", values_json(&rescaling_of(l)->scale, true));
+    json_object_set_new(config, "offset", values_json(&rescaling_of(l)->offset, true));
+}
+
+void rescaling_fini(struct layer *l)
+{
+    struct rescaling *own = l->own;
+    free(own->scale.v);
+    free(own->offset.v);
+}
+
 /* ---- Dropout ---- */
 
 int dropout_read(struct layer *l, const struct node *config, struct err *e)

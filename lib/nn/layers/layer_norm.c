@@ -12,33 +12,11 @@ static const struct initializer ONES = { .class_name = "Ones", .kind = INIT_CONS
 
 /* ---- Normalization ---- */
 
-/* A number, a list, or (as Keras writes adapted layers) a list in a list. */
-static int read_values(const struct node *n, bool variance, struct values *ret, struct err *e)
+/* axis None, which Keras 3 writes as an empty list. */
+static bool is_whole(const struct node *config)
 {
-    struct node list = *n;
-    if (!node_present(n)) {
-        *ret = (struct values){ .n = 0 };
-        return 0;
-    }
-    while (json_is_array(list.v) && node_size(&list) == 1 && json_is_array(json_array_get(list.v, 0)))
-        list = node_item(&list, 0);
-    size_t count = json_is_array(list.v) ? node_size(&list) : 1;
-    if (count == 0)
-        return node_error(n, e, "is empty");
-    auto_free float *values = xcalloc(count, sizeof(*values));
-    for (size_t i = 0; i < count; i++) {
-        struct node item = json_is_array(list.v) ? node_item(&list, i) : list;
-        double v = 0;
-        if (node_f64(&item, &v, e) < 0)
-            return -1;
-        if (variance && v < 0)
-            return node_error(&item, e, "a variance cannot be negative");
-        if (fabs(v) > (double)FLT_MAX)
-            return node_error(&item, e, "%.9g is more than a 32-bit float holds", v);
-        values[i] = (float)v;
-    }
-    *ret = (struct values){ .v = TAKE(values), .n = count };
-    return 0;
+    const json_t *axis = json_object_get(config->v, "axis");
+    return json_is_null(axis) || (json_is_array(axis) && json_array_size(axis) == 0);
 }
 
 int normalization_read(struct layer *l, const struct node *config, struct err *e)
@@ -47,23 +25,27 @@ int normalization_read(struct layer *l, const struct node *config, struct err *e
     if (node_present(&mean) != node_present(&variance))
         return node_error(config, e, "mean and variance belong together: give both or none");
     struct normalization *own = l->own = xcalloc(1, sizeof(*own));
-    if (read_values(&mean, false, &own->given[MEAN], e) < 0)
+    own->whole = is_whole(config);
+    if (l->arg[NORMALIZATION_INVERT] != 0 && !node_present(&mean))
+        return node_error(
+            config, e,
+            "an inverted Normalization turns outputs back into the units of the labels, so it needs their "
+            "mean and variance: they are not in the file, and cannot be learnt from the features");
+    if (values_read(&mean, VALUES_ANY, &own->given[MEAN], e) < 0)
         return -1;
-    return read_values(&variance, true, &own->given[VARIANCE], e);
+    return values_read(&variance, VALUES_NOT_NEGATIVE, &own->given[VARIANCE], e);
 }
 
 int normalization_shape(struct layer *l, const struct node *at, struct err *e)
 {
     static const char *const NAMES[] = { "mean", "variance" };
-    size_t channels = (size_t)layer_channels(l);
+    size_t channels = normalization_channels(l);
 
     if (layer_check_axis(l, at, e) < 0)
         return -1;
-    for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
-        const struct values *given = &normalization_given(l)[i];
-        if (given->n != 0 && given->n != 1 && given->n != channels)
-            return node_error(at, e, "%s has %zu values, the last axis of the input %zu", NAMES[i], given->n, channels);
-    }
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
+        if (values_fit(&normalization_given(l)[i], NAMES[i], channels, at, e) < 0)
+            return -1;
     l->out = l->in[0];
     return 0;
 }
@@ -71,28 +53,21 @@ int normalization_shape(struct layer *l, const struct node *at, struct err *e)
 /* Only an adapted layer has variables; given values are part of the config, as in Keras. */
 void normalization_variables(struct layer *l)
 {
+    const struct normalization *own = l->own;
     int64_t channels = layer_channels(l);
-    if (normalization_given(l)[MEAN].n > 0)
+    struct shape shape = own->whole ? shape_of(0, NULL) : shape_of(1, &channels);
+    if (own->given[MEAN].n > 0)
         return;
-    layer_add_state(l, "mean", shape_of(1, &channels), &ZEROS, VAR_CONST, 0);
-    layer_add_state(l, "variance", shape_of(1, &channels), &ONES, VAR_CONST, 0);
-}
-
-static json_t *values_json(const struct values *given)
-{
-    if (given->n == 0)
-        return json_null();
-    json_t *list = json_array();
-    for (size_t i = 0; i < given->n; i++)
-        json_array_append_new(list, json_real(str_float_decimal(given->v[i])));
-    return list;
+    layer_add_state(l, "mean", shape, &ZEROS, VAR_CONST, 0);
+    layer_add_state(l, "variance", shape, &ONES, VAR_CONST, 0);
 }
 
 void normalization_config(const struct layer *l, json_t *config)
 {
-    json_object_set_new(config, "axis", json_integer(-1));
-    json_object_set_new(config, "mean", values_json(&normalization_given(l)[MEAN]));
-    json_object_set_new(config, "variance", values_json(&normalization_given(l)[VARIANCE]));
+    const struct normalization *own = l->own;
+    json_object_set_new(config, "axis", own->whole ? json_null() : json_integer(-1));
+    json_object_set_new(config, "mean", values_json(&own->given[MEAN], own->whole));
+    json_object_set_new(config, "variance", values_json(&own->given[VARIANCE], own->whole));
 }
 
 void normalization_fini(struct layer *l)

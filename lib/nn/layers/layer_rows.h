@@ -7,7 +7,6 @@
 
 enum { DENSE_UNITS = ARG_FIRST_OWN, DENSE_USE_BIAS };
 enum { DROPOUT_RATE = ARG_FIRST_OWN, DROPOUT_SEED };
-enum { RESCALING_SCALE = ARG_FIRST_OWN, RESCALING_OFFSET };
 enum { NORMALIZATION_INVERT = ARG_FIRST_OWN };
 enum { BATCHNORM_MOMENTUM = ARG_FIRST_OWN, BATCHNORM_EPSILON, BATCHNORM_CENTER, BATCHNORM_SCALE };
 enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
@@ -15,13 +14,45 @@ enum { SLOPE = ARG_FIRST_OWN };
 enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
 
 struct values { /* numbers of the manifest; n 0: none */
-    float *v;
+    double *v;
     size_t n;
 };
+enum { VALUES_ANY, VALUES_NOT_NEGATIVE };
+/* A number, a list, or a list in a list; also as Keras 3 writes an array. Absent: n 0. */
+MUST_USE int values_read(const struct node *n, int range, struct values *ret, struct err *e);
+/* One value, or one for each channel. */
+MUST_USE int values_fit(const struct values *v, const char *name, size_t channels, const struct node *at,
+                        struct err *e);
+/* null, or a list; `single`: a number when it is one. */
+json_t *values_json(const struct values *given, bool single);
+/* Value i of the last axis; one value counts for all. */
+static inline float values_at(const struct values *v, size_t i)
+{
+    return (float)v->v[v->n > 1 ? i : 0];
+}
+
 enum { NORMALIZATION_MEAN, NORMALIZATION_VARIANCE };
 struct normalization { /* layer.own of Normalization */
     struct values given[2];
+    bool whole; /* axis None: one mean and variance for all axes */
 };
+static inline size_t normalization_channels(const struct layer *l)
+{
+    return ((const struct normalization *)l->own)->whole ? 1 : (size_t)layer_channels(l);
+}
+
+struct rescaling { /* layer.own of Rescaling */
+    struct values scale, offset;
+};
+static inline const struct rescaling *rescaling_of(const struct layer *l)
+{
+    return l->own;
+}
+/* One scale and one offset for all elements. */
+static inline bool rescaling_is_plain(const struct layer *l)
+{
+    return rescaling_of(l)->scale.n == 1 && rescaling_of(l)->offset.n == 1;
+}
 static inline const struct values *normalization_given(const struct layer *l)
 {
     return ((const struct normalization *)l->own)->given;
@@ -34,13 +65,13 @@ typedef void layer_fini_fn(struct layer *l);
 typedef void layer_config_fn(const struct layer *l, json_t *config);
 
 layer_read_fn dense_read, reshape_read, activation_read, relu_read, leaky_relu_read, elu_read, softmax_read,
-    dropout_read, normalization_read, batch_normalization_read;
-layer_shape_fn dense_shape, flatten_shape, reshape_shape, normalization_shape, batch_normalization_shape, add_shape,
-    concatenate_shape;
+    dropout_read, rescaling_read, normalization_read, batch_normalization_read;
+layer_shape_fn dense_shape, flatten_shape, reshape_shape, rescaling_shape, normalization_shape,
+    batch_normalization_shape, add_shape, concatenate_shape;
 layer_variables_fn dense_variables, normalization_variables, batch_normalization_variables;
 layer_config_fn dense_config, flatten_config, reshape_config, activation_config, relu_config, axis_config,
-    normalization_config, batch_normalization_config;
-layer_fini_fn normalization_fini;
+    rescaling_config, normalization_config, batch_normalization_config;
+layer_fini_fn rescaling_fini, normalization_fini;
 
 /* The axis along which Concatenate joins, of one example: from 0. */
 static inline int concatenate_axis(const struct layer *l)

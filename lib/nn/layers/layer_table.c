@@ -50,13 +50,13 @@ static const struct arg DROPOUT_ARGS[] = {
 };
 static const struct arg RESCALING_ARGS[] = {
     LAYER_ARGS,
-    [RESCALING_SCALE] = ARG_NEEDED("scale", ARG_NUMBER, ARG_ANY),
-    [RESCALING_OFFSET] = ARG_OF("offset", ARG_NUMBER, 0, ARG_ANY),
+    { .name = "scale", .kind = ARG_OTHER, .required = true },
+    ARG_OWN("offset", "0"),
 };
 static const struct arg NORMALIZATION_ARGS[] = {
     LAYER_ARGS,
     [NORMALIZATION_INVERT] = ARG_OF("invert", ARG_FLAG, 0, ARG_ANY),
-    AXIS_ARG,
+    ARG_TUPLE("axis", ARG_ANY, 0, 1, "-1; None: one mean and variance for all axes"),
     ARG_OWN("mean", "None: adapted from the training data"),
     ARG_OWN("variance", "None: adapted from the training data"),
 };
@@ -108,8 +108,9 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_DROPOUT] = { ROW("Dropout", DROPOUT_ARGS, "dropout",
                             "in training zeroes a share of rate and scales the rest by 1 / (1 - rate)"),
                         dropout_read, layer_same_shape, NULL, NULL },
-    [LAYER_RESCALING] = { ROW("Rescaling", RESCALING_ARGS, "rescaling", "x scale + offset"), NULL, layer_same_shape,
-                          NULL, NULL },
+    [LAYER_RESCALING] = { ROW("Rescaling", RESCALING_ARGS, "rescaling",
+                              "x scale + offset; numbers, or lists along the last axis"),
+                          rescaling_read, rescaling_shape, NULL, rescaling_config, rescaling_fini },
     [LAYER_NORMALIZATION] = { ROW("Normalization", NORMALIZATION_ARGS, "normalization", "(x - mean) / sqrt(variance)"),
                               normalization_read, normalization_shape, normalization_variables, normalization_config,
                               normalization_fini },

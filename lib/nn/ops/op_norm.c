@@ -10,7 +10,7 @@ static const float SMALLEST_DEVIATION = 1e-7F; /* keras.backend.epsilon() */
 
 size_t op_normalization_scratch(const struct layer *l, size_t max_n UNUSED, bool training UNUSED)
 {
-    return 2 * (size_t)layer_channels(l);
+    return 2 * normalization_channels(l);
 }
 
 /* y = a x + b for each channel; a and b in scratch. */
@@ -20,8 +20,8 @@ static void normalization_line(const struct op_ctx *c, size_t channels, float *a
     bool invert = c->l->arg[NORMALIZATION_INVERT] != 0;
 
     for (size_t i = 0; i < channels; i++) {
-        float mean = given[MEAN].n > 0 ? given[MEAN].v[given[MEAN].n > 1 ? i : 0] : c->w[MEAN][i];
-        float variance = given[VARIANCE].n > 0 ? given[VARIANCE].v[given[VARIANCE].n > 1 ? i : 0] : c->w[VARIANCE][i];
+        float mean = given[MEAN].n > 0 ? values_at(&given[MEAN], i) : c->w[MEAN][i];
+        float variance = given[VARIANCE].n > 0 ? values_at(&given[VARIANCE], i) : c->w[VARIANCE][i];
         float deviation = fmaxf(sqrtf(variance), SMALLEST_DEVIATION);
         a[i] = invert ? deviation : 1.0F / deviation;
         b[i] = invert ? mean : -mean;
@@ -40,14 +40,14 @@ static KERNEL void normalize(const float *x, const float *restrict a, const floa
 
 void op_normalization_forward(const struct op_ctx *c)
 {
-    size_t channels = op_channels(c);
+    size_t channels = normalization_channels(c->l), rows = op_elements(c) / channels;
     float *a = c->scratch, *b = c->scratch + channels;
 
     normalization_line(c, channels, a, b);
     if (c->l->arg[NORMALIZATION_INVERT] != 0)
-        kernel_affine_rows(c->x[0], a, b, c->y, op_rows_of(c), channels);
+        kernel_affine_rows(c->x[0], a, b, c->y, rows, channels);
     else
-        normalize(c->x[0], a, b, c->y, op_rows_of(c), channels);
+        normalize(c->x[0], a, b, c->y, rows, channels);
 }
 
 static KERNEL void scale_rows(const float *x, const float *restrict a, float *y, size_t rows, size_t channels)
@@ -61,8 +61,9 @@ static KERNEL void scale_rows(const float *x, const float *restrict a, float *y,
 
 void op_normalization_backward(const struct op_ctx *c)
 {
+    size_t channels = normalization_channels(c->l);
     if (c->dx[0] != NULL)
-        scale_rows(c->dy, c->scratch, c->dx[0], op_rows_of(c), op_channels(c));
+        scale_rows(c->dy, c->scratch, c->dx[0], op_elements(c) / channels, channels);
 }
 
 /* ---- BatchNormalization ----

@@ -12,7 +12,8 @@ op_fn op_dense_forward, op_dense_backward, op_activation_forward, op_activation_
     op_dropout_backward, op_rescaling_forward, op_rescaling_backward, op_normalization_forward,
     op_normalization_backward, op_batch_normalization_forward, op_batch_normalization_backward, op_add_forward,
     op_add_backward, op_concatenate_forward, op_concatenate_backward;
-op_scratch_fn op_dense_scratch, op_dropout_scratch, op_normalization_scratch, op_batch_normalization_scratch;
+op_scratch_fn op_dense_scratch, op_dropout_scratch, op_rescaling_scratch, op_normalization_scratch,
+    op_batch_normalization_scratch;
 op_view_fn op_always_view, op_dropout_view, op_activation_view;
 
 #endif

@@ -488,29 +488,49 @@ START_TEST(penalties_are_in_loss_and_gradient)
 }
 END_TEST
 
-START_TEST(normalization_adapts)
+/* Parameters after adapting to four examples, in two batches. */
+static float *adapted(const struct model *m, float *in)
 {
-    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Rescaling\": {\"scale\": 2}}, "
-                           "\"Normalization\", {\"Dense\": {\"units\": 1}}]}",
-                           MSE);
     AUTO(exec) *x = make_exec(m, 2, 0);
     AUTO(adapt) *a = adapt_new(m);
-    auto_free float *params = zeros(model_size(m));
-    float in[] = { 1, 5000, 3, 5001, 5, 5005, 11, 5010 };
-
-    ck_assert(model_wants_adapt(m));
+    float *params = zeros(model_size(m));
     model_init(m, 1, params);
     for (size_t i = 0; i < 4; i += 2) {
         struct batch b = batch_of(m, 2, in + 2 * i, NULL, DT_FLOAT);
         adapt_add(a, x, params, &b);
     }
     adapt_finish(a, params);
+    return params;
+}
+
+START_TEST(normalization_adapts)
+{
+    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Rescaling\": {\"scale\": 2}}, "
+                           "\"Normalization\", {\"Dense\": {\"units\": 1}}]}",
+                           MSE);
+    float in[] = { 1, 5000, 3, 5001, 5, 5005, 11, 5010 };
+
+    ck_assert(model_wants_adapt(m));
+    auto_free float *params = adapted(m, in);
     const float *mean = params + variable_named(m, "normalization/mean")->offset;
     const float *variance = params + variable_named(m, "normalization/variance")->offset;
     ck_float_eq(mean[0], 10);
     ck_float_eq(mean[1], 10008);
     ck_float_eq(variance[0], 56); /* of 2 6 10 22 */
     ck_float_eq(variance[1], 62);
+}
+END_TEST
+
+/* axis None: one mean and one variance for all values. */
+START_TEST(normalization_adapts_to_all_axes)
+{
+    AUTO(model) *m = build("{\"inputShape\": [2], \"layers\": [{\"Normalization\": {\"axis\": null}}, {\"Dense\": "
+                           "{\"units\": 1}}]}",
+                           MSE);
+    float in[] = { 1, 3, 5, 11, 2, 2, 6, 10 };
+    auto_free float *params = adapted(m, in);
+    ck_float_eq(params[variable_named(m, "normalization/mean")->offset], 5);
+    ck_float_eq(params[variable_named(m, "normalization/variance")->offset], 12.5);
 }
 END_TEST
 
@@ -667,6 +687,7 @@ Suite *test_suite(void)
     tcase_add_test(t, frozen_layers_get_zeros);
     tcase_add_test(t, penalties_are_in_loss_and_gradient);
     tcase_add_test(t, normalization_adapts);
+    tcase_add_test(t, normalization_adapts_to_all_axes);
     tcase_add_test(t, nan_is_seen);
     tcase_add_test(t, too_large_a_batch_is_refused);
     tcase_add_test(t, gradients_are_complete_when_they_are_told_to_be);
