@@ -134,10 +134,9 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
     AUTO_FINI(loaded) l = { 0 };
     auto_free char *cache = cache_folder(a);
     const char *data_dir = a->data_dir != NULL ? a->data_dir : ".";
-    const struct node nothing = { 0 };
     if (read_job(a, &l.job, e) < 0)
         return -1;
-    const struct node *compile = a->data.wants_labels ? &l.job->compile : &nothing;
+    const struct node *compile = a->data.wants_labels ? &l.job->compile : NULL;
     struct new_data data = a->data;
     data.columns = &l.columns;
     if (model_build(&l.job->model, compile, data_dir, &l.model, e) < 0 || read_values(a, &l, e) < 0 ||

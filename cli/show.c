@@ -49,8 +49,8 @@ static int load_model(const char *path, const char *data_dir, struct model **ret
     if (is_keras_json(path)) {
         const char *slash = strrchr(path, '/');
         json_auto_t *v = json_pack("{s:s}", "kerasFile", slash != NULL ? slash + 1 : path);
-        struct node model = node_root(v, NULL), compile = { 0 };
-        return model_build(&model, &compile, beside, ret, e);
+        struct node model = node_root(v, NULL);
+        return model_build(&model, NULL, beside, ret, e);
     }
     if (job_load(path, &job, e) < 0)
         return -1;

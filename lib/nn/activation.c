@@ -51,8 +51,9 @@ static const struct activation_row ROWS[ACTIVATION_COUNT] = {
     [ACT_SOFTPLUS] = PLAIN("log(1 + e^x)", softplus, false, "softplus"),
     [ACT_SOFTSIGN] = PLAIN("x / (1 + abs(x))", softsign, false, "softsign"),
     [ACT_EXPONENTIAL] = PLAIN("e^x", exponential, false, "exponential"),
-    [ACT_SOFTMAX] = ROW(AXIS_ARGS, "e^x / sum e^x along the last axis", softmax, false, "softmax", "Softmax"),
-    [ACT_LOG_SOFTMAX] = ROW(AXIS_ARGS, "log(softmax(x))", log_softmax, false, "log_softmax"),
+    [ACT_SOFTMAX] = ROW(AXIS_ARGS, "e^x / sum e^x along the last axis", softmax, false, "softmax", "Softmax",
+                        "softmax_v2"), /* as tf.keras writes tf.nn.softmax */
+    [ACT_LOG_SOFTMAX] = ROW(AXIS_ARGS, "log(softmax(x))", log_softmax, false, "log_softmax", "log_softmax_v2"),
 };
 static const char *const LATER[] = { "glu",         "squareplus",  "hard_shrink",
                                      "soft_shrink", "sparse_plus", "sparse_sigmoid",

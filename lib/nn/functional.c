@@ -58,19 +58,25 @@ static int read_tensor(struct graph *g, const struct node *n, struct vertex **re
     return 0;
 }
 
-/* ["dense", 0, 0], or a list of one such. */
+static bool is_tensor(const struct node *n)
+{
+    return json_is_array(n->v) && json_is_string(json_array_get(n->v, 0));
+}
+
+/* ["dense", 0, 0], within lists or maps of one: Model(inputs=[x]) and Model(inputs={"x": x}). */
 static int read_end(struct graph *g, const struct node *config, const char *key, struct vertex **ret, struct err *e)
 {
-    struct node n = node_get(config, key), first = node_item(&n, 0);
+    struct node n = node_get(config, key);
 
-    if (node_array(&n, e) < 0)
-        return -1;
-    if (json_is_string(first.v))
-        return read_tensor(g, &n, ret, e);
-    if (node_size(&n) != 1)
-        return node_error(&n, e, "the model has %zu of them; only one input and one output are supported yet",
-                          node_size(&n));
-    return read_tensor(g, &first, ret, e);
+    while (!is_tensor(&n)) {
+        if (!json_is_object(n.v) && node_array(&n, e) < 0)
+            return -1;
+        if (node_size(&n) != 1)
+            return node_error(&n, e, "the model has %zu of them; only one input and one output are supported yet",
+                              node_size(&n));
+        n = json_is_object(n.v) ? node_get(&n, node_key(&n, 0)) : node_item(&n, 0);
+    }
+    return read_tensor(g, &n, ret, e);
 }
 
 /* training=True in the middle of a model would keep Dropout on in evaluation. */

@@ -15,7 +15,9 @@ struct initializer_row {
 };
 
 static const char *const MODES[] = { "fan_in", "fan_out", "fan_avg", NULL };
-static const char *const DISTRIBUTIONS[] = { "truncated_normal", "untruncated_normal", "uniform", NULL };
+/* The last one is Keras 2.0's and TensorFlow.js's name of the first. */
+static const char *const DISTRIBUTIONS[] = { "truncated_normal", "untruncated_normal", "uniform", "normal", NULL };
+enum { DIST_OLD_NORMAL = DIST_UNIFORM + 1 };
 
 #define SEED ARG_OF("seed", ARG_INTEGER, ARG_NONE, ARG_ANY)
 #define AXES ARG_REFUSE("input_axes"), ARG_REFUSE("output_axes") /* since Keras 3.14 */
@@ -106,7 +108,8 @@ static struct initializer from_values(const struct initializer_row *row, const d
     r.b = value(&row->k, values, row->b, r.b);
     r.scale = value(&row->k, values, "scale", r.scale);
     r.mode = (unsigned)value(&row->k, values, "mode", r.mode);
-    r.distribution = (unsigned)value(&row->k, values, "distribution", r.distribution);
+    unsigned distribution = (unsigned)value(&row->k, values, "distribution", r.distribution);
+    r.distribution = distribution == DIST_OLD_NORMAL ? DIST_TRUNCATED_NORMAL : distribution;
     double seed = value(&row->k, values, "seed", ARG_NONE);
     r.has_seed = !isnan(seed);
     r.seed = r.has_seed ? (int64_t)seed : 0;

@@ -1,9 +1,17 @@
-/* Reads the shape of an input from Keras's several spellings; axes of unknown size are refused. */
+/* Reads the shape of an input from Keras's several spellings. */
 #include "base/str.h"
 #include "nn/model_impl.h"
 
-int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct err *e)
+/* {"class_name": "TensorShape", "items": [null, 4]}, "__tuple__" likewise: how tf.keras writes what JSON has not. */
+static struct node list_of(const struct node *n)
 {
+    struct node items = node_get(n, "items");
+    return json_is_object(n->v) && json_is_array(items.v) ? items : *n;
+}
+
+int input_shape_read(const struct node *given, bool batch, struct shape *ret, struct err *e)
+{
+    const struct node list = list_of(given), *n = &list;
     struct shape s = { 0 };
     size_t skip = batch ? 1 : 0;
 
@@ -11,17 +19,13 @@ int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct
         return -1;
     if (node_size(n) < skip || node_size(n) - skip > SHAPE_MAX_RANK)
         return node_error(n, e, "%zu axes; it must have %zu to %zu", node_size(n), skip, SHAPE_MAX_RANK + skip);
-    if (batch) {
-        struct node first = node_item(n, 0);
-        if (node_present(&first))
-            return node_error(&first, e, "a fixed batch size is not supported here: write null, and set fit.batchSize");
-    }
-    for (size_t i = skip; i < node_size(n); i++) {
+    for (size_t i = 0; i < node_size(n); i++) {
         struct node item = node_item(n, i);
-        if (!node_present(&item))
-            return node_error(&item, e, "axes of variable size are not supported yet");
-        if (node_i64(&item, 1, INT32_MAX, &s.dim[s.rank++], e) < 0)
+        int64_t size = -1;
+        if (node_present(&item) && node_i64(&item, 1, INT32_MAX, &size, e) < 0)
             return -1;
+        if (i >= skip)
+            s.dim[s.rank++] = size;
     }
     *ret = s;
     return 0;

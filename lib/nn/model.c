@@ -41,7 +41,8 @@ static int add_variable(struct model *m, size_t layer, int index, struct err *e)
         return err_set(e, ERR_INPUT, "%s/%s: the model is too large", l->name, spec->name);
     struct model_var *mv = &m->vars[m->nvars];
     mv->spec = spec;
-    mv->name = xasprintf("%s/%s", l->name, spec->name);
+    auto_free char *scope = layer_scope(l->name);
+    mv->name = xasprintf("%s/%s", scope, spec->name);
     mv->v = (struct variable){ .name = mv->name,
                                .shape = spec->shape,
                                .offset = m->size,
@@ -100,20 +101,37 @@ static int check_adapted(const struct model *m, const struct node *at, struct er
 
 /* ---- compile ---- */
 
-/* with_output false: the layers are wrong, and only further faults are collected (-1 in any case). */
-static int read_compile(struct model *m, const struct node *n, bool with_output, struct err *e)
+/* Of the manifest; where that is silent, of Keras's file. */
+static struct node compile_argument(const struct node *n, const char *key, const struct node *file,
+                                    const char *keras_key)
+{
+    struct node own = node_get(n, key), theirs = node_get(file, keras_key);
+    return node_present(&own) || !node_present(&theirs) ? own : theirs;
+}
+
+/* file: of the model, v NULL: it says nothing. with_output false: the layers are wrong, and only further faults are
+ * collected (-1 in any case). */
+static int read_compile(struct model *m, const struct node *n, const struct node *file, bool with_output, struct err *e)
 {
     static const char *const KEYS[] = { "optimizer", "loss", "metrics", "weightedMetrics" };
-    struct node optimizer = node_get(n, "optimizer"), loss = node_get(n, "loss"), metrics = node_get(n, "metrics"),
-                weighted = node_get(n, "weightedMetrics");
+    struct node optimizer = compile_argument(n, "optimizer", file, "optimizer"),
+                loss = compile_argument(n, "loss", file, "loss"),
+                metrics = compile_argument(n, "metrics", file, "metrics"),
+                weighted = compile_argument(n, "weightedMetrics", file, "weighted_metrics");
     struct err why = { 0 };
 
-    bool failed = node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
+    bool failed = node_present(n) && node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
     if (failed && !node_collects(n))
         return -1;
+    struct node loss_weights = node_get(file, "loss_weights");
+    if (loss.v != NULL && loss.v == json_object_get(file->v, "loss") && node_present(&loss_weights))
+        return node_error(&loss_weights, e,
+                          "weights of losses are not supported yet: set compile.loss in the manifest");
     json_auto_t *rmsprop = json_string("rmsprop"); /* Keras's default */
     if (!node_present(&loss))
-        return node_error(n, e, "loss is missing");
+        return node_present(n)
+                   ? node_error(n, e, "loss is missing")
+                   : node_error(n, e, "is missing, and the model of Keras has no compile_config with a loss");
     if (!node_present(&optimizer))
         optimizer.v = rmsprop;
     failed |= optimizer_parse(&optimizer, &m->optimizer, e) < 0;
@@ -133,17 +151,18 @@ int model_build(const struct node *model, const struct node *compile, const char
                 struct err *e)
 {
     AUTO(model) *m = xcalloc(1, sizeof(*m));
-    if (model_read(m, model, base_dir, e) < 0) {
+    AUTO_FINI(keras_compile) file = { .doc = NULL };
+    if (model_read(m, model, base_dir, &file, e) < 0) {
         struct err more;
         if (node_collects(model) && compile != NULL && node_present(compile))
-            (void)!read_compile(m, compile, false, &more);
+            (void)!read_compile(m, compile, &file.config, false, &more);
         return -1;
     }
     if (lay_out(m, e) < 0)
         return err_wrap(e, "%s", model->path);
     if (check_adapted(m, model, e) < 0)
         return -1;
-    if (compile != NULL && node_present(compile) && read_compile(m, compile, true, e) < 0)
+    if (compile != NULL && read_compile(m, compile, &file.config, true, e) < 0)
         return -1;
     *ret = TAKE(m);
     return 0;

@@ -34,8 +34,8 @@ struct model;
 /* Either spec.model (short form {inputShape, layers} | {keras: {...} or JSON text} | {kerasFile: path}) with
  * spec.compile. Keras files are read relative to base_dir. Every fault is a placed ERR_INPUT: unknown layer or
  * argument (with suggestion), impossible shape (with both shapes), layer of a later release (the message states
- * that). compile may be absent (v NULL): then loss, metrics and optimizer are NULL/0 and only the layers can be
- * used. */
+ * that). What compile does not have is taken from the compile_config of a compiled Keras model; without a loss in
+ * either it is an error. compile NULL: loss, metrics and optimizer are NULL/0, and only the layers can be used. */
 MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
                          struct err *e);
 void model_free(struct model *m);

@@ -46,12 +46,23 @@ static inline const struct shape *model_tensor(const struct model *m, size_t ten
 /* Every node reads the tensor made just before it, and nothing else. */
 bool model_is_chain(const struct model *m);
 
+/* What a file of Keras says about optimizer, loss and metrics: the arguments of its compile(). */
+struct keras_compile {
+    struct node config; /* v NULL: nothing */
+    json_t *doc;        /* owned: what config points into; NULL: into the manifest */
+    struct source *source;
+};
+void keras_compile_fini(struct keras_compile *c);
+DEFINE_AUTO_FINI(keras_compile, keras_compile_fini);
+
 /* model_read.c: fills name, input and layers from any of the forms of spec.model; shapes are checked, the
- * variables of each layer listed in it. */
-MUST_USE int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e);
+ * variables of each layer listed in it. `ret` must be empty. */
+MUST_USE int model_read(struct model *m, const struct node *n, const char *base_dir, struct keras_compile *ret,
+                        struct err *e);
 
 /* input_shape.c: the shape of one example from Keras's several spellings of it. */
-/* A list of positive numbers; with batch its first item must be null. */
+/* A list of positive numbers, -1 for an axis that is null. With batch its first item is the size of a batch, which does
+ * not count. */
 MUST_USE int input_shape_read(const struct node *n, bool batch, struct shape *ret, struct err *e);
 /* From a layer's config: batch_shape, batch_input_shape, input_shape, shape or input_dim. *ret_found: whether one of
  * them was present. */

@@ -7,17 +7,23 @@
 #include "base/str.h"
 #include "codec/yaml.h"
 #include "nn/functional.h"
+#include "nn/keras_document.h"
 #include "nn/model_impl.h"
 
-enum { KERAS_FILE_MAX = 64 << 20 };
+enum { KERAS_FILE_MAX = 64 << 20, TEXTS_MAX = 3 };
 
 struct reading { /* one model being read */
     struct model *m;
     bool has_input;
-    struct map *names;
-    bool failed;          /* shapes are no longer known; only checks of single layers continue (source_collect) */
-    struct map *numbered; /* base of an automatic name -> the number to try next */
+    bool open_input;           /* the file has axes of unknown size */
+    const char *integer_input; /* the dtype of an input of integers, or NULL */
+    struct map *names;         /* of layers: NAME; of their variables, where these differ: SCOPE */
+    bool failed;               /* shapes are no longer known; only checks of single layers continue (source_collect) */
+    struct map *numbered;      /* base of an automatic name -> the number to try next */
+    struct keras_compile *compile;
 };
+
+static char NAME[] = "name", SCOPE[] = "scope"; /* marks in reading.names */
 
 /* ---- one layer ---- */
 
@@ -35,12 +41,14 @@ static char *automatic_name(struct reading *r, const char *base)
     return name;
 }
 
-/* Names end up in variable names, checkpoints and file names. */
+/* Names end up in logs, exports and, as layer_scope() has them, in variable names; a slash would be a scope. */
 static bool is_good_name(const char *s)
 {
-    static const char GOOD[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     size_t n = strlen(s);
-    return n > 0 && n <= 100 && strspn(s, GOOD) == n && s[0] != '.' && s[0] != '-';
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < ' ' || s[i] == 0x7f || s[i] == '/')
+            return false;
+    return n > 0 && n <= 100 && s[0] != '.' && s[0] != '-' && s[0] != ' ';
 }
 
 static int take_name(struct reading *r, const struct node *config, const char *base, char **ret, struct err *e)
@@ -52,22 +60,30 @@ static int take_name(struct reading *r, const struct node *config, const char *b
         if (node_str(&given, &name, e) < 0)
             return -1;
         if (!is_good_name(name))
-            return node_error(&given, e, "'%.60s' cannot name a layer: letters, digits, '_', '.' and '-', at most 100",
+            return node_error(&given, e,
+                              "'%.60s' cannot name a layer: 1 to 100 characters without '/', and not '.', '-' or a "
+                              "space first",
                               name);
-        if (map_get(r->names, name) != NULL)
+        auto_free char *scope = layer_scope(name);
+        if (map_get(r->names, name) == NAME)
             return node_error(&given, e, "two layers are named '%s'", name);
+        if (map_get(r->names, scope) != NULL)
+            return node_error(&given, e, "'%s' would have the variable names of another layer, '%s/...'", name, scope);
     }
-    char *owned = name != NULL ? xstrdup(name) : automatic_name(r, base);
-    map_put(r->names, owned, r);
-    *ret = owned;
+    *ret = name != NULL ? xstrdup(name) : automatic_name(r, base);
+    auto_free char *scope = layer_scope(*ret);
+    map_put(r->names, scope, SCOPE);
+    map_put(r->names, *ret, NAME);
     return 0;
 }
 
-static int check_dtype(const struct node *config, struct err *e)
+/* The name of its dtype or policy; NULL: it has none. */
+static int read_dtype(const struct node *config, const char **ret, struct err *e)
 {
     struct node dtype = node_get(config, "dtype"), policy;
     const char *name = NULL;
 
+    *ret = NULL;
     if (!node_present(&dtype))
         return 0;
     if (node_named(&dtype, &name, &policy, e) < 0)
@@ -77,16 +93,64 @@ static int check_dtype(const struct node *config, struct err *e)
         if (node_str(&policy, &name, e) < 0)
             return -1;
     }
-    if (!str_eq(name, "float32"))
+    *ret = name;
+    return 0;
+}
+
+static int check_dtype(const struct node *config, struct err *e)
+{
+    struct node dtype = node_get(config, "dtype");
+    const char *name;
+    if (read_dtype(config, &name, e) < 0)
+        return -1;
+    if (name != NULL && !str_eq(name, "float32"))
         return node_error(&dtype, e, "only float32 is supported yet, not '%.60s'", name);
     return 0;
+}
+
+/* Integers are read, too; check_integer_input() says what for. */
+static int read_input_dtype(struct reading *r, const struct node *config, struct err *e)
+{
+    static const char *const INTEGERS[] = { "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64" };
+    const char *name;
+    if (read_dtype(config, &name, e) < 0)
+        return -1;
+    for (size_t i = 0; name != NULL && i < COUNT_OF(INTEGERS); i++)
+        if (str_eq(name, INTEGERS[i])) {
+            r->integer_input = INTEGERS[i];
+            return 0;
+        }
+    return check_dtype(config, e);
+}
+
+/* Axes of unknown size fit all. */
+static bool is_the_input(const struct shape *known, const struct shape *s)
+{
+    bool same = known->rank == s->rank;
+    for (int i = 0; same && i < s->rank; i++)
+        same = s->dim[i] < 0 || s->dim[i] == known->dim[i];
+    return same;
+}
+
+static bool has_open_axis(const struct shape *s)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (s->dim[i] < 0)
+            return true;
+    return false;
 }
 
 static int set_input(struct reading *r, const struct node *at, const struct shape *s, struct err *e)
 {
     char have[128], want[128];
     size_t count;
-    if (r->has_input && !shape_eq(s, &r->m->input))
+    if (r->has_input && is_the_input(&r->m->input, s))
+        return 0;
+    if (!r->has_input && has_open_axis(s)) {
+        r->open_input = true;
+        return 0;
+    }
+    if (r->has_input)
         return node_error(at, e, "input shape %s conflicts with %s declared earlier", shape_text(s, have),
                           shape_text(&r->m->input, want));
     if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
@@ -94,6 +158,15 @@ static int set_input(struct reading *r, const struct node *at, const struct shap
     r->has_input = true;
     r->m->input = *s;
     return 0;
+}
+
+static int need_input(const struct reading *r, const struct node *at, struct err *e)
+{
+    if (r->has_input)
+        return 0;
+    if (r->open_input)
+        return node_error(at, e, "the file leaves axes of the input open: set model.inputShape");
+    return node_error(at, e, "the shape of the input is not known: set model.inputShape");
 }
 
 /* InputLayer: only the first, and not kept as a layer. */
@@ -114,11 +187,11 @@ static int read_input_layer(struct reading *r, const struct node *at, const stru
         if (node_present(&n) && !json_is_false(n.v))
             return node_error(&n, e, "'%s' is not supported", REFUSED[i]);
     }
-    if (check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
+    if (read_input_dtype(r, config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
         return -1;
     if (!found)
         return node_error(at, e, "an InputLayer needs its batch_shape");
-    if (set_input(r, config, &s, e) < 0)
+    if (set_input(r, config, &s, e) < 0 || need_input(r, config, e) < 0)
         return -1;
     return take_name(r, config, "input_layer", &r->m->input_name, e);
 }
@@ -181,12 +254,13 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     if (args_parse(&l->row->k, config, l->arg, e) < 0 || take_name(r, config, l->row->auto_name, &l->name, e) < 0 ||
         check_dtype(config, e) < 0 || input_shape_of_layer(config, &found, &s, e) < 0)
         return -1;
-    if (found && r->m->nlayers > 1)
+    bool first = r->m->nlayers == 1;
+    if (config->lenient && (!first || r->m->input_name != NULL))
+        found = false; /* Keras keeps the shapes that people give to later layers, and ignores them */
+    if (found && !first)
         return node_error(place, e, "only the first layer may set the shape of the input");
-    if (found && set_input(r, place, &s, e) < 0)
+    if ((found && set_input(r, place, &s, e) < 0) || need_input(r, at, e) < 0)
         return -1;
-    if (!r->has_input)
-        return node_error(at, e, "the shape of the input is not known: set inputShape before the layers");
     l->trainable = l->arg[ARG_TRAINABLE] != 0;
     if (connect(r, l, at, f, call, e) < 0)
         return -1;
@@ -195,6 +269,16 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     if (l->row->shape(l, place, e) < 0 || check_output(l, place, e) < 0)
         return -1;
     return 0;
+}
+
+/* What a class was called by TensorFlow 1 and 2.0. */
+static const char *current_class(const char *name)
+{
+    static const char *const OLD[] = { "BatchNormalizationV1", "BatchNormalizationV2" };
+    for (size_t i = 0; i < COUNT_OF(OLD); i++)
+        if (str_eq(name, OLD[i]))
+            return "BatchNormalization";
+    return name;
 }
 
 static int read_layer(struct reading *r, const struct node *at, const struct functional *f,
@@ -211,6 +295,9 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
         return node_error(at, e, "a layer is written as {Dense: {units: 10, name: hidden}}");
     if (node_named(at, &name, &config, e) < 0)
         return -1;
+    if (str_eq(name, "Sequential") || str_eq(name, "Functional") || str_eq(name, "Model"))
+        return node_error(
+            at, e, "a model within a model is not supported yet: put the layers of the inner one here, in its place");
     if (node_present(&class_name) && node_only(at, KERAS_KEYS, COUNT_OF(KERAS_KEYS), e) < 0)
         return -1;
     if (node_present(&registered) && !str_eq(json_string_value(registered.v), name))
@@ -219,10 +306,7 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
         return read_input_layer(r, at, &config, e);
     if (r->m->nlayers >= MODEL_LAYERS_MAX)
         return node_error(at, e, "more than %d layers", MODEL_LAYERS_MAX);
-    if (str_eq(name, "Sequential") || str_eq(name, "Functional") || str_eq(name, "Model"))
-        return node_error(
-            at, e, "a model within a model is not supported yet: put the layers of the inner one here, in its place");
-    if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
+    if (catalog_find(&LAYER_KINDS, at, current_class(name), &kind, e) < 0)
         return -1;
     if (r->failed) {
         auto_free double *values = xcalloc(kind->nargs, sizeof(*values));
@@ -232,6 +316,33 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
     l->row = (const struct layer_row *)(const void *)kind;
     l->id = (enum layer_id)(l->row - layer_rows);
     return build_layer(r, l, at, &config, f, call, e);
+}
+
+/* The layers that cast integers to floats, in all versions of Keras. Others may compute with integers, which is not
+ * done here. */
+static bool casts_to_float(enum layer_id id)
+{
+    return id == LAYER_RESCALING || id == LAYER_NORMALIZATION || id == LAYER_DENSE || id == LAYER_BATCH_NORMALIZATION;
+}
+
+static int check_integer_input(const struct reading *r, const struct node *layers, struct err *e)
+{
+    const struct model *m = r->m;
+    auto_free bool *integer = xcalloc(m->nnodes + 1, sizeof(*integer));
+    integer[0] = r->integer_input != NULL;
+    for (size_t i = 0; i < m->nnodes; i++) {
+        const struct layer *l = &m->layers[m->nodes[i].layer];
+        bool any = false;
+        for (size_t k = 0; k < m->nodes[i].nin; k++)
+            any = any || integer[m->nodes[i].in[k]];
+        integer[i + 1] = any && (l->id == LAYER_FLATTEN || l->id == LAYER_RESHAPE);
+        if (any && !integer[i + 1] && !casts_to_float(l->id))
+            return node_error(layers, e,
+                              "the input is of dtype %s, and %s '%s' would compute with integers: put a Rescaling or "
+                              "Normalization layer first, or make the input float32",
+                              r->integer_input, l->row->k.names[0], l->name);
+    }
+    return 0;
 }
 
 /* f NULL: each layer is called with the output of the one before. */
@@ -251,7 +362,7 @@ static int read_layers(struct reading *r, const struct node *layers, const struc
     if (r->m->nlayers == 0)
         return node_error(layers, e, "the list of layers is empty");
     r->m->output = *model_tensor(r->m, r->m->nnodes);
-    return 0;
+    return check_integer_input(r, layers, e);
 }
 
 static int read_model_name(struct reading *r, const struct node *n, struct err *e)
@@ -317,13 +428,14 @@ static int read_keras(struct reading *r, struct node n, struct err *e)
 {
     static const char *const KEYS[] = { "module",       "class_name",     "config",        "registered_name",
                                         "build_config", "compile_config", "keras_version", "backend" };
-    struct node class_name = node_get(&n, "class_name");
     const char *name;
 
-    n.lenient = true;
-    struct node config = node_get(&n, "config");
+    if (keras_document_model(&n, e) < 0)
+        return -1;
+    struct node class_name = node_get(&n, "class_name"), config = node_get(&n, "config");
     if (node_only(&n, KEYS, COUNT_OF(KEYS), e) < 0 || node_str(&class_name, &name, e) < 0)
         return -1;
+    r->compile->config = node_get(&n, "compile_config");
     if (str_eq(name, "Functional") || str_eq(name, "Model"))
         return read_functional(r, &config, e);
     if (str_eq(name, "Sequential"))
@@ -331,14 +443,20 @@ static int read_keras(struct reading *r, struct node n, struct err *e)
     return node_error(&class_name, e, "'%.60s' is not a model that can be read; only Sequential and Functional", name);
 }
 
-/* Text from the manifest or a file: read with the places of its values, so that errors name line and column. */
-static int read_keras_text(struct reading *r, const char *text, size_t n, const char *name, struct err *e)
+/* Text from the manifest or a file: read with the places of its values, so that errors name line and column. depth: of
+ * texts within texts, as of json.dump(model.to_json()). */
+static int read_keras_text(struct reading *r, const char *text, size_t n, const char *name, int depth, struct err *e)
 {
-    json_auto_t *doc = NULL;
+    json_auto_t *doc = NULL, *inner = NULL;
     AUTO(source) *source = NULL;
+    if (depth < TEXTS_MAX && n > 0 && text[0] == '"' && json_parse(text, n, name, &inner, NULL) == 0 &&
+        json_is_string(inner))
+        return read_keras_text(r, json_string_value(inner), json_string_length(inner), name, depth + 1, e);
     if (yaml_parse(text, n, name, &doc, &source, e) < 0)
         return -1;
     struct node root = node_root(doc, source);
+    r->compile->doc = TAKE(doc);
+    r->compile->source = TAKE(source);
     return read_keras(r, root, e);
 }
 
@@ -359,48 +477,70 @@ static int read_keras_file(struct reading *r, const struct node *n, const char *
             e->code = why.code;
         return -1;
     }
-    return read_keras_text(r, text.data, text.len, path, e);
+    return read_keras_text(r, text.data, text.len, path, 0, e);
 }
 
 /* ---- spec.model ---- */
 
+static int read_input_shape(struct reading *r, const struct node *n, struct err *e)
+{
+    struct node input = node_get(n, "inputShape");
+    struct shape s = { 0 };
+    if (!node_present(&input))
+        return 0;
+    if (input_shape_read(&input, false, &s, e) < 0)
+        return -1;
+    for (size_t i = 0; i < node_size(&input); i++) {
+        struct node item = node_item(&input, i);
+        if (!node_present(&item))
+            return node_error(&item, e, "axes of variable size are not supported yet");
+    }
+    return set_input(r, &input, &s, e);
+}
+
 static int read_short(struct reading *r, const struct node *n, struct err *e)
 {
-    struct node input = node_get(n, "inputShape"), layers = node_get(n, "layers");
-    struct shape s = { 0 };
-    if (node_present(&input) && (input_shape_read(&input, false, &s, e) < 0 || set_input(r, &input, &s, e) < 0))
-        return -1;
+    struct node layers = node_get(n, "layers");
     return read_model_name(r, n, e) < 0 ? -1 : read_layers(r, &layers, NULL, e);
 }
 
 static int read_any(struct reading *r, const struct node *n, const char *base_dir, struct err *e)
 {
     static const char *const KEYS[] = { "inputShape", "layers", "name", "keras", "kerasFile" };
-    struct node keras = node_get(n, "keras"), file = node_get(n, "kerasFile"), layers = node_get(n, "layers");
+    struct node keras = node_get(n, "keras"), file = node_get(n, "kerasFile"), layers = node_get(n, "layers"),
+                name = node_get(n, "name");
     int forms = node_present(&keras) + node_present(&file) + node_present(&layers);
 
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
         return -1;
     if (forms != 1)
         return node_error(n, e, "must have exactly one of layers, keras and kerasFile");
+    if (read_input_shape(r, n, e) < 0)
+        return -1;
     if (node_present(&layers))
         return read_short(r, n, e);
-    if (node_size(n) != 1)
-        return node_error(n, e, "no other field may be set beside %s", node_present(&keras) ? "keras" : "kerasFile");
+    if (node_present(&name))
+        return node_error(&name, e, "is in the model of Keras, and cannot be set beside it");
     if (node_present(&file))
         return read_keras_file(r, &file, base_dir, e);
     if (!json_is_string(keras.v))
         return read_keras(r, keras, e);
-    auto_free char *name =
+    auto_free char *place =
         xasprintf("%s%s%s", n->src != NULL ? source_name(n->src) : "", n->src != NULL ? ": " : "", keras.path);
-    return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), name, e);
+    return read_keras_text(r, json_string_value(keras.v), json_string_length(keras.v), place, 0, e);
 }
 
-int model_read(struct model *m, const struct node *n, const char *base_dir, struct err *e)
+void keras_compile_fini(struct keras_compile *c)
+{
+    json_decref(c->doc);
+    source_free(c->source);
+}
+
+int model_read(struct model *m, const struct node *n, const char *base_dir, struct keras_compile *ret, struct err *e)
 {
     AUTO_FINI(map) names = { 0 };
     AUTO_FINI(map) numbered = { 0 };
-    struct reading r = { .m = m, .names = &names, .numbered = &numbered };
+    struct reading r = { .m = m, .names = &names, .numbered = &numbered, .compile = ret };
     if (read_any(&r, n, base_dir, e) < 0)
         return -1;
     if (m->input_name == NULL)

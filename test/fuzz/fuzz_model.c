@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct node root = node_root(doc, source), model = node_get(&root, "model"), compile = node_get(&root, "compile");
     if (node_get(&model, "kerasFile").v != NULL) /* no files */
         return 0;
-    if (model_build(&model, &compile, "/nowhere", &m, &e) < 0) {
+    if (model_build(&model, node_present(&compile) ? &compile : NULL, "/nowhere", &m, &e) < 0) {
         if (e.msg[0] == '\0')
             abort();
         return 0;

@@ -13,7 +13,7 @@ static json_t *rewrite(const json_t *c)
     struct err e = { .code = ERR_NONE };
     AUTO(model) *m = NULL;
 
-    if (model_build(&model, &compile, ".", &m, &e) < 0)
+    if (model_build(&model, node_present(&compile) ? &compile : NULL, ".", &m, &e) < 0)
         return json_pack("{s:s}", "error", e.msg);
     return model_to_json(m);
 }

@@ -2,6 +2,7 @@
 #include "nn/layers/layer.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void push_variable(struct layer *l, struct var_spec v)
 {
@@ -26,6 +27,19 @@ void layer_add_state(struct layer *l, const char *name, struct shape shape, cons
                                         .kind = l->trainable ? kind : VAR_CONST,
                                         .momentum = momentum,
                                         .init = init });
+}
+
+/* ^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$ in tensorflow/python/framework/ops.py; the slash separates scopes. */
+char *layer_scope(const char *name)
+{
+    static const char GOOD[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    char *scope = xcalloc(strlen(name) + 1, 1), *out = scope;
+    for (const char *p = name; *p != '\0'; p++) {
+        bool continues = ((unsigned char)*p & 0xc0) == 0x80; /* a character of UTF-8 */
+        if (!continues)
+            *out++ = (char)(strchr(GOOD, *p) != NULL ? *p : '_');
+    }
+    return scope;
 }
 
 int64_t layer_channels(const struct layer *l)

@@ -112,6 +112,9 @@ void layer_add_variable(struct layer *l, const char *name, struct shape shape, c
                         const struct regularizer *r);
 void layer_add_state(struct layer *l, const char *name, struct shape shape, const struct initializer *init,
                      enum variable_kind kind, float momentum);
+/* Its name where TensorFlow has a scope, as in the names of variables: what a scope cannot have becomes '_'.
+ * xmalloc'ed. */
+char *layer_scope(const char *name);
 /* Size of the last axis of the first input; 1 for a scalar. */
 int64_t layer_channels(const struct layer *l);
 /* Only the last axis can be normalised over: -1, the last axis' number (batch is 0), or a list of it. */
