@@ -47,7 +47,14 @@ static bool looks_like_keras_1(const struct node *n)
     return false;
 }
 
-int keras_document_model(struct node *n, struct err *e)
+/* Keras 3 names the module of each object, and writes no version into the text of a model. */
+static bool looks_like_keras_2(const struct node *n)
+{
+    struct node layers = layers_of(n), first = node_item(&layers, 0);
+    return json_object_get(first.v, "module") == NULL;
+}
+
+int keras_document_model(struct node *n, bool *ret_keras_2, struct err *e)
 {
     n->lenient = true;
     if (enter_tfjs(n, e) < 0)
@@ -62,5 +69,6 @@ int keras_document_model(struct node *n, struct err *e)
                           "this is a model of Keras %.20s, whose format is not read; load it with Keras 2 and write it "
                           "again (model.to_json())",
                           text != NULL ? text : "1");
+    *ret_keras_2 = text != NULL ? text[0] != '3' : looks_like_keras_2(n);
     return 0;
 }

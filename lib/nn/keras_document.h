@@ -7,7 +7,8 @@
 #include "codec/node.h"
 
 /* Moves *n to {"class_name": ..., "config": ...} within it. ERR_INPUT, at its place, for a model that cannot be read:
- * Keras 1's, or a graph of TensorFlow.js. A string is not looked into. */
-MUST_USE int keras_document_model(struct node *n, struct err *e);
+ * Keras 1's, or a graph of TensorFlow.js. A string is not looked into. *ret_keras_2: Keras 2 wrote it, or a tool
+ * that computes like it. */
+MUST_USE int keras_document_model(struct node *n, bool *ret_keras_2, struct err *e);
 
 #endif

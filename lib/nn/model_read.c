@@ -19,6 +19,7 @@ struct reading { /* one model being read */
     const char *integer_input; /* the dtype of an input of integers, or NULL */
     struct map *names;         /* of layers: NAME; of their variables, where these differ: SCOPE */
     bool failed;               /* shapes are no longer known; only checks of single layers continue (source_collect) */
+    bool keras_2;              /* the document is of Keras 2 */
     struct map *numbered;      /* base of an automatic name -> the number to try next */
     struct keras_compile *compile;
 };
@@ -243,6 +244,18 @@ static int connect(struct reading *r, struct layer *l, const struct node *at, co
     return 0;
 }
 
+/* The only activation that Keras 3 has changed under the same name. */
+static int check_activation(const struct reading *r, const struct layer *l, const struct node *place, struct err *e)
+{
+    if (!r->keras_2 || l->activation.kind != ACT_HARD_SIGMOID)
+        return 0;
+    return node_error(
+        place, e,
+        "Keras 2's hard_sigmoid is 0.2 x + 0.5 between 0 and 1, and this is Keras 3's, relu6(x + 3) / 6: load "
+        "the model with Keras 3, put a Rescaling layer with scale 1.2 before the activation, and write it "
+        "again (model.to_json())");
+}
+
 static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config,
                        const struct functional *f, const struct functional_call *call, struct err *e)
 {
@@ -265,6 +278,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     if (connect(r, l, at, f, call, e) < 0)
         return -1;
     if (l->row->read != NULL && l->row->read(l, config, e) < 0)
+        return -1;
+    if (check_activation(r, l, place, e) < 0)
         return -1;
     if (l->row->shape(l, place, e) < 0 || check_output(l, place, e) < 0)
         return -1;
@@ -430,7 +445,7 @@ static int read_keras(struct reading *r, struct node n, struct err *e)
                                         "build_config", "compile_config", "keras_version", "backend" };
     const char *name;
 
-    if (keras_document_model(&n, e) < 0)
+    if (keras_document_model(&n, &r->keras_2, e) < 0)
         return -1;
     struct node class_name = node_get(&n, "class_name"), config = node_get(&n, "config");
     if (node_only(&n, KEYS, COUNT_OF(KEYS), e) < 0 || node_str(&class_name, &name, e) < 0)
