@@ -180,11 +180,15 @@ static int check_model(struct job *j, struct err *e)
     j->has_model = node_present(&j->model);
     if (!j->has_model)
         return check_own_images(j, e);
+    bool of_keras = given(j, "spec.model.keras") || given(j, "spec.model.kerasFile"); /* may have a compile_config */
     for (size_t i = 0; i < COUNT_OF(NEEDED); i++) {
         struct node n = node_get(&spec, NEEDED[i]);
-        if (!node_present(&n))
+        if (!node_present(&n) && !(of_keras && str_eq(NEEDED[i], "compile")))
             return node_error(&spec, e, "'%s' is missing", NEEDED[i]);
     }
+    struct node compile = node_get(&spec, "compile"), loss = node_get(&compile, "loss");
+    if (!of_keras && !node_present(&loss))
+        return node_error(&compile, e, "'loss' is missing");
     return refuse_devices(j, e);
 }
 

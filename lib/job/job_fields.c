@@ -16,7 +16,7 @@ static const struct field MODEL[] = {
     { "name", FIELD_STRING, .fallback_text = "`sequential`", .help = "The model's name." },
     { "inputShape", FIELD_LIST, .type_text = "list of numbers",
       .help = "Shape of one example, without the batch: `[28, 28]`. Required with `layers`, unless they start with an "
-              "`InputLayer`." },
+              "`InputLayer`; allowed beside `keras` and `kerasFile`, and required if these do not have it." },
     { "layers", FIELD_LIST, .max = MODEL_LAYERS_MAX, .type_text = "list of layers",
       .help =
           "The short form: `- Dense: {units: 128, activation: relu}`. Names and arguments are Keras's. At most 5000." },
@@ -35,7 +35,8 @@ static const struct field_table MODEL_FIELDS = {
 static const struct field COMPILE[] = {
     { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as in Keras",
       .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`.", .rerun = RERUN_RESUME },
-    { "loss", FIELD_ANY, .type_text = "name or map", .required = true,
+    { "loss", FIELD_ANY, .type_text = "name or map",
+      .fallback_text = "**required**, unless a compiled Keras model has it",
       .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`.",
       .rerun = RERUN_FRESH },
     { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "Metrics in addition to the loss.",
@@ -44,10 +45,11 @@ static const struct field COMPILE[] = {
       .help = "Keras's `weighted_metrics`: metrics in which examples count by their weight (`fit.classWeight`, "
               "`sampleWeight`). If the name is already used, it becomes `weighted_NAME`." },
 };
-static const struct field_table COMPILE_FIELDS = {
-    "spec.compile", "Arguments of Keras's `Model.compile`. As in Keras, fields accept a name or a map.", ROWS(COMPILE),
-    .check = NULL
-};
+static const struct field_table COMPILE_FIELDS = { "spec.compile",
+                                                   "Arguments of Keras's `Model.compile`. As in Keras, fields accept a "
+                                                   "name or a map. What a compiled model of Keras has in "
+                                                   "its `compile_config` counts where a field is absent.",
+                                                   ROWS(COMPILE), .check = NULL };
 
 /* ---- data ---- */
 
@@ -368,7 +370,8 @@ static const struct field_table METADATA_FIELDS = { "metadata", "Metadata of the
     }
 static const struct field SPEC[] = {
     SPEC_TABLE("model", &MODEL_FIELDS, NULL, RERUN_FRESH, "The network."),
-    SPEC_TABLE("compile", &COMPILE_FIELDS, WITH_MODEL, RERUN_UNSAID, "Optimizer, loss, metrics."),
+    SPEC_TABLE("compile", &COMPILE_FIELDS, "**required** with `model`, unless a compiled Keras model has it",
+               RERUN_UNSAID, "Optimizer, loss, metrics."),
     SPEC_TABLE("data", &DATA_SETS, WITH_MODEL, RERUN_UNSAID, "Data sets."),
     SPEC_TABLE("fit", &FIT_FIELDS, WITH_MODEL, RERUN_UNSAID, "Epochs, batch size, seed."),
     SPEC_TABLE("strategy", &STRATEGY_FIELDS, NULL, RERUN_FREE, "How the replicas share the training."),

@@ -33,7 +33,7 @@ static int validate_without_model(const struct job *j, struct err *e)
 
     if (node_present(&about_optimizer) && optimizer_parse(&about_optimizer, &optimizer, e) < 0)
         return -1;
-    if (loss_parse(&about_loss, &loss, e) < 0)
+    if (node_present(&about_loss) && loss_parse(&about_loss, &loss, e) < 0) /* else of the file's compile_config */
         return -1;
     return validate_fit(j, NULL, e);
 }
@@ -41,9 +41,9 @@ static int validate_without_model(const struct job *j, struct err *e)
 static int validate_model(const struct job *j, struct err *e)
 {
     AUTO(model) *model = NULL;
-    struct node file = node_get(&j->model, "kerasFile");
+    struct node file = node_get(&j->model, "kerasFile"), shape = node_get(&j->model, "inputShape");
 
-    if (node_present(&file) && node_size(&j->model) == 1)
+    if (node_present(&file) && node_size(&j->model) == (node_present(&shape) ? 2 : 1))
         return validate_without_model(j, e);
     if (model_build(&j->model, &j->compile, "", &model, e) < 0)
         return -1;
