@@ -25,7 +25,7 @@ struct matching {
     const struct model *model;
     const struct weights_file *file;
     struct keras_weights layout;
-    struct map variables;      /* name -> index + 1 */
+    struct map variables;      /* name, and name of the layer and rest -> index + 1 */
     struct map layers, groups; /* name, Keras's group -> index in layout + 1 */
     struct match *matches;     /* by variable */
     bool *used;                /* by array */
@@ -63,8 +63,13 @@ static void matching_init(struct matching *g, const struct model *m, const struc
     for (size_t i = 0; i < model_variables(m); i++)
         put_index(&g->variables, model_variable(m, i)->name, i);
     for (size_t i = 0; i < g->layout.n; i++) {
-        put_index(&g->layers, g->layout.layers[i].name, i);
-        put_index(&g->groups, g->layout.layers[i].group, i);
+        const struct keras_layer *l = &g->layout.layers[i];
+        put_index(&g->layers, l->name, i);
+        put_index(&g->groups, l->group, i);
+        for (int k = 0; k < l->nvariables; k++) { /* other programs keep a layer's name as it is */
+            auto_free char *name = xasprintf("%s%s", l->name, strchr(model_variable(m, l->variable[k])->name, '/'));
+            put_index(&g->variables, name, l->variable[k]);
+        }
     }
     g->matches = xcalloc(model_variables(m) + 1, sizeof(g->matches[0]));
     g->used = xcalloc(f->arrays.n + 1, sizeof(g->used[0]));

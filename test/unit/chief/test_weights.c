@@ -214,6 +214,20 @@ START_TEST(values_must_be_finite)
 }
 END_TEST
 
+/* Keras's model.save() keeps spaces of a layer's name, which names of variables here cannot have. */
+START_TEST(a_name_with_spaces)
+{
+    AUTO(model) *m = model_of("[{Dense: {units: 2, name: my layer}}]");
+    auto_free float *v = load(m, "spaces.h5");
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *of = model_variable(m, i);
+        for (size_t k = 0; k < of->count; k++)
+            ck_assert_msg(v[of->offset + k] == (float)(i + 1) + (float)k / 64, "%s[%zu] is %g", of->name, k,
+                          (double)v[of->offset + k]);
+    }
+}
+END_TEST
+
 /* An HDF5 file in which every group contains itself: reading ends at the bounds. */
 START_TEST(a_cycle_of_groups)
 {
@@ -242,6 +256,7 @@ Suite *test_suite(void)
     tcase_add_test(t, what_does_not_fit_is_an_error);
     tcase_add_test(t, damage_and_claims);
     tcase_add_test(t, values_must_be_finite);
+    tcase_add_test(t, a_name_with_spaces);
     tcase_add_test(t, a_cycle_of_groups);
     suite_add_tcase(s, t);
     return s;
