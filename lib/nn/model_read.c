@@ -286,16 +286,6 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     return 0;
 }
 
-/* What a class was called by TensorFlow 1 and 2.0. */
-static const char *current_class(const char *name)
-{
-    static const char *const OLD[] = { "BatchNormalizationV1", "BatchNormalizationV2" };
-    for (size_t i = 0; i < COUNT_OF(OLD); i++)
-        if (str_eq(name, OLD[i]))
-            return "BatchNormalization";
-    return name;
-}
-
 static int read_layer(struct reading *r, const struct node *at, const struct functional *f,
                       const struct functional_call *call, struct err *e)
 {
@@ -321,7 +311,7 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
         return read_input_layer(r, at, &config, e);
     if (r->m->nlayers >= MODEL_LAYERS_MAX)
         return node_error(at, e, "more than %d layers", MODEL_LAYERS_MAX);
-    if (catalog_find(&LAYER_KINDS, at, current_class(name), &kind, e) < 0)
+    if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
         return -1;
     if (r->failed) {
         auto_free double *values = xcalloc(kind->nargs, sizeof(*values));

@@ -85,9 +85,11 @@ static const struct arg ADD_ARGS[] = { LAYER_ARGS };
 static const struct arg CONCATENATE_ARGS[] = { LAYER_ARGS, [CONCATENATE_AXIS] =
                                                                ARG_OF("axis", ARG_INTEGER, -1, ARG_ANY) };
 
-#define ROW(class_name, args_, auto_name_, about_)                                                                     \
-    .k = { .names = { class_name }, .args = (args_), .nargs = COUNT_OF(args_), .about = (about_) },                    \
+/* Names: the class's, then what it was called before. */
+#define ROW_OF_NAMES(args_, auto_name_, about_, ...)                                                                   \
+    .k = { .names = { __VA_ARGS__ }, .args = (args_), .nargs = COUNT_OF(args_), .about = (about_) },                   \
     .auto_name = (auto_name_)
+#define ROW(class_name, args_, auto_name_, about_) ROW_OF_NAMES(args_, auto_name_, about_, class_name)
 
 const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_DENSE] = { ROW("Dense", DENSE_ARGS, "dense", "activation(x kernel + bias)"), dense_read, dense_shape,
@@ -114,9 +116,10 @@ const struct layer_row layer_rows[LAYER_COUNT] = {
     [LAYER_NORMALIZATION] = { ROW("Normalization", NORMALIZATION_ARGS, "normalization", "(x - mean) / sqrt(variance)"),
                               normalization_read, normalization_shape, normalization_variables, normalization_config,
                               normalization_fini },
-    [LAYER_BATCH_NORMALIZATION] = { ROW("BatchNormalization", BATCH_NORMALIZATION_ARGS, "batch_normalization",
-                                        "gamma (x - mean) / sqrt(variance + epsilon) + beta; batch statistics "
-                                        "in training, moving ones after"),
+    [LAYER_BATCH_NORMALIZATION] = { ROW_OF_NAMES(BATCH_NORMALIZATION_ARGS, "batch_normalization",
+                                                 "gamma (x - mean) / sqrt(variance + epsilon) + beta; batch statistics "
+                                                 "in training, moving ones after",
+                                                 "BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"),
                                     batch_normalization_read, batch_normalization_shape, batch_normalization_variables,
                                     batch_normalization_config },
     [LAYER_ADD] = { ROW("Add", ADD_ARGS, "add", "the sum of tensors of one shape; in functional models"),
