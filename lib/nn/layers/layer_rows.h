@@ -4,6 +4,7 @@
 #define TRAINYARD_NN_LAYERS_LAYER_ROWS_H
 
 #include "nn/layers/layer.h"
+#include "nn/layers/layer_values.h"
 
 enum { DENSE_UNITS = ARG_FIRST_OWN, DENSE_USE_BIAS };
 enum { DROPOUT_RATE = ARG_FIRST_OWN, DROPOUT_SEED };
@@ -13,29 +14,15 @@ enum { RELU_MAX = ARG_FIRST_OWN, RELU_SLOPE, RELU_THRESHOLD };
 enum { SLOPE = ARG_FIRST_OWN };
 enum { CONCATENATE_AXIS = ARG_FIRST_OWN };
 
-struct values { /* numbers of the manifest; n 0: none */
-    double *v;
-    size_t n;
-};
-enum { VALUES_ANY, VALUES_NOT_NEGATIVE };
-/* A number, a list, or a list in a list; also as Keras 3 writes an array. Absent: n 0. */
-MUST_USE int values_read(const struct node *n, int range, struct values *ret, struct err *e);
-/* One value, or one for each channel. */
-MUST_USE int values_fit(const struct values *v, const char *name, size_t channels, const struct node *at,
-                        struct err *e);
-/* null, or a list; `single`: a number when it is one. */
-json_t *values_json(const struct values *given, bool single);
-/* Value i of the last axis; one value counts for all. */
-static inline float values_at(const struct values *v, size_t i)
-{
-    return (float)v->v[v->n > 1 ? i : 0];
-}
-
 enum { NORMALIZATION_MEAN, NORMALIZATION_VARIANCE };
 struct normalization { /* layer.own of Normalization */
     struct values given[2];
     bool whole; /* axis None: one mean and variance for all axes */
 };
+static inline const struct values *normalization_given(const struct layer *l)
+{
+    return ((const struct normalization *)l->own)->given;
+}
 static inline size_t normalization_channels(const struct layer *l)
 {
     return ((const struct normalization *)l->own)->whole ? 1 : (size_t)layer_channels(l);
@@ -52,10 +39,6 @@ static inline const struct rescaling *rescaling_of(const struct layer *l)
 static inline bool rescaling_is_plain(const struct layer *l)
 {
     return rescaling_of(l)->scale.n == 1 && rescaling_of(l)->offset.n == 1;
-}
-static inline const struct values *normalization_given(const struct layer *l)
-{
-    return ((const struct normalization *)l->own)->given;
 }
 
 typedef int layer_read_fn(struct layer *l, const struct node *config, struct err *e);

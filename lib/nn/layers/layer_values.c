@@ -1,6 +1,10 @@
-/* Numbers of the manifest that a layer keeps: one, or one for each channel. */
+/* Reads, checks and writes numbers that a layer keeps. */
+#include "nn/layers/layer_values.h"
+
+#include <float.h>
+#include <math.h>
+
 #include "base/str.h"
-#include "nn/layers/layer_rows.h"
 
 /* {"class_name": "__numpy__", "config": {"value": [...], "dtype": ...}}; "__tensor__" likewise. */
 static struct node array_of(const struct node *n)
