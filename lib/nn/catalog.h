@@ -28,9 +28,8 @@ enum arg_kind {
     ARG_CHOICE,      /* one of `choices` */
     ARG_IGNORED,     /* Keras has it; it has no effect here (jit_compile) */
     ARG_UNSUPPORTED, /* Keras has it; only its default is accepted */
-    ARG_LIST, /* a tuple of integers; of a fixed length, or of at most one: also one integer. arg_list_read() gives it
-               */
-    ARG_OTHER /* the owner parses it: a schedule, a list, a regularizer */
+    ARG_LIST,        /* a tuple of integers; where one or a fixed number fits: also one. arg_list_read() gives it */
+    ARG_OTHER        /* the owner parses it: a schedule, a list, a regularizer */
 };
 
 /* X(name, condition on v, text) */

@@ -19,13 +19,6 @@ static int enter_tfjs(struct node *n, struct err *e)
     return 0;
 }
 
-static void enter(struct node *n, const char *key)
-{
-    struct node inner = node_get(n, key);
-    if (json_is_object(inner.v))
-        *n = inner;
-}
-
 /* Of a Sequential of Keras 2.0 to 2.2, config is the list itself. */
 static struct node layers_of(const struct node *n)
 {
@@ -59,8 +52,9 @@ int keras_document_model(struct node *n, bool *ret_keras_2, struct err *e)
     n->lenient = true;
     if (enter_tfjs(n, e) < 0)
         return -1;
-    struct node version = node_get(n, "keras_version");
-    enter(n, "model_config");
+    struct node version = node_get(n, "keras_version"), inner = node_get(n, "model_config");
+    if (json_is_object(inner.v))
+        *n = inner;
     if (!node_present(&version))
         version = node_get(n, "keras_version");
     const char *text = json_string_value(version.v);

@@ -123,8 +123,8 @@ static int read_compile(struct model *m, const struct node *n, const struct node
     bool failed = node_present(n) && node_only(n, KEYS, COUNT_OF(KEYS), e) < 0;
     if (failed && !node_collects(n))
         return -1;
-    struct node loss_weights = node_get(file, "loss_weights");
-    if (loss.v != NULL && loss.v == json_object_get(file->v, "loss") && node_present(&loss_weights))
+    struct node own_loss = node_get(n, "loss"), loss_weights = node_get(file, "loss_weights");
+    if (!node_present(&own_loss) && node_present(&loss_weights))
         return node_error(&loss_weights, e,
                           "weights of losses are not supported yet: set compile.loss in the manifest");
     json_auto_t *rmsprop = json_string("rmsprop"); /* Keras's default */

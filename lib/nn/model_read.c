@@ -145,15 +145,14 @@ static int set_input(struct reading *r, const struct node *at, const struct shap
 {
     char have[128], want[128];
     size_t count;
-    if (r->has_input && is_the_input(&r->m->input, s))
-        return 0;
-    if (!r->has_input && has_open_axis(s)) {
+    if (r->has_input)
+        return is_the_input(&r->m->input, s) ? 0
+                                             : node_error(at, e, "input shape %s conflicts with %s declared earlier",
+                                                          shape_text(s, have), shape_text(&r->m->input, want));
+    if (has_open_axis(s)) {
         r->open_input = true;
         return 0;
     }
-    if (r->has_input)
-        return node_error(at, e, "input shape %s conflicts with %s declared earlier", shape_text(s, have),
-                          shape_text(&r->m->input, want));
     if (shape_count(s, &count, e) < 0 || count > INT32_MAX)
         return node_error(at, e, "an input of shape %s is too large", shape_text(s, have));
     r->has_input = true;
