@@ -36,8 +36,8 @@ static const struct field COMPILE[] = {
     { "optimizer", FIELD_ANY, .type_text = "name or map", .fallback_text = "`rmsprop`, as in Keras",
       .help = "`Adam`, or with arguments `{Adam: {learning_rate: 0.001}}`.", .rerun = RERUN_RESUME },
     { "loss", FIELD_ANY, .type_text = "name or map",
-      .fallback_text = "**required**, unless a compiled Keras model has it",
-      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`.",
+      .help = "`sparse_categorical_crossentropy`, or `{SparseCategoricalCrossentropy: {from_logits: true}}`. Required, "
+              "unless a compiled Keras model has it.",
       .rerun = RERUN_FRESH },
     { "metrics", FIELD_ANY, .type_text = "list of names or maps", .help = "Metrics in addition to the loss.",
       .rerun = RERUN_FRESH },
@@ -45,11 +45,13 @@ static const struct field COMPILE[] = {
       .help = "Keras's `weighted_metrics`: metrics in which examples count by their weight (`fit.classWeight`, "
               "`sampleWeight`). If the name is already used, it becomes `weighted_NAME`." },
 };
-static const struct field_table COMPILE_FIELDS = { "spec.compile",
-                                                   "Arguments of Keras's `Model.compile`. As in Keras, fields accept a "
-                                                   "name or a map. What a compiled model of Keras has in "
-                                                   "its `compile_config` counts where a field is absent.",
-                                                   ROWS(COMPILE), .check = NULL };
+static const struct field_table COMPILE_FIELDS = {
+    "spec.compile",
+    "Arguments of Keras's `Model.compile`. As in Keras, fields accept a name or a map. Where a field is absent, the "
+    "`compile_config` of a compiled Keras model counts.",
+    ROWS(COMPILE),
+    .check = NULL,
+};
 
 /* ---- data ---- */
 
