@@ -34,6 +34,11 @@ problem() {
 }
 # wrong TEXT: a problem that no race of the test explains, such as a wrong count, wrong bytes or another hash
 wrong() { problem_kind=exact; problem "$@"; }
+# A misspelt helper must not be a test that asserts nothing. (Bash calls this in a subshell.)
+command_not_found_handle() {
+    echo "$1: command not found" | tee -a "$dir/not_found" >&2
+    return 127
+}
 # want_exit CODE COMMAND...: stdout and stderr go to $dir/out.
 want_exit() {
     local want=$1 got
@@ -186,6 +191,7 @@ run_one() {
     before_test
     "$1"
     check_test
+    [ ! -s "$dir/not_found" ] || wrong "$(head -n 1 "$dir/not_found")"
     [ "$problems" = 0 ] || look_around >"$dir/around" 2>&1
     after_test
     jobs -p | xargs -r kill -KILL 2>/dev/null
