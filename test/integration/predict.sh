@@ -175,3 +175,14 @@ test_predict_needs_no_keras_file() { # the run's folder is enough
     want_exit 0 trainyard evaluate "$dir/keras" --data-dir "$dir/data"
     want_line 'accuracy 0\.[0-9]+ \(297 examples'
 }
+
+test_a_compiled_keras_model() { # its compile_config counts where the manifest says nothing
+    sed '/^  strategy:/d; /^  replicaSpecs:/,$d' "$digits" >"$dir/single.yaml"
+    want_exit 0 trainyard run "$dir/single.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=1 || return
+    mkdir "$dir/data" && cp -r "$data/digits" "$dir/run/model.json" "$dir/data"
+    awk '/^  model:/ {print "  model: {kerasFile: model.json}"} /^  (model|compile):/ {skip = 1; next} /^  [a-z]/ {skip = 0} !skip' "$dir/single.yaml" >"$dir/keras.yaml"
+    want_exit 0 trainyard run "$dir/keras.yaml" --data-dir "$dir/data" --output-dir "$dir/keras" --set fit.epochs=1 || return
+    [ "$(final "$dir/keras" loss)" = "$(final "$dir/run" loss)" ] || wrong "the loss is $(final "$dir/keras" loss), not $(final "$dir/run" loss)"
+    want_exit 0 trainyard evaluate "$dir/keras" --data-dir "$dir/data"
+    want_line 'accuracy 0\.[0-9]+ \(297 examples'
+}
