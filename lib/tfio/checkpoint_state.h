@@ -10,8 +10,8 @@
  * ERR_NOT_FOUND. *ret_latest is xmalloc'ed. */
 MUST_USE int checkpoint_state_read(const char *dir, struct strlist *ret_all, char **ret_latest, struct err *e);
 /* The same, and when the file is missing or unusable the prefixes that dir has, by step. *ret_why: what is wrong with
- * the file, or NULL; xmalloc'ed. ERR_NOT_FOUND when there is no checkpoint, ERR_INPUT when there is only an unusable
- * file. */
+ * the file, or NULL; xmalloc'ed. ERR_NOT_FOUND when there is no checkpoint, ERR_INPUT when the file is unusable and
+ * there is no checkpoint beside it. */
 MUST_USE int checkpoint_state_find(const char *dir, struct strlist *ret_all, char **ret_latest, char **ret_why,
                                    struct err *e);
 int64_t checkpoint_state_step(const char *prefix); /* that its name tells; -1: none */
