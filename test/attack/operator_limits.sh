@@ -94,7 +94,7 @@ SMALL_JOBS_WAIT=$((2 * 5 * 64))
 want_small_jobs_turn() { # WORKERS
     local job pods worker between
     all_are_noted() { pods=$(audited pods '^small-'); [ "$(wc -l <<<"$pods")" = 3 ]; }
-    wait_for 30 all_are_noted
+    wait_for 30 all_are_noted || problem "the audit log lacks pods of the small job"
     job=$(audited trainjobs '^small$' | head -n 1)
     [ -n "$job" ] || problem "the audit log lacks the small job"
     worker=$(audited pods '^small-worker-0$' | head -n 1)
@@ -115,9 +115,10 @@ leave_no_pods() {
 # small one exists, so that the speed of kubectl and of the API server do not matter. LARGE_JOB=5000 tests the maximum;
 # `make test-all` has 2,000.
 alone_a_large_job() {
-    local limits=$HELD_TO workers=${LARGE_JOB:-$([ "${LONG:-}" = 1 ] && echo 2000 || echo 1000)} preload=$dir/hold_at_request.so
-    "${CC:-cc}" -shared -fPIC -O1 -o "$preload" "$root/test/integration/hold_at_request.c" || { problem "no way to hold it"; return; }
-    local -x HOLD_MARK=$dir/held HOLD_AT_REQUEST=100 # of some two thousand: a service and a pod for each worker
+    local limits=$HELD_TO workers=${LARGE_JOB:-$([ "${LONG:-}" = 1 ] && echo 2000 || echo 1000)} kill_at
+    build_kill_at
+    local preload=$kill_at
+    local -x KILL_MARK=$dir/held HOLD_AT="before-request 100" # of some two thousand: a service and a pod for each worker
     begin
     is_held
     model_job large 8000 | k apply -f - >"$dir/answer" 2>&1 && problem "8,000 workers are accepted"
@@ -126,7 +127,7 @@ alone_a_large_job() {
     local before
     before=$(peak_kb)
     model_job large "$workers" | k apply -f - >/dev/null
-    wait_for 120 test -e "$dir/held" || problem "the operator has not sent $HOLD_AT_REQUEST requests for the large job"
+    wait_for 120 test -e "$dir/held" || problem "the operator has not come to its hundredth request"
     model_job small 1 | KUBECONFIG=$dir/bench.kubeconfig k apply -f - >/dev/null
     rm "$dir/held"
     pods_reach 300 $((workers + 5))

@@ -1,11 +1,12 @@
 /* Preloaded: kills a replica with SIGKILL, or holds one of its threads, at a given moment of its work.
  *
- * KILL_ROLE names its role, KILL_MARK a file that is created before the kill, so that only one process is killed.
- * KILL_AT is a call and a text: "log TEXT" when a line of the log has it, "publish TEXT" when a file is renamed whose
- * new name or first bytes have it, after the call; "before-log" and "before-publish": before the call. "before-gemm"
- * and "before-join", without a text: before a matrix product, and before a thread waits for the end of another one.
- * HOLD_AT has the same values. The thread waits there, once in a process, until KILL_MARK is removed, or written to:
- * then no later process waits. The other threads continue.
+ * KILL_ROLE names its role (without it any process that has this library), KILL_MARK a file that is created before the
+ * kill, so that only one process is killed. KILL_AT is a call and a text: "log TEXT" when a line of the log has it,
+ * "publish TEXT" when a file is renamed whose new name or first bytes have it, after the call; "before-log" and
+ * "before-publish": before the call. "before-gemm" and "before-join", without a text: before a matrix product, and
+ * before a thread waits for the end of another one. "before-request N": before the process sends its N-th HTTP request
+ * by libcurl, over all connections. HOLD_AT has the same values. The thread waits there, once in a process, until
+ * KILL_MARK is removed, or written to: then no later process waits. The other threads continue.
  *
  * PACE_WHILE names a file: while it exists, each matrix product takes PACE_US more. */
 #define _GNU_SOURCE
@@ -28,7 +29,9 @@ static bool is_ours(void)
 {
     char wanted[64];
     const char *task = getenv("TF_CONFIG"), *role = getenv("KILL_ROLE");
-    snprintf(wanted, sizeof(wanted), "\"type\":\"%s\"", role != NULL ? role : "");
+    if (role == NULL)
+        return true;
+    snprintf(wanted, sizeof(wanted), "\"type\":\"%s\"", role);
     return task != NULL && strstr(task, wanted) != NULL;
 }
 
@@ -136,4 +139,16 @@ void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float
     if (pace != NULL && access(pace, F_OK) == 0)
         usleep(PACE_US);
     gemm(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+int curl_multi_add_handle(void *multi, void *easy);
+
+int curl_multi_add_handle(void *multi, void *easy)
+{
+    static atomic_int sent;
+    char number[16];
+    int (*add)(void *, void *) = replaced("curl_multi_add_handle");
+    int n = snprintf(number, sizeof(number), "%d", atomic_fetch_add(&sent, 1) + 1);
+    meet_text("before-request", number, (size_t)n);
+    return add(multi, easy);
 }
