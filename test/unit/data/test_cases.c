@@ -1,18 +1,11 @@
 /* Each folder of test/data/data/{valid,invalid} is a case: job.yaml is a data set of a manifest. `expected` lists what
  * it holds, in order; `error` is its error message. With like.yaml, another data set, its columns are those of that
  * one. With model.yaml it must be fit for that model. A new case needs no code. */
+#include "case_folder.h"
 #include "data_help.h"
 
 #define VALID   "test/data/data/valid"
 #define INVALID "test/data/data/invalid"
-
-static char *case_dir(const char *root, int i)
-{
-    AUTO_FINI(strlist) names = { .items = NULL };
-    struct err e;
-    ck_ok_e(dir_list(root, &names, &e));
-    return path_join(root, names.items[i]);
-}
 
 static void read_text(const char *dir, const char *name, struct buf *ret)
 {
@@ -113,7 +106,7 @@ static int render(const struct dataset *d, const struct model *m, struct buf *ou
 
 START_TEST(valid_data_is_read_as_expected)
 {
-    auto_free char *dir = case_dir(VALID, _i);
+    auto_free char *dir = case_path(VALID, _i);
     AUTO_FINI(folder) cache = folder_new();
     AUTO_FINI(buf) expected = BUF_INIT;
     AUTO_FINI(buf) got = BUF_INIT;
@@ -134,7 +127,7 @@ END_TEST
 
 START_TEST(invalid_data_is_named_with_its_place)
 {
-    auto_free char *dir = case_dir(INVALID, _i);
+    auto_free char *dir = case_path(INVALID, _i);
     AUTO_FINI(folder) cache = folder_new();
     AUTO_FINI(buf) expected = BUF_INIT;
     AUTO_FINI(buf) got = BUF_INIT;
@@ -155,18 +148,12 @@ START_TEST(invalid_data_is_named_with_its_place)
 }
 END_TEST
 
-static int count_cases(const char *root)
-{
-    AUTO_FINI(strlist) names = { .items = NULL };
-    return dir_list(root, &names, NULL) == 0 ? (int)names.n : 0;
-}
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("data/cases");
     TCase *t = tcase_create("cases");
     suite_add_tcase(s, t);
-    tcase_add_loop_test(t, valid_data_is_read_as_expected, 0, MAX(count_cases(VALID), 1));
-    tcase_add_loop_test(t, invalid_data_is_named_with_its_place, 0, MAX(count_cases(INVALID), 1));
+    tcase_add_loop_test(t, valid_data_is_read_as_expected, 0, case_count(VALID));
+    tcase_add_loop_test(t, invalid_data_is_named_with_its_place, 0, case_count(INVALID));
     return s;
 }
