@@ -1,5 +1,6 @@
 /* Data sets of arrays: idx, npy and npz. Files are memory-mapped, and any record is found by its index. uint8 features
- * stay uint8; all other types become float. */
+ * stay uint8; all other types become float. Records of an array in Fortran order are gathered (array_order.h); labels
+ * and weights that are one number for each record are in C order, as npy_parse() says. */
 #include "data/arrays.h"
 
 #include <float.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "data/array_order.h"
 #include "data/dtype_convert.h"
 #include "data/npz.h"
 #include "data/values.h"
@@ -44,7 +46,10 @@ int array_floats(const struct array *a, float *ret, struct err *e)
     dtype_to_floats *convert = dtype_float_converter(a->dtype, a->swap);
     if (convert == NULL)
         return err_set(e, ERR_INPUT, "its elements are of type %s; they must be real numbers", dtype_name(a->dtype));
-    convert(a->data, ret, shape_elements(&a->shape));
+    if (a->fortran)
+        array_rows(a, NULL, (size_t)a->shape.dim[0], convert, ret);
+    else
+        convert(a->data, ret, shape_elements(&a->shape));
     return 0;
 }
 
@@ -66,6 +71,10 @@ static inline void prefetch_row(const unsigned char *row, size_t bytes)
 
 static void read_labels(const struct arrays *a, const int64_t *which, size_t n, void *y)
 {
+    if (a->y.fortran) {
+        array_rows(&a->y, which, n, a->y_floats, y);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const unsigned char *src = a->y.data + (size_t)which[i] * a->y_stride;
         if (a->records.integer_labels)
@@ -110,6 +119,19 @@ static void read_row(const struct arrays *a, int64_t record, void *x, size_t row
         a->x_floats(src, (float *)x + row * a->x_count, a->x_count);
 }
 
+static void read_features(const struct arrays *a, const int64_t *which, size_t n, void *x)
+{
+    if (a->x.fortran) {
+        array_rows(&a->x, which, n, a->records.x_type == DT_UINT8 ? NULL : a->x_floats, x);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i + ROWS_AHEAD < n)
+            prefetch_row(a->x.data + (size_t)which[i + ROWS_AHEAD] * a->x_stride, a->x_stride);
+        read_row(a, which[i], x, i);
+    }
+}
+
 static int arrays_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w,
                        struct err *e)
 {
@@ -118,11 +140,7 @@ static int arrays_read(const struct records *r, const int64_t *which, size_t n, 
 
     if (unseen && check_labels(a, which, n, e) < 0)
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        if (i + ROWS_AHEAD < n)
-            prefetch_row(a->x.data + (size_t)which[i + ROWS_AHEAD] * a->x_stride, a->x_stride);
-        read_row(a, which[i], x, i);
-    }
+    read_features(a, which, n, x);
     if (r->has_labels)
         read_labels(a, which, n, y);
     return r->has_weights ? read_weights(a, which, n, w, e) : 0;
@@ -147,19 +165,31 @@ static void arrays_place(const struct records *r, int64_t record, enum record_pa
         buf_char(out, ')');
 }
 
+/* Names the first integer of a row that a float cannot hold. */
+static bool warn_rounded_row(const struct arrays *a, int64_t record, const unsigned char *row, struct strlist *ret)
+{
+    for (size_t i = 0; i < a->x_count; i++) {
+        int64_t v = dtype_to_int(a->x.dtype, a->x.swap, row + i * dtype_size(a->x.dtype));
+        if ((double)(float)v != (double)v) {
+            values_warn_rounded(&a->records, record, i, (double)v, ret);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Integers that a float cannot hold: the first one is named, when a pass over them is cheap. */
 static void warn_rounded(const struct arrays *a, struct strlist *ret)
 {
-    const struct records *r = &a->records;
-    size_t bytes = dtype_size(a->x.dtype), n = (size_t)r->n * a->x_count;
-    if (!dtype_is_integer(a->x.dtype) || bytes < sizeof(float) || n * bytes > CHEAP_PASS_MAX)
+    if (!dtype_is_integer(a->x.dtype) || dtype_size(a->x.dtype) < sizeof(float) ||
+        (size_t)a->records.n * a->x_stride > CHEAP_PASS_MAX)
         return;
-    for (size_t i = 0; i < n; i++) {
-        int64_t v = dtype_to_int(a->x.dtype, a->x.swap, a->x.data + i * bytes);
-        if ((double)(float)v != (double)v) {
-            values_warn_rounded(r, (int64_t)(i / a->x_count), i % a->x_count, (double)v, ret);
+    auto_free unsigned char *gathered = a->x.fortran ? xmalloc(a->x_stride) : NULL;
+    for (int64_t i = 0; i < a->records.n; i++) {
+        if (a->x.fortran)
+            array_rows(&a->x, &i, 1, NULL, gathered);
+        if (warn_rounded_row(a, i, a->x.fortran ? gathered : a->x.data + (size_t)i * a->x_stride, ret))
             return;
-        }
     }
 }
 

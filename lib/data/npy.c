@@ -156,6 +156,18 @@ static int take_header(struct reader *r, const char *name, struct dict *ret, str
     return 0;
 }
 
+/* C order and Fortran order differ where two dimensions have more than one index, unless there are no elements. */
+static bool orders_differ(const struct shape *s)
+{
+    int longer = 0;
+    for (int axis = 0; axis < s->rank; axis++) {
+        if (s->dim[axis] == 0)
+            return false;
+        longer += s->dim[axis] > 1;
+    }
+    return longer > 1;
+}
+
 int npy_parse(const void *data, size_t n, const char *name, struct array *ret, struct err *e)
 {
     struct reader r = reader_of(data, n);
@@ -171,11 +183,10 @@ int npy_parse(const void *data, size_t n, const char *name, struct array *ret, s
                        name, d.p - (const char *)data, SHAPE_MAX_RANK);
     if (parse_type(d.descr, name, &a, e) < 0)
         return -1;
-    if (d.fortran && d.shape.rank > 1)
-        return err_set(e, ERR_INPUT, "%s: is in Fortran order; save numpy.ascontiguousarray(array)", name);
     if (d.shape.rank == 0)
         return err_set(e, ERR_INPUT, "%s: is a single number; the first dimension must count examples", name);
     a.shape = d.shape;
+    a.fortran = d.fortran && orders_differ(&d.shape);
     a.data = r.p;
     if (array_check_size(&a, n - reader_left(&r), n, name, e) < 0)
         return -1;

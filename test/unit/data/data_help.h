@@ -152,16 +152,21 @@ static inline void make_idx(int64_t n, struct buf *x, struct buf *y)
     }
 }
 
-static inline void npy_header(struct buf *b, const char *descr, const char *shape)
+static inline void npy_header_of(struct buf *b, const char *descr, bool fortran, const char *shape)
 {
     AUTO_FINI(buf) dict = BUF_INIT;
-    buf_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
+    buf_printf(&dict, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr, fortran ? "True" : "False", shape);
     while ((10 + dict.len + 1) % 64 != 0)
         buf_char(&dict, ' ');
     buf_char(&dict, '\n');
     buf_add(b, "\x93NUMPY\x01\x00", 8);
     buf_u16le(b, (uint16_t)dict.len);
     buf_add(b, dict.data, dict.len);
+}
+
+static inline void npy_header(struct buf *b, const char *descr, const char *shape)
+{
+    npy_header_of(b, descr, false, shape);
 }
 
 static inline void make_npy(int64_t n, struct buf *x, struct buf *y)
@@ -178,6 +183,21 @@ static inline void make_npy(int64_t n, struct buf *x, struct buf *y)
         }
         buf_u64le(y, (uint64_t)example_y(i));
     }
+}
+
+/* Features in Fortran order. */
+static inline void make_npy_fortran(int64_t n, struct buf *x, struct buf *y)
+{
+    AUTO_FINI(buf) unused = BUF_INIT;
+    char shape[64];
+    make_npy(n, &unused, y);
+    snprintf(shape, sizeof(shape), "(%lld, %d)", (long long)n, WIDTH);
+    npy_header_of(x, "<f4", true, shape);
+    for (int j = 0; j < WIDTH; j++)
+        for (int64_t i = 0; i < n; i++) {
+            float v = example_x(i, j);
+            buf_add(x, &v, sizeof(v));
+        }
 }
 
 static inline void make_csv(int64_t first, int64_t n, struct buf *b)

@@ -54,6 +54,10 @@ static void put_npy(const struct folder *f)
 {
     put_arrays(f, make_npy, false);
 }
+static void put_npy_fortran(const struct folder *f)
+{
+    put_arrays(f, make_npy_fortran, false);
+}
 static void put_csv(const struct folder *f)
 {
     put_three(f, make_csv, put_file, "");
@@ -95,6 +99,7 @@ static const struct {
     { "idx", put_idx, "format: idx\nfeatures: x\nlabels: y\n" },
     { "idx.gz", put_idx_gzip, "format: idx\nfeatures: x\nlabels: y\n" },
     { "npy", put_npy, "format: npy\nfeatures: x\nlabels: y\n" },
+    { "npy in Fortran order", put_npy_fortran, "format: npy\nfeatures: x\nlabels: y\n" },
     { "csv", put_csv, "format: csv\nfiles: part-*\nlabel: the class\n" },
     { "csv.gz", put_csv_gzip, "format: csv\nfiles: [part-0, part-1.gz, part-2*]\nlabel: 2\n" },
     { "tfrecord", put_tfrecord, TFRECORD_SPEC },
