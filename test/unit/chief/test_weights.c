@@ -1,5 +1,6 @@
 /* Weights of every kind of file. test/data/train/weights was written by Keras 3.15 and tf_keras 2.21 (test/interop
- * tests their newest files): value k of variable v is v + 1 + k/64. */
+ * tests their newest files): value k of variable v is v + 1 + k/64. fortran.npz is small.npz with its kernels in
+ * Fortran order. */
 #include "chief/weights.h"
 
 #include <math.h>
@@ -80,10 +81,9 @@ static void ck_values(const struct model *m, const float *vector, const char *fi
 
 START_TEST(every_kind_of_file)
 {
-    static const char *const FILES[] = { "small.keras",         "deflated.keras", "small.weights.h5",
-                                         "unnamed.weights.h5",  "small.npz",      "packed.npz",
-                                         "small.safetensors",   "tf_keras.h5",    "tf_keras.keras",
-                                         "tf_keras.weights.h5", "object.ckpt" };
+    static const char *const FILES[] = { "small.keras", "deflated.keras", "small.weights.h5",    "unnamed.weights.h5",
+                                         "small.npz",   "packed.npz",     "fortran.npz",         "small.safetensors",
+                                         "tf_keras.h5", "tf_keras.keras", "tf_keras.weights.h5", "object.ckpt" };
     AUTO(model) *m = model_of(SMALL);
     for (size_t i = 0; i < COUNT_OF(FILES); i++) {
         auto_free float *v = load(m, FILES[i]);
