@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "data/text.h"
 
 enum { LIST_TEXT = 400 }; /* of names in a message */
 
@@ -25,6 +26,14 @@ int64_t column_word(const struct data_column *c, const char *word)
     return (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
 }
 
+/* Fields are trimmed, and so are the words that they are compared with. */
+static void add_trimmed(const char *s, struct buf *ret)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    struct text_field word = text_trim((struct text_field){ .p = p, .end = p + strlen(s) });
+    buf_add(ret, word.p, (size_t)(word.end - word.p));
+}
+
 /* A word of a vocabulary or a default: numbers and truth values are words as JSON writes them. */
 static int word_of(const struct node *n, struct buf *ret, struct err *e)
 {
@@ -33,7 +42,7 @@ static int word_of(const struct node *n, struct buf *ret, struct err *e)
     if (json_is_string(n->v)) {
         if (node_str(n, &s, e) < 0)
             return -1;
-        buf_str(ret, s);
+        add_trimmed(s, ret);
     } else if (json_is_integer(n->v) || json_is_real(n->v) || json_is_boolean(n->v)) {
         json_emit(n->v, ret);
     } else {
@@ -101,10 +110,24 @@ static int read_encoding(const struct node *n, struct data_column *c, struct err
     return 0;
 }
 
-/* Type, words and default that the job gives a column. */
+/* What becomes of an example without this value, when the column has its own rule. */
+static int read_missing(const struct node *n, struct data_column *c, struct err *e)
+{
+    static const char *const MISSING[] = { [MISSING_ERROR] = "error", [MISSING_DROP] = "drop" };
+    struct node missing = node_get(n, "missing");
+    size_t i;
+    if (!node_present(&missing))
+        return 0;
+    if (node_enum(&missing, MISSING, COUNT_OF(MISSING), &i, e) < 0)
+        return -1;
+    c->drops = i == MISSING_DROP;
+    return 0;
+}
+
+/* Type, words, default and rule for missing values that the job gives a column. */
 static int read_csv_column(const struct node *n, struct data_column *c, struct err *e)
 {
-    static const char *const KEYS[] = { "name", "type", "vocabulary", "encoding", "default" };
+    static const char *const KEYS[] = { "name", "type", "vocabulary", "encoding", "default", "missing" };
     static const char *const TYPES[] = { "float", "int", "category" }; /* as enum column_type */
     size_t type = COLUMN_FLOAT;
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
@@ -117,7 +140,7 @@ static int read_csv_column(const struct node *n, struct data_column *c, struct e
         return -1;
     if (c->type != COLUMN_CATEGORY && node_present(&words))
         return node_key_error(n, "vocabulary", e, "is for columns of type category");
-    return read_encoding(n, c, e) < 0 ? -1 : read_default(n, c, e);
+    return read_encoding(n, c, e) < 0 || read_default(n, c, e) < 0 ? -1 : read_missing(n, c, e);
 }
 
 static int64_t find_column(const struct data_columns *c, const char *name)
@@ -143,17 +166,33 @@ static const char *nearest_column(const struct data_columns *c, const char *name
     return out;
 }
 
+/* "; did you mean 'age'?", or "; the columns are age, sex". */
+static const char *known_columns(const struct data_place *at, const struct data_columns *c, const char *name,
+                                 char out[LIST_TEXT])
+{
+    AUTO_FINI(strlist) names = { 0 };
+    char list[LIST_TEXT - 128];
+    nearest_column(c, name, out, LIST_TEXT);
+    for (size_t i = 0; i < c->n; i++)
+        strlist_add(&names, c->c[i].name);
+    if (!at->spec->header)
+        str_fmt(out, LIST_TEXT, "; the file has no header, so its columns are the numbers 0 to %zu", c->n - 1);
+    else if (out[0] == '\0')
+        str_fmt(out, LIST_TEXT, "; the columns are %s", column_names_text(&names, list, sizeof(list)));
+    return out;
+}
+
 /* A name, else an index; from -1 on it counts from the end. */
 static int find_named(const struct data_place *at, const struct data_columns *c, const char *key, const char *label,
                       int64_t *ret, struct err *e)
 {
-    char hint[128];
+    char hint[LIST_TEXT];
     int64_t index;
     *ret = find_column(c, label);
     if (*ret >= 0)
         return 0;
     if (str_i64(label, INT32_MIN, INT32_MAX, &index, NULL) < 0)
-        return data_error(at, key, e, "no column is named '%s'%s", label, nearest_column(c, label, hint, sizeof(hint)));
+        return data_error(at, key, e, "no column is named '%s'%s", label, known_columns(at, c, label, hint));
     *ret = index < 0 ? index + (int64_t)c->n : index;
     if (*ret < 0 || *ret >= (int64_t)c->n)
         return data_error(at, key, e, "column %s does not exist: the data has %zu (0 is the first, -1 the last)", label,
@@ -225,17 +264,16 @@ static int some_features(const struct data_place *at, const struct data_columns 
 }
 
 /* One of spec.columns. */
-static int describe_column(const struct node *n, struct data_columns *c, struct err *e)
+static int describe_column(const struct data_place *at, const struct node *n, struct data_columns *c, struct err *e)
 {
     struct node name_node = node_get(n, "name");
     const char *name;
-    char hint[128];
+    char hint[LIST_TEXT];
     if (node_object(n, e) < 0 || node_str(&name_node, &name, e) < 0)
         return -1;
     int64_t which = find_column(c, name);
     if (which < 0)
-        return node_error(&name_node, e, "the data has no column '%s'%s", name,
-                          nearest_column(c, name, hint, sizeof(hint)));
+        return node_error(&name_node, e, "the data has no column '%s'%s", name, known_columns(at, c, name, hint));
     struct data_column *column = &c->c[which];
     if (column->described)
         return node_error(&name_node, e, "column '%s' is described twice", name);
@@ -357,7 +395,7 @@ static int choose_columns(const struct data_place *at, const char *path, struct 
         return -1;
     for (size_t i = 0; i < node_size(columns); i++) {
         struct node item = node_item(columns, i);
-        if (describe_column(&item, c, e) < 0)
+        if (describe_column(at, &item, c, e) < 0)
             return -1;
     }
     bool all = c->features == 0 && at->like == NULL;
@@ -376,6 +414,7 @@ int columns_of_names(const struct data_place *at, const char *path, const struct
     for (size_t i = 0; i < names->n; i++) {
         c.c[i].name = xstrdup(names->items[i]);
         c.c[i].count = 1;
+        c.c[i].drops = at->spec->missing == MISSING_DROP;
         index_name(&c, i);
     }
     if (choose_columns(at, path, &c, e) < 0)
@@ -472,6 +511,8 @@ static uint64_t column_hash(const struct data_column *c)
     h = hash64_mix(h, c->place);
     if (c->one_hot)
         h = hash64_mix(h, c->count);
+    if (c->drops)
+        h = hash64_mix(h, c->drops);
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));
     for (int i = 0; i < c->shape.rank; i++)
         h = hash64_mix(h, (uint64_t)c->shape.dim[i]);

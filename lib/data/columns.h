@@ -27,7 +27,8 @@ struct data_column {
     bool one_hot, encoded; /* category: one_hot: `count` numbers, of which the word's is 1; else its number. encoded:
                               the job has chosen */
     bool has_default;
-    double fallback;
+    double fallback;    /* csv: of a missing value */
+    bool drops;         /* csv: an example without its value is left out; else that is an error */
     struct shape shape; /* tfrecord */
     size_t count;       /* numbers an example; in csv 1, but for one_hot */
 };

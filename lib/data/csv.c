@@ -1,6 +1,6 @@
 /* CSV (RFC 4180): one record a line, read through an index (indexed.h). The pass that makes the index decodes every
  * record, so a bad field in the last line is found before training begins. It also determines whether a label column
- * without a type holds class numbers (all whole). */
+ * without a type holds class numbers (all whole), and passes over the records that the job leaves out. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -8,21 +8,22 @@
 
 #include "base/map.h"
 #include "base/rng.h"
-#include "data/columns.h"
+#include "data/csv_cause.h"
 #include "data/indexed.h"
-#include "data/text.h"
 #include "data/values.h"
 
-enum { HEADER_NAME_MAX = 1024, HEADER_TEXT = 200, SHOWN_MAX = 40 };
+enum { HEADER_NAME_MAX = 1024, HEADER_TEXT = 200 };
 
 struct csv {
     struct records records;
     const struct data_place *at; /* while it is opened */
     bool header;
-    char delimiter;
+    bool open_end; /* the header ends with a delimiter: so may the records */
+    struct csv_dialect dialect;
     struct strlist names;
     const char *first_path; /* while it is opened: the file that has these names */
     struct data_columns columns;
+    bool drops; /* records that lack a value in one of the columns are left out */
     struct indexed indexed;
     float *scratch; /* features of the record that the pass reads, followed by its labels */
 };
@@ -32,23 +33,11 @@ static void csv_free(struct records *r)
     struct csv *c = (struct csv *)r;
     indexed_fini(&c->indexed);
     columns_fini(&c->columns);
+    csv_dialect_fini(&c->dialect);
     column_names_fini(&r->names);
     strlist_fini(&c->names);
     free(c->scratch);
     free(c);
-}
-
-static int __attribute__((format(printf, 4, 5)))
-error_at(const struct data_file *f, const unsigned char *p, struct err *e, const char *fmt, ...)
-{
-    char text[ERR_TEXT_MAX];
-    size_t line, column;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    text_place(f->map->data, p, &line, &column);
-    return err_set(e, ERR_INPUT, "%s:%zu:%zu: %s", f->path, line, column, text);
 }
 
 static const unsigned char *end_of(const struct data_file *f)
@@ -56,17 +45,16 @@ static const unsigned char *end_of(const struct data_file *f)
     return f->map->data + f->map->size;
 }
 
-static const unsigned char *start_of(const struct data_file *f)
+/* Behind the byte order mark and the lines that are skipped. */
+static const unsigned char *start_of(const struct csv *c, const struct data_file *f)
 {
     bool bom = f->map->size >= 3 && memcmp(f->map->data, "\xEF\xBB\xBF", 3) == 0;
-    return f->map->data + (bom ? 3 : 0);
-}
-
-static int quote_error(const struct data_file *f, const unsigned char *p, enum text_result r, struct err *e)
-{
-    return error_at(f, p, e, "%s",
-                    r == TEXT_OPEN_QUOTE ? "this quote is never closed"
-                                         : "a closing quote must be the end of its field");
+    const unsigned char *p = f->map->data + (bom ? 3 : 0);
+    for (int64_t i = 0; i < c->at->spec->skip_rows && p < end_of(f); i++) {
+        const unsigned char *line_end = memchr(p, '\n', (size_t)(end_of(f) - p));
+        p = line_end != NULL ? line_end + 1 : end_of(f);
+    }
+    return p;
 }
 
 /* ---- the header ---- */
@@ -77,24 +65,34 @@ static int read_header(const struct csv *c, const struct data_file *f, const uns
     enum text_result more;
     *p = text_record(*p, end_of(f));
     if (*p == end_of(f))
-        return err_set(e, ERR_INPUT, "%s: is empty", f->path);
+        return err_set(e, ERR_INPUT, "%s: %s", f->path,
+                       c->at->spec->skip_rows > 0 ? "has no lines behind those of skipRows" : "is empty");
     do {
         struct text_field field;
         char name[HEADER_NAME_MAX];
         const unsigned char *at = *p;
-        more = text_field(p, end_of(f), c->delimiter, &field);
+        more = text_field(p, end_of(f), c->dialect.delimiter, &field);
         if (more > TEXT_LAST)
-            return quote_error(f, *p, more, e);
+            return csv_quote_error(f, *p, more, e);
         field = text_trim(field);
         if (!text_copy(&field, name, sizeof(name)))
-            return error_at(f, at, e, "this name is too long");
+            return csv_error_at(f, at, e, "this name is too long");
         if (!c->header)
             str_fmt(name, sizeof(name), "%zu", ret->n);
         if (ret->n >= COLUMNS_MAX)
-            return error_at(f, at, e, "more than %d columns", COLUMNS_MAX);
+            return csv_error_at(f, at, e, "more than %d columns", COLUMNS_MAX);
         strlist_add(ret, name);
     } while (more == TEXT_MORE);
     return 0;
+}
+
+/* A delimiter at the end of a header is not a column without a name. */
+static bool take_open_end(const struct csv *c, struct strlist *names)
+{
+    if (!c->header || names->n < 2 || names->items[names->n - 1][0] != '\0')
+        return false;
+    free(names->items[--names->n]);
+    return true;
 }
 
 /* A file without a header, of which the first example would be lost. Numbers in a row, such as 0, 1, 2, are names:
@@ -136,11 +134,12 @@ static int header_once(const struct csv *c, const struct data_file *f, struct er
 static int csv_begin(void *user, const struct data_file *f, const unsigned char **ret, struct err *e)
 {
     struct csv *c = user;
-    const unsigned char *p = start_of(f);
+    const unsigned char *p = start_of(c, f);
     AUTO_FINI(strlist) names = { .items = NULL };
     if (c->header) {
         if (read_header(c, f, &p, &names, e) < 0)
             return -1;
+        take_open_end(c, &names);
         for (size_t i = 0; i < names.n && i < c->names.n; i++)
             if (!str_eq(names.items[i], c->names.items[i]))
                 return err_set(e, ERR_INPUT, "%s:1: column %zu is '%s', in %s it is '%s'", f->path, i + 1,
@@ -154,73 +153,49 @@ static int csv_begin(void *user, const struct data_file *f, const unsigned char 
 
 /* ---- a record ---- */
 
-/* The start of a field, fit for a terminal. */
-static const char *shown(const struct text_field *field, char out[SHOWN_MAX])
+/* 1: the value is missing, and the record is left out. */
+static int take_missing(const struct csv_place *place, const struct text_field *field, double *ret, struct err *e)
 {
-    bool whole = text_copy(field, out, SHOWN_MAX);
-    for (char *p = out; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    if (!whole)
-        memcpy(out + SHOWN_MAX - 4, "...", 4);
-    return out;
-}
-
-static int bad_value(const struct data_column *c, const struct data_file *f, const unsigned char *at,
-                     const struct text_field *field, struct err *e)
-{
-    static const char *const MUST[] = {
-        [COLUMN_FLOAT] = "is not a number (words need type: category and a vocabulary)",
-        [COLUMN_INT] = "is not a whole number",
-        [COLUMN_CATEGORY] = "is not in the vocabulary",
-    };
-    char text[SHOWN_MAX];
-    double v;
-    if (field->p == field->end)
-        return error_at(f, at, e, "column '%s' is empty; set its 'default' in columns to allow that", c->name);
-    bool large = c->type != COLUMN_CATEGORY && text_number(field, &v) && fabs(v) > (double)FLT_MAX;
-    return error_at(f, at, e, "column '%s': '%s' %s", c->name, shown(field, text),
-                    large ? "is too large for a float" : MUST[c->type]);
-}
-
-/* The number that a field counts as. */
-static int take_value(const struct data_column *c, const struct data_file *f, const unsigned char *at,
-                      const struct text_field *raw, double *ret, struct err *e)
-{
-    struct text_field field = text_trim(*raw);
-    double v;
-    if (field.p == field.end && c->has_default) {
-        *ret = c->fallback;
+    if (place->column->has_default) {
+        *ret = place->column->fallback;
         return 0;
     }
-    if (c->type == COLUMN_CATEGORY) {
-        char word[VOCABULARY_WORD_MAX + 1];
-        v = text_copy(&field, word, sizeof(word)) ? (double)column_word(c, word) : -1;
-        if (v < 0)
-            return bad_value(c, f, at, &field, e);
-    } else if (!text_number(&field, &v) || fabs(v) > (double)FLT_MAX || (c->type == COLUMN_INT && v != floor(v))) {
-        return bad_value(c, f, at, &field, e);
-    }
+    return place->column->drops ? 1 : csv_no_value(place, field, e);
+}
+
+static bool find_word(const struct data_column *c, const struct text_field *field, double *ret)
+{
+    char word[VOCABULARY_WORD_MAX + 1];
+    *ret = text_copy(field, word, sizeof(word)) ? (double)column_word(c, word) : -1;
+    return *ret >= 0;
+}
+
+/* The number that a field counts as. 1: as take_missing(). */
+static int take_value(const struct csv *c, const struct csv_place *place, const struct text_field *raw, double *ret,
+                      struct err *e)
+{
+    const struct data_column *column = place->column;
+    struct text_field field = text_trim(*raw);
+    double v = 0;
+    if (field.p == field.end && column->has_default)
+        return take_missing(place, &field, ret, e);
+    bool word = column->type == COLUMN_CATEGORY;
+    bool found = word ? find_word(column, &field, &v) : csv_dialect_number(&c->dialect, &field, &v);
+    bool missing =
+        found ? !word && csv_dialect_missing_number(&c->dialect, v) : csv_dialect_missing(&c->dialect, &field);
+    if (missing)
+        return take_missing(place, &field, ret, e);
+    if (!found || fabs(v) > (double)FLT_MAX || (column->type == COLUMN_INT && v != floor(v)))
+        return csv_bad_value(&c->dialect, place, &field, e);
     *ret = v;
     return 0;
 }
 
-static int wrong_count(const struct csv *c, const struct data_file *f, const unsigned char *record, struct err *e)
-{
-    const unsigned char *p = record;
-    struct text_field field;
-    size_t n = 1, line, column;
-    while (text_field(&p, end_of(f), c->delimiter, &field) == TEXT_MORE)
-        n++;
-    text_place(f->map->data, record, &line, &column);
-    return err_set(e, ERR_INPUT, "%s:%zu: %zu field%s, expected %zu%s", f->path, line, n, n == 1 ? "" : "s",
-                   c->columns.n, c->header ? " as in the header" : " as in the first line");
-}
-
 /* What a record holds. */
 struct csv_row {
-    float *x, *y; /* y: of several labels */
-    double label; /* the only one */
+    const unsigned char *start; /* where it begins in the file */
+    float *x, *y;               /* x NULL: the values are not wanted. y: of several labels */
+    double label;               /* the only one */
     float weight;
     const struct data_column *rounded; /* the first `type: int` feature that a float does not hold; NULL: none */
     double rounded_from;
@@ -241,12 +216,6 @@ static inline void put_feature(const struct data_column *column, double v, struc
     }
 }
 
-static int bad_weight(const struct data_column *c, const struct data_file *f, const unsigned char *at, double v,
-                      struct err *e)
-{
-    return error_at(f, at, e, "column '%s': the weight of an example must be 0 or more, not %g", c->name, v);
-}
-
 static inline void put_row(const struct csv *c, const struct data_column *column, double v, struct csv_row *row)
 {
     if (column->is_weight)
@@ -259,31 +228,69 @@ static inline void put_row(const struct csv *c, const struct data_column *column
         put_feature(column, v, row);
 }
 
-/* The record at *p, which is not blank. */
+/* Behind the last column of a record. */
+static int take_end(const struct csv *c, const struct data_file *f, const unsigned char *record,
+                    const unsigned char **p, enum text_result more, struct err *e)
+{
+    struct text_field rest;
+    if (more == TEXT_LAST)
+        return 0;
+    const unsigned char *at = *p;
+    if (c->open_end && text_field(p, end_of(f), c->dialect.delimiter, &rest) == TEXT_LAST) {
+        rest = text_trim(rest);
+        return rest.p == rest.end ? 0
+                                  : csv_error_at(f, at, e,
+                                                 "there is a value behind the last column that has a name: the header "
+                                                 "ends with a delimiter");
+    }
+    return csv_wrong_count(&c->dialect, f, record, c->columns.n, c->header ? "header" : "first line", e);
+}
+
+/* The record at *p, which is not blank. 1: it lacks a value and is left out. */
 static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
                        struct err *e)
 {
     const unsigned char *record = *p, *end = end_of(f);
     enum text_result more = TEXT_MORE;
+    int left_out = 0;
     for (size_t i = 0; i < c->columns.n; i++) {
-        const struct data_column *column = &c->columns.c[i];
-        const unsigned char *at = *p;
+        const struct csv_place place = { .file = f, .at = *p, .column = &c->columns.c[i] };
         struct text_field field;
         double v = 0;
         if (more == TEXT_LAST)
-            return wrong_count(c, f, record, e);
-        more = text_field(p, end, c->delimiter, &field);
+            return csv_wrong_count(&c->dialect, f, record, c->columns.n, c->header ? "header" : "first line", e);
+        more = text_field(p, end, c->dialect.delimiter, &field);
         if (more > TEXT_LAST)
-            return quote_error(f, *p, more, e);
-        if (!column->used)
+            return csv_quote_error(f, *p, more, e);
+        if (!place.column->used)
             continue;
-        if (take_value(column, f, at, &field, &v, e) < 0)
+        int rc = take_value(c, &place, &field, &v, e);
+        if (rc < 0)
             return -1;
-        if (column->is_weight && !(v >= 0))
-            return bad_weight(column, f, at, v, e);
-        put_row(c, column, v, row);
+        if (rc == 0 && place.column->is_weight && !(v >= 0))
+            return csv_error_at(f, place.at, e, "column '%s': the weight of an example must be 0 or more, not %g",
+                                place.column->name, v);
+        left_out |= rc;
+        if (rc == 0 && row->x != NULL)
+            put_row(c, place.column, v, row);
     }
-    return more == TEXT_MORE ? wrong_count(c, f, record, e) : 0;
+    return take_end(c, f, record, p, more, e) < 0 ? -1 : left_out;
+}
+
+/* The next record that is not left out. 1: there is one, 0: there is none. */
+static int take_example(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
+                        int64_t *left_out, struct err *e)
+{
+    int rc = 1;
+    while (rc == 1) {
+        *p = text_record(*p, end_of(f));
+        if (*p == end_of(f))
+            return 0;
+        row->start = *p;
+        rc = take_record(c, f, p, row, e);
+        *left_out += rc == 1;
+    }
+    return rc < 0 ? -1 : 1;
 }
 
 static bool fits_int32(double v)
@@ -296,12 +303,9 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
 {
     const struct csv *c = user;
     struct csv_row row = { .x = c->scratch, .y = c->scratch + c->columns.features };
-    *p = text_record(*p, end_of(f));
-    if (*p == end_of(f))
-        return 0;
-    const unsigned char *record = *p;
-    if (take_record(c, f, p, &row, e) < 0)
-        return -1;
+    int rc = take_example(c, f, p, &row, &notes->left_out, e);
+    if (rc <= 0)
+        return rc;
     if (row.rounded != NULL && notes->rounded_at < 0) {
         notes->rounded_at = number;
         notes->rounded = (int64_t)row.rounded->place;
@@ -310,16 +314,20 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
     if (c->columns.n_labels != 1)
         return 1;
     if (c->columns.c[c->columns.label].type == COLUMN_INT && !fits_int32(row.label))
-        return error_at(f, record, e, "label %.0f does not fit 32 bits", row.label);
+        return csv_error_at(f, row.start, e, "label %.0f does not fit 32 bits", row.label);
     label_span_add(&notes->labels, row.label, number);
     return 1;
 }
 
 static int csv_skip(const void *user, const struct data_file *f, int64_t number UNUSED, const unsigned char **p,
-                    struct err *e UNUSED)
+                    struct err *e)
 {
     const struct csv *c = user;
-    *p = text_skip(*p, end_of(f), c->delimiter);
+    struct csv_row row = { .x = NULL };
+    int64_t ignored = 0;
+    if (c->drops)
+        return take_example(c, f, p, &row, &ignored, e) < 0 ? -1 : 0;
+    *p = text_skip(*p, end_of(f), c->dialect.delimiter);
     return 0;
 }
 
@@ -328,8 +336,8 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
 {
     const struct csv *c = user;
     struct csv_row row = { .x = x, .y = y };
-    *p = text_record(*p, end_of(f));
-    if (take_record(c, f, p, &row, e) < 0)
+    int64_t ignored = 0;
+    if (take_example(c, f, p, &row, &ignored, e) < 0)
         return -1;
     if (w != NULL)
         *w = row.weight;
@@ -351,7 +359,7 @@ static const unsigned char *field_at(const struct csv *c, const struct data_file
 {
     struct text_field ignored;
     for (size_t i = 0; i < column; i++)
-        text_field(&record, end_of(f), c->delimiter, &ignored);
+        text_field(&record, end_of(f), c->dialect.delimiter, &ignored);
     return record;
 }
 
@@ -360,13 +368,15 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
     const struct csv *c = (const struct csv *)r;
     const struct indexed_file *f;
     const unsigned char *start;
+    struct csv_row row = { .x = NULL };
+    int64_t left_out = 0;
     struct err ignored;
     const struct data_column *of = columns_find(&c->columns, part == RECORD_LABELS, i);
     size_t line, column;
-    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0)
+    if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
+        take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0)
         return;
-    const unsigned char *record_start = text_record(start, end_of(&f->file)); /* behind blank lines */
-    text_place(f->file.map->data, field_at(c, &f->file, record_start, (size_t)(of - c->columns.c)), &line, &column);
+    text_place(f->file.map->data, field_at(c, &f->file, row.start, (size_t)(of - c->columns.c)), &line, &column);
     buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
 }
 
@@ -404,11 +414,15 @@ static const struct indexed_ops CSV_INDEXED = {
 static int open_columns(struct csv *c, const struct data_files *files, struct err *e)
 {
     const struct data_file *first = &files->file[0];
-    const unsigned char *p = start_of(first);
+    const unsigned char *p = text_record(start_of(c, first), end_of(first));
     c->first_path = first->path;
-    if (read_header(c, first, &p, &c->names, e) < 0 || header_once(c, first, e) < 0 ||
-        columns_of_names(c->at, first->path, &c->names, &c->columns, e) < 0)
+    if (csv_check_first_line(&c->dialect, first, p, e) < 0 || read_header(c, first, &p, &c->names, e) < 0)
         return -1;
+    c->open_end = take_open_end(c, &c->names);
+    if (header_once(c, first, e) < 0 || columns_of_names(c->at, first->path, &c->names, &c->columns, e) < 0)
+        return -1;
+    for (size_t i = 0; i < c->columns.n; i++)
+        c->drops = c->drops || (c->columns.c[i].used && c->columns.c[i].drops);
     void *scratch;
     if (mem_alloc((c->columns.features + c->columns.labels) * sizeof(float), "a CSV record", &scratch, e) < 0)
         return -1;
@@ -420,6 +434,7 @@ static void describe(struct csv *c, uint64_t options)
 {
     struct records *r = &c->records;
     r->n = c->indexed.n;
+    r->left_out = c->indexed.notes.left_out;
     r->x = shape_of(1, (int64_t[]){ (int64_t)c->columns.features });
     r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
     r->has_weights = c->columns.weighted;
@@ -443,7 +458,11 @@ static int open_files(struct csv *c, struct data_files *files, struct err *e)
 {
     if (open_columns(c, files, e) < 0)
         return -1;
-    uint64_t options = hash64_mix(columns_hash(&c->columns), (uint64_t)(unsigned char)c->delimiter * 2 + c->header);
+    uint64_t written = csv_dialect_hash(&c->dialect, c->at->spec);
+    uint64_t options =
+        hash64_mix(columns_hash(&c->columns), (uint64_t)(unsigned char)c->dialect.delimiter * 2 + c->header);
+    if (written != 0)
+        options = hash64_mix(options, written);
     if (indexed_open(c->at, &CSV_INDEXED, c, options, files, &c->indexed, e) < 0)
         return -1;
     describe(c, options);
@@ -458,7 +477,7 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     r->x_type = DT_FLOAT;
     c->at = at;
     c->header = at->spec->header;
-    c->delimiter = at->spec->delimiter != '\0' ? at->spec->delimiter : ',';
+    csv_dialect_init(&c->dialect, at->spec);
 
     struct data_files files;
     if (data_files_open(at, &files, e) < 0)

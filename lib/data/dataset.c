@@ -2,6 +2,7 @@
  * share the open files. */
 #include "data/dataset.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/rng.h"
@@ -104,6 +105,17 @@ void dataset_warnings(const struct dataset *d, struct strlist *ret)
     const struct records *r = d->content->records;
     if (r->ops->warn != NULL)
         r->ops->warn(r, ret);
+}
+
+void dataset_left_out(const struct dataset *d, struct strlist *ret)
+{
+    const struct records *r = d->content->records;
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (r->left_out == 0)
+        return;
+    buf_printf(&text, "%" PRId64 " of %" PRId64 " examples lack a value and are left out (missing: drop)", r->left_out,
+               r->left_out + r->n);
+    strlist_add(ret, text.data);
 }
 
 int dataset_check(const struct dataset *d, const struct model *m, struct err *e)

@@ -42,6 +42,8 @@ uint64_t dataset_fingerprint(const struct dataset *d);
 /* Adds what the user should know, each a sentence with its place: values that are rounded, labels that are all equal.
  * Cost: a pass over the integer features of arrays of at most 64 MiB. */
 void dataset_warnings(const struct dataset *d, struct strlist *ret);
+/* Adds a sentence when examples of the files are not among its own, because they lack a value. */
+void dataset_left_out(const struct dataset *d, struct strlist *ret);
 /* Whether the model can be trained on it or tested with it: ERR_INPUT, with the place in the file where there is one.
  */
 MUST_USE int dataset_check(const struct dataset *d, const struct model *m, struct err *e);

@@ -4,16 +4,16 @@
 #include "codec/crc32c.h"
 #include "data/indexed.h"
 
-static const char INDEX_MAGIC[8] = { 'T', 'Y', 'i', 'n', 'd', 'e', 'x', '2' };
+static const char INDEX_MAGIC[8] = { 'T', 'Y', 'i', 'n', 'd', 'e', 'x', '3' };
 
 struct index_header { /* little endian, as all machines this is built for */
     char magic[8];
     uint64_t key;
-    int64_t n, labels, label_min_at, label_max_at, rounded_at, rounded;
+    int64_t n, labels, label_min_at, label_max_at, rounded_at, rounded, left_out;
     double label_min, label_max, rounded_from;
     uint32_t labels_whole, crc; /* crc: of this with 0 in its place, then the places */
 };
-_Static_assert(sizeof(struct index_header) == 96, "the layout of cached files");
+_Static_assert(sizeof(struct index_header) == 104, "the layout of cached files");
 
 static struct index_notes notes_of(const struct index_header *h)
 {
@@ -25,7 +25,8 @@ static struct index_notes notes_of(const struct index_header *h)
                                              .whole = h->labels_whole != 0 },
                                  .rounded_at = h->rounded_at,
                                  .rounded = h->rounded,
-                                 .rounded_from = h->rounded_from };
+                                 .rounded_from = h->rounded_from,
+                                 .left_out = h->left_out };
 }
 
 static struct index_header header_of(uint64_t key, const struct record_index *x)
@@ -41,6 +42,7 @@ static struct index_header header_of(uint64_t key, const struct record_index *x)
                               .label_min = s->min,
                               .label_max = s->max,
                               .rounded_from = x->notes.rounded_from,
+                              .left_out = x->notes.left_out,
                               .labels_whole = s->whole };
     memcpy(h.magic, INDEX_MAGIC, sizeof(h.magic));
     return h;
@@ -84,7 +86,7 @@ int record_index_load(const char *path, uint64_t key, size_t size, struct record
         bytes % sizeof(uint64_t) != 0 || place_count(h.n) != bytes / sizeof(uint64_t) ||
         crc_of(h, map->data + sizeof(h), bytes) != h.crc)
         return -1;
-    const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 96 bytes into a page: aligned */
+    const uint64_t *place = (const void *)(map->data + sizeof(h)); /* 104 bytes into a page: aligned */
     if (!places_ok(place, place_count(h.n), size))
         return -1;
     *ret = (struct record_index){ .n = h.n, .offset = place, .notes = notes_of(&h) };

@@ -61,6 +61,7 @@ static int open_index(const struct data_place *at, struct indexed *ix, uint64_t 
 static void add_notes(struct index_notes *sum, const struct index_notes *next, int64_t first)
 {
     label_span_join(&sum->labels, &next->labels, first);
+    sum->left_out += next->left_out;
     if (sum->rounded_at < 0 && next->rounded_at >= 0) {
         sum->rounded_at = first + next->rounded_at;
         sum->rounded = next->rounded;
@@ -90,7 +91,8 @@ int indexed_open(const struct data_place *at, const struct indexed_ops *ops, voi
     }
     ix.notes = sum;
     if (ix.n == 0)
-        return err_set(e, ERR_INPUT, "%s: holds no examples", ix.file[0].file.path);
+        return err_set(e, ERR_INPUT, "%s: holds no examples%s", ix.file[0].file.path,
+                       sum.left_out > 0 ? " without a missing value" : "");
     *ret = ix;
     ix = (struct indexed){ .n = 0 };
     return 0;

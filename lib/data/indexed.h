@@ -18,6 +18,7 @@ struct index_notes {
     int64_t rounded_at;  /* the first record with a whole number that a float does not hold; -1: none */
     int64_t rounded;     /* which of its features that is */
     double rounded_from; /* that number */
+    int64_t left_out;    /* records that the pass did not count: they lack a value */
 };
 
 struct record_index {

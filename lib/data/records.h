@@ -23,6 +23,7 @@ struct records {
     bool has_weights;
     struct column_names names; /* owned; none where the file has no names */
     struct label_span labels;
+    int64_t left_out;     /* examples of the files that are not among the n: they lack a value */
     uint64_t fingerprint; /* of the names and contents of the files and of the options that affect values */
 };
 

@@ -9,6 +9,7 @@
 static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
 static const char *const CSV_TYPES[] = { "float", "int", "category" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
+static const char *const MISSING[] = { "error", "drop" }; /* as enum data_missing */
 static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes" };
 
 static const struct field ROWS[] = {
@@ -25,6 +26,19 @@ static const struct field ROWS[] = {
     { "header", FIELD_BOOL, DEST(header), .fallback = "true", .help = "csv: the first line names the columns." },
     { "delimiter", FIELD_OWN, .type_text = "one character", .fallback_text = "`,`",
       .help = "csv: the separator of columns." },
+    { "decimal", FIELD_OWN, .type_text = "one character", .fallback_text = "`.`",
+      .help = "csv: the decimal point of numbers, such as `,` in `0,5`." },
+    { "thousands", FIELD_OWN, .type_text = "one character", .fallback_text = "none",
+      .help = "csv: the separator of thousands in numbers, such as `,` in `1,000`." },
+    { "skipRows", FIELD_INT, DEST(skip_rows), .min = 0, .max = INT32_MAX, .fallback = "0",
+      .help = "csv: the number of lines before the header that are skipped in each file." },
+    { "naValues", FIELD_OWN, .type_text = "text or list of texts",
+      .fallback_text = "those of pandas, such as `NA`, `N/A`, `nan`, `NULL` and `None`, and `?`",
+      .help = "csv: what stands for a missing value, besides an empty field. A list replaces the default." },
+    { "missing", FIELD_CHOICE, DEST(missing), .names = MISSING, .nnames = COUNT_OF(MISSING),
+      .nworking = COUNT_OF(MISSING), .fallback = "error",
+      .help = "csv: an example that lacks a value in a column without `default` is an error, or is left out (`drop`). "
+              "A column can have its own `missing`." },
     { "columns", FIELD_LIST, DEST(columns), .type_text = "list of columns", .fallback_text = "all columns, as numbers",
       .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
               "(with a `vocabulary`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or `int`, the word's "
@@ -57,6 +71,8 @@ static const struct field CSV_COLUMN[] = {
     { "encoding", FIELD_CHOICE, .names = ENCODINGS, .nnames = COUNT_OF(ENCODINGS), .nworking = COUNT_OF(ENCODINGS),
       .help = "" },
     { "default", FIELD_ANY, .help = "" },
+    { "missing", FIELD_CHOICE, .names = MISSING, .nnames = COUNT_OF(MISSING), .nworking = COUNT_OF(MISSING),
+      .help = "" },
 };
 static const struct field TFRECORD_COLUMN[] = {
     { "name", FIELD_STRING, .required = true, .help = "" },
@@ -88,6 +104,14 @@ static int check_encoding(const struct data_spec *d, const struct node *column, 
     return 0;
 }
 
+static int check_missing(const struct node *column, struct err *e)
+{
+    struct node missing = node_get(column, "missing"), fallback = node_get(column, "default");
+    if (node_present(&missing) && node_present(&fallback))
+        return node_error(&missing, e, "a missing value is the column's 'default'; remove one of the two");
+    return 0;
+}
+
 static int check_columns(const struct data_spec *d, struct err *e)
 {
     bool csv = d->format == DATA_CSV;
@@ -106,7 +130,7 @@ static int check_columns(const struct data_spec *d, struct err *e)
             return node_error(&type, e,
                               "is one of several labels, which must be numbers; write numbers into the file, or make "
                               "it the only label");
-        if (check_encoding(d, &column, category, e) < 0)
+        if (check_encoding(d, &column, category, e) < 0 || check_missing(&column, e) < 0)
             return -1;
     }
     return 0;
@@ -173,16 +197,75 @@ static int read_files(struct data_spec *d, const struct node *n, struct err *e)
     return d->files.n > 0 ? 0 : node_error(&files, e, "names no file");
 }
 
-static int read_delimiter(struct data_spec *d, const struct node *n, struct err *e)
+/* One character that is not in `forbidden`; fallback NULL: none. */
+static int read_character(const struct node *n, const char *key, const char *fallback, const char *forbidden, char *ret,
+                          struct err *e)
 {
     const char *text;
-    struct node delimiter = node_get(n, "delimiter");
-
-    if (node_str_or(n, "delimiter", ",", &text, e) < 0)
+    struct node value = node_get(n, key);
+    if (!node_present(&value) && fallback == NULL)
+        return 0;
+    if (node_str_or(n, key, fallback, &text, e) < 0)
         return -1;
-    if (strlen(text) != 1 || strchr("\"\r\n", *text) != NULL)
-        return node_error(&delimiter, e, "must be one character, such as ',' or \"\\t\"");
-    d->delimiter = *text;
+    if (strlen(text) != 1 || strchr(forbidden, *text) != NULL)
+        return node_error(&value, e, "must be one character, such as ',' or %s",
+                          str_eq(key, "delimiter") ? "\"\\t\"" : "'.'");
+    *ret = *text;
+    return 0;
+}
+
+static int read_dialect(struct data_spec *d, const struct node *n, struct err *e)
+{
+    static const char OF_NUMBERS[] = "0123456789+-eE\"\r\n\t";
+    struct node thousands = node_get(n, "thousands");
+    if (read_character(n, "delimiter", ",", "\"\r\n", &d->delimiter, e) < 0 ||
+        read_character(n, "decimal", ".", OF_NUMBERS, &d->decimal, e) < 0 ||
+        read_character(n, "thousands", NULL, OF_NUMBERS, &d->thousands, e) < 0)
+        return -1;
+    if (d->thousands == d->decimal)
+        return node_error(&thousands, e, "'%c' is the decimal point, too; set 'decimal' to another character",
+                          d->thousands);
+    return 0;
+}
+
+/* Of pandas (pandas/_libs/parsers.pyx, STR_NA_VALUES), and the sign of the UCI repository's files. */
+static const char *const NA_VALUES[] = { "#N/A",   "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN", "-nan",
+                                         "1.#IND", "1.#QNAN",  "<NA>", "N/A",     "NA",       "NULL", "NaN",
+                                         "None",   "n/a",      "nan",  "null",    "?" };
+
+static int add_na_value(struct data_spec *d, const struct node *n, struct err *e)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    const char *word;
+    if (n->v != NULL && !json_is_string(n->v) && !json_is_array(n->v) && !json_is_object(n->v)) {
+        json_emit(n->v, &text); /* numbers, truth values and null are texts here */
+        word = text.data;
+    } else if (node_str(n, &word, e) < 0) {
+        return -1;
+    }
+    if (strlen(word) > NA_VALUE_MAX)
+        return node_error(n, e, "has %zu bytes, at most %d", strlen(word), NA_VALUE_MAX);
+    strlist_add(&d->na_values, word);
+    return 0;
+}
+
+static int read_na_values(struct data_spec *d, const struct node *n, struct err *e)
+{
+    struct node values = node_get(n, "naValues");
+    for (size_t i = 0; !node_present(&values) && i < COUNT_OF(NA_VALUES); i++)
+        strlist_add(&d->na_values, NA_VALUES[i]);
+    if (!node_present(&values))
+        return 0;
+    d->own_na_values = true;
+    if (!json_is_array(values.v))
+        return add_na_value(d, &values, e);
+    if (node_size(&values) > NA_VALUES_MAX)
+        return node_error(&values, e, "has %zu texts, at most %d", node_size(&values), NA_VALUES_MAX);
+    for (size_t i = 0; i < node_size(&values); i++) {
+        struct node item = node_item(&values, i);
+        if (add_na_value(d, &item, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -261,6 +344,11 @@ static const struct {
     { "files", 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ },
     { "header", 1u << DATA_CSV },
     { "delimiter", 1u << DATA_CSV },
+    { "decimal", 1u << DATA_CSV },
+    { "thousands", 1u << DATA_CSV },
+    { "skipRows", 1u << DATA_CSV },
+    { "naValues", 1u << DATA_CSV },
+    { "missing", 1u << DATA_CSV },
     { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
     { "label", 1u << DATA_CSV | 1u << DATA_TFRECORD },
 };
@@ -301,8 +389,8 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
                           by_files ? ": the name of an array in the file, such as x_train" : "");
     if (d->format == DATA_TFRECORD && node_size(&d->columns) == 0)
         return node_error(n, e, "'columns' is missing: which features of a record are read, and their shapes");
-    if (read_files(d, n, e) < 0 || read_delimiter(d, n, e) < 0 || read_label(d, n, e) < 0 ||
-        read_sample_weight(d, n, e) < 0)
+    if (read_files(d, n, e) < 0 || read_dialect(d, n, e) < 0 || read_na_values(d, n, e) < 0 ||
+        read_label(d, n, e) < 0 || read_sample_weight(d, n, e) < 0)
         return -1;
     return check_columns(d, e);
 }
@@ -310,6 +398,7 @@ int data_spec_check(void *base, const struct node *n, struct err *e)
 void data_spec_fini(struct data_spec *d)
 {
     strlist_fini(&d->files);
+    strlist_fini(&d->na_values);
     strlist_fini(&d->label);
     map_fini(&d->label_names);
     free(d->sample_weight);

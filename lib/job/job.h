@@ -38,11 +38,13 @@ bool restart_wanted(enum restart_policy p, int exit_code);
 enum { MODEL_LAYERS_MAX = 5000 };
 
 enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
+enum data_missing { MISSING_ERROR, MISSING_DROP };
+enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
 
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
  *   idx, npy:  features and labels are files (labels may be NULL: no labels)
  *   npz:       files is one archive; features and labels are the names of arrays in it
- *   csv:       files; header, delimiter, columns, label
+ *   csv:       files; header, delimiter, decimal, thousands, skipRows, naValues, missing, columns, label
  *   tfrecord:  files; columns name the features of a tf.Example that are read, label those that are the label */
 struct data_spec {
     bool present;
@@ -50,8 +52,15 @@ struct data_spec {
     const char *features, *labels;
     struct strlist files; /* csv, tfrecord, npz: glob patterns allowed */
     bool header;          /* csv: first line names the columns (default true) */
+    int64_t skip_rows;    /* csv: lines before the header; default 0 */
     char delimiter;       /* csv: default ',' */
-    struct node columns;  /* csv: optional [{name, type: float|int|category, vocabulary: [..], encoding: one_hot|int}];
+    char decimal;         /* csv: default '.' */
+    char thousands;       /* csv: NUL: none, the default */
+    struct strlist na_values;  /* csv: the texts that stand for a missing value, besides an empty field */
+    bool own_na_values;        /* they are the job's, not the default */
+    enum data_missing missing; /* csv: what becomes of an example without a value; default error */
+    struct node columns;  /* csv: optional [{name, type: float|int|category, vocabulary: [..], encoding: one_hot|int,
+                             default, missing: error|drop}];
                              tfrecord: [{name, type: float|int64|bytes, shape}] */
     struct strlist label; /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
                              Of several the label is all their numbers, in this order; n 0: none */

@@ -9,6 +9,8 @@ static const char *const SPECS[] = {
     "{format: csv, files: t, header: false, delimiter: ';', label: 0}",
     "{format: csv, files: t, label: ''}",
     "{format: csv, files: t, label: '', sampleWeight: -1}",
+    "{format: csv, files: t, missing: drop, naValues: [-1, x], skipRows: 1}",
+    "{format: csv, files: t, delimiter: ';', decimal: ',', thousands: '.', missing: drop}",
     ("{format: csv, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r'], encoding: "
      "one_hot}, {name: b, type: int, default: 3}, {name: c, default: 0.5}]}"),
 };

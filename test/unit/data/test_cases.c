@@ -78,6 +78,7 @@ static void render_head(const struct dataset *d, struct buf *out)
         buf_printf(out, " up to %.0f", r->labels.max);
     buf_char(out, '\n');
     dataset_warnings(d, &warnings);
+    dataset_left_out(d, &warnings);
     for (size_t i = 0; i < warnings.n; i++)
         buf_printf(out, "warning: %s\n", warnings.items[i]);
 }

@@ -31,6 +31,16 @@ static json_t *label_json(const struct data_spec *d)
     return list;
 }
 
+static json_t *dialect_json(const struct data_spec *d)
+{
+    char decimal[2] = { d->decimal, '\0' }, thousands[2] = { d->thousands, '\0' };
+    json_t *values = json_array();
+    for (size_t i = 0; i < d->na_values.n; i++)
+        json_array_append_new(values, json_string(d->na_values.items[i]));
+    return json_pack("{s:s, s:s, s:I, s:o, s:b}", "decimal", decimal, "thousands", thousands, "skipRows",
+                     (json_int_t)d->skip_rows, "naValues", values, "drop", d->missing == MISSING_DROP);
+}
+
 static json_t *data_json(const struct data_spec *d)
 {
     static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
@@ -43,10 +53,14 @@ static json_t *data_json(const struct data_spec *d)
     }
     for (size_t i = 0; i < d->files.n; i++)
         json_array_append_new(files, json_string(d->files.items[i]));
-    return json_pack("{s:s, s:o, s:o, s:o, s:b, s:s, s:I, s:o, s:b}", "format", FORMATS[d->format], "features",
-                     text_or_null(d->features), "labels", text_or_null(d->labels), "files", files, "header", d->header,
-                     "delimiter", delimiter, "columns", (json_int_t)node_size(&d->columns), "label", label_json(d),
-                     "shuffle", d->shuffle);
+    json_t *v = json_pack("{s:s, s:o, s:o, s:o, s:b, s:s, s:I, s:o, s:b}", "format", FORMATS[d->format], "features",
+                          text_or_null(d->features), "labels", text_or_null(d->labels), "files", files, "header",
+                          d->header, "delimiter", delimiter, "columns", (json_int_t)node_size(&d->columns), "label",
+                          label_json(d), "shuffle", d->shuffle);
+    bool plain = d->decimal == '.' && d->thousands == '\0' && d->skip_rows == 0 && !d->own_na_values;
+    if (!plain || d->missing != MISSING_ERROR) /* the others' cases say nothing of how a csv is written */
+        json_object_set_new(v, "dialect", dialect_json(d));
+    return v;
 }
 
 static json_t *fit_json(const struct job *j)
