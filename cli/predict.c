@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "chief/checkpoint.h"
 #include "chief/checkpoint_path.h"
@@ -129,6 +130,15 @@ static char *cache_folder(const struct ask *a)
     return lstat(path, &st) == 0 && (st.st_uid != geteuid() || !S_ISDIR(st.st_mode)) ? NULL : TAKE(path);
 }
 
+/* Predictions have no lines for examples that are left out. */
+static void warn_left_out(const struct dataset *d)
+{
+    AUTO_FINI(strlist) sentences = { 0 };
+    dataset_left_out(d, &sentences);
+    for (size_t i = 0; i < sentences.n; i++)
+        log_warning("%s", sentences.items[i]);
+}
+
 static int load(const struct ask *a, struct loaded *ret, struct err *e)
 {
     AUTO_FINI(loaded) l = { 0 };
@@ -142,6 +152,7 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
     if (model_build(&l.job->model, compile, data_dir, &l.model, e) < 0 || read_values(a, &l, e) < 0 ||
         new_data_open(l.job, l.model, &data, data_dir, cache, &l.data, e) < 0)
         return -1;
+    warn_left_out(l.data);
     l.batch_size = a->batch_size > 0 ? a->batch_size : l.job->fit.validation_batch_size;
     *ret = l;
     l = (struct loaded){ 0 };

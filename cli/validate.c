@@ -37,10 +37,9 @@ static void judge_data(const struct job *job, const struct model *model, const c
             strlist_add(faults, why.msg);
     }
     AUTO_FINI(strlist) warnings = { 0 };
-    if (data.train != NULL)
-        dataset_warnings(data.train, &warnings);
+    job_data_warnings(job, &data, &warnings);
     for (size_t i = 0; i < warnings.n; i++)
-        log_warning("data.train: %s", warnings.items[i]);
+        log_warning("%s", warnings.items[i]);
     if (faults->n == 0)
         buf_printf(out, ", %lld examples, %lld for validation", (long long)dataset_size(data.train),
                    data.validation != NULL ? (long long)dataset_size(data.validation) : 0);

@@ -113,9 +113,9 @@ static int open_data(struct replica *r, struct err *e)
         return -1;
     AUTO_FINI(strlist) warnings = { 0 };
     if (replica_leads(r))
-        dataset_warnings(r->data.train, &warnings);
+        job_data_warnings(j, &r->data, &warnings);
     for (size_t i = 0; i < warnings.n; i++)
-        log_warning("data.train: %s", warnings.items[i]);
+        log_warning("%s", warnings.items[i]);
     if (j->fit.validation_split > 0 && replica_leads(r))
         log_info("validationSplit %g: the first %lld examples are trained on, the last %lld evaluated",
                  j->fit.validation_split, (long long)dataset_size(r->data.train),

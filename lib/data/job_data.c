@@ -56,6 +56,27 @@ int job_data_open_train(const struct job *j, const struct model *m, const char *
     return 0;
 }
 
+static void add_each(const char *place, const struct strlist *sentences, struct strlist *ret)
+{
+    for (size_t i = 0; i < sentences->n; i++) {
+        auto_free char *text = xasprintf("%s: %s", place, sentences->items[i]);
+        strlist_add(ret, text);
+    }
+}
+
+void job_data_warnings(const struct job *j, const struct job_data *d, struct strlist *ret)
+{
+    AUTO_FINI(strlist) train = { 0 }, validation = { 0 };
+    if (d->train != NULL) {
+        dataset_warnings(d->train, &train);
+        dataset_left_out(d->train, &train);
+    }
+    if (d->validation != NULL && j->validation.present) /* else it is a part of data.train */
+        dataset_left_out(d->validation, &validation);
+    add_each("data.train", &train, ret);
+    add_each("data.validation", &validation, ret);
+}
+
 int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir, const char *cache_dir,
                              struct job_data *ret, struct err *e)
 {

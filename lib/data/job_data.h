@@ -21,6 +21,10 @@ MUST_USE int job_data_open_train(const struct job *j, const struct model *m, con
 MUST_USE int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir,
                                       const char *cache_dir, struct job_data *ret, struct err *e);
 
+/* Adds what the user should know of the open data sets, each a sentence with its place in the manifest. Cost: that of
+ * dataset_warnings(). */
+void job_data_warnings(const struct job *j, const struct job_data *d, struct strlist *ret);
+
 /* Applies fit.validationSplit; an error has its place. */
 MUST_USE int job_data_split(const struct job *j, struct dataset *d, struct dataset **ret_rest, struct err *e);
 

@@ -107,6 +107,42 @@ END
     [ "$(grep -cE "$warning" "$dir/out")" = 1 ] || problem "the warning is printed $(grep -cE "$warning" "$dir/out") times"
 }
 
+# Semicolons, decimal commas, thousands, a title, a comma at the end of the header, and missing values.
+test_a_table_of_a_spreadsheet() {
+    local i
+    { echo "Prices of flats;;;"; echo "size;rooms;price;"
+      for i in $(seq 40); do printf '%d,5;%d;"1.%03d,25"\n' "$i" $((i % 4)) $((i * 10)); done
+      echo "-;1;2"; echo "7,5;NA;2"; echo "8;2;null"; } >"$dir/t.csv"
+    cat >"$dir/job.yaml" <<'END'
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: flats}
+spec:
+  model: {inputShape: [2], layers: [{Normalization: {}}, {Dense: {units: 1}}]}
+  compile: {optimizer: {SGD: {learning_rate: 0.01}}, loss: mse}
+  data:
+    train:
+      {format: csv, files: t.csv, skipRows: 1, delimiter: ";", decimal: ",", thousands: ".", naValues: [NA, "-", "null"], missing: drop}
+  fit: {epochs: 2, batchSize: 8}
+END
+    want_exit 2 trainyard validate "$dir/job.yaml" --data-dir "$dir" --set data.train.missing=error
+    want_line "t.csv:43:1: column 'size': the value is missing \('-'\); set the column's 'default' in columns, or missing: drop"
+    want_exit 2 trainyard validate "$dir/job.yaml" --data-dir "$dir" --set data.train.skipRows=0
+    want_exit 2 trainyard validate "$dir/job.yaml" --data-dir "$dir" --set 'data.train.decimal="."' --set 'data.train.thousands=","'
+    want_line "t.csv:3:1: column 'size': '1,5' is not a number as the data set writes them; it is 1.5 with decimal: \",\""
+    want_exit 0 trainyard validate "$dir/job.yaml" --data-dir "$dir" || return
+    want_line 'warning: data.train: 3 of 43 examples lack a value and are left out \(missing: drop\)'
+    want_line ', 40 examples, 0 for validation'
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$dir" --output-dir "$dir/run" || return
+    [ "$(grep -c 'examples lack a value' "$dir/out")" = 1 ] || problem "the warning is printed $(grep -c 'examples lack a value' "$dir/out") times"
+    want_exit 0 trainyard evaluate "$dir/run" "$dir/t.csv" || return
+    want_line 'warning: 3 of 43 examples lack a value'
+    want_line '\(40 examples, '
+    want_exit 0 trainyard predict "$dir/run" "$dir/t.csv" -o "$dir/p.csv" || return
+    want_line 'warning: 2 of 43 examples lack a value' # whatever the label
+    [ "$(wc -l <"$dir/p.csv")" = 42 ] || problem "$(wc -l <"$dir/p.csv") lines of predictions"
+}
+
 test_npz_is_the_same_data() { # as the idx files from which it was made: the same order, so the same loss
     local npz=$root/test/data/data/npz/digits.npz loss
     single_job 's/^(  fit:.*epochs: )20/\12/'
