@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/text.h"
+#include "data/date.h"
 
 enum { LIST_TEXT = 400 }; /* of names in a message */
 
@@ -14,6 +14,7 @@ void columns_fini(struct data_columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         free(c->c[i].name);
+        free(c->c[i].format);
         map_fini(&c->c[i].vocabulary);
     }
     free(c->c);
@@ -73,6 +74,18 @@ static int read_vocabulary(const struct node *n, struct data_column *c, struct e
     return 0;
 }
 
+static int read_default_date(const struct node *value, struct data_column *c, struct err *e)
+{
+    const char *text;
+    if (node_str(value, &text, e) < 0)
+        return -1;
+    const unsigned char *p = (const unsigned char *)text;
+    struct text_field field = text_trim((struct text_field){ .p = p, .end = p + strlen(text) });
+    return date_parse(&field, c->format, &c->fallback)
+               ? 0
+               : node_error(value, e, "'%s' is not a date in the column's format", text);
+}
+
 static int read_default(const struct node *n, struct data_column *c, struct err *e)
 {
     struct node value = node_get(n, "default");
@@ -86,6 +99,8 @@ static int read_default(const struct node *n, struct data_column *c, struct err 
         c->fallback = (double)column_word(c, word.data);
         return c->fallback < 0 ? node_error(&value, e, "'%s' is not in the vocabulary", word.data) : 0;
     }
+    if (c->type == COLUMN_DATE)
+        return read_default_date(&value, c, e);
     if (node_f64(&value, &c->fallback, e) < 0)
         return -1;
     if (c->type == COLUMN_INT && c->fallback != floor(c->fallback))
@@ -110,6 +125,40 @@ static int read_encoding(const struct node *n, struct data_column *c, struct err
     return 0;
 }
 
+/* date: the numbers, and how it is written. */
+static int read_date(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node parts = node_get(n, "parts"), format = node_get(n, "format");
+    const char *text;
+    size_t part;
+    c->count = DATE_DEFAULT_PARTS;
+    for (size_t i = 0; i < DATE_DEFAULT_PARTS; i++)
+        c->parts[i] = (enum date_part)i;
+    if (node_present(&parts)) {
+        if (node_array(&parts, e) < 0)
+            return -1;
+        c->count = node_size(&parts);
+        if (c->count == 0 || c->count > DATE_PART_COUNT)
+            return node_error(&parts, e, "names %zu parts, must be 1 to %d", c->count, DATE_PART_COUNT);
+    }
+    for (size_t i = 0; i < node_size(&parts); i++) {
+        struct node item = node_item(&parts, i);
+        if (node_enum(&item, DATE_PART_NAMES, DATE_PART_COUNT, &part, e) < 0)
+            return -1;
+        c->parts[i] = (enum date_part)part;
+    }
+    if (!node_present(&format))
+        return 0;
+    if (node_str(&format, &text, e) < 0)
+        return -1;
+    if (!date_format_check(text))
+        return node_error(
+            &format, e,
+            "'%s' is not a format of dates: it has %%Y %%y %%m %%b %%d %%H %%M %%S, such as \"%%d.%%m.%%Y\"", text);
+    c->format = xstrdup(text);
+    return 0;
+}
+
 /* What becomes of an example without this value, when the column has its own rule. */
 static int read_missing(const struct node *n, struct data_column *c, struct err *e)
 {
@@ -127,19 +176,23 @@ static int read_missing(const struct node *n, struct data_column *c, struct err 
 /* Type, words, default and rule for missing values that the job gives a column. */
 static int read_csv_column(const struct node *n, struct data_column *c, struct err *e)
 {
-    static const char *const KEYS[] = { "name", "type", "vocabulary", "encoding", "default", "missing" };
-    static const char *const TYPES[] = { "float", "int", "category" }; /* as enum column_type */
-    size_t type = COLUMN_FLOAT;
+    static const char *const KEYS[] = { "name",  "type",   "vocabulary", "encoding",
+                                        "parts", "format", "default",    "missing" };
+    static const char *const TYPES[] = { "float", "int", "category", "date" };
+    static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_DATE };
+    size_t type = 0;
     if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
         return -1;
     struct node type_node = node_get(n, "type"), words = node_get(n, "vocabulary");
     if (node_present(&type_node) && node_enum(&type_node, TYPES, COUNT_OF(TYPES), &type, e) < 0)
         return -1;
-    c->type = (enum column_type)type;
+    c->type = MEANING[type];
     if (c->type == COLUMN_CATEGORY && read_vocabulary(n, c, e) < 0)
         return -1;
     if (c->type != COLUMN_CATEGORY && node_present(&words))
         return node_key_error(n, "vocabulary", e, "is for columns of type category");
+    if (c->type == COLUMN_DATE && read_date(n, c, e) < 0)
+        return -1;
     return read_encoding(n, c, e) < 0 || read_default(n, c, e) < 0 ? -1 : read_missing(n, c, e);
 }
 
@@ -280,16 +333,44 @@ static int describe_column(const struct data_place *at, const struct node *n, st
     column->described = true;
     if (read_csv_column(n, column, e) < 0)
         return -1;
-    if (column->is_weight && column->type == COLUMN_CATEGORY)
-        return node_error(n, e, "column '%s' is the weight of examples and must be a number, not a category", name);
-    if (column->is_weight)
-        return 0;
+    if (column->dropped)
+        return node_error(&name_node, e, "column '%s' is one of dropColumns, too", name);
+    if (column->is_weight && (column->type == COLUMN_CATEGORY || column->type == COLUMN_DATE))
+        return node_error(n, e, "column '%s' is the weight of examples and must be a number, not a %s", name,
+                          column->type == COLUMN_DATE ? "date" : "category");
+    if (column->is_label && column->type == COLUMN_DATE)
+        return node_error(n, e, "column '%s' is the label, which must be numbers or words, not dates", name);
     if (column->is_label && c->n_labels > 1 && column->type == COLUMN_CATEGORY)
         return node_error(n, e, "column '%s' is one of several labels, which must be numbers", name);
-    if (column->is_label)
-        return column->encoded ? node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'") : 0;
-    column->count = column->one_hot ? column->vocabulary.n : 1;
-    return add_feature(c, column, e);
+    if (column->is_label && column->encoded)
+        return node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'");
+    if (column->one_hot && !column->is_label)
+        column->count = column->vocabulary.n;
+    bool feature = !column->is_label && !column->is_weight;
+    return feature && !node_present(&at->spec->drop_columns) ? add_feature(c, column, e) : 0;
+}
+
+/* dropColumns: columns of the file, which are neither the label nor the weight. Those of a run may be absent here. */
+static int drop_columns(const struct data_place *at, struct data_columns *c, struct err *e)
+{
+    const struct node *names = &at->spec->drop_columns;
+    char hint[LIST_TEXT];
+    const char *name;
+    for (size_t i = 0; i < node_size(names); i++) {
+        struct node item = node_item(names, i);
+        if (node_str(&item, &name, e) < 0)
+            return -1;
+        int64_t which = find_column(c, name);
+        if (which < 0 && at->like != NULL)
+            continue;
+        if (which < 0)
+            return node_error(&item, e, "the data has no column '%s'%s", name, known_columns(at, c, name, hint));
+        if (c->c[which].is_label || c->c[which].is_weight)
+            return node_error(&item, e, "column '%s' is the %s", name,
+                              c->c[which].is_label ? "label" : "weight of examples");
+        c->c[which].dropped = true;
+    }
+    return 0;
 }
 
 /* The error of data_spec_check_encodings(), for a job whose label is a number. */
@@ -391,7 +472,8 @@ void columns_names(const struct data_columns *c, struct column_names *ret)
 static int choose_columns(const struct data_place *at, const char *path, struct data_columns *c, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
-    if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0 || (node_present(columns) && node_array(columns, e) < 0))
+    if (find_labels(at, c, e) < 0 || find_weight(at, c, e) < 0 || drop_columns(at, c, e) < 0 ||
+        (node_present(columns) && node_array(columns, e) < 0))
         return -1;
     for (size_t i = 0; i < node_size(columns); i++) {
         struct node item = node_item(columns, i);
@@ -402,7 +484,7 @@ static int choose_columns(const struct data_place *at, const char *path, struct 
     if (at->like != NULL && order_as_in_run(at, path, c->features > 0, c, e) < 0)
         return -1;
     for (size_t i = 0; all && i < c->n; i++)
-        if (!c->c[i].is_label && !c->c[i].is_weight && add_feature(c, &c->c[i], e) < 0)
+        if (!c->c[i].is_label && !c->c[i].is_weight && !c->c[i].dropped && add_feature(c, &c->c[i], e) < 0)
             return -1;
     return check_encodings(at, c, e) < 0 ? -1 : some_features(at, c, e);
 }
@@ -513,6 +595,10 @@ static uint64_t column_hash(const struct data_column *c)
         h = hash64_mix(h, c->count);
     if (c->drops)
         h = hash64_mix(h, c->drops);
+    for (size_t i = 0; c->type == COLUMN_DATE && i < c->count; i++)
+        h = hash64_mix(h, c->parts[i]);
+    if (c->format != NULL)
+        h = hash64(c->format, strlen(c->format), h);
     h = hash64_mix(h, hash64(&c->fallback, sizeof(c->fallback), 0));
     for (int i = 0; i < c->shape.rank; i++)
         h = hash64_mix(h, (uint64_t)c->shape.dim[i]);

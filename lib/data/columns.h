@@ -3,10 +3,12 @@
  *
  *     columns:                                      # the features, in this order; csv without: all, as float
  *       - {name: sex, type: category, vocabulary: [female, male], default: male}
- *       - {name: age, type: float, default: 29.7}   # default: what an empty field counts as
+ *       - {name: age, type: float, default: 29.7}   # default: what a missing value counts as
+ *       - {name: sailed, type: date, parts: [month, dayofweek], format: "%d.%m.%Y"}
  *     label: survived                               # name or index; -1 is the last column
  *
- * The label may be described among the columns too; when nothing else is, all others of a csv are features.
+ * The label may be described among the columns too; when nothing else is, all others of a csv are features. With
+ * dropColumns all columns that it does not name are features, in the order of the file, and `columns` describes some.
  */
 #ifndef TRAINYARD_DATA_COLUMNS_H
 #define TRAINYARD_DATA_COLUMNS_H
@@ -14,12 +16,13 @@
 #include "base/map.h"
 #include "data/files.h"
 
-enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES };
+enum column_type { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_BYTES, COLUMN_DATE };
 
 struct data_column {
     char *name;
     enum column_type type;
     bool described; /* by the job */
+    bool dropped;   /* named in dropColumns */
     bool used;      /* used as a feature, a label or the weight; else ignored */
     bool is_label, is_weight;
     size_t place;          /* of its first number within the example's features, or within its labels */
@@ -27,10 +30,12 @@ struct data_column {
     bool one_hot, encoded; /* category: one_hot: `count` numbers, of which the word's is 1; else its number. encoded:
                               the job has chosen */
     bool has_default;
-    double fallback;    /* csv: of a missing value */
-    bool drops;         /* csv: an example without its value is left out; else that is an error */
-    struct shape shape; /* tfrecord */
-    size_t count;       /* numbers an example; in csv 1, but for one_hot */
+    double fallback;                       /* csv: of a missing value */
+    bool drops;                            /* csv: an example without its value is left out; else that is an error */
+    enum date_part parts[DATE_PART_COUNT]; /* date: its `count` numbers */
+    char *format;                          /* date: NULL: ISO 8601 */
+    struct shape shape;                    /* tfrecord */
+    size_t count;                          /* numbers an example; in csv 1, but for one_hot and dates */
 };
 
 enum { COLUMNS_MAX = 1 << 20, VOCABULARY_WORD_MAX = 255 };

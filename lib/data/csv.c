@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "data/csv_cause.h"
+#include "data/date.h"
 #include "data/indexed.h"
 #include "data/values.h"
 
@@ -179,13 +180,15 @@ static int take_value(const struct csv *c, const struct csv_place *place, const 
     double v = 0;
     if (field.p == field.end && column->has_default)
         return take_missing(place, &field, ret, e);
-    bool word = column->type == COLUMN_CATEGORY;
-    bool found = word ? find_word(column, &field, &v) : csv_dialect_number(&c->dialect, &field, &v);
+    bool number = column->type == COLUMN_FLOAT || column->type == COLUMN_INT;
+    bool found = number                        ? csv_dialect_number(&c->dialect, &field, &v)
+                 : column->type == COLUMN_DATE ? date_parse(&field, column->format, &v)
+                                               : find_word(column, &field, &v);
     bool missing =
-        found ? !word && csv_dialect_missing_number(&c->dialect, v) : csv_dialect_missing(&c->dialect, &field);
+        found ? number && csv_dialect_missing_number(&c->dialect, v) : csv_dialect_missing(&c->dialect, &field);
     if (missing)
         return take_missing(place, &field, ret, e);
-    if (!found || fabs(v) > (double)FLT_MAX || (column->type == COLUMN_INT && v != floor(v)))
+    if (!found || (number && fabs(v) > (double)FLT_MAX) || (column->type == COLUMN_INT && v != floor(v)))
         return csv_bad_value(&c->dialect, place, &field, e);
     *ret = v;
     return 0;
@@ -207,6 +210,11 @@ static inline void put_feature(const struct data_column *column, double v, struc
     if (column->one_hot) {
         memset(x, 0, column->count * sizeof(*x));
         x[(size_t)v] = 1;
+        return;
+    }
+    if (column->type == COLUMN_DATE) {
+        for (size_t i = 0; i < column->count; i++)
+            x[i] = date_part(v, column->parts[i]);
         return;
     }
     *x = (float)v;

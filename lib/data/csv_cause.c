@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "data/date.h"
+
 enum { SHOWN_MAX = 40, LINE_MAX = 80, WORDS_MAX = 200, CAUSE_MAX = 400 };
 
 int csv_error_at(const struct data_file *f, const unsigned char *p, struct err *e, const char *fmt, ...)
@@ -133,33 +135,42 @@ static bool number_of_c(const struct text_field *field, char out[CAUSE_MAX])
                    isinf(v) ? "is not a finite number" : "is a hexadecimal number; write it as a decimal one");
 }
 
-static bool is_month(const char *text)
+/* How a date may be written besides ISO 8601, alone and before a time. The first ones are tried first. */
+static const char *const DATE_FORMATS[] = { "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
+                                            "%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y",
+                                            "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%H:%M",    "%H:%M:%S" };
+static const char *const TIME_FORMATS[] = { "", " %H:%M", " %H:%M:%S" };
+
+/* format: "%d.%m.%Y"; when another one reads another date, both with their dates. "": none reads it. */
+static void find_formats(const struct text_field *field, struct buf *out)
 {
-    static const char *const MONTHS[] = { "jan", "feb", "mar", "apr", "may", "jun",
-                                          "jul", "aug", "sep", "oct", "nov", "dec" };
-    bool digits = strpbrk(text, "0123456789") != NULL;
-    for (size_t i = 0; digits && i < COUNT_OF(MONTHS); i++)
-        if (strcasestr(text, MONTHS[i]) != NULL)
-            return true;
-    return false;
+    char first[32] = "", format[32], day[32], other_day[32];
+    double v, first_v = 0;
+    for (size_t i = 0; i < COUNT_OF(DATE_FORMATS) * COUNT_OF(TIME_FORMATS); i++) {
+        str_fmt(format, sizeof(format), "%s%s", DATE_FORMATS[i / COUNT_OF(TIME_FORMATS)],
+                TIME_FORMATS[i % COUNT_OF(TIME_FORMATS)]);
+        if (!date_parse(field, format, &v) || (first[0] != '\0' && v == first_v))
+            continue;
+        if (first[0] != '\0') {
+            buf_printf(out, "format: \"%s\" (%s) or format: \"%s\" (%s)", first, date_text(first_v, day), format,
+                       date_text(v, other_day));
+            return;
+        }
+        str_fmt(first, sizeof(first), "%s", format);
+        first_v = v;
+    }
+    if (first[0] != '\0')
+        buf_printf(out, "format: \"%s\"", first);
 }
 
 static bool date(const struct text_field *field, char out[CAUSE_MAX])
 {
-    char text[SHOWN_MAX];
-    unsigned a, b, c;
-    int used = 0;
-    if (!text_copy(field, text, sizeof(text)))
-        return false;
-    bool is_date = sscanf(text, "%4u%*1[-/.]%2u%*1[-/.]%4u%n", &a, &b, &c, &used) == 3 && used > 0 &&
-                   strchr(" T", text[used]) != NULL;
-    bool is_time =
-        !is_date && sscanf(text, "%2u:%2u%n", &a, &b, &used) == 2 && used > 0 && strchr(": ", text[used]) != NULL;
-    return (is_date || is_time || is_month(text)) &&
-           str_fmt(out, CAUSE_MAX,
-                   "is a %s: this release reads numbers and words; write it as a number, such as a year or seconds, or "
-                   "leave the column out of 'columns'",
-                   is_time ? "time" : "date");
+    AUTO_FINI(buf) formats = BUF_INIT;
+    double v;
+    find_formats(field, &formats);
+    return (formats.len > 0 || date_parse(field, NULL, &v)) &&
+           str_fmt(out, CAUSE_MAX, "is a date or a time; describe the column with type: date%s%s",
+                   formats.len > 0 ? " and " : "", formats.len > 0 ? formats.data : "");
 }
 
 static bool truth_value(const struct text_field *field, char out[CAUSE_MAX])
@@ -210,6 +221,17 @@ static const char *not_a_number(const struct csv_dialect *d, const struct text_f
     return out;
 }
 
+/* Of a column of type date. */
+static const char *not_a_date(const struct data_column *c, const struct text_field *field, char out[CAUSE_MAX])
+{
+    AUTO_FINI(buf) formats = BUF_INIT;
+    find_formats(field, &formats);
+    str_fmt(out, CAUSE_MAX, "is not a date as %s%s%s%s%s", c->format != NULL ? "\"" : "2020-01-31",
+            c->format != NULL ? c->format : " or 2020-01-31 12:30:01", c->format != NULL ? "\"" : "",
+            formats.len > 0 ? "; set " : "", formats.len > 0 ? formats.data : "");
+    return out;
+}
+
 /* ---- a field that is not among the words ---- */
 
 static const char *not_a_word(const struct data_column *c, const struct text_field *field, char out[CAUSE_MAX])
@@ -239,6 +261,8 @@ int csv_bad_value(const struct csv_dialect *d, const struct csv_place *place, co
     const char *what = cause;
     if (c->type == COLUMN_CATEGORY)
         what = not_a_word(c, field, cause);
+    else if (c->type == COLUMN_DATE)
+        what = not_a_date(c, field, cause);
     else if (!csv_dialect_number(d, field, &v))
         what = not_a_number(d, field, cause);
     else

@@ -7,10 +7,16 @@
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
 static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
-static const char *const CSV_TYPES[] = { "float", "int", "category" };
+static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
 static const char *const MISSING[] = { "error", "drop" }; /* as enum data_missing */
 static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes" };
+
+const char *const DATE_PART_NAMES[] = {
+#define X(id, name) [id] = name,
+    DATE_PARTS(X)
+#undef X
+};
 
 static const struct field ROWS[] = {
     { "format", FIELD_CHOICE, DEST(format), .names = FORMATS, .nnames = COUNT_OF(FORMATS),
@@ -42,8 +48,12 @@ static const struct field ROWS[] = {
     { "columns", FIELD_LIST, DEST(columns), .type_text = "list of columns", .fallback_text = "all columns, as numbers",
       .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
               "(with a `vocabulary`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or `int`, the word's "
-              "number). tfrecord: `{name: image, type: float, shape: [28, 28]}`; types are float, int64, bytes. "
+              "number) and date (with `parts` and `format`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
+              "types are float, int64, bytes. "
               "`default` replaces a missing value." },
+    { "dropColumns", FIELD_LIST, DEST(drop_columns), .type_text = "list of names",
+      .help = "csv: all columns except these are features, in the order of the file; `columns` then only describes "
+              "them." },
     { "label", FIELD_OWN, .type_text = "name or number, or a list of them",
       .fallback_text = "the last column; tfrecord: `label`",
       .help = "csv: the column of labels, by name or by number (from 0; -1 is the last). tfrecord: the feature's name. "
@@ -70,6 +80,8 @@ static const struct field CSV_COLUMN[] = {
     { "vocabulary", FIELD_LIST, .help = "" },
     { "encoding", FIELD_CHOICE, .names = ENCODINGS, .nnames = COUNT_OF(ENCODINGS), .nworking = COUNT_OF(ENCODINGS),
       .help = "" },
+    { "parts", FIELD_LIST, .help = "" },
+    { "format", FIELD_STRING, .help = "" },
     { "default", FIELD_ANY, .help = "" },
     { "missing", FIELD_CHOICE, .names = MISSING, .nnames = COUNT_OF(MISSING), .nworking = COUNT_OF(MISSING),
       .help = "" },
@@ -112,6 +124,27 @@ static int check_missing(const struct node *column, struct err *e)
     return 0;
 }
 
+/* A date has parts, and is neither a label nor a weight. */
+static int check_date(const struct data_spec *d, const struct node *column, bool date, struct err *e)
+{
+    struct node parts = node_get(column, "parts"), format = node_get(column, "format");
+    const char *name = json_string_value(json_object_get(column->v, "name"));
+    size_t part;
+    if (!date && (node_present(&parts) || node_present(&format)))
+        return node_error(node_present(&parts) ? &parts : &format, e, "only a column of type date has '%s'",
+                          node_present(&parts) ? "parts" : "format");
+    if (date && is_label(d, name))
+        return node_error(column, e, "the label must be numbers or words, not dates");
+    if (node_present(&parts) && node_size(&parts) == 0)
+        return node_error(&parts, e, "names no part of a date");
+    for (size_t i = 0; i < node_size(&parts); i++) {
+        struct node item = node_item(&parts, i);
+        if (node_enum(&item, DATE_PART_NAMES, DATE_PART_COUNT, &part, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int check_columns(const struct data_spec *d, struct err *e)
 {
     bool csv = d->format == DATA_CSV;
@@ -130,7 +163,9 @@ static int check_columns(const struct data_spec *d, struct err *e)
             return node_error(&type, e,
                               "is one of several labels, which must be numbers; write numbers into the file, or make "
                               "it the only label");
-        if (check_encoding(d, &column, category, e) < 0 || check_missing(&column, e) < 0)
+        bool date = csv && str_eq(json_string_value(type.v), "date");
+        if (check_encoding(d, &column, category, e) < 0 || check_missing(&column, e) < 0 ||
+            check_date(d, &column, date, e) < 0)
             return -1;
     }
     return 0;
@@ -145,14 +180,27 @@ static bool label_is_number(const struct data_spec *d)
     return false;
 }
 
+/* Of a column, before a category has its encoding. */
+static size_t numbers_of(const struct node *column)
+{
+    struct node vocabulary = node_get(column, "vocabulary"), encoding = node_get(column, "encoding"),
+                type = node_get(column, "type"), parts = node_get(column, "parts");
+    if (str_eq(json_string_value(encoding.v), "one_hot"))
+        return node_size(&vocabulary);
+    if (!str_eq(json_string_value(type.v), "date"))
+        return 1;
+    return node_present(&parts) ? node_size(&parts) : DATE_DEFAULT_PARTS;
+}
+
 int data_spec_check_encodings(const struct data_spec *d, struct err *e)
 {
     const struct node *columns = &d->columns;
     struct node first = { .v = NULL };
     size_t words = 0, as_int = 0;
 
-    /* the column of a number is known once the file is open: lib/data/columns.c checks those */
-    if (d->format != DATA_CSV || d->categories_are_int || label_is_number(d))
+    /* the column of a number, and those that are not named, are known once the file is open: lib/data/columns.c checks
+     * those */
+    if (d->format != DATA_CSV || d->categories_are_int || label_is_number(d) || node_present(&d->drop_columns))
         return 0;
     for (size_t i = 0; i < node_size(columns); i++) {
         struct node column = node_item(columns, i), vocabulary = node_get(&column, "vocabulary"),
@@ -160,7 +208,7 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
         const char *name = json_string_value(json_object_get(column.v, "name"));
         if (is_label(d, name) || (name != NULL && str_eq(name, d->sample_weight)))
             continue;
-        as_int += str_eq(json_string_value(encoding.v), "one_hot") ? node_size(&vocabulary) : 1;
+        as_int += numbers_of(&column);
         if (!node_present(&vocabulary) || node_present(&encoding))
             continue;
         words += node_size(&vocabulary) - 1;
@@ -350,6 +398,7 @@ static const struct {
     { "naValues", 1u << DATA_CSV },
     { "missing", 1u << DATA_CSV },
     { "columns", 1u << DATA_CSV | 1u << DATA_TFRECORD },
+    { "dropColumns", 1u << DATA_CSV },
     { "label", 1u << DATA_CSV | 1u << DATA_TFRECORD },
 };
 

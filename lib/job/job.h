@@ -39,6 +39,25 @@ enum { MODEL_LAYERS_MAX = 5000 };
 
 enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
 enum data_missing { MISSING_ERROR, MISSING_DROP };
+/* The numbers that a csv column of type date can have; the first DATE_DEFAULT_PARTS are its default. */
+#define DATE_PARTS(X)                                                                                                  \
+    X(DATE_YEAR, "year")                                                                                               \
+    X(DATE_MONTH, "month")                                                                                             \
+    X(DATE_DAY_OF_WEEK, "dayofweek")                                                                                   \
+    X(DATE_DAY_OF_YEAR, "dayofyear")                                                                                   \
+    X(DATE_SECONDS, "seconds")                                                                                         \
+    X(DATE_DAY, "day")                                                                                                 \
+    X(DATE_HOUR, "hour")                                                                                               \
+    X(DATE_MINUTE, "minute")
+enum date_part {
+#define X(id, name) id,
+    DATE_PARTS(X)
+#undef X
+        DATE_PART_COUNT
+};
+enum { DATE_DEFAULT_PARTS = 5 };
+extern const char *const DATE_PART_NAMES[DATE_PART_COUNT];
+
 enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
 
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
@@ -50,20 +69,21 @@ struct data_spec {
     bool present;
     enum data_format format;
     const char *features, *labels;
-    struct strlist files; /* csv, tfrecord, npz: glob patterns allowed */
-    bool header;          /* csv: first line names the columns (default true) */
-    int64_t skip_rows;    /* csv: lines before the header; default 0 */
-    char delimiter;       /* csv: default ',' */
-    char decimal;         /* csv: default '.' */
-    char thousands;       /* csv: NUL: none, the default */
+    struct strlist files;      /* csv, tfrecord, npz: glob patterns allowed */
+    bool header;               /* csv: first line names the columns (default true) */
+    int64_t skip_rows;         /* csv: lines before the header; default 0 */
+    char delimiter;            /* csv: default ',' */
+    char decimal;              /* csv: default '.' */
+    char thousands;            /* csv: NUL: none, the default */
     struct strlist na_values;  /* csv: the texts that stand for a missing value, besides an empty field */
     bool own_na_values;        /* they are the job's, not the default */
     enum data_missing missing; /* csv: what becomes of an example without a value; default error */
-    struct node columns;  /* csv: optional [{name, type: float|int|category, vocabulary: [..], encoding: one_hot|int,
-                             default, missing: error|drop}];
-                             tfrecord: [{name, type: float|int64|bytes, shape}] */
-    struct strlist label; /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
-                             Of several the label is all their numbers, in this order; n 0: none */
+    struct node columns;       /* csv: optional [{name, type: float|int|category|date, vocabulary: [..],
+                                  encoding: one_hot|int, parts: [..], format, default, missing: error|drop}];
+                                  tfrecord: [{name, type: float|int64|bytes, shape}] */
+    struct node drop_columns;  /* csv: names; with it all other columns are features, and `columns` only describes */
+    struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.
+                               Of several the label is all their numbers, in this order; n 0: none */
     struct map label_names; /* the same, to be found by name */
     char *sample_weight; /* NULL: all examples count the same. idx, npy: a file; npz: an array; csv: name or index of a
                             column; tfrecord: a feature. Owned */

@@ -9,6 +9,9 @@ static const char *const SPECS[] = {
     "{format: csv, files: t, header: false, delimiter: ';', label: 0}",
     "{format: csv, files: t, label: ''}",
     "{format: csv, files: t, label: '', sampleWeight: -1}",
+    "{format: csv, files: t, label: '', columns: [{name: a, type: date, default: 2020-01-01}]}",
+    "{format: csv, files: t, label: '', dropColumns: [b], columns: [{name: a, type: date, format: '%d.%b.%y %H:%M:%S', "
+    "missing: drop}]}",
     "{format: csv, files: t, missing: drop, naValues: [-1, x], skipRows: 1}",
     "{format: csv, files: t, delimiter: ';', decimal: ',', thousands: '.', missing: drop}",
     ("{format: csv, files: t, label: b, columns: [{name: a, type: category, vocabulary: [x, yy, 'q\"r'], encoding: "
