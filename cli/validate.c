@@ -64,8 +64,8 @@ static int validate(const char *file, const struct strlist *sets, const char *da
         strlist_add(faults, why.msg);
     if (model != NULL && class_weights_check(&job->class_weight, model, &why) < 0 && !strlist_has(faults, why.msg))
         strlist_add(faults, why.msg);
-    if (faults->n == 0 && data_dir != NULL && model != NULL)
-        judge_data(job, model, data_dir, cache, faults, &data);
+    if (faults->n == 0 && model != NULL && (data_dir != NULL || job_data_found(job, base)))
+        judge_data(job, model, base, cache, faults, &data);
     if (faults->n > 0)
         return -1;
     describe(file, job, model, data.data != NULL ? data.data : "", out);
@@ -100,8 +100,8 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
         .usage = "[flags] FILE...",
         .about =
             "Checks TrainJob manifests: every key, type and range, the model's layers and shapes, loss, metrics and "
-            "optimizer. All errors are reported, with file, line and column. With --data-dir the data files are also "
-            "read.",
+            "optimizer. The data files are read, too, if they are there. All errors are reported, with file, line and "
+            "column.",
         .epilog = "Exit codes: 0 all are valid; 2 at least one is not.",
     };
     AUTO_FINI(strlist) sets = { 0 }, files = { 0 };
@@ -111,7 +111,7 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
     const struct opt opts[] = {
         OPT_LIST("set", "PATH=VALUE", &sets, "a field below spec, such as fit.epochs=1"),
         OPT_STR("data-dir", NULL, "DIR", &data_dir,
-                "also read the data in this folder, and a kerasFile (default: the manifest's folder)"),
+                "the folder of the data and of a kerasFile; without it (the manifest's folder) the data may be absent"),
         OPT_END,
     };
 
@@ -121,7 +121,7 @@ int validate_command(int argc, char **argv, int *ret_exit, struct err *e)
         return 0;
     if (cli_arguments(&PROGRAM, &files, 1, SIZE_MAX, e) < 0)
         return -1;
-    auto_free char *cache = data_dir != NULL ? temporary_folder() : NULL;
+    auto_free char *cache = temporary_folder();
     for (size_t i = 0; i < files.n; i++) {
         AUTO_FINI(strlist) faults = { 0 };
         if (validate(files.items[i], &sets, data_dir, cache, &faults, &text) < 0)

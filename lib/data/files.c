@@ -165,19 +165,25 @@ static void find_matches(const struct data_place *at, const char *pattern, struc
     }
 }
 
+/* The file of that name, with or without .gz, or else those that match. */
+static void find_pattern(const struct data_place *at, const char *pattern, struct strlist *ret)
+{
+    auto_free char *literal = path_join(at->base_dir, pattern);
+    auto_free char *packed = xasprintf("%s.gz", literal);
+    if (file_exists(literal))
+        strlist_add(ret, literal); /* also a name with the characters of a pattern */
+    else if (file_exists(packed))
+        strlist_add(ret, packed);
+    else
+        find_matches(at, pattern, ret);
+}
+
 static int find_files(const struct data_place *at, struct strlist *ret, struct err *e)
 {
     const struct strlist *patterns = &at->spec->files;
     for (size_t i = 0; i < patterns->n; i++) {
         size_t before = ret->n;
-        auto_free char *literal = path_join(at->base_dir, patterns->items[i]);
-        auto_free char *packed = xasprintf("%s.gz", literal);
-        if (file_exists(literal))
-            strlist_add(ret, literal); /* also a name with the characters of a pattern */
-        else if (file_exists(packed))
-            strlist_add(ret, packed);
-        else
-            find_matches(at, patterns->items[i], ret);
+        find_pattern(at, patterns->items[i], ret);
         if (ret->n == before)
             return data_error(at, "files", e,
                               "no file matches '%s' in the data folder '%s' (set it with "
@@ -187,6 +193,17 @@ static int find_files(const struct data_place *at, struct strlist *ret, struct e
     if (ret->n == 0)
         return data_error(at, "files", e, "names no file");
     return 0;
+}
+
+bool data_files_found(const struct data_spec *spec, const char *base_dir)
+{
+    const struct data_place at = { .spec = spec, .base_dir = base_dir };
+    AUTO_FINI(strlist) paths = { .items = NULL };
+    for (size_t i = 0; i < spec->files.n; i++)
+        find_pattern(&at, spec->files.items[i], &paths);
+    if (spec->files.n == 0 && spec->features != NULL)
+        find_pattern(&at, spec->features, &paths);
+    return paths.n > 0;
 }
 
 int data_files_open(const struct data_place *at, struct data_files *ret, struct err *e)

@@ -22,6 +22,9 @@ void data_file_fini(struct data_file *f);
 MUST_USE int data_file_open(const struct data_place *at, const char *key, const char *name, struct data_file *ret,
                             struct err *e);
 
+/* One of the data set's files is in the folder. */
+bool data_files_found(const struct data_spec *spec, const char *base_dir);
+
 /* The files that spec.files names, patterns expanded: in the order of the list, a pattern's matches by name. */
 struct data_files {
     struct data_file *file;

@@ -2,6 +2,8 @@
  * manifest. */
 #include "data/job_data.h"
 
+#include "data/files.h"
+
 void job_data_fini(struct job_data *d)
 {
     dataset_free(d->train);
@@ -54,6 +56,12 @@ int job_data_open_train(const struct job *j, const struct model *m, const char *
     if (d.validation != NULL)
         ret->validation = TAKE(d.validation);
     return 0;
+}
+
+bool job_data_found(const struct job *j, const char *base_dir)
+{
+    return (j->train.present && data_files_found(&j->train, base_dir)) ||
+           (j->validation.present && data_files_found(&j->validation, base_dir));
 }
 
 static void add_each(const char *place, const struct strlist *sentences, struct strlist *ret)

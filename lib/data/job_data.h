@@ -21,6 +21,9 @@ MUST_USE int job_data_open_train(const struct job *j, const struct model *m, con
 MUST_USE int job_data_open_validation(const struct job *j, const struct model *m, const char *base_dir,
                                       const char *cache_dir, struct job_data *ret, struct err *e);
 
+/* The folder has at least one file of the data sets. */
+bool job_data_found(const struct job *j, const char *base_dir);
+
 /* Adds what the user should know of the open data sets, each a sentence with its place in the manifest. Cost: that of
  * dataset_warnings(). */
 void job_data_warnings(const struct job *j, const struct job_data *d, struct strlist *ret);

@@ -133,6 +133,14 @@ END
     want_exit 0 trainyard validate "$dir/job.yaml" --data-dir "$dir" || return
     want_line 'warning: data.train: 3 of 43 examples lack a value and are left out \(missing: drop\)'
     want_line ', 40 examples, 0 for validation'
+    want_exit 0 trainyard validate "$dir/job.yaml" # the manifest's folder
+    want_line ', 40 examples, 0 for validation'
+    mkdir "$dir/elsewhere"
+    cp "$dir/job.yaml" "$dir/elsewhere"
+    want_exit 0 trainyard validate "$dir/elsewhere/job.yaml" # the data need not be there
+    want_line 'single machine, 2 epochs\)'
+    want_exit 2 trainyard validate "$dir/elsewhere/job.yaml" --data-dir "$dir/elsewhere"
+    want_line "no file matches 't.csv'"
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$dir" --output-dir "$dir/run" || return
     [ "$(grep -c 'examples lack a value' "$dir/out")" = 1 ] || problem "the warning is printed $(grep -c 'examples lack a value' "$dir/out") times"
     want_exit 0 trainyard evaluate "$dir/run" "$dir/t.csv" || return
