@@ -10,7 +10,6 @@
 enum { FIELD_BYTES_LIST = 1, FIELD_FLOAT_LIST = 2, FIELD_INT64_LIST = 3, NAME_SHOWN = 80 };
 
 static const char *const LIST_NAMES[] = {
-    [0] = "empty",
     [FIELD_BYTES_LIST] = "bytes",
     [FIELD_FLOAT_LIST] = "float",
     [FIELD_INT64_LIST] = "int64",
@@ -38,8 +37,12 @@ struct target {
     const struct data_column *column;
     float *floats; /* column->count of them, or NULL: */
     int32_t *label;
-    size_t n; /* numbers seen; those beyond the count are only counted */
+    size_t n;       /* numbers seen; those beyond the count are only counted */
+    size_t strings; /* strings seen, when it is bytes */
 };
+
+/* What a message says about a feature. */
+enum presence { IS_ABSENT, HAS_NO_KIND, IS_EMPTY_LIST, HAS_VALUES };
 
 static int put_int(struct target *t, int64_t v, struct err *e)
 {
@@ -127,6 +130,7 @@ static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
         if (f.number != 1 || f.type != PB_BYTES)
             continue;
         t->n += f.size;
+        t->strings++;
         const char *image = t->n != t->column->count ? encoded_image(f.data, f.size) : NULL;
         if (image != NULL)
             return err_set(e, ERR_INPUT,
@@ -143,7 +147,7 @@ static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
     return rc < 0 ? malformed(e) : 0;
 }
 
-static int take_feature(const void *data, size_t n, struct target *t, struct err *e)
+static int take_feature(const void *data, size_t n, struct target *t, enum presence *ret, struct err *e)
 {
     static int (*const TAKE_LIST[])(struct reader *, struct target *, struct err *) = {
         [FIELD_BYTES_LIST] = take_bytes_list,
@@ -158,25 +162,26 @@ static int take_feature(const void *data, size_t n, struct target *t, struct err
         if (f.number < FIELD_BYTES_LIST || f.number > FIELD_INT64_LIST || f.type != PB_BYTES)
             continue;
         found = f.number;
-        t->n = 0; /* of a oneof the last one counts */
+        t->n = t->strings = 0; /* of a oneof the last one counts */
         struct reader list = reader_of(f.data, f.size);
         if (found == want && TAKE_LIST[want](&list, t, e) < 0)
             return -1;
     }
     if (rc < 0)
         return malformed(e);
-    if (found != want)
+    if (found != 0 && found != want)
         return err_set(e, ERR_INPUT, "feature '%s' is %s, but the job declares %s", t->column->name, LIST_NAMES[found],
                        LIST_NAMES[want]);
-    return t->n == t->column->count ? 0 : wrong_size(t->column, t->n, e);
+    *ret = found == 0 ? HAS_NO_KIND : t->n + t->strings == 0 ? IS_EMPTY_LIST : HAS_VALUES;
+    return *ret == HAS_VALUES && t->n != t->column->count ? wrong_size(t->column, t->n, e) : 0;
 }
 
 struct decoding {
     const struct example_plan *plan;
     float *x, *w;
     void *y;
-    uint64_t seen[EXAMPLE_FEATURES_MAX / 64];
-    size_t next; /* the column that probably comes next: files repeat their order */
+    size_t next;                                  /* the column that probably comes next: files repeat their order */
+    unsigned char presence[EXAMPLE_FEATURES_MAX]; /* of each column, an enum presence */
 };
 
 static struct target target_of(const struct decoding *d, size_t column)
@@ -223,9 +228,10 @@ static int take_entry(struct decoding *d, const void *data, size_t n, struct err
     if (column == d->plan->columns->n)
         return 0;
     struct target t = target_of(d, column);
-    if (take_feature(value.data, value.size, &t, e) < 0)
+    enum presence presence;
+    if (take_feature(value.data, value.size, &t, &presence, e) < 0)
         return -1;
-    d->seen[column / 64] |= (uint64_t)1 << column % 64;
+    d->presence[column] = (unsigned char)presence;
     d->next = column + 1;
     return 0;
 }
@@ -241,16 +247,29 @@ static int take_features(struct decoding *d, const void *data, size_t n, struct 
     return rc < 0 ? malformed(e) : 0;
 }
 
-/* Features that the message does not have. */
+static int no_values(const struct data_column *c, enum presence presence, struct err *e)
+{
+    static const struct {
+        const char *before, *after; /* the name */
+    } FACTS[] = {
+        [IS_ABSENT] = { "has no feature", "" },
+        [HAS_NO_KIND] = { "feature", " has no kind, which is how Spark and Beam write null" },
+        [IS_EMPTY_LIST] = { "feature", " is an empty list" },
+    };
+    const char *cure = c->is_label ? "the label is missing, and an example without a label cannot be trained on"
+                                   : "set its 'default' in columns to allow that";
+    return err_set(e, ERR_INPUT, "%s '%s'%s; %s", FACTS[presence].before, c->name, FACTS[presence].after, cure);
+}
+
+/* Features of which the message has no values take their default. */
 static int fill_missing(struct decoding *d, struct err *e)
 {
     const struct data_columns *c = d->plan->columns;
     for (size_t i = 0; i < c->n; i++) {
-        if (d->seen[i / 64] >> i % 64 & 1)
+        if (d->presence[i] == HAS_VALUES)
             continue;
         if (!c->c[i].has_default)
-            return err_set(e, ERR_INPUT, "has no feature '%s'; set its 'default' in columns to allow that",
-                           c->c[i].name);
+            return no_values(&c->c[i], d->presence[i], e);
         struct target t = target_of(d, i);
         for (size_t j = 0; j < c->c[i].count; j++) {
             if (t.floats != NULL)
@@ -265,10 +284,16 @@ static int fill_missing(struct decoding *d, struct err *e)
 int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, float *w,
                    struct err *e)
 {
-    struct decoding d = { .plan = plan, .x = x, .y = y, .w = w };
+    struct decoding d;
     struct reader r = reader_of(data, n);
     struct pb_field f;
     int rc;
+    d.plan = plan;
+    d.x = x;
+    d.y = y;
+    d.w = w;
+    d.next = 0;
+    memset(d.presence, IS_ABSENT, plan->columns->n);
     while ((rc = pb_next(&r, &f)) == 1)
         if (f.number == 1 && f.type == PB_BYTES && take_features(&d, f.data, f.size, e) < 0)
             return -1;

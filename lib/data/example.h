@@ -16,7 +16,8 @@ struct example_plan {
     const struct data_columns *columns; /* at most EXAMPLE_FEATURES_MAX */
     bool integer_label;                 /* y is int32_t, else float */
 };
-/* Features that no column names are ignored. x has columns->features floats; y the numbers of the label; w one float
+/* A feature that is absent, has no kind or is an empty list takes its column's default; without one it is an error.
+ * Features that no column names are ignored. x has columns->features floats; y the numbers of the label; w one float
  * when the columns are weighted. Errors name the feature, not the file. */
 MUST_USE int example_decode(const struct example_plan *plan, const void *data, size_t n, float *x, void *y, float *w,
                             struct err *e);
