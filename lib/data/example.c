@@ -7,7 +7,7 @@
 #include "codec/pb.h"
 #include "data/dtype_convert.h"
 
-enum { FIELD_BYTES_LIST = 1, FIELD_FLOAT_LIST = 2, FIELD_INT64_LIST = 3, NAME_SHOWN = 80 };
+enum { FIELD_BYTES_LIST = 1, FIELD_FLOAT_LIST = 2, FIELD_INT64_LIST = 3 };
 
 static const char *const LIST_NAMES[] = {
     [FIELD_BYTES_LIST] = "bytes",
@@ -121,6 +121,12 @@ static const char *encoded_image(const void *data, size_t n)
     return NULL;
 }
 
+static int several_strings(const struct target *t, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "feature '%s' holds %zu strings; write one of %zu bytes", t->column->name, t->strings,
+                   t->column->count);
+}
+
 /* One value whose bytes are the numbers (what tf.io.decode_raw reads as uint8). */
 static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
 {
@@ -137,14 +143,16 @@ static int take_bytes_list(struct reader *r, struct target *t, struct err *e)
                            "feature '%s' holds a %s image, which is not decoded here; write its pixels: "
                            "tf.io.decode_image(...).numpy().tobytes()",
                            t->column->name, image);
-        if (t->n != t->column->count)
+        if (t->n != t->column->count || t->strings > 1)
             continue;
         if (t->floats != NULL)
             dtype_float_converter(DT_UINT8, false)(f.data, t->floats, f.size);
         else
             *t->label = *(const unsigned char *)f.data;
     }
-    return rc < 0 ? malformed(e) : 0;
+    if (rc < 0)
+        return malformed(e);
+    return t->strings > 1 ? several_strings(t, e) : 0;
 }
 
 static int take_feature(const void *data, size_t n, struct target *t, enum presence *ret, struct err *e)
