@@ -11,6 +11,7 @@
 #include "data/indexed.h"
 
 enum { RECORD_HEAD = 12, RECORD_TAIL = 4 };
+enum { EXAMPLE_SMALL = 1 << 16 }; /* numbers */
 
 struct tfrecord {
     struct records records;
@@ -181,7 +182,8 @@ static int check_columns(const struct data_place *at, const struct data_columns 
     return 0;
 }
 
-/* Memory for an example is allocated only when the first record can hold one: each number takes at least a byte. */
+/* Memory for a large example is allocated only when the first record can hold one: each number takes at least a byte.
+ * Of a small one the decoder finds what is missing. */
 static int check_first_size(const struct data_place *at, const struct tfrecord *t, struct err *e)
 {
     const struct data_file *f = NULL;
@@ -197,7 +199,7 @@ static int check_first_size(const struct data_place *at, const struct tfrecord *
     }
     if (f == NULL || take_record(f, 0, &p, &message, &size, e) < 0)
         return f == NULL ? 0 : -1;
-    if (wanted <= size)
+    if (wanted <= MAX(size, EXAMPLE_SMALL))
         return 0;
     return data_error(at, "columns", e, "their shapes need %zu numbers, but record 0 of %s has %zu bytes", wanted,
                       f->path, size);
