@@ -1,5 +1,8 @@
-/* Whether the data fit the model. */
+/* Whether the data fit the model. Each message says what the data have, what the model wants, and the probable cure. */
+#include "base/str.h"
 #include "nn/model_impl.h"
+
+enum { CURE_MAX = 160 };
 
 /* Equal, but for axes of one element at the end: a (28, 28) image is a (28, 28, 1) image, a number is a (1,). */
 static bool shape_fits(const struct shape *a, const struct shape *b)
@@ -19,36 +22,66 @@ static int check_features(const struct model *m, const struct shape *features, s
         return 0;
     const char *cure = shape_elements(features) == shape_elements(&m->input)
                            ? "; they hold as many numbers: set inputShape to the data's, and add a Flatten or Reshape"
-                           : "";
+                           : "; choose the features that the model expects, or set inputShape to the data's";
     return err_set(e, ERR_INPUT, "the model's input is %s, an example of the data is %s%s", shape_text(&m->input, want),
                    shape_text(features, have), cure);
 }
 
+static int several_class_numbers(const struct model *m, struct err *e)
+{
+    char want[128];
+    return err_set(e, ERR_INPUT,
+                   "loss %s of an output %s wants several class numbers for each example, which is not supported; use "
+                   "one-hot labels %s with categorical_crossentropy",
+                   loss_name(m->loss), shape_text(&m->output, want), want);
+}
+
 static int check_classes(const struct model *m, const struct shape *labels, bool integer, struct err *e)
 {
-    char have[128], want[128];
+    char have[128];
     struct shape rows = m->output; /* one label for each row of the output */
     rows.rank = MAX(rows.rank - 1, 0);
 
+    if (shape_elements(&rows) > 1)
+        return several_class_numbers(m, e);
+    shape_text(labels, have);
+    if (!shape_fits(labels, &rows))
+        return err_set(e, ERR_INPUT,
+                       "the labels have shape %s, %zu numbers for each example; %s wants one class number for each "
+                       "example; %s",
+                       have, shape_elements(labels), loss_name(m->loss),
+                       shape_fits(labels, &m->output) ? "one-hot labels need categorical_crossentropy"
+                                                      : "choose the one that is the class number");
     if (!integer)
         return err_set(e, ERR_INPUT,
-                       "loss %s wants class numbers, but the labels are not integers; for one-hot labels use "
-                       "categorical_crossentropy",
-                       loss_name(m->loss));
-    if (!shape_fits(labels, &rows))
-        return err_set(e, ERR_INPUT, "loss %s wants labels of shape %s, a label of the data is %s", loss_name(m->loss),
-                       shape_text(&rows, want), shape_text(labels, have));
+                       "the labels have shape %s and are not integers; %s wants one class number for each example; "
+                       "store class numbers as integers, or use a loss for numbers, such as mse",
+                       have, loss_name(m->loss));
     return 0;
+}
+
+static void cure_of_values(const struct model *m, const struct shape *labels, bool integer, char *out)
+{
+    size_t numbers = shape_elements(labels);
+    if (integer && labels->rank == 0)
+        str_fmt(out, CURE_MAX, "for class numbers use sparse_categorical_crossentropy%s",
+                loss_has_classes(m->loss) ? "" : ", for other numbers a last layer of 1 unit");
+    else if (numbers == shape_elements(&m->output))
+        str_fmt(out, CURE_MAX, "they hold as many numbers: end the model with a Reshape to the labels' shape");
+    else if (labels->rank <= 1 && m->output.rank == 1)
+        str_fmt(out, CURE_MAX, "choose other labels, or a last layer of %zu unit%s", numbers, numbers == 1 ? "" : "s");
+    else
+        str_fmt(out, CURE_MAX, "choose other labels, or a last layer whose output has their shape");
 }
 
 static int check_values(const struct model *m, const struct shape *labels, bool integer, struct err *e)
 {
-    char have[128], want[128];
+    char have[128], want[128], cure[CURE_MAX];
     if (shape_fits(labels, &m->output))
         return 0;
-    const char *cure = integer && labels->rank == 0 ? "; for class numbers use sparse_categorical_crossentropy" : "";
-    return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s%s", shape_text(&m->output, want),
-                   shape_text(labels, have), cure);
+    cure_of_values(m, labels, integer, cure);
+    return err_set(e, ERR_INPUT, "the model's output is %s, a label of the data is %s; %s",
+                   shape_text(&m->output, want), shape_text(labels, have), cure);
 }
 
 int model_check_data(const struct model *m, const struct shape *features, const struct shape *labels, bool has_labels,
@@ -59,7 +92,10 @@ int model_check_data(const struct model *m, const struct shape *features, const 
     if (m->loss == NULL)
         return 0;
     if (!has_labels)
-        return err_set(e, ERR_INPUT, "loss %s needs labels, the data have none", loss_name(m->loss));
+        return err_set(e, ERR_INPUT,
+                       "loss %s needs labels, the data have none; name them in 'labels' (idx, npy, npz) or 'label' "
+                       "(csv, tfrecord)",
+                       loss_name(m->loss));
     if (loss_sparse(m->loss))
         return check_classes(m, labels, integer_labels, e);
     return check_values(m, labels, integer_labels, e);

@@ -185,25 +185,48 @@ static const struct offer OFFERS[] = {
     { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 1 } }, true, NULL },
     { "sparse_categorical_crossentropy", "10", { 3, { 28, 28, 1 } }, NUMBER, true, NULL },
     { "sparse_categorical_crossentropy", "10", PIXELS, NUMBER, false,
-      "wants class numbers, but the labels are not integers" },
+      "the labels have shape () and are not integers; sparse_categorical_crossentropy wants one class number" },
     { "sparse_categorical_crossentropy",
       "10",
       PIXELS,
       { 1, { 10 } },
       true,
-      "wants labels of shape (), a label of the data is (10,)" },
+      "the labels have shape (10,), 10 numbers for each example; sparse_categorical_crossentropy wants one class "
+      "number "
+      "for each example; one-hot labels need categorical_crossentropy" },
+    { "sparse_categorical_crossentropy", "10", PIXELS, { 1, { 8 } }, false, "choose the one that is the class number" },
     { "categorical_crossentropy", "10", PIXELS, { 1, { 10 } }, false, NULL },
     { "categorical_crossentropy", "10", PIXELS, NUMBER, true, "use sparse_categorical_crossentropy" },
     { "mse", "1", PIXELS, NUMBER, false, NULL },
     { "mse", "1", PIXELS, NUMBER, true, NULL },
-    { "mse", "2", PIXELS, NUMBER, false, "the model's output is (2,), a label of the data is ()" },
+    { "mse", "2", PIXELS, NUMBER, false,
+      "the model's output is (2,), a label of the data is (); choose other labels, or a last layer of 1 unit" },
+    { "mse", "2", PIXELS, NUMBER, true, "for other numbers a last layer of 1 unit" },
+    { "mse",
+      "2",
+      PIXELS,
+      { 1, { 8 } },
+      false,
+      "a label of the data is (8,); choose other labels, or a last layer of 8 units" },
+    { "mse",
+      "6",
+      PIXELS,
+      { 2, { 2, 3 } },
+      false,
+      "a label of the data is (2, 3); they hold as many numbers: end the model with a Reshape" },
+    { "mse", "2", PIXELS, { 2, { 2, 3 } }, false, "choose other labels, or a last layer whose output has their shape" },
     { "mse",
       "1",
       { 1, { 784 } },
       NUMBER,
       false,
       "the model's input is (28, 28), an example of the data is (784,); they hold as many numbers" },
-    { "mse", "1", { 2, { 28, 27 } }, NUMBER, false, "an example of the data is (28, 27)" },
+    { "mse",
+      "1",
+      { 2, { 28, 27 } },
+      NUMBER,
+      false,
+      "an example of the data is (28, 27); choose the features that the model expects" },
 };
 
 START_TEST(data_fit)
@@ -221,13 +244,29 @@ START_TEST(data_fit)
 }
 END_TEST
 
+START_TEST(an_output_of_several_rows_wants_one_hot_labels)
+{
+    AUTO(model) *m = build("model: {inputShape: [28, 28], layers: [{Dense: {units: 10}}]}\n"
+                           "compile: {optimizer: SGD, loss: sparse_categorical_crossentropy}");
+    struct shape pixels = PIXELS, rows = { 1, { 28 } };
+    struct err e = { 0 };
+    ck_assert_int_eq(model_check_data(m, &pixels, &rows, true, false, &e), -1);
+    ck_assert_str_eq(e.msg,
+                     "loss sparse_categorical_crossentropy of an output (28, 10) wants several class numbers for "
+                     "each example, which is not supported; use one-hot labels (28, 10) with "
+                     "categorical_crossentropy");
+}
+END_TEST
+
 START_TEST(labels_are_needed_for_a_loss)
 {
     AUTO(model) *m = build(MNIST);
     struct shape pixels = PIXELS, none = NUMBER;
     struct err e = { 0 };
     ck_assert_int_eq(model_check_data(m, &pixels, &none, false, false, &e), -1);
-    ck_assert_str_eq(e.msg, "loss sparse_categorical_crossentropy needs labels, the data have none");
+    ck_assert_str_eq(e.msg, "loss sparse_categorical_crossentropy needs labels, the data have none; name them in "
+                            "'labels' (idx, npy, npz) or "
+                            "'label' (csv, tfrecord)");
 }
 END_TEST
 
@@ -293,6 +332,7 @@ Suite *test_suite(void)
     tcase_add_test(t, automatic_names_step_aside);
     tcase_add_test(t, shapes);
     tcase_add_loop_test(t, data_fit, 0, (int)COUNT_OF(OFFERS));
+    tcase_add_test(t, an_output_of_several_rows_wants_one_hot_labels);
     tcase_add_test(t, labels_are_needed_for_a_loss);
     tcase_add_test(t, a_job_needs_a_loss);
     tcase_add_test(t, summary);
