@@ -116,9 +116,9 @@ int values_check_class_size(const struct records *r, const struct label_range *l
 {
     const struct label_span *s = &r->labels;
     AUTO_FINI(buf) place = BUF_INIT;
-    if (!labels->classes || r->integer_labels || s->n == 0 || !s->whole)
-        return 0;
     bool large = s->max > INT32_MAX;
+    if (!labels->classes || r->integer_labels || s->n == 0 || !s->whole || (!large && s->min >= INT32_MIN))
+        return 0;
     r->ops->place(r, large ? s->max_at : s->min_at, RECORD_LABELS, 0, &place);
     return err_set(e, ERR_INPUT, "%s: label %.0f does not fit 32 bits, and %s wants class numbers", place.data,
                    large ? s->max : s->min, labels->loss);
