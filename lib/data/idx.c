@@ -1,6 +1,7 @@
 /* IDX: 00 00 type rank, then rank big-endian u32 dimensions, then the elements, big-endian. */
 #include "base/buf.h"
 #include "data/arrays.h"
+#include "data/file_kind.h"
 
 static const enum dtype IDX_TYPES[] = {
     [0x08] = DT_UINT8, [0x09] = DT_INT8, [0x0B] = DT_INT16, [0x0C] = DT_INT32, [0x0D] = DT_FLOAT, [0x0E] = DT_DOUBLE,
@@ -25,6 +26,8 @@ int idx_parse(const void *data, size_t n, const char *name, struct array *ret, s
     struct array a = { .data = NULL };
     const void *magic;
 
+    if (file_kind_check(data, n, name, "idx", e) < 0)
+        return -1;
     if (reader_bytes(&r, 4, &magic) < 0)
         return err_set(e, ERR_INPUT, "%s: has %zu bytes, too short for an IDX file", name, n);
     if (parse_magic(magic, name, &a, e) < 0)

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "data/arrays.h"
-#include "data/zip.h"
+#include "data/file_kind.h"
 
 enum { HEADER_MAX = 1 << 20, DESCR_MAX = 64 };
 
@@ -135,10 +135,8 @@ static int take_header(struct reader *r, const char *name, struct dict *ret, str
     const void *magic, *text;
     uint8_t major, minor, low, high;
     uint32_t length;
-    bool archive = zip_is(r->p, reader_left(r));
     if (reader_bytes(r, sizeof(MAGIC), &magic) < 0 || memcmp(magic, MAGIC, sizeof(MAGIC)) != 0)
-        return err_set(e, ERR_INPUT, "%s: does not begin like an NPY file (93 NUMPY)%s", name,
-                       archive ? "; it is an archive, such as numpy.savez writes (format: npz)" : "");
+        return err_set(e, ERR_INPUT, "%s: does not begin like an NPY file (93 NUMPY)", name);
     if (reader_u8(r, &major) < 0 || reader_u8(r, &minor) < 0)
         return err_set(e, ERR_INPUT, "%s: ends within its header", name);
     if (major < 1 || major > 3)
@@ -174,7 +172,7 @@ int npy_parse(const void *data, size_t n, const char *name, struct array *ret, s
     struct dict d;
     struct array a = { .data = NULL };
 
-    if (take_header(&r, name, &d, e) < 0)
+    if (file_kind_check(data, n, name, "npy", e) < 0 || take_header(&r, name, &d, e) < 0)
         return -1;
     if (!take_dict(&d))
         return err_set(e, ERR_INPUT,

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "data/decompress.h"
+#include "data/file_kind.h"
 #include "data/zip.h"
 
 enum { NAMES_SHOWN = 16, METHOD_DEFLATE = 8 };
@@ -73,10 +74,10 @@ static int open_member(const struct data_place *at, const char *key, const char 
 {
     AUTO_FINI(zip_archive) z = { 0 };
     const unsigned char *bytes;
+    if (file_kind_check(f->map->data, f->map->size, f->path, "npz", e) < 0)
+        return -1;
     if (!zip_is(f->map->data, f->map->size))
-        return err_set(e, ERR_INPUT, "%s: is not an npz file, an archive of arrays that numpy.savez writes%s", f->path,
-                       f->map->size > 6 && memcmp(f->map->data, "\x93NUMPY", 6) == 0 ? "; it is one array (format: npy)"
-                                                                                     : "");
+        return err_set(e, ERR_INPUT, "%s: is not an npz file, an archive of arrays that numpy.savez writes", f->path);
     if (zip_open(f->map->data, f->map->size, f->path, &z, e) < 0)
         return -1;
     size_t i = find_array(&z, array);

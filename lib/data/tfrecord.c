@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "codec/crc32c.h"
 #include "data/example.h"
+#include "data/file_kind.h"
 #include "data/indexed.h"
 
 enum { RECORD_HEAD = 12, RECORD_TAIL = 4 };
@@ -68,10 +69,10 @@ static int take_record(const struct data_file *f, int64_t record, const unsigned
     return 0;
 }
 
-static int tfrecord_begin(void *user UNUSED, const struct data_file *f, const unsigned char **ret, struct err *e UNUSED)
+static int tfrecord_begin(void *user UNUSED, const struct data_file *f, const unsigned char **ret, struct err *e)
 {
     *ret = f->map->data;
-    return 0;
+    return file_kind_check(f->map->data, f->map->size, f->path, "tfrecord", e);
 }
 
 static int tfrecord_skip(const void *user UNUSED, const struct data_file *f, int64_t record, const unsigned char **p,
