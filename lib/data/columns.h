@@ -63,6 +63,10 @@ void columns_names(const struct data_columns *c, struct column_names *ret);
 /* tfrecord: the job names them all. */
 MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *ret, struct err *e);
 
+/* Parts of the two above: the type, words, parts, default and rule for missing values that the item n of spec.columns
+ * gives a csv column, and the default of any column, whose type is known. */
+MUST_USE int column_read_csv(const struct node *n, struct data_column *c, struct err *e);
+MUST_USE int column_read_default(const struct node *n, struct data_column *c, struct err *e);
 /* The number of a word; -1: not in the vocabulary. */
 int64_t column_word(const struct data_column *c, const char *word);
 /* Hash of everything here that affects values. */

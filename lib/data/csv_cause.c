@@ -61,12 +61,12 @@ static struct text_field line_at(const struct data_file *f, const unsigned char 
 
 /* ---- a field that is not a number ---- */
 
-struct reading { /* a way to write numbers, and how a data set says so */
+struct number_style { /* a way to write numbers, and how a data set says so */
     char decimal, thousands;
     const char *fields;
 };
 
-static const struct reading READINGS[] = {
+static const struct number_style READINGS[] = {
     { '.', ',', "thousands: \",\"" },
     { ',', '\0', "decimal: \",\"" },
     { ',', '.', "decimal: \",\" and thousands: \".\"" },
@@ -83,7 +83,7 @@ static bool has(const struct text_field *field, char c)
 }
 
 /* What sets a reading apart from the data set's own occurs in the field. */
-static bool differs_here(const struct csv_dialect *d, const struct reading *r, const struct text_field *field)
+static bool differs_here(const struct csv_dialect *d, const struct number_style *r, const struct text_field *field)
 {
     return (r->thousands == '\0' || has(field, r->thousands)) && (r->decimal == d->decimal || has(field, r->decimal));
 }
@@ -94,7 +94,7 @@ static bool another_reading(const struct csv_dialect *d, const struct text_field
     char number[32];
     AUTO_FINI(buf) text = BUF_INIT;
     for (size_t i = 0; i < COUNT_OF(READINGS); i++) {
-        const struct reading *r = &READINGS[i];
+        const struct number_style *r = &READINGS[i];
         double v;
         if (differs_here(d, r, field) &&
             csv_dialect_number(&(struct csv_dialect){ .decimal = r->decimal, .thousands = r->thousands }, field, &v))

@@ -15,12 +15,12 @@ struct moment {
     double second;
 };
 
-struct cursor {
+struct date_cursor {
     const unsigned char *p, *end;
 };
 
 /* min to max digits. */
-static bool take_digits(struct cursor *c, int min, int max, int64_t *ret)
+static bool take_digits(struct date_cursor *c, int min, int max, int64_t *ret)
 {
     int n = 0;
     int64_t v = 0;
@@ -30,7 +30,7 @@ static bool take_digits(struct cursor *c, int min, int max, int64_t *ret)
     return n >= min;
 }
 
-static bool take_char(struct cursor *c, char want)
+static bool take_char(struct date_cursor *c, char want)
 {
     if (c->p == c->end || *c->p != (unsigned char)want)
         return false;
@@ -39,7 +39,7 @@ static bool take_char(struct cursor *c, char want)
 }
 
 /* Seconds, with a fraction when there is one. */
-static bool take_second(struct cursor *c, double *ret)
+static bool take_second(struct date_cursor *c, double *ret)
 {
     int64_t whole, digit;
     double scale = 1;
@@ -53,7 +53,7 @@ static bool take_second(struct cursor *c, double *ret)
     return scale < 1;
 }
 
-static bool take_month(struct cursor *c, int64_t *ret)
+static bool take_month(struct date_cursor *c, int64_t *ret)
 {
     static const char *const MONTHS[] = { "jan", "feb", "mar", "apr", "may", "jun",
                                           "jul", "aug", "sep", "oct", "nov", "dec" };
@@ -68,7 +68,7 @@ static bool take_month(struct cursor *c, int64_t *ret)
 
 /* ---- formats ---- */
 
-static bool take_directive(struct cursor *c, char directive, struct moment *m)
+static bool take_directive(struct date_cursor *c, char directive, struct moment *m)
 {
     switch (directive) {
     case 'Y':
@@ -108,7 +108,7 @@ bool date_format_check(const char *format)
     return any;
 }
 
-static bool take_format(struct cursor *c, const char *format, struct moment *m)
+static bool take_format(struct date_cursor *c, const char *format, struct moment *m)
 {
     for (const char *p = format; *p != '\0'; p++)
         if (*p == '%' ? !take_directive(c, *++p, m) : !take_char(c, *p))
@@ -117,7 +117,7 @@ static bool take_format(struct cursor *c, const char *format, struct moment *m)
 }
 
 /* "Z", "+02", "+0200" or "+02:00", or nothing. */
-static bool take_zone(struct cursor *c)
+static bool take_zone(struct date_cursor *c)
 {
     int64_t ignored;
     if (c->p == c->end || take_char(c, 'Z'))
@@ -130,7 +130,7 @@ static bool take_zone(struct cursor *c)
     return (!colon && c->p == c->end) || take_digits(c, 2, 2, &ignored);
 }
 
-static bool take_iso(struct cursor *c, struct moment *m)
+static bool take_iso(struct date_cursor *c, struct moment *m)
 {
     if (!take_format(c, "%Y-%m-%d", m))
         return false;
@@ -184,7 +184,7 @@ static struct moment moment_of(double seconds)
 bool date_parse(const struct text_field *field, const char *format, double *ret_seconds)
 {
     struct moment m = { .year = 1970, .month = 1, .day = 1 };
-    struct cursor c = { .p = field->p, .end = field->end };
+    struct date_cursor c = { .p = field->p, .end = field->end };
     if (!(format != NULL ? take_format(&c, format, &m) : take_iso(&c, &m)) || c.p != c.end || !is_valid(&m))
         return false;
     *ret_seconds =

@@ -1,0 +1,175 @@
+/* What spec.columns says of one column: its type, words, parts of a date, default and rule for missing values. Every
+ * error is reported at its place in the manifest. */
+#include <math.h>
+#include <string.h>
+
+#include "data/columns.h"
+#include "data/date.h"
+
+/* Fields are trimmed, and so are the words that they are compared with. */
+static void add_trimmed(const char *s, struct buf *ret)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    struct text_field word = text_trim((struct text_field){ .p = p, .end = p + strlen(s) });
+    buf_add(ret, word.p, (size_t)(word.end - word.p));
+}
+
+/* A word of a vocabulary or a default: numbers and truth values are words as JSON writes them. */
+static int word_of(const struct node *n, struct buf *ret, struct err *e)
+{
+    const char *s;
+    buf_clear(ret);
+    if (json_is_string(n->v)) {
+        if (node_str(n, &s, e) < 0)
+            return -1;
+        add_trimmed(s, ret);
+    } else if (json_is_integer(n->v) || json_is_real(n->v) || json_is_boolean(n->v)) {
+        json_emit(n->v, ret);
+    } else {
+        return node_error(n, e, "must be a word, is %s", node_type(n));
+    }
+    if (ret->len > VOCABULARY_WORD_MAX)
+        return node_error(n, e, "has %zu bytes, at most %d", ret->len, VOCABULARY_WORD_MAX);
+    return 0;
+}
+
+static int read_vocabulary(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node words = node_get(n, "vocabulary");
+    if (!node_present(&words) || node_size(&words) == 0)
+        return node_error(n, e, "column '%s' is a category and needs its words: vocabulary: [...]", c->name);
+    if (node_array(&words, e) < 0)
+        return -1;
+
+    AUTO_FINI(buf) word = BUF_INIT;
+    for (size_t i = 0; i < node_size(&words); i++) {
+        struct node item = node_item(&words, i);
+        if (word_of(&item, &word, e) < 0)
+            return -1;
+        if (map_get(&c->vocabulary, word.data) != NULL)
+            return node_error(&item, e, "'%s' is in the vocabulary twice", word.data);
+        map_put(&c->vocabulary, word.data, (void *)(intptr_t)(i + 1));
+    }
+    return 0;
+}
+
+static int read_default_date(const struct node *value, struct data_column *c, struct err *e)
+{
+    const char *text;
+    if (node_str(value, &text, e) < 0)
+        return -1;
+    const unsigned char *p = (const unsigned char *)text;
+    struct text_field field = text_trim((struct text_field){ .p = p, .end = p + strlen(text) });
+    return date_parse(&field, c->format, &c->fallback)
+               ? 0
+               : node_error(value, e, "'%s' is not a date in the column's format", text);
+}
+
+int column_read_default(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node value = node_get(n, "default");
+    if (!node_present(&value))
+        return 0;
+    c->has_default = true;
+    if (c->type == COLUMN_CATEGORY) {
+        AUTO_FINI(buf) word = BUF_INIT;
+        if (word_of(&value, &word, e) < 0)
+            return -1;
+        c->fallback = (double)column_word(c, word.data);
+        return c->fallback < 0 ? node_error(&value, e, "'%s' is not in the vocabulary", word.data) : 0;
+    }
+    if (c->type == COLUMN_DATE)
+        return read_default_date(&value, c, e);
+    if (node_f64(&value, &c->fallback, e) < 0)
+        return -1;
+    if (c->type == COLUMN_INT && c->fallback != floor(c->fallback))
+        return node_error(&value, e, "default %g is not an integer, but column '%s' has type int", c->fallback,
+                          c->name);
+    return 0;
+}
+
+static int read_encoding(const struct node *n, struct data_column *c, struct err *e)
+{
+    static const char *const ENCODINGS[] = { "one_hot", "int" };
+    struct node encoding = node_get(n, "encoding");
+    size_t i;
+    if (!node_present(&encoding))
+        return 0;
+    if (c->type != COLUMN_CATEGORY)
+        return node_key_error(n, "encoding", e, "is for columns of type category");
+    if (node_enum(&encoding, ENCODINGS, COUNT_OF(ENCODINGS), &i, e) < 0)
+        return -1;
+    c->encoded = true;
+    c->one_hot = i == 0;
+    return 0;
+}
+
+/* date: the numbers, and how it is written. */
+static int read_date(const struct node *n, struct data_column *c, struct err *e)
+{
+    struct node parts = node_get(n, "parts"), format = node_get(n, "format");
+    const char *text;
+    size_t part;
+    c->count = DATE_DEFAULT_PARTS;
+    for (size_t i = 0; i < DATE_DEFAULT_PARTS; i++)
+        c->parts[i] = (enum date_part)i;
+    if (node_present(&parts)) {
+        if (node_array(&parts, e) < 0)
+            return -1;
+        c->count = node_size(&parts);
+        if (c->count == 0 || c->count > DATE_PART_COUNT)
+            return node_error(&parts, e, "names %zu parts, must be 1 to %d", c->count, DATE_PART_COUNT);
+    }
+    for (size_t i = 0; i < node_size(&parts); i++) {
+        struct node item = node_item(&parts, i);
+        if (node_enum(&item, DATE_PART_NAMES, DATE_PART_COUNT, &part, e) < 0)
+            return -1;
+        c->parts[i] = (enum date_part)part;
+    }
+    if (!node_present(&format))
+        return 0;
+    if (node_str(&format, &text, e) < 0)
+        return -1;
+    if (!date_format_check(text))
+        return node_error(
+            &format, e,
+            "'%s' is not a format of dates: it has %%Y %%y %%m %%b %%d %%H %%M %%S, such as \"%%d.%%m.%%Y\"", text);
+    c->format = xstrdup(text);
+    return 0;
+}
+
+/* What becomes of an example without this value, when the column has its own rule. */
+static int read_missing(const struct node *n, struct data_column *c, struct err *e)
+{
+    static const char *const MISSING[] = { [MISSING_ERROR] = "error", [MISSING_DROP] = "drop" };
+    struct node missing = node_get(n, "missing");
+    size_t i;
+    if (!node_present(&missing))
+        return 0;
+    if (node_enum(&missing, MISSING, COUNT_OF(MISSING), &i, e) < 0)
+        return -1;
+    c->drops = i == MISSING_DROP;
+    return 0;
+}
+
+int column_read_csv(const struct node *n, struct data_column *c, struct err *e)
+{
+    static const char *const KEYS[] = { "name",  "type",   "vocabulary", "encoding",
+                                        "parts", "format", "default",    "missing" };
+    static const char *const TYPES[] = { "float", "int", "category", "date" };
+    static const enum column_type MEANING[] = { COLUMN_FLOAT, COLUMN_INT, COLUMN_CATEGORY, COLUMN_DATE };
+    size_t type = 0;
+    if (node_only(n, KEYS, COUNT_OF(KEYS), e) < 0)
+        return -1;
+    struct node type_node = node_get(n, "type"), words = node_get(n, "vocabulary");
+    if (node_present(&type_node) && node_enum(&type_node, TYPES, COUNT_OF(TYPES), &type, e) < 0)
+        return -1;
+    c->type = MEANING[type];
+    if (c->type == COLUMN_CATEGORY && read_vocabulary(n, c, e) < 0)
+        return -1;
+    if (c->type != COLUMN_CATEGORY && node_present(&words))
+        return node_key_error(n, "vocabulary", e, "is for columns of type category");
+    if (c->type == COLUMN_DATE && read_date(n, c, e) < 0)
+        return -1;
+    return read_encoding(n, c, e) < 0 || column_read_default(n, c, e) < 0 ? -1 : read_missing(n, c, e);
+}
