@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 static const struct {
     const char *name, *text_prefix;
@@ -63,19 +64,6 @@ bool log_enabled(enum log_level level)
     return level >= logger.level;
 }
 
-/* Length of the well-formed multi-byte UTF-8 sequence at s, 0 when there is none (the table of RFC 3629). */
-static size_t utf8_len(const unsigned char *s)
-{
-    size_t n = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return n;
-}
-
 static void add_json_string(struct buf *b, const char *s)
 {
     buf_char(b, '"');
@@ -90,7 +78,7 @@ static void add_json_string(struct buf *b, const char *s)
         else if (c < 0x80)
             buf_char(b, *s);
         else {
-            size_t n = utf8_len((const unsigned char *)s);
+            size_t n = utf8_length((const unsigned char *)s, strnlen(s, UTF8_MAX));
             buf_add(b, n > 0 ? s : "?", MAX(n, 1));
             s += MAX(n, 1) - 1;
         }
