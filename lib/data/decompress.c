@@ -1,25 +1,16 @@
 /* A compressed file of the user, or a member of an archive, unpacked once into the cache folder and mapped from there.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/log.h"
 #include "data/decompress.h"
 
-enum { POLL_MS = 20, SAY_EVERY_MS = 10000, WAIT_MAX_MS = 1800000 };
+#include "data/cached_copy.h"
 
 /* Data sets shrink at most to a hundredth. A file that becomes larger than that is damaged, or made to fill a disk. */
 enum { RATIO_MAX = 100, ALWAYS_MAX = 256 << 20 };
 
 struct unpacking {
+    const struct packed *packed;
     struct file_out *out;
-    const char *name;
     uint64_t left, max;
-    bool sized;
     uint32_t crc;
 };
 
@@ -36,9 +27,9 @@ static int write_piece(void *user, const void *data, size_t n, struct err *e)
 {
     struct unpacking *u = user;
     if (n > u->left)
-        return too_large(u->name, u->max, e);
+        return too_large(u->packed->path, u->max, e);
     u->left -= n;
-    if (u->sized)
+    if (u->packed->sized)
         u->crc = crc32_update(u->crc, data, n);
     return file_out_write(u->out, data, n, e);
 }
@@ -50,57 +41,31 @@ static uint64_t unpacked_max(const struct data_place *at, const struct packed *p
     return MAX((uint64_t)MIN(p->n, SIZE_MAX / RATIO_MAX) * RATIO_MAX, (uint64_t)ALWAYS_MAX);
 }
 
-static int unpack_to(const struct data_place *at, const struct packed *p, const char *path, struct err *e)
+static int check_content(const struct packed *p, uint64_t size, uint32_t crc, struct err *e)
 {
-    AUTO(file_out) *out = NULL;
-    uint64_t max = unpacked_max(at, p);
-    if (p->sized && p->size > max)
-        return too_large(p->path, max, e);
-    if (file_out_open(path, &out, e) < 0)
-        return -1;
-    struct unpacking u = { .out = out, .name = p->path, .left = max, .max = max, .sized = p->sized };
-    if (decompress_pieces(p->how, p->data, p->n, p->path, write_piece, &u, e) < 0)
-        return -1;
-    if (p->sized && (max - u.left != p->size || u.crc != p->crc))
-        return err_set(e, ERR_INPUT, "%s: damaged: %s", p->path,
-                       max - u.left != p->size ? "its decompressed size differs from that in the archive"
-                                               : "its checksum is wrong");
-    return file_out_commit(out, e);
+    if (!p->sized || (size == p->size && crc == p->crc))
+        return 0;
+    return err_set(e, ERR_INPUT, "%s: damaged: %s", p->path,
+                   size != p->size ? "its decompressed size differs from that in the archive"
+                                   : "its checksum is wrong");
 }
 
-/* Waits while another process unpacks the same file. The lock only saves work: without it (a file system that
- * has none, or a holder that hangs) each unpacks for itself and the last rename wins with equal content. */
-static void wait_for_lock(int fd, const char *path)
+static int unpack_to(void *user, struct file_out *out, struct err *e)
 {
-    int64_t start = clock_ms(), said = start;
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-        int64_t now = clock_ms();
-        if (file_exists(path) || now - start > WAIT_MAX_MS)
-            return;
-        if (now - said >= SAY_EVERY_MS) {
-            log_debug("waiting %lld s for another process that unpacks %s", (long long)(now - start) / 1000, path);
-            said = now;
-        }
-        clock_sleep_ms(POLL_MS);
-    }
+    struct unpacking *u = user;
+    const struct packed *p = u->packed;
+    u->out = out;
+    if (p->sized && p->size > u->max)
+        return too_large(p->path, u->max, e);
+    if (decompress_pieces(p->how, p->data, p->n, p->path, write_piece, u, e) < 0)
+        return -1;
+    return check_content(p, u->max - u->left, u->crc, e);
 }
 
 int decompress_cached(const struct data_place *at, const struct packed *p, struct file_map **ret, struct err *e)
 {
-    if (at->cache_dir == NULL)
-        return err_set(e, ERR_INPUT, "%s: is %s, but there is no cache folder to decompress it into", p->path, p->what);
-
-    auto_free char *path = cache_path(at, p->name, p->key, "raw");
-    if (!file_exists(path)) {
-        auto_free char *lock_path = xasprintf("%s.lock", path);
-        if (dir_make(at->cache_dir, e) < 0)
-            return err_wrap(e, "cache folder");
-        auto_close int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (lock >= 0)
-            wait_for_lock(lock, path);
-        if (!file_exists(path) && unpack_to(at, p, path, e) < 0)
-            return -1;
-        unlink(lock_path); /* a waiter that still holds the old one finds the file */
-    }
-    return file_map_open(path, ret, e);
+    struct cached_copy copy = { .name = p->name, .key = p->key, .path = p->path, .what = p->what, .how = "decompress" };
+    uint64_t max = unpacked_max(at, p);
+    struct unpacking u = { .packed = p, .left = max, .max = max };
+    return cached_copy_open(at, &copy, unpack_to, &u, ret, e);
 }
