@@ -10,7 +10,6 @@
 #include "base/rng.h"
 #include "data/csv_cause.h"
 #include "data/date.h"
-#include "data/file_kind.h"
 #include "data/indexed.h"
 #include "data/values.h"
 
@@ -425,8 +424,7 @@ static int open_columns(struct csv *c, const struct data_files *files, struct er
     const struct data_file *first = &files->file[0];
     const unsigned char *p = text_record(start_of(c, first), end_of(first));
     c->first_path = first->path;
-    if (file_kind_check(first->map->data, first->map->size, first->path, "csv", e) < 0 ||
-        csv_check_first_line(&c->dialect, first, p, e) < 0 || read_header(c, first, &p, &c->names, e) < 0)
+    if (csv_check_first_line(&c->dialect, first, p, e) < 0 || read_header(c, first, &p, &c->names, e) < 0)
         return -1;
     c->open_end = take_open_end(c, &c->names);
     if (header_once(c, first, e) < 0 || columns_of_names(c->at, first->path, &c->names, &c->columns, e) < 0)

@@ -1,5 +1,6 @@
-/* Finds, maps and fingerprints data files; compressed files are decompressed into the cache folder first. The
- * fingerprint does not depend on folder, compression or modification time. */
+/* Finds, maps and fingerprints data files; compressed files are decompressed, and csv files in another encoding than
+ * UTF-8 converted, into the cache folder first. The fingerprint does not depend on folder, compression, encoding or
+ * modification time. */
 #include "data/files.h"
 
 #include <glob.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
+#include "data/converted.h"
 #include "data/decompress.h"
 
 enum { SAMPLE_WHOLE = 512 << 10, SAMPLE_EDGE = 64 << 10, SAMPLE_PIECE = 4 << 10, SAMPLES = 64 };
@@ -82,35 +84,45 @@ static bool find_packing(const struct data_place *at, const struct file_map *map
     return at->spec->format == DATA_TFRECORD && zlib_is(map->data, map->size) && !tfrecord_is(map->data, map->size);
 }
 
-/* Maps the file at `path`, or what is packed in it. */
-static int open_found(const struct data_place *at, const char *path, struct data_file *ret, struct err *e)
+/* Maps the file at `path`, or what is packed in it; `name` loses its .gz then. */
+static int open_unpacked(const struct data_place *at, const char *path, char *name, struct file_map **ret,
+                         struct err *e)
 {
     AUTO(file_map) *map = NULL;
-    AUTO(file_map) *content = NULL;
     enum packing how;
     if (file_map_open(path, &map, e) < 0)
         return -1;
-
-    auto_free char *name = xstrdup(base_name(path));
-    if (find_packing(at, map, &how)) {
-        if (how == PACKED_GZIP && str_ends(name, ".gz"))
-            name[strlen(name) - 3] = '\0';
-        struct packed packed = { .how = how,
-                                 .data = map->data,
-                                 .n = map->size,
-                                 .path = path,
-                                 .what = packing_name(how),
-                                 .name = name,
-                                 .key = data_fingerprint(map->data, map->size) };
-        if (decompress_cached(at, &packed, &content, e) < 0)
-            return -1;
-    } else {
-        content = TAKE(map);
+    if (!find_packing(at, map, &how)) {
+        *ret = TAKE(map);
+        return 0;
     }
+    if (how == PACKED_GZIP && str_ends(name, ".gz"))
+        name[strlen(name) - 3] = '\0';
+    struct packed packed = { .how = how,
+                             .data = map->data,
+                             .n = map->size,
+                             .path = path,
+                             .what = packing_name(how),
+                             .name = name,
+                             .key = data_fingerprint(map->data, map->size) };
+    return decompress_cached(at, &packed, ret, e);
+}
+
+/* The same, and a text is UTF-8. */
+static int open_found(const struct data_place *at, const char *path, struct data_file *ret, struct err *e)
+{
+    AUTO(file_map) *content = NULL;
+    auto_free char *name = xstrdup(base_name(path));
+    if (open_unpacked(at, path, name, &content, e) < 0)
+        return -1;
+    uint64_t modified = modified_at(path);
+    struct original original = { .path = path, .name = name, .modified = modified };
+    if (at->spec->format == DATA_CSV && converted_open(at, &original, &content, e) < 0)
+        return -1;
     uint64_t fingerprint = hash64(name, strlen(name), data_fingerprint(content->data, content->size));
     *ret = (struct data_file){ .path = xstrdup(path),
                                .fingerprint = fingerprint,
-                               .cache_key = hash64_mix(fingerprint, modified_at(path)) };
+                               .cache_key = hash64_mix(fingerprint, modified) };
     ret->map = TAKE(content);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* files - the data files a job names: found, mapped, unpacked when they are gzip, and fingerprinted.
+/* files - the data files a job names: found, mapped, unpacked when they are gzip, converted to UTF-8 when they are csv,
+ * and fingerprinted.
  *
  * Errors about missing files have the place in the manifest, and name the folder that was searched. A file
  * that another process truncates while it is mapped raises SIGBUS, as with every mapped file: data
@@ -11,9 +12,9 @@
 #include "data/records.h"
 
 struct data_file {
-    struct file_map *map; /* of the content: of the unpacked file in the cache when the file is gzip */
+    struct file_map *map; /* of the content: of a file in the cache when it was unpacked or converted */
     char *path;           /* as the path was found; for messages */
-    uint64_t fingerprint; /* name without folder and .gz, size, sampled bytes */
+    uint64_t fingerprint; /* name without folder and .gz, size and sampled bytes of the content */
     uint64_t cache_key;   /* fingerprint and modification time: names what is derived from the content */
 };
 void data_file_fini(struct data_file *f);

@@ -7,6 +7,7 @@
 #define DEST(member) .offset = offsetof(struct data_spec, member), .size = sizeof(((struct data_spec *)NULL)->member)
 
 static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
+static const char *const TEXT_ENCODINGS[] = { "auto", "utf-8", "utf-16", "latin-1" };
 static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
 static const char *const MISSING[] = { "error", "drop" }; /* as enum data_missing */
@@ -29,6 +30,11 @@ static const struct field ROWS[] = {
       .help = "idx, npy: the file of labels; npz: the name of their array." },
     { "files", FIELD_OWN, .type_text = "path or list of paths",
       .help = "csv, tfrecord: the files, in this order, with the wildcards `*` and `?`. npz: one archive of arrays." },
+    { "encoding", FIELD_CHOICE, DEST(encoding), .names = TEXT_ENCODINGS, .nnames = COUNT_OF(TEXT_ENCODINGS),
+      .nworking = COUNT_OF(TEXT_ENCODINGS), .fallback = "auto",
+      .help =
+          "csv: the encoding of the text. auto: utf-16 if the file begins like it, else utf-8 if all of it is valid "
+          "UTF-8, else latin-1, which means Windows-1252." },
     { "header", FIELD_BOOL, DEST(header), .fallback = "true", .help = "csv: the first line names the columns." },
     { "delimiter", FIELD_OWN, .type_text = "one character", .fallback_text = "`,`",
       .help = "csv: the separator of columns." },
@@ -390,6 +396,7 @@ static const struct {
     { "features", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
     { "labels", 1u << DATA_IDX | 1u << DATA_NPY | 1u << DATA_NPZ },
     { "files", 1u << DATA_CSV | 1u << DATA_TFRECORD | 1u << DATA_NPZ },
+    { "encoding", 1u << DATA_CSV },
     { "header", 1u << DATA_CSV },
     { "delimiter", 1u << DATA_CSV },
     { "decimal", 1u << DATA_CSV },

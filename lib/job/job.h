@@ -38,6 +38,7 @@ bool restart_wanted(enum restart_policy p, int exit_code);
 enum { MODEL_LAYERS_MAX = 5000 };
 
 enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
+enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
 enum data_missing { MISSING_ERROR, MISSING_DROP };
 /* The numbers that a csv column of type date can have; the first DATE_DEFAULT_PARTS are its default. */
 #define DATE_PARTS(X)                                                                                                  \
@@ -63,7 +64,8 @@ enum { NA_VALUES_MAX = 1000, NA_VALUE_MAX = 255 };
 /* Where examples come from. Paths are as written; data/dataset.h resolves them against the data folder.
  *   idx, npy:  features and labels are files (labels may be NULL: no labels)
  *   npz:       files is one archive; features and labels are the names of arrays in it
- *   csv:       files; header, delimiter, decimal, thousands, skipRows, naValues, missing, columns, label
+ *   csv:       files; encoding, header, delimiter, decimal, thousands, skipRows, naValues, missing, columns,
+ *              dropColumns, label
  *   tfrecord:  files; columns name the features of a tf.Example that are read, label those that are the label */
 struct data_spec {
     bool present;
@@ -88,9 +90,10 @@ struct data_spec {
     char *sample_weight; /* NULL: all examples count the same. idx, npy: a file; npz: an array; csv: name or index of a
                             column; tfrecord: a feature. Owned */
     bool shuffle;        /* default true for train */
-    bool categories_are_int; /* the model takes a category's number: a feature column need not state its encoding */
-    int64_t max_unpacked;    /* bytes that a compressed file may become; 0: the default of data/decompress.h */
-    struct node node;        /* the whole map, for messages */
+    bool categories_are_int;     /* the model takes a category's number: a feature column need not state its encoding */
+    int64_t max_unpacked;        /* bytes that a compressed file may become; 0: the default of data/decompress.h */
+    enum data_encoding encoding; /* csv: of its text */
+    struct node node;            /* the whole map, for messages */
 };
 
 /* A manifest that names no strategy and no PS also has STRATEGY_SINGLE: such a job runs as one process. A replica of

@@ -1,4 +1,5 @@
-/* The cache folder: what is unpacked and indexed once, when it is used again and when not. Also the fingerprint. */
+/* The cache folder: what is unpacked, converted and indexed once, when it is used again and when not. Also the
+ * fingerprint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -175,6 +176,18 @@ START_TEST(a_full_disk_leaves_nothing_half_unpacked)
 }
 END_TEST
 
+/* ASCII as UTF-16, little endian, with a mark. */
+static void put_utf16(const struct place *p, const char *name, const char *text)
+{
+    AUTO_FINI(buf) b = BUF_INIT;
+    buf_str(&b, "\xFF\xFE");
+    for (; *text != '\0'; text++) {
+        buf_char(&b, *text);
+        buf_char(&b, '\0');
+    }
+    put_file(&p->folder, name, b.data, b.len);
+}
+
 static int open_in_child(const struct place *p)
 {
     struct dataset *d = NULL;
@@ -186,26 +199,140 @@ static int open_in_child(const struct place *p)
     return ok ? 0 : 2;
 }
 
-START_TEST(many_processes_open_the_same_gzip_file)
+static void fifty_thousand_rows(struct buf *out)
+{
+    buf_str(out, "a,b\n");
+    for (int i = 0; i < 50000; i++)
+        buf_printf(out, "%d,%d\n", i, i % 10);
+}
+
+static void many_processes_open(const struct place *p)
 {
     enum { CHILDREN = 8 };
-    AUTO_FINI(place) p = place_new();
-    AUTO_FINI(buf) text = BUF_INIT;
     pid_t child[CHILDREN];
-    buf_str(&text, "a,b\n");
-    for (int i = 0; i < 50000; i++)
-        buf_printf(&text, "%d,%d\n", i, i % 10);
-    put_gzip(&p.folder, "t.csv.gz", text.data, text.len);
     for (int i = 0; i < CHILDREN; i++)
         if ((child[i] = fork()) == 0)
-            _exit(open_in_child(&p));
+            _exit(open_in_child(p));
     for (int i = 0; i < CHILDREN; i++) {
         int status;
         ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
         ck_assert_int_eq(status, 0);
     }
+    ck_assert_uint_eq(count_cached(p, ".raw"), 1);
+    ck_assert_uint_eq(count_cached(p, ".index"), 1);
+}
+
+START_TEST(many_processes_open_the_same_gzip_file)
+{
+    AUTO_FINI(place) p = place_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    fifty_thousand_rows(&text);
+    put_gzip(&p.folder, "t.csv.gz", text.data, text.len);
+    many_processes_open(&p);
+}
+END_TEST
+
+START_TEST(many_processes_open_the_same_utf16_file)
+{
+    AUTO_FINI(place) p = place_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    fifty_thousand_rows(&text);
+    put_utf16(&p, "t.csv", text.data);
+    many_processes_open(&p);
+}
+END_TEST
+
+/* ---- csv files that are not UTF-8 ---- */
+
+START_TEST(a_conversion_needs_a_cache_and_says_so)
+{
+    AUTO_FINI(place) p = place_new();
+    struct dataset *d = NULL;
+    struct err e;
+    put_utf16(&p, "t.csv", "a,b\n1,2\n");
+    ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, NULL, &d, &e), -1);
+    ck_assert_msg(strstr(e.msg, "t.csv: is UTF-16, but there is no cache folder to convert it into") != NULL, "%s",
+                  e.msg);
+    put_text(&p, "t.csv", "\xE4,b\n1,2\n");
+    ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, NULL, &d, &e), -1);
+    ck_assert_msg(strstr(e.msg, "t.csv: is not UTF-8, but there is no cache folder to convert it into") != NULL, "%s",
+                  e.msg);
+}
+END_TEST
+
+START_TEST(a_conversion_is_made_once_and_used_again)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "\xE4,b\n1,2\n");
+    dataset_free(open_ok(&p, CSV_SPEC));
+    dataset_free(open_ok(&p, CSV_SPEC));
     ck_assert_uint_eq(count_cached(&p, ".raw"), 1);
-    ck_assert_uint_eq(count_cached(&p, ".index"), 1);
+    ck_assert_uint_eq(count_cached(&p, ".lock"), 0);
+    put_text(&p, "t.csv", "\xF6,b\n1,2\n");
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 2);
+    put_text(&p, "t.csv", "\xC3\xB6,b\n1,2\n"); /* UTF-8 needs none */
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 2);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_nothing_half_converted)
+{
+    AUTO_FINI(place) p = place_new();
+    struct dataset *d = NULL;
+    struct err e;
+    put_utf16(&p, "t.csv", "a,b\n1,2\n");
+    file_fault("write", 1, ENOSPC);
+    ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, p.cache, &d, &e), -1);
+    file_fault(NULL, 0, 0);
+    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 0);
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 1);
+}
+END_TEST
+
+/* A copy that one encoding made must not be taken for that of another: the copy of latin-1 exists before auto. */
+START_TEST(another_encoding_is_another_copy)
+{
+    static const char WORD[] = "columns: [{name: a, type: category, vocabulary: [%s], encoding: int}, {name: b}]\n";
+    AUTO_FINI(place) p = place_new();
+    AUTO_FINI(buf) latin1 = BUF_INIT;
+    AUTO_FINI(buf) any = BUF_INIT;
+    put_text(&p, "t.csv", "a,b\n\xC3\xB6,2\n");
+    buf_str(&latin1, "format: csv\nfiles: t.csv\nencoding: latin-1\n");
+    buf_printf(&latin1, WORD, "\xC3\x83\xC2\xB6");
+    buf_str(&any, "format: csv\nfiles: t.csv\n");
+    buf_printf(&any, WORD, "\xC3\xB6");
+    ck_assert(fingerprint_of(&p, latin1.data) != fingerprint_of(&p, any.data));
+    dataset_free(open_ok(&p, latin1.data));
+}
+END_TEST
+
+/* The middle of a large file changes behind the back of the samples and of the modification time: a pass over it would
+ * find that it is not UTF-8 any more. */
+START_TEST(a_large_file_is_checked_once)
+{
+    enum { LARGE = 16 << 20 };
+    static const struct timespec TIMES[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+    AUTO_FINI(place) p = place_new();
+    auto_free char *text = xmalloc(LARGE), *path = path_join(p.folder.path, "t.csv");
+    memset(text, '\n', LARGE);
+    memcpy(text, "\xC3\xB6,b\n1,2\n", 9);
+    size_t middle = LARGE / 2 + LARGE / 160; /* between two samples */
+    memcpy(text + middle, "1,2", 3);
+    put_file(&p.folder, "t.csv", text, LARGE);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, TIMES, 0), 0);
+    dataset_free(open_ok(&p, CSV_SPEC));
+    ck_assert_uint_eq(count_cached(&p, ".utf8"), 1);
+
+    text[middle - 2] = '\xE4';
+    put_file(&p.folder, "t.csv", text, LARGE);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, TIMES, 0), 0);
+    dataset_free(open_ok(&p, CSV_SPEC)); /* with the index of the first pass */
+    ck_assert_uint_eq(count_cached(&p, ".raw"), 0);
+    ck_assert_uint_eq(count_cached(&p, ".utf8"), 1);
 }
 END_TEST
 
@@ -249,6 +376,22 @@ START_TEST(fingerprint_knows_no_folder_time_or_compression)
     struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
     ck_assert_uint_eq(first, fingerprint_of(&a, CSV_SPEC));
+}
+END_TEST
+
+/* A file that is converted by hand is the same file. */
+START_TEST(fingerprint_knows_no_encoding)
+{
+    AUTO_FINI(place) p = place_new();
+    put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    uint64_t utf8 = fingerprint_of(&p, CSV_SPEC);
+    put_utf16(&p, "t.csv", "a,b\n1,2\n3,4\n");
+    ck_assert_uint_eq(fingerprint_of(&p, CSV_SPEC), utf8);
+    put_text(&p, "t.csv", "\xC3\xB6,b\n1,2\n");
+    uint64_t umlaut = fingerprint_of(&p, CSV_SPEC);
+    put_text(&p, "t.csv", "\xF6,b\n1,2\n");
+    ck_assert_uint_eq(fingerprint_of(&p, CSV_SPEC), umlaut);
+    ck_assert_uint_ne(umlaut, utf8);
 }
 END_TEST
 
@@ -386,8 +529,15 @@ Suite *test_suite(void)
     tcase_add_test(t, the_identity_holds_the_order_of_the_labels);
     tcase_add_test(t, a_full_disk_leaves_nothing_half_unpacked);
     tcase_add_test(t, many_processes_open_the_same_gzip_file);
+    tcase_add_test(t, many_processes_open_the_same_utf16_file);
+    tcase_add_test(t, a_conversion_needs_a_cache_and_says_so);
+    tcase_add_test(t, a_conversion_is_made_once_and_used_again);
+    tcase_add_test(t, a_full_disk_leaves_nothing_half_converted);
+    tcase_add_test(t, another_encoding_is_another_copy);
+    tcase_add_test(t, a_large_file_is_checked_once);
     tcase_add_test(t, fingerprint_changes_with_content_name_and_options);
     tcase_add_test(t, fingerprint_knows_no_folder_time_or_compression);
+    tcase_add_test(t, fingerprint_knows_no_encoding);
     tcase_add_test(t, fingerprint_of_a_large_file_samples_it);
     tcase_add_test(t, fingerprint_is_what_it_was_in_earlier_releases);
     tcase_add_test(t, a_loader_refuses_a_space_of_other_data);
