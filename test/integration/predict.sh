@@ -149,6 +149,9 @@ END
     want_exit 0 trainyard predict "$dir/run" "$dir/t.csv" -o "$dir/p.csv" || return
     want_line 'warning: 2 of 43 examples lack a value' # whatever the label
     [ "$(wc -l <"$dir/p.csv")" = 42 ] || problem "$(wc -l <"$dir/p.csv") lines of predictions"
+    iconv -f UTF-8 -t UTF-16 "$dir/t.csv" >"$dir/utf-16.csv"
+    want_exit 0 trainyard predict "$dir/run" "$dir/utf-16.csv" -o "$dir/q.csv" || return
+    cmp "$dir/p.csv" "$dir/q.csv" || wrong "the file in UTF-16 gives other predictions"
 }
 
 test_npz_is_the_same_data() { # as the idx files from which it was made: the same order, so the same loss
