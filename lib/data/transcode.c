@@ -90,15 +90,11 @@ static int flush(struct output *out, struct err *e)
     return n > 0 ? out->sink(out->user, out->piece, n, e) : 0;
 }
 
-/* c is not a surrogate. */
+/* c is neither ASCII nor a surrogate. */
 static size_t utf8_put(unsigned char *out, uint32_t c)
 {
     static const unsigned char LEAD[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    if (n == 1) {
-        out[0] = (unsigned char)c;
-        return 1;
-    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     for (size_t i = n - 1; i > 0; i--, c >>= 6)
         out[i] = (unsigned char)(0x80 | (c & 0x3F));
     out[0] = (unsigned char)(LEAD[n] | c);
@@ -109,7 +105,10 @@ static inline int put(struct output *out, uint32_t c, struct err *e)
 {
     if (out->n > PIECE - UTF8_MAX && flush(out, e) < 0)
         return -1;
-    out->n += utf8_put(out->piece + out->n, c);
+    if (c < 0x80)
+        out->piece[out->n++] = (unsigned char)c;
+    else
+        out->n += utf8_put(out->piece + out->n, c);
     return 0;
 }
 

@@ -1,4 +1,6 @@
-/* The first byte chooses options, the rest is the CSV file. */
+/* The first byte chooses options, the rest is the CSV file. What is not UTF-8 is converted here, as
+ * lib/data/converted.c does with a cache folder. */
+#include "data/transcode.h"
 #include "fuzz_data.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,9 +20,35 @@ static const char *const SPECS[] = {
      "one_hot}, {name: b, type: int, default: 3}, {name: c, default: 0.5}]}"),
 };
 
+static int keep(void *user, const void *data, size_t n, struct err *e UNUSED)
+{
+    buf_add(user, data, n);
+    return 0;
+}
+
+/* False: it is UTF-16 that is not valid. */
+static bool as_utf8(const uint8_t *data, size_t size, struct buf *out)
+{
+    struct err e = { .code = ERR_NONE };
+    struct encoded_text t = { .encoding = transcode_guess(data, size), .p = data, .n = size, .path = "fuzz" };
+    if (t.encoding == TEXT_UTF8 && transcode_utf8(data, size) == size) {
+        buf_add(out, data, size);
+        return true;
+    }
+    if (t.encoding == TEXT_UTF8)
+        t.encoding = TEXT_WINDOWS_1252;
+    int rc = transcode_pieces(&t, keep, out, &e);
+    if (rc < 0 && (t.encoding == TEXT_WINDOWS_1252 || e.code != ERR_INPUT || e.msg[0] == '\0'))
+        abort();
+    if (transcode_utf8((const unsigned char *)out->data, out->len) != out->len)
+        abort();
+    return rc == 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size > 0)
-        fuzz_file(SPECS[data[0] % COUNT_OF(SPECS)], data + 1, size - 1);
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (size > 0 && as_utf8(data + 1, size - 1, &text))
+        fuzz_file(SPECS[data[0] % COUNT_OF(SPECS)], text.data, text.len);
     return 0;
 }

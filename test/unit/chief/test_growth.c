@@ -14,6 +14,7 @@
 #include "data/arrays.h"
 #include "data/dataset.h"
 #include "data/gzip.h"
+#include "data/transcode.h"
 #include "growth_data.h"
 #include "job/fields.h"
 #include "job/tf_config.h"
@@ -282,6 +283,45 @@ static void csv_rows(size_t n, struct buf *out)
     repeat(out, n, "1.5,\"2\",0\n\n");
 }
 
+static int count_bytes(void *user, const void *data, size_t n, struct err *e)
+{
+    (void)data, (void)e;
+    *(size_t *)user += n;
+    return 0;
+}
+
+/* The check of UTF-8, and what is found not to be UTF-8 at its end. */
+static void read_latin1(const char *text, size_t len)
+{
+    struct encoded_text t = {
+        .encoding = TEXT_WINDOWS_1252, .p = (const unsigned char *)text, .n = len, .path = "growth"
+    };
+    struct err e = { .code = ERR_NONE };
+    size_t total = 0;
+    ck_assert_uint_eq(transcode_utf8(t.p, t.n), len - 1);
+    ck_ok_e(transcode_pieces(&t, count_bytes, &total, &e));
+}
+
+static void latin1_text(size_t n, struct buf *out)
+{
+    repeat(out, n, "1,K\xC3\xB6ln\n");
+    buf_char(out, '\xF6');
+}
+
+static void read_utf16(const char *text, size_t len)
+{
+    struct encoded_text t = { .encoding = TEXT_UTF16LE, .p = (const unsigned char *)text, .n = len, .path = "growth" };
+    struct err e = { .code = ERR_NONE };
+    size_t total = 0;
+    ck_ok_e(transcode_pieces(&t, count_bytes, &total, &e));
+}
+
+static void utf16_text(size_t n, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_add(out, "1\0,\0\x3D\xD8\0\xDE\n", 10);
+}
+
 static void csv_columns(size_t n, struct buf *out)
 {
     number(out, n, "name", ",");
@@ -381,13 +421,6 @@ static void npy_header(size_t n, struct buf *out)
     buf_u32le(out, (uint32_t)dict.len);
     buf_add(out, dict.data, dict.len);
     buf_u32le(out, 0);
-}
-
-static int count_bytes(void *user, const void *data, size_t n, struct err *e)
-{
-    (void)data, (void)e;
-    *(size_t *)user += n;
-    return 0;
 }
 
 static void read_gzip(const char *text, size_t len)
@@ -547,6 +580,8 @@ static const struct growth GROWTH[] = {
     { "TF_CONFIG lists", 2400, tf_config_dense, read_tf_config },
     { "TF_CONFIG maps", 2400, tf_config_sparse, read_tf_config },
     { "csv rows", 8000, csv_rows, read_csv },
+    { "csv in UTF-16", 200000, utf16_text, read_utf16 },
+    { "csv in Latin-1", 200000, latin1_text, read_latin1 },
     { "csv columns", 8000, csv_columns, read_csv },
     { "csv described columns", 4000, csv_described, read_described_csv },
     { "tfrecord records", 40000, tfrecord_records, read_tfrecord },
