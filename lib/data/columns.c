@@ -232,8 +232,8 @@ static int lacks_columns(const struct data_place *at, const char *path, const st
     for (size_t i = 0; i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight)
             strlist_add(&names, c->c[i].name);
-    return err_set(e, ERR_INPUT, "%s:1: no column %s%s; the run was trained with %s; here are %s", path,
-                   column_names_text(missing, lacking, sizeof(lacking)),
+    return err_set(e, ERR_INPUT, "%s:%lld: no column %s%s; the run was trained with %s; here are %s", path,
+                   (long long)at->spec->skip_rows + 1, column_names_text(missing, lacking, sizeof(lacking)),
                    missing->n == 1 ? nearest_column(c, missing->items[0], hint, sizeof(hint)) : "",
                    column_names_text(&at->like->features, run, sizeof(run)),
                    column_names_text(&names, here, sizeof(here)));

@@ -2,6 +2,7 @@
  * record, so a bad field in the last line is found before training begins. It also determines whether a label column
  * without a type holds class numbers (all whole), and passes over the records that the job leaves out. */
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -113,6 +114,12 @@ static bool is_an_example(const struct strlist *names)
     return !in_a_row;
 }
 
+/* Blank lines before the header are not counted. */
+static long long header_line(const struct csv *c)
+{
+    return (long long)c->at->spec->skip_rows + 1;
+}
+
 static int header_once(const struct csv *c, const struct data_file *f, struct err *e)
 {
     AUTO_FINI(map) seen = { 0 };
@@ -120,12 +127,13 @@ static int header_once(const struct csv *c, const struct data_file *f, struct er
     if (c->header && is_an_example(&c->names))
         return err_set(
             e, ERR_INPUT,
-            "%s:1: the first line has numbers where the names of the columns should be: %s; set header: false if "
+            "%s:%lld: the first line has numbers where the names of the columns should be: %s; set header: false if "
             "the file has no header",
-            f->path, column_names_text(&c->names, text, sizeof(text)));
+            f->path, header_line(c), column_names_text(&c->names, text, sizeof(text)));
     for (size_t i = 0; c->header && i < c->names.n; i++) {
         if (map_get(&seen, c->names.items[i]) != NULL)
-            return err_set(e, ERR_INPUT, "%s:1: two columns are named '%s'", f->path, c->names.items[i]);
+            return err_set(e, ERR_INPUT, "%s:%lld: two columns are named '%s'", f->path, header_line(c),
+                           c->names.items[i]);
         map_put(&seen, c->names.items[i], &seen);
     }
     return 0;
@@ -143,10 +151,11 @@ static int csv_begin(void *user, const struct data_file *f, const unsigned char 
         take_open_end(c, &names);
         for (size_t i = 0; i < names.n && i < c->names.n; i++)
             if (!str_eq(names.items[i], c->names.items[i]))
-                return err_set(e, ERR_INPUT, "%s:1: column %zu is '%s', in %s it is '%s'", f->path, i + 1,
-                               names.items[i], c->first_path, c->names.items[i]);
+                return err_set(e, ERR_INPUT, "%s:%lld: column %zu is '%s', in %s it is '%s'", f->path, header_line(c),
+                               i + 1, names.items[i], c->first_path, c->names.items[i]);
         if (names.n != c->names.n)
-            return err_set(e, ERR_INPUT, "%s:1: %zu columns, %s has %zu", f->path, names.n, c->first_path, c->names.n);
+            return err_set(e, ERR_INPUT, "%s:%lld: %zu columns, %s has %zu", f->path, header_line(c), names.n,
+                           c->first_path, c->names.n);
     }
     *ret = p;
     return 0;
@@ -295,6 +304,7 @@ static int take_example(const struct csv *c, const struct data_file *f, const un
         if (*p == end_of(f))
             return 0;
         row->start = *p;
+        row->rounded = NULL;
         rc = take_record(c, f, p, row, e);
         *left_out += rc == 1;
     }
@@ -339,13 +349,17 @@ static int csv_skip(const void *user, const struct data_file *f, int64_t number 
     return 0;
 }
 
-static int csv_decode(const void *user, const struct data_file *f, int64_t number UNUSED, const unsigned char **p,
-                      float *x, void *y, float *w, struct err *e)
+static int csv_decode(const void *user, const struct data_file *f, int64_t number, const unsigned char **p, float *x,
+                      void *y, float *w, struct err *e)
 {
     const struct csv *c = user;
     struct csv_row row = { .x = x, .y = y };
     int64_t ignored = 0;
-    if (take_example(c, f, p, &row, &ignored, e) < 0)
+    int rc = take_example(c, f, p, &row, &ignored, e);
+    if (rc == 0)
+        return err_set(e, ERR_INPUT, "%s: ends before its record %" PRId64 ": it was changed while it was open",
+                       f->path, number);
+    if (rc < 0)
         return -1;
     if (w != NULL)
         *w = row.weight;
