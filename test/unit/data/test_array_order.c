@@ -29,10 +29,10 @@ static size_t place(const struct shape *s, size_t record, size_t i)
 }
 
 /* An array whose bytes are all different as far as possible; exactly its bytes, so that a sanitizer sees any other. */
-static struct array array_new(const struct shape *s, enum dtype dtype)
+static struct array array_new(const struct shape *s, enum dtype dtype, unsigned char **ret_data)
 {
     size_t bytes = shape_elements(s) * dtype_size(dtype);
-    unsigned char *data = xmalloc(bytes);
+    unsigned char *data = *ret_data = xmalloc(bytes);
     for (size_t i = 0; i < bytes; i++)
         data[i] = (unsigned char)(i * 151 + i / 251);
     return (struct array){ .data = data, .dtype = dtype, .fortran = true, .shape = *s };
@@ -50,8 +50,8 @@ START_TEST(every_record_is_in_c_order)
 {
     const struct shape *s = &SHAPES[_i];
     for (size_t t = 0; t < COUNT_OF(TYPES); t++) {
-        struct array a = array_new(s, TYPES[t]);
-        auto_free void *data = (void *)(uintptr_t)a.data;
+        auto_free unsigned char *data = NULL;
+        struct array a = array_new(s, TYPES[t], &data);
         size_t bytes = shape_elements(s) * dtype_size(a.dtype), records = (size_t)s->dim[0];
         auto_free unsigned char *all = xmalloc(bytes);
         array_rows(&a, NULL, records, NULL, all);
@@ -66,8 +66,8 @@ START_TEST(records_are_those_asked_for)
 {
     const struct shape *s = &SHAPES[_i];
     const int64_t last = s->dim[0] - 1, which[] = { last, 0, last / 2, last, 0 };
-    struct array a = array_new(s, DT_INT16);
-    auto_free void *data = (void *)(uintptr_t)a.data;
+    auto_free unsigned char *data = NULL;
+    struct array a = array_new(s, DT_INT16, &data);
     size_t row = shape_elements(s) / (size_t)s->dim[0] * dtype_size(a.dtype);
     auto_free unsigned char *got = xmalloc(COUNT_OF(which) * row);
     array_rows(&a, which, COUNT_OF(which), NULL, got);
@@ -80,9 +80,9 @@ START_TEST(elements_become_floats)
 {
     const struct shape *s = &SHAPES[_i];
     size_t n = shape_elements(s), count = n / (size_t)s->dim[0];
-    struct array a = array_new(s, DT_INT32);
+    auto_free unsigned char *data = NULL;
+    struct array a = array_new(s, DT_INT32, &data);
     a.swap = true;
-    auto_free void *data = (void *)(uintptr_t)a.data;
     auto_free float *got = xmalloc(n * sizeof(*got));
     array_rows(&a, NULL, (size_t)s->dim[0], dtype_float_converter(a.dtype, a.swap), got);
     for (size_t i = 0; i < n; i++)
