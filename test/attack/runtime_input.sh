@@ -160,7 +160,10 @@ END
     printf 'a,b,c\n1,x,3\n' >"$dir/a.csv"
     want_exit 2 trainyard validate --data-dir "$dir" "$dir/job.yaml"
     want_line "a.csv:2:3: column 'b': 'x' is not a number"
-    want_exit 0 trainyard validate "$dir/job.yaml"
+    want_exit 2 trainyard validate "$dir/job.yaml" # the data beside it
+    mkdir "$dir/elsewhere"
+    cp "$dir/job.yaml" "$dir/elsewhere"
+    want_exit 0 trainyard validate "$dir/elsewhere/job.yaml" # none are there
     printf 'a,b\n1,2\n' >"$dir/a.csv"
     want_exit 2 trainyard validate --data-dir "$dir" "$dir/job.yaml"
     want_line 'job.yaml:7:.*spec.data.train: .*\(2,\)'
