@@ -337,14 +337,19 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
     return 1;
 }
 
+static int skip_example(const struct csv *c, const struct data_file *f, const unsigned char **p, struct err *e)
+{
+    struct csv_row row = { .x = NULL };
+    int64_t ignored = 0;
+    return take_example(c, f, p, &row, &ignored, e) < 0 ? -1 : 0;
+}
+
 static int csv_skip(const void *user, const struct data_file *f, int64_t number UNUSED, const unsigned char **p,
                     struct err *e)
 {
     const struct csv *c = user;
-    struct csv_row row = { .x = NULL };
-    int64_t ignored = 0;
     if (c->drops)
-        return take_example(c, f, p, &row, &ignored, e) < 0 ? -1 : 0;
+        return skip_example(c, f, p, e);
     *p = text_skip(*p, end_of(f), c->dialect.delimiter);
     return 0;
 }

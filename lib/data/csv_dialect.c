@@ -1,4 +1,4 @@
-/* Numbers and missing values of a csv data set. The default way to write numbers has no cost beyond text_number(). */
+/* Missing values of a csv data set, and numbers that are not written in the default way. */
 #include "data/csv_dialect.h"
 
 #include <string.h>
@@ -39,14 +39,6 @@ bool csv_dialect_missing(const struct csv_dialect *d, const struct text_field *f
 {
     char text[NA_VALUE_MAX + 1];
     return field->p == field->end || (text_copy(field, text, sizeof(text)) && map_get(&d->missing, text) != NULL);
-}
-
-bool csv_dialect_missing_number(const struct csv_dialect *d, double v)
-{
-    for (size_t i = 0; i < d->n_missing_numbers; i++)
-        if (d->missing_numbers[i] == v)
-            return true;
-    return false;
 }
 
 static bool is_digit(char c)
@@ -92,11 +84,9 @@ static bool normalize(const struct csv_dialect *d, char *text)
     return true;
 }
 
-bool csv_dialect_number(const struct csv_dialect *d, const struct text_field *field, double *ret)
+bool csv_dialect_rewritten_number(const struct csv_dialect *d, const struct text_field *field, double *ret)
 {
     char text[NUMBER_MAX];
-    if (d->decimal == '.' && d->thousands == '\0')
-        return text_number(field, ret);
     if (!text_copy(field, text, sizeof(text)) || !normalize(d, text))
         return false;
     struct text_field plain = field_of(text);
