@@ -343,6 +343,8 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
     AUTO_FINI(place) p = place_new();
     put_text(&p, "t.csv", "a,b\n1,2\n3,4\n");
     put_text(&p, "u.csv", "a,b\n1,2\n3,4\n");
+    put_text(&p, "v.csv", "0,1\n1,2\n3,4\n");
+    put_text(&p, "d.csv", "a,b\n,1\n");
     uint64_t seen[] = {
         fingerprint_of(&p, CSV_SPEC),
         fingerprint_of(&p, "format: csv\nfiles: u.csv\n"),
@@ -353,6 +355,22 @@ START_TEST(fingerprint_changes_with_content_name_and_options)
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, type: int}]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, default: 1}]\n"),
         fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, default: 2}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ncolumns: [{name: a, missing: drop}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\nnaValues: [-1]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\nnaValues: [-2]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\ndecimal: ','\n"),
+        fingerprint_of(&p, "format: csv\nfiles: t.csv\nthousands: ','\n"),
+        fingerprint_of(&p, "format: csv\nfiles: v.csv\nheader: false\n"),
+        fingerprint_of(&p, "format: csv\nfiles: v.csv\nheader: false\nskipRows: 1\n"),
+        fingerprint_of(&p, "format: csv\nfiles: v.csv\nheader: false\nskipRows: 2\n"),
+        fingerprint_of(
+            &p, "format: csv\nfiles: d.csv\ncolumns: [{name: a, type: date, parts: [day], default: 2020-01-02}]\n"),
+        fingerprint_of(
+            &p, "format: csv\nfiles: d.csv\ncolumns: [{name: a, type: date, parts: [month], default: 2020-01-02}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: d.csv\ncolumns: [{name: a, type: date, parts: [month], format: "
+                           "'%m/%d', default: 01/02}]\n"),
+        fingerprint_of(&p, "format: csv\nfiles: d.csv\ncolumns: [{name: a, type: date, parts: [month], format: "
+                           "'%d/%m', default: 02/01}]\n"),
         0,
     };
     put_text(&p, "t.csv", "a,b\n1,2\n3,5\n");
