@@ -15,8 +15,9 @@ export LONG=1 KEEP=1 BESIDE=1
 logs=build/logs/flakes
 mkdir -p "$logs"
 others=() # processes that make the load
+staller=
 finish() {
-    kill -KILL "${others[@]}" 2>/dev/null
+    kill -KILL "${others[@]}" $staller 2>/dev/null
     local name
     for name in flakes flakes-node; do TRAINYARD_CLUSTER=$name test/cluster/cluster.sh down --purge; done >"$logs/cluster.log" 2>&1
 }
@@ -84,13 +85,14 @@ stall() { # MARK
     done
 }
 once() { # NAME TIER: one run, whose output goes to the file NAME
-    local mark=flakes.$$.$RANDOM staller status
+    local mark=flakes.$$.$RANDOM status
     stall "$mark" >/dev/null 2>&1 &
     staller=$!
     TRAINYARD_MARK=$mark limited 1200 "$1.stacks" unit_settings "$2" "${command[@]}" >"$1" 2>&1
     status=$?
     kill -KILL $staller 2>/dev/null
     wait $staller 2>/dev/null
+    staller=
     processes_of -1 "$mark" | xargs -r kill -CONT 2>/dev/null
     return $status
 }
