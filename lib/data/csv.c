@@ -222,8 +222,7 @@ static inline void put_feature(const struct data_column *column, double v, struc
         return;
     }
     if (column->type == COLUMN_DATE) {
-        for (size_t i = 0; i < column->count; i++)
-            x[i] = date_part(v, column->parts[i]);
+        date_parts(v, column->parts, column->count, x);
         return;
     }
     *x = (float)v;

@@ -192,30 +192,36 @@ bool date_parse(const struct text_field *field, const char *format, double *ret_
     return true;
 }
 
-float date_part(double seconds, enum date_part part)
+static float part_of(const struct moment *m, enum date_part part)
 {
-    struct moment m = moment_of(seconds);
-    int64_t days = days_of(m.year, m.month, m.day);
+    int64_t days = days_of(m->year, m->month, m->day);
     switch (part) {
     case DATE_YEAR:
-        return (float)m.year;
+        return (float)m->year;
     case DATE_MONTH:
-        return (float)m.month;
+        return (float)m->month;
     case DATE_DAY:
-        return (float)m.day;
+        return (float)m->day;
     case DATE_DAY_OF_WEEK: /* 1970-01-01 was a Thursday; the first day of year 1 is 719162 before it, a Monday */
         return (float)((days + 719162) % 7);
     case DATE_DAY_OF_YEAR:
-        return (float)(days - days_of(m.year, 1, 1) + 1);
+        return (float)(days - days_of(m->year, 1, 1) + 1);
     case DATE_HOUR:
-        return (float)m.hour;
+        return (float)m->hour;
     case DATE_MINUTE:
-        return (float)m.minute;
+        return (float)m->minute;
     case DATE_SECONDS:
     case DATE_PART_COUNT:
         break;
     }
-    return (float)m.second;
+    return (float)m->second;
+}
+
+void date_parts(double seconds, const enum date_part *parts, size_t n, float *ret)
+{
+    const struct moment m = moment_of(seconds);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = part_of(&m, parts[i]);
 }
 
 const char *date_text(double seconds, char out[32])

@@ -17,9 +17,9 @@
 bool date_format_check(const char *format);
 /* The whole field is a date. */
 bool date_parse(const struct text_field *field, const char *format, double *ret_seconds);
-/* One number of it: the year, month 1 to 12, day 1 to 31, dayofweek 0 (Monday) to 6, dayofyear 1 to 366, the hour, the
+/* n numbers of it: the year, month 1 to 12, day 1 to 31, dayofweek 0 (Monday) to 6, dayofyear 1 to 366, the hour, the
  * minute, and seconds since midnight. */
-float date_part(double seconds, enum date_part part);
+void date_parts(double seconds, const enum date_part *parts, size_t n, float *ret);
 /* "2020-01-31", with the time when it is not midnight. */
 const char *date_text(double seconds, char out[32]);
 
