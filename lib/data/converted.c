@@ -105,23 +105,21 @@ static int choose(struct conversion *c, struct err *e)
     return 0;
 }
 
-int converted_open(const struct data_place *at, const struct original *o, struct file_map **content, struct err *e)
+int converted_open(const struct data_place *at, const struct original *o, const struct file_map *content,
+                   struct file_map **ret, struct err *e)
 {
-    const struct file_map *map = *content;
     enum data_encoding said = at->spec->encoding;
-    uint64_t key = hash64_mix(data_fingerprint(map->data, map->size), hash64_mix(o->modified, said));
-    struct conversion c = {
-        .at = at, .said = said, .text = { .p = map->data, .n = map->size, .path = o->path }, .name = o->name, .key = key
-    };
-    AUTO(file_map) *utf8 = NULL;
-    if (file_kind_check(map->data, map->size, o->path, "csv", e) < 0 || choose(&c, e) < 0)
+    struct conversion c = { .at = at,
+                            .said = said,
+                            .text = { .p = content->data, .n = content->size, .path = o->path },
+                            .name = o->name,
+                            .key = hash64_mix(o->fingerprint, hash64_mix(o->modified, said)) };
+    if (file_kind_check(content->data, content->size, o->path, "csv", e) < 0 || choose(&c, e) < 0)
         return -1;
-    if (c.text.encoding == TEXT_UTF8)
+    if (c.text.encoding == TEXT_UTF8) {
+        *ret = NULL;
         return 0;
+    }
     struct cached_copy copy = copy_of(&c);
-    if (cached_copy_open(at, &copy, convert_to, &c, &utf8, e) < 0)
-        return -1;
-    file_map_free(*content);
-    *content = TAKE(utf8);
-    return 0;
+    return cached_copy_open(at, &copy, convert_to, &c, ret, e);
 }

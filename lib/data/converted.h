@@ -5,15 +5,16 @@
 #include "data/files.h"
 
 struct original {
-    const char *path;  /* for messages */
-    const char *name;  /* of its copy in the cache */
-    uint64_t modified; /* changes with the content, as far as the samples of data_fingerprint() do not */
+    const char *path;     /* for messages */
+    const char *name;     /* of its copy in the cache */
+    uint64_t fingerprint; /* data_fingerprint() of the content */
+    uint64_t modified;    /* changes with the content, as far as the samples of data_fingerprint() do not */
 };
 
-/* A file of another known format (file_kind.h) is refused first. Replaces *content by its conversion when
- * spec.encoding, or with `auto` the content, says that it is not UTF-8. Text that is UTF-8, or ASCII, stays as it is.
+/* A file of another known format (file_kind.h) is refused first. *ret is the conversion of the content, when
+ * spec.encoding, or with `auto` the content, says that it is not UTF-8. NULL: it is UTF-8, or ASCII, and used as it is.
  * ERR_INPUT: not valid in its encoding, or there is no cache folder. */
-MUST_USE int converted_open(const struct data_place *at, const struct original *o, struct file_map **content,
-                            struct err *e);
+MUST_USE int converted_open(const struct data_place *at, const struct original *o, const struct file_map *content,
+                            struct file_map **ret, struct err *e);
 
 #endif

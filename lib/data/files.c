@@ -111,19 +111,22 @@ static int open_unpacked(const struct data_place *at, const char *path, char *na
 /* The same, and a text is UTF-8. */
 static int open_found(const struct data_place *at, const char *path, struct data_file *ret, struct err *e)
 {
-    AUTO(file_map) *content = NULL;
+    AUTO(file_map) *content = NULL, *utf8 = NULL;
     auto_free char *name = xstrdup(base_name(path));
     if (open_unpacked(at, path, name, &content, e) < 0)
         return -1;
-    uint64_t modified = modified_at(path);
-    struct original original = { .path = path, .name = name, .modified = modified };
-    if (at->spec->format == DATA_CSV && converted_open(at, &original, &content, e) < 0)
+    struct original original = { .path = path,
+                                 .name = name,
+                                 .fingerprint = data_fingerprint(content->data, content->size),
+                                 .modified = modified_at(path) };
+    if (at->spec->format == DATA_CSV && converted_open(at, &original, content, &utf8, e) < 0)
         return -1;
-    uint64_t fingerprint = hash64(name, strlen(name), data_fingerprint(content->data, content->size));
+    uint64_t sampled = utf8 != NULL ? data_fingerprint(utf8->data, utf8->size) : original.fingerprint;
+    uint64_t fingerprint = hash64(name, strlen(name), sampled);
     *ret = (struct data_file){ .path = xstrdup(path),
                                .fingerprint = fingerprint,
-                               .cache_key = hash64_mix(fingerprint, modified) };
-    ret->map = TAKE(content);
+                               .cache_key = hash64_mix(fingerprint, original.modified) };
+    ret->map = utf8 != NULL ? TAKE(utf8) : TAKE(content);
     return 0;
 }
 
