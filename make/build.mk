@@ -56,7 +56,7 @@ CHECK_LIBS  = $(eval CHECK_LIBS := $(shell pkg-config --libs check))$(CHECK_LIBS
 define unit_rule
 $(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c $(CHECK_MAIN) $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
 	@mkdir -p $$(@D)
-	$$(call Q,TEST,$$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $$(filter %.o %.a,$$^) $$(CHECK_LIBS) $$(LDLIBS_ALL)
+	$$(call Q,TEST,$$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $$(filter %.o %.a,$$^) $$(CHECK_LIBS) $$(LDLIBS_ALL)
 endef
 $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 
@@ -64,13 +64,13 @@ $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 CLI_OBJ := $(call obj_of,$(filter-out cli/main.c,$(wildcard cli/*.c)))
 $(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c $(CHECK_MAIN) $(CLI_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
 
 # ps/ likewise
 PS_OBJ := $(call obj_of,$(filter-out ps/main.c,$(wildcard ps/*.c)))
 $(BUILD)/test/unit/ps/test_%: test/unit/ps/test_%.c $(CHECK_MAIN) $(PS_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
 
 # operator/ likewise, with its folders: test/unit/operator/FOLDER/test_x.c and test/bench/operator/x.c link its objects but main;
 # the unit tests also test/fake/*.c
@@ -81,7 +81,7 @@ $(BUILD)/bin/trainyard-operator: $(call obj_of,operator/main.c) $(OPERATOR_OBJ) 
 FAKE_OBJ := $(call obj_of,$(wildcard test/fake/*.c))
 $(BUILD)/test/unit/operator/%: test/unit/operator/%.c $(CHECK_MAIN) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
+	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
 $(BUILD)/test/operator/%: test/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)

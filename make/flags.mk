@@ -50,6 +50,10 @@ WARNINGS := $(WARN) $(if $(IS_CLANG),$(CLANG_WARN),$(GCC_WARN))
 ifneq ($(filter asan tsan,$(FLAVOUR)),)
   WARNINGS += -Wno-maybe-uninitialized
 endif
+# A unit test is run once or twice for each time that it is compiled. Release shows the warnings that need optimization.
+ifneq ($(filter asan tsan clang,$(FLAVOUR)),)
+  UNIT_OPT := -O0
+endif
 ifeq ($(DEV),1)
   WARNINGS += -Werror
 endif
