@@ -277,6 +277,25 @@ START_TEST(a_conversion_is_made_once_and_used_again)
 }
 END_TEST
 
+/* A row appears between two samples of a large file: only the modification time tells. */
+START_TEST(a_changed_large_file_is_converted_again)
+{
+    enum { LARGE = 1 << 20, BETWEEN = LARGE / 65 * 32 + 8000 };
+    AUTO_FINI(place) p = place_new();
+    auto_free char *text = xmalloc(LARGE);
+    memset(text, '\n', LARGE);
+    memcpy(text, "\xE4,b\n1,2\n", 8);
+    uint64_t first = data_fingerprint(text, LARGE);
+    put_file(&p.folder, "t.csv", text, LARGE);
+    dataset_free(open_ok(&p, CSV_SPEC));
+    memcpy(text + BETWEEN, "3,4", 3);
+    ck_assert_uint_eq(data_fingerprint(text, LARGE), first);
+    put_file(&p.folder, "t.csv", text, LARGE);
+    AUTO(dataset) *d = open_ok(&p, CSV_SPEC);
+    ck_assert_int_eq(dataset_size(d), 2);
+}
+END_TEST
+
 START_TEST(a_full_disk_leaves_nothing_half_converted)
 {
     AUTO_FINI(place) p = place_new();
@@ -550,6 +569,7 @@ Suite *test_suite(void)
     tcase_add_test(t, many_processes_open_the_same_utf16_file);
     tcase_add_test(t, a_conversion_needs_a_cache_and_says_so);
     tcase_add_test(t, a_conversion_is_made_once_and_used_again);
+    tcase_add_test(t, a_changed_large_file_is_converted_again);
     tcase_add_test(t, a_full_disk_leaves_nothing_half_converted);
     tcase_add_test(t, another_encoding_is_another_copy);
     tcase_add_test(t, a_large_file_is_checked_once);
