@@ -7,24 +7,17 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/map.h"
 #include "base/rng.h"
 #include "data/csv_cause.h"
+#include "data/csv_layout.h"
 #include "data/date.h"
 #include "data/indexed.h"
 #include "data/values.h"
 
-enum { HEADER_NAME_MAX = 1024, HEADER_TEXT = 200 };
-
 struct csv {
     struct records records;
     const struct data_place *at; /* while it is opened */
-    bool header;
-    bool open_end; /* the header ends with a delimiter: so may the records */
-    struct csv_dialect dialect;
-    struct strlist names;
-    const char *first_path; /* while it is opened: the file that has these names */
-    struct data_columns columns;
+    struct csv_layout layout;
     bool drops; /* records that lack a value in one of the columns are left out */
     struct indexed indexed;
     float *scratch; /* features of the record that the pass reads, followed by its labels */
@@ -34,131 +27,16 @@ static void csv_free(struct records *r)
 {
     struct csv *c = (struct csv *)r;
     indexed_fini(&c->indexed);
-    columns_fini(&c->columns);
-    csv_dialect_fini(&c->dialect);
+    csv_layout_fini(&c->layout);
     column_names_fini(&r->names);
-    strlist_fini(&c->names);
     free(c->scratch);
     free(c);
 }
 
-static const unsigned char *end_of(const struct data_file *f)
-{
-    return f->map->data + f->map->size;
-}
-
-/* Behind the byte order mark and the lines that are skipped. */
-static const unsigned char *start_of(const struct csv *c, const struct data_file *f)
-{
-    bool bom = f->map->size >= 3 && memcmp(f->map->data, "\xEF\xBB\xBF", 3) == 0;
-    const unsigned char *p = f->map->data + (bom ? 3 : 0);
-    for (int64_t i = 0; i < c->at->spec->skip_rows && p < end_of(f); i++) {
-        const unsigned char *line_end = memchr(p, '\n', (size_t)(end_of(f) - p));
-        p = line_end != NULL ? line_end + 1 : end_of(f);
-    }
-    return p;
-}
-
-/* ---- the header ---- */
-
-static int read_header(const struct csv *c, const struct data_file *f, const unsigned char **p, struct strlist *ret,
-                       struct err *e)
-{
-    enum text_result more;
-    *p = text_record(*p, end_of(f));
-    if (*p == end_of(f))
-        return err_set(e, ERR_INPUT, "%s: %s", f->path,
-                       c->at->spec->skip_rows > 0 ? "has no lines behind those of skipRows" : "is empty");
-    do {
-        struct text_field field;
-        char name[HEADER_NAME_MAX];
-        const unsigned char *at = *p;
-        more = text_field(p, end_of(f), c->dialect.delimiter, &field);
-        if (more > TEXT_LAST)
-            return csv_quote_error(f, *p, more, e);
-        field = text_trim(field);
-        if (!text_copy(&field, name, sizeof(name)))
-            return csv_error_at(f, at, e, "this name is too long");
-        if (!c->header)
-            str_fmt(name, sizeof(name), "%zu", ret->n);
-        if (ret->n >= COLUMNS_MAX)
-            return csv_error_at(f, at, e, "more than %d columns", COLUMNS_MAX);
-        strlist_add(ret, name);
-    } while (more == TEXT_MORE);
-    return 0;
-}
-
-/* A delimiter at the end of a header is not a column without a name. */
-static bool take_open_end(const struct csv *c, struct strlist *names)
-{
-    if (!c->header || names->n < 2 || names->items[names->n - 1][0] != '\0')
-        return false;
-    free(names->items[--names->n]);
-    return true;
-}
-
-/* A file without a header, of which the first example would be lost. Numbers in a row, such as 0, 1, 2, are names:
- * pandas writes them. */
-static bool is_an_example(const struct strlist *names)
-{
-    bool in_a_row = true;
-    double first = 0, v;
-    for (size_t i = 0; i < names->n; i++) {
-        const char *name = names->items[i];
-        const unsigned char *p = (const unsigned char *)name;
-        if (!text_number(&(struct text_field){ .p = p, .end = p + strlen(name) }, &v))
-            return false;
-        first = i == 0 ? v : first;
-        in_a_row = in_a_row && v == floor(v) && v == first + (double)i;
-    }
-    return !in_a_row;
-}
-
-/* Blank lines before the header are not counted. */
-static long long header_line(const struct csv *c)
-{
-    return (long long)c->at->spec->skip_rows + 1;
-}
-
-static int header_once(const struct csv *c, const struct data_file *f, struct err *e)
-{
-    AUTO_FINI(map) seen = { 0 };
-    char text[HEADER_TEXT];
-    if (c->header && is_an_example(&c->names))
-        return err_set(
-            e, ERR_INPUT,
-            "%s:%lld: the first line has numbers where the names of the columns should be: %s; set header: false if "
-            "the file has no header",
-            f->path, header_line(c), column_names_text(&c->names, text, sizeof(text)));
-    for (size_t i = 0; c->header && i < c->names.n; i++) {
-        if (map_get(&seen, c->names.items[i]) != NULL)
-            return err_set(e, ERR_INPUT, "%s:%lld: two columns are named '%s'", f->path, header_line(c),
-                           c->names.items[i]);
-        map_put(&seen, c->names.items[i], &seen);
-    }
-    return 0;
-}
-
-/* After the header, which must be equal to that of the first file. */
 static int csv_begin(void *user, const struct data_file *f, const unsigned char **ret, struct err *e)
 {
-    struct csv *c = user;
-    const unsigned char *p = start_of(c, f);
-    AUTO_FINI(strlist) names = { .items = NULL };
-    if (c->header) {
-        if (read_header(c, f, &p, &names, e) < 0)
-            return -1;
-        take_open_end(c, &names);
-        for (size_t i = 0; i < names.n && i < c->names.n; i++)
-            if (!str_eq(names.items[i], c->names.items[i]))
-                return err_set(e, ERR_INPUT, "%s:%lld: column %zu is '%s', in %s it is '%s'", f->path, header_line(c),
-                               i + 1, names.items[i], c->first_path, c->names.items[i]);
-        if (names.n != c->names.n)
-            return err_set(e, ERR_INPUT, "%s:%lld: %zu columns, %s has %zu", f->path, header_line(c), names.n,
-                           c->first_path, c->names.n);
-    }
-    *ret = p;
-    return 0;
+    const struct csv *c = user;
+    return csv_layout_begin(&c->layout, f, ret, e);
 }
 
 /* ---- a record ---- */
@@ -190,15 +68,15 @@ static int take_value(const struct csv *c, const struct csv_place *place, const 
     if (field.p == field.end && column->has_default)
         return take_missing(place, &field, ret, e);
     bool number = column->type == COLUMN_FLOAT || column->type == COLUMN_INT;
-    bool found = number                        ? csv_dialect_number(&c->dialect, &field, &v)
+    bool found = number                        ? csv_dialect_number(&c->layout.dialect, &field, &v)
                  : column->type == COLUMN_DATE ? date_parse(&field, column->format, &v)
                                                : find_word(column, &field, &v);
-    bool missing =
-        found ? number && csv_dialect_missing_number(&c->dialect, v) : csv_dialect_missing(&c->dialect, &field);
+    bool missing = found ? number && csv_dialect_missing_number(&c->layout.dialect, v)
+                         : csv_dialect_missing(&c->layout.dialect, &field);
     if (missing)
         return take_missing(place, &field, ret, e);
     if (!found || (number && fabs(v) > (double)FLT_MAX) || (column->type == COLUMN_INT && v != floor(v)))
-        return csv_bad_value(&c->dialect, place, &field, e);
+        return csv_bad_value(&c->layout.dialect, place, &field, e);
     *ret = v;
     return 0;
 }
@@ -236,7 +114,7 @@ static inline void put_row(const struct csv *c, const struct data_column *column
 {
     if (column->is_weight)
         row->weight = (float)v;
-    else if (column->is_label && c->columns.n_labels > 1)
+    else if (column->is_label && c->layout.columns.n_labels > 1)
         row->y[column->place] = (float)v;
     else if (column->is_label)
         row->label = v;
@@ -244,38 +122,21 @@ static inline void put_row(const struct csv *c, const struct data_column *column
         put_feature(column, v, row);
 }
 
-/* Behind the last column of a record. */
-static int take_end(const struct csv *c, const struct data_file *f, const unsigned char *record,
-                    const unsigned char **p, enum text_result more, struct err *e)
-{
-    struct text_field rest;
-    if (more == TEXT_LAST)
-        return 0;
-    const unsigned char *at = *p;
-    if (c->open_end && text_field(p, end_of(f), c->dialect.delimiter, &rest) == TEXT_LAST) {
-        rest = text_trim(rest);
-        return rest.p == rest.end ? 0
-                                  : csv_error_at(f, at, e,
-                                                 "there is a value behind the last column that has a name: the header "
-                                                 "ends with a delimiter");
-    }
-    return csv_wrong_count(&c->dialect, f, record, c->columns.n, c->header ? "header" : "first line", e);
-}
-
 /* The record at *p, which is not blank. 1: it lacks a value and is left out. */
 static int take_record(const struct csv *c, const struct data_file *f, const unsigned char **p, struct csv_row *row,
                        struct err *e)
 {
-    const unsigned char *record = *p, *end = end_of(f);
+    const struct csv_record at = { .file = f, .start = *p };
+    const unsigned char *end = csv_end_of(f);
     enum text_result more = TEXT_MORE;
     int left_out = 0;
-    for (size_t i = 0; i < c->columns.n; i++) {
-        const struct csv_place place = { .file = f, .at = *p, .column = &c->columns.c[i] };
+    for (size_t i = 0; i < c->layout.columns.n; i++) {
+        const struct csv_place place = { .file = f, .at = *p, .column = &c->layout.columns.c[i] };
         struct text_field field;
         double v = 0;
         if (more == TEXT_LAST)
-            return csv_wrong_count(&c->dialect, f, record, c->columns.n, c->header ? "header" : "first line", e);
-        more = text_field(p, end, c->dialect.delimiter, &field);
+            return csv_layout_wrong_count(&c->layout, &at, e);
+        more = text_field(p, end, c->layout.dialect.delimiter, &field);
         if (more > TEXT_LAST)
             return csv_quote_error(f, *p, more, e);
         if (!place.column->used)
@@ -290,7 +151,7 @@ static int take_record(const struct csv *c, const struct data_file *f, const uns
         if (rc == 0 && row->x != NULL)
             put_row(c, place.column, v, row);
     }
-    return take_end(c, f, record, p, more, e) < 0 ? -1 : left_out;
+    return csv_layout_end(&c->layout, &at, p, more, e) < 0 ? -1 : left_out;
 }
 
 /* The next record that is not left out. 1: there is one, 0: there is none. */
@@ -299,8 +160,8 @@ static int take_example(const struct csv *c, const struct data_file *f, const un
 {
     int rc = 1;
     while (rc == 1) {
-        *p = text_record(*p, end_of(f));
-        if (*p == end_of(f))
+        *p = text_record(*p, csv_end_of(f));
+        if (*p == csv_end_of(f))
             return 0;
         row->start = *p;
         row->rounded = NULL;
@@ -319,7 +180,7 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
                       struct index_notes *notes, struct err *e)
 {
     const struct csv *c = user;
-    struct csv_row row = { .x = c->scratch, .y = c->scratch + c->columns.features };
+    struct csv_row row = { .x = c->scratch, .y = c->scratch + c->layout.columns.features };
     int rc = take_example(c, f, p, &row, &notes->left_out, e);
     if (rc <= 0)
         return rc;
@@ -328,9 +189,9 @@ static int csv_survey(void *user, const struct data_file *f, int64_t number, con
         notes->rounded = (int64_t)row.rounded->place;
         notes->rounded_from = row.rounded_from;
     }
-    if (c->columns.n_labels != 1)
+    if (c->layout.columns.n_labels != 1)
         return 1;
-    if (c->columns.c[c->columns.label].type == COLUMN_INT && !fits_int32(row.label))
+    if (c->layout.columns.c[c->layout.columns.label].type == COLUMN_INT && !fits_int32(row.label))
         return csv_error_at(f, row.start, e, "label %.0f does not fit 32 bits", row.label);
     label_span_add(&notes->labels, row.label, number);
     return 1;
@@ -349,7 +210,7 @@ static int csv_skip(const void *user, const struct data_file *f, int64_t number 
     const struct csv *c = user;
     if (c->drops)
         return skip_example(c, f, p, e);
-    *p = text_skip(*p, end_of(f), c->dialect.delimiter);
+    *p = text_skip(*p, csv_end_of(f), c->layout.dialect.delimiter);
     return 0;
 }
 
@@ -369,7 +230,7 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
         *w = row.weight;
     if (c->records.integer_labels)
         *(int32_t *)y = (int32_t)row.label;
-    else if (c->columns.n_labels == 1)
+    else if (c->layout.columns.n_labels == 1)
         *(float *)y = (float)row.label;
     return 0;
 }
@@ -377,7 +238,7 @@ static int csv_decode(const void *user, const struct data_file *f, int64_t numbe
 static int csv_read(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w, struct err *e)
 {
     const struct csv *c = (const struct csv *)r;
-    return indexed_read(&c->indexed, which, n, x, c->columns.features, y, c->columns.labels, w, e);
+    return indexed_read(&c->indexed, which, n, x, c->layout.columns.features, y, c->layout.columns.labels, w, e);
 }
 
 static const unsigned char *field_at(const struct csv *c, const struct data_file *f, const unsigned char *record,
@@ -385,7 +246,7 @@ static const unsigned char *field_at(const struct csv *c, const struct data_file
 {
     struct text_field ignored;
     for (size_t i = 0; i < column; i++)
-        text_field(&record, end_of(f), c->dialect.delimiter, &ignored);
+        text_field(&record, csv_end_of(f), c->layout.dialect.delimiter, &ignored);
     return record;
 }
 
@@ -397,12 +258,12 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
     struct csv_row row = { .x = NULL };
     int64_t left_out = 0;
     struct err ignored;
-    const struct data_column *of = columns_find(&c->columns, part == RECORD_LABELS, i);
+    const struct data_column *of = columns_find(&c->layout.columns, part == RECORD_LABELS, i);
     size_t line, column;
     if (of == NULL || indexed_find(&c->indexed, record, &f, &start, &ignored) < 0 ||
         take_example(c, &f->file, &start, &row, &left_out, &ignored) <= 0)
         return;
-    text_place(f->file.map->data, field_at(c, &f->file, row.start, (size_t)(of - c->columns.c)), &line, &column);
+    text_place(f->file.map->data, field_at(c, &f->file, row.start, (size_t)(of - c->layout.columns.c)), &line, &column);
     buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
 }
 
@@ -410,11 +271,11 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
 static const char *better_label(const struct csv *c)
 {
     static const char *const NAMES[] = { "label", "labels", "target", "class", "y" };
-    for (size_t i = 0; c->header && i < COUNT_OF(NAMES); i++)
-        for (size_t j = 0; j < c->columns.n; j++)
-            if (!c->columns.c[j].is_label && !c->columns.c[j].is_weight &&
-                strcasecmp(c->columns.c[j].name, NAMES[i]) == 0)
-                return c->columns.c[j].name;
+    for (size_t i = 0; c->layout.header && i < COUNT_OF(NAMES); i++)
+        for (size_t j = 0; j < c->layout.columns.n; j++)
+            if (!c->layout.columns.c[j].is_label && !c->layout.columns.c[j].is_weight &&
+                strcasecmp(c->layout.columns.c[j].name, NAMES[i]) == 0)
+                return c->layout.columns.c[j].name;
     return NULL;
 }
 
@@ -437,20 +298,17 @@ static const struct indexed_ops CSV_INDEXED = {
 
 /* ---- opening ---- */
 
-static int open_columns(struct csv *c, const struct data_files *files, struct err *e)
+static int open_layout(struct csv *c, const struct data_files *files, struct err *e)
 {
-    const struct data_file *first = &files->file[0];
-    const unsigned char *p = text_record(start_of(c, first), end_of(first));
-    c->first_path = first->path;
-    if (csv_check_first_line(&c->dialect, first, p, e) < 0 || read_header(c, first, &p, &c->names, e) < 0)
-        return -1;
-    c->open_end = take_open_end(c, &c->names);
-    if (header_once(c, first, e) < 0 || columns_of_names(c->at, first->path, &c->names, &c->columns, e) < 0)
-        return -1;
-    for (size_t i = 0; i < c->columns.n; i++)
-        c->drops = c->drops || (c->columns.c[i].used && c->columns.c[i].drops);
     void *scratch;
-    if (mem_alloc((c->columns.features + c->columns.labels) * sizeof(float), "a CSV record", &scratch, e) < 0)
+    if (csv_layout_open(c->at, &files->file[0], &c->layout, e) < 0)
+        return -1;
+    for (size_t i = 0; i < c->layout.columns.n; i++) {
+        const struct data_column *one = &c->layout.columns.c[i];
+        c->drops = c->drops || (one->used && one->drops);
+    }
+    if (mem_alloc((c->layout.columns.features + c->layout.columns.labels) * sizeof(float), "a CSV record", &scratch,
+                  e) < 0)
         return -1;
     c->scratch = scratch;
     return 0;
@@ -461,17 +319,17 @@ static void describe(struct csv *c, uint64_t options)
     struct records *r = &c->records;
     r->n = c->indexed.n;
     r->left_out = c->indexed.notes.left_out;
-    r->x = shape_of(1, (int64_t[]){ (int64_t)c->columns.features });
+    r->x = shape_of(1, (int64_t[]){ (int64_t)c->layout.columns.features });
     r->fingerprint = hash64_mix(indexed_fingerprint(&c->indexed), options);
-    r->has_weights = c->columns.weighted;
-    if (c->header)
-        columns_names(&c->columns, &r->names);
-    if (c->columns.label < 0)
+    r->has_weights = c->layout.columns.weighted;
+    if (c->layout.header)
+        columns_names(&c->layout.columns, &r->names);
+    if (c->layout.columns.label < 0)
         return;
-    const struct data_column *label = &c->columns.c[c->columns.label];
+    const struct data_column *label = &c->layout.columns.c[c->layout.columns.label];
     r->has_labels = true;
-    if (c->columns.n_labels > 1) {
-        r->y = shape_of(1, (int64_t[]){ (int64_t)c->columns.labels });
+    if (c->layout.columns.n_labels > 1) {
+        r->y = shape_of(1, (int64_t[]){ (int64_t)c->layout.columns.labels });
         return;
     }
     r->labels = c->indexed.notes.labels;
@@ -482,13 +340,9 @@ static void describe(struct csv *c, uint64_t options)
 
 static int open_files(struct csv *c, struct data_files *files, struct err *e)
 {
-    if (open_columns(c, files, e) < 0)
+    if (open_layout(c, files, e) < 0)
         return -1;
-    uint64_t written = csv_dialect_hash(&c->dialect, c->at->spec);
-    uint64_t options =
-        hash64_mix(columns_hash(&c->columns), (uint64_t)(unsigned char)c->dialect.delimiter * 2 + c->header);
-    if (written != 0)
-        options = hash64_mix(options, written);
+    uint64_t options = csv_layout_hash(&c->layout, c->at->spec);
     if (indexed_open(c->at, &CSV_INDEXED, c, options, files, &c->indexed, e) < 0)
         return -1;
     describe(c, options);
@@ -502,8 +356,6 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     r->ops = &CSV_OPS;
     r->x_type = DT_FLOAT;
     c->at = at;
-    c->header = at->spec->header;
-    csv_dialect_init(&c->dialect, at->spec);
 
     struct data_files files;
     if (data_files_open(at, &files, e) < 0)
@@ -511,7 +363,6 @@ int csv_open(const struct data_place *at, struct records **ret, struct err *e)
     int rc = open_files(c, &files, e);
     data_files_fini(&files);
     c->at = NULL;
-    c->first_path = NULL;
     if (rc < 0)
         return -1;
     *ret = TAKE(r);
