@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "data/job_learn.h"
 
 int command_find(const struct command *table, size_t n, const char *what, const char *name, const struct command **ret,
                  struct err *e)
@@ -109,4 +111,14 @@ int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e)
             return 0;
         text += n + 1;
     }
+}
+
+int cli_learn(struct job *job, const char *data_dir, const char *cache_dir, struct err *e)
+{
+    AUTO_FINI(strlist) notes = { 0 };
+    if (job_learns(job) && job_learn(job, data_dir, cache_dir, &notes, e) < 0)
+        return -1;
+    for (size_t i = 0; i < notes.n; i++)
+        log_info("learned from data.train: %s", notes.items[i]);
+    return 0;
 }

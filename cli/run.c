@@ -110,6 +110,24 @@ static int load(const struct run *r, struct job **ret, struct err *e)
     return 0;
 }
 
+/* The replicas get the completed job. */
+static int learn(struct job *job, const char *data_dir, const char *output_dir, struct err *e)
+{
+    auto_free char *cache = path_join(output_dir, "cache");
+    return cli_learn(job, data_dir, cache, e);
+}
+
+static int build_model(const struct job *job, const char *data_dir, struct model **ret, struct err *e)
+{
+    AUTO(model) *m = NULL;
+    if (model_build(&job->model, &job->compile, data_dir, &m, e) < 0 ||
+        callbacks_check(&job->callbacks, m, job_evaluates(job), e) < 0 ||
+        class_weights_check(&job->class_weight, m, e) < 0)
+        return -1;
+    *ret = TAKE(m);
+    return 0;
+}
+
 /* Opens the data as the replicas will. So an error is reported once, with its place in the user's own file, and an
  * index is built once instead of by every replica. `ret` must be empty. */
 static int check_data(const struct job *job, const struct model *model, const char *data_dir, const char *output_dir,
@@ -248,14 +266,14 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
         return -1;
     auto_free char *data_dir = r.data_dir != NULL ? xstrdup(r.data_dir) : path_dir(r.job_path);
     auto_free char *output_dir = r.output_dir != NULL ? xstrdup(r.output_dir) : path_join("runs", job->name);
-    if (model_build(&job->model, &job->compile, data_dir, &model, e) < 0 ||
-        callbacks_check(&job->callbacks, model, job_evaluates(job), e) < 0 ||
-        class_weights_check(&job->class_weight, model, e) < 0)
+    bool open = model_input_is_open(&job->model);
+    if ((open ? model_check(&job->model, &job->compile, e) : build_model(job, data_dir, &model, e)) < 0)
         return -1;
     enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume || r.rebase ? OUTDIR_RESUME : OUTDIR_ANY;
     AUTO_FINI(job_data) data = { .train = NULL };
     enum rerun need = RERUN_FREE;
     if (outdir_open(output_dir, wish, &out, e) < 0 || launcher_check(job, e) < 0 ||
+        learn(job, data_dir, output_dir, e) < 0 || (open && build_model(job, data_dir, &model, e) < 0) ||
         check_data(job, model, data_dir, output_dir, &data, e) < 0)
         return -1;
     bool earlier = !r.fresh && (out.seen.ours || out.seen.checkpoints);

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli.h"
+#include "data/job_learn.h"
 #include "job/cluster.h"
 #include "nn/model.h"
 
@@ -56,7 +57,11 @@ static int load_model(const char *path, const char *data_dir, struct model **ret
         return -1;
     if (!job->has_model)
         return err_set(e, ERR_INPUT, "%s: job '%s' has no model", job->file, job->name);
-    return model_build(&job->model, &job->compile, data_dir != NULL ? data_dir : beside, ret, e);
+    const char *base = data_dir != NULL ? data_dir : beside;
+    AUTO_FINI(strlist) notes = { 0 };
+    if (job_learns(job) && job_learn(job, base, NULL, &notes, e) < 0)
+        return -1;
+    return model_build(&job->model, &job->compile, base, ret, e);
 }
 
 int show_model_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)

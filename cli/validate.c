@@ -56,7 +56,15 @@ static int validate(const char *file, const struct strlist *sets, const char *da
     auto_free char *base = data_dir != NULL ? xstrdup(data_dir) : path_dir(file);
 
     int result = job_load_all(file, sets, faults, &job, &why);
-    if (result == 0 && job->has_model)
+    bool open = result == 0 && job->has_model && model_input_is_open(&job->model);
+    if (open)
+        result = model_check(&job->model, &job->compile, &why);
+    else if (result == 0 && job->has_model)
+        result = model_build(&job->model, &job->compile, base, &model, &why);
+    bool looks = result == 0 && faults->n == 0 && (data_dir != NULL || job_data_found(job, base));
+    if (looks)
+        result = cli_learn(job, base, cache, &why);
+    if (looks && open && result == 0)
         result = model_build(&job->model, &job->compile, base, &model, &why);
     if (result == 0 && model != NULL)
         result = callbacks_check(&job->callbacks, model, job_evaluates(job), &why);
@@ -64,7 +72,7 @@ static int validate(const char *file, const struct strlist *sets, const char *da
         strlist_add(faults, why.msg);
     if (model != NULL && class_weights_check(&job->class_weight, model, &why) < 0 && !strlist_has(faults, why.msg))
         strlist_add(faults, why.msg);
-    if (faults->n == 0 && model != NULL && (data_dir != NULL || job_data_found(job, base)))
+    if (faults->n == 0 && model != NULL && looks)
         judge_data(job, model, base, cache, faults, &data);
     if (faults->n > 0)
         return -1;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "chief/output_dir.h"
+#include "data/job_learn.h"
 #include "nn/callback.h"
 
 size_t replica_ps_count(const struct replica *r)
@@ -123,6 +124,17 @@ static int open_data(struct replica *r, struct err *e)
     return 0;
 }
 
+/* What the manifest leaves to data.train. */
+static int learn(struct replica *r, struct err *e)
+{
+    AUTO_FINI(strlist) notes = { 0 };
+    if (job_learns(r->job) && job_learn(r->job, r->data_dir, r->cache_dir, &notes, e) < 0)
+        return -1;
+    for (size_t i = 0; i < notes.n && replica_leads(r); i++)
+        log_info("learned from data.train: %s", notes.items[i]);
+    return 0;
+}
+
 int replica_open(const struct worker_options *o, struct replica *ret, struct err *e)
 {
     AUTO_FINI(replica) r = { .options = o };
@@ -144,7 +156,8 @@ int replica_open(const struct worker_options *o, struct replica *ret, struct err
     if (check_cluster(&r, e) < 0 ||
         replica_credentials_open(&o->common, &r.cluster, r.cluster.configured ? r.cluster.role : ROLE_COUNT,
                                  &r.credentials, e) < 0 ||
-        find_folders(&r, e) < 0 || model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 ||
+        find_folders(&r, e) < 0 || learn(&r, e) < 0 ||
+        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 ||
         callbacks_check(&r.job->callbacks, r.model, job_evaluates(r.job), e) < 0 ||
         class_weights_parse(&r.job->class_weight, r.model, &r.class_weights, e) < 0)
         return -1;

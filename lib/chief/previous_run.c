@@ -102,6 +102,37 @@ static int set_unreadable(const char *dir, const struct err *cause, struct err *
         dir, cause->msg);
 }
 
+static const json_t *words_of(const json_t *doc, const char *column)
+{
+    const json_t *columns = json_at(doc, "spec.data.train.columns");
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        const json_t *item = json_array_get(columns, i);
+        if (str_eq(json_string_value(json_object_get(item, "name")), column))
+            return json_object_get(item, "vocabulary");
+    }
+    return NULL;
+}
+
+/* Weights know a word by its place in the vocabulary: words may be added, but none may move. */
+static int same_words(const char *dir, const json_t *was, const json_t *now, struct err *e)
+{
+    const json_t *columns = json_at(was, "spec.data.train.columns");
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        const json_t *item = json_array_get(columns, i), *before = json_object_get(item, "vocabulary");
+        const char *name = json_string_value(json_object_get(item, "name"));
+        const json_t *after = name != NULL ? words_of(now, name) : NULL;
+        for (size_t j = 0; after != NULL && j < json_array_size(before); j++)
+            if (!json_equal(json_array_get(before, j), json_array_get(after, j)))
+                return err_set(
+                    e, ERR_INPUT,
+                    "the vocabulary of column '%s' differs from that of the run: list the words of "
+                    "%s/job.yaml in the manifest, in their order, and new ones behind them, or start from scratch with "
+                    "--fresh",
+                    name, dir);
+    }
+    return 0;
+}
+
 static int compare_jobs(const char *dir, const struct run_spec *now, struct previous_run *r, struct err *e)
 {
     AUTO(job) *was = NULL;
@@ -111,6 +142,8 @@ static int compare_jobs(const char *dir, const struct run_spec *now, struct prev
         return set_unreadable(dir, &cause, e);
     if (was == NULL || !was->has_model)
         return 0;
+    if (same_words(dir, was->doc, now->job->doc, e) < 0)
+        return -1;
     if (model_build(&was->model, &was->compile, now->data_dir, &model, &cause) < 0)
         return set_unreadable(dir, &cause, e);
     json_auto_t *from = canonical_spec(was->doc, model), *to = canonical_spec(now->job->doc, now->model);

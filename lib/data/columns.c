@@ -20,6 +20,12 @@ void columns_fini(struct data_columns *c)
     *c = (struct data_columns){ .c = NULL };
 }
 
+bool column_learns(const struct data_column *c)
+{
+    bool replaced = c->missing == MISSING_MEAN || c->missing == MISSING_MODE;
+    return c->used && (c->learns_words || (replaced && !c->has_default));
+}
+
 int64_t column_word(const struct data_column *c, const char *word)
 {
     return (int64_t)(intptr_t)map_get(&c->vocabulary, word) - 1;
@@ -174,7 +180,7 @@ static int describe_column(const struct data_place *at, const struct node *n, st
     if (column->is_label && column->encoded)
         return node_key_error(n, "encoding", e, "the label is a class number; remove 'encoding'");
     if (column->one_hot && !column->is_label)
-        column->count = column->vocabulary.n;
+        column->count = MAX(column->vocabulary.n, 1); /* a vocabulary may still have to be learned */
     bool feature = !column->is_label && !column->is_weight;
     return feature && !node_present(&at->spec->drop_columns) ? add_feature(c, column, e) : 0;
 }
@@ -207,15 +213,22 @@ static int check_encodings(const struct data_place *at, const struct data_column
 {
     const struct data_column *first = NULL;
     size_t as_words = c->features;
+    bool learned = false; /* the number of words is not known yet */
     for (size_t i = 0; i < c->n && !at->spec->categories_are_int; i++) {
         const struct data_column *one = &c->c[i];
         if (one->type != COLUMN_CATEGORY || one->encoded || one->is_label || one->is_weight)
             continue;
         first = first != NULL ? first : one;
-        as_words += one->vocabulary.n - 1;
+        as_words += MAX(one->vocabulary.n, 1) - 1;
+        learned = learned || one->learns_words;
     }
     if (first == NULL)
         return 0;
+    if (learned)
+        return data_error(
+            at, "columns", e,
+            "column '%s' is a category feature and needs an encoding: 'encoding: one_hot' or 'encoding: int'",
+            first->name);
     return data_error(at, "columns", e,
                       "column '%s' is a category feature and needs an encoding: 'encoding: one_hot' (model input "
                       "[%zu]) or 'encoding: int' ([%zu])",
@@ -298,6 +311,19 @@ void columns_names(const struct data_columns *c, struct column_names *ret)
     free(labels);
 }
 
+/* A label or weight is never replaced; only a column of type float has a mean. */
+static void settle_missing(struct data_columns *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct data_column *one = &c->c[i];
+        bool replaced = one->missing == MISSING_MEAN || one->missing == MISSING_MODE;
+        if (replaced && (one->is_label || one->is_weight))
+            one->missing = MISSING_ERROR;
+        else if (replaced && one->type != COLUMN_FLOAT)
+            one->missing = MISSING_MODE;
+    }
+}
+
 static int choose_columns(const struct data_place *at, const char *path, struct data_columns *c, struct err *e)
 {
     const struct node *columns = &at->spec->columns;
@@ -315,6 +341,7 @@ static int choose_columns(const struct data_place *at, const char *path, struct 
     for (size_t i = 0; all && i < c->n; i++)
         if (!c->c[i].is_label && !c->c[i].is_weight && !c->c[i].dropped && add_feature(c, &c->c[i], e) < 0)
             return -1;
+    settle_missing(c);
     return check_encodings(at, c, e) < 0 ? -1 : some_features(at, c, e);
 }
 
@@ -325,7 +352,7 @@ int columns_of_names(const struct data_place *at, const char *path, const struct
     for (size_t i = 0; i < names->n; i++) {
         c.c[i].name = xstrdup(names->items[i]);
         c.c[i].count = 1;
-        c.c[i].drops = at->spec->missing == MISSING_DROP;
+        c.c[i].missing = at->spec->missing;
         index_name(&c, i);
     }
     if (choose_columns(at, path, &c, e) < 0)
@@ -422,8 +449,8 @@ static uint64_t column_hash(const struct data_column *c)
     h = hash64_mix(h, c->place);
     if (c->one_hot)
         h = hash64_mix(h, c->count);
-    if (c->drops)
-        h = hash64_mix(h, c->drops);
+    if (c->missing == MISSING_DROP)
+        h = hash64_mix(h, true);
     for (size_t i = 0; c->type == COLUMN_DATE && i < c->count; i++)
         h = hash64_mix(h, c->parts[i]);
     if (c->format != NULL)

@@ -27,11 +27,12 @@ struct data_column {
     bool is_label, is_weight;
     size_t place;          /* of its first number within the example's features, or within its labels */
     struct map vocabulary; /* category: word -> its number + 1 */
+    bool learns_words;     /* category: its vocabulary is that of the data, and not known yet */
     bool one_hot, encoded; /* category: one_hot: `count` numbers, of which the word's is 1; else its number. encoded:
                               the job has chosen */
     bool has_default;
     double fallback;                       /* csv: of a missing value */
-    bool drops;                            /* csv: an example without its value is left out; else that is an error */
+    enum data_missing missing;             /* csv: what becomes of an example without its value */
     enum date_part parts[DATE_PART_COUNT]; /* date: its `count` numbers */
     char *format;                          /* date: NULL: ISO 8601 */
     struct shape shape;                    /* tfrecord */
@@ -67,6 +68,9 @@ MUST_USE int columns_of_spec(const struct data_place *at, struct data_columns *r
  * gives a csv column, and the default of any column, whose type is known. */
 MUST_USE int column_read_csv(const struct node *n, struct data_column *c, struct err *e);
 MUST_USE int column_read_default(const struct node *n, struct data_column *c, struct err *e);
+/* Something of a csv column is still to be learned from data.train (csv_learn.h): its words, or what stands for a
+ * missing value. */
+bool column_learns(const struct data_column *c);
 /* The number of a word; -1: not in the vocabulary. */
 int64_t column_word(const struct data_column *c, const char *word);
 /* Hash of everything here that affects values. */

@@ -36,6 +36,9 @@ static int word_of(const struct node *n, struct buf *ret, struct err *e)
 static int read_vocabulary(const struct node *n, struct data_column *c, struct err *e)
 {
     struct node words = node_get(n, "vocabulary");
+    c->learns_words = str_eq(json_string_value(words.v), "auto");
+    if (c->learns_words)
+        return 0;
     if (!node_present(&words) || node_size(&words) == 0)
         return node_error(n, e, "column '%s' is a category and needs its words: vocabulary: [...]", c->name);
     if (node_array(&words, e) < 0)
@@ -75,6 +78,9 @@ int column_read_default(const struct node *n, struct data_column *c, struct err 
         AUTO_FINI(buf) word = BUF_INIT;
         if (word_of(&value, &word, e) < 0)
             return -1;
+        if (c->learns_words)
+            return node_error(&value, e,
+                              "a vocabulary that is learned has no default; use missing: mode, or list the words");
         c->fallback = (double)column_word(c, word.data);
         return c->fallback < 0 ? node_error(&value, e, "'%s' is not in the vocabulary", word.data) : 0;
     }
@@ -141,14 +147,13 @@ static int read_date(const struct node *n, struct data_column *c, struct err *e)
 /* What becomes of an example without this value, when the column has its own rule. */
 static int read_missing(const struct node *n, struct data_column *c, struct err *e)
 {
-    static const char *const MISSING[] = { [MISSING_ERROR] = "error", [MISSING_DROP] = "drop" };
     struct node missing = node_get(n, "missing");
     size_t i;
     if (!node_present(&missing))
         return 0;
-    if (node_enum(&missing, MISSING, COUNT_OF(MISSING), &i, e) < 0)
+    if (node_enum(&missing, DATA_MISSING_NAMES, MISSING_COUNT, &i, e) < 0)
         return -1;
-    c->drops = i == MISSING_DROP;
+    c->missing = (enum data_missing)i;
     return 0;
 }
 

@@ -48,7 +48,7 @@ static int take_missing(const struct csv_place *place, const struct text_field *
         *ret = place->column->fallback;
         return 0;
     }
-    return place->column->drops ? 1 : csv_no_value(place, field, e);
+    return place->column->missing == MISSING_DROP ? 1 : csv_no_value(place, field, e);
 }
 
 static bool find_word(const struct data_column *c, const struct text_field *field, double *ret)
@@ -305,7 +305,11 @@ static int open_layout(struct csv *c, const struct data_files *files, struct err
         return -1;
     for (size_t i = 0; i < c->layout.columns.n; i++) {
         const struct data_column *one = &c->layout.columns.c[i];
-        c->drops = c->drops || (one->used && one->drops);
+        if (column_learns(one))
+            return data_error(
+                c->at, "columns", e,
+                "column '%s' asks for words or a value that data.train would have to show; write them here", one->name);
+        c->drops = c->drops || (one->used && one->missing == MISSING_DROP);
     }
     if (mem_alloc((c->layout.columns.features + c->layout.columns.labels) * sizeof(float), "a CSV record", &scratch,
                   e) < 0)

@@ -217,7 +217,7 @@ static const char *not_a_number(const struct csv_dialect *d, const struct text_f
     for (size_t i = 0; i < COUNT_OF(CAUSES); i++)
         if (CAUSES[i](field, out))
             return out;
-    str_fmt(out, CAUSE_MAX, "is not a number (words need type: category and a vocabulary)");
+    str_fmt(out, CAUSE_MAX, "is not a number (words need type: category and vocabulary: auto, or a list)");
     return out;
 }
 

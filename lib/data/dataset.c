@@ -90,6 +90,11 @@ int64_t dataset_size(const struct dataset *d)
     return d->n;
 }
 
+const struct shape *dataset_example(const struct dataset *d)
+{
+    return &d->content->records->x;
+}
+
 const struct column_names *dataset_columns(const struct dataset *d)
 {
     return &d->content->records->names;

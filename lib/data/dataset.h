@@ -34,7 +34,8 @@ DEFINE_AUTO(dataset, dataset_free);
  * One thread. ERR_INPUT, without a place in the manifest, when one of the two would be empty. */
 MUST_USE int dataset_split(struct dataset *d, double fraction, struct dataset **ret, struct err *e);
 
-int64_t dataset_size(const struct dataset *d); /* examples */
+int64_t dataset_size(const struct dataset *d);                /* examples */
+const struct shape *dataset_example(const struct dataset *d); /* the features of one */
 const struct column_names *dataset_columns(const struct dataset *d);
 /* Identity of the content: names, sizes, headers and sampled bytes of the files, format and column options.
  * Cheap (no full read), stable across machines, independent of folder and modification time. */

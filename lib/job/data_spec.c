@@ -10,9 +10,11 @@ static const char *const FORMATS[] = { "idx", "csv", "npy", "tfrecord", "npz" };
 static const char *const TEXT_ENCODINGS[] = { "auto", "utf-8", "utf-16", "latin-1" };
 static const char *const CSV_TYPES[] = { "float", "int", "category", "date" };
 static const char *const ENCODINGS[] = { "one_hot", "int" };
-static const char *const MISSING[] = { "error", "drop" }; /* as enum data_missing */
 static const char *const TFRECORD_TYPES[] = { "float", "int64", "bytes" };
 
+const char *const DATA_MISSING_NAMES[] = {
+    [MISSING_ERROR] = "error", [MISSING_DROP] = "drop", [MISSING_MEAN] = "mean", [MISSING_MODE] = "mode"
+};
 const char *const DATE_PART_NAMES[] = {
 #define X(id, name) [id] = name,
     DATE_PARTS(X)
@@ -47,13 +49,16 @@ static const struct field ROWS[] = {
     { "naValues", FIELD_OWN, .type_text = "text or list of texts",
       .fallback_text = "those of pandas, such as `NA`, `N/A`, `nan`, `NULL` and `None`, and `?`",
       .help = "csv: what stands for a missing value, besides an empty field. A list replaces the default." },
-    { "missing", FIELD_CHOICE, DEST(missing), .names = MISSING, .nnames = COUNT_OF(MISSING),
-      .nworking = COUNT_OF(MISSING), .fallback = "error",
-      .help = "csv: an example that lacks a value in a column without `default` is an error, or is left out (`drop`). "
-              "A column can have its own `missing`." },
+    { "missing", FIELD_CHOICE, DEST(missing), .names = DATA_MISSING_NAMES, .nnames = MISSING_COUNT,
+      .nworking = MISSING_COUNT, .fallback = "error",
+      .help =
+          "csv: an example that lacks a value in a column without `default` is an error, is left out (`drop`), or "
+          "gets the `mean` or the most frequent value (`mode`) of the column in `data.train`. A column can have its "
+          "own `missing`." },
     { "columns", FIELD_LIST, DEST(columns), .type_text = "list of columns", .fallback_text = "all columns, as numbers",
       .help = "The feature columns, in this order. csv: `{name: age, type: float}`; types are float, int, category "
-              "(with a `vocabulary`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or `int`, the word's "
+              "(with a `vocabulary`, a list or `auto`, and `encoding`: `one_hot`, a number 0 or 1 for each word, or "
+              "`int`, the word's "
               "number) and date (with `parts` and `format`). tfrecord: `{name: image, type: float, shape: [28, 28]}`; "
               "types are float, int64, bytes. "
               "`default` replaces a missing value." },
@@ -83,13 +88,13 @@ static const struct field CSV_COLUMN[] = {
     { "name", FIELD_STRING, .required = true, .help = "" },
     { "type", FIELD_CHOICE, .names = CSV_TYPES, .nnames = COUNT_OF(CSV_TYPES), .nworking = COUNT_OF(CSV_TYPES),
       .help = "" },
-    { "vocabulary", FIELD_LIST, .help = "" },
+    { "vocabulary", FIELD_ANY, .help = "" },
     { "encoding", FIELD_CHOICE, .names = ENCODINGS, .nnames = COUNT_OF(ENCODINGS), .nworking = COUNT_OF(ENCODINGS),
       .help = "" },
     { "parts", FIELD_LIST, .help = "" },
     { "format", FIELD_STRING, .help = "" },
     { "default", FIELD_ANY, .help = "" },
-    { "missing", FIELD_CHOICE, .names = MISSING, .nnames = COUNT_OF(MISSING), .nworking = COUNT_OF(MISSING),
+    { "missing", FIELD_CHOICE, .names = DATA_MISSING_NAMES, .nnames = MISSING_COUNT, .nworking = MISSING_COUNT,
       .help = "" },
 };
 static const struct field TFRECORD_COLUMN[] = {
@@ -122,12 +127,36 @@ static int check_encoding(const struct data_spec *d, const struct node *column, 
     return 0;
 }
 
-static int check_missing(const struct node *column, struct err *e)
+static int check_missing(const struct data_spec *d, const struct node *column, struct err *e)
 {
-    struct node missing = node_get(column, "missing"), fallback = node_get(column, "default");
+    struct node type = node_get(column, "type"), missing = node_get(column, "missing"),
+                fallback = node_get(column, "default");
+    const char *name = json_string_value(json_object_get(column->v, "name")), *rule = json_string_value(missing.v);
     if (node_present(&missing) && node_present(&fallback))
         return node_error(&missing, e, "a missing value is the column's 'default'; remove one of the two");
+    bool learned = str_eq(rule, "mean") || str_eq(rule, "mode");
+    if (learned && (is_label(d, name) || (name != NULL && str_eq(name, d->sample_weight))))
+        return node_error(&missing, e, "a missing %s is not replaced; use error or drop",
+                          is_label(d, name) ? "label" : "weight");
+    if (str_eq(rule, "mean") && node_present(&type) && !str_eq(json_string_value(type.v), "float"))
+        return node_error(&missing, e, "only a column of type float has a mean; use mode");
     return 0;
+}
+
+/* Words, or "auto": those of the data. */
+static int check_vocabulary(const struct node *column, bool category, struct err *e)
+{
+    struct node vocabulary = node_get(column, "vocabulary");
+    if (!category)
+        return node_present(&vocabulary) ? node_error(&vocabulary, e, "only a column of type category has a vocabulary")
+                                         : 0;
+    if (str_eq(json_string_value(vocabulary.v), "auto"))
+        return 0;
+    if (node_present(&vocabulary) && !json_is_array(vocabulary.v))
+        return node_error(&vocabulary, e, "must be a list of words, or auto");
+    return node_size(&vocabulary) > 0
+               ? 0
+               : node_error(column, e, "a category needs its 'vocabulary', a list of its values, or auto");
 }
 
 /* A date has parts, and is neither a label nor a weight. */
@@ -159,18 +188,15 @@ static int check_columns(const struct data_spec *d, struct err *e)
         struct node column = node_item(&d->columns, i), type = node_get(&column, "type");
         if (fields_read(csv ? &CSV_COLUMN_FIELDS : &TFRECORD_COLUMN_FIELDS, &column, NULL, e) < 0)
             return -1;
-        struct node vocabulary = node_get(&column, "vocabulary");
-        bool category = csv && json_is_string(type.v) && strcmp(json_string_value(type.v), "category") == 0;
-        if (category && node_size(&vocabulary) == 0)
-            return node_error(&column, e, "a category needs its 'vocabulary', a list of its values");
-        if (!category && node_present(&vocabulary))
-            return node_error(&vocabulary, e, "only a column of type category has a vocabulary");
+        bool category = csv && str_eq(json_string_value(type.v), "category");
+        bool date = csv && str_eq(json_string_value(type.v), "date");
+        if (check_vocabulary(&column, category, e) < 0)
+            return -1;
         if (category && d->label.n > 1 && is_label(d, json_string_value(json_object_get(column.v, "name"))))
             return node_error(&type, e,
                               "is one of several labels, which must be numbers; write numbers into the file, or make "
                               "it the only label");
-        bool date = csv && str_eq(json_string_value(type.v), "date");
-        if (check_encoding(d, &column, category, e) < 0 || check_missing(&column, e) < 0 ||
+        if (check_encoding(d, &column, category, e) < 0 || check_missing(d, &column, e) < 0 ||
             check_date(d, &column, date, e) < 0)
             return -1;
     }
@@ -203,6 +229,7 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
     const struct node *columns = &d->columns;
     struct node first = { .v = NULL };
     size_t words = 0, as_int = 0;
+    bool learned = false; /* the number of words is not known yet */
 
     /* the column of a number, and those that are not named, are known once the file is open: lib/data/columns.c checks
      * those */
@@ -215,6 +242,7 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
         if (is_label(d, name) || (name != NULL && str_eq(name, d->sample_weight)))
             continue;
         as_int += numbers_of(&column);
+        learned = learned || json_is_string(vocabulary.v);
         if (!node_present(&vocabulary) || node_present(&encoding))
             continue;
         words += node_size(&vocabulary) - 1;
@@ -222,6 +250,9 @@ int data_spec_check_encodings(const struct data_spec *d, struct err *e)
     }
     if (first.v == NULL)
         return 0;
+    if (learned)
+        return node_error(&first, e,
+                          "is a category feature and needs an encoding: 'encoding: one_hot' or 'encoding: int'");
     return node_error(&first, e,
                       "is a category feature and needs an encoding: 'encoding: one_hot' (model input [%zu]) or "
                       "'encoding: int' ([%zu])",

@@ -39,7 +39,8 @@ enum { MODEL_LAYERS_MAX = 5000 };
 
 enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
-enum data_missing { MISSING_ERROR, MISSING_DROP };
+enum data_missing { MISSING_ERROR, MISSING_DROP, MISSING_MEAN, MISSING_MODE, MISSING_COUNT };
+extern const char *const DATA_MISSING_NAMES[MISSING_COUNT];
 /* The numbers that a csv column of type date can have; the first DATE_DEFAULT_PARTS are its default. */
 #define DATE_PARTS(X)                                                                                                  \
     X(DATE_YEAR, "year")                                                                                               \
@@ -80,8 +81,8 @@ struct data_spec {
     struct strlist na_values;  /* csv: the texts that stand for a missing value, besides an empty field */
     bool own_na_values;        /* they are the job's, not the default */
     enum data_missing missing; /* csv: what becomes of an example without a value; default error */
-    struct node columns;       /* csv: optional [{name, type: float|int|category|date, vocabulary: [..],
-                                  encoding: one_hot|int, parts: [..], format, default, missing: error|drop}];
+    struct node columns;       /* csv: optional [{name, type: float|int|category|date, vocabulary: [..]|auto,
+                                  encoding: one_hot|int, parts: [..], format, default, missing}];
                                   tfrecord: [{name, type: float|int64|bytes, shape}] */
     struct node drop_columns;  /* csv: names; with it all other columns are features, and `columns` only describes */
     struct strlist label;   /* csv: names or indexes of columns ("-1" = last, the default); tfrecord: names of features.

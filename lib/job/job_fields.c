@@ -15,6 +15,7 @@ enum { REPLICAS_MAX = 5000, BATCH_MAX = 1 << 24, KEEP_MAX = 1000000, EPOCHS_MAX 
 static const struct field MODEL[] = {
     { "name", FIELD_STRING, .fallback_text = "`sequential`", .help = "The model's name." },
     { "inputShape", FIELD_LIST, .type_text = "list of numbers",
+      .fallback_text = "with `layers`: that of an example of `data.train`",
       .help = "Shape of one example, without the batch: `[28, 28]`. Required with `layers`, unless they start with an "
               "`InputLayer`; allowed beside `keras` and `kerasFile`, and required if these do not have it." },
     { "layers", FIELD_LIST, .max = MODEL_LAYERS_MAX, .type_text = "list of layers",

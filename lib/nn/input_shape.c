@@ -59,3 +59,24 @@ int input_shape_of_layer(const struct node *config, bool *ret_found, struct shap
     *ret_found = node_present(&dim);
     return 0;
 }
+
+static bool has_shape(const struct node *config)
+{
+    static const char *const KEYS[] = { "batch_shape", "batch_input_shape", "input_shape", "shape", "input_dim" };
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
+        struct node n = node_get(config, KEYS[i]);
+        if (node_present(&n))
+            return true;
+    }
+    return false;
+}
+
+bool model_input_is_open(const struct node *model)
+{
+    struct node shape = node_get(model, "inputShape"), layers = node_get(model, "layers"),
+                first = node_item(&layers, 0);
+    struct node class = node_get(&first, "class_name");
+    const char *key = node_present(&class) ? "config" : node_key(&first, 0);
+    struct node config = key != NULL ? node_get(&first, key) : first;
+    return !node_present(&shape) && node_size(&layers) > 0 && !has_shape(&first) && !has_shape(&config);
+}

@@ -109,8 +109,8 @@ static struct node compile_argument(const struct node *n, const char *key, const
     return node_present(&own) || !node_present(&theirs) ? own : theirs;
 }
 
-/* file: of the model, v NULL: it says nothing. with_output false: the layers are wrong, and only further faults are
- * collected (-1 in any case). */
+/* file: of the model, v NULL: it says nothing. with_output false: the model's output is not known, and only what does
+ * not need it is checked. */
 static int read_compile(struct model *m, const struct node *n, const struct node *file, bool with_output, struct err *e)
 {
     static const char *const KEYS[] = { "optimizer", "loss", "metrics", "weightedMetrics" };
@@ -138,8 +138,8 @@ static int read_compile(struct model *m, const struct node *n, const struct node
     if (failed && !node_collects(n))
         return -1;
     failed |= loss_parse(&loss, &m->loss, e) < 0;
-    if (failed || !with_output) /* the rest needs the model's output */
-        return -1;
+    if (failed || !with_output)
+        return failed ? -1 : 0;
     if (loss_check(m->loss, &m->output, &why) < 0)
         return node_error(&loss, e, "%s", why.msg);
     return metric_list_parse(&metrics, m->loss, &m->output, &m->metrics, e) < 0
@@ -166,6 +166,16 @@ int model_build(const struct node *model, const struct node *compile, const char
         return -1;
     *ret = TAKE(m);
     return 0;
+}
+
+int model_check(const struct node *model, const struct node *compile, struct err *e)
+{
+    static const struct node NOTHING = { .v = NULL };
+    AUTO(model) *m = xcalloc(1, sizeof(*m));
+    bool failed = model_check_layers(m, model, e) < 0;
+    if (failed && !node_collects(model))
+        return -1;
+    return read_compile(m, compile, &NOTHING, false, e) < 0 || failed ? -1 : 0;
 }
 
 /* ---- what is in it ---- */

@@ -31,6 +31,10 @@ struct variable {
 
 struct model;
 
+/* spec.model is the short form without inputShape, and its first layer has no shape either: that of the data counts
+ * (data/job_learn.h). */
+bool model_input_is_open(const struct node *model);
+
 /* Either spec.model (short form {inputShape, layers} | {keras: {...} or JSON text} | {kerasFile: path}) with
  * spec.compile. Keras files are read relative to base_dir. Every fault is a placed ERR_INPUT: unknown layer or
  * argument (with suggestion), impossible shape (with both shapes), layer of a later release (the message states
@@ -38,6 +42,9 @@ struct model;
  * either it is an error. compile NULL: loss, metrics and optimizer are NULL/0, and only the layers can be used. */
 MUST_USE int model_build(const struct node *model, const struct node *compile, const char *base_dir, struct model **ret,
                          struct err *e);
+/* Of a model whose input is open: the names and arguments of its layers, optimizer and loss, without their shapes.
+ * Faults as of model_build(). */
+MUST_USE int model_check(const struct node *model, const struct node *compile, struct err *e);
 void model_free(struct model *m);
 DEFINE_AUTO(model, model_free);
 

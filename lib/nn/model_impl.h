@@ -59,6 +59,8 @@ DEFINE_AUTO_FINI(keras_compile, keras_compile_fini);
  * variables of each layer listed in it. `ret` must be empty. */
 MUST_USE int model_read(struct model *m, const struct node *n, const char *base_dir, struct keras_compile *ret,
                         struct err *e);
+/* Only the names and arguments of the layers. */
+MUST_USE int model_check_layers(struct model *m, const struct node *n, struct err *e);
 
 /* input_shape.c: the shape of one example from Keras's several spellings of it. */
 /* A list of positive numbers, -1 for an axis that is null. With batch its first item is the size of a batch, which does

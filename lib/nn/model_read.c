@@ -18,6 +18,7 @@ struct reading { /* one model being read */
     bool open_input;           /* the file has axes of unknown size */
     const char *integer_input; /* the dtype of an input of integers, or NULL */
     struct map *names;         /* of layers: NAME; of their variables, where these differ: SCOPE */
+    bool unshaped;             /* there is no input: only checks of single layers */
     bool failed;               /* shapes are no longer known; only checks of single layers continue (source_collect) */
     bool keras_2;              /* the document is of Keras 2 */
     struct map *numbered;      /* base of an automatic name -> the number to try next */
@@ -312,7 +313,7 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
         return node_error(at, e, "more than %d layers", MODEL_LAYERS_MAX);
     if (catalog_find(&LAYER_KINDS, at, name, &kind, e) < 0)
         return -1;
-    if (r->failed) {
+    if (r->failed || r->unshaped) {
         auto_free double *values = xcalloc(kind->nargs, sizeof(*values));
         return args_parse(kind, &config, values, e);
     }
@@ -363,6 +364,8 @@ static int read_layers(struct reading *r, const struct node *layers, const struc
     }
     if (r->failed)
         return -1;
+    if (r->unshaped)
+        return 0;
     if (r->m->nlayers == 0)
         return node_error(layers, e, "the list of layers is empty");
     r->m->output = *model_tensor(r->m, r->m->nnodes);
@@ -550,4 +553,12 @@ int model_read(struct model *m, const struct node *n, const char *base_dir, stru
     if (m->input_name == NULL)
         m->input_name = automatic_name(&r, "input_layer");
     return 0;
+}
+
+int model_check_layers(struct model *m, const struct node *n, struct err *e)
+{
+    AUTO_FINI(map) names = { 0 };
+    AUTO_FINI(map) numbered = { 0 };
+    struct reading r = { .m = m, .names = &names, .numbered = &numbered, .unshaped = true };
+    return read_any(&r, n, "", e);
 }

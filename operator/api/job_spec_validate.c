@@ -45,6 +45,8 @@ static int validate_model(const struct job *j, struct err *e)
 
     if (node_present(&file) && node_size(&j->model) == (node_present(&shape) ? 2 : 1))
         return validate_without_model(j, e);
+    if (model_input_is_open(&j->model)) /* the data are not here */
+        return model_check(&j->model, &j->compile, e) < 0 ? -1 : validate_fit(j, NULL, e);
     if (model_build(&j->model, &j->compile, "", &model, e) < 0)
         return -1;
     return validate_fit(j, model, e);

@@ -154,6 +154,53 @@ END
     cmp "$dir/p.csv" "$dir/q.csv" || wrong "the file in UTF-16 gives other predictions"
 }
 
+# Words, means and the model's input come from the data, in every process, and the run keeps them.
+test_a_job_that_leaves_columns_to_its_data() {
+    local i
+    { echo "maker,power,weight,name,origin"
+      for i in $(seq 60); do
+          case $((i % 3)) in 0) echo "Fiat,$((50 + i)),800,a$i,Europe" ;; 1) echo "Ford,$((100 + i)),?,b$i,USA" ;; *) echo "Honda,NA,900,c$i,Japan" ;; esac
+      done; } >"$dir/cars.csv"
+    cat >"$dir/job.yaml" <<'END'
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: cars}
+spec:
+  model: {layers: [{Normalization: {}}, {Dense: {units: 3, activation: softmax}}]}
+  compile: {optimizer: Adam, loss: sparse_categorical_crossentropy, metrics: [accuracy]}
+  data:
+    train:
+      {format: csv, files: cars.csv, missing: mean, label: origin, dropColumns: [name], columns: [{name: maker, type: category, vocabulary: auto, encoding: one_hot}, {name: origin, type: category, vocabulary: auto}]}
+  fit: {epochs: 2, batchSize: 8}
+  replicaSpecs: {Chief: {}, PS: {replicas: 1}, Worker: {replicas: 2}}
+END
+    want_exit 0 trainyard validate "$dir/job.yaml" || return
+    want_line "learned from data.train: column 'maker': 3 words \(Fiat, Ford, Honda\)"
+    want_line "learned from data.train: column 'weight': 20 missing values, read as the mean 850"
+    want_line "learned from data.train: the model's input is \(5,\), as an example of data.train"
+    want_line '60 examples, 0 for validation'
+    want_exit 0 trainyard show model "$dir/job.yaml" || return
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/run" || return
+    want_line 'running cars: 1 ps, 2 workers, 1 chief, 28 parameters'
+    want_line 'vocabulary: *\[?' "$dir/run/job.yaml"
+    want_line 'inputShape' "$dir/run/job.yaml"
+    head -n 5 "$dir/cars.csv" >"$dir/new.csv"
+    want_exit 0 trainyard predict "$dir/run" "$dir/new.csv" -o "$dir/p.csv" || return
+    [ "$(wc -l <"$dir/p.csv")" = 5 ] || problem "$(wc -l <"$dir/p.csv") lines of predictions"
+    want_exit 0 trainyard evaluate "$dir/run" "$dir/cars.csv" || return
+    want_line '\(60 examples, '
+    sed '2s/^[^,]*/Lada/' "$dir/cars.csv" >"$dir/other.csv"
+    want_exit 2 trainyard predict "$dir/run" "$dir/other.csv"
+    want_line "other.csv:2:1: column 'maker': 'Lada' is not in the vocabulary; it has Fiat, Ford, Honda"
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/run" --resume --set fit.epochs=3 || return # the same data, the same words
+    mkdir "$dir/other"
+    sed 's/^Fiat/Alfa/' "$dir/cars.csv" >"$dir/other/cars.csv"
+    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$dir/other" --output-dir "$dir/run" --rebase --set fit.epochs=4
+    want_line "the vocabulary of column 'maker' differs from that of the run: list the words of .*job.yaml"
+    rm "$dir/cars.csv" # show model reads the run without its data
+    want_exit 0 trainyard show model "$dir/run/job.yaml"
+}
+
 test_npz_is_the_same_data() { # as the idx files from which it was made: the same order, so the same loss
     local npz=$root/test/data/data/npz/digits.npz loss
     single_job 's/^(  fit:.*epochs: )20/\12/'

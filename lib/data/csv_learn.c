@@ -1,0 +1,234 @@
+/* Counts the words and values of columns in one pass over the rows. Sums are in the order of the rows, so that a mean
+ * has the same bits in every process. */
+#include "data/csv_learn.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/csv_cause.h"
+#include "data/csv_layout.h"
+#include "data/date.h"
+
+struct learner { /* of a column */
+    const struct data_column *column;
+    struct map counts; /* text -> how often; words, and values for the mode */
+    double sum;
+    int64_t n, missing;
+};
+
+struct learning {
+    const struct csv_layout *layout;
+    struct learner *of; /* one for each column; column NULL: nothing is asked */
+};
+
+void learned_columns_fini(struct learned_columns *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->c[i].name);
+        free(l->c[i].fill);
+        strlist_fini(&l->c[i].words);
+    }
+    free(l->c);
+    *l = (struct learned_columns){ .c = NULL };
+}
+
+/* ---- the pass ---- */
+
+static bool is_number(const struct data_column *c)
+{
+    return c->type == COLUMN_FLOAT || c->type == COLUMN_INT;
+}
+
+static int too_many(const struct learner *l, const struct csv_place *place, struct err *e)
+{
+    return csv_error_at(
+        place->file, place->at, e,
+        "column '%s' has more than %d different values; is it the name of each example? Leave it out, or "
+        "list the words",
+        l->column->name, VOCABULARY_LEARNED_MAX);
+}
+
+static int count_text(struct learner *l, const struct csv_place *place, const char *text, struct err *e)
+{
+    intptr_t before = (intptr_t)map_get(&l->counts, text);
+    if (before == 0 && l->counts.n == VOCABULARY_LEARNED_MAX)
+        return too_many(l, place, e);
+    map_put(&l->counts, text, (void *)(before + 1));
+    return 0;
+}
+
+static int take_number(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
+                       const struct text_field *field, struct err *e)
+{
+    char text[32];
+    double v;
+    bool found = csv_dialect_number(d, field, &v);
+    if (found ? csv_dialect_missing_number(d, v) : csv_dialect_missing(d, field)) {
+        l->missing++;
+        return 0;
+    }
+    if (!found)
+        return csv_bad_value(d, place, field, e);
+    l->sum += v;
+    l->n++;
+    return l->column->missing == MISSING_MODE ? count_text(l, place, str_double(v, text), e) : 0;
+}
+
+/* A word or a date. */
+static int take_text(struct learner *l, const struct csv_dialect *d, const struct csv_place *place,
+                     const struct text_field *field, struct err *e)
+{
+    const struct data_column *c = l->column;
+    char text[VOCABULARY_WORD_MAX + 1];
+    double ignored;
+    bool whole = text_copy(field, text, sizeof(text));
+    bool known = !c->learns_words && c->type == COLUMN_CATEGORY && whole && column_word(c, text) >= 0;
+    if (!known && csv_dialect_missing(d, field)) {
+        l->missing++;
+        return 0;
+    }
+    if (!whole)
+        return csv_error_at(place->file, place->at, e, "column '%s': a word has at most %d bytes", c->name,
+                            VOCABULARY_WORD_MAX);
+    if (c->type == COLUMN_DATE ? !date_parse(field, c->format, &ignored) : !c->learns_words && !known)
+        return csv_bad_value(d, place, field, e);
+    l->n++;
+    return count_text(l, place, text, e);
+}
+
+static int take_record(const struct learning *learning, const struct data_file *f, const unsigned char **p,
+                       struct err *e)
+{
+    const struct csv_layout *layout = learning->layout;
+    const struct csv_record record = { .file = f, .start = *p };
+    enum text_result more = TEXT_MORE;
+    for (size_t i = 0; i < layout->columns.n; i++) {
+        const struct csv_place place = { .file = f, .at = *p, .column = &layout->columns.c[i] };
+        struct learner *l = &learning->of[i];
+        struct text_field field;
+        if (more == TEXT_LAST)
+            return csv_layout_wrong_count(layout, &record, e);
+        more = text_field(p, csv_end_of(f), layout->dialect.delimiter, &field);
+        if (more > TEXT_LAST)
+            return csv_quote_error(f, *p, more, e);
+        if (l->column == NULL)
+            continue;
+        field = text_trim(field);
+        if ((is_number(l->column) ? take_number : take_text)(l, &layout->dialect, &place, &field, e) < 0)
+            return -1;
+    }
+    return csv_layout_end(layout, &record, p, more, e);
+}
+
+static int take_file(const struct learning *learning, const struct data_file *f, struct err *e)
+{
+    const unsigned char *p;
+    if (csv_layout_begin(learning->layout, f, &p, e) < 0)
+        return -1;
+    while ((p = text_record(p, csv_end_of(f))) < csv_end_of(f))
+        if (take_record(learning, f, &p, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- the result ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sorted_words(const struct learner *l, struct strlist *ret)
+{
+    const struct map_slot *word;
+    for (size_t i = 0; (word = map_next(&l->counts, &i)) != NULL;)
+        strlist_add(ret, word->key);
+    if (ret->n > 0)
+        qsort(ret->items, ret->n, sizeof(*ret->items), by_bytes);
+}
+
+/* The most frequent value; of several the least, as pandas' Series.mode()[0]. */
+static const char *mode_of(const struct learner *l)
+{
+    const struct map_slot *slot, *best = NULL;
+    for (size_t i = 0; (slot = map_next(&l->counts, &i)) != NULL;) {
+        intptr_t more = best == NULL ? 1 : (intptr_t)slot->value - (intptr_t)best->value;
+        bool less = best != NULL && (is_number(l->column) ? strtod(slot->key, NULL) < strtod(best->key, NULL)
+                                                          : strcmp(slot->key, best->key) < 0);
+        if (more > 0 || (more == 0 && less))
+            best = slot;
+    }
+    return best->key;
+}
+
+static void describe(const struct learner *l, struct learned_column *ret)
+{
+    const struct data_column *c = l->column;
+    char number[32];
+    *ret = (struct learned_column){
+        .name = xstrdup(c->name), .has_words = c->learns_words, .how = c->missing, .missing = l->missing
+    };
+    if (c->learns_words)
+        sorted_words(l, &ret->words);
+    if ((c->missing != MISSING_MEAN && c->missing != MISSING_MODE) || c->has_default)
+        return;
+    ret->fill_is_number = is_number(c);
+    ret->fill = xstrdup(c->missing == MISSING_MODE ? mode_of(l) : str_double(l->sum / (double)l->n, number));
+    ret->fill_number = ret->fill_is_number ? strtod(ret->fill, NULL) : 0;
+}
+
+static int finish(const struct data_place *at, const struct learning *learning, size_t asked,
+                  struct learned_columns *ret, struct err *e)
+{
+    AUTO_FINI(learned_columns) l = { .c = xcalloc(asked, sizeof(*l.c)) };
+    for (size_t i = 0; i < learning->layout->columns.n; i++) {
+        const struct learner *one = &learning->of[i];
+        if (one->column == NULL)
+            continue;
+        if (one->n == 0)
+            return data_error(at, "columns", e, "column '%s' has no value in the data to learn from",
+                              one->column->name);
+        describe(one, &l.c[l.n++]);
+    }
+    *ret = l;
+    l = (struct learned_columns){ .c = NULL };
+    return 0;
+}
+
+static int learn(const struct data_place *at, const struct data_files *files, const struct csv_layout *layout,
+                 struct learner *of, struct learned_columns *ret, struct err *e)
+{
+    const struct learning learning = { .layout = layout, .of = of };
+    size_t asked = 0;
+    for (size_t i = 0; i < layout->columns.n; i++) {
+        of[i].column = column_learns(&layout->columns.c[i]) ? &layout->columns.c[i] : NULL;
+        asked += of[i].column != NULL;
+    }
+    for (size_t i = 0; asked > 0 && i < files->n; i++)
+        if (take_file(&learning, &files->file[i], e) < 0)
+            return -1;
+    return asked > 0 ? finish(at, &learning, asked, ret, e) : 0;
+}
+
+static int learn_files(const struct data_place *at, const struct data_files *files, struct learned_columns *ret,
+                       struct err *e)
+{
+    AUTO_FINI(csv_layout) layout = { .header = false };
+    if (csv_layout_open(at, &files->file[0], &layout, e) < 0)
+        return -1;
+    auto_free struct learner *of = xcalloc(layout.columns.n, sizeof(*of));
+    int rc = learn(at, files, &layout, of, ret, e);
+    for (size_t i = 0; i < layout.columns.n; i++)
+        map_fini(&of[i].counts);
+    return rc;
+}
+
+int csv_learn(const struct data_place *at, struct learned_columns *ret, struct err *e)
+{
+    struct data_files files;
+    if (data_files_open(at, &files, e) < 0)
+        return -1;
+    int rc = learn_files(at, &files, ret, e);
+    data_files_fini(&files);
+    return rc;
+}

@@ -1,0 +1,160 @@
+/* Writes what csv_learn.h found, and the shape of an example, into the document of a job. */
+#include "data/job_learn.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "data/csv_learn.h"
+#include "data/dataset.h"
+
+enum { SHOWN_MAX = 120 };
+#define EXACT_MAX 9007199254740992.0 /* whole numbers below are exact */
+
+static bool is_learned(const char *rule)
+{
+    return str_eq(rule, "auto") || str_eq(rule, "mean") || str_eq(rule, "mode");
+}
+
+/* Asks for words or values; whether there are columns that need them is known once the file is open. */
+static bool set_learns(const struct data_spec *d)
+{
+    bool asks = d->missing == MISSING_MEAN || d->missing == MISSING_MODE;
+    for (size_t i = 0; i < node_size(&d->columns); i++) {
+        struct node column = node_item(&d->columns, i);
+        asks = asks || is_learned(json_string_value(json_object_get(column.v, "vocabulary"))) ||
+               is_learned(json_string_value(json_object_get(column.v, "missing")));
+    }
+    return d->present && d->format == DATA_CSV && asks;
+}
+
+bool job_learns(const struct job *j)
+{
+    return set_learns(&j->train) || (j->has_model && model_input_is_open(&j->model));
+}
+
+/* ---- columns ---- */
+
+static json_t *find_item(json_t *columns, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(columns); i++)
+        if (str_eq(json_string_value(json_object_get(json_array_get(columns, i), "name")), name))
+            return json_array_get(columns, i);
+    return NULL;
+}
+
+static void put_words(json_t *item, const struct strlist *words)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < words->n; i++)
+        json_array_append_new(list, json_string(words->items[i]));
+    json_object_set_new(item, "vocabulary", list);
+}
+
+static json_t *number_of(double v)
+{
+    return v == trunc(v) && fabs(v) < EXACT_MAX ? json_integer((json_int_t)v) : json_real(v);
+}
+
+static void put_column(json_t *item, const struct learned_column *c)
+{
+    if (c->has_words && str_eq(json_string_value(json_object_get(item, "vocabulary")), "auto"))
+        put_words(item, &c->words);
+    if (c->fill == NULL || json_object_get(item, "default") != NULL)
+        return;
+    json_object_del(item, "missing");
+    json_object_set_new(item, "default", c->fill_is_number ? number_of(c->fill_number) : json_string(c->fill));
+}
+
+/* A column that the job does not describe, of a data set whose other columns are features, too. */
+static json_t *new_item(json_t *data, json_t *columns, const char *name)
+{
+    json_t *item = json_pack("{s:s}", "name", name);
+    if (json_object_get(data, "dropColumns") == NULL)
+        json_object_set_new(data, "dropColumns", json_array());
+    json_array_append_new(columns, item);
+    return item;
+}
+
+/* `own`: these columns were learned from this data set. */
+static void put_columns(struct data_spec *d, json_t *data, const struct learned_columns *learned, bool own)
+{
+    bool fills_all = d->missing == MISSING_MEAN || d->missing == MISSING_MODE;
+    if (json_object_get(data, "columns") == NULL && learned->n > 0)
+        json_object_set_new(data, "columns", json_array());
+    json_t *columns = json_object_get(data, "columns");
+    for (size_t i = 0; i < learned->n; i++) {
+        json_t *item = find_item(columns, learned->c[i].name);
+        if (item == NULL && (own || fills_all) && learned->c[i].fill != NULL)
+            item = new_item(data, columns, learned->c[i].name);
+        if (item != NULL)
+            put_column(item, &learned->c[i]);
+    }
+    if (fills_all) { /* each column has its default now */
+        json_object_del(data, "missing");
+        d->missing = MISSING_ERROR;
+    }
+    d->columns = node_get(&d->node, "columns");
+    d->drop_columns = node_get(&d->node, "dropColumns");
+}
+
+static void note_column(const struct learned_column *c, struct strlist *notes)
+{
+    char list[SHOWN_MAX];
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (!c->has_words && c->missing == 0)
+        return;
+    buf_printf(&text, "column '%s':", c->name);
+    if (c->has_words)
+        buf_printf(&text, " %zu word%s (%s)", c->words.n, c->words.n == 1 ? "" : "s",
+                   column_names_text(&c->words, list, sizeof(list)));
+    if (c->fill != NULL && c->missing > 0) {
+        buf_printf(&text, "%s %" PRId64 " missing value%s, read as the %s ", c->has_words ? ";" : "", c->missing,
+                   c->missing == 1 ? "" : "s", c->how == MISSING_MEAN ? "mean" : "mode");
+        if (c->fill_is_number)
+            buf_printf(&text, "%g", c->fill_number);
+        else
+            buf_printf(&text, "%s", c->fill);
+    }
+    strlist_add(notes, text.data);
+}
+
+static int learn_columns(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes,
+                         struct err *e)
+{
+    const struct data_place at = { .spec = &j->train, .base_dir = base_dir, .cache_dir = cache_dir };
+    AUTO_FINI(learned_columns) learned = { .c = NULL };
+    if (csv_learn(&at, &learned, e) < 0)
+        return -1;
+    put_columns(&j->train, json_at(j->doc, "spec.data.train"), &learned, true);
+    if (j->validation.present && j->validation.format == DATA_CSV)
+        put_columns(&j->validation, json_at(j->doc, "spec.data.validation"), &learned, false);
+    for (size_t i = 0; i < learned.n; i++)
+        note_column(&learned.c[i], notes);
+    return 0;
+}
+
+/* ---- the input ---- */
+
+static int learn_input(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes, struct err *e)
+{
+    AUTO(dataset) *d = NULL;
+    AUTO_FINI(buf) text = BUF_INIT;
+    char shape[128];
+    if (dataset_open(&j->train, base_dir, cache_dir, NULL, &d, e) < 0)
+        return -1;
+    const struct shape *x = dataset_example(d);
+    json_t *dims = json_array();
+    for (int i = 0; i < x->rank; i++)
+        json_array_append_new(dims, json_integer(x->dim[i]));
+    json_object_set_new(json_at(j->doc, "spec.model"), "inputShape", dims);
+    buf_printf(&text, "the model's input is %s, as an example of data.train", shape_text(x, shape));
+    strlist_add(notes, text.data);
+    return 0;
+}
+
+int job_learn(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes, struct err *e)
+{
+    if (set_learns(&j->train) && learn_columns(j, base_dir, cache_dir, notes, e) < 0)
+        return -1;
+    return j->has_model && model_input_is_open(&j->model) ? learn_input(j, base_dir, cache_dir, notes, e) : 0;
+}

@@ -1,0 +1,22 @@
+/* job_learn - completes a job with what it leaves to its training data, so that from then on it says all itself:
+ *
+ *     data.train.columns[].vocabulary: auto      the words of the column
+ *     missing: mean | mode                       the `default` of the column
+ *     model without inputShape                   the shape of an example
+ *
+ * data.validation gets the same words and values. Every process that builds the model of a job calls it between
+ * job_load() and model_build(), and gets the same result from the same data. A run keeps the completed job.
+ */
+#ifndef TRAINYARD_DATA_JOB_LEARN_H
+#define TRAINYARD_DATA_JOB_LEARN_H
+
+#include "job/job.h"
+
+/* The job leaves something to its data. */
+bool job_learns(const struct job *j);
+/* Changes the document of j, which no other thread may use yet. `notes` gets a sentence for each thing that was
+ * learned. Reads data.train; cache_dir as for dataset_open(). ERR_INPUT with its place. */
+MUST_USE int job_learn(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes,
+                       struct err *e);
+
+#endif

@@ -1,0 +1,81 @@
+/* Each folder of test/data/data/learn is a case: job.yaml is a manifest that leaves something to its data. `expected`
+ * is what it says afterwards, and what the user is told; `error` is its error message. A new case needs no code. */
+#include "case_folder.h"
+#include "data/job_learn.h"
+#include "data_help.h"
+
+#define CASES "test/data/data/learn"
+
+static void read_text(const char *dir, const char *name, struct buf *ret)
+{
+    struct err e;
+    auto_free char *path = path_join(dir, name);
+    if (file_exists(path))
+        ck_ok_e(file_read(path, 1 << 20, ret, &e));
+}
+
+static void render(const struct job *j, const struct strlist *notes, struct buf *out)
+{
+    json_auto_t *said =
+        json_pack("{s:O?, s:O?}", "model", json_at(j->doc, "spec.model"), "data", json_at(j->doc, "spec.data"));
+    for (size_t i = 0; i < notes->n; i++)
+        buf_printf(out, "%s\n", notes->items[i]);
+    yaml_emit(said, out);
+}
+
+START_TEST(a_job_says_all_itself)
+{
+    auto_free char *dir = case_path(CASES, _i);
+    auto_free char *path = path_join(dir, "job.yaml");
+    AUTO_FINI(buf) want = BUF_INIT, error = BUF_INIT, got = BUF_INIT;
+    AUTO_FINI(strlist) notes = { 0 }, none = { 0 };
+    AUTO(job) *j = NULL;
+    struct err e = { .code = ERR_NONE };
+    read_text(dir, "expected", &want);
+    read_text(dir, "error", &error);
+    ck_ok_e(job_load(path, &j, &e));
+    ck_assert(job_learns(j));
+    int rc = job_learn(j, dir, NULL, &notes, &e);
+    if (rc < 0)
+        buf_printf(&got, "%s\n", e.msg);
+    else
+        render(j, &notes, &got);
+    ck_assert_msg(str_eq(got.data, rc < 0 ? error.data : want.data), "%s: %s\n%s", dir, rc < 0 ? "says" : "is",
+                  got.data);
+    if (rc < 0)
+        return;
+    ck_ok_e(job_learn(j, dir, NULL, &none, &e)); /* there is nothing left */
+    ck_assert_uint_eq(none.n, 0);
+}
+END_TEST
+
+/* A column of names would become as many inputs. */
+START_TEST(a_column_has_so_many_words)
+{
+    AUTO_FINI(folder) dir = folder_new();
+    AUTO_FINI(buf) text = BUF_INIT;
+    AUTO_FINI(strlist) notes = { 0 };
+    AUTO(job) *j = NULL;
+    struct err e = { .code = ERR_NONE };
+    buf_printf(&text, "a,y\n");
+    for (int i = 0; i <= 100000; i++)
+        buf_printf(&text, "w%d,1\n", i);
+    put_file(&dir, "t.csv", text.data, text.len);
+    ck_ok_e(job_load(CASES "/error-not-a-word/job.yaml", &j, &e));
+    json_t *column = json_array_get(json_at(j->doc, "spec.data.train.columns"), 0);
+    json_object_set_new(column, "vocabulary", json_string("auto"));
+    ck_assert_int_eq(job_learn(j, dir.path, NULL, &notes, &e), -1);
+    ck_assert_ptr_nonnull(strstr(e.msg, "t.csv:100002:1: column 'a' has more than 100000 different values; is it the "
+                                        "name of each example? Leave it out, or list the words"));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("data/job_learn");
+    TCase *t = tcase_create("job_learn");
+    suite_add_tcase(s, t);
+    tcase_add_loop_test(t, a_job_says_all_itself, 0, case_count(CASES));
+    tcase_add_test(t, a_column_has_so_many_words);
+    return s;
+}
