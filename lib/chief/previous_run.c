@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "chief/comparable_spec.h"
 #include "chief/output_dir.h"
 #include "chief/training_state.h"
 
@@ -66,33 +67,6 @@ int previous_run_write_job(const char *dir, const struct job *job, const char *d
 
 /* ---- comparison ---- */
 
-static json_t *optimizer_canonical(const struct optimizer *o)
-{
-    json_t *config = optimizer_config(o), *slots = json_array();
-    for (int i = 0; i < optimizer_slots(o); i++)
-        json_array_append_new(slots, json_string(optimizer_slot_name(o, i)));
-    json_object_set_new(config, "name", json_string(optimizer_name(o)));
-    json_object_set_new(config, "slots", slots);
-    return config;
-}
-
-/* spec with model and compile as the nn library understands them: however they were written, and with all defaults. */
-static json_t *canonical_spec(const json_t *doc, const struct model *m)
-{
-    json_t *spec = json_deep_copy(json_object_get(doc, "spec"));
-    json_auto_t *keras = model_to_json(m);
-    const json_t *compiled = json_object_get(keras, "compile_config");
-    json_t *model = json_object(), *compile = json_object();
-    json_object_set(model, "layers", json_at(keras, "config.layers"));
-    json_object_set_new(compile, "optimizer", optimizer_canonical(model_optimizer(m)));
-    json_object_set(compile, "loss", json_object_get(compiled, "loss"));
-    json_object_set(compile, "metrics", json_object_get(compiled, "metrics"));
-    json_object_set(compile, "weightedMetrics", json_object_get(compiled, "weighted_metrics"));
-    json_object_set_new(spec, "model", model);
-    json_object_set_new(spec, "compile", compile);
-    return spec;
-}
-
 static int set_unreadable(const char *dir, const struct err *cause, struct err *e)
 {
     return err_set(
@@ -146,7 +120,9 @@ static int compare_jobs(const char *dir, const struct run_spec *now, struct prev
         return -1;
     if (model_build(&was->model, &was->compile, now->data_dir, &model, &cause) < 0)
         return set_unreadable(dir, &cause, e);
-    json_auto_t *from = canonical_spec(was->doc, model), *to = canonical_spec(now->job->doc, now->model);
+    json_auto_t *from = NULL, *to = NULL;
+    comparable_specs(&(struct comparable){ .doc = was->doc, .model = model },
+                     &(struct comparable){ .doc = now->job->doc, .model = now->model }, &from, &to);
     rerun_compare(from, to, r->finished, &r->changes);
     return 0;
 }

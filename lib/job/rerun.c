@@ -83,12 +83,14 @@ struct comparison {
     bool finished;
 };
 
-/* Two places of the manifest with a separate rule: an optimizer with different slots cannot use those of the
- * checkpoint. The caller writes them beside the optimizer's arguments. */
+/* An optimizer of another class, or with other slots, cannot use those of the checkpoint. The caller writes them among
+ * the optimizer's arguments: compile.optimizer.Adam.slots. */
 static enum rerun rule_of(const char *path, enum rerun rule)
 {
-    bool slots = str_eq(path, "compile.optimizer.name") || is_below(path, "compile.optimizer.slots");
-    return slots ? RERUN_FRESH : rule;
+    static const char OPTIMIZER[] = "compile.optimizer";
+    bool class = str_eq(path, OPTIMIZER);
+    bool slots = str_starts(path, OPTIMIZER) && strstr(path, ".slots") != NULL;
+    return class || slots ? RERUN_FRESH : rule;
 }
 
 /* Short, for people; NULL when there is none. */

@@ -38,15 +38,15 @@ static const struct {
       RERUN_REBASE },
     { "{\"data\":{}}", "{\"data\":{\"validation\":{\"format\":\"csv\",\"files\":\"a\"}}}",
       "data.validation is set, was not set", false, RERUN_RESUME },
-    { "{\"compile\":{\"optimizer\":{\"name\":\"Adam\",\"learning_rate\":0.1}}}",
-      "{\"compile\":{\"optimizer\":{\"name\":\"Adam\",\"learning_rate\":0.2}}}",
-      "compile.optimizer.learning_rate is 0.2, was 0.1", false, RERUN_RESUME },
-    { "{\"compile\":{\"optimizer\":{\"name\":\"SGD\",\"slots\":[],\"momentum\":0}}}",
-      "{\"compile\":{\"optimizer\":{\"name\":\"SGD\",\"slots\":[\"Momentum\"],\"momentum\":0.9}}}",
-      "compile.optimizer.slots is [\"Momentum\"], was []; compile.optimizer.momentum is 0.9, was 0", false,
+    { "{\"compile\":{\"optimizer\":{\"Adam\":{\"learning_rate\":0.1}}}}",
+      "{\"compile\":{\"optimizer\":{\"Adam\":{\"learning_rate\":0.2}}}}",
+      "compile.optimizer.Adam.learning_rate is 0.2, was 0.1", false, RERUN_RESUME },
+    { "{\"compile\":{\"optimizer\":{\"SGD\":{\"slots\":[],\"momentum\":0}}}}",
+      "{\"compile\":{\"optimizer\":{\"SGD\":{\"slots\":[\"Momentum\"],\"momentum\":0.9}}}}",
+      "compile.optimizer.SGD.slots is [\"Momentum\"], was []; compile.optimizer.SGD.momentum is 0.9, was 0", false,
       RERUN_FRESH },
-    { "{\"compile\":{\"optimizer\":{\"name\":\"SGD\"}}}", "{\"compile\":{\"optimizer\":{\"name\":\"Adam\"}}}",
-      "compile.optimizer.name is Adam, was SGD", false, RERUN_FRESH },
+    { "{\"compile\":{\"optimizer\":\"SGD\"}}", "{\"compile\":{\"optimizer\":\"Adam\"}}",
+      "compile.optimizer is Adam, was SGD", false, RERUN_FRESH },
     { "{\"compile\":{\"loss\":\"mse\"}}", "{\"compile\":{\"loss\":\"mae\"}}", "compile.loss is mae, was mse", false,
       RERUN_FRESH },
     { "{\"model\":{\"layers\":[{\"Dense\":{\"units\":2}}]}}", "{\"model\":{\"layers\":[{\"Dense\":{\"units\":2.0}}]}}",
@@ -79,7 +79,7 @@ START_TEST(only_what_is_not_allowed_is_said)
 {
     AUTO_FINI(rerun_changes) changes = { 0 };
     AUTO_FINI(buf) text = BUF_INIT;
-    rerun_add(&changes, "compile.optimizer.learning_rate", "0.1", "0.2", RERUN_RESUME);
+    rerun_add(&changes, "compile.optimizer.Adam.learning_rate", "0.1", "0.2", RERUN_RESUME);
     rerun_add(&changes, "data.train.files[0]", "a", "b", RERUN_REBASE);
     rerun_add(&changes, "fit.seed", "1", "2", RERUN_REBASE);
     rerun_forget(&changes, "data.train");
