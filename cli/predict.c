@@ -130,6 +130,13 @@ static char *cache_folder(const struct ask *a)
     return lstat(path, &st) == 0 && (st.st_uid != geteuid() || !S_ISDIR(st.st_mode)) ? NULL : TAKE(path);
 }
 
+/* The run's own data are where they were when it was trained. */
+static char *data_folder(const struct ask *a, const struct job *job)
+{
+    char *own = a->files.n == 0 && a->data.data == NULL && a->data_dir == NULL ? previous_run_data_dir(job) : NULL;
+    return own != NULL ? own : xstrdup(a->data_dir != NULL ? a->data_dir : ".");
+}
+
 /* Predictions have no lines for examples that are left out. */
 static void warn_left_out(const struct dataset *d)
 {
@@ -143,9 +150,9 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
 {
     AUTO_FINI(loaded) l = { 0 };
     auto_free char *cache = cache_folder(a);
-    const char *data_dir = a->data_dir != NULL ? a->data_dir : ".";
     if (read_job(a, &l.job, e) < 0)
         return -1;
+    auto_free char *data_dir = data_folder(a, l.job);
     const struct node *compile = a->data.wants_labels ? &l.job->compile : NULL;
     struct new_data data = a->data;
     data.columns = &l.columns;

@@ -26,6 +26,8 @@ enum rerun previous_run_allowed(const struct job *job)
 
 /* ---- job.yaml ---- */
 
+#define DATA_DIR_ANNOTATION "trainyard.dev/data-dir"
+
 int previous_run_read_job(const char *dir, struct job **ret, struct err *e)
 {
     auto_free char *path = output_dir_path(dir, "job.yaml");
@@ -33,6 +35,28 @@ int previous_run_read_job(const char *dir, struct job **ret, struct err *e)
         return job_load(path, ret, e);
     *ret = NULL;
     return 0;
+}
+
+char *previous_run_data_dir(const struct job *job)
+{
+    const json_t *annotations = json_at(job->doc, "metadata.annotations");
+    const char *dir = json_string_value(json_object_get(annotations, DATA_DIR_ANNOTATION));
+    return dir != NULL && file_is_dir(dir) ? xstrdup(dir) : NULL;
+}
+
+static json_t *make_object(json_t *parent, const char *key)
+{
+    if (!json_is_object(json_object_get(parent, key)))
+        json_object_set_new(parent, key, json_object());
+    return json_object_get(parent, key);
+}
+
+static void put_data_dir(json_t *doc, const char *data_dir)
+{
+    auto_free char *whole = realpath(data_dir, NULL);
+    json_t *annotations = make_object(make_object(doc, "metadata"), "annotations");
+    if (whole != NULL)
+        json_object_set_new(annotations, DATA_DIR_ANNOTATION, json_string(whole));
 }
 
 /* spec.model.kerasFile is of the data folder: the run must be readable without that. */
@@ -58,6 +82,7 @@ int previous_run_write_job(const char *dir, const struct job *job, const char *d
     auto_free char *path = output_dir_path(dir, "job.yaml");
     AUTO_FINI(buf) text = BUF_INIT, there = BUF_INIT;
     json_auto_t *doc = with_inline_keras(job->doc, data_dir);
+    put_data_dir(doc, data_dir);
     yaml_emit(doc, &text);
     if (file_read(path, text.len + 1, &there, NULL) == 0 && there.len == text.len &&
         memcmp(there.data, text.data, text.len) == 0)

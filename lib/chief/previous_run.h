@@ -49,10 +49,13 @@ MUST_USE int previous_run_length(const struct run_spec *now, const struct checkp
 /* What the manifest allows: fit.rebase, fit.resume. */
 enum rerun previous_run_allowed(const struct job *job);
 
-/* Writes the job as it runs to job.yaml, for later readers of the folder, with a model of kerasFile included. A file
- * with the same content is not written again. */
+/* Writes the job as it runs to job.yaml, for later readers of the folder, with a model of kerasFile included and the
+ * data folder as an annotation. A file with the same content is not written again. */
 MUST_USE int previous_run_write_job(const char *dir, const struct job *job, const char *data_dir, struct err *e);
 /* Reads job.yaml; *ret NULL: there is none. */
 MUST_USE int previous_run_read_job(const char *dir, struct job **ret, struct err *e);
+
+/* The data folder of the run that wrote the job, if there is such a folder here; else NULL. */
+char *previous_run_data_dir(const struct job *job);
 
 #endif
