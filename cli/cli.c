@@ -2,6 +2,7 @@
  * nearest name, so that a misspelt command costs one try. */
 #include "cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,12 +46,20 @@ int cli_arguments(const struct opt_program *p, const struct strlist *args, size_
     return 0;
 }
 
+int cli_write(void *user UNUSED, const void *data, size_t n, struct err *e)
+{
+    errno = 0;
+    if (fd_write(STDOUT_FILENO, data, n, e) == 0)
+        return 0;
+    if (errno == EPIPE)
+        return err_set(e, ERR_OUTPUT_CLOSED, "standard output is closed");
+    return err_wrap(e, "standard output");
+}
+
 int cli_print(const struct buf *text, struct err *e)
 {
     fflush(stdout);
-    if (fd_write(STDOUT_FILENO, text->data, text->len, e) < 0)
-        return err_wrap(e, "standard output");
-    return 0;
+    return cli_write(NULL, text->data, text->len, e);
 }
 
 const char *cli_count(uint64_t n, char out[32])

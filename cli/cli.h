@@ -26,8 +26,11 @@ void command_list(const struct command *table, size_t n, struct buf *out);
 /* ERR_INPUT "trainyard run needs a JOB" unless there are min..max arguments. */
 MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max,
                            struct err *e);
-/* Writes to standard output and reports a failure (a full disk behind a redirection). */
+/* Writes to standard output and reports a failure (a full disk behind a redirection). ERR_OUTPUT_CLOSED: its
+ * reader has ended. SIGPIPE must be ignored. */
 MUST_USE int cli_print(const struct buf *text, struct err *e);
+/* The same, as a struct tensor_sink has it. */
+MUST_USE int cli_write(void *user, const void *data, size_t n, struct err *e);
 
 /* 101770 -> "101,770". */
 const char *cli_count(uint64_t n, char out[32]);

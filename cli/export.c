@@ -74,13 +74,6 @@ static int to_file(void *user, const void *data, size_t n, struct err *e)
     return file_out_write(user, data, n, e);
 }
 
-static int to_stdout(void *user UNUSED, const void *data, size_t n, struct err *e)
-{
-    if (fd_write(STDOUT_FILENO, data, n, e) < 0)
-        return err_wrap(e, "standard output");
-    return 0;
-}
-
 struct export_job {
     const char *file; /* path of the output */
     const char *prefix;
@@ -199,7 +192,7 @@ static int write_out(struct export_job *j, const struct format *f, struct err *e
     AUTO(file_out) *out = NULL;
 
     if (str_eq(j->file, "-"))
-        return f->write(j, &(struct tensor_sink){ .write = to_stdout }, e);
+        return f->write(j, &(struct tensor_sink){ .write = cli_write }, e);
     if (file_out_open(j->file, &out, e) < 0 ||
         f->write(j, &(struct tensor_sink){ .write = to_file, .user = out }, e) < 0)
         return -1;

@@ -1,4 +1,5 @@
 /* trainyard - the command line: run a job locally, check a manifest, show files. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,8 +59,10 @@ int main(int argc, char **argv)
     struct err e = { 0 };
     int exit_code = 0;
 
+    signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
     if (dispatch(argc, argv, &exit_code, &e) < 0) {
-        log_error("%s", e.msg);
+        if (!err_is(&e, ERR_OUTPUT_CLOSED))
+            log_error("%s", e.msg);
         return err_exit_code(&e);
     }
     return exit_code;

@@ -276,15 +276,10 @@ static int to_file(void *user, const void *data, size_t n, struct err *e)
     return file_out_write(user, data, n, e);
 }
 
-static int to_stdout(void *user UNUSED, const void *data, size_t n, struct err *e)
-{
-    return fd_write(STDOUT_FILENO, data, n, e) < 0 ? err_wrap(e, "standard output") : 0;
-}
-
 static int predict(const struct loaded *l, const char *file, enum prediction_format format, struct err *e)
 {
     AUTO(file_out) *out = NULL;
-    struct tensor_sink sink = { .write = to_stdout };
+    struct tensor_sink sink = { .write = cli_write };
     struct predictions p = {
         .format = format, .shape = *model_output(l->model), .examples = dataset_size(l->data), .sink = &sink
     };

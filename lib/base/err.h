@@ -33,8 +33,9 @@
     X(ERR_NOT_READY, 138) /* e.g. a ps before Init or Restore */                                                       \
     X(ERR_REFUSED, 2)     /* the peer will never accept this */                                                        \
     X(ERR_NOT_FOUND, 2)                                                                                                \
-    X(ERR_STOPPED, 143)  /* by a signal, after saving */                                                               \
-    X(ERR_INTERNAL, 138) /* a bug in Trainyard */
+    X(ERR_STOPPED, 143)     /* by a signal, after saving */                                                            \
+    X(ERR_INTERNAL, 138)    /* a bug in Trainyard */                                                                   \
+    X(ERR_OUTPUT_CLOSED, 0) /* whoever reads standard output has enough (| head); not a failure */
 
 enum err_code {
 #define X(name, exit_code) name,
