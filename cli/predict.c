@@ -38,7 +38,7 @@ struct loaded {
     struct dataset *data;
     float *vector;
     struct column_names columns; /* that it was trained with */
-    char *prefix;
+    char *data_dir, *prefix;
     int64_t step, batch_size;
 };
 
@@ -49,6 +49,7 @@ static void loaded_fini(struct loaded *l)
     job_free(l->job);
     column_names_fini(&l->columns);
     free(l->vector);
+    free(l->data_dir);
     free(l->prefix);
 }
 DEFINE_AUTO_FINI(loaded, loaded_fini);
@@ -152,12 +153,12 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
     auto_free char *cache = cache_folder(a);
     if (read_job(a, &l.job, e) < 0)
         return -1;
-    auto_free char *data_dir = data_folder(a, l.job);
+    l.data_dir = data_folder(a, l.job);
     const struct node *compile = a->data.wants_labels ? &l.job->compile : NULL;
     struct new_data data = a->data;
     data.columns = &l.columns;
-    if (model_build(&l.job->model, compile, data_dir, &l.model, e) < 0 || read_values(a, &l, e) < 0 ||
-        new_data_open(l.job, l.model, &data, data_dir, cache, &l.data, e) < 0)
+    if (model_build(&l.job->model, compile, l.data_dir, &l.model, e) < 0 || read_values(a, &l, e) < 0 ||
+        new_data_open(l.job, l.model, &data, l.data_dir, cache, &l.data, e) < 0)
         return -1;
     warn_left_out(l.data);
     l.batch_size = a->batch_size > 0 ? a->batch_size : l.job->fit.validation_batch_size;
@@ -256,16 +257,23 @@ static int write_all(const struct loaded *l, const struct predictions *p, struct
                                          .examples = p->examples,
                                          .batch_size = l->batch_size };
     if (exec_new(l->model, ordinal_space_rows(&space), 0, &x, e) < 0 ||
-        loader_new(l->data, &space, NULL, &loader, e) < 0 || predictions_begin(p, e) < 0)
+        loader_new(l->data, &space, NULL, &loader, e) < 0)
+        return -1;
+    if (p->id != NULL && dataset_texts(l->data, p->id, 0, 0, NULL, e) < 0)
+        return err_wrap(e, "--id");
+    if (predictions_begin(p, e) < 0)
         return -1;
     for (int64_t i = 0, n = ordinal_space_batches(&space); i < n; i++) {
+        AUTO_FINI(strlist) ids = { 0 };
         struct batch b;
         if (stop_count() > 0)
             return err_set(e, ERR_STOPPED, "stopped by a signal");
         if (loader_get(loader, i, &b, e) < 0)
             return -1;
         loader_hint(loader, i + 1 < n ? i + 1 : -1);
-        if (predictions_write(p, exec_predict(x, l->vector, &b), b.n, e) < 0)
+        if (p->id != NULL && dataset_texts(l->data, p->id, i * l->batch_size, b.n, &ids, e) < 0)
+            return err_wrap(e, "--id");
+        if (predictions_write(p, exec_predict(x, l->vector, &b), &ids, b.n, e) < 0)
             return -1;
     }
     return 0;
@@ -276,19 +284,50 @@ static int to_file(void *user, const void *data, size_t n, struct err *e)
     return file_out_write(user, data, n, e);
 }
 
-static int predict(const struct loaded *l, const char *file, enum prediction_format format, struct err *e)
+struct wish { /* of the output */
+    const char *file, *format_name, *id;
+    bool classes;
+    enum prediction_format format;
+};
+
+static int write_to(const struct loaded *l, const char *file, struct predictions *p, struct err *e)
 {
     AUTO(file_out) *out = NULL;
     struct tensor_sink sink = { .write = cli_write };
-    struct predictions p = {
-        .format = format, .shape = *model_output(l->model), .examples = dataset_size(l->data), .sink = &sink
-    };
+    p->sink = &sink;
     if (str_eq(file, "-"))
-        return write_all(l, &p, e);
+        return write_all(l, p, e);
     if (file_out_open(file, &out, e) < 0)
         return -1;
     sink = (struct tensor_sink){ .write = to_file, .user = out };
-    return write_all(l, &p, e) < 0 ? -1 : file_out_commit(out, e);
+    return write_all(l, p, e) < 0 ? -1 : file_out_commit(out, e);
+}
+
+static int predict(const struct loaded *l, const struct wish *w, struct err *e)
+{
+    AUTO_FINI(classifier) classes = { .output = CLASS_NONE };
+    struct predictions p = {
+        .format = w->format, .shape = *model_output(l->model), .examples = dataset_size(l->data), .id = w->id
+    };
+    AUTO(model) *trained = NULL; /* with its loss */
+    if (w->classes && (model_build(&l->job->model, &l->job->compile, l->data_dir, &trained, e) < 0 ||
+                       classifier_open(l->job, trained, &classes, e) < 0))
+        return -1;
+    p.classes = w->classes ? &classes : NULL;
+    return write_to(l, w->file, &p, e);
+}
+
+static int check_wish(struct wish *w, struct err *e)
+{
+    if (prediction_format(w->format_name, w->file, &w->format, e) < 0)
+        return -1;
+    if (w->format == PREDICTION_NPY && (w->id != NULL || w->classes))
+        return err_set(e, ERR_INPUT, "npy has numbers only: --id and --classes need csv or jsonl");
+    bool taken = w->id != NULL &&
+                 (w->classes ? str_eq(w->id, "class") || str_eq(w->id, "probability") : str_eq(w->id, "prediction"));
+    if (taken && w->format == PREDICTION_JSONL)
+        return err_set(e, ERR_INPUT, "--id: an object has its own '%s'; use --format csv", w->id);
+    return 0;
 }
 
 int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
@@ -304,12 +343,14 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     };
     AUTO_FINI(ask) a = { .input = -1 };
     AUTO_FINI(loaded) l = { 0 };
-    const char *file = "-", *name = NULL;
-    enum prediction_format format;
+    struct wish w = { .file = "-" };
     enum opt_result result;
     struct opt opts[] = {
-        OPT_STR("output", NULL, "FILE", &file, "output file (default: -, standard output); it is complete or absent"),
-        OPT_STR("format", NULL, "FORMAT", &name, PREDICTION_NAMES ": (default: by the extension of FILE, else csv)"),
+        OPT_STR("output", NULL, "FILE", &w.file, "output file (default: -, standard output); it is complete or absent"),
+        OPT_STR("format", NULL, "FORMAT", &w.format_name,
+                PREDICTION_NAMES ": (default: by the extension of FILE, else csv)"),
+        OPT_STR("id", NULL, "COLUMN", &w.id, "csv: this column of FILE goes before the outputs"),
+        OPT_BOOL("classes", &w.classes, "the most probable class and its probability, in place of the outputs"),
         COMMON_OPTS(a),
         OPT_END,
     };
@@ -318,11 +359,11 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         return -1;
     if (result == OPT_DONE)
         return 0;
-    if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || prediction_format(name, file, &format, e) < 0 ||
-        stop_install(e) < 0 || take_files(&a, e) < 0 || load(&a, &l, e) < 0)
+    if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || check_wish(&w, e) < 0 || stop_install(e) < 0 ||
+        take_files(&a, e) < 0 || load(&a, &l, e) < 0)
         return -1;
-    if (format == PREDICTION_NPY && str_eq(file, "-") && isatty(STDOUT_FILENO) == 1)
+    if (w.format == PREDICTION_NPY && str_eq(w.file, "-") && isatty(STDOUT_FILENO) == 1)
         return err_set(e, ERR_INPUT,
                        "standard output is a terminal, and npy is binary; write it to a file (-o predictions.npy)");
-    return predict(&l, file, format, e);
+    return predict(&l, &w, e);
 }

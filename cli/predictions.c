@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/utf8.h"
+#include "codec/json.h"
 
 static const char *const NAMES[] = { [PREDICTION_CSV] = "csv", [PREDICTION_JSONL] = "jsonl", [PREDICTION_NPY] = "npy" };
 
@@ -42,9 +44,33 @@ static void put_number(float v, bool json, struct buf *out)
     buf_str(out, str_float(v, text));
 }
 
+/* A field as RFC 4180 wants it. */
+static void put_csv_text(const char *text, struct buf *out)
+{
+    if (text[strcspn(text, ",\"\r\n")] == '\0' && text[0] != ' ' && text[0] != '\t') {
+        buf_str(out, text);
+        return;
+    }
+    buf_char(out, '"');
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '"')
+            buf_char(out, '"');
+        buf_char(out, *p);
+    }
+    buf_char(out, '"');
+}
+
 static void csv_header(const struct predictions *p, struct buf *out)
 {
     size_t width = shape_elements(&p->shape);
+    if (p->id != NULL) {
+        put_csv_text(p->id, out);
+        buf_char(out, ',');
+    }
+    if (p->classes != NULL) {
+        buf_str(out, "class,probability\n");
+        return;
+    }
     if (width == 1)
         buf_str(out, "prediction");
     for (size_t i = 0; width != 1 && i < width; i++)
@@ -89,18 +115,60 @@ static const float *put_nested(const struct shape *s, int d, const float *at, st
     return at;
 }
 
-static void put_example(const struct predictions *p, const float *values, struct buf *out)
+/* JSON is UTF-8: another byte becomes U+FFFD. */
+static void put_json_text(const char *text, struct buf *out)
+{
+    AUTO_FINI(buf) valid = BUF_INIT;
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t i = 0, n = strlen(text), len; i < n; i += len) {
+        len = p[i] < 0x80 ? 1 : utf8_length(p + i, n - i);
+        buf_add(&valid, len > 0 ? (const char *)p + i : "\xEF\xBF\xBD", len > 0 ? len : 3);
+        len = MAX(len, 1);
+    }
+    json_auto_t *v = json_stringn(valid.len > 0 ? valid.data : "", valid.len);
+    json_emit(v, out);
+}
+
+static void put_object(const struct predictions *p, const float *values, const char *id, struct buf *out)
+{
+    /* (1,) is one number, as users expect */
+    const struct shape scalar = { .rank = 0 };
+    char number[32];
+    buf_char(out, '{');
+    if (id != NULL) {
+        put_json_text(p->id, out);
+        buf_char(out, ':');
+        put_json_text(id, out);
+        buf_char(out, ',');
+    }
+    if (p->classes != NULL) {
+        struct predicted_class c = predicted_class(p->classes, values);
+        buf_str(out, "\"class\":");
+        put_json_text(predicted_class_name(p->classes, c.number, number), out);
+        buf_str(out, ",\"probability\":");
+        put_number((float)c.probability, true, out);
+    } else {
+        buf_str(out, "\"prediction\":");
+        put_nested(shape_elements(&p->shape) == 1 ? &scalar : &p->shape, 0, values, out);
+    }
+    buf_str(out, "}\n");
+}
+
+static void put_line(const struct predictions *p, const float *values, const char *id, struct buf *out)
 {
     size_t width = shape_elements(&p->shape);
-    if (p->format == PREDICTION_JSONL) {
-        /* (1,) is one number, as users expect */
-        const struct shape scalar = { .rank = 0 };
-        buf_str(out, "{\"prediction\":");
-        put_nested(width == 1 ? &scalar : &p->shape, 0, values, out);
-        buf_str(out, "}\n");
-        return;
+    char number[32];
+    if (id != NULL) {
+        put_csv_text(id, out);
+        buf_char(out, ',');
     }
-    for (size_t i = 0; i < width; i++) {
+    if (p->classes != NULL) {
+        struct predicted_class c = predicted_class(p->classes, values);
+        put_csv_text(predicted_class_name(p->classes, c.number, number), out);
+        buf_char(out, ',');
+        put_number((float)c.probability, false, out);
+    }
+    for (size_t i = 0; p->classes == NULL && i < width; i++) {
         if (i > 0)
             buf_char(out, ',');
         put_number(values[i], false, out);
@@ -108,13 +176,15 @@ static void put_example(const struct predictions *p, const float *values, struct
     buf_char(out, '\n');
 }
 
-int predictions_write(const struct predictions *p, const float *values, size_t n, struct err *e)
+int predictions_write(const struct predictions *p, const float *values, const struct strlist *ids, size_t n,
+                      struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     size_t width = shape_elements(&p->shape);
     if (p->format == PREDICTION_NPY) /* little endian, as this processor */
         return p->sink->write(p->sink->user, values, n * width * sizeof(*values), e);
     for (size_t i = 0; i < n; i++)
-        put_example(p, values + i * width, &text);
+        (p->format == PREDICTION_JSONL ? put_object : put_line)(p, values + i * width,
+                                                                p->id != NULL ? ids->items[i] : NULL, &text);
     return put(p, &text, e);
 }

@@ -2,6 +2,7 @@
 #ifndef TRAINYARD_CLI_PREDICTIONS_H
 #define TRAINYARD_CLI_PREDICTIONS_H
 
+#include "predicted_class.h"
 #include "tensor/tensor.h"
 #include "tensors.h"
 
@@ -13,14 +14,18 @@ MUST_USE int prediction_format(const char *name, const char *file, enum predicti
 
 struct predictions {
     enum prediction_format format;
-    struct shape shape; /* of one example's output */
-    int64_t examples;   /* in all; part of the npy header */
+    struct shape shape;               /* of one example's output */
+    int64_t examples;                 /* in all; part of the npy header */
+    const char *id;                   /* the name of a column that goes before the outputs, or NULL; not for npy */
+    const struct classifier *classes; /* class and probability in place of the outputs, or NULL; not for npy */
     const struct tensor_sink *sink;
 };
-/* csv: "prediction" or "prediction_0,prediction_1,..." in C order; npy: its header; jsonl: nothing. */
+/* csv: "prediction", or "prediction_0,prediction_1,..." in C order, or "class,probability"; npy: its header; jsonl:
+ * nothing. */
 MUST_USE int predictions_begin(const struct predictions *p, struct err *e);
-/* values: n outputs. jsonl: {"prediction": NUMBER or nested lists}. Numbers are the shortest that read back as the same
- * float32. */
-MUST_USE int predictions_write(const struct predictions *p, const float *values, size_t n, struct err *e);
+/* values: n outputs; ids: their n texts, when p->id is not NULL. jsonl: {"prediction": NUMBER or nested lists}. Numbers
+ * are the shortest that read back as the same float32. */
+MUST_USE int predictions_write(const struct predictions *p, const float *values, const struct strlist *ids, size_t n,
+                               struct err *e);
 
 #endif

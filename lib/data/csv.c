@@ -14,6 +14,8 @@
 #include "data/indexed.h"
 #include "data/values.h"
 
+enum { NAMES_TEXT = 400 }; /* of columns in a message */
+
 struct csv {
     struct records records;
     const struct data_place *at; /* while it is opened */
@@ -267,6 +269,62 @@ static void csv_place(const struct records *r, int64_t record, enum record_part 
     buf_printf(out, "%s:%zu:%zu: column '%s'", f->file.path, line, column, of->name);
 }
 
+static int text_column(const struct csv *c, const char *name, size_t *ret, struct err *e)
+{
+    char list[NAMES_TEXT], hint[NAMES_TEXT];
+    const struct strlist *names = &c->layout.names;
+    for (size_t i = 0; i < names->n; i++)
+        if (str_eq(names->items[i], name)) {
+            *ret = i;
+            return 0;
+        }
+    str_did_you_mean(name, (const char *const *)names->items, names->n, hint, sizeof(hint));
+    return err_set(e, ERR_INPUT, "%s has no column '%s'%s%s", c->layout.first_path, name,
+                   hint[0] != '\0' ? hint : "; the columns are ",
+                   hint[0] != '\0' ? "" : column_names_text(names, list, sizeof(list)));
+}
+
+/* The field of the record at *p, which moves behind the record. */
+static int take_text(const struct csv *c, const struct data_file *f, const unsigned char **p, size_t column,
+                     struct strlist *ret, struct err *e)
+{
+    const unsigned char *at = *p = text_record(*p, csv_end_of(f));
+    struct csv_row row = { .x = NULL };
+    int64_t left_out = 0;
+    struct text_field field;
+    if (c->drops) {
+        if (take_example(c, f, p, &row, &left_out, e) < 0)
+            return -1;
+        at = row.start;
+    } else {
+        *p = text_skip(*p, csv_end_of(f), c->layout.dialect.delimiter);
+    }
+    at = field_at(c, f, at, column);
+    text_field(&at, csv_end_of(f), c->layout.dialect.delimiter, &field);
+    field = text_trim(field);
+    auto_free char *text = xmalloc((size_t)(field.end - field.p) + 1);
+    text_copy(&field, text, (size_t)(field.end - field.p) + 1);
+    strlist_add(ret, text);
+    return 0;
+}
+
+static int csv_texts(const struct records *r, const char *column, int64_t first, size_t n, struct strlist *ret,
+                     struct err *e)
+{
+    const struct csv *c = (const struct csv *)r;
+    const struct indexed_file *f = NULL;
+    const unsigned char *p = NULL;
+    size_t at;
+    if (text_column(c, column, &at, e) < 0)
+        return -1;
+    for (int64_t i = first; i < first + (int64_t)n; i++) {
+        bool next = f == NULL || i == f->first + f->index.n;
+        if ((next && indexed_find(&c->indexed, i, &f, &p, e) < 0) || take_text(c, &f->file, &p, at, ret, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The name by which people call the column that the label is not. */
 static const char *better_label(const struct csv *c)
 {
@@ -291,7 +349,9 @@ static void csv_warn(const struct records *r, struct strlist *ret)
     values_warn_equal(r, cure, ret);
 }
 
-static const struct records_ops CSV_OPS = { .free = csv_free, .read = csv_read, .place = csv_place, .warn = csv_warn };
+static const struct records_ops CSV_OPS = {
+    .free = csv_free, .read = csv_read, .place = csv_place, .texts = csv_texts, .warn = csv_warn
+};
 static const struct indexed_ops CSV_INDEXED = {
     .begin = csv_begin, .survey = csv_survey, .skip = csv_skip, .decode = csv_decode
 };

@@ -112,6 +112,15 @@ void dataset_warnings(const struct dataset *d, struct strlist *ret)
         r->ops->warn(r, ret);
 }
 
+int dataset_texts(const struct dataset *d, const char *column, int64_t first, size_t n, struct strlist *ret,
+                  struct err *e)
+{
+    const struct records *r = d->content->records;
+    if (r->ops->texts == NULL)
+        return err_set(e, ERR_INPUT, "only csv files have columns of text");
+    return r->ops->texts(r, column, d->first + first, n, ret, e);
+}
+
 void dataset_left_out(const struct dataset *d, struct strlist *ret)
 {
     const struct records *r = d->content->records;

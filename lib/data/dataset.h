@@ -43,6 +43,11 @@ uint64_t dataset_fingerprint(const struct dataset *d);
 /* Adds what the user should know, each a sentence with its place: values that are rounded, labels that are all equal.
  * Cost: a pass over the integer features of arrays of at most 64 MiB. */
 void dataset_warnings(const struct dataset *d, struct strlist *ret);
+/* csv: adds the texts of a column in the examples first .. first + n, without quotes and the spaces around them; also
+ * of a column that is not a feature. ERR_INPUT for another format, and for a column that is not there, also with n = 0.
+ */
+MUST_USE int dataset_texts(const struct dataset *d, const char *column, int64_t first, size_t n, struct strlist *ret,
+                           struct err *e);
 /* Adds a sentence when examples of the files are not among its own, because they lack a value. */
 void dataset_left_out(const struct dataset *d, struct strlist *ret);
 /* Whether the model can be trained on it or tested with it: ERR_INPUT, with the place in the file where there is one.

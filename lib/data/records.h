@@ -37,6 +37,10 @@ struct records_ops {
     int (*read)(const struct records *r, const int64_t *which, size_t n, void *x, void *y, float *w, struct err *e);
     /* Where number i of an example's features or labels stands, for messages: "t.csv:7: column 'age'". */
     void (*place)(const struct records *r, int64_t record, enum record_part part, size_t i, struct buf *out);
+    /* Adds the texts of a column in the records first .. first + n, also of a column that is not read otherwise. An
+     * unknown column is ERR_INPUT also with n = 0. NULL: the format has no columns of text. */
+    int (*texts)(const struct records *r, const char *column, int64_t first, size_t n, struct strlist *ret,
+                 struct err *e);
     /* Adds what a user should know of the values, each a sentence with its place; NULL: nothing is known. */
     void (*warn)(const struct records *r, struct strlist *ret);
 };

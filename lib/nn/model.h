@@ -72,6 +72,9 @@ MUST_USE int model_check_data(const struct model *m, const struct shape *feature
 /* The labels of which the loss can be computed; without a loss any finite number. */
 struct label_range model_label_range(const struct model *m);
 
+/* What an output says about classes (nn/losses/loss.h); without a loss nothing. */
+enum class_output model_class_output(const struct model *m, bool *ret_logits);
+
 /* Initial values of all variables: a pure function of (model, seed): variable i draws from
  * Philox(seed, RNG_INIT, i). Gaps are zero. */
 void model_init(const struct model *m, uint64_t seed, float *ret_values);

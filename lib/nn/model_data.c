@@ -101,6 +101,12 @@ int model_check_data(const struct model *m, const struct shape *features, const 
     return check_values(m, labels, integer_labels, e);
 }
 
+enum class_output model_class_output(const struct model *m, bool *ret_logits)
+{
+    *ret_logits = false;
+    return m->loss != NULL ? loss_class_output(m->loss, &m->output, ret_logits) : CLASS_NONE;
+}
+
 struct label_range model_label_range(const struct model *m)
 {
     const struct shape *out = &m->output;

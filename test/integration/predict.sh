@@ -154,6 +154,49 @@ END
     cmp "$dir/p.csv" "$dir/q.csv" || wrong "the file in UTF-16 gives other predictions"
 }
 
+# Titanic's way: an id and a word for each passenger, of a file without the label and with examples that are left out.
+test_predict_ids_and_classes() {
+    local i
+    { echo "PassengerId,age,Name,survived"
+      for i in $(seq 40); do echo "$((800 + i)),$((i % 7)),\"Doe, $i\",$([ $((i % 7)) -gt 3 ] && echo yes || echo no)"; done; } >"$dir/t.csv"
+    cat >"$dir/job.yaml" <<'END'
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: titanic}
+spec:
+  model: {inputShape: [1], layers: [{Dense: {units: 1, activation: sigmoid}}]}
+  compile: {optimizer: {Adam: {learning_rate: 0.5}}, loss: binary_crossentropy, metrics: [accuracy]}
+  data:
+    train:
+      {format: csv, files: t.csv, missing: drop, label: survived, columns: [{name: age}, {name: survived, type: category, vocabulary: ["no", "yes"]}]}
+  fit: {epochs: 60, batchSize: 8, validationSplit: 0.25}
+END
+    want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/run" || return
+    { echo "Name,PassengerId,age"; echo '"Doe, ""J""",892,0'; echo 'Roe,893,'; echo ' Poe ,894,6'; } >"$dir/new.csv"
+    want_exit 0 trainyard predict "$dir/run" "$dir/new.csv" --id PassengerId --classes || return
+    want_line '^PassengerId,class,probability$'
+    want_line '^892,no,(0\.[5-9][0-9]*|1)$'
+    want_line '^894,yes,(0\.[5-9][0-9]*|1)$'
+    want_no_line '^893'
+    want_exit 0 trainyard predict "$dir/run" "$dir/new.csv" --id Name -o "$dir/p.jsonl"
+    [ "$(cut -d: -f1,2 "$dir/p.jsonl" | sed 's/,"prediction.*//' | tr '\n' ';')" = '{"Name":"Doe, \"J\"";{"Name":"Poe";' ] || problem "the names are $(cat "$dir/p.jsonl")"
+    want_exit 0 trainyard predict "$dir/run" "$dir/new.csv" --id Name
+    want_line '^"Doe, ""J""",[0-9.e-]+$'
+    want_exit 2 trainyard predict "$dir/run" "$dir/new.csv" --id ticket
+    want_line "^error: --id: .*new.csv has no column 'ticket'; the columns are Name, PassengerId, age"
+    want_exit 2 trainyard predict "$dir/run" "$dir/new.csv" --id passengerid
+    want_line "^error: --id: .*new.csv has no column 'passengerid'; did you mean 'PassengerId'\?$"
+    want_exit 2 trainyard predict "$dir/run" "$dir/new.csv" --id Name -o "$dir/p.npy"
+    want_line 'npy has numbers only'
+    # its own data, wherever the command is called
+    (cd / && trainyard predict "$dir/run" --id PassengerId) >"$dir/own.csv" 2>"$dir/err" || problem "predict of the run's own data: $(cat "$dir/err")"
+    cut -d, -f1 "$dir/own.csv" | tr '\n' ' ' | grep -qx 'PassengerId 831 832 833 834 835 836 837 838 839 840 ' || problem "the ids are $(cut -d, -f1 "$dir/own.csv")"
+    # a reader that has enough: more output than a pipe holds
+    { echo age; seq 100000 | awk '{print $1 % 7}'; } >"$dir/big.csv"
+    (set -o pipefail; trainyard predict "$dir/run" "$dir/big.csv" 2>"$dir/err" | head -n 1 >"$dir/out") || problem "a closed pipe is an error: $(cat "$dir/err")"
+    [ ! -s "$dir/err" ] || problem "a closed pipe: $(cat "$dir/err")"
+}
+
 # Words, means and the model's input come from the data, in every process, and the run keeps them.
 test_a_job_that_leaves_columns_to_its_data() {
     local i

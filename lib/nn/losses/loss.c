@@ -176,6 +176,17 @@ bool loss_has_classes(const struct loss *l)
     return l->row->classes;
 }
 
+enum class_output loss_class_output(const struct loss *l, const struct shape *output, bool *ret_logits)
+{
+    bool crossentropy = l->row->logits != NULL;
+    *ret_logits = l->from_logits;
+    if (!crossentropy || output->rank > 1)
+        return CLASS_NONE;
+    if (l->row->classes)
+        return CLASS_EACH;
+    return shape_elements(output) == 1 ? CLASS_BINARY : CLASS_NONE;
+}
+
 struct label_range label_range_any(void)
 {
     return (struct label_range){ .min = -(double)FLT_MAX, .max = (double)FLT_MAX };

@@ -24,7 +24,15 @@ DEFINE_AUTO(loss, loss_free);
 const char *loss_name(const struct loss *l); /* "sparse_categorical_crossentropy" */
 bool loss_sparse(const struct loss *l);      /* labels are class numbers */
 bool loss_has_classes(const struct loss *l); /* labels name a class: by its number, or by one number per class */
-json_t *loss_json(const struct loss *l);     /* as in Keras's compile_config; new reference */
+/* What an output says about classes. */
+enum class_output {
+    CLASS_NONE,   /* nothing: a regression, scores, or several labels at once */
+    CLASS_BINARY, /* one number: the probability of class 1 */
+    CLASS_EACH    /* the probability of each class */
+};
+/* ret_logits: they are to be made probabilities first, with sigmoid or softmax. */
+enum class_output loss_class_output(const struct loss *l, const struct shape *output, bool *ret_logits);
+json_t *loss_json(const struct loss *l); /* as in Keras's compile_config; new reference */
 /* The labels of which the loss can be computed, for an output with so many classes. */
 struct label_range {
     double min, max;

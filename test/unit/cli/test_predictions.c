@@ -21,7 +21,7 @@ static void write(enum prediction_format format, const struct shape *shape, int6
     struct tensor_sink sink = { .write = collect, .user = out };
     struct predictions p = { .format = format, .shape = *shape, .examples = n, .sink = &sink };
     ck_ok_e(predictions_begin(&p, &e));
-    ck_ok_e(predictions_write(&p, values, (size_t)n, &e));
+    ck_ok_e(predictions_write(&p, values, NULL, (size_t)n, &e));
 }
 
 START_TEST(numbers_are_the_shortest)
@@ -41,6 +41,35 @@ START_TEST(numbers_are_the_shortest)
     write(PREDICTION_JSONL, &one, 3, odd, &strange);
     ck_assert_str_eq(strange.data,
                      "{\"prediction\":0.33333334}\n{\"prediction\":\"NaN\"}\n{\"prediction\":\"-Infinity\"}\n");
+}
+END_TEST
+
+/* Names are quoted where RFC 4180 wants it; a byte that is not UTF-8 does not damage JSON. */
+START_TEST(an_id_goes_before_the_outputs)
+{
+    AUTO_FINI(strlist) ids = { 0 };
+    strlist_add(&ids, "892");
+    strlist_add(&ids, "Wilkes, \"Ellen\"");
+    strlist_add(&ids, "");
+    strlist_add(&ids, " a\xff");
+    const struct shape one = { .rank = 1, .dim = { 1 } };
+    AUTO_FINI(buf) csv = BUF_INIT, lines = BUF_INIT;
+    struct tensor_sink sink = { .write = collect, .user = &csv };
+    struct predictions p = {
+        .format = PREDICTION_CSV, .shape = one, .examples = 4, .id = "Passenger,Id", .sink = &sink
+    };
+    struct err e = { 0 };
+    ck_ok_e(predictions_begin(&p, &e));
+    ck_ok_e(predictions_write(&p, VALUES, &ids, 4, &e));
+    ck_assert_str_eq(csv.data, "\"Passenger,Id\",prediction\n892,0.1\n\"Wilkes, \"\"Ellen\"\"\",1\n,-2.5e-08\n"
+                               "\" a\xff\",16777216\n");
+    sink.user = &lines;
+    p.format = PREDICTION_JSONL;
+    ck_ok_e(predictions_write(&p, VALUES, &ids, 4, &e));
+    ck_assert_str_eq(lines.data, "{\"Passenger,Id\":\"892\",\"prediction\":0.1}\n"
+                                 "{\"Passenger,Id\":\"Wilkes, \\\"Ellen\\\"\",\"prediction\":1}\n"
+                                 "{\"Passenger,Id\":\"\",\"prediction\":-2.5e-08}\n"
+                                 "{\"Passenger,Id\":\" a\xEF\xBF\xBD\",\"prediction\":16777216}\n");
 }
 END_TEST
 
@@ -135,6 +164,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("predictions");
     TCase *t = tcase_create("predictions");
     tcase_add_test(t, numbers_are_the_shortest);
+    tcase_add_test(t, an_id_goes_before_the_outputs);
     tcase_add_test(t, npy_is_the_values);
     tcase_add_test(t, the_format_is_the_extension);
     tcase_add_loop_test(t, the_data_are_said_by_the_run_and_the_files, 0, COUNT_OF(CASES));
