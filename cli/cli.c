@@ -122,10 +122,10 @@ int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e)
     }
 }
 
-int cli_learn(struct job *job, const char *data_dir, const char *cache_dir, struct err *e)
+int cli_learn(struct job *job, const struct job *run, const char *data_dir, const char *cache_dir, struct err *e)
 {
     AUTO_FINI(strlist) notes = { 0 };
-    if (job_learns(job) && job_learn(job, data_dir, cache_dir, &notes, e) < 0)
+    if (job_learns(job) && job_learn(job, run, data_dir, cache_dir, &notes, e) < 0)
         return -1;
     for (size_t i = 0; i < notes.n; i++)
         log_info("learned from data.train: %s", notes.items[i]);

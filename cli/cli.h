@@ -39,6 +39,7 @@ void cli_replicas(const struct job *job, struct buf *out);
 /* "ps=2,worker=4" -> "replicaSpecs.PS.replicas=2", "replicaSpecs.Worker.replicas=4". */
 MUST_USE int cli_replicas_to_set(const char *text, struct strlist *sets, struct err *e);
 /* job_learn(), if the job leaves something to its data; what was learned goes to the log. */
-MUST_USE int cli_learn(struct job *job, const char *data_dir, const char *cache_dir, struct err *e);
+MUST_USE int cli_learn(struct job *job, const struct job *run, const char *data_dir, const char *cache_dir,
+                       struct err *e);
 
 #endif

@@ -110,11 +110,16 @@ static int load(const struct run *r, struct job **ret, struct err *e)
     return 0;
 }
 
-/* The replicas get the completed job. */
-static int learn(struct job *job, const char *data_dir, const char *output_dir, struct err *e)
+/* The replicas get the completed job. A run that is continued keeps its words; whether its job can be read is judge()'s
+ * to say. */
+static int learn(const struct run *r, struct job *job, const char *data_dir, const char *output_dir, struct err *e)
 {
+    AUTO(job) *run = NULL;
+    struct err ignored;
     auto_free char *cache = path_join(output_dir, "cache");
-    return cli_learn(job, data_dir, cache, e);
+    if (!r->fresh)
+        (void)!previous_run_read_job(output_dir, &run, &ignored);
+    return cli_learn(job, run, data_dir, cache, e);
 }
 
 static int build_model(const struct job *job, const char *data_dir, struct model **ret, struct err *e)
@@ -273,7 +278,7 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
     AUTO_FINI(job_data) data = { .train = NULL };
     enum rerun need = RERUN_FREE;
     if (outdir_open(output_dir, wish, &out, e) < 0 || launcher_check(job, e) < 0 ||
-        learn(job, data_dir, output_dir, e) < 0 || (open && build_model(job, data_dir, &model, e) < 0) ||
+        learn(&r, job, data_dir, output_dir, e) < 0 || (open && build_model(job, data_dir, &model, e) < 0) ||
         check_data(job, model, data_dir, output_dir, &data, e) < 0)
         return -1;
     bool earlier = !r.fresh && (out.seen.ours || out.seen.checkpoints);

@@ -59,7 +59,7 @@ static int load_model(const char *path, const char *data_dir, struct model **ret
         return err_set(e, ERR_INPUT, "%s: job '%s' has no model", job->file, job->name);
     const char *base = data_dir != NULL ? data_dir : beside;
     AUTO_FINI(strlist) notes = { 0 };
-    if (job_learns(job) && job_learn(job, base, NULL, &notes, e) < 0)
+    if (job_learns(job) && job_learn(job, NULL, base, NULL, &notes, e) < 0)
         return -1;
     return model_build(&job->model, &job->compile, base, ret, e);
 }

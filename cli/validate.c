@@ -63,7 +63,7 @@ static int validate(const char *file, const struct strlist *sets, const char *da
         result = model_build(&job->model, &job->compile, base, &model, &why);
     bool looks = result == 0 && faults->n == 0 && (data_dir != NULL || job_data_found(job, base));
     if (looks)
-        result = cli_learn(job, base, cache, &why);
+        result = cli_learn(job, NULL, base, cache, &why);
     if (looks && open && result == 0)
         result = model_build(&job->model, &job->compile, base, &model, &why);
     if (result == 0 && model != NULL)

@@ -128,7 +128,7 @@ static int open_data(struct replica *r, struct err *e)
 static int learn(struct replica *r, struct err *e)
 {
     AUTO_FINI(strlist) notes = { 0 };
-    if (job_learns(r->job) && job_learn(r->job, r->data_dir, r->cache_dir, &notes, e) < 0)
+    if (job_learns(r->job) && job_learn(r->job, NULL, r->data_dir, r->cache_dir, &notes, e) < 0)
         return -1;
     for (size_t i = 0; i < notes.n && replica_leads(r); i++)
         log_info("learned from data.train: %s", notes.items[i]);

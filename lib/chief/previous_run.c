@@ -9,6 +9,7 @@
 #include "chief/comparable_spec.h"
 #include "chief/output_dir.h"
 #include "chief/training_state.h"
+#include "data/job_learn.h"
 
 enum { KERAS_INLINE_MAX = 1 << 20 }; /* with room to what a manifest may have */
 
@@ -101,17 +102,6 @@ static int set_unreadable(const char *dir, const struct err *cause, struct err *
         dir, cause->msg);
 }
 
-static const json_t *words_of(const json_t *doc, const char *column)
-{
-    const json_t *columns = json_at(doc, "spec.data.train.columns");
-    for (size_t i = 0; i < json_array_size(columns); i++) {
-        const json_t *item = json_array_get(columns, i);
-        if (str_eq(json_string_value(json_object_get(item, "name")), column))
-            return json_object_get(item, "vocabulary");
-    }
-    return NULL;
-}
-
 /* Weights know a word by its place in the vocabulary: words may be added, but none may move. */
 static int same_words(const char *dir, const json_t *was, const json_t *now, struct err *e)
 {
@@ -119,7 +109,7 @@ static int same_words(const char *dir, const json_t *was, const json_t *now, str
     for (size_t i = 0; i < json_array_size(columns); i++) {
         const json_t *item = json_array_get(columns, i), *before = json_object_get(item, "vocabulary");
         const char *name = json_string_value(json_object_get(item, "name"));
-        const json_t *after = name != NULL ? words_of(now, name) : NULL;
+        const json_t *after = name != NULL ? job_words(now, name) : NULL;
         for (size_t j = 0; after != NULL && j < json_array_size(before); j++)
             if (!json_equal(json_array_get(before, j), json_array_get(after, j)))
                 return err_set(

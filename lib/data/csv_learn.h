@@ -13,6 +13,7 @@ struct learned_column {
     char *name;
     bool has_words;
     struct strlist words; /* in the order of their bytes */
+    bool kept;            /* they are those of an earlier run, not of the data */
     char *fill;           /* as a field of the column; NULL: a missing value is not replaced */
     bool fill_is_number;
     double fill_number;

@@ -34,12 +34,37 @@ bool job_learns(const struct job *j)
 
 /* ---- columns ---- */
 
-static json_t *find_item(json_t *columns, const char *name)
+static json_t *find_item(const json_t *columns, const char *name)
 {
     for (size_t i = 0; i < json_array_size(columns); i++)
         if (str_eq(json_string_value(json_object_get(json_array_get(columns, i), "name")), name))
             return json_array_get(columns, i);
     return NULL;
+}
+
+const json_t *job_words(const json_t *doc, const char *column)
+{
+    const json_t *words = json_object_get(find_item(json_at(doc, "spec.data.train.columns"), column), "vocabulary");
+    return json_is_array(words) ? words : NULL;
+}
+
+/* In place of the words of the data. */
+static void keep_words(const struct job *run, struct learned_columns *learned)
+{
+    for (size_t i = 0; i < learned->n; i++) {
+        struct learned_column *c = &learned->c[i];
+        const json_t *words = c->has_words ? job_words(run->doc, c->name) : NULL;
+        if (words == NULL)
+            continue;
+        strlist_fini(&c->words);
+        for (size_t j = 0; j < json_array_size(words); j++)
+            strlist_add(&c->words, json_string_value(json_array_get(words, j)));
+        c->kept = true;
+        if (c->fill != NULL && !strlist_has(&c->words, c->fill)) { /* reading the data will name its place */
+            free(c->fill);
+            c->fill = xstrdup(c->words.items[0]);
+        }
+    }
 }
 
 static void put_words(json_t *item, const struct strlist *words)
@@ -105,7 +130,7 @@ static void note_column(const struct learned_column *c, struct strlist *notes)
         return;
     buf_printf(&text, "column '%s':", c->name);
     if (c->has_words)
-        buf_printf(&text, " %zu word%s (%s)", c->words.n, c->words.n == 1 ? "" : "s",
+        buf_printf(&text, " %zu word%s%s (%s)", c->words.n, c->words.n == 1 ? "" : "s", c->kept ? " of the run" : "",
                    column_names_text(&c->words, list, sizeof(list)));
     if (c->fill != NULL && c->missing > 0) {
         buf_printf(&text, "%s %" PRId64 " missing value%s, read as the %s ", c->has_words ? ";" : "", c->missing,
@@ -118,13 +143,14 @@ static void note_column(const struct learned_column *c, struct strlist *notes)
     strlist_add(notes, text.data);
 }
 
-static int learn_columns(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes,
+static int learn_columns(struct job *j, const struct job *run, const struct data_place *at, struct strlist *notes,
                          struct err *e)
 {
-    const struct data_place at = { .spec = &j->train, .base_dir = base_dir, .cache_dir = cache_dir };
     AUTO_FINI(learned_columns) learned = { .c = NULL };
-    if (csv_learn(&at, &learned, e) < 0)
+    if (csv_learn(at, &learned, e) < 0)
         return -1;
+    if (run != NULL)
+        keep_words(run, &learned);
     put_columns(&j->train, json_at(j->doc, "spec.data.train"), &learned, true);
     if (j->validation.present && j->validation.format == DATA_CSV)
         put_columns(&j->validation, json_at(j->doc, "spec.data.validation"), &learned, false);
@@ -135,12 +161,12 @@ static int learn_columns(struct job *j, const char *base_dir, const char *cache_
 
 /* ---- the input ---- */
 
-static int learn_input(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes, struct err *e)
+static int learn_input(struct job *j, const struct data_place *at, struct strlist *notes, struct err *e)
 {
     AUTO(dataset) *d = NULL;
     AUTO_FINI(buf) text = BUF_INIT;
     char shape[128];
-    if (dataset_open(&j->train, base_dir, cache_dir, NULL, &d, e) < 0)
+    if (dataset_open(&j->train, at->base_dir, at->cache_dir, NULL, &d, e) < 0)
         return -1;
     const struct shape *x = dataset_example(d);
     json_t *dims = json_array();
@@ -152,9 +178,11 @@ static int learn_input(struct job *j, const char *base_dir, const char *cache_di
     return 0;
 }
 
-int job_learn(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes, struct err *e)
+int job_learn(struct job *j, const struct job *run, const char *base_dir, const char *cache_dir, struct strlist *notes,
+              struct err *e)
 {
-    if (set_learns(&j->train) && learn_columns(j, base_dir, cache_dir, notes, e) < 0)
+    const struct data_place at = { .spec = &j->train, .base_dir = base_dir, .cache_dir = cache_dir };
+    if (set_learns(&j->train) && learn_columns(j, run, &at, notes, e) < 0)
         return -1;
-    return j->has_model && model_input_is_open(&j->model) ? learn_input(j, base_dir, cache_dir, notes, e) : 0;
+    return j->has_model && model_input_is_open(&j->model) ? learn_input(j, &at, notes, e) : 0;
 }

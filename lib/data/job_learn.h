@@ -14,9 +14,13 @@
 
 /* The job leaves something to its data. */
 bool job_learns(const struct job *j);
-/* Changes the document of j, which no other thread may use yet. `notes` gets a sentence for each thing that was
- * learned. Reads data.train; cache_dir as for dataset_open(). ERR_INPUT with its place. */
-MUST_USE int job_learn(struct job *j, const char *base_dir, const char *cache_dir, struct strlist *notes,
-                       struct err *e);
+/* Changes the document of j, which no other thread may use yet. `run` is the completed job of the run that is
+ * continued: its words are kept, because its weights know a word by its place; NULL: there is none. `notes` gets a
+ * sentence for each thing that was learned. Reads data.train; cache_dir as for dataset_open(). ERR_INPUT with its
+ * place. */
+MUST_USE int job_learn(struct job *j, const struct job *run, const char *base_dir, const char *cache_dir,
+                       struct strlist *notes, struct err *e);
+/* The words of a column of data.train in the document of a job, borrowed; NULL: it has none. */
+const json_t *job_words(const json_t *doc, const char *column);
 
 #endif

@@ -237,8 +237,14 @@ END
     want_line "other.csv:2:1: column 'maker': 'Lada' is not in the vocabulary; it has Fiat, Ford, Honda"
     want_exit 0 trainyard run "$dir/job.yaml" --output-dir "$dir/run" --resume --set fit.epochs=3 || return # the same data, the same words
     mkdir "$dir/other"
+    grep -v '^Fiat' "$dir/cars.csv" >"$dir/other/cars.csv" # the run keeps its words
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$dir/other" --output-dir "$dir/run" --rebase --set fit.epochs=4 || return
+    want_line "learned from data.train: column 'maker': 3 words of the run \(Fiat, Ford, Honda\)"
     sed 's/^Fiat/Alfa/' "$dir/cars.csv" >"$dir/other/cars.csv"
-    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$dir/other" --output-dir "$dir/run" --rebase --set fit.epochs=4
+    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$dir/other" --output-dir "$dir/run" --rebase --set fit.epochs=5
+    want_line "cars.csv:4:1: column 'maker': 'Alfa' is not in the vocabulary"
+    sed 's/vocabulary: auto, encoding: one_hot/vocabulary: [Alfa, Fiat, Ford, Honda], encoding: int/' "$dir/job.yaml" >"$dir/listed.yaml"
+    want_exit 2 trainyard run "$dir/listed.yaml" --data-dir "$dir/other" --output-dir "$dir/run" --rebase --set fit.epochs=5
     want_line "the vocabulary of column 'maker' differs from that of the run: list the words of .*job.yaml"
     rm "$dir/cars.csv" # show model reads the run without its data
     want_exit 0 trainyard show model "$dir/run/job.yaml"

@@ -1,5 +1,6 @@
-/* Each folder of test/data/data/learn is a case: job.yaml is a manifest that leaves something to its data. `expected`
- * is what it says afterwards, and what the user is told; `error` is its error message. A new case needs no code. */
+/* Each folder of test/data/data/learn is a case: job.yaml is a manifest that leaves something to its data, run.yaml, if
+ * there is one, the job of the run that is continued. `expected` is what it says afterwards, and what the user is told;
+ * `error` is its error message. A new case needs no code. */
 #include "case_folder.h"
 #include "data/job_learn.h"
 #include "data_help.h"
@@ -29,13 +30,16 @@ START_TEST(a_job_says_all_itself)
     auto_free char *path = path_join(dir, "job.yaml");
     AUTO_FINI(buf) want = BUF_INIT, error = BUF_INIT, got = BUF_INIT;
     AUTO_FINI(strlist) notes = { 0 }, none = { 0 };
-    AUTO(job) *j = NULL;
+    auto_free char *run_path = path_join(dir, "run.yaml");
+    AUTO(job) *j = NULL, *run = NULL;
     struct err e = { .code = ERR_NONE };
     read_text(dir, "expected", &want);
     read_text(dir, "error", &error);
     ck_ok_e(job_load(path, &j, &e));
+    if (file_exists(run_path))
+        ck_ok_e(job_load(run_path, &run, &e));
     ck_assert(job_learns(j));
-    int rc = job_learn(j, dir, NULL, &notes, &e);
+    int rc = job_learn(j, run, dir, NULL, &notes, &e);
     if (rc < 0)
         buf_printf(&got, "%s\n", e.msg);
     else
@@ -44,7 +48,7 @@ START_TEST(a_job_says_all_itself)
                   got.data);
     if (rc < 0)
         return;
-    ck_ok_e(job_learn(j, dir, NULL, &none, &e)); /* there is nothing left */
+    ck_ok_e(job_learn(j, run, dir, NULL, &none, &e)); /* there is nothing left */
     ck_assert_uint_eq(none.n, 0);
 }
 END_TEST
@@ -64,7 +68,7 @@ START_TEST(a_column_has_so_many_words)
     ck_ok_e(job_load(CASES "/error-not-a-word/job.yaml", &j, &e));
     json_t *column = json_array_get(json_at(j->doc, "spec.data.train.columns"), 0);
     json_object_set_new(column, "vocabulary", json_string("auto"));
-    ck_assert_int_eq(job_learn(j, dir.path, NULL, &notes, &e), -1);
+    ck_assert_int_eq(job_learn(j, NULL, dir.path, NULL, &notes, &e), -1);
     ck_assert_ptr_nonnull(strstr(e.msg, "t.csv:100002:1: column 'a' has more than 100000 different values; is it the "
                                         "name of each example? Leave it out, or list the words"));
 }
