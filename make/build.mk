@@ -52,6 +52,7 @@ objects: $(OBJECTS) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
 
 # test/unit/<lib>/test_x.c links lib<lib>.a and the libraries it may use, plus test/unit/check_main.c
 CHECK_MAIN := $(call obj_of,test/unit/check_main.c)
+.SECONDARY: $(CHECK_MAIN)
 CHECK_LIBS  = $(eval CHECK_LIBS := $(shell pkg-config --libs check))$(CHECK_LIBS)
 define unit_rule
 $(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c $(CHECK_MAIN) $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
