@@ -159,9 +159,11 @@ START_TEST(a_push_goes_on_where_it_failed)
     ck_assert(!result.duplicate);
     ck_assert_int_eq(result.version_min, 1);
     ck_assert_int_eq(result.staleness, 0);
+    size_t wrong = 0; /* an assertion for each value would be a message of 50 bytes for each */
     for (size_t i = 0; i < 4700007; i++)
         if (i < 3000000 || i >= 3000016)
-            ck_assert(params_vector(g.p)[i] == g.vector[i] - 0.5f * g.grads[i]);
+            wrong += params_vector(g.p)[i] != g.vector[i] - 0.5f * g.grads[i];
+    ck_assert_uint_eq(wrong, 0);
     ck_ok_e(params_push(g.p, 8, g.grads, CALL_MS, &result, &e));
     ck_assert_int_eq(result.staleness, 1);
     check_asked(true, 2, 2, 3);
