@@ -52,11 +52,6 @@ static bool is_shown(const struct scalar_series *line, const struct svg_options 
 }
 
 /* Tags and runs in order of their names. */
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void collect_names(const struct series_set *s, const struct svg_options *look, struct strlist *tags,
                           struct strlist *runs)
 {
@@ -68,10 +63,8 @@ static void collect_names(const struct series_set *s, const struct svg_options *
         if (!strlist_has(runs, s->items[i].run))
             strlist_add(runs, s->items[i].run);
     }
-    if (tags->n > 0)
-        qsort(tags->items, tags->n, sizeof(*tags->items), by_text);
-    if (runs->n > 0)
-        qsort(runs->items, runs->n, sizeof(*runs->items), by_text);
+    strlist_sort(tags);
+    strlist_sort(runs);
 }
 
 static size_t index_of(const struct strlist *l, const char *s)

@@ -47,11 +47,6 @@ int dir_sync(const char *path, struct err *e)
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int dir_list(const char *path, struct strlist *ret, struct err *e)
 {
     DIR *dir = opendir(path);
@@ -70,8 +65,7 @@ int dir_list(const char *path, struct strlist *ret, struct err *e)
     if (error != 0)
         return file_error(path, e);
 
-    if (names.n > 1)
-        qsort(names.items, names.n, sizeof(names.items[0]), by_name);
+    strlist_sort(&names);
     strlist_fini(ret);
     *ret = names;
     names = (struct strlist){ 0 };

@@ -52,3 +52,14 @@ bool strlist_has(const struct strlist *l, const char *s)
             return true;
     return false;
 }
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void strlist_sort(struct strlist *l)
+{
+    if (l->n > 1)
+        qsort(l->items, l->n, sizeof(*l->items), by_bytes);
+}

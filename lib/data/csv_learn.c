@@ -133,18 +133,12 @@ static int take_file(const struct learning *learning, const struct data_file *f,
 
 /* ---- the result ---- */
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void sorted_words(const struct learner *l, struct strlist *ret)
 {
     const struct map_slot *word;
     for (size_t i = 0; (word = map_next(&l->counts, &i)) != NULL;)
         strlist_add(ret, word->key);
-    if (ret->n > 0)
-        qsort(ret->items, ret->n, sizeof(*ret->items), by_bytes);
+    strlist_sort(ret);
 }
 
 /* The most frequent value; of several the least, as pandas' Series.mode()[0]. */

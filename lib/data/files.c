@@ -161,23 +161,21 @@ static char *glob_escaped(const char *folder)
     return buf_detach(&out);
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* glob() sorts by the language of the user; the order of examples must be the same everywhere. */
 static void find_matches(const struct data_place *at, const char *pattern, struct strlist *ret)
 {
     auto_free char *folder = glob_escaped(at->base_dir);
     auto_free char *whole = path_join(folder, pattern);
+    AUTO_FINI(strlist) matches = { 0 };
     glob_t found;
-    if (glob(whole, GLOB_NOSORT, NULL, &found) == 0) {
-        qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            strlist_add(ret, found.gl_pathv[i]);
-        globfree(&found);
-    }
+    if (glob(whole, GLOB_NOSORT, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        strlist_add(&matches, found.gl_pathv[i]);
+    globfree(&found);
+    strlist_sort(&matches);
+    for (size_t i = 0; i < matches.n; i++)
+        strlist_add(ret, matches.items[i]);
 }
 
 /* The file of that name, with or without .gz, or else those that match. */
