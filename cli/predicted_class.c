@@ -3,22 +3,11 @@
 
 #include <math.h>
 
+#include "data/job_learn.h"
+
 void classifier_fini(struct classifier *c)
 {
     strlist_fini(&c->words);
-}
-
-static void read_words(const struct data_spec *d, struct strlist *ret)
-{
-    if (d->label.n != 1)
-        return;
-    for (size_t i = 0; i < node_size(&d->columns); i++) {
-        struct node column = node_item(&d->columns, i), words = node_get(&column, "vocabulary");
-        if (!str_eq(json_string_value(json_object_get(column.v, "name")), d->label.items[0]))
-            continue;
-        for (size_t j = 0; j < node_size(&words); j++)
-            strlist_add(ret, json_string_value(json_array_get(words.v, j)));
-    }
 }
 
 int classifier_open(const struct job *job, const struct model *m, struct classifier *ret, struct err *e)
@@ -29,7 +18,11 @@ int classifier_open(const struct job *job, const struct model *m, struct classif
         return err_set(e, ERR_INPUT,
                        "--classes: the outputs of this model are not probabilities of classes; that is the output of a "
                        "model with a crossentropy as its loss, and one label for each example");
-    read_words(&job->train, &c.words);
+    AUTO_FINI(map) columns = { 0 };
+    job_words(job->doc, &columns);
+    const json_t *words = job->train.label.n == 1 ? map_get(&columns, job->train.label.items[0]) : NULL;
+    for (size_t i = 0; i < json_array_size(words); i++)
+        strlist_add(&c.words, json_string_value(json_array_get(words, i)));
     *ret = c;
     return 0;
 }

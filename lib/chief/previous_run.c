@@ -105,11 +105,12 @@ static int set_unreadable(const char *dir, const struct err *cause, struct err *
 /* Weights know a word by its place in the vocabulary: words may be added, but none may move. */
 static int same_words(const char *dir, const json_t *was, const json_t *now, struct err *e)
 {
-    const json_t *columns = json_at(was, "spec.data.train.columns");
-    for (size_t i = 0; i < json_array_size(columns); i++) {
-        const json_t *item = json_array_get(columns, i), *before = json_object_get(item, "vocabulary");
-        const char *name = json_string_value(json_object_get(item, "name"));
-        const json_t *after = name != NULL ? job_words(now, name) : NULL;
+    AUTO_FINI(map) of_run = { 0 }, mine = { 0 };
+    const struct map_slot *column;
+    job_words(was, &of_run);
+    job_words(now, &mine);
+    for (size_t i = 0; (column = map_next(&of_run, &i)) != NULL;) {
+        const json_t *before = column->value, *after = map_get(&mine, column->key);
         for (size_t j = 0; after != NULL && j < json_array_size(before); j++)
             if (!json_equal(json_array_get(before, j), json_array_get(after, j)))
                 return err_set(
@@ -117,7 +118,7 @@ static int same_words(const char *dir, const json_t *was, const json_t *now, str
                     "the vocabulary of column '%s' differs from that of the run: list the words of "
                     "%s/job.yaml in the manifest, in their order, and new ones behind them, or start from scratch with "
                     "--fresh",
-                    name, dir);
+                    column->key, dir);
     }
     return 0;
 }

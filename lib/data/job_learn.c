@@ -34,26 +34,37 @@ bool job_learns(const struct job *j)
 
 /* ---- columns ---- */
 
-static json_t *find_item(const json_t *columns, const char *name)
+/* The items of a list of columns by their names. */
+static void index_items(const json_t *columns, struct map *ret)
 {
-    for (size_t i = 0; i < json_array_size(columns); i++)
-        if (str_eq(json_string_value(json_object_get(json_array_get(columns, i), "name")), name))
-            return json_array_get(columns, i);
-    return NULL;
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        json_t *item = json_array_get(columns, i);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name != NULL)
+            map_put(ret, name, item);
+    }
 }
 
-const json_t *job_words(const json_t *doc, const char *column)
+void job_words(const json_t *doc, struct map *ret)
 {
-    const json_t *words = json_object_get(find_item(json_at(doc, "spec.data.train.columns"), column), "vocabulary");
-    return json_is_array(words) ? words : NULL;
+    const json_t *columns = json_at(doc, "spec.data.train.columns");
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        const json_t *item = json_array_get(columns, i);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        json_t *words = json_object_get(item, "vocabulary");
+        if (name != NULL && json_is_array(words))
+            map_put(ret, name, words);
+    }
 }
 
 /* In place of the words of the data. */
 static void keep_words(const struct job *run, struct learned_columns *learned)
 {
+    AUTO_FINI(map) of_run = { 0 };
+    job_words(run->doc, &of_run);
     for (size_t i = 0; i < learned->n; i++) {
         struct learned_column *c = &learned->c[i];
-        const json_t *words = c->has_words ? job_words(run->doc, c->name) : NULL;
+        const json_t *words = c->has_words ? map_get(&of_run, c->name) : NULL;
         if (words == NULL)
             continue;
         strlist_fini(&c->words);
@@ -107,8 +118,10 @@ static void put_columns(struct data_spec *d, json_t *data, const struct learned_
     if (json_object_get(data, "columns") == NULL && learned->n > 0)
         json_object_set_new(data, "columns", json_array());
     json_t *columns = json_object_get(data, "columns");
+    AUTO_FINI(map) items = { 0 };
+    index_items(columns, &items);
     for (size_t i = 0; i < learned->n; i++) {
-        json_t *item = find_item(columns, learned->c[i].name);
+        json_t *item = map_get(&items, learned->c[i].name);
         if (item == NULL && (own || fills_all) && learned->c[i].fill != NULL)
             item = new_item(data, columns, learned->c[i].name);
         if (item != NULL)

@@ -10,6 +10,7 @@
 #ifndef TRAINYARD_DATA_JOB_LEARN_H
 #define TRAINYARD_DATA_JOB_LEARN_H
 
+#include "base/map.h"
 #include "job/job.h"
 
 /* The job leaves something to its data. */
@@ -20,7 +21,7 @@ bool job_learns(const struct job *j);
  * place. */
 MUST_USE int job_learn(struct job *j, const struct job *run, const char *base_dir, const char *cache_dir,
                        struct strlist *notes, struct err *e);
-/* The words of a column of data.train in the document of a job, borrowed; NULL: it has none. */
-const json_t *job_words(const json_t *doc, const char *column);
+/* Columns of data.train that list words: name -> json_t list, borrowed from the document of a job. */
+void job_words(const json_t *doc, struct map *ret);
 
 #endif
