@@ -22,8 +22,7 @@ void columns_fini(struct data_columns *c)
 
 bool column_learns(const struct data_column *c)
 {
-    bool replaced = c->missing == MISSING_MEAN || c->missing == MISSING_MODE;
-    return c->used && (c->learns_words || (replaced && !c->has_default));
+    return c->used && (c->learns_words || (data_missing_is_learned(c->missing) && !c->has_default));
 }
 
 int64_t column_word(const struct data_column *c, const char *word)
@@ -316,10 +315,11 @@ static void settle_missing(struct data_columns *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct data_column *one = &c->c[i];
-        bool replaced = one->missing == MISSING_MEAN || one->missing == MISSING_MODE;
-        if (replaced && (one->is_label || one->is_weight))
+        if (!data_missing_is_learned(one->missing))
+            continue;
+        if (one->is_label || one->is_weight)
             one->missing = MISSING_ERROR;
-        else if (replaced && one->type != COLUMN_FLOAT)
+        else if (one->type != COLUMN_FLOAT)
             one->missing = MISSING_MODE;
     }
 }

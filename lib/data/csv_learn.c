@@ -164,7 +164,7 @@ static void describe(const struct learner *l, struct learned_column *ret)
     };
     if (c->learns_words)
         sorted_words(l, &ret->words);
-    if ((c->missing != MISSING_MEAN && c->missing != MISSING_MODE) || c->has_default)
+    if (!data_missing_is_learned(c->missing) || c->has_default)
         return;
     ret->fill_is_number = is_number(c);
     ret->fill = xstrdup(c->missing == MISSING_MODE ? mode_of(l) : str_double(l->sum / (double)l->n, number));

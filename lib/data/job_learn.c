@@ -18,7 +18,7 @@ static bool is_learned(const char *rule)
 /* Asks for words or values; whether there are columns that need them is known once the file is open. */
 static bool set_learns(const struct data_spec *d)
 {
-    bool asks = d->missing == MISSING_MEAN || d->missing == MISSING_MODE;
+    bool asks = data_missing_is_learned(d->missing);
     for (size_t i = 0; i < node_size(&d->columns); i++) {
         struct node column = node_item(&d->columns, i);
         asks = asks || is_learned(json_string_value(json_object_get(column.v, "vocabulary"))) ||
@@ -114,7 +114,7 @@ static json_t *new_item(json_t *data, json_t *columns, const char *name)
 /* `own`: these columns were learned from this data set. */
 static void put_columns(struct data_spec *d, json_t *data, const struct learned_columns *learned, bool own)
 {
-    bool fills_all = d->missing == MISSING_MEAN || d->missing == MISSING_MODE;
+    bool fills_all = data_missing_is_learned(d->missing);
     if (json_object_get(data, "columns") == NULL && learned->n > 0)
         json_object_set_new(data, "columns", json_array());
     json_t *columns = json_object_get(data, "columns");

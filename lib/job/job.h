@@ -41,6 +41,10 @@ enum data_format { DATA_IDX, DATA_CSV, DATA_NPY, DATA_TFRECORD, DATA_NPZ };
 enum data_encoding { ENCODING_AUTO, ENCODING_UTF8, ENCODING_UTF16, ENCODING_LATIN1 };
 enum data_missing { MISSING_ERROR, MISSING_DROP, MISSING_MEAN, MISSING_MODE, MISSING_COUNT };
 extern const char *const DATA_MISSING_NAMES[MISSING_COUNT];
+static inline bool data_missing_is_learned(enum data_missing m)
+{
+    return m == MISSING_MEAN || m == MISSING_MODE;
+}
 /* The numbers that a csv column of type date can have; the first DATE_DEFAULT_PARTS are its default. */
 #define DATE_PARTS(X)                                                                                                  \
     X(DATE_YEAR, "year")                                                                                               \
