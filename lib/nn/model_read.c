@@ -18,7 +18,7 @@ struct reading { /* one model being read */
     bool open_input;           /* the file has axes of unknown size */
     const char *integer_input; /* the dtype of an input of integers, or NULL */
     struct map *names;         /* of layers: NAME; of their variables, where these differ: SCOPE */
-    bool unshaped;             /* there is no input: only checks of single layers */
+    bool unshaped;             /* the input is not known: each layer is checked by itself */
     bool failed;               /* shapes are no longer known; only checks of single layers continue (source_collect) */
     bool keras_2;              /* the document is of Keras 2 */
     struct map *numbered;      /* base of an automatic name -> the number to try next */
