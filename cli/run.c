@@ -9,6 +9,7 @@
 #include "chief/weights.h"
 #include "cli.h"
 #include "data/job_data.h"
+#include "data/job_learn.h"
 #include "launcher.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
@@ -116,6 +117,8 @@ static int learn(const struct run *r, struct job *job, const char *data_dir, con
 {
     AUTO(job) *run = NULL;
     struct err ignored;
+    if (!job_learns(job))
+        return 0;
     auto_free char *cache = path_join(output_dir, "cache");
     if (!r->fresh)
         (void)!previous_run_read_job(output_dir, &run, &ignored);
