@@ -56,6 +56,11 @@ int cli_write(void *user UNUSED, const void *data, size_t n, struct err *e)
     return err_wrap(e, "standard output");
 }
 
+int cli_write_file(void *user, const void *data, size_t n, struct err *e)
+{
+    return file_out_write(user, data, n, e);
+}
+
 int cli_print(const struct buf *text, struct err *e)
 {
     fflush(stdout);

@@ -29,8 +29,9 @@ MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *ar
 /* Writes to standard output and reports a failure (a full disk behind a redirection). ERR_OUTPUT_CLOSED: its
  * reader has ended. SIGPIPE must be ignored. */
 MUST_USE int cli_print(const struct buf *text, struct err *e);
-/* The same, as a struct tensor_sink has it. */
+/* As a struct tensor_sink has it: the same, and into the struct file_out `user`. */
 MUST_USE int cli_write(void *user, const void *data, size_t n, struct err *e);
+MUST_USE int cli_write_file(void *user, const void *data, size_t n, struct err *e);
 
 /* 101770 -> "101,770". */
 const char *cli_count(uint64_t n, char out[32]);

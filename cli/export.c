@@ -69,11 +69,6 @@ static int read_chosen(void *user, size_t i, void *ret, struct err *e)
     return bundle_read(c->bundle, c->from[i], 0, c->entries[i].bytes, ret, e);
 }
 
-static int to_file(void *user, const void *data, size_t n, struct err *e)
-{
-    return file_out_write(user, data, n, e);
-}
-
 struct export_job {
     const char *file; /* path of the output */
     const char *prefix;
@@ -194,7 +189,7 @@ static int write_out(struct export_job *j, const struct format *f, struct err *e
     if (str_eq(j->file, "-"))
         return f->write(j, &(struct tensor_sink){ .write = cli_write }, e);
     if (file_out_open(j->file, &out, e) < 0 ||
-        f->write(j, &(struct tensor_sink){ .write = to_file, .user = out }, e) < 0)
+        f->write(j, &(struct tensor_sink){ .write = cli_write_file, .user = out }, e) < 0)
         return -1;
     return file_out_commit(out, e);
 }

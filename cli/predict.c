@@ -279,11 +279,6 @@ static int write_all(const struct loaded *l, const struct predictions *p, struct
     return 0;
 }
 
-static int to_file(void *user, const void *data, size_t n, struct err *e)
-{
-    return file_out_write(user, data, n, e);
-}
-
 struct wish { /* of the output */
     const char *file, *format_name, *id;
     bool classes;
@@ -299,7 +294,7 @@ static int write_to(const struct loaded *l, const char *file, struct predictions
         return write_all(l, p, e);
     if (file_out_open(file, &out, e) < 0)
         return -1;
-    sink = (struct tensor_sink){ .write = to_file, .user = out };
+    sink = (struct tensor_sink){ .write = cli_write_file, .user = out };
     return write_all(l, p, e) < 0 ? -1 : file_out_commit(out, e);
 }
 
