@@ -268,6 +268,41 @@ static json_t *last_of_history(const json_t *history)
     return last;
 }
 
+static json_t *metrics_of(const json_t *history)
+{
+    json_t *final = json_object_get(history, "final");
+    return json_object_size(final) > 0 ? json_incref(final) : last_of_history(json_object_get(history, "history"));
+}
+
+json_t *outdir_metrics(const char *path)
+{
+    json_auto_t *history = read_json(path, "history.json");
+    return metrics_of(history);
+}
+
+/* The checkpoints that callbacks keep beside the result. */
+static void add_kept(const char *path, const json_t *history, struct buf *out)
+{
+    const char *result = json_string_value(json_object_get(history, "checkpoint"));
+    const json_t *best = json_object_get(history, "best");
+    for (size_t i = 0; i < json_array_size(best); i++) {
+        const json_t *one = json_array_get(best, i);
+        const char *name = json_string_value(json_object_get(one, "checkpoint")),
+                   *monitor = json_string_value(json_object_get(one, "monitor"));
+        if (name == NULL || monitor == NULL || (result != NULL && str_eq(name, result)))
+            continue;
+        buf_printf(out, "  %-12s %s/checkpoints/%s, of epoch %lld (%s %.4g)\n", "best", path, name,
+                   (long long)json_integer_value(json_object_get(one, "epoch")) + 1, monitor,
+                   json_number_value(json_object_get(one, "value")));
+    }
+}
+
+void outdir_kept(const char *path, struct buf *out)
+{
+    json_auto_t *history = read_json(path, "history.json");
+    add_kept(path, history, out);
+}
+
 /* The effect of callbacks: the checkpoint that is the result if it is not the newest one, and the last epoch. */
 static void add_result(const char *path, const json_t *history, struct buf *out)
 {
@@ -290,14 +325,11 @@ void outdir_summary(const char *path, struct buf *out)
                   { "history.json", "history" },
                   { "model.json", "model" } };
     json_auto_t *history = read_json(path, "history.json");
-    json_auto_t *last = last_of_history(json_object_get(history, "history"));
-    const json_t *final = json_object_get(history, "final");
-
-    if (json_object_size(final) > 0)
-        add_metrics(final, out);
-    else if (json_object_size(last) > 0)
-        add_metrics(last, out);
+    json_auto_t *metrics = metrics_of(history);
+    if (json_object_size(metrics) > 0)
+        add_metrics(metrics, out);
     add_result(path, history, out);
+    add_kept(path, history, out);
     for (size_t i = 0; i < COUNT_OF(FILES); i++)
         if (has_file(path, FILES[i].name))
             buf_printf(out, "  %-12s %s/%s\n", FILES[i].what, path, FILES[i].name);

@@ -52,7 +52,11 @@ MUST_USE int outdir_make(struct outdir *o, const char *job_uid, struct err *e);
 void outdir_fini(struct outdir *o);
 DEFINE_AUTO_FINI(outdir, outdir_fini);
 
+/* {"loss": 0.1, ...}: the final metrics, or those of the last epoch; empty without any. New reference. */
+json_t *outdir_metrics(const char *path);
 /* A text for users with the final metrics and the paths of the files, from the chief's files in the folder. */
 void outdir_summary(const char *path, struct buf *out);
+/* A line for each checkpoint that a callback keeps beside the result, once the job has finished. */
+void outdir_kept(const char *path, struct buf *out);
 
 #endif

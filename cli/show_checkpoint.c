@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "chief/checkpoint_path.h"
 #include "cli.h"
+#include "outdir.h"
 #include "tensor_element.h"
 #include "tfio/bundle.h"
 
@@ -143,5 +144,7 @@ int show_checkpoint_command(int argc, char **argv, int *ret_exit UNUSED, struct 
         return -1;
     if ((tensor != NULL ? show_tensor(b, tensor, &text, e) : list_tensors(b, prefix, check, &text, e)) < 0)
         return -1;
+    if (tensor == NULL)
+        outdir_kept(args.items[0], &text);
     return cli_print(&text, e);
 }

@@ -16,6 +16,7 @@ void decided_fini(struct decided *d)
     for (size_t i = 0; i < CALLBACKS_MAX; i++)
         free(d->best[i]);
     rates_fini(&d->rates);
+    json_decref(d->kept);
     *d = (struct decided){ .stopped = -1 };
 }
 
@@ -23,6 +24,7 @@ static void decided_copy(struct decided *to, const struct decided *from)
 {
     *to = *from;
     to->rates = (struct rates)RATES_INIT;
+    to->kept = NULL;
     rates_copy(&to->rates, &from->rates);
     for (size_t i = 0; i < CALLBACKS_MAX; i++) {
         to->best[i] = from->best[i] != NULL ? xstrdup(from->best[i]) : NULL;
@@ -426,6 +428,29 @@ static void take_best_metrics(const struct chief *c, int64_t epoch, double *fina
     }
 }
 
+static json_t *kept_to_json(const struct callbacks *list, const struct decided *d)
+{
+    json_t *kept = json_array();
+    for (size_t i = 0; i < callbacks_count(list); i++) {
+        const struct callback_state *s = &d->states[i];
+        if (d->best[i] != NULL && s->has_best)
+            json_array_append_new(kept, json_pack("{s:s, s:s, s:o, s:I, s:s}", "callback", callback_name(list, i),
+                                                  "monitor", callback_monitor(list, i), "value", json_number(s->best),
+                                                  "epoch", (json_int_t)s->best_epoch, "checkpoint", d->best[i]));
+    }
+    return kept;
+}
+
+static void tell_kept(const struct chief *c, const struct decided *d, int result)
+{
+    const struct callbacks *list = c->decisions.list;
+    for (size_t i = 0; i < callbacks_count(list); i++)
+        if (d->best[i] != NULL && d->states[i].has_best && (int)i != result)
+            report_info(c->config.report, "%s kept checkpoint %s of epoch %lld: %s %.6g is the best",
+                        callback_name(list, i), d->best[i], (long long)d->states[i].best_epoch + 1,
+                        callback_monitor(list, i), d->states[i].best);
+}
+
 void chief_callbacks_end(struct chief *c, struct decided *last, double *final, struct job_result *ret)
 {
     const struct decisions *k = &c->decisions;
@@ -441,7 +466,13 @@ void chief_callbacks_end(struct chief *c, struct decided *last, double *final, s
     }
     int i = callbacks_restoring(k->list);
     ret->stopped_epoch = k->now.stopped;
-    if (i < 0 || last->best[i] == NULL || !is_whole(c, last->best[i]))
+    if (i >= 0 && last->best[i] != NULL && !is_whole(c, last->best[i])) {
+        free(last->best[i]);
+        last->best[i] = NULL;
+    }
+    ret->best = last->kept = kept_to_json(k->list, last);
+    tell_kept(c, last, i);
+    if (i < 0 || last->best[i] == NULL)
         return;
     ret->checkpoint = last->best[i];
     ret->best_epoch = last->states[i].best_epoch;

@@ -22,6 +22,7 @@ struct decided {     /* the result of all decisions; in each checkpoint as "call
     char *best[CALLBACKS_MAX]; /* name of the checkpoint that is kept, or NULL */
     bool keeps[CALLBACKS_MAX]; /* the checkpoint that is being saved becomes the best */
     struct rates rates;
+    json_t *kept; /* at the end of the job, as struct job_result has it */
 };
 void decided_fini(struct decided *d);
 DEFINE_AUTO_FINI(decided, decided_fini);
@@ -54,7 +55,7 @@ bool chief_wants_values(const struct chief *c, int64_t over);
 void chief_decide_again(struct chief *c);  /* a ps was restored: its values are not those that were evaluated */
 bool chief_stopped(const struct chief *c); /* a callback ended training */
 /* The result of the job, once the final values are evaluated. final: their metrics, replaced by those of the best
- * epoch when that is the result. The names in ret are valid as long as `last`. */
+ * epoch when that is the result. What ret points to is valid as long as `last`. */
 void chief_callbacks_end(struct chief *c, struct decided *last, double *final, struct job_result *ret);
 
 #endif

@@ -39,6 +39,7 @@ struct job_result {         /* how the job ended */
     const char *checkpoint; /* name of the one with the job's result; NULL: the newest */
     int64_t best_epoch;     /* of that checkpoint, from 0; with checkpoint */
     int64_t stopped_epoch;  /* after which a callback ended training, from 0; -1: none did */
+    const json_t *best; /* checkpoints that callbacks keep: [{callback, monitor, value, epoch, checkpoint}]; or NULL */
 };
 void job_result_json(const struct job_result *end, json_t *v); /* except for the step */
 MUST_USE int output_dir_set_finished(const char *dir, const char *uid, const struct job_result *end, struct err *e);

@@ -366,6 +366,8 @@ static int write_history(struct reporter *r, const struct job_result *end, const
 {
     json_auto_t *out = json_pack("{s:O, s:I}", "history", r->history, "step", (json_int_t)end->step);
     job_result_json(end, out);
+    if (json_array_size(end->best) > 0)
+        json_object_set_new(out, "best", json_deep_copy(end->best));
     if (final != NULL)
         json_object_set_new(out, "final", reporter_metrics_json(r, final));
     return output_dir_json(r->config.output_dir, "history.json", out, e);

@@ -130,6 +130,21 @@ test_callbacks_on_one_machine_and_in_a_cluster() { # reproducible results are th
 
 loss_of() { trainyard evaluate "$1" --data-dir "$data" --json | sed -n 's/.*"loss":\([-0-9.e]*\).*/\1/p'; }
 
+test_best_checkpoint_is_named() { # at the end of the log and of the run, in the history, and by show checkpoint
+    local best
+    single_job
+    sed -i 's/epochs: 20, batchSize/callbacks: [ModelCheckpoint: {monitor: val_accuracy, mode: min, save_best_only: true}], epochs: 3, batchSize/' "$dir/job.yaml"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" || return
+    best=$(sed -n 's/.*ModelCheckpoint kept checkpoint \([^ ]*\) of epoch [0-9]*: val_accuracy [0-9.]* is the best$/\1/p' "$dir/out")
+    [ -e "$dir/run/checkpoints/$best.index" ] || problem "no line of the log names the best checkpoint"
+    want_line "^  best +$dir/run/checkpoints/$best, of epoch [0-9]+ \(val_accuracy 0\.[0-9]+\)$"
+    want_line "\"checkpoint\": \"$best\"" "$dir/run/history.json"
+    want_exit 0 trainyard show checkpoint "$dir/run" || return
+    want_line "^  best +$dir/run/checkpoints/$best, of epoch"
+    want_exit 0 trainyard show checkpoint "$dir/run/checkpoints/$best" || return
+    want_no_line '^  best'
+}
+
 test_best_epoch_on_one_machine() { # later commands read the best checkpoint, which is kept in addition to the last ones
     local best newest
     single_job 's/learning_rate: 0.002/learning_rate: 0.02/; s/keep: 5/keep: 1/'
