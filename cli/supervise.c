@@ -195,12 +195,13 @@ static void start_all(struct supervisor *s, int64_t now)
             s->replicas[i].start_at = now + s->again_ms;
 }
 
-static void fail_job(struct supervisor *s, int exit_code, int64_t now, const char *reason)
+/* last_words: of the replica that failed it, which has shown them. */
+static void fail_job(struct supervisor *s, int exit_code, int64_t now, const char *what, const char *last_words)
 {
     s->exit_code = exit_code;
     s->again = false;
-    str_fmt(s->reason, sizeof(s->reason), "%s", reason);
-    log_event(s, LOG_ERROR, "%s", reason);
+    str_fmt(s->reason, sizeof(s->reason), "%s%s%s", what, last_words[0] != '\0' ? ": " : "", last_words);
+    log_event(s, LOG_ERROR, "%s", what);
     enter_phase(s, PHASE_STOP_CHIEF, now);
 }
 
@@ -294,7 +295,8 @@ static bool is_final(int exit_code)
 static void exited_while_running(struct supervisor *s, struct supervised_replica *r, int exit_code,
                                  const char *last_words, int64_t now)
 {
-    char how[64], reason[ERR_TEXT_MAX];
+    char how[64];
+    AUTO_FINI(buf) what = BUF_INIT;
 
     if (r->decides && exit_code == 0) {
         enter_phase(s, PHASE_END, now);
@@ -307,16 +309,10 @@ static void exited_while_running(struct supervisor *s, struct supervised_replica
         restart(s, r, exit_code, now);
         return;
     }
-    supervise_exit_text(exit_code, how);
+    buf_printf(&what, "%s %s", r->name, supervise_exit_text(exit_code, how));
     if (wanted)
-        str_fmt(reason, sizeof(reason),
-                "%s %s, and the limit of %" PRId64 " restarts is reached (runPolicy.backoffLimit)", r->name, how,
-                s->restarts);
-    else if (last_words[0] != '\0')
-        str_fmt(reason, sizeof(reason), "%s %s: %s", r->name, how, last_words);
-    else
-        str_fmt(reason, sizeof(reason), "%s %s", r->name, how);
-    fail_job(s, exit_code != 0 ? exit_code : 138, now, reason);
+        buf_printf(&what, ", and the limit of %" PRId64 " restarts is reached (runPolicy.backoffLimit)", s->restarts);
+    fail_job(s, exit_code != 0 ? exit_code : 138, now, what.data, wanted ? "" : last_words);
 }
 
 /* Handles the exit of a replica that a restart of all stops, or of an evaluator meanwhile. */
@@ -391,7 +387,7 @@ static void start_due(struct supervisor *s, int64_t now)
 void supervisor_tick(struct supervisor *s, int64_t now)
 {
     if ((s->phase == PHASE_RUN || s->again) && now >= s->deadline)
-        fail_job(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds");
+        fail_job(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds", "");
     if (s->phase == PHASE_RUN)
         start_due(s, now);
     else if (s->phase != PHASE_OVER && now >= s->phase_deadline)

@@ -558,12 +558,13 @@ bool chief_client_finished(struct chief_client *m)
     return m->registered && m->state == JOB_FINISHED;
 }
 
-void chief_client_await_stop(struct chief_client *m)
+bool chief_client_await_stop(struct chief_client *m)
 {
     int64_t deadline = clock_ms() + CALL_MS;
     MUTEX_GUARD(&m->lock);
     while (m->state == JOB_TRAINING && m->fatal.code == ERR_NONE && cond_wait_until(&m->changed, &m->lock, deadline))
         continue;
+    return m->state != JOB_TRAINING;
 }
 
 const char *chief_client_job_uid(const struct chief_client *m)

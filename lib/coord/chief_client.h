@@ -57,8 +57,9 @@ void chief_client_resync(struct chief_client *m);
 /* The job's uid that the chief sent (for a worker that was started without one); valid as long as m. */
 const char *chief_client_job_uid(const struct chief_client *m);
 bool chief_client_finished(struct chief_client *m); /* reported by the chief, or by has_finished */
-/* Blocks until the chief stops or finishes the job, bounded by 5 s: after chief_client_diverged, before leaving. */
-void chief_client_await_stop(struct chief_client *m);
+/* Blocks until the chief stops or finishes the job, bounded by 5 s: after chief_client_diverged, before leaving. False:
+ * it has not. */
+bool chief_client_await_stop(struct chief_client *m);
 /* What the worker waits for, in the next heartbeat; NULL or "": nothing. */
 void chief_client_waiting(struct chief_client *m, const char *text);
 

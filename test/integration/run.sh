@@ -231,6 +231,10 @@ test_diverging_ends_with_3() {
     want_exit 3 run --fresh --set 'compile.optimizer={SGD: {learning_rate: 1.0e+30}}'
     want_line 'diverged'
     want_no_process
+    # the chief's line in the log, and the last line of the command
+    run --fresh --set 'compile.optimizer={SGD: {learning_rate: 1.0e+30}}' >"$dir/said" 2>"$dir/log"
+    [ "$(grep -c 'not finite' "$dir/log")" = 1 ] || problem "the log tells it $(grep -c 'not finite' "$dir/log") times"
+    [ "$(grep -c 'not finite' "$dir/said")" = 1 ] || problem "the command says $(cat "$dir/said")"
 }
 
 test_interrupt_saves_and_resumes() {

@@ -57,6 +57,7 @@ static __attribute__((noreturn)) void launch(const char *yaml, const char *const
         end.exit_code = err_exit_code(&e);
     }
     job_free(job);
+    dprintf(STDERR_FILENO, "reason: %s\n", end.reason);
     _exit(end.exit_code);
 }
 
@@ -198,7 +199,9 @@ START_TEST(bad_input_ends_the_job_with_its_reason)
           { "FAKE_worker_1", "echo 'error: train.csv:7: no number' >&2; exit 2" });
     finish();
     ck_assert_int_eq(run.code, 2);
-    assert_said("error: worker-1 ended with exit code 2: train.csv:7: no number\n");
+    assert_said("[worker-1] error: train.csv:7: no number\n");
+    assert_said("\nerror: worker-1 ended with exit code 2\n");
+    assert_said("\nreason: worker-1 ended with exit code 2: train.csv:7: no number\n");
 }
 END_TEST
 
@@ -211,7 +214,7 @@ START_TEST(its_reason_is_found_in_json_too)
     ck_assert_int_eq(run.code, 2);
     assert_said("{\"level\":\"error\",\"msg\":\"no \\\"x\\\"\"}\n");
     ck_assert_ptr_null(strstr(run.text.data, "[worker-1]")); /* as it was, without a name in front */
-    assert_said("worker-1 ended with exit code 2: no \"x\"");
+    assert_said("\nreason: worker-1 ended with exit code 2: no \"x\"\n");
 }
 END_TEST
 
