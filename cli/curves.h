@@ -1,5 +1,6 @@
-/* curves - scalar series drawn as an SVG picture like TensorBoard's: a panel for each tag, a colour for each run, the
- * raw line faint behind the smoothed one, axes with round ticks, a legend. Pure: series in, text out.
+/* curves - scalar series drawn as an SVG picture like TensorBoard's: a panel for each tag, a colour for each run with
+ * dashes for its validation, the raw line faint behind the smoothed one, axes with round ticks, a legend. Pure: series
+ * in, text out.
  */
 #ifndef TRAINYARD_CLI_CURVES_H
 #define TRAINYARD_CLI_CURVES_H

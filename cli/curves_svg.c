@@ -1,9 +1,10 @@
-/* Draws the SVG picture of cli/curves.h: ranges, ticks, smoothed lines and legends. */
-#include <ctype.h>
+/* Draws the SVG picture of cli/curves.h: panels, axes, smoothed lines and the legend. */
 #include <math.h>
 #include <string.h>
 
 #include "codec/json.h"
+#include "curve_runs.h"
+#include "curve_scale.h"
 #include "curves.h"
 
 enum {
@@ -21,8 +22,9 @@ enum {
 };
 static const double SMOOTHING = 0.6; /* TensorBoard's default */
 
-static const char *const COLOURS[] = { "#ff7043", "#0077bb", "#009988", "#cc3311",
-                                       "#33bbee", "#ee3377", "#997700", "#7e57c2" };
+static const char *const COLOURS[CURVE_RUNS_MAX] = { "#ff7043", "#0077bb", "#009988", "#cc3311", "#33bbee", "#ee3377",
+                                                     "#997700", "#7e57c2", "#5d4037", "#607d8b", "#9e9d24", "#212121" };
+static const char DASHES[] = " stroke-dasharray=\"6 4\"";
 
 struct svg_options svg_options_default(void)
 {
@@ -51,95 +53,37 @@ static bool is_shown(const struct scalar_series *line, const struct svg_options 
     return line->n > 0 && (look->tag == NULL || strstr(line->tag, look->tag) != NULL);
 }
 
-/* Tags and runs in order of their names. */
-static void collect_names(const struct series_set *s, const struct svg_options *look, struct strlist *tags,
-                          struct strlist *runs)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        if (!is_shown(&s->items[i], look))
-            continue;
-        if (!strlist_has(tags, s->items[i].tag))
-            strlist_add(tags, s->items[i].tag);
-        if (!strlist_has(runs, s->items[i].run))
-            strlist_add(runs, s->items[i].run);
-    }
-    strlist_sort(tags);
-    strlist_sort(runs);
-}
-
-static size_t index_of(const struct strlist *l, const char *s)
-{
-    size_t i = 0;
-    while (i < l->n && !str_eq(l->items[i], s))
-        i++;
-    return i;
-}
-
-static const char *colour_of(const struct strlist *runs, const char *run)
-{
-    return COLOURS[index_of(runs, run) % COUNT_OF(COLOURS)];
-}
-
-/* ---- scales ---- */
-
-struct scale {
-    double low, high; /* values */
-    double from, to;  /* their positions in the picture */
-    double tick;      /* distance of the ticks, a round number */
+struct picture {
+    const struct series_set *series;
+    const struct svg_options *look;
+    struct strlist tags; /* in the order of their names */
+    struct curve_runs runs;
+    size_t *run_of; /* for each series */
 };
 
-static double place(const struct scale *s, double v)
+static void picture_fini(struct picture *p)
 {
-    return s->from + (v - s->low) / (s->high - s->low) * (s->to - s->from);
+    strlist_fini(&p->tags);
+    curve_runs_fini(&p->runs);
+    free(p->run_of);
 }
+DEFINE_AUTO_FINI(picture, picture_fini);
 
-/* 1, 2 or 5 times a power of ten, so that about n of them fill the range. */
-static double round_tick(double range, int n)
+static void collect_names(struct picture *p)
 {
-    double raw = range / n, power = pow(10, floor(log10(raw))), digit = raw / power;
-    return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
-}
-
-static void include(struct scale *s, double v)
-{
-    if (!isfinite(v))
-        return;
-    v = MAX(MIN(v, 1e300), -1e300); /* the range must be finite too */
-    s->low = MIN(s->low, v);
-    s->high = MAX(s->high, v);
-}
-
-/* A range of one value is widened around it. A margin keeps lines off the frame. */
-static void settle(struct scale *s, double margin, int ticks)
-{
-    if (!(s->low <= s->high)) {
-        s->low = 0;
-        s->high = 1;
+    const struct series_set *s = p->series;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!is_shown(&s->items[i], p->look))
+            continue;
+        curve_runs_add(&p->runs, s->items[i].run);
+        if (!strlist_has(&p->tags, s->items[i].tag))
+            strlist_add(&p->tags, s->items[i].tag);
     }
-    double range = s->high - s->low, size = MAX(fabs(s->low), fabs(s->high));
-    if (!(range > size * 1e-9) || range < 1e-300) {
-        s->low -= size > 1e-300 ? size / 10 : 0.5;
-        s->high += size > 1e-300 ? size / 10 : 0.5;
-        range = s->high - s->low;
-    }
-    s->low -= range * margin;
-    s->high += range * margin;
-    s->tick = round_tick(s->high - s->low, ticks);
-}
-
-/* "1.5k", "0.002", "3e-7": the fewest characters that distinguish neighbours. */
-static const char *tick_text(double v, double tick, char out[32])
-{
-    if (fabs(v) < tick / 1000)
-        v = 0;
-    double size = fabs(v);
-    if (tick >= 1000 && size >= 1e6 && tick >= 1e5)
-        str_fmt(out, 32, "%gM", v / 1e6);
-    else if (tick >= 100 && size >= 1e3)
-        str_fmt(out, 32, "%gk", v / 1e3);
-    else
-        str_fmt(out, 32, "%.6g", v);
-    return out;
+    strlist_sort(&p->tags);
+    curve_runs_settle(&p->runs);
+    p->run_of = xcalloc(s->n, sizeof(*p->run_of));
+    for (size_t i = 0; i < s->n; i++)
+        p->run_of[i] = curve_runs_find(&p->runs, s->items[i].run);
 }
 
 /* ---- panels ---- */
@@ -148,7 +92,7 @@ struct panel {
     const char *tag;
     double x, y; /* upper left corner */
     double width, height;
-    struct scale across, up;
+    struct curve_scale across, up;
 };
 
 #define GRID_LINE(direction) "<path class=\"grid\" d=\"M%.1f %.1f" direction "%.1f\"/>"
@@ -156,15 +100,16 @@ struct panel {
 
 static void put_axes(struct buf *out, const struct panel *p)
 {
-    const struct scale *a = &p->across, *u = &p->up;
+    const struct curve_scale *a = &p->across, *u = &p->up;
     char text[32];
+    double v;
 
-    for (double v = ceil(u->low / u->tick) * u->tick; v <= u->high; v += u->tick)
-        buf_printf(out, GRID_LINE("H") TICK("end"), a->from, place(u, v), a->to, a->from - 6, place(u, v) + 3.5,
-                   tick_text(v, u->tick, text));
-    for (double v = ceil(a->low / a->tick) * a->tick; v <= a->high; v += a->tick)
-        buf_printf(out, GRID_LINE("V") TICK("middle"), place(a, v), u->from, u->to, place(a, v), u->from + 15,
-                   tick_text(v, a->tick, text));
+    for (size_t i = 0; curve_scale_tick(u, i, &v); i++)
+        buf_printf(out, GRID_LINE("H") TICK("end"), a->from, curve_scale_place(u, v), a->to, a->from - 6,
+                   curve_scale_place(u, v) + 3.5, curve_scale_text(u, v, text));
+    for (size_t i = 0; curve_scale_tick(a, i, &v); i++)
+        buf_printf(out, GRID_LINE("V") TICK("middle"), curve_scale_place(a, v), u->from, u->to, curve_scale_place(a, v),
+                   u->from + 15, curve_scale_text(a, v, text));
     buf_printf(out, "<path class=\"axis\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", a->from, u->to, u->from, a->to);
 }
 
@@ -177,9 +122,19 @@ static const char *quantity(const char *tag)
     return slash != NULL && !str_starts(slash, "/sec") ? slash + 1 : tag; /* "/sec" is part of a rate, not a folder */
 }
 
+/* Losses and errors, of which the first values hide all later ones on a linear axis. */
+static bool is_loss(const char *tag)
+{
+    static const char *const NAMES[] = { "loss", "error", "mse", "mae", "mape", "msle" };
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
+        if (strstr(quantity(tag), NAMES[i]) != NULL)
+            return true;
+    return false;
+}
+
 static void put_axis_titles(struct buf *out, const struct panel *p)
 {
-    const struct scale *a = &p->across, *u = &p->up;
+    const struct curve_scale *a = &p->across, *u = &p->up;
     double x = p->x + 16, y = (u->from + u->to) / 2;
     buf_printf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>",
                (a->from + a->to) / 2, u->from + 32, str_starts(p->tag, "epoch_") ? "epoch" : "step");
@@ -187,7 +142,7 @@ static void put_axis_titles(struct buf *out, const struct panel *p)
                "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\">",
                x, y, x, y);
     put_text(out, quantity(p->tag));
-    buf_str(out, "</text>\n");
+    buf_printf(out, "%s</text>\n", u->log ? " (log)" : "");
 }
 
 /* A line that is being drawn. It breaks at gaps. The points of one pixel column are reduced to the first, lowest,
@@ -219,7 +174,7 @@ static void pen_end_column(struct pen *p)
 
 static void pen_move(struct pen *p, double step, double value)
 {
-    double x = round(place(&p->panel->across, step) * 2) / 2, y = place(&p->panel->up, value);
+    double x = round(curve_scale_place(&p->panel->across, step) * 2) / 2, y = curve_scale_place(&p->panel->up, value);
     if (!isfinite(value)) {
         pen_end_column(p);
         p->down = false;
@@ -251,14 +206,21 @@ static double smooth(struct smoother *s, double v)
     return s->sum / (1 - s->decay);
 }
 
-static void put_line(struct buf *out, const struct panel *p, const struct scalar_series *line, double weight,
-                     const char *colour, const char *style)
+struct pencil {
+    const char *colour, *class;
+    bool dashed;
+    double weight; /* of the smoothing */
+};
+
+static void put_line(struct buf *out, const struct panel *p, const struct scalar_series *line,
+                     const struct pencil *pencil)
 {
     struct pen pen = { .out = out, .panel = p };
-    struct smoother s = { .weight = weight, .decay = 1 };
+    struct smoother s = { .weight = pencil->weight, .decay = 1 };
     size_t begin = out->len;
 
-    buf_printf(out, "<path class=\"%s\" stroke=\"%s\" d=\"", style, colour);
+    buf_printf(out, "<path class=\"%s\" stroke=\"%s\"%s d=\"", pencil->class, pencil->colour,
+               pencil->dashed ? DASHES : "");
     size_t empty = out->len;
     for (size_t i = 0; i < line->n; i++)
         pen_move(&pen, line->steps[i], smooth(&s, line->values[i]));
@@ -270,99 +232,40 @@ static void put_line(struct buf *out, const struct panel *p, const struct scalar
     buf_str(out, "\"/>\n");
 }
 
-/* A single point is drawn as a dot. */
-static void put_dot(struct buf *out, const struct panel *p, const struct scalar_series *line, const char *colour)
+/* A single point is drawn as a dot, hollow for a validation. */
+static void put_dot(struct buf *out, const struct panel *p, const struct scalar_series *line,
+                    const struct pencil *pencil)
 {
     if (line->n == 1 && isfinite(line->values[0]))
-        buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", place(&p->across, line->steps[0]),
-                   place(&p->up, line->values[0]), colour);
+        buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\" stroke=\"%s\"/>\n",
+                   curve_scale_place(&p->across, line->steps[0]), curve_scale_place(&p->up, line->values[0]),
+                   pencil->dashed ? "none" : pencil->colour, pencil->colour);
 }
 
-static void measure(struct panel *p, const struct series_set *s)
+static bool is_drawn(const struct picture *picture, size_t i, const char *tag)
 {
-    const double none = HUGE_VAL;
-    p->across =
-        (struct scale){ .low = none, .high = -none, .from = p->x + PAD_LEFT, .to = p->x + p->width - PAD_RIGHT };
-    p->up = (struct scale){ .low = none, .high = -none, .from = p->y + p->height - PAD_BOTTOM, .to = p->y + PAD_TOP };
-    for (size_t i = 0; i < s->n; i++) {
-        const struct scalar_series *line = &s->items[i];
-        if (!str_eq(line->tag, p->tag))
+    return str_eq(picture->series->items[i].tag, tag) && picture->run_of[i] < curve_runs_shown(&picture->runs);
+}
+
+static void measure(struct panel *p, const struct picture *picture)
+{
+    p->across = curve_scale_new(p->x + PAD_LEFT, p->x + p->width - PAD_RIGHT);
+    p->up = curve_scale_new(p->y + p->height - PAD_BOTTOM, p->y + PAD_TOP);
+    for (size_t i = 0; i < picture->series->n; i++) {
+        const struct scalar_series *line = &picture->series->items[i];
+        if (!is_drawn(picture, i, p->tag))
             continue;
         for (size_t k = 0; k < line->n; k++) {
-            include(&p->across, line->steps[k]);
-            include(&p->up, line->values[k]);
+            curve_scale_include(&p->across, line->steps[k]);
+            curve_scale_include(&p->up, line->values[k]);
         }
     }
-    settle(&p->across, 0, TICKS_X);
+    curve_scale_settle(&p->across, 0, TICKS_X);
     p->across.tick = MAX(p->across.tick, 1); /* steps and epochs are whole */
-    settle(&p->up, 0.05, TICKS_Y);
-}
-
-static void put_panel(struct buf *out, struct panel *p, const struct series_set *s, const struct strlist *runs,
-                      double weight)
-{
-    measure(p, s);
-    buf_printf(out, "<g><rect class=\"panel\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" rx=\"4\"/>\n", p->x,
-               p->y, p->width, p->height);
-    buf_printf(out, "<text class=\"tag\" x=\"%.0f\" y=\"%.0f\">", p->x + 14, p->y + 23);
-    put_text(out, p->tag);
-    buf_str(out, "</text>\n");
-    put_axes(out, p);
-    put_axis_titles(out, p);
-    for (size_t r = 0; r < runs->n; r++) {
-        for (size_t i = 0; i < s->n; i++) {
-            const struct scalar_series *line = &s->items[i];
-            if (!str_eq(line->tag, p->tag) || !str_eq(line->run, runs->items[r]))
-                continue;
-            const char *colour = colour_of(runs, line->run);
-            double own = weight >= 0 ? weight : line->n >= SMOOTHED_FROM ? SMOOTHING : 0;
-            if (own > 0)
-                put_line(out, p, line, 0, colour, "raw");
-            put_line(out, p, line, own, colour, "line");
-            put_dot(out, p, line, colour);
-        }
-    }
-    buf_str(out, "</g>\n");
-}
-
-/* ---- the whole ---- */
-
-static double put_legend(struct buf *out, const struct strlist *runs, double y, double width)
-{
-    double x = GAP;
-    for (size_t i = 0; i < runs->n; i++) {
-        double size = 34 + NAME_WIDTH * (double)strlen(runs->items[i]);
-        if (x > GAP && x + size > width - GAP) {
-            x = GAP;
-            y += LEGEND_LINE;
-        }
-        buf_printf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"14\" height=\"4\" rx=\"2\" fill=\"%s\"/>", x, y + 8,
-                   colour_of(runs, runs->items[i]));
-        buf_printf(out, "<text class=\"run\" x=\"%.0f\" y=\"%.0f\">", x + 20, y + 14);
-        put_text(out, runs->items[i]);
-        buf_str(out, "</text>\n");
-        x += size;
-    }
-    return runs->n > 0 ? y + LEGEND_LINE : y;
-}
-
-static const char STYLE[] =
-    "<style>text{font-family:Roboto,'Helvetica "
-    "Neue',Arial,sans-serif;fill:#3c4043}.title{font-size:18px}.tag{font-size:14px}.run{font-size:13px}.tick{font-size:"
-    "10.5px;fill:#757575}.name{font-size:11.5px;fill:#5f6368}.panel{fill:#fff;stroke:#e0e0e0}.grid{stroke:#eee;fill:"
-    "none}.axis{stroke:#9e9e9e;fill:none}.line{fill:none;stroke-width:2;stroke-linejoin:round}.raw{fill:none;stroke-"
-    "width:1.2;stroke-opacity:.28;stroke-linejoin:round}</style>\n";
-
-static double put_head(struct buf *out, const struct svg_options *look, const struct strlist *runs, double width)
-{
-    double y = GAP;
-    if (look->title != NULL) {
-        buf_printf(out, "<text class=\"title\" x=\"%d\" y=\"%.0f\">", GAP, y + 18);
-        put_text(out, look->title);
-        buf_str(out, "</text>\n");
-        y += TITLE_LINE;
-    }
-    return put_legend(out, runs, y, width);
+    if (is_loss(p->tag) && curve_scale_spans_decades(&p->up))
+        curve_scale_settle_log(&p->up, 0.05);
+    else
+        curve_scale_settle(&p->up, 0.05, TICKS_Y);
 }
 
 static bool is_constant(const struct series_set *s, const char *tag)
@@ -374,29 +277,153 @@ static bool is_constant(const struct series_set *s, const char *tag)
     return true;
 }
 
+/* A learning rate is what the job set: smoothed, it would show rates that never were. */
+static double smoothing_of(const struct picture *picture, const struct scalar_series *line, bool constant)
+{
+    double asked = picture->look->smoothing;
+    if (constant || strstr(line->tag, "learning_rate") != NULL)
+        return 0;
+    return asked >= 0 ? asked : line->n >= SMOOTHED_FROM ? SMOOTHING : 0;
+}
+
+static void put_series(struct buf *out, const struct panel *p, const struct picture *picture, size_t i, bool constant)
+{
+    const struct scalar_series *line = &picture->series->items[i];
+    const double weight = smoothing_of(picture, line, constant);
+    struct pencil pencil = { .colour = COLOURS[picture->run_of[i]],
+                             .dashed = curve_runs_is_validation(line->run),
+                             .class = "raw" };
+    if (weight > 0)
+        put_line(out, p, line, &pencil);
+    pencil.class = "line";
+    pencil.weight = weight;
+    put_line(out, p, line, &pencil);
+    put_dot(out, p, line, &pencil);
+}
+
+static void put_panel(struct buf *out, struct panel *p, const struct picture *picture)
+{
+    bool constant = is_constant(picture->series, p->tag);
+    measure(p, picture);
+    buf_printf(out, "<g><rect class=\"panel\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" rx=\"4\"/>\n", p->x,
+               p->y, p->width, p->height);
+    buf_printf(out, "<text class=\"tag\" x=\"%.0f\" y=\"%.0f\">", p->x + 14, p->y + 23);
+    put_text(out, p->tag);
+    buf_str(out, "</text>\n");
+    put_axes(out, p);
+    put_axis_titles(out, p);
+    for (size_t i = 0; i < picture->series->n; i++)
+        if (is_drawn(picture, i, p->tag))
+            put_series(out, p, picture, i, constant);
+    buf_str(out, "</g>\n");
+}
+
+/* ---- the whole ---- */
+
+struct legend {
+    struct buf *out;
+    double x, y, width;
+};
+
+/* An entry of so many bytes, on a new line when it does not fit. Returns its left edge. */
+static double legend_place(struct legend *l, size_t bytes)
+{
+    double size = 34 + NAME_WIDTH * (double)bytes, x = l->x;
+    if (x > GAP && x + size > l->width - GAP) {
+        x = GAP;
+        l->y += LEGEND_LINE;
+    }
+    l->x = x + size;
+    return x;
+}
+
+static void legend_text(struct legend *l, double x, const char *text)
+{
+    buf_printf(l->out, "<text class=\"run\" x=\"%.0f\" y=\"%.0f\">", x, l->y + 14);
+    put_text(l->out, text);
+    buf_str(l->out, "</text>\n");
+}
+
+static void legend_line(struct legend *l, const char *name, const char *colour, bool dashed)
+{
+    double x = legend_place(l, strlen(name));
+    buf_printf(l->out, "<path class=\"key\" stroke=\"%s\"%s d=\"M%.0f %.0fh16\"/>", colour, dashed ? DASHES : "", x,
+               l->y + 10);
+    legend_text(l, x + 21, name);
+}
+
+/* The runs that are not drawn, as far as a line has room for their names. */
+static void legend_rest(struct legend *l, const struct curve_runs *runs)
+{
+    AUTO_FINI(buf) text = BUF_INIT;
+    size_t i = curve_runs_shown(runs), room = (size_t)(l->width / NAME_WIDTH);
+    buf_printf(&text, "not drawn:");
+    for (; i < runs->runs.n && text.len + strlen(runs->names.items[i]) + 20 < room; i++)
+        buf_printf(&text, "%s %s", i > curve_runs_shown(runs) ? "," : "", runs->names.items[i]);
+    if (i < runs->runs.n)
+        buf_printf(&text, " and %zu more", runs->runs.n - i);
+    l->x = GAP;
+    l->y += LEGEND_LINE;
+    legend_text(l, GAP, text.data);
+}
+
+static double put_legend(struct buf *out, const struct curve_runs *runs, double y, double width)
+{
+    struct legend l = { .out = out, .x = GAP, .y = y, .width = width };
+    size_t shown = curve_runs_shown(runs);
+    if (shown == 0)
+        return y;
+    for (size_t i = 0; i < shown; i++)
+        legend_line(&l, runs->names.items[i], COLOURS[i], false);
+    if (runs->validation)
+        legend_line(&l, "validation", shown == 1 ? COLOURS[0] : "#757575", true);
+    if (shown < runs->runs.n)
+        legend_rest(&l, runs);
+    return l.y + LEGEND_LINE;
+}
+
+static const char STYLE[] =
+    "<style>text{font-family:Roboto,'Helvetica "
+    "Neue',Arial,sans-serif;fill:#3c4043}.title{font-size:18px}.tag{font-size:14px}.run{font-size:13px}.tick{font-size:"
+    "10.5px;fill:#757575}.name{font-size:11.5px;fill:#5f6368}.panel{fill:#fff;stroke:#e0e0e0}.grid{stroke:#eee;fill:"
+    "none}.axis{stroke:#9e9e9e;fill:none}.line,.key{fill:none;stroke-width:2;stroke-linejoin:round}.raw{fill:none;"
+    "stroke-"
+    "width:1.2;stroke-opacity:.28;stroke-linejoin:round}</style>\n";
+
+static double put_head(struct buf *out, const struct picture *picture, double width)
+{
+    double y = GAP;
+    if (picture->look->title != NULL) {
+        buf_printf(out, "<text class=\"title\" x=\"%d\" y=\"%.0f\">", GAP, y + 18);
+        put_text(out, picture->look->title);
+        buf_str(out, "</text>\n");
+        y += TITLE_LINE;
+    }
+    return put_legend(out, &picture->runs, y, width);
+}
+
 void curves_svg(const struct series_set *s, const struct svg_options *look, struct buf *ret)
 {
-    AUTO_FINI(strlist) tags = { 0 };
-    AUTO_FINI(strlist) runs = { 0 };
+    AUTO_FINI(picture) picture = { .series = s, .look = look };
     AUTO_FINI(buf) body = BUF_INIT;
 
-    collect_names(s, look, &tags, &runs);
-    size_t columns = (size_t)MAX(look->columns, 1);
-    columns = MAX(MIN(columns, tags.n), 1);
-    double width = GAP + (double)columns * (look->panel_width + GAP), y = put_head(&body, look, &runs, width) + 4;
+    collect_names(&picture);
+    const struct strlist *tags = &picture.tags;
+    size_t columns = MAX(MIN((size_t)MAX(look->columns, 1), tags->n), 1);
+    double width = GAP + (double)columns * (look->panel_width + GAP), y = put_head(&body, &picture, width) + 4;
 
-    for (size_t i = 0; i < tags.n; i++) {
-        struct panel p = { .tag = tags.items[i],
+    for (size_t i = 0; i < tags->n; i++) {
+        struct panel p = { .tag = tags->items[i],
                            .x = GAP + (double)(i % columns) * (look->panel_width + GAP),
                            .y = y + (double)(i / columns) * (look->panel_height + GAP),
                            .width = look->panel_width,
                            .height = look->panel_height };
-        put_panel(&body, &p, s, &runs, is_constant(s, p.tag) ? 0 : look->smoothing);
+        put_panel(&body, &p, &picture);
     }
-    if (tags.n == 0)
+    if (tags->n == 0)
         buf_printf(&body, "<text class=\"tag\" x=\"%d\" y=\"%.0f\">no scalars yet</text>\n", GAP, y + 20);
 
-    double rows = (double)((tags.n + columns - 1) / columns), height = y + MAX(rows * (look->panel_height + GAP), 40);
+    double rows = (double)((tags->n + columns - 1) / columns), height = y + MAX(rows * (look->panel_height + GAP), 40);
     buf_str(ret, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
     buf_printf(ret, " width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n", width, height, width, height);
     buf_str(ret, STYLE);

@@ -42,8 +42,8 @@ test_runs_beside_each_other() { # one trial each, and one picture
     done
     cd "$dir" || return
     want_exit 0 trainyard show events a b/summaries/ --plot both.svg
-    for name in a/summaries b; do
-        grep -q ">$name/validation</text>" both.svg || problem "$name is not in the picture"
+    for name in a b validation; do
+        [ "$(grep -c ">$name</text>" both.svg)" = 1 ] || problem "$name is not in the legend once"
     done
     [ "$(grep -c '>epoch_loss</text>' both.svg)" = 1 ] || problem "the runs do not share a panel"
     grep -q 'class="raw"' both.svg && problem "lines of two points are smoothed"

@@ -78,8 +78,9 @@ START_TEST(a_panel_a_tag_and_a_colour_a_run)
     ck_assert_uint_eq(occurrences(out.data, ">mnist</text>"), 1);
     ck_assert_uint_eq(occurrences(out.data, ">train</text>"), 1);
     ck_assert_uint_eq(occurrences(out.data, ">validation</text>"), 1);
-    ck_assert_uint_eq(occurrences(out.data, "class=\"line\" stroke=\"#0077bb\""), 1); /* validation, the second run */
-    ck_assert_ptr_nonnull(strstr(out.data, ">800</text>"));                           /* a tick of the steps */
+    ck_assert_uint_eq(occurrences(out.data, "class=\"line\" stroke=\"#ff7043\" d="), 2);
+    ck_assert_uint_eq(occurrences(out.data, "class=\"line\" stroke=\"#ff7043\" stroke-dasharray=\"6 4\" d="), 1);
+    ck_assert_ptr_nonnull(strstr(out.data, ">800</text>")); /* a tick of the steps */
     ck_assert_ptr_nonnull(strstr(out.data, ">0.5</text>"));
 
     buf_clear(&out);
@@ -166,9 +167,71 @@ START_TEST(runs_of_several_folders_share_a_panel)
     draw(&both, &look, &out);
     ck_assert_uint_eq(both.n, 3);
     ck_assert_uint_eq(occurrences(out.data, "class=\"panel\""), 1);
-    ck_assert_ptr_nonnull(strstr(out.data, ">runs/a/train</text>"));
-    ck_assert_ptr_nonnull(strstr(out.data, ">runs/b/train</text>"));
-    ck_assert_ptr_nonnull(strstr(out.data, ">runs/b</text>"));
+    ck_assert_uint_eq(occurrences(out.data, ">a</text>"), 1); /* the legend has a line for each run, */
+    ck_assert_uint_eq(occurrences(out.data, ">b</text>"), 1); /* without what the names share */
+    ck_assert_uint_eq(occurrences(out.data, ">validation</text>"), 0);
+    ck_assert_uint_eq(occurrences(out.data, "fill=\"#ff7043\""), 1);
+    ck_assert_uint_eq(occurrences(out.data, "fill=\"#0077bb\""), 2);
+}
+END_TEST
+
+START_TEST(many_runs_are_named_and_the_first_ones_drawn)
+{
+    AUTO_FINI(series_set) s = SERIES_SET_INIT;
+    AUTO_FINI(buf) out = BUF_INIT;
+    struct svg_options look = svg_options_default();
+    for (int i = 0; i < 100; i++) {
+        auto_free char *train = xasprintf("runs/lr%02d/train", i), *validation = xasprintf("runs/lr%02d/validation", i);
+        for (int step = 0; step < 3; step++) {
+            series_add(&s, train, "loss", step, i + step);
+            series_add(&s, validation, "loss", step, i == 99 ? 1e9 : i + step); /* it does not widen the axis */
+        }
+    }
+    draw(&s, &look, &out);
+    ck_assert_uint_eq(occurrences(out.data, "class=\"line\""), 24);
+    ck_assert_uint_eq(occurrences(out.data, "class=\"key\""), 13); /* 12 runs, and what dashes mean */
+    ck_assert_uint_eq(occurrences(out.data, ">lr11</text>"), 1);
+    ck_assert_ptr_nonnull(strstr(out.data, ">not drawn: lr12, lr13, "));
+    const char *more = strstr(out.data, " and ");
+    ck_assert_ptr_nonnull(more);
+    ck_assert_ptr_nonnull(strstr(more, " more</text>"));
+    ck_assert_ptr_null(strstr(out.data, ">1G</text>"));
+}
+END_TEST
+
+START_TEST(losses_that_differ_much_have_a_logarithmic_axis)
+{
+    static const struct {
+        const char *tag;
+        double first;
+        bool log;
+    } CASES[] = {
+        { "epoch_loss", 100, true },   { "epoch_loss", 99, false },      { "epoch_mean_squared_error", 1e6, true },
+        { "epoch_loss", -100, false }, { "epoch_accuracy", 100, false }, { "epoch_loss", 0, false },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        AUTO_FINI(series_set) s = SERIES_SET_INIT;
+        AUTO_FINI(buf) out = BUF_INIT;
+        struct svg_options look = svg_options_default();
+        series_add(&s, "train", CASES[i].tag, 0, CASES[i].first);
+        series_add(&s, "train", CASES[i].tag, 1, 1);
+        draw(&s, &look, &out);
+        ck_assert_uint_eq(occurrences(out.data, " (log)</text>"), CASES[i].log);
+    }
+}
+END_TEST
+
+START_TEST(a_learning_rate_is_not_smoothed)
+{
+    AUTO_FINI(series_set) s = SERIES_SET_INIT;
+    AUTO_FINI(buf) out = BUF_INIT;
+    struct svg_options look = svg_options_default();
+    look.smoothing = 0.9;
+    for (int i = 0; i < 50; i++)
+        series_add(&s, "train", "epoch_learning_rate", i, i < 25 ? 0.1 : 0.01);
+    draw(&s, &look, &out);
+    ck_assert_uint_eq(occurrences(out.data, "class=\"raw\""), 0);
+    ck_assert_uint_eq(occurrences(out.data, "class=\"line\""), 1);
 }
 END_TEST
 
@@ -269,6 +332,9 @@ Suite *test_suite(void)
     tcase_add_test(c, short_lines_are_drawn_as_they_are);
     tcase_add_test(c, axes_have_titles_and_epochs_whole_ticks);
     tcase_add_test(c, runs_of_several_folders_share_a_panel);
+    tcase_add_test(c, many_runs_are_named_and_the_first_ones_drawn);
+    tcase_add_test(c, losses_that_differ_much_have_a_logarithmic_axis);
+    tcase_add_test(c, a_learning_rate_is_not_smoothed);
     tcase_add_test(c, odd_series_are_drawn);
     tcase_add_test(c, a_long_run_makes_a_small_picture_that_keeps_its_spikes);
     tcase_add_test(c, a_step_that_goes_back_takes_points_back);
