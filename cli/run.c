@@ -14,17 +14,19 @@
 #include "nn/callback.h"
 #include "nn/class_weight.h"
 #include "outdir.h"
+#include "sweep_run.h"
 
 struct run {
     const char *job_path, *output_dir, *data_dir, *log_level, *log_format, *tls_dir;
     bool resume, rebase, fresh, insecure;
-    struct strlist sets, replicas, args;
+    struct strlist sets, sweeps, replicas, args;
     enum log_format format;
 };
 
 static void run_fini(struct run *r)
 {
     strlist_fini(&r->sets);
+    strlist_fini(&r->sweeps);
     strlist_fini(&r->replicas);
     strlist_fini(&r->args);
 }
@@ -37,9 +39,14 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
         OPT_LIST("replicas", "ROLE=N,...", &r->replicas,
                  "numbers of ps, worker, chief or evaluator replicas, such as ps=2,worker=4"),
         OPT_LIST("set", "PATH=VALUE", &r->sets, "a field below spec, such as fit.epochs=1"),
+        OPT_LIST("sweep", "PATH=V,V,...", &r->sweeps,
+                 "a run for each value of a field below spec, and of several fields for each combination; a table and "
+                 "curves.svg compare them. A value with a comma needs brackets or quotes"),
         OPT_SECTION("Files"),
         OPT_STR("data-dir", NULL, "DIR", &r->data_dir, "folder of the data files (default: the manifest's folder)"),
-        OPT_STR("output-dir", NULL, "DIR", &r->output_dir, "checkpoints, summaries, model (default: ./runs/NAME)"),
+        OPT_STR("output-dir", NULL, "DIR", &r->output_dir,
+                "checkpoints, summaries, model (default: ./runs/NAME; with --sweep ./runs/NAME-sweep, with a folder "
+                "for each run)"),
         OPT_BOOL("resume", &r->resume,
                  "continue the run in the output folder, even if it has finished or the optimizer's hyperparameters "
                  "differ; an error if the folder has no run. Without this flag an interrupted run is resumed, and a "
@@ -134,6 +141,18 @@ static int build_model(const struct job *job, const char *data_dir, struct model
         return -1;
     *ret = TAKE(m);
     return 0;
+}
+
+/* *ret stays NULL when the model's input is open: the data has to be read first. */
+static int check_model(const struct job *job, const char *data_dir, struct model **ret, struct err *e)
+{
+    return model_input_is_open(&job->model) ? model_check(&job->model, &job->compile, e)
+                                            : build_model(job, data_dir, ret, e);
+}
+
+static char *data_folder(const struct run *r)
+{
+    return r->data_dir != NULL ? xstrdup(r->data_dir) : path_dir(r->job_path);
 }
 
 /* Opens the data as the replicas will. So an error is reported once, with its place in the user's own file, and an
@@ -257,34 +276,27 @@ static int print_already_finished(const struct job *job, const struct outdir *ou
     return cli_print(&text, e);
 }
 
-int run_command(int argc, char **argv, int *ret_exit, struct err *e)
+static int run_once(const struct run *r, int *ret_exit, struct err *e)
 {
-    AUTO_FINI(run) r = { 0 };
     AUTO_FINI(outdir) out = { .lock = -1 };
     AUTO(job) *job = NULL;
     AUTO(model) *model = NULL;
-    enum opt_result result;
     int64_t begun = clock_ms();
 
-    if (parse(&r, argc, argv, &result, e) < 0)
+    if (load(r, &job, e) < 0)
         return -1;
-    if (result == OPT_DONE)
-        return 0;
-    if (load(&r, &job, e) < 0)
+    auto_free char *data_dir = data_folder(r);
+    auto_free char *output_dir = r->output_dir != NULL ? xstrdup(r->output_dir) : path_join("runs", job->name);
+    if (check_model(job, data_dir, &model, e) < 0)
         return -1;
-    auto_free char *data_dir = r.data_dir != NULL ? xstrdup(r.data_dir) : path_dir(r.job_path);
-    auto_free char *output_dir = r.output_dir != NULL ? xstrdup(r.output_dir) : path_join("runs", job->name);
-    bool open = model_input_is_open(&job->model);
-    if ((open ? model_check(&job->model, &job->compile, e) : build_model(job, data_dir, &model, e)) < 0)
-        return -1;
-    enum outdir_wish wish = r.fresh ? OUTDIR_FRESH : r.resume || r.rebase ? OUTDIR_RESUME : OUTDIR_ANY;
+    enum outdir_wish wish = r->fresh ? OUTDIR_FRESH : r->resume || r->rebase ? OUTDIR_RESUME : OUTDIR_ANY;
     AUTO_FINI(job_data) data = { .train = NULL };
     enum rerun need = RERUN_FREE;
     if (outdir_open(output_dir, wish, &out, e) < 0 || launcher_check(job, e) < 0 ||
-        learn(&r, job, data_dir, output_dir, e) < 0 || (open && build_model(job, data_dir, &model, e) < 0) ||
+        learn(r, job, data_dir, output_dir, e) < 0 || (model == NULL && build_model(job, data_dir, &model, e) < 0) ||
         check_data(job, model, data_dir, output_dir, &data, e) < 0)
         return -1;
-    bool earlier = !r.fresh && (out.seen.ours || out.seen.checkpoints);
+    bool earlier = !r->fresh && (out.seen.ours || out.seen.checkpoints);
     if ((earlier && judge(job, model, data_dir, &data, output_dir, &need, e) < 0) || outdir_plan(&out, need, e) < 0)
         return -1;
     if (out.plan == OUTDIR_DONE)
@@ -303,14 +315,75 @@ int run_command(int argc, char **argv, int *ret_exit, struct err *e)
                              .data_dir = data_dir,
                              .output_dir = output_dir,
                              .uid = out.uid,
-                             .log_level = r.log_level,
-                             .log_format = r.log_format,
-                             .json = r.format == LOG_JSON,
-                             .tls_dir = r.tls_dir,
-                             .insecure = r.insecure };
+                             .log_level = r->log_level,
+                             .log_format = r->log_format,
+                             .json = r->format == LOG_JSON,
+                             .tls_dir = r->tls_dir,
+                             .insecure = r->insecure };
     struct launch_end end;
     if (launcher_run(&launch, &end, e) < 0)
         return -1;
     *ret_exit = end.exit_code;
     return print_end(job, &out, &end, (double)(clock_ms() - begun) / 1000, e);
+}
+
+/* ---- a sweep ---- */
+
+/* The run with further fields. The texts in `sets` stay the caller's. */
+static struct run with_sets(const struct run *r, const struct strlist *sets, const char *output_dir)
+{
+    struct run one = *r;
+    one.sets = (struct strlist){ 0 };
+    for (size_t i = 0; i < r->sets.n; i++)
+        strlist_add(&one.sets, r->sets.items[i]);
+    for (size_t i = 0; i < sets->n; i++)
+        strlist_add(&one.sets, sets->items[i]);
+    one.output_dir = output_dir;
+    return one;
+}
+
+static int check_one(void *user, const struct strlist *sets, struct err *e)
+{
+    const struct run *r = user;
+    AUTO(job) *job = NULL;
+    AUTO(model) *model = NULL;
+    struct run one = with_sets(r, sets, NULL);
+    int rc = load(&one, &job, e);
+    strlist_fini(&one.sets);
+    if (rc < 0)
+        return -1;
+    auto_free char *data_dir = data_folder(r);
+    return check_model(job, data_dir, &model, e);
+}
+
+static int train_one(void *user, const struct strlist *sets, const char *folder, int *ret_exit, struct err *e)
+{
+    struct run one = with_sets(user, sets, folder);
+    int rc = run_once(&one, ret_exit, e);
+    strlist_fini(&one.sets);
+    return rc;
+}
+
+static int run_sweep(struct run *r, int *ret_exit, struct err *e)
+{
+    static const struct sweep_ops OPS = { .check = check_one, .train = train_one };
+    AUTO_FINI(sweep) sweep = { .n = 0 };
+    AUTO(job) *job = NULL;
+    if (str_eq(r->job_path, "-"))
+        return err_set(e, ERR_INPUT, "--sweep reads the manifest for each run: write it to a file");
+    if (sweep_parse(&r->sweeps, &sweep, e) < 0 || load(r, &job, e) < 0 || stop_install(e) < 0)
+        return -1;
+    auto_free char *own = xasprintf("runs/%s-sweep", job->name);
+    return sweep_run(&sweep, r->output_dir != NULL ? r->output_dir : own, &OPS, r, ret_exit, e);
+}
+
+int run_command(int argc, char **argv, int *ret_exit, struct err *e)
+{
+    AUTO_FINI(run) r = { 0 };
+    enum opt_result result;
+    if (parse(&r, argc, argv, &result, e) < 0)
+        return -1;
+    if (result == OPT_DONE)
+        return 0;
+    return r.sweeps.n > 0 ? run_sweep(&r, ret_exit, e) : run_once(&r, ret_exit, e);
 }

@@ -52,3 +52,37 @@ test_runs_beside_each_other() { # one trial each, and one picture
     want_line '^b/summaries/validation.epoch_loss.1.'
     cd "$root" || return
 }
+
+# One run for each value, a table with the best one first, and one picture. The same command again repeats nothing.
+test_sweep_compares_runs() {
+    local before
+    single_job 's/epochs: *[0-9]+/epochs: 2/'
+    cd "$dir" || return
+    want_exit 0 trainyard run job.yaml --data-dir "$data" --sweep compile.optimizer.Adam.learning_rate=1.0e+30,0.005,0.00001 --sweep fit.batchSize=30
+    want_line '^run 1 of 3: learning_rate=1.0e\+30,batchSize=30$'
+    want_line '^3 of 3 runs, the least loss first:$'
+    want_line '^  learning_rate  batchSize  loss    accuracy  end       time +folder$'
+    want_line '^  0.005          30         [0-9.]{6}  [0-9.]{6}    finished  .* runs/digits-sweep/learning_rate=0.005,batchSize=30$'
+    want_line '^  1.0e\+30        30         - {7}- {9}diverged  .* runs/digits-sweep/learning_rate=1.0e\+30,batchSize=30$'
+    [ "$(sed -n '/^3 of 3/,/^curves/p' "$dir/out" | awk 'NR > 2 {print $1}' | tr '\n' ' ')" = '0.005 0.00001 1.0e+30 curves ' ] || problem "the best run is not the first"
+    want_line '^curves of all: runs/digits-sweep/curves.svg$'
+    [ "$(grep -c '>learning_rate=0.005,batchSize=30</text>' runs/digits-sweep/curves.svg)" = 1 ] || problem "the picture does not name the best run"
+    want_exit 0 trainyard predict 'runs/digits-sweep/learning_rate=0.005,batchSize=30' --data-dir "$data" -o best.npy
+    before=$(cat runs/digits-sweep/learning_rate=0.005,batchSize=30/history.json)
+    want_exit 0 trainyard run job.yaml --data-dir "$data" --sweep compile.optimizer.Adam.learning_rate=0.005,0.00001 --sweep fit.batchSize=30
+    want_line 'digits has already finished'
+    want_line '^2 of 2 runs, the least loss first:$'
+    [ "$before" = "$(cat runs/digits-sweep/learning_rate=0.005,batchSize=30/history.json)" ] || problem "a finished run was trained again"
+    # a run that cannot start, after one that can
+    want_exit 0 trainyard run job.yaml --data-dir "$data" --output-dir part --sweep data.validation.features=digits/validation-images-idx3-ubyte,none
+    want_line "^error: .*no file 'none' in the data folder"
+    want_line '^  none  +- +- +exit code 2 .* part/features=none$'
+    # nothing begins before all values are right
+    want_exit 2 trainyard run job.yaml --data-dir "$data" --output-dir other --sweep fit.epochs=1,none
+    want_line 'fit.epochs=none'
+    [ ! -e other ] || problem "the first run was trained"
+    want_exit 2 trainyard run job.yaml --sweep fit.epochs
+    want_line "^error: --sweep: 'fit.epochs' must be PATH=VALUE,VALUE"
+    want_exit 3 trainyard run job.yaml --data-dir "$data" --output-dir bad --sweep compile.optimizer.Adam.learning_rate=1.0e+30
+    cd "$root" || return
+}
