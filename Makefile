@@ -58,8 +58,12 @@ docs: $(TOOLS) ## write the reference pages that come from tables
 	@tools/docs.sh $(BUILD)
 images: ## build the images trainyard/operator and trainyard/trainer with docker, podman or buildah (IMAGE_REGISTRY, IMAGE_TAG)
 	@deploy/images.sh
-install: all ## copy the programs to PREFIX/bin
+install: all ## copy the programs, their manual pages and the completion for bash below PREFIX (/usr/local)
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BINS)
+	@tools/man.sh $(BUILD)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 deploy/completion/trainyard.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/trainyard
+deb: all ## a Debian package: build/trainyard.deb
+	@tools/deb.sh $(BUILD) build/trainyard.deb
 deps: ; @make/deps.sh
 deps-test: ; @make/deps.sh --test
 deps-data: ; @make/deps.sh --data
@@ -68,4 +72,4 @@ clean: ## remove all build trees
 	rm -rf build
 help: ## this list
 	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' Makefile
-.PHONY: all demo check test test-all flakes gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deps deps-test deps-data deps-cluster clean help
+.PHONY: all demo check test test-all flakes gate storm unit bench bench-operator bench-peers interop interop-operator data fmt docs images install deb deps deps-test deps-data deps-cluster clean help

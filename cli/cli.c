@@ -35,6 +35,37 @@ void command_list(const struct command *table, size_t n, struct buf *out)
         buf_printf(out, "  %-12s%s\n", table[i].name, table[i].help);
 }
 
+static void command_man(const struct command_help *h, struct buf *out)
+{
+    opt_man_head(&h->program, out);
+    buf_printf(out, ".SH %s\n", h->title);
+    for (size_t i = 0; i < h->n; i++) {
+        buf_printf(out, ".TP\n.B %s\n", h->table[i].name);
+        opt_man_text(out, h->table[i].help);
+        buf_char(out, '\n');
+    }
+    buf_str(out, ".SH NOTES\n");
+    opt_man_text(out, h->program.epilog);
+    buf_char(out, '\n');
+}
+
+bool command_help(const struct command_help *h, const char *arg, struct buf *out)
+{
+    if (str_eq(arg, "--help=man")) {
+        command_man(h, out);
+    } else if (str_eq(arg, "--help=flags")) {
+        for (size_t i = 0; i < h->n; i++)
+            buf_printf(out, "%s\n", h->table[i].name);
+    } else if (str_eq(arg, "--help") || str_eq(arg, "-h")) {
+        buf_printf(out, "Usage: %s %s\n\n%s\n\n%s:\n", h->program.name, h->program.usage, h->program.about, h->title);
+        command_list(h->table, h->n, out);
+        buf_printf(out, "\n%s\n", h->program.epilog);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max, struct err *e)
 {
     if (args->n < min)

@@ -22,6 +22,15 @@ command_fn show_checkpoint_command, show_events_command, show_model_command, sho
 MUST_USE int command_find(const struct command *table, size_t n, const char *what, const char *name,
                           const struct command **ret, struct err *e);
 void command_list(const struct command *table, size_t n, struct buf *out);
+/* --help in the forms of opt_parse(), for a program whose first argument is a name of the table: true when `arg` asked
+ * for it. */
+struct command_help {
+    struct opt_program program;
+    const char *title; /* "Commands" */
+    const struct command *table;
+    size_t n;
+};
+bool command_help(const struct command_help *h, const char *arg, struct buf *out);
 
 /* ERR_INPUT "trainyard run needs a JOB" unless there are min..max arguments. */
 MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *args, size_t min, size_t max,

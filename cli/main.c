@@ -19,17 +19,16 @@ static const struct command COMMANDS[] = {
     { "version", version_command, "print the version" },
 };
 
-static int help(struct err *e)
-{
-    AUTO_FINI(buf) text = BUF_INIT;
-    buf_str(&text, "Usage: trainyard COMMAND [flags] [arguments]\n\n"
-                   "Trains Keras-style models with parameter servers, from one manifest.\n\nCommands:\n");
-    command_list(COMMANDS, COUNT_OF(COMMANDS), &text);
-    buf_str(&text,
-            "\n`trainyard COMMAND --help` shows details. Exit codes: 0 finished; 2 bad input; 3 training diverged;\n"
-            "138 a peer or storage was lost; 143 stopped after saving.\n");
-    return cli_print(&text, e);
-}
+static const struct command_help HELP = {
+    .program = { .name = "trainyard",
+                 .usage = "COMMAND [flags] [arguments]",
+                 .about = "Trains Keras-style models with parameter servers, from one manifest.",
+                 .epilog = "`trainyard COMMAND --help` shows details. Exit codes: 0 finished; 2 bad input; 3 training "
+                           "diverged;\n138 a peer or storage was lost; 143 stopped after saving." },
+    .title = "Commands",
+    .table = COMMANDS,
+    .n = COUNT_OF(COMMANDS),
+};
 
 int version_command(int argc UNUSED, char **argv UNUSED, int *ret_exit UNUSED, struct err *e)
 {
@@ -43,10 +42,10 @@ static int dispatch(int argc, char **argv, int *ret_exit, struct err *e)
     const struct command *command;
     const char *name = argc > 1 ? argv[1] : "";
 
-    if (argc < 2 || str_eq(name, "--help") || str_eq(name, "-h") || str_eq(name, "help")) {
-        *ret_exit = argc < 2 ? 2 : 0;
-        return help(e);
-    }
+    AUTO_FINI(buf) help = BUF_INIT;
+    *ret_exit = argc < 2 ? 2 : 0;
+    if (command_help(&HELP, argc < 2 || str_eq(name, "help") ? "--help" : name, &help))
+        return cli_print(&help, e);
     if (str_eq(name, "--version"))
         return version_command(argc, argv, ret_exit, e);
     if (command_find(COMMANDS, COUNT_OF(COMMANDS), "command", name, &command, e) < 0)

@@ -16,18 +16,24 @@ static const struct command THINGS[] = {
     { "cluster", show_cluster_command, "what TF_CONFIG or JOB_NAME, PS_HOSTS, ... resolve to" },
 };
 
+static const struct command_help HELP = {
+    .program = { .name = "trainyard show",
+                 .usage = "THING [flags] [arguments]",
+                 .about = "Shows files of a run.",
+                 .epilog = "`trainyard show THING --help` shows details." },
+    .title = "Things",
+    .table = THINGS,
+    .n = COUNT_OF(THINGS),
+};
+
 int show_command(int argc, char **argv, int *ret_exit, struct err *e)
 {
     const struct command *thing;
 
-    if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "-h")) {
-        AUTO_FINI(buf) text = BUF_INIT;
-        buf_str(&text, "Usage: trainyard show THING [flags] [arguments]\n\nThings:\n");
-        command_list(THINGS, COUNT_OF(THINGS), &text);
-        buf_str(&text, "\n`trainyard show THING --help` shows details.\n");
-        *ret_exit = argc < 2 ? 2 : 0;
-        return cli_print(&text, e);
-    }
+    AUTO_FINI(buf) help = BUF_INIT;
+    *ret_exit = argc < 2 ? 2 : 0;
+    if (command_help(&HELP, argc < 2 ? "--help" : argv[1], &help))
+        return cli_print(&help, e);
     if (command_find(THINGS, COUNT_OF(THINGS), "thing to show", argv[1], &thing, e) < 0)
         return -1;
     return thing->run(argc - 1, argv + 1, ret_exit, e);

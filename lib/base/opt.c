@@ -157,15 +157,18 @@ static int parse_short(struct arg_cursor *c, const char *text, struct err *e)
 /* True when help or version was requested, and printed. */
 static bool asked_about(const struct opt_program *p, const struct opt *opts, const char *arg)
 {
-    if (str_eq(arg, "--help") || (str_eq(arg, "-h") && find_short(opts, 'h') == NULL)) {
-        AUTO_FINI(buf) text = BUF_INIT;
+    AUTO_FINI(buf) text = BUF_INIT;
+    if (str_eq(arg, "--help") || (str_eq(arg, "-h") && find_short(opts, 'h') == NULL))
         opt_help(p, opts, &text);
-        fputs(text.data, stdout);
-    } else if (str_eq(arg, "--version")) {
-        printf("%s %s\n", p->name, TRAINYARD_VERSION);
-    } else {
+    else if (str_eq(arg, "--help=man"))
+        opt_man(p, opts, &text);
+    else if (str_eq(arg, "--help=flags"))
+        opt_flags(opts, &text);
+    else if (str_eq(arg, "--version"))
+        buf_printf(&text, "%s %s\n", p->name, TRAINYARD_VERSION);
+    else
         return false;
-    }
+    fputs(text.data, stdout);
     fflush(stdout);
     return true;
 }

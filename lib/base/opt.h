@@ -9,7 +9,7 @@
  * Accepted: --name value, --name=value, -x value, --flag, --no-flag for booleans, underscores in place of hyphens
  * (--job_name), "--" ends flags. A flag wins over its environment variable. Strings point into argv or the environment.
  * Errors name the flag, with a suggestion for a misspelt one. --help (-h) and --version are handled by opt_parse, which
- * then returns OPT_DONE.
+ * then returns OPT_DONE. So are --help=man, a manual page, and --help=flags, a flag a line for a shell's completion.
  */
 #ifndef TRAINYARD_BASE_OPT_H
 #define TRAINYARD_BASE_OPT_H
@@ -72,6 +72,12 @@ enum opt_result { OPT_OK, OPT_DONE };
 MUST_USE int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, char **argv,
                        struct strlist *ret_args, enum opt_result *ret, struct err *e);
 void opt_help(const struct opt_program *p, const struct opt *opts, struct buf *out);
+/* opt_pages.c: the same as a manual page (roff): all of it; name, synopsis and description; a text within it. */
+void opt_man(const struct opt_program *p, const struct opt *opts, struct buf *out);
+void opt_man_head(const struct opt_program *p, struct buf *out);
+void opt_man_text(struct buf *out, const char *text);
+/* A line for each flag, "--name", or "--name=" when it has a value. */
+void opt_flags(const struct opt *opts, struct buf *out);
 
 extern const char TRAINYARD_VERSION[]; /* "0.1.0" */
 

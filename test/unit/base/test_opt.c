@@ -159,6 +159,22 @@ START_TEST(help_is_golden)
 }
 END_TEST
 
+START_TEST(a_manual_page_and_a_list_of_flags)
+{
+    struct err e = { 0 };
+    struct values v = { 0 };
+    struct opt opts[TABLE];
+    AUTO_FINI(buf) page = BUF_INIT, flags = BUF_INIT, want = BUF_INIT;
+    table(&v, opts);
+    opt_man(&PROGRAM, opts, &page);
+    ck_ok_e(file_read("test/data/base/opt/man.1", 1 << 16, &want, &e));
+    ck_assert_str_eq(page.data, want.data);
+    opt_flags(opts, &flags);
+    ck_assert_str_eq(flags.data, "--job-name=\n--task-index=\n--a-port-with-a-very-long-name=\n--fresh\n--set=\n"
+                                 "--help\n--version\n");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("opt");
@@ -168,6 +184,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, faults_name_the_flag, 0, COUNT_OF(BAD));
     tcase_add_test(t, the_environment_stands_behind_the_flags);
     tcase_add_test(t, help_is_golden);
+    tcase_add_test(t, a_manual_page_and_a_list_of_flags);
     suite_add_tcase(s, t);
     return s;
 }
