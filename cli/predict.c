@@ -1,4 +1,5 @@
 /* trainyard evaluate RUN, trainyard predict RUN: a run's model on other data. Both only read the run. */
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "train/evaluate.h"
 
 enum { PIECE = 1 << 16 };
+#define INPUT_PATH "/proc/self/fd/%d"
 
 struct ask { /* what both commands have in common */
     const char *run, *job_file, *checkpoint, *data_dir, *cache_dir;
@@ -82,7 +84,7 @@ static int take_files(struct ask *a, struct err *e)
             return err_set(e, ERR_INPUT, "standard input (-) can be read once");
         if (take_input(a, e) < 0)
             return -1;
-        auto_free char *path = xasprintf("/proc/self/fd/%d", a->input);
+        auto_free char *path = xasprintf(INPUT_PATH, a->input);
         strlist_add(&a->files, path);
     }
     a->run = a->args.items[0];
@@ -147,7 +149,20 @@ static void warn_left_out(const struct dataset *d)
         log_warning("%s", sentences.items[i]);
 }
 
-static int load(const struct ask *a, struct loaded *ret, struct err *e)
+/* The file of standard input has a path that means nothing to a user. Returns rc. */
+static int name_input(const struct ask *a, int rc, struct err *e)
+{
+    char path[64];
+    str_fmt(path, sizeof(path), INPUT_PATH, a->input);
+    char *at = rc < 0 && a->input >= 0 ? strstr(e->msg, path) : NULL;
+    if (at != NULL) {
+        auto_free char *rest = xstrdup(at + strlen(path));
+        str_fmt(at, sizeof(e->msg) - (size_t)(at - e->msg), "standard input%s", rest);
+    }
+    return rc;
+}
+
+static int load_all(const struct ask *a, struct loaded *ret, struct err *e)
 {
     AUTO_FINI(loaded) l = { 0 };
     auto_free char *cache = cache_folder(a);
@@ -165,6 +180,11 @@ static int load(const struct ask *a, struct loaded *ret, struct err *e)
     *ret = l;
     l = (struct loaded){ 0 };
     return 0;
+}
+
+static int load(const struct ask *a, struct loaded *ret, struct err *e)
+{
+    return name_input(a, load_all(a, ret, e), e);
 }
 
 static bool interrupted(void *user UNUSED)
@@ -244,7 +264,7 @@ int evaluate_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || stop_install(e) < 0 || take_files(&a, e) < 0 ||
         load(&a, &l, e) < 0)
         return -1;
-    return evaluate(&l, json, e);
+    return name_input(&a, evaluate(&l, json, e), e);
 }
 
 /* ---- predict ---- */
@@ -360,5 +380,5 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     if (w.format == PREDICTION_NPY && str_eq(w.file, "-") && isatty(STDOUT_FILENO) == 1)
         return err_set(e, ERR_INPUT,
                        "standard output is a terminal, and npy is binary; write it to a file (-o predictions.npy)");
-    return predict(&l, &w, e);
+    return name_input(&a, predict(&l, &w, e), e);
 }

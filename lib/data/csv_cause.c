@@ -281,9 +281,11 @@ int csv_no_value(const struct csv_place *place, const struct text_field *field, 
                         : c->is_weight ? "weight"
                                        : "value",
                         empty ? "" : " ('", empty ? "" : shown(field, text, sizeof(text)), empty ? "" : "')",
-                        c->is_label
-                            ? "set missing: drop to leave out such examples"
-                            : "set the column's 'default' in columns, or missing: drop to leave out such examples");
+                        c->is_label    ? "set missing: drop to leave out such examples"
+                        : c->is_weight ? "set the column's 'default' in columns, or missing: drop to leave out such "
+                                         "examples"
+                                       : "set missing: mean or mode, the column's 'default', or missing: drop to leave "
+                                         "out such examples");
 }
 
 static size_t count_fields(const struct data_file *f, const unsigned char *p, char delimiter)

@@ -126,7 +126,7 @@ spec:
   fit: {epochs: 2, batchSize: 8}
 END
     want_exit 2 trainyard validate "$dir/job.yaml" --data-dir "$dir" --set data.train.missing=error
-    want_line "t.csv:43:1: column 'size': the value is missing \('-'\); set the column's 'default' in columns, or missing: drop"
+    want_line "t.csv:43:1: column 'size': the value is missing \('-'\); set missing: mean or mode, the column's 'default', or missing: drop"
     want_exit 2 trainyard validate "$dir/job.yaml" --data-dir "$dir" --set data.train.skipRows=0
     want_exit 2 trainyard validate "$dir/job.yaml" --data-dir "$dir" --set 'data.train.decimal="."' --set 'data.train.thousands=","'
     want_line "t.csv:3:1: column 'size': '1,5' is not a number as the data set writes them; it is 1.5 with decimal: \",\""
