@@ -787,6 +787,8 @@ test_readme_everyday_commands() { # each one as README has it; the manifest's jo
 . "$root/test/integration/callbacks.sh"
 # shellcheck source=test/integration/look.sh
 . "$root/test/integration/look.sh"
+# shellcheck source=test/integration/docs.sh
+. "$root/test/integration/docs.sh"
 # shellcheck source=test/integration/packages.sh
 . "$root/test/integration/packages.sh"
 # shellcheck source=test/integration/identity.sh
