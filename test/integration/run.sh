@@ -758,14 +758,19 @@ test_many_small_layers_on_one_ps() { # the message with a ps's segments is large
     want_line 'serving: generation 1, [0-9]+ segments'
 }
 
-test_readme_everyday_commands() { # each one as README has it; the manifest's job is digits instead of mnist
+# Each one as README has it. The first one needs nothing else; job.yaml is then digits in place of mnist.
+test_readme_everyday_commands() {
     sed 's/name: digits/name: mnist/' "$digits" >"$dir/job.yaml"
     ln -s "$data/digits" "$dir/digits"
     cp "$data/digits/validation-images-idx3-ubyte" "$dir/new-images"
     cp "$data/digits/validation-labels-idx1-ubyte" "$dir/new-labels"
+    ln -s "$root/deploy" "$dir/deploy"
+    cp "$root/deploy/examples/penguins/new.csv" "$dir/new.csv"
+    want_exit 0 trainyard run "$root/deploy/examples/penguins.yaml" --output-dir "$dir/runs/penguins" || return
     local command count=0
     while IFS= read -r command; do
         count=$((count + 1))
+        [ $count != 1 ] || [[ $command == 'trainyard run deploy/examples/'* ]] || problem "the first command is '$command'"
         (cd "$dir" && eval "$command") >"$dir/out" 2>&1 || { problem "fails: $command"; tail -n 5 "$dir/out"; }
     done < <(sed -n '/^## Everyday commands/,/^## /s/^    \(trainyard .*\)/\1/p' "$root/README.md")
     [ $count -ge 7 ] || problem "README has $count everyday commands"
