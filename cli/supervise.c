@@ -195,12 +195,17 @@ static void start_all(struct supervisor *s, int64_t now)
             s->replicas[i].start_at = now + s->again_ms;
 }
 
+static void set_reason(struct supervisor *s, const char *what, const char *last_words)
+{
+    str_fmt(s->reason, sizeof(s->reason), "%s%s%s", what, last_words[0] != '\0' ? ": " : "", last_words);
+}
+
 /* last_words: of the replica that failed it, which has shown them. */
 static void fail_job(struct supervisor *s, int exit_code, int64_t now, const char *what, const char *last_words)
 {
     s->exit_code = exit_code;
     s->again = false;
-    str_fmt(s->reason, sizeof(s->reason), "%s%s%s", what, last_words[0] != '\0' ? ": " : "", last_words);
+    set_reason(s, what, last_words);
     log_event(s, LOG_ERROR, "%s", what);
     enter_phase(s, PHASE_STOP_CHIEF, now);
 }
@@ -331,6 +336,19 @@ static void exited_to_start_again(struct supervisor *s, struct supervised_replic
     }
 }
 
+/* The chief ends after a worker that failed the job: in the same way, or the chief had stopped the worker (143). Then
+ * the chief knows the cause. */
+static void chief_exited_after_failure(struct supervisor *s, const struct supervised_replica *r, int exit_code,
+                                       const char *last_words)
+{
+    char how[64];
+    if (!is_final(exit_code) || (s->exit_code != exit_code && s->exit_code != 143) || last_words[0] == '\0')
+        return;
+    s->exit_code = exit_code;
+    auto_free char *what = xasprintf("%s %s", r->name, supervise_exit_text(exit_code, how));
+    set_reason(s, what, last_words);
+}
+
 void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char *last_words, int64_t now)
 {
     struct supervised_replica *r = &s->replicas[i];
@@ -342,6 +360,8 @@ void supervisor_exited(struct supervisor *s, size_t i, int exit_code, const char
         exited_while_running(s, r, exit_code, last_words, now);
     else if (s->user_stop && r->decides && s->phase == PHASE_STOP_CHIEF && !s->group_killed)
         s->exit_code = exit_code; /* 143: saved; 0: it had reached its end; else it could not save */
+    else if (!s->user_stop && r->decides)
+        chief_exited_after_failure(s, r, exit_code, last_words);
     advance_phase(s, now);
 }
 

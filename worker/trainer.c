@@ -81,7 +81,7 @@ int trainer_run(const struct trainer *t, struct err *e)
     if (result < 0 && err_is(&cause, ERR_STOPPED) && chief_client_finished(m))
         result = 0; /* the job finished while the session waited for another event */
     if (err_is(&cause, ERR_DIVERGED) && chief_client_await_stop(m)) /* the report must reach the chief first */
-        err_put(&cause, ERR_STOPPED, "training diverged: the chief reports it and ends the job");
+        err_put(&cause, ERR_DIVERGED, "training diverged; the chief says where, and what helps");
     chief_client_leave(m, result == 0 ? "finished" : cause.msg);
     if (result < 0 && e != NULL)
         *e = cause;

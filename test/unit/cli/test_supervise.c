@@ -114,6 +114,29 @@ START_TEST(a_worker_that_the_chief_stops_does_not_end_the_job)
 }
 END_TEST
 
+/* A worker fails the job, and then the chief ends: what the command ends with, and says. */
+static const struct {
+    int limit, worker, chief, code;
+    const char *reason;
+} AFTER_WORKER[] = {
+    { 6, 3, 3, 3, "chief-0 ended with exit code 3: at batch 7" },   /* both diverged: the chief knows where */
+    { 0, 143, 3, 3, "chief-0 ended with exit code 3: at batch 7" }, /* the chief had stopped the worker */
+    { 6, 2, 143, 2, "worker-1 ended with exit code 2: no such file" },
+    { 6, 2, 3, 2, "worker-1 ended with exit code 2: no such file" },
+    { 0, 138, 3, 138,
+      "worker-1 ended with exit code 138, and the limit of 0 restarts is reached (runPolicy.backoffLimit)" },
+};
+
+START_TEST(the_chief_may_know_why_a_worker_failed)
+{
+    begin(true, RESTART_EXIT_CODE, AFTER_WORKER[_i].limit, 0);
+    supervisor_exited(st.s, WORKER1, AFTER_WORKER[_i].worker, "no such file", 100);
+    supervisor_exited(st.s, CHIEF0, AFTER_WORKER[_i].chief, "at batch 7", 110);
+    ck_assert_int_eq(supervisor_exit_code(st.s), AFTER_WORKER[_i].code);
+    ck_assert_str_eq(supervisor_reason(st.s), AFTER_WORKER[_i].reason);
+}
+END_TEST
+
 START_TEST(who_stays_after_the_end_is_stopped)
 {
     begin(true, RESTART_EXIT_CODE, 6, 0);
@@ -428,6 +451,7 @@ Suite *test_suite(void)
     tcase_add_test(t, all_start_at_once_and_the_chief_ends_the_job);
     tcase_add_test(t, worker_0_decides_without_a_chief);
     tcase_add_test(t, a_worker_that_the_chief_stops_does_not_end_the_job);
+    tcase_add_loop_test(t, the_chief_may_know_why_a_worker_failed, 0, COUNT_OF(AFTER_WORKER));
     tcase_add_test(t, who_stays_after_the_end_is_stopped);
     tcase_add_test(t, a_killed_replica_comes_back_later_each_time);
     tcase_add_test(t, the_back_off_limit_ends_it);
