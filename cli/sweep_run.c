@@ -81,7 +81,7 @@ static int train_all(const struct sweep *s, const char *folder, const struct swe
         o->folder = path_join(folder, o->name);
         if (train_one(s, ops, user, o, e) < 0)
             return -1;
-        if (o->exit_code == EXIT_STOPPED || stop_count() > 0)
+        if (stop_count() > 0)
             return 0;
     }
     return 0;
@@ -204,9 +204,8 @@ int sweep_run(const struct sweep *s, const char *folder, const struct sweep_ops 
     AUTO_FINI(buf) text = BUF_INIT;
     if (check_all(s, ops, user, e) < 0 || train_all(s, folder, ops, user, &o, e) < 0)
         return -1;
-    bool stopped = o.items[o.n - 1].exit_code == EXIT_STOPPED || stop_count() > 0;
     int first = o.items[0].exit_code;
     compare(s, &o, &text);
-    *ret_exit = stopped ? EXIT_STOPPED : o.items[0].metrics != NULL ? 0 : first;
+    *ret_exit = stop_count() > 0 ? EXIT_STOPPED : o.items[0].metrics != NULL ? 0 : first;
     return draw(&o, folder, &text, e) < 0 ? -1 : cli_print(&text, e);
 }
