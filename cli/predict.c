@@ -162,7 +162,7 @@ static int name_input(const struct ask *a, int rc, struct err *e)
     return rc;
 }
 
-static int load_all(const struct ask *a, struct loaded *ret, struct err *e)
+static int load(const struct ask *a, struct loaded *ret, struct err *e)
 {
     AUTO_FINI(loaded) l = { 0 };
     auto_free char *cache = cache_folder(a);
@@ -180,11 +180,6 @@ static int load_all(const struct ask *a, struct loaded *ret, struct err *e)
     *ret = l;
     l = (struct loaded){ 0 };
     return 0;
-}
-
-static int load(const struct ask *a, struct loaded *ret, struct err *e)
-{
-    return name_input(a, load_all(a, ret, e), e);
 }
 
 static bool interrupted(void *user UNUSED)
@@ -261,10 +256,9 @@ int evaluate_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
         return -1;
     if (result == OPT_DONE)
         return 0;
-    if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || stop_install(e) < 0 || take_files(&a, e) < 0 ||
-        load(&a, &l, e) < 0)
+    if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || stop_install(e) < 0 || take_files(&a, e) < 0)
         return -1;
-    return name_input(&a, evaluate(&l, json, e), e);
+    return name_input(&a, load(&a, &l, e) < 0 ? -1 : evaluate(&l, json, e), e);
 }
 
 /* ---- predict ---- */
@@ -338,6 +332,9 @@ static int check_wish(struct wish *w, struct err *e)
         return -1;
     if (w->format == PREDICTION_NPY && (w->id != NULL || w->classes))
         return err_set(e, ERR_INPUT, "npy has numbers only: --id and --classes need csv or jsonl");
+    if (w->format == PREDICTION_NPY && str_eq(w->file, "-") && isatty(STDOUT_FILENO) == 1)
+        return err_set(e, ERR_INPUT,
+                       "standard output is a terminal, and npy is binary; write it to a file (-o predictions.npy)");
     bool taken = w->id != NULL &&
                  (w->classes ? str_eq(w->id, "class") || str_eq(w->id, "probability") : str_eq(w->id, "prediction"));
     if (taken && w->format == PREDICTION_JSONL)
@@ -375,10 +372,7 @@ int predict_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)
     if (result == OPT_DONE)
         return 0;
     if (cli_arguments(&PROGRAM, &a.args, 1, SIZE_MAX, e) < 0 || check_wish(&w, e) < 0 || stop_install(e) < 0 ||
-        take_files(&a, e) < 0 || load(&a, &l, e) < 0)
+        take_files(&a, e) < 0)
         return -1;
-    if (w.format == PREDICTION_NPY && str_eq(w.file, "-") && isatty(STDOUT_FILENO) == 1)
-        return err_set(e, ERR_INPUT,
-                       "standard output is a terminal, and npy is binary; write it to a file (-o predictions.npy)");
-    return name_input(&a, predict(&l, &w, e), e);
+    return name_input(&a, load(&a, &l, e) < 0 ? -1 : predict(&l, &w, e), e);
 }
