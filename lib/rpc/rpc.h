@@ -17,7 +17,8 @@ enum { RPC_PAYLOAD_FIELD = 15 };
 
 /* Call rpc_init once in main before anything else here and before there are threads (it sets gRPC options that exist
  * only as environment variables, and raises the limit of open files); never fork() without exec() after it.
- * rpc_shutdown at the end, after all channels and servers are gone. */
+ * rpc_shutdown at the end of the process, after all channels and servers are gone. It waits for gRPC's threads for a
+ * short time; if some still run then, exit() ends the process without the handlers that were registered before. */
 void rpc_init(void);
 void rpc_shutdown(void);
 
