@@ -57,7 +57,7 @@ sanitized() {
     local status=$?
     [ -n "$(ls "$reports")" ] || return $status
     tail -n 80 "$reports"/*
-    record FAIL "report-of-$1-$2" 1 exact - "$(cat "$reports"/* | keep_log "report-$1-$2")" "$(grep -ahm 1 -E 'ERROR|WARNING|runtime error' "$reports"/*)"
+    record FAIL "report-of-$1-$2" 1 exact - "$(cat "$reports"/* | keep_log "report-$1-$2")" "$(sanitizer_problem "$reports"/*)"
     echo "0 passed, 1 failed, 0 skipped"
     return 1
 }

@@ -38,7 +38,8 @@ first_problem() { # PROGRAM STATUS
     if [ "$2" = 124 ]; then
         echo "it did not end within ${UNIT_SECONDS:-300} s; it waited in: $(waited_in "$outputs/${1//\//_}.stacks")"
     else
-        grep -aE '^[^ ]+:[0-9]+:[FE]:|Sanitizer:|runtime error:' "$outputs/${1//\//_}" | head -n 1 | grep . || tail -n 1 "$outputs/${1//\//_}"
+        sanitizer_problem "$outputs/${1//\//_}" | grep . || grep -aEm 1 '^[^ ]+:[0-9]+:[FE]:' "$outputs/${1//\//_}" ||
+            tail -n 1 "$outputs/${1//\//_}"
     fi
 }
 tell_failure() { # PROGRAM STATUS

@@ -15,7 +15,7 @@ record() {
     local first=${7%%$'\n'*}
     first=${first//$'\t'/ }
     printf '%s\t' "$1" "$2" "$3" "$4" "$5" "$0" "${TRAINYARD_TEST_BIN:--}" "${6:--}" >>"$TRAINYARD_VERDICTS"
-    printf '%s\n' "${first:0:300}" >>"$TRAINYARD_VERDICTS"
+    printf '%s\n' "${first:0:600}" >>"$TRAINYARD_VERDICTS"
 }
 
 # keep_log NAME: standard input goes to the log of a failed test; prints the file's name, "-" without tiers.sh.
@@ -35,6 +35,30 @@ kind_of() {
     else
         echo race
     fi
+}
+
+# sanitizer_problem FILE...: the first report in one line: what was wrong, and the functions that led to it, from the inner
+# one on: those of the access, then those that freed the memory before, or had accessed it
+sanitizer_problem() {
+    awk '
+        function end() { if (frames != "") text = text "; " title ": " frames; title = frames = ""; n = 0 }
+        /(ERROR|WARNING): [A-Za-z]+Sanitizer: / || /runtime error: / {
+            if (text != "") exit
+            text = $0
+            sub(/^.*(ERROR|WARNING): /, "", text)
+            sub(/ on (unknown )?address .*| \(pid=.*/, "", text)
+            title = "at"
+        }
+        /^ *(READ|WRITE|Write|Read|freed by|Previous) / { end(); title = $0; gsub(/^ *| (at|by) 0x.*| here:$|:$/, "", title) }
+        /^ *(previously allocated|Location is|Thread T[0-9]|As if|Mutex|.* is located)/ { end() }
+        text != "" && title != "" && n < 6 && /^ *#[0-9]+ / {
+            gsub(/^ *#[0-9]+ (0x[0-9a-f]+ in )?|\(anonymous namespace\)::/, "")
+            if (/^(__interceptor_|__asan_|operator )/) next
+            sub(/(\(| [\/.]).*/, "")
+            sub(/ +[^ ]+:[0-9]+$/, "")
+            frames = frames (n++ > 0 ? " < " : "") substr($0, 1, 60)
+        }
+        END { end(); print text }' "$@"
 }
 
 # infrastructure PROBLEM LOG: what no change to this project causes; tiers.sh tries the tier once more
