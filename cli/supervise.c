@@ -97,7 +97,7 @@ const char *supervise_exit_text(int exit_code, char out[64])
 {
     /* 138 and 143 are Trainyard's codes for "peer lost" and "stopped"; a shell reports a signal as another code above
      * 128 */
-    if (exit_code == 138 || exit_code == 143 || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
+    if (exit_code == 138 || exit_code == EXIT_STOPPED || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
         str_fmt(out, 64, "ended with exit code %d", exit_code);
     else
         str_fmt(out, 64, "was killed by signal %d (%s)", exit_code - 128, strsignal(exit_code - 128));
@@ -342,7 +342,7 @@ static void chief_exited_after_failure(struct supervisor *s, const struct superv
                                        const char *last_words)
 {
     char how[64];
-    if (!is_final(exit_code) || (s->exit_code != exit_code && s->exit_code != 143) || last_words[0] == '\0')
+    if (!is_final(exit_code) || (s->exit_code != exit_code && s->exit_code != EXIT_STOPPED) || last_words[0] == '\0')
         return;
     s->exit_code = exit_code;
     auto_free char *what = xasprintf("%s %s", r->name, supervise_exit_text(exit_code, how));
@@ -381,7 +381,7 @@ void supervisor_stop(struct supervisor *s, int count, int64_t now)
     } else if (s->phase == PHASE_RUN || again) {
         AUTO_FINI(buf) names = BUF_INIT;
         s->user_stop = true;
-        s->exit_code = 143;
+        s->exit_code = EXIT_STOPPED;
         if (count_running(s, PHASE_STOP_CHIEF, &names) > 0)
             log_event(s, LOG_INFO,
                       "stopping: %s saves a checkpoint first (at most %s; press Ctrl-C again to stop at once)",
