@@ -14,12 +14,12 @@
 #include "rpc/refusal_log.h"
 #include "rpc/tls.h"
 
-enum { SHUTDOWN_MS = 20 };
+enum { SHUTDOWN_MS = 20 }; /* a few where no connection is being made */
 
-static long threads_before; /* rpc_init */
+static long threads_before; /* grpc_init */
 
 /* Of this process; 0: not known. The folder has a link for each thread, and two more. */
-static long threads(void)
+static long count_threads(void)
 {
     struct stat s;
     return stat("/proc/self/task", &s) == 0 ? (long)s.st_nlink - 2 : 0;
@@ -44,7 +44,7 @@ void rpc_init(void)
     setenv("GRPC_DNS_RESOLVER", "native", 0);
     tls_setup();
     file_raise_limit();
-    threads_before = threads();
+    threads_before = count_threads();
     grpc_init();
 }
 
@@ -55,9 +55,9 @@ static void leave_at_once(int status, void *unused UNUSED)
     _exit(status); /* within exit() */
 }
 
-static bool has_threads(void)
+static bool grpc_has_threads(void)
 {
-    long n = threads();
+    long n = count_threads();
     return n == 0 || n > threads_before;
 }
 
@@ -67,8 +67,8 @@ void rpc_shutdown(void)
 {
     int64_t until_ms = clock_ms() + SHUTDOWN_MS;
     grpc_shutdown_blocking();
-    while (has_threads() && clock_ms() < until_ms)
+    while (grpc_has_threads() && clock_ms() < until_ms)
         clock_sleep_ms(1);
-    if (has_threads())
+    if (grpc_has_threads())
         on_exit(leave_at_once, NULL);
 }
