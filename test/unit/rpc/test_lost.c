@@ -1,8 +1,9 @@
 #include "rpc_case.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "net/address.h"
 
 /* A deadline after which the test would have been ended: a call that fails before has not waited for it. */
 enum { LONG_MS = 3600000 };
@@ -74,15 +75,13 @@ START_TEST(a_bad_address_is_bad_input)
 END_TEST
 
 /* A listener that is not a server of ours. */
-static int listen_raw(int *ret_port)
+static int listen_raw(char target[32])
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t n = sizeof(a);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, n), 0);
-    ck_assert_int_eq(listen(fd, 8), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-    *ret_port = ntohs(a.sin_port);
+    struct err e;
+    uint16_t port;
+    int fd;
+    ck_ok_e(address_listen("127.0.0.1:0", &fd, &port, &e));
+    snprintf(target, 32, "127.0.0.1:%d", port);
     return fd;
 }
 
@@ -113,13 +112,11 @@ START_TEST(a_connection_cut_in_a_call_is_lost_at_once)
 {
     static char data[1 << 20];
     struct err e;
-    int port;
-    auto_close int fd = listen_raw(&port);
+    char target[32];
+    auto_close int fd = listen_raw(target);
     struct thread t = { 0 };
     struct mute killed = { fd, 20000 }; /* during a call */
     ck_ok_e(thread_start(&t, "peer", be_mute, &killed, &e));
-    char target[32];
-    snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     struct rpc_piece piece = { .data = data, .size = sizeof(data) };
     struct rpc_message *m = NULL;
@@ -132,13 +129,11 @@ END_TEST
 START_TEST(a_frozen_server_is_noticed_long_before_the_deadline)
 {
     struct err e;
-    int port;
-    auto_close int fd = listen_raw(&port);
+    char target[32];
+    auto_close int fd = listen_raw(target);
     struct thread t = { 0 };
     struct mute frozen = { fd, SIZE_MAX };
     ck_ok_e(thread_start(&t, "peer", be_mute, &frozen, &e));
-    char target[32];
-    snprintf(target, sizeof(target), "127.0.0.1:%d", port);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     int64_t before = clock_ms();
     ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, LONG_MS, &e), ERR_LOST);
@@ -151,10 +146,8 @@ END_TEST
 START_TEST(a_peer_that_never_answers_a_connection_is_lost_before_the_deadline)
 {
     struct err e;
-    int port;
-    int fd = listen_raw(&port);
     char target[32];
-    snprintf(target, sizeof(target), "127.0.0.1:%d", port);
+    int fd = listen_raw(target);
     AUTO(rpc_channel) *channel = rpc_channel_new(target, &RPC_INSECURE, NULL);
     ck_assert_int_eq(case_call(channel, "/t.T/Echo", "", 0, 50, &e), ERR_TIMEOUT); /* the attempt continues */
     ck_assert_msg(case_call(channel, "/t.T/Echo", "", 0, LONG_MS, &e) == ERR_LOST, "%s", e.msg);

@@ -1,14 +1,14 @@
 /* The end of a process that has used gRPC. */
 #include <dirent.h>
-#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
 #include "check_main.h"
+#include "net/address.h"
 #include "rpc/rpc.h"
 
 enum { STATUS = 7 };
@@ -46,26 +46,17 @@ static _Noreturn void end_while_connecting(int port)
         abort();
     rpc_channel_free(c);
     rpc_shutdown();
-    (void)!write(report, count_threads() > before ? "T" : "-", 1); /* T: threads of gRPC remain */
+    fputs(count_threads() > before ? "T" : "-", fdopen(report, "w")); /* T: threads of gRPC remain */
     exit(STATUS);
-}
-
-static int listen_without_answer(int *ret_port)
-{
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof(a);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert(fd >= 0 && bind(fd, (struct sockaddr *)&a, size) == 0 && listen(fd, 8) == 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &size), 0);
-    *ret_port = ntohs(a.sin_port);
-    return fd;
 }
 
 START_TEST(no_destructor_runs_beside_threads_of_grpc)
 {
-    int fds[2], port, status;
-    int listener = listen_without_answer(&port);
+    int fds[2], listener, status;
+    uint16_t port;
     char said[8] = "";
+    struct err e;
+    ck_ok_e(address_listen("127.0.0.1:0", &listener, &port, &e));
     ck_assert_int_eq(pipe(fds), 0);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -75,11 +66,11 @@ START_TEST(no_destructor_runs_beside_threads_of_grpc)
     }
     close(fds[1]);
     ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_gt(read(fds[0], said, sizeof(said) - 1), 0);
+    ck_assert_int_gt(read(fds[0], said, sizeof(said) - 1), 0); /* exit() wrote what was buffered */
     close(fds[0]);
     close(listener);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == STATUS, "the process ended with status %d", status);
-    ck_assert_msg(!str_eq(said, "TD"), "a destructor ran beside other threads");
+    ck_assert_msg(strchr(said, 'T') == NULL || strchr(said, 'D') == NULL, "a destructor ran beside other threads");
 }
 END_TEST
 
