@@ -412,5 +412,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     rpc_init();
     identify();
-    return run(argc, argv);
+    int status = run(argc, argv);
+    rpc_shutdown();
+    return status;
 }
