@@ -70,6 +70,10 @@ verdict "a unit test sleeps, or what it wants depends on the speed of the machin
         grep -vE '^test/unit/(check_main\.h|base/test_clock\.c):|ck_assert_int_g[et]\(|\"')"
 verdict "not plain English" "$(test/tools/conventions.sh english)"
 
+# test/data/sanitizer/CASE: a report, and the line that a verdict has of it.
+lines_of_reports() { for case in test/data/sanitizer/*; do sanitizer_problem "$case/report" | diff "$case/line" - || echo "$case"; done; }
+verdict "the line of a sanitizer's report" "$(lines_of_reports)"
+
 # Lengths: files 600 lines, functions 100 lines (a function ends with a brace in the first column).
 for file in $(git ls-files 'lib/*.[ch]' 'ps/*.[ch]' 'worker/*.[ch]' 'cli/*.[ch]' 'operator/*.[ch]'); do
     lines=$(wc -l <"$file")

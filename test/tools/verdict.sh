@@ -54,8 +54,9 @@ sanitizer_problem() {
         text != "" && title != "" && n < 6 && /^ *#[0-9]+ / {
             gsub(/^ *#[0-9]+ (0x[0-9a-f]+ in )?|\(anonymous namespace\)::/, "")
             if (/^(__interceptor_|__asan_|operator )/) next
-            sub(/(\(| [\/.]).*/, "")
-            sub(/ +[^ ]+:[0-9]+$/, "")
+            sub(/ \([^ ]*\+0x[0-9a-f]+\).*$/, "") # the library
+            sub(/ [^ ]+:[0-9:]+$/, "")              # the line
+            sub(/\(.*/, "")                         # the arguments
             frames = frames (n++ > 0 ? " < " : "") substr($0, 1, 60)
         }
         END { end(); print text }' "$@"
