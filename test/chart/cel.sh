@@ -145,6 +145,15 @@ scale() {
     if grep -q '^NAME STATE READY PROGRESS STEP LOSS EXAMPLES/S AGE$' "$scratch/out" && grep -qE '^a Running 3/4 30 1400 0\.1433 48210 [0-9]+s' "$scratch/out"; then ok "columns"; else bad "columns" "$(cat "$scratch/out")"; fi
 }
 
+# Clients that do not ask for a validation of fields, as TFJob's SDK: the answer warns, and the field is gone.
+unknown_fields_are_warned_of() {
+    sed -n '/^apiVersion/,$p' test/data/cel/tfjob_unknown_in_spec.yaml | "$tools/yaml2json" >"$scratch/tfjob.json"
+    kubectl create --raw "/apis/kubeflow.org/v1/namespaces/$ns/tfjobs?dryRun=All" -f "$scratch/tfjob.json" >"$scratch/answer" 2>"$scratch/out"
+    grep -qF 'Warning: unknown field "spec.cleanPodPolicy"' "$scratch/out" && ok "a warning" || bad "a warning of an unknown field" "$(cat "$scratch/out")"
+    [ "$(jq '.spec | has("tfReplicaSpecs") and (has("cleanPodPolicy") | not)' "$scratch/answer")" = true ] && ok "it is gone" ||
+        bad "an unknown field" "is in $(jq -c .spec "$scratch/answer")"
+}
+
 # The operator's account may do what the operator does, and no more.
 may() { # yes|no WHAT COMMAND...
     "${@:3}" --as=system:serviceaccount:trainyard-system:trainyard >"$scratch/out" 2>&1
@@ -258,6 +267,7 @@ if install; then
         explains
         rules_have_cases
         scale
+        unknown_fields_are_warned_of
         installs
         moves
         rights
