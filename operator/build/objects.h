@@ -31,7 +31,7 @@ struct build_settings {
 
 /* One pod. spec: job_spec_json(v), unpacked once for all pods of a job. identity: the job's certificates, NULL: none; a
  * replica without a leaf gets none. warn (may be NULL) receives messages for the user, as "REASON: text" lines:
- * SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName. */
+ * SetPodTemplateRestartPolicy, SetPodTemplateSchedulerName, SetPodTemplateTFConfig, NoOutputVolume. */
 json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int index, int restarts,
                   const struct claim_info *claims, size_t nclaims, const struct job_identity *identity,
                   const struct build_settings *s, struct buf *warn);

@@ -154,7 +154,9 @@ json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int
     put_gang(&p, warn);
     if (p.container != NULL)
         fill_port(p.container, TFJOB_PORT, v->roles[r].port);
-    pod_cluster_env(&p);
+    if (pod_cluster_env(&p))
+        warn_line(warn, "SetPodTemplateTFConfig",
+                  "the TF_CONFIG in the pod template is replaced by the operator's; give it another name to keep it");
     if (v->kind->own_processes) {
         if (v->has_model)
             fill_port(p.container, "http", HTTP_PORT);

@@ -21,8 +21,8 @@ struct pod_build {
 };
 /* The data of the ConfigMap of a TrainJob without a model. */
 json_t *cluster_config_data(const struct job_spec *v, const struct build_settings *s);
-/* TF_CONFIG and the JOB_NAME family. */
-void pod_cluster_env(struct pod_build *p);
+/* TF_CONFIG and the JOB_NAME family. True: the template had a TF_CONFIG, which is gone. */
+bool pod_cluster_env(struct pod_build *p);
 /* Adds a variable, unless the container has a variable of that name. */
 void fill_env(json_t *container, const char *name, const char *value);
 /* Adds a port, unless the container has a port of that name. */

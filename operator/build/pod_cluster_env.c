@@ -1,5 +1,5 @@
 /* The addresses of the other replicas in a pod's environment: TF_CONFIG, and JOB_NAME with its family for programs that
- * read those. A variable in the template is kept. */
+ * read those. Any variable but TF_CONFIG in the template is kept. */
 #include "build/pod_build.h"
 #include "job/cluster.h"
 
@@ -145,17 +145,29 @@ char *build_cluster_fault(const struct job_spec *v, const struct build_settings 
     return text != NULL ? xasprintf("spec.%s: %s", v->kind->replica_specs, text) : NULL;
 }
 
-/* A TF_CONFIG of the template is kept, and ours follows it: the last one counts. For a TFJob the container must have
- * its fixed name; for a TrainJob it may be the first container. */
-void pod_cluster_env(struct pod_build *p)
+static bool remove_env(json_t *container, const char *name)
+{
+    json_t *env = json_object_get(container, "env");
+    bool removed = false;
+    for (size_t i = json_array_size(env); i-- > 0;)
+        if (str_eq(json_string_value(json_object_get(json_array_get(env, i), "name")), name))
+            removed = json_array_remove(env, i) == 0;
+    return removed;
+}
+
+/* A TF_CONFIG of the template is replaced: in training-operator's pods the operator's came last and won. For a TFJob
+ * the container must have its fixed name; for a TrainJob it may be the first container. */
+bool pod_cluster_env(struct pod_build *p)
 {
     const json_t *named = json_find_named(json_object_get(p->pod_spec, "containers"), p->v->kind->container);
     AUTO_FINI(cluster) c = { .configured = false };
 
     if (p->container == NULL || is_single_process(p->v) || (named == NULL && !p->v->kind->own_processes))
-        return;
+        return false;
     cluster_of(p, &c);
     auto_free char *text = tf_config_of(p, &c);
+    bool replaced = remove_env(p->container, "TF_CONFIG");
     add_env(p->container, "TF_CONFIG", text);
     put_family(p, &c);
+    return replaced;
 }
