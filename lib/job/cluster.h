@@ -51,8 +51,9 @@ char *cluster_to_json(const struct cluster *c);
 /* The sparse form, of TFJob's enableDynamicWorker: a task has its own address and those of the ps, so that workers
  * can come and go. A worker gets {"cluster":{"worker":{"1":"..."},"ps":[all]},"task":...}, a ps
  * {"cluster":{"worker":{},"ps":[all]},...} (training-operator gives a ps only its own address, with which an index
- * above 0 is out of range), a chief or an evaluator {"cluster":{"worker":{},"ps":[]},...}. No environment. c must
- * have dense lists. xmalloc'ed. */
+ * above 0 is out of range), a chief {"cluster":{"chief":["..."],"worker":{},"ps":[all]},...} and an evaluator the
+ * same with its own address after the chief's (training-operator gives neither; TensorFlow refuses that). No
+ * environment. c must have dense lists. xmalloc'ed. */
 char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index);
 
 /* Address of the Coordinator: the chief's, or worker 0's when there is no chief (TFJob's rule). NULL when

@@ -208,10 +208,20 @@ static void put_task(const struct cluster *c, enum role role, int index, struct 
     buf_printf(out, ",\"task\":{\"type\":\"%s\",\"index\":%d}", name_of(c, role), index);
 }
 
-/* The form of enableDynamicWorker: workers as a map and ps, without other roles and environment. */
+/* "chief":["..."], or nothing if there is none. */
+static void put_role(const struct cluster *c, enum role role, struct buf *out)
+{
+    if (c->hosts[role].n == 0)
+        return;
+    buf_printf(out, "\"%s\":", name_of(c, role));
+    put_dense(&c->hosts[role], out);
+    buf_char(out, ',');
+}
+
+/* The members of enableDynamicWorker's form: workers as a map, and ps. */
 static void put_dynamic(const struct strlist *workers, const struct strlist *ps, struct buf *out)
 {
-    buf_str(out, "{\"cluster\":{\"worker\":");
+    buf_str(out, "\"worker\":");
     put_sparse(workers, out);
     buf_str(out, ",\"ps\":");
     put_dense(ps, out);
@@ -263,6 +273,7 @@ static char *sparse_tf_config(const struct cluster *c, enum role role, int index
 {
     AUTO_FINI(buf) out = BUF_INIT;
 
+    buf_str(&out, "{\"cluster\":{");
     put_dynamic(&c->hosts[ROLE_WORKER], &c->hosts[ROLE_PS], &out);
     put_task(c, role, index, &out);
     buf_char(&out, '}');
@@ -279,13 +290,18 @@ char *cluster_to_tf_config(const struct cluster *c, enum role role, int index)
 
 char *cluster_to_sparse_tf_config(const struct cluster *c, enum role role, int index)
 {
-    static const struct strlist NO_HOSTS = { .n = 0 };
     AUTO_FINI(buf) out = BUF_INIT;
     AUTO_FINI(strlist) itself = { .n = 0 };
+    const struct strlist *workers = &c->hosts[ROLE_WORKER];
 
-    if (role == ROLE_WORKER && index >= 0 && (size_t)index < c->hosts[ROLE_WORKER].n)
-        hosts_put(&itself, (size_t)index, c->hosts[ROLE_WORKER].items[index]);
-    put_dynamic(&itself, role == ROLE_WORKER || role == ROLE_PS ? &c->hosts[ROLE_PS] : &NO_HOSTS, &out);
+    if (role == ROLE_WORKER && index >= 0 && (size_t)index < workers->n)
+        hosts_put(&itself, (size_t)index, workers->items[index]);
+    buf_str(&out, "{\"cluster\":{");
+    if (role == ROLE_CHIEF || role == ROLE_EVALUATOR)
+        put_role(c, ROLE_CHIEF, &out);
+    if (role == ROLE_EVALUATOR)
+        put_role(c, ROLE_EVALUATOR, &out);
+    put_dynamic(&itself, &c->hosts[ROLE_PS], &out);
     put_task(c, role, index, &out);
     buf_char(&out, '}');
     return buf_detach(&out);
