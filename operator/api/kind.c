@@ -14,7 +14,6 @@ const struct job_kind KIND_TRAINJOB = {
     .backoff_limit = 6,
     .any_case = false,
     .service_per_replica = false,
-    .disruptions_count = false,
     .own_processes = true,
 };
 
@@ -31,7 +30,6 @@ const struct job_kind KIND_TFJOB = {
     .backoff_limit = -1,
     .any_case = true,
     .service_per_replica = true,
-    .disruptions_count = true,
     .own_processes = false,
 };
 

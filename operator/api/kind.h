@@ -18,7 +18,6 @@ struct job_kind {
     int64_t backoff_limit;    /* -1: none */
     bool any_case;            /* role keys may be written in any case */
     bool service_per_replica; /* else one for the job */
-    bool disruptions_count;   /* drained, evicted and lost pods count as restarts */
     bool own_processes;       /* our binaries unless a template has its own: job file, /progress, shutdown order */
 };
 extern const struct job_kind KIND_TRAINJOB, KIND_TFJOB;

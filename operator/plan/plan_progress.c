@@ -29,7 +29,7 @@ void plan_merge_progress(struct reconcile *rec)
         return;
     if (!st->present || is->step != st->step)
         updated_ms = rec->now;
-    if (is->step > highest && !rec->kind->disruptions_count)
+    if (is->step > highest && rec->kind->own_processes)
         forget_restarts(rec);
     free(st->metrics);
     *st = *is;

@@ -112,11 +112,6 @@ static bool ignored(const struct reconcile *rec, const struct pod_info *p)
     return rec->spec->dynamic && p->role == ROLE_WORKER && rec->spec->roles[ROLE_WORKER].restart == RESTART_NEVER;
 }
 
-static bool counts_for_limit(const struct reconcile *rec, const struct pod_info *p)
-{
-    return rec->kind->disruptions_count || !disrupted(p);
-}
-
 /* ---- failures that end the job ---- */
 
 static int failed_pods(const struct reconcile *rec, enum role r)
@@ -225,7 +220,7 @@ static int64_t pending_restarts(const struct reconcile *rec)
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
             const struct replica_slot *s = &rec->slots[r][i];
-            if (!has_failed(rec, s, i) || ignored(rec, s->pod) || !counts_for_limit(rec, s->pod) ||
+            if (!has_failed(rec, s, i) || ignored(rec, s->pod) || disrupted(s->pod) ||
                 plan_is_counted(rec, s->pod))
                 continue;
             if (plan_restarts_together(rec, (enum role)r))
@@ -280,7 +275,7 @@ static void count_vanished(struct reconcile *rec, enum role r)
         if (s->pod != NULL || s->foreign || reconcile_completed(rec, r, i))
             continue;
         n--;
-        plan_count_restart(rec, r, i, NULL, rec->kind->disruptions_count);
+        plan_count_restart(rec, r, i, NULL, false);
         report_pod_gone(rec, r, job_spec_pod_name(rec->spec, r, i, name), "is gone");
     }
 }
@@ -311,7 +306,7 @@ static void count_deleted(struct reconcile *rec, enum role r)
             reconcile_completed(rec, r, i))
             continue;
         auto_free char *how = deletion_description(p);
-        if (plan_count_restart(rec, r, i, p, rec->kind->disruptions_count))
+        if (plan_count_restart(rec, r, i, p, false))
             report_pod_gone(rec, r, p->name, how);
     }
 }
@@ -329,7 +324,7 @@ static void retry_pod(struct reconcile *rec, const struct pod_info *p)
 {
     auto_free char *words = exit_description(p);
     bool now = retry_at_ms(rec, p) <= rec->now,
-         news = now && plan_count_restart(rec, p->role, p->index, p, counts_for_limit(rec, p));
+         news = now && plan_count_restart(rec, p->role, p->index, p, !disrupted(p));
 
     plan_set_restart_reason(rec, p->role,
                             plan_restart_message(rec, p->role, xasprintf("restarting %s: %s", p->name, words)), news);
@@ -341,12 +336,11 @@ static void retry_pod(struct reconcile *rec, const struct pod_info *p)
         plan_requeue_at(rec, retry_at_ms(rec, p)); /* until then its log can be read */
 }
 
-/* Prefers a failure that counts, then the one that ended first, because it may have caused the other.
- */
-static bool reported_before(const struct reconcile *rec, const struct pod_info *a, const struct pod_info *b)
+/* Prefers a failure that counts, then the one that ended first, because it may have caused the other. */
+static bool reported_before(const struct pod_info *a, const struct pod_info *b)
 {
-    if (b == NULL || counts_for_limit(rec, a) != counts_for_limit(rec, b))
-        return b == NULL || counts_for_limit(rec, a);
+    if (b == NULL || disrupted(a) != disrupted(b))
+        return b == NULL || !disrupted(a);
     return a->ended_ms < b->ended_ms;
 }
 
@@ -356,7 +350,7 @@ static const struct pod_info *first_that_failed(const struct reconcile *rec)
     for (int o = 0; o < ROLE_COUNT; o++)
         for (int i = 0; plan_restarts_together(rec, ORDER[o]) && i < reconcile_replicas(rec, ORDER[o]); i++) {
             const struct replica_slot *s = &rec->slots[ORDER[o]][i];
-            if (has_failed(rec, s, i) && !plan_is_counted(rec, s->pod) && reported_before(rec, s->pod, first))
+            if (has_failed(rec, s, i) && !plan_is_counted(rec, s->pod) && reported_before(s->pod, first))
                 first = s->pod;
         }
     return first;
@@ -370,7 +364,7 @@ static void retry_all(struct reconcile *rec)
     auto_free char *words = exit_description(p);
     bool now = rec->restart_all || retry_at_ms(rec, p) <= rec->now;
     if (now)
-        plan_count_restart(rec, p->role, p->index, p, counts_for_limit(rec, p));
+        plan_count_restart(rec, p->role, p->index, p, !disrupted(p));
     else
         plan_requeue_at(rec, retry_at_ms(rec, p)); /* until then its log can be read */
     plan_set_restart_reason(rec, p->role, xasprintf("restarting all replicas: %s %s", p->name, words), now);
