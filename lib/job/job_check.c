@@ -463,6 +463,7 @@ static int check_restart_scope(const struct job *j, struct err *e)
 
 static int check_cluster_fields(struct job *j, struct err *e)
 {
+    struct node stall = at(j, "spec.runPolicy.stallSeconds");
     struct node policy = at(j, "spec.runPolicy.stallPolicy"), tensorboard = at(j, "spec.tensorboard");
     struct node data = at(j, "spec.storage.data"), output = at(j, "spec.storage.output");
     struct node manager = at(j, "spec.managedBy");
@@ -471,6 +472,9 @@ static int check_cluster_fields(struct job *j, struct err *e)
     j->run_policy.has_ttl = given(j, "spec.runPolicy.ttlSecondsAfterFinished");
     if (j->run_policy.stall_policy != STALL_NOTIFY && j->run_policy.stall_seconds == 0)
         return node_error(&policy, e, "stallPolicy needs 'stallSeconds', which is missing");
+    if (j->run_policy.stall_seconds > 0 && !j->has_model)
+        return node_error(&stall, e,
+                          "needs a 'model': the steps of other images cannot be seen; use activeDeadlineSeconds");
     if (j->managed_by != NULL && j->run_policy.managed_by != NULL && !str_eq(j->managed_by, j->run_policy.managed_by))
         return node_error(&manager, e, "differs from 'runPolicy.managedBy' (%s); remove one of them",
                           j->run_policy.managed_by);

@@ -310,7 +310,7 @@ static const struct field RUN_POLICY[] = {
     { "ttlSecondsAfterFinished", FIELD_INT, DEST(struct job, run_policy.ttl_seconds_after_finished), .min = 0,
       .max = INT32_MAX, .help = "Time after which an ended job is deleted." },
     { "stallSeconds", FIELD_INT, DEST(struct job, run_policy.stall_seconds), .min = 1, .max = INT32_MAX,
-      .help = "On a cluster, a running job without a new step for this time is stalled." },
+      .help = "On a cluster, a running job without a new step for this time is stalled. Needs a `model`." },
     { "stallPolicy", FIELD_CHOICE, DEST(struct job, run_policy.stall_policy), NAMES(STALL_POLICIES),
       .fallback = "Notify",
       .help = "Action for a stalled job. Notify: condition and event. Restart: its pods are restarted. Fail: the job "

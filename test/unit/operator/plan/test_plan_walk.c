@@ -60,7 +60,9 @@ static void change(struct walk *k, const char *text)
         buf_str(&b, text);
     json_auto_t *patch = world_yaml(b.data, "change");
     json_t *metadata = json_object_get(k->job, "metadata");
-    if (k->w.spec.kind == &KIND_TFJOB && json_at(patch, "spec.fit") != NULL)
+    bool own = k->w.spec.kind == &KIND_TRAINJOB, model = json_at(k->job, "spec.model") != NULL;
+    if ((!own && json_at(patch, "spec.fit") != NULL) ||
+        (own && !model && json_at(patch, "spec.runPolicy.stallSeconds") != NULL)) /* would be refused */
         return;
     merge(k->job, patch);
     json_object_set_new(metadata, "generation", json_integer(k->w.spec.generation + 1));
