@@ -6,12 +6,13 @@
 
 #include "api/job_spec_internal.h"
 #include "api/job_status.h"
+#include "job/replica_file.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
 #include "nn/losses/loss.h"
 #include "nn/model.h"
 
-enum { DNS_LABEL_MAX = 63 };
+enum { DNS_LABEL_MAX = 63, CONFIG_MAP_MAX = 1 << 20 /* bytes of keys and values */ };
 #define SOURCE "TrainJob" /* messages of lib/job begin with it here; it is removed afterwards */
 
 /* ---- TrainJob ---- */
@@ -52,13 +53,30 @@ static int validate_model(const struct job *j, struct err *e)
     return validate_fit(j, model, e);
 }
 
+/* The replicas get the job in a ConfigMap. */
+static int validate_size(const json_t *object, struct err *e)
+{
+    json_auto_t *file = job_replica_file(object);
+    AUTO_FINI(buf) text = BUF_INIT;
+    json_emit(file, &text);
+    if (text.len + sizeof("job.yaml\n") <= CONFIG_MAP_MAX)
+        return 0;
+    return err_set(
+        e, ERR_INPUT,
+        "spec: has %zu KiB for the replicas, and a ConfigMap at most %d: put the model into a file on the data "
+        "volume, with 'kerasFile'",
+        text.len >> 10, CONFIG_MAP_MAX >> 10);
+}
+
 static int validate_train_job_spec(const json_t *object, struct err *e)
 {
     AUTO(job) *j = NULL;
 
     if (job_from_value(object, SOURCE, &j, e) < 0)
         return -1;
-    return j->has_model ? validate_model(j, e) : 0;
+    if (!j->has_model)
+        return 0;
+    return validate_size(object, e) < 0 ? -1 : validate_model(j, e);
 }
 
 /* The message without the name of its source. */

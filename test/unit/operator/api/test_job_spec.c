@@ -220,6 +220,24 @@ static json_t *condition(const char *type, const char *reason, const char *messa
     return json_pack("[{s:s, s:s, s:s, s:s}]", "type", type, "status", "True", "reason", reason, "message", message);
 }
 
+/* A ConfigMap has at most 1 MiB. */
+START_TEST(a_model_that_no_config_map_can_have_is_refused)
+{
+    static const size_t SIZES[] = { 1000, 900 << 10, (1 << 20) + 1, 3 << 20 };
+    for (size_t i = 0; i < COUNT_OF(SIZES); i++) {
+        json_auto_t *object = api_load(MNIST);
+        auto_free char *text = xmalloc(SIZES[i] + 1);
+        AUTO_FINI(job_spec) v = { .kind = NULL };
+        memset(text, ' ', SIZES[i]);
+        text[SIZES[i]] = '\0';
+        json_object_set_new(json_object_get(object, "spec"), "model", json_pack("{s:s}", "keras", text));
+        parse(object, &v);
+        ck_assert_ptr_nonnull(v.invalid); /* spaces are no model */
+        ck_assert_msg((strstr(v.invalid, "kerasFile") != NULL) == (SIZES[i] > 1 << 20), "%zu: %s", SIZES[i], v.invalid);
+    }
+}
+END_TEST
+
 START_TEST(the_verdict_on_a_generation_is_remembered)
 {
     AUTO_FINI(job_spec)
@@ -494,6 +512,7 @@ Suite *test_suite(void)
     tcase_add_test(t, every_impossible_spec_is_explained);
     tcase_add_test(t, every_example_can_be_run);
     tcase_add_test(t, what_is_no_job_does_no_harm);
+    tcase_add_test(t, a_model_that_no_config_map_can_have_is_refused);
     tcase_add_test(t, the_verdict_on_a_generation_is_remembered);
     tcase_add_test(t, a_job_that_goes_or_is_anothers_is_not_judged);
     tcase_add_test(t, the_clean_pod_policy_of_tf_jobs_has_a_default_by_flag);
