@@ -4,6 +4,7 @@
 /* After success our ps and workers exit by themselves once the chief has notified them, within LEAVE_MS. LATE_MS: until
  * the last kubelet has reported which pods had started by then. */
 enum { LEAVE_MS = 30000, LATE_MS = 5000 };
+enum { SHOWN_MS = 60000 }; /* an ended job can be seen for so long, or for its whole TTL */
 
 static void count_active_as_succeeded(struct reconcile *rec)
 {
@@ -19,11 +20,31 @@ static void report_group_end(struct reconcile *rec)
         plan_add_event(rec, false, "JobTerminated", ROLE_COUNT, "Job has been terminated. Deleting PodGroup");
 }
 
+/* The end may be noticed late, by an operator that was down. Clocks of nodes may be ahead. */
+static int64_t completion_ms(const struct reconcile *rec)
+{
+    int64_t ended = rec->decided_ms > 0 ? MIN(rec->decided_ms, rec->now) : rec->now;
+    return MAX(ended, MIN(rec->status->start_ms, rec->now));
+}
+
+/* When the last of the pods ended that had to succeed. */
+static int64_t succeeded_ms(const struct reconcile *rec)
+{
+    int64_t last = 0;
+    bool all = rec->leader == ROLE_WORKER && rec->spec->all_workers;
+    for (int i = 0; i < (all ? reconcile_replicas(rec, rec->leader) : 1); i++) {
+        const struct replica_slot *slot = reconcile_slot(rec, rec->leader, i);
+        last = MAX(last, slot != NULL && slot->pod != NULL ? slot->pod->ended_ms : 0);
+    }
+    return last;
+}
+
 void plan_succeed(struct reconcile *rec)
 {
     auto_free char *text =
         xasprintf("%s %s/%s successfully completed.", rec->kind->resource.kind, rec->spec->ns, rec->spec->name);
-    rec->status->completion_ms = rec->now;
+    rec->decided_ms = succeeded_ms(rec);
+    rec->status->completion_ms = completion_ms(rec);
     plan_clear_waiting(rec);
     plan_set_condition(rec, COND_SUCCEEDED, true, plan_reason(rec, COND_SUCCEEDED), text);
     plan_add_event(rec, false, plan_reason(rec, COND_SUCCEEDED), ROLE_COUNT, "%s", text);
@@ -35,7 +56,7 @@ void plan_succeed(struct reconcile *rec)
 void plan_fail(struct reconcile *rec, const char *reason, char *message, bool warning)
 {
     auto_free char *text = message;
-    rec->status->completion_ms = rec->now;
+    rec->status->completion_ms = completion_ms(rec);
     plan_set_condition(rec, COND_FAILED, true, reason, text);
     plan_add_event(rec, warning, plan_reason(rec, COND_FAILED), ROLE_COUNT, "%s", text);
     plan_count_pods(rec);
@@ -161,23 +182,25 @@ static void clean_group(struct reconcile *rec)
         plan_add_action(rec, ACT_DELETE_GROUP, ROLE_COUNT, -1);
 }
 
-static void apply_ttl(struct reconcile *rec)
-{
-    if (rec->spec->ttl_s < 0 || rec->spec->suspend)
-        return;
-    int64_t due = rec->status->completion_ms + rec->spec->ttl_s * 1000;
-    if (rec->now >= due)
-        plan_add_action(rec, ACT_DELETE_JOB, ROLE_COUNT, -1);
-    else
-        plan_requeue_at(rec, due);
-}
-
-/* Another controller may have ended it without a completion time. */
+/* When the end was written. Another controller may have written it without a completion time. */
 static int64_t ended_ms(const struct reconcile *rec)
 {
     const struct condition *c =
         job_status_find(rec->status, job_status_is(rec->status, COND_FAILED) ? COND_FAILED : COND_SUCCEEDED);
     return c->changed_ms > 0 ? c->changed_ms : rec->now;
+}
+
+/* Counted from the end; one that was noticed late is shown for a while before. */
+static void apply_ttl(struct reconcile *rec)
+{
+    if (rec->spec->ttl_s < 0 || rec->spec->suspend)
+        return;
+    int64_t ttl_ms = rec->spec->ttl_s * 1000;
+    int64_t due = MAX(rec->status->completion_ms + ttl_ms, ended_ms(rec) + MIN(ttl_ms, (int64_t)SHOWN_MS));
+    if (rec->now >= due)
+        plan_add_action(rec, ACT_DELETE_JOB, ROLE_COUNT, -1);
+    else
+        plan_requeue_at(rec, due);
 }
 
 /* A failed job's pods may continue (policy None) or need time to stop: the status has the number that still run. */

@@ -41,6 +41,7 @@ struct reconcile {
     const struct service_info *service;     /* the job's service */
     bool foreign_service;                   /* another owner's service has its name */
     struct waiting_reason waiting;
+    int64_t decided_ms;         /* when the pod whose end decides the job's ended; 0: no pod decides it */
     char *restart_reason;       /* why it restarts; owned; NULL: it does not */
     bool restart_reason_is_new; /* counted in this reconcile; else in an earlier one */
 };

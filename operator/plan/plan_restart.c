@@ -128,6 +128,7 @@ static void fail_job(struct reconcile *rec, const struct pod_info *p)
     bool by_code = rec->spec->roles[p->role].restart == RESTART_EXIT_CODE;
 
     add_exit_event(rec, p);
+    rec->decided_ms = p->ended_ms;
     if (rec->kind->own_processes) {
         const char *reason = p->exit_code == 2 ? "BadInput" : p->exit_code == 3 ? "TrainingDiverged" : "ReplicaFailed";
         auto_free char *words = exit_description(p);
@@ -220,8 +221,7 @@ static int64_t pending_restarts(const struct reconcile *rec)
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
             const struct replica_slot *s = &rec->slots[r][i];
-            if (!has_failed(rec, s, i) || ignored(rec, s->pod) || disrupted(s->pod) ||
-                plan_is_counted(rec, s->pod))
+            if (!has_failed(rec, s, i) || ignored(rec, s->pod) || disrupted(s->pod) || plan_is_counted(rec, s->pod))
                 continue;
             if (plan_restarts_together(rec, (enum role)r))
                 together = 1;
