@@ -76,7 +76,11 @@ int str_bool(const char *s, bool *ret, struct err *e)
     return err_set(e, ERR_INPUT, "'%s' is neither true nor false", s);
 }
 
-enum { WORD_MAX = 64 }; /* longer words get no suggestion */
+enum {
+    WORD_MAX = 64, /* longer words get no suggestion */
+    PART_MIN = 5,  /* a shorter word is not looked for within names */
+    PARTS_MAX = 5, /* suggestions of a part */
+};
 
 /* Edit distance in which two swapped neighbours count as one edit ("optimal string alignment"); case does not
  * count. Three rows of the usual table: before[] is two above row[]. */
@@ -123,13 +127,32 @@ const char *str_nearest(const char *word, const char *const names[], size_t n)
     return nearest;
 }
 
+/* Names of which the word is a part: "crossentropy" of three losses. */
+static size_t names_with(const char *word, const char *const names[], size_t n, const char *ret[PARTS_MAX])
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n && strlen(word) >= PART_MIN && found < PARTS_MAX; i++)
+        if (names[i] != NULL && strstr(names[i], word) != NULL)
+            ret[found++] = names[i];
+    return found;
+}
+
 const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out, size_t out_size)
 {
-    const char *nearest = str_nearest(word, names, n);
-    if (nearest == NULL)
-        str_fmt(out, out_size, "%s", "");
-    else
+    const char *nearest = str_nearest(word, names, n), *parts[PARTS_MAX];
+    size_t found = nearest == NULL ? names_with(word, names, n, parts) : 0;
+    bool fits = true;
+    str_fmt(out, out_size, "%s", "");
+    if (nearest != NULL)
         str_fmt(out, out_size, "; did you mean '%s'?", nearest);
+    for (size_t i = 0, at = 0; i < found && fits; i++, at = strlen(out))
+        fits = str_fmt(out + at, out_size - at, "%s'%s'%s",
+                       i == 0          ? "; did you mean "
+                       : i + 1 < found ? ", "
+                                       : " or ",
+                       parts[i], i + 1 < found ? "" : "?");
+    if (!fits)
+        str_fmt(out, out_size, "%s", "");
     return out;
 }
 

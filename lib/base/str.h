@@ -21,7 +21,8 @@ MUST_USE int str_bool(const char *s, bool *ret, struct err *e); /* true false ye
 /* The candidate nearest to `word` (edit distance, case-insensitive, at most a third of the word rounded
  * up; swapped neighbours count once), or NULL. names[] may hold NULL entries. */
 const char *str_nearest(const char *word, const char *const names[], size_t n);
-/* "; did you mean 'Adam'?" or "" - for the end of an error message. Writes into out (cut to n). */
+/* "; did you mean 'Adam'?" or "" - for the end of an error message. Without a near name those of which the word is a
+ * part, as far as there is room: "; did you mean 'a_x' or 'b_x'?". Writes into out (cut to n). */
 const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out, size_t out_size);
 
 /* snprintf that always terminates and reports whether all of it fitted. */

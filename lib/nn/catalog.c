@@ -56,7 +56,7 @@ static int unknown(const struct catalog *c, const struct node *at, const char *w
         memcpy(names + i * KIND_NAMES_MAX, catalog_row(c, i)->names, sizeof(catalog_row)(c, i)->names);
     for (size_t i = 0; i < also; i++)
         names[n++] = c->also[i];
-    char hint[160];
+    char hint[256];
     return node_error(at, e, "%s '%s' is not known%s", c->what, word,
                       str_did_you_mean(word, names, n, hint, sizeof(hint)));
 }

@@ -109,6 +109,15 @@ START_TEST(suggestions_read_as_a_sentence)
     ck_assert_str_eq(str_did_you_mean("qqqq", OPTIMIZERS, COUNT_OF(OPTIMIZERS), hint, sizeof(hint)), "");
     char tiny[8];
     ck_assert_str_eq(str_did_you_mean("Adamm", OPTIMIZERS, COUNT_OF(OPTIMIZERS), tiny, sizeof(tiny)), "; did y");
+    static const char *const LOSSES[] = { "binary_crossentropy", NULL, "mse", "sparse_categorical_crossentropy",
+                                          "huber" };
+    char room[96];
+    ck_assert_str_eq(str_did_you_mean("crossentropy", LOSSES, COUNT_OF(LOSSES), room, sizeof(room)),
+                     "; did you mean 'binary_crossentropy' or 'sparse_categorical_crossentropy'?");
+    ck_assert_str_eq(str_did_you_mean("categorical", LOSSES, COUNT_OF(LOSSES), room, sizeof(room)),
+                     "; did you mean 'sparse_categorical_crossentropy'?");
+    ck_assert_str_eq(str_did_you_mean("crossentropy", LOSSES, COUNT_OF(LOSSES), hint, sizeof(hint)), "");
+    ck_assert_str_eq(str_did_you_mean("ary", LOSSES, COUNT_OF(LOSSES), room, sizeof(room)), "");
 }
 END_TEST
 
