@@ -54,10 +54,12 @@ objects: $(OBJECTS) $(patsubst lib/%.proto,$(BUILD)/obj/gen/%.o,$(PROTOS))
 CHECK_MAIN := $(call obj_of,test/unit/check_main.c)
 .SECONDARY: $(CHECK_MAIN)
 CHECK_LIBS  = $(eval CHECK_LIBS := $(shell pkg-config --libs check))$(CHECK_LIBS)
+# Of the first prerequisite. FLAVOUR=clang is only for its warnings.
+UNIT_PROGRAM = $(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(if $(filter clang,$(FLAVOUR)),-MT $@ -fsyntax-only $< && touch $@,$(LDFLAGS_ALL) $(UNIT_LINKER) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL))
 define unit_rule
 $(BUILD)/test/unit/$1/test_%: test/unit/$1/test_%.c $(CHECK_MAIN) $(foreach l,$(call above,$1),$(BUILD)/lib$l.a)
 	@mkdir -p $$(@D)
-	$$(call Q,TEST,$$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $$@.d $$(LDFLAGS_ALL) -o $$@ $$< $$(filter %.o %.a,$$^) $$(CHECK_LIBS) $$(LDLIBS_ALL)
+	$$(UNIT_PROGRAM)
 endef
 $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 
@@ -65,13 +67,13 @@ $(foreach l,$(LIBS),$(eval $(call unit_rule,$l)))
 CLI_OBJ := $(call obj_of,$(filter-out cli/main.c,$(wildcard cli/*.c)))
 $(BUILD)/test/unit/cli/test_%: test/unit/cli/test_%.c $(CHECK_MAIN) $(CLI_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
+	$(UNIT_PROGRAM)
 
 # ps/ likewise
 PS_OBJ := $(call obj_of,$(filter-out ps/main.c,$(wildcard ps/*.c)))
 $(BUILD)/test/unit/ps/test_%: test/unit/ps/test_%.c $(CHECK_MAIN) $(PS_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
+	$(UNIT_PROGRAM)
 
 # operator/ likewise, with its folders: test/unit/operator/FOLDER/test_x.c and test/bench/operator/x.c link its objects but main;
 # the unit tests also test/fake/*.c
@@ -82,7 +84,7 @@ $(BUILD)/bin/trainyard-operator: $(call obj_of,operator/main.c) $(OPERATOR_OBJ) 
 FAKE_OBJ := $(call obj_of,$(wildcard test/fake/*.c))
 $(BUILD)/test/unit/operator/%: test/unit/operator/%.c $(CHECK_MAIN) $(OPERATOR_OBJ) $(FAKE_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call Q,TEST,$@)$(CC) $(CFLAGS_ALL) $(UNIT_OPT) -Itest/unit -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(filter %.o %.a,$^) $(CHECK_LIBS) $(LDLIBS_ALL)
+	$(UNIT_PROGRAM)
 $(BUILD)/test/operator/%: test/operator/%.c $(OPERATOR_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call Q,LINK,$@)$(CC) $(CFLAGS_ALL) -MF $@.d $(LDFLAGS_ALL) -o $@ $< $(OPERATOR_OBJ) $(LIB_A) $(LDLIBS_ALL)

@@ -54,6 +54,7 @@ endif
 ifneq ($(filter asan tsan clang,$(FLAVOUR)),)
   UNIT_OPT := -O0
 endif
+UNIT_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold) # 0.4 s faster for each program
 ifeq ($(DEV),1)
   WARNINGS += -Werror
 endif
