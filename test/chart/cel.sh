@@ -140,7 +140,10 @@ scale() {
         [ "$(kubectl get -n "$ns" trainjobs.trainyard.dev/a -o jsonpath='{.spec.replicaSpecs.Worker.replicas}')" = 4 ] && ok "kubectl scale" || bad "kubectl scale" "$(cat "$scratch/out")"
     kubectl scale -n "$ns" trainjobs.trainyard.dev/a --replicas=20000 >"$scratch/out" 2>&1 && bad "kubectl scale beyond the bound" "was taken" || ok "kubectl scale beyond the bound"
     kubectl patch -n "$ns" trainjobs.trainyard.dev/a --subresource=status --type=merge >/dev/null -p '{"status": {"state": "Running", "ready": "3/4",
-        "progress": {"percent": 30, "step": 1400, "loss": "0.1433", "examplesPerSecond": 48210.0}, "replicaStatuses": {"Worker": {"active": 2, "counted": 1}}}}'
+        "progress": {"percent": 30, "step": 1400, "loss": "0.1433", "examplesPerSecond": 48210.0}, "replicaStatuses": {"Worker": {"active": 2, "counted": 1}},
+        "conditions": [{"type": "Created", "status": "True"}, {"type": "Failed", "status": "True", "reason": "BadInput", "message": "a-worker-0 exited with code 2: no data"}]}}'
+    kubectl get -n "$ns" -o wide trainjobs.trainyard.dev >"$scratch/out"
+    grep -q 'FAILURE$' "$scratch/out" && grep -q 'a-worker-0 exited with code 2: no data *$' "$scratch/out" && ok "the failure in -o wide" || bad "the failure in -o wide" "$(cat "$scratch/out")"
     kubectl get -n "$ns" trainjobs.trainyard.dev | tr -s ' ' >"$scratch/out"
     if grep -q '^NAME STATE READY PROGRESS STEP LOSS EXAMPLES/S AGE$' "$scratch/out" && grep -qE '^a Running 3/4 30 1400 0\.1433 48210 [0-9]+s' "$scratch/out"; then ok "columns"; else bad "columns" "$(cat "$scratch/out")"; fi
 }
