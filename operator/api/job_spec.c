@@ -155,6 +155,25 @@ int job_spec_replicas(const struct job_spec *v)
     return sum;
 }
 
+void job_spec_first_members(const struct job_spec *v, int members, int ret[ROLE_COUNT])
+{
+    static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
+    for (size_t i = 0; i < COUNT_OF(ORDER); i++) {
+        ret[ORDER[i]] = MIN(members, MAX(v->roles[ORDER[i]].replicas, 0));
+        members -= ret[ORDER[i]];
+    }
+}
+
+void job_spec_minimum(const struct job_spec *v, int ret[ROLE_COUNT])
+{
+    bool elastic = v->kind->own_processes && v->has_model && v->roles[ROLE_PS].replicas > 0;
+    job_spec_first_members(v, v->gang.min_available > 0 ? v->gang.min_available : job_spec_replicas(v), ret);
+    if (v->gang.min_available > 0 || !elastic)
+        return;
+    ret[ROLE_WORKER] = MIN(ret[ROLE_WORKER], 1);
+    ret[ROLE_EVALUATOR] = 0;
+}
+
 enum role job_spec_leader(const struct job_spec *v)
 {
     return v->roles[ROLE_CHIEF].replicas > 0 ? ROLE_CHIEF : ROLE_WORKER;

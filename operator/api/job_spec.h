@@ -82,6 +82,12 @@ json_t *job_spec_json(const struct job_spec *v);
 void job_spec_drop_model(struct job_spec *v);
 
 int job_spec_replicas(const struct job_spec *v); /* of all roles */
+/* How many replicas of each role are among the first `members`: in the order Chief, PS, Worker, Evaluator, as in
+ * training-operator's PodGroups. */
+void job_spec_first_members(const struct job_spec *v, int members, int ret[ROLE_COUNT]);
+/* How many replicas of each role the job cannot train without: the first minAvailable. Without that field all, but a
+ * model with ps needs only one worker, and no evaluator. */
+void job_spec_minimum(const struct job_spec *v, int ret[ROLE_COUNT]);
 /* The role whose end decides the job's result: the chief if there is one, else the workers. */
 enum role job_spec_leader(const struct job_spec *v);
 /* "chief", or "master" when it is spelled so; TFJob spelling "Chief", "Master", "PS". */

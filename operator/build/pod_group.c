@@ -1,10 +1,9 @@
 /* PodGroups of the gang schedulers, which start all pods of a job or none of them. minResources counts requests as
  * training-operator does. */
-#include "base/map.h"
 #include "build/json_fill.h"
 #include "build/metadata.h"
 #include "build/objects.h"
-#include "build/quantity.h"
+#include "build/pod_resources.h"
 
 static const struct kube_resource VOLCANO = { "scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup" };
 static const struct kube_resource PLUGINS = { "scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup" };
@@ -18,66 +17,19 @@ const struct kube_resource *build_pod_group_resource(const struct build_settings
 
 /* ---- resources of the pods ---- */
 
-/* Sums by resource, in the order of their first use. */
-struct resource_sums {
-    struct map by_name; /* of struct quantity_sum */
-    bool failed;
-};
-
-static void add(struct resource_sums *s, const char *name, const json_t *quantity, int times)
-{
-    struct quantity_sum *sum = map_get(&s->by_name, name);
-
-    if (sum == NULL) {
-        sum = xcalloc(1, sizeof(*sum));
-        map_put(&s->by_name, name, sum);
-    }
-    if (quantity_add(sum, quantity, times) < 0)
-        s->failed = true;
-}
-
-/* Its requests, or its limits if it has no requests, as training-operator does. */
-static void add_container(struct resource_sums *s, const json_t *container, int times)
-{
-    json_t *resources = json_object_get(container, "resources"), *quantity;
-    const char *name;
-
-    json_object_foreach(json_object_get(resources, json_has(resources, "requests") ? "requests" : "limits"), name,
-                        quantity) add(s, name, quantity, times);
-}
-
-static void add_role(struct resource_sums *s, const struct job_spec *v, const json_t *spec,
-                     const struct build_settings *settings, enum role r, int pods)
-{
-    json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, NULL, settings, NULL);
-    const json_t *container;
-    size_t i;
-
-    json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
-        add_container(s, container, pods);
-}
-
 /* Of the first min_member pods, leading roles first. NULL: they request nothing, or a value is not a quantity. */
 static json_t *min_resources(const struct job_spec *v, const json_t *spec, const struct build_settings *settings,
                              int min_member)
 {
-    static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
-    struct resource_sums s = { .failed = false };
+    AUTO_FINI(resource_sums) s = { .failed = false };
     const struct map_slot *slot;
+    int pods[ROLE_COUNT];
     json_t *result = json_object();
 
-    for (size_t i = 0; i < COUNT_OF(ORDER); i++) {
-        int pods = MIN(min_member, v->roles[ORDER[i]].replicas);
-        if (!v->roles[ORDER[i]].present || pods <= 0)
-            continue;
-        min_member -= pods;
-        add_role(&s, v, spec, settings, ORDER[i], pods);
-    }
-    for (size_t i = 0; (slot = map_next(&s.by_name, &i)) != NULL;) {
+    job_spec_first_members(v, min_member, pods);
+    resource_sums_add(&s, v, spec, settings, pods, NULL);
+    for (size_t i = 0; (slot = map_next(&s.by_name, &i)) != NULL;)
         json_object_set_new(result, slot->key, quantity_value(slot->value));
-        free(slot->value);
-    }
-    map_fini(&s.by_name);
     if (!s.failed && json_object_size(result) > 0)
         return result;
     json_decref(result);

@@ -33,7 +33,7 @@ static bool has_job_file(const struct cache_entry *entry)
 
 static struct observed observe(struct controller_env *env, struct cache_entry *entry, int64_t now)
 {
-    return (struct observed){
+    struct observed o = {
         .pods = (const struct pod_info *const *)entry->pods,
         .npods = entry->npods,
         .services = (const struct service_info *const *)entry->services,
@@ -52,6 +52,8 @@ static struct observed observe(struct controller_env *env, struct cache_entry *e
         .progress = entry->progress,
         .progress_ms = entry->progress_ms,
     };
+    quota_waiters_observe(env, entry, &o);
+    return o;
 }
 
 /* Objects that were created or found long ago may have been deleted since. They are checked again when new pods need
@@ -345,6 +347,7 @@ struct event_recorder *controller_end(struct controller *c)
     progress_poller_free(c->poller);
     watches_free(c->watches);
     workqueue_free(c->env.queue);
+    quota_waiters_fini(&c->env.quota_waiters);
     cache_fini(&c->env.cache);
     gauge_set(c->env.metrics.jobs, 0);
     free(c);

@@ -5,6 +5,7 @@
 #include "control/cache.h"
 #include "control/controller_metrics.h"
 #include "control/controller_settings.h"
+#include "control/quota_waiters.h"
 #include "kube/event_recorder.h"
 #include "kube/workqueue.h"
 
@@ -15,6 +16,7 @@ struct controller_env {
     const struct controller_settings *settings;
     struct dispatch *dispatch; /* of the jobs of both kinds */
     struct cache cache;
+    struct quota_waiters quota_waiters;
     struct workqueue *queue; /* keys of jobs to reconcile */
     struct event_recorder *events;
     struct in_flight_request *in_flight; /* list (in_flight.h) */

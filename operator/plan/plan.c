@@ -61,12 +61,13 @@ static void restore_labels(struct reconcile *rec)
     }
 }
 
-/* True if a suspension deleted the pod: the current one, or the last one before the job was resumed. */
+/* True if a suspension deleted the pod: the current one, or the last one before the job was resumed. Or it was given
+ * back. */
 static bool deleted_by_suspension(const struct reconcile *rec, const struct pod_info *p)
 {
     const struct condition *suspended = job_status_find(rec->status, COND_SUSPENDED);
-    return pod_terminating(p) &&
-           (rec->spec->suspend || (suspended != NULL && p->created_ms / 1000 < suspended->changed_ms / 1000));
+    return pod_terminating(p) && (rec->spec->suspend || plan_gave_back(rec->status) ||
+                                  (suspended != NULL && p->created_ms / 1000 < suspended->changed_ms / 1000));
 }
 
 /* A pod that succeeded has completed its index. A TFJob's ps does not complete. A pod that we deleted may have ended
@@ -220,7 +221,13 @@ static void poll_leader(struct reconcile *rec)
 static void run_job(struct reconcile *rec)
 {
     start_or_resume(rec);
-    if (past_deadline(rec) || plan_restart_replicas(rec))
+    if (past_deadline(rec))
+        return;
+    if (plan_gives_back(rec)) {
+        plan_give_back(rec);
+        return;
+    }
+    if (plan_restart_replicas(rec))
         return;
     plan_force_delete(rec);
     plan_detect_stall(rec);

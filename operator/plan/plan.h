@@ -17,7 +17,8 @@
  *
  * The message of the latest condition has what the job waits for (a claim, a node, an image, another owner's pod),
  * after "Waiting for"; an event is recorded when that changes. A job waits for refused creates in the same way, and a
- * TrainJob has the condition ReplicaFailure for them, too (a TFJob's conditions are training-operator's). READY counts
+ * TrainJob has the condition ReplicaFailure for them, too (a TFJob's conditions are training-operator's). Of TrainJobs
+ * that wait for a quota of one namespace, the younger gives its pods back (plan_quota.c). READY counts
  * the replicas that are ready or have succeeded, of all replicas. Once the job has succeeded, it counts those that
  * count as succeeded.
  */
@@ -53,6 +54,8 @@ struct observed {
     const struct identity_facts *identity; /* NULL: nothing is done about certificates */
     enum group_phase group;
     const struct refusal *refused; /* NULL: nothing was */
+    const char *quota_rival;       /* the oldest other job that waits for a quota; NULL: none */
+    bool rival_is_older;
     const struct refusal *tensorboard_refused;
     struct training_progress progress; /* the chief's last report; not present: nothing new */
     int64_t progress_ms;               /* when it was received; 0: never */
@@ -92,8 +95,13 @@ struct refusal {
     int index;
     char *name;         /* of the object; NULL: nothing was refused */
     char *what, *words; /* "pod digits-worker-1", and the server's message */
+    bool over_quota;    /* a ResourceQuota is used up, */
+    bool never_fits;    /* and can never admit the least number of replicas with which the job can train */
 };
 void refusal_fini(struct refusal *f);
+
+/* True if the job gave its pods back, because an older job waits for the same quota. */
+bool plan_gave_back(const struct job_status *st);
 
 /* Is the replica in the job's core? The core is every ps, and the leader if there is a ps or a chief: the job cannot
  * train without them. */

@@ -119,12 +119,19 @@ void plan_merge_progress(struct reconcile *rec);
 void plan_detect_stall(struct reconcile *rec);
 /* plan_suspend.c */
 void plan_suspend(struct reconcile *rec);
+/* Deletes the job's pods in the order of a shutdown. The pod it waits for; NULL: all have stopped. */
+const struct pod_info *plan_stop_pods(struct reconcile *rec);
 int plan_shutdown_step(const struct reconcile *rec,
                        const struct pod_info *p); /* the step of a shutdown in which it is deleted: 0, 1, 2 */
 /* plan_start.c */
 void plan_scale(struct reconcile *rec); /* creates what is missing, deletes excess */
 void plan_tensorboard(struct reconcile *rec);
+/* plan_quota.c */
+bool plan_gives_back(struct reconcile *rec); /* its pods: they are deleted, or not created yet */
+void plan_give_back(struct reconcile *rec);
 /* plan_refusal.c */
+bool plan_pod_made(const struct reconcile *rec, enum role r, int i); /* it exists, or is not needed any more */
+bool plan_still_refused(const struct reconcile *rec, const struct refusal *f); /* f may be NULL */
 void plan_detect_refusal(struct reconcile *rec);
 void plan_clear_refusal(struct reconcile *rec); /* when all objects exist, or none has to be created */
 /* plan_status.c */

@@ -10,7 +10,7 @@ void refusal_fini(struct refusal *f)
     *f = (struct refusal){ .name = NULL };
 }
 
-static bool pod_made(const struct reconcile *rec, enum role r, int i)
+bool plan_pod_made(const struct reconcile *rec, enum role r, int i)
 {
     const struct pod_info *p = rec->slots[r][i].pod;
     return reconcile_completed(rec, r, i) || (p != NULL && !p->creating);
@@ -20,7 +20,7 @@ static bool pods_made(const struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++)
-            if (!pod_made(rec, (enum role)r, i))
+            if (!plan_pod_made(rec, (enum role)r, i))
                 return false;
     return true;
 }
@@ -40,11 +40,22 @@ static bool makes_others(const struct reconcile *rec)
 }
 
 /* The pod may exist by now, or the spec may no longer have the index. */
-static bool still_refused(const struct reconcile *rec, const struct refusal *f)
+bool plan_still_refused(const struct reconcile *rec, const struct refusal *f)
 {
     if (f == NULL || (f->index >= 0 && reconcile_slot(rec, f->role, f->index) == NULL))
         return false;
-    return f->kind != ACT_CREATE_POD || !pod_made(rec, f->role, f->index);
+    return f->kind != ACT_CREATE_POD || !plan_pod_made(rec, f->role, f->index);
+}
+
+/* training-operator's TFJobs keep their pods. */
+static char *rival_words(const struct reconcile *rec)
+{
+    const struct refusal *f = rec->observed->refused;
+    if (rec->kind->own_processes || f == NULL || !f->over_quota || rec->observed->quota_rival == NULL)
+        return xstrdup("");
+    return xasprintf("; %s %s waits for a quota, too. If neither can start, suspend one of them "
+                     "(spec.runPolicy.suspend), or let a gang scheduler start all pods of a job at once",
+                     rec->kind->resource.kind, rec->observed->quota_rival);
 }
 
 /* Last refused create; at start-up, the one recorded in the status. */
@@ -52,8 +63,9 @@ static char *refusal_message(const struct reconcile *rec)
 {
     const struct refusal *f = rec->observed->refused;
     const struct condition *told = job_status_find(rec->status, COND_REPLICA_FAILURE);
-    if (still_refused(rec, f))
-        return xasprintf("%s: %s", f->what, f->words);
+    auto_free char *rival = rival_words(rec);
+    if (plan_still_refused(rec, f))
+        return xasprintf("%s: %s%s", f->what, f->words, rival);
     return told != NULL ? xstrdup(told->message) : NULL;
 }
 
@@ -75,6 +87,7 @@ void plan_detect_refusal(struct reconcile *rec)
 
 void plan_clear_refusal(struct reconcile *rec)
 {
-    if (job_status_finished(rec->status) || rec->spec->suspend || all_made(rec))
+    bool given_back = plan_gave_back(rec->status); /* its pods may all be there, and terminate */
+    if (job_status_finished(rec->status) || rec->spec->suspend || (all_made(rec) && !given_back))
         job_status_drop(rec->status, COND_REPLICA_FAILURE);
 }

@@ -29,6 +29,14 @@ static const struct pod_info *delete_step(struct reconcile *rec, int step)
     return waited_for;
 }
 
+const struct pod_info *plan_stop_pods(struct reconcile *rec)
+{
+    const struct pod_info *waited_for = NULL;
+    for (int step = 0; step < 3 && waited_for == NULL; step++)
+        waited_for = delete_step(rec, step);
+    return waited_for;
+}
+
 static void delete_services(struct reconcile *rec)
 {
     for (size_t i = 0; i < rec->observed->nservices; i++) {
@@ -89,9 +97,7 @@ static void set_suspended(struct reconcile *rec, const char *text)
 
 void plan_suspend(struct reconcile *rec)
 {
-    const struct pod_info *waited_for = NULL;
-    for (int step = 0; step < 3 && waited_for == NULL; step++)
-        waited_for = delete_step(rec, step);
+    const struct pod_info *waited_for = plan_stop_pods(rec);
     if (waited_for == NULL || !rec->own_binaries)
         delete_services(rec);
     delete_group(rec);

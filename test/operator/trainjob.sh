@@ -135,6 +135,51 @@ test_trainjob_refused_pods() {
     same "$(value trainjob digits '[.status.replicaStatuses // {} | .[].restarts // 0] | add // 0')" 0 "restarts"
 }
 count_pods() { k get pods --no-headers | wc -l; }
+
+# Two jobs, one quota. The younger one holds two of its three pods, and has no use for them without the third: it gives
+# them back to the older one, which fits. When that has ended, the younger one has its turn.
+test_trainjob_two_share_a_quota() {
+    begin
+    may_be_forbidden=1
+    ranks older 2 '{suspend: true}' | k apply -f - >/dev/null
+    k create quota few --hard=pods=3 >/dev/null
+    want 60 quota few .status.hard.pods 3
+    k run other --image=example --restart=Never >/dev/null
+    wait_for 60 is_past older # creation times have seconds
+    ranks younger 3 | k apply -f - >/dev/null
+    wait_for 60 has_pods 3 # which two of the younger one are admitted is a matter of order
+    want_condition 60 trainjob younger ReplicaFailure "True FailedCreate"
+    set_job trainjob older '{"spec":{"runPolicy":{"suspend":false}}}'
+    want_pods 180 "older-worker-0 older-worker-1 other"
+    want_condition 60 trainjob younger ReplicaFailure "True WaitingForQuota"
+    want_event 60 younger WaitingForQuota 'because the older TrainJob older waits for a quota of the namespace, too$'
+    want 60 trainjob younger .status.state Created
+    k delete pod other >/dev/null
+    succeeded older-worker-1 older-worker-0 # the end of worker 0 is the job's
+    want_condition 60 trainjob older Succeeded "True TrainJobSucceeded"
+    want_pods 180 "older-worker-0 older-worker-1 younger-worker-0 younger-worker-1 younger-worker-2"
+    same "$(value trainjob younger '[.status.replicaStatuses // {} | .[].restarts // 0] | add // 0')" 0 "restarts"
+}
+has_pods() { [ "$(k get pods --no-headers | wc -l)" = "$1" ]; } # NUMBER
+is_past() { [ "$(now)" != "$(value trainjob "$1" .metadata.creationTimestamp)" ]; } # NAME: the second of its creation
+ranks() { # NAME REPLICAS [RUN_POLICY]: programs that all need each other
+    printf 'apiVersion: trainyard.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: %s}\nspec:\n  runPolicy: %s\n  replicaSpecs:\n' "$1" "${3:-{\}}"
+    printf '    Worker: {replicas: %s, template: {spec: {containers: [{name: trainer, image: example}]}}}\n' "$2"
+}
+
+# A job that its quota can never admit says so at once, and does not keep its pods from a job that fits.
+test_trainjob_larger_than_its_quota() {
+    begin
+    may_be_forbidden=1
+    k create quota few --hard=pods=2 >/dev/null
+    want 60 quota few .status.hard.pods 2
+    ranks large 3 | k apply -f - >/dev/null
+    wait_for 60 has_pods 2
+    want 60 trainjob large '.status.conditions | map(select(.type == "ReplicaFailure"))[0].message | test("; the job needs pods=3 to train, and the quota has pods=2$")' true
+    ranks small 1 | k apply -f - >/dev/null
+    want_pods 180 small-worker-0
+    want_event 60 large WaitingForQuota 'given back to TrainJob small'
+}
 # settled_version KIND NAME: its version once it has not changed for three seconds, because counts are written with a
 # delay.
 settled_version() {

@@ -503,6 +503,48 @@ START_TEST(neither_blas_nor_grpc_is_linked)
 }
 END_TEST
 
+/* Chief, ps, workers and evaluator without which a job cannot train. */
+START_TEST(the_least_number_of_replicas)
+{
+#define TRAIN "kind: TrainJob\nmetadata: {name: j, namespace: n, uid: u}\nspec:\n"
+#define MODEL                                                                                                          \
+    TRAIN "  model: {inputShape: [2], layers: [{Dense: {units: 1}}]}\n  compile: {optimizer: sgd, loss: mse}\n"        \
+          "  data: {train: {format: csv, path: t.csv, labels: {column: y}}}\n  storage: {output: {emptyDir: {}}}\n"
+    static const struct {
+        const char *job;
+        int least[4];
+    } ROWS[] = {
+        { MODEL, { 0, 0, 1, 0 } },
+        { MODEL "  replicaSpecs: {Chief: {}, PS: {replicas: 2}, Worker: {replicas: 5}, Evaluator: {}}",
+          { 1, 2, 1, 0 } },
+        { MODEL "  replicaSpecs: {Chief: {}, PS: {replicas: 2}}", { 1, 2, 0, 0 } },
+        { MODEL "  replicaSpecs: {Chief: {}, PS: {replicas: 2}, Worker: {replicas: 5}, Evaluator: {}}\n"
+                "  runPolicy: {schedulingPolicy: {minAvailable: 5}}",
+          { 1, 2, 2, 0 } },
+        { TRAIN "  replicaSpecs: {Worker: {replicas: 3, template: {spec: {containers: [{name: trainer, image: x}]}}}}",
+          { 0, 0, 3, 0 } }, /* a program of its own may need all */
+        { "kind: TFJob\nmetadata: {name: j, namespace: n, uid: u}\nspec: {tfReplicaSpecs: {PS: {replicas: 1, template: "
+          "&t {spec: {containers: [{name: tensorflow, image: x}]}}}, Worker: {replicas: 3, template: *t}}}",
+          { 0, 1, 3, 0 } },
+    };
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
+        struct err e = { .code = ERR_NONE };
+        AUTO(source) *source = NULL;
+        AUTO_FINI(job_spec) view;
+        json_t *object = NULL;
+        int n[ROLE_COUNT];
+        ck_ok_e(yaml_parse(ROWS[i].job, strlen(ROWS[i].job), "job", &object, &source, &e));
+        parse(object, &view);
+        json_decref(object);
+        job_spec_minimum(&view, n);
+        ck_assert_msg(n[ROLE_CHIEF] == ROWS[i].least[0] && n[ROLE_PS] == ROWS[i].least[1] &&
+                          n[ROLE_WORKER] == ROWS[i].least[2] && n[ROLE_EVALUATOR] == ROWS[i].least[3],
+                      "row %zu: %d chief, %d ps, %d workers, %d evaluator", i, n[ROLE_CHIEF], n[ROLE_PS],
+                      n[ROLE_WORKER], n[ROLE_EVALUATOR]);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("view");
@@ -527,6 +569,7 @@ Suite *test_suite(void)
     tcase_add_test(t, names_are_tf_jobs);
     tcase_add_test(t, a_view_is_small);
     tcase_add_test(t, neither_blas_nor_grpc_is_linked);
+    tcase_add_test(t, the_least_number_of_replicas);
     suite_add_tcase(s, t);
     return s;
 }

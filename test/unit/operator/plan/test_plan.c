@@ -212,7 +212,9 @@ static void refuse(struct world *w, const json_t *v)
                                    .index = -1,
                                    .name = xstrdup(name),
                                    .what = xasprintf("%s %s", pod != NULL ? "pod" : "ConfigMap", name),
-                                   .words = xstrdup(text_at(v, "words")) };
+                                   .words = xstrdup(text_at(v, "words")),
+                                   .over_quota = strstr(text_at(v, "words"), "exceeded quota") != NULL,
+                                   .never_fits = flag_at(v, "neverFits", false) };
     if (pod != NULL) {
         const struct pod_info *p = world_pod(w, pod);
         w->refused.kind = ACT_CREATE_POD;
@@ -258,6 +260,11 @@ static void happen(struct world *w, json_t *job, const json_t *step)
     w->now = time_at(step, "now", w->now);
     if (json_object_get(step, "refused") != NULL)
         refuse(w, json_object_get(step, "refused"));
+    const json_t *rival = json_object_get(step, "rival");
+    if (rival != NULL) {
+        w->seen.quota_rival = text_at(rival, "name");
+        w->seen.rival_is_older = flag_at(rival, "older", false);
+    }
     if (flag_at(step, "settled", true))
         world_settle(w);
     change_settings(w, json_object_get(step, "settings"));

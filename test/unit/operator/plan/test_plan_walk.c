@@ -90,7 +90,9 @@ static void refuse(struct walk *k, struct pod_info *p)
                                .index = p->index,
                                .name = xstrdup(p->name),
                                .what = xasprintf("pod %s", p->name),
-                               .words = xstrdup("no") };
+                               .words = xstrdup("no"),
+                               .over_quota = draw(k, 2) == 0,
+                               .never_fits = draw(k, 4) == 0 };
     world_remove(&k->w, p);
 }
 
@@ -113,7 +115,7 @@ static void befall_pod(struct walk *k, struct pod_info *p, size_t i)
         p->ready = true;
         p->started_ms = k->w.now;
     } else if (p->phase == POD_RUNNING && draw(k, 3) == 0) {
-        end_pod(k, p, CODES[draw(k, draw(k, 4) == 0 ? COUNT_OF(CODES) : 6)]);
+        end_pod(k, p, CODES[draw(k, draw(k, 3) == 0 ? COUNT_OF(CODES) : 6)]);
     } else if (p->phase == POD_RUNNING && draw(k, 4) == 0) {
         p->container_restarts++;
     } else if (p->deleting || p->gone_by_ms > 0) {
@@ -160,6 +162,13 @@ static void progress(struct walk *k)
     k->w.seen.progress.step += (int64_t)draw(k, 10) - 2;
 }
 
+/* Another job begins to wait for a quota, or has what it needs. */
+static void befall_quota(struct walk *k)
+{
+    k->w.seen.quota_rival = draw(k, 2) == 0 ? "rival" : NULL;
+    k->w.seen.rival_is_older = draw(k, 2) == 0;
+}
+
 static void befall(struct walk *k)
 {
     unsigned what = draw(k, 20);
@@ -174,6 +183,8 @@ static void befall(struct walk *k)
         k->w.now += 100000;
     else if (what < 6)
         befall_services(k);
+    else if (what == 6)
+        befall_quota(k);
     else if (k->w.npods > 0) {
         size_t i = draw(k, (unsigned)k->w.npods);
         befall_pod(k, &k->w.pods[i], i);
@@ -295,6 +306,7 @@ static void end_well(struct walk *k, const char *what)
 {
     change(k, CHANGES[1]);
     change(k, CHANGES[3]);
+    k->w.seen.quota_rival = NULL;
     for (int i = 0; i < KIND_ROUNDS; i++) {
         int64_t next = look(k, what);
         if (runs_or_ended(k) && i > 5) {
