@@ -4,6 +4,8 @@
 
 #include "job/cluster.h"
 #include "job/fields.h"
+#include "job/pod_template.h"
+#include "job/quantity.h"
 
 /* The node at a path of keys below the top, "spec.fit.seed"; v NULL when absent. */
 static struct node at(const struct job *j, const char *path)
@@ -406,7 +408,7 @@ static int check_volume(const struct node *volume, struct err *e)
     return 0;
 }
 
-/* The API server checks the content of metadata and spec when the pod is created. */
+/* The API server checks the rest of metadata and spec when the pod is created. */
 static int check_templates(const struct job *j, struct err *e)
 {
     static const char *const KEYS[] = { "metadata", "spec" };
@@ -414,6 +416,9 @@ static int check_templates(const struct job *j, struct err *e)
     for (int r = 0; r < ROLE_COUNT; r++) {
         struct node template = node_get(&j->replicas[r].node, "template");
         if (node_present(&template) && node_only(&template, KEYS, COUNT_OF(KEYS), e) < 0)
+            return -1;
+        if (pod_template_check_resources(&template, e) < 0 ||
+            (j->has_model && pod_template_check_names(&template, e) < 0))
             return -1;
     }
     return 0;
@@ -489,11 +494,24 @@ static int check_cluster_fields(struct job *j, struct err *e)
     return check_addresses(j, e) < 0 ? -1 : check_templates(j, e);
 }
 
+/* Of a pod template, check_templates() does. */
+static int check_resources(struct job *j, struct err *e)
+{
+    static const char *const PATHS[] = { "spec.tensorboard.resources.requests", "spec.tensorboard.resources.limits",
+                                         "spec.runPolicy.schedulingPolicy.minResources" };
+    for (size_t i = 0; i < COUNT_OF(PATHS); i++) {
+        struct node map = at(j, PATHS[i]);
+        if (quantity_check_map(&map, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int job_check(struct job *j, struct err *e)
 {
     static int (*const CHECKS[])(struct job *, struct err *) = {
-        check_name,      check_model,     check_encodings, check_fit,
-        check_intervals, check_summaries, check_replicas,  check_cluster_fields,
+        check_name,      check_model,    check_encodings,      check_fit,       check_intervals,
+        check_summaries, check_replicas, check_cluster_fields, check_resources,
     };
     bool failed = false;
 

@@ -6,6 +6,7 @@
 
 #include "api/job_spec_internal.h"
 #include "api/job_status.h"
+#include "job/pod_template.h"
 #include "job/replica_file.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
@@ -189,6 +190,9 @@ static void validate_template(struct spec_reader *r, enum role role)
     }
     if (!found)
         node_error(&list, spec_reader_fault(r), "none is called '%s', which is the one that trains", wanted);
+    struct err why = { .code = ERR_NONE };
+    if (pod_template_check_resources(&template, &why) < 0)
+        err_put(spec_reader_fault(r), why.code, "%s", why.msg);
 }
 
 static void validate_tf_job(struct spec_reader *r)

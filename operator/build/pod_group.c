@@ -29,7 +29,7 @@ static json_t *min_resources(const struct job_spec *v, const json_t *spec, const
     job_spec_first_members(v, min_member, pods);
     resource_sums_add(&s, v, spec, settings, pods, NULL);
     for (size_t i = 0; (slot = map_next(&s.by_name, &i)) != NULL;)
-        json_object_set_new(result, slot->key, quantity_value(slot->value));
+        json_object_set_new(result, slot->key, quantity_sum_value(slot->value));
     if (!s.failed && json_object_size(result) > 0)
         return result;
     json_decref(result);

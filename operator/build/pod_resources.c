@@ -19,7 +19,7 @@ static void add_quantity(struct resource_sums *s, const char *name, const json_t
         sum = xcalloc(1, sizeof(*sum));
         map_put(&s->by_name, name, sum);
     }
-    if (quantity_add(sum, quantity, times) < 0)
+    if (quantity_sum_add(sum, quantity, times) < 0)
         s->failed = true;
 }
 

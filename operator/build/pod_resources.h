@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "build/objects.h"
-#include "build/quantity.h"
+#include "build/quantity_sum.h"
 
 /* Sums by resource, in the order of their first use. */
 struct resource_sums {

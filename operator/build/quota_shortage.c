@@ -50,7 +50,7 @@ static char *shortage_of(const struct need *n, const char *limit)
         return NULL;
     auto_free char *name = xstrndup(limit, (size_t)(equals - limit));
     json_auto_t *value = json_string(equals + 1);
-    if (value == NULL || quantity_add(&has, value, 1) < 0)
+    if (value == NULL || quantity_sum_add(&has, value, 1) < 0)
         return NULL;
     if (str_eq(name, "pods") || str_eq(name, "count/pods"))
         add_pods(n, &needed);
@@ -58,7 +58,7 @@ static char *shortage_of(const struct need *n, const char *limit)
         return NULL;
     if (needed.milli <= has.milli)
         return NULL;
-    json_auto_t *text = quantity_value(&needed);
+    json_auto_t *text = quantity_sum_value(&needed);
     return xasprintf("the job needs %s=%s to train, and the quota has %s", name, json_string_value(text), limit);
 }
 

@@ -1,5 +1,5 @@
-/* Sums of Kubernetes quantities, in thousandths. */
-#include "build/quantity.h"
+/* Kubernetes' suffixes and exponents. */
+#include "job/quantity.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const struct quantity_suffix {
 };
 
 /* "1e3" and "1E3" are decimal exponents, "1E" is the suffix. */
-static int parse(const char *s, double *ret_milli, bool *ret_binary)
+static int quantity_parse_text(const char *s, double *ret_milli, bool *ret_binary)
 {
     size_t digits = strspn(s, "0123456789."), n = digits;
     char number[64];
@@ -44,32 +44,26 @@ static int parse(const char *s, double *ret_milli, bool *ret_binary)
     return -1;
 }
 
-int quantity_add(struct quantity_sum *sum, const json_t *v, int times)
+int quantity_parse(const json_t *v, double *ret_milli, bool *ret_binary)
 {
-    double milli, total;
-    bool binary = false;
-
-    if (json_is_number(v))
-        milli = ceil(json_number_value(v) * 1e3);
-    else if (!json_is_string(v) || parse(json_string_value(v), &milli, &binary) < 0)
-        return -1;
-    total = (double)sum->milli + milli * times;
-    if (!(milli >= 0 && total < 0x1p62))
-        return -1;
-    sum->milli += (int64_t)milli * times;
-    sum->binary |= binary;
+    *ret_binary = false;
+    if (!json_is_number(v))
+        return json_is_string(v) ? quantity_parse_text(json_string_value(v), ret_milli, ret_binary) : -1;
+    *ret_milli = ceil(json_number_value(v) * 1e3);
     return 0;
 }
 
-json_t *quantity_value(const struct quantity_sum *sum)
+int quantity_check_map(const struct node *resources, struct err *e)
 {
-    static const char *const BINARY[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi" };
-    int64_t whole = sum->milli / 1000;
-    size_t i = 0;
-
-    if (sum->milli % 1000 != 0)
-        return json_sprintf("%lldm", (long long)sum->milli);
-    for (; sum->binary && whole != 0 && whole % 1024 == 0 && i + 1 < COUNT_OF(BINARY); i++)
-        whole /= 1024;
-    return json_sprintf("%lld%s", (long long)whole, BINARY[i]);
+    const char *key;
+    double milli;
+    bool binary;
+    for (size_t i = 0; (key = node_key(resources, i)) != NULL; i++) {
+        struct node value = node_get(resources, key);
+        if (quantity_parse(value.v, &milli, &binary) < 0 || milli < 0)
+            return node_error(
+                &value, e, "must be a quantity, such as 2, 500m or 4Gi%s%s%s", json_is_string(value.v) ? ", not '" : "",
+                json_is_string(value.v) ? json_string_value(value.v) : "", json_is_string(value.v) ? "'" : "");
+    }
+    return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "build/quantity.h"
+#include "build/quantity_sum.h"
 
 START_TEST(quantities_are_summed_as_kubernetes_does)
 {
@@ -43,8 +43,8 @@ START_TEST(quantities_are_summed_as_kubernetes_does)
         bool good = true;
 
         ck_ok_e(json_parse(ROWS[i].list, strlen(ROWS[i].list), "list", &list, &e));
-        json_array_foreach(list, n, v) good = quantity_add(&sum, v, 1) == 0 && good;
-        json_auto_t *text = quantity_value(&sum);
+        json_array_foreach(list, n, v) good = quantity_sum_add(&sum, v, 1) == 0 && good;
+        json_auto_t *text = quantity_sum_value(&sum);
         ck_assert_msg(good == (ROWS[i].want != NULL), "%s", ROWS[i].list);
         ck_assert_msg(!good || str_eq(json_string_value(text), ROWS[i].want), "%s is %s, not %s", ROWS[i].list,
                       json_string_value(text), ROWS[i].want);
@@ -54,7 +54,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("quantity");
+    Suite *s = suite_create("quantity_sum");
     TCase *t = tcase_create("quantity");
     tcase_add_test(t, quantities_are_summed_as_kubernetes_does);
     suite_add_tcase(s, t);
