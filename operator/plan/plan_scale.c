@@ -2,7 +2,7 @@
  * the objects that they need (claims, ConfigMap, gang, certificates) exist. */
 #include "plan/plan_internal.h"
 
-enum { CLAIM_POLL_MS = 5000, GROUP_POLL_MS = 2000 };
+enum { CLAIM_POLL_MS = 5000, GROUP_POLL_MS = 2000, LEFTOVERS_NAMED = 10 };
 
 static bool is_missing(const struct reconcile *rec, enum role r, int i)
 {
@@ -10,13 +10,36 @@ static bool is_missing(const struct reconcile *rec, enum role r, int i)
 }
 
 /* The pod belongs to another uid of the job, or to an unknown one: neither ours nor to be deleted. */
-static void report_leftover(struct reconcile *rec, const struct pod_info *p)
+static bool is_leftover(const struct reconcile *rec, const struct pod_info *p)
 {
-    auto_free char *key = xasprintf("%s, which was made for another TrainJob of this name", p->name);
-    auto_free char *more = xasprintf("kubectl delete pod %s -n %s removes it", p->name, rec->spec->ns);
-    auto_free char *note =
-        xasprintf("pod %s was made for another TrainJob of this name and is not changed: %s", p->name, more);
-    plan_set_waiting(rec, "FailedCreatePod", p->role, key, more, note);
+    return rec->kind->own_processes && p != NULL && p->owner_uid == NULL;
+}
+
+/* All of them, so that one command removes them. */
+static void report_leftovers(struct reconcile *rec, const struct pod_info *first)
+{
+    AUTO_FINI(buf) names = BUF_INIT, command = BUF_INIT;
+    int n = 0;
+    buf_str(&command, "kubectl delete pod");
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
+            const struct pod_info *p = rec->slots[r][i].foreign;
+            if (!is_missing(rec, (enum role)r, i) || !is_leftover(rec, p) || n++ >= LEFTOVERS_NAMED)
+                continue;
+            buf_printf(&names, "%s%s", n > 1 ? ", " : "", p->name);
+            buf_printf(&command, " %s", p->name);
+        }
+    if (n > LEFTOVERS_NAMED)
+        buf_printf(&names, " and %d more", n - LEFTOVERS_NAMED);
+    auto_free char *key =
+        xasprintf("%s, which %s made for another TrainJob of this name", names.data, n > 1 ? "were" : "was");
+    auto_free char *more = xasprintf("%s -n %s removes %s", command.data, rec->spec->ns,
+                                     n > LEFTOVERS_NAMED ? "the first"
+                                     : n > 1             ? "them"
+                                                         : "it");
+    auto_free char *note = xasprintf("pod%s %s %s made for another TrainJob of this name and %s not changed: %s",
+                                     n > 1 ? "s" : "", names.data, n > 1 ? "were" : "was", n > 1 ? "are" : "is", more);
+    plan_set_waiting(rec, "FailedCreatePod", first->role, key, more, note);
     plan_set_condition(rec, COND_REPLICA_FAILURE, true, plan_reason(rec, COND_REPLICA_FAILURE), note);
 }
 
@@ -24,8 +47,8 @@ static void report_conflict(struct reconcile *rec, const struct pod_info *p)
 {
     if (rec->waiting.reason != NULL)
         return;
-    if (rec->kind->own_processes && p->owner_uid == NULL) {
-        report_leftover(rec, p);
+    if (is_leftover(rec, p)) {
+        report_leftovers(rec, p);
         return;
     }
     auto_free char *key = xasprintf("%s, which belongs to another owner", p->name);

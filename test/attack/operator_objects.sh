@@ -176,7 +176,7 @@ test_objects_orphaned_trainjob() {
     want_pods 60 "x-chief-0 x-ps-0 x-worker-0 x-worker-1"
     running x-chief-0 x-ps-0 x-worker-0 x-worker-1
     want_condition 60 trainjob x Running "True TrainJobRunning"
-    local all uid pod
+    local all uid pods="x-ps-0 x-worker-0 x-worker-1 x-chief-0"
     all=$(k get pods -o json | jq -c '[.items[].metadata.uid] | sort')
     k delete trainjob x --cascade=orphan >/dev/null
     job_of x | sed 's/epochs: 20/epochs: 33/' | k apply -f - >/dev/null
@@ -185,13 +185,11 @@ test_objects_orphaned_trainjob() {
     want 60 configmap x-job '.data["job.yaml"] | test("\"epochs\": *33")' true
     want 60 networkpolicy x '.metadata.ownerReferences[0].uid' "$uid"
     want 60 service x '.metadata.ownerReferences[0].uid' "$uid"
-    want_says 60 x ReplicaFailure "pod x-ps-0 was made for another TrainJob .* kubectl delete pod x-ps-0 -n $ns removes it"
+    want_says 60 x ReplicaFailure "pods ${pods// /, } were made for another TrainJob .* kubectl delete pod $pods -n $ns removes them"
     same "$(k get pods -o json | jq -c '[.items[].metadata.uid] | sort')" "$all" "the pods of the job that was"
     same "$(k get pods -o json | jq -c '[.items[].metadata.ownerReferences[]?]')" "[]" "their owners"
-    for pod in x-ps-0 x-worker-0 x-worker-1 x-chief-0; do
-        want_says 60 x ReplicaFailure "pod $pod was made for another TrainJob"
-        k delete pod $pod --grace-period=0 --force >/dev/null 2>&1
-    done
+    # shellcheck disable=SC2086 # a list of words
+    k delete pod $pods --grace-period=0 --force >/dev/null 2>&1
     want 60 trainjob x '.status.conditions | map(select(.type == "ReplicaFailure")) | length' 0
     want 60 pod x-worker-1 '.metadata.ownerReferences[0].uid' "$uid"
     k delete trainjob x >/dev/null
