@@ -14,8 +14,9 @@ struct role_spec {
     bool present; /* a TrainJob without replicaSpecs is one process: it has one worker */
     int replicas; /* 0 when not present */
     enum restart_policy restart;
-    int port;    /* of the container port called tfjob-port; default 2222 */
-    int grace_s; /* terminationGracePeriodSeconds of the template; -1: not given */
+    int port;        /* of the container port called tfjob-port; default 2222 */
+    bool host_ports; /* our program, on its node's network: each replica has ports of its own (build/pod_ports.h) */
+    int grace_s;     /* terminationGracePeriodSeconds of the template; -1: not given */
 };
 
 struct gang_spec {                /* runPolicy.schedulingPolicy */

@@ -93,6 +93,17 @@ static int port_of(struct spec_reader *r, const struct node *template)
     return PORT_DEFAULT;
 }
 
+/* A program of the template listens where it wants. */
+static bool has_host_ports(const struct spec_reader *r, const struct node *template)
+{
+    struct node pod = node_get(template, "spec"), network = node_get(&pod, "hostNetwork"),
+                container = training_container(r, template), command = node_get(&container, "command"),
+                args = node_get(&container, "args"), ports = node_get(&container, "ports"),
+                model = node_get(&r->spec, "model");
+    return json_is_true(network.v) && r->v->kind->own_processes && node_present(&model) && command.v == NULL &&
+           args.v == NULL && ports.v == NULL;
+}
+
 static enum restart_policy restart_of(struct spec_reader *r, const struct node *n)
 {
     const char *names[] = { restart_policy_name(RESTART_EXIT_CODE), restart_policy_name(RESTART_ON_FAILURE),
@@ -110,6 +121,7 @@ static void read_role(struct spec_reader *r, enum role role, const struct node *
         .replicas = (int)number(r, n, "replicas", 1, 0, REPLICAS_MAX),
         .restart = restart_of(r, n),
         .port = port_of(r, &template),
+        .host_ports = has_host_ports(r, &template),
         .grace_s = number32(r, &pod, "terminationGracePeriodSeconds", -1, 0),
     };
 }

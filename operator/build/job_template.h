@@ -4,7 +4,7 @@
 
 #include "api/job_spec.h"
 
-enum { HTTP_PORT = 8080, HTTPS_PORT = 8443, TENSORBOARD_PORT = 6006 };
+enum { TENSORBOARD_PORT = 6006 };
 #define TFJOB_PORT "tfjob-port"
 
 /* {"replicas", "template", ...} of a role in job_spec_json(), borrowed; NULL: the spec has none. */

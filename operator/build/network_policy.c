@@ -2,6 +2,7 @@
 #include "build/job_template.h"
 #include "build/metadata.h"
 #include "build/objects.h"
+#include "build/pod_ports.h"
 
 static json_t *namespace_peer(const char *name)
 {

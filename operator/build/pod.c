@@ -153,13 +153,13 @@ json_t *build_pod(const struct job_spec *v, const json_t *spec, enum role r, int
     put_restart_policy(&p, warn);
     put_gang(&p, warn);
     if (p.container != NULL)
-        fill_port(p.container, TFJOB_PORT, v->roles[r].port);
+        fill_port(p.container, TFJOB_PORT, pod_ports_of(v, r, index).grpc);
     if (pod_cluster_env(&p))
         warn_line(warn, "SetPodTemplateTFConfig",
                   "the TF_CONFIG in the pod template is replaced by the operator's; give it another name to keep it");
     if (v->kind->own_processes) {
         if (v->has_model)
-            fill_port(p.container, "http", HTTP_PORT);
+            fill_port(p.container, "http", pod_ports_of(v, r, index).http);
         pod_defaults(&p);
         pod_volumes(&p);
         warn_of_output(&p, warn);

@@ -6,6 +6,7 @@
 #include "build/json_fill.h"
 #include "build/metadata.h"
 #include "build/objects.h"
+#include "build/pod_ports.h"
 
 #define VOLUME_GROUP "trainyard.dev/volume-group"
 

@@ -12,7 +12,7 @@ static void put_address(const struct pod_build *p, enum role r, int index, struc
 
     str_fmt(address, sizeof(address), "%s%s%s.%s.svc%s%s:%d", job_spec_pod_name(v, r, index, name),
             own_service ? "" : ".", own_service ? "" : v->name, v->ns, *domain != '\0' ? "." : "", domain,
-            v->roles[r].port);
+            pod_ports_of(v, r, index).grpc);
     strlist_add(hosts, address);
 }
 

@@ -132,7 +132,7 @@ static void put_program(struct pod_build *p)
             json_array_append_new(args, json_string(FOLDERS[i]));
     }
     json_array_append_new(args, json_string("--http-port"));
-    json_array_append_new(args, json_sprintf("%d", HTTP_PORT));
+    json_array_append_new(args, json_sprintf("%d", pod_ports_of(p->v, p->role, p->index).http));
     json_object_set_new(c, "command", json_pack("[s]", p->role == ROLE_PS ? "trainyard-ps" : "trainyard-worker"));
     json_object_set_new(c, "args", args);
 }
@@ -167,8 +167,8 @@ static void put_own(struct pod_build *p)
     if (p->role == ROLE_WORKER && !is_leader(p->v, p->role, p->index))
         fill_env(c, "TRAINYARD_CACHE_DIR", "/tmp/cache"); /* the others cache indexes on the output volume */
     json_fill(c, "readinessProbe",
-              json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port", HTTP_PORT,
-                        "initialDelaySeconds", 1, "periodSeconds", 2));
+              json_pack("{s:{s:s, s:i}, s:i, s:i}", "httpGet", "path", "/readyz", "port",
+                        pod_ports_of(p->v, p->role, p->index).http, "initialDelaySeconds", 1, "periodSeconds", 2));
     json_fill(c, "resources", json_pack("{s:{s:s, s:s}}", "requests", "cpu", "100m", "memory", "128Mi"));
     json_fill(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
     fill_container_security(c);
@@ -209,9 +209,17 @@ static void put_tolerations(struct pod_build *p)
                                             "NoExecute", "tolerationSeconds", p->s->lost_after_s));
 }
 
+/* Without it a pod on its node's network cannot resolve the names of the others. */
+static void put_dns_policy(struct pod_build *p)
+{
+    if (json_is_true(json_object_get(p->pod_spec, "hostNetwork")))
+        json_fill(p->pod_spec, "dnsPolicy", json_string("ClusterFirstWithHostNet"));
+}
+
 void pod_defaults(struct pod_build *p)
 {
     apply_pod_defaults(p->spec, p->metadata, p->pod_spec);
+    put_dns_policy(p);
     put_image(p);
     if (p->v->has_model)
         put_own(p);

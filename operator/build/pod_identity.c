@@ -34,9 +34,10 @@ static void put_certificate(struct pod_build *p, const char *secret)
     fill_env(p->container, "TRAINYARD_TLS_DIR", TLS_DIR);
     if (!p->v->has_model)
         return;
-    auto_free char *port = xasprintf("%d", HTTPS_PORT);
+    int https = pod_ports_of(p->v, p->role, p->index).https;
+    auto_free char *port = xasprintf("%d", https);
     fill_env(p->container, "TRAINYARD_HTTPS_PORT", port);
-    fill_port(p->container, "https", HTTPS_PORT);
+    fill_port(p->container, "https", https);
 }
 
 void pod_identity(struct pod_build *p, const struct job_identity *identity)

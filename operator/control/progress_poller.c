@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "build/job_template.h"
+#include "build/pod_ports.h"
 #include "control/operator_leaf.h"
 #include "control/training_progress.h"
 #include "kube/http_client.h"
@@ -125,11 +125,12 @@ static bool has_certificates(const struct progress_poller *p, const struct cache
            job_identity_secret(&entry->status.identity, job_spec_leader(&entry->spec), 0) != NULL;
 }
 
-static char *url_of(const char *ip, bool tls)
+static char *url_of(const struct job_spec *v, const char *ip, bool tls)
 {
+    struct pod_ports ports = pod_ports_of(v, job_spec_leader(v), 0);
     bool six = strchr(ip, ':') != NULL;
     return xasprintf("%s://%s%s%s:%d/progress", tls ? "https" : "http", six ? "[" : "", ip, six ? "]" : "",
-                     tls ? HTTPS_PORT : HTTP_PORT);
+                     tls ? ports.https : ports.http);
 }
 
 static struct progress_poll *poll_new(struct progress_poller *p, const struct cache_entry *entry, bool tls)
@@ -159,7 +160,7 @@ static void start_poll(struct progress_poller *p, struct cache_entry *entry, con
         schedule_next(p, entry);
         return;
     }
-    auto_free char *url = url_of(ip, tls);
+    auto_free char *url = url_of(&entry->spec, ip, tls);
     struct progress_poll *poll = poll_new(p, entry, tls);
     entry->poll_in_flight = true;
     poll->call = http_client_start(p->http, &(struct http_transfer){ .method = "GET",
