@@ -348,6 +348,7 @@ bool apply_plan(struct controller_env *env, struct cache_entry *entry, const str
                                           p->actions, p->nactions);
     apply_all(&ctx, p);
     apply_poll_group(&ctx);
+    apply_poll_tensorboard(&ctx);
     json_decref(ctx.spec);
     return ctx.more;
 }

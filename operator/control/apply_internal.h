@@ -98,5 +98,7 @@ void apply_delete_job(struct apply_context *ctx, const struct action *a);
 int apply_completed(const struct cache_entry *entry);
 /* Reads the phase of the PodGroup of a gang that waits. */
 void apply_poll_group(struct apply_context *ctx);
+/* Reads the Deployment from time to time, until it has a pod: its pods can be refused, too. */
+void apply_poll_tensorboard(struct apply_context *ctx);
 
 #endif

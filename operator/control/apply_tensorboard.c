@@ -1,6 +1,9 @@
 /* The Service and the Deployment of TensorBoard: created, updated and deleted with the spec. */
 #include "base/log.h"
+#include "base/str.h"
 #include "control/apply_internal.h"
+
+enum { BOARD_FIRST_MS = 5000, BOARD_MOST_MS = 60000, BOARD_DOUBLINGS = 4, BOARD_WORDS_MAX = 1000 };
 
 static const struct dependent BOARD;
 
@@ -65,6 +68,57 @@ void apply_tensorboard(struct apply_context *ctx, const struct action *a)
         return;
     ctx->entry->tensorboard_in_flight = true;
     dependent_ensure(ctx, a, &BOARD_SERVICE);
+}
+
+/* The Deployment's controller reports refused pods in a condition. */
+static char *trouble_of(const json_t *deployment)
+{
+    const json_t *c;
+    size_t i;
+    json_array_foreach(json_at(deployment, "status.conditions"), i, c)
+    {
+        const char *message = json_string_value(json_object_get(c, "message"));
+        if (str_eq(json_string_value(json_object_get(c, "type")), "ReplicaFailure") &&
+            str_eq(json_string_value(json_object_get(c, "status")), "True") && message != NULL)
+            return text_truncate(message, BOARD_WORDS_MAX, false);
+    }
+    return NULL;
+}
+
+static void on_board_read(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+{
+    if (entry == NULL)
+        return;
+    struct board_watch *w = &entry->board;
+    int64_t wait_ms = MIN((int64_t)BOARD_FIRST_MS << MIN(w->reads, BOARD_DOUBLINGS), (int64_t)BOARD_MOST_MS);
+    w->in_flight = false;
+    w->reads++;
+    w->next_ms = env_clock(req->env) + wait_ms;
+    if (kube_ok(a)) {
+        free(w->trouble);
+        w->ready = json_integer_value(json_at(a->body, "status.availableReplicas")) > 0;
+        w->trouble = w->ready ? NULL : trouble_of(a->body);
+    }
+    env_enqueue(req->env, entry);
+}
+
+void apply_poll_tensorboard(struct apply_context *ctx)
+{
+    struct cache_entry *entry = ctx->entry;
+    struct board_watch *w = &entry->board;
+    char name[128];
+    int64_t now = env_clock(ctx->env);
+    if (!entry->spec.tensorboard || !entry->tensorboard_ensured || w->ready || w->in_flight)
+        return;
+    if (w->next_ms == 0)
+        w->next_ms = now + BOARD_FIRST_MS;
+    if (now < w->next_ms) {
+        workqueue_add_at(ctx->env->queue, entry->key, w->next_ms);
+        return;
+    }
+    w->in_flight = true;
+    apply_send(ctx, &(struct action){ .kind = ACT_ENSURE_TENSORBOARD, .role = ROLE_COUNT }, KUBE_GET,
+               &RESOURCE_DEPLOYMENTS, build_tensorboard_name(&entry->spec, name), NULL, on_board_read);
 }
 
 void apply_delete_tensorboard(struct apply_context *ctx, const struct action *a)

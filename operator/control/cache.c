@@ -83,6 +83,7 @@ void cache_entry_forget_job(struct cache_entry *entry)
     free(entry->progress.metrics);
     refusal_fini(&entry->refused);
     refusal_fini(&entry->tensorboard_refused);
+    free(entry->board.trouble);
     job_status_fini(&entry->status);
     job_spec_fini(&entry->spec);
     *entry = kept;

@@ -102,6 +102,12 @@ struct cache_entry {
     struct owned_object config, policy;                       /* the job file and the NetworkPolicy */
     bool config_ensured, policy_ensured, tensorboard_ensured; /* an answer confirmed it */
     bool tensorboard_found; /* its service was seen, whichever controller created it */
+    struct board_watch {    /* its Deployment is read until it has a pod */
+        bool ready, in_flight;
+        int reads;
+        int64_t next_ms; /* 0: not read yet */
+        char *trouble;   /* why the Deployment can create no pod; NULL: nothing is known */
+    } board;
     bool config_in_flight, policy_in_flight, tensorboard_in_flight, group_in_flight;
     int64_t ensured_ms;
     enum group_phase group;

@@ -55,4 +55,7 @@ void cache_entry_set_spec(struct cache_entry *entry, const struct job_kind *kind
     if (entry->spec.has_model && entry->config.uid != NULL && str_eq(entry->config.owner_uid, entry->spec.uid))
         job_spec_drop_model(&entry->spec);
     entry->tensorboard_ensured = entry->tensorboard_ensured && !entry->spec.tensorboard;
+    entry->board.ready = false;
+    entry->board.reads = 0;
+    entry->board.next_ms = 0;
 }

@@ -45,6 +45,7 @@ static struct observed observe(struct controller_env *env, struct cache_entry *e
         .policy_ensured = entry->policy_ensured || is_ours(entry, &entry->policy),
         .tensorboard_ensured = entry->tensorboard_ensured,
         .tensorboard_found = entry->tensorboard_found,
+        .tensorboard_trouble = entry->board.trouble,
         .identity = identity_observe(env, entry, now),
         .group = entry->group,
         .refused = entry->refused.name != NULL ? &entry->refused : NULL,

@@ -51,6 +51,7 @@ struct observed {
     const char *claims_fault;                                 /* build_claims_fault(), or NULL */
     bool config_ensured, policy_ensured, tensorboard_ensured; /* created (or found) since this operator leads */
     bool tensorboard_found;                /* TensorBoard's service exists, whichever controller created it */
+    const char *tensorboard_trouble;       /* why its Deployment can create no pod; NULL: it can */
     const struct identity_facts *identity; /* NULL: nothing is done about certificates */
     enum group_phase group;
     const struct refusal *refused; /* NULL: nothing was */

@@ -46,6 +46,20 @@ test_trainjob_tensorboard_goes() {
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
 }
 
+# The quota has no room for TensorBoard's pod. Its Deployment exists, and the job runs.
+test_trainjob_tensorboard_over_quota() {
+    begin
+    may_be_forbidden=1
+    k create quota few --hard=pods=4 >/dev/null
+    want 60 quota few .status.hard.pods 4
+    k apply -f "$root/deploy/examples/digits.yaml" >/dev/null
+    want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0 digits-worker-1"
+    k patch trainjob digits --type=merge -p '{"spec":{"tensorboard":{}}}' >/dev/null
+    want_condition 120 trainjob digits TensorBoardFailure "True FailedCreate"
+    want 60 trainjob digits '.status.conditions | map(select(.type == "TensorBoardFailure"))[0].message | test("exceeded quota: few")' true
+    want_condition 1 trainjob digits Created "True TrainJobCreated"
+}
+
 digits() { # SED-SCRIPT: the example, changed, without its claim
     sed '1,/^---/d' "$root/deploy/examples/digits.yaml" | sed "$1"
 }

@@ -283,6 +283,8 @@ static void happen(struct world *w, json_t *job, const json_t *step)
     w->seen.config_ensured = flag_at(step, "configThere", w->seen.config_ensured);
     w->seen.policy_ensured = flag_at(step, "policyThere", w->seen.policy_ensured);
     w->seen.tensorboard_found = flag_at(step, "boardFound", w->seen.tensorboard_found);
+    if (json_object_get(step, "boardTrouble") != NULL)
+        w->seen.tensorboard_trouble = text_at(step, "boardTrouble");
     if (flag_at(step, "operatorRestarted", false))
         w->seen.config_ensured = w->seen.policy_ensured = w->seen.tensorboard_ensured = false;
 }
