@@ -10,9 +10,15 @@ export outputs
 run_one() { # PROGRAM: its output and exit status go to files
     . test/tools/verdict.sh
     local name=${1//\//_}
+    # A test may collect the standard error of its processes, and with it a sanitizer's report.
+    local -x ASAN_OPTIONS=${ASAN_OPTIONS-}:log_path=$outputs/$name.report UBSAN_OPTIONS=${UBSAN_OPTIONS-}:log_path=$outputs/$name.report \
+        TSAN_OPTIONS=${TSAN_OPTIONS-}:log_path=$outputs/$name.report
     limited "${UNIT_SECONDS:-300}" "$outputs/$name.stacks" "$1" >"$outputs/$name" 2>&1
     echo $? >"$outputs/$name.status"
+    ! has_report "$outputs/$name" || cat "$outputs/$name".report.* >>"$outputs/$name"
 }
+has_report() { compgen -G "$1.report.*" >/dev/null; } # OUTPUT
+export -f has_report
 export -f run_one
 printf '%s\n' "$@" | xargs -P $((2 * ${JOBS:-2})) -I PROGRAM bash -c 'run_one PROGRAM'
 
@@ -56,7 +62,7 @@ for program in "$@"; do
     read -r checks failures errors <<<"$(grep -Eo '[0-9]+' <<<"$line" | tr '\n' ' ')"
     bad=$((${failures:-0} + ${errors:-0}))
     name=${program#build/*/test/unit/}
-    if [ "$status" != 0 ] || [ -z "$line" ]; then
+    if [ "$status" != 0 ] || [ -z "$line" ] || has_report "$out"; then
         tell_failure "$program" "$status"
         [ "$bad" = 0 ] && bad=1
         log=$(tell_failure "$program" "$status" | keep_log "$name")
