@@ -9,9 +9,11 @@
 #include "plan/plan_internal.h"
 
 enum {
-    SETTLED_MS = 600000,
-    SAY_AFTER_MS = 5000
-}; /* a pod that ran for SETTLED_MS starts with a fresh back-off, as in the kubelet */
+    SETTLED_MS = 600000, /* a pod that ran for so long starts with a fresh back-off, as in the kubelet */
+    SAY_AFTER_MS = 5000,
+    STOPPED_CODE = 143, /* of our programs, when the job or the pod was stopped */
+    LEADER_MS = 5000,   /* see follows_leader() */
+};
 
 /* training-operator's order of checks */
 static const enum role ORDER[ROLE_COUNT] = { ROLE_CHIEF, ROLE_EVALUATOR, ROLE_PS, ROLE_WORKER };
@@ -93,10 +95,30 @@ static void add_exit_event(struct reconcile *rec, const struct pod_info *p)
                        p->exit_code);
 }
 
+/* The leader of a job that ends, because training diverged for example, stops the others. Whichever pod ends first, the
+ * leader's end has the reason: a pod that was stopped is not judged while the leader may be about to end. */
+static bool follows_leader(const struct reconcile *rec, const struct pod_info *p)
+{
+    const struct replica_slot *leader = reconcile_slot(rec, rec->leader, 0);
+    return rec->kind->own_processes && p->phase == POD_FAILED && p->exit_code == STOPPED_CODE && leader != NULL &&
+           leader->pod != NULL && leader->pod != p && leader->pod->phase == POD_RUNNING &&
+           !pod_terminating(leader->pod) && p->ended_ms <= rec->now && rec->now < p->ended_ms + LEADER_MS;
+}
+
 static bool has_failed(const struct reconcile *rec, const struct replica_slot *s, int index)
 {
     return s->pod != NULL && s->pod->phase == POD_FAILED && !pod_terminating(s->pod) &&
-           !reconcile_completed(rec, s->pod->role, index);
+           !reconcile_completed(rec, s->pod->role, index) && !follows_leader(rec, s->pod);
+}
+
+static void wait_for_leader(struct reconcile *rec)
+{
+    for (int r = 0; r < ROLE_COUNT; r++)
+        for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
+            const struct pod_info *p = rec->slots[r][i].pod;
+            if (p != NULL && follows_leader(rec, p))
+                plan_requeue_at(rec, p->ended_ms + LEADER_MS);
+        }
 }
 
 static bool retryable(const struct reconcile *rec, const struct pod_info *p)
@@ -384,6 +406,7 @@ bool plan_restart_replicas(struct reconcile *rec)
 {
     if (fail_permanently(rec))
         return true;
+    wait_for_leader(rec);
     if (job_status_is(rec->prev, COND_SUSPENDED))
         excuse_suspended(rec);
     for (int o = 0; o < ROLE_COUNT; o++) {
