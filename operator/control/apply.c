@@ -99,15 +99,27 @@ static struct refusal *refusal_of(struct cache_entry *entry, const struct in_fli
     return CREATES[req->action.kind].of_replicas ? &entry->refused : &entry->tensorboard_refused;
 }
 
-/* Of several refused creates one is reported, the same one at each retry, so that the message does not change. True:
- * this is the one. */
-static bool remember(struct cache_entry *entry, const struct in_flight_request *req, const char *words)
+/* A quota that can never admit the job: waiting does not help. */
+static void say_shortage(const struct in_flight_request *req, const struct cache_entry *entry, struct refusal *f,
+                         const char *words)
+{
+    json_auto_t *spec = job_spec_json(&entry->spec);
+    auto_free char *shortage = quota_shortage(&entry->spec, spec, &req->env->settings->build, words);
+    f->never_fits = shortage != NULL;
+    if (shortage == NULL)
+        return;
+    auto_free char *before = f->words;
+    f->words = xasprintf("%s; %s", before, shortage);
+}
+
+/* Of several refused creates one is reported, the same one at each retry, so that the message does not change. */
+static void remember(struct cache_entry *entry, const struct in_flight_request *req, const char *words)
 {
     struct refusal *f = refusal_of(entry, req);
     const struct action *a = &req->action;
     bool wanted = f->name != NULL && (f->index < 0 || f->index < entry->spec.roles[f->role].replicas);
     if (wanted && !is_about(f, req))
-        return false;
+        return;
     refusal_fini(f);
     *f = (struct refusal){
         .kind = a->kind, .role = a->role, .index = a->role < ROLE_COUNT ? a->index : -1, .name = xstrdup(req->name)
@@ -117,23 +129,8 @@ static bool remember(struct cache_entry *entry, const struct in_flight_request *
     if (f->words == NULL)
         f->words = xstrdup("no reason was given");
     f->over_quota = a->kind == ACT_CREATE_POD && is_over_quota(words);
-    return true;
-}
-
-/* A quota that can never admit the job: waiting does not help. */
-static void remember_shortage(struct controller_env *env, struct cache_entry *entry, const char *words)
-{
-    struct refusal *f = &entry->refused;
-    if (f->name == NULL || !f->over_quota)
-        return;
-    json_auto_t *spec = job_spec_json(&entry->spec);
-    auto_free char *shortage = quota_shortage(&entry->spec, spec, &env->settings->build, words);
-    f->never_fits = shortage != NULL;
-    if (shortage == NULL)
-        return;
-    char *both = xasprintf("%s; %s", f->words, shortage);
-    free(f->words);
-    f->words = both;
+    if (f->over_quota)
+        say_shortage(req, entry, f, words);
 }
 
 void apply_created(struct in_flight_request *req, struct cache_entry *entry, bool tell)
@@ -154,8 +151,7 @@ void apply_refused(struct in_flight_request *req, struct cache_entry *entry, con
 {
     enum action_kind k = req->action.kind;
     struct create_backoff *p = cache_entry_create_backoff(entry, k);
-    if (remember(entry, req, a->message))
-        remember_shortage(req->env, entry, a->message);
+    remember(entry, req, a->message);
     counter_add(req->env->metrics.errors, 1);
     entry->last_refused[create_kind_of(k)] =
         (struct refused_replica){ .set = true, .role = req->action.role, .index = req->action.index };

@@ -1133,6 +1133,30 @@ START_TEST(a_board_is_its_service_and_its_deployment)
 }
 END_TEST
 
+#define OVER_QUOTA(what, limit) "exceeded quota: few, requested: " what "=1, used: " what "=0, limited: " what "=" limit
+static bool pod_and_board_are_refused(void *user)
+{
+    const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
+    return r != NULL && r->refused.name != NULL && r->tensorboard_refused.name != NULL;
+}
+
+/* What the quota lacks for the job's pods is said once. */
+START_TEST(a_board_over_quota_says_nothing_about_the_pods)
+{
+    START(&KIND_TRAINJOB);
+    with_claim(&w);
+    on(&w, "POST", POD_POSTS,
+       (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", OVER_QUOTA("pods", "0")) });
+    on(&w, "POST", BOARD_POSTS("deployments"),
+       (struct fake_answer){ .status = 403, .body = REFUSED("Forbidden", OVER_QUOTA("count/deployments", "0")) });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", BOARD_JOB);
+    fake_until(w.loop, pod_and_board_are_refused, &w);
+    const struct refusal *f = &cache_find(&w.controller->env.cache, "a/t")->refused;
+    ck_assert(f->never_fits);
+    ck_assert_msg(strstr(strstr(f->words, "; the job needs") + 1, "; the job needs") == NULL, "%s", f->words);
+}
+END_TEST
+
 static bool board_is_there(void *user)
 {
     const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
@@ -1358,6 +1382,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_refused_service_leaves_the_pod_of_its_name);
     tcase_add_test(t, a_repeated_refusal_is_written_once);
     tcase_add_test(t, a_board_is_its_service_and_its_deployment);
+    tcase_add_test(t, a_board_over_quota_says_nothing_about_the_pods);
     tcase_add_test(t, a_board_that_is_not_wanted_any_more_goes);
     tcase_add_test(t, a_board_of_before_goes_as_well);
     tcase_add_test(t, a_board_that_is_ours_is_changed_on_conditions);
