@@ -155,12 +155,14 @@ int job_spec_replicas(const struct job_spec *v)
     return sum;
 }
 
+const enum role JOB_SPEC_ORDER[ROLE_COUNT] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
+
 void job_spec_first_members(const struct job_spec *v, int members, int ret[ROLE_COUNT])
 {
-    static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
-    for (size_t i = 0; i < COUNT_OF(ORDER); i++) {
-        ret[ORDER[i]] = MIN(members, MAX(v->roles[ORDER[i]].replicas, 0));
-        members -= ret[ORDER[i]];
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        enum role r = JOB_SPEC_ORDER[i];
+        ret[r] = MIN(members, MAX(v->roles[r].replicas, 0));
+        members -= ret[r];
     }
 }
 

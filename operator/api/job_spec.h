@@ -83,8 +83,9 @@ json_t *job_spec_json(const struct job_spec *v);
 void job_spec_drop_model(struct job_spec *v);
 
 int job_spec_replicas(const struct job_spec *v); /* of all roles */
-/* How many replicas of each role are among the first `members`: in the order Chief, PS, Worker, Evaluator, as in
- * training-operator's PodGroups. */
+/* Chief, PS, Worker, Evaluator: the order of training-operator's PodGroups. */
+extern const enum role JOB_SPEC_ORDER[ROLE_COUNT];
+/* How many replicas of each role are among the first `members`, in that order. */
 void job_spec_first_members(const struct job_spec *v, int members, int ret[ROLE_COUNT]);
 /* How many replicas of each role the job cannot train without: the first minAvailable. Without that field all, but a
  * model with ps needs only one worker, and no evaluator. */

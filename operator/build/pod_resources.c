@@ -36,14 +36,14 @@ static void add_container(struct resource_sums *s, const json_t *container, int 
 void resource_sums_add(struct resource_sums *s, const struct job_spec *v, const json_t *spec,
                        const struct build_settings *settings, const int pods[ROLE_COUNT], const char *what)
 {
-    static const enum role ORDER[] = { ROLE_CHIEF, ROLE_PS, ROLE_WORKER, ROLE_EVALUATOR };
-    for (size_t k = 0; k < COUNT_OF(ORDER); k++) {
-        if (!v->roles[ORDER[k]].present || pods[ORDER[k]] <= 0)
+    for (int k = 0; k < ROLE_COUNT; k++) {
+        enum role r = JOB_SPEC_ORDER[k];
+        if (!v->roles[r].present || pods[r] <= 0)
             continue;
-        json_auto_t *pod = build_pod(v, spec, ORDER[k], 0, 0, NULL, 0, NULL, settings, NULL);
+        json_auto_t *pod = build_pod(v, spec, r, 0, 0, NULL, 0, NULL, settings, NULL);
         const json_t *container;
         size_t i;
         json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
-            add_container(s, container, pods[ORDER[k]], what);
+            add_container(s, container, pods[r], what);
     }
 }
