@@ -66,7 +66,7 @@ static int validate_size(const json_t *object, struct err *e)
         e, ERR_INPUT,
         "spec: has %zu KiB for the replicas, and a ConfigMap at most %d: put the model into a file on the data "
         "volume, with 'kerasFile'",
-        text.len >> 10, CONFIG_MAP_MAX >> 10);
+        (text.len + 1023) >> 10, CONFIG_MAP_MAX >> 10);
 }
 
 static int validate_train_job_spec(const json_t *object, struct err *e)

@@ -234,6 +234,7 @@ START_TEST(a_model_that_no_config_map_can_have_is_refused)
         parse(object, &v);
         ck_assert_ptr_nonnull(v.invalid); /* spaces are no model */
         ck_assert_msg((strstr(v.invalid, "kerasFile") != NULL) == (SIZES[i] > 1 << 20), "%zu: %s", SIZES[i], v.invalid);
+        ck_assert_msg(strstr(v.invalid, "has 1024 KiB") == NULL, "%s", v.invalid); /* with a limit of 1024 */
     }
 }
 END_TEST
