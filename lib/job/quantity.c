@@ -60,10 +60,12 @@ int quantity_check_map(const struct node *resources, struct err *e)
     bool binary;
     for (size_t i = 0; (key = node_key(resources, i)) != NULL; i++) {
         struct node value = node_get(resources, key);
-        if (quantity_parse(value.v, &milli, &binary) < 0 || milli < 0)
-            return node_error(
-                &value, e, "must be a quantity, such as 2, 500m or 4Gi%s%s%s", json_is_string(value.v) ? ", not '" : "",
-                json_is_string(value.v) ? json_string_value(value.v) : "", json_is_string(value.v) ? "'" : "");
+        const char *text = json_string_value(value.v);
+        if (quantity_parse(value.v, &milli, &binary) == 0 && milli >= 0)
+            continue;
+        if (text == NULL)
+            return node_error(&value, e, "must be a quantity, such as 2, 500m or 4Gi");
+        return node_error(&value, e, "must be a quantity, such as 2, 500m or 4Gi, not '%s'", text);
     }
     return 0;
 }
