@@ -128,7 +128,7 @@ const char *str_nearest(const char *word, const char *const names[], size_t n)
 }
 
 /* Names of which the word is a part: "crossentropy" of three losses. */
-static size_t names_with(const char *word, const char *const names[], size_t n, const char *ret[PARTS_MAX])
+static size_t str_names_with(const char *word, const char *const names[], size_t n, const char *ret[PARTS_MAX])
 {
     size_t found = 0;
     for (size_t i = 0; i < n && strlen(word) >= PART_MIN && found < PARTS_MAX; i++)
@@ -139,19 +139,15 @@ static size_t names_with(const char *word, const char *const names[], size_t n, 
 
 const char *str_did_you_mean(const char *word, const char *const names[], size_t n, char *out, size_t out_size)
 {
-    const char *nearest = str_nearest(word, names, n), *parts[PARTS_MAX];
-    size_t found = nearest == NULL ? names_with(word, names, n, parts) : 0;
+    const char *nearest = str_nearest(word, names, n), *meant[PARTS_MAX] = { nearest };
+    size_t found = nearest != NULL ? 1 : str_names_with(word, names, n, meant), used = 0;
     bool fits = true;
     str_fmt(out, out_size, "%s", "");
-    if (nearest != NULL)
-        str_fmt(out, out_size, "; did you mean '%s'?", nearest);
-    for (size_t i = 0, at = 0; i < found && fits; i++, at = strlen(out))
-        fits = str_fmt(out + at, out_size - at, "%s'%s'%s",
-                       i == 0          ? "; did you mean "
-                       : i + 1 < found ? ", "
-                                       : " or ",
-                       parts[i], i + 1 < found ? "" : "?");
-    if (!fits)
+    for (size_t i = 0; i < found && fits; i++, used = strlen(out)) {
+        const char *before = i == 0 ? "; did you mean " : i + 1 < found ? ", " : " or ";
+        fits = str_fmt(out + used, out_size - used, "%s'%s'%s", before, meant[i], i + 1 < found ? "" : "?");
+    }
+    if (!fits && nearest == NULL)
         str_fmt(out, out_size, "%s", "");
     return out;
 }
