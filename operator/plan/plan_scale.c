@@ -260,10 +260,11 @@ static void set_tensorboard_condition(struct reconcile *rec)
 {
     const struct refusal *f = rec->observed->tensorboard_refused;
     const char *trouble = rec->observed->tensorboard_trouble, *reason = plan_reason(rec, COND_TENSORBOARD_FAILURE);
-    if (rec->spec->tensorboard && rec->observed->tensorboard_ensured && trouble != NULL) {
-        plan_set_condition(rec, COND_TENSORBOARD_FAILURE, true, reason, trouble);
-    } else if (!rec->spec->tensorboard || rec->observed->tensorboard_ensured) {
+    bool ensured = rec->observed->tensorboard_ensured;
+    if (!rec->spec->tensorboard || (ensured && trouble == NULL)) {
         job_status_drop(rec->status, COND_TENSORBOARD_FAILURE);
+    } else if (ensured) {
+        plan_set_condition(rec, COND_TENSORBOARD_FAILURE, true, reason, trouble);
     } else if (f != NULL) {
         auto_free char *text = xasprintf("%s: %s", f->what, f->words);
         plan_set_condition(rec, COND_TENSORBOARD_FAILURE, true, reason, text);
