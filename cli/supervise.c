@@ -18,7 +18,7 @@ enum phase {
     PHASE_KILL,
     PHASE_OVER
 };
-enum { STOP_GROUP_MS = 10000, INSIST_MS = 500, KILL_MS = 5000, EXIT_STOPPED = 143, STOPPED_DELAY_MS = 1000 };
+enum { STOP_GROUP_MS = 10000, INSIST_MS = 500, KILL_MS = 5000, STOPPED_DELAY_MS = 1000 };
 
 struct supervisor {
     struct supervisor_config config;
@@ -97,7 +97,7 @@ const char *supervise_exit_text(int exit_code, char out[64])
 {
     /* 138 and 143 are Trainyard's codes for "peer lost" and "stopped"; a shell reports a signal as another code above
      * 128 */
-    if (exit_code == 138 || exit_code == EXIT_STOPPED || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
+    if (exit_code == EXIT_RETRY || exit_code == EXIT_STOPPED || exit_code <= 128 || exit_code > 128 + SIGRTMAX)
         str_fmt(out, 64, "ended with exit code %d", exit_code);
     else
         str_fmt(out, 64, "was killed by signal %d (%s)", exit_code - 128, strsignal(exit_code - 128));
@@ -294,7 +294,7 @@ static void restart(struct supervisor *s, struct supervised_replica *r, int exit
 /* Bad input or divergence: a restart would fail in the same way. */
 static bool is_final(int exit_code)
 {
-    return exit_code == 2 || exit_code == 3;
+    return exit_code == EXIT_INPUT || exit_code == EXIT_DIVERGED;
 }
 
 static void exited_while_running(struct supervisor *s, struct supervised_replica *r, int exit_code,

@@ -13,8 +13,6 @@
 #include "curves.h"
 #include "outdir.h"
 
-enum { EXIT_STOPPED = 143, EXIT_DIVERGED = 3 };
-
 struct sweep_outcome {
     size_t run; /* of the sweep */
     char *name, *folder;

@@ -20,22 +20,25 @@
 #define MUST_USE               __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/* Exit codes of Trainyard's programs. Those of 128 and more are worth a retry. */
+enum { EXIT_INPUT = 2, EXIT_DIVERGED = 3, EXIT_RETRY = 138, EXIT_STOPPED = 143 };
+
 /* X(name, exit code) */
 #define ERR_CODES(X)                                                                                                   \
     X(ERR_NONE, 0)                                                                                                     \
-    X(ERR_INPUT, 2)    /* the user must change something; do not retry */                                              \
-    X(ERR_DIVERGED, 3) /* NaN or Inf; do not retry */                                                                  \
-    X(ERR_IO, 138)     /* storage failed; a retry may help */                                                          \
-    X(ERR_NOMEM, 138)                                                                                                  \
-    X(ERR_LOST, 138) /* a peer is unreachable, restarted or too slow; retry */                                         \
-    X(ERR_TIMEOUT, 138)                                                                                                \
-    X(ERR_FENCED, 138)    /* a newer process is in charge */                                                           \
-    X(ERR_NOT_READY, 138) /* e.g. a ps before Init or Restore */                                                       \
-    X(ERR_REFUSED, 2)     /* the peer will never accept this */                                                        \
-    X(ERR_NOT_FOUND, 2)                                                                                                \
-    X(ERR_STOPPED, 143)     /* by a signal, after saving */                                                            \
-    X(ERR_INTERNAL, 138)    /* a bug in Trainyard */                                                                   \
-    X(ERR_OUTPUT_CLOSED, 0) /* whoever reads standard output has enough (| head); not a failure */
+    X(ERR_INPUT, EXIT_INPUT)       /* the user must change something; do not retry */                                  \
+    X(ERR_DIVERGED, EXIT_DIVERGED) /* NaN or Inf; do not retry */                                                      \
+    X(ERR_IO, EXIT_RETRY)          /* storage failed; a retry may help */                                              \
+    X(ERR_NOMEM, EXIT_RETRY)                                                                                           \
+    X(ERR_LOST, EXIT_RETRY) /* a peer is unreachable, restarted or too slow; retry */                                  \
+    X(ERR_TIMEOUT, EXIT_RETRY)                                                                                         \
+    X(ERR_FENCED, EXIT_RETRY)    /* a newer process is in charge */                                                    \
+    X(ERR_NOT_READY, EXIT_RETRY) /* e.g. a ps before Init or Restore */                                                \
+    X(ERR_REFUSED, EXIT_INPUT)   /* the peer will never accept this */                                                 \
+    X(ERR_NOT_FOUND, EXIT_INPUT)                                                                                       \
+    X(ERR_STOPPED, EXIT_STOPPED) /* by a signal, after saving */                                                       \
+    X(ERR_INTERNAL, EXIT_RETRY)  /* a bug in Trainyard */                                                              \
+    X(ERR_OUTPUT_CLOSED, 0)      /* whoever reads standard output has enough (| head); not a failure */
 
 enum err_code {
 #define X(name, exit_code) name,

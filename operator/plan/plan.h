@@ -101,7 +101,7 @@ struct refusal {
 };
 void refusal_fini(struct refusal *f);
 
-/* True if the job gave its pods back, because an older job waits for the same quota. */
+/* True if the job gave its pods back to another one, which waits for a quota of the namespace, too (plan_quota.c). */
 bool plan_gave_back(const struct job_status *st);
 
 /* Is the replica in the job's core? The core is every ps, and the leader if there is a ps or a chief: the job cannot

@@ -11,8 +11,7 @@
 enum {
     SETTLED_MS = 600000, /* a pod that ran for so long starts with a fresh back-off, as in the kubelet */
     SAY_AFTER_MS = 5000,
-    STOPPED_CODE = 143, /* of our programs, when the job or the pod was stopped */
-    LEADER_MS = 5000,   /* see follows_leader() */
+    LEADER_MS = 5000, /* see follows_leader() */
 };
 
 /* training-operator's order of checks */
@@ -100,7 +99,7 @@ static void add_exit_event(struct reconcile *rec, const struct pod_info *p)
 static bool follows_leader(const struct reconcile *rec, const struct pod_info *p)
 {
     const struct replica_slot *leader = reconcile_slot(rec, rec->leader, 0);
-    return rec->kind->own_processes && p->phase == POD_FAILED && p->exit_code == STOPPED_CODE && leader != NULL &&
+    return rec->kind->own_processes && p->phase == POD_FAILED && p->exit_code == EXIT_STOPPED && leader != NULL &&
            leader->pod != NULL && leader->pod != p && leader->pod->phase == POD_RUNNING &&
            !pod_terminating(leader->pod) && p->ended_ms <= rec->now && rec->now < p->ended_ms + LEADER_MS;
 }
@@ -152,7 +151,9 @@ static void fail_job(struct reconcile *rec, const struct pod_info *p)
     add_exit_event(rec, p);
     rec->decided_ms = p->ended_ms;
     if (rec->kind->own_processes) {
-        const char *reason = p->exit_code == 2 ? "BadInput" : p->exit_code == 3 ? "TrainingDiverged" : "ReplicaFailed";
+        const char *reason = p->exit_code == EXIT_INPUT      ? "BadInput"
+                             : p->exit_code == EXIT_DIVERGED ? "TrainingDiverged"
+                                                             : "ReplicaFailed";
         auto_free char *words = exit_description(p);
         plan_fail(rec, reason, xasprintf("%s %s", p->name, words), FAIL_WARNING);
     } else if (by_code) {

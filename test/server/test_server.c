@@ -23,7 +23,7 @@
 #include "base/stop.h"
 #include "codec/json.h"
 
-enum { PORT = 2222, PORTS_MAX = 8, REQUEST_MAX = 4096, IO_SECONDS = 2, EXIT_STOPPED = 143, RUNNING = -1 };
+enum { PORT = 2222, PORTS_MAX = 8, REQUEST_MAX = 4096, IO_SECONDS = 2, RUNNING = -1 };
 
 struct options {
     int64_t port, exit_after, exit_code;
