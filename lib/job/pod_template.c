@@ -3,7 +3,7 @@
 
 #include "job/quantity.h"
 
-static struct node containers_of(const struct node *pod_template, const char *key)
+static struct node template_containers(const struct node *pod_template, const char *key)
 {
     struct node spec = node_get(pod_template, "spec");
     return node_get(&spec, key);
@@ -13,7 +13,7 @@ int pod_template_check_resources(const struct node *pod_template, struct err *e)
 {
     static const char *const LISTS[] = { "initContainers", "containers" }, *const MAPS[] = { "requests", "limits" };
     for (size_t l = 0; l < COUNT_OF(LISTS); l++) {
-        struct node list = containers_of(pod_template, LISTS[l]);
+        struct node list = template_containers(pod_template, LISTS[l]);
         for (size_t i = 0; json_is_array(list.v) && i < node_size(&list); i++)
             for (size_t m = 0; m < COUNT_OF(MAPS); m++) {
                 struct node container = node_item(&list, i), resources = node_get(&container, "resources"),
@@ -27,7 +27,7 @@ int pod_template_check_resources(const struct node *pod_template, struct err *e)
 
 int pod_template_check_names(const struct node *pod_template, struct err *e)
 {
-    struct node list = containers_of(pod_template, "containers");
+    struct node list = template_containers(pod_template, "containers");
     for (size_t i = 0; json_is_array(list.v) && i < node_size(&list); i++) {
         struct node container = node_item(&list, i), name = node_get(&container, "name");
         if (str_eq(json_string_value(name.v), "tensorflow"))

@@ -9,7 +9,7 @@
 enum { FIRST = 20000, PORTS_EACH = 3, PLACES = 3333 /* up to port 29,998 */ };
 
 /* 0 and 1 for chief and evaluator, of which a job has at most one; then ps and workers in turn. */
-static int place_of(enum role r, int index)
+static int ports_place(enum role r, int index)
 {
     if (r == ROLE_CHIEF || r == ROLE_EVALUATOR)
         return r == ROLE_EVALUATOR;
@@ -21,6 +21,6 @@ struct pod_ports pod_ports_of(const struct job_spec *v, enum role r, int index)
     if (!v->roles[r].host_ports)
         return (struct pod_ports){ .grpc = v->roles[r].port, .http = HTTP_PORT, .https = HTTPS_PORT };
     uint64_t start = hash64(v->uid, strlen(v->uid), 0) % PLACES;
-    int first = FIRST + PORTS_EACH * (int)((start + (uint64_t)place_of(r, index)) % PLACES);
+    int first = FIRST + PORTS_EACH * (int)((start + (uint64_t)ports_place(r, index)) % PLACES);
     return (struct pod_ports){ .grpc = first, .http = first + 1, .https = first + 2 };
 }

@@ -11,7 +11,7 @@ void resource_sums_fini(struct resource_sums *s)
     map_fini(&s->by_name);
 }
 
-static void add_quantity(struct resource_sums *s, const char *name, const json_t *quantity, int times)
+static void sums_add_quantity(struct resource_sums *s, const char *name, const json_t *quantity, int times)
 {
     struct quantity_sum *sum = map_get(&s->by_name, name);
 
@@ -23,14 +23,14 @@ static void add_quantity(struct resource_sums *s, const char *name, const json_t
         s->failed = true;
 }
 
-static void add_container(struct resource_sums *s, const json_t *container, int times, const char *what)
+static void sums_add_container(struct resource_sums *s, const json_t *container, int times, const char *what)
 {
     json_t *resources = json_object_get(container, "resources"), *quantity;
     const char *name;
 
     if (what == NULL)
         what = json_has(resources, "requests") ? "requests" : "limits";
-    json_object_foreach(json_object_get(resources, what), name, quantity) add_quantity(s, name, quantity, times);
+    json_object_foreach(json_object_get(resources, what), name, quantity) sums_add_quantity(s, name, quantity, times);
 }
 
 void resource_sums_add(struct resource_sums *s, const struct job_spec *v, const json_t *spec,
@@ -44,6 +44,6 @@ void resource_sums_add(struct resource_sums *s, const struct job_spec *v, const 
         const json_t *container;
         size_t i;
         json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
-            add_container(s, container, pods[r], what);
+            sums_add_container(s, container, pods[r], what);
     }
 }

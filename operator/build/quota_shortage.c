@@ -20,14 +20,14 @@ struct need {
     int pods[ROLE_COUNT]; /* the least number */
 };
 
-static void add_pods(const struct need *n, struct quantity_sum *ret)
+static void shortage_add_pods(const struct need *n, struct quantity_sum *ret)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
         ret->milli += (int64_t)1000 * n->pods[r];
 }
 
 /* "cpu" is "requests.cpu"; of resources that are not of containers nothing is known. */
-static bool add_resource(const struct need *n, const char *name, struct quantity_sum *ret)
+static bool shortage_add_resource(const struct need *n, const char *name, struct quantity_sum *ret)
 {
     AUTO_FINI(resource_sums) sums = { .failed = false };
     bool limits = str_starts(name, "limits.");
@@ -53,8 +53,8 @@ static char *shortage_of(const struct need *n, const char *limit)
     if (value == NULL || quantity_sum_add(&has, value, 1) < 0)
         return NULL;
     if (str_eq(name, "pods") || str_eq(name, "count/pods"))
-        add_pods(n, &needed);
-    else if (!add_resource(n, name, &needed))
+        shortage_add_pods(n, &needed);
+    else if (!shortage_add_resource(n, name, &needed))
         return NULL;
     if (needed.milli <= has.milli)
         return NULL;

@@ -71,7 +71,7 @@ void apply_tensorboard(struct apply_context *ctx, const struct action *a)
 }
 
 /* The Deployment's controller reports refused pods in a condition. */
-static char *trouble_of(const json_t *deployment)
+static char *board_trouble(const json_t *deployment)
 {
     const json_t *c;
     size_t i;
@@ -85,7 +85,7 @@ static char *trouble_of(const json_t *deployment)
     return NULL;
 }
 
-static void on_board_read(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
+static void board_read(struct in_flight_request *req, struct cache_entry *entry, const struct kube_answer *a)
 {
     if (entry == NULL)
         return;
@@ -97,7 +97,7 @@ static void on_board_read(struct in_flight_request *req, struct cache_entry *ent
     if (kube_ok(a)) {
         free(w->trouble);
         w->ready = json_integer_value(json_at(a->body, "status.availableReplicas")) > 0;
-        w->trouble = w->ready ? NULL : trouble_of(a->body);
+        w->trouble = w->ready ? NULL : board_trouble(a->body);
     }
     env_enqueue(req->env, entry);
 }
@@ -118,7 +118,7 @@ void apply_poll_tensorboard(struct apply_context *ctx)
     }
     w->in_flight = true;
     apply_send(ctx, &(struct action){ .kind = ACT_ENSURE_TENSORBOARD, .role = ROLE_COUNT }, KUBE_GET,
-               &RESOURCE_DEPLOYMENTS, build_tensorboard_name(&entry->spec, name), NULL, on_board_read);
+               &RESOURCE_DEPLOYMENTS, build_tensorboard_name(&entry->spec, name), NULL, board_read);
 }
 
 void apply_delete_tensorboard(struct apply_context *ctx, const struct action *a)

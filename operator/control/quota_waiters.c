@@ -37,13 +37,13 @@ void quota_waiters_fini(struct quota_waiters *w)
 }
 
 /* Times have seconds only. */
-static bool is_older(int64_t created_ms, const char *uid, int64_t than_ms, const char *than_uid)
+static bool waiters_is_older(int64_t created_ms, const char *uid, int64_t than_ms, const char *than_uid)
 {
     return created_ms != than_ms ? created_ms < than_ms : strcmp(uid, than_uid) < 0;
 }
 
 /* A job that the quota never admits waits in vain; one that gave its pods back waits for the others first. */
-static bool waits(const struct cache_entry *entry)
+static bool waiters_waits(const struct cache_entry *entry)
 {
     const struct refusal *f = &entry->refused;
     return entry->known && f->name != NULL && f->over_quota && !f->never_fits && !entry->spec.suspend &&
@@ -51,7 +51,7 @@ static bool waits(const struct cache_entry *entry)
            cache_entry_pod(entry, f->name) == NULL;
 }
 
-static void add(struct quota_waiters *w, const struct cache_entry *entry)
+static void waiters_add(struct quota_waiters *w, const struct cache_entry *entry)
 {
     struct waiter one = { .name = entry->spec.name, .uid = entry->spec.uid, .created_ms = entry->spec.created_ms };
     struct ns_waiters *of = map_get(&w->by_ns, entry->spec.ns);
@@ -64,7 +64,7 @@ static void add(struct quota_waiters *w, const struct cache_entry *entry)
     for (size_t k = 0; k < KEPT; k++) {
         struct waiter *here = &of->oldest[k];
         if (one.name != NULL &&
-            (here->name == NULL || is_older(one.created_ms, one.uid, here->created_ms, here->uid))) {
+            (here->name == NULL || waiters_is_older(one.created_ms, one.uid, here->created_ms, here->uid))) {
             struct waiter next = *here;
             *here = one;
             one = next;
@@ -74,7 +74,7 @@ static void add(struct quota_waiters *w, const struct cache_entry *entry)
     free(one.uid);
 }
 
-static void read_again(struct controller_env *env)
+static void waiters_read(struct controller_env *env)
 {
     struct quota_waiters *w = &env->quota_waiters;
     const struct map_slot *slot;
@@ -82,8 +82,8 @@ static void read_again(struct controller_env *env)
         return;
     waiters_clear(&w->by_ns);
     for (size_t i = 0; (slot = map_next(&env->cache.entries, &i)) != NULL;)
-        if (waits(slot->value))
-            add(w, slot->value);
+        if (waiters_waits(slot->value))
+            waiters_add(w, slot->value);
     w->read_ms = env_clock(env);
 }
 
@@ -92,14 +92,14 @@ void quota_waiters_observe(struct controller_env *env, const struct cache_entry 
     bool asks = (entry->refused.name != NULL && entry->refused.over_quota) || plan_gave_back(&entry->status);
     if (!asks)
         return;
-    read_again(env);
+    waiters_read(env);
     const struct ns_waiters *of = map_get(&env->quota_waiters.by_ns, entry->spec.ns);
     for (size_t k = 0; of != NULL && k < KEPT; k++) {
         const struct waiter *o = &of->oldest[k];
         if (o->name == NULL || str_eq(o->uid, entry->spec.uid))
             continue;
         ret->quota_rival = o->name;
-        ret->rival_is_older = is_older(o->created_ms, o->uid, entry->spec.created_ms, entry->spec.uid);
+        ret->rival_is_older = waiters_is_older(o->created_ms, o->uid, entry->spec.created_ms, entry->spec.uid);
         return;
     }
 }

@@ -14,7 +14,7 @@ bool plan_gave_back(const struct job_status *st)
 }
 
 /* `requested`: a pod whose creation was not answered yet counts, too. */
-static bool holds_pods(const struct reconcile *rec, bool requested)
+static bool quota_holds_pods(const struct reconcile *rec, bool requested)
 {
     for (size_t i = 0; i < rec->observed->npods; i++) {
         const struct pod_info *p = rec->observed->pods[i];
@@ -24,7 +24,7 @@ static bool holds_pods(const struct reconcile *rec, bool requested)
     return false;
 }
 
-static bool has_minimum(const struct reconcile *rec)
+static bool quota_has_minimum(const struct reconcile *rec)
 {
     int least[ROLE_COUNT];
     job_spec_minimum(rec->spec, least);
@@ -38,14 +38,14 @@ static bool has_minimum(const struct reconcile *rec)
     return true;
 }
 
-static bool is_rivals_turn(const struct reconcile *rec)
+static bool quota_is_rivals_turn(const struct reconcile *rec)
 {
     const struct refusal *f = rec->observed->refused;
     return rec->observed->quota_rival != NULL && (rec->observed->rival_is_older || (f != NULL && f->never_fits));
 }
 
 /* Since when it waits for a quota; 0: it does not. */
-static int64_t waits_since(const struct reconcile *rec)
+static int64_t quota_waits_since(const struct reconcile *rec)
 {
     const struct refusal *f = rec->observed->refused;
     const struct condition *c = job_status_find(rec->status, COND_REPLICA_FAILURE);
@@ -57,20 +57,20 @@ bool plan_gives_back(struct reconcile *rec)
     if (!rec->kind->own_processes)
         return false;
     if (plan_gave_back(rec->status)) {
-        if (holds_pods(rec, true) || is_rivals_turn(rec))
+        if (quota_holds_pods(rec, true) || quota_is_rivals_turn(rec))
             return true;
         job_status_drop(rec->status, COND_REPLICA_FAILURE);
         return false;
     }
-    int64_t since = waits_since(rec);
-    if (since == 0 || !is_rivals_turn(rec) || !holds_pods(rec, false) || has_minimum(rec))
+    int64_t since = quota_waits_since(rec);
+    if (since == 0 || !quota_is_rivals_turn(rec) || !quota_holds_pods(rec, false) || quota_has_minimum(rec))
         return false;
     plan_requeue_at(rec, since + HOLD_MS);
     return rec->now >= since + HOLD_MS;
 }
 
 /* The text stays the same while it waits. */
-static char *gave_back_message(const struct reconcile *rec)
+static char *quota_message(const struct reconcile *rec)
 {
     const struct condition *c = job_status_find(rec->status, COND_REPLICA_FAILURE);
     const struct refusal *f = rec->observed->refused;
@@ -87,7 +87,7 @@ static char *gave_back_message(const struct reconcile *rec)
 void plan_give_back(struct reconcile *rec)
 {
     bool before = plan_gave_back(rec->status);
-    auto_free char *text = gave_back_message(rec), *waiting = xasprintf("quota: %s", text);
+    auto_free char *text = quota_message(rec), *waiting = xasprintf("quota: %s", text);
     plan_stop_pods(rec);
     plan_force_delete(rec);
     plan_set_waiting(rec, GAVE_BACK, ROLE_COUNT, waiting, NULL, NULL);

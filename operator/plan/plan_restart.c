@@ -11,7 +11,7 @@
 enum {
     SETTLED_MS = 600000, /* a pod that ran for so long starts with a fresh back-off, as in the kubelet */
     SAY_AFTER_MS = 5000,
-    LEADER_MS = 5000, /* see follows_leader() */
+    LEADER_MS = 5000, /* see restart_follows_leader() */
 };
 
 /* training-operator's order of checks */
@@ -96,7 +96,7 @@ static void add_exit_event(struct reconcile *rec, const struct pod_info *p)
 
 /* The leader of a job that ends, because training diverged for example, stops the others. Whichever pod ends first, the
  * leader's end has the reason: a pod that was stopped is not judged while the leader may be about to end. */
-static bool follows_leader(const struct reconcile *rec, const struct pod_info *p)
+static bool restart_follows_leader(const struct reconcile *rec, const struct pod_info *p)
 {
     const struct replica_slot *leader = reconcile_slot(rec, rec->leader, 0);
     return rec->kind->own_processes && p->phase == POD_FAILED && p->exit_code == EXIT_STOPPED && leader != NULL &&
@@ -107,15 +107,15 @@ static bool follows_leader(const struct reconcile *rec, const struct pod_info *p
 static bool has_failed(const struct reconcile *rec, const struct replica_slot *s, int index)
 {
     return s->pod != NULL && s->pod->phase == POD_FAILED && !pod_terminating(s->pod) &&
-           !reconcile_completed(rec, s->pod->role, index) && !follows_leader(rec, s->pod);
+           !reconcile_completed(rec, s->pod->role, index) && !restart_follows_leader(rec, s->pod);
 }
 
-static void wait_for_leader(struct reconcile *rec)
+static void restart_wait_for_leader(struct reconcile *rec)
 {
     for (int r = 0; r < ROLE_COUNT; r++)
         for (int i = 0; i < reconcile_replicas(rec, (enum role)r); i++) {
             const struct pod_info *p = rec->slots[r][i].pod;
-            if (p != NULL && follows_leader(rec, p))
+            if (p != NULL && restart_follows_leader(rec, p))
                 plan_requeue_at(rec, p->ended_ms + LEADER_MS);
         }
 }
@@ -407,7 +407,7 @@ bool plan_restart_replicas(struct reconcile *rec)
 {
     if (fail_permanently(rec))
         return true;
-    wait_for_leader(rec);
+    restart_wait_for_leader(rec);
     if (job_status_is(rec->prev, COND_SUSPENDED))
         excuse_suspended(rec);
     for (int o = 0; o < ROLE_COUNT; o++) {
