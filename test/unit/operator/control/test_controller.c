@@ -1157,6 +1157,30 @@ START_TEST(a_board_over_quota_says_nothing_about_the_pods)
 }
 END_TEST
 
+static bool board_has_no_pod(void *user)
+{
+    return told(user, "TensorBoardFailure") > 0 && told(user, "exceeded quota: few") > 0;
+}
+
+#define NO_PODS                                                                                                        \
+    ",\"ownerReferences\":[{\"uid\":\"1\",\"controller\":true}]},\"status\":{\"conditions\":[{\"type\":"               \
+    "\"ReplicaFailure\","                                                                                              \
+    "\"status\":\"True\",\"message\":\"exceeded quota: few\"}]"
+#define ONE_POD OWNED_BY("1") "},\"status\":{\"availableReplicas\":1"
+
+/* Its Deployment exists, and cannot create its pod until there is room. */
+START_TEST(a_board_without_a_pod_says_why)
+{
+    START(&KIND_TRAINJOB);
+    with_claim(&w);
+    on(&w, "GET", "*/t-tensorboard", (struct fake_answer){ .body = BOARD_OBJECT("b-1", NO_PODS) });
+    push(&w, "*/trainjobs[?]watch=true*", "ADDED", BOARD_JOB);
+    fake_until(w.loop, board_has_no_pod, &w);
+    on(&w, "GET", "*/t-tensorboard", (struct fake_answer){ .body = BOARD_OBJECT("b-1", ONE_POD) });
+    fake_until(w.loop, board_failure_is_taken_back, &w);
+}
+END_TEST
+
 static bool board_is_there(void *user)
 {
     const struct cache_entry *r = cache_find(&((struct world *)user)->controller->env.cache, "a/t");
@@ -1383,6 +1407,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_repeated_refusal_is_written_once);
     tcase_add_test(t, a_board_is_its_service_and_its_deployment);
     tcase_add_test(t, a_board_over_quota_says_nothing_about_the_pods);
+    tcase_add_test(t, a_board_without_a_pod_says_why);
     tcase_add_test(t, a_board_that_is_not_wanted_any_more_goes);
     tcase_add_test(t, a_board_of_before_goes_as_well);
     tcase_add_test(t, a_board_that_is_ours_is_changed_on_conditions);

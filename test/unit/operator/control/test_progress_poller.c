@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "build/pod_ports.h"
 #include "identity/tls_dir.h"
 #include "net/http_server.h"
 #include "temp_folder.h"
@@ -16,13 +17,15 @@ struct poll_case {
     struct world w;
     struct http_server *leader;
     char folder[64], ip[32];
+    const char *replicas; /* spec.replicaSpecs and what follows it, or "" */
+    int port;             /* of the leader; 0: as usual */
     atomic_int asked;
 };
 
 static void poll_case_init(struct poll_case *c, bool insecure)
 {
     unsigned id = (unsigned)getpid(); /* of loopback addresses, each process has one of its own */
-    *c = (struct poll_case){ .leader = NULL };
+    *c = (struct poll_case){ .replicas = "" };
     world_init(&c->w);
     c->w.progress_ms = 100;
     issue(&c->w, insecure);
@@ -57,7 +60,10 @@ static void start_leader(struct poll_case *c, int role, int index)
     AUTO_FINI(leaf) leaf = { 0 };
     unsigned char master[CA_MASTER_SIZE];
     const struct http_route route = { "/progress", progress, c, role >= 0 ? IDENTITY_BIT(IDENTITY_OPERATOR) : 0 };
-    auto_free char *dir = path_join(c->folder, "tls"), *address = xasprintf("%s:%d", c->ip, role >= 0 ? 8443 : 8080);
+    auto_free char *dir = path_join(c->folder, "tls"), *address = xasprintf("%s:%d", c->ip,
+                                                                            c->port > 0 ? c->port
+                                                                            : role >= 0 ? 8443
+                                                                                        : 8080);
 
     memset(master, 'A', sizeof(master));
     ck_ok_e(ca_derive(master, "a", "job-1", (int64_t)clock_wall(), &ca, &e));
@@ -71,14 +77,16 @@ static void start_leader(struct poll_case *c, int role, int index)
 /* A job of one worker, which leads, and its running pod. */
 static void start_job(struct poll_case *c)
 {
-    push(&c->w, JOB_WATCH, "ADDED",
-         "{\"apiVersion\":\"trainyard.dev/"
-         "v1alpha1\",\"kind\":\"TrainJob\",\"metadata\":{\"namespace\":\"a\",\"name\":\"j\","
-         "\"uid\":\"job-1\",\"resourceVersion\":\"2\",\"generation\":1,\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
-         "\"spec\":{\"model\":{\"inputShape\":[2],\"layers\":[{\"Dense\":{\"units\":1}}]},\"compile\":{\"optimizer\":"
-         "\"SGD\",\"loss\":\"mse\"},\"data\":{\"train\":{\"format\":\"npy\",\"features\":\"x.npy\",\"labels\":\"y."
-         "npy\"}},\"fit\":{\"epochs\":1,"
-         "\"batchSize\":1}}}");
+    auto_free char *job = xasprintf(
+        "{\"apiVersion\":\"trainyard.dev/"
+        "v1alpha1\",\"kind\":\"TrainJob\",\"metadata\":{\"namespace\":\"a\",\"name\":\"j\","
+        "\"uid\":\"job-1\",\"resourceVersion\":\"2\",\"generation\":1,\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
+        "\"spec\":{%s\"model\":{\"inputShape\":[2],\"layers\":[{\"Dense\":{\"units\":1}}]},\"compile\":{\"optimizer\":"
+        "\"SGD\",\"loss\":\"mse\"},\"data\":{\"train\":{\"format\":\"npy\",\"features\":\"x.npy\",\"labels\":\"y."
+        "npy\"}},\"fit\":{\"epochs\":1,"
+        "\"batchSize\":1}}}",
+        c->replicas);
+    push(&c->w, JOB_WATCH, "ADDED", job);
     wait_for(&c->w, "POST", POD_POSTS, 1);
     auto_free char *pod = xasprintf(
         "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"j-worker-0\",\"uid\":\"p-0\","
@@ -144,6 +152,20 @@ START_TEST(a_job_without_certificates_is_polled_by_plain_http)
 }
 END_TEST
 
+/* On its node's network the leader has ports of its own. */
+START_TEST(a_leader_on_its_nodes_network_is_polled_there)
+{
+    struct job_spec v = { .uid = (char[]){ "job-1" }, .roles[ROLE_WORKER].host_ports = true };
+    AUTO_FINI(poll_case) c;
+    poll_case_init(&c, false);
+    c.replicas = "\"replicaSpecs\":{\"Worker\":{\"template\":{\"spec\":{\"hostNetwork\":true}}}},";
+    c.port = pod_ports_of(&v, ROLE_WORKER, 0).https;
+    start_leader(&c, ROLE_WORKER, 0);
+    start_job(&c);
+    fake_until(c.w.loop, has_progress, &c);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("progress_poller");
@@ -152,6 +174,7 @@ Suite *test_suite(void)
     tcase_add_test(t, the_leader_shows_who_it_is);
     tcase_add_test(t, another_replica_is_not_believed);
     tcase_add_test(t, a_job_without_certificates_is_polled_by_plain_http);
+    tcase_add_test(t, a_leader_on_its_nodes_network_is_polled_there);
     suite_add_tcase(s, t);
     return s;
 }

@@ -1,4 +1,4 @@
-/* Which other job a job that waits for a quota is told. Neither is there an API server, nor does time pass. */
+/* Which other job a job that waits for a quota is told. There is no API server, and the clock stands still. */
 #include "operator/controller_case.h"
 
 #define YOUNG 2000
@@ -144,6 +144,22 @@ START_TEST(a_job_that_does_not_wait_any_more_is_no_rival)
 }
 END_TEST
 
+/* However often jobs ask, the cache is read once a second. */
+START_TEST(who_waits_is_read_once_a_second)
+{
+    AUTO_FINI(jobs) j;
+    jobs_init(&j);
+    const struct cache_entry *young = waiter(&j, "young", YOUNG);
+    struct cache_entry *old = waiter(&j, "old", OLD);
+    expect_rival(&j, young, "old", true);
+    old->spec.suspend = true;
+    loop_clock(j.w.loop)->now_ms += 999;
+    expect_rival(&j, young, "old", true);
+    loop_clock(j.w.loop)->now_ms += 1;
+    ck_assert_ptr_null(ask(&j, young).quota_rival);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("quota_waiters");
@@ -152,6 +168,7 @@ Suite *test_suite(void)
     tcase_add_test(t, of_the_same_second_the_smaller_uid_is_older);
     tcase_add_test(t, a_job_that_gave_its_pods_back_asks_and_is_no_rival);
     tcase_add_test(t, a_job_that_does_not_wait_is_told_nothing);
+    tcase_add_test(t, who_waits_is_read_once_a_second);
     tcase_add_loop_test(t, a_job_that_does_not_wait_any_more_is_no_rival, 0, WHO);
     suite_add_tcase(s, t);
     return s;
