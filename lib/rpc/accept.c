@@ -3,7 +3,7 @@
  * A gRPC server of this release stops listening, permanently, when accept4() fails because no descriptor is free
  * (CVE-2023-4785). So accept4() does not fail then: it closes the waiting connections, with a descriptor that is
  * reserved for that, and reports that there are none. Connections that arrive later, when descriptors are free
- * again, are served. */
+ * again, are served. Each new connection is guarded (connection_guard.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "rpc/accept.h"
+#include "rpc/connection_guard.h"
 
 static atomic_int spare = -1;
 
@@ -54,6 +55,10 @@ __attribute__((visibility("default"))) int accept4(int fd, __SOCKADDR_ARG addr, 
 {
     for (;;) {
         int got = accept_now(fd, addr.__sockaddr__, addr_len, flags);
+        if (got >= 0 && !connection_guard_accept(got)) {
+            close(got);
+            continue;
+        }
         if (got >= 0 || !is_exhausted(errno))
             return got;
         if (turn_away(fd))

@@ -18,6 +18,7 @@
 #include "rpc/peer_id.h"
 #include "rpc/rpc_status.h"
 #include "rpc/settings.h"
+#include "rpc/ssl_read.h"
 #include "rpc/tls.h"
 
 enum {
@@ -413,6 +414,7 @@ int rpc_server_start(const char *address, const struct rpc_credentials *credenti
 {
     AUTO(rpc_server) *s = xcalloc(1, sizeof(*s));
     accept_keep_spare();
+    ssl_read_begin();
     s->credentials = *credentials;
     s->leader = options->leader;
     s->call_ms = options->call_ms > 0 ? options->call_ms : CALL_MS;

@@ -372,12 +372,12 @@ static void explain_to_server(const char *message, char *out, size_t size)
 }
 
 /* The address that gRPC names when the peer closed the connection: target_address:"ipv4:127.0.0.1:59072". */
-static void address_in(const char *message, char out[LAST_READ_PEER_SIZE])
+static void address_in(const char *message, char out[PEER_NAME_SIZE])
 {
-    char text[LAST_READ_PEER_SIZE];
+    char text[PEER_NAME_SIZE];
     static const char MARK[] = "target_address:\"";
     const char *at = strstr(message, MARK);
-    str_fmt(out, LAST_READ_PEER_SIZE, "an unknown address");
+    str_fmt(out, PEER_NAME_SIZE, "an unknown address");
     if (at == NULL)
         return;
     at = strchr(at + sizeof(MARK) - 1, ':');
@@ -387,18 +387,18 @@ static void address_in(const char *message, char out[LAST_READ_PEER_SIZE])
     char *port = strrchr(text, ':');
     if (port != NULL)
         *port = '\0';
-    str_fmt(out, LAST_READ_PEER_SIZE, "%s", text);
+    str_fmt(out, PEER_NAME_SIZE, "%s", text);
 }
 
-static _Thread_local char failed_peer[LAST_READ_PEER_SIZE];
+static _Thread_local char failed_peer[PEER_NAME_SIZE];
 
 /* gRPC reports a failure twice in the same thread: while the connection is open, for either side, and then, on a
  * server only, with the same reason. */
 void tls_read_log(const char *message)
 {
-    char why[ERR_TEXT_MAX], address[LAST_READ_PEER_SIZE];
+    char why[ERR_TEXT_MAX], address[PEER_NAME_SIZE];
     if (str_starts(message, "Security handshake failed: ")) {
-        last_read_peer(failed_peer);
+        peer_name(last_read(), failed_peer);
         return;
     }
     if (!str_starts(message, "Handshaking failed: ") || strstr(message, "stopped serving") != NULL)
