@@ -395,3 +395,8 @@ bool all_finite(const float *v, size_t n)
 {
     return kernel_all_finite(v, n);
 }
+
+bool gradient_finite(const float *v, size_t n)
+{
+    return kernel_all_squares_finite(v, n);
+}

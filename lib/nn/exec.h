@@ -40,7 +40,9 @@ DEFINE_AUTO(adapt, adapt_free);
 void adapt_add(struct adapt *a, struct exec *x, const float *params, const struct batch *b);
 void adapt_finish(struct adapt *a, float *values);
 
-/* True when all n floats are finite (vectorised; used on gradients before a push). */
+/* True when all n floats are finite (vectorised). */
 bool all_finite(const float *v, size_t n);
+/* As all_finite, and so are their squares, which optimizers keep: for gradients before a push. */
+bool gradient_finite(const float *v, size_t n);
 
 #endif

@@ -261,7 +261,7 @@ static bool bytes_finite(struct bytes_in *grads, size_t floats)
     const void *x = NULL;
     bool finite = true;
     for (size_t n; floats > 0 && finite && (n = floats_next(&r, floats, &x)) > 0; floats -= n)
-        finite = kernel_all_finite(x, n);
+        finite = kernel_all_squares_finite(x, n);
     grads->again(grads->user);
     return finite;
 }
@@ -270,7 +270,7 @@ static bool vectors_finite(const struct shard *s, const struct shard_vectors *v,
 {
     for (size_t i = first; i < end; i++) {
         const struct segment_spec *g = &s->segments[i].spec;
-        if (g->kind != VAR_CONST && !kernel_all_finite(v->grads + g->offset, g->count))
+        if (g->kind != VAR_CONST && !kernel_all_squares_finite(v->grads + g->offset, g->count))
             return false;
     }
     return true;
@@ -278,7 +278,8 @@ static bool vectors_finite(const struct shard *s, const struct shard_vectors *v,
 
 /* Checks all gradients before the first is applied: they are read again from the cache. A worker checks, too, before
  * it sends them; this is for what is between, and for other clients. With a loss scale (float16) such a push would be
- * answered as skipped, and its ordinal marked; here is the place for that. */
+ * answered as skipped, and its ordinal marked; here is the place for that. Optimizers keep squares of gradients: a
+ * value whose square is not finite would leave a slot that never recovers. */
 static int check_finite(bool finite, int64_t ordinal, struct err *e)
 {
     if (finite)

@@ -131,16 +131,18 @@ double kernel_sum_squares(const float *x, size_t n)
     return sum_blocks(x, n, block_sum_squares);
 }
 
-/* A float is NaN or Inf when all bits of its exponent are set. */
-static KERNEL uint32_t count_strange(const unsigned char *restrict x, size_t n)
+/* Without the sign, the bits of floats are in the order of their values; those of Inf and NaN are the highest. */
+enum { BITS_INFINITY = 0x7F800000, BITS_2_64 = 0x5F800000 };
+
+static KERNEL uint32_t count_from(const unsigned char *restrict x, size_t n, uint32_t least)
 {
-    uint32_t strange = 0;
+    uint32_t count = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i * sizeof(bits), sizeof(bits));
-        strange += (bits & 0x7F800000U) == 0x7F800000U;
+        count += (bits & 0x7FFFFFFFU) >= least;
     }
-    return strange;
+    return count;
 }
 
 size_t kernel_argmax(const float *x, size_t n)
@@ -152,12 +154,21 @@ size_t kernel_argmax(const float *x, size_t n)
     return best;
 }
 
-bool kernel_all_finite(const void *x, size_t n)
+static bool all_below(const void *x, size_t n, uint32_t bits)
 {
     const unsigned char *bytes = x;
-    for (size_t i = 0; i < n; i += BLOCK) {
-        if (count_strange(bytes + i * sizeof(float), n - i < BLOCK ? n - i : BLOCK) > 0)
+    for (size_t i = 0; i < n; i += BLOCK)
+        if (count_from(bytes + i * sizeof(float), n - i < BLOCK ? n - i : BLOCK, bits) > 0)
             return false;
-    }
     return true;
+}
+
+bool kernel_all_finite(const void *x, size_t n)
+{
+    return all_below(x, n, BITS_INFINITY);
+}
+
+bool kernel_all_squares_finite(const void *x, size_t n)
+{
+    return all_below(x, n, BITS_2_64);
 }

@@ -57,7 +57,8 @@ double kernel_sum_abs(const float *x, size_t n);
 double kernel_sum_squares(const float *x, size_t n);
 /* No NaN and no Inf among n floats, at any address; true for n 0. */
 bool kernel_all_finite(const void *x, size_t n);
-size_t kernel_argmax(const float *x, size_t n); /* of equal ones the first; n >= 1 */
+bool kernel_all_squares_finite(const void *x, size_t n); /* nor among their squares: all are below 2^64 */
+size_t kernel_argmax(const float *x, size_t n);          /* of equal ones the first; n >= 1 */
 
 /* ---- functions of one float that vectorise inside a KERNEL loop (about 2 ulp) ----
  * Argument reduction x = k ln2 + r, |r| <= ln2/2, then the Taylor series of e^r - 1, whose 8th term is

@@ -108,7 +108,7 @@ static void hand_over(void *user, size_t variable, double loss)
 {
     struct handover *h = user;
     const struct variable *v = model_variable(h->engine->model, variable);
-    h->finite = h->finite && isfinite(loss) && all_finite(h->step->grads + v->offset, v->count);
+    h->finite = h->finite && isfinite(loss) && gradient_finite(h->step->grads + v->offset, v->count);
     if (h->finite)
         h->ready(h->user, h->step, variable);
 }
@@ -126,7 +126,7 @@ static bool compute_whole(struct step_engine *g, struct train_step *step)
     exec_train(g->exec, step->values, &g->batch, step->grads, step->sums, NULL, NULL, &step->loss);
     if (optimizer_clips(o))
         optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
-    return isfinite(step->loss) && all_finite(step->grads, model_size(g->model));
+    return isfinite(step->loss) && gradient_finite(step->grads, model_size(g->model));
 }
 
 int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,

@@ -183,7 +183,7 @@ static void push_over_the_edge(struct world *w, int64_t ordinal)
     struct push_result result;
     auto_free float *grads = xcalloc(model_size(w->ps.job.model), sizeof(*grads));
     for (size_t i = 0; i < model_size(w->ps.job.model); i++)
-        grads[i] = 1e30f;
+        grads[i] = 1e19f; /* below 2^64 */
     params_set_generation(w->worker, w->l.chief->generation);
     ck_ok_e(params_push(w->worker, ordinal, grads, PS_CALL_MS, &result, &e));
     look(w);

@@ -273,7 +273,7 @@ END_TEST
 /* Wherever the value is, and however the message is cut: the segments before it are not updated either. */
 START_TEST(a_gradient_that_is_not_finite_changes_nothing)
 {
-    static const float strange[] = { INFINITY, -INFINITY, NAN };
+    static const float strange[] = { INFINITY, -INFINITY, NAN, 3e38F, -3e38F };
     AUTO(layout) *l = small_layout();
     float vector[80] = { 0 }, grads[80] = { 0 }, packed[PUSHED];
     const size_t cuts[] = { 13, 62 };

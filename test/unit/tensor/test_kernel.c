@@ -115,6 +115,25 @@ START_TEST(strangers_are_found_wherever_they_are)
 }
 END_TEST
 
+START_TEST(values_whose_squares_are_not_finite)
+{
+    static const struct {
+        float value;
+        bool finite;
+    } CASES[] = { { 0, true },           { -1e-45F, true },    { 0x1.fffffep63F, true }, { -0x1.fffffep63F, true },
+                  { 0x1p64F, false },    { -0x1p64F, false },  { 3e38F, false },         { HUGE_VALF, false },
+                  { -HUGE_VALF, false }, { (float)NAN, false } };
+    float x[70];
+    for (size_t i = 0; i < COUNT_OF(CASES); i++)
+        for (size_t at = 0; at < COUNT_OF(x); at++) {
+            draw(x, COUNT_OF(x), 1);
+            x[at] = CASES[i].value;
+            ck_assert_int_eq(isfinite(x[at] * x[at]), CASES[i].finite);
+            ck_assert_int_eq(kernel_all_squares_finite(x, COUNT_OF(x)), CASES[i].finite);
+        }
+}
+END_TEST
+
 START_TEST(nan_is_not_hidden_by_relu)
 {
     float y[] = { NAN, -1 }, b[] = { 0, 0 };
@@ -204,6 +223,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, rows, 0, 5);
     tcase_add_loop_test(t, reductions, 0, (int)COUNT_OF(SIZES));
     tcase_add_test(t, strangers_are_found_wherever_they_are);
+    tcase_add_test(t, values_whose_squares_are_not_finite);
     tcase_add_test(t, nan_is_not_hidden_by_relu);
     tcase_add_test(t, bytes);
     tcase_add_test(t, exponentials);
