@@ -208,7 +208,11 @@ int generation_claim(const char *dir, const struct generation *held, uint64_t in
     uint64_t next = 1 + MIN(MAX(MAX(now.number, held->number), above), GENERATION_MAX);
     for (;;) {
         if (next > GENERATION_MAX)
-            return err_set(e, ERR_INPUT, "generation %" PRIu64 " is the last one: remove %s/" NAME, next - 1, dir);
+            return err_set(e, ERR_INPUT,
+                           above > now.number ? "a ps says generation %" PRIu64
+                                                ", the last one, which no chief of %s has given: restart the ps"
+                                              : "generation %" PRIu64 " is the last one: remove %s/" NAME,
+                           next - 1, dir);
         struct generation mine = { .number = next, .incarnation = incarnation };
         int done = try_number(dir, held, &mine, report, &next, &now, e);
         if (done < 0)
