@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 
 /* Constants and round of Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC'11). */
 enum { PHILOX_ROUNDS = 10 };
@@ -116,8 +117,10 @@ uint64_t hash64(const void *data, size_t n, uint64_t seed)
 
 uint64_t random_incarnation(void)
 {
+    enum { RANDOM_BITS = 22 };
+    const double since_2020 = MAX(clock_wall() - 1577836800.0, 0.0);
     uint64_t v = 0;
     if (getrandom(&v, sizeof(v), 0) != sizeof(v))
         v = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
-    return v >> 1 | 1;
+    return (uint64_t)(since_2020 * 1000) << RANDOM_BITS | (v & ((1U << RANDOM_BITS) - 1)) | 1;
 }

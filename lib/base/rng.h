@@ -35,8 +35,8 @@ uint64_t rng_below(struct rng *r, uint64_t n); /* [0, n), unbiased */
 uint64_t hash64(const void *data, size_t n, uint64_t seed);
 uint64_t hash64_mix(uint64_t a, uint64_t b);
 
-/* A number that distinguishes one process from all others of its name. It comes from the kernel, is not 0, and fits a
- * signed number. */
+/* A number that distinguishes one process from all others of its name. Of a process that starts later, by the clock of
+ * its host, it is higher. It is not 0, and fits a signed number. */
 uint64_t random_incarnation(void);
 
 #endif
