@@ -58,6 +58,12 @@ static void open_params(struct leader *l)
     l->params = params_new_local(r->layout, l->shard, &id);
 }
 
+/* Without certificates anybody can call itself by any name. With them the operator may scale a job up. */
+static size_t members_max(const struct replica *r)
+{
+    return r->credentials.rpc.security == RPC_PLAINTEXT ? (size_t)(16 + 4 * cluster_workers(&r->cluster)) : 0;
+}
+
 static int open_chief(struct leader *l, struct err *e)
 {
     const struct replica *r = l->replica;
@@ -75,6 +81,7 @@ static int open_chief(struct leader *l, struct err *e)
         .data_dir = r->data_dir,
         .incarnation = r->incarnation,
         .workers_wanted = l->local ? 1 : MAX(cluster_workers(&r->cluster), (int)replica_trains(r)),
+        .members_max = members_max(r),
         .local = l->local,
         .step_gate = l->local ? &l->gate : NULL,
         .report = &REPORT_TO_LOG,

@@ -40,7 +40,8 @@ static void open_coordinator(struct chief *c)
                                                       .total = c->total,
                                                       .window = window,
                                                       .lease_ms = LEASE_MS,
-                                                      .heartbeat_ms = HEARTBEAT_MS });
+                                                      .heartbeat_ms = HEARTBEAT_MS,
+                                                      .members_max = k->members_max });
 }
 
 static int reporter_open(struct chief *c, const struct checkpoint *ck, struct err *e)
@@ -367,6 +368,15 @@ static void stop_leasing(struct chief *c, const struct coordinator_view *coord)
     coordinator_set_wait_reason(c->coordinator, "the chief to end the job, as requested");
 }
 
+/* Once for each time that it happens. */
+static void tell_stalls(struct chief *c, const struct coordinator_view *coord)
+{
+    if (coord->stalls == c->stalls_told)
+        return;
+    c->stalls_told = coord->stalls;
+    report_warning(c->config.report, "%s: they are given to other workers", coord->stalled);
+}
+
 static int run_loop(struct chief *c, struct err *e)
 {
     int64_t pause = POLL_FIRST_MS;
@@ -378,6 +388,7 @@ static int run_loop(struct chief *c, struct err *e)
         if (check_coordinator(c, &coord, e) < 0 || check_reported_generation(c, &coord, e) < 0 || poll_ps_set(c, e) < 0)
             return -1;
         coordinator_view(c->coordinator, &coord);
+        tell_stalls(c, &coord);
         if (coord.stop_requested && !coord.finished && c->limit > 0)
             stop_leasing(c, &coord);
         bool ended = coord.finished || ((coord.stop_requested || stop_reached(c, &coord)) && !coord.working);

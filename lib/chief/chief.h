@@ -24,6 +24,7 @@ struct chief_config { /* all borrowed for the lifetime of the chief */
     const char *data_dir; /* paths of the manifest are relative to it */
     uint64_t incarnation;
     int workers_wanted;      /* number in the cluster spec, for "workers 1/2" */
+    size_t members_max;      /* of the job; 0: COORDINATOR_MEMBERS_MAX */
     bool local;              /* single machine: checkpoints and evaluations fall between two exact steps */
     struct mutex *step_gate; /* local: held while a checkpoint is taken */
     const struct report *report;

@@ -41,6 +41,7 @@ struct chief {
     bool leads;              /* this process acquired the generation */
     bool raised_again;       /* a ps refused the first one, see chief_initialise_ps */
     int64_t limit;           /* ordinals below may be leased */
+    uint64_t stalls_told;    /* of coordinator_view.stalls */
     int64_t recorded_epochs; /* epochs that are in the history */
     struct evaluation evaluation;
     struct decisions decisions; /* of fit.callbacks */

@@ -25,6 +25,9 @@ enum {
     HEARTBEAT_MIN_MS = 10,
 };
 
+_Static_assert((int)HELD_MAX <= (int)COORDINATOR_HELD_MAX, "the coordinator takes what a worker holds");
+_Static_assert(QUEUE_MAX *WANT_MAX + IN_PROGRESS_MAX <= COORDINATOR_HELD_BATCHES, "so many batches, too");
+
 enum chief_call { CALL_REGISTER, CALL_HEARTBEAT, CALL_LEASE, CALL_LEAVE };
 
 /* A report under construction, and the one that is on its way. */
@@ -292,7 +295,7 @@ static int send_call(struct chief_client *m, enum chief_call call, const struct 
     return err_set(e, ERR_INTERNAL, "unknown call");
 }
 
-/* One call. False when the chief did not answer. */
+/* One call. False when the chief did not answer, or cannot register this worker yet. */
 static bool chief_client_call(struct chief_client *m, enum chief_call call, int64_t deadline_ms)
 {
     struct call_state state;
@@ -309,7 +312,7 @@ static bool chief_client_call(struct chief_client *m, enum chief_call call, int6
     else
         note_error(m, &e);
     cond_broadcast(&m->changed);
-    return ok || m->fatal.code != ERR_NONE || err_is(&e, ERR_NOT_READY);
+    return ok || m->fatal.code != ERR_NONE || (err_is(&e, ERR_NOT_READY) && call != CALL_REGISTER);
 }
 
 /* Waits for a reason to call: little work left, a resync, divergence, leaving, or the next heartbeat. */

@@ -7,16 +7,9 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "coord/members.h"
 
-struct member {
-    char name[64];
-    uint64_t incarnation;
-    enum role role;
-    int number; /* the ledger's name of this process */
-    int64_t seen_ms;
-    bool alive;
-    uint64_t steps;
-};
+enum { STALL_LEASES = 3 }; /* a member that computed nothing for so many times the length of a lease has stalled */
 
 struct coordinator {
     struct coordinator_config config;
@@ -25,8 +18,7 @@ struct coordinator {
     bool woken;
     struct ledger *ledger;
     struct epoch_metrics *metrics;
-    struct member *members;
-    size_t nmembers;
+    struct members members;
     int next_number;
     enum job_state state;
     uint64_t generation;
@@ -42,6 +34,7 @@ struct coordinator *coordinator_new(const struct coordinator_config *config)
     mutex_init(&c->lock);
     cond_init(&c->changed);
     c->ledger = ledger_new(config->total);
+    c->members.max = config->members_max > 0 ? config->members_max : COORDINATOR_MEMBERS_MAX;
     c->metrics = epoch_metrics_new(config->model, config->batches_per_epoch, config->total, config->window);
     c->view.poisoned = c->view.diverged_ordinal = c->view.evaluating_step = c->view.evaluated_step = -1;
     return c;
@@ -53,7 +46,7 @@ void coordinator_free(struct coordinator *c)
         return;
     ledger_free(c->ledger);
     epoch_metrics_free(c->metrics);
-    free(c->members);
+    members_fini(&c->members);
     cond_fini(&c->changed);
     mutex_fini(&c->lock);
     free(c);
@@ -63,38 +56,6 @@ static void wake(struct coordinator *c)
 {
     c->woken = true;
     cond_broadcast(&c->changed);
-}
-
-static struct member *member_find(struct coordinator *c, const char *name)
-{
-    for (size_t i = 0; i < c->nmembers; i++)
-        if (strcmp(c->members[i].name, name) == 0)
-            return &c->members[i];
-    return NULL;
-}
-
-/* The entry of a member that has left, whose leases are free. */
-static struct member *member_reuse(const struct coordinator *c)
-{
-    for (size_t i = 0; i < c->nmembers; i++)
-        if (!c->members[i].alive)
-            return &c->members[i];
-    return NULL;
-}
-
-/* NULL: there are too many. */
-static struct member *member_add(struct coordinator *c, const char *name)
-{
-    struct member *m = c->nmembers >= COORDINATOR_MEMBERS_MAX ? member_reuse(c) : NULL;
-    if (m == NULL && c->nmembers >= COORDINATOR_MEMBERS_MAX)
-        return NULL;
-    if (m == NULL) {
-        c->members = xrealloc(c->members, (c->nmembers + 1) * sizeof(*c->members));
-        m = &c->members[c->nmembers++];
-    }
-    *m = (struct member){ .number = -1 };
-    str_fmt(m->name, sizeof(m->name), "%s", name);
-    return m;
 }
 
 /* ---- Register ---- */
@@ -140,12 +101,37 @@ static bool blames(const struct coordinator *c)
     return c->state == JOB_TRAINING;
 }
 
-/* A worker may hold ordinals that this chief never leased to it: the previous chief did, or the lease expired while
- * the worker was paused. */
-static void renew(struct coordinator *c, const struct member *m, struct ordinal_ranges held, int64_t now_ms)
+/* Leases the free ordinals of a range to the member, if they were its own before or if it may claim any. */
+static void claim_range(struct coordinator *c, struct member *m, int64_t first, int64_t end, int64_t now_ms)
 {
-    if (c->state == JOB_TRAINING)
-        ledger_reclaim(c->ledger, m->number, held, now_ms, c->config.lease_ms);
+    int64_t range[2];
+    while (first < end) {
+        bool own = m->claims_any || leased_ranges_has(&m->leased, first);
+        for (range[0] = first; first < end && own == (m->claims_any || leased_ranges_has(&m->leased, first));)
+            first++;
+        range[1] = first;
+        if (own)
+            ledger_reclaim(c->ledger, m->number, (struct ordinal_ranges){ .r = range, .n = 2 }, now_ms,
+                           c->config.lease_ms);
+    }
+}
+
+/* A worker may hold ordinals that this chief does not have as its leases: an earlier chief leased them, or they expired
+ * while the worker was paused. */
+static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+{
+    for (size_t i = 0; i + 1 < held.n; i += 2)
+        claim_range(c, m, held.r[i], MIN(held.r[i + 1], c->config.total), now_ms);
+    struct held_batches own;
+    for (int64_t from = 0; m->claims_any && ledger_next_of(c->ledger, m->number, from, &own); from = own.end)
+        leased_ranges_add(&m->leased, own.first, own.end);
+    m->claims = m->claims_any = false;
+}
+
+static void renew(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+{
+    if (c->state == JOB_TRAINING && m->claims)
+        claim(c, m, held, now_ms);
     ledger_renew(c->ledger, m->number, held, now_ms, c->config.lease_ms);
 }
 
@@ -163,7 +149,7 @@ static int job_check(const struct coordinator *c, const struct coordinator_sende
 static int find_sender(struct coordinator *c, const struct coordinator_sender *from, int64_t now_ms,
                        struct member **ret, struct err *e)
 {
-    struct member *m = member_find(c, from->name);
+    struct member *m = members_find(&c->members, from->name);
     if (job_check(c, from, e) < 0)
         return -1;
     if (m == NULL || !m->alive)
@@ -186,27 +172,40 @@ static struct coordinator_reply reply_of(const struct coordinator *c)
     return r;
 }
 
+/* The member is this process from now on. */
+static void enter(struct coordinator *c, struct member *m, const struct coordinator_sender *from, int64_t now_ms)
+{
+    bool restarted = m->number >= 0 && m->incarnation != from->incarnation;
+    if (restarted || (m->number >= 0 && !m->alive))
+        ledger_drop(c->ledger, m->number, blames(c)); /* the leases of the earlier process are free */
+    if (restarted)
+        m->leased = (struct leased_ranges){ 0 };
+    if (m->number < 0 || restarted || !m->alive) {
+        m->number = c->next_number++;
+        m->stalled = false;
+        m->progress_ms = now_ms;
+    }
+    m->incarnation = from->incarnation;
+    m->role = from->role;
+    m->alive = m->claims = true;
+    m->seen_ms = now_ms;
+}
+
 int coordinator_register(struct coordinator *c, const struct register_request *q, int64_t now_ms,
                          struct coordinator_reply *ret, struct err *e)
 {
     MUTEX_GUARD(&c->lock);
     const struct coordinator_sender *from = &q->sender;
-    struct member *m = member_find(c, from->name);
+    struct member *m = members_find(&c->members, from->name);
     if ((from->job_uid[0] != '\0' && job_check(c, from, e) < 0) || register_check(c, q, e) < 0)
         return -1;
-    bool other = m == NULL || m->incarnation != from->incarnation || !m->alive;
-    if (m == NULL && (m = member_add(c, from->name)) == NULL)
-        return err_set(e, ERR_REFUSED, "this job has %d members already", COORDINATOR_MEMBERS_MAX);
-    if (other && m->number >= 0)
-        ledger_drop(c->ledger, m->number, blames(c)); /* a new process: the leases of the old one are free */
-    if (other)
-        m->number = c->next_number++;
-    m->incarnation = from->incarnation;
-    m->role = from->role;
-    m->alive = true;
-    m->seen_ms = now_ms;
+    if (m != NULL && m->alive && from->incarnation < m->incarnation)
+        return err_set(e, ERR_NOT_READY, "a process that started later is %s, and it is alive", from->name);
+    if (m == NULL && (m = members_add(&c->members, from->name)) == NULL)
+        return err_set(e, ERR_REFUSED, "this job has %zu members already", c->members.max);
+    enter(c, m, from, now_ms);
     renew(c, m, q->held, now_ms);
-    c->view.highest_generation = MAX(c->view.highest_generation, from->generation);
+    c->view.highest_generation = MAX(c->view.highest_generation, MIN(from->generation, c->generation + 1));
     wake(c);
     *ret = reply_of(c);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", c->config.job_uid);
@@ -218,6 +217,14 @@ int coordinator_register(struct coordinator *c, const struct register_request *q
 static bool is_ordinal(const struct coordinator *c, int64_t ordinal)
 {
     return ordinal >= 0 && ordinal < c->config.total;
+}
+
+/* The member has computed this batch, or may have: it was leased to it, here or by an earlier chief. */
+static bool may_report(const struct coordinator *c, const struct member *m, int64_t ordinal)
+{
+    if (leased_ranges_has(&m->leased, ordinal))
+        return true;
+    return m->reports_any && is_ordinal(c, ordinal) && ledger_holder(c->ledger, ordinal) < 0;
 }
 
 static void note_divergence(struct coordinator *c, const struct member *m, int64_t ordinal, const char *what)
@@ -254,19 +261,33 @@ static bool sums_finite(const double *sums, size_t width)
 }
 
 /* Sums that are not finite count, too, so that people see them. They also end the job. */
-static void add_report(struct coordinator *c, struct member *m, const struct coordinator_report *r)
+static void add_sums(struct coordinator *c, const struct member *m, int64_t ordinal, const double *sums)
 {
-    size_t width = metrics_width(c->config.model);
+    char what[96];
+    epoch_metrics_add(c->metrics, ordinal, sums);
+    if (leased_ranges_has(&m->leased, ordinal) && !sums_finite(sums, metrics_width(c->config.model)) &&
+        find_nonfinite_metric(c, sums, what, sizeof(what)))
+        note_divergence(c, m, ordinal, what);
+}
+
+/* What the member reports of batches of others is ignored. */
+static void add_report(struct coordinator *c, struct member *m, const struct coordinator_report *r, int64_t now_ms)
+{
+    size_t width = metrics_width(c->config.model), own = 0;
     for (size_t i = 0; i < r->n && (i + 1) * width <= r->nsums; i++) {
-        const double *sums = r->sums + i * width;
-        char what[96];
-        epoch_metrics_add(c->metrics, r->ordinals[i], sums);
-        if (is_ordinal(c, r->ordinals[i]) && !sums_finite(sums, width) &&
-            find_nonfinite_metric(c, sums, what, sizeof(what)))
-            note_divergence(c, m, r->ordinals[i], what);
+        if (!may_report(c, m, r->ordinals[i]))
+            continue;
+        add_sums(c, m, r->ordinals[i], r->sums + i * width);
+        own++;
     }
-    m->steps += r->steps;
-    c->view.steps += r->steps;
+    if (c->state == JOB_TRAINING)
+        m->reports_any = false;
+    if (own == 0)
+        return;
+    m->progress_ms = now_ms;
+    m->stalled = false;
+    m->steps += own;
+    c->view.steps += own;
     c->view.staleness_sum += r->staleness_sum;
     c->view.compute_ns += r->compute_ns;
     c->view.network_ns += r->network_ns;
@@ -289,35 +310,79 @@ int coordinator_heartbeat(struct coordinator *c, const struct heartbeat_request 
     struct member *m;
     if (find_sender(c, &q->sender, now_ms, &m, e) < 0 || ordinal_check(c, q, e) < 0)
         return -1;
-    add_report(c, m, &q->report);
+    add_report(c, m, &q->report, now_ms);
     renew(c, m, q->held, now_ms);
     str_fmt(c->view.waiting, sizeof(c->view.waiting), "%s", q->waiting_for != NULL ? q->waiting_for : "");
-    if (q->diverged)
+    if (q->diverged && leased_ranges_has(&m->leased, q->diverged_ordinal))
         note_divergence(c, m, q->diverged_ordinal, "");
     *ret = reply_of(c);
     return 0;
 }
 
-static int workers_alive(const struct coordinator *c)
-{
-    int n = 0;
-    for (size_t i = 0; i < c->nmembers; i++)
-        n += c->members[i].alive && c->members[i].role != ROLE_EVALUATOR;
-    return n;
-}
-
 /* Leases shrink towards the limit so that all workers reach it together. */
 static int64_t lease_size(const struct coordinator *c, int64_t want)
 {
-    int64_t workers = workers_alive(c);
+    int64_t workers = (int64_t)members_alive(&c->members, true);
     return workers > 1 ? MAX(1, MIN(want, ledger_free_below(c->ledger, c->limit) / (2 * workers))) : want;
 }
 
-static const char *wait_reason(const struct coordinator *c)
+/* "worker-3 has not computed batches 120 to 127" */
+static void describe_held(const struct coordinator *c, const struct held_batches *h, const char *verb, char *out,
+                          size_t n)
 {
-    if (ledger_leased_below(c->ledger, c->limit))
-        return "other workers to finish their batches";
-    return c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied";
+    const struct member *m = members_numbered(&c->members, h->worker);
+    const char *name = m != NULL ? m->name : "a worker";
+    if (h->end - h->first == 1)
+        str_fmt(out, n, "%s%s batch %lld", name, verb, (long long)h->first);
+    else
+        str_fmt(out, n, "%s%s batches %lld to %lld", name, verb, (long long)h->first, (long long)h->end - 1);
+}
+
+static void wait_reason(const struct coordinator *c, const struct member *m, char *out, size_t n)
+{
+    struct held_batches held;
+    if (ledger_first_held(c->ledger, m->number, c->limit, &held))
+        describe_held(c, &held, ", which holds", out, n);
+    else
+        str_fmt(out, n, "%s",
+                c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied");
+}
+
+/* This worker has nothing to do, and another one holds batches on which it does not work. They are given back. No death
+ * is counted: the other one may be slow, and what it still computes counts. */
+static void take_back(struct coordinator *c, const struct member *asking, int64_t now_ms)
+{
+    int64_t after_ms = (int64_t)STALL_LEASES * c->config.lease_ms;
+    struct held_batches held;
+    char what[COORDINATOR_TEXT_MAX - 32];
+    if (!ledger_first_held(c->ledger, asking->number, c->limit, &held))
+        return;
+    for (size_t i = 0; i < c->members.n; i++) {
+        struct member *m = &c->members.items[i];
+        if (m->number != held.worker || now_ms - m->progress_ms < after_ms)
+            continue;
+        describe_held(c, &held, " has not computed", what, sizeof(what));
+        str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s for %lld s", what,
+                (long long)(now_ms - m->progress_ms) / 1000);
+        c->view.stalls++;
+        m->stalled = true;
+        ledger_drop(c->ledger, m->number, false);
+        wake(c);
+    }
+}
+
+static void lease_to(struct coordinator *c, struct member *m, int64_t want, int64_t now_ms,
+                     struct coordinator_reply *ret)
+{
+    if (m->role == ROLE_EVALUATOR || m->stalled)
+        return;
+    struct held_batches own;
+    if (!ledger_next_of(c->ledger, m->number, 0, &own))
+        m->progress_ms = now_ms;
+    ret->count =
+        ledger_lease(c->ledger, m->number, lease_size(c, want), c->limit, now_ms, c->config.lease_ms, &ret->first);
+    if (ret->count > 0)
+        leased_ranges_add(&m->leased, ret->first, ret->first + ret->count);
 }
 
 int coordinator_lease(struct coordinator *c, const struct lease_request *q, int64_t now_ms,
@@ -327,17 +392,17 @@ int coordinator_lease(struct coordinator *c, const struct lease_request *q, int6
     struct member *m;
     if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
         return -1;
-    add_report(c, m, &q->report);
+    add_report(c, m, &q->report, now_ms);
     renew(c, m, q->held, now_ms);
     c->view.waiting[0] = 0;
     struct coordinator_reply r = reply_of(c);
     r.valid_ms = c->config.lease_ms;
     if (c->state == JOB_TRAINING)
-        r.count =
-            ledger_lease(c->ledger, m->number, lease_size(c, q->want), c->limit, now_ms, c->config.lease_ms, &r.first);
+        lease_to(c, m, q->want, now_ms, &r);
     if (c->state == JOB_TRAINING && r.count == 0) {
-        str_fmt(r.message, sizeof(r.message), "%s", wait_reason(c));
-        r.wait_ms = (uint32_t)MIN(1 + workers_alive(c) / 8, 50); /* soon, but not all of many at once */
+        wait_reason(c, m, r.message, sizeof(r.message));
+        take_back(c, m, now_ms);
+        r.wait_ms = (uint32_t)MIN(1 + members_alive(&c->members, true) / 8, 50); /* soon, but not all of many at once */
         if (ledger_drained(c->ledger, c->limit))
             wake(c);
     }
@@ -352,7 +417,7 @@ int coordinator_leave(struct coordinator *c, const struct leave_request *q, int6
     struct member *m;
     if (find_sender(c, &q->sender, now_ms, &m, e) < 0)
         return -1;
-    add_report(c, m, &q->report);
+    add_report(c, m, &q->report, now_ms);
     ledger_drop(c->ledger, m->number, false);
     if (m->role == ROLE_EVALUATOR)
         c->view.evaluating_step = -1;
@@ -427,8 +492,10 @@ void coordinator_tick(struct coordinator *c, int64_t now_ms)
     MUTEX_GUARD(&c->lock);
     int expired = 0;
     ledger_expire(c->ledger, now_ms, &expired);
-    for (size_t i = 0; i < c->nmembers; i++) {
-        struct member *m = &c->members[i];
+    for (size_t i = 0; i < c->members.n; i++) {
+        struct member *m = &c->members.items[i];
+        if (c->state != JOB_TRAINING)
+            m->progress_ms = now_ms; /* nothing can be computed */
         if (m->alive && now_ms - m->seen_ms > c->config.lease_ms) {
             m->alive = false;
             ledger_drop(c->ledger, m->number, blames(c));
@@ -465,9 +532,8 @@ void coordinator_view(struct coordinator *c, struct coordinator_view *ret)
     ret->drained = ledger_drained(c->ledger, c->limit);
     ret->working = ledger_leased_below(c->ledger, INT64_MAX);
     ret->poisoned = ledger_poisoned(c->ledger);
-    ret->workers = workers_alive(c);
-    for (size_t i = 0; i < c->nmembers; i++)
-        ret->members += c->members[i].alive;
+    ret->workers = (int)members_alive(&c->members, true);
+    ret->members = (int)members_alive(&c->members, false);
 }
 
 void coordinator_wait(struct coordinator *c, int64_t deadline_ms)

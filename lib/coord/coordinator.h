@@ -21,6 +21,7 @@ struct coordinator_config {
     int64_t window;                   /* of the epoch metrics */
     uint32_t lease_ms;                /* a worker without a call for this long loses its leases */
     uint32_t heartbeat_ms;
+    size_t members_max; /* 0: COORDINATOR_MEMBERS_MAX */
 };
 
 struct coordinator *coordinator_new(const struct coordinator_config *config);
@@ -70,7 +71,8 @@ struct coordinator_view {
     char diverged_what[96]; /* "loss nan"; "": the worker detected it itself */
     bool stop_requested;
     char stop_reason[COORDINATOR_TEXT_MAX];
-    uint64_t highest_generation; /* highest one that a worker knows; above that of this chief: there is a newer chief */
+    /* Above that of this chief: a worker says that there is a newer chief. A worker's word raises it by one at most. */
+    uint64_t highest_generation;
     uint64_t steps, staleness_sum, compute_ns, network_ns, data_ns, wait_ns; /* sums of all reports */
     int64_t evaluating_step;                                                 /* announced by an evaluator, or -1 */
     int64_t evaluated_step; /* newest reported evaluation, or -1; values below */
@@ -78,6 +80,8 @@ struct coordinator_view {
     char evaluation_names[EVALUATION_MAX][64];
     double evaluation[EVALUATION_MAX];
     char waiting[COORDINATOR_TEXT_MAX]; /* what one of the workers waits for, or "" */
+    uint64_t stalls;                    /* how often batches were given to others, because their worker stalled */
+    char stalled[COORDINATOR_TEXT_MAX]; /* the last time: "worker-3 has not computed batches 120 to 127 for 30 s" */
 };
 void coordinator_view(struct coordinator *c, struct coordinator_view *ret);
 /* Blocks until the chief has something to decide (drained, divergence, stop, a new member), or until

@@ -13,6 +13,7 @@ enum job_state { JOB_STARTING, JOB_TRAINING, JOB_FINISHED, JOB_STOPPING };
 /* The limits of a request: far above what a worker sends (coord/chief_client.c), and little work under the lock. */
 enum {
     COORDINATOR_HELD_MAX = 128,          /* values: two for each range */
+    COORDINATOR_HELD_BATCHES = 1 << 16,  /* ordinals in all ranges */
     COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */
     COORDINATOR_REQUEST_TEXT_MAX = 1000, /* bytes */
     COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; members that left count until others take their places */

@@ -191,6 +191,12 @@ static int read_held(const int64_t *held, size_t n, struct ordinal_ranges *ret, 
     for (size_t i = 0; i < n; i++)
         if (held[i] < 0 || (i > 0 && held[i] < held[i - 1]))
             return err_set(e, ERR_INPUT, "the held ranges of the request are not ascending");
+    int64_t batches = 0;
+    for (size_t i = 0; i < n; i += 2)
+        batches += MIN(held[i + 1] - held[i], COORDINATOR_HELD_BATCHES + 1);
+    if (batches > COORDINATOR_HELD_BATCHES)
+        return err_set(e, ERR_INPUT, "the held ranges of the request have more than %d batches",
+                       COORDINATOR_HELD_BATCHES);
     *ret = (struct ordinal_ranges){ .r = held, .n = n };
     return 0;
 }

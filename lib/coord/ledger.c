@@ -243,6 +243,39 @@ bool ledger_leased_below(const struct ledger *l, int64_t limit)
     return false;
 }
 
+int ledger_holder(const struct ledger *l, int64_t ordinal)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->leases[i].first <= ordinal && ordinal < l->leases[i].end)
+            return l->leases[i].worker;
+    return -1;
+}
+
+bool ledger_next_of(const struct ledger *l, int worker, int64_t from, struct held_batches *ret)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct lease *lease = &l->leases[i];
+        if (lease->first < from || lease->completed_ms >= 0 || lease->worker != worker)
+            continue;
+        *ret = (struct held_batches){ .worker = worker, .first = lease->first, .end = lease->end };
+        return true;
+    }
+    return false;
+}
+
+bool ledger_first_held(const struct ledger *l, int asking, int64_t limit, struct held_batches *ret)
+{
+    for (size_t i = 0; i < l->n && l->leases[i].first < limit; i++) {
+        const struct lease *lease = &l->leases[i];
+        int64_t first = first_undone(l, lease->first, lease->end);
+        if (lease->completed_ms >= 0 || lease->worker == asking || first == lease->end)
+            continue;
+        *ret = (struct held_batches){ .worker = lease->worker, .first = first, .end = MIN(lease->end, limit) };
+        return true;
+    }
+    return false;
+}
+
 bool ledger_drained(const struct ledger *l, int64_t limit)
 {
     return ledger_free_below(l, limit) == 0 && !ledger_leased_below(l, limit) && !done_below(l, limit);

@@ -34,10 +34,16 @@ struct ordinal_ranges {
     size_t n;
 };
 
+struct held_batches {
+    int worker;
+    int64_t first, end; /* half-open */
+};
+
 /* The worker reports the ordinals on which it still works: those leases are renewed. Leases it no longer names are
  * complete as far as it knows; the next observation begun after now_ms decides. */
 void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
-/* A new chief restores the leases that a worker still holds: it leases every free ordinal of `held` to that worker. */
+/* Restores the leases that a worker still holds, of an earlier chief or from before a pause: every free ordinal of
+ * `held` is leased to that worker. */
 void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
 /* The worker's leases are free again. died: count a death on the first undone ordinal of each. */
 void ledger_drop(struct ledger *l, int worker, bool died);
@@ -54,6 +60,12 @@ bool ledger_finished(const struct ledger *l);
 int64_t ledger_free_below(const struct ledger *l, int64_t limit);
 /* A worker holds a lease that begins below the limit. */
 bool ledger_leased_below(const struct ledger *l, int64_t limit);
+/* The worker to whom the ordinal is leased, or -1. */
+int ledger_holder(const struct ledger *l, int64_t ordinal);
+/* The lowest lease in progress of the worker that begins at `from` or above. False: there is none. */
+bool ledger_next_of(const struct ledger *l, int worker, int64_t from, struct held_batches *ret);
+/* The lowest batches below the limit that another worker than `asking` has not computed. False: there are none. */
+bool ledger_first_held(const struct ledger *l, int asking, int64_t limit, struct held_batches *ret);
 /* Nothing below the limit is free or in progress: an observation now may give new information. */
 bool ledger_drained(const struct ledger *l, int64_t limit);
 const struct ordinal_set *ledger_done_set(const struct ledger *l);

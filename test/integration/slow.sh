@@ -1,4 +1,5 @@
-# A ps behind a slow link. Sourced by run.sh, whose functions it uses; the link is test/fault/slow_link.c.
+# A ps behind a slow link, and a worker that stalls. Sourced by run.sh, whose functions it uses; the link is
+# test/fault/slow_link.c.
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # dir, root, batches are run.sh's, and it uses the ports
 
@@ -41,4 +42,21 @@ test_long_slow_link() {
     want_line 'waiting [0-9]+ s for ps-0 \(127.0.0.1:[0-9]+\): [0-9.]+ MiB of 11.4 MiB pulled' "$dir/worker"
     want_no_line 'waiting .* s for ps' "$dir/out"
     want_count 2
+}
+
+# A worker says for 30 s (three leases) that it works on its batches, and computes none of them. The others wait, and are
+# told for whom; then they compute the batches. No death is counted, and what the worker still computes counts once.
+test_stalled_worker() {
+    local pid kill_at
+    counting_job 1
+    build_kill_at
+    KILL_ROLE=worker KILL_MARK=$dir/stalled HOLD_AT=before-gemm LD_PRELOAD=$kill_at exec_run >"$dir/out" 2>&1 &
+    pid=$!
+    wait_for 100 grep -q 'are given to other workers' "$dir/out"
+    rm -f "$dir/stalled"
+    wait $pid || problem "the job failed"
+    want_line 'waiting [0-9]+ s for worker-[0-2], which holds batch' "$dir/out"
+    want_line 'warning: worker-[0-2] has not computed batch.* for [0-9]+ s: they are given to other workers' "$dir/out"
+    want_no_line 'crashed' "$dir/out"
+    want_count "$batches"
 }

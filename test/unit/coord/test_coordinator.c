@@ -1,77 +1,7 @@
-#include "small_model.h"
+#include "coordinator_world.h"
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "coord/coordinator.h"
-
-enum { TOTAL = 20, LEASE_MS = 1000 };
-
-struct world {
-    struct model *m;
-    struct coordinator *c;
-    struct coordinator_reply reply;
-    struct err e;
-};
-
-static struct world open_coordinator(int64_t limit)
-{
-    struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
-    d.c = coordinator_new(&(struct coordinator_config){
-        .model = d.m,
-        .job_uid = "uid-1",
-        .incarnation = 77,
-        .layout_hash = 5,
-        .ps_count = 2,
-        .batches_per_epoch = 10,
-        .total = TOTAL,
-        .lease_ms = LEASE_MS,
-        .heartbeat_ms = 100,
-        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
-    coordinator_set(d.c, JOB_TRAINING, 3, "");
-    coordinator_allow_below(d.c, limit);
-    return d;
-}
-
-static void close_coordinator(struct world *d)
-{
-    coordinator_free(d->c);
-    model_free(d->m);
-}
-
-static struct coordinator_sender sender(const char *name, uint64_t incarnation)
-{
-    return (
-        struct coordinator_sender){ .job_uid = "uid-1", .name = name, .role = ROLE_WORKER, .incarnation = incarnation };
-}
-
-static struct register_request registration(const char *name, uint64_t incarnation)
-{
-    return (struct register_request){
-        .sender = sender(name, incarnation),
-        .layout_hash = 5,
-        .ps_count = 2,
-        .shuffle_version = SHUFFLE_VERSION,
-        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true }
-    };
-}
-
-static int enrol(struct world *d, const char *name, uint64_t incarnation, int64_t now)
-{
-    struct register_request q = registration(name, incarnation);
-    return coordinator_register(d->c, &q, now, &d->reply, &d->e);
-}
-
-static int lease(struct world *d, const char *name, uint64_t incarnation, int64_t now)
-{
-    struct lease_request q = { .sender = sender(name, incarnation), .want = 4 };
-    return coordinator_lease(d->c, &q, now, &d->reply, &d->e);
-}
-
-static int beat(struct world *d, const char *name, uint64_t incarnation, int64_t now)
-{
-    struct heartbeat_request q = { .sender = sender(name, incarnation) };
-    return coordinator_heartbeat(d->c, &q, now, &d->reply, &d->e);
-}
 
 START_TEST(registers_and_leases)
 {
@@ -224,14 +154,6 @@ static void observe(struct world *d, int64_t low, int64_t begun)
     coordinator_observe(d->c, &done, begun);
 }
 
-static int64_t assign(struct world *d, const char *name, uint64_t incarnation, struct ordinal_ranges held, int64_t want,
-                      int64_t now)
-{
-    struct lease_request q = { .sender = sender(name, incarnation), .held = held, .want = want };
-    ck_assert_int_eq(coordinator_lease(d->c, &q, now, &d->reply, &d->e), 0);
-    return d->reply.count;
-}
-
 static int64_t assign_to(struct world *d, int worker, const int64_t *held, size_t n)
 {
     return assign(d, worker == 0 ? "worker-0" : "worker-1", 1 + (uint64_t)worker,
@@ -305,7 +227,7 @@ START_TEST(workers_are_told_what_they_wait_for)
     ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 0), 10);
     ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
     ck_assert_int_eq(assign(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 10, 0), 0);
-    ck_assert_str_eq(d.reply.message, "other workers to finish their batches");
+    ck_assert_str_eq(d.reply.message, "worker-0, which holds batches 0 to 9");
     ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 10, 1), 0);
     observe(&d, 10, 2);
     coordinator_set_wait_reason(d.c, "the evaluation of epoch 1, before epoch 3 begins");
@@ -320,6 +242,7 @@ START_TEST(divergence_reaches_the_chief)
     struct world d = open_coordinator(TOTAL);
     struct coordinator_view view;
     ck_assert_int_eq(enrol(&d, "worker-1", 1, 0), 0);
+    ck_assert_int_eq(assign(&d, "worker-1", 1, (struct ordinal_ranges){ 0 }, 15, 0), 15);
     struct heartbeat_request q = { .sender = sender("worker-1", 1), .diverged = true, .diverged_ordinal = 12 };
     ck_assert_int_eq(coordinator_heartbeat(d.c, &q, 1, &d.reply, &d.e), 0);
     coordinator_view(d.c, &view);

@@ -198,6 +198,14 @@ static void one_epoch(void *user, struct epoch_metrics *t)
     *(int64_t *)user = epoch_metrics_of(t, 0, metrics);
 }
 
+static void lease_first(struct world *w, int64_t batches)
+{
+    struct err e = { 0 };
+    struct lease_request q = { .sender = sender(), .want = batches };
+    ck_ok_e(coordinator_lease(w->coordinator, &q, 0, &w->reply, &e));
+    ck_assert_int_eq(w->reply.count, batches);
+}
+
 START_TEST(a_report_arrives_whole)
 {
     struct world w;
@@ -207,6 +215,7 @@ START_TEST(a_report_arrives_whole)
     static const int64_t ordinals[] = { 4, 9 };
     world_open(&w);
     registered(&w);
+    lease_first(&w, 10);
     struct heartbeat_request q = heartbeat();
     q.report = (struct coordinator_report){ .ordinals = ordinals,
                                             .n = 2,
@@ -420,6 +429,7 @@ START_TEST(a_loss_that_is_not_finite_counts_and_ends_the_job)
     static const int64_t ordinals[] = { 3 };
     world_open(&w);
     registered(&w);
+    lease_first(&w, 10);
     for (size_t i = 0; i < metrics_width(w.model); i++)
         sums[i] = 1;
     sums[0] = (double)NAN;

@@ -1,0 +1,93 @@
+/* A coordinator of a job of 20 batches in two epochs, and the calls of its workers. */
+#ifndef TRAINYARD_TEST_COORDINATOR_WORLD_H
+#define TRAINYARD_TEST_COORDINATOR_WORLD_H
+
+#include "small_model.h"
+
+#include "coord/coordinator.h"
+
+enum { TOTAL = 20, LEASE_MS = 1000 };
+
+struct world {
+    struct model *m;
+    struct coordinator *c;
+    struct coordinator_reply reply;
+    struct err e;
+};
+
+static inline struct world open_coordinator(int64_t limit)
+{
+    struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    d.c = coordinator_new(&(struct coordinator_config){
+        .model = d.m,
+        .job_uid = "uid-1",
+        .incarnation = 77,
+        .layout_hash = 5,
+        .ps_count = 2,
+        .batches_per_epoch = 10,
+        .total = TOTAL,
+        .lease_ms = LEASE_MS,
+        .heartbeat_ms = 100,
+        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
+    coordinator_set(d.c, JOB_TRAINING, 3, "");
+    coordinator_allow_below(d.c, limit);
+    return d;
+}
+
+static inline void close_coordinator(struct world *d)
+{
+    coordinator_free(d->c);
+    model_free(d->m);
+}
+
+static inline struct coordinator_sender sender(const char *name, uint64_t incarnation)
+{
+    return (
+        struct coordinator_sender){ .job_uid = "uid-1", .name = name, .role = ROLE_WORKER, .incarnation = incarnation };
+}
+
+static inline struct register_request registration(const char *name, uint64_t incarnation)
+{
+    return (struct register_request){
+        .sender = sender(name, incarnation),
+        .layout_hash = 5,
+        .ps_count = 2,
+        .shuffle_version = SHUFFLE_VERSION,
+        .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true }
+    };
+}
+
+static inline int enrol(struct world *d, const char *name, uint64_t incarnation, int64_t now)
+{
+    struct register_request q = registration(name, incarnation);
+    return coordinator_register(d->c, &q, now, &d->reply, &d->e);
+}
+
+static inline int lease(struct world *d, const char *name, uint64_t incarnation, int64_t now)
+{
+    struct lease_request q = { .sender = sender(name, incarnation), .want = 4 };
+    return coordinator_lease(d->c, &q, now, &d->reply, &d->e);
+}
+
+static inline int beat(struct world *d, const char *name, uint64_t incarnation, int64_t now)
+{
+    struct heartbeat_request q = { .sender = sender(name, incarnation) };
+    return coordinator_heartbeat(d->c, &q, now, &d->reply, &d->e);
+}
+
+static inline int64_t assign(struct world *d, const char *name, uint64_t incarnation, struct ordinal_ranges held,
+                             int64_t want, int64_t now)
+{
+    struct lease_request q = { .sender = sender(name, incarnation), .held = held, .want = want };
+    ck_assert_int_eq(coordinator_lease(d->c, &q, now, &d->reply, &d->e), 0);
+    return d->reply.count;
+}
+
+static inline struct coordinator_view look(struct world *d)
+{
+    struct coordinator_view view;
+    coordinator_view(d->c, &view);
+    return view;
+}
+
+#endif
