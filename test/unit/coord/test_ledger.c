@@ -159,6 +159,34 @@ START_TEST(what_is_free_is_neither_lent_nor_done)
 }
 END_TEST
 
+/* Worker 1 has 0 to 3 and, after worker 2's 4 to 6, also 7 to 8; 0 and 1 are done. */
+START_TEST(who_holds_what)
+{
+    AUTO(ledger) *l = ledger_new(20);
+    struct held_batches held;
+    ck_assert(!ledger_first_held(l, 9, 20, &held) && !ledger_next_of(l, 1, 0, &held));
+    lease(l, 1, 4, 0);
+    lease(l, 2, 3, 0);
+    lease(l, 1, 2, 0);
+    observe(l, 2, NULL, 0, 1);
+    static const int HOLDERS[] = { 1, 1, 1, 1, 2, 2, 2, 1, 1, -1 };
+    for (int i = 0; i < (int)COUNT_OF(HOLDERS); i++)
+        ck_assert_int_eq(ledger_holder(l, i), HOLDERS[i]);
+    ck_assert(ledger_first_held(l, 9, 20, &held));
+    ck_assert(held.worker == 1 && held.first == 2 && held.end == 4);
+    ck_assert(ledger_first_held(l, 1, 20, &held));
+    ck_assert(held.worker == 2 && held.first == 4 && held.end == 7);
+    ck_assert(ledger_first_held(l, 1, 6, &held));
+    ck_assert_int_eq(held.end, 6);
+    ck_assert(!ledger_first_held(l, 1, 4, &held));
+    ck_assert(ledger_next_of(l, 1, 0, &held) && held.first == 0);
+    ck_assert(ledger_next_of(l, 1, held.end, &held) && held.first == 7 && held.end == 9);
+    ck_assert(!ledger_next_of(l, 1, held.end, &held));
+    ledger_renew(l, 2, (struct ordinal_ranges){ 0 }, 2, VALID); /* complete, as far as it knows */
+    ck_assert(!ledger_first_held(l, 1, 20, &held) && !ledger_next_of(l, 2, 0, &held));
+}
+END_TEST
+
 /* Workers that lease, apply, report, fail and register again at random. Every ordinal ends applied; none is leased to
  * two workers at once. */
 START_TEST(storm)
@@ -212,6 +240,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_chief_that_came_back_lends_again_what_workers_hold);
     tcase_add_test(t, drained_is_when_only_the_segments_know_more);
     tcase_add_test(t, what_is_free_is_neither_lent_nor_done);
+    tcase_add_test(t, who_holds_what);
     tcase_add_loop_test(t, storm, 0, 5);
     suite_add_tcase(s, t);
     return s;

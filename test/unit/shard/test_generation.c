@@ -275,6 +275,26 @@ START_TEST(no_number_is_given_twice)
 }
 END_TEST
 
+/* There is no number above the last one. Who has given it: a chief, with the file, or somebody to a ps? */
+START_TEST(the_last_number)
+{
+    struct generation g = { 0 };
+    struct err e = { 0 };
+    auto_free char *of_ps =
+        xasprintf("a ps says generation 4611686018427387903, the last one, which no chief of %s has "
+                  "given: restart the ps",
+                  dir);
+    auto_free char *of_file = xasprintf("generation 4611686018427387903 is the last one: remove %s/generation", dir);
+    put("generation", "7 00000000000000aa\n");
+    ck_assert_int_eq(generation_claim(dir, &NONE, 0xb, GENERATION_MAX, NULL, &g, &e), -1);
+    ck_assert_str_eq(e.msg, of_ps);
+    want_file(7, 0xaa);
+    put("generation", "4611686018427387903 00000000000000aa\n");
+    ck_assert_int_eq(generation_claim(dir, &NONE, 0xb, GENERATION_MAX, NULL, &g, &e), -1);
+    ck_assert_str_eq(e.msg, of_file);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("generation");
@@ -282,6 +302,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, make, remove_all);
     tcase_add_test(t, one_after_the_other);
+    tcase_add_test(t, the_last_number);
     tcase_add_test(t, the_number_alone_is_understood);
     tcase_add_test(t, other_content_is_refused_with_the_file);
     tcase_add_test(t, who_finds_the_number_claimed_is_fenced);
