@@ -39,8 +39,14 @@ static enum err_code code_of(int number, enum err_code code)
 {
     if (number == ENOENT)
         return ERR_NOT_FOUND;
-    bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
-    return full && code == ERR_IO ? ERR_INPUT : code;
+    if (code != ERR_IO)
+        return code;
+    return number == ENOSPC || number == EDQUOT ? ERR_NO_SPACE : number == EFBIG ? ERR_INPUT : ERR_IO;
+}
+
+static const char *cure_of(int number)
+{
+    return number == ENOSPC || number == EDQUOT ? "; free space there, or raise the quota" : "";
 }
 
 void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
@@ -48,8 +54,9 @@ void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
     int saved = errno;
     if (e == NULL)
         return;
-    char reason[128];
-    const char *text = strerror_r(saved, reason, sizeof(reason)); /* GNU's: returns the text */
+    char reason[128], text[256];
+    (void)snprintf(text, sizeof(text), "%s%s", strerror_r(saved, reason, sizeof(reason)), /* GNU's: returns the text */
+                   cure_of(saved));
     va_list ap;
     va_start(ap, fmt);
     format_message(e, text, fmt, ap);

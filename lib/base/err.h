@@ -36,6 +36,7 @@ enum { EXIT_INPUT = 2, EXIT_DIVERGED = 3, EXIT_RETRY = 138, EXIT_STOPPED = 143 }
     X(ERR_NOT_READY, EXIT_RETRY) /* e.g. a ps before Init or Restore */                                                \
     X(ERR_REFUSED, EXIT_INPUT)   /* the peer will never accept this */                                                 \
     X(ERR_NOT_FOUND, EXIT_INPUT)                                                                                       \
+    X(ERR_NO_SPACE, EXIT_INPUT)  /* a disk or a quota is full: only the user can make room */                          \
     X(ERR_STOPPED, EXIT_STOPPED) /* by a signal, after saving */                                                       \
     X(ERR_INTERNAL, EXIT_RETRY)  /* a bug in Trainyard */                                                              \
     X(ERR_OUTPUT_CLOSED, 0)      /* whoever reads standard output has enough (| head); not a failure */
@@ -55,8 +56,9 @@ struct err {
 
 /* Writes code and message into *e (when not NULL) and yields -1. */
 #define err_set(e, code, ...) (err_put((e), (code), __VA_ARGS__), -1)
-/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND; a full disk or quota (ENOSPC, EDQUOT, EFBIG)
- * turns ERR_IO into ERR_INPUT, because only the user can make room. Every other errno gives the code passed in.
+/* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND. A full disk or quota (ENOSPC, EDQUOT) turns
+ * ERR_IO into ERR_NO_SPACE, and a limit of the file size (EFBIG) into ERR_INPUT. Every other errno gives the code
+ * passed in. A shortage that only the user can end is followed by its cure.
  */
 #define err_errno(e, code, ...) (err_put_errno((e), (code), __VA_ARGS__), -1)
 /* Puts "context: " before the message, keeps the code, yields -1. */

@@ -60,6 +60,18 @@ static int reporter_open(struct chief *c, const struct checkpoint *ck, struct er
     return reporter_new(&config, ck != NULL ? checkpoint_step(ck) : -1, &c->reporter, e);
 }
 
+/* The folders and the event files. */
+static int open_output(struct chief *c, const struct checkpoint *ck, struct err *e)
+{
+    struct err cause = { 0 };
+    while (output_dir_prepare(c->config.output_dir, c->config.job->summaries.directory, &cause) < 0 ||
+           reporter_open(c, ck, &cause) < 0)
+        if (chief_await_space(c, &cause, e) < 0)
+            return -1;
+    chief_wait_over(c, &c->storage_wait);
+    return 0;
+}
+
 int chief_new(const struct chief_config *config, struct chief **ret, struct err *e)
 {
     AUTO(chief) *c = xcalloc(1, sizeof(*c));
@@ -81,8 +93,7 @@ int chief_new(const struct chief_config *config, struct chief **ret, struct err 
     open_coordinator(c);
     if (chief_callbacks_open(c, e) < 0)
         return -1;
-    if (output_dir_prepare(config->output_dir, config->job->summaries.directory, e) < 0 ||
-        reporter_open(c, ck, e) < 0 || (ck != NULL && chief_resume_from(c, ck, &rebase, e) < 0))
+    if (open_output(c, ck, e) < 0 || (ck != NULL && chief_resume_from(c, ck, &rebase, e) < 0))
         return -1;
     if (config->validation != NULL &&
         evaluator_new(config->model, config->validation, config->job->fit.validation_batch_size, &c->evaluator, e) < 0)
@@ -226,8 +237,8 @@ static int save_if_due(struct chief *c, const struct ps_set_view *ps_set, int64_
 {
     bool leaving = ps_set->condition == PS_SET_TERMINATING;
     c->saved_terminating = c->saved_terminating && leaving;
-    if (c->saved_step < 0) /* the first checkpoint shows whether the storage works */
-        return ignore_transient(chief_save(c, e), e);
+    if (c->saved_step < 0)
+        return ignore_transient(chief_save_first(c, e), e);
     if ((!leaving || c->saved_terminating) && !checkpoint_due(c, ps_set->step, now_ms))
         return 0;
     bool saved;
@@ -280,7 +291,12 @@ static int begin_records(struct chief *c, const struct ps_set_view *ps_set, int6
     c->first_step = ps_set->step;
     c->recorded_epochs = reporter_resume(c->reporter, chief_epochs_over(c, ps_set->done.low), c->coordinator);
     chief_callbacks_begin(c, ps_set->step);
-    return reporter_begin(c->reporter, c->begin_step >= 0 ? c->begin_step : ps_set->step + 1, e);
+    struct err cause = { 0 };
+    while (reporter_begin(c->reporter, c->begin_step >= 0 ? c->begin_step : ps_set->step + 1, &cause) < 0)
+        if (chief_await_space(c, &cause, e) < 0)
+            return -1;
+    chief_wait_over(c, &c->storage_wait);
+    return 0;
 }
 
 static void update_progress(struct chief *c, const struct ps_set_view *ps_set, const struct coordinator_view *coord,
@@ -348,7 +364,7 @@ static int poll_ps_set(struct chief *c, struct err *e)
 /* Ends training that failed. */
 static int end_failed(struct chief *c, struct err *e)
 {
-    if (e->code == ERR_DIVERGED || e->code == ERR_INPUT) {
+    if (e->code == ERR_DIVERGED || e->code == ERR_INPUT || e->code == ERR_NO_SPACE) {
         coordinator_set(c->coordinator, JOB_STOPPING, c->generation, e->msg);
         reporter_state(c->reporter, "failed", e->msg);
         struct err ignored;

@@ -366,7 +366,7 @@ static int decide_and_save(struct chief *c, struct err *e)
     int saved = chief_save(c, &cause);
     c->decisions.saving = NULL;
     if (saved < 0)
-        return chief_blames_storage(c, &cause) ? chief_await_storage(c, &cause, e)
+        return chief_blames_storage(c, &cause) ? chief_await_storage(c, "to save what callbacks decided", &cause, e)
                                                : err_set(e, cause.code, "%s", cause.msg);
     chief_wait_over(c, &c->storage_wait);
     apply_decisions(c, &next, &lines);

@@ -159,7 +159,7 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
             chief_wait_over(c, &c->storage_wait);
         else if (!chief_blames_storage(c, &cause))
             return err_set(e, cause.code, "%s", cause.msg);
-        else if (chief_await_storage(c, &cause, e) < 0)
+        else if (chief_await_storage(c, "at the end of the job", &cause, e) < 0)
             return -1;
     }
     *ret = finished;
@@ -171,7 +171,7 @@ int chief_already_finished(struct chief *c, int64_t step, struct err *e)
     report_info(c->config.report, "the job has already finished, at step %lld", (long long)step);
     reporter_finished_before(c->reporter, step);
     struct err cause = { 0 };
-    if (chief_raise_generation(c, 0, &cause) < 0) /* another chief that started just now does it */
+    if (chief_take_lead(c, 0, &cause) < 0) /* another chief that started just now does it */
         return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);
     coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
     ps_set_fence(c->ps_set, c->generation);

@@ -20,7 +20,8 @@ int64_t chief_wait(struct chief *c, struct wait_state *w, int64_t first_ms, cons
     int64_t now = clock_ms();
     wait_begin(w, now, first_ms);
     coordinator_set_wait_reason(c->coordinator, text);
-    reporter_state(c->reporter, c->ending ? "finishing" : "waiting", text);
+    if (c->reporter != NULL) /* it is opened after the first wait that is possible */
+        reporter_state(c->reporter, c->ending ? "finishing" : "waiting", text);
     wait_report(w, now, c->config.report, text);
     return wait_ms(w, now);
 }
@@ -31,7 +32,7 @@ void chief_wait_over(struct chief *c, struct wait_state *w)
         return;
     wait_end(w, clock_ms(), NULL);
     coordinator_set_wait_reason(c->coordinator, "");
-    reporter_state(c->reporter, c->ending ? "finishing" : "training", "");
+    reporter_state(c->reporter, c->ending ? "finishing" : c->began ? "training" : "starting", "");
 }
 
 /* ---- how far ---- */

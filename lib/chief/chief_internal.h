@@ -88,6 +88,8 @@ bool chief_worth_waiting(const struct err *e); /* a ps is gone; it may come back
  * belongs to another job.
  */
 MUST_USE int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e);
+/* The same, and the first time writes the job into the folder. A full disk is waited for. */
+MUST_USE int chief_take_lead(struct chief *c, uint64_t seen, struct err *e);
 /* Is this chief in charge, according to the file on the volume? The file must contain exactly its own generation and
  * incarnation. complete: all ps were polled and name no other chief, so a missing file may be written again. */
 MUST_USE int chief_confirm_file(struct chief *c, bool complete, struct err *e);
@@ -97,8 +99,13 @@ MUST_USE int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e);
 /* chief_save.c */
 MUST_USE int chief_save(struct chief *c, struct err *e);
 /* Storage failed where its success is required: reports that and recreates a deleted folder. ERR_IO after
- * fit.maxWaitSeconds. */
-MUST_USE int chief_await_storage(struct chief *c, const struct err *cause, struct err *e);
+ * fit.maxWaitSeconds; what: the purpose, such as "at the end of the job". */
+MUST_USE int chief_await_storage(struct chief *c, const char *what, const struct err *cause, struct err *e);
+/* The same while no other work is possible: returns when the next attempt is due. Every other error than a full disk
+ * is passed on; ERR_STOPPED after a signal. chief_wait_over(storage_wait) follows the success. */
+MUST_USE int chief_await_space(struct chief *c, const struct err *cause, struct err *e);
+/* The first checkpoint shows whether the storage works. A full disk is waited for, while training continues. */
+MUST_USE int chief_save_first(struct chief *c, struct err *e);
 /* During training: a failure is a warning, unless training diverged. */
 MUST_USE int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e);
 void chief_await_reports(struct chief *c, int64_t batches);            /* bounded: 1 s */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "chief/chief_internal.h"
 #include "chief/output_dir.h"
 #include "chief/training_state.h"
@@ -103,7 +104,8 @@ int chief_save(struct chief *c, struct err *e)
  */
 bool chief_blames_storage(const struct chief *c, const struct err *e)
 {
-    return c->superseded.code == ERR_NONE && (err_is(e, ERR_IO) || err_is(e, ERR_INPUT) || err_is(e, ERR_NOT_FOUND));
+    return c->superseded.code == ERR_NONE &&
+           (err_is(e, ERR_IO) || err_is(e, ERR_INPUT) || err_is(e, ERR_NOT_FOUND) || err_is(e, ERR_NO_SPACE));
 }
 
 /* The next one is tried on time; a folder that was deleted is made again for it. */
@@ -126,19 +128,42 @@ int chief_save_or_warn(struct chief *c, bool *ret_saved, struct err *e)
 
 /* The trained model justifies a wait. The ps keep it meanwhile, also if this chief ends and another one replaces it.
  */
-int chief_await_storage(struct chief *c, const struct err *cause, struct err *e)
+int chief_await_storage(struct chief *c, const char *what, const struct err *cause, struct err *e)
 {
     char text[ERR_TEXT_MAX + 16];
     struct err ignored;
     str_fmt(text, sizeof(text), "storage: %s", cause->msg);
     int64_t waited = chief_wait(c, &c->storage_wait, 0, text);
     if ((double)waited > c->config.job->limits.max_wait_seconds * 1000.0)
-        return err_set(e, ERR_IO, "waited %lld s for storage %s: %s", (long long)waited / 1000,
-                       c->ending ? "at the end of the job" : "to save what callbacks decided", cause->msg);
+        return err_set(e, ERR_IO, "waited %lld s for storage %s: %s", (long long)waited / 1000, what, cause->msg);
     (void)!output_dir_prepare(c->config.output_dir, c->config.job->summaries.directory,
                               &ignored); /* the folder may have been deleted */
     c->storage_retry_ms = clock_ms() + STORAGE_RETRY_MS;
     return 0;
+}
+
+int chief_await_space(struct chief *c, const struct err *cause, struct err *e)
+{
+    if (!err_is(cause, ERR_NO_SPACE))
+        return err_set(e, cause->code, "%s", cause->msg);
+    if (chief_await_storage(c, "to begin", cause, e) < 0)
+        return -1;
+    while (clock_ms() < c->storage_retry_ms && stop_count() == 0)
+        coordinator_wait(c->coordinator, c->storage_retry_ms);
+    return stop_count() > 0 ? err_set(e, ERR_STOPPED, "stopped while waiting for storage") : 0;
+}
+
+int chief_save_first(struct chief *c, struct err *e)
+{
+    struct err cause = { 0 };
+    if (clock_ms() < c->storage_retry_ms)
+        return 0;
+    if (chief_save(c, &cause) == 0) {
+        chief_wait_over(c, &c->storage_wait);
+        return 0;
+    }
+    return err_is(&cause, ERR_NO_SPACE) ? chief_await_storage(c, "to save the first checkpoint", &cause, e)
+                                        : err_set(e, cause.code, "%s", cause.msg);
 }
 
 static void count_reported(void *user, struct epoch_metrics *t)

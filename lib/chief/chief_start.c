@@ -216,10 +216,33 @@ int chief_raise_generation(struct chief *c, uint64_t seen, struct err *e)
     c->generation = taken.number;
     if (!c->leads)
         remove_temporaries(c);
-    if (!c->leads && chief_write_job(c, e) < 0)
-        return -1;
     c->leads = true;
     atomic_store(&c->shown_generation, taken.number);
+    return 0;
+}
+
+/* A chief that waits for space may be replaced. */
+static int await_space_in_charge(struct chief *c, const struct err *cause, struct err *e)
+{
+    struct err other = { 0 };
+    if (chief_await_space(c, cause, e) < 0)
+        return -1;
+    if (c->leads && chief_confirm_file(c, false, &other) < 0 && c->superseded.code != ERR_NONE)
+        return err_set(e, other.code, "%s", other.msg);
+    return 0;
+}
+
+int chief_take_lead(struct chief *c, uint64_t seen, struct err *e)
+{
+    struct err cause = { 0 };
+    bool first = !c->leads;
+    while (chief_raise_generation(c, seen, &cause) < 0)
+        if (await_space_in_charge(c, &cause, e) < 0)
+            return -1;
+    while (first && chief_write_job(c, &cause) < 0)
+        if (await_space_in_charge(c, &cause, e) < 0)
+            return -1;
+    chief_wait_over(c, &c->storage_wait);
     return 0;
 }
 
@@ -345,7 +368,7 @@ static int handle_refusal(struct chief *c, const struct err *cause, struct err *
         return err_set(e, cause->code, "%s", cause->msg);
     c->raised_again = true;
     ps_set_poll(c->ps_set, SEEN_MS, &ps_set);
-    return chief_raise_generation(c, ps_set.highest_generation, e);
+    return chief_take_lead(c, ps_set.highest_generation, e);
 }
 
 static void announce_starting(const struct chief *c)
@@ -392,7 +415,7 @@ int chief_initialise_ps(struct chief *c, uint64_t seen, struct err *e)
     struct wait_state wait = { 0 };
     struct err cause = { 0 };
     AUTO_FINI(origin) from = { .chief = c };
-    if (chief_raise_generation(c, seen, e) < 0)
+    if (chief_take_lead(c, seen, e) < 0)
         return -1;
     announce_starting(c);
     wait_begin(&wait, confirmed_ms, WAIT_EXPLAIN_MS);

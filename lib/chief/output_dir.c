@@ -70,6 +70,8 @@ int output_dir_prepare(const char *dir, const char *summaries, struct err *e)
         struct err cause = { 0 };
         if (dir_make(path, &cause) == 0 && eaccess(path, W_OK) == 0)
             continue;
+        if (err_is(&cause, ERR_NO_SPACE))
+            return err_set(e, cause.code, "output folder %s: %s", dir, cause.msg);
         return cannot_write(dir, cause.code != ERR_NONE ? cause.msg : strerror(errno), e);
     }
     return 0;

@@ -35,9 +35,12 @@ int summary_writer_open(const char *dir, bool evaluates, const struct report *re
     auto_free char *train = path_join(dir, "train"), *validation = path_join(dir, "validation");
     double now = clock_wall();
     w->report = report;
-    if (event_writer_open(train, now, host, &w->train, e) < 0 ||
-        (evaluates && event_writer_open(validation, now, host, &w->validation, e) < 0))
+    if (event_writer_open(train, now, host, &w->train, e) < 0)
         return -1;
+    if (evaluates && event_writer_open(validation, now, host, &w->validation, e) < 0) {
+        (void)!file_remove(event_writer_path(w->train), NULL);
+        return -1;
+    }
     *ret = TAKE(w);
     return 0;
 }

@@ -114,8 +114,8 @@ static const struct field FIT[] = {
               "output." },
     { "maxWaitSeconds", FIELD_NUMBER, DEST(struct job, limits.max_wait_seconds), .above_min = true, .max = NO_MAX,
       .fallback = "7200",
-      .help = "Maximum time without progress that a replica waits for others, or the chief for storage at the end. "
-              "Then it exits with 138.",
+      .help = "Maximum time without progress that a replica waits for others, or the chief for storage at the "
+              "end or for space at the start. Then it exits with 138.",
       .rerun = RERUN_FREE },
     { "stopGraceSeconds", FIELD_NUMBER, DEST(struct job, limits.stop_grace_seconds), .max = NO_MAX, .fallback = "120",
       .help = "Maximum time for a stopped replica to save and exit.", .rerun = RERUN_FREE },

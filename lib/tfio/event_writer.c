@@ -92,8 +92,10 @@ int event_writer_open(const char *dir, double wall, const char *host, struct eve
     histogram_buckets_init(&w->buckets);
     event.what_case = TENSORFLOW__EVENT__WHAT_FILE_VERSION;
     event.file_version = unconst("brain.Event:2");
-    if (write_record(w, &event, e) < 0 || event_writer_sync(w, e) < 0)
+    if (write_record(w, &event, e) < 0 || event_writer_sync(w, e) < 0) {
+        (void)!file_remove(w->path, NULL); /* a file without values would stay for each attempt */
         return -1;
+    }
     *ret = TAKE(w);
     return 0;
 }

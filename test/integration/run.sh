@@ -782,6 +782,8 @@ test_readme_everyday_commands() {
 
 # shellcheck source=test/integration/slow.sh
 . "$root/test/integration/slow.sh"
+# shellcheck source=test/integration/shortage.sh
+. "$root/test/integration/shortage.sh"
 # shellcheck source=test/integration/one_chief.sh
 . "$root/test/integration/one_chief.sh"
 # shellcheck source=test/integration/rerun.sh

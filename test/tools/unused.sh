@@ -11,7 +11,6 @@ build=build/unused
 exceptions='
 crc32c_portable    the reference for the version that uses processor instructions
 event_writer_text  writes what `show events` reads of other programs
-event_writer_path  a test looks at the bytes of the file
 event_recorder_waiting     a test waits until this is none
 file_fault         fault injection
 http_server_port   a test lets the system choose the port

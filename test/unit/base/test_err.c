@@ -43,6 +43,10 @@ START_TEST(system_words_are_appended)
     ck_assert_int_eq(errno, EIO);
     errno = ENOSPC; /* a retry does not make room */
     err_put_errno(&e, ERR_IO, "x");
+    ck_assert(err_is(&e, ERR_NO_SPACE));
+    ck_assert_str_eq(e.msg, "x: No space left on device; free space there, or raise the quota");
+    errno = EFBIG;
+    err_put_errno(&e, ERR_IO, "x");
     ck_assert(err_is(&e, ERR_INPUT));
 }
 END_TEST
@@ -89,9 +93,9 @@ START_TEST(every_code_has_its_exit_code)
     static const struct {
         enum err_code code;
         int exit_code;
-    } WANT[] = { { ERR_NONE, 0 },      { ERR_INPUT, 2 },     { ERR_DIVERGED, 3 }, { ERR_IO, 138 },
-                 { ERR_LOST, 138 },    { ERR_FENCED, 138 },  { ERR_REFUSED, 2 },  { ERR_NOT_FOUND, 2 },
-                 { ERR_STOPPED, 143 }, { ERR_INTERNAL, 138 } };
+    } WANT[] = { { ERR_NONE, 0 },      { ERR_INPUT, 2 },      { ERR_DIVERGED, 3 }, { ERR_IO, 138 },
+                 { ERR_LOST, 138 },    { ERR_FENCED, 138 },   { ERR_REFUSED, 2 },  { ERR_NOT_FOUND, 2 },
+                 { ERR_STOPPED, 143 }, { ERR_INTERNAL, 138 }, { ERR_NO_SPACE, 2 } };
     for (size_t i = 0; i < sizeof(WANT) / sizeof(WANT[0]); i++) {
         struct err e = { .code = WANT[i].code };
         ck_assert_int_eq(err_exit_code(&e), WANT[i].exit_code);

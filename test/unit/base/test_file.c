@@ -111,7 +111,7 @@ static const struct {
     const char *words;
 } FAULTS[] = {
     { "open", EACCES, ERR_INPUT, "Permission denied" },
-    { "write", ENOSPC, ERR_INPUT, "No space left on device" },
+    { "write", ENOSPC, ERR_NO_SPACE, "No space left on device; free space there, or raise the quota" },
     { "fsync", EIO, ERR_IO, "Input/output error" },
     { "rename", EROFS, ERR_INPUT, "Read-only file system" },
 };

@@ -141,6 +141,39 @@ START_TEST(storage_that_is_full_at_the_end_is_waited_for)
 }
 END_TEST
 
+START_TEST(storage_that_is_full_at_the_first_checkpoint_is_waited_for)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, "epochs: 1");
+    file_fault("write", 1, ENOSPC);
+    ck_ok_e(chief_save_first(w.l.chief, &e));
+    want_message(&w, "storage: ");
+    want_message(&w, "No space left on device; free space there, or raise the quota");
+    file_fault(NULL, 0, 0);
+    ck_assert(!is_saved(&w, 0));
+    w.l.chief->storage_retry_ms = 0;
+    ck_ok_e(chief_save_first(w.l.chief, &e));
+    ck_assert(is_saved(&w, 0));
+    want_message(&w, "");
+    world_close(&w);
+}
+END_TEST
+
+/* No wait: more time does not give a permission. */
+START_TEST(storage_that_is_refused_at_the_first_checkpoint_is_an_error)
+{
+    struct world w;
+    struct err e = { 0 };
+    world_open(&w, COUNTING_OPTIMIZER, "epochs: 1");
+    file_fault("open", 1, EACCES);
+    ck_assert_int_eq(chief_save_first(w.l.chief, &e), -1);
+    file_fault(NULL, 0, 0);
+    ck_assert_msg(err_exit_code(&e) == 2 && strstr(e.msg, "Permission denied") != NULL, "%s", e.msg);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_folder_that_was_deleted_is_made_again)
 {
     struct world w;
@@ -241,6 +274,8 @@ Suite *test_suite(void)
     tcase_add_test(t, what_was_trained_is_saved_before_it_is_evaluated);
     tcase_add_test(t, a_ps_that_is_lost_at_the_end_loses_nothing_and_is_evaluated_anew);
     tcase_add_test(t, storage_that_is_full_at_the_end_is_waited_for);
+    tcase_add_test(t, storage_that_is_full_at_the_first_checkpoint_is_waited_for);
+    tcase_add_test(t, storage_that_is_refused_at_the_first_checkpoint_is_an_error);
     tcase_add_test(t, a_folder_that_was_deleted_is_made_again);
     tcase_add_test(t, storage_that_stays_away_ends_the_chief_and_not_the_ps);
     tcase_add_test(t, a_model_with_infinity_in_it_has_diverged);

@@ -168,7 +168,7 @@ START_TEST(a_full_disk_leaves_nothing_half_unpacked)
     file_fault("write", 1, ENOSPC);
     ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, p.cache, &d, &e), -1);
     file_fault(NULL, 0, 0);
-    ck_assert_int_eq(e.code, ERR_INPUT); /* only the user can make room */
+    ck_assert_int_eq(e.code, ERR_NO_SPACE); /* only the user can make room */
     ck_assert_uint_eq(count_cached(&p, ".raw"), 0);
     dataset_free(open_ok(&p, CSV_SPEC));
     ck_assert_uint_eq(count_cached(&p, ".raw"), 1);
@@ -305,7 +305,7 @@ START_TEST(a_full_disk_leaves_nothing_half_converted)
     file_fault("write", 1, ENOSPC);
     ck_assert_int_eq(open_yaml(CSV_SPEC, p.folder.path, p.cache, &d, &e), -1);
     file_fault(NULL, 0, 0);
-    ck_assert_int_eq(e.code, ERR_INPUT);
+    ck_assert_int_eq(e.code, ERR_NO_SPACE);
     ck_assert_uint_eq(count_cached(&p, ".raw"), 0);
     dataset_free(open_ok(&p, CSV_SPEC));
     ck_assert_uint_eq(count_cached(&p, ".raw"), 1);

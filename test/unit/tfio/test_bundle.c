@@ -411,7 +411,7 @@ START_TEST(a_full_disk_at_any_moment_leaves_no_checkpoint)
             file_fault(NULL, 0, 0);
             if (result == 0)
                 break;
-            ck_assert_int_eq(e.code, ERR_INPUT); /* only the user can make room */
+            ck_assert_int_eq(e.code, ERR_NO_SPACE); /* only the user can make room */
             ck_assert_uint_eq(files_in_folder(), 0);
             failures++;
         }

@@ -208,7 +208,7 @@ START_TEST(a_write_that_fails_leaves_no_half_record)
 
     file_fault("write", 1, ENOSPC);
     ck_assert_int_eq(event_writer_scalar(w, 1, 1, "loss", 1, &e), -1);
-    ck_assert_int_eq(e.code, ERR_INPUT); /* only the user can make room */
+    ck_assert_int_eq(e.code, ERR_NO_SPACE); /* only the user can make room */
     ck_assert_ptr_nonnull(strstr(e.msg, event_writer_path(w)));
     file_fault(NULL, 0, 0);
     ck_ok_e(event_writer_scalar(w, 1, 2, "loss", 2, &e));
