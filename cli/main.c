@@ -24,7 +24,8 @@ static const struct command_help HELP = {
                  .usage = "COMMAND [flags] [arguments]",
                  .about = "Trains Keras-style models with parameter servers, from one manifest.",
                  .epilog = "`trainyard COMMAND --help` shows details. Exit codes: 0 finished; 2 bad input; 3 training "
-                           "diverged;\n138 a peer or storage was lost; 143 stopped after saving." },
+                           "diverged;\n124 the job exceeded its deadline; 138 a peer or storage was lost; 143 stopped "
+                           "after saving." },
     .title = "Commands",
     .table = COMMANDS,
     .n = COUNT_OF(COMMANDS),

@@ -70,8 +70,9 @@ static int parse(struct run *r, int argc, char **argv, enum opt_result *result, 
         .about = "Trains a job on this machine. The replicas in its manifest run as local processes; those that fail "
                  "are restarted according to their restartPolicy. Ctrl-C saves a checkpoint and stops; a second Ctrl-C "
                  "stops at once. JOB is a YAML or JSON file, or - for standard input.",
-        .epilog = "Exit codes: 0 finished; 2 bad input; 3 training diverged; 138 peer or storage lost; 143 "
-                  "stopped.\nTRAINYARD_BIN_DIR names the folder of trainyard-ps and trainyard-worker (default: this "
+        .epilog = "Exit codes: 0 finished; 2 bad input; 3 training diverged; 124 runPolicy.activeDeadlineSeconds "
+                  "exceeded;\n138 peer or storage lost; 143 stopped.\nTRAINYARD_BIN_DIR names the folder of "
+                  "trainyard-ps and trainyard-worker (default: this "
                   "program's, then PATH).",
     };
     enum log_level level;

@@ -210,6 +210,17 @@ static void fail_job(struct supervisor *s, int exit_code, int64_t now, const cha
     enter_phase(s, PHASE_STOP_CHIEF, now);
 }
 
+/* With the word that the operator and a Kubernetes Job have for it. */
+static void pass_deadline(struct supervisor *s, int64_t now)
+{
+    char what[160];
+    str_fmt(what, sizeof(what),
+            "DeadlineExceeded: the job was active longer than %lld s (runPolicy.activeDeadlineSeconds); the same "
+            "command continues it",
+            (long long)s->config.active_deadline_ms / 1000);
+    fail_job(s, EXIT_DEADLINE, now, what, "");
+}
+
 /* Without a chief, workers cannot deregister and no chief saves a ps: a second signal makes them exit at once. */
 static void signal_again(struct supervisor *s)
 {
@@ -337,11 +348,16 @@ static void exited_to_start_again(struct supervisor *s, struct supervised_replic
 }
 
 /* The chief ends after a worker that failed the job: in the same way, or the chief had stopped the worker (143). Then
- * the chief knows the cause. */
+ * the chief knows the cause. A job that the chief had finished is not late, even when that was seen after the deadline.
+ */
 static void chief_exited_after_failure(struct supervisor *s, const struct supervised_replica *r, int exit_code,
                                        const char *last_words)
 {
     char how[64];
+    if (s->exit_code == EXIT_DEADLINE && exit_code == 0) {
+        s->exit_code = 0;
+        s->reason[0] = '\0';
+    }
     if (!is_final(exit_code) || (s->exit_code != exit_code && s->exit_code != EXIT_STOPPED) || last_words[0] == '\0')
         return;
     s->exit_code = exit_code;
@@ -407,7 +423,7 @@ static void start_due(struct supervisor *s, int64_t now)
 void supervisor_tick(struct supervisor *s, int64_t now)
 {
     if ((s->phase == PHASE_RUN || s->again) && now >= s->deadline)
-        fail_job(s, 138, now, "the job ran longer than runPolicy.activeDeadlineSeconds", "");
+        pass_deadline(s, now);
     if (s->phase == PHASE_RUN)
         start_due(s, now);
     else if (s->phase != PHASE_OVER && now >= s->phase_deadline)

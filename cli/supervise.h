@@ -5,7 +5,8 @@
  *
  * The chief's end (or worker-0's, when there is no chief) with exit code 0 is the end of the job. A replica that dies
  * is restarted by its restart policy after 10 ms, doubled each time up to 10 s. The job fails after more than
- * backoff_limit restarts, after exit codes 2 and 3, and after ends that the policy does not restart. With restart_all
+ * backoff_limit restarts, after exit codes 2 and 3, and after ends that the policy does not restart. After
+ * active_deadline_ms it ends with EXIT_DEADLINE, unless the chief exits 0 when it is stopped. With restart_all
  * (runPolicy.restartScope Job) all others except the evaluator are stopped, and all are started together when the last
  * of them has ended; that counts as one restart. Replicas that had exited 0 are not restarted, and the chief's exit
  * code 0 still ends the job. The chief is stopped first (it saves a checkpoint), then workers and evaluators, then ps.

@@ -123,6 +123,7 @@ static void add_end(const struct sweep_outcome *o, struct table *t)
     auto_free char *other = xasprintf("exit code %d", o->exit_code);
     strlist_add(&t->cells, o->exit_code == 0               ? "finished"
                            : o->exit_code == EXIT_DIVERGED ? "diverged"
+                           : o->exit_code == EXIT_DEADLINE ? "late"
                            : o->exit_code == EXIT_STOPPED  ? "stopped"
                                                            : other);
 }

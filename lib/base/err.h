@@ -20,8 +20,9 @@
 #define MUST_USE               __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* Exit codes of Trainyard's programs. Those of 128 and more are worth a retry. */
-enum { EXIT_INPUT = 2, EXIT_DIVERGED = 3, EXIT_RETRY = 138, EXIT_STOPPED = 143 };
+/* Exit codes of Trainyard's programs. Those of 128 and more are worth a retry. EXIT_DEADLINE, that of timeout(1), is
+ * only the launcher's: no error has it. */
+enum { EXIT_INPUT = 2, EXIT_DIVERGED = 3, EXIT_DEADLINE = 124, EXIT_RETRY = 138, EXIT_STOPPED = 143 };
 
 /* X(name, exit code) */
 #define ERR_CODES(X)                                                                                                   \

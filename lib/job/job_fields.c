@@ -306,7 +306,8 @@ static const struct field RUN_POLICY[] = {
               "fixed set of processes, such as all-reduce with MPI or Gloo. The field is immutable, and `Job` does not "
               "allow the restartPolicy `Always`." },
     { "activeDeadlineSeconds", FIELD_INT, DEST(struct job, run_policy.active_deadline_seconds), .min = 1, .max = NO_MAX,
-      .help = "Maximum run time of the job, also in `trainyard run`." },
+      .help = "Maximum run time of the job, also in `trainyard run`. A job that takes longer fails with the reason "
+              "DeadlineExceeded; `trainyard run` saves a checkpoint and exits with 124." },
     { "ttlSecondsAfterFinished", FIELD_INT, DEST(struct job, run_policy.ttl_seconds_after_finished), .min = 0,
       .max = INT32_MAX, .help = "Time after which an ended job is deleted." },
     { "stallSeconds", FIELD_INT, DEST(struct job, run_policy.stall_seconds), .min = 1, .max = INT32_MAX,

@@ -196,3 +196,17 @@ test_two_launchers_in_one_folder() { # at the same time, into a new folder, a us
     done
     want_no_process
 }
+
+test_deadline_is_exceeded() { # the job has a word and an exit code of its own, its steps are saved, and the same command continues
+    counting_job 20
+    sed -i 's/runPolicy: {/runPolicy: {activeDeadlineSeconds: 2, /' "$dir/job.yaml"
+    pace # it cannot end before its deadline
+    want_exit 124 paced trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run"
+    want_line '^counting failed after .* with exit code 124: DeadlineExceeded: the job was active longer than 2 s \(runPolicy.activeDeadlineSeconds\); the same command continues it$'
+    [ -e "$dir/run/finished" ] && problem "a job that was stopped at its deadline has finished"
+    want_no_process
+    rm "$dir/paced"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set runPolicy.activeDeadlineSeconds=600
+    want_line '^resuming counting'
+    want_count $((20 * batches))
+}

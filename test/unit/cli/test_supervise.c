@@ -297,14 +297,36 @@ START_TEST(a_job_that_was_done_when_stopped_is_done)
 }
 END_TEST
 
+#define LATE                                                                                                           \
+    "! DeadlineExceeded: the job was active longer than 5 s (runPolicy.activeDeadlineSeconds); the same command "      \
+    "continues it "
+
 START_TEST(a_deadline_ends_it)
 {
     begin(true, RESTART_EXIT_CODE, 6, 5000);
     ck_assert_int_eq(supervisor_next(st.s), 5000);
     buf_clear(&st.log);
     supervisor_tick(st.s, 5000);
-    assert_log("! the job ran longer than runPolicy.activeDeadlineSeconds -15 chief-0 ");
-    ck_assert_int_eq(supervisor_exit_code(st.s), 138);
+    assert_log(LATE "-15 chief-0 ");
+    supervisor_exited(st.s, CHIEF0, 143, "", 5100);
+    supervisor_exited(st.s, WORKER0, 143, "", 5200);
+    supervisor_exited(st.s, WORKER1, 143, "", 5200);
+    supervisor_exited(st.s, PS0, 143, "", 5300);
+    assert_over(124);
+    ck_assert(str_starts(supervisor_reason(st.s), "DeadlineExceeded: the job was active longer than 5 s "));
+}
+END_TEST
+
+START_TEST(a_job_that_was_done_at_its_deadline_is_done)
+{
+    begin(true, RESTART_EXIT_CODE, 6, 5000);
+    supervisor_tick(st.s, 5000);
+    supervisor_exited(st.s, CHIEF0, 0, "", 5001);
+    supervisor_exited(st.s, WORKER0, 0, "", 5002);
+    supervisor_exited(st.s, WORKER1, 0, "", 5003);
+    supervisor_exited(st.s, PS0, 0, "", 5004);
+    assert_over(0);
+    ck_assert_str_eq(supervisor_reason(st.s), "");
 }
 END_TEST
 
@@ -427,8 +449,8 @@ START_TEST(a_restart_of_all_ends_with_the_job)
     } else if (_i == 1) {
         ck_assert_int_eq(supervisor_next(st.s), 5000);
         supervisor_tick(st.s, 5000);
-        assert_log("! the job ran longer than runPolicy.activeDeadlineSeconds -15 chief-0 ");
-        ck_assert_int_eq(supervisor_exit_code(st.s), 138);
+        assert_log(LATE "-15 chief-0 ");
+        ck_assert_int_eq(supervisor_exit_code(st.s), 124);
     } else { /* Ctrl-C */
         supervisor_stop(st.s, 1, 110);
         assert_log("-15 chief-0 ");
@@ -461,6 +483,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_chief_that_does_not_save_is_killed);
     tcase_add_test(t, a_job_that_was_done_when_stopped_is_done);
     tcase_add_test(t, a_deadline_ends_it);
+    tcase_add_test(t, a_job_that_was_done_at_its_deadline_is_done);
     tcase_add_test(t, a_start_that_fails_is_tried_again);
     tcase_add_test(t, one_failure_restarts_all);
     tcase_add_test(t, an_evaluator_is_restarted_alone);
