@@ -2,11 +2,8 @@
  * nearest name, so that a misspelt command costs one try. */
 #include "cli.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -79,12 +76,7 @@ int cli_arguments(const struct opt_program *p, const struct strlist *args, size_
 
 int cli_write(void *user UNUSED, const void *data, size_t n, struct err *e)
 {
-    errno = 0;
-    if (fd_write(STDOUT_FILENO, data, n, e) == 0)
-        return 0;
-    if (errno == EPIPE)
-        return err_set(e, ERR_OUTPUT_CLOSED, "standard output is closed");
-    return err_wrap(e, "standard output");
+    return file_write_stdout(data, n, e);
 }
 
 int cli_write_file(void *user, const void *data, size_t n, struct err *e)
@@ -94,8 +86,14 @@ int cli_write_file(void *user, const void *data, size_t n, struct err *e)
 
 int cli_print(const struct buf *text, struct err *e)
 {
-    fflush(stdout);
-    return cli_write(NULL, text->data, text->len, e);
+    return file_write_stdout(text->data, text->len, e);
+}
+
+void cli_note(const struct buf *text)
+{
+    struct err e = { 0 };
+    if (cli_print(text, &e) < 0 && !err_is(&e, ERR_OUTPUT_CLOSED))
+        log_warning("the output of this command is lost: %s", e.msg);
 }
 
 const char *cli_count(uint64_t n, char out[32])

@@ -38,6 +38,9 @@ MUST_USE int cli_arguments(const struct opt_program *p, const struct strlist *ar
 /* Writes to standard output and reports a failure (a full disk behind a redirection). ERR_OUTPUT_CLOSED: its
  * reader has ended. SIGPIPE must be ignored. */
 MUST_USE int cli_print(const struct buf *text, struct err *e);
+/* The same for a command whose product is not on standard output: a failure is a warning, and the exit code stays that
+ * of the product. */
+void cli_note(const struct buf *text);
 /* As a struct tensor_sink has it: the same, and into the struct file_out `user`. */
 MUST_USE int cli_write(void *user, const void *data, size_t n, struct err *e);
 MUST_USE int cli_write_file(void *user, const void *data, size_t n, struct err *e);

@@ -194,18 +194,18 @@ static int write_out(struct export_job *j, const struct format *f, struct err *e
     return file_out_commit(out, e);
 }
 
-static int tell(const char *prefix, const struct chosen *c, const char *file, struct err *e)
+static void export_tell(const char *prefix, const struct chosen *c, const char *file)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     uint64_t bytes = 0;
     char size[32];
 
     if (str_eq(file, "-"))
-        return 0;
+        return;
     for (size_t i = 0; i < c->n; i++)
         bytes += c->entries[i].bytes;
     buf_printf(&text, "%s: %zu tensors, %s, from %s\n", file, c->n, str_bytes(bytes, size), prefix);
-    return cli_print(&text, e);
+    cli_note(&text);
 }
 
 static int run_export(const struct format *f, const char *path, struct export_job *j, struct err *e)
@@ -222,7 +222,10 @@ static int run_export(const struct format *f, const char *path, struct export_jo
         return -1;
     j->prefix = prefix;
     j->bundle = b;
-    return write_out(j, f, e) < 0 ? -1 : tell(prefix, &j->chosen, j->file, e);
+    if (write_out(j, f, e) < 0)
+        return -1;
+    export_tell(prefix, &j->chosen, j->file);
+    return 0;
 }
 
 int export_command(int argc, char **argv, int *ret_exit UNUSED, struct err *e)

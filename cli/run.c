@@ -247,8 +247,7 @@ static void log_start(const struct job *job, const struct model *model, const st
         log_info("runPolicy.suspend is ignored by trainyard run; the job runs");
 }
 
-static int print_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds,
-                     struct err *e)
+static void print_end(const struct job *job, const struct outdir *out, const struct launch_end *end, double seconds)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     char time[32];
@@ -263,10 +262,10 @@ static int print_end(const struct job *job, const struct outdir *out, const stru
         buf_printf(&text, "%s failed after %s with exit code %d%s%s\n", job->name, str_duration(seconds, time),
                    end->exit_code, end->reason[0] != '\0' ? ": " : "", end->reason);
     }
-    return cli_print(&text, e);
+    cli_note(&text);
 }
 
-static int print_already_finished(const struct job *job, const struct outdir *out, struct err *e)
+static void print_already_finished(const struct job *job, const struct outdir *out)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     buf_printf(
@@ -274,7 +273,7 @@ static int print_already_finished(const struct job *job, const struct outdir *ou
         "%s has already finished, at step %lld; --fresh starts from scratch, --resume continues (with more epochs)\n",
         job->name, (long long)out->finished_step);
     outdir_summary(out->path, &text);
-    return cli_print(&text, e);
+    cli_note(&text);
 }
 
 static int run_once(const struct run *r, int *ret_exit, struct err *e)
@@ -300,8 +299,10 @@ static int run_once(const struct run *r, int *ret_exit, struct err *e)
     bool earlier = !r->fresh && (out.seen.ours || out.seen.checkpoints);
     if ((earlier && judge(job, model, data_dir, &data, output_dir, &need, e) < 0) || outdir_plan(&out, need, e) < 0)
         return -1;
-    if (out.plan == OUTDIR_DONE)
-        return print_already_finished(job, &out, e);
+    if (out.plan == OUTDIR_DONE) {
+        print_already_finished(job, &out);
+        return 0;
+    }
     if (!(earlier && out.seen.checkpoints) && check_weights(job, model, data_dir, e) < 0)
         return -1;
 
@@ -325,7 +326,8 @@ static int run_once(const struct run *r, int *ret_exit, struct err *e)
     if (launcher_run(&launch, &end, e) < 0)
         return -1;
     *ret_exit = end.exit_code;
-    return print_end(job, &out, &end, (double)(clock_ms() - begun) / 1000, e);
+    print_end(job, &out, &end, (double)(clock_ms() - begun) / 1000);
+    return 0;
 }
 
 /* ---- a sweep ---- */

@@ -305,5 +305,8 @@ int show_events_command(int argc, char **argv, int *ret_exit UNUSED, struct err 
         return err_set(e, ERR_INPUT, "--smoothing: %s is out of range; it must be at least 0 and below 1", smoothing);
     if ((file != NULL ? plot(&args, file, &look, &text, e) : list(&args, look.tag, &text, e)) < 0)
         return -1;
-    return cli_print(&text, e);
+    if (file == NULL || str_eq(file, "-"))
+        return cli_print(&text, e);
+    cli_note(&text);
+    return 0;
 }

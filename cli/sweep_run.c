@@ -206,5 +206,8 @@ int sweep_run(const struct sweep *s, const char *folder, const struct sweep_ops 
     int first = o.items[0].exit_code;
     compare(s, &o, &text);
     *ret_exit = stop_count() > 0 ? EXIT_STOPPED : o.items[0].metrics != NULL ? 0 : first;
-    return draw(&o, folder, &text, e) < 0 ? -1 : cli_print(&text, e);
+    if (draw(&o, folder, &text, e) < 0)
+        return -1;
+    cli_note(&text);
+    return 0;
 }

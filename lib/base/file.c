@@ -36,6 +36,16 @@ int fd_write(int fd, const void *data, size_t n, struct err *e)
     return 0;
 }
 
+int file_write_stdout(const void *data, size_t n, struct err *e)
+{
+    errno = 0;
+    if (fd_write(STDOUT_FILENO, data, n, e) == 0)
+        return 0;
+    if (errno == EPIPE)
+        return err_set(e, ERR_OUTPUT_CLOSED, "standard output is closed");
+    return err_wrap(e, "standard output");
+}
+
 int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, struct err *e)
 {
     const char *p = data;

@@ -22,6 +22,8 @@ int file_error(const char *path, struct err *e);
 /* Writes all or fails. */
 MUST_USE int fd_write(int fd, const void *data, size_t n, struct err *e);
 MUST_USE int fd_pwrite(int fd, const void *data, size_t n, uint64_t offset, struct err *e);
+/* To standard output. ERR_OUTPUT_CLOSED: its reader has ended; SIGPIPE must be ignored. */
+MUST_USE int file_write_stdout(const void *data, size_t n, struct err *e);
 
 /* A new file to append to; ERR_INPUT when it exists. For logs that grow; whole files use file_write(). */
 MUST_USE int file_append_new(const char *path, int *ret_fd, struct err *e);

@@ -2,9 +2,9 @@
  * disagree. */
 #include "base/opt.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/str.h"
 
 const char TRAINYARD_VERSION[] = "0.1.0";
@@ -154,8 +154,8 @@ static int parse_short(struct arg_cursor *c, const char *text, struct err *e)
     return store(o, value, from, e);
 }
 
-/* True when help or version was requested, and printed. */
-static bool asked_about(const struct opt_program *p, const struct opt *opts, const char *arg)
+/* 1: help or version was requested, and printed; 0: it was not. */
+static int asked_about(const struct opt_program *p, const struct opt *opts, const char *arg, struct err *e)
 {
     AUTO_FINI(buf) text = BUF_INIT;
     if (str_eq(arg, "--help") || (str_eq(arg, "-h") && find_short(opts, 'h') == NULL))
@@ -167,10 +167,8 @@ static bool asked_about(const struct opt_program *p, const struct opt *opts, con
     else if (str_eq(arg, "--version"))
         buf_printf(&text, "%s %s\n", p->name, TRAINYARD_VERSION);
     else
-        return false;
-    fputs(text.data, stdout);
-    fflush(stdout);
-    return true;
+        return 0;
+    return file_write_stdout(text.data, text.len, e) < 0 ? -1 : 1;
 }
 
 int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, char **argv, struct strlist *ret_args,
@@ -182,7 +180,10 @@ int opt_parse(const struct opt_program *p, const struct opt *opts, int argc, cha
         return -1;
     for (c.i = 1; c.i < argc; c.i++) {
         const char *arg = argv[c.i];
-        if (asked_about(p, opts, arg)) {
+        int asked = asked_about(p, opts, arg, e);
+        if (asked < 0)
+            return -1;
+        if (asked > 0) {
             *ret = OPT_DONE;
             return 0;
         }

@@ -1,4 +1,4 @@
-# A shortage on the user's machine: a full volume. Sourced by run.sh.
+# A shortage on the user's machine: a full volume, a standard output that is full. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of run.sh, and what it reads
 
 # on_small_volume SIZE COMMAND...: $dir/run is a volume of that size until the command waits for space on it; then the volume
@@ -76,4 +76,72 @@ test_full_volume_is_left_by_a_signal() { # Ctrl-C while it waits
     wait $pid
     [ $? = 143 ] || problem "the exit code is not 143"
     want_line 'stopped while waiting for storage'
+}
+
+# lost_output CODE COMMAND...: on a full device as standard output; standard error goes to $dir/out
+lost_output() {
+    local want=$1 got
+    shift
+    "$@" >/dev/full 2>"$dir/out"
+    got=$?
+    [ "$got" = "$want" ] || problem "exit code $got, not $want, on a full standard output: $*"
+}
+want_lost_once() {
+    local n
+    n=$(grep -c 'warning: the output of this command is lost: standard output: write: No space left on device' "$dir/out")
+    [ "$n" = 1 ] || problem "the lost output is told $n times: $*"
+}
+
+test_full_output_does_not_fail_what_is_done() { # the result is in files
+    single_job 's/epochs: *[0-9]+/epochs: 1/'
+    local command
+    cd "$dir" || return
+    lost_output 0 trainyard run "$job" --data-dir "$data" --output-dir run
+    want_lost_once run
+    want_file run/finished
+    while IFS= read -r command; do
+        eval "lost_output 0 $command"
+        want_lost_once "$command"
+    done <<END
+trainyard run job.yaml --data-dir "$data" --output-dir run
+trainyard run $digits --data-dir "$data" --output-dir cluster --set fit.epochs=1
+trainyard export run -o model.npz
+trainyard certs --job $digits --out certs
+trainyard show events run --plot curves.svg
+END
+    lost_output 0 trainyard run "$job" --data-dir "$data" --output-dir sweep --sweep fit.batchSize=50,60
+    want_line 'output of this command is lost'
+    for command in cluster/finished sweep/curves.svg model.npz certs/ps-0/tls.crt curves.svg; do want_file $command; done
+    lost_output 3 trainyard run "$job" --data-dir "$data" --output-dir high --set compile.optimizer.Adam.learning_rate=1.0e30
+    want_line 'output of this command is lost'
+    trainyard run "$job" --data-dir "$data" --output-dir high --set compile.optimizer.Adam.learning_rate=1.0e30 2>out | true
+    [ "${PIPESTATUS[0]}" = 3 ] || problem "a job that diverged does not exit 3 on a closed standard output"
+}
+
+test_full_output_fails_what_only_prints() {
+    single_job 's/epochs: *[0-9]+/epochs: 1/'
+    local command
+    cd "$dir" || return
+    want_exit 0 alone || return
+    while IFS= read -r command; do
+        eval "lost_output 2 $command"
+        want_line 'error: .*standard output: write: No space left on device'
+    done <<END
+trainyard evaluate run --data-dir "$data"
+trainyard predict run --data-dir "$data"
+trainyard show checkpoint run
+trainyard show events run
+trainyard show events run --plot -
+trainyard show model job.yaml
+trainyard export run -o - --format npz
+trainyard validate job.yaml --data-dir "$data"
+trainyard version
+trainyard --help
+trainyard run --help
+trainyard evaluate --help=man
+trainyard wait --help
+trainyard-ps --help
+trainyard-worker --version
+trainyard-operator --help
+END
 }
