@@ -23,7 +23,7 @@
 #include "supervise.h"
 
 /* After the chief's end the work of a worker or ps no longer matters; most exit with it. */
-enum { END_GRACE_MS = 2000 };
+enum { END_GRACE_MS = 2000, FILES_NEEDED = 16, REPLICA_FILES = 48 };
 enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400, RENEW_MS = 10000 };
 
 struct process { /* the process of the supervisor's replica i */
@@ -66,28 +66,22 @@ static int give_identity(const struct launcher *l, const struct supervised_repli
     return 0;
 }
 
-static bool start_replica(void *user, size_t i)
+static int start_replica(void *user, size_t i, struct err *e)
 {
     struct launcher *l = user;
     const struct supervised_replica *r = supervisor_replica(l->supervisor, i);
     AUTO_FINI(strlist) argv = { 0 }, env = { 0 };
     auto_free char *tls_dir = NULL;
-    struct err e = { 0 };
 
     l->processes[i].last_error[0] = '\0';
-    if (give_identity(l, r, &tls_dir, &e) < 0) {
-        console_log(&l->console, LOG_ERROR, e.msg);
-        return false;
-    }
+    if (give_identity(l, r, &tls_dir, e) < 0)
+        return -1;
     const struct replica_endpoint pages = { .http_port = l->processes[i].http_port,
                                             .https_port = l->processes[i].https_port,
                                             .tls_dir = tls_dir };
     command_arguments(l->launch, l->programs[r->role == ROLE_PS ? 0 : 1], &pages, &argv);
     command_environment(l->launch->uid, &l->cluster, r->role, r->index, &env);
-    if (subprocess_start(&l->processes[i].subprocess, argv.items, env.items, &e) == 0)
-        return true;
-    console_log(&l->console, LOG_ERROR, e.msg);
-    return false;
+    return subprocess_start(&l->processes[i].subprocess, argv.items, env.items, e);
 }
 
 static void signal_replica(void *user, size_t i, int signal)
@@ -343,7 +337,15 @@ static int find_programs(const struct job *job, char *ret[2], struct err *e)
     return has_role(job, ROLE_PS) ? subprocess_find_program("trainyard-ps", &ret[0], e) : 0;
 }
 
-int launcher_check(const struct job *job, struct err *e)
+/* Each replica has three ports and a pipe here. It inherits the limit, and needs a connection with each of the others.
+ */
+static size_t launcher_files(const struct job *job)
+{
+    size_t n = MAX(replicas_of(job), (size_t)1);
+    return MAX(FILES_NEEDED + 4 * n, REPLICA_FILES + n);
+}
+
+static int check_replicas(const struct job *job, struct err *e)
 {
     char *programs[2] = { NULL };
     int rc = find_programs(job, programs, e);
@@ -355,11 +357,16 @@ int launcher_check(const struct job *job, struct err *e)
     return rc;
 }
 
+int launcher_check(const struct job *job, struct err *e)
+{
+    return file_check_limit(launcher_files(job), e) < 0 ? -1 : check_replicas(job, e);
+}
+
 static int set_up_replicas(struct launcher *l, const struct job *job, struct err *e)
 {
     size_t configured = replicas_of(job);
 
-    if (launcher_check(job, e) < 0 || find_programs(job, l->programs, e) < 0)
+    if (check_replicas(job, e) < 0 || find_programs(job, l->programs, e) < 0)
         return -1;
     add_replicas(l, job);
     l->n = supervisor_count(l->supervisor);

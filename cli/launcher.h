@@ -16,7 +16,8 @@ struct launch {
     const char *tls_dir; /* where the certificates are kept; NULL: a temporary folder */
     bool insecure;       /* no certificates */
 };
-/* Checks before anything is created: at least one replica trains, and the programs exist. */
+/* Checks before anything is created: at least one replica trains, the programs exist, and enough descriptors are free.
+ */
 MUST_USE int launcher_check(const struct job *job, struct err *e);
 struct launch_end {
     int exit_code;             /* the job's */

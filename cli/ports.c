@@ -3,6 +3,7 @@
  * search is outside the kernel's ephemeral ports. */
 #include "ports.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +42,8 @@ int ports_reserve(struct ports *p, size_t n, uint64_t seed, struct err *e)
     for (uint64_t i = 0; i < range && p->n < n; i++) {
         int port = (int)(PORT_FIRST + (seed % range + i) % range);
         int fd = hold(port);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+            return err_errno(e, ERR_IO, "%zu ports for the replicas", n);
         if (fd < 0)
             continue;
         p->number[p->n] = port;

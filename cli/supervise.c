@@ -415,8 +415,11 @@ static void start_due(struct supervisor *s, int64_t now)
             continue;
         r->state = REPLICA_RUNNING;
         r->started_at = now;
-        if (!s->ops.start(s->user, i))
-            supervisor_exited(s, i, 138, "", now);
+        struct err e = { 0 };
+        if (s->ops.start(s->user, i, &e) < 0) {
+            log_event(s, LOG_ERROR, "%s", e.msg);
+            supervisor_exited(s, i, err_exit_code(&e), e.msg, now);
+        }
     }
 }
 

@@ -22,8 +22,8 @@
 enum { RESTART_DELAY_MS = 10, RESTART_DELAY_MAX_MS = 10000, RESTART_FORGET_MS = 60000 };
 
 struct supervisor_ops {
-    /* Starts replica i; false when that failed (it has logged the error), which counts as an end with exit code 138. */
-    bool (*start)(void *user, size_t i);
+    /* Starts replica i. A failure counts as an end of the replica with the exit code of the error. */
+    int (*start)(void *user, size_t i, struct err *e);
     void (*signal)(void *user, size_t i, int signal);
     void (*log)(void *user, enum log_level level, const char *text);
 };

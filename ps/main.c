@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/rng.h"
 #include "base/stop.h"
 #include "net/address.h"
@@ -94,6 +95,8 @@ static int ps_open(struct ps *p, struct err *e)
 {
     struct rpc_method methods[SHARD_METHODS];
     if (open_cluster(p, e) < 0)
+        return -1;
+    if (file_check_limit(cluster_files(&p->cluster), e) < 0)
         return -1;
     const struct rpc_server_options rpc = { .threads = threads(p->options),
                                             .payload_max = PARAMETERS_PAYLOAD_MAX,

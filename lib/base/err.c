@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Formats into a separate buffer first, because an argument may point into e->msg. */
 static PRINTF_LIKE(3, 0) void format_message(struct err *e, const char *tail, const char *fmt, va_list ap)
@@ -39,14 +40,27 @@ static enum err_code code_of(int number, enum err_code code)
 {
     if (number == ENOENT)
         return ERR_NOT_FOUND;
+    if (number == EMFILE || number == ENFILE)
+        return ERR_LIMIT;
     if (code != ERR_IO)
         return code;
     return number == ENOSPC || number == EDQUOT ? ERR_NO_SPACE : number == EFBIG ? ERR_INPUT : ERR_IO;
 }
 
-static const char *cure_of(int number)
+/* The system's words, and the cure of a shortage that only the user can end. */
+static void describe(int number, char out[256])
 {
-    return number == ENOSPC || number == EDQUOT ? "; free space there, or raise the quota" : "";
+    enum { OUT = 256 };
+    char reason[128];
+    struct rlimit files = { 0 };
+    if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &files) == 0)
+        (void)snprintf(out, OUT, "too many open files: the limit is %llu (ulimit -n); raise it",
+                       (unsigned long long)files.rlim_cur);
+    else if (number == ENFILE)
+        (void)snprintf(out, OUT, "too many open files on this machine (sysctl fs.file-max); raise it");
+    else
+        (void)snprintf(out, OUT, "%s%s", strerror_r(number, reason, sizeof(reason)), /* GNU's: returns the text */
+                       number == ENOSPC || number == EDQUOT ? "; free space there, or raise the quota" : "");
 }
 
 void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
@@ -54,9 +68,8 @@ void err_put_errno(struct err *e, enum err_code code, const char *fmt, ...)
     int saved = errno;
     if (e == NULL)
         return;
-    char reason[128], text[256];
-    (void)snprintf(text, sizeof(text), "%s%s", strerror_r(saved, reason, sizeof(reason)), /* GNU's: returns the text */
-                   cure_of(saved));
+    char text[256];
+    describe(saved, text);
     va_list ap;
     va_start(ap, fmt);
     format_message(e, text, fmt, ap);

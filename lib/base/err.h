@@ -38,6 +38,7 @@ enum { EXIT_INPUT = 2, EXIT_DIVERGED = 3, EXIT_DEADLINE = 124, EXIT_RETRY = 138,
     X(ERR_REFUSED, EXIT_INPUT)   /* the peer will never accept this */                                                 \
     X(ERR_NOT_FOUND, EXIT_INPUT)                                                                                       \
     X(ERR_NO_SPACE, EXIT_INPUT)  /* a disk or a quota is full: only the user can make room */                          \
+    X(ERR_LIMIT, EXIT_INPUT)     /* no descriptor is free: only the user can raise the limit */                        \
     X(ERR_STOPPED, EXIT_STOPPED) /* by a signal, after saving */                                                       \
     X(ERR_INTERNAL, EXIT_RETRY)  /* a bug in Trainyard */                                                              \
     X(ERR_OUTPUT_CLOSED, 0)      /* whoever reads standard output has enough (| head); not a failure */
@@ -58,8 +59,9 @@ struct err {
 /* Writes code and message into *e (when not NULL) and yields -1. */
 #define err_set(e, code, ...) (err_put((e), (code), __VA_ARGS__), -1)
 /* Same, with ": strerror(errno)" appended. ENOENT becomes ERR_NOT_FOUND. A full disk or quota (ENOSPC, EDQUOT) turns
- * ERR_IO into ERR_NO_SPACE, and a limit of the file size (EFBIG) into ERR_INPUT. Every other errno gives the code
- * passed in. A shortage that only the user can end is followed by its cure.
+ * ERR_IO into ERR_NO_SPACE, and a limit of the file size (EFBIG) into ERR_INPUT. A shortage of descriptors (EMFILE,
+ * ENFILE) becomes ERR_LIMIT. Every other errno gives the code passed in. A shortage that only the user can end is
+ * followed by its cure.
  */
 #define err_errno(e, code, ...) (err_put_errno((e), (code), __VA_ARGS__), -1)
 /* Puts "context: " before the message, keeps the code, yields -1. */

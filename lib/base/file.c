@@ -263,3 +263,17 @@ void file_raise_limit(void)
     limit.rlim_cur = limit.rlim_max;
     (void)!setrlimit(RLIMIT_NOFILE, &limit); /* a lower limit is acceptable */
 }
+
+int file_check_limit(size_t wanted, struct err *e)
+{
+    auto_free int *fds = xcalloc(wanted, sizeof(*fds));
+    size_t n = 0;
+    file_raise_limit();
+    while (n < wanted && (fds[n] = open("/", O_PATH | O_CLOEXEC)) >= 0)
+        n++;
+    int failed = errno;
+    for (size_t i = 0; i < n; i++)
+        fd_close(fds[i]);
+    errno = failed;
+    return n < wanted ? err_errno(e, ERR_IO, "%zu more open files are needed", wanted) : 0;
+}

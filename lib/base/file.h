@@ -91,5 +91,8 @@ void file_fault(const char *op, int n, int error);
 
 /* Raises the soft limit of open files to the hard limit, because a server has a descriptor for each connection. */
 void file_raise_limit(void);
+/* Raises it, and checks that so many more descriptors are free now. ERR_LIMIT names the limit: at the start of a
+ * program, because libraries abort or retry for ever when there is none later. */
+MUST_USE int file_check_limit(size_t wanted, struct err *e);
 
 #endif

@@ -104,8 +104,11 @@ int chief_save(struct chief *c, struct err *e)
  */
 bool chief_blames_storage(const struct chief *c, const struct err *e)
 {
-    return c->superseded.code == ERR_NONE &&
-           (err_is(e, ERR_IO) || err_is(e, ERR_INPUT) || err_is(e, ERR_NOT_FOUND) || err_is(e, ERR_NO_SPACE));
+    static const enum err_code CODES[] = { ERR_IO, ERR_INPUT, ERR_NOT_FOUND, ERR_NO_SPACE, ERR_LIMIT };
+    for (size_t i = 0; i < COUNT_OF(CODES); i++)
+        if (err_is(e, CODES[i]))
+            return c->superseded.code == ERR_NONE;
+    return false;
 }
 
 /* The next one is tried on time; a folder that was deleted is made again for it. */

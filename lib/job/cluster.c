@@ -8,6 +8,8 @@
 #include "base/map.h"
 #include "job/tf_config.h"
 
+enum { FILES_NEEDED = 32 }; /* without peers: data, output, pages, gRPC's own */
+
 /* ---- the JOB_NAME family: five settings, each from a flag or from the environment ---- */
 
 struct setting {
@@ -285,6 +287,20 @@ bool cluster_is_chief(const struct cluster *c)
 int cluster_workers(const struct cluster *c)
 {
     return c->workers > 0 ? c->workers : (int)c->hosts[ROLE_WORKER].n;
+}
+
+static size_t cluster_peers(const struct cluster *c)
+{
+    size_t n = (size_t)MAX(cluster_workers(c), 0);
+    for (enum role role = ROLE_PS; role < ROLE_COUNT; role++)
+        n += role == ROLE_WORKER ? 0 : c->hosts[role].n;
+    return n;
+}
+
+size_t cluster_files(const struct cluster *c)
+{
+    bool serves = c->role == ROLE_PS || cluster_is_chief(c);
+    return FILES_NEEDED + (!c->configured ? 0 : serves ? cluster_peers(c) : c->hosts[ROLE_PS].n + 1);
 }
 
 const char *cluster_task_name(const struct cluster *c, char out[64])

@@ -64,6 +64,8 @@ enum role cluster_leader(const struct cluster *c);
 const char *cluster_leader_name(const struct cluster *c); /* "chief-0", "worker-0"; NULL */
 bool cluster_is_chief(const struct cluster *c);           /* this task hosts the chief component */
 int cluster_workers(const struct cluster *c);
+/* The number of descriptors that this replica needs at least: its own files, and a connection with each peer. */
+size_t cluster_files(const struct cluster *c);
 const char *cluster_task_name(const struct cluster *c, char out[64]); /* "worker-3" */
 
 /* The size of TF_CONFIG for these numbers of replicas. Linux does not start a program with more than 128 KiB in one

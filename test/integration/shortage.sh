@@ -1,4 +1,4 @@
-# A shortage on the user's machine: a full volume, a standard output that is full. Sourced by run.sh.
+# A shortage on the user's machine: a full volume, a standard output that is full, too few descriptors. Sourced by run.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of run.sh, and what it reads
 
 # on_small_volume SIZE COMMAND...: $dir/run is a volume of that size until the command waits for space on it; then the volume
@@ -144,4 +144,42 @@ trainyard-ps --help
 trainyard-worker --version
 trainyard-operator --help
 END
+}
+
+# few_files LIMIT COMMAND...: it succeeds, or ends at once with a message that names the limit.
+few_files() {
+    local limit=$1 code
+    shift
+    timeout --kill-after=5 60 prlimit --nofile="$limit:$limit" "$@" >"$dir/out" 2>&1
+    code=$?
+    case $code in
+    0) return ;;
+    2) want_line "error: .*too many open files: the limit is $limit \(ulimit -n\); raise it" ;;
+    *) problem "exit code $code, not 0 or 2, with $limit descriptors: $*"; tail -n 3 "$dir/out" ;;
+    esac
+    want_no_line 'restarting|waiting|Too many open files|free ports'
+    return $code
+}
+
+test_few_descriptors() { # any limit: named, and never a retry, a wait or a crash
+    single_job 's/epochs: *[0-9]+/epochs: 1/'
+    local limit hosts
+    hosts="--ps-hosts localhost:$(free_port) --chief-host localhost:$(free_port) --worker-hosts localhost:1,localhost:2"
+    identities chief=1,ps=1,worker=2
+    want_exit 0 trainyard run "$job" --data-dir "$data" --output-dir "$dir/done"
+    for limit in 4 5 6 8 10 12 13 14 16 20 24 28 32 36 40 44 48 51 52 53 54 55 56 58 60; do
+        rm -rf "$dir/run"
+        few_files $limit trainyard-worker --job "$job" --data-dir "$data" --output-dir "$dir/run"
+        rm -rf "$dir/run"
+        few_files $limit trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=1
+        [ -e "$dir/run" ] && [ ! -e "$dir/run/finished" ] && problem "$limit descriptors: a run was begun and not finished"
+        few_files $limit trainyard evaluate "$dir/done" --data-dir "$data"
+    done
+    # shellcheck disable=SC2086 # $hosts is several words
+    for limit in 6 8 12 13 16 20 32; do
+        few_files $limit trainyard-ps --job-name ps --task-index 0 $hosts --tls-dir "$dir/tls/ps-0" && problem "a ps starts with $limit descriptors"
+        few_files $limit trainyard-worker --job-name worker --task-index 0 $hosts --tls-dir "$dir/tls/worker-0" --job "$digits" --data-dir "$data"
+        few_files $limit trainyard-worker --job-name chief --task-index 0 $hosts --tls-dir "$dir/tls/chief-0" --job "$digits" --data-dir "$data" --output-dir "$dir/chief"
+    done
+    few_files 64 trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run-64" --set fit.epochs=1 || problem "64 descriptors are too few for 4 replicas"
 }

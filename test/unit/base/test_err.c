@@ -2,7 +2,9 @@
 #include "check_main.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int fails(struct err *e)
 {
@@ -45,6 +47,15 @@ START_TEST(system_words_are_appended)
     err_put_errno(&e, ERR_IO, "x");
     ck_assert(err_is(&e, ERR_NO_SPACE));
     ck_assert_str_eq(e.msg, "x: No space left on device; free space there, or raise the quota");
+    struct rlimit files;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    char wanted[96];
+    (void)snprintf(wanted, sizeof(wanted), "x: too many open files: the limit is %llu (ulimit -n); raise it",
+                   (unsigned long long)files.rlim_cur);
+    errno = EMFILE; /* whatever the caller takes its errors for */
+    err_put_errno(&e, ERR_LOST, "x");
+    ck_assert_str_eq(e.msg, wanted);
+    ck_assert(err_is(&e, ERR_LIMIT));
     errno = EFBIG;
     err_put_errno(&e, ERR_IO, "x");
     ck_assert(err_is(&e, ERR_INPUT));
@@ -95,7 +106,7 @@ START_TEST(every_code_has_its_exit_code)
         int exit_code;
     } WANT[] = { { ERR_NONE, 0 },      { ERR_INPUT, 2 },      { ERR_DIVERGED, 3 }, { ERR_IO, 138 },
                  { ERR_LOST, 138 },    { ERR_FENCED, 138 },   { ERR_REFUSED, 2 },  { ERR_NOT_FOUND, 2 },
-                 { ERR_STOPPED, 143 }, { ERR_INTERNAL, 138 }, { ERR_NO_SPACE, 2 } };
+                 { ERR_STOPPED, 143 }, { ERR_INTERNAL, 138 }, { ERR_NO_SPACE, 2 }, { ERR_LIMIT, 2 } };
     for (size_t i = 0; i < sizeof(WANT) / sizeof(WANT[0]); i++) {
         struct err e = { .code = WANT[i].code };
         ck_assert_int_eq(err_exit_code(&e), WANT[i].exit_code);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -339,6 +340,23 @@ START_TEST(paths)
 }
 END_TEST
 
+START_TEST(a_limit_that_is_too_low_is_named)
+{
+    struct err e = { 0 };
+    struct rlimit was, low = { .rlim_cur = 40, .rlim_max = 40 };
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    for (int i = 0; i < 10; i++) /* what it tries is closed again */
+        ck_ok_e(file_check_limit(10, &e));
+    ck_assert_int_eq(file_check_limit(40, &e), -1);
+    ck_assert(err_is(&e, ERR_LIMIT));
+    ck_assert_str_eq(e.msg,
+                     "40 more open files are needed: too many open files: the limit is 40 (ulimit -n); raise it");
+    ck_ok_e(file_check_limit(10, &e));
+    (void)!setrlimit(RLIMIT_NOFILE, &was); /* needs root; each test has its own process */
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("file");
@@ -358,5 +376,6 @@ Suite *test_suite(void)
     tcase_add_test(t, folders);
     tcase_add_loop_test(t, paths, 0, COUNT_OF(JOINS));
     suite_add_tcase(s, t);
+    tcase_add_test(t, a_limit_that_is_too_low_is_named);
     return s;
 }

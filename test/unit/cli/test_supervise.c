@@ -9,15 +9,15 @@
 struct scenario {
     struct supervisor *s;
     struct buf log;
-    bool start_fails;
+    enum err_code start_fails; /* with this error */
 };
 static struct scenario st;
 
-static bool on_start(void *user, size_t i)
+static int on_start(void *user, size_t i, struct err *e)
 {
     struct scenario *scenario = user;
     buf_printf(&scenario->log, "+%s ", supervisor_replica(scenario->s, i)->name);
-    return !scenario->start_fails;
+    return scenario->start_fails != ERR_NONE ? err_set(e, scenario->start_fails, "no") : 0;
 }
 
 static void on_signal(void *user, size_t i, int signal)
@@ -332,12 +332,21 @@ END_TEST
 
 START_TEST(a_start_that_fails_is_tried_again)
 {
-    st.start_fails = true;
+    st.start_fails = ERR_IO;
     begin(false, RESTART_EXIT_CODE, 100, 0);
-    st.start_fails = false;
+    st.start_fails = ERR_NONE;
     buf_clear(&st.log);
     supervisor_tick(st.s, 10);
     assert_log("+ps-0 +worker-0 +worker-1 ");
+}
+END_TEST
+
+START_TEST(a_start_that_cannot_succeed_is_not_tried_again)
+{
+    st.start_fails = ERR_LIMIT;
+    begin(false, RESTART_EXIT_CODE, 100, 0);
+    assert_over(2);
+    ck_assert_str_eq(supervisor_reason(st.s), "ps-0 ended with exit code 2: no");
 }
 END_TEST
 
@@ -485,6 +494,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_deadline_ends_it);
     tcase_add_test(t, a_job_that_was_done_at_its_deadline_is_done);
     tcase_add_test(t, a_start_that_fails_is_tried_again);
+    tcase_add_test(t, a_start_that_cannot_succeed_is_not_tried_again);
     tcase_add_test(t, one_failure_restarts_all);
     tcase_add_test(t, an_evaluator_is_restarted_alone);
     tcase_add_test(t, a_job_at_its_end_is_not_restarted);
