@@ -8,6 +8,7 @@
 #include "chief/output_dir.h"
 #include "coord/coordinator_client.h"
 #include "http_pages.h"
+#include "job_end.h"
 #include "roles.h"
 #include "tfio/checkpoint_state.h"
 #include "train/evaluate.h"
@@ -247,6 +248,7 @@ static int evaluate_newest(struct evaluator_role *w, struct err *e)
 int run_evaluator(struct replica *r, struct err *e)
 {
     AUTO_FINI(evaluator_role) w = { .replica = r };
+    struct job_end end = { .replica = r };
     if (evaluator_role_init(&w, e) < 0)
         return -1;
     http_pages_set_wait_reason(r->pages, "waiting for the chief");
@@ -254,10 +256,13 @@ int run_evaluator(struct replica *r, struct err *e)
         if (register_or_renew(&w, e) < 0)
             return -1;
         int64_t step; /* also when the last answer of the chief was lost */
-        bool finished = w.state == JOB_FINISHED || output_dir_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
+        bool ended = job_end_reached(&end, r->job_uid, &step);
+        bool finished = w.state == JOB_FINISHED || ended;
         if (evaluate_newest(&w, e) < 0)
             return -1;
         if (finished) {
+            if (ended && !w.registered)
+                log_info("the job has finished, at step %lld", (long long)step);
             leave_job(&w);
             return 0;
         }

@@ -3,7 +3,7 @@
 #include "trainer.h"
 
 #include "base/log.h"
-#include "chief/output_dir.h"
+#include "job_end.h"
 #include "nn/metrics/metrics.h"
 
 struct coordinator_client *replica_coordinator(const struct replica *r)
@@ -55,25 +55,23 @@ static int run_member(const struct trainer *t, struct chief_client *m, struct er
     return session_run(&config, t->stats, e);
 }
 
-/* A worker that starts after the end finds no chief, only the chief's `finished` file. */
-static bool has_finished(void *user)
+static bool has_finished(void *user, const char *job_uid, int64_t *ret_step)
 {
-    const struct replica *r = user;
-    int64_t step;
-    return output_dir_finished(r->output_dir, r->job_uid, &step, NULL) == 1;
+    return job_end_reached(user, job_uid, ret_step);
 }
 
 int trainer_run(const struct trainer *t, struct err *e)
 {
     const struct replica *r = t->replica;
     AUTO(chief_client) *m = NULL;
+    struct job_end end = { .replica = r };
     struct chief_client_config config = { .coordinator = t->coord,
                                           .identity = registration_of(r),
                                           .report = &REPORT_TO_LOG,
                                           .width = metrics_width(r->model),
                                           .max_wait_ms = (int64_t)(r->job->limits.max_wait_seconds * 1000.0),
-                                          .has_finished = has_finished,
-                                          .user = (void *)(uintptr_t)r };
+                                          .has_finished = replica_leads(r) ? NULL : has_finished,
+                                          .user = &end };
     if (chief_client_start(&config, &m, e) < 0)
         return -1;
     struct err cause = { 0 };

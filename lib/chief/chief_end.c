@@ -125,10 +125,18 @@ static int write_files(struct chief *c, int64_t step, struct err *e)
     return output_dir_set_finished(c->config.output_dir, c->config.job_uid, &end, e);
 }
 
+/* Workers that come now say it, too. */
+static void announce_finished(struct chief *c, int64_t step)
+{
+    char text[64];
+    str_fmt(text, sizeof(text), "the job has finished, at step %lld", (long long)step);
+    coordinator_set(c->coordinator, JOB_FINISHED, c->generation, text);
+}
+
 static void notify_finished(struct chief *c, int64_t step)
 {
     reporter_state(c->reporter, "finished", "");
-    coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
+    announce_finished(c, step);
     chief_await_leave(c, LEAVE_MS);
     await_evaluation(c);
     ps_set_finish(c->ps_set, step);
@@ -173,7 +181,7 @@ int chief_already_finished(struct chief *c, int64_t step, struct err *e)
     struct err cause = { 0 };
     if (chief_take_lead(c, 0, &cause) < 0) /* another chief that started just now does it */
         return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);
-    coordinator_set(c->coordinator, JOB_FINISHED, c->generation, "the job has finished");
+    announce_finished(c, step);
     ps_set_fence(c->ps_set, c->generation);
     ps_set_finish(c->ps_set, step);
     int64_t until = clock_ms() + LINGER_MS;

@@ -213,6 +213,8 @@ static void apply_reply(struct chief_client *m, enum chief_call call, const stru
         m->chief = r->chief_incarnation;
         if (m->job_uid[0] == 0) /* written once: others read it without the lock */
             str_fmt(m->job_uid, sizeof(m->job_uid), "%s", r->job_uid);
+        if (r->state == JOB_FINISHED && m->steps == 0 && m->config.has_finished != NULL) /* it came too late */
+            report_info(m->config.report, "%s", r->message);
     } else if (r->chief_incarnation != m->chief) {
         m->registered = false; /* a new chief: introduce ourselves, keep our leases */
     }
@@ -348,9 +350,10 @@ static void explain_absence(struct chief_client *m, struct wait_state *away)
 /* Has the chief gone because the job has finished? Then no chief comes that could say so. */
 static bool has_ended(struct chief_client *m)
 {
-    if (m->config.has_finished == NULL || !m->config.has_finished(m->config.user))
+    int64_t step = 0;
+    if (m->config.has_finished == NULL || !m->config.has_finished(m->config.user, m->job_uid, &step))
         return false;
-    report_info(m->config.report, "the job has finished");
+    report_info(m->config.report, "the job has finished, at step %lld", (long long)step);
     MUTEX_GUARD(&m->lock);
     m->state = JOB_FINISHED;
     m->registered = m->alone = true;

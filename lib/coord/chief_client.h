@@ -16,7 +16,9 @@ struct chief_client_config {
     const struct report *report;            /* where waits for the chief are explained; NULL: nowhere */
     size_t width;                           /* metrics_width */
     int64_t max_wait_ms;                    /* without a chief (fit.maxWaitSeconds) */
-    bool (*has_finished)(void *user);       /* called while the chief is away: has the job finished? NULL: not known */
+    /* Called while the chief is away: has the job finished, and at which step? job_uid "": not known yet. NULL: the
+     * chief is in this process, and says so itself. */
+    bool (*has_finished)(void *user, const char *job_uid, int64_t *ret_step);
     void *user;
 };
 

@@ -210,3 +210,35 @@ test_deadline_is_exceeded() { # the job has a word and an exit code of its own, 
     want_line '^resuming counting'
     want_count $((20 * batches))
 }
+
+# Replicas that are started by hand after the end, when no chief is there any more. They have no uid of the job.
+test_late_replicas_by_hand_learn_of_the_end() {
+    sed 's/epochs: *[0-9]*/epochs: 3/' "$digits" >"$dir/job.yaml"
+    sed 's/epochs: *[0-9]*/epochs: 6, resume: true/' "$digits" >"$dir/longer.yaml"
+    local chief=(--job-name=chief --task-index=0 --tls-dir "$dir/tls/chief-0") worker=(--job-name=worker --task-index=1 --tls-dir "$dir/tls/worker-1") longer elsewhere
+    start_by_hand
+    worker_by_hand 0
+    cd "$dir" || return # without --output-dir a worker looks into runs/digits, which is not there
+    # shellcheck disable=SC2086 # $hosts is a list of words
+    late() { exec trainyard-worker --data-dir "$data" $hosts "$@"; }
+    want_exit 0 late_here "${chief[@]}" --job job.yaml --output-dir run || return
+    wait $ps_pid || problem "the ps failed"
+    want_exit 0 late_here "${worker[@]}" --job job.yaml --output-dir run
+    want_line '\[worker-1\] the job has finished, at step 150$'
+    want_no_line 'waiting'
+    want_exit 0 late_here --job-name=evaluator --task-index=0 --insecure --job job.yaml --output-dir run
+    want_line '\[evaluator-0\] the job has finished, at step 150$'
+    late "${worker[@]}" --job longer.yaml --output-dir run >longer.out 2>&1 & # the run is about to be continued
+    longer=$!
+    late "${worker[@]}" --job job.yaml >elsewhere.out 2>&1 & # it cannot see the output folder
+    elsewhere=$!
+    wait_for 60 grep -q 'waiting 5 s for the chief' longer.out
+    wait_for 60 grep -q 'waiting 5 s for the chief' elsewhere.out
+    kill -TERM $longer
+    want_exit 0 late_here "${chief[@]}" --job job.yaml --output-dir run # a chief that has nothing to do tells whoever waits
+    wait $elsewhere || problem "a worker that waits does not learn of the end from a chief"
+    want_line '\[worker-1\] the job has finished, at step 150$' elsewhere.out
+    wait $longer
+    [ $? = 143 ] || problem "a worker of a job that is about to continue does not wait"
+}
+late_here() { (late "$@"); }

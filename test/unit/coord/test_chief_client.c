@@ -296,14 +296,24 @@ START_TEST(no_chief_is_waited_for_so_long_and_no_longer)
 }
 END_TEST
 
-static bool yes(void *user)
+static bool yes(void *user, const char *job_uid, int64_t *ret_step)
 {
+    ck_assert_ptr_nonnull(job_uid);
     (*(int *)user)++;
+    *ret_step = 150;
     return true;
+}
+
+static void keep_line(void *user, enum log_level level UNUSED, const char *msg, int n UNUSED,
+                      const struct log_field *fields UNUSED)
+{
+    buf_printf(user, "%s\n", msg);
 }
 
 START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
 {
+    AUTO_FINI(buf) said = BUF_INIT;
+    const struct report report = { .write = keep_line, .user = &said };
     struct world w = { .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
     struct err e = { 0 };
     uint64_t generation;
@@ -313,6 +323,7 @@ START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
     struct chief_client_config config = config_of(&w);
     config.has_finished = yes;
     config.user = &asked;
+    config.report = &report;
     ck_ok_e(chief_client_start(&config, &w.member, &e));
     ck_assert_int_eq(chief_client_generation(w.member, 0, &generation, &e), -1);
     ck_assert_int_eq(e.code, ERR_STOPPED);
@@ -320,6 +331,7 @@ START_TEST(who_comes_after_the_end_does_not_wait_for_a_chief)
     ck_assert(chief_client_finished(w.member));
     ck_assert_int_eq(asked, 1);
     world_close(&w);
+    ck_assert_str_eq(said.data, "the job has finished, at step 150\n");
     rpc_shutdown();
 }
 END_TEST
