@@ -396,7 +396,7 @@ bool all_finite(const float *v, size_t n)
     return kernel_all_finite(v, n);
 }
 
-bool gradient_finite(const float *v, size_t n)
+bool update_finite(enum variable_kind kind, const void *v, size_t n)
 {
-    return kernel_all_squares_finite(v, n);
+    return kind == VAR_TRAINABLE ? kernel_all_squares_finite(v, n) : kernel_all_finite(v, n);
 }

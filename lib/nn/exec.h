@@ -42,7 +42,8 @@ void adapt_finish(struct adapt *a, float *values);
 
 /* True when all n floats are finite (vectorised). */
 bool all_finite(const float *v, size_t n);
-/* As all_finite, and so are their squares, which optimizers keep: for gradients before a push. */
-bool gradient_finite(const float *v, size_t n);
+/* What a worker sends of a variable: the gradient of a VAR_TRAINABLE, whose squares must be finite, too, because
+ * optimizers keep them, or statistics of a batch. At any address. */
+bool update_finite(enum variable_kind kind, const void *v, size_t n);
 
 #endif

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "nn/exec.h"
 #include "shard/update_policy.h"
-#include "tensor/kernel.h"
 
 /* ---- floats out of bytes ---- */
 
@@ -255,13 +255,24 @@ static int push_part(struct shard *s, struct push *p, size_t first, size_t end, 
 
 /* ---- what may be applied ---- */
 
-static bool bytes_finite(struct bytes_in *grads, size_t floats)
+/* Of one segment, cut as the message is. */
+static bool segment_finite(struct float_reader *r, const struct segment_spec *g)
 {
-    struct float_reader r = { .in = grads };
     const void *x = NULL;
     bool finite = true;
-    for (size_t n; floats > 0 && finite && (n = floats_next(&r, floats, &x)) > 0; floats -= n)
-        finite = kernel_all_squares_finite(x, n);
+    for (size_t left = g->count, n; left > 0 && finite && (n = floats_next(r, left, &x)) > 0; left -= n)
+        finite = update_finite(g->kind, x, n);
+    return finite;
+}
+
+static bool bytes_finite(const struct shard *s, struct bytes_in *grads, size_t first, size_t end)
+{
+    struct float_reader r = { .in = grads };
+    bool finite = true;
+    for (size_t i = first; i < end && finite; i++) {
+        const struct segment_spec *g = &s->segments[i].spec;
+        finite = g->kind == VAR_CONST || segment_finite(&r, g);
+    }
     grads->again(grads->user);
     return finite;
 }
@@ -270,7 +281,7 @@ static bool vectors_finite(const struct shard *s, const struct shard_vectors *v,
 {
     for (size_t i = first; i < end; i++) {
         const struct segment_spec *g = &s->segments[i].spec;
-        if (g->kind != VAR_CONST && !kernel_all_squares_finite(v->grads + g->offset, g->count))
+        if (g->kind != VAR_CONST && !update_finite(g->kind, v->grads + g->offset, g->count))
             return false;
     }
     return true;
@@ -278,8 +289,7 @@ static bool vectors_finite(const struct shard *s, const struct shard_vectors *v,
 
 /* Checks all gradients before the first is applied: they are read again from the cache. A worker checks, too, before
  * it sends them; this is for what is between, and for other clients. With a loss scale (float16) such a push would be
- * answered as skipped, and its ordinal marked; here is the place for that. Optimizers keep squares of gradients: a
- * value whose square is not finite would leave a slot that never recovers. */
+ * answered as skipped, and its ordinal marked; here is the place for that. */
 static int check_finite(bool finite, int64_t ordinal, struct err *e)
 {
     if (finite)
@@ -299,7 +309,7 @@ int shard_push(struct shard *s, const struct shard_caller *who, struct shard_par
     struct shard_sizes sizes = sizes_of(s, part.first, end);
     if (grads->size != sizes.push)
         return err_set(e, ERR_INPUT, "a push of %zu bytes for segments of %zu bytes", grads->size, sizes.push);
-    if (check_finite(bytes_finite(grads, sizes.push / sizeof(float)), ordinal, e) < 0 ||
+    if (check_finite(bytes_finite(s, grads, part.first, end), ordinal, e) < 0 ||
         find_room(out, &sizes, sizes.push, e) < 0)
         return -1;
     struct push p = { .ordinal = ordinal, .grads = { .in = grads }, .out = out->values };

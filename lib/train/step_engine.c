@@ -108,7 +108,7 @@ static void hand_over(void *user, size_t variable, double loss)
 {
     struct handover *h = user;
     const struct variable *v = model_variable(h->engine->model, variable);
-    h->finite = h->finite && isfinite(loss) && gradient_finite(h->step->grads + v->offset, v->count);
+    h->finite = h->finite && isfinite(loss) && update_finite(v->kind, h->step->grads + v->offset, v->count);
     if (h->finite)
         h->ready(h->user, h->step, variable);
 }
@@ -120,13 +120,23 @@ static bool compute_by_variable(struct step_engine *g, struct train_step *step, 
     return h.finite && isfinite(step->loss);
 }
 
+static bool updates_finite(const struct model *m, const float *grads)
+{
+    for (size_t i = 0; i < model_variables(m); i++) {
+        const struct variable *v = model_variable(m, i);
+        if (v->kind != VAR_CONST && !update_finite(v->kind, grads + v->offset, v->count))
+            return false;
+    }
+    return true;
+}
+
 static bool compute_whole(struct step_engine *g, struct train_step *step)
 {
     const struct optimizer *o = model_optimizer(g->model);
     exec_train(g->exec, step->values, &g->batch, step->grads, step->sums, NULL, NULL, &step->loss);
     if (optimizer_clips(o))
         optimizer_clip(o, step->grads, g->offsets, g->counts, g->nvars);
-    return isfinite(step->loss) && gradient_finite(step->grads, model_size(g->model));
+    return isfinite(step->loss) && updates_finite(g->model, step->grads);
 }
 
 int step_engine_compute(struct step_engine *g, struct train_step *step, step_gradient_fn *ready, void *user,

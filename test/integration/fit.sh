@@ -137,3 +137,22 @@ test_other_weights_are_other_data() {
     want_exit 2 trainyard run "$keras_fit/both_weights/job.yaml" --data-dir "$dir" --output-dir "$dir/both_weights"
     want_line 'data.train is 10 examples with other content, was 10 examples; --rebase continues'
 }
+
+# The variance of such features is above 2^64. It is no gradient, so the run does not diverge.
+test_large_features_with_batch_normalization() {
+    local i
+    { echo a,y && for i in $(seq 40); do echo "$((i % 7))e11,$((i % 2))"; done; } >"$dir/large.csv"
+    cat >"$dir/large.yaml" <<'YAML'
+apiVersion: trainyard.dev/v1alpha1
+kind: TrainJob
+metadata: {name: large}
+spec:
+  model: {layers: [BatchNormalization: {}, Dense: {units: 1}]}
+  compile: {optimizer: SGD, loss: mean_squared_error}
+  data: {train: {format: csv, files: [large.csv], label: y}}
+  fit: {epochs: 2, batchSize: 10}
+YAML
+    want_exit 0 trainyard run "$dir/large.yaml" --output-dir "$dir/run"
+    want_exit 0 trainyard run "$dir/large.yaml" --output-dir "$dir/cluster" --replicas ps=1,worker=1,chief=1
+    want_line '^large finished'
+}

@@ -667,6 +667,21 @@ START_TEST(passes_of_a_graph_do_not_disturb_each_other)
 }
 END_TEST
 
+/* Optimizers keep the square of a gradient. Nobody squares the statistics of a batch. */
+START_TEST(an_update_is_finite_by_its_kind)
+{
+    static const struct {
+        float value;
+        bool gradient, statistics;
+    } CASES[] = { { 1, true, true }, { 1e19F, true, true }, { 2e19F, false, true }, { HUGE_VALF, false, false } };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        const float update[] = { 0, CASES[i].value, 1 };
+        ck_assert_int_eq(update_finite(VAR_TRAINABLE, update, COUNT_OF(update)), CASES[i].gradient);
+        ck_assert_int_eq(update_finite(VAR_MOVING, update, COUNT_OF(update)), CASES[i].statistics);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("nn/exec");
@@ -693,6 +708,7 @@ Suite *test_suite(void)
     tcase_add_test(t, gradients_are_complete_when_they_are_told_to_be);
     tcase_add_test(t, gradients_of_a_graph);
     tcase_add_test(t, passes_of_a_graph_do_not_disturb_each_other);
+    tcase_add_test(t, an_update_is_finite_by_its_kind);
     suite_add_tcase(s, t);
     return s;
 }
