@@ -101,30 +101,33 @@ static bool blames(const struct coordinator *c)
     return c->state == JOB_TRAINING;
 }
 
-/* Leases the free ordinals of a range to the member, if they were its own before or if it may claim any. */
-static void claim_range(struct coordinator *c, struct member *m, int64_t first, int64_t end, int64_t now_ms)
+/* What it holds of the batches that were leased to it here, and are free again. */
+static void claim_own(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
-    int64_t range[2];
-    while (first < end) {
-        bool own = m->claims_any || leased_ranges_has(&m->leased, first);
-        for (range[0] = first; first < end && own == (m->claims_any || leased_ranges_has(&m->leased, first));)
-            first++;
-        range[1] = first;
-        if (own)
-            ledger_reclaim(c->ledger, m->number, (struct ordinal_ranges){ .r = range, .n = 2 }, now_ms,
-                           c->config.lease_ms);
-    }
+    for (size_t i = 0; i + 1 < held.n; i += 2)
+        for (size_t k = 0; k < LEASED_RANGES; k++) {
+            const int64_t both[] = { MAX(held.r[i], m->leased.range[k].first),
+                                     MIN(held.r[i + 1], m->leased.range[k].end) };
+            if (both[0] < both[1])
+                ledger_reclaim(c->ledger, m->number, (struct ordinal_ranges){ .r = both, .n = 2 }, now_ms,
+                               c->config.lease_ms);
+        }
+}
+
+/* Also what an earlier chief may have leased to it. From now on it is leased here. */
+static void claim_any(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+{
+    struct held_batches own;
+    ledger_reclaim(c->ledger, m->number, held, now_ms, c->config.lease_ms);
+    for (int64_t from = 0; ledger_next_of(c->ledger, m->number, from, &own); from = own.end)
+        leased_ranges_add(&m->leased, own.first, own.end);
 }
 
 /* A worker may hold ordinals that this chief does not have as its leases: an earlier chief leased them, or they expired
  * while the worker was paused. */
 static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
-    for (size_t i = 0; i + 1 < held.n; i += 2)
-        claim_range(c, m, held.r[i], MIN(held.r[i + 1], c->config.total), now_ms);
-    struct held_batches own;
-    for (int64_t from = 0; m->claims_any && ledger_next_of(c->ledger, m->number, from, &own); from = own.end)
-        leased_ranges_add(&m->leased, own.first, own.end);
+    (m->claims_any ? claim_any : claim_own)(c, m, held, now_ms);
     m->claims = m->claims_any = false;
 }
 
@@ -265,7 +268,7 @@ static void add_sums(struct coordinator *c, const struct member *m, int64_t ordi
 {
     char what[96];
     epoch_metrics_add(c->metrics, ordinal, sums);
-    if (leased_ranges_has(&m->leased, ordinal) && !sums_finite(sums, metrics_width(c->config.model)) &&
+    if (!sums_finite(sums, metrics_width(c->config.model)) && leased_ranges_has(&m->leased, ordinal) &&
         find_nonfinite_metric(c, sums, what, sizeof(what)))
         note_divergence(c, m, ordinal, what);
 }
