@@ -9,7 +9,8 @@
 #include "base/thread.h"
 #include "coord/members.h"
 
-enum { STALL_LEASES = 3 }; /* a member that computed nothing for so many times the length of a lease has stalled */
+/* A member that computed nothing for so many times the length of a lease, or of a batch, has stalled. */
+enum { STALL_LEASES = 3, STALL_BATCHES = 3 };
 
 struct coordinator {
     struct coordinator_config config;
@@ -288,6 +289,7 @@ static void add_report(struct coordinator *c, struct member *m, const struct coo
     if (own == 0)
         return;
     m->progress_ms = now_ms;
+    m->batch_ms = (int64_t)((r->compute_ns + r->network_ns + r->data_ns) / own / 1000000);
     m->stalled = false;
     m->steps += own;
     c->view.steps += own;
@@ -351,27 +353,31 @@ static void wait_reason(const struct coordinator *c, const struct member *m, cha
                 c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied");
 }
 
+/* How long another worker may compute nothing while this one has nothing to do. Where batches take long, it is three
+ * times what a batch takes this one: before that, the other one is probably nearer to its end. */
+static int64_t stall_ms(const struct coordinator *c, const struct member *asking)
+{
+    return MAX((int64_t)STALL_LEASES * c->config.lease_ms, STALL_BATCHES * asking->batch_ms);
+}
+
 /* This worker has nothing to do, and another one holds batches on which it does not work. They are given back. No death
  * is counted: the other one may be slow, and what it still computes counts. */
 static void take_back(struct coordinator *c, const struct member *asking, int64_t now_ms)
 {
-    int64_t after_ms = (int64_t)STALL_LEASES * c->config.lease_ms;
     struct held_batches held;
     char what[COORDINATOR_TEXT_MAX - 32];
     if (!ledger_first_held(c->ledger, asking->number, c->limit, &held))
         return;
-    for (size_t i = 0; i < c->members.n; i++) {
-        struct member *m = &c->members.items[i];
-        if (m->number != held.worker || now_ms - m->progress_ms < after_ms)
-            continue;
-        describe_held(c, &held, " has not computed", what, sizeof(what));
-        str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s for %lld s", what,
-                (long long)(now_ms - m->progress_ms) / 1000);
-        c->view.stalls++;
-        m->stalled = true;
-        ledger_drop(c->ledger, m->number, false);
-        wake(c);
-    }
+    struct member *m = members_numbered(&c->members, held.worker);
+    if (m == NULL || now_ms - m->progress_ms < stall_ms(c, asking))
+        return;
+    describe_held(c, &held, " has not computed", what, sizeof(what));
+    str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s for %lld s", what,
+            (long long)(now_ms - m->progress_ms) / 1000);
+    c->view.stalls++;
+    m->stalled = true;
+    ledger_drop(c->ledger, m->number, false);
+    wake(c);
 }
 
 static void lease_to(struct coordinator *c, struct member *m, int64_t want, int64_t now_ms,

@@ -39,7 +39,7 @@ struct member *members_find(const struct members *l, const char *name)
     return NULL;
 }
 
-const struct member *members_numbered(const struct members *l, int number)
+struct member *members_numbered(const struct members *l, int number)
 {
     for (size_t i = 0; i < l->n; i++)
         if (l->items[i].number == number)

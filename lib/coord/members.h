@@ -34,6 +34,7 @@ struct member {
     bool reports_any;             /* likewise its first report */
     bool stalled;                 /* its batches were given to others; it gets none before it has computed one */
     int64_t seen_ms, progress_ms; /* its last call; when it last computed a batch, or began */
+    int64_t batch_ms;             /* a batch took so long, by its last report */
     uint64_t steps;
     struct leased_ranges leased;
 };
@@ -45,7 +46,7 @@ struct members {
 void members_fini(struct members *l);
 /* NULL: none has that name, or number. Pointers are valid until members_add. */
 struct member *members_find(const struct members *l, const char *name);
-const struct member *members_numbered(const struct members *l, int number);
+struct member *members_numbered(const struct members *l, int number);
 /* A new one, in place of one that has left if there are `max`. NULL: there are too many. */
 struct member *members_add(struct members *l, const char *name);
 size_t members_alive(const struct members *l, bool workers_only);

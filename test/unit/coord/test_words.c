@@ -179,6 +179,35 @@ START_TEST(a_worker_that_computes_slowly_has_not_stalled)
 }
 END_TEST
 
+/* A batch takes worker-1 6 s: worker-0 has 18 s for one, and not the 3 s of three leases. */
+START_TEST(where_batches_take_long_a_worker_has_longer)
+{
+    static const int64_t held[] = { 4, 10 };
+    static const double sums[WIDTH_MAX] = { 1 };
+    static const int64_t first = 0;
+    struct world d = open_coordinator(10);
+    struct heartbeat_request alive = { .sender = sender("worker-0", 1), .held = { .r = held, .n = 2 } };
+    struct heartbeat_request slow = {
+        .sender = sender("worker-1", 2),
+        .report = { .ordinals = &first, .n = 1, .sums = sums, .nsums = metrics_width(d.m), .compute_ns = 6000000000U }
+    };
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
+    ck_assert_int_eq(assign(&d, "worker-1", 2, (struct ordinal_ranges){ 0 }, 4, 0), 4);
+    ck_assert_int_eq(coordinator_heartbeat(d.c, &slow, 0, &d.reply, &d.e), 0);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    while (assign(&d, "worker-0", 1, (struct ordinal_ranges){ .r = held, .n = 2 }, 20, 0) > 0)
+        continue;
+    for (int64_t now = 0; now < 18 * LEASE_MS; now += LEASE_MS / 2) {
+        ck_assert_int_eq(coordinator_heartbeat(d.c, &alive, now, &d.reply, &d.e), 0);
+        ck_assert_int_eq(ask(&d, "worker-1", 2, now), 0);
+        ck_assert_uint_eq(look(&d).stalls, 0);
+    }
+    ck_assert_int_eq(ask(&d, "worker-1", 2, 18 * LEASE_MS), 0);
+    ck_assert_uint_eq(look(&d).stalls, 1);
+    close_coordinator(&d);
+}
+END_TEST
+
 /* While the chief initialises the ps, nothing can be computed. */
 START_TEST(nobody_stalls_while_the_chief_initialises)
 {
@@ -253,6 +282,7 @@ Suite *test_suite(void)
     tcase_add_test(t, what_a_worker_holds_is_claimed_when_training_begins);
     tcase_add_test(t, a_stalled_worker_gives_its_batches_back);
     tcase_add_test(t, a_worker_that_computes_slowly_has_not_stalled);
+    tcase_add_test(t, where_batches_take_long_a_worker_has_longer);
     tcase_add_test(t, nobody_stalls_while_the_chief_initialises);
     tcase_add_test(t, an_earlier_process_does_not_take_the_name_of_one_that_is_alive);
     tcase_add_test(t, an_evaluator_gets_no_batches);
