@@ -11,6 +11,10 @@ enum { END_STREAM = 0x1 };
 
 static const char PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+#define A_SECOND(n, kind)                                                                                              \
+    {                                                                                                                  \
+        n, "more than " #n " " kind " frames within a second"                                                          \
+    }
 /* Frames of a kind within a window. A client of ours resets the streams of the calls that it gives up, at most 32 on a
  * connection at a time, and sends a PING every 5 s, and with bulk ten a second. Calls are limited by the number of open
  * streams, and data by the windows of HTTP/2. */
@@ -18,15 +22,15 @@ static const struct {
     uint32_t max; /* 0: no limit */
     const char *excess;
 } LIMITS[FRAME_KINDS] = {
-    [DATA] = { 1000, "more than 1000 empty DATA frames within a second" },
-    [PRIORITY] = { 200, "more than 200 PRIORITY frames within a second" },
-    [RST_STREAM] = { 200, "more than 200 RST_STREAM frames within a second" },
-    [SETTINGS] = { 200, "more than 200 SETTINGS frames within a second" },
+    [DATA] = A_SECOND(1000, "empty DATA"),
+    [PRIORITY] = A_SECOND(200, "PRIORITY"),
+    [RST_STREAM] = A_SECOND(200, "RST_STREAM"),
+    [SETTINGS] = A_SECOND(200, "SETTINGS"),
     [PUSH_PROMISE] = { 1, "PUSH_PROMISE frames, which only a server may send" },
-    [PING] = { 1000, "more than 1000 PING frames within a second" },
-    [GOAWAY] = { 10, "more than 10 GOAWAY frames within a second" },
-    [WINDOW_UPDATE] = { 200, "more than 200 empty WINDOW_UPDATE frames within a second" },
-    [CONTINUATION] = { 200, "more than 200 CONTINUATION frames within a second" },
+    [PING] = A_SECOND(1000, "PING"),
+    [GOAWAY] = A_SECOND(10, "GOAWAY"),
+    [WINDOW_UPDATE] = A_SECOND(200, "empty WINDOW_UPDATE"),
+    [CONTINUATION] = A_SECOND(200, "CONTINUATION"),
 };
 static const char LONG_BLOCK[] = "a header block of more than 64 KiB";
 
