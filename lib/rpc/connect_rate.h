@@ -4,16 +4,18 @@
  * shown who it is. A client that connects in a loop would take all processor time of a server of two cores.
  *
  * Clients are told apart by their addresses: IPv4 whole, of IPv6 the first 64 bits, because a client has all addresses
- * of such a network. Only the addresses that connected last are remembered, so the memory is fixed.
+ * of such a network. Those without an address are not limited. Only the addresses that connected last are remembered,
+ * so the memory is fixed.
  *
  * Not thread-safe. Does not block, does not allocate.
  */
 #ifndef TRAINYARD_RPC_CONNECT_RATE_H
 #define TRAINYARD_RPC_CONNECT_RATE_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "rpc/peer_address.h"
 
 enum {
     CONNECT_WINDOW_MS = 1000,
@@ -34,6 +36,6 @@ struct connect_rate {
 
 /* The client has connected, with weight 1, or was cut off for what it sent, with CONNECT_CUT_OFF. False: it has used up
  * what it may; a connection should be closed. */
-bool connect_rate_add(struct connect_rate *r, const struct sockaddr_in6 *client, uint32_t weight, int64_t now_ms);
+bool connect_rate_add(struct connect_rate *r, const struct peer_address *client, uint32_t weight, int64_t now_ms);
 
 #endif

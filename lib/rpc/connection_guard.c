@@ -2,7 +2,6 @@
  * about an earlier connection of its descriptor: before a connection is ended, its peer is compared. */
 #include "rpc/connection_guard.h"
 
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -17,7 +16,7 @@ enum { DESCRIPTORS_MAX = 1 << 20 }; /* Linux's fs.nr_open; one beyond it is not 
 
 struct guarded {
     struct mutex lock; /* gRPC reads a connection with one thread at a time, but without a lock that others see */
-    struct sockaddr_in6 peer;
+    struct peer_address peer;
     struct frame_meter meter;
 };
 
@@ -44,14 +43,6 @@ static struct guarded *guard_make(int fd)
     return none;
 }
 
-/* IPv4 has a shorter address. The rest is 0. */
-static void guard_peer(int fd, struct sockaddr_in6 *ret)
-{
-    socklen_t n = sizeof(*ret);
-    memset(ret, 0, sizeof(*ret));
-    (void)!getpeername(fd, (struct sockaddr *)ret, &n);
-}
-
 /* What is still in the kernel's buffer is dropped when the descriptor is closed. */
 static void guard_reset_at_close(int fd)
 {
@@ -59,7 +50,7 @@ static void guard_reset_at_close(int fd)
     (void)!setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
-static bool guard_admits(const struct sockaddr_in6 *peer, uint32_t weight)
+static bool guard_admits(const struct peer_address *peer, uint32_t weight)
 {
     MUTEX_GUARD(&rate_lock);
     return connect_rate_add(&rate, peer, weight, clock_ms());
@@ -67,11 +58,10 @@ static bool guard_admits(const struct sockaddr_in6 *peer, uint32_t weight)
 
 bool connection_guard_accept(int fd)
 {
-    struct sockaddr_in6 peer;
-    guard_peer(fd, &peer);
+    const struct peer_address peer = peer_address_of(fd);
     if (!guard_admits(&peer, 1)) {
         char name[PEER_NAME_SIZE];
-        peer_name(fd, name);
+        peer_address_name(&peer, name);
         guard_reset_at_close(fd);
         rpc_log_refusal("a connection of %s is closed: more than %d came within a second", name, CONNECT_MAX);
         return false;
@@ -88,10 +78,9 @@ bool connection_guard_accept(int fd)
 /* The connection that this thread has just read is cut off. */
 static void guard_tell(const char *excess)
 {
-    struct sockaddr_in6 peer;
+    const struct peer_address peer = peer_address_of(last_read());
     char name[PEER_NAME_SIZE];
-    guard_peer(last_read(), &peer);
-    peer_name(last_read(), name);
+    peer_address_name(&peer, name);
     guard_admits(&peer, CONNECT_CUT_OFF);
     rpc_log_refusal("a connection of %s is closed: it sent %s", name[0] != '\0' ? name : "a client", excess);
 }
@@ -108,13 +97,6 @@ static const char *guard_add(struct guarded *g, const struct msghdr *message, si
     return excess;
 }
 
-static bool guard_is_of(int fd, const struct sockaddr_in6 *peer)
-{
-    struct sockaddr_in6 now;
-    guard_peer(fd, &now);
-    return memcmp(&now, peer, sizeof(now)) == 0;
-}
-
 bool connection_guard_read(int fd, const struct msghdr *message, size_t n)
 {
     struct guarded *g = guard_find(fd);
@@ -126,7 +108,8 @@ bool connection_guard_read(int fd, const struct msghdr *message, size_t n)
     const char *excess = guard_add(g, message, n);
     if (excess == NULL)
         return true;
-    if (!guard_is_of(fd, &g->peer)) { /* one that was not accepted */
+    const struct peer_address now = peer_address_of(fd);
+    if (memcmp(&now, &g->peer, sizeof(now)) != 0) { /* one that was not accepted */
         g->meter.phase = FRAME_UNMETERED;
         return true;
     }

@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "identity/tls_dir.h"
 #include "rpc/last_read.h"
+#include "rpc/peer_address.h"
 #include "rpc/refusal_log.h"
 
 enum { READ_EVERY_MS = 1000, GRPC_READS_EVERY_S = 1, PATH_SIZE = 32, WARN_BEFORE_S = 3600 };
@@ -398,7 +399,8 @@ void tls_read_log(const char *message)
 {
     char why[ERR_TEXT_MAX], address[PEER_NAME_SIZE];
     if (str_starts(message, "Security handshake failed: ")) {
-        peer_name(last_read(), failed_peer);
+        const struct peer_address peer = peer_address_of(last_read());
+        peer_address_name(&peer, failed_peer);
         return;
     }
     if (!str_starts(message, "Handshaking failed: ") || strstr(message, "stopped serving") != NULL)
