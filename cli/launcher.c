@@ -23,7 +23,9 @@
 #include "supervise.h"
 
 /* After the chief's end the work of a worker or ps no longer matters; most exit with it. */
-enum { END_GRACE_MS = 2000, FILES_NEEDED = 16, REPLICA_FILES = 48 };
+enum { END_GRACE_MS = 2000 };
+/* REPLICA_FILES is above what a replica checks itself (cluster_files), so that no run begins whose replicas end. */
+enum { FILES_NEEDED = 16, REPLICA_FILES = 48 };
 enum { ASK_MS = 200, ASK_TIMEOUT_MS = 2000, STOPPING_POLL_MS = 100, LAST_WORDS_MAX = 400, RENEW_MS = 10000 };
 
 struct process { /* the process of the supervisor's replica i */

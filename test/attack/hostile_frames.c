@@ -152,7 +152,7 @@ static int connect_to(const char *target, int *ret, struct err *e)
         return -1;
     to.sin_port = htons(a.port);
     if (inet_pton(AF_INET, a.host, &to.sin_addr) != 1)
-        return err_set(e, ERR_INPUT, "'%s' is no address of IPv4", a.host);
+        return err_set(e, ERR_INPUT, "'%s' is not an IPv4 address", a.host);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 && errno != ECONNRESET))
         return err_errno(e, ERR_LOST, "%s", target);

@@ -41,7 +41,7 @@ test_full_volume_first_checkpoint() { # there is space for the small files, and 
     want_wait_for_space run/checkpoints/model.ckpt
 }
 
-test_full_volume_generation() { # there is no space for the first file that the chief writes
+test_full_volume_generation() { # too full for the first file of the chief
     can_mount || return
     on_small_volume 16k trainyard run "$digits" --data-dir "$data" --output-dir "$dir/run" || problem "exit code $?"
     want_wait_for_space run/generation

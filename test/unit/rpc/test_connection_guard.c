@@ -100,7 +100,7 @@ START_TEST(others_go_on)
 }
 END_TEST
 
-/* The next connection of the descriptor begins anew. */
+/* The next connection with the same descriptor is metered from its beginning. */
 START_TEST(a_descriptor_is_used_again)
 {
     AUTO_FINI(pair) p;

@@ -275,7 +275,7 @@ START_TEST(no_number_is_given_twice)
 }
 END_TEST
 
-/* There is no number above the last one. Who has given it: a chief, with the file, or somebody to a ps? */
+/* No generation can follow the last one. The error names its source: the file of a chief, or a ps. */
 START_TEST(the_last_number)
 {
     struct generation g = { 0 };
