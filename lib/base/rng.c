@@ -3,6 +3,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -115,6 +116,8 @@ uint64_t hash64(const void *data, size_t n, uint64_t seed)
     return n > 0 ? hash64_mix(h, tail) : h;
 }
 
+static _Atomic uint64_t last_incarnation;
+
 uint64_t random_incarnation(void)
 {
     enum { RANDOM_BITS = 22 };
@@ -122,5 +125,10 @@ uint64_t random_incarnation(void)
     uint64_t v = 0;
     if (getrandom(&v, sizeof(v), 0) != sizeof(v))
         v = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
-    return (uint64_t)(since_2020 * 1000) << RANDOM_BITS | (v & ((1U << RANDOM_BITS) - 1)) | 1;
+    v = (uint64_t)(since_2020 * 1000) << RANDOM_BITS | (v & ((1U << RANDOM_BITS) - 1));
+    uint64_t last = atomic_load(&last_incarnation), next;
+    do
+        next = MAX(v, last + 1);
+    while (!atomic_compare_exchange_weak(&last_incarnation, &last, next));
+    return next;
 }

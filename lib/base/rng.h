@@ -36,7 +36,8 @@ uint64_t hash64(const void *data, size_t n, uint64_t seed);
 uint64_t hash64_mix(uint64_t a, uint64_t b);
 
 /* A number that distinguishes one process from all others of its name. Of a process that starts later, by the clock of
- * its host, it is higher. It is not 0, and fits a signed number. */
+ * its host, it is higher; in one process each is higher than the one before. It is not 0, and fits a signed number.
+ * Thread-safe. */
 uint64_t random_incarnation(void);
 
 #endif

@@ -121,12 +121,28 @@ START_TEST(an_incarnation_is_not_0_and_never_twice_the_same)
 }
 END_TEST
 
+/* The first bits are the time in milliseconds since 2020. */
+START_TEST(a_later_incarnation_is_higher)
+{
+    double before = clock_wall();
+    uint64_t v = random_incarnation();
+    double time = (double)(v >> 22) / 1000 + 1577836800.0;
+    ck_assert(time >= before - 0.001 && time <= clock_wall() + 0.001);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t next = random_incarnation();
+        ck_assert_uint_gt(next, v);
+        v = next;
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("rng");
     TCase *t = tcase_create("rng");
     tcase_add_loop_test(t, philox_known_answers, 0, COUNT_OF(KNOWN));
     tcase_add_test(t, an_incarnation_is_not_0_and_never_twice_the_same);
+    tcase_add_test(t, a_later_incarnation_is_higher);
     tcase_add_test(t, a_draw_is_a_function_of_its_name);
     tcase_add_test(t, uniform_is_uniform);
     tcase_add_test(t, normal_is_normal);
