@@ -129,13 +129,11 @@ static void claim_any(struct coordinator *c, struct member *m, struct ordinal_ra
 static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
     (m->claims_any ? claim_any : claim_own)(c, m, held, now_ms);
-    m->claims = m->claims_any = false;
+    m->claims_any = false;
 }
 
-static void renew(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
+static void renew(struct coordinator *c, const struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
-    if (c->state == JOB_TRAINING && m->claims)
-        claim(c, m, held, now_ms);
     ledger_renew(c->ledger, m->number, held, now_ms, c->config.lease_ms);
 }
 
@@ -182,8 +180,10 @@ static void enter(struct coordinator *c, struct member *m, const struct coordina
     bool restarted = m->number >= 0 && m->incarnation != from->incarnation;
     if (restarted || (m->number >= 0 && !m->alive))
         ledger_drop(c->ledger, m->number, blames(c)); /* the leases of the earlier process are free */
-    if (restarted)
+    if (restarted) {
         m->leased = (struct leased_ranges){ 0 };
+        m->claims_any = m->reports_any = false; /* it begins with nothing */
+    }
     if (m->number < 0 || restarted || !m->alive) {
         m->number = c->next_number++;
         m->stalled = false;
@@ -191,7 +191,7 @@ static void enter(struct coordinator *c, struct member *m, const struct coordina
     }
     m->incarnation = from->incarnation;
     m->role = from->role;
-    m->alive = m->claims = true;
+    m->alive = true;
     m->seen_ms = now_ms;
 }
 
@@ -208,6 +208,7 @@ int coordinator_register(struct coordinator *c, const struct register_request *q
     if (m == NULL && (m = members_add(&c->members, from->name)) == NULL)
         return err_set(e, ERR_REFUSED, "this job has %zu members already", c->members.max);
     enter(c, m, from, now_ms);
+    claim(c, m, q->held, now_ms);
     renew(c, m, q->held, now_ms);
     c->view.highest_generation = MAX(c->view.highest_generation, MIN(from->generation, c->generation + 1));
     wake(c);

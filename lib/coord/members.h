@@ -29,8 +29,7 @@ struct member {
     enum role role;
     int number; /* the ledger's name of this process; -1: none yet */
     bool alive;
-    bool claims;                  /* what it holds is leased to it again, with its first call in training */
-    bool claims_any;              /* also what was not leased to it here: by an earlier chief, perhaps */
+    bool claims_any;              /* what it holds may be leased to it by an earlier chief */
     bool reports_any;             /* likewise its first report */
     bool stalled;                 /* its batches were given to others; it gets none before it has computed one */
     int64_t seen_ms, progress_ms; /* its last call; when it last computed a batch, or began */

@@ -61,11 +61,31 @@ START_TEST(a_new_chief_takes_the_first_report_of_a_worker_that_it_does_not_know)
     ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(assign(&d, "worker-0", 1, (struct ordinal_ranges){ 0 }, 4, 0), 4);
     ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
+    coordinator_set(d.c, JOB_STARTING, 3, "");
+    computed(&d, 1, 2, 1, 1); /* worker-0 has it */
+    ck_assert_uint_eq(look(&d).steps, 0);
+    coordinator_set(d.c, JOB_TRAINING, 3, "");
     computed(&d, 1, 12, (double)NAN, 1);
     ck_assert_uint_eq(look(&d).steps, 1);
     ck_assert(!look(&d).diverged);
     computed(&d, 1, 13, 1, 1);
     ck_assert_uint_eq(look(&d).steps, 1);
+    close_coordinator(&d);
+}
+END_TEST
+
+START_TEST(a_new_process_does_not_speak_for_the_earlier_one)
+{
+    struct world d = open_coordinator(TOTAL);
+    ck_assert_int_eq(enrol(&d, "worker-0", 0, 0), 0);
+    ck_assert_int_eq(assign(&d, "worker-0", 0, (struct ordinal_ranges){ 0 }, 4, 0), 4);
+    ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
+    computed(&d, 0, 2, 1, 1);
+    ck_assert_uint_eq(look(&d).steps, 0);
+    ck_assert_int_eq(enrol(&d, "worker-1", 1, 0), 0);
+    ck_assert_int_eq(enrol(&d, "worker-1", 2, 0), 0);
+    computed(&d, 1, 12, 1, 1); /* it has begun after this chief */
+    ck_assert_uint_eq(look(&d).steps, 0);
     close_coordinator(&d);
 }
 END_TEST
@@ -100,7 +120,7 @@ START_TEST(what_a_worker_holds_is_claimed_when_it_registers)
 }
 END_TEST
 
-/* A worker that registers while the chief initialises claims with its first call in training. */
+/* Also while the chief initialises. */
 START_TEST(what_a_worker_holds_is_claimed_when_training_begins)
 {
     static const int64_t held[] = { 4, 8 };
@@ -114,6 +134,12 @@ START_TEST(what_a_worker_holds_is_claimed_when_training_begins)
     close_coordinator(&d);
 }
 END_TEST
+
+static int leave(struct world *d, const char *name, uint64_t incarnation, int64_t now)
+{
+    struct leave_request q = { .sender = sender(name, incarnation) };
+    return coordinator_leave(d->c, &q, now, &d->reply, &d->e);
+}
 
 static int64_t ask(struct world *d, const char *name, uint64_t incarnation, int64_t now)
 {
@@ -130,7 +156,7 @@ START_TEST(a_stalled_worker_gives_its_batches_back)
     ck_assert_int_eq(enrol(&d, "worker-0", 1, 0), 0);
     ck_assert_int_eq(ask(&d, "worker-0", 1, 0), 10);
     for (int round = 0; round < LEDGER_DEATHS_MAX + 1; round++) {
-        int64_t at = round * 10 * LEASE_MS;
+        int64_t at = round * 3 * LEASE_MS;
         ck_assert_int_eq(enrol(&d, "worker-1", 2, at), 0);
         for (int64_t now = at; now < at + 3 * LEASE_MS; now += LEASE_MS / 2) {
             ck_assert_int_eq(coordinator_heartbeat(d.c, &alive, now, &d.reply, &d.e), 0);
@@ -144,11 +170,11 @@ START_TEST(a_stalled_worker_gives_its_batches_back)
         ck_assert_str_eq(look(&d).stalled, "worker-0 has not computed batches 0 to 9 for 3 s");
         ck_assert_int_eq(ask(&d, "worker-0", 1, at + 3 * LEASE_MS), 0);
         ck_assert_int_gt(ask(&d, "worker-1", 2, at + 3 * LEASE_MS), 0);
-        coordinator_tick(d.c, at + 6 * LEASE_MS); /* worker-1 ends without a word */
-        ck_assert_int_eq(enrol(&d, "worker-0", 1, at + 6 * LEASE_MS), 0);
-        computed(&d, 0, 0, 1, at + 6 * LEASE_MS);
+        ck_assert_int_eq(leave(&d, "worker-1", 2, at + 3 * LEASE_MS), 0);
+        computed(&d, 0, 0, 1, at + 3 * LEASE_MS);
         ck_assert_uint_eq(look(&d).steps, (uint64_t)round + 1);
-        ck_assert_int_eq(ask(&d, "worker-0", 1, at + 10 * LEASE_MS), 10);
+        ck_assert_int_eq(ask(&d, "worker-0", 1, at + 3 * LEASE_MS), 10);
+        ck_assert_int_eq(look(&d).poisoned, -1);
     }
     close_coordinator(&d);
 }
@@ -278,6 +304,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("all");
     tcase_add_test(t, a_member_speaks_of_its_own_batches_only);
     tcase_add_test(t, a_new_chief_takes_the_first_report_of_a_worker_that_it_does_not_know);
+    tcase_add_test(t, a_new_process_does_not_speak_for_the_earlier_one);
     tcase_add_test(t, what_a_worker_holds_is_claimed_when_it_registers);
     tcase_add_test(t, what_a_worker_holds_is_claimed_when_training_begins);
     tcase_add_test(t, a_stalled_worker_gives_its_batches_back);
