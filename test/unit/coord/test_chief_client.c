@@ -296,6 +296,30 @@ START_TEST(no_chief_is_waited_for_so_long_and_no_longer)
 }
 END_TEST
 
+/* A later process of the name is alive: this one waits for it, as for a chief, and says so. */
+START_TEST(a_later_process_has_the_name)
+{
+    struct world w = { .model = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    struct err e = { 0 };
+    struct coordinator_reply reply;
+    enum chief_client_next what;
+    int64_t ordinal;
+    w.sums = xcalloc(metrics_width(w.model), sizeof(*w.sums));
+    w.coordinator = new_coordinator(w.model, 1, 64);
+    w.coord = coordinator_client_new_local(w.coordinator);
+    struct chief_client_config config = config_of(&w);
+    struct register_request later = config.identity;
+    later.sender.incarnation++;
+    ck_ok_e(coordinator_register(w.coordinator, &later, clock_ms(), &reply, &e));
+    config.max_wait_ms = 300;
+    ck_ok_e(chief_client_start(&config, &w.member, &e));
+    ck_assert_int_eq(chief_client_next(w.member, &what, &ordinal, &e), -1);
+    ck_assert_int_eq(e.code, ERR_LOST);
+    ck_assert_msg(strstr(e.msg, "a process that started later is worker-0, and it is alive") != NULL, "%s", e.msg);
+    world_close(&w);
+}
+END_TEST
+
 static bool yes(void *user, const char *job_uid, int64_t *ret_step)
 {
     ck_assert_ptr_nonnull(job_uid);
@@ -351,6 +375,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_chief_that_forgot_us_is_told_who_we_are);
     tcase_add_test(t, a_newer_process_of_the_name_ends_the_older);
     tcase_add_test(t, no_chief_is_waited_for_so_long_and_no_longer);
+    tcase_add_test(t, a_later_process_has_the_name);
     tcase_add_test(t, who_comes_after_the_end_does_not_wait_for_a_chief);
     suite_add_tcase(s, t);
     return s;

@@ -374,6 +374,9 @@ START_TEST(what_is_out_of_bounds_is_refused)
     struct heartbeat_request q = heartbeat();
     q.held = (struct ordinal_ranges){ .r = many, .n = COORDINATOR_HELD_MAX + 2 };
     too_much(&w, q, "65 held ranges");
+    static const int64_t wide[] = { 5, 10, 20, 20 + COORDINATOR_HELD_BATCHES - 4 };
+    q.held = (struct ordinal_ranges){ .r = wide, .n = 4 };
+    too_much(&w, q, "have more than 65536 batches");
     q = heartbeat();
     q.report = (struct coordinator_report){ .ordinals = many, .n = COUNT_OF(many) };
     too_much(&w, q, "131072 reported ordinals");
@@ -399,6 +402,9 @@ START_TEST(what_is_out_of_bounds_is_refused)
     }
     q = heartbeat();
     q.held = (struct ordinal_ranges){ .r = many, .n = COORDINATOR_HELD_MAX };
+    ck_ok_e(send_heartbeat(&w, &q, &e));
+    static const int64_t enough[] = { 5, 10, 20, 20 + COORDINATOR_HELD_BATCHES - 5 };
+    q.held = (struct ordinal_ranges){ .r = enough, .n = 4 };
     ck_ok_e(send_heartbeat(&w, &q, &e));
     world_close(&w);
 }

@@ -103,6 +103,12 @@ START_TEST(many_clients)
         ck_assert_int_eq(admitted(&client, 1, 1000 + i), 1);
     }
     ck_assert_int_eq(admitted(&loud, 1000, 101000), CONNECT_MAX);
+    for (int i = 99900; i < 100000; i++) {
+        char address[INET_ADDRSTRLEN];
+        uint32_t bits = htonl(0x0b000000U + (uint32_t)i);
+        struct peer_address client = v4(inet_ntop(AF_INET, &bits, address, sizeof(address)));
+        ck_assert_int_eq(admitted(&client, CONNECT_MAX, 100999), CONNECT_MAX - 1); /* one was there */
+    }
 }
 END_TEST
 

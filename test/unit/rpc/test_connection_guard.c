@@ -107,14 +107,15 @@ START_TEST(a_descriptor_is_used_again)
     pair_open(&p);
     send_resets(p.client, true, 150);
     ck_assert_int_gt(receive(p.accepted, sizeof(PREFACE) - 1 + RESETS(150)), 0);
-    int before = p.accepted;
+    int before = p.accepted, next = connect_to(p.port);
     close(p.accepted);
-    close(p.client);
-    p.client = connect_to(p.port);
     p.accepted = accept4(p.listening, NULL, NULL, SOCK_CLOEXEC);
-    ck_assert(p.accepted == before || p.client == before);
-    send_resets(p.client, true, 150);
+    ck_assert_int_eq(p.accepted, before);
+    send_resets(next, true, 150);
     ck_assert_int_gt(receive(p.accepted, sizeof(PREFACE) - 1 + RESETS(150)), 0);
+    send_resets(next, false, 201);
+    ck_assert_int_eq(receive(p.accepted, RESETS(201)), -1);
+    close(next);
 }
 END_TEST
 
