@@ -436,7 +436,7 @@ int chief_run(struct chief *c, struct err *e)
     int64_t step;
     struct err failure = { 0 };
     int finished = output_dir_finished(c->config.output_dir, c->config.job_uid, &step, e);
-    if (finished != 0)
+    if (finished < 0 || (finished == 1 && !c->reopened))
         return finished < 0 ? -1 : chief_already_finished(c, step, e);
     if (chief_initialise_ps(c, generation_seen(c), &failure) == 0 && run_loop(c, &failure) == 0)
         return 0;

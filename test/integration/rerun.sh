@@ -242,3 +242,16 @@ test_late_replicas_by_hand_learn_of_the_end() {
     [ $? = 143 ] || problem "a worker of a job that is about to continue does not wait"
 }
 late_here() { (late "$@"); }
+
+# A job of one machine, started by hand: with more epochs and resume it goes on, at once.
+test_finished_run_continues_by_hand() {
+    single_job 's/epochs: *[0-9]+/epochs: 2/'
+    want_exit 0 alone || return
+    want_exit 0 alone
+    want_line 'already finished, at step 100'
+    sed -i 's/epochs: 2/epochs: 3, resume: true/' "$job"
+    want_exit 0 alone
+    want_line 'epoch 3/3 done'
+    want_no_line 'already finished'
+    grep -q 150 "$dir/run/finished" || problem "the run did not finish at step 150: $(cat "$dir/run/finished")"
+}
