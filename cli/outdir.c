@@ -303,10 +303,12 @@ void outdir_kept(const char *path, struct buf *out)
     add_kept(path, history, out);
 }
 
-/* The effect of callbacks: the checkpoint that is the result if it is not the newest one, and the last epoch. */
+/* The effect of callbacks: the checkpoint that is the result if it is not the newest one, and the last epoch. Then the
+ * hash of the result. */
 static void add_result(const char *path, const json_t *history, struct buf *out)
 {
     const char *checkpoint = json_string_value(json_object_get(history, "checkpoint"));
+    const char *weights = json_string_value(json_object_get(history, "weights_sha256"));
     const json_t *best = json_object_get(history, "best_epoch"), *stopped = json_object_get(history, "stopped_epoch");
     if (stopped != NULL)
         buf_printf(out, "  %-12s after epoch %lld by a callback\n", "ended",
@@ -314,6 +316,8 @@ static void add_result(const char *path, const json_t *history, struct buf *out)
     if (checkpoint != NULL)
         buf_printf(out, "  %-12s %s/checkpoints/%s, of epoch %lld\n", "result", path, checkpoint,
                    (long long)json_integer_value(best) + 1);
+    if (sha256_is_text(weights))
+        buf_printf(out, "  %-12s %s\n", "SHA-256", weights);
 }
 
 void outdir_summary(const char *path, struct buf *out)

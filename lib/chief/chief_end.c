@@ -1,9 +1,11 @@
 /* The end of a job: the state is saved, then evaluated while the chief keeps polling the ps, then the job is marked
  * finished. If a ps is restored meanwhile, the end begins again. After a storage failure the chief retries. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/stop.h"
 #include "chief/chief_internal.h"
 #include "chief/output_dir.h"
+#include "nn/weights_hash.h"
 
 enum { LEAVE_MS = 5000, LINGER_MS = 1000, POLL_MS = 10, EXPLAIN_FIRST_MS = 1000 };
 
@@ -109,6 +111,22 @@ static int evaluate_final(struct chief *c, struct err *e)
     return c->evaluator == NULL;
 }
 
+/* Of the values that were pulled at the end, or of an earlier checkpoint that is the job's result. */
+static int hash_result(const struct chief *c, struct job_result *end, struct err *e)
+{
+    const struct model *m = c->config.model;
+    if (end->checkpoint == NULL)
+        return weights_hash(m, params_vector(c->config.params), end->weights_sha256, e);
+    AUTO(checkpoint) *best = NULL;
+    auto_free char *prefix = path_join(c->checkpoints, end->checkpoint);
+    auto_free float *values = NULL;
+    if (checkpoint_open(prefix, &best, e) < 0 ||
+        mem_alloc(model_size(m) * sizeof(*values), "the weights of the result", (void **)&values, e) < 0 ||
+        checkpoint_values(best, m, values, e) < 0)
+        return -1;
+    return weights_hash(m, values, end->weights_sha256, e);
+}
+
 static int write_files(struct chief *c, int64_t step, struct err *e)
 {
     json_auto_t *model = model_to_json(c->config.model);
@@ -117,7 +135,7 @@ static int write_files(struct chief *c, int64_t step, struct err *e)
     auto_free double *final = xmemdup(c->final, metrics);
     struct job_result end = { .step = step, .stopped_epoch = -1 };
     chief_callbacks_end(c, &last, final, &end);
-    if (output_dir_json(c->config.output_dir, "model.json", model, e) < 0 ||
+    if (hash_result(c, &end, e) < 0 || output_dir_json(c->config.output_dir, "model.json", model, e) < 0 ||
         reporter_finish(c->reporter, &end, c->coordinator, c->evaluator != NULL ? final : NULL, e) < 0)
         return -1;
     if (chief_confirm(c, e) < 0) /* the last checkpoint may be long ago */
@@ -176,8 +194,10 @@ int chief_finish(struct chief *c, bool *ret, struct err *e)
 
 int chief_already_finished(struct chief *c, int64_t step, struct err *e)
 {
+    char weights[SHA256_TEXT];
+    output_dir_weights_sha256(c->config.output_dir, weights);
     report_info(c->config.report, "the job has already finished, at step %lld", (long long)step);
-    reporter_finished_before(c->reporter, step);
+    reporter_finished_before(c->reporter, step, weights);
     struct err cause = { 0 };
     if (chief_take_lead(c, 0, &cause) < 0) /* another chief that started just now does it */
         return err_is(&cause, ERR_FENCED) ? 0 : err_set(e, cause.code, "%s", cause.msg);

@@ -136,6 +136,14 @@ int output_dir_finished(const char *dir, const char *uid, int64_t *ret_step, str
     return 1;
 }
 
+void output_dir_weights_sha256(const char *dir, char ret[SHA256_TEXT])
+{
+    json_auto_t *v = NULL;
+    (void)!read_finished(dir, &v, NULL);
+    const char *found = json_string_value(json_object_get(v, "weights_sha256"));
+    str_fmt(ret, SHA256_TEXT, "%s", sha256_is_text(found) ? found : "");
+}
+
 int output_dir_set_finished(const char *dir, const char *uid, const struct job_result *end, struct err *e)
 {
     json_auto_t *v = json_pack("{s:s, s:I}", "uid", uid, "step", (json_int_t)end->step);
@@ -151,6 +159,8 @@ void job_result_json(const struct job_result *end, json_t *v)
     }
     if (end->stopped_epoch >= 0)
         json_object_set_new(v, "stopped_epoch", json_integer(end->stopped_epoch));
+    if (end->weights_sha256[0] != '\0')
+        json_object_set_new(v, "weights_sha256", json_string(end->weights_sha256));
 }
 
 /* A name beside the file `checkpoint`, and nothing else. */

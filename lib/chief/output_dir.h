@@ -2,8 +2,8 @@
  *
  *   <output>/generation       which chief is in charge (shard/generation.h), written before first use
  *   <output>/uid              the job that writes here; the last one to begin
- *   <output>/finished         {"uid","step"}: the job is over; written after the final checkpoint. Also "checkpoint"
- *                             and "best_epoch" if an earlier one is the result, "stopped_epoch" if a callback ended it
+ *   <output>/finished         {"uid","step","weights_sha256"}: the job is over; written after the final checkpoint.
+ * Also "checkpoint" and "best_epoch" if an earlier one is the result, "stopped_epoch" if a callback ended it
  *   <output>/model.json       Keras's Model.to_json()
  *   <output>/history.json     metrics by epoch, final metrics
  *   <output>/checkpoints/
@@ -13,6 +13,7 @@
 #define TRAINYARD_CHIEF_OUTPUT_DIR_H
 
 #include "codec/json.h"
+#include "codec/sha256.h"
 
 /* Removes what killed saves of a chief left behind in the folder and in checkpoints/: temporaries of files that a
  * chief writes, but never one whose writer still runs. Returns the number removed. */
@@ -34,11 +35,14 @@ MUST_USE int output_dir_uid(const char *dir, char **ret, struct err *e); /* xmal
 MUST_USE int output_dir_set_uid(const char *dir, const char *uid, struct err *e);
 /* 1 and the step when the job with this uid has finished, 0 when not. */
 int output_dir_finished(const char *dir, const char *uid, int64_t *ret_step, struct err *e);
-struct job_result {         /* how the job ended */
-    int64_t step;           /* trained to */
-    const char *checkpoint; /* name of the one with the job's result; NULL: the newest */
-    int64_t best_epoch;     /* of that checkpoint, from 0; with checkpoint */
-    int64_t stopped_epoch;  /* after which a callback ended training, from 0; -1: none did */
+/* What `finished` says about the weights; "": nothing. */
+void output_dir_weights_sha256(const char *dir, char ret[SHA256_TEXT]);
+struct job_result {                   /* how the job ended */
+    int64_t step;                     /* trained to */
+    const char *checkpoint;           /* name of the one with the job's result; NULL: the newest */
+    int64_t best_epoch;               /* of that checkpoint, from 0; with checkpoint */
+    int64_t stopped_epoch;            /* after which a callback ended training, from 0; -1: none did */
+    char weights_sha256[SHA256_TEXT]; /* of the result (nn/weights_hash.h); "": not known */
     const json_t *best; /* checkpoints that callbacks keep: [{callback, monitor, value, epoch, checkpoint}]; or NULL */
 };
 void job_result_json(const struct job_result *end, json_t *v); /* except for the step */

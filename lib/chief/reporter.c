@@ -382,9 +382,12 @@ int reporter_finish(struct reporter *r, const struct job_result *end, struct coo
     (void)write_windows(r, c, true);
     if (final != NULL)
         log_final(r, final);
+    if (end->weights_sha256[0] != '\0')
+        report_info(r->config.report, "SHA-256 of the weights: %s", end->weights_sha256);
     summary_writer_end(r->summaries, final != NULL);
     MUTEX_GUARD(&r->lock);
     r->now.step = end->step;
+    memcpy(r->now.weights_sha256, end->weights_sha256, sizeof(r->now.weights_sha256));
     if (!str_eq(r->now.state, "failed"))
         reporter_all_done(r);
     return 0;

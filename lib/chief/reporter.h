@@ -50,8 +50,9 @@ void reporter_shares(struct reporter *r, const struct coordinator_view *coord, u
  * error comes from writing history.json; call it again then. */
 MUST_USE int reporter_finish(struct reporter *r, const struct job_result *end, struct coordinator *c,
                              const double *final, struct err *e);
-/* An earlier chief has ended the job at this step: /progress shows that, with the metrics of its last epoch. */
-void reporter_finished_before(struct reporter *r, int64_t step);
+/* An earlier chief has ended the job at this step: /progress shows that, with the metrics of its last epoch and the
+ * hash of its weights ("": not known). */
+void reporter_finished_before(struct reporter *r, int64_t step, const char *weights_sha256);
 /* A callback has ended training: the total number of batches is now this. */
 void reporter_ends(struct reporter *r, int64_t batches);
 /* The state of the job for /progress: "training", "restoring ps-1", ... */

@@ -40,7 +40,8 @@ struct reporter {
         int workers;
         double metrics[METRICS_MAX], validation[METRICS_MAX];
         bool has_validation;
-        double updated, stepped; /* wall clock; stepped: the step grew; 0: not yet */
+        char weights_sha256[SHA256_TEXT]; /* of the job's result; "": not finished */
+        double updated, stepped;          /* wall clock; stepped: the step grew; 0: not yet */
     } now;
 };
 

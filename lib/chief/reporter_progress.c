@@ -41,9 +41,10 @@ void reporter_show_history(struct reporter *r)
     }
 }
 
-void reporter_finished_before(struct reporter *r, int64_t step)
+void reporter_finished_before(struct reporter *r, int64_t step, const char *weights_sha256)
 {
     MUTEX_GUARD(&r->lock);
+    str_fmt(r->now.weights_sha256, sizeof(r->now.weights_sha256), "%s", weights_sha256);
     str_fmt(r->now.state, sizeof(r->now.state), "finished");
     r->now.step = step;
     reporter_all_done(r);
@@ -88,6 +89,8 @@ void reporter_progress(struct reporter *r, struct buf *out)
     json_object_set_new(v, "remaining_seconds", json_number(remaining_seconds(r)));
     if (r->now.has_validation)
         json_object_set_new(v, "validation", reporter_metrics_json(r, r->now.validation));
+    if (r->now.weights_sha256[0] != '\0')
+        json_object_set_new(v, "weights_sha256", json_string(r->now.weights_sha256));
     json_emit(v, out);
 }
 

@@ -2,7 +2,7 @@
  *
  * Keys are ECDSA P-256, signatures SHA-256, texts PEM. A leaf has one URI (identity/identity.h), CA:FALSE, key usage
  * digitalSignature, extended key usage serverAuth and clientAuth; its issuer is the CA, and there is nothing between
- * them. certificate.c is the only file that includes OpenSSL's headers. Thread-safe: nothing is shared.
+ * them. Thread-safe: nothing is shared.
  *
  * The key of a job's CA on a cluster is a function of the operator's master key, so that nothing is stored for a job:
  *

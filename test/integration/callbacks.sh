@@ -164,6 +164,7 @@ test_best_epoch_on_one_machine() { # later commands read the best checkpoint, wh
     want_line "from .*$best\$"
     tensors "$dir/run/checkpoints/$best" "$dir/best.npz"
     cmp "$dir/model.npz" "$dir/best.npz" || wrong "export does not read the best checkpoint"
+    want_line "\"weights_sha256\": \"$(exported_hash "$dir/run")\"" "$dir/run/history.json"
     trainyard predict "$dir/run" --data-dir "$data" -o "$dir/result.csv" && trainyard predict "$dir/run/checkpoints/$best" --job "$dir/job.yaml" --data-dir "$data" -o "$dir/best.csv"
     trainyard predict "$dir/run/checkpoints/$newest" --job "$dir/job.yaml" --data-dir "$data" -o "$dir/newest.csv"
     cmp "$dir/result.csv" "$dir/best.csv" || wrong "predict does not read the best checkpoint"

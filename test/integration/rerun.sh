@@ -243,6 +243,26 @@ test_late_replicas_by_hand_learn_of_the_end() {
 }
 late_here() { (late "$@"); }
 
+# One number for the weights: in the log, in the files, in the summary of the run. Another program computes the same from
+# an export; a run that stops and continues has it, too.
+test_weights_have_a_hash() {
+    local hash
+    single_job 's/epochs: *[0-9]+/epochs: 3/'
+    want_exit 0 trainyard run "$job" --data-dir "$data" --output-dir "$dir/run" || return
+    hash=$(sed -n 's/.*SHA-256 of the weights: \([0-9a-f]\{64\}\)$/\1/p' "$dir/out")
+    [ -n "$hash" ] || problem "the log has no hash"
+    want_line "^  SHA-256      $hash\$"
+    want_line "\"weights_sha256\": \"$hash\"" "$dir/run/finished"
+    want_line "\"weights_sha256\": \"$hash\"" "$dir/run/history.json"
+    [ "$(exported_hash "$dir/run")" = "$hash" ] || wrong "an export has other weights"
+    want_exit 0 trainyard run "$job" --data-dir "$data" --output-dir "$dir/run" # it has finished
+    want_line "^  SHA-256      $hash\$"
+    want_exit 0 trainyard run "$job" --data-dir "$data" --output-dir "$dir/parts" --set fit.epochs=1
+    want_no_line "$hash"
+    want_exit 0 trainyard run "$job" --data-dir "$data" --output-dir "$dir/parts" --resume
+    want_line "^  SHA-256      $hash\$"
+}
+
 # A job of one machine, started by hand: with more epochs and resume it goes on, at once.
 test_finished_run_continues_by_hand() {
     single_job 's/epochs: *[0-9]+/epochs: 2/'

@@ -13,6 +13,14 @@ alone_bg() { exec trainyard-worker --job "${job:-$digits}" --data-dir "$data" --
 # The job without replicas: single machine. alone_job FILE [SED]
 single_job() { sed -e '/replicaSpecs:/,$d' "$digits" | sed -E "${1:-s/^//}" >"$dir/job.yaml"; job=$dir/job.yaml; }
 
+# The hash of the result of a run of digits, from an export, whose variables are ordered by name: 64 + 64 * 64 floats, then
+# 10 + 64 * 10.
+exported_hash() { # RUN
+    trainyard export "$1" -o "$dir/hash.safetensors" >/dev/null 2>&1 && tail -c $((4810 * 4)) "$dir/hash.safetensors" >"$dir/floats"
+    { floats 64 4096 && floats 0 64 && floats 4170 640 && floats 4160 10; } | sha256sum | cut -d ' ' -f 1
+}
+floats() { tail -c +$(($1 * 4 + 1)) "$dir/floats" | head -c $(($2 * 4)); } # FIRST COUNT
+
 # reaches ACCURACY COMMAND...
 reaches() {
     local bound=$1

@@ -38,7 +38,7 @@ only yaml.h 'lib/codec/yaml.*\.c'
 only cblas.h 'lib/tensor/gemm.c'
 only microhttpd.h 'lib/net/http_server.c'
 only 'grpc/' 'lib/rpc/'
-only openssl/ 'lib/(identity/(certificate|tls_client)|rpc/ssl_read)\.c' # keys and certificates; one TLS connection, which needs no gRPC and no libcurl
+only openssl/ 'lib/(codec/sha256|identity/(certificate|tls_client)|rpc/ssl_read)\.c' # keys and certificates; SHA-256; one TLS connection, which needs no gRPC and no libcurl
 only gnutls/ 'lib/net/http_tls.c'
 only zlib.h 'lib/data/[a-z_]*\.c|operator/api/deflate.c'
 only hdf5.h 'cli/h5_write.c'

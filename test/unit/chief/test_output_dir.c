@@ -109,8 +109,15 @@ START_TEST(the_end_belongs_to_one_life_of_the_job)
 {
     struct err e = { .code = ERR_NONE };
     int64_t step = -1;
+    char got[SHA256_TEXT];
     ck_assert_int_eq(output_dir_finished(dir, "uid-1", &step, &e), 0);
-    ck_ok_e(output_dir_set_finished(dir, "uid-1", &(struct job_result){ .step = 1000, .stopped_epoch = -1 }, &e));
+    output_dir_weights_sha256(dir, got);
+    ck_assert_str_eq(got, "");
+    struct job_result end = { .step = 1000, .stopped_epoch = -1 };
+    memset(end.weights_sha256, 'a', SHA256_TEXT - 1);
+    ck_ok_e(output_dir_set_finished(dir, "uid-1", &end, &e));
+    output_dir_weights_sha256(dir, got);
+    ck_assert_str_eq(got, end.weights_sha256);
     ck_assert_int_eq(output_dir_finished(dir, "uid-1", &step, &e), 1);
     ck_assert_int_eq(step, 1000);
     ck_assert_int_eq(output_dir_finished(dir, "uid-2", &step, &e), 0);

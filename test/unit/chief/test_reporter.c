@@ -464,7 +464,7 @@ START_TEST(a_job_that_finished_before_shows_its_end)
     struct node n = node_root(history, NULL);
     world_open(&w, -1, 0);
     ck_ok_e(reporter_from_json(w.reporter, &n, 2, &e));
-    reporter_finished_before(w.reporter, TOTAL);
+    reporter_finished_before(w.reporter, TOTAL, "1f0c");
     reporter_progress(w.reporter, &text);
     ck_ok_e(json_parse(text.data, text.len, "progress", &v, &e));
     ck_assert_str_eq(json_string_value(json_object_get(v, "state")), "finished");
@@ -473,6 +473,7 @@ START_TEST(a_job_that_finished_before_shows_its_end)
     ck_assert_int_eq(json_integer_value(json_object_get(v, "epoch")), EPOCHS);
     ck_assert_double_eq(json_number_value(json_object_get(v, "loss")), 0.5);
     ck_assert_double_eq(json_number_value(json_at(v, "validation.loss")), 0.75);
+    ck_assert_str_eq(json_string_value(json_object_get(v, "weights_sha256")), "1f0c");
     world_close(&w);
 }
 END_TEST
