@@ -14,6 +14,7 @@
 
 #include "api/job_identity.h"
 #include "api/kind.h"
+#include "codec/sha256.h"
 
 enum condition_type {
     COND_CREATED,
@@ -55,8 +56,9 @@ struct training_progress { /* what the chief reports */
     int64_t highest_step;         /* the plan's: the step decreases when training progress is lost */
     char loss[32];                /* text: "0.1433", "NaN" */
     double examples_per_second;
-    char *metrics;      /* JSON text of {"accuracy": "0.95"}, owned, or NULL */
-    int64_t updated_ms; /* when step last changed */
+    char weights_sha256[SHA256_TEXT]; /* of the result of a finished job; "" before */
+    char *metrics;                    /* JSON text of {"accuracy": "0.95"}, owned, or NULL */
+    int64_t updated_ms;               /* when step last changed */
 };
 
 struct job_status {

@@ -80,7 +80,7 @@ static bool same_progress(const struct training_progress *a, const struct traini
 {
     if (!a->present || !b->present)
         return a->present == b->present;
-    return same_steps(a, b) && str_eq(a->loss, b->loss) &&
+    return same_steps(a, b) && str_eq(a->loss, b->loss) && str_eq(a->weights_sha256, b->weights_sha256) &&
            same_bytes(&a->examples_per_second, &b->examples_per_second, sizeof(a->examples_per_second)) &&
            same_metrics(a->metrics, b->metrics) && same_time(a->updated_ms, b->updated_ms);
 }

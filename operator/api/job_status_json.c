@@ -110,6 +110,7 @@ static void parse_progress(const json_t *v, struct training_progress *ret)
     str_fmt(ret->loss, sizeof(ret->loss), "%s", text_at(v, "loss"));
     ret->examples_per_second = json_number_value(json_object_get(v, "examplesPerSecond"));
     ret->updated_ms = time_parse(text_at(v, "lastUpdateTime"));
+    str_fmt(ret->weights_sha256, sizeof(ret->weights_sha256), "%s", text_at(v, "weightsSHA256"));
     if (json_is_object(metrics)) {
         AUTO_FINI(buf) text = BUF_INIT;
         json_emit(metrics, &text);
@@ -230,6 +231,7 @@ static json_t *progress_value(const struct training_progress *p)
     json_object_set_new(v, "lastCheckpointStep", json_integer(p->last_checkpoint_step));
     json_object_set_new(v, "highestStep", p->highest_step > p->step ? json_integer(p->highest_step) : json_null());
     json_object_set_new(v, "lastUpdateTime", time_value(p->updated_ms));
+    json_object_set_new(v, "weightsSHA256", text_value(p->weights_sha256));
     json_object_set_new(v, "metrics", p->metrics == NULL ? json_null() : json_loads(p->metrics, 0, NULL));
     return v;
 }

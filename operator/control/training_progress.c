@@ -87,6 +87,8 @@ int training_progress_parse(const char *text, size_t n, struct training_progress
                                        .examples_per_second = rate_of(json_object_get(v, "examples_per_second")) };
     if (ret->step > 0) /* before the first step there is no loss, not a NaN */
         number_text(json_object_get(v, "loss"), ret->loss);
+    const char *weights = json_string_value(json_object_get(v, "weights_sha256"));
+    str_fmt(ret->weights_sha256, sizeof(ret->weights_sha256), "%s", sha256_is_text(weights) ? weights : "");
     ret->metrics = metrics_text(json_object_get(v, "metrics"));
     return 0;
 }

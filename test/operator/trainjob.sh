@@ -24,9 +24,10 @@ test_trainjob_life() {
     running digits-chief-0 digits-ps-0 digits-worker-0
     want 60 trainjob digits .status.ready 3/4
     want_condition 60 trainjob digits Running "True TrainJobRunning"
-    ended digits-chief-0 Succeeded 0 Completed '{\"state\":\"finished\",\"step\":1000,\"epoch\":20,\"epochs\":20,\"percent\":100,\"loss\":0.05,\"metrics\":{\"loss\":0.05,\"accuracy\":0.98},\"examples_per_second\":5000,\"last_checkpoint_step\":1000}'
+    ended digits-chief-0 Succeeded 0 Completed '{\"state\":\"finished\",\"step\":1000,\"epoch\":20,\"epochs\":20,\"percent\":100,\"loss\":0.05,\"metrics\":{\"loss\":0.05,\"accuracy\":0.98},\"examples_per_second\":5000,\"last_checkpoint_step\":1000,\"weights_sha256\":\"'"$(printf '%064d' 7)"'\"}'
     want_condition 60 trainjob digits Succeeded "True TrainJobSucceeded"
     want 60 trainjob digits .status.progress.step 1000
+    want 60 trainjob digits .status.progress.weightsSHA256 "$(printf '%064d' 7)"
     [ "$(k get trainjobs --no-headers | awk '{print $2, $4, $5, $6}')" = "Succeeded 100 1000 0.05" ] || problem "kubectl get: $(k get trainjobs)"
     want_pods 60 "digits-chief-0 digits-ps-0 digits-worker-0" # does not wait for the worker that has not started
 }

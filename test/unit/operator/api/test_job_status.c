@@ -327,13 +327,17 @@ START_TEST(each_difference_is_seen_without_making_the_patch)
             break; /* only whole seconds are written */
         case 28:
             want = STATUS_PROGRESS;
-            is.progress.highest_step = 1;
+            str_fmt(is.progress.weights_sha256, sizeof(is.progress.weights_sha256), "1f0c");
             break;
         case 29:
             want = STATUS_PROGRESS;
-            is.progress.percent = 1;
+            is.progress.highest_step = 1;
             break;
         case 30:
+            want = STATUS_PROGRESS;
+            is.progress.percent = 1;
+            break;
+        case 31:
             want = STATUS_PROGRESS;
             is.progress.remaining_s = 1;
             break;

@@ -67,6 +67,24 @@ START_TEST(how_far_a_job_is_has_bounds)
 }
 END_TEST
 
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+static const struct {
+    const char *page, *weights;
+} WEIGHTS[] = {
+    { "{\"step\":1,\"weights_sha256\":\"" HEX "\"}", HEX },
+    { "{\"step\":1,\"weights_sha256\":\"" HEX "0\"}", "" },
+    { "{\"step\":1,\"weights_sha256\":\"0123\"}", "" },
+    { "{\"step\":1,\"weights_sha256\":7}", "" },
+    { "{\"step\":1}", "" },
+};
+START_TEST(a_hash_is_one_or_none)
+{
+    AUTO_FINI(training_progress) p = { 0 };
+    ck_assert_int_eq(training_progress_parse(WEIGHTS[_i].page, strlen(WEIGHTS[_i].page), &p), 0);
+    ck_assert_str_eq(p.weights_sha256, WEIGHTS[_i].weights);
+}
+END_TEST
+
 START_TEST(a_long_or_deep_page_is_refused)
 {
     AUTO_FINI(training_progress) p = { 0 };
@@ -138,6 +156,7 @@ Suite *test_suite(void)
 
     tcase_add_loop_test(t, a_page_is_read_with_distrust, 0, COUNT_OF(PAGES));
     tcase_add_loop_test(t, how_far_a_job_is_has_bounds, 0, COUNT_OF(HOW_FAR));
+    tcase_add_loop_test(t, a_hash_is_one_or_none, 0, COUNT_OF(WEIGHTS));
     tcase_add_test(t, a_long_or_deep_page_is_refused);
     tcase_add_test(t, many_metrics_are_cut);
     tcase_add_test(t, a_pod_leaves_its_last_words);
