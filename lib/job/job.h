@@ -221,6 +221,10 @@ DEFINE_AUTO(job, job_free);
  * a default that a CRD fills in changes nothing. New reference. */
 json_t *job_canonical(const json_t *spec);
 
+/* Every `device` of a layer is one of the cluster's nps ps; -1: of the manifest's, if it has replicaSpecs. job_parse()
+ * does not check that, because the file of a replica has no counts (job/replica_file.h). Placed ERR_INPUT. */
+MUST_USE int job_check_devices(const struct job *j, int nps, struct err *e);
+
 bool job_evaluates(const struct job *j); /* there is validation data: a separate set, or a part of data.train */
 
 /* Kubernetes object name rules: RFC 1123 label, at most 63 minus the longest replica suffix. */

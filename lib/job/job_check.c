@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "job/cluster.h"
+#include "job/device.h"
 #include "job/fields.h"
 #include "job/pod_template.h"
 #include "job/quantity.h"
@@ -94,51 +95,47 @@ static int check_name(struct job *j, struct err *e)
 
 /* ---- model ---- */
 
-static bool is_about(const char *device, const char *word)
+/* nps: PS of the job; -1: only the name is checked. */
+static int check_layer_device(const struct node *layer, int nps, struct err *e)
 {
-    return strcasestr(device, word) != NULL;
-}
-
-/* `device: ps:1`, `/job:ps/task:1`, `gpu:0`: known words, none of which this release supports. */
-static int refuse_device(const struct node *device, struct err *e)
-{
-    const char *text;
-
-    if (!node_present(device))
-        return 0;
-    if (node_str(device, &text, e) < 0)
-        return -1;
-    if (is_about(text, "gpu") || is_about(text, "tpu"))
-        return node_error(device, e, "'%.60s': GPUs are not supported yet; remove 'device'", text);
-    if (str_starts(text, "ps:") || str_starts(text, "worker:") || str_starts(text, "/job:") || is_about(text, "cpu"))
-        return node_error(device, e,
-                          "'%.60s': placing single layers is not supported yet; variables are placed by "
-                          "spec.strategy.placement; remove 'device'",
-                          text);
-    return node_error(device, e, "'%.60s' is not a valid device; use a name like ps:1, worker:3 or /job:ps/task:1",
-                      text);
-}
-
-/* Beside a layer's name or among its arguments. */
-static int refuse_devices(const struct job *j, struct err *e)
-{
-    struct node layers = at(j, "spec.model.layers");
-
     const char *key;
-    json_t *value;
+    json_t *arguments;
+    bool failed = false;
+    int ps;
 
-    for (size_t i = 0; json_is_array(layers.v) && i < node_size(&layers); i++) {
-        struct node layer = node_item(&layers, i), beside = node_get(&layer, "device");
-        if (refuse_device(&beside, e) < 0)
-            return -1;
-        json_object_foreach((json_t *)(uintptr_t)layer.v, key, value)
-        {
-            struct node arguments = node_get(&layer, key), inside = node_get(&arguments, "device");
-            if (refuse_device(&inside, e) < 0)
+    json_object_foreach((json_t *)(uintptr_t)layer->v, key, arguments)
+    {
+        struct node map = node_get(layer, key), device = node_get(&map, "device");
+        if (node_present(&device))
+            failed |= (nps < 0 ? device_parse(&device, &ps, e) : device_check(&device, nps, e)) < 0;
+    }
+    return failed ? -1 : 0;
+}
+
+/* Of both forms of layers that a manifest has. */
+static int check_devices(const struct job *j, int nps, struct err *e)
+{
+    static const char *const LISTS[] = { "spec.model.layers", "spec.model.keras.config.layers" };
+    bool failed = false;
+
+    for (size_t k = 0; k < COUNT_OF(LISTS); k++) {
+        struct node layers = at(j, LISTS[k]);
+        for (size_t i = 0; json_is_array(layers.v) && i < node_size(&layers); i++) {
+            struct node layer = node_item(&layers, i);
+            failed |= check_layer_device(&layer, nps, e) < 0;
+            if (failed && !source_collects(j->source))
                 return -1;
         }
     }
-    return 0;
+    return failed ? -1 : 0;
+}
+
+int job_check_devices(const struct job *j, int nps, struct err *e)
+{
+    if (nps >= 0)
+        return check_devices(j, nps, e);
+    bool unknown = !given(j, "spec.replicaSpecs") && j->strategy.name == STRATEGY_PARAMETER_SERVER;
+    return unknown ? 0 : check_devices(j, j->replicas[ROLE_PS].count, e);
 }
 
 /* Every container of the role's pod names an image. */
@@ -191,7 +188,7 @@ static int check_model(struct job *j, struct err *e)
     struct node compile = node_get(&spec, "compile"), loss = node_get(&compile, "loss");
     if (!of_keras && !node_present(&loss))
         return node_error(&compile, e, "'loss' is missing");
-    return refuse_devices(j, e);
+    return check_devices(j, -1, e);
 }
 
 /* The first layer looks up the numbers of words, so columns of words are numbers. */

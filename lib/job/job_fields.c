@@ -140,7 +140,8 @@ static const struct field STRATEGY[] = {
       .nworking = 1, .fallback = "async", .help = "When gradients are applied. async: as soon as they arrive." },
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
       .help = "Distribution of variables over PS. greedy: balanced by size, with large variables split. round_robin: "
-              "whole variables in turn, like TensorFlow's replica_device_setter." },
+              "whole variables in turn, like TensorFlow's replica_device_setter. `device: ps:1` of a layer places its "
+              "variables itself." },
     { "overlap", FIELD_BOOL, DEST(struct job, strategy.overlap), .fallback = "false",
       .help = "A worker computes its next batch while a push is in flight, which hides a slow network. Cost: with W "
               "workers the mean staleness of gradients is 2W - 1 instead of W - 1, which can cost accuracy, and "

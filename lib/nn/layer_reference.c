@@ -35,7 +35,10 @@ struct section {
 };
 
 static const struct section SECTIONS[] = {
-    { &LAYER_KINDS, "Shapes are those of one example, without the batch." },
+    { &LAYER_KINDS,
+      "Shapes are those of one example, without the batch. `device` places the variables of a layer: `ps:1`, or "
+      "TensorFlow's `/job:ps/task:1`, is the second parameter server of the job, which must have it. Without it, "
+      "`spec.strategy.placement` decides." },
     { &ACTIVATION_KINDS, "For `activation` of a layer, and for the layer Activation." },
     { &INITIALIZERS, "Fans: (in, out) of a matrix, times the receptive field of a convolution. Drawn from Philox by "
                      "the job's seed and the variable's place, so that any process draws the same." },

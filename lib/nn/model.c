@@ -49,7 +49,8 @@ static int add_variable(struct model *m, size_t layer, int index, struct err *e)
                                .count = count,
                                .kind = spec->kind,
                                .momentum = spec->momentum,
-                               .layer = (int)layer };
+                               .layer = (int)layer,
+                               .pin = l->pin };
     l->var_index[index] = m->nvars++;
     m->size = (end + VARIABLE_ALIGN - 1) / VARIABLE_ALIGN * VARIABLE_ALIGN;
     m->params += count;

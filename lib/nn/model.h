@@ -27,6 +27,7 @@ struct variable {
     enum variable_kind kind;
     float momentum; /* VAR_MOVING */
     int layer;
+    int pin; /* `device: ps:N` of its layer: N + 1; 0: strategy.placement decides */
 };
 
 struct model;

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "codec/yaml.h"
+#include "job/device.h"
 #include "nn/functional.h"
 #include "nn/keras_document.h"
 #include "nn/model_impl.h"
@@ -256,6 +257,20 @@ static int check_activation(const struct reading *r, const struct layer *l, cons
         "again (model.to_json())");
 }
 
+static int read_device(const struct reading *r, const struct node *config, int *ret_pin, struct err *e)
+{
+    struct node device = node_get(config, "device");
+    int ps;
+    if (!node_present(&device))
+        return 0;
+    if (r->compile->doc != NULL)
+        return node_error(&device, e, "'device' is not Keras's: place layers in spec.model.layers of the manifest");
+    if (device_parse(&device, &ps, e) < 0)
+        return -1;
+    *ret_pin = ps + 1;
+    return 0;
+}
+
 static int build_layer(struct reading *r, struct layer *l, const struct node *at, const struct node *config,
                        const struct functional *f, const struct functional_call *call, struct err *e)
 {
@@ -275,6 +290,8 @@ static int build_layer(struct reading *r, struct layer *l, const struct node *at
     if ((found && set_input(r, place, &s, e) < 0) || need_input(r, at, e) < 0)
         return -1;
     l->trainable = l->arg[ARG_TRAINABLE] != 0;
+    if (read_device(r, config, &l->pin, e) < 0)
+        return -1;
     if (connect(r, l, at, f, call, e) < 0)
         return -1;
     if (l->row->read != NULL && l->row->read(l, config, e) < 0)
@@ -292,12 +309,12 @@ static int read_layer(struct reading *r, const struct node *at, const struct fun
     static const char *const KERAS_KEYS[] = { "module",       "class_name", "config",       "registered_name",
                                               "build_config", "name",       "inbound_nodes" };
     struct node config, class_name = node_get(at, "class_name"), registered = node_get(at, "registered_name");
-    struct node own_name = node_get(at, "name");
+    struct node own_name = node_get(at, "name"), own_device = node_get(at, "device");
     const struct kind *kind;
     const char *name;
 
-    if (node_present(&own_name) && !node_present(&class_name))
-        return node_error(at, e, "a layer is written as {Dense: {units: 10, name: hidden}}");
+    if ((node_present(&own_name) || node_present(&own_device)) && !node_present(&class_name))
+        return node_error(at, e, "a layer is written as {Dense: {units: 10, name: hidden, device: ps:0}}");
     if (node_named(at, &name, &config, e) < 0)
         return -1;
     if (str_eq(name, "Sequential") || str_eq(name, "Functional") || str_eq(name, "Model"))

@@ -49,6 +49,7 @@ static void add_segments(struct layout *l, uint32_t variable, const struct varia
             .start = start,
             .kind = v->kind,
             .momentum = v->momentum,
+            .pin = v->pin,
         };
         hash_add(&l->hash, l->segments[l->n].count);
         l->n++;
@@ -102,16 +103,27 @@ static int by_size(const void *a, const void *b)
     return (*x)->id < (*y)->id ? -1 : 1;
 }
 
+/* A process without ps has everything in one place, and no pins. */
+static bool is_pinned(const struct segment_spec *s, size_t nps)
+{
+    return s->pin > 0 && (size_t)s->pin <= nps;
+}
+
 static void place_greedy(const struct layout *l, size_t nps, size_t *home)
 {
     auto_free const struct segment_spec **order = xcalloc(l->n, sizeof(*order));
     auto_free size_t *load = xcalloc(nps, sizeof(*load));
 
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         order[i] = &l->segments[i];
+        if (is_pinned(order[i], nps))
+            load[order[i]->pin - 1] += order[i]->count;
+    }
     qsort(order, l->n, sizeof(*order), by_size);
     for (size_t i = 0; i < l->n; i++) {
         size_t least = 0;
+        if (is_pinned(order[i], nps))
+            continue;
         for (size_t ps = 1; ps < nps; ps++)
             if (load[ps] < load[least])
                 least = ps;
@@ -132,6 +144,9 @@ struct placement *placement_new(const struct layout *l, enum placement_kind kind
     auto_free size_t *home = xcalloc(l->n, sizeof(*home));
 
     (kind == PLACEMENT_ROUND_ROBIN ? place_round_robin : place_greedy)(l, nps, home);
+    for (size_t i = 0; i < l->n; i++)
+        if (is_pinned(&l->segments[i], nps))
+            home[i] = (size_t)l->segments[i].pin - 1;
     p->nps = nps;
     p->ids = xcalloc(nps, sizeof(*p->ids));
     p->n = xcalloc(nps, sizeof(*p->n));

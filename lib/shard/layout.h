@@ -20,6 +20,7 @@ struct segment_spec {
     size_t start;         /* first element within its variable */
     enum variable_kind kind;
     float momentum;
+    int pin; /* of its variable; not part of the layout's hash */
 };
 struct layout {
     struct segment_spec *segments;
@@ -38,7 +39,9 @@ uint64_t layout_register_hash(const struct layout *l, const struct model *m);
 
 /* placement - for each ps the ids of its segments, ascending.
  * greedy: largest first onto the least loaded ps (ties: lowest index). round_robin: variable i on ps i % n,
- * TensorFlow's replica_device_setter (all segments of a variable together). More ps than segments: some hold none. */
+ * TensorFlow's replica_device_setter (all segments of a variable together). Pinned variables are on their ps in both:
+ * greedy balances the others around them; in round_robin they take their turn. More ps than segments: some hold none.
+ */
 struct placement {
     size_t nps;
     uint32_t **ids; /* [ps][i] */

@@ -60,6 +60,22 @@ test_validation_split_counts() { # every batch of the part that is trained on ex
     want_line 'already finished'
 }
 
+test_layers_on_a_ps_of_their_own() { # and the manifest runs alone, where there is no ps
+    sed 's/units: 64,/units: 64, device: "ps:1",/; s/units: 10,/units: 10, device: "\/job:ps\/task:1",/' "$digits" >"$dir/job.yaml"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=2 --replicas ps=3 || return
+    want_line '\[ps-1\] serving: generation 1, 4 segments'
+    want_line '\[ps-0\] serving: generation 1, 0 segments'
+    want_line '\[ps-2\] serving: generation 1, 0 segments'
+    want_no_line device "$dir/run/model.json"
+    want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/other" --replicas ps=1
+    want_line "layers\[2\]\.Dense\.device: 'ps:1' does not exist: the job has one PS, ps:0\$"
+    # on other ps the run continues, since a device is not part of the training
+    sed -i 's/"ps:1"/"ps:0"/; s/task:1/task:0/' "$dir/job.yaml"
+    want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=3 --resume --replicas ps=2
+    want_line '\[ps-0\] serving: generation 2, 4 segments'
+    want_exit 0 trainyard-worker --insecure --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/alone"
+}
+
 same_history() { # RUN CASE: that of Keras
     local metric want got
     tr -d ' \n' <"$1/history.json" >"$dir/flat"

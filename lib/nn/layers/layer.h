@@ -50,6 +50,7 @@ enum {
     ARG_BATCH_INPUT_SHAPE,
     ARG_BATCH_SHAPE,
     ARG_INPUT_DIM,
+    ARG_DEVICE,
     ARG_FIRST_OWN
 };
 #define LAYER_ARGS                                                                                                     \
@@ -57,7 +58,8 @@ enum {
     [ARG_TRAINABLE] = ARG_OF("trainable", ARG_FLAG, 1, ARG_ANY), [ARG_DTYPE] = ARG_OWN("dtype", "float32"),            \
     [ARG_INPUT_SHAPE] = ARG_OWN("input_shape", "None"),                                                                \
     [ARG_BATCH_INPUT_SHAPE] = ARG_OWN("batch_input_shape", "None"),                                                    \
-    [ARG_BATCH_SHAPE] = ARG_OWN("batch_shape", "None"), [ARG_INPUT_DIM] = ARG_OWN("input_dim", "None")
+    [ARG_BATCH_SHAPE] = ARG_OWN("batch_shape", "None"), [ARG_INPUT_DIM] = ARG_OWN("input_dim", "None"),                \
+    [ARG_DEVICE] = ARG_OWN("device", "None")
 
 enum { LAYER_VARS_MAX = 8, LAYER_INPUTS_MAX = 16 };
 
@@ -77,6 +79,7 @@ struct layer {
     enum layer_id id;
     char *name;
     bool trainable;
+    int pin; /* of its variables: 1 + the index of a ps; 0: none */
     struct shape in[LAYER_INPUTS_MAX], out;
     size_t nin;  /* 1, unless the row joins */
     double *arg; /* by place in the row's table */

@@ -156,6 +156,32 @@ START_TEST(more_ps_than_segments)
 }
 END_TEST
 
+START_TEST(pinned_variables_are_on_their_ps)
+{
+    struct variable v[] = { variable("a", 3000, 1000, 0), variable("b", 100, 100, 0), variable("c", 50, 50, 0),
+                            variable("d", 10, 10, 0) };
+    v[0].pin = 2; /* ps:1, with all its segments */
+    v[3].pin = 1;
+    AUTO(layout) *l = layout_from(v, COUNT_OF(v));
+    for (int kind = 0; kind < 2; kind++) {
+        AUTO(placement) *p = placement_new(l, kind == 0 ? PLACEMENT_GREEDY : PLACEMENT_ROUND_ROBIN, 2);
+        check_placement(l, p);
+        for (size_t ps = 0; ps < 2; ps++)
+            for (size_t i = 0; i < p->n[ps]; i++) {
+                const struct segment_spec *s = &l->segments[p->ids[ps][i]];
+                if (s->pin > 0)
+                    ck_assert_uint_eq(ps, (size_t)s->pin - 1);
+                else if (kind == 0)
+                    ck_assert_uint_eq(ps, 0); /* a fills ps:1, so greedy puts the others here */
+                else
+                    ck_assert_uint_eq(ps, s->variable % 2); /* as if nothing was pinned */
+            }
+    }
+    AUTO(placement) *one = placement_new(l, PLACEMENT_GREEDY, 1); /* a process without ps */
+    check_placement(l, one);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("layout");
@@ -165,6 +191,7 @@ Suite *test_suite(void)
     tcase_add_test(c, every_segment_has_one_home);
     tcase_add_test(c, greedy_balances_bytes);
     tcase_add_test(c, more_ps_than_segments);
+    tcase_add_test(c, pinned_variables_are_on_their_ps);
     suite_add_tcase(s, c);
     return s;
 }
