@@ -147,7 +147,7 @@ static int build_model(const struct job *job, const char *data_dir, struct model
 /* *ret stays NULL when the model's input is open: the data has to be read first. */
 static int check_model(const struct job *job, const char *data_dir, struct model **ret, struct err *e)
 {
-    if (job_check_devices(job, -1, e) < 0)
+    if (job_check_devices(job, job_ps_count(job), e) < 0)
         return -1;
     return model_input_is_open(&job->model) ? model_check(&job->model, &job->compile, e)
                                             : build_model(job, data_dir, ret, e);

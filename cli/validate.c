@@ -57,7 +57,7 @@ static int validate(const char *file, const struct strlist *sets, const char *da
 
     int result = job_load_all(file, sets, faults, &job, &why);
     if (result == 0 && faults->n == 0 && job->has_model)
-        result = job_check_devices(job, -1, &why);
+        result = job_check_devices(job, job_ps_count(job), &why);
     bool open = result == 0 && job->has_model && model_input_is_open(&job->model);
     if (open)
         result = model_check(&job->model, &job->compile, &why);

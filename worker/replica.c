@@ -153,7 +153,7 @@ int replica_open(const struct worker_options *o, struct replica *ret, struct err
         return err_set(e, ERR_INPUT,
                        "%s: spec.model is missing: trainyard-worker trains the model a manifest describes",
                        o->common.job);
-    int nps = r.cluster.configured ? (int)replica_ps_count(&r) : -1;
+    int nps = r.cluster.configured ? (int)replica_ps_count(&r) : job_ps_count(r.job);
     if (check_cluster(&r, e) < 0 || job_check_devices(r.job, nps, e) < 0 ||
         file_check_limit(cluster_files(&r.cluster), e) < 0 ||
         replica_credentials_open(&o->common, &r.cluster, r.cluster.configured ? r.cluster.role : ROLE_COUNT,

@@ -221,8 +221,12 @@ DEFINE_AUTO(job, job_free);
  * a default that a CRD fills in changes nothing. New reference. */
 json_t *job_canonical(const json_t *spec);
 
-/* Every `device` of a layer is one of the cluster's nps ps; -1: of the manifest's, if it has replicaSpecs. job_parse()
- * does not check that, because the file of a replica has no counts (job/replica_file.h). Placed ERR_INPUT. */
+/* PS of a manifest. JOB_PS_UNKNOWN: it leaves replicas to whoever starts them. Not for the file of a replica, which has
+ * no counts (job/replica_file.h). */
+enum { JOB_PS_UNKNOWN = -1 };
+int job_ps_count(const struct job *j);
+/* Every `device` of a layer is one of the job's nps ps; JOB_PS_UNKNOWN: it is the name of one, which job_parse()
+ * checks. Placed ERR_INPUT. */
 MUST_USE int job_check_devices(const struct job *j, int nps, struct err *e);
 
 bool job_evaluates(const struct job *j); /* there is validation data: a separate set, or a part of data.train */

@@ -95,7 +95,6 @@ static int check_name(struct job *j, struct err *e)
 
 /* ---- model ---- */
 
-/* nps: PS of the job; -1: only the name is checked. */
 static int check_layer_device(const struct node *layer, int nps, struct err *e)
 {
     const char *key;
@@ -107,13 +106,13 @@ static int check_layer_device(const struct node *layer, int nps, struct err *e)
     {
         struct node map = node_get(layer, key), device = node_get(&map, "device");
         if (node_present(&device))
-            failed |= (nps < 0 ? device_parse(&device, &ps, e) : device_check(&device, nps, e)) < 0;
+            failed |= (nps == JOB_PS_UNKNOWN ? device_parse(&device, &ps, e) : device_check(&device, nps, e)) < 0;
     }
     return failed ? -1 : 0;
 }
 
 /* Of both forms of layers that a manifest has. */
-static int check_devices(const struct job *j, int nps, struct err *e)
+int job_check_devices(const struct job *j, int nps, struct err *e)
 {
     static const char *const LISTS[] = { "spec.model.layers", "spec.model.keras.config.layers" };
     bool failed = false;
@@ -130,12 +129,10 @@ static int check_devices(const struct job *j, int nps, struct err *e)
     return failed ? -1 : 0;
 }
 
-int job_check_devices(const struct job *j, int nps, struct err *e)
+int job_ps_count(const struct job *j)
 {
-    if (nps >= 0)
-        return check_devices(j, nps, e);
     bool unknown = !given(j, "spec.replicaSpecs") && j->strategy.name == STRATEGY_PARAMETER_SERVER;
-    return unknown ? 0 : check_devices(j, j->replicas[ROLE_PS].count, e);
+    return unknown ? JOB_PS_UNKNOWN : j->replicas[ROLE_PS].count;
 }
 
 /* Every container of the role's pod names an image. */
@@ -188,7 +185,7 @@ static int check_model(struct job *j, struct err *e)
     struct node compile = node_get(&spec, "compile"), loss = node_get(&compile, "loss");
     if (!of_keras && !node_present(&loss))
         return node_error(&compile, e, "'loss' is missing");
-    return check_devices(j, -1, e);
+    return job_check_devices(j, JOB_PS_UNKNOWN, e);
 }
 
 /* The first layer looks up the numbers of words, so columns of words are numbers. */

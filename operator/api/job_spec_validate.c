@@ -77,7 +77,7 @@ static int validate_train_job_spec(const json_t *object, struct err *e)
         return -1;
     if (!j->has_model)
         return 0;
-    if (validate_size(object, e) < 0 || job_check_devices(j, -1, e) < 0)
+    if (validate_size(object, e) < 0 || job_check_devices(j, job_ps_count(j), e) < 0)
         return -1;
     return validate_model(j, e);
 }

@@ -5,7 +5,7 @@
 #include "job/device.h"
 #include "job/job.h"
 
-enum { PS = 3 };
+enum { PS = 3, OWN = -2 };
 
 /* error NULL: it is this ps. */
 static const struct {
@@ -79,24 +79,24 @@ static struct job *job_of(const char *model, const char *rest)
 #define OPEN  "{layers: [Dense: {units: 1, device: ps:1}]}"
 #define KERAS                                                                                                          \
     "{keras: {class_name: Sequential, config: {layers: [{class_name: Dense, config: {units: 1, device: ps:1}}]}}}"
-/* nps -1: what the manifest says. error NULL: there is such a ps, or nobody knows yet. */
+/* nps OWN: what the manifest says. error NULL: there is such a ps, or nobody knows yet. */
 static const struct {
     const char *model, *rest;
     int nps;
     const char *error;
 } JOBS[] = {
-    { SHORT, "  replicaSpecs: {PS: {replicas: 2}, Worker: {}}\n", -1, NULL },
-    { SHORT, "  replicaSpecs: {PS: {}, Worker: {}}\n", -1,
+    { SHORT, "  replicaSpecs: {PS: {replicas: 2}, Worker: {}}\n", OWN, NULL },
+    { SHORT, "  replicaSpecs: {PS: {}, Worker: {}}\n", OWN,
       "input.yaml:5:63: spec.model.layers[0].Dense.device: 'ps:1' does not exist: the job has one PS, ps:0" },
-    { OPEN, "  replicaSpecs: {PS: {}, Worker: {}}\n", -1,
+    { OPEN, "  replicaSpecs: {PS: {}, Worker: {}}\n", OWN,
       "input.yaml:5:46: spec.model.layers[0].Dense.device: 'ps:1' does not exist: the job has one PS, ps:0" },
-    { KERAS, "  replicaSpecs: {PS: {}, Worker: {}}\n", -1,
+    { KERAS, "  replicaSpecs: {PS: {}, Worker: {}}\n", OWN,
       "input.yaml:5:108: spec.model.keras.config.layers[0].config.device: 'ps:1' does not exist: the job has one PS, "
       "ps:0" },
-    { SHORT, "", -1,
+    { SHORT, "", OWN,
       "input.yaml:5:63: spec.model.layers[0].Dense.device: 'ps:1': the job has no PS; remove 'device', or add PS to "
       "replicaSpecs" },
-    { SHORT, "  strategy: {name: ParameterServer}\n", -1, NULL },
+    { SHORT, "  strategy: {name: ParameterServer}\n", OWN, NULL },
     { SHORT, "  replicaSpecs: {PS: {}, Worker: {}}\n", 2, NULL }, /* the file of a replica has no counts */
     { SHORT, "  replicaSpecs: {PS: {replicas: 2}, Worker: {}}\n", 1,
       "input.yaml:5:63: spec.model.layers[0].Dense.device: 'ps:1' does not exist: the job has one PS, ps:0" },
@@ -105,10 +105,11 @@ START_TEST(the_job_has_the_ps)
 {
     AUTO(job) *j = job_of(JOBS[_i].model, JOBS[_i].rest);
     struct err e = { 0 };
+    int nps = JOBS[_i].nps == OWN ? job_ps_count(j) : JOBS[_i].nps;
     if (JOBS[_i].error == NULL)
-        ck_ok_e(job_check_devices(j, JOBS[_i].nps, &e));
+        ck_ok_e(job_check_devices(j, nps, &e));
     else
-        ck_fails(job_check_devices(j, JOBS[_i].nps, &e), ERR_INPUT, JOBS[_i].error);
+        ck_fails(job_check_devices(j, nps, &e), ERR_INPUT, JOBS[_i].error);
 }
 END_TEST
 
