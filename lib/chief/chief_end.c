@@ -119,12 +119,12 @@ static int hash_result(const struct chief *c, struct job_result *end, struct err
         return weights_hash(m, params_vector(c->config.params), end->weights_sha256, e);
     AUTO(checkpoint) *best = NULL;
     auto_free char *prefix = path_join(c->checkpoints, end->checkpoint);
-    auto_free float *values = NULL;
+    void *memory;
     if (checkpoint_open(prefix, &best, e) < 0 ||
-        mem_alloc(model_size(m) * sizeof(*values), "the weights of the result", (void **)&values, e) < 0 ||
-        checkpoint_values(best, m, values, e) < 0)
+        mem_alloc(model_size(m) * sizeof(float), "the weights of the result", &memory, e) < 0)
         return -1;
-    return weights_hash(m, values, end->weights_sha256, e);
+    auto_free float *values = memory;
+    return checkpoint_values(best, m, values, e) < 0 ? -1 : weights_hash(m, values, end->weights_sha256, e);
 }
 
 static int write_files(struct chief *c, int64_t step, struct err *e)

@@ -3,7 +3,8 @@
  *   <output>/generation       which chief is in charge (shard/generation.h), written before first use
  *   <output>/uid              the job that writes here; the last one to begin
  *   <output>/finished         {"uid","step","weights_sha256"}: the job is over; written after the final checkpoint.
- * Also "checkpoint" and "best_epoch" if an earlier one is the result, "stopped_epoch" if a callback ended it
+ *                             Also "checkpoint" and "best_epoch" if an earlier one is the result, "stopped_epoch"
+ *                             if a callback ended it
  *   <output>/model.json       Keras's Model.to_json()
  *   <output>/history.json     metrics by epoch, final metrics
  *   <output>/checkpoints/
