@@ -27,7 +27,8 @@ static struct register_request registration_of(const struct replica *r)
                                       .space = r->data.space,
                                       .shuffle_version = SHUFFLE_VERSION,
                                       .layout_hash = layout_register_hash(r->layout, r->model),
-                                      .ps_count = (uint32_t)r->placement->nps };
+                                      .ps_count = (uint32_t)r->placement->nps,
+                                      .placement_hash = placement_hash(r->placement) };
 }
 
 static int run_member(const struct trainer *t, struct chief_client *m, struct err *e)

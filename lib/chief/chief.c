@@ -36,6 +36,7 @@ static void open_coordinator(struct chief *c)
                                                       .space = k->space,
                                                       .layout_hash = layout_register_hash(k->layout, k->model),
                                                       .ps_count = (uint32_t)k->placement->nps,
+                                                      .placement_hash = placement_hash(k->placement),
                                                       .batches_per_epoch = c->batches_per_epoch,
                                                       .total = c->total,
                                                       .window = window,

@@ -93,6 +93,12 @@ static int register_check(const struct coordinator *c, const struct register_req
         return 0;
     if (q->ps_count != c->config.ps_count)
         return err_set(e, ERR_REFUSED, "%s knows %u ps, the chief %u", q->sender.name, q->ps_count, c->config.ps_count);
+    if (q->placement_hash != c->config.placement_hash)
+        return err_set(
+            e, ERR_REFUSED,
+            "%s has other variables on the ps than the chief (strategy.placement, or `device` of a layer): give "
+            "all the same manifest",
+            q->sender.name);
     return space_check(c, q, e);
 }
 

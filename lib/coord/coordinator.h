@@ -17,6 +17,7 @@ struct coordinator_config {
     struct ordinal_space space;
     uint64_t layout_hash;
     uint32_t ps_count;
+    uint64_t placement_hash;
     int64_t batches_per_epoch, total; /* ordinals */
     int64_t window;                   /* of the epoch metrics */
     uint32_t lease_ms;                /* a worker without a call for this long loses its leases */

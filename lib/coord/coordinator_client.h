@@ -44,6 +44,7 @@ struct register_request {
     uint32_t shuffle_version;
     uint64_t layout_hash;
     uint32_t ps_count;
+    uint64_t placement_hash; /* shard/layout.h; of those that train, as ps_count */
 };
 struct heartbeat_request {
     struct coordinator_sender sender;

@@ -64,6 +64,7 @@ void coordinator_pack_register(const struct register_request *q, struct buf *out
     m.space = &space;
     m.layout_hash = q->layout_hash;
     m.ps_count = q->ps_count;
+    m.placement_hash = q->placement_hash;
     protobuf_append(&m.base, out);
 }
 
@@ -270,7 +271,8 @@ static int on_register(const struct coordinator_call *x, struct coordinator_repl
                                              .shuffle = space->shuffle },
                                   .shuffle_version = space->shuffle_version,
                                   .layout_hash = m->layout_hash,
-                                  .ps_count = m->ps_count };
+                                  .ps_count = m->ps_count,
+                                  .placement_hash = m->placement_hash };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_held(m->held, m->n_held, &q.held, e) < 0)
         return -1;
     return coordinator_register(x->coordinator, &q, clock_ms(), ret, e);

@@ -161,6 +161,17 @@ struct placement *placement_new(const struct layout *l, enum placement_kind kind
     return p;
 }
 
+uint64_t placement_hash(const struct placement *p)
+{
+    uint64_t h = hash64_mix(HASH_SEED, p->nps);
+    for (size_t ps = 0; ps < p->nps; ps++) {
+        hash_add(&h, p->n[ps]);
+        for (size_t i = 0; i < p->n[ps]; i++)
+            hash_add(&h, p->ids[ps][i]);
+    }
+    return h;
+}
+
 void placement_free(struct placement *p)
 {
     if (p == NULL)

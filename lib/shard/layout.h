@@ -49,6 +49,7 @@ struct placement {
 };
 struct placement *placement_new(const struct layout *l, enum placement_kind kind, size_t nps);
 void placement_free(struct placement *p);
+uint64_t placement_hash(const struct placement *p); /* equal in all that pull and push */
 DEFINE_AUTO(placement, placement_free);
 
 #endif

@@ -69,11 +69,29 @@ test_layers_on_a_ps_of_their_own() { # and the manifest runs alone, where there 
     want_no_line device "$dir/run/model.json"
     want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/other" --replicas ps=1
     want_line "layers\[2\]\.Dense\.device: 'ps:1' does not exist: the job has one PS, ps:0\$"
+    local hosts=(--ps-hosts=127.0.0.1:1 --worker-hosts=127.0.0.1:2 --chief-host=127.0.0.1:3)
+    want_exit 2 trainyard-worker --insecure --job-name=worker --task-index=0 "${hosts[@]}" --job "$dir/job.yaml" --data-dir "$data"
+    want_line "device: 'ps:1' does not exist: the job has one PS, ps:0\$"
     # on other ps the run continues, since a device is not part of the training
     sed -i 's/"ps:1"/"ps:0"/; s/task:1/task:0/' "$dir/job.yaml"
     want_exit 0 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/run" --set fit.epochs=3 --resume --replicas ps=2
     want_line '\[ps-0\] serving: generation 2, 4 segments'
     want_exit 0 trainyard-worker --insecure --job "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/alone"
+}
+
+# Two ps with as many variables of the same shapes: the gradients would go to the wrong ones.
+test_worker_by_hand_with_other_variables_on_the_ps() {
+    sed 's/units: 64,/units: 64, device: "ps:0",/; s/units: 10,/units: 10, device: "ps:1",/; s/PS: {replicas: 1}/PS: {replicas: 2}/' "$digits" >"$dir/job.yaml"
+    sed 's/"ps:0"/"ps:X"/; s/"ps:1"/"ps:0"/; s/"ps:X"/"ps:1"/' "$dir/job.yaml" >"$dir/other.yaml"
+    local port hosts chief
+    port=$(free_port)
+    hosts=(--insecure "--ps-hosts=127.0.0.1:1,127.0.0.1:2" --worker-hosts=127.0.0.1:3 "--chief-host=127.0.0.1:$port" --data-dir "$data")
+    trainyard-worker --job-name=chief --task-index=0 "${hosts[@]}" --job "$dir/job.yaml" --output-dir "$dir/run" >"$dir/chief" 2>&1 & # it waits for the ps
+    chief=$!
+    want_exit 2 trainyard-worker --job-name=worker --task-index=0 "${hosts[@]}" --job "$dir/other.yaml" --output-dir "$dir/worker"
+    want_line 'worker-0 has other variables on the ps than the chief \(strategy.placement, or `device` of a layer\): give all the same manifest$'
+    kill -TERM $chief
+    wait $chief
 }
 
 same_history() { # RUN CASE: that of Keras

@@ -85,7 +85,8 @@ static inline void worker_thread(void *user)
                       .space = j->space,
                       .shuffle_version = SHUFFLE_VERSION,
                       .layout_hash = layout_register_hash(j->layout, j->model),
-                      .ps_count = PS_COUNT }
+                      .ps_count = PS_COUNT,
+                      .placement_hash = placement_hash(w->ps->placement) }
     };
     if (chief_client_start(&config, &m, &w->error) < 0)
         return;

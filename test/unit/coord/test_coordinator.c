@@ -46,6 +46,10 @@ static void other_ps(struct register_request *q)
 {
     q->ps_count = 1;
 }
+static void other_placement(struct register_request *q)
+{
+    q->placement_hash++;
+}
 
 START_TEST(refuses_a_worker_that_differs_and_names_the_field)
 {
@@ -58,7 +62,8 @@ START_TEST(refuses_a_worker_that_differs_and_names_the_field)
                   { other_examples, "data.train" },
                   { other_model, "spec.model" },
                   { other_job, "uid-2" },
-                  { other_ps, "1 ps" } };
+                  { other_ps, "1 ps" },
+                  { other_placement, "strategy.placement, or `device` of a layer" } };
     struct world d = open_coordinator(TOTAL);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct register_request q = registration("worker-0", 1);

@@ -20,6 +20,7 @@ static void world_open(struct world *w)
                                                                    .incarnation = 0xfedcba9876543210,
                                                                    .layout_hash = 0xffffffffffffff05,
                                                                    .ps_count = 3,
+                                                                   .placement_hash = 0x8000000000000007,
                                                                    .batches_per_epoch = 100,
                                                                    .total = TOTAL,
                                                                    .lease_ms = 10000,
@@ -54,6 +55,7 @@ static struct register_request registration(void)
                                       .shuffle_version = SHUFFLE_VERSION,
                                       .layout_hash = 0xffffffffffffff05,
                                       .ps_count = 3,
+                                      .placement_hash = 0x8000000000000007,
                                       .space = { .fingerprint = 0x8000000000000009,
                                                  .seed = UINT64_MAX,
                                                  .examples = 6400,
@@ -170,6 +172,10 @@ static void shift_ps(struct register_request *q)
 {
     q->ps_count++;
 }
+static void shift_placement(struct register_request *q)
+{
+    q->placement_hash++;
+}
 static void shift_uid(struct register_request *q)
 {
     q->sender.job_uid = "uid-2";
@@ -177,9 +183,9 @@ static void shift_uid(struct register_request *q)
 
 START_TEST(each_field_of_a_registration_counts)
 {
-    static void (*const shifts[])(struct register_request *) = { shift_batch,       shift_seed,    shift_examples,
-                                                                 shift_fingerprint, shift_shuffle, shift_version,
-                                                                 shift_layout,      shift_ps,      shift_uid };
+    static void (*const shifts[])(
+        struct register_request *) = { shift_batch,   shift_seed,   shift_examples, shift_fingerprint, shift_shuffle,
+                                       shift_version, shift_layout, shift_ps,       shift_placement,   shift_uid };
     struct world w;
     world_open(&w);
     for (size_t i = 0; i < COUNT_OF(shifts); i++) {

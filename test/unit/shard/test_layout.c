@@ -179,6 +179,18 @@ START_TEST(pinned_variables_are_on_their_ps)
     }
     AUTO(placement) *one = placement_new(l, PLACEMENT_GREEDY, 1); /* a process without ps */
     check_placement(l, one);
+
+    v[1].pin = 1;
+    v[2].pin = 2; /* two ps with as many segments, and others */
+    AUTO(layout) *here = layout_from(v, COUNT_OF(v));
+    v[1].pin = 2;
+    v[2].pin = 1;
+    AUTO(layout) *there = layout_from(v, COUNT_OF(v));
+    AUTO(placement) *a = placement_new(here, PLACEMENT_GREEDY, 2), *b = placement_new(there, PLACEMENT_GREEDY, 2),
+                    *again = placement_new(here, PLACEMENT_ROUND_ROBIN, 2);
+    ck_assert_uint_eq(here->hash, there->hash);
+    ck_assert_uint_ne(placement_hash(a), placement_hash(b));
+    ck_assert_uint_eq(placement_hash(a), placement_hash(again)); /* all are pinned */
 }
 END_TEST
 
