@@ -69,6 +69,7 @@ test_layers_on_a_ps_of_their_own() { # and the manifest runs alone, where there 
     want_no_line device "$dir/run/model.json"
     want_exit 2 trainyard run "$dir/job.yaml" --data-dir "$data" --output-dir "$dir/other" --replicas ps=1
     want_line "layers\[2\]\.Dense\.device: 'ps:1' does not exist: the job has one PS, ps:0\$"
+    [ -e "$dir/other" ] && problem "a run that is refused makes its folder"
     local hosts=(--ps-hosts=127.0.0.1:1 --worker-hosts=127.0.0.1:2 --chief-host=127.0.0.1:3)
     want_exit 2 trainyard-worker --insecure --job-name=worker --task-index=0 "${hosts[@]}" --job "$dir/job.yaml" --data-dir "$data"
     want_line "device: 'ps:1' does not exist: the job has one PS, ps:0\$"

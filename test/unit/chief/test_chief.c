@@ -65,8 +65,13 @@ START_TEST(a_finished_job_only_says_so)
     ps_open(&ps, COUNTING_OPTIMIZER, "epochs: 1");
     leader_open(&l, &ps, ps.job.dir);
     ck_ok_e(chief_initialise_ps(l.chief, 0, &e));
-    ck_ok_e(output_dir_set_finished(ps.job.dir, JOB_UID, &(struct job_result){ .step = 10, .stopped_epoch = -1 }, &e));
+    struct job_result end = { .step = 10, .stopped_epoch = -1 };
+    AUTO_FINI(buf) progress = BUF_INIT;
+    memset(end.weights_sha256, 'a', SHA256_TEXT - 1);
+    ck_ok_e(output_dir_set_finished(ps.job.dir, JOB_UID, &end, &e));
     ck_ok_e(chief_run(l.chief, &e));
+    chief_progress(l.chief, &progress);
+    ck_assert_msg(strstr(progress.data, end.weights_sha256) != NULL, "%s", progress.data);
     shard_brief(ps.shard[0], &info);
     ck_assert_int_eq((int)info.state, SHARD_FINISHED);
     ck_assert_ptr_null(latest(ps.job.dir));
