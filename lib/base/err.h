@@ -35,6 +35,8 @@ enum { EXIT_INPUT = 2, EXIT_DIVERGED = 3, EXIT_DEADLINE = 124, EXIT_RETRY = 138,
     X(ERR_TIMEOUT, EXIT_RETRY)                                                                                         \
     X(ERR_FENCED, EXIT_RETRY)    /* a newer process is in charge */                                                    \
     X(ERR_NOT_READY, EXIT_RETRY) /* e.g. a ps before Init or Restore */                                                \
+    X(ERR_PENDING, EXIT_RETRY)   /* gradients of other workers are missing; soon */                                    \
+    X(ERR_STALE, EXIT_RETRY)     /* the step that is asked for is over */                                              \
     X(ERR_REFUSED, EXIT_INPUT)   /* the peer will never accept this */                                                 \
     X(ERR_NOT_FOUND, EXIT_INPUT)                                                                                       \
     X(ERR_NO_SPACE, EXIT_INPUT)  /* a disk or a quota is full: only the user can make room */                          \

@@ -124,12 +124,16 @@ struct rpc_reply {               /* filled by a handler */
     struct rpc_piece pieces[64]; /* payload, in order; done() is called when the bytes have left or cannot leave any
                                     more, also when the handler fails, at the latest in rpc_server_free */
     size_t npieces;
+    /* With an error that may pass, such as data that are not there yet: the request is handled again after the next
+     * rpc_server_wake(), until it is so old; then the error is the answer. No thread waits meanwhile. */
+    uint32_t again_ms;
 };
 struct rpc_method {
     const char *path; /* "/trainyard.v1.Parameters/Push" */
     /* Runs on one of the server's threads, several at once. It may block for a while (other threads continue), but
      * may not wait for another call to arrive: after some short calls of a method the next one may delay those
-     * behind it. The caller and the message are borrowed. Error codes and messages travel to the client. */
+     * behind it. For that there is rpc_reply.again_ms. The caller and the message are borrowed. Error codes and
+     * messages travel to the client. */
     int (*handle)(void *user, const struct rpc_caller *caller, const struct rpc_message *request,
                   struct rpc_reply *reply, struct err *e);
     void *user;
@@ -156,13 +160,14 @@ struct rpc_connection {
 MUST_USE int rpc_method_call(const struct rpc_method *m, const struct rpc_connection *from,
                              const struct rpc_message *request, struct rpc_reply *reply, struct err *e);
 struct rpc_server_options {
-    int threads;        /* that serve; at least 1 */
+    int threads;        /* that serve; at least 2 are started */
     size_t payload_max; /* a request with more bytes of payload is refused */
     /* How long a request may take to come in, and an answer to be read; 0: 30 s, and 300 s for bulk methods. A call
      * that takes longer is cancelled, whatever deadline its caller has, so that no caller holds memory of the server
      * forever. */
     int64_t call_ms, bulk_ms;
-    enum role leader; /* ROLE_WORKER: worker 0 leads; ROLE_COUNT: it or the chief, not known which; else the chief */
+    size_t waiting_max; /* requests that wait (rpc_reply.again_ms); others get the error at once; 0: 4096 */
+    enum role leader;   /* ROLE_WORKER: worker 0 leads; ROLE_COUNT: it or the chief, not known which; else the chief */
 };
 struct rpc_server;
 /* address "0.0.0.0:2222", "127.0.0.1:0" (any free port). A port in use is ERR_INPUT: "port 2222 is in use ...".
@@ -170,6 +175,8 @@ struct rpc_server;
 MUST_USE int rpc_server_start(const char *address, const struct rpc_credentials *credentials,
                               const struct rpc_method *methods, size_t nmethods,
                               const struct rpc_server_options *options, struct rpc_server **ret, struct err *e);
+/* Requests that wait (rpc_reply.again_ms) are handled again. From any thread, also from a handler. */
+void rpc_server_wake(struct rpc_server *s);
 int rpc_server_port(const struct rpc_server *s);
 /* Checks that its own port accepts a new connection and answers. ERR_LOST or ERR_TIMEOUT. Not from a handler. */
 MUST_USE int rpc_server_answers(const struct rpc_server *s, int64_t deadline_ms, struct err *e);

@@ -12,10 +12,12 @@
 #include "base/thread.h"
 #include "net/address.h"
 #include "rpc/accept.h"
+#include "rpc/again.h"
 #include "rpc/call_timeout.h"
 #include "rpc/health.h"
 #include "rpc/message.h"
 #include "rpc/peer_id.h"
+#include "rpc/reply_pieces.h"
 #include "rpc/rpc_status.h"
 #include "rpc/settings.h"
 #include "rpc/ssl_read.h"
@@ -30,6 +32,8 @@ enum {
     CALL_MS = 30 * 1000, /* see rpc_server_options */
     BULK_MS = 300 * 1000,
     TIMEOUT_CHECK_MS = 1000,
+    WAITING_MAX = 4096, /* see rpc_server_options */
+    THREADS_MIN = 2,    /* one that waits for the queue, one for requests that are due */
 };
 
 struct rpc_server {
@@ -49,10 +53,12 @@ struct rpc_server {
     int64_t call_ms, bulk_ms; /* for a request to come in, and for an answer to be read */
     size_t receive_max;
     enum role leader;
-    struct mutex turn; /* the thread that holds it waits for the queue */
-    struct mutex lock;
+    struct mutex lock; /* of the next fields */
+    bool turn;         /* a thread waits for the queue */
+    struct cond idle;  /* the turn is free, or a request is due */
     struct cond stopped;
     bool is_stopped;
+    struct again again;     /* requests that could not be answered yet */
     atomic_size_t alive;    /* struct incoming that were made and not freed */
     atomic_size_t borrowed; /* pieces of answers whose done() was not called yet */
 };
@@ -70,7 +76,10 @@ struct incoming {
     grpc_metadata_array metadata;
     grpc_call_details details;
     grpc_byte_buffer *request;
+    struct rpc_message *message; /* the same, taken over */
     int was_cancelled;
+    int64_t came_ms; /* when it was handled first */
+    struct again_item again;
 };
 
 static void incoming_free(struct incoming *in)
@@ -80,6 +89,7 @@ static void incoming_free(struct incoming *in)
         grpc_call_unref(in->call);
     if (in->request != NULL)
         grpc_byte_buffer_destroy(in->request);
+    rpc_message_free(in->message);
     if (in->method == in->server->nmethods)
         grpc_call_details_destroy(&in->details);
     grpc_metadata_array_destroy(&in->metadata);
@@ -171,40 +181,6 @@ static void refuse_broken(struct incoming *in)
     answer(in, NULL, rpc_status_of(e.code), &e);
 }
 
-static void reply_drop(struct rpc_reply *reply)
-{
-    for (size_t i = 0; i < reply->npieces; i++)
-        if (reply->pieces[i].done != NULL)
-            reply->pieces[i].done(reply->pieces[i].user);
-}
-
-/* A piece on its way out. gRPC may hold it longer than its call, but not longer than the server. */
-struct borrowed_piece {
-    struct rpc_server *server;
-    void (*done)(void *user);
-    void *user;
-};
-
-static void piece_done(void *user)
-{
-    auto_free struct borrowed_piece *piece = user;
-    if (piece->done != NULL)
-        piece->done(piece->user);
-    atomic_fetch_sub(&piece->server->borrowed, 1);
-}
-
-static void borrow_pieces(struct rpc_server *s, struct rpc_reply *reply)
-{
-    for (size_t i = 0; i < reply->npieces; i++) {
-        struct rpc_piece *p = &reply->pieces[i];
-        struct borrowed_piece *piece = xmalloc(sizeof(*piece));
-        *piece = (struct borrowed_piece){ s, p->done, p->user };
-        p->done = piece_done;
-        p->user = piece;
-    }
-    atomic_fetch_add(&s->borrowed, reply->npieces);
-}
-
 static uint64_t client_of(const struct incoming *in)
 {
     char *peer = grpc_call_get_peer(in->call);
@@ -228,24 +204,69 @@ static int call_method(struct incoming *in, const struct rpc_method *method, con
     return rpc_method_call(method, &from, request, reply, e);
 }
 
-static int handle(struct incoming *in, grpc_byte_buffer **ret, struct err *e)
+static int take_message(struct incoming *in, struct err *e)
+{
+    if (in->message != NULL) /* it is handled again */
+        return 0;
+    in->came_ms = clock_ms();
+    return rpc_message_take(TAKE(in->request), &in->message, e);
+}
+
+/* *ret_again_ms: as in struct rpc_reply. */
+static int handle(struct incoming *in, grpc_byte_buffer **ret, uint32_t *ret_again_ms, struct err *e)
 {
     const struct rpc_method *method = &in->server->methods[in->method];
-    AUTO(rpc_message) *request = NULL;
-    if (rpc_message_take(TAKE(in->request), &request, e) < 0)
+    if (take_message(in, e) < 0)
         return err_wrap(e, "request %s", method->path);
     struct rpc_reply reply;
     reply.head = (struct buf)BUF_INIT;
     reply.npieces = 0;
-    int rc = call_method(in, method, request, &reply, e);
+    reply.again_ms = 0;
+    int rc = call_method(in, method, in->message, &reply, e);
+    *ret_again_ms = reply.again_ms;
     if (rc < 0) {
-        reply_drop(&reply);
+        reply_pieces_drop(&reply);
     } else {
-        borrow_pieces(in->server, &reply);
+        reply_pieces_lend(&reply, &in->server->borrowed);
         rc = rpc_bytes_of(reply.head.data, reply.head.len, reply.pieces, reply.npieces, NULL, NULL, ret, e);
     }
     buf_fini(&reply.head);
     return rc;
+}
+
+/* ---- requests that wait ---- */
+
+static uint64_t wakes_of(struct rpc_server *s)
+{
+    MUTEX_GUARD(&s->lock);
+    return s->again.wakes;
+}
+
+static enum again_answer wait_for_wake(struct incoming *in, uint64_t wakes, uint32_t again_ms)
+{
+    struct rpc_server *s = in->server;
+    MUTEX_GUARD(&s->lock);
+    if (again_ms == 0)
+        return AGAIN_NO;
+    return again_add(&s->again, &in->again, wakes, in->came_ms + again_ms, clock_ms());
+}
+
+static struct incoming *incoming_of(struct again_item *item)
+{
+    return item == NULL ? NULL : (struct incoming *)(void *)((char *)item - offsetof(struct incoming, again));
+}
+
+/* Under the lock. */
+static void wake_threads(struct rpc_server *s, size_t due)
+{
+    if (due > 0)
+        cond_broadcast(&s->idle);
+}
+
+void rpc_server_wake(struct rpc_server *s)
+{
+    MUTEX_GUARD(&s->lock);
+    wake_threads(s, again_wake(&s->again));
 }
 
 static void serve(struct incoming *in)
@@ -255,14 +276,26 @@ static void serve(struct incoming *in)
         refuse_unknown(in);
         return;
     }
-    struct err e = { .code = ERR_INTERNAL, .msg = "" };
-    grpc_byte_buffer *message = NULL;
-    if (handle(in, &message, &e) < 0) {
-        answer(in, NULL, rpc_status_of(e.code), &e);
-        return;
+    for (;;) {
+        struct err e = { .code = ERR_INTERNAL, .msg = "" };
+        grpc_byte_buffer *message = NULL;
+        uint32_t again_ms = 0;
+        uint64_t wakes = wakes_of(in->server);
+        if (handle(in, &message, &again_ms, &e) == 0) {
+            answer(in, message, GRPC_STATUS_OK, NULL);
+            grpc_byte_buffer_destroy(message);
+            return;
+        }
+        switch (wait_for_wake(in, wakes, again_ms)) {
+        case AGAIN_WAIT:
+            return;
+        case AGAIN_NOW:
+            break;
+        case AGAIN_NO:
+            answer(in, NULL, rpc_status_of(e.code), &e);
+            return;
+        }
     }
-    answer(in, message, GRPC_STATUS_OK, NULL);
-    grpc_byte_buffer_destroy(message);
 }
 
 /* ---- the threads ---- */
@@ -291,23 +324,61 @@ static bool take_event(struct incoming *in, bool success)
     return method == s->nmethods;
 }
 
-/* Waits for a request; NULL: the queue was shut down. */
-static struct incoming *next_request(struct rpc_server *s)
+enum next { REQUEST, NOTHING, SHUT_DOWN };
+/* Waits for a request, with the turn. NOTHING: the wait of another request may have ended. */
+static enum next next_request(struct rpc_server *s, struct incoming **ret)
 {
     for (;;) {
-        grpc_event event = grpc_completion_queue_next(s->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        gpr_timespec until = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+        {
+            MUTEX_GUARD(&s->lock);
+            int64_t end = again_first_end(&s->again), left = end - clock_ms();
+            if (end != INT64_MAX)
+                until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(MAX(left, 0), GPR_TIMESPAN));
+        }
+        grpc_event event = grpc_completion_queue_next(s->queue, until, NULL);
+        if (event.type == GRPC_QUEUE_TIMEOUT)
+            return NOTHING;
         if (event.type == GRPC_QUEUE_SHUTDOWN)
-            return NULL;
+            return SHUT_DOWN;
         if (event.tag == s) { /* the stop is complete */
             MUTEX_GUARD(&s->lock);
             s->is_stopped = true;
             cond_broadcast(&s->stopped);
             continue;
         }
-        struct incoming *in = event.tag;
-        if (take_event(in, event.success != 0))
-            return in;
+        *ret = event.tag;
+        if (take_event(*ret, event.success != 0))
+            return REQUEST;
     }
+}
+
+/* A request that is due, or the turn, then NULL. */
+static struct incoming *due_or_turn(struct rpc_server *s)
+{
+    MUTEX_GUARD(&s->lock);
+    for (;;) {
+        wake_threads(s, again_expire(&s->again, clock_ms()));
+        struct incoming *in = incoming_of(again_take(&s->again));
+        if (in != NULL)
+            return in;
+        if (!s->turn) {
+            s->turn = true;
+            return NULL;
+        }
+        int64_t end = again_first_end(&s->again);
+        if (end == INT64_MAX)
+            cond_wait(&s->idle, &s->lock);
+        else
+            (void)cond_wait_until(&s->idle, &s->lock, end);
+    }
+}
+
+static void pass_turn(struct rpc_server *s)
+{
+    MUTEX_GUARD(&s->lock);
+    s->turn = false;
+    cond_signal(&s->idle);
 }
 
 /* Waking another thread costs more than a short call. A thread that had to wait for the request shows that the
@@ -315,7 +386,8 @@ static struct incoming *next_request(struct rpc_server *s)
  * pass its turn on. */
 static bool keeps_turn(struct rpc_server *s, const struct incoming *in, bool waited)
 {
-    return waited && in->method < s->nmethods && atomic_load(&s->short_runs[in->method]) >= SHORT_RUNS;
+    return waited && in->method < s->nmethods && atomic_load(&s->again.ndue) == 0 &&
+           atomic_load(&s->short_runs[in->method]) >= SHORT_RUNS;
 }
 
 static void serve_timed(struct rpc_server *s, struct incoming *in)
@@ -335,18 +407,21 @@ static void serve_loop(void *user)
 {
     struct rpc_server *s = user;
     for (bool turn = false;;) {
-        if (!turn)
-            mutex_lock(&s->turn);
+        struct incoming *in = turn ? NULL : due_or_turn(s);
+        if (in != NULL) {
+            serve(in);
+            continue;
+        }
         int64_t begun = clock_ns();
-        struct incoming *in = next_request(s);
-        if (in == NULL)
-            break;
-        turn = keeps_turn(s, in, clock_ns() - begun > WAITED_NS);
+        enum next next = next_request(s, &in);
+        turn = next == REQUEST && keeps_turn(s, in, clock_ns() - begun > WAITED_NS);
         if (!turn)
-            mutex_unlock(&s->turn);
-        serve_timed(s, in);
+            pass_turn(s);
+        if (next == SHUT_DOWN)
+            return;
+        if (next == REQUEST)
+            serve_timed(s, in);
     }
-    mutex_unlock(&s->turn);
 }
 
 /* ---- starting ---- */
@@ -420,9 +495,10 @@ int rpc_server_start(const char *address, const struct rpc_credentials *credenti
     s->call_ms = options->call_ms > 0 ? options->call_ms : CALL_MS;
     s->bulk_ms = options->bulk_ms > 0 ? options->bulk_ms : BULK_MS;
     s->receive_max = rpc_receive_max(options->payload_max);
+    s->again.max = options->waiting_max > 0 ? options->waiting_max : WAITING_MAX;
     call_timeout_init(&s->timeout);
-    mutex_init(&s->turn);
     mutex_init(&s->lock);
+    cond_init(&s->idle);
     cond_init(&s->stopped);
     atomic_init(&s->health.serving, true);
     s->server = make_server(s->receive_max, credentials->security);
@@ -431,7 +507,7 @@ int rpc_server_start(const char *address, const struct rpc_credentials *credenti
     register_methods(s, methods, nmethods);
     int rc = open_port(s, address, e);
     grpc_server_start(s->server); /* also after a failure: only a started server can be stopped */
-    if (rc < 0 || start_threads(s, MAX(options->threads, 1), e) < 0)
+    if (rc < 0 || start_threads(s, MAX(options->threads, THREADS_MIN), e) < 0)
         return -1;
     for (size_t i = 0; i <= s->nmethods; i++)
         for (int j = 0; j < REQUESTS_AHEAD; j++)
@@ -477,6 +553,10 @@ void rpc_server_free(struct rpc_server *s)
         if (start_threads(s, 1, &ignored) < 0)
             abort();
     }
+    {
+        MUTEX_GUARD(&s->lock);
+        wake_threads(s, again_stop(&s->again));
+    }
     grpc_server_shutdown_and_notify(s->server, s->queue, s);
     if (!wait_stopped(s, clock_ms() + STOP_PATIENCE_MS)) {
         grpc_server_cancel_all_calls(s->server);
@@ -496,8 +576,8 @@ void rpc_server_free(struct rpc_server *s)
         clock_sleep_ms(1);
     call_timeout_fini(&s->timeout);
     cond_fini(&s->stopped);
+    cond_fini(&s->idle);
     mutex_fini(&s->lock);
-    mutex_fini(&s->turn);
     free(s->threads);
     free(s->methods);
     free(s->handles);

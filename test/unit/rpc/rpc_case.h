@@ -3,6 +3,7 @@
  *     /t.T/Echo    answers head and payload as they came
  *     /t.T/Fail    head is the number of an error code (one byte): fails with it and "as asked"
  *     /t.T/Block   waits for case_release()
+ *     /t.T/Again   answers "x" when `ready`; else fails with ERR_PENDING, to be handled again (rpc_reply.again_ms)
  */
 #ifndef TRAINYARD_TEST_RPC_CASE_H
 #define TRAINYARD_TEST_RPC_CASE_H
@@ -16,7 +17,7 @@
 #include "check_main.h"
 #include "rpc/rpc.h"
 
-enum { CASE_PAYLOAD_MAX = 64 << 20 };
+enum { CASE_PAYLOAD_MAX = 64 << 20, CASE_WAITING_MAX = 60 };
 struct rpc_case {
     struct rpc_server *server;
     struct rpc_channel *channel;
@@ -25,7 +26,11 @@ struct rpc_case {
     struct cond changed;
     bool released;
     int blocked;            /* handlers that wait in Block */
-    atomic_int pieces_done; /* done() calls of Echo's answers */
+    atomic_int pieces_done; /* done() calls of the answers of Echo and Again */
+    atomic_int handled;     /* calls of Again's handler */
+    atomic_uint again_ms;
+    atomic_bool ready;
+    atomic_bool wakes; /* Again becomes ready, and wakes the server, after its handler found that it was not */
 };
 
 static inline void case_piece_done(void *user)
@@ -73,6 +78,26 @@ static inline int case_block(void *user, const struct rpc_caller *caller UNUSED,
     return 0;
 }
 
+static inline int case_again(void *user, const struct rpc_caller *caller UNUSED, const struct rpc_message *q UNUSED,
+                             struct rpc_reply *r, struct err *e)
+{
+    struct rpc_case *c = user;
+    void **owned = xmalloc(2 * sizeof(*owned));
+    owned[0] = &c->pieces_done;
+    owned[1] = NULL;
+    r->pieces[r->npieces++] = (struct rpc_piece){ "x", 1, case_piece_done, owned };
+    bool ready = atomic_load(&c->ready);
+    if (atomic_load(&c->wakes)) {
+        atomic_store(&c->ready, true);
+        rpc_server_wake(c->server);
+    }
+    atomic_fetch_add(&c->handled, 1);
+    if (ready)
+        return 0;
+    r->again_ms = atomic_load(&c->again_ms);
+    return err_set(e, ERR_PENDING, "not there yet");
+}
+
 static inline void case_release(struct rpc_case *c)
 {
     MUTEX_GUARD(&c->lock);
@@ -90,7 +115,9 @@ static inline void case_wait_blocked(struct rpc_case *c, int n)
 static inline void case_serve(struct rpc_case *c, const char *address, int threads)
 {
     struct err e;
-    const struct rpc_server_options options = { .threads = threads, .payload_max = CASE_PAYLOAD_MAX };
+    const struct rpc_server_options options = { .threads = threads,
+                                                .payload_max = CASE_PAYLOAD_MAX,
+                                                .waiting_max = CASE_WAITING_MAX };
     const struct rpc_method methods[] = {
         { .path = "/t.T/Echo",
           .handle = case_echo,
@@ -100,6 +127,7 @@ static inline void case_serve(struct rpc_case *c, const char *address, int threa
           .bulk = true },
         { .path = "/t.T/Fail", .handle = case_fail, .no_header = true, .callers = RPC_MEMBERS, .user = c },
         { .path = "/t.T/Block", .handle = case_block, .no_header = true, .callers = RPC_MEMBERS, .user = c },
+        { .path = "/t.T/Again", .handle = case_again, .no_header = true, .callers = RPC_MEMBERS, .user = c },
     };
     ck_ok_e(rpc_server_start(address, &RPC_INSECURE, methods, COUNT_OF(methods), &options, &c->server, &e));
 }
