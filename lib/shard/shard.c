@@ -14,6 +14,9 @@ struct shard *shard_new(uint64_t incarnation)
     struct shard *s = xcalloc(1, sizeof(*s));
     pthread_rwlockattr_t attr;
     s->policy = &UPDATE_ASYNC;
+    atomic_init(&s->announced, -1);
+    mutex_init(&s->updated_lock);
+    cond_init(&s->updated);
 
     pthread_rwlockattr_init(&attr);
     pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -27,6 +30,7 @@ static void drop_segments(struct shard *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         mutex_fini(&s->segments[i].lock);
+        group_fini(&s->segments[i]);
         ordinal_set_fini(&s->segments[i].applied);
         free(s->segments[i].memory);
     }
@@ -46,6 +50,8 @@ void shard_free(struct shard *s)
         return;
     drop_segments(s);
     rates_fini(&s->rates);
+    cond_fini(&s->updated);
+    mutex_fini(&s->updated_lock);
     pthread_rwlock_destroy(&s->gate);
     free(s);
 }
@@ -53,6 +59,41 @@ void shard_free(struct shard *s)
 void shard_set_job(struct shard *s, const char *job_uid)
 {
     str_fmt(s->job_uid, sizeof(s->job_uid), "%s", job_uid);
+}
+
+void shard_on_update(struct shard *s, void (*fn)(void *user), void *user)
+{
+    MUTEX_GUARD(&s->updated_lock);
+    s->on_update = fn;
+    s->on_update_user = user;
+}
+
+void shard_updated(struct shard *s)
+{
+    void (*fn)(void *user);
+    void *user;
+    {
+        MUTEX_GUARD(&s->updated_lock);
+        s->updates++;
+        cond_broadcast(&s->updated);
+        fn = s->on_update;
+        user = s->on_update_user;
+    }
+    if (fn != NULL)
+        fn(user);
+}
+
+uint64_t shard_updates(struct shard *s)
+{
+    MUTEX_GUARD(&s->updated_lock);
+    return s->updates;
+}
+
+void shard_await_update(struct shard *s, uint64_t seen, int64_t deadline_ms)
+{
+    MUTEX_GUARD(&s->updated_lock);
+    while (s->updates == seen && cond_wait_until(&s->updated, &s->updated_lock, deadline_ms))
+        continue;
 }
 
 void shard_use_vector(struct shard *s, float *vector)
@@ -224,6 +265,7 @@ static int segment_init(struct shard *s, struct segment *g, const struct segment
     bool own = s->vector == NULL;
 
     g->spec = *spec;
+    g->group.previous_at = -1;
     mutex_init(&g->lock);
     g->nslots = spec->kind == VAR_TRAINABLE ? optimizer_slots(s->optimizer) : 0;
     g->pull_at = s->pull_size;
@@ -268,6 +310,7 @@ static int build(struct shard *s, const char *optimizer_json, const struct segme
 static void forget(struct segment *g)
 {
     MUTEX_GUARD(&g->lock);
+    group_fini(g);
     ordinal_set_fini(&g->applied);
     g->state = (struct opt_state){ 0 };
     g->restored = g->clean = g->saved = false;
@@ -297,7 +340,29 @@ int shard_init(struct shard *s, const struct shard_caller *who, const char *opti
     str_fmt(s->job_uid, sizeof(s->job_uid), "%s", who->job_uid);
     bind_generation(s, who);
     s->layout_hash = layout_hash;
+    s->policy = &UPDATE_ASYNC;
+    s->groups = (struct groups){ 0 };
+    atomic_store(&s->announced, -1);
     s->state = SHARD_LOADING;
+    shard_updated(s);
+    return 0;
+}
+
+int shard_set_groups(struct shard *s, const struct shard_caller *who, const struct groups *groups, struct err *e)
+{
+    GATE_EXCLUSIVE(s);
+    if (check_running(s, e) < 0 || check_chief(s, who, e) < 0 || groups_check(groups, e) < 0)
+        return -1;
+    if (who->generation != s->generation)
+        return err_set(e, ERR_NOT_READY, "it is in generation %llu, the groups are of %llu",
+                       (unsigned long long)s->generation, (unsigned long long)who->generation);
+    if (groups_same(&s->groups, groups))
+        return 0;
+    if (s->state != SHARD_LOADING || missing(s) < s->n)
+        return err_set(e, ERR_REFUSED, "generation %llu began with groups of %lld batches",
+                       (unsigned long long)s->generation, (long long)s->groups.size);
+    s->groups = *groups;
+    s->policy = &UPDATE_SYNC;
     return 0;
 }
 
@@ -311,6 +376,7 @@ int shard_adopt(struct shard *s, const struct shard_caller *who, struct err *e)
     if (s->state != SHARD_SERVING)
         return err_set(e, ERR_NOT_READY, "it has no values to keep: initialise it");
     bind_generation(s, who);
+    shard_updated(s);
     return 0;
 }
 
@@ -337,6 +403,7 @@ int shard_serve(struct shard *s, const struct shard_caller *who, struct err *e)
     if (left > 0)
         return err_set(e, ERR_NOT_READY, "%zu of %zu segments are missing", left, s->n);
     s->state = SHARD_SERVING;
+    shard_updated(s);
     return 0;
 }
 
@@ -346,6 +413,7 @@ int shard_finish(struct shard *s, const struct shard_caller *who, struct err *e)
     if (check_chief(s, who, e) < 0)
         return -1;
     s->state = SHARD_FINISHED;
+    shard_updated(s);
     return 0;
 }
 
@@ -376,16 +444,22 @@ bool shard_saved(struct shard *s)
 
 static void describe_segments(struct shard *s, struct shard_info *ret)
 {
+    AUTO_FINI(ordinal_set) received = ORDINAL_SET_INIT;
     for (size_t i = 0; i < s->n; i++) {
         struct segment *g = &s->segments[i];
         MUTEX_GUARD(&g->lock);
+        const struct ordinal_set *has = &g->applied;
+        if (s->groups.size > 0) {
+            group_received(g, &received);
+            has = &received;
+        }
         if (i == 0) {
-            ordinal_set_copy(&ret->applied, &g->applied);
+            ordinal_set_copy(&ret->applied, has);
             ret->version_min = ret->version_max = g->state.t;
             continue;
         }
-        if (!ordinal_set_equal(&ret->applied, &g->applied))
-            ordinal_set_intersect(&ret->applied, &g->applied);
+        if (!ordinal_set_equal(&ret->applied, has))
+            ordinal_set_intersect(&ret->applied, has);
         ret->version_min = MIN(ret->version_min, g->state.t);
         ret->version_max = MAX(ret->version_max, g->state.t);
     }
@@ -404,6 +478,7 @@ static void describe_shard(const struct shard *s, struct shard_info *ret)
         .staleness_sum = atomic_load(&s->staleness_sum),
         .staleness_max = atomic_load(&s->staleness_max),
         .apply_ns = atomic_load(&s->apply_ns),
+        .groups = s->groups,
     };
     memcpy(ret->job_uid, s->job_uid, sizeof(ret->job_uid));
 }
@@ -424,9 +499,9 @@ void shard_brief(struct shard *s, struct shard_info *ret)
 size_t shard_bytes(struct shard *s)
 {
     GATE_SHARED(s);
-    size_t bytes = 0;
+    size_t bytes = 0, more = s->groups.size > 0 ? 2 : 0; /* the sum of a group, and the step before */
     for (size_t i = 0; i < s->n; i++)
-        bytes += (size_t)(1 + s->segments[i].nslots) * segment_bytes(&s->segments[i]);
+        bytes += (1 + (size_t)s->segments[i].nslots + more) * segment_bytes(&s->segments[i]);
     return bytes;
 }
 

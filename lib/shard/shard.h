@@ -16,6 +16,7 @@
 
 #include "nn/optimizers/optimizer.h"
 #include "shard/generation.h"
+#include "shard/groups.h"
 #include "shard/layout.h"
 #include "shard/ordinal_set.h"
 #include "shard/rates.h"
@@ -52,21 +53,28 @@ struct shard_info {
     uint64_t incarnation, generation, layout_hash;
     uint64_t chief; /* incarnation of the chief that named the generation; 0: none did, or not known */
     enum shard_state state;
-    struct ordinal_set applied; /* intersection over its segments; shard_info_fini */
+    /* Intersection over its segments of what each has. In synchronous training a gradient counts that waits for the
+     * rest of its group: it needs not be computed again. shard_info_fini */
+    struct ordinal_set applied;
     int64_t version_min, version_max;
+    struct groups groups; /* size 0: asynchronous */
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns;
     char job_uid[SHARD_UID_MAX];
 };
 void shard_describe(struct shard *s, struct shard_info *ret);
 /* The same without applied set and versions: reads no segment, for callers that poll. */
 void shard_brief(struct shard *s, struct shard_info *ret);
-size_t shard_bytes(struct shard *s); /* values and slots */
+size_t shard_bytes(struct shard *s); /* values and slots; in synchronous training also what a group needs */
 void shard_info_fini(struct shard_info *i);
 DEFINE_AUTO_FINI(shard_info, shard_info_fini);
 
 /* segments: ascending ids. The same call again, in the same generation, changes nothing. */
 MUST_USE int shard_init(struct shard *s, const struct shard_caller *who, const char *optimizer_json,
                         const struct segment_spec *segments, size_t n, uint64_t layout_hash, struct err *e);
+/* Synchronous updates: gradients are applied in groups. After shard_init, in the same generation and before the first
+ * shard_restore; without it each gradient is an update at once. The same call again changes nothing. */
+MUST_USE int shard_set_groups(struct shard *s, const struct shard_caller *who, const struct groups *groups,
+                              struct err *e);
 /* Keeps all state and moves to who->generation; ERR_NOT_READY unless it serves. */
 MUST_USE int shard_adopt(struct shard *s, const struct shard_caller *who, struct err *e);
 
@@ -119,10 +127,23 @@ struct shard_out {
 };
 MUST_USE int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
                         struct err *e);
+/* The same in synchronous training: values of one step, those from which the group that begins with the ordinal `at`
+ * is computed. A segment keeps those of its step and of the one before. ERR_PENDING: a segment still waits for
+ * gradients ("the gradients of batches 4, 6"); ERR_STALE: a segment is two steps on, so every segment
+ * of the job has the whole group. */
+MUST_USE int shard_pull_at(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t at,
+                           struct shard_out *out, struct err *e);
+/* Called after updates of groups, and after each change of generation or state: what was ERR_PENDING may be there.
+ * From any thread; it may not call the shard. NULL: none. */
+void shard_on_update(struct shard *s, void (*fn)(void *user), void *user);
+/* The number of such moments; blocks until it is not `seen`, or until deadline_ms. */
+uint64_t shard_updates(struct shard *s);
+void shard_await_update(struct shard *s, uint64_t seen, int64_t deadline_ms);
 /* Applies the gradient bytes of one ordinal and copies the new values of the same segments out. seen: versions the
  * gradient came from, one for each segment of the part (NULL: unknown). The gradient is read directly from the
  * received ranges. *ret_duplicate: every segment already had it. Exactly once holds for each segment by itself.
- * ERR_DIVERGED: a gradient is not finite; nothing of the push was applied. */
+ * ERR_DIVERGED: a gradient is not finite; nothing of the push was applied. In synchronous training no values are
+ * copied, and an ordinal behind the group of now is ERR_PENDING. */
 MUST_USE int shard_push(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t ordinal,
                         const int64_t *seen, struct bytes_in *grads, struct shard_out *out, bool *ret_duplicate,
                         struct err *e);
@@ -138,6 +159,11 @@ MUST_USE int shard_push_vectors(struct shard *s, const struct shard_caller *who,
                                 int64_t ordinal, const int64_t *seen, const struct shard_vectors *vectors,
                                 int64_t *versions, size_t nversions, bool *ret_duplicate, struct err *e);
 
+/* shard_pull_at into such a vector. */
+MUST_USE int shard_pull_vectors_at(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t at,
+                                   const struct shard_vectors *vectors, int64_t *versions, size_t nversions,
+                                   struct err *e);
+
 struct shard_snapshot { /* of one segment; data: values then slots, count floats each */
     int64_t version;
     struct ordinal_set applied;
@@ -147,6 +173,12 @@ struct shard_snapshot { /* of one segment; data: values then slots, count floats
 };
 MUST_USE int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id, struct shard_snapshot *ret,
                             struct err *e);
+/* Synchronous training: the state of one step, in which all ordinals below `at`, the first of a group, are applied and
+ * no others. Announced before, every segment copies itself as soon as it is there, and training goes on. Then each
+ * copy is taken once. ERR_PENDING: not there yet. ERR_STALE: a segment is beyond, and has no copy. */
+MUST_USE int shard_announce_snapshot(struct shard *s, const struct shard_caller *who, int64_t at, struct err *e);
+MUST_USE int shard_snapshot_at(struct shard *s, const struct shard_caller *who, uint32_t id, int64_t at,
+                               struct shard_snapshot *ret, struct err *e);
 void shard_snapshot_fini(struct shard_snapshot *s);
 DEFINE_AUTO_FINI(shard_snapshot, shard_snapshot_fini);
 

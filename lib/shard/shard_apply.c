@@ -153,41 +153,108 @@ static int find_room(struct shard_out *out, const struct shard_sizes *sizes, siz
 
 /* ---- pull ---- */
 
+/* Values and version of a segment, of the step that `at` names (shard_pull_at), or of now. to NULL: no values. */
+static int copy_values(struct segment *g, const int64_t *at, float *to, int64_t *ret_version, struct err *e)
+{
+    MUTEX_GUARD(&g->lock);
+    const float *values = g->values;
+    if (at != NULL && group_values(g, *at, &values, e) < 0)
+        return -1;
+    if (to != NULL)
+        memcpy(to, values, segment_bytes(g));
+    if (ret_version != NULL)
+        *ret_version = g->state.t - (at != NULL && *at != g->group.first);
+    return 0;
+}
+
+static int copy_out(struct shard *s, size_t first, size_t end, const int64_t *at, struct shard_out *out, struct err *e)
+{
+    float *to = out->values;
+    for (size_t i = first; i < end; i++) {
+        struct segment *g = &s->segments[i];
+        if (copy_values(g, at, to, out->versions != NULL ? &out->versions[i - first] : NULL, e) < 0)
+            return -1;
+        to += to != NULL ? g->spec.count : 0;
+    }
+    return 0;
+}
+
+static int pull_part(struct shard *s, const struct shard_caller *who, struct shard_part part, const int64_t *at,
+                     struct shard_out *out, struct err *e)
+{
+    size_t end;
+    if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
+        return -1;
+    if (at != NULL && s->groups.size == 0)
+        return err_set(e, ERR_INPUT, "a pull of a step, and the updates are asynchronous");
+    struct shard_sizes sizes = sizes_of(s, part.first, end);
+    if (find_room(out, &sizes, sizes.pull, e) < 0)
+        return -1;
+    return copy_out(s, part.first, end, at, out, e);
+}
+
 int shard_pull(struct shard *s, const struct shard_caller *who, struct shard_part part, struct shard_out *out,
                struct err *e)
+{
+    GATE_SHARED(s);
+    return pull_part(s, who, part, NULL, out, e);
+}
+
+int shard_pull_at(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t at,
+                  struct shard_out *out, struct err *e)
+{
+    GATE_SHARED(s);
+    return pull_part(s, who, part, &at, out, e);
+}
+
+int shard_pull_vectors_at(struct shard *s, const struct shard_caller *who, struct shard_part part, int64_t at,
+                          const struct shard_vectors *vectors, int64_t *versions, size_t nversions, struct err *e)
 {
     GATE_SHARED(s);
     size_t end;
     if (shard_admit(s, who, SHARD_SERVING, e) < 0 || part_end(s, part, &end, e) < 0)
         return -1;
-    struct shard_sizes sizes = sizes_of(s, part.first, end);
-    if (find_room(out, &sizes, sizes.pull, e) < 0)
-        return -1;
-    float *to = out->values;
+    if (s->groups.size == 0 || vectors->floats < s->vector_floats || nversions != end - part.first)
+        return err_set(e, ERR_INPUT, "a pull of a step into %zu floats and %zu versions: its segments need %zu and %zu",
+                       vectors->floats, nversions, s->vector_floats, end - part.first);
     for (size_t i = part.first; i < end; i++) {
         struct segment *g = &s->segments[i];
-        MUTEX_GUARD(&g->lock);
-        if (to != NULL) {
-            memcpy(to, g->values, segment_bytes(g));
-            to += g->spec.count;
-        }
-        if (out->versions != NULL)
-            out->versions[i - part.first] = g->state.t;
+        if (copy_values(g, &at, vectors->values + g->spec.offset, &versions[i - part.first], e) < 0)
+            return -1;
     }
     return 0;
 }
 
 /* ---- push ---- */
 
-/* The push had it, or the policy keeps its gradient for later: reads past it. */
-static int skip_gradient(struct segment *g, struct push *p, struct err *e)
+size_t push_grads(struct push *p, const struct segment *g, size_t at, size_t want, const void **ret)
 {
-    float *to = push_values_to(p, g);
+    if (p->grads.in != NULL)
+        return floats_next(&p->grads, want, ret);
+    *ret = p->vectors.grads + g->spec.offset + at;
+    return want;
+}
+
+int push_skip(struct push *p, const struct segment *g, struct err *e)
+{
     if (p->grads.in != NULL && !floats_skip(&p->grads, g->spec.count))
         return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
-    if (to != NULL)
-        memcpy(to, g->values, segment_bytes(g));
     return 0;
+}
+
+const struct opt_step *push_step(struct push *p, const struct segment *g, int64_t ordinals)
+{
+    bool same = p->has_step && p->begun.t == g->state.t && memcmp(&p->begun.aux, &g->state.aux, sizeof(double)) == 0;
+    if (!same) {
+        if (isnan(p->rate))
+            optimizer_begin(p->optimizer, &g->state, &p->step);
+        else
+            optimizer_begin_at(p->optimizer, &g->state, p->rate, &p->step);
+        p->begun = g->state;
+        p->has_step = true;
+    }
+    p->step.ordinals = (float)ordinals;
+    return &p->step;
 }
 
 static int push_segment(const struct update_policy *policy, struct segment *g, struct push *p, const int64_t *seen,
@@ -195,23 +262,18 @@ static int push_segment(const struct update_policy *policy, struct segment *g, s
 {
     MUTEX_GUARD(&g->lock);
     int64_t from = seen != NULL ? *(const volatile int64_t *)seen : -1; /* read once: a worker may write it meanwhile */
-    int fresh = policy->accept(g, p, e);
-    if (fresh < 0)
+    int64_t version = g->state.t;
+    int taken = policy->take(g, p, e);
+    if (taken < 0)
         return -1;
-    if (fresh == 1) {
-        p->applied++;
+    if (taken == 1) {
+        p->taken++;
         g->clean = false;
         if (from >= 0)
-            p->staleness = MAX(p->staleness, g->state.t - from);
+            p->staleness = MAX(p->staleness, version - from);
     }
-    if (g->spec.kind == VAR_CONST) {
-        g->state.t += fresh;
-    } else {
-        if ((fresh == 1 && policy->ready(g) ? policy->commit(g, p, e) : skip_gradient(g, p, e)) < 0)
-            return -1;
-        if (p->out != NULL)
-            p->out += g->spec.count;
-    }
+    if (p->out != NULL && g->spec.kind != VAR_CONST)
+        p->out += g->spec.count;
     if (ret_version != NULL)
         *ret_version = g->state.t;
     return 0;
@@ -224,7 +286,7 @@ static void count_push(struct shard *s, const struct push *p, size_t first, int6
     atomic_fetch_add_explicit(&s->apply_ns, (uint64_t)(clock_ns() - begun_ns), memory_order_relaxed);
     if (first != 0)
         return;
-    if (p->applied == 0) {
+    if (p->taken == 0) {
         atomic_fetch_add_explicit(&s->duplicates, 1, memory_order_relaxed);
         return;
     }
@@ -241,15 +303,21 @@ static int push_part(struct shard *s, struct push *p, size_t first, size_t end, 
 {
     int64_t begun_ns = clock_ns();
     p->optimizer = s->optimizer;
+    p->groups = &s->groups;
+    p->announced = &s->announced;
     p->rate = rates_at(&s->rates, p->ordinal, (double)NAN);
-    for (size_t i = first; i < end; i++) {
+    int rc = 0;
+    for (size_t i = first; i < end && rc == 0; i++) {
         size_t at = i - first;
-        if (push_segment(s->policy, &s->segments[i], p, seen != NULL ? seen + at : NULL,
-                         versions != NULL ? versions + at : NULL, e) < 0)
-            return -1;
+        rc = push_segment(s->policy, &s->segments[i], p, seen != NULL ? seen + at : NULL,
+                          versions != NULL ? versions + at : NULL, e);
     }
+    if (p->updates > 0)
+        shard_updated(s);
+    if (rc < 0)
+        return -1;
     count_push(s, p, first, begun_ns);
-    *ret_duplicate = p->applied == 0;
+    *ret_duplicate = p->taken == 0;
     return 0;
 }
 

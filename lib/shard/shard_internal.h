@@ -1,5 +1,6 @@
 /* shard_internal - what the files of the shard share: shard.c (states and generations), shard_apply.c (pull, push),
- * shard_store.c (restore, snapshot), update_async.c (what a gradient does).
+ * shard_store.c (restore, snapshot), update_async.c and update_sync.c (what a gradient does), shard_group.c (the group
+ * of a segment).
  *
  * The gate: every call that uses segments holds it shared. A call that changes the generation, the state or the set of
  * segments holds it exclusively. Writers come first, because a stream of pushes could otherwise block a new chief
@@ -14,6 +15,18 @@
 #include "base/thread.h"
 #include "shard/shard.h"
 
+/* Synchronous training: the gradients of a group before its update, and the step before. */
+struct segment_group {
+    int64_t first, end;  /* ordinals; all below `first` are applied */
+    int64_t next;        /* the gradients below are in `sum` */
+    int64_t received;    /* gradients of the group */
+    bool *has;           /* [end - first] */
+    float **waiting;     /* [end - first]: those that came before their turn, or NULL */
+    float *sum;          /* weighted; VAR_MOVING: the next values instead */
+    float *previous;     /* values of the step before */
+    int64_t previous_at; /* first ordinal of that step's group; -1: there is none */
+};
+
 struct segment {
     struct segment_spec spec;
     struct mutex lock;
@@ -22,8 +35,11 @@ struct segment {
     struct opt_state state; /* state.t is the version */
     struct ordinal_set applied;
     bool restored;
-    bool clean; /* nothing was applied since the last snapshot or restore */
-    bool saved; /* it was clean at, or since, shard_terminating */
+    bool clean;                 /* nothing was applied since the last snapshot or restore */
+    bool saved;                 /* it was clean at, or since, shard_terminating */
+    struct segment_group group; /* synchronous training */
+    struct shard_snapshot copy; /* of the step that was announced; data NULL: there is none */
+    int64_t copy_at;            /* first ordinal of the group that follows it */
     /* fixed: */
     int nslots;
     size_t pull_at, push_at; /* bytes of pull and push before this segment */
@@ -44,7 +60,14 @@ struct shard {
     bool terminating;
     char *optimizer_json;
     struct optimizer *optimizer;
-    struct rates rates; /* of the chief's callbacks */
+    struct rates rates;            /* of the chief's callbacks */
+    struct groups groups;          /* size 0: asynchronous */
+    atomic_int_fast64_t announced; /* the step of the next snapshot, by its first ordinal; -1: none */
+    struct mutex updated_lock;
+    struct cond updated;
+    uint64_t updates; /* under updated_lock */
+    void (*on_update)(void *user);
+    void *on_update_user;
     struct segment *segments;
     size_t n, pull_size, push_size;
     size_t vector_floats; /* the vector is at least as long as its segments need */
@@ -78,6 +101,24 @@ static inline size_t segment_bytes(const struct segment *g)
 {
     return g->spec.count * sizeof(float);
 }
+
+/* Wakes whoever waits for updates. Without the lock of a segment. */
+void shard_updated(struct shard *s);
+
+/* ---- shard_group.c: under the segment's lock ---- */
+/* Begins with the group at the applied set's low-water mark. ERR_INPUT: that is within a group. */
+MUST_USE int group_begin(struct segment *g, const struct groups *groups, struct err *e);
+void group_fini(struct segment *g);
+/* Adds "the gradients of batches 4, 6 and 3 more" to out: those that are missing. */
+void group_describe_missing(const struct segment *g, struct buf *out);
+/* The values at the step whose group begins with `at`; ERR_PENDING, ERR_STALE. */
+MUST_USE int group_values(const struct segment *g, int64_t at, const float **ret, struct err *e);
+/* Everything that the segment has: applied, or waiting for the rest of its group. */
+void group_received(const struct segment *g, struct ordinal_set *ret);
+
+/* ---- shard_store.c ---- */
+/* The state of now is kept for shard_snapshot_at(). Without memory there is no copy, and the snapshot fails. */
+void segment_keep_copy(struct segment *g, int64_t at);
 
 /* ERR_REFUSED unless it is float32. what: "gradient". */
 MUST_USE int shard_element_check(enum dtype element, const char *what, struct err *e);

@@ -50,8 +50,35 @@ int shard_restore(struct shard *s, const struct shard_caller *who, uint32_t id, 
     optimizer_seek(s->optimizer, version, &g->state);
     g->state.t = version;
     ordinal_set_copy(&g->applied, applied);
+    g->group.previous_at = -1;
+    if (s->groups.size > 0 && group_begin(g, &s->groups, e) < 0)
+        return -1;
     g->restored = g->clean = true;
     return 0;
+}
+
+/* Values and slots, version and applied set. */
+static int copy_segment(const struct segment *g, struct shard_snapshot *ret, struct err *e)
+{
+    void *memory;
+    if (mem_alloc((size_t)(1 + g->nslots) * segment_bytes(g), "a snapshot", &memory, e) < 0)
+        return -1;
+    *ret = (struct shard_snapshot){ .version = g->state.t, .slots = g->nslots, .count = g->spec.count, .data = memory };
+    ordinal_set_copy(&ret->applied, &g->applied);
+    memcpy(ret->data, g->values, segment_bytes(g));
+    for (int i = 0; i < g->nslots; i++)
+        memcpy(ret->data + (size_t)(i + 1) * g->spec.count, g->slots[i], segment_bytes(g));
+    return 0;
+}
+
+void segment_keep_copy(struct segment *g, int64_t at)
+{
+    struct err ignored;
+    if (g->copy.data != NULL && g->copy_at == at)
+        return;
+    shard_snapshot_fini(&g->copy);
+    g->copy_at = at;
+    (void)!copy_segment(g, &g->copy, &ignored);
 }
 
 int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id, struct shard_snapshot *ret,
@@ -59,18 +86,66 @@ int shard_snapshot(struct shard *s, const struct shard_caller *who, uint32_t id,
 {
     GATE_SHARED(s);
     struct segment *g;
-    void *memory;
-    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0 ||
-        mem_alloc((size_t)(1 + g->nslots) * segment_bytes(g), "a snapshot", &memory, e) < 0)
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0)
         return -1;
-
     MUTEX_GUARD(&g->lock);
-    *ret = (struct shard_snapshot){ .version = g->state.t, .slots = g->nslots, .count = g->spec.count, .data = memory };
-    ordinal_set_copy(&ret->applied, &g->applied);
-    memcpy(ret->data, g->values, segment_bytes(g));
-    for (int i = 0; i < g->nslots; i++)
-        memcpy(ret->data + (size_t)(i + 1) * g->spec.count, g->slots[i], segment_bytes(g));
+    if (copy_segment(g, ret, e) < 0)
+        return -1;
     g->clean = g->saved = true;
+    return 0;
+}
+
+int shard_announce_snapshot(struct shard *s, const struct shard_caller *who, int64_t at, struct err *e)
+{
+    GATE_SHARED(s);
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0)
+        return -1;
+    if (s->groups.size == 0)
+        return err_set(e, ERR_INPUT, "a snapshot of a step, and the updates are asynchronous");
+    atomic_store(&s->announced, at);
+    for (size_t i = 0; i < s->n; i++) {
+        struct segment *g = &s->segments[i];
+        MUTEX_GUARD(&g->lock);
+        if (g->group.first == at)
+            segment_keep_copy(g, at);
+        else if (g->group.first > at && (g->copy.data == NULL || g->copy_at != at))
+            return err_set(e, ERR_STALE, "segment %u is beyond batch %lld already", g->spec.id, (long long)at);
+    }
+    return 0;
+}
+
+/* The copy, or the segment itself where it is still at that step. */
+static int take_copy(struct segment *g, int64_t at, struct shard_snapshot *ret, struct err *e)
+{
+    if (g->copy.data != NULL && g->copy_at == at) {
+        *ret = g->copy;
+        g->copy = (struct shard_snapshot){ 0 };
+        return 0;
+    }
+    if (g->group.first == at)
+        return copy_segment(g, ret, e);
+    if (g->group.first > at)
+        return err_set(e, ERR_STALE, "segment %u is beyond batch %lld, and has no copy of that step", g->spec.id,
+                       (long long)at);
+    AUTO_FINI(buf) text = BUF_INIT;
+    group_describe_missing(g, &text);
+    return err_set(e, ERR_PENDING, "%s", text.data);
+}
+
+int shard_snapshot_at(struct shard *s, const struct shard_caller *who, uint32_t id, int64_t at,
+                      struct shard_snapshot *ret, struct err *e)
+{
+    GATE_SHARED(s);
+    struct segment *g;
+    if (shard_admit_chief(s, who, SHARD_SERVING, e) < 0 || shard_find(s, id, &g, e) < 0)
+        return -1;
+    if (s->groups.size == 0)
+        return err_set(e, ERR_INPUT, "a snapshot of a step, and the updates are asynchronous");
+    MUTEX_GUARD(&g->lock);
+    if (take_copy(g, at, ret, e) < 0)
+        return -1;
+    g->saved = true;
+    g->clean = g->group.first == at;
     return 0;
 }
 

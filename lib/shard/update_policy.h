@@ -1,6 +1,5 @@
-/* update_policy - how the gradients of ordinals become updates of a segment: a table of operations, one for each
- * strategy.updates. Part of the shard; all operations run under the segment's lock. accept ensures exactly-once: an
- * ordinal that it has accepted is not accepted again. */
+/* update_policy - how the gradients of ordinals become updates of a segment: a row for each strategy.updates. Part of
+ * the shard; take runs under the segment's lock. */
 #ifndef TRAINYARD_SHARD_UPDATE_POLICY_H
 #define TRAINYARD_SHARD_UPDATE_POLICY_H
 
@@ -8,6 +7,8 @@
 
 struct push { /* one push on its way through the segments */
     const struct optimizer *optimizer;
+    const struct groups *groups;
+    const atomic_int_fast64_t *announced; /* of struct shard */
     int64_t ordinal;
     double rate;               /* rate that a callback has set for the ordinal; NaN: the optimizer's */
     struct float_reader grads; /* .in NULL: they are in vectors.grads */
@@ -16,25 +17,30 @@ struct push { /* one push on its way through the segments */
     struct opt_state begun; /* what `step` was computed for: mostly the same for all segments */
     struct opt_step step;
     bool has_step;
-    size_t applied; /* segments that did not have it */
+    size_t taken;   /* segments that did not have it */
+    size_t updates; /* segments that made an update */
     int64_t staleness;
 };
+
+struct update_policy {
+    /* Takes the push's gradient of the segment, or reads past it when the segment has the ordinal already. Makes the
+     * update when it is due: advances version and applied set. 1: taken; 0: it had it; -1: error. */
+    int (*take)(struct segment *g, struct push *p, struct err *e);
+    bool answers_values; /* take copies the new values to push_values_to() */
+};
+extern const struct update_policy UPDATE_ASYNC; /* update_async.c */
+extern const struct update_policy UPDATE_SYNC;  /* update_sync.c */
+
 /* Where the new values of a segment go, or NULL. */
 static inline float *push_values_to(const struct push *p, const struct segment *g)
 {
     return p->vectors.values != NULL ? p->vectors.values + g->spec.offset : p->out;
 }
-
-struct update_policy {
-    /* The ordinal of the push arrived at the segment: 1 when it is accepted, 0 when the segment already has it, -1 on
-     * error. */
-    int (*accept)(struct segment *g, struct push *p, struct err *e);
-    /* Whether accepted gradients may become an update now. */
-    bool (*ready)(const struct segment *g);
-    /* Makes the update: reads the segment's gradient from the push, advances the version, and copies the new values
-     * to push_values_to(). Not for VAR_CONST, which has no gradient. */
-    int (*commit)(struct segment *g, struct push *p, struct err *e);
-};
-extern const struct update_policy UPDATE_ASYNC; /* update_async.c */
+/* The next gradients of a segment of which `at` were read, at most `want`, at any address; 0: they ended too soon. */
+size_t push_grads(struct push *p, const struct segment *g, size_t at, size_t want, const void **ret);
+/* Reads past the gradients of a segment; 0. */
+MUST_USE int push_skip(struct push *p, const struct segment *g, struct err *e);
+/* The scalars of an update of the segment by so many ordinals. */
+const struct opt_step *push_step(struct push *p, const struct segment *g, int64_t ordinals);
 
 #endif

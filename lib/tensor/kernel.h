@@ -32,6 +32,9 @@
 
 enum { KERNEL_LANES = 16 };
 
+/* Gradients are read directly from received bytes, at any address. */
+typedef float wire_float __attribute__((aligned(1), may_alias));
+
 /* y = a*x + b; y may equal x */
 void kernel_affine(const float *x, float a, float b, float *y, size_t n);
 /* y += a*x */

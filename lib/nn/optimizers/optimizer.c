@@ -215,7 +215,8 @@ static const struct optimizer_kind ROWS[] = {
     { KIND("Lion", LION_ARGS, "w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g"), SLOTS("Lion"),
       0, lion_variant, NULL },
     { KIND("Counting", COUNTING_ARGS,
-           "adds 1 to every weight at every update, whatever the gradient, and takes no other argument: the proof "
+           "adds 1 to every weight for every batch of an update, whatever the gradient, and takes no other argument: "
+           "the proof "
            "that each batch counts once"),
       SLOTS("Counting"), 0, counting_variant, NULL },
 };
@@ -340,7 +341,7 @@ void optimizer_seek(const struct optimizer *o, int64_t t, struct opt_state *ret)
 
 void optimizer_begin_at(const struct optimizer *o, const struct opt_state *s, double rate, struct opt_step *ret)
 {
-    struct opt_step step = { .t = s->t, .lr = to_float(rate) };
+    struct opt_step step = { .t = s->t, .lr = to_float(rate), .ordinals = 1 };
     step.d = step.lr * (float)value(o, "weight_decay");
     if (o->kind->begin != NULL)
         o->kind->begin(o, s, rate, &step);
@@ -374,9 +375,21 @@ void optimizer_end(const struct optimizer *o, struct opt_state *s)
     s->t++;
 }
 
+bool optimizer_clips_norm(const struct optimizer *o)
+{
+    return value(o, "clipnorm") > 0 || value(o, "global_clipnorm") > 0;
+}
+
 bool optimizer_clips(const struct optimizer *o)
 {
-    return value(o, "clipnorm") > 0 || value(o, "clipvalue") > 0 || value(o, "global_clipnorm") > 0;
+    return optimizer_clips_norm(o) || value(o, "clipvalue") > 0;
+}
+
+void optimizer_clip_values(const struct optimizer *o, float *g, size_t n)
+{
+    const double limit = value(o, "clipvalue");
+    if (limit > 0)
+        opt_clip_value(g, (float)limit, n);
 }
 
 /* g *= limit / max(norm, limit); a NaN norm makes all of them NaN, as in Keras. */

@@ -45,6 +45,7 @@ struct opt_state { /* of one segment; zero-initialised is "no updates yet" */
 };
 struct opt_step { /* scalars of one update, computed once */
     float lr, a, b, c, d;
+    float ordinals; /* that the update is made of; 1, unless it is a group's */
     int64_t t;
 };
 void optimizer_seek(const struct optimizer *o, int64_t t, struct opt_state *ret); /* state after t updates */
@@ -58,6 +59,8 @@ void optimizer_apply(const struct optimizer *o, const struct opt_step *step, flo
 void optimizer_end(const struct optimizer *o, struct opt_state *s);
 
 bool optimizer_clips(const struct optimizer *o);
+bool optimizer_clips_norm(const struct optimizer *o); /* clipnorm or global_clipnorm: needs whole variables */
+void optimizer_clip_values(const struct optimizer *o, float *g, size_t n); /* clipvalue, of any range */
 /* Clips gradients of the variables given as (offset, count) pairs, in place. */
 void optimizer_clip(const struct optimizer *o, float *grads, const size_t offsets[], const size_t counts[],
                     size_t nvars);

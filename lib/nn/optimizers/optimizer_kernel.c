@@ -11,7 +11,7 @@
 OPT_KERNEL(opt_count)
 {
     for (size_t i = 0; i < n; i++)
-        w[i] += 1;
+        w[i] += step->ordinals;
 }
 
 OPT_KERNEL(opt_sgd)

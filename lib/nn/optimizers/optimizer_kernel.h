@@ -8,9 +8,7 @@
 #define TRAINYARD_NN_OPTIMIZERS_OPTIMIZER_KERNEL_H
 
 #include "nn/optimizers/optimizer.h"
-
-/* Gradients are read directly from received bytes, at any address. */
-typedef float wire_float __attribute__((aligned(1), may_alias));
+#include "tensor/kernel.h"
 
 struct opt_coef { /* an optimizer's arguments as float32, by Keras's names; 0 where it has none */
     float beta_1, beta_2, keep_1, keep_2; /* keep: 1 - beta, computed in double */

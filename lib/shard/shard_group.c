@@ -1,0 +1,104 @@
+/* The group of a segment: which gradients it has, and the values of two steps. Memory for the sum and for the values of
+ * the step before is made once; a gradient that comes before its turn is copied and waits. */
+#include <string.h>
+
+#include "shard/shard_internal.h"
+
+enum { MISSING_TOLD = 4 };
+
+static void group_drop_waiting(struct segment_group *p)
+{
+    for (int64_t i = 0; p->waiting != NULL && i < p->end - p->first; i++) {
+        free(p->waiting[i]);
+        p->waiting[i] = NULL;
+    }
+}
+
+void group_fini(struct segment *g)
+{
+    struct segment_group *p = &g->group;
+    group_drop_waiting(p);
+    free(p->has);
+    free(p->waiting);
+    free(p->sum);
+    free(p->previous);
+    *p = (struct segment_group){ .previous_at = -1 };
+    shard_snapshot_fini(&g->copy);
+}
+
+static int group_allocate(struct segment *g, const struct groups *groups, struct err *e)
+{
+    struct segment_group *p = &g->group;
+    void *sum, *previous;
+    if (p->has != NULL)
+        return 0;
+    if (g->spec.kind != VAR_CONST) {
+        if (mem_alloc(segment_bytes(g), "the gradients of a group", &sum, e) < 0)
+            return -1;
+        p->sum = sum;
+        if (mem_alloc(segment_bytes(g), "the values of the step before", &previous, e) < 0)
+            return -1;
+        p->previous = previous;
+    }
+    p->has = xcalloc((size_t)groups->size, sizeof(*p->has));
+    p->waiting = xcalloc((size_t)groups->size, sizeof(*p->waiting));
+    return 0;
+}
+
+int group_begin(struct segment *g, const struct groups *groups, struct err *e)
+{
+    struct segment_group *p = &g->group;
+    int64_t low = g->applied.low;
+    if (g->applied.high > low || groups_first(groups, low) != low)
+        return err_set(e, ERR_INPUT,
+                       "segment %u: batch %lld is not the first of a group of %lld: the state is not of one step",
+                       g->spec.id, (long long)low, (long long)groups->size);
+    if (group_allocate(g, groups, e) < 0)
+        return -1;
+    group_drop_waiting(p);
+    p->first = p->next = low;
+    p->end = groups_end(groups, low);
+    p->received = 0;
+    memset(p->has, 0, (size_t)groups->size * sizeof(*p->has));
+    return 0;
+}
+
+void group_describe_missing(const struct segment *g, struct buf *out)
+{
+    const struct segment_group *p = &g->group;
+    int64_t missing = p->end - p->first - p->received, told = 0;
+    buf_printf(out, missing == 1 ? "the gradient of batch" : "the gradients of batches");
+    for (int64_t i = 0; i < p->end - p->first && told < MISSING_TOLD; i++)
+        if (!p->has[i])
+            buf_printf(out, "%s %lld", told++ > 0 ? "," : "", (long long)(p->first + i));
+    if (missing > told)
+        buf_printf(out, " and %lld more", (long long)(missing - told));
+}
+
+int group_values(const struct segment *g, int64_t at, const float **ret, struct err *e)
+{
+    const struct segment_group *p = &g->group;
+    if (at == p->first) {
+        *ret = g->values;
+        return 0;
+    }
+    if (at == p->previous_at) {
+        *ret = g->spec.kind == VAR_CONST ? g->values : p->previous;
+        return 0;
+    }
+    if (at < p->first)
+        return err_set(e, ERR_STALE, "the step of batch %lld is over", (long long)at);
+    AUTO_FINI(buf) text = BUF_INIT;
+    group_describe_missing(g, &text);
+    return err_set(e, ERR_PENDING, "%s", text.data);
+}
+
+void group_received(const struct segment *g, struct ordinal_set *ret)
+{
+    const struct segment_group *p = &g->group;
+    struct err never;
+    ordinal_set_copy(ret, &g->applied);
+    for (int64_t i = 0; i < p->end - p->first; i++)
+        if (p->has[i] && ordinal_set_add(ret, p->first + i, &never) < 0)
+            return;
+}

@@ -1,0 +1,147 @@
+/* Synchronous updates: the gradients of a group are added in the order of their ordinals, whenever they come, and are
+ * one update of the segment when all are there. So the result does not depend on who computed them, or when. */
+#include <string.h>
+
+#include "shard/update_kernel.h"
+#include "shard/update_policy.h"
+
+enum { CHUNK = 1024 }; /* floats that are added or applied while they are in the first cache */
+
+/* ---- the sum ---- */
+
+/* A gradient whose turn it is, and which is not the last of its group. */
+static void sum_range(struct segment *g, const struct groups *groups, size_t at, const void *x, size_t n)
+{
+    struct segment_group *p = &g->group;
+    bool first = p->next == p->first;
+    float w = groups_weight(groups, p->next), *sum = p->sum + at;
+    if (g->spec.kind == VAR_MOVING) /* the next values: each batch of the group counts by itself */
+        update_average((first ? g->values : p->sum) + at, x, g->spec.momentum, sum, n);
+    else if (first)
+        update_weigh(x, w, sum, n);
+    else
+        update_add(x, w, sum, n);
+}
+
+/* Those that have come before their turn. */
+static void sum_waiting(struct segment *g, const struct groups *groups)
+{
+    struct segment_group *p = &g->group;
+    for (; p->next < p->end - 1 && p->waiting[p->next - p->first] != NULL; p->next++) {
+        auto_free float *gradient = TAKE(p->waiting[p->next - p->first]);
+        sum_range(g, groups, 0, gradient, g->spec.count);
+    }
+}
+
+/* ---- the update, with the last gradient of the group ---- */
+
+static void apply_range(struct segment *g, const struct push *p, const struct opt_step *step, size_t at, const void *x,
+                        size_t n)
+{
+    struct segment_group *group = &g->group;
+    int64_t k = group->end - group->first;
+    float mean[CHUNK], *sum = group->sum + at, *values = g->values + at, *slots[OPTIMIZER_MAX_SLOTS] = { NULL };
+    memcpy(group->previous + at, values, n * sizeof(*values));
+    if (step == NULL) {
+        update_average(k == 1 ? values : sum, x, g->spec.momentum, values, n);
+        return;
+    }
+    float w = groups_weight(p->groups, group->end - 1);
+    if (k == 1)
+        update_mean_of_one(x, w, 1, mean, n);
+    else
+        update_mean(sum, x, w, (float)k, mean, n);
+    optimizer_clip_values(p->optimizer, mean, n);
+    for (int i = 0; i < g->nslots; i++)
+        slots[i] = g->slots[i] + at;
+    optimizer_apply(p->optimizer, step, values, slots, mean, n);
+}
+
+/* last: the gradient; NULL: it is the push's. */
+static int apply_all(struct segment *g, struct push *p, const float *last, struct err *e)
+{
+    const struct opt_step *step = g->spec.kind == VAR_TRAINABLE ? push_step(p, g, g->group.end - g->group.first) : NULL;
+    for (size_t at = 0, n; at < g->spec.count; at += n) {
+        const void *x = last != NULL ? last + at : NULL;
+        n = MIN(g->spec.count - at, (size_t)CHUNK);
+        if (x == NULL && (n = push_grads(p, g, at, n, &x)) == 0)
+            return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
+        apply_range(g, p, step, at, x, n);
+    }
+    if (step != NULL)
+        optimizer_end(p->optimizer, &g->state);
+    else
+        g->state.t++;
+    return 0;
+}
+
+/* All ordinals of the group are there, and all but the last one are in the sum. */
+static int sync_commit(struct segment *g, struct push *p, struct err *e)
+{
+    struct segment_group *group = &g->group;
+    int64_t begun = group->first, end = group->end;
+    auto_free float *last = TAKE(group->waiting[end - 1 - begun]);
+    if (g->spec.kind == VAR_CONST)
+        g->state.t++;
+    else if (apply_all(g, p, last, e) < 0)
+        return -1;
+    ordinal_set_fini(&g->applied);
+    g->applied = (struct ordinal_set){ .low = end, .high = end };
+    group->previous_at = begun;
+    p->updates++;
+    if (group_begin(g, p->groups, e) < 0)
+        return -1;
+    if (atomic_load(p->announced) == end)
+        segment_keep_copy(g, end);
+    return 0;
+}
+
+/* ---- one gradient ---- */
+
+/* In its turn it is added where it was received; else it is copied. */
+static int take_gradient(struct segment *g, struct push *p, struct err *e)
+{
+    struct segment_group *group = &g->group;
+    bool in_turn = p->ordinal == group->next && p->ordinal < group->end - 1;
+    void *memory = NULL;
+    if (!in_turn && mem_alloc(segment_bytes(g), "a gradient that waits for its group", &memory, e) < 0)
+        return -1;
+    auto_free float *copy = memory;
+    const void *x = NULL;
+    for (size_t at = 0, n; at < g->spec.count; at += n) {
+        n = push_grads(p, g, at, MIN(g->spec.count - at, (size_t)CHUNK), &x);
+        if (n == 0)
+            return err_set(e, ERR_INTERNAL, "a push ended within segment %u", g->spec.id);
+        if (in_turn)
+            sum_range(g, p->groups, at, x, n);
+        else
+            memcpy(copy + at, x, n * sizeof(*copy));
+    }
+    if (!in_turn)
+        group->waiting[p->ordinal - group->first] = TAKE(copy);
+    else
+        group->next++;
+    sum_waiting(g, p->groups);
+    return 0;
+}
+
+static int sync_take(struct segment *g, struct push *p, struct err *e)
+{
+    struct segment_group *group = &g->group;
+    if (p->ordinal >= group->end)
+        return err_set(e, ERR_PENDING, "batch %lld belongs to a later step: batches %lld to %lld are not applied yet",
+                       (long long)p->ordinal, (long long)group->first, (long long)group->end - 1);
+    if (p->ordinal < group->first || group->has[p->ordinal - group->first])
+        return g->spec.kind == VAR_CONST ? 0 : push_skip(p, g, e);
+    bool completes = group->received + 1 == group->end - group->first;
+    bool last = completes && p->ordinal == group->end - 1; /* goes into the update where it was received */
+    if (g->spec.kind != VAR_CONST && !last && take_gradient(g, p, e) < 0)
+        return -1;
+    group->has[p->ordinal - group->first] = true;
+    group->received++;
+    if (!completes)
+        return 1;
+    return sync_commit(g, p, e) < 0 ? -1 : 1;
+}
+
+const struct update_policy UPDATE_SYNC = { .take = sync_take };
