@@ -34,6 +34,8 @@ struct ps {
 static void ps_fini(struct ps *p)
 {
     pages_close(p->pages);
+    if (p->service != NULL)
+        shard_service_serve(p->service, NULL);
     rpc_server_free(p->server);
     shard_service_free(p->service);
     shard_free(p->shard);
@@ -116,6 +118,7 @@ static int ps_open(struct ps *p, struct err *e)
     shard_service_methods(p->service, methods);
     if (rpc_server_start(p->address, &p->credentials.rpc, methods, COUNT_OF(methods), &rpc, &p->server, e) < 0)
         return -1;
+    shard_service_serve(p->service, p->server);
     return pages_open(&p->options->common, p->address, p->name, p->shard, p->service, p->server, &p->pages, e);
 }
 

@@ -36,6 +36,22 @@ int codec_ordinal_set(const Trainyard__V1__OrdinalSet *m, struct ordinal_set *re
     return ordinal_set_from(m->low_water, m->ranges, m->n_ranges, ret, e);
 }
 
+void codec_groups(const struct groups *g, Trainyard__V1__Groups *ret)
+{
+    trainyard__v1__groups__init(ret);
+    ret->size = g->size;
+    ret->batches = g->batches;
+    ret->examples = g->examples;
+    ret->rest = g->rest;
+}
+
+struct groups codec_groups_of(const Trainyard__V1__Groups *m)
+{
+    if (m == NULL)
+        return (struct groups){ 0 };
+    return (struct groups){ .size = m->size, .batches = m->batches, .examples = m->examples, .rest = m->rest };
+}
+
 static int walk_next(void *user, const void **ret, size_t *ret_size)
 {
     struct payload_walk *w = user;

@@ -88,6 +88,16 @@ int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e)
     return p->ops->pull(p, true, deadline_ms, e);
 }
 
+void params_set_synchronous(struct params *p)
+{
+    p->synchronous = true;
+}
+
+int params_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e)
+{
+    return p->ops->pull_at(p, at, wait_ms, deadline_ms, e);
+}
+
 uint64_t params_moved(const struct params *p)
 {
     return p->moved;

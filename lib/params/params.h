@@ -50,6 +50,13 @@ MUST_USE int params_pull(struct params *p, int64_t deadline_ms, struct err *e);
  * same process. The parts are then of different times. */
 MUST_USE int params_pull_rest(struct params *p, int64_t deadline_ms, struct err *e);
 
+/* Synchronous training: pushes bring no values back, and values are pulled by step. From the first call on. */
+void params_set_synchronous(struct params *p);
+/* The values from which the group that begins with the ordinal `at` is computed. Waits for up to wait_ms at the ps.
+ * ERR_PENDING: some gradients of the step before are missing (call it again: what has come is kept, but the vector is
+ * then of no step); ERR_STALE: the step is over, and every segment has the group. Else as params_pull. */
+MUST_USE int params_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e);
+
 /* Smallest and largest version of the segments in the vector, from the last pull or push. When they are equal, they
  * are the step of the values. */
 void params_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);

@@ -13,6 +13,16 @@ void params_set_rates(struct params *p, const struct rates *rates)
     p->rates = rates;
 }
 
+void params_set_groups(struct params *p, const struct groups *groups)
+{
+    p->groups = *groups;
+}
+
+const struct groups *params_groups(const struct params *p)
+{
+    return &p->groups;
+}
+
 int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e)
 {
     return p->admin->init(p, ps, optimizer_json, deadline_ms, e);
@@ -38,7 +48,18 @@ int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e
 int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
                     struct err *e)
 {
-    return p->admin->snapshot(p, ps, segment, deadline_ms, ret, e);
+    return p->admin->snapshot(p, ps, segment, NULL, deadline_ms, ret, e);
+}
+
+int params_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e)
+{
+    return p->admin->announce_snapshot(p, ps, at, deadline_ms, e);
+}
+
+int params_snapshot_at(struct params *p, size_t ps, uint32_t segment, int64_t at, int64_t deadline_ms,
+                       struct shard_snapshot *ret, struct err *e)
+{
+    return p->admin->snapshot(p, ps, segment, &at, deadline_ms, ret, e);
 }
 
 int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e)

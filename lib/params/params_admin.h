@@ -16,6 +16,9 @@ void params_describe(struct params *p, int64_t deadline_ms, struct shard_info *r
 /* The learning rates of the chief's callbacks, which params_init and params_adopt send to the ps from now on. Borrowed,
  * and read by each of these calls. */
 void params_set_rates(struct params *p, const struct rates *rates);
+/* Synchronous updates: params_init sends the groups to the ps from now on. */
+void params_set_groups(struct params *p, const struct groups *groups);
+const struct groups *params_groups(const struct params *p); /* size 0: params_set_groups was not called */
 MUST_USE int params_init(struct params *p, size_t ps, const char *optimizer_json, int64_t deadline_ms, struct err *e);
 MUST_USE int params_adopt(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 /* data: values, then slots when with_slots. */
@@ -25,6 +28,10 @@ MUST_USE int params_restore(struct params *p, size_t ps, uint32_t segment, bool 
 MUST_USE int params_serve(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
 MUST_USE int params_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
                              struct shard_snapshot *ret, struct err *e);
+/* Synchronous training: as shard_announce_snapshot and shard_snapshot_at. */
+MUST_USE int params_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e);
+MUST_USE int params_snapshot_at(struct params *p, size_t ps, uint32_t segment, int64_t at, int64_t deadline_ms,
+                                struct shard_snapshot *ret, struct err *e);
 MUST_USE int params_finish(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 
 #endif

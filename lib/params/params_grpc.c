@@ -36,6 +36,7 @@ static const struct params_ops REMOTE = {
     .mark = remote_mark,
     .gradients = shm_gradients,
     .pull = remote_pull,
+    .pull_at = remote_pull_at,
     .versions = remote_versions,
     .push_start = remote_push_start,
     .push_early = remote_push_early,

@@ -64,6 +64,7 @@ struct remote {
     size_t nrequests;
     /* Of this transfer, or the last one: */
     int64_t ordinal, deadline_ms, since_ms; /* ordinal < 0: a pull; deadline of a chunk, beside the time of its bytes */
+    int64_t at, wait_ms;                    /* of a pull of a step; at < 0: a pull of what is there */
     bool unfinished;                        /* it failed; chunks that are done need not be sent again */
     size_t done, total;                     /* bytes */
     const float *grads;
@@ -96,6 +97,7 @@ static inline struct remote *remote_of(struct params *p)
 void remote_forget(struct params *p);
 void remote_mark(struct params *p);
 int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
+int remote_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e);
 void remote_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max);
 int remote_push_start(struct params *p, int64_t ordinal, const float *grads, bool direct, int64_t deadline_ms,
                       struct err *e);
@@ -119,18 +121,22 @@ MUST_USE int message_finish(struct remote *r, const struct request *j, struct er
 MUST_USE int remote_pushed(struct remote *r, const struct request *j, const int64_t *versions, size_t n, bool duplicate,
                            struct err *e);
 
+/* The answer to a pull of a chunk. */
+MUST_USE int remote_pulled(const struct request *j, const int64_t *versions, size_t n, struct err *e);
+
 /* ---- params_shm.c ---- */
 void shm_setup(struct remote *r); /* once the connections are there */
 /* The most bytes that a worker of the job offers: when all ps are on its host. 0: none. */
 size_t shm_size_max(const struct remote *r);
 void shm_fini(struct remote *r);
 int shm_gradients(struct params *p, int which, float **ret, struct err *e);
-/* Before a push: offers memory to ps of this host, replaces memory that is unsettled. */
+/* Before a push, or a pull of a step: offers memory to ps of this host, replaces memory that is unsettled. */
 void shm_prepare(struct remote *r);
 /* Where the gradient of a push is read and its values are written, once the gradient is complete. A gradient that is
  * elsewhere is copied.
  */
 void shm_locate(struct remote *r, bool direct);
+void shm_locate_values(struct remote *r); /* of a pull of a step: the vector itself */
 static inline bool shm_in_use(const struct ps_connection *conn)
 {
     return conn->nslots > 0 && conn->slots[0] != NULL;

@@ -53,6 +53,7 @@ static int read_info(const Trainyard__V1__DescribeReply *a, struct shard_info *r
         .staleness_max = a->staleness_max,
         .apply_ns = a->apply_ns,
         .chief = a->chief_incarnation,
+        .groups = codec_groups_of(a->groups),
     };
     str_fmt(info.job_uid, sizeof(info.job_uid), "%s", a->job_uid);
     if (codec_ordinal_set(a->applied, &info.applied, e) < 0)
@@ -133,6 +134,10 @@ static int call_init(struct params *p, struct ps_connection *conn, Trainyard__V1
         (void)err_set(e, ERR_REFUSED, "it does not support learning rates that callbacks set: use the same release");
         return ps_error(conn, e);
     }
+    if (q->groups != NULL && a->group_size != q->groups->size) {
+        (void)err_set(e, ERR_REFUSED, "it does not support synchronous updates: use the same release");
+        return ps_error(conn, e);
+    }
     conn->incarnation = 0; /* the process that answered Init counts from now on */
     remote_of(p)->unfinished = false;
     return ps_admit(p, conn, a->incarnation, a->generation, e) < 0 ? ps_error(conn, e) : 0;
@@ -160,6 +165,9 @@ static int remote_init(struct params *p, size_t ps, const char *optimizer_json, 
     q.n_segments = conn->nsegments;
     q.layout_hash = p->layout->hash;
     q.share_max = shm_size_max(remote_of(p));
+    Trainyard__V1__Groups groups;
+    codec_groups(&p->groups, &groups);
+    q.groups = p->groups.size > 0 ? &groups : NULL;
     return call_init(p, conn, &q, deadline_ms, e);
 }
 
@@ -240,7 +248,20 @@ static int read_snapshot(const Trainyard__V1__SnapshotReply *a, const struct seg
     return 0;
 }
 
-static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
+static int remote_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e)
+{
+    Trainyard__V1__Header header;
+    Trainyard__V1__SnapshotRequest q = TRAINYARD__V1__SNAPSHOT_REQUEST__INIT;
+    PROTOBUF_AUTO *answer = NULL;
+    remote_header(p, &header);
+    q.header = &header;
+    q.of_step = q.announce = true;
+    q.at = at;
+    return call_ps(connection_of(p, ps), PS_SNAPSHOT, 0, &q.base, NULL, deadline_ms,
+                   &trainyard__v1__snapshot_reply__descriptor, NULL, &answer, e);
+}
+
+static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, const int64_t *at, int64_t deadline_ms,
                            struct shard_snapshot *ret, struct err *e)
 {
     struct ps_connection *conn = connection_of(p, ps);
@@ -254,6 +275,8 @@ static int remote_snapshot(struct params *p, size_t ps, uint32_t segment, int64_
     remote_header(p, &header);
     q.header = &header;
     q.segment = segment;
+    q.of_step = at != NULL;
+    q.at = at != NULL ? *at : 0;
     size_t most = spec->count * (1 + OPTIMIZER_MAX_SLOTS) * sizeof(float);
     if (call_ps(conn, PS_SNAPSHOT, most, &q.base, NULL, deadline_ms, &trainyard__v1__snapshot_reply__descriptor, &m,
                 &answer, e) < 0)
@@ -282,6 +305,7 @@ const struct params_admin_ops remote_admin = {
     .adopt = remote_adopt,
     .restore = remote_restore,
     .serve = remote_serve,
+    .announce_snapshot = remote_announce_snapshot,
     .snapshot = remote_snapshot,
     .finish = remote_finish,
 };

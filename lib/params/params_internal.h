@@ -10,6 +10,7 @@ struct params_ops { /* as the functions of params/params.h with the same names *
     void (*forget)(struct params *p); /* a new generation begins */
     void (*mark)(struct params *p);
     int (*pull)(struct params *p, bool rest, int64_t deadline_ms, struct err *e);
+    int (*pull_at)(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e);
     void (*versions)(const struct params *p, int64_t *ret_min, int64_t *ret_max);
     int (*gradients)(struct params *p, int which, float **ret, struct err *e);
     /* direct: the vector is not read until push_finish */
@@ -28,8 +29,9 @@ struct params_admin_ops { /* as the functions of params/params_admin.h with the 
                    const struct ordinal_set *applied, const float *data, size_t floats, int64_t deadline_ms,
                    struct err *e);
     int (*serve)(struct params *p, size_t ps, int64_t deadline_ms, struct err *e);
-    int (*snapshot)(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms, struct shard_snapshot *ret,
-                    struct err *e);
+    int (*announce_snapshot)(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e);
+    int (*snapshot)(struct params *p, size_t ps, uint32_t segment, const int64_t *at, int64_t deadline_ms,
+                    struct shard_snapshot *ret, struct err *e);
     int (*finish)(struct params *p, size_t ps, int64_t step, int64_t deadline_ms, struct err *e);
 };
 
@@ -41,6 +43,8 @@ struct params { /* the first part of the structure of each form */
     size_t nps;
     uint64_t generation;
     const struct rates *rates; /* see params_set_rates; never NULL */
+    struct groups groups;      /* see params_set_groups */
+    bool synchronous;          /* see params_set_synchronous */
     float *vector;
     float *gradients[PARAMS_GRADIENTS]; /* memory of params_own_gradients */
     bool in_flight;                     /* a push was started and not finished */

@@ -67,6 +67,21 @@ static int local_pull(struct params *p, bool rest, int64_t deadline_ms, struct e
     return 0;
 }
 
+/* No other thread waits for this one, so what is missing stays missing during the call. */
+static int local_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e)
+{
+    (void)wait_ms, (void)deadline_ms;
+    struct local *l = local_of(p);
+    struct shard_caller caller = caller_of(p);
+    struct shard_vectors vectors = { .values = p->vector, .floats = p->layout->vector };
+    if (l->in_place)
+        return err_set(e, ERR_INTERNAL, "a pull of a step into the shard itself");
+    if (shard_pull_vectors_at(l->shard, &caller, (struct shard_part){ 0 }, at, &vectors, l->seen, p->layout->n, e) < 0)
+        return -1;
+    l->has_seen = true;
+    return 0;
+}
+
 static void local_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)
 {
     const int64_t *v = ((const struct local *)(const void *)p)->seen;
@@ -128,7 +143,8 @@ static int local_init(struct params *p, size_t ps, const char *optimizer_json, i
     (void)ps, (void)deadline_ms;
     struct shard_caller caller = caller_of(p);
     struct shard *shard = local_of(p)->shard;
-    if (shard_init(shard, &caller, optimizer_json, p->layout->segments, p->layout->n, p->layout->hash, e) < 0)
+    if (shard_init(shard, &caller, optimizer_json, p->layout->segments, p->layout->n, p->layout->hash, e) < 0 ||
+        (p->groups.size > 0 && shard_set_groups(shard, &caller, &p->groups, e) < 0))
         return -1;
     return shard_set_rates(shard, &caller, p->rates, e);
 }
@@ -160,11 +176,20 @@ static int local_serve(struct params *p, size_t ps, int64_t deadline_ms, struct 
     return shard_serve(local_of(p)->shard, &caller, e);
 }
 
-static int local_snapshot(struct params *p, size_t ps, uint32_t segment, int64_t deadline_ms,
+static int local_announce_snapshot(struct params *p, size_t ps, int64_t at, int64_t deadline_ms, struct err *e)
+{
+    (void)ps, (void)deadline_ms;
+    struct shard_caller caller = caller_of(p);
+    return shard_announce_snapshot(local_of(p)->shard, &caller, at, e);
+}
+
+static int local_snapshot(struct params *p, size_t ps, uint32_t segment, const int64_t *at, int64_t deadline_ms,
                           struct shard_snapshot *ret, struct err *e)
 {
     (void)ps, (void)deadline_ms;
     struct shard_caller caller = caller_of(p);
+    if (at != NULL)
+        return shard_snapshot_at(local_of(p)->shard, &caller, segment, *at, ret, e);
     return shard_snapshot(local_of(p)->shard, &caller, segment, ret, e);
 }
 
@@ -181,6 +206,7 @@ static const struct params_ops LOCAL = {
     .mark = local_mark,
     .gradients = params_own_gradients,
     .pull = local_pull,
+    .pull_at = local_pull_at,
     .versions = local_versions,
     .push_start = local_push_start,
     .push_finish = local_push_finish,
@@ -191,6 +217,7 @@ static const struct params_admin_ops LOCAL_ADMIN = {
     .adopt = local_adopt,
     .restore = local_restore,
     .serve = local_serve,
+    .announce_snapshot = local_announce_snapshot,
     .snapshot = local_snapshot,
     .finish = local_finish,
 };

@@ -18,6 +18,8 @@ void remote_header(const struct params *p, Trainyard__V1__Header *ret)
 int ps_error(const struct ps_connection *conn, struct err *e)
 {
     const char *target = rpc_channel_target(conn->channel);
+    if (e != NULL && err_is(e, ERR_PENDING)) /* what the job waits for, not a fault of this ps */
+        return -1;
     if (e == NULL || !str_starts(e->msg, target))
         return err_wrap(e, "ps-%zu (%s)", conn->index, target);
     return err_set(e, e->code, "ps-%zu (%s)%s", conn->index, target, e->msg + strlen(target));
@@ -45,6 +47,9 @@ struct rpc_call *message_start_pull(struct remote *r, const struct request *j, i
     q.header = &header;
     q.first = (uint32_t)j->chunk->first;
     q.count = (uint32_t)j->chunk->count;
+    q.of_step = r->at >= 0;
+    q.at = MAX(r->at, 0);
+    q.wait_ms = r->at >= 0 ? (uint32_t)r->wait_ms : 0;
     codec_pack(&q.base, &j->chunk->head);
     return rpc_start(j->conn->channel, j->chunk->lane, ps_method_path(PS_PULL), j->chunk->head.data, j->chunk->head.len,
                      NULL, 0, deadline_ms);
@@ -79,6 +84,7 @@ struct rpc_call *message_start_push(struct remote *r, const struct request *j, i
     q.ordinal = r->ordinal;
     q.first = (uint32_t)chunk->first;
     q.count = (uint32_t)chunk->count;
+    q.no_values = r->p.synchronous;
     if (j->conn->pushed.known) {
         q.versions = j->conn->pushed.v + chunk->first;
         q.n_versions = chunk->count;
@@ -127,6 +133,15 @@ static int check_versions(const struct request *j, const int64_t *versions, size
     return 0;
 }
 
+int remote_pulled(const struct request *j, const int64_t *versions, size_t n, struct err *e)
+{
+    if (check_versions(j, versions, n, e) < 0)
+        return -1;
+    if (n > 0)
+        memcpy(j->conn->now.v + j->chunk->first, versions, n * sizeof(*versions));
+    return 0;
+}
+
 static int take_pull(struct remote *r, const struct request *j, const struct rpc_message *m, struct err *e)
 {
     PROTOBUF_AUTO *message = NULL;
@@ -136,9 +151,7 @@ static int take_pull(struct remote *r, const struct request *j, const struct rpc
     if (ps_admit(&r->p, j->conn, a->incarnation, a->generation, e) < 0 ||
         check_versions(j, a->versions, a->n_versions, e) < 0 || copy_payload(r, j, m, true, e) < 0)
         return -1;
-    if (a->n_versions > 0)
-        memcpy(j->conn->now.v + j->chunk->first, a->versions, a->n_versions * sizeof(*a->versions));
-    return 0;
+    return remote_pulled(j, a->versions, a->n_versions, e);
 }
 
 int remote_pushed(struct remote *r, const struct request *j, const int64_t *versions, size_t n, bool duplicate,
@@ -165,7 +178,8 @@ static int take_push(struct remote *r, const struct request *j, const struct rpc
         return -1;
     const Trainyard__V1__PushReply *a = (const void *)message;
     if (ps_admit(&r->p, j->conn, a->incarnation, a->generation, e) < 0 ||
-        check_versions(j, a->versions, a->n_versions, e) < 0 || copy_payload(r, j, m, false, e) < 0)
+        check_versions(j, a->versions, a->n_versions, e) < 0 ||
+        (!r->p.synchronous && copy_payload(r, j, m, false, e) < 0))
         return -1;
     return remote_pushed(r, j, a->versions, a->n_versions, a->duplicate, e);
 }

@@ -263,6 +263,12 @@ void shm_locate(struct remote *r, bool direct)
     memcpy(floats_at(r->memory, r->push_from), r->grads, vector_bytes(r));
 }
 
+void shm_locate_values(struct remote *r)
+{
+    r->push_from = r->gradients_at[0]; /* not read */
+    r->push_to = r->values_at;
+}
+
 void shm_prepare(struct remote *r)
 {
     bool unsettled = false;

@@ -16,7 +16,7 @@ enum { ALIVE_MS = 2000, SLICE_MS = 20, SLICE_MAX_MS = 1000 };
 
 static size_t bytes_of(const struct remote *r, const struct chunk *chunk)
 {
-    return r->ordinal == PULLING ? chunk->pull : 2 * chunk->push;
+    return r->ordinal == PULLING ? chunk->pull : (r->p.synchronous ? 1 : 2) * chunk->push;
 }
 
 /* Calls the watch of a long pull or push. */
@@ -27,7 +27,9 @@ static int call_watch(const struct remote *r, const struct ps_connection *conn, 
         return 0;
     str_fmt(text, sizeof(text), "ps-%zu (%s): %s of %s %s", conn->index, rpc_channel_target(conn->channel),
             str_bytes(r->done, done), str_bytes(r->total, total),
-            r->ordinal == PULLING ? "pulled" : "pushed and pulled");
+            r->ordinal == PULLING ? "pulled"
+            : r->p.synchronous    ? "pushed"
+                                  : "pushed and pulled");
     return r->p.watch(r->p.watch_user, r->since_ms, text, e);
 }
 
@@ -48,12 +50,14 @@ static void start_slot(struct remote *r, const struct request *q)
     struct push_slot *slot = conn->slots[k];
     slot->request = (struct push_slot_request){ .ordinal = r->ordinal,
                                                 .generation = r->p.generation,
+                                                .at = r->at,
+                                                .wait_ms = (uint32_t)r->wait_ms,
                                                 .gradients_at = r->push_from,
                                                 .values_at = r->push_to,
                                                 .first = (uint32_t)q->chunk->first,
                                                 .count = (uint32_t)q->chunk->count,
-                                                .knows_versions = conn->pushed.known };
-    if (conn->pushed.known)
+                                                .knows_versions = conn->pushed.known && r->ordinal != PULLING };
+    if (slot->request.knows_versions)
         memcpy(slot->versions, conn->pushed.v + q->chunk->first, q->chunk->count * sizeof(int64_t));
     conn->busy[k] = true;
     q->chunk->slot = k;
@@ -95,10 +99,14 @@ static int take_slot_answer(struct remote *r, const struct request *q, const str
     if (a.code != ERR_NONE)
         return err_set(e, a.code > ERR_NONE && a.code <= ERR_INTERNAL ? (enum err_code)a.code : ERR_INTERNAL, "%s",
                        a.text);
-    if (ps_admit(&r->p, q->conn, a.incarnation, a.generation, e) < 0 ||
-        remote_pushed(r, q, slot->versions, q->chunk->count, a.duplicate != 0, e) < 0)
+    if (ps_admit(&r->p, q->conn, a.incarnation, a.generation, e) < 0)
         return -1;
-    shm_take_values(r, q);
+    if (r->ordinal == PULLING)
+        return remote_pulled(q, slot->versions, q->chunk->count, e);
+    if (remote_pushed(r, q, slot->versions, q->chunk->count, a.duplicate != 0, e) < 0)
+        return -1;
+    if (!r->p.synchronous)
+        shm_take_values(r, q);
     return 0;
 }
 
@@ -117,10 +125,16 @@ static int finish_slot(struct remote *r, const struct request *q, struct err *e)
 
 /* ---- all chunks ---- */
 
+/* Pulls of what is there are rare, and do not need a slot. */
+static bool through_slot(const struct remote *r, const struct ps_connection *conn)
+{
+    return shm_in_use(conn) && (r->ordinal != PULLING || r->at >= 0);
+}
+
 /* A ps that shares memory reads all of a gradient at once: it gains nothing by chunks that come early. */
 static bool may_start(const struct remote *r, const struct ps_connection *conn)
 {
-    size_t window = r->ordinal != PULLING && shm_in_use(conn) ? (size_t)conn->nslots : conn->window;
+    size_t window = through_slot(r, conn) ? (size_t)conn->nslots : conn->window;
     if (conn->left == 0 || conn->in_flight >= window)
         return false;
     return r->from == 0 || (!shm_in_use(conn) && conn->segments[conn->chunks[conn->left - 1].first]->offset >= r->from);
@@ -139,10 +153,10 @@ static void start_chunks(struct remote *r, struct ps_connection *conn)
         conn->bytes_in_flight += bytes_of(r, chunk);
         int64_t deadline_ms = r->deadline_ms + params_floor_ms(conn->bytes_in_flight);
         chunk->started_ms = clock_ms();
-        if (r->ordinal == PULLING)
-            chunk->call = message_start_pull(r, &q, deadline_ms);
-        else if (shm_in_use(conn))
+        if (through_slot(r, conn))
             start_slot(r, &q);
+        else if (r->ordinal == PULLING)
+            chunk->call = message_start_pull(r, &q, deadline_ms);
         else
             chunk->call = message_start_push(r, &q, deadline_ms);
     }
@@ -181,9 +195,10 @@ static void begin_transfer(struct remote *r, int64_t ordinal, bool again, int64_
     r->unfinished = true;
     for (size_t i = 0; i < r->p.nps; i++)
         r->conns[i].left = r->conns[i].nchunks;
+    if (!again || (ordinal == PULLING && r->at >= 0)) /* a wait for a step is not a slow transfer */
+        r->since_ms = clock_ms();
     if (again)
         return;
-    r->since_ms = clock_ms();
     r->result = (struct push_result){ .duplicate = true, .version_min = INT64_MAX };
     r->done = r->total = 0;
     for (size_t i = 0; i < r->nrequests; i++) {
@@ -250,18 +265,36 @@ static void set_versions_known(struct remote *r, bool known)
         r->conns[i].now.known = known;
 }
 
-int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
+static int transfer_values(struct remote *r, bool again, int64_t deadline_ms, struct err *e)
 {
-    struct remote *r = remote_of(p);
     r->from = 0;
     set_versions_known(r, false);
-    begin_transfer(r, PULLING, rest && r->unfinished && r->ordinal == PULLING, deadline_ms);
-    for (size_t i = 0; i < p->nps; i++)
+    begin_transfer(r, PULLING, again, deadline_ms);
+    for (size_t i = 0; i < r->p.nps; i++)
         start_chunks(r, &r->conns[i]);
     if (finish_chunks(r, e) < 0)
         return -1;
     set_versions_known(r, true);
     return 0;
+}
+
+int remote_pull(struct params *p, bool rest, int64_t deadline_ms, struct err *e)
+{
+    struct remote *r = remote_of(p);
+    bool again = rest && r->unfinished && r->ordinal == PULLING && r->at < 0;
+    r->at = -1;
+    return transfer_values(r, again, deadline_ms, e);
+}
+
+int remote_pull_at(struct params *p, int64_t at, int64_t wait_ms, int64_t deadline_ms, struct err *e)
+{
+    struct remote *r = remote_of(p);
+    bool again = r->unfinished && r->ordinal == PULLING && r->at == at;
+    r->at = at;
+    r->wait_ms = wait_ms;
+    shm_prepare(r);
+    shm_locate_values(r);
+    return transfer_values(r, again, deadline_ms + wait_ms, e);
 }
 
 void remote_versions(const struct params *p, int64_t *ret_min, int64_t *ret_max)

@@ -21,6 +21,7 @@ struct ps_set {
     const struct report *report;
     size_t *holder;        /* [segment] ps */
     uint64_t *incarnation; /* [ps] of the process we brought into service; 0: none */
+    uint64_t *filled;      /* [ps] the generation in which we filled it last */
 };
 
 struct ps_set *ps_set_new(struct params *params, const struct layout *l, const struct placement *p,
@@ -32,6 +33,7 @@ struct ps_set *ps_set_new(struct params *params, const struct layout *l, const s
     };
     f->holder = xcalloc(l->n + 1, sizeof(*f->holder));
     f->incarnation = xcalloc(p->nps + 1, sizeof(*f->incarnation));
+    f->filled = xcalloc(p->nps + 1, sizeof(*f->filled));
     for (size_t ps = 0; ps < p->nps; ps++)
         for (size_t i = 0; i < p->n[ps]; i++)
             f->holder[p->ids[ps][i]] = ps;
@@ -44,6 +46,7 @@ void ps_set_free(struct ps_set *f)
         return;
     free(f->holder);
     free(f->incarnation);
+    free(f->filled);
     free(f);
 }
 
@@ -94,9 +97,11 @@ static void view_add(struct ps_set_view *v, const struct shard_info *i, bool fir
     if (first) {
         ordinal_set_copy(&v->done, &i->applied);
         v->step = i->version_min;
+        v->step_max = i->version_max;
     } else {
         ordinal_set_intersect(&v->done, &i->applied);
         v->step = MIN(v->step, i->version_min);
+        v->step_max = MAX(v->step_max, i->version_max);
     }
 }
 
@@ -229,22 +234,54 @@ static int check_answer(const struct ps_set *f, size_t ps, const struct shard_in
     return 0;
 }
 
+static bool has_state(const struct ps_set *f, const struct shard_info *i)
+{
+    return serves(i) && i->layout_hash == f->layout->hash && groups_same(&i->groups, params_groups(f->params));
+}
+
+/* Filled in this generation already, before a call that failed for another ps. */
+static bool is_filled(const struct ps_set *f, size_t ps, const struct shard_info *i)
+{
+    return has_state(f, i) && f->filled[ps] == params_generation(f->params) && f->incarnation[ps] == i->incarnation;
+}
+
+/* Synchronous training: the state is of one step. Either all ps keep theirs, or none does. Once one was filled, all
+ * are: another one may still have its state of before. */
+static int judge_together(const struct ps_set *f, const struct answers *all, bool *ret_keep, struct err *e)
+{
+    bool keep = true;
+    for (size_t ps = 0; ps < all->n; ps++)
+        keep = keep && has_state(f, &all->infos[ps]) && !is_filled(f, ps, &all->infos[ps]);
+    for (size_t ps = 0; ps < all->n; ps++) {
+        const struct shard_info *i = &all->infos[ps];
+        if (!keep && has_state(f, i) && i->generation == params_generation(f->params) && !is_filled(f, ps, i))
+            return err_set(e, ERR_STALE, "ps-%zu was taken over before another ps lost its state", ps);
+    }
+    *ret_keep = keep;
+    return 0;
+}
+
 int ps_set_initialise(struct ps_set *f, uint64_t generation, const struct segment_source *source, int *ret_restored,
                       struct err *e)
 {
     int restored = 0;
+    bool together = params_groups(f->params)->size > 0, all_keep = false;
     params_set_generation(f->params, generation);
     AUTO_FINI(answers) all = ask_all(f, CALL_MS);
     for (size_t ps = 0; ps < all.n; ps++)
         if (check_answer(f, ps, &all.infos[ps], &all.errors[ps], e) < 0)
             return -1;
+    if (together && judge_together(f, &all, &all_keep, e) < 0)
+        return -1;
     for (size_t ps = 0; ps < all.n; ps++) {
         const struct shard_info *info = &all.infos[ps];
-        bool keeps = serves(info) && info->layout_hash == f->layout->hash;
+        bool keeps = together ? all_keep || is_filled(f, ps, info) : has_state(f, info);
         if ((keeps ? params_adopt(f->params, ps, CALL_MS, e) : fill(f, ps, source, e)) < 0)
             return -1;
         restored += !keeps;
         f->incarnation[ps] = info->incarnation;
+        if (!keeps)
+            f->filled[ps] = generation;
     }
     *ret_restored = restored;
     return 0;
@@ -271,6 +308,19 @@ int ps_set_announce(struct ps_set *f, struct err *e)
 int ps_set_snapshot(struct ps_set *f, uint32_t segment, struct shard_snapshot *ret, struct err *e)
 {
     return params_snapshot(f->params, f->holder[segment], segment, BULK_MS, ret, e);
+}
+
+int ps_set_announce_snapshot(struct ps_set *f, int64_t at, struct err *e)
+{
+    for (size_t ps = 0; ps < ps_set_size(f); ps++)
+        if (params_announce_snapshot(f->params, ps, at, CALL_MS, e) < 0)
+            return -1;
+    return 0;
+}
+
+int ps_set_snapshot_at(struct ps_set *f, uint32_t segment, int64_t at, struct shard_snapshot *ret, struct err *e)
+{
+    return params_snapshot_at(f->params, f->holder[segment], segment, at, BULK_MS, ret, e);
 }
 
 int ps_set_finish(struct ps_set *f, int64_t step)

@@ -17,6 +17,7 @@ struct segment_source {
     void *user;
 };
 
+/* Synchronous training, params_set_groups: the state is of one step. If a ps has lost its state, all go back. */
 struct ps_set;
 /* report: receives lines about a long fill of a ps; NULL: none. All are borrowed. */
 struct ps_set *ps_set_new(struct params *params, const struct layout *l, const struct placement *p,
@@ -35,7 +36,7 @@ struct ps_set_view {
     enum ps_set_condition condition;
     struct ordinal_set done;     /* PS_SET_READY, PS_SET_TERMINATING: what every segment has */
     int64_t begun_ms;            /* when the poll began */
-    int64_t step;                /* smallest version of any segment */
+    int64_t step, step_max;      /* smallest and largest version of any segment */
     uint64_t highest_generation; /* above the chief's: a newer chief is in charge */
     uint64_t other_chief;        /* incarnation of another chief that has this generation at a ps; 0: none */
     uint64_t pushes, duplicates, staleness_sum, staleness_max, apply_ns; /* sums over all ps */
@@ -48,7 +49,8 @@ void ps_set_poll(struct ps_set *f, int64_t deadline_ms, struct ps_set_view *ret)
 
 /* Brings every ps under the generation: those that serve this job keep their state (adopt), the others get theirs
  * from the source. Nothing is changed before all have answered. ERR_NOT_READY/ERR_LOST: one does not answer yet,
- * call again. ERR_FENCED: one knows a newer generation, or another chief in this one. *ret_restored: the number of
+ * call again. ERR_STALE (synchronous training): call again in a higher generation. ERR_FENCED: one knows a newer
+ * generation, or another chief in this one. *ret_restored: the number of
  * ps that were filled. */
 MUST_USE int ps_set_initialise(struct ps_set *f, uint64_t generation, const struct segment_source *source,
                                int *ret_restored, struct err *e);
@@ -60,6 +62,10 @@ MUST_USE int ps_set_announce(struct ps_set *f, struct err *e);
 void ps_set_fence(struct ps_set *f, uint64_t generation);
 /* Snapshot of one segment from the ps that holds it. */
 MUST_USE int ps_set_snapshot(struct ps_set *f, uint32_t segment, struct shard_snapshot *ret, struct err *e);
+/* Synchronous training: announces the snapshot of a step to every ps, then takes it (shard_announce_snapshot). */
+MUST_USE int ps_set_announce_snapshot(struct ps_set *f, int64_t at, struct err *e);
+MUST_USE int ps_set_snapshot_at(struct ps_set *f, uint32_t segment, int64_t at, struct shard_snapshot *ret,
+                                struct err *e);
 /* Sends Finish to every ps that answers; returns their number. */
 int ps_set_finish(struct ps_set *f, int64_t step);
 size_t ps_set_size(const struct ps_set *f);

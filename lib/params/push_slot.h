@@ -20,15 +20,17 @@
 
 /* Raise PUSH_SLOT_VERSION when the structures below or the codes of base/err.h change. */
 enum {
-    PUSH_SLOT_VERSION = 1,
+    PUSH_SLOT_VERSION = 2,
     PUSH_SLOT_ALIGNMENT = 64,
     PUSH_SLOT_TEXT_MAX = 240,
     PUSH_SLOTS_MAX = 4
 }; /* PUSH_SLOTS_MAX: of a worker at one ps */
 
-struct push_slot_request { /* of trainyard.v1.PushRequest */
-    int64_t ordinal;
+struct push_slot_request { /* as in the messages of a push, or of a pull of a step */
+    int64_t ordinal;       /* -1: a pull */
     uint64_t generation;
+    int64_t at;                       /* a pull: the first ordinal of the step's group */
+    uint32_t wait_ms;                 /* a pull: waits so long for the step */
     uint64_t gradients_at, values_at; /* bytes from the start of the region: vectors in the model's layout */
     uint32_t first, count;            /* segments of the ps */
     uint8_t knows_versions;           /* 1: versions[] holds what the gradient was computed from */

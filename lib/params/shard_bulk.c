@@ -65,12 +65,24 @@ static void room_fini(struct room *room)
 }
 DEFINE_AUTO_FINI(room, room_fini);
 
+/* A step that is not there yet is waited for: the request is handled again after the next update. */
+static int pull_step(const struct exchange *x, const Trainyard__V1__PullRequest *q, struct room *room, struct err *e)
+{
+    struct shard_caller who = exchange_caller(x);
+    struct err why = { 0 };
+    int rc = shard_pull_at(x->shard, &who, (struct shard_part){ q->first, q->count }, q->at, &room->out, &why);
+    if (rc < 0 && err_is(&why, ERR_PENDING))
+        x->reply->again_ms = MIN(q->wait_ms, (uint32_t)PULL_WAIT_MAX_MS);
+    return rc < 0 ? err_set(e, why.code, "%s", why.msg) : 0;
+}
+
 int on_pull(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__PullRequest *q = REQUEST(x, Trainyard__V1__PullRequest);
     struct shard_caller who = exchange_caller(x);
     AUTO_FINI(room) room = { .out.make = make_room, .pool = x->pool, .client = x->caller->client };
-    if (shard_pull(x->shard, &who, (struct shard_part){ q->first, q->count }, &room.out, e) < 0)
+    if ((q->of_step ? pull_step(x, q, &room, e)
+                    : shard_pull(x->shard, &who, (struct shard_part){ q->first, q->count }, &room.out, e)) < 0)
         return -1;
     Trainyard__V1__PullReply r = TRAINYARD__V1__PULL_REPLY__INIT;
     r.incarnation = exchange_incarnation(x);

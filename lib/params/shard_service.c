@@ -28,6 +28,7 @@ static int on_describe(const struct exchange *x, struct err *e)
     shard_describe(x->shard, &info);
 
     Trainyard__V1__OrdinalSet applied;
+    Trainyard__V1__Groups groups;
     auto_free int64_t *ranges = NULL;
     codec_ordinals(&info.applied, &applied, &ranges);
     Trainyard__V1__DescribeReply r;
@@ -46,6 +47,8 @@ static int on_describe(const struct exchange *x, struct err *e)
     r.apply_ns = info.apply_ns;
     r.job_uid = info.job_uid;
     r.chief_incarnation = info.chief;
+    codec_groups(&info.groups, &groups);
+    r.groups = info.groups.size > 0 ? &groups : NULL;
     codec_pack(&r.base, &x->reply->head);
     return 0;
 }
@@ -82,6 +85,13 @@ static int take_rates(const Trainyard__V1__InitRequest *q, struct rates *ret, st
     return rates_set(ret, q->rate_from, q->rates, q->n_rates, e);
 }
 
+static int take_groups(const struct exchange *x, const Trainyard__V1__Groups *g, const struct shard_caller *who,
+                       struct err *e)
+{
+    const struct groups groups = codec_groups_of(g);
+    return shard_set_groups(x->shard, who, &groups, e);
+}
+
 static int on_init(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__InitRequest *q = REQUEST(x, Trainyard__V1__InitRequest);
@@ -97,12 +107,15 @@ static int on_init(const struct exchange *x, struct err *e)
                shard_init(x->shard, &who, q->optimizer, segments, q->n_segments, q->layout_hash, e) < 0) {
         return -1;
     }
+    if (!q->adopt && q->groups != NULL && take_groups(x, q->groups, &who, e) < 0)
+        return -1;
     if (!q->adopt)
         atomic_store(&x->service->share_max, (size_t)q->share_max);
     if (shard_set_rates(x->shard, &who, &rates, e) < 0)
         return -1;
     Trainyard__V1__InitReply r = TRAINYARD__V1__INIT_REPLY__INIT;
     r.rates = (uint32_t)rates.n;
+    r.group_size = q->groups != NULL ? q->groups->size : 0;
     r.incarnation = exchange_incarnation(x);
     r.generation = who.generation;
     r.chief_incarnation = who.incarnation;
@@ -174,13 +187,28 @@ static int lend(const struct exchange *x, struct lent **ret, struct err *e)
     return 0;
 }
 
+static int on_announce(const struct exchange *x, int64_t at, struct err *e)
+{
+    struct shard_caller who = exchange_caller(x);
+    if (shard_announce_snapshot(x->shard, &who, at, e) < 0)
+        return -1;
+    Trainyard__V1__SnapshotReply r = TRAINYARD__V1__SNAPSHOT_REPLY__INIT;
+    r.incarnation = exchange_incarnation(x);
+    r.generation = who.generation;
+    codec_pack(&r.base, &x->reply->head);
+    return 0;
+}
+
 static int on_snapshot(const struct exchange *x, struct err *e)
 {
     const Trainyard__V1__SnapshotRequest *q = REQUEST(x, Trainyard__V1__SnapshotRequest);
     struct shard_caller who = exchange_caller(x);
+    if (q->announce)
+        return on_announce(x, q->at, e);
     __attribute__((cleanup(lent_auto))) struct lent *lent = NULL;
     AUTO_FINI(shard_snapshot) snapshot = { 0 };
-    if (lend(x, &lent, e) < 0 || shard_snapshot(x->shard, &who, q->segment, &snapshot, e) < 0)
+    if (lend(x, &lent, e) < 0 || (q->of_step ? shard_snapshot_at(x->shard, &who, q->segment, q->at, &snapshot, e)
+                                             : shard_snapshot(x->shard, &who, q->segment, &snapshot, e)) < 0)
         return -1;
 
     Trainyard__V1__OrdinalSet applied;
@@ -236,12 +264,28 @@ static int handle(void *user, const struct rpc_caller *caller, const struct rpc_
     return b->method->handle(&x, e);
 }
 
+static void service_updated(void *user)
+{
+    struct shard_service *v = user;
+    MUTEX_GUARD(&v->server_lock);
+    if (v->server != NULL)
+        rpc_server_wake(v->server);
+}
+
+void shard_service_serve(struct shard_service *v, struct rpc_server *server)
+{
+    MUTEX_GUARD(&v->server_lock);
+    v->server = server;
+}
+
 struct shard_service *shard_service_new(struct shard *s)
 {
     struct shard_service *v = xcalloc(1, sizeof(*v));
     v->shard = s;
     v->pool = buffer_pool_new();
     mutex_init(&v->shm_lock);
+    mutex_init(&v->server_lock);
+    shard_on_update(s, service_updated, v);
     atomic_init(&v->heard_ms, clock_ms());
     atomic_init(&v->share, true);
     for (size_t i = 0; i < SHARD_METHODS; i++)
@@ -254,7 +298,9 @@ void shard_service_free(struct shard_service *v)
     if (v == NULL)
         return;
     shm_workers_free(v);
+    shard_on_update(v->shard, NULL, NULL);
     buffer_pool_free(v->pool);
+    mutex_fini(&v->server_lock);
     mutex_fini(&v->shm_lock);
     free(v);
 }

@@ -16,6 +16,9 @@ void shard_service_free(struct shard_service *v);
 DEFINE_AUTO(shard_service, shard_service_free);
 /* For rpc_server_start(). */
 void shard_service_methods(struct shard_service *v, struct rpc_method ret[SHARD_METHODS]);
+/* Once the server has started: pulls that wait for a step are answered when it is there. NULL: before rpc_server_free.
+ */
+void shard_service_serve(struct shard_service *v, struct rpc_server *server);
 /* Whether workers of this host may push through shared memory (params/push_slot.h); true at first. */
 void shard_service_share(struct shard_service *v, bool allowed);
 size_t shard_service_shared(struct shard_service *v); /* the number of workers that do so now */

@@ -11,6 +11,8 @@
 #include "params/shard_service.h"
 #include "params/shm_region.h"
 
+enum { PULL_WAIT_MAX_MS = 10000 }; /* a pull waits for its step, at most */
+
 struct method;
 struct bound { /* what rpc_method.user points to */
     struct shard_service *service;
@@ -21,6 +23,8 @@ struct shard_service {
     struct buffer_pool *pool;
     atomic_bool share;
     atomic_size_t share_max; /* bytes that a worker may offer, set by the chief (Init) */
+    struct mutex server_lock;
+    struct rpc_server *server; /* under the lock; NULL: there is none, or it stops */
     struct mutex shm_lock;
     struct shm_worker *shm_workers; /* a list, under the lock; shard_shm.c */
     atomic_int_fast64_t heard_ms;

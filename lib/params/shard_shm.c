@@ -54,6 +54,40 @@ static int find_vectors(const struct slot_server *server, const struct push_slot
     return 0;
 }
 
+/* Waits for the step in this thread, which serves no one else. */
+static int pull_step(struct shard *shard, const struct shard_caller *who, const struct push_slot_request *q,
+                     const struct shard_vectors *to, int64_t *versions, struct err *e)
+{
+    int64_t until = clock_ms() + MIN((int64_t)q->wait_ms, (int64_t)PULL_WAIT_MAX_MS);
+    for (;;) {
+        struct err why = { .code = ERR_NONE };
+        uint64_t seen = shard_updates(shard);
+        if (shard_pull_vectors_at(shard, who, (struct shard_part){ q->first, q->count }, q->at, to, versions, q->count,
+                                  &why) == 0)
+            return 0;
+        if (!err_is(&why, ERR_PENDING) || clock_ms() >= until)
+            return err_set(e, why.code, "%s", why.msg);
+        shard_await_update(shard, seen, until);
+    }
+}
+
+static int serve_request(const struct slot_server *server, const struct push_slot_request *q, bool *ret_duplicate,
+                         struct err *e)
+{
+    const struct shm_worker *w = server->worker;
+    struct shard *shard = w->service->shard;
+    struct push_slot *slot = server->slot;
+    struct shard_vectors vectors;
+    struct shard_caller who = { .job_uid = w->job_uid, .sender = w->sender, .generation = q->generation };
+    if (find_vectors(server, q, &vectors, e) < 0)
+        return -1;
+    if (q->ordinal < 0)
+        return pull_step(shard, &who, q, &vectors, slot->versions, e);
+    return shard_push_vectors(shard, &who, (struct shard_part){ q->first, q->count }, q->ordinal,
+                              q->knows_versions != 0 ? slot->versions : NULL, &vectors, slot->versions, q->count,
+                              ret_duplicate, e);
+}
+
 static void serve_push(const struct slot_server *server, uint32_t number)
 {
     const struct shm_worker *w = server->worker;
@@ -61,17 +95,12 @@ static void serve_push(const struct slot_server *server, uint32_t number)
     struct push_slot *slot = server->slot;
     struct push_slot_request q;
     struct push_slot_answer a = { .incarnation = shard_incarnation(shard) };
-    struct shard_vectors vectors;
     struct err e = { .code = ERR_NONE };
     bool duplicate = false;
     atomic_store_explicit(&w->service->heard_ms, clock_ms(), memory_order_relaxed);
     push_slot_take(slot, &q);
-    struct shard_caller who = { .job_uid = w->job_uid, .sender = w->sender, .generation = q.generation };
     a.generation = q.generation;
-    if (find_vectors(server, &q, &vectors, &e) < 0 ||
-        shard_push_vectors(shard, &who, (struct shard_part){ q.first, q.count }, q.ordinal,
-                           q.knows_versions != 0 ? slot->versions : NULL, &vectors, slot->versions, q.count, &duplicate,
-                           &e) < 0) {
+    if (serve_request(server, &q, &duplicate, &e) < 0) {
         a.code = (int32_t)e.code;
         str_fmt(a.text, sizeof(a.text), "%s", e.msg);
     }

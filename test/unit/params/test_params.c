@@ -417,6 +417,7 @@ START_TEST(a_late_push_has_its_own_gradient)
     ck_assert_int_eq(result.version_min, 3);
     params_free(p);
     rpc_server_free(server);
+    shard_service_free(TAKE(late)); /* before its shard */
     world_close(&w);
 }
 END_TEST
