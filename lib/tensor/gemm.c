@@ -3,6 +3,10 @@
 
 #include <cblas.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
 
 static void one_thread(void)
 {
@@ -18,6 +22,26 @@ void gemm_setup(void)
 const char *gemm_core(void)
 {
     return openblas_get_corename();
+}
+
+/* Of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", the first two words. */
+static int gemm_library_length(const char *config)
+{
+    size_t name = strcspn(config, " ");
+    return (int)(config[name] == ' ' ? name + 1 + strcspn(config + name + 1, " ") : name);
+}
+
+void gemm_describe(char *out, size_t n)
+{
+    gemm_setup();
+    const char *config = openblas_get_config(), *l2 = getenv("OPENBLAS_L2_SIZE");
+    char cache[40] = "";
+    int threads = openblas_get_num_threads();
+    int64_t kilobytes;
+    if (l2 != NULL && str_i64(l2, 1, INT32_MAX, &kilobytes, NULL) == 0)
+        str_fmt(cache, sizeof(cache), ", OPENBLAS_L2_SIZE %d", (int)kilobytes);
+    str_fmt(out, n, "%.*s, core %.20s%s, %d thread%s", MIN(gemm_library_length(config), 30), config, gemm_core(), cache,
+            threads, threads == 1 ? "" : "s");
 }
 
 void gemm_nn(const float *a, const float *b, float beta, float *y, size_t m, size_t n, size_t k)

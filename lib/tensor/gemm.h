@@ -14,6 +14,8 @@ void gemm_setup(void);
 /* Kernels that OpenBLAS chose for this processor: "SkylakeX", "Haswell", ...; programs print it at start,
  * because OPENBLAS_CORETYPE in the environment can halve the speed. */
 const char *gemm_core(void);
+/* What determines the bits of a product: "OpenBLAS 0.3.21, core Zen, 1 thread". */
+void gemm_describe(char *out, size_t n);
 
 /* y (m,n) = a (m,k) b (k,n) + beta y */
 void gemm_nn(const float *a, const float *b, float beta, float *y, size_t m, size_t n, size_t k);
