@@ -8,6 +8,7 @@
 #include "data/job_data.h"
 #include "nn/callback.h"
 #include "nn/class_weight.h"
+#include "nn/sync_check.h"
 
 static void describe(const char *file, const struct job *job, const struct model *model, const char *data,
                      struct buf *out)
@@ -69,7 +70,8 @@ static int validate(const char *file, const struct strlist *sets, const char *da
     if (looks && open && result == 0)
         result = model_build(&job->model, &job->compile, base, &model, &why);
     if (result == 0 && model != NULL)
-        result = callbacks_check(&job->callbacks, model, job_evaluates(job), &why);
+        result =
+            callbacks_check(&job->callbacks, model, job_evaluates(job), &why) < 0 ? -1 : sync_check(job, model, &why);
     if (result < 0 && !strlist_has(faults, why.msg))
         strlist_add(faults, why.msg);
     if (model != NULL && class_weights_check(&job->class_weight, model, &why) < 0 && !strlist_has(faults, why.msg))

@@ -12,6 +12,7 @@
 #include "chief/output_dir.h"
 #include "data/job_learn.h"
 #include "nn/callback.h"
+#include "nn/sync_check.h"
 
 size_t replica_ps_count(const struct replica *r)
 {
@@ -159,7 +160,7 @@ int replica_open(const struct worker_options *o, struct replica *ret, struct err
         replica_credentials_open(&o->common, &r.cluster, r.cluster.configured ? r.cluster.role : ROLE_COUNT,
                                  &r.credentials, e) < 0 ||
         find_folders(&r, e) < 0 || learn(&r, e) < 0 ||
-        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 ||
+        model_build(&r.job->model, &r.job->compile, r.data_dir, &r.model, e) < 0 || sync_check(r.job, r.model, e) < 0 ||
         callbacks_check(&r.job->callbacks, r.model, job_evaluates(r.job), e) < 0 ||
         class_weights_parse(&r.job->class_weight, r.model, &r.class_weights, e) < 0)
         return -1;

@@ -147,7 +147,9 @@ struct job {
         enum strategy name;
         enum updates updates;
         enum placement_kind placement;
-        bool overlap; /* compute the next batch while a push is in flight; default false */
+        int64_t replicas_to_aggregate; /* updates sync: batches of a group; 0: not given */
+        bool deterministic;            /* updates sync: all workers must compute the same bits; default true */
+        bool overlap;                  /* compute the next batch while a push is in flight; default false */
     } strategy;
     struct {
         double every_seconds; /* default 600; 0 when steps are given */

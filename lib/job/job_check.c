@@ -289,10 +289,27 @@ static int check_at_most_one(const struct job *j, enum role r, struct err *e)
     return node_error(&count, e, "at most one %s", role_key(r));
 }
 
+static int check_updates(const struct job *j, struct err *e)
+{
+    struct node aggregate = at(j, "spec.strategy.replicasToAggregate"), overlap = at(j, "spec.strategy.overlap");
+    struct node deterministic = at(j, "spec.strategy.deterministic");
+    if (j->strategy.replicas_to_aggregate > 0 && j->strategy.updates != UPDATES_SYNC)
+        return node_error(&aggregate, e, "is for 'updates: sync'; remove it, or set that");
+    if (node_present(&deterministic) && j->strategy.updates != UPDATES_SYNC)
+        return node_error(&deterministic, e, "is for 'updates: sync'; remove it, or set that");
+    if (j->strategy.overlap && j->strategy.updates == UPDATES_SYNC)
+        return node_error(
+            &overlap, e,
+            "with 'updates: sync' the next batch needs the values that the push changes; remove 'overlap'");
+    return 0;
+}
+
 static int check_parameter_server(const struct job *j, int trainers, struct err *e)
 {
     struct node specs = at(j, "spec.replicaSpecs");
 
+    if (check_updates(j, e) < 0)
+        return -1;
     if (node_present(&specs) && j->replicas[ROLE_PS].count == 0)
         return node_error(&specs, e, "strategy ParameterServer needs parameter servers; add 'PS: {replicas: 1}'");
     if (node_present(&specs) && trainers == 0)
@@ -306,6 +323,13 @@ static int check_single(const struct job *j, int trainers, struct err *e)
 
     struct node overlap = at(j, "spec.strategy.overlap");
 
+    struct node updates = at(j, "spec.strategy.updates");
+
+    if (j->strategy.updates != UPDATES_ASYNC)
+        return node_error(&updates, e,
+                          "is for ParameterServer, and the job has no PS; remove it, or add 'PS: {replicas: 1}'");
+    if (check_updates(j, e) < 0)
+        return -1;
     if (j->strategy.overlap)
         return node_error(&overlap, e, "strategy Single has no pushes to overlap with; remove 'overlap'");
     if (j->replicas[ROLE_PS].count > 0)

@@ -74,7 +74,8 @@ static const struct field FIT[] = {
     { "steps", FIELD_INT, DEST(struct job, fit.steps), .min = 1, .max = STEPS_MAX,
       .help = "The global step to stop at (TensorFlow's StopAtStepHook).", .rerun = RERUN_LONGER },
     { "batchSize", FIELD_INT, DEST(struct job, fit.batch_size), .min = 1, .max = BATCH_MAX, .fallback = "32",
-      .help = "Examples in one update.", .rerun = RERUN_REBASE },
+      .help = "Examples of one batch; an update of `updates: sync` has `replicasToAggregate` batches.",
+      .rerun = RERUN_REBASE },
     { "validationBatchSize", FIELD_INT, DEST(struct job, fit.validation_batch_size), .min = 1, .max = BATCH_MAX,
       .fallback_text = "`batchSize`", .help = "Examples in one batch of an evaluation. Does not change its result.",
       .rerun = RERUN_FREE },
@@ -137,7 +138,24 @@ static const struct field STRATEGY[] = {
       .nworking = 2, .fallback_text = "`ParameterServer` if there are PS, else `Single`",
       .help = "Location of the variables: on parameter servers, or in the single training process." },
     { "updates", FIELD_CHOICE, DEST(struct job, strategy.updates), .names = UPDATES, .nnames = COUNT_OF(UPDATES),
-      .nworking = 1, .fallback = "async", .help = "When gradients are applied. async: as soon as they arrive." },
+      .nworking = 2, .fallback = "async",
+      .help =
+          "When gradients are applied. async: as soon as they arrive. sync: those of a group of batches together, as "
+          "their mean, so that the result does not depend on the number of workers or on time. See "
+          "[strategies](strategies.md)." },
+    { "replicasToAggregate", FIELD_INT, DEST(struct job, strategy.replicas_to_aggregate), .min = 1, .max = 10000,
+      .fallback_text = "Worker.replicas when the run begins",
+      .help = "`updates: sync`: the number of batches that make one update. It stays the same when workers come or go, "
+              "and for the whole run." },
+    { "deterministic", FIELD_BOOL, DEST(struct job, strategy.deterministic), .fallback = "true",
+      .help =
+          "`updates: sync`: the trained weights have the same bits whatever the number of workers and PS. For that all "
+          "workers need the same versions of OpenBLAS and of the C library. They also need one kind of CPU, or the "
+          "same "
+          "`OPENBLAS_CORETYPE` in their environment. This holds for a run that is continued, too. A worker with "
+          "another "
+          "arithmetic is refused. With false it trains, and the last bits of the weights depend on which worker "
+          "computes which batch." },
     { "placement", FIELD_CHOICE, DEST(struct job, strategy.placement), NAMES(PLACEMENTS), .fallback = "greedy",
       .help = "Distribution of variables over PS. greedy: balanced by size, with large variables split. round_robin: "
               "whole variables in turn, like TensorFlow's replica_device_setter. `device: ps:1` of a layer places its "

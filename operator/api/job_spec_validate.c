@@ -12,6 +12,7 @@
 #include "nn/class_weight.h"
 #include "nn/losses/loss.h"
 #include "nn/model.h"
+#include "nn/sync_check.h"
 
 enum { DNS_LABEL_MAX = 63, CONFIG_MAP_MAX = 1 << 20 /* bytes of keys and values */ };
 #define SOURCE "TrainJob" /* messages of lib/job begin with it here; it is removed afterwards */
@@ -49,7 +50,7 @@ static int validate_model(const struct job *j, struct err *e)
         return validate_without_model(j, e);
     if (model_input_is_open(&j->model)) /* the data are not here */
         return model_check(&j->model, &j->compile, e) < 0 ? -1 : validate_fit(j, NULL, e);
-    if (model_build(&j->model, &j->compile, "", &model, e) < 0)
+    if (model_build(&j->model, &j->compile, "", &model, e) < 0 || sync_check(j, model, e) < 0)
         return -1;
     return validate_fit(j, model, e);
 }

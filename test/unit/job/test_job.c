@@ -126,6 +126,10 @@ static json_t *job_json(const struct job *j)
     json_object_set_new(v, "strategy",
                         json_pack("[s, i, s, b]", STRATEGIES[j->strategy.name], (int)j->strategy.updates,
                                   PLACEMENTS[j->strategy.placement], (int)j->strategy.overlap));
+    if (j->strategy.updates == UPDATES_SYNC)
+        json_object_set_new(
+            v, "synchronous",
+            json_pack("[I, b]", (json_int_t)j->strategy.replicas_to_aggregate, (int)j->strategy.deterministic));
     json_object_set_new(v, "checkpoint",
                         json_pack("{s:f, s:I, s:I}", "everySeconds", j->checkpoint.every_seconds, "everySteps",
                                   (json_int_t)j->checkpoint.every_steps, "keep", (json_int_t)j->checkpoint.keep));

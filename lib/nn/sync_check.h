@@ -1,0 +1,11 @@
+/* sync_check - what synchronous updates (strategy.updates: sync) cannot do with a model. Pure. */
+#ifndef TRAINYARD_NN_SYNC_CHECK_H
+#define TRAINYARD_NN_SYNC_CHECK_H
+
+#include "job/job.h"
+#include "nn/model.h"
+
+/* Placed ERR_INPUT. Nothing to refuse in asynchronous training. */
+MUST_USE int sync_check(const struct job *job, const struct model *m, struct err *e);
+
+#endif
