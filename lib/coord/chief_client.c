@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "base/wait.h"
+#include "coord/lease_queue.h"
 #include "nn/metrics/metrics.h"
 
 enum {
@@ -17,16 +18,12 @@ enum {
     AHEAD_MS = 100, /* work to hold in advance; with much more the others wait for it where epochs are short */
     WANT_MIN = 4,
     WANT_MAX = 4096,
-    IN_PROGRESS_MAX = 4, /* ordinals the training loop may have taken and not finished */
-    QUEUE_MAX = 8,       /* ranges leased and not begun */
-    HELD_MAX = 2 * (IN_PROGRESS_MAX + QUEUE_MAX),
     RETRY_MS = 100,
     STARTING_MS = 20, /* pause between calls while the chief initialises */
     HEARTBEAT_MIN_MS = 10,
 };
 
-_Static_assert((int)HELD_MAX <= (int)COORDINATOR_HELD_MAX, "the coordinator takes what a worker holds");
-_Static_assert(QUEUE_MAX *WANT_MAX + IN_PROGRESS_MAX <= COORDINATOR_HELD_BATCHES, "so many batches, too");
+_Static_assert(8 * WANT_MAX + LEASE_QUEUE_TAKEN <= COORDINATOR_HELD_BATCHES, "the coordinator takes so many batches");
 
 enum chief_call { CALL_REGISTER, CALL_HEARTBEAT, CALL_LEASE, CALL_LEAVE };
 
@@ -50,15 +47,14 @@ struct chief_client {
     enum job_state state;
     uint64_t generation, chief;
     char job_uid[128], message[240], waiting[240];
-    int64_t queue[2 * QUEUE_MAX]; /* ranges leased and not taken, in order of arrival */
-    size_t nqueue;                /* ranges */
-    int64_t in_progress[IN_PROGRESS_MAX];
-    size_t nin_progress;
+    struct lease_queue queue;
     struct pending report, sending;
     int64_t want, leased, heartbeat_ms; /* leased: by the last lease that was not empty */
     int64_t rate_ms;                    /* when steps were counted last */
     uint64_t rate_steps, steps;
     int64_t diverged;
+    int64_t deferred; /* a batch was put back: the chief is asked for lower ones first; -1: none */
+    int64_t group_size;
     bool lease_empty; /* the last Lease gave nothing: wait a little */
     int64_t lease_wait_ms;
 };
@@ -114,72 +110,11 @@ static struct coordinator_report pending_report(const struct pending *p, size_t 
 
 /* ---- the thread's calls ---- */
 
-static int64_t queue_left(const struct chief_client *m)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < m->nqueue; i++)
-        n += m->queue[2 * i + 1] - m->queue[2 * i];
-    return n;
-}
-
-static void queue_add(struct chief_client *m, int64_t first, int64_t count)
-{
-    m->queue[2 * m->nqueue] = first;
-    m->queue[2 * m->nqueue + 1] = first + count;
-    m->nqueue++;
-}
-
-static int64_t queue_take(struct chief_client *m)
-{
-    int64_t ordinal = m->queue[0]++;
-    if (m->queue[0] == m->queue[1])
-        memmove(m->queue, m->queue + 2, 2 * --m->nqueue * sizeof(m->queue[0]));
-    return ordinal;
-}
-
-static size_t range_insert(int64_t out[HELD_MAX], size_t n, int64_t first, int64_t end)
-{
-    size_t at = n;
-    for (; at > 0 && out[at - 2] > first; at -= 2) {
-        out[at] = out[at - 2];
-        out[at + 1] = out[at - 1];
-    }
-    out[at] = first;
-    out[at + 1] = end;
-    return n + 2;
-}
-
-/* Joins neighbours and, if a batch was leased to us twice, what overlaps. */
-static size_t ranges_merge(int64_t out[HELD_MAX], size_t n)
-{
-    size_t to = 0;
-    for (size_t at = 0; at < n; at += 2) {
-        if (to > 0 && out[at] <= out[to - 1]) {
-            out[to - 1] = MAX(out[to - 1], out[at + 1]);
-            continue;
-        }
-        out[to] = out[at];
-        out[to + 1] = out[at + 1];
-        to += 2;
-    }
-    return to;
-}
-
-/* What is held, as ascending half-open ranges. */
-static size_t held_ranges(const struct chief_client *m, int64_t out[HELD_MAX])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < m->nin_progress; i++)
-        n = range_insert(out, n, m->in_progress[i], m->in_progress[i] + 1);
-    for (size_t i = 0; i < m->nqueue; i++)
-        n = range_insert(out, n, m->queue[2 * i], m->queue[2 * i + 1]);
-    return ranges_merge(out, n);
-}
-
 /* Small leases mean that all workers will soon wait for the last batch: hold no more than that in advance. */
 static bool needs_refill(const struct chief_client *m)
 {
-    return m->nqueue < QUEUE_MAX && queue_left(m) <= MIN(m->want, m->leased) / 2;
+    return m->deferred >= 0 ||
+           (lease_queue_has_room(&m->queue) && lease_queue_left(&m->queue) <= MIN(m->want, m->leased) / 2);
 }
 
 /* How many batches to ask for: AHEAD_MS of work at the pace of now. */
@@ -211,6 +146,7 @@ static void apply_reply(struct chief_client *m, enum chief_call call, const stru
         m->registered = true;
         m->resync = false;
         m->chief = r->chief_incarnation;
+        m->group_size = r->group_size;
         if (m->job_uid[0] == 0) /* written once: others read it without the lock */
             str_fmt(m->job_uid, sizeof(m->job_uid), "%s", r->job_uid);
         if (r->state == JOB_FINISHED && m->steps == 0 && m->config.has_finished != NULL) /* it came too late */
@@ -219,6 +155,8 @@ static void apply_reply(struct chief_client *m, enum chief_call call, const stru
         m->registered = false; /* a new chief: introduce ourselves, keep our leases */
     }
     m->state = r->state;
+    if (m->generation != r->generation && m->group_size > 0)
+        lease_queue_clear(&m->queue); /* training may go on from an earlier step */
     m->generation = r->generation;
     m->heartbeat_ms = MAX(r->heartbeat_ms, HEARTBEAT_MIN_MS);
     str_fmt(m->message, sizeof(m->message), "%s", r->message);
@@ -228,8 +166,14 @@ static void apply_reply(struct chief_client *m, enum chief_call call, const stru
     m->lease_wait_ms = MAX(r->wait_ms, 1);
     if (r->count <= 0)
         return;
-    queue_add(m, r->first, r->count);
-    m->leased = r->count;
+    lease_queue_add(&m->queue, r->first, r->first + r->count);
+    int64_t leased = r->count;
+    for (size_t i = 0; i < r->nmore; i += 2) {
+        lease_queue_add(&m->queue, r->more[i], r->more[i + 1]);
+        leased += r->more[i + 1] - r->more[i];
+    }
+    if (m->deferred < 0)
+        m->leased = leased;
 }
 
 static void note_error(struct chief_client *m, const struct err *e)
@@ -244,9 +188,9 @@ static void note_error(struct chief_client *m, const struct err *e)
 /* What a call says, copied under the lock. */
 struct call_state {
     struct coordinator_sender sender;
-    int64_t held[HELD_MAX];
+    int64_t held[LEASE_QUEUE_HELD];
     size_t nheld;
-    int64_t want, diverged;
+    int64_t want, below, diverged;
     char waiting[240], job_uid[128];
 };
 
@@ -256,8 +200,9 @@ static void copy_state(struct chief_client *m, struct call_state *ret)
     pending_move(&m->sending, &m->report, m->config.width);
     ret->sender = m->config.identity.sender;
     ret->sender.generation = m->generation;
-    ret->nheld = held_ranges(m, ret->held);
+    ret->nheld = lease_queue_held(&m->queue, ret->held);
     ret->want = m->want;
+    ret->below = m->deferred;
     ret->diverged = m->diverged;
     str_fmt(ret->waiting, sizeof(ret->waiting), "%s", m->waiting);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", m->job_uid);
@@ -287,7 +232,9 @@ static int send_call(struct chief_client *m, enum chief_call call, const struct 
                                             deadline_ms, ret, e);
     case CALL_LEASE:
         return coordinator_client_lease(
-            c, &(struct lease_request){ .sender = s->sender, .report = report, .held = held, .want = s->want },
+            c,
+            &(struct lease_request){
+                .sender = s->sender, .report = report, .held = held, .want = s->want, .below = MAX(s->below, 0) },
             deadline_ms, ret, e);
     case CALL_LEAVE:
         return coordinator_client_leave(
@@ -313,6 +260,8 @@ static bool chief_client_call(struct chief_client *m, enum chief_call call, int6
         apply_reply(m, call, &reply);
     else
         note_error(m, &e);
+    if (call == CALL_LEASE || !ok)
+        m->deferred = -1;
     cond_broadcast(&m->changed);
     return ok || m->fatal.code != ERR_NONE || (err_is(&e, ERR_NOT_READY) && call != CALL_REGISTER);
 }
@@ -327,7 +276,7 @@ static void wait_for_reason(struct chief_client *m, int64_t called_ms)
         if (m->state != JOB_TRAINING)
             pause = STARTING_MS;
         else if (needs_refill(m))
-            pause = m->lease_empty ? m->lease_wait_ms : 0;
+            pause = m->lease_empty && m->deferred < 0 ? m->lease_wait_ms : 0;
         if (m->leaving || m->resync || m->poked || !m->registered || now >= called_ms + pause)
             break;
         cond_wait_until(&m->work, &m->lock, called_ms + pause);
@@ -395,6 +344,7 @@ static void chief_client_thread(void *user)
 int chief_client_start(const struct chief_client_config *config, struct chief_client **ret, struct err *e)
 {
     AUTO(chief_client) *m = xcalloc(1, sizeof(*m));
+    m->deferred = -1;
     m->config = *config;
     mutex_init(&m->lock);
     cond_init(&m->changed);
@@ -416,7 +366,7 @@ void chief_client_leave(struct chief_client *m, const char *reason)
     {
         MUTEX_GUARD(&m->lock);
         m->leaving = true;
-        m->nin_progress = m->nqueue = 0;
+        m->queue = (struct lease_queue){ 0 };
         str_fmt(m->waiting, sizeof(m->waiting), "%s", reason);
         cond_broadcast(&m->work);
     }
@@ -465,9 +415,9 @@ int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64
             *ret = CHIEF_CLIENT_STOPPING;
             return 0;
         }
-        if (m->nqueue > 0 && m->nin_progress < IN_PROGRESS_MAX) {
+        if (lease_queue_has_work(&m->queue) && m->deferred < 0) {
             *ret = CHIEF_CLIENT_ORDINAL;
-            *ret_ordinal = m->in_progress[m->nin_progress++] = queue_take(m);
+            *ret_ordinal = lease_queue_take(&m->queue);
             if (needs_refill(m))
                 cond_signal(&m->work);
             return 0;
@@ -482,13 +432,13 @@ int chief_client_next(struct chief_client *m, enum chief_client_next *ret, int64
 int64_t chief_client_peek(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
-    return m->nqueue > 0 ? m->queue[0] : -1;
+    return lease_queue_first(&m->queue);
 }
 
 bool chief_client_has_work(struct chief_client *m)
 {
     MUTEX_GUARD(&m->lock);
-    return m->nqueue > 0 && m->nin_progress < IN_PROGRESS_MAX;
+    return lease_queue_has_work(&m->queue);
 }
 
 void chief_client_done(struct chief_client *m, const struct chief_client_step *s)
@@ -507,15 +457,31 @@ void chief_client_done(struct chief_client *m, const struct chief_client_step *s
     p->wait_ns += s->wait_ns;
     p->staleness_sum += s->staleness;
     m->steps++;
-    for (size_t i = 0; i < m->nin_progress; i++)
-        if (m->in_progress[i] == s->ordinal) {
-            m->in_progress[i] = m->in_progress[--m->nin_progress];
-            break;
-        }
-    if (m->nin_progress == 0 && m->nqueue == 0) {
+    lease_queue_end(&m->queue, s->ordinal);
+    if (m->queue.ntaken == 0 && m->queue.n == 0) {
         m->poked = true; /* the last leased batch: report it at once */
         cond_signal(&m->work);
     }
+}
+
+void chief_client_drop(struct chief_client *m, int64_t ordinal)
+{
+    MUTEX_GUARD(&m->lock);
+    lease_queue_end(&m->queue, ordinal);
+}
+
+void chief_client_defer(struct chief_client *m, int64_t ordinal)
+{
+    MUTEX_GUARD(&m->lock);
+    lease_queue_put_back(&m->queue, ordinal);
+    m->deferred = lease_queue_first(&m->queue);
+    cond_signal(&m->work);
+}
+
+int64_t chief_client_group_size(struct chief_client *m)
+{
+    MUTEX_GUARD(&m->lock);
+    return m->group_size;
 }
 
 void chief_client_diverged(struct chief_client *m, int64_t ordinal)

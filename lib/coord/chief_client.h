@@ -48,6 +48,13 @@ struct chief_client_step {
 };
 /* The batch is applied at every ps: it is reported with the next call and no longer held. */
 void chief_client_done(struct chief_client *m, const struct chief_client_step *step);
+/* Synchronous training. The batch cannot be computed yet, because gradients of an earlier step are missing: it is held,
+ * and chief_client_next() asks the chief for lower ones first, and returns the lowest that is held. */
+void chief_client_defer(struct chief_client *m, int64_t ordinal);
+/* The batch is applied already, from another worker: it is no longer held, and not reported. */
+void chief_client_drop(struct chief_client *m, int64_t ordinal);
+/* Ordinals of a group; 0: updates are asynchronous. Valid once chief_client_generation() has returned. */
+int64_t chief_client_group_size(struct chief_client *m);
 /* The batch's loss or gradient is not finite: the chief ends the job. */
 void chief_client_diverged(struct chief_client *m, int64_t ordinal);
 

@@ -6,27 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
-#include "coord/members.h"
-
-/* A member that computed nothing for so many times the length of a lease, or of a batch, has stalled. */
-enum { STALL_LEASES = 3, STALL_BATCHES = 3 };
-
-struct coordinator {
-    struct coordinator_config config;
-    struct mutex lock;
-    struct cond changed;
-    bool woken;
-    struct ledger *ledger;
-    struct epoch_metrics *metrics;
-    struct members members;
-    int next_number;
-    enum job_state state;
-    uint64_t generation;
-    char message[COORDINATOR_TEXT_MAX], waits_for[COORDINATOR_TEXT_MAX];
-    int64_t limit; /* ordinals below may be leased */
-    struct coordinator_view view;
-};
+#include "coord/coordinator_internal.h"
+#include "coord/register_check.h"
 
 struct coordinator *coordinator_new(const struct coordinator_config *config)
 {
@@ -53,54 +34,13 @@ void coordinator_free(struct coordinator *c)
     free(c);
 }
 
-static void wake(struct coordinator *c)
+void coordinator_changed(struct coordinator *c)
 {
     c->woken = true;
     cond_broadcast(&c->changed);
 }
 
 /* ---- Register ---- */
-
-static int space_check(const struct coordinator *c, const struct register_request *q, struct err *e)
-{
-    const struct ordinal_space *own = &c->config.space, *its = &q->space;
-    if (its->batch_size != own->batch_size)
-        return err_set(e, ERR_REFUSED, "%s trains with fit.batchSize %lld, the job with %lld", q->sender.name,
-                       (long long)its->batch_size, (long long)own->batch_size);
-    if (its->seed != own->seed)
-        return err_set(e, ERR_REFUSED, "%s trains with fit.seed %llu, the job with %llu", q->sender.name,
-                       (unsigned long long)its->seed, (unsigned long long)own->seed);
-    if (its->examples != own->examples)
-        return err_set(e, ERR_REFUSED, "%s sees %lld training examples in data.train, the chief %lld", q->sender.name,
-                       (long long)its->examples, (long long)own->examples);
-    if (its->fingerprint != own->fingerprint || its->shuffle != own->shuffle)
-        return err_set(e, ERR_REFUSED,
-                       "%s reads other training data (data.train) than the chief: fingerprint %016llx, not %016llx",
-                       q->sender.name, (unsigned long long)its->fingerprint, (unsigned long long)own->fingerprint);
-    if (q->shuffle_version != SHUFFLE_VERSION)
-        return err_set(e, ERR_REFUSED, "%s shuffles by version %u, the chief by %d: use the same release",
-                       q->sender.name, q->shuffle_version, SHUFFLE_VERSION);
-    return 0;
-}
-
-static int register_check(const struct coordinator *c, const struct register_request *q, struct err *e)
-{
-    if (q->layout_hash != c->config.layout_hash)
-        return err_set(e, ERR_REFUSED,
-                       "%s has another spec.model or spec.compile than the chief: give all the same manifest",
-                       q->sender.name);
-    if (q->sender.role == ROLE_EVALUATOR)
-        return 0;
-    if (q->ps_count != c->config.ps_count)
-        return err_set(e, ERR_REFUSED, "%s knows %u ps, the chief %u", q->sender.name, q->ps_count, c->config.ps_count);
-    if (q->placement_hash != c->config.placement_hash)
-        return err_set(
-            e, ERR_REFUSED,
-            "%s has other variables on the ps than the chief (strategy.placement, or `device` of a layer): give "
-            "all the same manifest",
-            q->sender.name);
-    return space_check(c, q, e);
-}
 
 /* Batches are not processed while ps are initialised, so a batch is not the cause of a worker's death then. */
 static bool blames(const struct coordinator *c)
@@ -138,9 +78,19 @@ static void claim(struct coordinator *c, struct member *m, struct ordinal_ranges
     m->claims_any = false;
 }
 
-static void renew(struct coordinator *c, const struct member *m, struct ordinal_ranges held, int64_t now_ms)
+static bool holds(struct ordinal_ranges held, int64_t ordinal)
+{
+    for (size_t i = 0; i + 1 < held.n; i += 2)
+        if (held.r[i] <= ordinal && ordinal < held.r[i + 1])
+            return true;
+    return false;
+}
+
+static void renew(struct coordinator *c, struct member *m, struct ordinal_ranges held, int64_t now_ms)
 {
     ledger_renew(c->ledger, m->number, held, now_ms, c->config.lease_ms);
+    if (!holds(held, m->suspect))
+        m->suspect = -1;
 }
 
 /* ---- begin and end of each call ---- */
@@ -151,6 +101,15 @@ static int job_check(const struct coordinator *c, const struct coordinator_sende
         return 0;
     return err_set(e, ERR_REFUSED, "%s belongs to job %s, this is the chief of job %s", from->name, from->job_uid,
                    c->config.job_uid);
+}
+
+/* The member calls. If its batches were given to others because it was not heard, it gets some again: others may have
+ * computed all that it holds, and what it holds may wait for a batch that is free. */
+static void hear(struct member *m, int64_t now_ms)
+{
+    m->seen_ms = now_ms;
+    if (m->silent)
+        m->stalled = m->silent = false;
 }
 
 /* The calling member: registered, and its newest process. */
@@ -164,7 +123,7 @@ static int find_sender(struct coordinator *c, const struct coordinator_sender *f
         return err_set(e, ERR_NOT_READY, "%s is not registered", from->name);
     if (m->incarnation != from->incarnation)
         return err_set(e, ERR_FENCED, "another process has registered as %s since", from->name);
-    m->seen_ms = now_ms;
+    hear(m, now_ms);
     *ret = m;
     return 0;
 }
@@ -180,25 +139,42 @@ static struct coordinator_reply reply_of(const struct coordinator *c)
     return r;
 }
 
+/* The member's process is gone. */
+static void lose(struct coordinator *c, struct member *m)
+{
+    ledger_drop(c->ledger, m->number, blames(c));
+    if (m->suspect >= 0 && blames(c))
+        ledger_count_death(c->ledger, m->suspect);
+    m->suspect = -1;
+}
+
 /* The member is this process from now on. */
 static void enter(struct coordinator *c, struct member *m, const struct coordinator_sender *from, int64_t now_ms)
 {
     bool restarted = m->number >= 0 && m->incarnation != from->incarnation;
     if (restarted || (m->number >= 0 && !m->alive))
-        ledger_drop(c->ledger, m->number, blames(c)); /* the leases of the earlier process are free */
+        lose(c, m); /* the leases of the earlier process are free */
     if (restarted) {
         m->leased = (struct leased_ranges){ 0 };
         m->claims_any = m->reports_any = false; /* it begins with nothing */
     }
     if (m->number < 0 || restarted || !m->alive) {
         m->number = c->next_number++;
-        m->stalled = false;
+        m->stalled = m->silent = false;
         m->progress_ms = now_ms;
     }
     m->incarnation = from->incarnation;
     m->role = from->role;
     m->alive = true;
-    m->seen_ms = now_ms;
+    hear(m, now_ms);
+}
+
+/* That of the first worker is the job's. */
+static void take_arithmetic(struct coordinator *c, const struct register_request *q)
+{
+    if (c->config.one_arithmetic && c->arithmetic[0] == '\0' && q->sender.role != ROLE_EVALUATOR &&
+        q->arithmetic != NULL)
+        str_fmt(c->arithmetic, sizeof(c->arithmetic), "%s", q->arithmetic);
 }
 
 int coordinator_register(struct coordinator *c, const struct register_request *q, int64_t now_ms,
@@ -207,19 +183,21 @@ int coordinator_register(struct coordinator *c, const struct register_request *q
     MUTEX_GUARD(&c->lock);
     const struct coordinator_sender *from = &q->sender;
     struct member *m = members_find(&c->members, from->name);
-    if ((from->job_uid[0] != '\0' && job_check(c, from, e) < 0) || register_check(c, q, e) < 0)
+    if ((from->job_uid[0] != '\0' && job_check(c, from, e) < 0) || register_check(&c->config, c->arithmetic, q, e) < 0)
         return -1;
     if (m != NULL && m->alive && from->incarnation < m->incarnation)
         return err_set(e, ERR_NOT_READY, "a process that started later is %s, and it is alive", from->name);
     if (m == NULL && (m = members_add(&c->members, from->name)) == NULL)
         return err_set(e, ERR_REFUSED, "this job has %zu members already", c->members.max);
     enter(c, m, from, now_ms);
+    take_arithmetic(c, q);
     claim(c, m, q->held, now_ms);
     renew(c, m, q->held, now_ms);
     c->view.highest_generation = MAX(c->view.highest_generation, MIN(from->generation, c->generation + 1));
-    wake(c);
+    coordinator_changed(c);
     *ret = reply_of(c);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", c->config.job_uid);
+    ret->group_size = c->config.groups.size;
     return 0;
 }
 
@@ -230,10 +208,17 @@ static bool is_ordinal(const struct coordinator *c, int64_t ordinal)
     return ordinal >= 0 && ordinal < c->config.total;
 }
 
+/* It is leased to the member, or was lately. In synchronous training a worker may hold a batch for long, and be leased
+ * many others meanwhile. */
+static bool was_leased(const struct coordinator *c, const struct member *m, int64_t ordinal)
+{
+    return leased_ranges_has(&m->leased, ordinal) || ledger_holder(c->ledger, ordinal) == m->number;
+}
+
 /* The member has computed this batch, or may have: it was leased to it, here or by an earlier chief. */
 static bool may_report(const struct coordinator *c, const struct member *m, int64_t ordinal)
 {
-    if (leased_ranges_has(&m->leased, ordinal))
+    if (was_leased(c, m, ordinal))
         return true;
     return m->reports_any && is_ordinal(c, ordinal) && ledger_holder(c->ledger, ordinal) < 0;
 }
@@ -246,7 +231,7 @@ static void note_divergence(struct coordinator *c, const struct member *m, int64
     c->view.diverged_ordinal = ordinal;
     str_fmt(c->view.diverged_by, sizeof(c->view.diverged_by), "%s", m->name);
     str_fmt(c->view.diverged_what, sizeof(c->view.diverged_what), "%s", what);
-    wake(c);
+    coordinator_changed(c);
 }
 
 /* Which of the metrics of a batch is not finite, and what it is. A sum that counts for none of them does not matter. */
@@ -276,7 +261,7 @@ static void add_sums(struct coordinator *c, const struct member *m, int64_t ordi
 {
     char what[96];
     epoch_metrics_add(c->metrics, ordinal, sums);
-    if (!sums_finite(sums, metrics_width(c->config.model)) && leased_ranges_has(&m->leased, ordinal) &&
+    if (!sums_finite(sums, metrics_width(c->config.model)) && was_leased(c, m, ordinal) &&
         find_nonfinite_metric(c, sums, what, sizeof(what)))
         note_divergence(c, m, ordinal, what);
 }
@@ -325,80 +310,10 @@ int coordinator_heartbeat(struct coordinator *c, const struct heartbeat_request 
     add_report(c, m, &q->report, now_ms);
     renew(c, m, q->held, now_ms);
     str_fmt(c->view.waiting, sizeof(c->view.waiting), "%s", q->waiting_for != NULL ? q->waiting_for : "");
-    if (q->diverged && leased_ranges_has(&m->leased, q->diverged_ordinal))
+    if (q->diverged && was_leased(c, m, q->diverged_ordinal))
         note_divergence(c, m, q->diverged_ordinal, "");
     *ret = reply_of(c);
     return 0;
-}
-
-/* Leases shrink towards the limit so that all workers reach it together. */
-static int64_t lease_size(const struct coordinator *c, int64_t want)
-{
-    int64_t workers = (int64_t)members_alive(&c->members, true);
-    return workers > 1 ? MAX(1, MIN(want, ledger_free_below(c->ledger, c->limit) / (2 * workers))) : want;
-}
-
-/* "worker-3 has not computed batches 120 to 127" */
-static void describe_held(const struct coordinator *c, const struct held_batches *h, const char *verb, char *out,
-                          size_t n)
-{
-    const struct member *m = members_numbered(&c->members, h->worker);
-    const char *name = m != NULL ? m->name : "a worker";
-    if (h->end - h->first == 1)
-        str_fmt(out, n, "%s%s batch %lld", name, verb, (long long)h->first);
-    else
-        str_fmt(out, n, "%s%s batches %lld to %lld", name, verb, (long long)h->first, (long long)h->end - 1);
-}
-
-static void wait_reason(const struct coordinator *c, const struct member *m, char *out, size_t n)
-{
-    struct held_batches held;
-    if (ledger_first_held(c->ledger, m->number, c->limit, &held))
-        describe_held(c, &held, ", which holds", out, n);
-    else
-        str_fmt(out, n, "%s",
-                c->waits_for[0] != 0 ? c->waits_for : "the chief to see what the parameter servers have applied");
-}
-
-/* How long another worker may compute nothing while this one has nothing to do. Where batches take long, it is three
- * times what a batch takes this one: before that, the other one is probably nearer to its end. */
-static int64_t stall_ms(const struct coordinator *c, const struct member *asking)
-{
-    return MAX((int64_t)STALL_LEASES * c->config.lease_ms, STALL_BATCHES * asking->batch_ms);
-}
-
-/* This worker has nothing to do, and another one holds batches on which it does not work. They are given back. No death
- * is counted: the other one may be slow, and what it still computes counts. */
-static void take_back(struct coordinator *c, const struct member *asking, int64_t now_ms)
-{
-    struct held_batches held;
-    char what[COORDINATOR_TEXT_MAX - 32];
-    if (!ledger_first_held(c->ledger, asking->number, c->limit, &held))
-        return;
-    struct member *m = members_numbered(&c->members, held.worker);
-    if (m == NULL || now_ms - m->progress_ms < stall_ms(c, asking))
-        return;
-    describe_held(c, &held, " has not computed", what, sizeof(what));
-    str_fmt(c->view.stalled, sizeof(c->view.stalled), "%s for %lld s", what,
-            (long long)(now_ms - m->progress_ms) / 1000);
-    c->view.stalls++;
-    m->stalled = true;
-    ledger_drop(c->ledger, m->number, false);
-    wake(c);
-}
-
-static void lease_to(struct coordinator *c, struct member *m, int64_t want, int64_t now_ms,
-                     struct coordinator_reply *ret)
-{
-    if (m->role == ROLE_EVALUATOR || m->stalled)
-        return;
-    struct held_batches own;
-    if (!ledger_next_of(c->ledger, m->number, 0, &own))
-        m->progress_ms = now_ms;
-    ret->count =
-        ledger_lease(c->ledger, m->number, lease_size(c, want), c->limit, now_ms, c->config.lease_ms, &ret->first);
-    if (ret->count > 0)
-        leased_ranges_add(&m->leased, ret->first, ret->first + ret->count);
 }
 
 int coordinator_lease(struct coordinator *c, const struct lease_request *q, int64_t now_ms,
@@ -414,13 +329,13 @@ int coordinator_lease(struct coordinator *c, const struct lease_request *q, int6
     struct coordinator_reply r = reply_of(c);
     r.valid_ms = c->config.lease_ms;
     if (c->state == JOB_TRAINING)
-        lease_to(c, m, q->want, now_ms, &r);
+        coordinator_give_leases(c, m, q, now_ms, &r);
     if (c->state == JOB_TRAINING && r.count == 0) {
-        wait_reason(c, m, r.message, sizeof(r.message));
-        take_back(c, m, now_ms);
+        coordinator_wait_reason(c, m, r.message, sizeof(r.message));
+        coordinator_take_back(c, m, q->below > 0 ? MIN(q->below, c->limit) : c->limit, now_ms);
         r.wait_ms = (uint32_t)MIN(1 + members_alive(&c->members, true) / 8, 50); /* soon, but not all of many at once */
         if (ledger_drained(c->ledger, c->limit))
-            wake(c);
+            coordinator_changed(c);
     }
     *ret = r;
     return 0;
@@ -438,7 +353,8 @@ int coordinator_leave(struct coordinator *c, const struct leave_request *q, int6
     if (m->role == ROLE_EVALUATOR)
         c->view.evaluating_step = -1;
     m->alive = false;
-    wake(c);
+    m->suspect = -1;
+    coordinator_changed(c);
     *ret = reply_of(c);
     return 0;
 }
@@ -453,7 +369,7 @@ static void add_evaluation(struct coordinator *c, const struct evaluation_reques
         str_fmt(v->evaluation_names[i], sizeof(v->evaluation_names[i]), "%s", q->names[i]);
         v->evaluation[i] = q->values[i];
     }
-    wake(c);
+    coordinator_changed(c);
 }
 
 int coordinator_report_evaluation(struct coordinator *c, const struct evaluation_request *q, int64_t now_ms,
@@ -482,7 +398,7 @@ int coordinator_request_stop(struct coordinator *c, const struct stop_job_reques
         return -1;
     c->view.stop_requested = true;
     str_fmt(c->view.stop_reason, sizeof(c->view.stop_reason), "%s: %s", from->name, q->reason != NULL ? q->reason : "");
-    wake(c);
+    coordinator_changed(c);
     *ret = reply_of(c);
     return 0;
 }
@@ -512,9 +428,11 @@ void coordinator_tick(struct coordinator *c, int64_t now_ms)
         struct member *m = &c->members.items[i];
         if (c->state != JOB_TRAINING)
             m->progress_ms = now_ms; /* nothing can be computed */
+        if (m->alive)
+            coordinator_take_back_of_silent(c, m, now_ms);
         if (m->alive && now_ms - m->seen_ms > c->config.lease_ms) {
             m->alive = false;
-            ledger_drop(c->ledger, m->number, blames(c));
+            lose(c, m);
         }
     }
 }
@@ -525,10 +443,32 @@ void coordinator_allow_below(struct coordinator *c, int64_t limit)
     c->limit = limit;
 }
 
+int64_t coordinator_hold(struct coordinator *c)
+{
+    MUTEX_GUARD(&c->lock);
+    int64_t top = ledger_top(c->ledger);
+    if (top > groups_first(&c->config.groups, top))
+        top = groups_end(&c->config.groups, top);
+    c->limit = MIN(top, c->config.total);
+    return c->limit;
+}
+
 void coordinator_set_wait_reason(struct coordinator *c, const char *text)
 {
     MUTEX_GUARD(&c->lock);
     str_fmt(c->waits_for, sizeof(c->waits_for), "%s", text);
+}
+
+void coordinator_set_arithmetic(struct coordinator *c, const char *text)
+{
+    MUTEX_GUARD(&c->lock);
+    str_fmt(c->arithmetic, sizeof(c->arithmetic), "%s", text);
+}
+
+void coordinator_arithmetic(struct coordinator *c, char ret[ARITHMETIC_MAX])
+{
+    MUTEX_GUARD(&c->lock);
+    memcpy(ret, c->arithmetic, sizeof(c->arithmetic));
 }
 
 void coordinator_metrics(struct coordinator *c, void (*use)(void *user, struct epoch_metrics *t), void *user)
@@ -563,5 +503,5 @@ void coordinator_wait(struct coordinator *c, int64_t deadline_ms)
 void coordinator_wake(struct coordinator *c)
 {
     MUTEX_GUARD(&c->lock);
-    wake(c);
+    coordinator_changed(c);
 }

@@ -9,6 +9,8 @@
 
 #include "coord/coordinator_client.h"
 #include "coord/epoch_metrics.h"
+#include "shard/groups.h"
+#include "tensor/arithmetic.h"
 
 struct coordinator_config {
     const struct model *model; /* borrowed */
@@ -23,6 +25,11 @@ struct coordinator_config {
     uint32_t lease_ms;                /* a worker without a call for this long loses its leases */
     uint32_t heartbeat_ms;
     size_t members_max; /* 0: COORDINATOR_MEMBERS_MAX */
+    /* Synchronous training; size 0: asynchronous. Each worker gets its share of every group, some groups ahead. The
+     * batches of a worker that was not heard for silence_ms are given to others, because all wait for them. */
+    struct groups groups;
+    uint32_t silence_ms;
+    bool one_arithmetic; /* a worker with another one than the first is refused (tensor/arithmetic.h) */
 };
 
 struct coordinator *coordinator_new(const struct coordinator_config *config);
@@ -53,8 +60,15 @@ void coordinator_observe(struct coordinator *c, const struct ordinal_set *done, 
 void coordinator_tick(struct coordinator *c, int64_t now_ms);
 /* Ordinals below the limit may be leased (0 at first). The chief is woken when workers have completed all of them. */
 void coordinator_allow_below(struct coordinator *c, int64_t limit);
+/* Synchronous training: no ordinal at or above the returned one was leased, and none is until the next
+ * coordinator_allow_below(). It begins a group, or is the total. */
+int64_t coordinator_hold(struct coordinator *c);
 /* What workers wait for once all ordinals below the limit are completed. */
 void coordinator_set_wait_reason(struct coordinator *c, const char *text);
+/* With one_arithmetic: that of an earlier run, in place of the first worker's. "": none. */
+void coordinator_set_arithmetic(struct coordinator *c, const char *text);
+/* "": no worker has registered yet. */
+void coordinator_arithmetic(struct coordinator *c, char ret[ARITHMETIC_MAX]);
 /* Gives access to the epoch metrics under the lock, for a short time. */
 void coordinator_metrics(struct coordinator *c, void (*use)(void *user, struct epoch_metrics *t), void *user);
 

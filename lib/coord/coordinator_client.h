@@ -14,6 +14,7 @@ enum job_state { JOB_STARTING, JOB_TRAINING, JOB_FINISHED, JOB_STOPPING };
 enum {
     COORDINATOR_HELD_MAX = 128,          /* values: two for each range */
     COORDINATOR_HELD_BATCHES = 1 << 16,  /* ordinals in all ranges */
+    COORDINATOR_LEASE_RANGES = 15,       /* ranges of a lease beside the first */
     COORDINATOR_REPORT_MAX = 1 << 16,    /* ordinals */
     COORDINATOR_REQUEST_TEXT_MAX = 1000, /* bytes */
     COORDINATOR_MEMBERS_MAX = 20000,     /* of a job; members that left count until others take their places */
@@ -45,6 +46,7 @@ struct register_request {
     uint64_t layout_hash;
     uint32_t ps_count;
     uint64_t placement_hash; /* shard/layout.h; of those that train, as ps_count */
+    const char *arithmetic;  /* tensor/arithmetic.h, likewise; NULL or "": not known */
 };
 struct heartbeat_request {
     struct coordinator_sender sender;
@@ -58,7 +60,8 @@ struct lease_request {
     struct coordinator_sender sender;
     struct coordinator_report report;
     struct ordinal_ranges held;
-    int64_t want; /* ordinals, at most */
+    int64_t want;  /* ordinals, at most */
+    int64_t below; /* synchronous training: only ordinals below this one, for which the worker waits; 0: all */
 };
 struct leave_request {
     struct coordinator_sender sender;
@@ -88,6 +91,10 @@ struct coordinator_reply {
     uint32_t heartbeat_ms;
     uint32_t wait_ms, valid_ms; /* lease: ask again after wait_ms; a lease is valid for valid_ms */
     int64_t first, count;       /* lease: ordinals [first, first + count) */
+    /* lease in synchronous training: further half-open ranges, of the groups that follow */
+    int64_t more[2 * COORDINATOR_LEASE_RANGES];
+    size_t nmore;       /* values */
+    int64_t group_size; /* register: ordinals of a group; 0: updates are asynchronous */
 };
 
 struct coordinator_client;

@@ -65,6 +65,7 @@ void coordinator_pack_register(const struct register_request *q, struct buf *out
     m.layout_hash = q->layout_hash;
     m.ps_count = q->ps_count;
     m.placement_hash = q->placement_hash;
+    m.arithmetic = text(q->arithmetic);
     protobuf_append(&m.base, out);
 }
 
@@ -95,6 +96,7 @@ void coordinator_pack_lease(const struct lease_request *q, struct buf *out)
     m.held = unconst(q->held.r);
     m.n_held = q->held.n;
     m.want = (uint32_t)MIN(q->want, UINT32_MAX);
+    m.below = q->below;
     protobuf_append(&m.base, out);
 }
 
@@ -125,6 +127,23 @@ void coordinator_pack_report_evaluation(const struct evaluation_request *q, stru
     protobuf_append(&m.base, out);
 }
 
+/* The ranges of a lease in synchronous training. */
+static int read_more(const Trainyard__V1__CoordinatorReply *m, struct coordinator_reply *ret, struct err *e)
+{
+    if (m->group_size < 0 || m->group_size > GROUP_MAX)
+        return err_set(e, ERR_INTERNAL, "the chief's answer has groups of %lld batches", (long long)m->group_size);
+    if (m->n_more > COUNT_OF(ret->more) || m->n_more % 2 != 0)
+        return err_set(e, ERR_INTERNAL, "the chief's answer leases %zu more ranges", m->n_more / 2);
+    for (size_t i = 0; i < m->n_more; i += 2) {
+        if (m->more[i] < 0 || m->more[i + 1] <= m->more[i])
+            return err_set(e, ERR_INTERNAL, "the chief's answer leases batches that are not a valid range");
+        ret->more[i] = m->more[i];
+        ret->more[i + 1] = m->more[i + 1];
+    }
+    ret->nmore = m->n_more;
+    return 0;
+}
+
 static int read_reply(const Trainyard__V1__CoordinatorReply *m, struct coordinator_reply *ret, struct err *e)
 {
     if (m->first < 0 || m->count < 0 || m->count > INT64_MAX - m->first)
@@ -137,10 +156,11 @@ static int read_reply(const Trainyard__V1__CoordinatorReply *m, struct coordinat
                                        .heartbeat_ms = m->heartbeat_ms,
                                        .valid_ms = m->valid_ms,
                                        .first = m->first,
-                                       .count = m->count };
+                                       .count = m->count,
+                                       .group_size = m->group_size };
     str_fmt(ret->message, sizeof(ret->message), "%s", m->message);
     str_fmt(ret->job_uid, sizeof(ret->job_uid), "%s", m->job_uid);
-    return 0;
+    return read_more(m, ret, e);
 }
 
 int coordinator_unpack_reply(const void *data, size_t n, struct coordinator_reply *ret, struct err *e)
@@ -156,14 +176,13 @@ int coordinator_unpack_reply(const void *data, size_t n, struct coordinator_repl
 /* ---- server side: what came ---- */
 
 /* Texts are shown to people, and go into logs and JSON. */
-static int text_check(const char *s, struct err *e)
+static int text_check(const char *s, size_t max, struct err *e)
 {
-    size_t n = strnlen(s, COORDINATOR_REQUEST_TEXT_MAX + 1);
-    json_auto_t *valid = n <= COORDINATOR_REQUEST_TEXT_MAX ? json_stringn(s, n) : NULL; /* NULL unless it is UTF-8 */
+    size_t n = strnlen(s, max + 1);
+    json_auto_t *valid = n <= max ? json_stringn(s, n) : NULL; /* NULL unless it is UTF-8 */
     if (valid != NULL)
         return 0;
-    return err_set(e, ERR_INPUT, "a text of the request is not UTF-8, or has more than %d bytes",
-                   COORDINATOR_REQUEST_TEXT_MAX);
+    return err_set(e, ERR_INPUT, "a text of the request is not UTF-8, or has more than %zu bytes", max);
 }
 
 static int read_sender(const struct rpc_caller *caller, struct coordinator_sender *ret, struct err *e)
@@ -228,7 +247,7 @@ static int read_names(const Trainyard__V1__EvaluationRequest *m, struct err *e)
     if (m->n_names != m->n_values)
         return err_set(e, ERR_INPUT, "an evaluation of %zu names and %zu values", m->n_names, m->n_values);
     for (size_t i = 0; i < MIN(m->n_names, (size_t)EVALUATION_MAX); i++)
-        if (text_check(m->names[i], e) < 0)
+        if (text_check(m->names[i], COORDINATOR_REQUEST_TEXT_MAX, e) < 0)
             return -1;
     return 0;
 }
@@ -247,6 +266,9 @@ static void write_reply(const struct coordinator_reply *r, struct buf *out)
     m.valid_ms = r->valid_ms;
     m.first = r->first;
     m.count = r->count;
+    m.more = unconst(r->more);
+    m.n_more = r->nmore;
+    m.group_size = r->group_size;
     protobuf_append(&m.base, out);
 }
 
@@ -272,8 +294,10 @@ static int on_register(const struct coordinator_call *x, struct coordinator_repl
                                   .shuffle_version = space->shuffle_version,
                                   .layout_hash = m->layout_hash,
                                   .ps_count = m->ps_count,
-                                  .placement_hash = m->placement_hash };
-    if (read_sender(x->caller, &q.sender, e) < 0 || read_held(m->held, m->n_held, &q.held, e) < 0)
+                                  .placement_hash = m->placement_hash,
+                                  .arithmetic = m->arithmetic };
+    if (read_sender(x->caller, &q.sender, e) < 0 || read_held(m->held, m->n_held, &q.held, e) < 0 ||
+        text_check(m->arithmetic, ARITHMETIC_MAX - 1, e) < 0)
         return -1;
     return coordinator_register(x->coordinator, &q, clock_ms(), ret, e);
 }
@@ -285,7 +309,8 @@ static int on_heartbeat(const struct coordinator_call *x, struct coordinator_rep
                                    .diverged = m->diverged,
                                    .diverged_ordinal = m->diverged_ordinal };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
-        read_held(m->held, m->n_held, &q.held, e) < 0 || text_check(m->waiting_for, e) < 0)
+        read_held(m->held, m->n_held, &q.held, e) < 0 ||
+        text_check(m->waiting_for, COORDINATOR_REQUEST_TEXT_MAX, e) < 0)
         return -1;
     return coordinator_heartbeat(x->coordinator, &q, clock_ms(), ret, e);
 }
@@ -293,7 +318,7 @@ static int on_heartbeat(const struct coordinator_call *x, struct coordinator_rep
 static int on_lease(const struct coordinator_call *x, struct coordinator_reply *ret, struct err *e)
 {
     const Trainyard__V1__LeaseRequest *m = MESSAGE(x, Trainyard__V1__LeaseRequest);
-    struct lease_request q = { .want = m->want };
+    struct lease_request q = { .want = m->want, .below = MAX(m->below, 0) };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
         read_held(m->held, m->n_held, &q.held, e) < 0)
         return -1;
@@ -305,7 +330,7 @@ static int on_leave(const struct coordinator_call *x, struct coordinator_reply *
     const Trainyard__V1__LeaveRequest *m = MESSAGE(x, Trainyard__V1__LeaveRequest);
     struct leave_request q = { .reason = m->reason };
     if (read_sender(x->caller, &q.sender, e) < 0 || read_report(m->report, &q.report, e) < 0 ||
-        text_check(m->reason, e) < 0)
+        text_check(m->reason, COORDINATOR_REQUEST_TEXT_MAX, e) < 0)
         return -1;
     return coordinator_leave(x->coordinator, &q, clock_ms(), ret, e);
 }
@@ -333,7 +358,7 @@ static int on_request_stop(const struct coordinator_call *x, struct coordinator_
         q.sender = (struct coordinator_sender){ .job_uid = caller->job_uid, .name = "launcher", .role = ROLE_COUNT };
     else if (read_sender(caller, &q.sender, e) < 0)
         return -1;
-    if (text_check(m->reason, e) < 0)
+    if (text_check(m->reason, COORDINATOR_REQUEST_TEXT_MAX, e) < 0)
         return -1;
     return coordinator_request_stop(x->coordinator, &q, clock_ms(), ret, e);
 }

@@ -83,6 +83,12 @@ static void death_count(struct ledger *l, int64_t ordinal)
     l->deaths[l->ndeaths++] = (struct death){ .ordinal = ordinal, .count = 1 };
 }
 
+void ledger_count_death(struct ledger *l, int64_t ordinal)
+{
+    if (!ordinal_set_has(&l->done, ordinal))
+        death_count(l, ordinal);
+}
+
 static void lease_lost(struct ledger *l, size_t at)
 {
     int64_t ordinal = first_undone(l, l->leases[at].first, l->leases[at].end);
@@ -119,19 +125,33 @@ static int64_t undone_run(const struct ledger *l, int64_t first, int64_t end, in
     return at;
 }
 
-int64_t ledger_lease(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t now_ms, int64_t valid_ms,
-                     int64_t *ret_first)
+int64_t ledger_lease(struct ledger *l, const struct ledger_wish *w, int64_t *ret_first)
 {
     int64_t first, end;
-    free_range(l, 0, MIN(limit, l->total), &first, &end);
-    end = undone_run(l, first, end, MAX(want, 1));
+    free_range(l, w->from, MIN(w->limit, l->total), &first, &end);
+    end = undone_run(l, first, end, MAX(w->want, 1));
     if (first >= end)
         return 0;
-    lease_insert(
-        l, (struct lease){
-               .first = first, .end = end, .expires_ms = now_ms + valid_ms, .completed_ms = -1, .worker = worker });
+    lease_insert(l, (struct lease){ .first = first,
+                                    .end = end,
+                                    .expires_ms = w->now_ms + w->valid_ms,
+                                    .completed_ms = -1,
+                                    .worker = w->worker });
     *ret_first = first;
     return end - first;
+}
+
+int64_t ledger_first_free(const struct ledger *l, int64_t from, int64_t limit)
+{
+    int64_t first, end;
+    free_range(l, from, MIN(limit, l->total), &first, &end);
+    return first < end ? first : -1;
+}
+
+int64_t ledger_top(const struct ledger *l)
+{
+    int64_t leased = l->n > 0 ? l->leases[l->n - 1].end : 0;
+    return MAX(MAX(leased, l->done.high), l->done.low);
 }
 
 static bool any_held(const struct lease *lease, struct ordinal_ranges held)

@@ -24,10 +24,18 @@ struct ledger *ledger_new(int64_t total); /* ordinals 0 .. total-1 */
 void ledger_free(struct ledger *l);
 DEFINE_AUTO(ledger, ledger_free);
 
-/* Leases up to `want` consecutive free ordinals, the lowest ones, below `limit`. Returns the count (0: none is free
- * now) and the first. `worker` is the caller's number of the worker's process (an incarnation gets a new number). */
-int64_t ledger_lease(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t now_ms, int64_t valid_ms,
-                     int64_t *ret_first);
+struct ledger_wish {
+    int worker;          /* the caller's number of the worker's process: an incarnation gets a new number */
+    int64_t from, limit; /* ordinals to choose from: half-open */
+    int64_t want;        /* at most so many */
+    int64_t now_ms, valid_ms;
+};
+/* Leases the lowest free ordinals in a row: returns their number (0: none now) and the first. */
+int64_t ledger_lease(struct ledger *l, const struct ledger_wish *w, int64_t *ret_first);
+/* The lowest free ordinal from `from` on and below the limit, or -1. */
+int64_t ledger_first_free(const struct ledger *l, int64_t from, int64_t limit);
+/* One above the highest ordinal that is done or leased. */
+int64_t ledger_top(const struct ledger *l);
 /* Half-open ranges of ordinals, ascending: [r[0], r[1]), [r[2], r[3]), ... n values. */
 struct ordinal_ranges {
     const int64_t *r;
@@ -47,6 +55,8 @@ void ledger_renew(struct ledger *l, int worker, struct ordinal_ranges held, int6
 void ledger_reclaim(struct ledger *l, int worker, struct ordinal_ranges held, int64_t now_ms, int64_t valid_ms);
 /* The worker's leases are free again. died: count a death on the first undone ordinal of each. */
 void ledger_drop(struct ledger *l, int worker, bool died);
+/* A death on this ordinal, whose lease was dropped before; ignored when it is done. */
+void ledger_count_death(struct ledger *l, int64_t ordinal);
 /* Drops (as deaths) leases whose time is over; *ret_expired: their number. */
 void ledger_expire(struct ledger *l, int64_t now_ms, int *ret_expired);
 

@@ -65,7 +65,7 @@ struct member *members_add(struct members *l, const char *name)
         l->items = xrealloc(l->items, (l->n + 1) * sizeof(*l->items));
         m = &l->items[l->n++];
     }
-    *m = (struct member){ .number = -1, .claims_any = true, .reports_any = true };
+    *m = (struct member){ .number = -1, .suspect = -1, .claims_any = true, .reports_any = true };
     str_fmt(m->name, sizeof(m->name), "%s", name);
     return m;
 }

@@ -12,8 +12,8 @@
 #include "coord/coordinator_client.h"
 
 /* The ranges of ordinals that were leased to a member last. A worker reports a batch soon after its lease, and holds
- * fewer ranges than this. */
-enum { LEASED_RANGES = COORDINATOR_HELD_MAX / 2 };
+ * at most half as many ranges. */
+enum { LEASED_RANGES = COORDINATOR_HELD_MAX };
 struct leased_ranges {
     struct {
         int64_t first, end; /* half-open */
@@ -32,6 +32,8 @@ struct member {
     bool claims_any;              /* what it holds may be leased to it by an earlier chief */
     bool reports_any;             /* likewise its first report */
     bool stalled;                 /* its batches were given to others; it gets none before it has computed one */
+    bool silent;                  /* it has stalled because it was not heard: it gets batches when it is */
+    int64_t suspect;              /* a batch that it holds and that was given to others then; -1: none */
     int64_t seen_ms, progress_ms; /* its last call; when it last computed a batch, or began */
     int64_t batch_ms;             /* a batch took so long, by its last report */
     uint64_t steps;

@@ -51,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                                              .total = 1000,
                                                                              .window = 7,
                                                                              .lease_ms = 1000,
-                                                                             .heartbeat_ms = 100 });
+                                                                             .heartbeat_ms = 100,
+                                                                             .one_arithmetic = true });
     struct rpc_method methods[COORDINATOR_METHODS];
     struct coordinator_reply answer;
     struct coordinator_view view;

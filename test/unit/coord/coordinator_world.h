@@ -6,7 +6,7 @@
 
 #include "coord/coordinator.h"
 
-enum { TOTAL = 20, LEASE_MS = 1000 };
+enum { TOTAL = 20, LEASE_MS = 1000, SILENCE_MS = 300 };
 
 struct world {
     struct model *m;
@@ -15,9 +15,11 @@ struct world {
     struct err e;
 };
 
-static inline struct world open_coordinator(int64_t limit)
+/* group_size 0: asynchronous */
+static inline struct world open_groups(int64_t limit, int64_t group_size)
 {
     struct world d = { .m = small_model(SMALL_DENSE, SMALL_COMPILE) };
+    const struct groups groups = { .size = group_size, .batches = 10, .examples = 64, .rest = 64 };
     d.c = coordinator_new(&(struct coordinator_config){
         .model = d.m,
         .job_uid = "uid-1",
@@ -28,10 +30,17 @@ static inline struct world open_coordinator(int64_t limit)
         .total = TOTAL,
         .lease_ms = LEASE_MS,
         .heartbeat_ms = 100,
+        .silence_ms = SILENCE_MS,
+        .groups = group_size > 0 ? groups : (struct groups){ 0 },
         .space = { .fingerprint = 9, .seed = 1, .examples = 640, .batch_size = 64, .shuffle = true } });
     coordinator_set(d.c, JOB_TRAINING, 3, "");
     coordinator_allow_below(d.c, limit);
     return d;
+}
+
+static inline struct world open_coordinator(int64_t limit)
+{
+    return open_groups(limit, 0);
 }
 
 static inline void close_coordinator(struct world *d)

@@ -25,12 +25,14 @@ static void world_open(struct world *w)
                                                                    .total = TOTAL,
                                                                    .lease_ms = 10000,
                                                                    .heartbeat_ms = 250,
+                                                                   .one_arithmetic = true,
                                                                    .space = { .fingerprint = 0x8000000000000009,
                                                                               .seed = UINT64_MAX,
                                                                               .examples = 6400,
                                                                               .batch_size = 64,
                                                                               .shuffle = true } });
     coordinator_set(w->coordinator, JOB_TRAINING, 1ULL << 63, "");
+    coordinator_set_arithmetic(w->coordinator, "core Zen");
     coordinator_allow_below(w->coordinator, TOTAL);
     coordinator_service_methods(w->coordinator, w->methods);
     ck_assert_uint_le(metrics_width(w->model), WIDTH_MAX);
@@ -56,6 +58,7 @@ static struct register_request registration(void)
                                       .layout_hash = 0xffffffffffffff05,
                                       .ps_count = 3,
                                       .placement_hash = 0x8000000000000007,
+                                      .arithmetic = "core Zen",
                                       .space = { .fingerprint = 0x8000000000000009,
                                                  .seed = UINT64_MAX,
                                                  .examples = 6400,
@@ -176,6 +179,10 @@ static void shift_placement(struct register_request *q)
 {
     q->placement_hash++;
 }
+static void shift_arithmetic(struct register_request *q)
+{
+    q->arithmetic = "core Haswell";
+}
 static void shift_uid(struct register_request *q)
 {
     q->sender.job_uid = "uid-2";
@@ -183,9 +190,10 @@ static void shift_uid(struct register_request *q)
 
 START_TEST(each_field_of_a_registration_counts)
 {
-    static void (*const shifts[])(
-        struct register_request *) = { shift_batch,   shift_seed,   shift_examples, shift_fingerprint, shift_shuffle,
-                                       shift_version, shift_layout, shift_ps,       shift_placement,   shift_uid };
+    static void (*const shifts[])(struct register_request *) = { shift_batch,       shift_seed,    shift_examples,
+                                                                 shift_fingerprint, shift_shuffle, shift_version,
+                                                                 shift_layout,      shift_ps,      shift_placement,
+                                                                 shift_arithmetic,  shift_uid };
     struct world w;
     world_open(&w);
     for (size_t i = 0; i < COUNT_OF(shifts); i++) {
@@ -377,6 +385,13 @@ START_TEST(what_is_out_of_bounds_is_refused)
     struct register_request r = registration();
     r.sender.generation = UINT64_MAX; /* one more would be 0 */
     too_much_to_register(&w, r, "generation 18446744073709551615 is out of range");
+    char text[ARITHMETIC_MAX + 1] = "";
+    memset(text, 'a', ARITHMETIC_MAX);
+    r = registration();
+    r.arithmetic = text;
+    too_much_to_register(&w, r, "more than 127 bytes");
+    r.arithmetic = "\xff";
+    too_much_to_register(&w, r, "not UTF-8");
     struct heartbeat_request q = heartbeat();
     q.held = (struct ordinal_ranges){ .r = many, .n = COORDINATOR_HELD_MAX + 2 };
     too_much(&w, q, "65 held ranges");

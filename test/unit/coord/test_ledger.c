@@ -7,9 +7,17 @@
 
 enum { VALID = 100 };
 
+static int64_t lease_below(struct ledger *l, int worker, int64_t want, int64_t limit, int64_t now, int64_t *ret_first)
+{
+    const struct ledger_wish wish = {
+        .worker = worker, .want = want, .limit = limit, .now_ms = now, .valid_ms = VALID
+    };
+    return ledger_lease(l, &wish, ret_first);
+}
+
 static int64_t lease(struct ledger *l, int worker, int64_t want, int64_t now)
 {
-    int64_t first = -1, n = ledger_lease(l, worker, want, INT64_MAX, now, VALID, &first);
+    int64_t first = -1, n = lease_below(l, worker, want, INT64_MAX, now, &first);
     return n > 0 ? first : -1;
 }
 
@@ -25,13 +33,13 @@ START_TEST(lends_in_order_and_once)
 {
     AUTO(ledger) *l = ledger_new(10);
     int64_t first;
-    ck_assert_int_eq(ledger_lease(l, 1, 4, INT64_MAX, 0, VALID, &first), 4);
+    ck_assert_int_eq(lease_below(l, 1, 4, INT64_MAX, 0, &first), 4);
     ck_assert_int_eq(first, 0);
-    ck_assert_int_eq(ledger_lease(l, 2, 4, INT64_MAX, 0, VALID, &first), 4);
+    ck_assert_int_eq(lease_below(l, 2, 4, INT64_MAX, 0, &first), 4);
     ck_assert_int_eq(first, 4);
-    ck_assert_int_eq(ledger_lease(l, 1, 4, INT64_MAX, 0, VALID, &first), 2);
+    ck_assert_int_eq(lease_below(l, 1, 4, INT64_MAX, 0, &first), 2);
     ck_assert_int_eq(first, 8);
-    ck_assert_int_eq(ledger_lease(l, 2, 4, INT64_MAX, 0, VALID, &first), 0);
+    ck_assert_int_eq(lease_below(l, 2, 4, INT64_MAX, 0, &first), 0);
 }
 END_TEST
 
@@ -39,11 +47,11 @@ START_TEST(a_limit_holds_back_the_next_epoch)
 {
     AUTO(ledger) *l = ledger_new(10);
     int64_t first;
-    ck_assert_int_eq(ledger_lease(l, 1, 8, 5, 0, VALID, &first), 5);
-    ck_assert_int_eq(ledger_lease(l, 1, 8, 5, 0, VALID, &first), 0);
+    ck_assert_int_eq(lease_below(l, 1, 8, 5, 0, &first), 5);
+    ck_assert_int_eq(lease_below(l, 1, 8, 5, 0, &first), 0);
     observe(l, 5, NULL, 0, 1);
     ck_assert(!ledger_finished(l));
-    ck_assert_int_eq(ledger_lease(l, 1, 8, 10, 2, VALID, &first), 5);
+    ck_assert_int_eq(lease_below(l, 1, 8, 10, 2, &first), 5);
 }
 END_TEST
 
@@ -200,7 +208,7 @@ START_TEST(storm)
         number[w] = next++;
     for (int64_t now = 0; !ledger_finished(l) && now < 200000; now++) {
         int w = (int)rng_below(&r, WORKERS), mine = number[w], expired;
-        int64_t first, n = ledger_lease(l, number[w], 1 + (int64_t)rng_below(&r, 9), INT64_MAX, now, VALID, &first);
+        int64_t first, n = lease_below(l, number[w], 1 + (int64_t)rng_below(&r, 9), INT64_MAX, now, &first);
         for (int64_t i = 0; i < n; i++) {
             ck_assert_int_eq(owner[first + i], 0);
             owner[first + i] = mine;
